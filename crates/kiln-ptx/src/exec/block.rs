@@ -63,8 +63,8 @@ pub(crate) struct Block<'l> {
     cta: Cta<'l>,
     warps: Vec<Warp>,
     random: Option<Random>,
-    /// A warp that was preempted, and for how many rounds the others go first.
-    held: Option<(usize, u32)>,
+    /// For how many rounds others go first, for each warp: those that were preempted.
+    held: Vec<u32>,
 }
 
 /// How far a block got.
@@ -85,7 +85,7 @@ impl<'l> Block<'l> {
         let warps = lanes.iter().enumerate().map(|(at, lanes)| Warp::new(at, *lanes, &cta)).collect();
         let seed = launch.options.seed;
         let random = (seed != 0).then(|| Random::new(seed ^ number.wrapping_mul(0x2545_f491_4f6c_dd1d)));
-        Self { cta, warps, random, held: None }
+        Self { cta, held: vec![0; lanes.len()], warps, random }
     }
 
     /// Runs about `budget` instructions, or to the end.
@@ -142,17 +142,20 @@ impl<'l> Block<'l> {
             if self.warps[at].live == 0 {
                 continue;
             }
-            if self.cta.has_other_warps() && self.held.is_some_and(|(warp, _)| warp == at) {
-                self.held = self.held.filter(|(_, rounds)| *rounds > 1).map(|(_, rounds)| (at, rounds - 1));
+            if self.held[at] > 0 && self.cta.has_other_warps() {
+                self.held[at] -= 1;
+                // It could run: this is no deadlock.
+                self.cta.moved = true;
                 continue;
             }
+            self.held[at] = 0;
             let quantum = self.quantum();
             let pause = self.warps[at].run(&mut self.cta, quantum)?;
             debug_assert!(pause != Pause::Finished || self.warps[at].live == 0);
             released |= self.release();
             match self.cta.switch {
                 Some(Switch::Block) => break,
-                Some(Switch::Warp) => self.held = Some((at, self.cta.rounds_held())),
+                Some(Switch::Warp) => self.held[at] = self.cta.rounds_held(),
                 _ => {}
             }
             self.cta.switch = None;
@@ -281,13 +284,14 @@ impl<'l> Cta<'l> {
         let checks = launch.options.checks;
         let bytes = launch.shared_bytes;
         let races = launch.races.as_ref().and_then(|races| BlockRaces::new(races, number, &existing, bytes));
+        let tracked = checks.uninitialised && launch.rules.has(ValueRule::SharedContents);
+        let mut shared = Shared::new(bytes as usize, tracked);
+        // What lies in a gap is reported as that.
+        launch.code.shared.gaps().for_each(|gap| shared.define(gap));
         Self {
             launch,
             index,
-            shared: Shared::new(
-                bytes as usize,
-                checks.uninitialised && launch.rules.has(ValueRule::SharedContents),
-            ),
+            shared,
             origins: OriginNotes::default(),
             spans: launch.spans(),
             races,

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::alu::{Alu, Mode, Test};
 use super::matrix::Multiply;
+use super::memory::SharedMap;
 use super::memory::window::Place;
 use crate::{Axis, Operation, PtxModule, ScalarType, Shuffle, SpecialName, Vote};
 
@@ -85,6 +86,8 @@ pub(crate) struct Code {
     pub(crate) shared_bytes: u64,
     /// Bytes of its shared variables alone.
     pub(crate) static_shared_bytes: u64,
+    /// Where its shared variables lie here: with gaps, which those sizes do not count.
+    pub(crate) shared: SharedMap,
 }
 
 impl Code {

@@ -29,6 +29,7 @@ pub(crate) struct Launch<'l> {
     pub(crate) options: Options<'l>,
     pub(crate) log: &'l Log,
     pub(crate) constants: Vec<Column>,
+    /// Bytes of shared memory of a block here, gaps included.
     pub(crate) shared_bytes: u64,
     pub(crate) heap: &'l DeviceHeap,
     memory: &'l dyn GlobalMemory,
@@ -83,7 +84,7 @@ impl<'l> Launch<'l> {
             origins: Mutex::default(),
             races: options.checks.races.then(|| race_check(code, &shape, &options)),
             constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
-            shared_bytes: code.shared_bytes + u64::from(shape.dynamic_shared_bytes),
+            shared_bytes: code.shared.dynamic() + u64::from(shape.dynamic_shared_bytes),
         }
     }
 

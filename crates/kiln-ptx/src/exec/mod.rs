@@ -39,7 +39,8 @@
 //! - `bar` and `barrier`, also of some warps and with threads that only arrive; `bar.warp.sync` for the lanes it names. `shfl`, `vote`,
 //!   `match` and `redux` order no memory. Before sm_70 the lanes of a warp run in lockstep and are ordered;
 //! - a release and an acquire at one place, by the accesses themselves or by fences before and behind strong accesses, with scopes that
-//!   include both threads, handed on by atomic updates. Grid barriers and the last block to finish are ordered this way. What a thread
+//!   include both threads, handed on by atomic updates. A loop that waits is ordered behind what its last read found, not behind what earlier
+//!   ones did: a slower thread would not have seen it. Grid barriers and the last block to finish are ordered this way. What a thread
 //!   has fenced is also handed on by a barrier, as CUDA code relies on.
 //!
 //! Strong accesses (atomic, relaxed, volatile) of one size, with scopes that include both threads, do not race with each other. Plain writes

@@ -106,7 +106,7 @@ fn shared_and_local_memory_have_ends() {
         panic!("{:#?}", bad.findings)
     };
     assert_eq!((access.memory, access.address), ("shared", 36));
-    assert_eq!(access.near, "4 bytes behind the end of the 32 bytes of the shared memory of the block");
+    assert_eq!(access.near, "4 bytes behind the end of `s`, 32 bytes of shared memory");
 
     assert!(bench.run("write_local", &ONE_WARP, &[out, 1, 4]).is_clean());
     let bad = bench.run("write_local", &ONE_WARP, &[out, 7, 4]);

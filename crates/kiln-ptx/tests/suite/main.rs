@@ -23,6 +23,7 @@ mod exec_notes;
 mod exec_order;
 mod exec_ptx;
 mod exec_recorded;
+mod exec_shared;
 mod exec_threads;
 mod exec_undefined;
 mod exec_vectors;
@@ -38,6 +39,7 @@ mod race_pair;
 #[cfg(feature = "mutations")]
 mod race_rules;
 mod race_spins;
+mod race_waits;
 mod races;
 mod round_trip;
 #[cfg(feature = "mutations")]

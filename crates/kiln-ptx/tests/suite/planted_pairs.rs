@@ -80,14 +80,15 @@ impl PlantedPair {
         let entry = self.program.entry(&format!("{kernel}_{}", self.name)).unwrap();
         let shape = LaunchShape::linear(1, self.block);
         let outcome = entry.launch(&shape, &bytes, &globals, &memory, &options).unwrap();
-        let is_meant = |kind: &ExecFindingKind| {
-            matches!(
+        let is_meant = |kind: &ExecFindingKind| match kind {
+            ExecFindingKind::OutOfBounds(access) => access.memory == "shared",
+            kind => matches!(
                 kind,
                 ExecFindingKind::Uninitialised { .. }
                     | ExecFindingKind::Unassigned { .. }
                     | ExecFindingKind::UseAfterFree(_)
                     | ExecFindingKind::BadFree(_)
-            )
+            ),
         };
         let undefined = returned.iter().any(|(address, len)| {
             let span = memory.span(*address).unwrap();
@@ -98,7 +99,7 @@ impl PlantedPair {
 }
 
 /// The pairs that the executor judges alone.
-pub(crate) const PREFIXES: [&str; 3] = ["undefined_", "uninitialised_", "heap_"];
+pub(crate) const PREFIXES: [&str; 4] = ["undefined_", "uninitialised_", "heap_", "bounds_shared_neighbour"];
 
 #[test]
 fn uses_of_undefined_values_are_found_and_their_twins_are_clean() {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::race_cases::{PAIRS, Pair, Told, all};
 use crate::race_spins::SPINS;
+use crate::race_waits::WAITS;
 use kiln_ptx::exec::{Checks, ExecFindingKind, Options};
 
 #[test]
@@ -50,6 +51,18 @@ fn threads_are_preempted_in_half_of_the_orders() {
         let count = (1..65).filter(found).count();
         assert!(count >= 32, "{}: found in {count} of 64 orders", pair.name);
         assert!(!found(&0), "{}: found in the order of the numbers", pair.name);
+    }
+}
+
+#[test]
+fn what_a_wait_may_miss_is_found_in_three_quarters_of_the_orders() {
+    for pair in WAITS {
+        let found = |seed: &u64| {
+            let outcome = pair.run(pair.wrong, &Options { seed: *seed, ..Options::default() });
+            outcome.findings.iter().any(|finding| pair.told.is(&finding.kind))
+        };
+        let count = (1..65).filter(found).count();
+        assert!(count >= 48, "{}: found in {count} of 64 orders", pair.name);
     }
 }
 

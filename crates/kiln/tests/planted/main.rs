@@ -19,15 +19,17 @@ use stage::Found;
 const SEEDS: std::ops::Range<u64> = 0..4;
 
 /// Pairs whose threads wait for each other in loops: what they see depends on where threads are preempted.
-const WAITING: [&str; 26] = [
+const WAITING: [&str; 28] = [
     "blocks_counter_not_compared",
     "blocks_double_buffer",
     "blocks_fix_up",
     "blocks_flag_released_in_block",
     "blocks_flag_too_early",
+    "blocks_lock_gives_up",
     "blocks_lock_released_early",
     "blocks_look_back",
     "blocks_look_back_fence",
+    "blocks_release_overwritten",
     "blocks_ring",
     "blocks_ring_one_short",
     "blocks_slot_overwritten",

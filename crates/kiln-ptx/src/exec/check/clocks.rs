@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::clock::{Clock, Time, joined, joined_options};
 use super::intervals::Intervals;
+use super::last_poll::LastPoll;
 use super::rule::{RaceRule, Rules};
 use super::sync::{Fenced, Gathered, LaneSync, Snapshot};
 use super::sync_location::{Acquired, Party, Released};
@@ -53,6 +54,9 @@ struct WarpClock {
     /// What single lanes know of other warps.
     known: Option<Box<[Option<Arc<Clock>>; LANES]>>,
     sync: Option<Box<[LaneSync; LANES]>>,
+    /// What lanes knew before they last read a place that they may read again, for the lanes of `polling`.
+    polls: Option<Box<[Option<LastPoll>; LANES]>>,
+    polling: u32,
 }
 
 /// The clocks of a block.
@@ -81,6 +85,8 @@ impl Clocks {
             pairs: None,
             known: None,
             sync: None,
+            polls: None,
+            polling: 0,
         };
         let base = Base { own: vec![0; lanes.len()], first, ..Base::default() };
         let lockstep = lockstep && rules.has(RaceRule::Lockstep);
@@ -169,6 +175,7 @@ impl Clocks {
 
     /// Lanes of a warp met.
     pub(crate) fn meet_lanes(&mut self, warp: usize, members: u32) {
+        self.end_polls(warp, members);
         if !self.rules.has(RaceRule::WarpBarrier) {
             return;
         }
@@ -184,6 +191,7 @@ impl Clocks {
 
     /// Threads arrived at a barrier and go on at once.
     pub(crate) fn arrive(&mut self, barrier: usize, warp: usize, lanes: u32) {
+        self.end_polls(warp, lanes);
         if !self.rules.has(RaceRule::Arrival) {
             return;
         }
@@ -200,6 +208,7 @@ impl Clocks {
     pub(crate) fn meet(&mut self, barrier: usize, waiting: &[u32], whole: bool) {
         let early = self.early.iter().position(|(number, _)| *number == barrier);
         let early = early.map(|at| self.early.swap_remove(at).1);
+        waiting.iter().enumerate().for_each(|(warp, lanes)| self.end_polls(warp, *lanes));
         let rule = if whole { RaceRule::BlockBarrier } else { RaceRule::PartialBarrier };
         if !self.rules.has(rule) {
             return;
@@ -272,9 +281,35 @@ impl Clocks {
         Released { narrow, wide: broad, at_once: false }
     }
 
+    /// A lane executes a strong read, the same one as before if `place` (instruction and address) is the same and the lane made no other access in
+    /// between: then it waits, and what the earlier read found is dropped. A thread that had been slower would not have seen it.
+    pub(crate) fn poll(&mut self, warp: usize, lane: usize, place: (u32, u64), finds: bool) {
+        if !self.rules.has(RaceRule::LastPoll) {
+            return;
+        }
+        let clock = &mut self.warps[warp];
+        let before = clock.polls.as_ref().and_then(|polls| polls[lane].as_ref());
+        if let Some(before) = before.filter(|poll| clock.polling >> lane & 1 != 0 && poll.place == place) {
+            before.restore(lane, &mut clock.known, &mut clock.pairs, &mut clock.sync);
+            return;
+        }
+        clock.polling &= !(1 << lane);
+        if finds {
+            let poll = LastPoll::new(place, lane, &clock.known, &clock.pairs, &clock.sync);
+            clock.polls.get_or_insert_with(|| Box::new([const { None }; LANES]))[lane] = Some(poll);
+            clock.polling |= 1 << lane;
+        }
+    }
+
+    /// Lanes do something else than to read again: what they found stays.
+    #[inline(always)]
+    pub(crate) fn end_polls(&mut self, warp: usize, lanes: u32) {
+        self.warps[warp].polling &= !lanes;
+    }
+
     /// A strong read of a lane found something released; `at_once` if the read itself acquires.
     pub(crate) fn acquired(&mut self, warp: usize, lane: usize, found: &Acquired, at_once: bool) {
-        if found.narrow.is_none() && found.wide.is_none() {
+        if found.is_empty() {
             return;
         }
         if at_once && self.rules.has(RaceRule::Acquire) || !self.rules.has(RaceRule::Relaxed) {

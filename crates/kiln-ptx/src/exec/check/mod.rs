@@ -6,6 +6,7 @@ mod clocks;
 mod constant_reads;
 mod copies;
 mod intervals;
+mod last_poll;
 mod mark;
 mod order;
 mod page;

@@ -68,12 +68,14 @@ pub enum RaceRule {
     ConstantRead,
     /// The source of an asynchronous copy is not written until the wait.
     CopySource,
+    /// A wait is ordered behind what its last read found, not behind what earlier ones did.
+    LastPoll,
 }
 
 impl RaceRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::BlockBarrier,
         Self::PartialBarrier,
         Self::Arrival,
@@ -106,6 +108,7 @@ impl RaceRule {
         Self::Preemption,
         Self::ConstantRead,
         Self::CopySource,
+        Self::LastPoll,
     ];
 }
 

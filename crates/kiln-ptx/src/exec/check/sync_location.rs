@@ -28,6 +28,13 @@ pub(crate) struct Acquired {
     pub(crate) wide: Option<Arc<Clock>>,
 }
 
+impl Acquired {
+    /// Whether nothing was released there.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.narrow.is_none() && self.wide.is_none()
+    }
+}
+
 #[derive(Default)]
 struct Location {
     /// By block.

@@ -44,12 +44,14 @@ pub enum ValueRule {
     HeapFree,
     /// A block of the device heap is freed once.
     HeapDoubleFree,
+    /// An access to shared memory stays inside of one variable.
+    SharedVariables,
 }
 
 impl ValueRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::GlobalContents,
         Self::SharedContents,
         Self::LocalContents,
@@ -70,6 +72,7 @@ impl ValueRule {
         Self::UnassignedArithmetic,
         Self::HeapFree,
         Self::HeapDoubleFree,
+        Self::SharedVariables,
     ];
 }
 

@@ -19,6 +19,7 @@ mod operand;
 mod reach;
 mod reconvergence;
 mod register_uses;
+mod shared_layout;
 mod unassigned;
 
 use std::collections::HashMap;
@@ -31,7 +32,7 @@ use crate::{PtxFunctionId, PtxModule};
 /// Lowers an entry and all it can reach.
 pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFunctionId) -> Code {
     let reached = reach::reach(module, entry);
-    let layout = reach::SharedLayout::new(module, &reached);
+    let layout = shared_layout::SharedLayout::new(module, &reach::shared_variables(module, &reached));
     let places: HashMap<u32, u32> = reached.iter().zip(0..).map(|(id, at)| (id.0, at)).collect();
     let context = Context { module, variables, layout: &layout, places: &places };
     let mut builder = Builder::default();
@@ -51,6 +52,7 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
         constants: builder.constants,
         shared_bytes: layout.bytes,
         static_shared_bytes: layout.static_bytes,
+        shared: layout.map,
     }
 }
 
@@ -58,7 +60,7 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
 pub(super) struct Context<'a> {
     module: &'a PtxModule,
     variables: &'a Variables,
-    layout: &'a reach::SharedLayout,
+    layout: &'a shared_layout::SharedLayout,
     /// The place of each reached function in the lowered code, by its number in the module.
     places: &'a HashMap<u32, u32>,
 }

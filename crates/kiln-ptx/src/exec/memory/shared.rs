@@ -1,5 +1,7 @@
 //! The shared memory of one block.
 
+use std::ops::Range;
+
 use crate::exec::column::{Column, each, lanes_where};
 
 /// Bytes of one block; only the thread that runs the block touches them.
@@ -13,6 +15,13 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(bytes: usize, track: bool) -> Self {
         Self { bytes: vec![0; bytes], written: track.then(|| vec![0; bytes]) }
+    }
+
+    /// Takes bytes for written.
+    pub(crate) fn define(&mut self, range: Range<u64>) {
+        let written =
+            self.written.as_mut().and_then(|all| all.get_mut(range.start as usize..range.end as usize));
+        written.into_iter().flatten().for_each(|byte| *byte = u8::MAX);
     }
 
     pub(crate) fn len(&self) -> u64 {

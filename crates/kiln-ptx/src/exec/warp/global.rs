@@ -2,7 +2,7 @@
 //!
 //! Bytes that the launch did not declare are reported as undeclared, and not as never written too.
 
-use super::memory::{Access, MAX_POLLS, check_aligned, check_bounds, extend, resolve};
+use super::memory::{Access, MAX_POLLS, check_aligned, extend, resolve};
 use super::race_hooks::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
@@ -163,6 +163,7 @@ impl Warp {
                 self.frames[frame].undefined.set(to, &before, lanes);
             }
         }
+        self.last_changed = changed;
         if changed {
             self.watch.drop_state();
             cta.changes += 1;
@@ -182,7 +183,7 @@ impl Warp {
         group: u32,
     ) -> Done<()> {
         let (access, bytes) = (update.access, update.atomic.bytes);
-        check_bounds(&access, addresses, group, cta.shared.len(), "of the shared memory of the block")?;
+        self.check_shared(cta, at, &access, addresses, group)?;
         let track = cta.launch.options.checks.uninitialised;
         let bare = if track { cta.shared.unwritten(addresses, group, bytes) } else { 0 };
         self.use_operand(cta, at, update, addresses, bare);
@@ -259,7 +260,7 @@ impl Warp {
         let write = Access { kind: AccessKind::Write, place: Place::Shared, bytes, part_bytes, strength };
         check_aligned(&read, &from, lanes)?;
         check_aligned(&write, &to, lanes)?;
-        check_bounds(&write, &to, lanes, cta.shared.len(), "of the shared memory of the block")?;
+        self.check_shared(cta, at, &write, &to, lanes)?;
         let frame = &self.frames[self.lane_groups[at].frame];
         let all = [u64::from(bytes); LANES];
         let sizes = copy.size.map_or(all, |s| *frame.column(s, &cta.launch.constants));

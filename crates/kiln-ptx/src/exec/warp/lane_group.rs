@@ -114,7 +114,9 @@ impl Warp {
         }
         let reads = self.only_reads(cta, frame, &step.op, lanes);
         let again = std::mem::replace(&mut self.last_strong, pc) == pc;
-        if reads && again {
+        // A compare-and-swap that failed most likely fails again: one that gives up gets that far while another thread holds the lock.
+        let fails = matches!(step.op, Op::Atomic(_)) && !self.last_changed;
+        if again && (reads || fails) {
             return self.poll(cta);
         }
         self.polls = 0;

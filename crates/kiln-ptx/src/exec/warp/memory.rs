@@ -7,6 +7,7 @@ use super::lane_group::LaneGroup;
 use super::race_hooks::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
+use crate::exec::check::ValueRule;
 use crate::exec::code::{Address, Base, Load, Store, Strength};
 use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::{AccessKind, BadAccess, ExecFindingKind};
@@ -53,7 +54,7 @@ impl Warp {
         while rest != 0 {
             let group = resolve(&mut access, load.place, &mut addresses, rest);
             if let Some(locations) = &locations {
-                self.acquire(cta, &access, &addresses, group, locations);
+                self.acquire(cta, at, &access, &addresses, group, locations);
             }
             match access.place {
                 Place::Shared => self.load_shared(cta, at, load, &access, &addresses, group)?,
@@ -128,7 +129,7 @@ impl Warp {
         addresses: &Column,
         lanes: u32,
     ) -> Done<()> {
-        check_bounds(access, addresses, lanes, cta.shared.len(), "of the shared memory of the block")?;
+        self.check_shared(cta, at, access, addresses, lanes)?;
         self.watch(cta, at, access, addresses, lanes, |_, _| false);
         for (part, to) in load.parts() {
             let mut out = [0; LANES];
@@ -213,7 +214,7 @@ impl Warp {
         addresses: &Column,
         lanes: u32,
     ) -> Done<()> {
-        check_bounds(access, addresses, lanes, cta.shared.len(), "of the shared memory of the block")?;
+        self.check_shared(cta, at, access, addresses, lanes)?;
         self.watch(cta, at, access, addresses, lanes, |cta, lane| {
             let content = |address: u64| cta.shared.load(address, store.bytes);
             self.writes_same(cta, at, store, addresses, (lanes, lane), content)
@@ -248,6 +249,60 @@ impl Warp {
             if self.frames[frame].undefined.any() {
                 self.mark_stored(cta, at, access, &part, (lanes, *from), None);
             }
+        }
+        Ok(())
+    }
+}
+
+impl Warp {
+    /// Compares accesses to shared memory with its end, and reports those that leave a variable. These are made, as on hardware.
+    #[inline]
+    pub(super) fn check_shared(
+        &self,
+        cta: &Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<()> {
+        let (bytes, map) = (u64::from(access.bytes), &cta.launch.code.shared);
+        let (mut lowest, mut highest) = (u64::MAX, 0);
+        each(lanes, |lane| {
+            lowest = addresses[lane].min(lowest);
+            highest = addresses[lane].max(highest);
+        });
+        let end = highest.saturating_add(bytes);
+        if end <= cta.shared.len() && map.is_one(lowest, end) {
+            return Ok(());
+        }
+        self.find_outside(cta, at, access, addresses, lanes)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_outside(
+        &self,
+        cta: &Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) -> Done<()> {
+        let (launch, bytes) = (cta.launch, u64::from(access.bytes));
+        let dynamic_bytes = u64::from(launch.shape.dynamic_shared_bytes);
+        let bad = |lane: usize| {
+            let near = launch.code.shared.near(addresses[lane], bytes, dynamic_bytes);
+            ExecFindingKind::OutOfBounds(access.bad(addresses[lane], near))
+        };
+        let fits = |address: u64| address.checked_add(bytes).is_some_and(|end| end <= cta.shared.len());
+        let beyond = lanes_where(lanes, |lane| !fits(addresses[lane]));
+        if beyond != 0 {
+            return Err(Trouble::new(first_lane(beyond), bad(first_lane(beyond))));
+        }
+        let is_one = |address: u64| launch.code.shared.is_one(address, address + bytes);
+        let outside = lanes_where(lanes, |lane| !is_one(addresses[lane]));
+        if launch.rules.has(ValueRule::SharedVariables) {
+            each(outside, |lane| cta.report(self.index, lane, self.lane_groups[at].pc, bad(lane)));
         }
         Ok(())
     }

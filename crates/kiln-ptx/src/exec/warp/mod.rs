@@ -65,7 +65,9 @@ pub(crate) struct Warp {
     passed_over: bool,
     /// The strong access it executed last.
     last_strong: u32,
-    /// How often it did so in a row, if it only reads.
+    /// Whether its last atomic changed memory.
+    last_changed: bool,
+    /// How often it executed that access in a row, if it only read.
     polls: u32,
     /// How often its lanes may still part without a branch.
     splits: u32,
@@ -141,6 +143,7 @@ impl Warp {
             turn: TURN,
             passed_over: false,
             last_strong: u32::MAX,
+            last_changed: false,
             polls: 0,
             splits: SPLITS,
             watch: Watch::default(),

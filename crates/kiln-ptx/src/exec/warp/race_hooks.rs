@@ -55,6 +55,9 @@ impl Warp {
             kind: access.touching(),
             wide: access.strength.wide,
         };
+        if touch.kind != Touching::StrongRead {
+            races.clocks.end_polls(self.index, lanes);
+        }
         let found = match access.place {
             Place::Shared => races.touch_shared(&touch, addresses),
             _ => races.touch_global(&touch, addresses),
@@ -182,6 +185,7 @@ impl Warp {
     pub(super) fn acquire(
         &self,
         cta: &mut Cta<'_>,
+        at: usize,
         access: &Access,
         addresses: &Column,
         lanes: u32,
@@ -191,9 +195,15 @@ impl Warp {
         let BlockRaces { clocks, locations, launch, .. } = races;
         let table = if access.place == Place::Shared { &*locations } else { global };
         let Strength { acquire, wide, .. } = access.strength;
+        let pc = self.lane_groups[at].pc;
         each(lanes, |lane| {
             let party = clocks.party(self.index, lane, wide);
-            access.parts(addresses[lane]).for_each(|address| {
+            let parts = || access.parts(addresses[lane]);
+            if access.kind == AccessKind::Read {
+                let finds = parts().any(|address| !table.read(address, party, launch.rules).is_empty());
+                clocks.poll(self.index, lane, (pc, addresses[lane]), finds);
+            }
+            parts().for_each(|address| {
                 let found = table.read(address, party, launch.rules);
                 clocks.acquired(self.index, lane, &found, acquire);
             });
@@ -246,7 +256,7 @@ impl Warp {
         each(lanes, |lane| {
             let wrote = wrote & 1 << lane;
             let access = if wrote == 0 { &read } else { access };
-            self.acquire(cta, access, addresses, 1 << lane, locations);
+            self.acquire(cta, at, access, addresses, 1 << lane, locations);
             self.watch(cta, at, access, addresses, 1 << lane, |_, _| false);
             self.release_at(cta, access, addresses, wrote, locations);
         });

@@ -41,7 +41,7 @@ impl Warp {
             Special::Clock { high, wide } => half(self.steps, high, wide),
             Special::Timer { high, wide } => half(cta.counters.warp_instructions, high, wide),
             Special::DynamicShared => u64::from(launch.shape.dynamic_shared_bytes),
-            Special::TotalShared => cta.shared.len(),
+            Special::TotalShared => launch.code.shared_bytes + u64::from(launch.shape.dynamic_shared_bytes),
             // The runtime hands the address of the grid's meeting place over in two registers.
             Special::Environment(1) if launch.shape.cooperative => WORKSPACE >> 32,
             Special::Environment(2) if launch.shape.cooperative => WORKSPACE & 0xffff_ffff,
