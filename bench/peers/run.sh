@@ -55,8 +55,16 @@ else
     absent "CUB does not compile here: $(grep -m 1 error "$built/cub.log" || tail -n 1 "$built/cub.log")"
 fi
 
+# So does cuBLASLt.
+if nvcc -O3 -std=c++17 -arch=native -o "$built/matmul" "$here/matmul.cu" -lcublasLt > "$built/matmul.log" 2>&1; then
+    "$built/matmul" || absent "cuBLASLt ended with $?"
+else
+    absent "cuBLASLt: $(grep -m 1 error "$built/matmul.log" || tail -n 1 "$built/matmul.log")"
+fi
+
 torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))' 2> /dev/null)
 if [ -n "$torch" ]; then
+    python3 "$here/matmul.py" || absent "the products of PyTorch ended with $?"
     # The allocator asks hooks that the large library sets when it is loaded, so it is linked though nothing names it.
     abi=$(python3 -c 'import torch; print(int(torch._C._GLIBCXX_USE_CXX11_ABI))')
     build_and_run torch -I "$torch/include" -I "$torch/include/torch/csrc/api/include" -D_GLIBCXX_USE_CXX11_ABI="$abi" \

@@ -22,6 +22,7 @@ mod workload {
     pub(crate) mod hollow;
     pub(crate) mod launch;
     pub(crate) mod locks;
+    pub(crate) mod matmul;
     pub(crate) mod overlap;
     pub(crate) mod primitives;
     pub(crate) mod quality;
@@ -123,6 +124,7 @@ enum Workload {
 
 const WORKLOADS: &[(&str, Workload)] = &[
     ("a1", Workload::Cuda(workload::awaiting::awaited)),
+    ("b1", Workload::Cuda(workload::matmul::products)),
     ("c1", Workload::Any(workload::first::launch)),
     ("chunks", Workload::Cuda(workload::transfer::chunks)),
     ("f1", Workload::Memory(workload::faults::taken_over)),

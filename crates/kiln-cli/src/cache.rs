@@ -204,6 +204,7 @@ fn sheet(verdict: &EntryState) -> FileSheet {
                 EntryKind::Ptx => "PTX",
                 EntryKind::CubinWithPtx => "machine code and PTX",
                 EntryKind::Cubin => "machine code",
+                EntryKind::Algorithm => "the choice of an algorithm",
             };
             ("good", key.to_string(), holds.to_owned())
         }

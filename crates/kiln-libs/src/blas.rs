@@ -14,13 +14,14 @@
 //! | [`Blas::syrk`] | one triangle of `C = alpha A Aᵀ + beta C` | `f32`, `f64` | cuBLAS |
 //! | [`Blas::trsm`] | `X` of `A X = alpha B` or `X A = alpha B`, `A` triangular | `f32`, `f64` | cuBLAS |
 //!
-//! Types in reading order: [`Blas`], [`Matrix`], [`Vector`], [`MatmulCall`], [`MatrixElement`].
+//! Types in reading order: [`Blas`], [`Matrix`], [`Vector`], [`MatmulCall`], [`MatmulTuning`], [`MatrixElement`].
 
 mod element;
 mod handle;
 mod matmul;
 mod matrix;
 mod triangular;
+mod tuning;
 mod vector;
 
 pub use element::{F8E4M3, MatrixElement, Real};
@@ -28,4 +29,5 @@ pub use handle::Blas;
 pub use kiln_operation::{Activation, Determinism, Diagonal, Math, Side, Triangle};
 pub use matmul::MatmulCall;
 pub use matrix::Matrix;
+pub use tuning::MatmulTuning;
 pub use vector::Vector;

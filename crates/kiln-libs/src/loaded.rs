@@ -38,6 +38,13 @@ impl LoadedOperations {
         Ok(self.known().entry(*operation).or_insert(kernel).clone())
     }
 
+    /// Calls of an operation use another one from now on, which has the same arguments.
+    pub(crate) fn replace(&self, operation: &Operation, by: &Operation) -> Result<()> {
+        let kernel = self.kernel(by, &by.checked_operands()?)?;
+        self.known().insert(*operation, kernel);
+        Ok(())
+    }
+
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Operation, Kernel>> {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -148,10 +148,15 @@ operation! {
         workspace: u64,
         /// What all addresses are a multiple of: a power of two from the size of the widest element to 256.
         alignment: u64,
+        /// Which of the algorithms that the library proposes, below [`Matmul::ALGORITHMS`]. 0 is the one that it expects to be the fastest.
+        algorithm: u64,
     }
 }
 
 impl Matmul {
+    /// So many algorithms can be named at most. A library may propose fewer.
+    pub const ALGORITHMS: u64 = 16;
+
     /// Rows and columns of `A` as it is stored.
     pub fn a_stored(&self) -> (u64, u64) {
         if self.a.transposed { (self.k, self.m) } else { (self.m, self.k) }
@@ -242,6 +247,14 @@ impl Matmul {
             let what = format!("an alignment of {}", self.alignment);
             let hint = "use a power of two from the size of the widest element to 256";
             return Err(OperationError::shape(Self::NAME, what, hint));
+        }
+        if self.algorithm >= Self::ALGORITHMS {
+            let what = format!("algorithm {}", self.algorithm);
+            return Err(OperationError::shape(
+                Self::NAME,
+                what,
+                "use a number below 16; 0 is the library's choice",
+            ));
         }
         let matrix = u128::from(self.d.leading) * u128::from(self.n);
         if self.batch > 1 && u128::from(self.d.stride) < matrix {

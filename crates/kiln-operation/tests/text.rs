@@ -62,6 +62,7 @@ fn matmul() -> impl Strategy<Value = Operation> {
                 order,
                 workspace,
                 alignment: 1 << (4 + gap % 5),
+                algorithm: gap % 16,
             })
         },
     )
@@ -178,7 +179,7 @@ fn operations_that_cannot_be_are_refused() {
     shape("fft kind=forward element=f32 shape=18446744073709551615 batch=1 in_place=false", "2^59");
     let product = |a: &str, d: &str, math: &str, epilogue: &str, stride: u64| {
         format!(
-            "blas.matmul m=4 n=4 k=4 batch=2 a={a}:n:4:16 b={a}:n:4:16 d={d}:n:4:{stride} math={math} epilogue={epilogue} accumulate=false order=any workspace=0 alignment=256"
+            "blas.matmul m=4 n=4 k=4 batch=2 a={a}:n:4:16 b={a}:n:4:16 d={d}:n:4:{stride} math={math} epilogue={epilogue} accumulate=false order=any workspace=0 alignment=256 algorithm=0"
         )
     };
     assert!(product("f32", "f32", "tf32", "bias+gelu", 16).parse::<Operation>().is_ok());
@@ -193,7 +194,7 @@ fn operations_that_cannot_be_are_refused() {
 fn a_result_with_gaps_is_not_overwritten_whole() {
     let effect = |leading: u64, accumulate: bool| {
         let text = format!(
-            "blas.matmul m=4 n=4 k=4 batch=1 a=f32:n:4:0 b=f32:n:4:0 d=f32:n:{leading}:0 math=ieee epilogue=none accumulate={accumulate} order=any workspace=0 alignment=256"
+            "blas.matmul m=4 n=4 k=4 batch=1 a=f32:n:4:0 b=f32:n:4:0 d=f32:n:{leading}:0 math=ieee epilogue=none accumulate={accumulate} order=any workspace=0 alignment=256 algorithm=0"
         );
         text.parse::<Operation>().unwrap().operands()[2].effect
     };

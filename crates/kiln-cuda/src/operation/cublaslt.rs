@@ -230,7 +230,7 @@ fn layout(api: &LtApi, layout: &Layout, (rows, columns): (u64, u64), batch: u64)
     Ok(made)
 }
 
-/// The algorithm that cuBLASLt expects to be the fastest.
+/// The algorithm of an operation among those that cuBLASLt proposes, of which the first is expected to be the fastest.
 fn search(
     handle: &LtHandle,
     operation: &Matmul,
@@ -248,8 +248,9 @@ fn search(
     for attribute in PREF_MIN_ALIGNMENTS {
         preference.set(api.pref_set, attribute, operation.alignment as u32)?;
     }
-    let (mut found, mut count) = (Heuristic::default(), 0);
-    // SAFETY: all descriptors live, there is room for the one result that is asked for, and the out-parameters are live locals.
+    let mut found = [Heuristic::default(); Matmul::ALGORITHMS as usize];
+    let (wanted, mut count) = (operation.algorithm as usize, 0);
+    // SAFETY: all descriptors live, there is room for as many results as are asked for, and the out-parameters are live locals.
     let status = unsafe {
         (api.heuristic)(
             handle.raw.raw(),
@@ -259,14 +260,16 @@ fn search(
             d.raw(),
             d.raw(),
             preference.raw(),
-            1,
-            &mut found,
+            (wanted + 1).min(found.len()) as i32,
+            found.as_mut_ptr(),
             &mut count,
         )
     };
     check("cublasLtMatmulAlgoGetHeuristic", status)?;
-    let state = if count == 0 { NOT_SUPPORTED } else { found.state };
-    check("cublasLtMatmulAlgoGetHeuristic", state)?;
+    let proposed = found.get(..count.max(0) as usize).unwrap_or_default();
+    let found =
+        proposed.get(wanted).copied().unwrap_or(Heuristic { state: NOT_SUPPORTED, ..Heuristic::default() });
+    check("cublasLtMatmulAlgoGetHeuristic", found.state)?;
     Ok(found)
 }
 
@@ -275,6 +278,7 @@ const NOT_SUPPORTED: i32 = 15;
 
 fn no_algorithm(call: &'static str, operation: &Matmul) -> Error {
     let hint = match operation.a.element {
+        _ if operation.algorithm > 0 => "it proposes fewer; algorithm 0 is its own choice",
         ElementType::I8 => {
             "integers need `a` transposed, `b` not, sizes and leading dimensions that are multiples of 4, and addresses that are multiples of 16"
         }

@@ -5,6 +5,7 @@ use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::element::MatrixElement;
 use super::matrix::Matrix;
+use super::tuning::MatmulTuning;
 use crate::Result;
 use crate::call::{Argument, Described, LibraryCall};
 use crate::error::LibraryError;
@@ -53,6 +54,8 @@ pub struct MatmulCall<'a, T: MatrixElement, O: MatrixElement> {
     determinism: Determinism,
     workspace_limit_bytes: u64,
     stream: Option<&'a Stream>,
+    /// The alignment and the algorithm that are measured; otherwise those of the buffers, and the library's choice.
+    measured: Option<(u64, u64)>,
 }
 
 impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
@@ -75,6 +78,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             determinism: Determinism::Any,
             workspace_limit_bytes: WORKSPACE_LIMIT_BYTES,
             stream: None,
+            measured: None,
         }
     }
 
@@ -149,6 +153,51 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// As for [`LibraryCall::record`].
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
         self.call().record(graph)
+    }
+
+    /// Chooses the algorithm of this product by measuring those that the library proposes, and uses it for all equal calls of this [`Blas`](super::Blas)
+    /// from now on: equal shapes, layouts, types, math and alignment, with any buffers. The choice is kept on disk with compiled code, so that the
+    /// next process that asks for it measures nothing.
+    ///
+    /// The inputs are read and the result is written to temporary memory, so that `C` does not change. Takes some milliseconds for each algorithm;
+    /// graphs that were recorded before keep theirs. Another algorithm may round differently: sums are made in another order.
+    ///
+    /// ```
+    /// use kiln::DeviceRuntime;
+    /// use kiln_libs::blas::{Blas, Matrix};
+    ///
+    /// let gpu = DeviceRuntime::simulated(1)?;
+    /// let blas = Blas::new(&gpu);
+    /// let (a, b) = (gpu.upload(&[1.0_f32; 64])?, gpu.upload(&[2.0_f32; 64])?);
+    /// let c = gpu.allocate::<f32>(64)?;
+    /// let product = || blas.matmul(Matrix::new(&a, 8, 8), Matrix::new(&b, 8, 8), Matrix::new(&c, 8, 8));
+    /// let tuned = product().tune()?;
+    /// assert!(tuned.time <= tuned.default_time);
+    /// product().submit()?; // with the algorithm that was the fastest
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`LibraryCall::submit`], and too little memory for a second result. The algorithm stays as it was.
+    pub fn tune(self) -> Result<MatmulTuning> {
+        let Operation::Matmul(operation) = LibraryCall::new(self.loaded, self.described()).operation()?
+        else {
+            return Err(LibraryError::argument(Matmul::NAME, "no matrix product", "tune a matrix product"));
+        };
+        if let Some(kept) = MatmulTuning::kept(self.loaded, &operation)? {
+            return Ok(kept);
+        }
+        let gpu = self.loaded.gpu();
+        let scratch = gpu.allocate::<O>(self.c.buffer.len())?;
+        if operation.accumulate {
+            scratch.fill(bytemuck::Zeroable::zeroed())?;
+        }
+        MatmulTuning::measure(self.loaded, &operation, |algorithm, graph| {
+            let c = Matrix { buffer: &scratch, ..self.c };
+            let measured =
+                MatmulCall { c, measured: Some((operation.alignment, algorithm)), stream: None, ..self };
+            measured.call().record(graph).map(drop)
+        })
     }
 
     fn call(self) -> LibraryCall<'a> {
@@ -232,7 +281,8 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             accumulate: self.beta.is_some(),
             order: self.determinism,
             workspace: self.workspace_limit_bytes,
-            alignment: self.alignment(),
+            alignment: self.measured.map_or_else(|| self.alignment(), |(alignment, _)| alignment),
+            algorithm: self.measured.map_or(0, |(_, algorithm)| algorithm),
         })
     }
 

@@ -12,9 +12,9 @@ pub struct Matrix<'a, T: MatrixElement> {
     pub(super) columns: u64,
     /// Whether it is stored column after column.
     pub(super) by_columns: bool,
-    leading: Option<u64>,
+    pub(super) leading: Option<u64>,
     pub(super) batch: u64,
-    stride: Option<u64>,
+    pub(super) stride: Option<u64>,
 }
 
 impl<T: MatrixElement> Clone for Matrix<'_, T> {

@@ -14,6 +14,7 @@ mod library_checks;
 mod library_graphs;
 mod library_mistakes;
 mod library_workers;
+mod matmul_tuning;
 mod numbers;
 mod prims_graph;
 mod prims_mistakes;

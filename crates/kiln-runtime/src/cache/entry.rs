@@ -55,6 +55,8 @@ pub enum EntryKind {
     CubinWithPtx,
     /// Machine code for one architecture; the PTX it came from is the program's own.
     Cubin,
+    /// Which algorithm of a library was the fastest for an operation.
+    Algorithm,
 }
 
 impl EntryKind {
@@ -63,6 +65,7 @@ impl EntryKind {
             Self::Ptx => 1,
             Self::CubinWithPtx => 2,
             Self::Cubin => 3,
+            Self::Algorithm => 4,
         }
     }
 
@@ -71,6 +74,7 @@ impl EntryKind {
             1 => Some(Self::Ptx),
             2 => Some(Self::CubinWithPtx),
             3 => Some(Self::Cubin),
+            4 => Some(Self::Algorithm),
             _ => None,
         }
     }
@@ -80,6 +84,7 @@ impl EntryKind {
         match self {
             Self::Ptx => "ptx",
             Self::CubinWithPtx | Self::Cubin => "cubin",
+            Self::Algorithm => "algorithm",
         }
     }
 }

@@ -20,6 +20,9 @@ use crate::fault_plan::PlannedFault;
 use crate::schedule::machine_core::Core;
 use crate::schedule::machine_state::State;
 
+/// Algorithms that are proposed for a matrix product. All of them do the same.
+const MATMUL_ALGORITHMS: u64 = 2;
+
 impl Core {
     pub(crate) fn load(&self, objects: &Objects, image: &Image<'_>) -> Result<ModuleId> {
         const CALL: &str = "load";
@@ -138,6 +141,14 @@ impl Core {
                 let operation: Operation = text.parse().map_err(|error: OperationError| {
                     Error::refused(CALL, Refusal::Image { code: None, log: error.to_string() })
                 })?;
+                if let Operation::Matmul(matmul) = &operation
+                    && matmul.algorithm >= MATMUL_ALGORITHMS
+                {
+                    let why = format!(
+                        "it proposes {MATMUL_ALGORITHMS} algorithms for `{operation}`; 0 is its choice"
+                    );
+                    return Err(Error::refused(CALL, Refusal::Library { library: "simulated BLAS", why }));
+                }
                 let twin: Arc<dyn SimKernel> = Twin::new(operation);
                 let kernels = vec![(operation.name().to_owned(), twin)];
                 Ok(CompiledModule { kernels, variables: Vec::new(), relocate: None })

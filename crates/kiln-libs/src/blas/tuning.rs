@@ -1,0 +1,172 @@
+//! Choosing the algorithm of a matrix product by measuring.
+
+use std::time::{Duration, Instant};
+
+use kiln_operation::{Matmul, Operation};
+use kiln_runtime::cache::{CacheEntry, EntryKind, Key, KeyBuilder};
+use kiln_runtime::{DeviceRuntime, GraphBuilder};
+
+use crate::Result;
+use crate::loaded::LoadedOperations;
+
+/// A measurement lasts about so long, so that the clock's steps do not matter.
+const MEASUREMENT: Duration = Duration::from_millis(2);
+/// Products in one measurement at most.
+const MAX_PRODUCTS: u128 = 50;
+/// Measurements of an algorithm, of which the shortest counts.
+const MEASUREMENTS: u32 = 3;
+/// An algorithm must be so much faster than the library's choice to replace it, in thousandths.
+const MARGIN: u128 = 10;
+
+/// The algorithm that [`MatmulCall::tune`](super::MatmulCall::tune) chose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct MatmulTuning {
+    /// Its place among those that the library proposes; 0 is the one that the library expects to be the fastest.
+    pub algorithm: u64,
+    /// How long one product takes with it.
+    pub time: Duration,
+    /// How long one product takes with the library's choice.
+    pub default_time: Duration,
+    /// How many algorithms were measured now; 0 if the choice was on disk.
+    pub measured: u64,
+}
+
+impl MatmulTuning {
+    /// The choice on disk, which is used from now on. None if there is none, or the library does not propose that algorithm any more.
+    pub(super) fn kept(loaded: &LoadedOperations, operation: &Matmul) -> Result<Option<Self>> {
+        let gpu = loaded.gpu();
+        let entry = gpu.disk_cache().get(&key(gpu, operation));
+        let Some(kept) = entry
+            .filter(|entry| entry.kind == EntryKind::Algorithm)
+            .and_then(|entry| Self::decode(&entry.payload))
+        else {
+            return Ok(None);
+        };
+        match kept.apply(loaded, operation) {
+            Ok(()) => Ok(Some(kept)),
+            Err(error) if error.library().is_some() && kept.algorithm > 0 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Measures the algorithms that the library proposes. `record` records one product with an algorithm.
+    pub(super) fn measure(
+        loaded: &LoadedOperations,
+        operation: &Matmul,
+        record: impl Fn(u64, &mut GraphBuilder) -> Result<()>,
+    ) -> Result<Self> {
+        let (gpu, began) = (loaded.gpu(), Instant::now());
+        let mut times = Vec::new();
+        for algorithm in 0..Matmul::ALGORITHMS {
+            match time(gpu, |graph| record(algorithm, graph)) {
+                Ok(time) => times.push(time),
+                // It proposes no more.
+                Err(error) if algorithm > 0 && error.library().is_some() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let tuning = Self::fastest(&times);
+        tuning.apply(loaded, operation)?;
+        let entry = CacheEntry {
+            kind: EntryKind::Algorithm,
+            compile_time: began.elapsed(),
+            kernels: vec![operation.to_string()],
+            payload: tuning.encode(),
+        };
+        gpu.disk_cache().put(&key(gpu, operation), &entry);
+        Ok(tuning)
+    }
+
+    /// The fastest of all, if it is faster than the first by more than the margin.
+    fn fastest(times: &[Duration]) -> Self {
+        let first = times.first().copied().unwrap_or_default();
+        let best = (0..).zip(times).min_by_key(|(_, time)| **time);
+        let is_faster = |time: &Duration| time.as_nanos() * (1000 + MARGIN) < first.as_nanos() * 1000;
+        let (algorithm, time) =
+            best.filter(|(_, time)| is_faster(time)).map_or((0, first), |(at, time)| (at, *time));
+        Self { algorithm, time, default_time: first, measured: times.len() as u64 }
+    }
+
+    /// Uses the algorithm for all equal calls from now on.
+    fn apply(&self, loaded: &LoadedOperations, operation: &Matmul) -> Result<()> {
+        let chosen = Operation::from(Matmul { algorithm: self.algorithm, ..*operation });
+        loaded.replace(&Operation::from(*operation), &chosen)
+    }
+
+    /// Three numbers of eight bytes, the lowest byte first: the algorithm, and both times in nanoseconds.
+    fn encode(&self) -> Vec<u8> {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let words = [self.algorithm, nanoseconds(self.time), nanoseconds(self.default_time)];
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    fn decode(payload: &[u8]) -> Option<Self> {
+        let bytes: &[u8; 24] = payload.try_into().ok()?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let [algorithm, time, default_time] =
+            [0, 1, 2].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)));
+        let (time, default_time) = (Duration::from_nanos(time), Duration::from_nanos(default_time));
+        (algorithm < Matmul::ALGORITHMS).then_some(Self { algorithm, time, default_time, measured: 0 })
+    }
+}
+
+/// What a choice depends on.
+fn key(gpu: &DeviceRuntime, operation: &Matmul) -> Key {
+    let info = gpu.info();
+    KeyBuilder::new()
+        .part("algorithm of", operation.to_string().as_bytes())
+        .part("device", info.name.as_bytes())
+        .part("driver", info.driver_version.to_string().as_bytes())
+        .finish()
+}
+
+/// How long one product takes, as nodes of a graph that runs them one after the other.
+fn time(gpu: &DeviceRuntime, record: impl Fn(&mut GraphBuilder) -> Result<()>) -> Result<Duration> {
+    let graph_of = |products: u32| -> Result<_> {
+        let mut graph = gpu.graph();
+        for _ in 0..products {
+            record(&mut graph)?;
+        }
+        Ok(graph.build()?)
+    };
+    let one = graph_of(1)?;
+    one.replay()?.wait()?;
+    let alone = one.replay_timed()?.wait()?.device;
+    let products = (MEASUREMENT.as_nanos() / alone.as_nanos().max(1)).clamp(1, MAX_PRODUCTS) as u32;
+    let many = graph_of(products)?;
+    many.replay()?.wait()?;
+    let mut shortest = Duration::MAX;
+    for _ in 0..MEASUREMENTS {
+        shortest = shortest.min(many.replay_timed()?.wait()?.device);
+    }
+    Ok(shortest / products)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, MatmulTuning};
+
+    fn fastest(times: &[u64]) -> (u64, u64, u64) {
+        let times: Vec<Duration> = times.iter().copied().map(Duration::from_nanos).collect();
+        let MatmulTuning { algorithm, time, default_time, .. } = MatmulTuning::fastest(&times);
+        (algorithm, time.as_nanos() as u64, default_time.as_nanos() as u64)
+    }
+
+    #[test]
+    fn an_algorithm_that_is_clearly_faster_replaces_the_first() {
+        assert_eq!(fastest(&[1000, 900, 700, 800]), (2, 700, 1000));
+        assert_eq!(fastest(&[1000, 995, 1200]), (0, 1000, 1000), "within the margin");
+        assert_eq!(fastest(&[1000]), (0, 1000, 1000));
+        assert_eq!(fastest(&[0, 0]), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again_and_what_is_damaged_is_not() {
+        let time = Duration::from_nanos;
+        let tuning = MatmulTuning { algorithm: 3, time: time(7), default_time: time(9), measured: 0 };
+        assert_eq!(MatmulTuning::decode(&tuning.encode()), Some(tuning));
+        assert_eq!(MatmulTuning::decode(&tuning.encode()[1..]), None);
+        assert_eq!(MatmulTuning::decode(&[0xff; 24]), None);
+    }
+}
