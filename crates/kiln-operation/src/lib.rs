@@ -37,6 +37,7 @@
 mod element_type;
 mod error;
 mod extent;
+mod factor;
 mod fft;
 mod field;
 mod level1;
@@ -45,9 +46,11 @@ mod level3;
 mod matmul;
 mod operand;
 mod operation;
+mod spectrum;
 
 pub use element_type::ElementType;
 pub use error::OperationError;
+pub use factor::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs};
 pub use fft::{FftKind, FftOperation, FftShape};
 pub use level1::{Axpy, Dot, Nrm2, Scal};
 pub use level2::{Gemv, Ger};
@@ -55,3 +58,4 @@ pub use level3::{Diagonal, Side, Syrk, Triangle, Trsm};
 pub use matmul::{Activation, Determinism, Epilogue, Layout, Math, Matmul};
 pub use operand::{ARGUMENT_BYTES, OperandEffect, OperationOperand};
 pub use operation::Operation;
+pub use spectrum::{Gesvd, Syevd};

@@ -4,12 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::OperationError;
+use crate::factor::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs};
 use crate::fft::FftOperation;
 use crate::level1::{Axpy, Dot, Nrm2, Scal};
 use crate::level2::{Gemv, Ger};
 use crate::level3::{Syrk, Trsm};
 use crate::matmul::Matmul;
 use crate::operand::OperationOperand;
+use crate::spectrum::{Gesvd, Syevd};
 
 macro_rules! operations {
     ($($(#[$note:meta])* $variant:ident($type:ident),)*) => {
@@ -92,6 +94,22 @@ operations! {
     Trsm(Trsm),
     /// A Fourier transform.
     Fft(FftOperation),
+    /// A Cholesky factor.
+    Potrf(Potrf),
+    /// A system of equations with a Cholesky factor.
+    Potrs(Potrs),
+    /// Triangular factors with pivots.
+    Getrf(Getrf),
+    /// A system of equations with triangular factors.
+    Getrs(Getrs),
+    /// An orthogonal and a triangular factor.
+    Geqrf(Geqrf),
+    /// A product with an orthogonal factor.
+    Ormqr(Ormqr),
+    /// Eigenvalues and eigenvectors of a symmetric matrix.
+    Syevd(Syevd),
+    /// Singular values and vectors.
+    Gesvd(Gesvd),
 }
 
 impl Operation {
@@ -106,5 +124,10 @@ impl Operation {
     /// The arguments of a launch, in order; none for an operation that [`check`](Self::check) refuses.
     pub fn operands(&self) -> Vec<OperationOperand> {
         self.checked_operands().unwrap_or_default()
+    }
+
+    /// Whether a library waits for the device while it queues the operation. No graph can hold such an operation.
+    pub fn waits_for_device(&self) -> bool {
+        matches!(self, Self::Syevd(_) | Self::Gesvd(_))
     }
 }

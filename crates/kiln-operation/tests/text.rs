@@ -4,8 +4,8 @@
 
 use kiln_operation::{
     Activation, Axpy, Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape,
-    Gemv, Ger, Layout, Math, Matmul, Nrm2, OperandEffect, Operation, OperationError, Scal, Side, Syrk,
-    Triangle, Trsm,
+    Gemv, Geqrf, Ger, Gesvd, Getrf, Getrs, Layout, Math, Matmul, Nrm2, OperandEffect, Operation,
+    OperationError, Ormqr, Potrf, Potrs, Scal, Side, Syevd, Syrk, Triangle, Trsm,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -107,9 +107,42 @@ fn others() -> impl Strategy<Value = Operation> {
     )
 }
 
+fn solvers() -> impl Strategy<Value = Operation> {
+    let sizes = (1_u64..90, 1_u64..90, 0_u64..4);
+    (float(), sizes, any::<[bool; 3]>(), 0_usize..8).prop_map(
+        |(element, (m, n, gap), [one, two, three], which)| {
+            let triangle = if one { Triangle::Upper } else { Triangle::Lower };
+            let side = if two { Side::Left } else { Side::Right };
+            let (leading, far) = (m + gap, n + gap);
+            match which {
+                0 => Potrf { element, n: m, triangle, leading }.into(),
+                1 => Potrs { element, n: m, columns: n, triangle, a_leading: leading, b_leading: m }.into(),
+                2 => Getrf { element, m, n, leading }.into(),
+                3 => {
+                    let (columns, transposed) = (n, one);
+                    Getrs { element, n: m, columns, transposed, a_leading: m, b_leading: leading }.into()
+                }
+                4 => Geqrf { element, m, n, leading }.into(),
+                5 => {
+                    let order = if two { m } else { n };
+                    let (k, a_leading, transposed) = (1 + gap.min(order - 1), order + gap, three);
+                    Ormqr { element, side, transposed, m, n, k, a_leading, c_leading: leading }.into()
+                }
+                6 => Syevd { element, n: m, triangle, vectors: two, leading }.into(),
+                _ => {
+                    let (u_leading, v_leading) = if two { (leading, far) } else { (0, 0) };
+                    Gesvd { element, m, n, vectors: two, a_leading: leading, u_leading, v_leading }.into()
+                }
+            }
+        },
+    )
+}
+
 proptest! {
     #[test]
-    fn a_text_is_parsed_as_the_operation_it_was_printed_from(operation in prop_oneof![matmul(), others()]) {
+    fn a_text_is_parsed_as_the_operation_it_was_printed_from(
+        operation in prop_oneof![matmul(), others(), solvers()]
+    ) {
         prop_assert_eq!(operation.check(), Ok(()));
         let text = operation.to_string();
         let parsed: Operation = text.parse().unwrap();
@@ -177,6 +210,21 @@ fn operations_that_cannot_be_are_refused() {
     shape("blas.ger element=f32 m=4 n=4 leading=3 x_step=1 y_step=1", "leading dimension of 3");
     shape("fft kind=forward element=f32 shape=8x0 batch=1 in_place=false", "`shape` is 0");
     shape("fft kind=forward element=f32 shape=18446744073709551615 batch=1 in_place=false", "2^59");
+    shape("solve.potrf element=f16 n=4 triangle=lower leading=4", "elements of f16");
+    shape("solve.potrf element=f32 n=0 triangle=lower leading=4", "`n` is 0");
+    shape("solve.getrf element=f32 m=4 n=4 leading=3", "leading dimension of 3");
+    shape(
+        "solve.ormqr element=f32 side=left transposed=false m=4 n=4 k=5 a_leading=4 c_leading=4",
+        "5 Householder vectors of 4 elements",
+    );
+    shape(
+        "solve.gesvd element=f64 m=2147483648 n=1 vectors=false a_leading=2147483648 u_leading=0 v_leading=0",
+        "`m` is 2147483648; use sizes below 2^31",
+    );
+    shape(
+        "solve.gesvd element=f64 m=2 n=1 vectors=false a_leading=2 u_leading=2 v_leading=0",
+        "vectors that are not computed",
+    );
     let product = |a: &str, d: &str, math: &str, epilogue: &str, stride: u64| {
         format!(
             "blas.matmul m=4 n=4 k=4 batch=2 a={a}:n:4:16 b={a}:n:4:16 d={d}:n:4:{stride} math={math} epilogue={epilogue} accumulate=false order=any workspace=0 alignment=256 algorithm=0"
