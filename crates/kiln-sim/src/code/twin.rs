@@ -5,10 +5,14 @@
 //! `f64`, no function of the system's mathematical library is called, and each NaN that is written has the same bits.
 
 mod arguments;
+mod dense;
 mod elementary;
+mod factors;
 mod fourier;
+mod jacobi;
 mod matmul;
 mod number;
+mod solver;
 mod transform;
 mod triangular;
 mod vector;
@@ -51,11 +55,17 @@ impl Twin {
     }
 }
 
-/// Workspace that a twin asks for: a transform asks for as much as its data, as libraries do, so that a program meets the need before it meets a
-/// GPU. It is not used.
+/// Workspace that a twin asks for: a transform, a factorisation and an iteration ask for as much as their data, as libraries do, so that a program
+/// meets the need before it meets a GPU. It is not used.
 fn workspace_bytes(operation: &Operation) -> u64 {
     match operation {
-        Operation::Fft(_) => operation.operands().iter().map(|operand| operand.bytes).max().unwrap_or(0),
+        Operation::Fft(_)
+        | Operation::Potrf(_)
+        | Operation::Getrf(_)
+        | Operation::Geqrf(_)
+        | Operation::Ormqr(_)
+        | Operation::Syevd(_)
+        | Operation::Gesvd(_) => operation.operands().iter().map(|operand| operand.bytes).max().unwrap_or(0),
         _ => 0,
     }
 }
@@ -82,6 +92,14 @@ impl SimKernel for Twin {
             Operation::Syrk(operation) => triangular::syrk(&arguments, operation)?,
             Operation::Trsm(operation) => triangular::trsm(&arguments, operation)?,
             Operation::Fft(operation) => fourier::run(&arguments, operation)?,
+            Operation::Potrf(operation) => solver::potrf(&arguments, operation)?,
+            Operation::Potrs(operation) => solver::potrs(&arguments, operation)?,
+            Operation::Getrf(operation) => solver::getrf(&arguments, operation)?,
+            Operation::Getrs(operation) => solver::getrs(&arguments, operation)?,
+            Operation::Geqrf(operation) => solver::geqrf(&arguments, operation)?,
+            Operation::Ormqr(operation) => solver::ormqr(&arguments, operation)?,
+            Operation::Syevd(operation) => solver::syevd(&arguments, operation)?,
+            Operation::Gesvd(operation) => solver::gesvd(&arguments, operation)?,
             other => {
                 let detail = format!("no twin for {}", other.name());
                 return Err(KernelFault::Stopped { code: kiln_driver::Code::NOT_SUPPORTED, detail });

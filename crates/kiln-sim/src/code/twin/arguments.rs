@@ -79,6 +79,37 @@ impl<'a> TwinArguments<'a> {
         Ok(())
     }
 
+    /// Signed integers of 4 or 8 bytes side by side.
+    pub(super) fn read_integers(
+        &self,
+        index: usize,
+        bytes: u64,
+        start: u64,
+        len: u64,
+    ) -> Result<Vec<i64>, KernelFault> {
+        let mut read = vec![0; (len * bytes) as usize];
+        self.launch.memory().read(self.launch.address(index)?.wrapping_add(start * bytes), &mut read)?;
+        let number = |bytes: &[u8]| match *bytes {
+            [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
+            _ => bytes.try_into().map_or(0, i64::from_le_bytes),
+        };
+        Ok(read.chunks_exact(bytes as usize).map(number).collect())
+    }
+
+    /// Writes integers of 4 or 8 bytes, of which the lowest bits are kept.
+    pub(super) fn write_integers(
+        &self,
+        index: usize,
+        bytes: u64,
+        start: u64,
+        values: &[i64],
+    ) -> Result<(), KernelFault> {
+        let address = self.launch.address(index)?.wrapping_add(start * bytes);
+        let written: Vec<u8> =
+            values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(bytes as usize)).collect();
+        Ok(self.launch.memory().write(address, &written)?)
+    }
+
     /// A matrix that is stored by columns, column after column.
     pub(super) fn matrix(
         &self,

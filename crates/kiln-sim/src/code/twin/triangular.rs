@@ -8,7 +8,7 @@ use crate::code::kernel::KernelFault;
 type Work = Result<u64, KernelFault>;
 
 /// The rows of a column that belong to a triangle: the first, and how many.
-fn rows_of(triangle: Triangle, column: u64, n: u64) -> (u64, u64) {
+pub(super) fn rows_of(triangle: Triangle, column: u64, n: u64) -> (u64, u64) {
     match triangle {
         Triangle::Upper => (0, column + 1),
         Triangle::Lower => (column, n - column),
