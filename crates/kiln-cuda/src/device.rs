@@ -17,7 +17,7 @@ use crate::libcuda::{Libcuda, start_check};
 use crate::memory::Block;
 use crate::module::Module;
 use crate::open_error::OpenError;
-use crate::operation::{CaptureStream, CublasHandle, LtHandle};
+use crate::operation::{CaptureStream, CublasHandle, LtHandle, SolverHandle};
 use crate::pages::Pages;
 use crate::pool::Pool;
 use crate::reservation::Range;
@@ -51,6 +51,7 @@ pub struct CudaDevice {
     /// What library operations share, made at the first use.
     pub(crate) cublas: Mutex<Option<Arc<CublasHandle>>>,
     pub(crate) cublaslt: Mutex<Option<Arc<LtHandle>>>,
+    pub(crate) cusolver: Mutex<Option<Arc<SolverHandle>>>,
     pub(crate) capture: Mutex<Option<CaptureStream>>,
     pub(crate) info: DeviceInfo,
     pub(crate) clock: WallClock,
@@ -101,6 +102,7 @@ impl CudaDevice {
             pool: OnceLock::new(),
             cublas: Mutex::default(),
             cublaslt: Mutex::default(),
+            cusolver: Mutex::default(),
             capture: Mutex::default(),
             info: description.into_info(key, Priorities { lowest, highest }),
             clock: WallClock::new(),

@@ -1,7 +1,7 @@
 //! Library operations: prepared when they are loaded, queued by a launch.
 //!
 //! Loading opens the library, makes handle, descriptors and plan, and chooses the algorithm. A launch then only hands addresses and scalars over: it
-//! neither blocks nor allocates. Workspace is memory of the caller, an argument behind those of the operation; no library allocates any
+//! neither blocks nor allocates, but for eigenvalues and singular values, which cuSOLVER computes partly on the host. Workspace is memory of the caller, an argument behind those of the operation; no library allocates any
 //! for an operation. A graph gets what the operation queues as a graph inside of it, captured on a stream that nothing else uses.
 
 mod arguments;
@@ -10,6 +10,7 @@ mod convert;
 mod cublas;
 mod cublaslt;
 mod cufft;
+mod cusolver;
 mod entry_points;
 mod failure;
 
@@ -22,6 +23,7 @@ use kiln_driver::{
 use kiln_operation::{ARGUMENT_BYTES, Operation, OperationOperand};
 
 use crate::device::CudaDevice;
+use crate::libraries::LibraryKind;
 use crate::stream::Stream;
 use crate::submission_log::SubmissionKind;
 
@@ -29,12 +31,18 @@ pub(crate) use arguments::OperationArguments;
 pub(crate) use capture::{CaptureStream, CapturedGraph};
 pub(crate) use cublas::CublasHandle;
 pub(crate) use cublaslt::LtHandle;
+pub(crate) use cusolver::SolverHandle;
 pub(crate) use failure::LibraryFailure;
 
 /// An operation that is ready to be queued.
 trait PreparedOperation: Send + Sync {
     /// Workspace it takes, behind its other arguments.
     fn workspace_bytes(&self) -> u64;
+
+    /// Whether the library waits for the device while it queues the operation, so that it cannot be captured.
+    fn waits_for_device(&self) -> bool {
+        false
+    }
 
     /// Queues it. The context is current, and the arguments were checked.
     ///
@@ -64,11 +72,20 @@ impl LoadedOperation {
         let prepared: Box<dyn PreparedOperation> = match &operation {
             Operation::Matmul(matmul) => Box::new(cublaslt::LtMatmul::prepare(call, device, matmul)?),
             Operation::Fft(fft) => Box::new(cufft::FftPlan::prepare(call, device, fft)?),
+            Operation::Potrf(_)
+            | Operation::Potrs(_)
+            | Operation::Getrf(_)
+            | Operation::Getrs(_)
+            | Operation::Geqrf(_)
+            | Operation::Ormqr(_)
+            | Operation::Syevd(_)
+            | Operation::Gesvd(_) => Box::new(cusolver::SolverCall::prepare(call, device, &operation)?),
             other => Box::new(cublas::CublasCall::prepare(call, device, other)?),
         };
         let loaded = Self { operation, operands: operation.operands(), prepared };
         // The first use of a kernel loads it, which takes long; a capture is such a use, and runs nothing.
-        if let Ok(arguments) = OperationArguments::placeholders(&loaded.operands, loaded.workspace_bytes()) {
+        let arguments = OperationArguments::placeholders(&loaded.operands, loaded.workspace_bytes());
+        if let (Ok(arguments), false) = (arguments, loaded.waits_for_device()) {
             let _ = device.capture_operation(call, api, &loaded, &arguments);
         }
         Ok(loaded)
@@ -84,6 +101,11 @@ impl LoadedOperation {
         self.prepared.workspace_bytes()
     }
 
+    /// Whether it cannot be captured, because the library waits for the device.
+    pub(crate) fn waits_for_device(&self) -> bool {
+        self.prepared.waits_for_device()
+    }
+
     /// What callers may know of it.
     pub(crate) fn attributes(&self) -> FunctionAttributes {
         let count = self.operands.len() as u32 + u32::from(self.workspace_bytes() > 0);
@@ -94,6 +116,15 @@ impl LoadedOperation {
             parameters: Some((0..count).map(span).collect()),
             ..FunctionAttributes::default()
         }
+    }
+
+    /// The error for an operation in a graph that its library waits for.
+    fn not_captured(&self, call: &'static str) -> Error {
+        let why = format!(
+            "it waits for the device while it queues {}, so that no graph can hold it; submit it between two replays",
+            self.name()
+        );
+        Error::refused(call, Refusal::Library { library: LibraryKind::Cusolver.name(), why })
     }
 
     /// The arguments of a launch, checked.

@@ -36,6 +36,9 @@ impl CudaDevice {
         operation: &LoadedOperation,
         arguments: &OperationArguments,
     ) -> Result<CapturedGraph> {
+        if operation.waits_for_device() {
+            return Err(operation.not_captured(call));
+        }
         let (Some(begin), Some(end)) = (api.stream_begin_capture, api.stream_end_capture) else {
             return Err(Error::unsupported(
                 call,

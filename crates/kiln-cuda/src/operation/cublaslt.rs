@@ -65,14 +65,14 @@ entry_points! {
 /// `cublasLtMatmulAlgo_t`.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-struct Algorithm {
+pub(super) struct Algorithm {
     data: [u64; 8],
 }
 
 /// `cublasLtMatmulHeuristicResult_t`.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-struct Heuristic {
+pub(super) struct Heuristic {
     algorithm: Algorithm,
     workspace_bytes: usize,
     state: i32,

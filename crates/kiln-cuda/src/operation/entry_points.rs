@@ -29,12 +29,12 @@ pub(super) fn incomplete(call: &'static str, kind: LibraryKind, symbol: &str) ->
 macro_rules! entry_points {
     ($(#[$note:meta])* $table:ident of $kind:expr => { $($name:ident = $symbol:literal ($($argument:ty),* $(,)?);)* }) => {
         $(#[$note])*
-        struct $table {
-            $($name: unsafe extern "C" fn($($argument),*) -> i32,)*
+        pub(super) struct $table {
+            $(pub(super) $name: unsafe extern "C" fn($($argument),*) -> i32,)*
         }
 
         impl $table {
-            fn load(call: &'static str) -> kiln_driver::Result<&'static Self> {
+            pub(super) fn load(call: &'static str) -> kiln_driver::Result<&'static Self> {
                 static LOADED: std::sync::OnceLock<$table> = std::sync::OnceLock::new();
                 if let Some(table) = LOADED.get() {
                     return Ok(table);

@@ -15,10 +15,8 @@ pub(crate) struct LibraryFailure {
     pub(super) status: i32,
 }
 
-/// What both cuBLAS libraries answer if memory is out, and if they cannot do what is asked.
-const CUBLAS_ALLOC_FAILED: i32 = 3;
+/// What both cuBLAS libraries answer if they cannot do what is asked.
 const CUBLAS_NOT_SUPPORTED: i32 = 15;
-const CUFFT_ALLOC_FAILED: i32 = 2;
 
 impl LibraryFailure {
     /// Success, or the failure.
@@ -29,14 +27,14 @@ impl LibraryFailure {
     /// Whether memory is out.
     fn is_oom(&self) -> bool {
         match self.library {
-            LibraryKind::Cufft => self.status == CUFFT_ALLOC_FAILED,
-            _ => self.status == CUBLAS_ALLOC_FAILED,
+            LibraryKind::Cufft | LibraryKind::Cusolver | LibraryKind::Cusparse => self.status == 2,
+            _ => self.status == 3,
         }
     }
 
-    /// Whether the library cannot do what is asked.
+    /// Whether cuBLASLt cannot do what is asked.
     pub(super) fn is_unsupported(&self) -> bool {
-        self.library != LibraryKind::Cufft && self.status == CUBLAS_NOT_SUPPORTED
+        self.library == LibraryKind::CublasLt && self.status == CUBLAS_NOT_SUPPORTED
     }
 
     /// The status of the driver behind it: the fault of the device if it is lost, otherwise a code that says that the call was not accepted.
@@ -59,25 +57,72 @@ impl LibraryFailure {
     }
 
     fn status_text(&self) -> String {
-        let name = match (self.library, self.status) {
-            (LibraryKind::Cufft, 1) => "CUFFT_INVALID_PLAN",
-            (LibraryKind::Cufft, 3) => "CUFFT_INVALID_TYPE",
-            (LibraryKind::Cufft, 4) => "CUFFT_INVALID_VALUE",
-            (LibraryKind::Cufft, 5) => "CUFFT_INTERNAL_ERROR",
-            (LibraryKind::Cufft, 6) => "CUFFT_EXEC_FAILED",
-            (LibraryKind::Cufft, 7) => "CUFFT_SETUP_FAILED",
-            (LibraryKind::Cufft, 8) => "CUFFT_INVALID_SIZE",
-            (LibraryKind::Cufft, 16) => "CUFFT_NOT_SUPPORTED",
-            (LibraryKind::Cufft, _) => return format!("status {}", self.status),
-            (_, 1) => "CUBLAS_STATUS_NOT_INITIALIZED",
-            (_, 7) => "CUBLAS_STATUS_INVALID_VALUE",
-            (_, 8) => "CUBLAS_STATUS_ARCH_MISMATCH",
-            (_, 11) => "CUBLAS_STATUS_MAPPING_ERROR",
-            (_, 13) => "CUBLAS_STATUS_EXECUTION_FAILED",
-            (_, 14) => "CUBLAS_STATUS_INTERNAL_ERROR",
-            (_, 15) => "CUBLAS_STATUS_NOT_SUPPORTED",
-            (_, status) => return format!("status {status}"),
+        let name = match self.library {
+            LibraryKind::Cufft => cufft_name(self.status),
+            LibraryKind::Cusolver => cusolver_name(self.status),
+            LibraryKind::Cusparse => cusparse_name(self.status),
+            _ => cublas_name(self.status),
         };
-        format!("{name} ({})", self.status)
+        match name {
+            Some(name) => format!("{name} ({})", self.status),
+            None => format!("status {}", self.status),
+        }
     }
+}
+
+fn cufft_name(status: i32) -> Option<&'static str> {
+    Some(match status {
+        1 => "CUFFT_INVALID_PLAN",
+        3 => "CUFFT_INVALID_TYPE",
+        4 => "CUFFT_INVALID_VALUE",
+        5 => "CUFFT_INTERNAL_ERROR",
+        6 => "CUFFT_EXEC_FAILED",
+        7 => "CUFFT_SETUP_FAILED",
+        8 => "CUFFT_INVALID_SIZE",
+        16 => "CUFFT_NOT_SUPPORTED",
+        _ => return None,
+    })
+}
+
+fn cublas_name(status: i32) -> Option<&'static str> {
+    Some(match status {
+        1 => "CUBLAS_STATUS_NOT_INITIALIZED",
+        7 => "CUBLAS_STATUS_INVALID_VALUE",
+        8 => "CUBLAS_STATUS_ARCH_MISMATCH",
+        11 => "CUBLAS_STATUS_MAPPING_ERROR",
+        13 => "CUBLAS_STATUS_EXECUTION_FAILED",
+        14 => "CUBLAS_STATUS_INTERNAL_ERROR",
+        15 => "CUBLAS_STATUS_NOT_SUPPORTED",
+        _ => return None,
+    })
+}
+
+fn cusolver_name(status: i32) -> Option<&'static str> {
+    Some(match status {
+        1 => "CUSOLVER_STATUS_NOT_INITIALIZED",
+        3 => "CUSOLVER_STATUS_INVALID_VALUE",
+        4 => "CUSOLVER_STATUS_ARCH_MISMATCH",
+        5 => "CUSOLVER_STATUS_MAPPING_ERROR",
+        6 => "CUSOLVER_STATUS_EXECUTION_FAILED",
+        7 => "CUSOLVER_STATUS_INTERNAL_ERROR",
+        8 => "CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED",
+        9 => "CUSOLVER_STATUS_NOT_SUPPORTED",
+        31 => "CUSOLVER_STATUS_INVALID_WORKSPACE",
+        _ => return None,
+    })
+}
+
+fn cusparse_name(status: i32) -> Option<&'static str> {
+    Some(match status {
+        1 => "CUSPARSE_STATUS_NOT_INITIALIZED",
+        3 => "CUSPARSE_STATUS_INVALID_VALUE",
+        4 => "CUSPARSE_STATUS_ARCH_MISMATCH",
+        5 => "CUSPARSE_STATUS_MAPPING_ERROR",
+        6 => "CUSPARSE_STATUS_EXECUTION_FAILED",
+        7 => "CUSPARSE_STATUS_INTERNAL_ERROR",
+        8 => "CUSPARSE_STATUS_MATRIX_TYPE_NOT_SUPPORTED",
+        10 => "CUSPARSE_STATUS_NOT_SUPPORTED",
+        11 => "CUSPARSE_STATUS_INSUFFICIENT_RESOURCES",
+        _ => return None,
+    })
 }

@@ -24,4 +24,5 @@ mod opened;
 mod operations;
 mod pages;
 mod process;
+mod solvers;
 mod transfers;
