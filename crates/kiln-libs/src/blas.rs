@@ -26,8 +26,10 @@ mod vector;
 
 pub use element::{F8E4M3, MatrixElement, Real};
 pub use handle::Blas;
+pub(crate) use handle::check_single;
 pub use kiln_operation::{Activation, Determinism, Diagonal, Math, Side, Triangle};
 pub use matmul::MatmulCall;
 pub use matrix::Matrix;
+pub(crate) use triangular::stored_triangle;
 pub use tuning::MatmulTuning;
 pub use vector::Vector;

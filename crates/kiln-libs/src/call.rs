@@ -2,16 +2,16 @@
 
 use kiln_mem::AllocTag;
 use kiln_operation::{OperandEffect, Operation, OperationOperand};
-use kiln_runtime::{Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
+use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 use smallvec::SmallVec;
 
 use crate::Result;
 use crate::error::LibraryError;
 use crate::loaded::LoadedOperations;
-use crate::scaling::Scaling;
+use crate::scaling::{PreparedScaling, Scaling};
 
-/// The tag that workspace is counted under.
-const WORKSPACE_TAG: &str = "library";
+/// The name of the tag that memory of a library call is counted under.
+const LIBRARY_TAG: &str = "library";
 
 /// One call of a library operation.
 ///
@@ -60,6 +60,18 @@ impl Described {
         Ok(Self { operation: operation.into(), arguments, scaling: None })
     }
 
+    /// The same with another argument.
+    pub(crate) fn with(mut self, argument: Argument) -> Self {
+        self.arguments.push(argument);
+        self
+    }
+
+    /// The operation, checked.
+    pub(crate) fn operation(&self) -> Result<Operation> {
+        self.operation.check()?;
+        Ok(self.operation)
+    }
+
     /// The same with a factor for the result.
     pub(crate) fn scaled(self, scaling: Option<Scaling>) -> Self {
         Self { scaling, ..self }
@@ -81,9 +93,7 @@ impl<'a> LibraryCall<'a> {
     /// # Errors
     /// What is wrong with the call.
     pub fn operation(&self) -> Result<Operation> {
-        let described = self.described.as_ref().map_err(Clone::clone)?;
-        described.operation.check()?;
-        Ok(described.operation)
+        self.described.as_ref().map_err(Clone::clone)?.operation()
     }
 
     /// Loads the operation, if it is not yet: on a GPU that opens the library, makes its plan and loads its kernels, which can take 100 ms. The first
@@ -104,76 +114,95 @@ impl<'a> LibraryCall<'a> {
     /// queued then.
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
-        let Ready { arguments, effects, kernel, scaling } = Ready::new(self.loaded, self.described)?;
-        let gpu = self.loaded.gpu();
-        let workspace = match kernel.attributes().workspace_bytes {
-            0 => None,
-            bytes => {
-                let tag = AllocTag::new(WORKSPACE_TAG).unwrap_or_default();
-                let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
-                Some(gpu.allocate_tagged::<u8>(stream, bytes as usize, tag)?)
-            }
-        };
-        // Whatever can fail in the second launch is found before the first.
-        let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
-        let mut launch = gpu.launch(&kernel);
-        if let Some(stream) = self.stream {
-            launch.on(stream);
-        }
-        describe(&mut launch, &arguments, &effects, workspace.as_ref());
-        // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
-        let ticket = unsafe { launch.submit() }?;
-        match scaling {
-            None => Ok(ticket),
-            Some(scaling) => scaling.submit(gpu, self.stream),
-        }
+        self.prepare()?.submit()
     }
 
     /// Makes the call a node of a graph, or two if its result is scaled. The workspace belongs to the graph. Returns the last node.
     ///
     /// # Errors
-    /// As for [`submit`](Self::submit); the graph is unchanged.
+    /// As for [`submit`](Self::submit), and an operation for which the library waits for the device; the graph is unchanged.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
-        let Ready { arguments, effects, kernel, scaling } = Ready::new(self.loaded, self.described)?;
-        let gpu = self.loaded.gpu();
-        let workspace = match kernel.attributes().workspace_bytes {
-            0 => None,
-            bytes => {
-                let tag = AllocTag::new(WORKSPACE_TAG).unwrap_or_default();
-                Some(gpu.allocate_tagged::<u8>(gpu.main_stream(), bytes as usize, tag)?)
-            }
-        };
-        let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
-        let mut launch = graph.launch(&kernel);
-        describe(&mut launch, &arguments, &effects, workspace.as_ref());
-        // SAFETY: as for `submit`, at each replay.
-        let node = unsafe { launch.record() }?;
-        match scaling {
-            None => Ok(node),
-            Some(scaling) => scaling.record(graph),
-        }
+        self.prepare()?.record(graph)
     }
-}
 
-/// A call that passed all checks.
-struct Ready {
-    arguments: Arguments,
-    effects: SmallVec<[OperandEffect; 8]>,
-    kernel: Kernel,
-    scaling: Option<Scaling>,
-}
-
-impl Ready {
-    fn new(loaded: &LoadedOperations, described: Result<Described>) -> Result<Self> {
-        let Described { operation, mut arguments, scaling } = described?;
+    /// Does everything that can fail before the call is queued: checks, loads the operation, and allocates its workspace.
+    pub(crate) fn prepare(self) -> Result<PreparedCall<'a>> {
+        let Described { operation, mut arguments, scaling } = self.described?;
         let operands = operation.checked_operands()?;
         for (operand, argument) in operands.iter().zip(&mut arguments) {
             fit(operation.name(), operand, argument)?;
         }
         check_overlaps(operation.name(), &operands, &arguments)?;
-        let kernel = loaded.kernel(&operation, &operands)?;
+        let kernel = self.loaded.kernel(&operation, &operands)?;
+        let gpu = self.loaded.gpu();
+        let workspace = match kernel.attributes().workspace_bytes {
+            0 => None,
+            bytes => {
+                let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
+                Some(gpu.allocate_tagged::<u8>(stream, bytes as usize, library_tag())?)
+            }
+        };
+        let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
         let effects = operands.iter().map(|operand| operand.effect).collect();
-        Ok(Self { arguments, effects, kernel, scaling })
+        Ok(PreparedCall {
+            gpu,
+            operation,
+            arguments,
+            effects,
+            kernel,
+            workspace,
+            scaling,
+            stream: self.stream,
+        })
+    }
+}
+
+/// The tag that workspace and other memory of a library call is counted under.
+pub(crate) fn library_tag() -> AllocTag {
+    AllocTag::new(LIBRARY_TAG).unwrap_or_default()
+}
+
+/// A call that passed all checks, with everything it needs.
+pub(crate) struct PreparedCall<'a> {
+    gpu: &'a DeviceRuntime,
+    operation: Operation,
+    arguments: Arguments,
+    effects: SmallVec<[OperandEffect; 8]>,
+    kernel: Kernel,
+    workspace: Option<GpuRef<u8>>,
+    scaling: Option<PreparedScaling>,
+    stream: Option<&'a Stream>,
+}
+
+impl PreparedCall<'_> {
+    #[track_caller]
+    pub(crate) fn submit(self) -> Result<Ticket> {
+        let mut launch = self.gpu.launch(&self.kernel);
+        if let Some(stream) = self.stream {
+            launch.on(stream);
+        }
+        describe(&mut launch, &self.arguments, &self.effects, self.workspace.as_ref());
+        // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
+        let ticket = unsafe { launch.submit() }?;
+        match self.scaling {
+            None => Ok(ticket),
+            Some(scaling) => scaling.submit(self.gpu, self.stream),
+        }
+    }
+
+    pub(crate) fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
+        if self.operation.waits_for_device() {
+            let what = "no graph can hold it: the library waits for the device while it queues it";
+            return Err(LibraryError::argument(self.operation.name(), what, "submit it between two replays"));
+        }
+        let mut launch = graph.launch(&self.kernel);
+        describe(&mut launch, &self.arguments, &self.effects, self.workspace.as_ref());
+        // SAFETY: as for `submit`, at each replay.
+        let node = unsafe { launch.record() }?;
+        match self.scaling {
+            None => Ok(node),
+            Some(scaling) => scaling.record(graph),
+        }
     }
 }
 

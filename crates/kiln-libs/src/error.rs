@@ -3,7 +3,9 @@
 use kiln_driver::Refusal;
 use kiln_operation::OperationError;
 
-/// Why a library operation was not queued. Nothing was changed.
+use crate::solve_failure::SolveFailure;
+
+/// Why a library operation was not queued, in which case nothing was changed, or why it has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryError {
@@ -16,6 +18,14 @@ pub enum LibraryError {
         what: String,
         /// What to do.
         hint: &'static str,
+    },
+    /// The operation ran, and its matrix has no such factors, solution or values.
+    #[error("{operation}: {failure}; {}", .failure.hint())]
+    Solve {
+        /// The operation, such as `solve.potrf`.
+        operation: &'static str,
+        /// What the device found.
+        failure: SolveFailure,
     },
     /// What the runtime answered.
     #[error(transparent)]
@@ -42,7 +52,15 @@ impl LibraryError {
     pub fn runtime(&self) -> Option<&kiln_runtime::Error> {
         match self {
             Self::Runtime(error) => Some(error),
-            Self::Argument { .. } => None,
+            Self::Argument { .. } | Self::Solve { .. } => None,
+        }
+    }
+
+    /// What the device found in a matrix, if that is why there is no result.
+    pub fn solve_failure(&self) -> Option<SolveFailure> {
+        match self {
+            Self::Solve { failure, .. } => Some(*failure),
+            _ => None,
         }
     }
 

@@ -12,6 +12,10 @@ use kiln_operation::{Activation, ElementType, Math, Operation};
 /// | dot | `Σ \|x\| \|y\|` |
 /// | nrm2, axpy, scal | the same with absolute values |
 /// | trsm | `\|A\| \|X\| + \|alpha B\|`; what is bounded is the residual `A X - alpha B` |
+/// | potrf, getrf, geqrf | `‖A‖₁`; what is bounded is the norm of the difference of `A` and the product of its factors |
+/// | potrs, getrs | `‖A‖₁ ‖x‖₁`; what is bounded is the norm of the residual `A x - b` |
+/// | ormqr | `‖C‖₁`; what is bounded is the norm of the difference of `Qᵀ Q C` and `C` |
+/// | syevd, gesvd | `‖A‖₁`, for values and for residuals such as `A v - λ v` |
 /// | fft | the length `‖X‖₂` of the spectrum, or of the result of an inverse transform |
 ///
 /// Two devices differ by at most twice the bound.
@@ -37,6 +41,8 @@ pub struct Tolerance {
 
 /// The length of a spectrum is lost by so many roundings for each halving.
 const FFT_FACTOR: f64 = 5.0;
+/// What the tests of LAPACK allow: so many roundings for each row or column.
+const SOLVER_RATIO: f64 = 30.0;
 
 /// The steepest slope of GELU, and how far the approximate hyperbolic tangent of a GPU may be off.
 const GELU_SLOPE: f64 = 1.13;
@@ -77,6 +83,14 @@ impl Tolerance {
                     fft.shape.extents().iter().map(|extent| (*extent as f64).log2().max(1.0)).sum();
                 (FFT_FACTOR * halvings * fft.element.unit_roundoff(), fft.element)
             }
+            Operation::Potrf(potrf) => (solver(potrf.n, potrf.element), potrf.element),
+            Operation::Potrs(potrs) => (solver(potrs.n, potrs.element), potrs.element),
+            Operation::Getrf(getrf) => (solver(getrf.m.max(getrf.n), getrf.element), getrf.element),
+            Operation::Getrs(getrs) => (solver(getrs.n, getrs.element), getrs.element),
+            Operation::Geqrf(geqrf) => (solver(geqrf.m.max(geqrf.n), geqrf.element), geqrf.element),
+            Operation::Ormqr(ormqr) => (solver(ormqr.order(), ormqr.element), ormqr.element),
+            Operation::Syevd(syevd) => (solver(syevd.n, syevd.element), syevd.element),
+            Operation::Gesvd(gesvd) => (solver(gesvd.m.max(gesvd.n), gesvd.element), gesvd.element),
             _ => (f64::INFINITY, ElementType::F64),
         };
         Self { relative, rounding: element.unit_roundoff(), absolute: smallest(element) }
@@ -91,6 +105,11 @@ impl Tolerance {
 /// Sums of so many products.
 fn terms(count: u64, element: ElementType) -> f64 {
     (count as f64 + 2.0) * element.unit_roundoff()
+}
+
+/// A factorisation or iteration of a matrix with so many rows or columns.
+fn solver(order: u64, element: ElementType) -> f64 {
+    SOLVER_RATIO * order as f64 * element.unit_roundoff()
 }
 
 /// The smallest normal number of a type; 0 for integers.

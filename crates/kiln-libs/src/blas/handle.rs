@@ -126,7 +126,7 @@ pub(super) fn memory<T: kiln_runtime::Element>(buffer: &GpuRef<T>) -> Result<Arg
 }
 
 /// Refuses a batch where an operation takes one matrix.
-pub(super) fn check_single<T: Real>(operation: &'static str, matrix: &Matrix<'_, T>) -> Result<()> {
+pub(crate) fn check_single<T: Real>(operation: &'static str, matrix: &Matrix<'_, T>) -> Result<()> {
     if matrix.batch == 1 {
         return Ok(());
     }

@@ -7,14 +7,14 @@ use super::element::MatrixElement;
 /// A matrix, or a batch of them, in a buffer. It is stored row after row, and dense unless something else is said.
 #[derive(Debug)]
 pub struct Matrix<'a, T: MatrixElement> {
-    pub(super) buffer: &'a GpuRef<T>,
-    pub(super) rows: u64,
-    pub(super) columns: u64,
+    pub(crate) buffer: &'a GpuRef<T>,
+    pub(crate) rows: u64,
+    pub(crate) columns: u64,
     /// Whether it is stored column after column.
-    pub(super) by_columns: bool,
-    pub(super) leading: Option<u64>,
-    pub(super) batch: u64,
-    pub(super) stride: Option<u64>,
+    pub(crate) by_columns: bool,
+    pub(crate) leading: Option<u64>,
+    pub(crate) batch: u64,
+    pub(crate) stride: Option<u64>,
 }
 
 impl<T: MatrixElement> Clone for Matrix<'_, T> {
@@ -58,22 +58,22 @@ impl<'a, T: MatrixElement> Matrix<'a, T> {
     }
 
     /// Rows and columns of the matrix whose columns lie one after the other in memory: this one, or its transpose.
-    pub(super) fn stored(&self) -> (u64, u64) {
+    pub(crate) fn stored(&self) -> (u64, u64) {
         if self.by_columns { (self.rows, self.columns) } else { (self.columns, self.rows) }
     }
 
     /// Distance between columns of what is stored.
-    pub(super) fn distance(&self) -> u64 {
+    pub(crate) fn distance(&self) -> u64 {
         self.leading.unwrap_or(self.stored().0)
     }
 
     /// Distance between matrices.
-    pub(super) fn matrix_stride(&self) -> u64 {
+    pub(crate) fn matrix_stride(&self) -> u64 {
         self.stride.unwrap_or_else(|| self.distance().saturating_mul(self.stored().1))
     }
 
     /// Its shape in words.
-    pub(super) fn shape_text(&self) -> String {
+    pub(crate) fn shape_text(&self) -> String {
         format!("{} x {}", self.rows, self.columns)
     }
 }

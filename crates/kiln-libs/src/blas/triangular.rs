@@ -37,7 +37,7 @@ impl Blas {
 }
 
 /// The triangle of what is stored.
-fn stored_triangle<T: Real>(matrix: &Matrix<'_, T>, triangle: Triangle) -> Triangle {
+pub(crate) fn stored_triangle<T: Real>(matrix: &Matrix<'_, T>, triangle: Triangle) -> Triangle {
     match (matrix.by_columns, triangle) {
         (true, triangle) => triangle,
         (false, Triangle::Upper) => Triangle::Lower,

@@ -9,6 +9,7 @@
 )]
 
 mod curand;
+mod exact;
 mod fft_values;
 mod library_checks;
 mod library_graphs;
@@ -28,6 +29,10 @@ mod products;
 mod rand_mistakes;
 mod rand_values;
 mod rig;
+mod solver_factors;
+mod solver_failures;
+mod solver_spectra;
+mod stored;
 mod triangular;
 mod vectors;
 

@@ -7,6 +7,7 @@ use kiln_libs::blas::{Activation, Blas, Determinism, F8E4M3, Math, Matrix};
 
 use crate::numbers::{TestNumber, close, made_up};
 use crate::rig::{everywhere_and_in_workers, is_simulated};
+use crate::stored::Stored;
 
 /// A product to try.
 #[derive(Clone, Copy, Debug)]
@@ -35,41 +36,6 @@ const PLAIN: Case = Case {
     activation: Activation::None,
     math: Math::Ieee,
 };
-
-/// A matrix of numbers with its place in a buffer.
-struct Stored<T> {
-    values: Vec<T>,
-    shape: (usize, usize),
-    by_columns: bool,
-    leading: usize,
-    stride: usize,
-}
-
-impl<T: TestNumber> Stored<T> {
-    fn new(seed: u64, shape: (usize, usize), by_columns: bool, gap: usize, batch: usize) -> Self {
-        let (rows, columns) = if by_columns { (shape.1, shape.0) } else { shape };
-        let leading = columns + gap;
-        let stride = leading * rows;
-        Self { values: made_up(seed, stride * batch), shape, by_columns, leading, stride }
-    }
-
-    fn place(&self, which: usize, row: usize, column: usize) -> usize {
-        let (slow, fast) = if self.by_columns { (column, row) } else { (row, column) };
-        which * self.stride + slow * self.leading + fast
-    }
-
-    fn at(&self, which: usize, row: usize, column: usize) -> f64 {
-        self.values[self.place(which, row, column)].number()
-    }
-
-    fn matrix<'a>(&self, buffer: &'a kiln::GpuRef<T>, batch: usize) -> Matrix<'a, T> {
-        let matrix = match self.by_columns {
-            false => Matrix::new(buffer, self.shape.0, self.shape.1),
-            true => Matrix::new(buffer, self.shape.1, self.shape.0).transposed(),
-        };
-        matrix.leading(self.leading).batch(batch).stride(self.stride)
-    }
-}
 
 fn activated(activation: Activation, x: f64) -> f64 {
     match activation {

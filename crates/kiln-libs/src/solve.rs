@@ -1,0 +1,51 @@
+//! Factorisations and solvers of dense matrices: Cholesky, LU, QR, least squares, symmetric eigenvalues, singular values.
+//!
+//! | call | computes | on a GPU |
+//! |---|---|---|
+//! | [`Solve::cholesky`], [`Solve::cholesky_solve`] | `A = L Lᵀ`; `A X = B` for `X` | cuSOLVER: potrf, potrs |
+//! | [`Solve::lu`], [`Solve::lu_solve`] | `P A = L U`; `A X = B` for `X` | getrf, getrs |
+//! | [`Solve::qr`], [`Solve::apply_q`], [`Solve::apply_q_transposed`] | `A = Q R`; `Q C` and `C Q`; `Qᵀ C` and `C Qᵀ` | geqrf, ormqr |
+//! | [`Solve::least_squares`] | the `X` with the smallest `‖A X - B‖₂` | geqrf, ormqr, and trsm of cuBLAS |
+//! | [`Solve::eigenvalues`], [`Solve::eigenvectors`] | `A v = λ v`, `A` symmetric | syevd |
+//! | [`Solve::singular_values`], [`Solve::svd`] | `A = U diag(s) Vᵀ` | gesvdj |
+//!
+//! Elements are `f32` or `f64`. Results replace the matrix that is given.
+//!
+//! # What the device finds
+//!
+//! Whether a matrix has such factors is known when the operation has run. Its info word says it, in device memory: [`SolveTicket::wait`] waits and
+//! gives a [`SolveFailure`] such as "not positive definite: its leading minor of order 17 is not positive". [`SolveInfo::word`] is for kernels that
+//! decide on the device.
+//!
+//! # Layouts
+//!
+//! Libraries store matrices column after column; [`Matrix`] does that only if it is transposed. Symmetric matrices are the same either way, LU solves
+//! with the transpose of what is stored, and SVD exchanges `U` and `V`. Only these must be stored column after column, as
+//! `Matrix::new(&buffer, columns, rows).transposed()` is: right-hand sides with more than one column, the matrix of [`Solve::qr`] and
+//! [`Solve::least_squares`], and `u` of [`Solve::svd`]. A call that is given another layout says so.
+//!
+//! # Determinism
+//!
+//! Equal calls on one device give equal bits, run after run: cuSOLVER's deterministic mode is its default, and nothing here changes it. The
+//! simulated device gives the same bytes on every machine.
+//!
+//! # Waiting
+//!
+//! cuSOLVER computes eigenvalues and singular values partly on the CPU, so that `submit` of those returns when they are done, and no graph can
+//! hold them. All other operations are queued, and can be recorded.
+//!
+//! Types in reading order: [`Solve`], [`SolveCall`], [`LeastSquaresCall`], [`SolveTicket`], [`SolveInfo`], [`SolveFailure`].
+
+mod call;
+mod decomposition;
+mod handle;
+mod info;
+mod layout;
+mod least_squares;
+
+pub use crate::blas::{Matrix, Real, Side, Triangle};
+pub use crate::solve_failure::SolveFailure;
+pub use call::SolveCall;
+pub use handle::Solve;
+pub use info::{SolveInfo, SolveTicket};
+pub use least_squares::LeastSquaresCall;

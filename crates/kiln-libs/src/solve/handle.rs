@@ -1,0 +1,184 @@
+//! Factorisations and the systems of equations that they solve.
+
+use kiln_operation::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs, Side, Triangle};
+use kiln_runtime::{DeviceRuntime, GpuRef};
+
+use super::call::SolveCall;
+use super::layout::{check_shape, check_square, column_distance};
+use crate::Result;
+use crate::blas::{Matrix, Real, check_single, stored_triangle};
+use crate::call::{Argument, Described};
+use crate::error::LibraryError;
+use crate::loaded::LoadedOperations;
+
+/// Solvers on one device. It holds the operations that were used, and nothing else.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+/// use kiln_libs::solve::{Matrix, Solve, SolveFailure, Triangle};
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let solve = Solve::new(&gpu);
+/// let a = gpu.upload(&[4.0_f64, 2.0, 2.0, 5.0])?;
+/// let b = gpu.upload(&[8.0_f64, 12.0])?;
+/// let square = Matrix::new(&a, 2, 2);
+/// solve.cholesky(square, Triangle::Lower).submit()?.wait()?;
+/// solve.cholesky_solve(square, Triangle::Lower, Matrix::new(&b, 2, 1)).submit()?.wait()?;
+/// assert_eq!(b.download()?, [1.0, 2.0]);
+///
+/// let indefinite = gpu.upload(&[1.0_f64, 2.0, 2.0, 1.0])?;
+/// let ticket = solve.cholesky(Matrix::new(&indefinite, 2, 2), Triangle::Lower).submit()?;
+/// let failure = ticket.wait().unwrap_err().solve_failure();
+/// assert_eq!(failure, Some(SolveFailure::NotPositiveDefinite { order: 2 }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Solve {
+    pub(super) loaded: LoadedOperations,
+}
+
+impl Solve {
+    /// Solvers on a device. Nothing is loaded yet.
+    pub fn new(gpu: &DeviceRuntime) -> Self {
+        Self { loaded: LoadedOperations::new(gpu) }
+    }
+
+    /// The Cholesky factor of a symmetric positive definite matrix: `A = L Lᵀ` for [`Triangle::Lower`], `A = Uᵀ U` for [`Triangle::Upper`]. It
+    /// replaces that triangle; the other one is neither read nor written. Where there is none, the triangle is lost.
+    pub fn cholesky<'a, T: Real>(&'a self, a: Matrix<'a, T>, triangle: Triangle) -> SolveCall<'a> {
+        let described = check_square(Potrf::NAME, "a", &a).and_then(|n| {
+            let triangle = stored_triangle(&a, triangle);
+            let operation = Potrf { element: T::TYPE, n, triangle, leading: a.distance() };
+            Described::new(operation, [Argument::memory(a.buffer)])
+        });
+        SolveCall::new(&self.loaded, described)
+    }
+
+    /// Solves `A X = B` with the factor that [`cholesky`](Self::cholesky) left in the same triangle. `X` replaces `B`, whose columns must lie one
+    /// after the other.
+    pub fn cholesky_solve<'a, T: Real>(
+        &'a self,
+        factor: Matrix<'a, T>,
+        triangle: Triangle,
+        b: Matrix<'a, T>,
+    ) -> SolveCall<'a> {
+        let described = check_square(Potrs::NAME, "factor", &factor).and_then(|n| {
+            check_shape(Potrs::NAME, "b", &b, (n, b.columns))?;
+            let operation = Potrs {
+                element: T::TYPE,
+                n,
+                columns: b.columns,
+                triangle: stored_triangle(&factor, triangle),
+                a_leading: factor.distance(),
+                b_leading: column_distance(Potrs::NAME, "b", &b)?,
+            };
+            Described::new(operation, [Argument::memory(factor.buffer), Argument::memory(b.buffer)])
+        });
+        SolveCall::new(&self.loaded, described)
+    }
+
+    /// `P A = L U` with partial pivoting; the factors replace `A`, and the rows that were exchanged, counted from 1, go into `pivots`, which has as many
+    /// elements as the shorter side of `A`. Of a matrix that is stored row after row the transpose is factored; [`lu_solve`](Self::lu_solve) knows
+    /// that.
+    pub fn lu<'a, T: Real>(&'a self, a: Matrix<'a, T>, pivots: &'a GpuRef<i64>) -> SolveCall<'a> {
+        let described = check_single(Getrf::NAME, &a).and_then(|()| {
+            let (m, n) = a.stored();
+            let operation = Getrf { element: T::TYPE, m, n, leading: a.distance() };
+            Described::new(operation, [Argument::memory(a.buffer), Argument::memory(pivots)])
+        });
+        SolveCall::new(&self.loaded, described)
+    }
+
+    /// Solves `A X = B` with the factors and pivots of [`lu`](Self::lu), given in the layout that `A` had. `X` replaces `B`, whose columns must lie
+    /// one after the other. Factors of a singular matrix give infinities and NaN.
+    pub fn lu_solve<'a, T: Real>(
+        &'a self,
+        factors: Matrix<'a, T>,
+        pivots: &'a GpuRef<i64>,
+        b: Matrix<'a, T>,
+    ) -> SolveCall<'a> {
+        let described = check_square(Getrs::NAME, "factors", &factors).and_then(|n| {
+            check_shape(Getrs::NAME, "b", &b, (n, b.columns))?;
+            let operation = Getrs {
+                element: T::TYPE,
+                n,
+                columns: b.columns,
+                transposed: !factors.by_columns,
+                a_leading: factors.distance(),
+                b_leading: column_distance(Getrs::NAME, "b", &b)?,
+            };
+            let buffers =
+                [Argument::memory(factors.buffer), Argument::memory(pivots), Argument::memory(b.buffer)];
+            Described::new(operation, buffers)
+        });
+        SolveCall::new(&self.loaded, described)
+    }
+
+    /// `A = Q R`, for a matrix that is stored column after column. `R` replaces the upper triangle; `Q` is kept as Householder vectors below it and in
+    /// `tau`, which has as many elements as the shorter side of `A`.
+    pub fn qr<'a, T: Real>(&'a self, a: Matrix<'a, T>, tau: &'a GpuRef<T>) -> SolveCall<'a> {
+        SolveCall::new(&self.loaded, qr(&a, tau))
+    }
+
+    /// `C = Q C` ([`Side::Left`]) or `C = C Q` ([`Side::Right`]), with the vectors that [`qr`](Self::qr) left in its matrix and in `tau`.
+    pub fn apply_q<'a, T: Real>(
+        &'a self,
+        side: Side,
+        factored: Matrix<'a, T>,
+        tau: &'a GpuRef<T>,
+        c: Matrix<'a, T>,
+    ) -> SolveCall<'a> {
+        SolveCall::new(&self.loaded, apply_q(side, false, &factored, tau, &c))
+    }
+
+    /// `C = Qᵀ C` ([`Side::Left`]) or `C = C Qᵀ` ([`Side::Right`]); see [`apply_q`](Self::apply_q).
+    pub fn apply_q_transposed<'a, T: Real>(
+        &'a self,
+        side: Side,
+        factored: Matrix<'a, T>,
+        tau: &'a GpuRef<T>,
+        c: Matrix<'a, T>,
+    ) -> SolveCall<'a> {
+        SolveCall::new(&self.loaded, apply_q(side, true, &factored, tau, &c))
+    }
+}
+
+pub(super) fn qr<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Described> {
+    check_single(Geqrf::NAME, a)?;
+    let leading = column_distance(Geqrf::NAME, "a", a)?;
+    let operation = Geqrf { element: T::TYPE, m: a.rows, n: a.columns, leading };
+    Described::new(operation, [Argument::memory(a.buffer), Argument::memory(tau)])
+}
+
+pub(super) fn apply_q<T: Real>(
+    side: Side,
+    transposed: bool,
+    factored: &Matrix<'_, T>,
+    tau: &GpuRef<T>,
+    c: &Matrix<'_, T>,
+) -> Result<Described> {
+    check_single(Ormqr::NAME, factored)?;
+    check_single(Ormqr::NAME, c)?;
+    let a_leading = column_distance(Ormqr::NAME, "factored", factored)?;
+    let order = match side {
+        Side::Left => c.rows,
+        Side::Right => c.columns,
+    };
+    if factored.rows != order {
+        let what = format!("factors of {} and c of {}", factored.shape_text(), c.shape_text());
+        let hint = "give a `c` whose side next to `q` is as long as the factored matrix has rows";
+        return Err(LibraryError::argument(Ormqr::NAME, what, hint));
+    }
+    // Where rows of C lie one after the other, its transpose is stored, and (Q C)ᵀ = Cᵀ Qᵀ.
+    let (side, transposed) = match (c.by_columns, side) {
+        (true, side) => (side, transposed),
+        (false, Side::Left) => (Side::Right, !transposed),
+        (false, Side::Right) => (Side::Left, !transposed),
+    };
+    let (m, n) = c.stored();
+    let k = factored.rows.min(factored.columns);
+    let c_leading = c.distance();
+    let operation = Ormqr { element: T::TYPE, side, transposed, m, n, k, a_leading, c_leading };
+    let buffers = [Argument::memory(factored.buffer), Argument::memory(tau), Argument::memory(c.buffer)];
+    Described::new(operation, buffers)
+}

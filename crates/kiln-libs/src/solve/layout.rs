@@ -1,0 +1,51 @@
+//! Shapes and layouts that solvers take.
+
+use crate::Result;
+use crate::blas::{Matrix, Real, check_single};
+use crate::error::LibraryError;
+
+/// Refuses a matrix of another shape, and a batch.
+pub(super) fn check_shape<T: Real>(
+    operation: &'static str,
+    name: &'static str,
+    matrix: &Matrix<'_, T>,
+    (rows, columns): (u64, u64),
+) -> Result<()> {
+    check_single(operation, matrix)?;
+    if (matrix.rows, matrix.columns) == (rows, columns) {
+        return Ok(());
+    }
+    let what = format!("`{name}` is {}, and must be {rows} x {columns}", matrix.shape_text());
+    Err(LibraryError::argument(operation, what, "give matrices that fit each other"))
+}
+
+/// Refuses a matrix that is not square. Returns its rows.
+pub(super) fn check_square<T: Real>(
+    operation: &'static str,
+    name: &'static str,
+    matrix: &Matrix<'_, T>,
+) -> Result<u64> {
+    check_single(operation, matrix)?;
+    if matrix.rows == matrix.columns {
+        return Ok(matrix.rows);
+    }
+    let what = format!("`{name}` is {}, and must be square", matrix.shape_text());
+    Err(LibraryError::argument(operation, what, "use `least_squares` for other shapes"))
+}
+
+/// The distance between columns of a matrix that must be stored column after column. One column without gaps is stored so in either layout.
+pub(super) fn column_distance<T: Real>(
+    operation: &'static str,
+    name: &'static str,
+    matrix: &Matrix<'_, T>,
+) -> Result<u64> {
+    if matrix.by_columns {
+        return Ok(matrix.distance());
+    }
+    if matrix.columns == 1 && matrix.distance() == 1 {
+        return Ok(matrix.rows);
+    }
+    let what = format!("`{name}` is stored row after row");
+    let hint = "store it column after column, as `Matrix::new(&buffer, columns, rows).transposed()`";
+    Err(LibraryError::argument(operation, what, hint))
+}

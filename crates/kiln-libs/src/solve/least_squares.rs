@@ -1,0 +1,122 @@
+//! Least squares.
+
+use kiln_operation::{Diagonal, Geqrf, Operation, Side, Triangle, Trsm};
+use kiln_runtime::{GraphBuilder, NodeId, Stream};
+
+use super::call::SolveCall;
+use super::handle::{Solve, apply_q, qr};
+use super::info::{SolveInfo, SolveTicket};
+use super::layout::{check_shape, column_distance};
+use crate::Result;
+use crate::blas::{Matrix, Real};
+use crate::call::{Argument, Described, LibraryCall, PreparedCall, library_tag};
+use crate::error::LibraryError;
+use crate::loaded::LoadedOperations;
+
+/// A least-squares problem that is being described: three launches, which are all checked before the first is queued.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+/// use kiln_libs::solve::{Matrix, Solve};
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let solve = Solve::new(&gpu);
+/// // The line through (0, 1), (1, 3), (2, 5): a column of ones, a column of places.
+/// let a = gpu.upload(&[1.0_f64, 1.0, 1.0, 0.0, 1.0, 2.0])?;
+/// let b = gpu.upload(&[1.0_f64, 3.0, 5.0])?;
+/// let by_columns = Matrix::new(&a, 2, 3).transposed();
+/// solve.least_squares(by_columns, Matrix::new(&b, 3, 1)).submit()?.wait()?;
+/// let line = b.download()?;
+/// assert!((line[0] - 1.0).abs() < 1e-14 && (line[1] - 2.0).abs() < 1e-14);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is computed until `submit` or `record`"]
+pub struct LeastSquaresCall<'a, T: Real> {
+    loaded: &'a LoadedOperations,
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
+    stream: Option<&'a Stream>,
+}
+
+impl Solve {
+    /// The `X` with the smallest `‖A X - B‖₂`, for a matrix with at least as many rows as columns, both stored column after column. `X` replaces the
+    /// first rows of `B`; the squares of the others add up to that of the residual. `A` is replaced by its factors, as
+    /// [`qr`](Self::qr) leaves them. A matrix whose columns depend on each other gives infinities, NaN or very large numbers: use
+    /// [`svd`](Self::svd) for those.
+    pub fn least_squares<'a, T: Real>(
+        &'a self,
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+    ) -> LeastSquaresCall<'a, T> {
+        LeastSquaresCall { loaded: &self.loaded, a, b, stream: None }
+    }
+}
+
+impl<'a, T: Real> LeastSquaresCall<'a, T> {
+    /// The stream to run on. Otherwise each launch runs on the home of the first buffer that it writes.
+    pub fn on(self, stream: &'a Stream) -> Self {
+        Self { stream: Some(stream), ..self }
+    }
+
+    /// Queues the three launches.
+    ///
+    /// # Errors
+    /// As for [`SolveCall::submit`].
+    #[track_caller]
+    pub fn submit(self) -> Result<SolveTicket> {
+        let (calls, info) = self.prepare()?;
+        let [factor, project, substitute] = calls;
+        factor.submit()?;
+        project.submit()?;
+        Ok(SolveTicket { ticket: substitute.submit()?, info })
+    }
+
+    /// Makes the launches three nodes of a graph. Returns the last one.
+    ///
+    /// # Errors
+    /// As for [`SolveCall::record`].
+    pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
+        let (calls, info) = self.prepare()?;
+        let [factor, project, substitute] = calls;
+        factor.record(graph)?;
+        project.record(graph)?;
+        Ok((substitute.record(graph)?, info))
+    }
+
+    fn prepare(self) -> Result<([PreparedCall<'a>; 3], SolveInfo)> {
+        let (a, b) = (self.a, self.b);
+        if a.rows < a.columns {
+            let what = format!("`a` is {}: there are more unknowns than equations", a.shape_text());
+            return Err(LibraryError::argument(Geqrf::NAME, what, "use `svd`"));
+        }
+        check_shape(Geqrf::NAME, "b", &b, (a.rows, b.columns))?;
+        let b_leading = column_distance(Geqrf::NAME, "b", &b)?;
+        let gpu = self.loaded.gpu();
+        let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
+        // A matrix of no columns is refused with the operation.
+        let tau = gpu.allocate_tagged::<T>(stream, a.columns.max(1) as usize, library_tag())?;
+        let solver = |described| SolveCall { loaded: self.loaded, described, stream: self.stream };
+        let (factor, info) = solver(qr(&a, &tau)).with_info()?;
+        // Qᵀ B.
+        let (project, _) = solver(apply_q(Side::Left, true, &a, &tau, &b)).with_info()?;
+        let trsm = Trsm {
+            element: T::TYPE,
+            m: a.columns,
+            n: b.columns,
+            side: Side::Left,
+            triangle: Triangle::Upper,
+            transposed: false,
+            diagonal: Diagonal::Stored,
+            a_leading: column_distance(Geqrf::NAME, "a", &a)?,
+            b_leading,
+        };
+        let buffers = [Argument::memory(a.buffer), Argument::memory(b.buffer), Ok(Argument::Scalar(1.0))];
+        let substitute = LibraryCall::new(self.loaded, Described::new(Operation::from(trsm), buffers));
+        let substitute = match self.stream {
+            Some(stream) => substitute.on(stream),
+            None => substitute,
+        };
+        Ok(([factor.prepare()?, project.prepare()?, substitute.prepare()?], info))
+    }
+}

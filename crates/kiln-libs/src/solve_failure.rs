@@ -1,0 +1,54 @@
+//! What a device finds in a matrix.
+
+use std::fmt;
+
+/// Why a matrix has no such factors, solution or values. The device finds it, and says it in the info word of the operation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum SolveFailure {
+    /// A leading minor is not positive, so that there is no Cholesky factor.
+    NotPositiveDefinite {
+        /// Rows and columns of the first such minor.
+        order: u64,
+    },
+    /// A pivot is exactly zero: there are factors, but no system of equations can be solved with them.
+    Singular {
+        /// The row of the first such pivot, counted from 0.
+        pivot: u64,
+    },
+    /// The iteration for eigenvalues or singular values did not converge.
+    NotConverged,
+    /// The library refused an argument.
+    Argument {
+        /// Its place in the library's function, counted from 1.
+        place: u64,
+    },
+}
+
+impl SolveFailure {
+    /// What to do.
+    pub(crate) fn hint(self) -> &'static str {
+        match self {
+            Self::NotPositiveDefinite { .. } => "add a multiple of the identity, or use `lu`",
+            Self::Singular { .. } => "use `least_squares` or `svd`",
+            Self::NotConverged => "look for NaN and infinities in the matrix",
+            Self::Argument { .. } => "report it as an error of kiln, which checks arguments before",
+        }
+    }
+}
+
+impl fmt::Display for SolveFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPositiveDefinite { order } => {
+                write!(
+                    f,
+                    "the matrix is not positive definite: its leading minor of order {order} is not positive"
+                )
+            }
+            Self::Singular { pivot } => write!(f, "the matrix is singular: pivot {pivot} is zero"),
+            Self::NotConverged => f.write_str("the iteration did not converge"),
+            Self::Argument { place } => write!(f, "the library refused its argument {place}"),
+        }
+    }
+}
