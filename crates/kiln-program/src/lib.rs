@@ -11,6 +11,7 @@
 //! ```
 //!
 //! - A dispatch is a [`Sequence`] of one step, so no route differs from another. One that does not block is a [`PendingDispatch`], a future.
+//! - A [`ProgramCall`] queues one program on resident buffers, or makes it a node of a graph that has other work, too: library calls, copies, launches.
 //! - An output that kiln allocates is zero before the program runs; one that the caller brought keeps what the program does not write.
 //! - A trap is an error with its code and thread; host vectors are then as they were, and resident buffers are
 //!   [not to be trusted](kiln_runtime::GpuRef::is_trusted). The same holds of a program that was not done in time, and of a
@@ -39,6 +40,7 @@
 
 mod backend;
 mod binding;
+mod call;
 mod collective;
 mod config;
 mod dispatch;
@@ -52,6 +54,7 @@ pub use binding::{
     Argument, Arguments, Bindings, Kept, Outputs, Parameters, ProgramParameter, ProgramValue, Read,
     ReadWrite, Write,
 };
+pub use call::ProgramCall;
 pub use collective::{CollectiveError, Collectives, Communicator, CommunicatorConfig, ReduceOp, Reduction};
 pub use config::{Converge, DispatchConfig, Speculation};
 pub use dispatch::Dispatched;

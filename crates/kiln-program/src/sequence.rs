@@ -23,6 +23,7 @@ use crate::error::ProgramError;
 
 pub use loop_iteration::Turn;
 pub use pending_dispatch::PendingDispatch;
+pub(crate) use resident_program::{HiddenBuffers, describe, fit_resident};
 pub use step::Step;
 
 use pending_dispatch::no_timeout;

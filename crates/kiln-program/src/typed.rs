@@ -9,6 +9,7 @@ use kiln_runtime::Result;
 
 use crate::backend::{Backend, Pipeline};
 use crate::binding::{Arguments, Bindings, Parameters, Said};
+use crate::call::ProgramCall;
 use crate::config::DispatchConfig;
 use crate::dispatch::Dispatched;
 use crate::error::ProgramError;
@@ -112,6 +113,11 @@ impl<P: Parameters> Typed<P> {
     /// The arguments by name, for a step of a [`Sequence`](crate::Sequence).
     pub fn bind<'a>(&self, arguments: impl Arguments<'a, P>) -> Bindings<'a> {
         arguments.bind(&self.names)
+    }
+
+    /// A call with these arguments, to be queued or recorded; see [`ProgramCall`].
+    pub fn call<'a>(&'a self, arguments: impl Arguments<'a, P>) -> ProgramCall<'a> {
+        self.pipeline.call(self.bind(arguments))
     }
 
     /// Runs the program once.

@@ -2,7 +2,7 @@
 
 use kiln_driver::{Access, Dim3};
 use kiln_ir::{Binding, EntryParameterKind, LaunchPlan, STATUS_BYTES};
-use kiln_runtime::{GpuRef, Misuse, NodeId, Result};
+use kiln_runtime::{GpuRef, Launch, Misuse, NodeId, Result};
 
 use super::{Destination, Read, Sequence, Watched};
 use crate::backend::Pipeline;
@@ -124,47 +124,11 @@ impl<'a> Sequence<'a> {
             nodes.push(self.builder.fill(barrier, 0)?);
         }
         let mut launch = self.builder.launch(pipeline.kernel());
-        launch.grid(extents(plan.grid)).block(extents(plan.block)).shared(plan.dynamic_shared_bytes);
         if placed.cooperative {
             launch.cooperative();
         }
-        for parameter in &pipeline.layout().parameters {
-            match parameter.kind {
-                EntryParameterKind::Pointer(id) => {
-                    let at = id.0 as usize;
-                    let role = placed.fitting.buffers[at].role;
-                    let buffer = &placed.buffers[at];
-                    match access(role.is_readable(), role.is_writable()) {
-                        Access::Read => launch.read(buffer),
-                        Access::Write => launch.write(buffer),
-                        Access::ReadWrite => launch.read_write(buffer),
-                    };
-                }
-                EntryParameterKind::Length(id) => {
-                    launch.value(placed.fitting.buffers[id.0 as usize].length);
-                }
-                EntryParameterKind::Scalar(id) => {
-                    // As an array of one: it is not known here whether the bits are those of a float.
-                    let bits = placed.fitting.scalars[id.0 as usize];
-                    match parameter.bytes {
-                        1 => launch.value([bits as u8]),
-                        2 => launch.value([bits as u16]),
-                        4 => launch.value([bits as u32]),
-                        _ => launch.value([bits]),
-                    };
-                }
-                EntryParameterKind::Status => {
-                    if let Some(status) = &placed.status {
-                        launch.read_write(status);
-                    }
-                }
-                EntryParameterKind::GridBarrier => {
-                    if let Some(barrier) = &placed.barrier {
-                        launch.read_write(barrier);
-                    }
-                }
-            }
-        }
+        let hidden = HiddenBuffers { status: placed.status.as_ref(), barrier: placed.barrier.as_ref() };
+        describe(&mut launch, pipeline, &placed.fitting, &placed.buffers, hidden);
         // SAFETY: the program was verified, so the kernel made of it touches nothing outside of the buffers and lengths given here: every
         // access is checked against the length, or the caller vouched for it when it chose an unchecked dispatch. Buffers that are written share no
         // bytes with others, which `check_overlap` made sure of when they were placed. Hidden parameters are as long as the layout asks.
@@ -200,8 +164,105 @@ impl<'a> Sequence<'a> {
     }
 }
 
+/// What a kernel is given besides what its program declares.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct HiddenBuffers<'l> {
+    status: Option<&'l GpuRef<u8>>,
+    barrier: Option<&'l GpuRef<u8>>,
+}
+
+/// The shape and the arguments of a program, in the order of its kernel's parameters.
+pub(crate) fn describe<'l, W>(
+    launch: &mut Launch<'l, W>,
+    pipeline: &Pipeline,
+    fitting: &Fitting,
+    buffers: &'l [GpuRef<u8>],
+    hidden: HiddenBuffers<'l>,
+) {
+    let plan = &fitting.launch;
+    launch.grid(extents(plan.grid)).block(extents(plan.block)).shared(plan.dynamic_shared_bytes);
+    for parameter in &pipeline.layout().parameters {
+        match parameter.kind {
+            EntryParameterKind::Pointer(id) => {
+                let at = id.0 as usize;
+                let role = fitting.buffers[at].role;
+                match access(role.is_readable(), role.is_writable()) {
+                    Access::Read => launch.read(&buffers[at]),
+                    Access::Write => launch.write(&buffers[at]),
+                    Access::ReadWrite => launch.read_write(&buffers[at]),
+                };
+            }
+            EntryParameterKind::Length(id) => {
+                launch.value(fitting.buffers[id.0 as usize].length);
+            }
+            EntryParameterKind::Scalar(id) => {
+                // As an array of one: it is not known here whether the bits are those of a float.
+                let bits = fitting.scalars[id.0 as usize];
+                match parameter.bytes {
+                    1 => launch.value([bits as u8]),
+                    2 => launch.value([bits as u16]),
+                    4 => launch.value([bits as u32]),
+                    _ => launch.value([bits]),
+                };
+            }
+            EntryParameterKind::Status => {
+                if let Some(status) = hidden.status {
+                    launch.read_write(status);
+                }
+            }
+            EntryParameterKind::GridBarrier => {
+                if let Some(barrier) = hidden.barrier {
+                    launch.read_write(barrier);
+                }
+            }
+        }
+    }
+}
+
+/// Checks a program whose buffers are all on the device, and returns the buffers in the order of the program.
+pub(crate) fn fit_resident(
+    pipeline: &Pipeline,
+    bindings: Bindings<'_>,
+    config: &DispatchConfig,
+) -> Result<(Fitting, Vec<GpuRef<u8>>)> {
+    let on_device = |bound: &Bound<'_>| matches!(bound, Bound::Resident { .. } | Bound::Wrong(_));
+    if !bindings.buffers.iter().all(|(_, bound)| on_device(bound)) {
+        let why = "the work outlives the borrow; give resident buffers";
+        return Err(ProgramError::Unsupported { what: "host data", why }.into());
+    }
+    let limits = &pipeline.backend().runtime().info().limits;
+    let fitting = Fitting::new(pipeline.program(), &bindings, config, limits)?;
+    if fitting.launch.is_empty {
+        return Err(nothing_to_run());
+    }
+    if config.cooperative || pipeline.is_cooperative() {
+        check_residency(pipeline, &fitting.launch)?;
+    }
+    check_overlap(pipeline, &fitting, &bindings)?;
+    let mut given = bindings.buffers;
+    let mut buffers = Vec::with_capacity(fitting.buffers.len());
+    for binding in &fitting.buffers {
+        let at = given.iter().position(|(name, _)| *name == binding.name);
+        match at.map(|at| given.swap_remove(at).1) {
+            Some(Bound::Resident { buffer, .. }) => buffers.push(aligned(binding, &buffer)?),
+            Some(Bound::Wrong(error)) => return Err(error),
+            _ => {
+                let why = "no caller would have it; give a resident buffer for each one of the program";
+                return Err(ProgramError::Unsupported { what: "an output that kiln allocates", why }.into());
+            }
+        }
+    }
+    Ok((fitting, buffers))
+}
+
+/// Why a launch of no blocks is refused.
+pub(crate) fn nothing_to_run() -> kiln_runtime::Error {
+    let why = "a launch has at least one block";
+    ProgramError::Unsupported { what: "a program over no elements", why }.into()
+}
+
 /// Refuses blocks that must be on the device together and cannot be.
-pub(crate) fn check_residency(pipeline: &Pipeline, plan: &LaunchPlan) -> Result<()> {
+fn check_residency(pipeline: &Pipeline, plan: &LaunchPlan) -> Result<()> {
     let info = pipeline.backend().runtime().info();
     if !info.features.cooperative_launch {
         let why = "the device cannot keep all blocks of a grid resident";
@@ -219,7 +280,7 @@ pub(crate) fn check_residency(pipeline: &Pipeline, plan: &LaunchPlan) -> Result<
 }
 
 /// Refuses resident buffers that share bytes one of them writes. A program may take it that what it only reads does not change while it runs.
-pub(crate) fn check_overlap(pipeline: &Pipeline, fitting: &Fitting, bindings: &Bindings<'_>) -> Result<()> {
+fn check_overlap(pipeline: &Pipeline, fitting: &Fitting, bindings: &Bindings<'_>) -> Result<()> {
     let resident = |binding: &Binding| {
         let bound = bindings.buffers.iter().find(|(name, _)| *name == binding.name);
         match bound {
@@ -243,7 +304,7 @@ pub(crate) fn check_overlap(pipeline: &Pipeline, fitting: &Fitting, bindings: &B
 }
 
 /// A buffer of the caller's, if its address suits the program's elements: a view of bytes may begin anywhere.
-pub(crate) fn aligned(binding: &Binding, buffer: &GpuRef<u8>) -> Result<GpuRef<u8>> {
+fn aligned(binding: &Binding, buffer: &GpuRef<u8>) -> Result<GpuRef<u8>> {
     let (address, element_bytes) = (buffer.address().0, binding.element.bytes());
     if address.is_multiple_of(element_bytes) {
         return Ok(buffer.clone());

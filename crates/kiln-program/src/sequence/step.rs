@@ -4,15 +4,16 @@ use kiln_driver::Access;
 use kiln_ir::{EntryParameterKind, Literal};
 use kiln_runtime::{GpuRef, Graph, NodeId, Result};
 
-use super::resident_program::{Placed, access, aligned, check_overlap, check_residency, extents};
+use super::resident_program::{Placed, access, extents, fit_resident, nothing_to_run};
 use crate::backend::Pipeline;
 use crate::binding::{Bindings, Bound, Fitting};
 use crate::config::DispatchConfig;
 use crate::element_kind::ElementKind;
-use crate::error::ProgramError;
 
-/// A step of a [`Sequence`](crate::Sequence), known by name in the graph the sequence becomes: its scalars, its buffers and with them its size
-/// can be changed between replays.
+/// A program that is a node of a graph: its scalars, its buffers and with them its size can be changed between replays.
+///
+/// It comes from [`Sequence::record`](crate::Sequence::record), or from [`ProgramCall::record`](crate::ProgramCall::record) where the graph has other work
+/// beside programs.
 ///
 /// ```
 /// use kiln::{DeviceRuntime, program::{Backend, Bindings, DispatchConfig, Program}};
@@ -59,6 +60,17 @@ impl Step {
         Self { pipeline: pipeline.clone(), config, node, buffers, scalars }
     }
 
+    /// A program that was recorded on buffers of the caller.
+    pub(crate) fn of(
+        pipeline: &Pipeline,
+        config: DispatchConfig,
+        node: NodeId,
+        buffers: Vec<GpuRef<u8>>,
+        scalars: Vec<u64>,
+    ) -> Self {
+        Self { pipeline: pipeline.clone(), config, node: Some(node), buffers, scalars }
+    }
+
     /// Changes what is named here, in the graph its sequence became; the rest stays. Replays queued before keep what they had.
     ///
     /// # Errors
@@ -66,36 +78,8 @@ impl Step {
     /// does not have; no elements to run over. The graph is then as it was.
     pub fn update(&mut self, graph: &mut Graph, bindings: Bindings<'_>) -> Result<()> {
         let Some(node) = self.node else { return Err(nothing_to_run()) };
-        if bindings
-            .buffers
-            .iter()
-            .any(|(_, bound)| !matches!(bound, Bound::Resident { .. } | Bound::Wrong(_)))
-        {
-            let why = "replays outlive the borrow; give resident buffers";
-            return Err(ProgramError::Unsupported { what: "host data in a graph", why }.into());
-        }
         let bindings = self.completed(bindings);
-        let program = self.pipeline.program();
-        let limits = &self.pipeline.backend().runtime().info().limits;
-        let fitting = Fitting::new(program, &bindings, &self.config, limits)?;
-        if fitting.launch.is_empty {
-            return Err(nothing_to_run());
-        }
-        if self.config.cooperative || self.pipeline.is_cooperative() {
-            check_residency(&self.pipeline, &fitting.launch)?;
-        }
-        check_overlap(&self.pipeline, &fitting, &bindings)?;
-        let mut given = bindings.buffers;
-        let mut buffers = Vec::with_capacity(fitting.buffers.len());
-        for binding in &fitting.buffers {
-            let at = given.iter().position(|(name, _)| *name == binding.name);
-            match at.map(|at| given.swap_remove(at).1) {
-                Some(Bound::Resident { buffer, .. }) => buffers.push(aligned(binding, &buffer)?),
-                Some(Bound::Wrong(error)) => return Err(error),
-                // Every buffer has one: what was not named stays.
-                _ => return Err(nothing_to_run()),
-            }
-        }
+        let (fitting, buffers) = fit_resident(&self.pipeline, bindings, &self.config)?;
         self.apply(graph, node, &fitting, &buffers)?;
         (self.buffers, self.scalars) = (buffers, fitting.scalars);
         Ok(())
@@ -161,9 +145,4 @@ impl Step {
         // of the buffers, and buffers that are written share no bytes with others. A step that does not check could not be recorded.
         unsafe { update.apply() }
     }
-}
-
-fn nothing_to_run() -> kiln_runtime::Error {
-    let why = "a launch of no blocks is no part of a graph";
-    ProgramError::Unsupported { what: "a step over no elements", why }.into()
 }

@@ -12,6 +12,7 @@
 )]
 
 mod asynchronous;
+mod calls;
 mod case;
 mod collectives;
 mod config;
