@@ -43,6 +43,17 @@ impl From<OperationError> for LibraryError {
     }
 }
 
+/// So that a function that answers with [`kiln_runtime::Error`] can use `?` on library calls. What the runtime answered stays what it was; the rest can be
+/// found with [`downcast_ref`](kiln_runtime::Error::downcast_ref).
+impl From<LibraryError> for kiln_runtime::Error {
+    fn from(error: LibraryError) -> Self {
+        match error {
+            LibraryError::Runtime(error) => error,
+            error @ LibraryError::Argument { .. } => Self::other(error),
+        }
+    }
+}
+
 impl LibraryError {
     pub(crate) fn argument(operation: &'static str, what: impl Into<String>, hint: &'static str) -> Self {
         Self::Argument { operation, what: what.into(), hint }

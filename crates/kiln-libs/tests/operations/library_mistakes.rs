@@ -141,6 +141,27 @@ fn another_devices_buffer_and_a_device_that_is_shut_down_are_told() {
 }
 
 #[test]
+fn a_library_error_passes_through_functions_that_answer_with_the_runtimes() {
+    fn add(gpu: &DeviceRuntime, blas: &Blas, len: usize) -> kiln::Result<()> {
+        let (x, y) = (gpu.zeros::<f32>(len)?, gpu.zeros::<f32>(4)?);
+        blas.axpy(1.0, &x, &y).submit()?.wait()
+    }
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let blas = Blas::new(&gpu);
+    add(&gpu, &blas, 4).unwrap();
+    let error = add(&gpu, &blas, 3).unwrap_err();
+    assert!(matches!(error.downcast_ref(), Some(LibraryError::Argument { .. })), "{error}");
+    // What the runtime answered is its own error again, with its kind.
+    let (x, y) = (gpu.zeros::<f32>(4).unwrap(), gpu.zeros::<f32>(4).unwrap());
+    gpu.shutdown(Duration::from_secs(10)).unwrap();
+    let refused = blas.axpy(1.0, &x, &y).submit().unwrap_err();
+    let wanted = refused.runtime().unwrap().to_string();
+    let error = kiln::Error::from(refused);
+    assert_eq!(error.to_string(), wanted);
+    assert!(error.downcast_ref::<LibraryError>().is_none());
+}
+
+#[test]
 fn a_limit_refuses_a_plan_that_needs_more_and_says_what_holds_the_memory() {
     const MIB: usize = 1 << 20;
     let machine = kiln_sim::Machine::new(kiln_sim::MachineConfig::seeded(1));
