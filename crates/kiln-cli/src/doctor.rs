@@ -7,6 +7,7 @@ mod isolation;
 #[cfg(not(target_os = "linux"))]
 #[path = "doctor/no_isolation.rs"]
 mod isolation;
+mod library_cost;
 mod text;
 
 use clap::Args;

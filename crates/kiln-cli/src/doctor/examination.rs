@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::check::{Check, Status};
 use super::isolation;
+use super::library_cost::{self, LibraryCost};
 use crate::exit::Exit;
 use crate::failure::next_step;
 use crate::table::bytes;
@@ -59,6 +60,9 @@ pub(crate) struct FoundHere {
     pub(crate) path: String,
     pub(crate) version: Option<String>,
     pub(crate) origin: String,
+    /// What its use costs, if kiln calls it and there is a device for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<LibraryCost>,
 }
 
 impl Examination {
@@ -76,7 +80,7 @@ impl Examination {
         };
         if policy.may_touch_cuda() {
             examination.examine_cuda(policy);
-            examination.examine_libraries();
+            examination.examine_libraries(policy);
         } else {
             let why = format!("the policy `{policy}` does not use CUDA");
             examination.checks.push(Check::skipped("CUDA", why));
@@ -209,12 +213,47 @@ impl Examination {
         }
     }
 
-    fn examine_libraries(&mut self) {
+    fn examine_libraries(&mut self, policy: Policy) {
+        let has_device = self.devices.iter().any(|device| device.kind == DeviceKind::Cuda.to_string());
+        let gpu = if has_device { prober().resolve(policy).ok().flatten() } else { None };
+        let mut unused = Vec::new();
         for (library, answer) in Library::ALL.iter().zip(libraries::find_all()) {
-            self.checks.push(library_check(*library, &answer));
-            self.libraries.extend(answer.ok().map(FoundHere::from));
+            let sample = library_cost::sample_operation(*library);
+            match answer {
+                Ok(found) => {
+                    let cost = sample.zip(gpu).map(|(sample, gpu)| LibraryCost::measure(gpu, sample));
+                    self.found(*library, found, cost);
+                }
+                // The simulated device compiles CUDA C, too.
+                Err(missing) if *library == Library::Nvrtc || gpu.is_some() && sample.is_some() => {
+                    self.checks.push(missing_library(*library, &missing));
+                }
+                Err(_) if sample.is_some() => unused.push(library.name()),
+                // Programs cannot use it through kiln.
+                Err(_) => {}
+            }
+        }
+        if !unused.is_empty() {
+            let why = format!(
+                "{} are used on a GPU only; the simulated device computes the same on the CPU",
+                unused.join(", ")
+            );
+            self.checks.push(Check::skipped("libraries", why));
         }
         self.checks.push(headers_check());
+    }
+
+    fn found(&mut self, library: Library, found: FoundLibrary, cost: Option<Result<LibraryCost, Error>>) {
+        let version = found.version.map_or_else(|| "unknown version".into(), |version| version.to_string());
+        let detail = format!("{version} at {} ({})", found.path.display(), found.origin);
+        let cost = match cost {
+            Some(Err(error)) => return self.fault(library.name(), &error),
+            Some(Ok(cost)) => Some(cost),
+            None => None,
+        };
+        let costs = cost.map(|cost| format!("; {cost}")).unwrap_or_default();
+        self.checks.push(Check::ok(library.name(), format!("{detail}{costs}")));
+        self.libraries.push(FoundHere { cost, ..FoundHere::from(found) });
     }
 
     fn examine_simulator(&mut self) {
@@ -250,21 +289,10 @@ impl Examination {
     }
 }
 
-fn library_check(library: Library, answer: &Result<FoundLibrary, MissingLibrary>) -> Check {
-    match answer {
-        Ok(found) => {
-            let version =
-                found.version.map_or_else(|| "unknown version".into(), |version| version.to_string());
-            let detail = format!("{version} at {} ({})", found.path.display(), found.origin);
-            Check::ok(library.name(), detail)
-        }
-        Err(missing) => {
-            let searched =
-                missing.tried.iter().map(|tried| format!("{}: {}", tried.path.display(), tried.why));
-            let check = Check::bad(Status::Missing, library.name(), "not found", library.advice());
-            Check { searched: searched.collect(), ..check }
-        }
-    }
+fn missing_library(library: Library, missing: &MissingLibrary) -> Check {
+    let searched = missing.tried.iter().map(|tried| format!("{}: {}", tried.path.display(), tried.why));
+    let check = Check::bad(Status::Missing, library.name(), "not found", library.advice());
+    Check { searched: searched.collect(), ..check }
 }
 
 /// What CUDA C may include.
@@ -322,6 +350,7 @@ impl From<FoundLibrary> for FoundHere {
             path: found.path.display().to_string(),
             version: found.version.map(|version| version.to_string()),
             origin: found.origin.to_string(),
+            cost: None,
         }
     }
 }

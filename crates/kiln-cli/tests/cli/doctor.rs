@@ -51,13 +51,13 @@ fn the_environment_sets_the_policy_and_the_flag_overrides_it() {
 }
 
 #[test]
-fn a_missing_library_comes_with_its_next_step() {
-    let mut command = without_driver(&["doctor", "--json"]);
-    command.env("KILN_CUDNN", "/nonexistent/libcudnn.so");
-    let json = examined(&run(command));
-    let cudnn = check(&json, "cuDNN");
-    assert_eq!(cudnn["status"], "missing");
-    assert!(cudnn["next_step"].as_str().unwrap().contains("pip install nvidia-cudnn"));
+fn libraries_that_need_a_gpu_are_not_missing_without_one() {
+    let json = examined(&run(without_driver(&["doctor", "--json"])));
+    let libraries = check(&json, "libraries");
+    assert_eq!(libraries["status"], "skipped");
+    assert!(libraries["detail"].as_str().unwrap().contains("cuBLAS, cuBLASLt, cuFFT"), "{libraries}");
+    let is_listed = |name: &str| json["checks"].as_array().unwrap().iter().any(|check| check["name"] == name);
+    assert!(is_listed("NVRTC") && !is_listed("cuBLAS") && !is_listed("NCCL"), "{json}");
 }
 
 #[test]
@@ -126,6 +126,26 @@ fn few_descriptors_are_told_with_what_to_do() {
 }
 
 on_machine! {
+    fn a_missing_library_comes_with_its_next_step() on Machine::fake().with("KILN_CUFFT", "/nonexistent/libcufft.so") => {
+        let json = examined(&run(command(&["doctor", "--json"])));
+        let cufft = check(&json, "cuFFT");
+        assert_eq!(cufft["status"], "missing");
+        assert!(cufft["next_step"].as_str().unwrap().contains("pip install nvidia-cufft"));
+        assert!(cufft["searched"][0].as_str().unwrap().contains("/nonexistent"), "{cufft}");
+    }
+
+    fn what_a_library_costs_is_measured()
+        on Machine::fake().with_library("KILN_CUBLAS", include_str!("../../../kiln-cuda/tests/on_fake/libcublas/cublas.c")) =>
+    {
+        let json = examined(&run(command(&["doctor", "--json"])));
+        let cublas = check(&json, "cuBLAS");
+        assert_eq!(cublas["status"], "ok", "{cublas}");
+        let detail = cublas["detail"].as_str().unwrap();
+        assert!(detail.contains("the first use takes") && detail.contains("of device memory"), "{detail}");
+        let found = json["libraries"].as_array().unwrap().iter().find(|library| library["name"] == "cuBLAS").unwrap();
+        assert!(found["cost"]["load_ms"].is_u64() && found["cost"]["device_bytes"].is_u64(), "{found}");
+    }
+
     fn a_gpu_is_examined_and_used() on Machine::fake().devices(2) => {
         let outcome = run(command(&["doctor", "--json", "--policy", "required"]));
         assert_eq!(outcome.code, Some(0), "{}", outcome.stdout);

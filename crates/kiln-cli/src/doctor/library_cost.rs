@@ -1,0 +1,70 @@
+//! What the use of a CUDA library costs a program: time and device memory.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use kiln::libraries::Library;
+use kiln::{DeviceRuntime, Error};
+use kiln_driver::Image;
+use serde::Serialize;
+
+use crate::table::bytes;
+
+/// A small operation of a library that kiln calls; none for a library that it does not call.
+pub(crate) fn sample_operation(library: Library) -> Option<&'static str> {
+    match library {
+        Library::Cublas => Some("blas.scal element=f32 n=1 x_step=1"),
+        Library::CublasLt => Some(
+            "blas.matmul m=16 n=16 k=16 batch=1 a=f32:n:16:0 b=f32:n:16:0 d=f32:n:16:0 math=ieee epilogue=none accumulate=false order=any workspace=0 \
+             alignment=256 algorithm=0",
+        ),
+        Library::Cufft => Some("fft kind=forward element=f32 shape=64 batch=1 in_place=false"),
+        _ => None,
+    }
+}
+
+/// What it took to load the first operation of a library.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct LibraryCost {
+    pub(crate) load_ms: u64,
+    pub(crate) device_bytes: u64,
+}
+
+impl LibraryCost {
+    /// Loads an operation of a library. Only the first operation of a process pays for the library.
+    pub(crate) fn measure(gpu: &DeviceRuntime, operation: &str) -> Result<Self, Error> {
+        let before = gpu.memory_info()?.free_bytes;
+        let start = Instant::now();
+        let module = gpu.load_module(&Image::Library(operation))?;
+        let time: Duration = start.elapsed();
+        let after = gpu.memory_info()?.free_bytes;
+        drop(module);
+        let load_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Ok(Self { load_ms, device_bytes: before.saturating_sub(after) })
+    }
+}
+
+impl fmt::Display for LibraryCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { load_ms, device_bytes } = self;
+        write!(f, "the first use takes {load_ms} ms and {} of device memory", bytes(*device_bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln::DeviceRuntime;
+    use kiln::libraries::Library;
+
+    use super::{LibraryCost, sample_operation};
+
+    #[test]
+    fn every_sample_is_an_operation() {
+        let gpu = DeviceRuntime::simulated(1).unwrap();
+        let samples: Vec<_> = Library::ALL.into_iter().filter_map(sample_operation).collect();
+        assert!(samples.len() >= 3);
+        for sample in samples {
+            LibraryCost::measure(&gpu, sample).unwrap();
+        }
+    }
+}
