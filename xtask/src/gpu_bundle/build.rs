@@ -67,6 +67,7 @@ fn executables(workspace: &Workspace, mut command: Command, items: &[Item]) -> R
         match item.target {
             Target::Test(name) => command.args(["--test", name]),
             Target::Program(name) => command.args(["--bin", name]),
+            Target::Example(name) => command.args(["--example", name]),
         };
     }
     let messages = process::output(&mut command)?;

@@ -15,13 +15,15 @@ pub(crate) enum Target {
     Test(&'static str),
     /// A program.
     Program(&'static str),
+    /// An example.
+    Example(&'static str),
 }
 
 impl Target {
     /// Its name in the package.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Test(name) | Self::Program(name) => name,
+            Self::Test(name) | Self::Program(name) | Self::Example(name) => name,
         }
     }
 }
@@ -31,7 +33,7 @@ impl Item {
     pub(crate) fn file_name(&self) -> String {
         match self.target {
             Target::Test(name) => format!("{}-{name}", self.package),
-            Target::Program(name) => name.to_owned(),
+            Target::Program(name) | Target::Example(name) => name.to_owned(),
         }
     }
 }
@@ -54,6 +56,7 @@ pub(crate) const TESTS: &[Item] = &[
 pub(crate) const PROGRAMS: &[Item] = &[
     Item { package: "kiln-cli", target: Target::Program("kiln") },
     Item { package: "kiln-bench", target: Target::Program("kiln-bench") },
+    Item { package: "kiln-libs", target: Target::Example("14_transformer") },
 ];
 
 /// A program of a package outside of the workspace.
@@ -77,6 +80,7 @@ pub(crate) const COMMANDS: &[Line] = &[
     ("demo", "bin/kiln demo --device cuda"),
     ("demo-isolate", "bin/kiln demo --device cuda --isolate"),
     ("commands", "sh samples/compare.sh"),
+    ("transformer", "bin/14_transformer large 200"),
 ];
 
 /// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, CubeCL's is in the bundle, and `kiln-bench`
