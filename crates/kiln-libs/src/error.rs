@@ -49,7 +49,7 @@ impl From<LibraryError> for kiln_runtime::Error {
     fn from(error: LibraryError) -> Self {
         match error {
             LibraryError::Runtime(error) => error,
-            error @ LibraryError::Argument { .. } => Self::other(error),
+            error => Self::other(error),
         }
     }
 }
