@@ -9,8 +9,8 @@
 //! A part that fails does not keep the others from running. The last line is `N passed, N failed`.
 
 mod manifest;
-mod overlay;
-mod part;
+mod patched_toolchain;
+mod test_set;
 mod tool;
 mod toolchain;
 
@@ -22,7 +22,7 @@ use crate::failure::{Failure, Result};
 use crate::test;
 use crate::totals::Totals;
 use crate::workspace::Workspace;
-use part::Part;
+use test_set::Part;
 use tool::Tool;
 
 /// What can be said on the command line.
@@ -51,7 +51,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     };
     let parts = chosen(tool.parts(), &arguments.packages)?;
     let directory = workspace.target.join("sanitize/toolchains");
-    let toolchain = overlay::complete(tool.toolchain()?, tool.components(), &directory)?;
+    let toolchain = patched_toolchain::complete(tool.toolchain()?, tool.components(), &directory)?;
     let (mut passed, mut failed) = (0, Vec::new());
     for (at, part) in parts.iter().enumerate() {
         println!("{} {}/{}: {part}", tool.name(), at + 1, parts.len());
@@ -99,11 +99,11 @@ mod tests {
 
     #[test]
     fn an_unknown_package_is_refused_with_the_known_ones() {
-        let text = chosen(part::ADDRESS, &["kiln-cuda".into()]).unwrap_err().to_string();
+        let text = chosen(test_set::ADDRESS, &["kiln-cuda".into()]).unwrap_err().to_string();
         assert!(text.contains("`kiln-cuda`") && text.contains("kiln-driver, "), "{text}");
         assert_eq!(text.matches("kiln-driver").count(), 1, "{text}");
-        assert_eq!(chosen(part::ADDRESS, &[]).unwrap().len(), part::ADDRESS.len());
-        let some = chosen(part::ADDRESS, &["kiln-ptx".into()]).unwrap();
+        assert_eq!(chosen(test_set::ADDRESS, &[]).unwrap().len(), test_set::ADDRESS.len());
+        let some = chosen(test_set::ADDRESS, &["kiln-ptx".into()]).unwrap();
         assert!(!some.is_empty() && some.iter().all(|part| part.package == "kiln-ptx"));
     }
 

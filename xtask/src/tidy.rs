@@ -1,26 +1,26 @@
-//! `cargo xtask tidy`: the house rules that no compiler knows, all in one place.
+//! `cargo xtask tidy`: the project's style rules that the compiler does not check.
 //!
 //! A rule is a function from the tree and its packages to findings; it reads nothing else, so its test is a few
 //! lines of text. A finding names file and line, and says what to do.
 
+mod banned_words;
 mod boundaries;
 mod changelog;
 mod cycles;
 mod driver_size;
+mod file_layout;
+mod file_names;
 mod finding;
-mod functions;
-mod layout;
+mod function_length;
 mod links;
+mod local_paths;
 mod manifests;
-mod names;
-mod paths;
 mod source_text;
 mod test_features;
 mod todo_marks;
 mod tree;
 mod type_names;
 mod whitespace;
-mod words;
 
 use crate::failure::{Failure, Result};
 use crate::workspace::{Package, Workspace};
@@ -32,11 +32,11 @@ type Rule = fn(&Tree, &[Package]) -> Vec<Finding>;
 
 /// All of them.
 const RULES: &[Rule] = &[
-    layout::file_length,
-    layout::header,
-    layout::crate_root,
-    functions::length,
-    names::file_names,
+    file_layout::file_length,
+    file_layout::header,
+    file_layout::crate_root,
+    function_length::length,
+    file_names::file_names,
     todo_marks::unfinished,
     manifests::lints,
     manifests::licenses,
@@ -47,8 +47,8 @@ const RULES: &[Rule] = &[
     test_features::reach,
     links::relative_links,
     whitespace::line_ends,
-    paths::machine_paths,
-    words::unwanted,
+    local_paths::machine_paths,
+    banned_words::unwanted,
     type_names::unique,
     changelog::unreleased,
     cycles::modules,

@@ -1,4 +1,4 @@
-//! Totals out of what test binaries print.
+//! Sums up test results from the output of test binaries.
 //!
 //! The lines `running N tests` and `test result: ...` have been the same for years and are the only report a stable
 //! test binary gives. A binary that dies in between prints the first and not the second; it counts as one failure.

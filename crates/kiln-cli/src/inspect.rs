@@ -1,9 +1,9 @@
 //! `kiln inspect`: what the kernels or the program of a file take, read, write and need.
 
-mod program_sheet;
+mod kernel_summary;
+mod kernel_text;
+mod program_summary;
 mod program_text;
-mod sheet;
-mod text;
 
 use clap::Args;
 use kiln::DeviceRuntime;
@@ -14,8 +14,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::source_file::{SourceFile, SourceFlags};
 
-use program_sheet::ProgramSheet;
-use sheet::Sheet;
+use kernel_summary::Sheet;
+use program_summary::ProgramSheet;
 
 /// The flags of `kiln inspect`.
 #[derive(Args)]
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
             let sheet = examine(&source, arguments.kernel.as_deref())?;
             match arguments.json {
                 true => console.json(&sheet)?,
-                false => console.line(text::render(&sheet, columns)),
+                false => console.line(kernel_text::render(&sheet, columns)),
             }
         }
         CodeFile::Program(file) => {

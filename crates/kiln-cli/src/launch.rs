@@ -7,18 +7,18 @@
 
 mod argument_check;
 mod array_addresses;
-mod attempt;
-mod elements;
+mod device_launch;
+mod element_check;
 mod finding;
 mod flags;
-mod left_out;
 mod loaded_arguments;
-mod program;
+mod program_arguments;
+mod truncated_output;
 
 pub(crate) use array_addresses::ArrayMap;
-pub(crate) use attempt::{Attempt, Outcome, ResultArray};
+pub(crate) use device_launch::{Attempt, Outcome, ResultArray};
 pub(crate) use finding::KernelFinding;
 pub(crate) use flags::LaunchFlags;
-pub(crate) use left_out::LeftOut;
 pub(crate) use loaded_arguments::{ArgumentSheet, Plan};
-pub(crate) use program::{count_out_of_range, role_word};
+pub(crate) use program_arguments::{count_out_of_range, role_word};
+pub(crate) use truncated_output::LeftOut;

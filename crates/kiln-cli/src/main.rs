@@ -14,6 +14,7 @@
 //!
 //! Every command returns an [`Exit`] or a [`Failure`]; this file prints failures, as text or as JSON.
 
+mod argument_spec;
 mod bench;
 mod cache;
 mod check;
@@ -38,7 +39,6 @@ mod progress_line;
 mod replay;
 mod run;
 mod source_file;
-mod spec;
 mod table;
 mod template_kernel;
 mod text_file;

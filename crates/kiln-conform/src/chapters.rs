@@ -4,7 +4,7 @@ pub(crate) mod code;
 pub(crate) mod device;
 pub(crate) mod graphs;
 pub(crate) mod handles;
-pub(crate) mod host;
+pub(crate) mod host_memory;
 pub(crate) mod libraries;
 pub(crate) mod loss;
 pub(crate) mod memory;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 
 use crate::chapters;
-use crate::rig::Rig;
+use crate::fixture::Rig;
 
 /// One sentence of the waist's contract, with the program that shows it to be kept.
 #[derive(Clone, Copy)]
@@ -95,7 +95,7 @@ impl Chapter {
             Self::Device => chapters::device::LAWS,
             Self::Pages => chapters::pages::LAWS,
             Self::Memory => chapters::memory::LAWS,
-            Self::Host => chapters::host::LAWS,
+            Self::Host => chapters::host_memory::LAWS,
             Self::Streams => chapters::streams::LAWS,
             Self::Code => chapters::code::LAWS,
             Self::Libraries => chapters::libraries::LAWS,

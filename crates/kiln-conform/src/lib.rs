@@ -39,20 +39,20 @@
 //! undefined: a caller that breaks its side is the business of the simulator and of the checking layer.
 
 mod chapters;
-mod child;
+mod child_process;
+mod driver_under_test;
 mod expect;
+mod fixture;
 pub mod kernels;
 mod law;
 mod laws_macro;
-mod rig;
 mod run;
 mod skip_log;
-mod subject;
 mod summary;
 
+pub use driver_under_test::{Loss, Opened, Subject};
+pub use fixture::Rig;
 pub use kernels::Kernels;
 pub use law::{Chapter, Failure, Law, LawVerdict, Stop, all_laws};
-pub use rig::Rig;
 pub use run::{run_all, run_chapter, run_once, run_test};
-pub use subject::{Loss, Opened, Subject};
 pub use summary::{LawOutcome, LawReport, LawResult, Summary};

@@ -3,11 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use crate::child;
+use crate::child_process;
+use crate::driver_under_test::{Absent, Loss, Opened, Subject};
+use crate::fixture::Rig;
 use crate::law::{Chapter, Law, Stop, all_laws, fail};
-use crate::rig::Rig;
 use crate::skip_log;
-use crate::subject::{Absent, Loss, Opened, Subject};
 use crate::summary::{LawOutcome, LawReport, LawResult, Summary};
 
 /// Runs every law on a subject, those that lose the device included, unless that needs a separate process; for
@@ -34,15 +34,15 @@ pub fn run_test(subject: &Subject, chapter: Chapter, module: &str, test: &str) -
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(Absent { reason, required: false }) = &subject.absent {
-        skip_log::note(&child::test_path(module, test), reason);
+        skip_log::note(&child_process::test_path(module, test), reason);
     }
-    if let Some(name) = child::wanted_law() {
+    if let Some(name) = child_process::wanted_law() {
         let laws: Vec<&'static Law> = chapter.laws().iter().filter(|law| law.name == name).collect();
         return run_laws(subject, laws, run_law);
     }
     if chapter == Chapter::Loss && subject.loss == Loss::ChildProcess {
-        let path = child::test_path(module, test);
-        return run_laws(subject, chapter.laws(), |_, law| child::run(law, &path));
+        let path = child_process::test_path(module, test);
+        return run_laws(subject, chapter.laws(), |_, law| child_process::run(law, &path));
     }
     run_chapter(subject, chapter)
 }

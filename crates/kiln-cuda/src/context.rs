@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use cudarc::driver::sys;
 use kiln_driver::{Code, Error, Result};
 
-use crate::absence::StartFault;
 use crate::api::{Api, Status};
 use crate::convert;
 use crate::deferred_frees::DeferredFrees;
@@ -23,8 +22,9 @@ use crate::event_pool::EventPool;
 use crate::faults::Faults;
 use crate::fork_count::Birth;
 use crate::libcuda::{Libcuda, start_check};
-use crate::native::Native;
-use crate::submission_log::SubmissionLog;
+use crate::native_handle::Native;
+use crate::stream_progress::SubmissionLog;
+use crate::unavailable::StartFault;
 
 /// The primary context of one device, retained.
 // In this order and alignment: every call reads the first three fields, in one cache line.

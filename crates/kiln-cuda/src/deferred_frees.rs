@@ -17,7 +17,7 @@ use kiln_driver::{Clock, Code, Timeout};
 use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::host_wait::wait_until;
-use crate::native::Native;
+use crate::native_handle::Native;
 use crate::stream::Stream;
 
 /// How long an allocation that finds no memory waits for deferred frees.

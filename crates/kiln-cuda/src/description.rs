@@ -9,9 +9,9 @@ use kiln_driver::{
     Capability, DeviceInfo, DeviceKey, DeviceKind, Dim3, Features, Limits, PciId, Priorities, Uuid, Version,
 };
 
-use crate::absence::StartFault;
 use crate::convert;
 use crate::libcuda::{Libcuda, start_check};
+use crate::unavailable::StartFault;
 
 use sys::CUdevice_attribute as Attribute;
 

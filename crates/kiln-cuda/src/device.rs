@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use kiln_driver::{DeviceInfo, DeviceKey, Error, Health, Object, Priorities, Result, Slots, WallClock, kind};
 
-use crate::absence::StartFault;
 use crate::context::Context;
 use crate::description::DeviceDescription;
 use crate::event::Event;
 use crate::function::Kernel;
 use crate::graph::Graph;
-use crate::host::Host;
+use crate::host_memory::Host;
 use crate::libcuda::{Libcuda, start_check};
 use crate::memory::Block;
+use crate::memory_pool::Pool;
 use crate::module::Module;
 use crate::open_error::OpenError;
 use crate::operation::{CaptureStream, CublasHandle, LtHandle, SolverHandle};
 use crate::pages::Pages;
-use crate::pool::Pool;
 use crate::reservation::Range;
 use crate::stream::Stream;
+use crate::unavailable::StartFault;
 
 /// A CUDA device, opened: its primary context is held while this lives.
 ///

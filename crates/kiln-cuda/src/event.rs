@@ -17,9 +17,9 @@ use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::event_pool::OwnedEvent;
 use crate::host_wait::wait_until;
-use crate::native::Native;
+use crate::native_handle::Native;
 use crate::stream::Stream;
-use crate::submission_log::SubmissionLog;
+use crate::stream_progress::SubmissionLog;
 
 /// An event as a handle finds it.
 pub(crate) struct Event {

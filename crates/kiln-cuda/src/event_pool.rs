@@ -12,7 +12,7 @@ use kiln_driver::{Code, Result};
 use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::convert;
-use crate::native::Native;
+use crate::native_handle::Native;
 
 /// The most events that are kept.
 const KEPT_EVENTS: usize = 256;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use kiln_driver::{Code, Error, Fault, FunctionId, Site};
 
-use crate::submission_log::{SubmissionKind, SubmissionLog, Suspect};
+use crate::stream_progress::{SubmissionKind, SubmissionLog, Suspect};
 
 /// Whether a device is lost, and what is needed to say why.
 #[derive(Default)]

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
 use crate::module::LoadedCode;
-use crate::native::Native;
+use crate::native_handle::Native;
 use crate::operation::LoadedOperation;
 
 use sys::CUfunction_attribute as Attribute;

@@ -19,8 +19,8 @@ use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::graph_node::BuiltNode;
-use crate::native::Native;
-use crate::submission_log::SubmissionKind;
+use crate::native_handle::Native;
+use crate::stream_progress::SubmissionKind;
 
 /// A graph as a handle finds it. The executable is given back before the template.
 pub(crate) struct Graph {

@@ -13,7 +13,7 @@ use crate::function::Kernel;
 use crate::graph::Graph;
 use crate::launch::PackedArguments;
 use crate::module::LoadedCode;
-use crate::native::Native;
+use crate::native_handle::Native;
 use crate::operation::CapturedGraph;
 use crate::transfer::{Ends, Filled};
 

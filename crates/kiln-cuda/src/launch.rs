@@ -14,7 +14,7 @@ use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
 use crate::stream::Stream;
-use crate::submission_log::SubmissionKind;
+use crate::stream_progress::SubmissionKind;
 
 /// A kernel's arguments may end in padding up to this alignment.
 const ARGUMENT_ALIGNMENT: usize = 16;

@@ -45,7 +45,6 @@
 //! cannot tell which kernel faulted when several were queued, only which is the oldest that may have. Copies between
 //! two different devices follow the documentation and were tested against a stand-in for the driver only.
 
-mod absence;
 mod api;
 mod context;
 #[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
@@ -62,9 +61,9 @@ mod fork_count;
 mod function;
 mod graph;
 mod graph_node;
-mod host;
+mod host_memory;
 mod host_wait;
-mod image;
+mod image_check;
 #[cfg(feature = "cudarc-interop")]
 pub mod interop;
 mod launch;
@@ -75,21 +74,21 @@ mod linker;
 mod located_bytes;
 mod mappings;
 mod memory;
+mod memory_pool;
 mod module;
-mod native;
+mod native_handle;
 pub mod nvrtc;
 mod open_error;
 mod operation;
 #[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
 mod pages;
-mod pool;
 mod reservation;
 mod stream;
-mod submission_log;
+mod stream_progress;
 mod submit;
 mod transfer;
+mod unavailable;
 
-pub use absence::{Attempt, DriverAbsence, StartFault, Unavailable};
 pub use description::DeviceDescription;
 pub use device::CudaDevice;
 pub use libcuda::{Libcuda, OLDEST_DRIVER};
@@ -98,3 +97,4 @@ pub use libraries::{
     SearchedPlace,
 };
 pub use open_error::OpenError;
+pub use unavailable::{Attempt, DriverAbsence, StartFault, Unavailable};

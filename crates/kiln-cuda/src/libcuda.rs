@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 
 use kiln_driver::{Code, Version};
 
-use crate::absence::{DriverAbsence, StartFault, Unavailable};
 use crate::api::{self, Api, Status};
 use crate::convert;
 use crate::description::DeviceDescription;
 use crate::fork_count::Birth;
 use crate::libcuda_open;
 use crate::libraries::SearchEnvironment;
+use crate::unavailable::{DriverAbsence, StartFault, Unavailable};
 
 /// The oldest CUDA version a driver must speak.
 pub const OLDEST_DRIVER: Version = Version { major: 12, minor: 4 };

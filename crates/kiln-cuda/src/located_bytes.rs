@@ -6,7 +6,7 @@ use kiln_driver::{
 };
 
 use crate::device::CudaDevice;
-use crate::host::Host;
+use crate::host_memory::Host;
 use crate::memory::Block;
 use crate::reservation::Range;
 

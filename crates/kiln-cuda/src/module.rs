@@ -12,9 +12,9 @@ use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
-use crate::image::Checked;
+use crate::image_check::Checked;
 use crate::linker;
-use crate::native::Native;
+use crate::native_handle::Native;
 use crate::operation::LoadedOperation;
 
 /// Bytes for each of the loader's two logs; what does not fit is cut off by the driver.

@@ -25,7 +25,7 @@ use kiln_operation::{ARGUMENT_BYTES, Operation, OperationOperand};
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
 use crate::stream::Stream;
-use crate::submission_log::SubmissionKind;
+use crate::stream_progress::SubmissionKind;
 
 pub(crate) use arguments::OperationArguments;
 pub(crate) use capture::{CaptureStream, CapturedGraph};

@@ -13,8 +13,8 @@ use crate::convert;
 use crate::device::CudaDevice;
 use crate::event_pool::OwnedEvent;
 use crate::host_wait::wait_until;
-use crate::native::Native;
-use crate::submission_log::{SubmissionKind, SubmissionLog};
+use crate::native_handle::Native;
+use crate::stream_progress::{SubmissionKind, SubmissionLog};
 
 /// A stream as a handle finds it.
 // In this order and alignment: every submission reads all but the marker, in one cache line.

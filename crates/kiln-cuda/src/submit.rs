@@ -6,7 +6,7 @@ use kiln_driver::{Command, Error, EventId, Result, StreamId, Submission};
 
 use crate::device::CudaDevice;
 use crate::stream::Stream;
-use crate::submission_log::SubmissionKind;
+use crate::stream_progress::SubmissionKind;
 
 const CALL: &str = "submit";
 

@@ -6,7 +6,7 @@ use crate::api::Api;
 use crate::device::CudaDevice;
 use crate::located_bytes::{DeviceBytes, HostBytes, owner};
 use crate::stream::Stream;
-use crate::submission_log::SubmissionKind;
+use crate::stream_progress::SubmissionKind;
 
 /// Both ends of a copy inside one device and its host, held in place.
 pub(crate) enum Ends<'a> {

@@ -1,4 +1,4 @@
-//! A call of the waist as a value: what layers see of the traffic.
+//! A call of the `Driver` trait as a value, as layers see it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::graph::GraphNode;
 use crate::handle::{
     EventId, FunctionId, GraphId, MemoryId, ModuleId, Object, PagesId, ReservationId, StreamId,
 };
-use crate::host::HostBlock;
+use crate::host_memory::HostBlock;
 use crate::image::{Function, Image, Occupancy};
 use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};

@@ -1,4 +1,4 @@
-//! Work as data.
+//! `Command`: copies, fills, launches, waits and signals as data.
 //!
 //! A [`Command`] is everything a stream can do. The same value is what a simulator schedules, what travels to a
 //! worker process, what a graph is made of and what a call trace records, so it holds handles and numbers and
@@ -10,7 +10,7 @@ use std::fmt;
 
 use crate::error::Error;
 use crate::handle::{EventId, FunctionId, GraphId, HostId, MemoryId, ReservationId};
-use crate::host::Access;
+use crate::host_memory::Access;
 use crate::memory::DeviceAddress;
 
 /// One step of work on a stream.

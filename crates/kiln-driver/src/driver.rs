@@ -12,7 +12,7 @@ use crate::graph::GraphNode;
 use crate::handle::{
     EventId, FunctionId, GraphId, MemoryId, ModuleId, Object, PagesId, ReservationId, StreamId,
 };
-use crate::host::HostBlock;
+use crate::host_memory::HostBlock;
 use crate::image::{Function, Image, Occupancy};
 use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
 use crate::shared_bytes::SharedBytes;

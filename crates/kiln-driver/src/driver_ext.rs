@@ -5,7 +5,7 @@ use crate::command::{Command, DevicePlace, Pattern, Place, Submission};
 use crate::driver::Driver;
 use crate::error::Result;
 use crate::handle::{EventId, StreamId};
-use crate::host::HostBlock;
+use crate::host_memory::HostBlock;
 use crate::stream::WaitTarget;
 
 /// Calls every driver has for free.

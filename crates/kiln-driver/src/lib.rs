@@ -62,14 +62,14 @@ pub mod fd;
 mod finding;
 pub mod graph;
 mod handle;
-mod host;
+mod host_memory;
 mod image;
 pub mod layer;
 mod memory;
 mod memory_part;
 mod result_code;
 mod shared_bytes;
-mod slots;
+mod slot_table;
 mod stream;
 #[cfg(feature = "trace")]
 pub mod trace;
@@ -90,7 +90,7 @@ pub use handle::{
     DeviceKey, EventId, FunctionId, GraphId, Handle, HostId, Kind, MemoryId, ModuleId, Object, PagesId,
     ReservationId, StreamId, kind,
 };
-pub use host::{Access, HostBlock, HostWatch};
+pub use host_memory::{Access, HostBlock, HostWatch};
 pub use image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
 pub use memory::{
     DeviceAddress, DeviceMemory, ForeignMemory, MemoryRequest, PageRequest, Protection, Reservation,
@@ -99,5 +99,5 @@ pub use memory::{
 pub use memory_part::{MemoryPart, PartKind, PartLabel};
 pub use result_code::Code;
 pub use shared_bytes::SharedBytes;
-pub use slots::{Pinned, Slots};
+pub use slot_table::{Pinned, Slots};
 pub use stream::{EventRequest, ForeignHandle, Health, Progress, StreamRequest, WaitTarget};

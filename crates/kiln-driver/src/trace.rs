@@ -17,7 +17,7 @@
 mod answer;
 mod call;
 mod command;
-mod name;
+mod handle_name;
 mod replay;
 
 use std::fmt;

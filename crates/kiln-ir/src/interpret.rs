@@ -5,11 +5,11 @@
 
 mod block;
 mod code;
-mod group;
 mod launch;
 mod memory;
 mod outcome;
 mod thread;
+mod warp;
 
 pub use launch::{Interpreter, ThreadOrder};
 pub use outcome::{InterpretError, InterpretOutcome, OutOfRange};

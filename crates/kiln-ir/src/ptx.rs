@@ -4,7 +4,6 @@
 //! optimises them. There is one file for each family of instructions.
 
 mod adjacent;
-mod arithmetic;
 mod atomic;
 mod barrier;
 mod convert;
@@ -15,9 +14,10 @@ mod flow;
 mod half;
 mod index_proof;
 mod integer;
-mod layout;
 mod line_info;
 mod memory;
+mod operation_dispatch;
+mod parameter_layout;
 mod prologue;
 mod register;
 mod target;
@@ -27,5 +27,5 @@ mod warp;
 mod writer;
 
 pub use emit::Emitted;
-pub use layout::{EntryParameter, EntryParameterKind, ParameterLayout, STATUS_BYTES, TrapStatus};
+pub use parameter_layout::{EntryParameter, EntryParameterKind, ParameterLayout, STATUS_BYTES, TrapStatus};
 pub use target::PtxTarget;

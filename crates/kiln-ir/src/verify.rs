@@ -1,4 +1,4 @@
-//! Whether a draft makes sense: types, scopes, assignments, who meets at barriers, sizes.
+//! Verifies an unfinished program (draft): types, scopes, assignments, barriers, sizes.
 
 mod body;
 mod declarations;

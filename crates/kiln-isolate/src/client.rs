@@ -7,11 +7,13 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod address_proposal;
 #[cfg(target_os = "linux")]
+pub(crate) mod client_state;
+#[cfg(target_os = "linux")]
 pub(crate) mod code;
 #[cfg(target_os = "linux")]
 mod command_encoder;
 #[cfg(target_os = "linux")]
-pub(crate) mod link;
+pub(crate) mod connection;
 pub(crate) mod loss_cause;
 #[cfg(target_os = "linux")]
 pub(crate) mod memory;
@@ -25,8 +27,6 @@ mod pages;
 mod protection;
 #[cfg(target_os = "linux")]
 pub(crate) mod proxy;
-#[cfg(target_os = "linux")]
-pub(crate) mod shared;
 #[cfg(target_os = "linux")]
 pub(crate) mod standby_hook;
 #[cfg(target_os = "linux")]

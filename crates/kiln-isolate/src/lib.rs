@@ -93,11 +93,11 @@ pub use protocol::device_spec::DeviceSpec;
 pub use protocol::violation::ProtocolViolation;
 pub use supervise::config::{IsolationConfig, WorkerEntry};
 #[cfg(target_os = "linux")]
-pub use supervise::device::IsolatedDevice;
+pub use supervise::isolated_device::IsolatedDevice;
 #[cfg(target_os = "linux")]
 pub use supervise::isolation_support::IsolationSupport;
 pub use supervise::object_counts::ObjectCounts;
-pub use supervise::restarts::RestartPolicy;
+pub use supervise::restart_policy::RestartPolicy;
 pub use supervise::start_error::WorkerStartError;
 pub use supervise::takeover::{Takeover, TakeoverError, TakeoverPhases, UnfinishedStream};
 #[cfg(not(target_os = "linux"))]

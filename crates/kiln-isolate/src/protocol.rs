@@ -1,4 +1,4 @@
-//! What client and worker say to each other, and through what. Both processes use this code; it knows neither of them.
+//! The protocol between client and worker: shared memory, socket and messages.
 //!
 //! - [`socket`]: a pair of connected sockets for the handshake and for descriptors.
 //! - [`memory_file`]: memory that both processes map.
@@ -11,8 +11,6 @@ pub(crate) mod device_spec;
 #[cfg(target_os = "linux")]
 pub(crate) mod environment;
 #[cfg(target_os = "linux")]
-pub(crate) mod event_count;
-#[cfg(target_os = "linux")]
 pub(crate) mod memory_file;
 #[cfg(target_os = "linux")]
 pub(crate) mod progress_cells;
@@ -20,6 +18,8 @@ pub(crate) mod progress_cells;
 pub(crate) mod ring;
 #[cfg(target_os = "linux")]
 pub(crate) mod segment;
+#[cfg(target_os = "linux")]
+pub(crate) mod shared_condvar;
 #[cfg(target_os = "linux")]
 pub(crate) mod socket;
 pub(crate) mod violation;

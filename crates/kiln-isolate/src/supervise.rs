@@ -13,9 +13,9 @@ pub(crate) mod cancellation;
 pub(crate) mod child_process;
 pub(crate) mod config;
 #[cfg(target_os = "linux")]
-pub(crate) mod device;
-#[cfg(target_os = "linux")]
 mod driver;
+#[cfg(target_os = "linux")]
+pub(crate) mod isolated_device;
 #[cfg(target_os = "linux")]
 pub(crate) mod isolation_support;
 #[cfg(target_os = "linux")]
@@ -23,7 +23,7 @@ pub(crate) mod launcher;
 pub(crate) mod object_counts;
 #[cfg(target_os = "linux")]
 pub(crate) mod process_time;
-pub(crate) mod restarts;
+pub(crate) mod restart_policy;
 #[cfg(target_os = "linux")]
 pub(crate) mod standby;
 pub(crate) mod start_error;
@@ -38,4 +38,4 @@ pub(crate) mod unsupported_platform;
 pub(crate) mod watchdog;
 pub(crate) mod worker_event;
 #[cfg(target_os = "linux")]
-pub(crate) mod worker_state;
+pub(crate) mod worker_objects;

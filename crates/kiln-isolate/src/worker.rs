@@ -10,11 +10,11 @@
 //! - [`submission_numbers`]: the client's numbers of submissions, and the driver's.
 //! - [`opened_device`]: the kinds of devices a worker can open.
 
-mod commands;
+mod command_decoder;
 mod completion_poller;
+mod fault_reporter;
 mod object_table;
 pub(crate) mod opened_device;
-mod reporter;
 mod request_handlers;
 mod server;
 mod submission_numbers;

@@ -34,10 +34,10 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod blas;
-mod call;
 mod error;
 pub mod fft;
-mod loaded;
+mod library_call;
+mod loaded_operations;
 pub mod prims;
 pub mod rand;
 mod scaling;
@@ -45,9 +45,9 @@ pub mod solve;
 mod solve_failure;
 mod tolerance;
 
-pub use call::LibraryCall;
 pub use error::LibraryError;
 pub use kiln_operation as operation;
+pub use library_call::LibraryCall;
 pub use tolerance::Tolerance;
 
 /// The result of a library operation.

@@ -21,31 +21,31 @@
 //!
 //! Types in reading order: [`Primitives`], [`PrimitiveCall`], [`Numeric`], [`ReduceOperator`], [`ScanOperator`], [`Predicate`].
 
-mod call;
 mod check;
+mod element;
+#[doc(hidden)]
+pub mod embedded_ptx;
 mod histogram;
-mod number;
 mod plan;
+mod primitive_call;
 mod primitives;
 mod reduce;
 mod scan;
 mod segments;
 mod select;
-#[doc(hidden)]
-pub mod shipped;
 mod sort;
-mod tiles;
-mod top;
+mod tile_state;
+mod top_k;
 mod unique;
 
-pub use call::PrimitiveCall;
+pub use element::{Comparable, NumberKind, Numeric};
 pub use histogram::Histogram;
-pub use number::{Comparable, NumberKind, Numeric};
+pub use primitive_call::PrimitiveCall;
 pub use primitives::Primitives;
 pub use reduce::{ArgReduce, Reduce, ReduceOperator};
 pub use scan::{Scan, ScanOperator};
 pub use segments::{Offset, SegmentedReduce};
 pub use select::{Predicate, Select, SelectFlagged};
 pub use sort::{Sort, SortByKey};
-pub use top::Top;
+pub use top_k::Top;
 pub use unique::Unique;

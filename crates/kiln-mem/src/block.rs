@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kiln_driver::{DeviceAddress, DevicePlace, Place};
 
-use crate::host_alloc::HostOutOfMemory;
 use crate::last_use::StreamKey;
 use crate::request::AllocationRequest;
 use crate::tag::AllocTag;
+use crate::try_reserve::HostOutOfMemory;
 
 pub(crate) use record::{BlockRecord, RecordList};
 

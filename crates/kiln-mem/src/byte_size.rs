@@ -1,4 +1,4 @@
-//! Sizes as people write them.
+//! `ByteSize`: parses and prints sizes such as `8GiB`.
 
 use std::fmt;
 use std::str::FromStr;

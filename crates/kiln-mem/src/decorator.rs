@@ -1,4 +1,4 @@
-//! Resources around resources, each of which does one thing.
+//! Memory resources that wrap another one and add one feature each.
 //!
 //! A decorator gives its own key to the blocks that it passes on and takes back only those. What it has written down about a block is
 //! therefore there when the block comes back, and a block cannot go around it.

@@ -1,4 +1,4 @@
-//! Memory straight from the driver, one call each.
+//! Allocates each block with a call of the driver (`cuMemAlloc`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Place};
 
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
-use crate::driver_memory::obtain;
+use crate::driver_retry::obtain;
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
-use crate::host_alloc::TryGrow;
 use crate::last_use::{Stamps, StreamKey};
 use crate::layer_view::LayerView;
-use crate::order::Order;
-use crate::pending::{Pending, PendingFrees};
+use crate::pending_frees::{Pending, PendingFrees};
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::resource_totals::Accounting;
+use crate::stream_order::Order;
+use crate::try_reserve::TryGrow;
 
 /// `cuMemAlloc` and `cuMemFree`: slow, and without surprises.
 ///

@@ -1,4 +1,4 @@
-//! Memory from the driver's own pool, in the order of streams.
+//! Stream-ordered allocation from the driver's memory pool (`cuMemAllocAsync`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest};
 
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
-use crate::driver_memory::obtain;
+use crate::driver_retry::obtain;
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
-use crate::host_alloc::TryGrow;
 use crate::last_use::{Stamps, StreamRef};
 use crate::layer_view::LayerView;
-use crate::order::Order;
-use crate::pending::{Pending, PendingFrees};
+use crate::pending_frees::{Pending, PendingFrees};
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::resource_totals::Accounting;
+use crate::stream_order::Order;
+use crate::try_reserve::TryGrow;
 
 /// `cuMemAllocAsync` and `cuMemFreeAsync`.
 ///

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::block::{DeviceBlock, DeviceBlockId, ResourceKey};
-use crate::host_alloc::HostOutOfMemory;
 use crate::out_of_memory::Exhausted;
+use crate::try_reserve::HostOutOfMemory;
 
 /// The answer of a resource.
 pub type Result<T> = std::result::Result<T, Error>;

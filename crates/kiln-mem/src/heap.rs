@@ -55,17 +55,17 @@ use std::sync::{Arc, Mutex, RwLock};
 use kiln_driver::Driver;
 use kiln_sync::{Bias, BiasedLock, ChunkedTable, PerThread};
 
+use crate::allocation_counters::{self, AllocationCounters, AllocationCounts, ThreadCounters};
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::byte_size::ByteSize;
-use crate::counters::{self, AllocationCounters, AllocationCounts, ThreadCounters};
 use crate::error::{FreeError, Result};
 use crate::last_use::{Stamps, StreamKey};
 use crate::layer_view::LayerView;
-use crate::order::Order;
 use crate::reclaim::{PressurePolicy, ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::resource_totals::Accounting;
+use crate::stream_order::Order;
 use crate::tag::AllocTag;
 use backing::Backing;
 use block_token::BlockUnits;
@@ -186,12 +186,12 @@ impl Heap {
 
     /// What was allocated and freed for a tag.
     pub fn counts(&self, tag: AllocTag) -> AllocationCounts {
-        counters::count(self.thread_counters(), tag)
+        allocation_counters::count(self.thread_counters(), tag)
     }
 
     /// What was allocated and freed for each tag.
     pub fn counts_by_tag(&self) -> Vec<(AllocTag, AllocationCounts)> {
-        counters::by_tag(self.thread_counters())
+        allocation_counters::by_tag(self.thread_counters())
     }
 
     /// Counts of what it did besides looking into its lists.

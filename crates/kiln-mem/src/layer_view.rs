@@ -1,4 +1,4 @@
-//! Reading what the layers of a stack have collected.
+//! Reads the data that the layers of a resource stack have collected.
 
 use std::any::Any;
 use std::fmt;

@@ -37,48 +37,46 @@
 //! It submits no work except device-side waits when memory is short and, in a guard, fills and copies. It does not
 //! move live blocks. It knows no kernels and no buffers; those are in `kiln`.
 
+mod allocation_counters;
 mod block;
 mod budget;
 mod byte_size;
 mod charge_counter;
-mod counters;
 pub mod decorator;
 mod direct;
-mod driver_memory;
 mod driver_pool;
+mod driver_retry;
 mod error;
 mod exported_pages;
 mod heap;
-mod host_alloc;
 mod last_use;
 mod layer_view;
-mod order;
 mod out_of_memory;
 mod pages;
-mod pending;
+mod pending_frees;
 mod reclaim;
 pub mod replay;
 mod request;
 mod resource;
 mod resource_totals;
 pub mod stack;
+mod stream_order;
 mod tag;
 pub mod trace;
+mod try_reserve;
 pub mod workload;
 
+pub use allocation_counters::AllocationCounts;
 pub use block::{BlockParts, BlockToken, DeviceBlock, DeviceBlockId, ResourceKey};
 pub use budget::{Budget, BudgetReservation, BudgetShortage};
 pub use byte_size::{ByteSize, ByteSizeError};
-pub use counters::AllocationCounts;
 pub use direct::Direct;
 pub use driver_pool::DriverPool;
 pub use error::{Error, ErrorKind, ExhaustedError, FreeError, MemoryRefusal, Result};
 pub use exported_pages::PagePart;
 pub use heap::{Heap, HeapActivity, HeapConfig, PAGE_BYTES, Spare, SpareError};
-pub use host_alloc::HostOutOfMemory;
 pub use last_use::{NoSuchStreamKey, Stamp, Stamps, StreamKey, StreamRef};
 pub use layer_view::{LayerView, Layers};
-pub use order::{DriverOrder, Order};
 pub use out_of_memory::Exhausted;
 pub use pages::Pages;
 pub use reclaim::{
@@ -88,4 +86,6 @@ pub use request::AllocationRequest;
 pub use resource::{MemoryResource, MemoryResourceExt};
 pub use resource_totals::Accounting;
 pub use stack::Stack;
+pub use stream_order::{DriverOrder, Order};
 pub use tag::{AllocTag, TooManyTags};
+pub use try_reserve::HostOutOfMemory;

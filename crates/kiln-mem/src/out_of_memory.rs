@@ -1,4 +1,4 @@
-//! Out of memory, explained.
+//! The out-of-memory error, with what was tried to reclaim memory.
 
 use std::fmt;
 

@@ -23,11 +23,11 @@ use crate::exported_pages::{PagePart, parts_of};
 use crate::heap::{GrowError, HeapConfig, PAGE_BYTES, PageRun, not_exportable, reserve_window};
 use crate::last_use::{Stamp, Stamps, StreamKey};
 use crate::layer_view::LayerView;
-use crate::order::Order;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::resource_totals::Accounting;
+use crate::stream_order::Order;
 use page_map::PageMap;
 
 /// Physical allocations are no larger.

@@ -11,12 +11,12 @@
 //! by all streams at once, and the time measured is the time of the calls alone.
 
 mod allocation_log;
-mod csv;
 mod engine;
 mod log_builder;
 mod log_error;
 mod replay_stack;
 mod report;
+mod rmm_csv_reader;
 mod smallest_memory;
 
 pub use allocation_log::{AllocationLog, LogAction, LogEvent, LogOptions};

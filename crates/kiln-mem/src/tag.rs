@@ -1,4 +1,4 @@
-//! What memory is for, in one small number.
+//! `AllocTag`: a small number that says what an allocation is for.
 
 use std::collections::HashMap;
 use std::fmt;

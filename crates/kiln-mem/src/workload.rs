@@ -10,16 +10,16 @@
 //! An [`Allocator`] is what is measured: [`StreamAllocator`] is a resource of this crate, others are written by the program that
 //! compares. The numbers come from [`Lcg`], so that every subject, in every language, gets the same requests.
 
+mod alloc_free_pairs;
 mod allocator;
 mod fragmentation;
 mod lcg;
-mod pairs;
 mod percentiles;
-mod random_lives;
+mod random_lifetimes;
 
+pub use alloc_free_pairs::{PAIR_BYTES, time_pairs, time_threads};
 pub use allocator::{Allocator, StreamAllocator};
 pub use fragmentation::{Filling, FillingResult};
 pub use lcg::Lcg;
-pub use pairs::{PAIR_BYTES, time_pairs, time_threads};
 pub use percentiles::Percentiles;
-pub use random_lives::{RandomLives, RandomLivesResult};
+pub use random_lifetimes::{RandomLives, RandomLivesResult};

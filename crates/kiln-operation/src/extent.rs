@@ -1,4 +1,4 @@
-//! How many elements an operand reaches over.
+//! The number of elements that an operand spans in memory.
 
 use crate::element_type::ElementType;
 use crate::error::OperationError;

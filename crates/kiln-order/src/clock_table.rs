@@ -3,9 +3,9 @@
 //! An edge joins clocks: what the source was ordered after, the target now is too, so later edges between the same streams often turn out
 //! to exist already. Pure arithmetic; tested against reachability in a graph.
 
-use crate::clock::StreamClock;
 use crate::stamp::Stamp;
 use crate::stream_key::StreamKey;
+use crate::vector_clock::StreamClock;
 
 /// Clocks that are kept of the past of a stream. Of one that is far behind its submissions there would be more and more.
 const HISTORY_LIMIT: usize = 64;

@@ -1,22 +1,22 @@
-//! The order of one device: streams, what is done, and the step that submits.
+//! The dependency tracker of one device: it numbers submissions, finds what each must wait for, and submits it.
 
 use std::sync::{Arc, PoisonError};
 
 use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTarget, Waited};
 
-use crate::clock::{HostClock, StreamClock};
+use crate::event_policy::Recording;
 use crate::event_pool::{EventLease, EventPool};
-use crate::event_recording::Recording;
 use crate::held_streams::held_here;
 use crate::pending_submission::PendingSubmission;
 use crate::rules::Rules;
 use crate::stamp::{Stamp, Stamps};
-use crate::step::{Step, Use, publish_late};
 use crate::stream_counters::{StreamCount, StreamCounts};
 use crate::stream_key::StreamKey;
 use crate::stream_state::{Point, Recorded, StreamEntry, StreamState};
+use crate::submission_step::{Step, Use, publish_late};
 use crate::submit_error::{SubmitError, given_back, held_error};
-use crate::sync::{AtomicBool, AtomicU32, Ordering, RwLock};
+use crate::sync_shim::{AtomicBool, AtomicU32, Ordering, RwLock};
+use crate::vector_clock::{HostClock, StreamClock};
 
 /// The order of one device.
 // In this order and place: what every submission looks at stands first, in one cache line.

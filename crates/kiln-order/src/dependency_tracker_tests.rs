@@ -7,16 +7,16 @@ use kiln_driver::{Driver, Timeout};
 
 use crate::access_history::AccessHistory;
 use crate::dependency_tracker::DependencyTracker;
-use crate::event_recording::Recording;
+use crate::event_policy::Recording;
+use crate::mock_driver::QueueDriver;
 #[cfg(feature = "mutations")]
 use crate::mutation::Mutation;
-use crate::queue_driver::QueueDriver;
 use crate::rules::Rules;
 use crate::stamp::{Stamp, Stamps};
-use crate::step::Use;
 use crate::stream_state::StreamState;
+use crate::submission_step::Use;
 use crate::submit_error::SubmitError;
-use crate::sync::{BiasedLock, Ordering};
+use crate::sync_shim::{BiasedLock, Ordering};
 
 const BYTES: u64 = 64;
 

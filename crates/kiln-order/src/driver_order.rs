@@ -1,4 +1,4 @@
-//! An order kept over a driver: submissions are numbered as the driver numbers them, edges are made with events.
+//! Implements `Order` over a driver without a runtime: submissions have the driver's numbers, and dependencies are made with events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,9 @@ use kiln_driver::{
 };
 
 use crate::clock_table::ClockTable;
-use crate::order::Order;
 use crate::stamp::Stamp;
 use crate::stream_key::{MAX_STREAMS, StreamKey, StreamRef};
+use crate::stream_order::Order;
 
 /// Events kept for the next edge.
 const KEPT_EVENTS: usize = 64;
@@ -206,7 +206,7 @@ impl Drop for DriverOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue_driver::QueueDriver;
+    use crate::mock_driver::QueueDriver;
 
     #[test]
     fn one_stream_too_many_is_refused_and_a_removed_one_makes_room() {

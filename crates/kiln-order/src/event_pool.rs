@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use kiln_driver::{Driver, Error, EventId, EventRequest, Refusal};
 
-use crate::sync::{AtomicU32, Mutex, Ordering};
+use crate::sync_shim::{AtomicU32, Mutex, Ordering};
 
 /// Events one runtime may have at once.
 pub const MAX_EVENTS: usize = 4096;

@@ -1,8 +1,8 @@
 //! Events that are taken, given back and taken again.
 
 use crate::event_pool::*;
-use crate::queue_driver::QueueDriver;
-use crate::sync::Ordering;
+use crate::mock_driver::QueueDriver;
+use crate::sync_shim::Ordering;
 
 #[test]
 fn an_event_is_used_again_once_its_last_lease_is_dropped_and_not_before() {

@@ -10,7 +10,7 @@ use crate::dependency_tracker::DependencyTracker;
 use crate::stamp::Stamp;
 use crate::stream_state::StreamState;
 use crate::submit_error::given_back;
-use crate::sync::Ordering;
+use crate::sync_shim::Ordering;
 
 impl DependencyTracker {
     /// Waits on the host for a number of a stream, and with it for everything the stream has to do by now.

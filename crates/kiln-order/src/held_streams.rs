@@ -1,4 +1,4 @@
-//! The streams that this thread stays inside of from one call to the next.
+//! The streams that the current thread has entered and not yet left, so that it never waits for itself.
 //!
 //! A submission enters its stream and leaves it before the call returns, so a thread that finds a stream entered waits for another thread. A
 //! prepared use is the exception: its caller holds it while queueing foreign work, and what the same thread asks of that stream
@@ -13,12 +13,12 @@ use std::sync::{Arc, Weak};
 
 use kiln_driver::StreamId;
 
-use crate::clock::HostClock;
 use crate::dependency_tracker::DependencyTracker;
 use crate::stamp::Stamp;
 use crate::stream_state::{StreamEntry, StreamState};
 use crate::submit_error::SubmitError;
-use crate::sync::{BiasedGuard, thread_local};
+use crate::sync_shim::{BiasedGuard, thread_local};
+use crate::vector_clock::HostClock;
 
 thread_local! {
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };

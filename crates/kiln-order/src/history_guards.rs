@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use crate::access_history::AccessHistory;
-use crate::sync::BiasedGuard;
+use crate::sync_shim::BiasedGuard;
 
 /// Blocks that need no heap.
 pub(crate) const MOST: usize = 32;

@@ -39,62 +39,62 @@
 //! bytes a submission uses is what its caller says.
 
 mod access_history;
-mod clock;
+mod block_uses;
 mod clock_table;
 mod dependency_tracker;
 #[cfg(test)]
 mod dependency_tracker_tests;
 mod driver_order;
+mod event_policy;
 mod event_pool;
 #[cfg(test)]
 mod event_pool_tests;
-mod event_recording;
 mod event_shortage;
-mod freeze;
 mod held_streams;
 mod history_guards;
 mod launch_sites;
-mod memory_queries;
+#[cfg(test)]
+mod mock_driver;
 #[cfg(feature = "mutations")]
 mod mutation;
-mod order;
+mod order_queries;
 mod pending_submission;
-#[cfg(test)]
-mod queue_driver;
 mod rules;
 mod stamp;
-mod step;
-#[cfg(test)]
-mod step_tests;
 mod stream_counters;
 mod stream_key;
+mod stream_order;
 mod stream_registry;
 mod stream_state;
 #[cfg(test)]
 mod stream_state_tests;
+mod submission_pause;
+mod submission_step;
+#[cfg(test)]
+mod submission_step_tests;
 mod submit_error;
-mod sync;
-mod uses;
-mod waits;
+mod sync_shim;
+mod vector_clock;
+mod wait_planner;
 
 pub use access_history::AccessHistory;
-pub use clock::{HostClock, StreamClock};
+pub use block_uses::Uses;
 pub use dependency_tracker::DependencyTracker;
 pub use driver_order::DriverOrder;
+pub use event_policy::Recording;
 pub use event_pool::{EventLease, MAX_EVENTS};
-pub use event_recording::Recording;
 pub use held_streams::{Hold, held_here, holds_any, put_off};
 pub use launch_sites::LaunchSites;
 #[cfg(feature = "mutations")]
 pub use mutation::Mutation;
-pub use order::Order;
 pub use pending_submission::PendingSubmission;
 pub use rules::Rules;
 pub use stamp::{Stamp, Stamps};
-pub use step::{OverlappingWrites, StepRefusal, Use};
 pub use stream_counters::{StreamCount, StreamCounters, StreamCounts};
 pub use stream_key::{MAX_STREAMS, NoSuchStreamKey, StreamKey, StreamRef};
+pub use stream_order::Order;
 pub use stream_state::{Point, Recorded, StreamState};
+pub use submission_step::{OverlappingWrites, StepRefusal, Use};
 pub use submit_error::SubmitError;
-pub use uses::Uses;
-pub use waits::Waits;
+pub use vector_clock::{HostClock, StreamClock};
+pub use wait_planner::Waits;

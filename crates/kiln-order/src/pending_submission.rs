@@ -5,7 +5,7 @@ use kiln_driver::Error;
 use crate::dependency_tracker::DependencyTracker;
 use crate::stamp::Stamp;
 use crate::stream_state::{StreamEntry, StreamState};
-use crate::sync::BiasedGuard;
+use crate::sync_shim::BiasedGuard;
 
 /// A submission whose work is being queued.
 pub struct PendingSubmission<'a> {

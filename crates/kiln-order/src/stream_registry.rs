@@ -1,4 +1,4 @@
-//! Places in the table of streams: a key each, given out again when their stream is gone.
+//! Assigns each stream a key, and reuses the key after the stream is destroyed.
 //!
 //! A stamp names its stream by the key, so a key changes hands only where that loses no edge: when everything the last stream did is known
 //! to be done, or when the next one waits for it.
@@ -13,7 +13,7 @@ use crate::stamp::Stamp;
 use crate::stream_counters::StreamCount;
 use crate::stream_key::{MAX_STREAMS, StreamKey};
 use crate::stream_state::{Point, StreamState};
-use crate::sync::Ordering;
+use crate::sync_shim::Ordering;
 
 /// Streams that were given back and are asked whether their work is done, before one is waited for.
 const LOOK_AT: usize = 4;

@@ -5,16 +5,16 @@ use std::sync::{Arc, Weak};
 
 use kiln_driver::StreamId;
 
-use crate::clock::StreamClock;
 use crate::event_pool::EventLease;
 use crate::launch_sites::LaunchSites;
 use crate::stamp::Stamp;
 use crate::stream_counters::{StreamCount, StreamCounters, StreamCounts};
 use crate::stream_key::{StreamKey, StreamRef};
-use crate::sync::{
+use crate::sync_shim::{
     AtomicBool, AtomicU32, AtomicU64, BiasedGuard, BiasedLock, Ordering, spin_loop, yield_now,
 };
-use crate::waits::Waits;
+use crate::vector_clock::StreamClock;
+use crate::wait_planner::Waits;
 use kiln_sync::{Gate, GatePass};
 
 /// Recorded points a stream remembers.

@@ -1,15 +1,15 @@
-//! What a stream remembers, over a driver that is queues alone.
+//! Tests of the state of a stream, on the mock driver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::clock::StreamClock;
 use crate::event_pool::EventPool;
-use crate::queue_driver::QueueDriver;
+use crate::mock_driver::QueueDriver;
 use crate::stamp::Stamp;
 use crate::stream_counters::StreamCount;
 use crate::stream_key::StreamKey;
 use crate::stream_state::{Point, Recorded, StreamState};
+use crate::vector_clock::StreamClock;
 
 /// A stream with its own pool of events, and points on it by number.
 struct Streams {

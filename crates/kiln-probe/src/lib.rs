@@ -13,40 +13,40 @@
 
 #![forbid(unsafe_code)]
 
-mod absence;
 mod availability;
 mod cuda;
-mod default_policy;
 mod devices;
 mod error;
+mod gpu_policy;
 pub mod libraries;
+mod no_device;
 #[cfg(not(feature = "sim"))]
 mod no_simulator;
 mod platform;
-mod policy;
+mod process_policy;
 mod retry_cell;
-mod seed;
 mod selection;
 mod shared_attempt;
 #[cfg(feature = "sim")]
 mod simulator;
+mod simulator_seed;
 mod start_fault;
 mod work_split;
 
-pub use absence::{Absence, CudaAbsence};
 pub use availability::Availability;
 pub use cuda::CudaPlatform;
-pub use default_policy::{DefaultPolicy, POLICY_VARIABLE};
 pub use devices::{DeviceEntry, DeviceSummary, Devices};
 pub use error::{ProbeError, Result};
+pub use gpu_policy::{Policy, UnknownPolicy};
+pub use no_device::{Absence, CudaAbsence};
 pub use platform::{Listing, Platform};
-pub use policy::{Policy, UnknownPolicy};
+pub use process_policy::{DefaultPolicy, POLICY_VARIABLE};
 pub use retry_cell::RetryCell;
-pub use seed::SEED_VARIABLE;
 pub use selection::{Selection, best_by, no_working, ranked};
 pub use shared_attempt::SharedAttempt;
 #[cfg(feature = "sim")]
 pub use simulator::{ProcessMachine, SimulatorPlatform, simulated_device};
+pub use simulator_seed::SEED_VARIABLE;
 pub use work_split::split_by_weight;
 
 #[cfg(feature = "sim")]

@@ -1,4 +1,4 @@
-//! Which of several devices.
+//! `Selection`: which of several devices is used.
 
 use std::cmp::Reverse;
 use std::fmt;

@@ -11,7 +11,7 @@ use kiln_sim::{Machine, MachineConfig, PtxEngine};
 use crate::devices::DeviceSummary;
 use crate::error::{ProbeError, Result};
 use crate::platform::{Listing, Platform};
-use crate::seed::SEED_VARIABLE;
+use crate::simulator_seed::SEED_VARIABLE;
 
 /// The devices of a simulated machine.
 #[derive(Clone, Debug)]

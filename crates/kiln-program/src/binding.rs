@@ -1,8 +1,8 @@
-//! What a caller gives to a program, and whether it fits.
+//! Binds buffers and scalars to the parameters of a program, and checks them.
 
 mod argument;
+mod binding_check;
 mod bindings;
-mod fitting;
 mod outputs;
 mod parameter;
 
@@ -11,6 +11,6 @@ pub use bindings::Bindings;
 pub use outputs::Outputs;
 pub use parameter::{Kept, ProgramParameter, ProgramValue, Read, ReadWrite, Write};
 
+pub(crate) use binding_check::Fitting;
 pub(crate) use bindings::{Bound, HostVector};
-pub(crate) use fitting::Fitting;
 pub(crate) use parameter::Said;

@@ -4,10 +4,10 @@ use kiln_driver::Dim3;
 use kiln_ir::EntryParameterKind;
 use kiln_runtime::{GpuRef, GraphBuilder, Result, Stream, Ticket};
 
-use crate::backend::Pipeline;
 use crate::binding::{Bindings, Fitting};
-use crate::config::DispatchConfig;
+use crate::dispatch_config::DispatchConfig;
 use crate::error::ProgramError;
+use crate::program_backend::Pipeline;
 use crate::sequence::{HiddenBuffers, Step, describe, fit_resident};
 
 /// A program with resident buffers: [`submit`](Self::submit) queues it and does not wait, [`record`](Self::record) makes it a node of a graph beside

@@ -2,9 +2,9 @@
 
 use kiln_runtime::{Result, Timing};
 
-use crate::backend::Pipeline;
 use crate::binding::{Bindings, Outputs};
-use crate::config::DispatchConfig;
+use crate::dispatch_config::DispatchConfig;
+use crate::program_backend::Pipeline;
 
 /// What a dispatch or a sequence brought.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What is known of a Rust type that is to be the element of a buffer.
+//! The size and number type of a Rust type that is used as a buffer's element.
 
 use std::any::TypeId;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What does not fit between a program and what it was given. Nothing was queued.
+//! Errors of bindings that do not fit a program.
 
 use std::sync::Arc;
 use std::time::Duration;

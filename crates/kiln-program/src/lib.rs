@@ -38,29 +38,29 @@
 //! # Ok::<(), kiln::Error>(())
 //! ```
 
-mod backend;
 mod binding;
 mod call;
 mod collective;
-mod config;
 mod dispatch;
+mod dispatch_config;
 mod element_kind;
 mod error;
+mod program_backend;
 mod sequence;
-mod typed;
+mod typed_pipeline;
 
-pub use backend::{Backend, Pipeline};
 pub use binding::{
     Argument, Arguments, Bindings, Kept, Outputs, Parameters, ProgramParameter, ProgramValue, Read,
     ReadWrite, Write,
 };
 pub use call::ProgramCall;
 pub use collective::{CollectiveError, Collectives, Communicator, CommunicatorConfig, ReduceOp, Reduction};
-pub use config::{Converge, DispatchConfig, Speculation};
 pub use dispatch::Dispatched;
+pub use dispatch_config::{Converge, DispatchConfig, Speculation};
 pub use element_kind::ElementKind;
 pub use error::ProgramError;
+pub use program_backend::{Backend, Pipeline};
 pub use sequence::{PendingDispatch, Sequence, Step, Turn};
-pub use typed::Typed;
+pub use typed_pipeline::Typed;
 
 pub use kiln_ir::{Binding, BindingPlan, LaunchPlan, PlanError, Program};

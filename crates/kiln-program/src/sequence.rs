@@ -1,35 +1,35 @@
 //! Steps that go to the device as one submission.
 
-mod batch;
 mod collectives;
-mod loop_iteration;
+mod graph_step;
+mod loop_batch;
+mod loop_body;
 mod pending_dispatch;
-mod queue;
 mod resident_program;
 mod run;
 mod section;
-mod step;
+mod submitter;
 
 use std::time::Duration;
 
 use kiln_ir::Type;
 use kiln_runtime::{Element, Error, GpuRef, Graph, GraphBuilder, Output, Result};
 
-use crate::backend::{Backend, Pipeline};
 use crate::binding::{Bindings, HostVector};
-use crate::config::{Converge, DispatchConfig};
 use crate::dispatch::Dispatched;
+use crate::dispatch_config::{Converge, DispatchConfig};
 use crate::error::ProgramError;
+use crate::program_backend::{Backend, Pipeline};
 
-pub use loop_iteration::Turn;
+pub use graph_step::Step;
+pub use loop_body::Turn;
 pub use pending_dispatch::PendingDispatch;
 pub(crate) use resident_program::{HiddenBuffers, describe, fit_resident};
-pub use step::Step;
 
 use pending_dispatch::no_timeout;
-use queue::Waiting;
 use run::Run;
 use section::{Again, FirstTurn, Part, Until, find_flag};
+use submitter::Waiting;
 
 /// Commands of a repetition that are recorded in place. More are submitted in batches, and cannot be part of a graph.
 const MAX_RECORDED_COMMANDS: u64 = 4096;

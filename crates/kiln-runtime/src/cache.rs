@@ -1,4 +1,4 @@
-//! Compiled code on disk, found by everything that went into it.
+//! The disk cache of compiled code, keyed by a digest of all inputs of the compilation.
 //!
 //! An entry is one file, named after its [`Key`]. It is written whole beside its place and moved there, so that a reader sees all of it or
 //! nothing, even after a crash; it carries its key and a checksum, so that a damaged or foreign file is noticed and made anew. The

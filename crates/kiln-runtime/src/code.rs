@@ -15,7 +15,7 @@ mod code_caches;
 mod compiler_file;
 mod counters;
 mod includes;
-mod modules;
+mod module_cache;
 mod ptx_signature;
 mod source;
 
@@ -23,4 +23,4 @@ pub use builder::ModuleBuilder;
 pub use counters::CodeCounters;
 pub use source::Source;
 
-pub(crate) use modules::Modules;
+pub(crate) use module_cache::Modules;

@@ -20,11 +20,11 @@
 //!   finish in the order the seed picks, every time.
 
 mod config;
-mod pending;
-mod queue;
 mod reactor;
+mod stream_waiters;
+mod waiters;
 
 pub use config::CompletionConfig;
 
-pub(crate) use pending::{Outcome, Place, Waiter};
 pub(crate) use reactor::{Reactor, ReactorHandle};
+pub(crate) use waiters::{Outcome, Place, Waiter};

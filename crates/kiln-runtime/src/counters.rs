@@ -1,4 +1,4 @@
-//! Numbers that only grow.
+//! The monotonic counters of a runtime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

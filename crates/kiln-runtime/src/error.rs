@@ -11,9 +11,9 @@ mod graph;
 mod host_memory;
 mod kind;
 mod misuse;
-mod nearest;
 mod predicates;
 mod read_only;
+mod similar_names;
 mod stale;
 mod unknown_findings;
 
@@ -33,7 +33,7 @@ pub use stale::Stale;
 pub use unknown_findings::{FINDINGS_VARIABLE, UnknownFindings};
 
 pub(crate) use code::explained;
-pub(crate) use nearest::nearest;
+pub(crate) use similar_names::nearest;
 
 /// The answer of most calls here.
 pub type Result<T> = std::result::Result<T, Error>;

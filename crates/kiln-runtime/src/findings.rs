@@ -5,8 +5,8 @@
 //! no log, and no call asks for it.
 
 mod finding_log;
-mod setting;
+mod finding_policy;
 mod submission_stamps;
 
 pub(crate) use finding_log::{FindingLayer, FindingLog, KeptFinding};
-pub use setting::Findings;
+pub use finding_policy::Findings;

@@ -1,4 +1,4 @@
-//! For those who queue CUDA work themselves.
+//! Interoperation with code that queues CUDA work itself: its memory, its events, and its uses of kiln's buffers.
 //!
 //! Such work uses blocks that kiln tracks, so kiln must know: waits before it, stamps after. A [`PreparedUse`] is both ends in one
 //! value. While it lives its stream is entered; the caller queues on the native stream; `finish` (or `commit`) ends it and gives a
@@ -10,12 +10,12 @@ mod block_use;
 pub mod cudarc;
 mod event;
 mod memory;
-mod prepared;
-mod recorder;
+mod prepared_use;
 mod tracked_block;
+mod use_recorder;
 
 pub use block_use::BlockUse;
 pub use event::{ForeignEvent, HandedEvent};
-pub use prepared::{PreparedUse, RawPointer};
-pub use recorder::Recorder;
+pub use prepared_use::{PreparedUse, RawPointer};
 pub use tracked_block::TrackError;
+pub use use_recorder::Recorder;

@@ -1,8 +1,8 @@
-//! The end of work, awaited: tickets and downloads as futures, and functions that are called.
+//! Futures and callbacks for the completion of submissions and downloads.
 
 mod callback;
-mod done;
 mod download;
+mod ticket_future;
 
-pub use done::Done;
 pub use download::Download;
+pub use ticket_future::Done;

@@ -1,4 +1,4 @@
-//! Names of blocks and of generations.
+//! `BlockId` and `Generation`: unique numbers of blocks, and of the device's contexts over time.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
 //! What the crates above need and users do not. It is no part of the public interface and changes without notice.
 
-pub use crate::buffer::host_alloc::{copied, reserve};
 pub use crate::buffer::host_vec::zeroed_vec;
 pub use crate::buffer::pattern::pattern;
+pub use crate::buffer::try_reserve::{copied, reserve};
 pub use crate::code::builder::{count_found, ptx_key};
 pub use crate::graph::recorded_work::RecordedWork;
-pub use crate::runtime::followed_state::FollowedState;
+pub use crate::runtime::external_state::FollowedState;
 pub use crate::wake::reply_slot::ReplySlot;
 pub use crate::wake::wake;

@@ -1,4 +1,4 @@
-//! Where a device's context lives.
+//! Setting: whether a device's context is in this process or in a worker process.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use kiln_isolate::{DeviceSpec, IsolationConfig, RestartPolicy, WorkerEntry};
 use kiln_probe::ProbeError;
 
 use crate::error::{Error, Misuse};
-use crate::replay::Replay;
+use crate::resubmission::Replay;
 use crate::state::Keep;
 
 /// Where a device's context lives.

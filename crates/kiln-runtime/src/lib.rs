@@ -50,12 +50,12 @@ mod isolation;
 mod launch;
 pub mod prober;
 pub mod recovery;
-mod replay;
+mod resubmission;
 mod runtime;
 mod signature;
-mod span;
 pub mod state;
 pub mod telemetry;
+mod tracing_span;
 mod wake;
 
 pub use backend::{

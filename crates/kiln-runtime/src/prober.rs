@@ -3,8 +3,8 @@
 //! A prober stands over two platforms, CUDA and the simulator, and a default policy. The functions of this module
 //! ask the process's own prober; a test builds one over platforms of its choice.
 
-mod budget;
 mod device_threads;
+mod memory_budget;
 mod multi_device;
 mod process_prober;
 mod registry;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Once};
 
 use kiln_probe::{Absence, Availability, DefaultPolicy, Platform, Policy, Selection};
 
-pub use budget::MemoryBudget;
+pub use memory_budget::MemoryBudget;
 pub use multi_device::{Decline, Part, PartOutcome, Share, gather};
 #[cfg(feature = "sim")]
 pub use process_prober::simulated_machine;

@@ -67,7 +67,7 @@ mod report;
 
 pub use crate::error::SealError;
 pub use crate::isolation::{Isolation, Process};
-pub use crate::replay::{Outcome, Replay, ReplayRefusal};
+pub use crate::resubmission::{Outcome, Replay, ReplayRefusal};
 pub use control::RecoveryControl;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 pub use kiln_isolate::{

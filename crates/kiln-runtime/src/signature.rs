@@ -1,18 +1,18 @@
 //! What is known of a kernel's parameters, and what does not fit them. Knows no device.
 
 mod mismatch;
-mod number;
-mod slot;
+mod parameter_slot;
+mod value_kind;
 
 use std::fmt;
 
 use kiln_driver::{Access, FunctionAttributes, Limits};
 
 pub use mismatch::{Given, Mismatch, ParameterName};
-pub use number::Number;
+pub use value_kind::Number;
 
 pub(crate) use mismatch::{explain, fits};
-pub(crate) use slot::{Slot, SlotList};
+pub(crate) use parameter_slot::{Slot, SlotList};
 
 /// The parameters of a kernel, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

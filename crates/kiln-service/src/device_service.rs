@@ -8,13 +8,13 @@ use std::time::Duration;
 use kiln_runtime::state::Phase;
 use kiln_runtime::{DeviceRuntime, Error, Result, StateWatch, Status};
 
-use crate::load::Load;
 use crate::queue::{Job, QueuedRequest, RequestQueue};
+use crate::rebuild_limit::{Restart, Restarts};
 use crate::refused::RefusalReason;
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::restart::{Restart, Restarts};
-use crate::worker::Worker;
+use crate::service_load::Load;
+use crate::service_thread::Worker;
 
 /// How long a service that is dropped deals with what it has.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);

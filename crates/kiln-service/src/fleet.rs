@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device_service::DeviceService;
-use crate::load::Load;
 use crate::members::Members;
 use crate::queue::{Elsewhere, QueuedRequest};
 use crate::refused::RefusalReason;
 use crate::reply::Reply;
 use crate::request::Request;
+use crate::service_load::Load;
 
 /// Several services; each request goes to the least loaded one whose device works. Cheap to clone.
 ///

@@ -1,4 +1,4 @@
-//! A device behind a queue: a stable address over a context that may come and go.
+//! A device behind a queue: requests keep working while the device is lost and rebuilt.
 //!
 //! ```text
 //!   submit(request) ─► bounded queue ─► one thread ─► DeviceRuntime ─► reactor
@@ -21,28 +21,28 @@
 
 #![forbid(unsafe_code)]
 
+mod circuit_breaker;
 mod device_service;
 mod fleet;
 #[cfg(feature = "kameo")]
 mod kameo;
-mod load;
 mod members;
-mod probation;
 mod queue;
+mod rebuild_limit;
 mod refused;
 mod reply;
 mod request;
-mod requests;
-mod restart;
-mod worker;
+mod service_load;
+mod service_thread;
+mod standard_requests;
 
 #[cfg(feature = "kameo")]
 pub use self::kameo::DeviceActor;
 pub use device_service::{DeviceService, ServiceConfig};
 pub use fleet::DeviceFleet;
-pub use load::Load;
+pub use rebuild_limit::Restart;
 pub use refused::{RefusalReason, Refused};
 pub use reply::Reply;
 pub use request::{Request, Started};
-pub use requests::{Readback, Task, Upload};
-pub use restart::Restart;
+pub use service_load::Load;
+pub use standard_requests::{Readback, Task, Upload};

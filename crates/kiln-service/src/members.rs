@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kiln_runtime::state::Phase;
 
+use crate::circuit_breaker::{Probation, Standing};
 use crate::device_service::DeviceService;
-use crate::probation::{Probation, Standing};
 use crate::queue::{Elsewhere, Job};
 use crate::refused::RefusalReason;
 

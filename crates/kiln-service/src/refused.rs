@@ -1,11 +1,11 @@
-//! A reply that is not the output.
+//! `Refused`: a request that was not carried out, and why.
 
 use std::fmt;
 
 use kiln_driver::Refusal;
 use kiln_runtime::{Error, ErrorKind, Stale};
 
-use crate::load::Served;
+use crate::service_load::Served;
 
 /// Why a request was not carried out, and the request itself, with its buffers.
 pub struct Refused<R> {

@@ -1,4 +1,4 @@
-//! What can be asked of a device.
+//! The trait `Request`: work that a service starts on its device.
 
 use std::fmt;
 

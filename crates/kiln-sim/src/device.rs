@@ -2,7 +2,7 @@
 
 pub(crate) mod device_config;
 pub(crate) mod handle_table;
-pub(crate) mod lifecycle;
 pub(crate) mod native_handle;
+pub(crate) mod object_lifecycle;
 pub(crate) mod objects;
 pub(crate) mod sim_device;

@@ -120,13 +120,13 @@
 
 mod check;
 mod code;
-mod config;
 mod device;
 mod fault_plan;
-mod journal;
 mod machine;
+mod machine_config;
 mod memory;
 mod report;
+mod run_log;
 mod schedule;
 
 pub use check::actor::{Action, Actor};
@@ -135,16 +135,16 @@ pub use code::code_engine::{CodeEngine, CompileError, CompiledModule, Relocate, 
 pub use code::host_kernel_library::{HostKernel, KernelLibrary};
 pub use code::kernel::{KernelFault, KernelShape, LaunchContext, SimKernel, SimParameter, SimSignature};
 pub use code::ptx::{KernelLog, PtxEngine};
-pub use config::{MachineConfig, MachineLimits, Mode, SimChecks};
 pub use device::device_config::DeviceConfig;
 pub use device::sim_device::SimDevice;
 pub use fault_plan::{FaultPlan, PlannedFault};
-pub use journal::TimelineSpan;
 pub use machine::Machine;
+pub use machine_config::{MachineConfig, MachineLimits, Mode, SimChecks};
 pub use memory::memory_port::MemoryPort;
 pub use memory::memory_view::{AccessCause, AccessFault, MemoryView};
 pub use memory::scalar::Scalar;
 pub use report::SimReport;
+pub use run_log::TimelineSpan;
 pub use schedule::costs::Costs;
 pub use schedule::explore::{Exploration, ExploreCoverage, explore};
 pub use schedule::scheduling_choice::Schedule;

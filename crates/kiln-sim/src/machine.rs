@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use kiln_driver::{DeviceInfo, Error, Fault as Loss, Refusal, Result};
 
 use crate::check::finding::Finding;
-use crate::config::MachineConfig;
 use crate::device::sim_device::SimDevice;
-use crate::journal::TimelineSpan;
+use crate::machine_config::MachineConfig;
 use crate::report::SimReport;
+use crate::run_log::TimelineSpan;
 use crate::schedule::machine_core::Core;
 use crate::schedule::virtual_clock::VirtualClock;
 

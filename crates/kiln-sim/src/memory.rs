@@ -12,6 +12,7 @@ pub(crate) mod host_memory;
 #[cfg(unix)]
 #[allow(unsafe_code)]
 pub(crate) mod host_mmap;
+pub(crate) mod memory_identity;
 pub(crate) mod memory_port;
 pub(crate) mod memory_view;
 #[cfg(target_os = "linux")]
@@ -23,5 +24,4 @@ pub(crate) mod page_file;
 pub(crate) mod page_file_error;
 pub(crate) mod pages;
 pub(crate) mod physical_memory;
-pub(crate) mod region;
 pub(crate) mod scalar;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::check::finding::{Finding, FindingKind};
-use crate::config::Mode;
+use crate::machine_config::Mode;
 
 /// What a machine found, at the end.
 #[derive(Clone, PartialEq, Eq, Debug)]

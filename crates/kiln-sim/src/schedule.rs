@@ -1,4 +1,4 @@
-//! How work moves: streams, tasks, graphs, the steps of the machine, its clock and the choices of a seed.
+//! The scheduler: streams, tasks, graphs, the virtual clock, and choices made from a seed.
 
 pub(crate) mod costs;
 pub(crate) mod explore;

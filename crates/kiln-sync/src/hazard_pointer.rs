@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 
-use crate::fence::{heavy, is_light_cheap, light};
+use crate::asymmetric_fence::{heavy, is_light_cheap, light};
 
 /// Objects one thread may protect at once; a launch uses a stream and a kernel, a copy a stream and two blocks.
 const SLOTS: usize = 6;

@@ -39,9 +39,9 @@
 //! No fairness, no poisoning, no waking: a thread that waits looks again. A lock that two threads fight for belongs into a
 //! [`Mutex`](std::sync::Mutex).
 
+mod asymmetric_fence;
 mod biased_lock;
 mod chunked_table;
-mod fence;
 mod gate;
 mod hazard_pointer;
 mod owned_counter;
@@ -49,9 +49,9 @@ mod per_thread;
 pub mod sync_shim;
 mod thread_number;
 
+pub use asymmetric_fence::{FenceMode, fence_mode, heavy, light};
 pub use biased_lock::{Bias, BiasedGuard, BiasedLock};
 pub use chunked_table::{ChunkIndex, ChunkedTable};
-pub use fence::{FenceMode, fence_mode, heavy, light};
 pub use gate::{Gate, GatePass};
 pub use hazard_pointer::{HazardPointer, is_protected};
 pub use owned_counter::OwnedCounter;

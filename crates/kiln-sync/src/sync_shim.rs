@@ -1,4 +1,4 @@
-//! The atomics, locks and pauses that the crates above are made of, as one place where a model checker puts its own.
+//! The atomics, locks and pauses of all crates; in its builds, a model checker's replace them.
 //!
 //! A normal build has the standard library's here. A build with `--cfg kiln_loom` has loom's, which explores every interleaving
 //! of a few threads with weak memory; one with `--cfg kiln_shuttle` has shuttle's, which samples interleavings of whole programs.
@@ -22,7 +22,7 @@ mod plain {
     pub use std::thread::{sleep, yield_now};
     pub use std::thread_local;
 
-    pub(crate) use crate::fence::{heavy, is_light_cheap, light, try_light};
+    pub(crate) use crate::asymmetric_fence::{heavy, is_light_cheap, light, try_light};
     pub(crate) use crate::thread_number::{known_thread, this_thread};
 }
 

@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use super::part::{self, Part};
+use super::test_set::{self, Part};
 use super::toolchain::{Component, Toolchain};
 use crate::failure::{Failure, Result};
 use crate::workspace::Workspace;
@@ -34,9 +34,9 @@ impl Tool {
     /// What runs under it.
     pub(super) fn parts(self) -> &'static [Part] {
         match self {
-            Self::Address => part::ADDRESS,
-            Self::Thread => part::THREAD,
-            Self::Miri => part::MIRI,
+            Self::Address => test_set::ADDRESS,
+            Self::Thread => test_set::THREAD,
+            Self::Miri => test_set::MIRI,
         }
     }
 

@@ -1,4 +1,4 @@
-//! A changelog with a place for the next change.
+//! The changelog has a section for the next release.
 
 use super::finding::Finding;
 use super::tree::Tree;

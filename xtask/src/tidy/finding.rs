@@ -1,4 +1,4 @@
-//! What a rule has to say.
+//! `Finding`: a place that breaks a rule, and what to do.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Links between papers that lead somewhere.
+//! Links between Markdown files have an existing target.
 
 use super::finding::Finding;
 use super::tree::{File, Tree};

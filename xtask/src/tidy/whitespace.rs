@@ -1,4 +1,4 @@
-//! Line ends without surprises in a diff.
+//! No trailing blanks, no carriage returns, and a newline at the end of each file.
 
 use super::finding::Finding;
 use super::tree::{File, Tree};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::program_sheet::{BufferSheet, ProgramSheet, SharedSheet};
+use super::program_summary::{BufferSheet, ProgramSheet, SharedSheet};
 use crate::table::Table;
 
 /// The sheet, without a line end behind it.

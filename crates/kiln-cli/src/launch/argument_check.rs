@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use kiln_ptx::{EntryFacts, PointerAccess, PointerField, PtxParameter, PtxParameterKind, ScalarKind};
 
-use super::elements::{Expected, Fit};
+use super::element_check::{Expected, Fit};
 use super::loaded_arguments::{Argument, ArgumentSheet, ArrayArgument, Plan};
+use crate::argument_spec::{Spec, Start};
 use crate::failure::Failure;
 use crate::kernel_name::{parameter_types, readable};
 use crate::plural::{counted, was};
-use crate::spec::{Spec, Start};
 
 /// Arguments that fit a kernel.
 pub(super) struct Fitted {
@@ -168,7 +168,7 @@ fn nulls(spec: &Spec, base: u64) -> Vec<u64> {
         Spec::Null => vec![base],
         Spec::Bytes(bytes) => (base..base + bytes.len() as u64).collect(),
         Spec::Struct(fields) => {
-            let (offsets, _) = crate::spec::struct_layout(fields);
+            let (offsets, _) = crate::argument_spec::struct_layout(fields);
             fields.iter().zip(offsets).flat_map(|(field, offset)| nulls(field, base + offset)).collect()
         }
         _ => Vec::new(),

@@ -3,11 +3,11 @@
 use clap::Args;
 use kiln_driver::Dim3;
 
-use super::program::Shape;
+use super::program_arguments::Shape;
+use crate::argument_spec::Spec;
 use crate::device::Where;
 use crate::failure::Failure;
 use crate::source_file::SourceFlags;
-use crate::spec::Spec;
 
 /// The flags `run` and `check` have in common.
 #[derive(Args, Clone, Debug)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kiln_driver::Access;
 use serde::Serialize;
 
+use crate::argument_spec::{Spec, Start, struct_layout};
 use crate::failure::Failure;
 use crate::npy::Array;
-use crate::spec::{Spec, Start, struct_layout};
 
 /// The arguments of a launch, in order. Arrays are shared, so that a plan is cheap to copy.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use kiln_driver::{Command, DriverExt, Image, Refusal};
 
 use super::streams::waiting::LONG;
 use crate::expect::{equal, holds, inapplicable, refused, refused_somehow, stale, unsupported};
+use crate::fixture::Rig;
 use crate::kernels::{Arguments, VARIABLE, VARIABLE_START};
 use crate::law::{Law, LawVerdict};
-use crate::rig::Rig;
 
 pub(crate) const LAWS: &[Law] = &[
     Law {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use kiln_driver::{DriverExt, Health, MemoryRequest};
 
 use crate::expect::{equal, holds};
+use crate::fixture::Rig;
 use crate::law::{Law, LawVerdict};
-use crate::rig::Rig;
 
 pub(crate) const LAWS: &[Law] = &[
     Law {

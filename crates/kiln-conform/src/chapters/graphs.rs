@@ -8,9 +8,9 @@ use kiln_driver::{
 };
 
 use crate::expect::{equal, same_bytes};
+use crate::fixture::{Rig, plain_launch, read_host};
 use crate::kernels::Arguments;
 use crate::law::{Law, LawVerdict};
-use crate::rig::{Rig, plain_launch, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
     Law { name: "graphs.edges", says: "a node runs after the nodes it names", run: edges },
@@ -120,7 +120,7 @@ fn diamond(rig: &Rig<'_>) -> LawVerdict {
     let launch = |arguments| Command::Launch(plain_launch(more.id, 1, 64, arguments));
     let to_half = |from: &DeviceMemory, half: u64| Command::Copy {
         from: Place::Device(from.id.into()),
-        to: Place::Device(crate::rig::at(bottom.id, half * 256)),
+        to: Place::Device(crate::fixture::at(bottom.id, half * 256)),
         bytes: 256,
     };
     let nodes = [
@@ -170,11 +170,11 @@ fn every_kind(rig: &Rig<'_>) -> LawVerdict {
     let memory = rig.memory_with(&[0xee; 256])?;
     let more = rig.kernel("increment")?;
     let arguments = Arguments::new().address(memory.address).u32(64);
-    let device = |offset| crate::rig::at(memory.id, offset);
+    let device = |offset| crate::fixture::at(memory.id, offset);
     let nodes = [
         GraphNode {
             command: Command::Copy {
-                from: crate::rig::host_at(&from, 0),
+                from: crate::fixture::host_at(&from, 0),
                 to: Place::Device(device(0)),
                 bytes: 128,
             },
@@ -188,7 +188,7 @@ fn every_kind(rig: &Rig<'_>) -> LawVerdict {
         GraphNode {
             command: Command::Copy {
                 from: Place::Device(device(0)),
-                to: crate::rig::host_at(&to, 0),
+                to: crate::fixture::host_at(&to, 0),
                 bytes: 256,
             },
             after: &[2],

@@ -1,15 +1,15 @@
 //! Handles that are stale or belong to another device.
 
-mod elsewhere;
+mod other_device;
 
 use std::collections::HashSet;
 
 use kiln_driver::{Command, DriverExt, MemoryRequest, Place, Timeout, WaitTarget, Waited};
 
 use crate::expect::{equal, holds, same_bytes, stale};
+use crate::fixture::{Rig, host_at, read_host};
 use crate::kernels::Arguments;
 use crate::law::{Law, LawVerdict};
-use crate::rig::{Rig, host_at, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
     Law {
@@ -30,27 +30,27 @@ pub(crate) const LAWS: &[Law] = &[
     Law {
         name: "handles.foreign_in_commands",
         says: "commands with a handle of another device are refused and change nothing",
-        run: elsewhere::commands,
+        run: other_device::commands,
     },
     Law {
         name: "handles.foreign_memory",
         says: "another device's pages and memory are not taken, and not harmed",
-        run: elsewhere::memory,
+        run: other_device::memory,
     },
     Law {
         name: "handles.foreign_streams_and_events",
         says: "another device's streams and events are not waited for",
-        run: elsewhere::streams_and_events,
+        run: other_device::streams_and_events,
     },
     Law {
         name: "handles.foreign_code",
         says: "another device's modules, kernels and graphs are not used",
-        run: elsewhere::code,
+        run: other_device::code,
     },
     Law {
         name: "handles.foreign_destroy",
         says: "another device's objects are not destroyed",
-        run: elsewhere::destroy,
+        run: other_device::destroy,
     },
     Law {
         name: "handles.native",

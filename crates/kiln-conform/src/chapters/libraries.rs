@@ -3,9 +3,9 @@
 use kiln_driver::{Command, DriverExt, Function, GraphNode, Image, Refusal};
 
 use crate::expect::{equal, holds, inapplicable, refused};
+use crate::fixture::{Rig, plain_launch};
 use crate::kernels::Arguments;
 use crate::law::{Law, LawVerdict, Stop};
-use crate::rig::{Rig, plain_launch};
 
 pub(crate) const LAWS: &[Law] = &[
     Law {

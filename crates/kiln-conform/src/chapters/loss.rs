@@ -9,9 +9,9 @@ use kiln_driver::{
 };
 
 use crate::expect::{equal, holds, inapplicable};
+use crate::fixture::{Rig, read_host};
 use crate::kernels::Arguments;
 use crate::law::{Law, LawVerdict, Stop, fail};
-use crate::rig::{Rig, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
     Law {

@@ -1,4 +1,4 @@
-//! Memory that is mapped already: direct, from the pool, and foreign.
+//! Conformance tests of allocated memory: direct, from the pool, and imported.
 
 use kiln_driver::{
     Command, DriverExt, ForeignMemory, MemoryPart, MemoryRequest, PartKind, PartLabel, Refusal,
@@ -8,8 +8,8 @@ use crate::expect::{
     equal, holds, inapplicable, out_of_range, refused, refused_somehow, same_bytes, stale, too_much,
     unsupported,
 };
+use crate::fixture::{Rig, at, noise, read_host};
 use crate::law::{Law, LawVerdict, Stop, fail};
-use crate::rig::{Rig, at, noise, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
     Law {

@@ -5,8 +5,8 @@
 use kiln_driver::{Command, DeviceMemory, DriverExt, StreamId, Timeout, WaitTarget};
 
 use crate::expect::{equal, same_bytes};
+use crate::fixture::{Rig, read_host};
 use crate::law::{Law, LawVerdict, Stop};
-use crate::rig::{Rig, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
     Law {
@@ -93,7 +93,7 @@ fn fan_out_fan_in(rig: &Rig<'_>) -> LawVerdict {
         let stream = rig.stream()?;
         rig.driver.submit(stream, &Command::Wait(start))?;
         rig.busy(stream)?;
-        rig.copy(stream, word.id, crate::rig::at(all.id, 4 * branch), 4)?;
+        rig.copy(stream, word.id, crate::fixture::at(all.id, 4 * branch), 4)?;
         rig.driver.order(stream, rig.event()?, sink)?;
     }
     rig.increment(sink, &all, 4)?;

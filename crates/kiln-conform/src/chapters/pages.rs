@@ -7,8 +7,8 @@ mod reserving;
 use kiln_driver::{PageRequest, ReserveRequest};
 
 use crate::expect::unsupported;
+use crate::fixture::Rig;
 use crate::law::{Law, Stop};
-use crate::rig::Rig;
 
 pub(crate) const LAWS: &[Law] = &[
     Law {

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use kiln_driver::{DriverExt, Progress, Refusal, StreamRequest, Submission, Timeout, WaitTarget, Waited};
 
 use crate::expect::{equal, holds, refused, same_bytes, stale};
+use crate::fixture::{Rig, read_host};
 use crate::law::{Law, LawVerdict};
-use crate::rig::{Rig, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
     Law {

@@ -7,8 +7,8 @@ use std::sync::{Barrier, Mutex, PoisonError};
 use kiln_driver::{Command, DriverExt, Error, Object, Refusal, Timeout, WaitTarget};
 
 use crate::expect::{equal, holds, same_bytes};
+use crate::fixture::{Rig, noise};
 use crate::law::{Law, LawVerdict, Stop, fail};
-use crate::rig::{Rig, noise};
 
 pub(crate) const LAWS: &[Law] = &[
     Law {
@@ -107,7 +107,7 @@ fn own_streams(rig: &Rig<'_>) -> LawVerdict {
             rig.copy(stream, first.id, second.id, BYTES)?;
             rig.driver.download(stream, second.id.into(), &to, BYTES)?;
             rig.driver.synchronize(stream)?;
-            same_bytes("a thread's own bytes", &crate::rig::read_host(&to)?, &data)?;
+            same_bytes("a thread's own bytes", &crate::fixture::read_host(&to)?, &data)?;
         }
         Ok(())
     })
@@ -136,7 +136,7 @@ fn make_and_destroy(rig: &Rig<'_>) -> LawVerdict {
             rig.driver.submit(stream, &Command::Signal(event))?;
             let waited = rig.driver.wait(WaitTarget::Event(event), Timeout::Never)?;
             equal("a wait", waited.is_done(), true)?;
-            same_bytes("a thread's own byte", &crate::rig::read_host(&block)?, &[byte; 64])?;
+            same_bytes("a thread's own byte", &crate::fixture::read_host(&block)?, &[byte; 64])?;
             rig.free(memory.id, None)?;
             for object in objects {
                 leave(object);
@@ -214,7 +214,7 @@ fn many_waiters(rig: &Rig<'_>) -> LawVerdict {
         together(|_| {
             let waited = rig.driver.wait(target, Timeout::Never)?;
             equal("a wait", waited.is_done(), true)?;
-            same_bytes("what each waiter sees", &crate::rig::read_host(&host)?, &[byte; 64])
+            same_bytes("what each waiter sees", &crate::fixture::read_host(&host)?, &[byte; 64])
         })?;
     }
     Ok(())

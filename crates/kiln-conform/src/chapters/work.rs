@@ -6,8 +6,8 @@ mod transfers;
 use kiln_driver::DriverExt;
 
 use crate::expect::{equal, same_bytes};
+use crate::fixture::{Rig, read_host};
 use crate::law::{Law, LawVerdict};
-use crate::rig::{Rig, read_host};
 
 pub(crate) const LAWS: &[Law] = &[
     Law {

@@ -1,4 +1,4 @@
-//! The answer to "is this library there?".
+//! `FoundLibrary`: the kind, path, version and origin of a library that was found.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a search can see of the machine: environment variables, files below a root, loaded libraries.
+//! The environment variables, files and loaded libraries that a search uses; tests replace them.
 //!
 //! A search reads these and nothing else, so a test gives it a folder and a few variables.
 

@@ -1,4 +1,4 @@
-//! What code is compiled for.
+//! The target architecture of a compilation.
 
 use std::fmt;
 

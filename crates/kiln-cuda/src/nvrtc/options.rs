@@ -1,4 +1,4 @@
-//! How something is compiled.
+//! Options of an NVRTC compilation.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is compiled.
+//! CUDA C source and its in-memory headers.
 
 /// CUDA C, with the headers it may include from memory.
 ///

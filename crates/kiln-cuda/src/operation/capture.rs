@@ -10,7 +10,7 @@ use crate::api::Api;
 use crate::context::Context;
 use crate::convert as driver_convert;
 use crate::device::CudaDevice;
-use crate::native::Native;
+use crate::native_handle::Native;
 
 /// Calls that other threads make meanwhile are neither captured nor refused.
 const RELAXED: u32 = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as u32;

@@ -18,7 +18,7 @@ use super::failure::LibraryFailure;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
-use crate::native::Native;
+use crate::native_handle::Native;
 
 type Handle = *mut c_void;
 type In = *const c_void;

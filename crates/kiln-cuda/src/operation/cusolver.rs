@@ -22,7 +22,7 @@ use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::host_wait::wait_until;
 use crate::libraries::LibraryKind;
-use crate::native::Native;
+use crate::native_handle::Native;
 use api::SolverApi;
 use sizes::{WorkspaceSizes, workspace_sizes};
 

@@ -1,11 +1,11 @@
 //! Asserts the caller's side of the contract, as far as it can be seen from outside.
 
 mod footprint;
-mod ledger;
+mod live_objects;
 mod order;
+mod pending_uses;
 mod rules;
 mod state;
-mod uses;
 mod violation;
 
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::name::{Address, Name};
+use super::handle_name::{Address, Name};
 use crate::call::Answer;
 use crate::clock::Waited;
 use crate::error::{Error, ErrorKind, Refusal};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::command::{RecordedCommand, RecordedNode, RecordedPlace, device_place};
-use super::name::{Address, Hex, Name};
+use super::handle_name::{Address, Hex, Name};
 use crate::call::{Call, CallKind};
 use crate::clock::Timeout;
 use crate::handle::{DeviceKey, Handle, Kind};

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::name::{Address, Hex, Name};
+use super::handle_name::{Address, Hex, Name};
 use crate::command::{Base, Command, DeclaredSpan, DevicePlace, Dim3, LaunchCommand, Pattern, Place};
 use crate::graph::GraphNode;
 use crate::handle::DeviceKey;
-use crate::host::Access;
+use crate::host_memory::Access;
 
 /// A [`Command`] without lifetimes and keys.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -1,10 +1,10 @@
 //! A block of threads.
 
 use super::code::Step;
-use super::group::{Brought, combine};
 use super::launch::{ThreadOrder, World};
 use super::outcome::InterpretError;
 use super::thread::{State, Surroundings, Thread};
+use super::warp::{Brought, combine};
 use crate::declaration::ValueId;
 use crate::operation::{BlockVote, Op};
 use crate::statement::BarrierScope;

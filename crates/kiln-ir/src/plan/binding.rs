@@ -1,4 +1,4 @@
-//! How many elements every buffer of a launch has.
+//! Computes the number of elements of every buffer of a launch.
 
 use super::error::PlanError;
 use crate::declaration::{BufferId, Extent, Role};

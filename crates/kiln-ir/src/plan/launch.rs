@@ -1,4 +1,4 @@
-//! How many blocks a launch has, and whether a device can have them.
+//! Computes the grid of a launch, and checks it against the limits of a device.
 
 use super::binding::BindingPlan;
 use super::error::PlanError;

@@ -1,6 +1,6 @@
 //! Barriers, votes of a block, and traps.
 
-use super::layout::TrapStatus;
+use super::parameter_layout::TrapStatus;
 use super::register::{Class, Register};
 use super::writer::{Writer, ins};
 use crate::operation::{Axis, BlockVote, Operand};

@@ -1,14 +1,14 @@
 //! A program into a module of PTX.
 
-use super::layout::{EntryParameterKind, ParameterLayout, parameter_type};
 use super::line_info::LineInfo;
+use super::parameter_layout::{EntryParameterKind, ParameterLayout, parameter_type};
 use super::target::PtxTarget;
 use super::writer::Writer;
 use crate::operation::{Op, Operand};
 use crate::program::{Draft, Program};
-use crate::range::Ranges;
 use crate::source_location::SourceLocation;
 use crate::statement::{BarrierScope, Block, Statement, StatementKind};
+use crate::value_range::Ranges;
 
 /// PTX of a program, with what a launch needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn module(draft: &Draft, writer: &Writer<'_>, layout: &ParameterLayout) -> Strin
     for shared in draft.shared.iter().filter(|shared| shared.count.is_none()) {
         text += &format!(".extern .shared .align 16 .b8 shared_{}[];\n\n", shared.name);
     }
-    let parameter = |(at, parameter): (usize, &super::layout::EntryParameter)| {
+    let parameter = |(at, parameter): (usize, &super::parameter_layout::EntryParameter)| {
         format!("    .param .{} parameter_{at}", parameter_type(parameter.bytes))
     };
     let parameters: Vec<String> = layout.parameters.iter().enumerate().map(parameter).collect();

@@ -10,9 +10,9 @@ use super::writer::Writer;
 use crate::declaration::{BufferId, Extent, ValueId};
 use crate::operation::{BinaryOp, CompareOp, MemoryOperand, Op, Operand, UnaryOp};
 use crate::program::Draft;
-use crate::range::Ranges;
 use crate::scalar_type::Type;
 use crate::statement::{Block, StatementKind};
+use crate::value_range::Ranges;
 
 /// Which values are in range of which buffers, at the present place.
 #[derive(Debug)]

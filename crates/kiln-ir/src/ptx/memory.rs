@@ -1,6 +1,6 @@
 //! Loads and stores. Every access whose index could be out of range stands behind a predicate.
 
-use super::layout::memory_type;
+use super::parameter_layout::memory_type;
 use super::register::{Class, Register};
 use super::writer::{Writer, ins};
 use crate::declaration::{BufferId, VariableId};

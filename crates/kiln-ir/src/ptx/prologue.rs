@@ -1,7 +1,7 @@
 //! The prologue: parameters, the index of the thread, the lanes of the warp, computed before the first statement.
 
 use super::emit::shared_size;
-use super::layout::EntryParameterKind;
+use super::parameter_layout::EntryParameterKind;
 use super::register::{Class, Register};
 use super::writer::Writer;
 use crate::declaration::{BufferId, ScalarId};
@@ -92,7 +92,7 @@ impl Writer<'_> {
             _ => self.load_parameter(
                 EntryParameterKind::Scalar(id),
                 Class::of(ty),
-                super::layout::memory_type(ty),
+                super::parameter_layout::memory_type(ty),
             ),
         };
         self.once.scalars[id.index()] = Some(register);

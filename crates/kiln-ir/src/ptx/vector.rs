@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use super::adjacent::Group;
-use super::layout::memory_type;
 use super::memory::{Index, loaded_class};
+use super::parameter_layout::memory_type;
 use super::register::{Class, Register};
 use super::writer::{Writer, ins};
 use crate::declaration::ValueId;

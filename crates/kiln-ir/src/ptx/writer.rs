@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::index_proof::IndexProof;
-use super::layout::ParameterLayout;
 use super::line_info::LineInfo;
+use super::parameter_layout::ParameterLayout;
 use super::register::{Class, Register};
 use super::target::{Feature, PtxTarget, Version};
 use crate::declaration::{BufferId, ValueId};
@@ -13,8 +13,8 @@ use crate::divisibility::Divisibility;
 use crate::literal::Literal;
 use crate::operation::Operand;
 use crate::program::Draft;
-use crate::range::Ranges;
 use crate::scalar_type::Type;
+use crate::value_range::Ranges;
 
 /// A label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

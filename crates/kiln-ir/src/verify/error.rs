@@ -1,4 +1,4 @@
-//! What is wrong with a draft.
+//! Errors of the verifier.
 
 use std::fmt;
 

@@ -9,11 +9,11 @@ use kiln_driver::{
     ModuleId, Occupancy, Result,
 };
 
-use super::link::Link;
+use super::client_state::Remote;
+use super::connection::Link;
 use super::memory::take_memory;
 use super::objects::{Block, Code, Graph, Kernel, Module, Origin};
 use super::proxy::DeviceProxy;
-use super::shared::Remote;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::wire::{
     Ask, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take,

@@ -8,7 +8,7 @@ use kiln_driver::{
     kind,
 };
 
-use super::link::Link;
+use super::connection::Link;
 use super::objects::{Block, Host, Kernel, Range, check_range};
 use super::proxy::DeviceProxy;
 use crate::protocol::wire::{Ask, Take, WireCommand, WireLaunch, WirePlace, put_declared};

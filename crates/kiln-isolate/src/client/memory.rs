@@ -7,10 +7,10 @@ use kiln_driver::{
     Refusal, Result, StreamId,
 };
 
-use super::link::Link;
+use super::client_state::Remote;
+use super::connection::Link;
 use super::objects::{Block, Host, Origin, PartOrigin};
 use super::proxy::DeviceProxy;
-use super::shared::Remote;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::wire::{Ask, Malformed, Reader, Request, Take, WireObject, WirePart};
 

@@ -10,7 +10,7 @@ use kiln_driver::{
     Refusal, Result, SharedBytes,
 };
 
-use super::shared::Remote;
+use super::client_state::Remote;
 use super::stream_table::StreamCount;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::progress_cells::ProgressCell;

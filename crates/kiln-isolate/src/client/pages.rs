@@ -10,10 +10,10 @@ use kiln_driver::{
 };
 
 use super::address_proposal::TRIED;
+use super::client_state::Remote;
 use super::memory::{busy, take_memory};
 use super::objects::{Mapping, Pages, Range};
 use super::proxy::DeviceProxy;
-use super::shared::Remote;
 use crate::protocol::wire::{Ask, WireObject};
 
 impl DeviceProxy {

@@ -8,7 +8,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use kiln_driver::{Error, Protection, ReservationId, Result};
 
-use super::link::Link;
+use super::connection::Link;
 use super::objects::{Mapping, Range};
 use super::proxy::DeviceProxy;
 use crate::protocol::wire::Ask;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use kiln_driver::{DeviceInfo, DeviceKind, Error, Health, Object, Result, WallClock};
 
 use super::address_proposal::Addresses;
+use super::client_state::Shared;
 use super::object_tables::ObjectTables;
-use super::shared::Shared;
 
 /// How long a question for the device's health waits for the worker to look. A worker that does not answer in time is not known
 /// to have lost its device.

@@ -1,4 +1,4 @@
-//! How the client tells a standby's keeper that objects changed, without knowing it.
+//! The trait by which the client reports changed objects to the code that keeps a standby worker up to date.
 
 /// Follows the objects of a client, so that a standby has them too.
 pub(crate) trait StandbyHook: Send + Sync {

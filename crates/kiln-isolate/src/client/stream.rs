@@ -9,11 +9,11 @@ use kiln_driver::{
     Submission, Timeout, WaitTarget, Waited,
 };
 
-use super::link::Link;
+use super::client_state::Remote;
+use super::connection::Link;
 use super::loss_cause::LossCause;
 use super::objects::{Event, Signal, Stream};
 use super::proxy::DeviceProxy;
-use super::shared::Remote;
 use super::stream_table::StreamCount;
 use crate::protocol::violation::ProtocolViolation;
 use crate::protocol::wire::{Ask, Request, Take, WireCommand, WireObject};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::restarts::RestartPolicy;
+use super::restart_policy::RestartPolicy;
 use super::worker_event::WorkerEvent;
 use crate::protocol::device_spec::DeviceSpec;
 

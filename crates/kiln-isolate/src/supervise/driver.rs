@@ -1,4 +1,4 @@
-//! The waist: every call goes to the proxy.
+//! Implements `Driver` for an isolated device: every call goes to the proxy.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kiln_driver::{
     SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
 };
 
-use super::device::IsolatedDevice;
+use super::isolated_device::IsolatedDevice;
 
 impl Driver for IsolatedDevice {
     fn info(&self) -> &DeviceInfo {

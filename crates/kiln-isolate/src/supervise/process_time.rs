@@ -1,4 +1,4 @@
-//! Time in which this process was running.
+//! A clock that leaves out time in which this process was stopped, for timeouts.
 
 use std::time::{Duration, Instant};
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::config::IsolationConfig;
 use super::worker_event::WorkerEvent;
-use super::worker_state::{Pace, StateSync, SyncError, SyncOutcome, WorkerHandle};
+use super::worker_objects::{Pace, StateSync, SyncError, SyncOutcome, WorkerHandle};
 use crate::client::object_tables::ObjectTables;
 use crate::client::standby_hook::StandbyHook;
 

@@ -1,4 +1,4 @@
-//! Why there is no worker.
+//! Errors of starting a worker.
 
 use std::io;
 use std::path::PathBuf;

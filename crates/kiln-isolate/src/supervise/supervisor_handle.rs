@@ -15,7 +15,7 @@ use super::config::IsolationConfig;
 use super::standby::StandbySync;
 use super::start_error::WorkerStartError;
 use super::supervisor::WorkerSupervisor;
-use super::worker_state::WorkerHandle;
+use super::worker_objects::WorkerHandle;
 use crate::client::loss_cause::LossCause;
 use crate::client::stream_table::StreamTable;
 

@@ -9,9 +9,9 @@
 //! above the waist, where accesses are declared; a takeover reports how far each stream was.
 
 #[cfg(target_os = "linux")]
-mod loss;
-#[cfg(target_os = "linux")]
 mod rebuild;
+#[cfg(target_os = "linux")]
+mod remove_lost;
 
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use kiln_driver::{StreamId, Submission};
 
 use super::process_time::RunningTime;
-use crate::client::link::Link;
+use crate::client::connection::Link;
 use crate::client::loss_cause::LossCause;
 use crate::client::stream_table::StreamTable;
 use crate::protocol::wire::Request;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::{Error, Health, Timeout, WaitTarget};
 
+use super::fault_reporter::FaultReporter;
 use super::object_table::{EventEntry, StreamEntry};
-use super::reporter::FaultReporter;
 use super::{Observer, SharedDriver, WorkerStep};
 use crate::protocol::segment::{Condition, Segment};
 

@@ -13,7 +13,7 @@ use kiln_driver::{
 };
 
 use super::SharedDriver;
-use super::reporter::FaultReporter;
+use super::fault_reporter::FaultReporter;
 use super::submission_numbers::SubmissionNumbers;
 use crate::protocol::progress_cells::RETIRED;
 use crate::protocol::segment::Segment;

@@ -1,4 +1,4 @@
-//! Answers questions.
+//! Handles the client's requests.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use kiln_driver::{
 };
 
 use super::WorkerStep;
-use super::commands::declared;
+use super::command_decoder::declared;
 use super::object_table::{ModuleEntry, find};
 use super::server::Server;
 use crate::protocol::memory_file::MemoryFile;

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use kiln_driver::{EventRequest, MemoryRequest, Result, StreamRequest};
 
-use super::commands::declared;
+use super::command_decoder::declared;
 use super::completion_poller::{ProgressWatcher, Watch};
+use super::fault_reporter::FaultReporter;
 use super::object_table::{EventEntry, ObjectTable, StreamEntry, find};
 use super::opened_device::OpenedDevice;
-use super::reporter::FaultReporter;
 use super::submission_numbers::SubmissionNumbers;
 use super::{Observer, SharedDriver, WorkerStep};
 use crate::protocol::memory_file::MemoryFile;

@@ -4,18 +4,18 @@ mod bigint;
 mod bits;
 mod control;
 mod convert;
+mod device_function;
 mod elementwise;
-mod function;
-mod graph;
-mod grid;
+mod graph_algorithms;
+mod grid_sync;
 mod half;
 mod histogram;
 mod math;
 mod matrix;
-mod memory;
+mod memory_spaces;
 mod neural;
-mod number;
-mod output;
+mod numeric_algorithms;
+mod printf;
 mod reduce;
 mod rounding;
 mod scan;
@@ -37,19 +37,19 @@ static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
         sort::CASES,
         neural::CASES,
         stencil::CASES,
-        graph::CASES,
-        number::CASES,
+        graph_algorithms::CASES,
+        numeric_algorithms::CASES,
         bigint::CASES,
-        function::CASES,
-        output::CASES,
-        grid::CASES,
+        device_function::CASES,
+        printf::CASES,
+        grid_sync::CASES,
         half::CASES,
         rounding::CASES,
         convert::CASES,
         bits::CASES,
         warp::CASES,
         control::CASES,
-        memory::CASES,
+        memory_spaces::CASES,
         math::CASES,
     ];
     topics.concat()

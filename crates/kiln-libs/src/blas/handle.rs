@@ -1,4 +1,4 @@
-//! Operations on vectors, and on a matrix and vectors.
+//! `Blas`: the entry point of all BLAS operations on a device.
 
 use kiln_operation::{Axpy, Dot, Gemv, Ger, Nrm2, Scal};
 use kiln_runtime::{DeviceRuntime, GpuRef};
@@ -8,9 +8,9 @@ use super::matmul::MatmulCall;
 use super::matrix::Matrix;
 use super::vector::Vector;
 use crate::Result;
-use crate::call::{Argument, Described, LibraryCall};
 use crate::error::LibraryError;
-use crate::loaded::LoadedOperations;
+use crate::library_call::{Argument, Described, LibraryCall};
+use crate::loaded_operations::LoadedOperations;
 
 /// Linear algebra on one device. It holds the operations that were used, and nothing else.
 ///

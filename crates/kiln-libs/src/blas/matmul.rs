@@ -7,9 +7,9 @@ use super::element::MatrixElement;
 use super::matrix::Matrix;
 use super::tuning::MatmulTuning;
 use crate::Result;
-use crate::call::{Argument, Described, LibraryCall};
 use crate::error::LibraryError;
-use crate::loaded::LoadedOperations;
+use crate::library_call::{Argument, Described, LibraryCall};
+use crate::loaded_operations::LoadedOperations;
 
 /// Workspace at most, unless a call says otherwise.
 const WORKSPACE_LIMIT_BYTES: u64 = 32 << 20;

@@ -6,8 +6,8 @@ use super::element::Real;
 use super::handle::{Blas, check_single, memory};
 use super::matrix::Matrix;
 use crate::Result;
-use crate::call::{Argument, Described, LibraryCall};
 use crate::error::LibraryError;
+use crate::library_call::{Argument, Described, LibraryCall};
 
 impl Blas {
     /// One triangle of `C = alpha A Aᵀ`, or of `C = alpha A Aᵀ + beta C` where a `beta` is given. The other triangle is neither read nor written.

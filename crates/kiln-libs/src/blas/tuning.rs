@@ -7,7 +7,7 @@ use kiln_runtime::cache::{CacheEntry, EntryKind, Key, KeyBuilder};
 use kiln_runtime::{DeviceRuntime, GraphBuilder};
 
 use crate::Result;
-use crate::loaded::LoadedOperations;
+use crate::loaded_operations::LoadedOperations;
 
 /// A measurement lasts about so long, so that the clock's steps do not matter.
 const MEASUREMENT: Duration = Duration::from_millis(2);

@@ -1,13 +1,13 @@
-//! Transforms that are being described.
+//! Builders of Fourier transforms.
 
 use kiln_operation::{FftKind, FftOperation, FftShape, Operation};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef};
 
 use super::complex::{Complex, RealPart, parts};
 use crate::Result;
-use crate::call::{Argument, Described, LibraryCall};
 use crate::error::LibraryError;
-use crate::loaded::LoadedOperations;
+use crate::library_call::{Argument, Described, LibraryCall};
+use crate::loaded_operations::LoadedOperations;
 
 /// Fourier transforms on one device. It holds the plans that were used, and nothing else.
 ///

@@ -1,4 +1,4 @@
-//! What buffers of an operation must be like.
+//! Checks the lengths and overlaps of the buffers of an operation.
 
 use kiln_runtime::{Element, GpuRef};
 

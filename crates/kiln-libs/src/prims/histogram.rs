@@ -1,14 +1,14 @@
-//! How many elements are in each bin.
+//! Histograms.
 
 use std::ops::Range;
 
 use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
-use super::call::Operation;
 use super::check::Check;
-use super::number::{Comparable, NumberKind};
+use super::element::{Comparable, NumberKind};
 use super::plan::{Argument, Plan};
+use super::primitive_call::Operation;
 use crate::Result;
 
 /// Threads of a block, as the kernels are written.

@@ -1,4 +1,4 @@
-//! What an operation queues, made whole before any of it is queued.
+//! The launches and temporary memory of an operation, prepared before anything is queued.
 //!
 //! A plan has loaded its kernels and allocated its temporary memory when it is complete, so that what can fail fails before the first step.
 //! The steps of a plan are ordered by what they do to which bytes, as all work is.

@@ -6,16 +6,16 @@ use std::sync::{Mutex, PoisonError};
 
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, Kernel};
 
-use super::call::PrimitiveCall;
+use super::element::{Comparable, Numeric};
+use super::embedded_ptx::{CAPABILITY, SHIPPED};
 use super::histogram::Histogram;
-use super::number::{Comparable, Numeric};
+use super::primitive_call::PrimitiveCall;
 use super::reduce::{ArgReduce, Extreme, Reduce, ReduceOperator};
 use super::scan::{Scan, ScanOperator};
 use super::segments::{Offset, SegmentedReduce};
 use super::select::{Kept, Predicate, Select, SelectFlagged};
-use super::shipped::{CAPABILITY, SHIPPED};
 use super::sort::{Sort, SortByKey};
-use super::top::Top;
+use super::top_k::Top;
 use super::unique::Unique;
 use crate::Result;
 use crate::error::LibraryError;

@@ -1,12 +1,12 @@
-//! One value of many.
+//! Reductions.
 
 use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
-use super::call::Operation;
 use super::check::Check;
-use super::number::Numeric;
+use super::element::Numeric;
 use super::plan::{Argument, Plan};
+use super::primitive_call::Operation;
 use crate::Result;
 
 /// Threads of a block, as the kernels are written.

@@ -1,13 +1,13 @@
-//! Prefixes.
+//! Inclusive and exclusive scans (prefix sums, minima, maxima).
 
 use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
-use super::call::Operation;
 use super::check::Check;
-use super::number::Numeric;
+use super::element::Numeric;
 use super::plan::{Argument, Plan};
-use super::tiles::Tiles;
+use super::primitive_call::Operation;
+use super::tile_state::Tiles;
 use crate::Result;
 
 /// Threads of a block, as the kernels are written.

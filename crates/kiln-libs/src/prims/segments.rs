@@ -1,12 +1,12 @@
-//! One value of each segment.
+//! Segmented reductions.
 
 use kiln_mem::StreamKey;
 use kiln_runtime::{Element, GpuRef};
 
-use super::call::Operation;
 use super::check::Check;
-use super::number::Numeric;
+use super::element::Numeric;
 use super::plan::{Argument, Plan};
+use super::primitive_call::Operation;
 use super::reduce::ReduceOperator;
 use crate::Result;
 

@@ -1,13 +1,13 @@
-//! The elements that are kept.
+//! Selection (stream compaction): copies the elements that match a predicate or a flag.
 
 use kiln_mem::StreamKey;
 use kiln_runtime::{Element, GpuRef};
 
-use super::call::{Operation, PrimitiveCall};
 use super::check::Check;
-use super::number::{Comparable, bits_name};
+use super::element::{Comparable, bits_name};
 use super::plan::{Argument, Plan};
-use super::tiles::Tiles;
+use super::primitive_call::{Operation, PrimitiveCall};
+use super::tile_state::Tiles;
 use crate::Result;
 
 /// Threads of a block, as the kernels are written.

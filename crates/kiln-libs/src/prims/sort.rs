@@ -5,11 +5,11 @@ use std::ops::Range;
 use kiln_mem::StreamKey;
 use kiln_runtime::{Element, GpuRef};
 
-use super::call::{Operation, PrimitiveCall};
 use super::check::Check;
-use super::number::{NumberKind, Numeric};
+use super::element::{NumberKind, Numeric};
+use super::embedded_ptx::items_of;
 use super::plan::{Argument, Plan};
-use super::shipped::items_of;
+use super::primitive_call::{Operation, PrimitiveCall};
 use crate::Result;
 
 /// Threads of a block in a pass.

@@ -1,11 +1,11 @@
-//! Runs of equal elements.
+//! Removes repeated elements, and counts the lengths of runs.
 
 use kiln_mem::StreamKey;
 use kiln_runtime::{Element, GpuRef};
 
-use super::call::{Operation, PrimitiveCall};
 use super::check::Check;
 use super::plan::{Argument, Plan};
+use super::primitive_call::{Operation, PrimitiveCall};
 use super::select::{Kept, bits_of};
 use crate::Result;
 

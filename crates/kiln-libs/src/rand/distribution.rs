@@ -1,4 +1,4 @@
-//! What can be drawn.
+//! The distributions: uniform, normal, log-normal and others.
 
 use kiln_runtime::Element;
 

@@ -1,4 +1,4 @@
-//! Draws on a device.
+//! Fills device buffers with random numbers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -8,8 +8,8 @@ use super::handle::Solve;
 use super::layout::{check_shape, check_square, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
-use crate::call::{Argument, Described};
 use crate::error::LibraryError;
+use crate::library_call::{Argument, Described};
 
 impl Solve {
     /// The eigenvalues of a symmetric matrix, in ascending order. One triangle is read. What `A` holds afterwards is not defined. On a GPU `submit`

@@ -7,9 +7,9 @@ use super::call::SolveCall;
 use super::layout::{check_shape, check_square, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
-use crate::call::{Argument, Described};
 use crate::error::LibraryError;
-use crate::loaded::LoadedOperations;
+use crate::library_call::{Argument, Described};
+use crate::loaded_operations::LoadedOperations;
 
 /// Solvers on one device. It holds the operations that were used, and nothing else.
 ///

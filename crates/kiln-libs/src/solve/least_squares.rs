@@ -9,9 +9,9 @@ use super::info::{SolveInfo, SolveTicket};
 use super::layout::{check_shape, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real};
-use crate::call::{Argument, Described, LibraryCall, PreparedCall, library_tag};
 use crate::error::LibraryError;
-use crate::loaded::LoadedOperations;
+use crate::library_call::{Argument, Described, LibraryCall, PreparedCall, library_tag};
+use crate::loaded_operations::LoadedOperations;
 
 /// A least-squares problem that is being described: three launches, which are all checked before the first is queued.
 ///

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kiln_cuda::nvrtc::{Architecture, CompileOptions, CompileTarget, CudaSource, Header, Nvrtc};
 use kiln_driver::Version;
-use kiln_libs::prims::shipped::{CAPABILITY, HEADER, SHIPPED, ShippedKernels};
+use kiln_libs::prims::embedded_ptx::{CAPABILITY, HEADER, SHIPPED, ShippedKernels};
 
 /// The release that wrote the files. Another one writes other PTX.
 const RELEASE: Version = Version { major: 13, minor: 0 };

@@ -11,9 +11,9 @@ use std::fmt;
 use kiln_driver::{DeviceAddress, Place};
 
 use super::{BlockParts, BlockToken, ResourceKey};
-use crate::host_alloc::HostOutOfMemory;
 use crate::last_use::StreamKey;
 use crate::tag::AllocTag;
+use crate::try_reserve::HostOutOfMemory;
 
 /// Everything a block is made of. The first cache line has what allocating and freeing look at; the place comes last.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! More alignment than was asked for.
+//! Allocates with a larger alignment than was requested.
 
 use std::fmt;
 

@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 use kiln_sync::{Bias, BiasedLock, PerThread};
 
 use super::{free_below, unwrap};
+use crate::allocation_counters::{self, AllocationCounters, ThreadCounters};
 use crate::block::{DeviceBlock, ResourceKey};
 use crate::budget::{Budget, BudgetReservation, BudgetShortage, CreditHolder};
 use crate::byte_size::ByteSize;
-use crate::counters::{self, AllocationCounters, ThreadCounters};
 use crate::error::{Error, ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::last_use::Stamps;
 use crate::layer_view::LayerView;
@@ -232,7 +232,8 @@ impl<R: MemoryResource> Budgeted<R> {
     }
 
     fn explain(&self, short: &BudgetShortage, bytes: u64, attempts: Vec<ReclaimAttempt>) -> Error {
-        let top_tags = counters::top_tags(self.credit.parts.iter().map(|part| &part.counters), TOP_TAGS);
+        let top_tags =
+            allocation_counters::top_tags(self.credit.parts.iter().map(|part| &part.counters), TOP_TAGS);
         let layer = format!("budget {}", short.name);
         let exhausted = Exhausted {
             limit_bytes: Some(short.limit),

@@ -1,4 +1,4 @@
-//! Finding writes that should not have happened.
+//! Finds writes out of bounds and after free, by filling and checking memory around blocks.
 //!
 //! ```text
 //!   inner block   | red zone | what the owner sees ...        | red zone |
@@ -26,11 +26,11 @@ use crate::byte_size::ByteSize;
 use crate::error::{Error, ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::last_use::{NO_USES, Stamps};
 use crate::layer_view::LayerView;
-use crate::order::Order;
 use crate::reclaim::{ReclaimStep, Reclaimed};
 use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::resource_totals::Accounting;
+use crate::stream_order::Order;
 pub use checker::GuardChecker;
 pub use finding::{Damage, GuardFinding};
 use table::{GuardedBlock, Quarantined};

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{free_below, unwrap};
 use crate::block::{DeviceBlock, DeviceBlockId, ResourceKey};
 use crate::error::{FreeError, Result};
-use crate::host_alloc::{HostOutOfMemory, TryGrow};
 use crate::last_use::{Stamps, StreamKey};
 use crate::layer_view::LayerView;
 use crate::reclaim::{ReclaimStep, Reclaimed};
@@ -17,6 +16,7 @@ use crate::request::AllocationRequest;
 use crate::resource::MemoryResource;
 use crate::resource_totals::Accounting;
 use crate::tag::AllocTag;
+use crate::try_reserve::{HostOutOfMemory, TryGrow};
 
 /// Parts of the table, so that threads rarely meet.
 const PARTS: usize = 16;

@@ -1,4 +1,4 @@
-//! Trying again after making room.
+//! Reclaims memory and retries an allocation that failed.
 
 use std::fmt;
 

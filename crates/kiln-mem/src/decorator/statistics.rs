@@ -1,12 +1,12 @@
-//! Counting what passes through.
+//! Counts allocations and frees.
 
 use std::fmt;
 
 use kiln_sync::PerThread;
 
 use super::{free_below, unwrap};
+use crate::allocation_counters::{self, AllocationCounters, AllocationCounts, ThreadCounters};
 use crate::block::{DeviceBlock, ResourceKey};
-use crate::counters::{self, AllocationCounters, AllocationCounts, ThreadCounters};
 use crate::error::{FreeError, Result};
 use crate::last_use::Stamps;
 use crate::layer_view::LayerView;
@@ -64,17 +64,17 @@ impl<R: MemoryResource> Counted<R> {
 impl Statistics {
     /// What was done for all tags together.
     pub fn total(&self) -> AllocationCounts {
-        counters::total(self.threads.iter())
+        allocation_counters::total(self.threads.iter())
     }
 
     /// What was done for a tag.
     pub fn counts(&self, tag: AllocTag) -> AllocationCounts {
-        counters::count(self.threads.iter(), tag)
+        allocation_counters::count(self.threads.iter(), tag)
     }
 
     /// What was done for each tag.
     pub fn counts_by_tag(&self) -> Vec<(AllocTag, AllocationCounts)> {
-        counters::by_tag(self.threads.iter())
+        allocation_counters::by_tag(self.threads.iter())
     }
 
     /// The most bytes that were live at once. Exact for one thread; off by at most 1 MiB, or a 256th of what was live, for each further
@@ -118,7 +118,8 @@ impl<R: MemoryResource> MemoryResource for Counted<R> {
                 if let Some(exhausted) = error.exhausted_mut()
                     && exhausted.top_tags.is_empty()
                 {
-                    exhausted.top_tags = counters::top_tags(self.statistics.threads.iter(), TOP_TAGS);
+                    exhausted.top_tags =
+                        allocation_counters::top_tags(self.statistics.threads.iter(), TOP_TAGS);
                 }
                 Err(error)
             }

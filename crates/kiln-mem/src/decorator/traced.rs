@@ -1,4 +1,4 @@
-//! Recording every call.
+//! Records every allocation and free.
 
 use std::fmt;
 use std::sync::Arc;

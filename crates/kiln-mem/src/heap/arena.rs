@@ -10,7 +10,7 @@
 
 use super::free_lists::FreeLists;
 use super::piece_table::{NIL, Piece, PieceTable};
-use crate::host_alloc::HostOutOfMemory;
+use crate::try_reserve::HostOutOfMemory;
 
 /// Pieces of address space, in address order.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use super::page_backing::{PAGE_BYTES, PageBacking};
 use super::size_class::UNIT_BYTES;
 use crate::budget::BudgetShortage;
 use crate::error::MemoryRefusal;
-use crate::host_alloc::HostOutOfMemory;
 use crate::out_of_memory::Exhausted;
+use crate::try_reserve::HostOutOfMemory;
 
 /// A source of addresses with memory behind them.
 #[expect(clippy::large_enum_variant, reason = "a heap has one and does not move it")]

@@ -1,4 +1,4 @@
-//! What the token of a block says.
+//! Decodes the token by which the heap finds a block.
 
 use super::arena::TakenPiece;
 use crate::block::BlockToken;

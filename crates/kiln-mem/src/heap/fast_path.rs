@@ -1,4 +1,4 @@
-//! Allocating and freeing where nothing has to be done but to look into lists.
+//! Allocation and free from the thread's cache, without a lock.
 //!
 //! [`allocate_fast`](Heap::allocate_fast) and [`free_fast`](Heap::free_fast) take a block from the cache of the thread and put it back. On that way
 //! they call no function and cannot panic, so that the compiler saves next to no register. Everything that is not as usual, such as a tag
@@ -10,8 +10,8 @@ use super::block_token::BlockUnits;
 use super::locked_arena::Searched;
 use super::size_class::{CLASSED_UNITS, UNIT_BYTES, class_of, class_units, large_units};
 use super::{Heap, ThreadPart};
+use crate::allocation_counters::AllocationCounters;
 use crate::block::{BlockParts, BlockRecord, DeviceBlock};
-use crate::counters::AllocationCounters;
 use crate::error::{FreeError, Result};
 use crate::last_use::{Stamps, StreamKey};
 use crate::request::AllocationRequest;

@@ -6,7 +6,7 @@ use super::arena::{Arena, later};
 use super::frame_table::PageRun;
 use super::free_lists::Visit;
 use super::piece_table::NIL;
-use crate::host_alloc::TryGrow;
+use crate::try_reserve::TryGrow;
 
 /// Units of a page of 2 MiB.
 pub(crate) const PAGE_UNITS: u64 = 8192;

@@ -23,8 +23,8 @@ use super::free_runs::FreeRuns;
 use super::page_backing::PAGE_BYTES;
 use super::remap_table::{RemapRef, RemapTable};
 use crate::exported_pages::Located;
-use crate::host_alloc::{HostOutOfMemory, TryGrow};
 use crate::last_use::Stamp;
+use crate::try_reserve::{HostOutOfMemory, TryGrow};
 
 /// No frame.
 pub(super) const NONE: u32 = u32::MAX;

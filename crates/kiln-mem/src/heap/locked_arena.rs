@@ -12,9 +12,9 @@ use super::size_class::UNIT_BYTES;
 use super::stream_arenas::cache_limit;
 use super::thread_cache::Batch;
 use crate::block::RecordList;
-use crate::host_alloc::{HostOutOfMemory, TryGrow};
 use crate::last_use::{Stamp, Stamps, StreamKey};
-use crate::order::Order;
+use crate::stream_order::Order;
+use crate::try_reserve::{HostOutOfMemory, TryGrow};
 
 /// The arena of one stream, shared by the threads that use the stream.
 #[derive(Debug)]

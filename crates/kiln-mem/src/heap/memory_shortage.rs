@@ -10,7 +10,7 @@ use super::size_class::UNIT_BYTES;
 use super::slow_path::UnitRequest;
 use super::thread_cache::StreamCache;
 use super::{BlockUnits, Heap, ThreadPart};
-use crate::counters;
+use crate::allocation_counters;
 use crate::error::{Error, ErrorKind, Result};
 use crate::last_use::Stamp;
 use crate::out_of_memory::Exhausted;
@@ -111,7 +111,7 @@ impl Heap {
 
     /// What the heap holds.
     pub(super) fn count(&self) -> Accounting {
-        let total = counters::total(self.thread_counters());
+        let total = allocation_counters::total(self.thread_counters());
         let live_bytes = total.live_bytes();
         let mut counted = Accounting {
             live_bytes,
@@ -189,7 +189,7 @@ impl Heap {
             largest_free_bytes: counted.largest_free_bytes,
             pending_bytes: counted.pending_bytes,
             pending_until: self.pending_until(),
-            top_tags: counters::top_tags(self.thread_counters(), TOP_TAGS),
+            top_tags: allocation_counters::top_tags(self.thread_counters(), TOP_TAGS),
             attempts,
             ..Exhausted::new(self.to_string(), wanted.bytes)
         };

@@ -8,7 +8,7 @@
 //! The first entry is no piece. It is the neighbour of pieces without one, is always taken, and its links are written but never read, so
 //! linking and unlinking need not check for a missing neighbour.
 
-use crate::host_alloc::{HostOutOfMemory, TryGrow};
+use crate::try_reserve::{HostOutOfMemory, TryGrow};
 
 /// No piece.
 pub(crate) const NIL: u32 = 0;

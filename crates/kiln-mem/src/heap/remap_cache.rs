@@ -10,7 +10,7 @@ use std::hash::BuildHasherDefault;
 
 use super::frame_selection::FrameRun;
 use super::remap_table::KeyHasher;
-use crate::host_alloc::TryGrow;
+use crate::try_reserve::TryGrow;
 
 /// Entries of the cache. When it is full it is emptied, and fills again with what still happens.
 const REMAPS_LIMIT: usize = 1 << 15;

@@ -7,8 +7,8 @@ use super::frame_selection::FrameRun;
 use super::frame_table::{NONE, PageRun};
 use super::free_runs::FreeRuns;
 use super::remap_cache::RemapCache;
-use crate::host_alloc::{HostOutOfMemory, TryGrow};
 use crate::last_use::Stamp;
+use crate::try_reserve::{HostOutOfMemory, TryGrow};
 
 /// Remaps begin at multiples of this many pages, so that the remap of a page is found in a small table.
 const SLOT_PAGES: u32 = 32;

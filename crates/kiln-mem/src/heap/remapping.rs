@@ -19,8 +19,8 @@ use super::slow_path::{UnitRequest, growth_of};
 use super::trim::RoomNeeded;
 use super::{BlockUnits, Heap, ThreadPart};
 use crate::error::Result;
-use crate::host_alloc::HostOutOfMemory;
 use crate::last_use::Stamp;
+use crate::try_reserve::HostOutOfMemory;
 
 /// When the window is full, remaps on this part of it are unmapped at once.
 const REMAPS_UNMAPPED_PART: u64 = 8;

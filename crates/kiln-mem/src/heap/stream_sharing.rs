@@ -1,4 +1,4 @@
-//! Memory of other streams.
+//! Takes or borrows free memory from the arenas of other streams.
 //!
 //! An arena that needs memory takes over whole frames that another arena has free, if its stream already runs after the last use of
 //! them. Smaller pieces are only borrowed, and only when memory is short: a borrowed block still belongs to its arena and goes back there when

@@ -1,4 +1,4 @@
-//! What is done when pages are short, step by step, and what is said when nothing helped.
+//! Reclaims pages when memory is short, step by step, and makes the error if that does not help.
 
 use kiln_driver::{Object, Timeout};
 

@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, Read};
 
-use super::csv;
 use super::log_builder::{LogBuilder, Raw};
 use super::log_error::{LogError, LogProblem};
+use super::rmm_csv_reader;
 use crate::trace::{RecordedTrace, TRACE_MAGIC, read_trace};
 
 /// How a log is read.
@@ -93,7 +93,7 @@ impl AllocationLog {
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn from_csv(from: impl BufRead, options: LogOptions) -> Result<Self, LogError> {
-        csv::read(from, options)
+        rmm_csv_reader::read(from, options)
     }
 
     /// Reads what [`write_trace`](crate::trace::write_trace) wrote. One from which records were dropped is partial by

@@ -8,9 +8,9 @@ use super::allocation_log::AllocationLog;
 use crate::error::Result;
 use crate::heap::HeapConfig;
 use crate::last_use::StreamRef;
-use crate::order::{DriverOrder, Order};
 use crate::resource::MemoryResource;
 use crate::stack::{Stack, StackContext};
+use crate::stream_order::{DriverOrder, Order};
 
 /// A memory stack on a device, with the streams of a log, which it destroys when it is dropped.
 pub struct ReplayStack {

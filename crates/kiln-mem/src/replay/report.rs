@@ -1,4 +1,4 @@
-//! What came of a replay.
+//! `ReplayReport`: the results of a replay.
 
 use std::time::Duration;
 

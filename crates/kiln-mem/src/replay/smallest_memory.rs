@@ -1,4 +1,4 @@
-//! How little memory would have done.
+//! Finds the smallest device memory with which a log can be replayed.
 //!
 //! The log is replayed with less and less, halving the interval between an amount that did and one that did not. The
 //! answer is therefore not an estimate: with it every request was met, and with one step less one was refused.

@@ -15,9 +15,9 @@ use crate::direct::Direct;
 use crate::driver_pool::DriverPool;
 use crate::error::Result;
 use crate::heap::{Heap, HeapConfig};
-use crate::order::Order;
 use crate::pages::Pages;
 use crate::resource::MemoryResource;
+use crate::stream_order::Order;
 
 /// Where a stack is built.
 #[derive(Clone)]

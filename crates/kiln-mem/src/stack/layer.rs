@@ -1,4 +1,4 @@
-//! What stacks are made of.
+//! The layers and bases that a resource stack can have.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The last so many records of a thread.
+//! A ring buffer of the last trace records of a thread.
 
 use super::record::TraceRecord;
 

@@ -1,4 +1,4 @@
-//! M5: sizes of all magnitudes, with little memory to spare.
+//! Workload M5: blocks of very different sizes in little memory, to measure fragmentation.
 
 use super::allocator::Allocator;
 use super::lcg::Lcg;

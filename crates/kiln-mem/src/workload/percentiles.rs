@@ -1,4 +1,4 @@
-//! A median, and how bad it gets.
+//! Median and 99th percentile of measured times.
 
 /// Median and 99th percentile.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

@@ -1,4 +1,4 @@
-//! What can be given for a parameter, checked by the compiler.
+//! The traits of Rust values that can be arguments of a typed program.
 
 use kiln_runtime::{Element, GpuRef};
 

@@ -1,4 +1,4 @@
-//! What a caller gives a program.
+//! `Bindings`: buffers and scalars for a program, by parameter name.
 
 use kiln_ir::Literal;
 use kiln_runtime::internal::reserve;

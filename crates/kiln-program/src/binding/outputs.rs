@@ -1,4 +1,4 @@
-//! What came back and had no vector of the caller's to go to.
+//! `Outputs`: downloaded results for which the caller gave no vector.
 
 use kiln_runtime::internal::zeroed_vec;
 use kiln_runtime::{Element, Result};

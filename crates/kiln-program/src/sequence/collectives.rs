@@ -3,7 +3,7 @@
 use kiln_runtime::{Element, GpuRef, Result};
 
 use super::Sequence;
-use super::loop_iteration::Turn;
+use super::loop_body::Turn;
 use crate::collective::{Collectives, Communicator, Reduction};
 
 impl Sequence<'_> {

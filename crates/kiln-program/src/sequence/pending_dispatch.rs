@@ -1,4 +1,4 @@
-//! Dispatches that do not block: what they bring is a future.
+//! `PendingDispatch`: a dispatch as a future.
 
 use std::fmt;
 use std::future::Future;
@@ -9,11 +9,11 @@ use kiln_runtime::{Error, Result, Ticket};
 
 use super::Sequence;
 use super::run::Run;
-use crate::backend::Pipeline;
 use crate::binding::Bindings;
-use crate::config::DispatchConfig;
 use crate::dispatch::Dispatched;
+use crate::dispatch_config::DispatchConfig;
 use crate::error::ProgramError;
+use crate::program_backend::Pipeline;
 
 /// A dispatch or a sequence whose work is queued, to be awaited on any executor.
 ///

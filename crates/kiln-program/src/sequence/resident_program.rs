@@ -1,14 +1,14 @@
-//! A program with its buffers on the device: checked, placed, launched, brought back.
+//! A program with its buffers on the device: checks, uploads, launches and downloads.
 
 use kiln_driver::{Access, Dim3};
 use kiln_ir::{Binding, EntryParameterKind, LaunchPlan, STATUS_BYTES};
 use kiln_runtime::{GpuRef, Launch, Misuse, NodeId, Result};
 
 use super::{Destination, Read, Sequence, Watched};
-use crate::backend::Pipeline;
 use crate::binding::{Bindings, Bound, Fitting};
-use crate::config::{DispatchConfig, Speculation};
+use crate::dispatch_config::{DispatchConfig, Speculation};
 use crate::error::ProgramError;
+use crate::program_backend::Pipeline;
 
 /// Bytes of a grid barrier's counter.
 const BARRIER_BYTES: usize = 8;

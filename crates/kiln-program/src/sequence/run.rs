@@ -1,4 +1,4 @@
-//! A sequence being run: its parts submitted in order, its loops turned, its results handed out.
+//! Runs a sequence: submits its parts in order, repeats its loops, and returns its results.
 //!
 //! Nothing is handed out before everything is known to have ended well. What ended badly leaves host vectors as they were, and the resident
 //! buffers it writes in doubt.
@@ -9,9 +9,9 @@ use std::task::{Context, Poll, Waker};
 use kiln_runtime::internal::copied;
 use kiln_runtime::{Error, ErrorKind, Result, Ticket};
 
-use super::batch::{Batch, check_status, is_set};
-use super::queue::{Queue, Submitted, Waiting};
+use super::loop_batch::{Batch, check_status, is_set};
 use super::section::{Again, Part};
+use super::submitter::{Queue, Submitted, Waiting};
 use super::{Destination, Read, Sequence, Watched};
 use crate::binding::Outputs;
 use crate::dispatch::Dispatched;

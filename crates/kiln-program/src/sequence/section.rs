@@ -1,4 +1,4 @@
-//! A sequence in parts. What needs no look from the host is one submission; a loop ends a part.
+//! Splits a sequence into submissions: a loop ends a part, because the host decides whether it continues.
 //!
 //! The first turn of a loop is recorded with what comes before it. Further turns are the same work again: a few of them are recorded in place,
 //! many are submitted in batches, and where a flag decides, the host looks at it between two batches.
@@ -8,7 +8,7 @@ use kiln_runtime::internal::RecordedWork;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Output, Result};
 
 use super::resident_program::Placed;
-use crate::config::Converge;
+use crate::dispatch_config::Converge;
 use crate::error::ProgramError;
 
 /// One submission, and the loop whose first turn is its end.

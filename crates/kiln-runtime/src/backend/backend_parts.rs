@@ -1,4 +1,4 @@
-//! What a backend gets to start with.
+//! `BackendParts`: the runtime and the default stream that a backend is created with.
 
 use std::fmt;
 use std::sync::Arc;

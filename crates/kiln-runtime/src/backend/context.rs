@@ -1,13 +1,13 @@
-//! What most backends build upon the parts.
+//! `BackendContext`: the runtime and stream of a backend, with its modules and a pool of buffers.
 
 use std::sync::Arc;
 
 use kiln_driver::{Capability, Driver};
 
-use super::arena::{Arena, ArenaBuffer, ArenaConfig};
 use super::backend_parts::BackendParts;
-use super::code::CodeImage;
-use super::modules::Modules;
+use super::buffer_pool::{Arena, ArenaBuffer, ArenaConfig};
+use super::code_image::CodeImage;
+use super::named_modules::Modules;
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::launch::Module;

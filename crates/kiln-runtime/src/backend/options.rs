@@ -1,4 +1,4 @@
-//! What a backend asks for.
+//! `BackendOptions`: the policy and the device that a backend asks for.
 
 use kiln_probe::{Policy, Selection};
 

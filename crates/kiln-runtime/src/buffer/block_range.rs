@@ -1,4 +1,4 @@
-//! Bytes of a block, held.
+//! A range of bytes of a block, with a reference that keeps the block alive.
 
 use std::ops::Range;
 use std::sync::Arc;

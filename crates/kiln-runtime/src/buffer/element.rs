@@ -1,4 +1,4 @@
-//! What a buffer can hold.
+//! The trait `Element`: types whose values a device buffer can hold.
 
 use bytemuck::Pod;
 

@@ -13,7 +13,7 @@ use super::block_range::BlockRange;
 use super::element::{Element, bytes_of};
 use super::host_vec::zeroed_vec;
 use super::last_write::LastWrite;
-use super::memory::Memory;
+use super::memory_location::Memory;
 use super::pattern::pattern;
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};

@@ -5,7 +5,7 @@
 //! request, which takes far fewer steps.
 
 use super::element::Element;
-use super::host_alloc::zeros;
+use super::try_reserve::zeros;
 use crate::error::Result;
 
 /// Below this, large pages are not worth a call.

@@ -1,4 +1,4 @@
-//! Host memory that users fill themselves and that copies at full speed.
+//! Pinned host buffers that users write and read themselves.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use kiln_sync::BiasedLock;
 
 use super::element::{Element, bytes_of};
 use super::gpu_ref::GpuRef;
-use super::host_alloc::{copied, zeros};
+use super::try_reserve::{copied, zeros};
 use crate::error::{Error, Misuse, Result};
 use crate::runtime::{DeviceRuntime, Inner, Stream, Ticket};
 

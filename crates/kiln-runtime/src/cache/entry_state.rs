@@ -1,4 +1,4 @@
-//! What a look at one file says.
+//! The state of one file of the cache: good, damaged, or written by another version.
 
 use std::path::PathBuf;
 

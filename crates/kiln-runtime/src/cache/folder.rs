@@ -1,4 +1,4 @@
-//! Where the cache is.
+//! Finds the folder of the disk cache.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

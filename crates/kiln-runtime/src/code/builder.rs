@@ -1,4 +1,4 @@
-//! The choices of a compilation, and what they lead to.
+//! `ModuleBuilder`: the options of a compilation, and compiling and loading with them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use kiln_driver::DeviceKind;
 use super::cached_code::Payload;
 use super::compiler_file::CompilerFile;
 use super::includes::read_headers;
-use super::modules::{CompiledModule, Modules, load_cubin};
+use super::module_cache::{CompiledModule, Modules, load_cubin};
 use super::source::Source;
 use crate::cache::{Key, KeyBuilder};
 use crate::error::{CodeError, Result};

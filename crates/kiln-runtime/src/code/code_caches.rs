@@ -1,7 +1,7 @@
 //! The code caches of a runtime.
 
 use super::counters::CodeCounters;
-use super::modules::Modules;
+use super::module_cache::Modules;
 use crate::cache::DiskCache;
 use crate::runtime::DeviceRuntime;
 

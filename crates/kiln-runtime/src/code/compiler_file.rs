@@ -1,4 +1,4 @@
-//! NVRTC as a file, known without loading it.
+//! Identifies the NVRTC library by its file, without loading it.
 
 use std::path::Path;
 use std::sync::OnceLock;

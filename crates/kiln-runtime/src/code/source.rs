@@ -1,4 +1,4 @@
-//! Where a kernel comes from.
+//! The source of a kernel as a user gives it: CUDA C or PTX.
 
 /// Code as a user has it.
 ///

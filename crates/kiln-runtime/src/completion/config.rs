@@ -1,4 +1,4 @@
-//! How completions are learned of.
+//! Setting: how the completion of work is detected.
 
 use std::time::Duration;
 

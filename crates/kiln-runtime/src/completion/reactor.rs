@@ -1,4 +1,4 @@
-//! The one thread of a runtime that looks whether work is done.
+//! The thread of a runtime that polls whether work is done and wakes the waiters.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use kiln_driver::{DeviceKind, Error, Timeout};
 use kiln_order::{DependencyTracker, Stamp};
 
-use super::pending::{Front, Outcome, Pending, Place, Waiter};
+use super::waiters::{Front, Outcome, Pending, Place, Waiter};
 use crate::error::Result;
 use crate::state::StateCell;
 use crate::wake::{WakeSignal, wake};

@@ -1,4 +1,4 @@
-//! Why there is no kernel.
+//! Errors of compiling and loading code and of looking up kernels.
 
 use kiln_cuda::nvrtc::NvrtcError;
 use kiln_driver::{Capability, Code, DeviceInfo, Image, Refusal, Version};

@@ -10,7 +10,7 @@ use kiln_driver::{
 };
 use kiln_order::{DependencyTracker, Stamp, StreamClock};
 
-use super::setting::Findings;
+use super::finding_policy::Findings;
 use super::submission_stamps::SubmissionStamps;
 use crate::error::{Error, ErrorKind, Result};
 

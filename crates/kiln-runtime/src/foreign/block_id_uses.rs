@@ -1,4 +1,4 @@
-//! Uses of blocks that the caller knows by their names alone.
+//! Declares uses of blocks by their `BlockId`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use kiln_driver::Access;
 use smallvec::SmallVec;
 
 use super::block_use::BlockUse;
-use super::prepared::PreparedUse;
+use super::prepared_use::PreparedUse;
 use crate::error::{Misuse, Result};
 use crate::ids::BlockId;
 use crate::runtime::{Block, DeviceRuntime, Stream, Ticket};

@@ -1,4 +1,4 @@
-//! One buffer and what is done to it.
+//! A buffer, and whether other libraries' work reads or writes it.
 
 use std::fmt;
 use std::ops::Range;

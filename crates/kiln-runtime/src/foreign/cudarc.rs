@@ -1,4 +1,4 @@
-//! cudarc's streams, events and slices, taken in and handed on.
+//! Imports and exports cudarc's streams, events and slices.
 //!
 //! A program that calls cudarc itself keeps its types; kiln orders the work of both. What is taken in is kept alive as long as kiln uses
 //! it, so nothing here is unsafe.
@@ -36,7 +36,7 @@ use kiln_driver::{Access, DeviceKind, ForeignHandle, ForeignMemory};
 pub use kiln_cuda::interop::{CudaContext, CudaEvent, CudaSlice, CudaStream};
 
 use super::event::{ForeignEvent, HandedEvent};
-use super::prepared::RawPointer;
+use super::prepared_use::RawPointer;
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Misuse, Result};
 use crate::runtime::{DeviceRuntime, Stream};

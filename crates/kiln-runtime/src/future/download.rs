@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use kiln_driver::{Access, Command, HostBlock, Place};
 use kiln_order::{Stamp, Stamps, StreamState, Use};
 
-use super::done::Done;
+use super::ticket_future::Done;
 use crate::buffer::{Element, GpuRef, zeroed_vec};
 use crate::error::{Error, Result};
 use crate::runtime::{Inner, Stream};

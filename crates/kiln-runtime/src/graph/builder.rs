@@ -1,4 +1,4 @@
-//! Work being recorded.
+//! `GraphBuilder`: records copies, fills and launches as nodes of a graph.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use crate::buffer::{Element, GpuRef, PinnedBuffer, pattern};
 use crate::counters::Count;
 use crate::error::{Error, GraphError, Misuse, Result};
 use crate::runtime::{DeviceRuntime, Inner};
-use crate::span;
+use crate::tracing_span;
 
 /// Separate ranges of memory one graph may use: each is locked for a moment when it is replayed.
 pub(super) const MAX_RANGES: usize = 4096;
@@ -180,7 +180,7 @@ impl GraphBuilder {
         }
         let nodes: Vec<GraphNode<'_>> =
             listed.iter().map(|(command, after)| GraphNode { command: *command, after }).collect();
-        let _span = span::graph(nodes.len(), edges);
+        let _span = tracing_span::graph(nodes.len(), edges);
         let native = if nodes.is_empty() { None } else { Some(self.instantiate(&nodes)?) };
         self.runtime.inner().counters().add(Count::GraphsBuilt, u64::from(native.is_some()));
         drop(listed);

@@ -15,7 +15,7 @@ use super::node_list::NodeList;
 use crate::buffer::Element;
 use crate::error::{Error, GraphError, Misuse, Result, Stale};
 use crate::runtime::{Block, Inner, Stream, Ticket, Timed};
-use crate::span;
+use crate::tracing_span;
 
 /// Recorded work. The [builder](crate::GraphBuilder) has an example.
 ///
@@ -151,7 +151,7 @@ impl Graph {
         let Some(native) = self.native else {
             return Ok(Stamp { stream: lane.key, number: 0 });
         };
-        if span::is_submission_heard() {
+        if tracing_span::is_submission_heard() {
             self.submit_heard(runtime, lane, native)
         } else {
             self.queue(runtime, lane, native)
@@ -161,7 +161,7 @@ impl Graph {
     #[cold]
     #[inline(never)]
     fn submit_heard(&self, runtime: &Inner, lane: &StreamState, native: GraphId) -> Result<Stamp> {
-        let _span = span::submission(lane.stream, Command::Graph(native).name());
+        let _span = tracing_span::submission(lane.stream, Command::Graph(native).name());
         self.queue(runtime, lane, native)
     }
 

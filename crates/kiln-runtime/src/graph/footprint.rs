@@ -1,4 +1,4 @@
-//! Everything a graph does to which bytes: what one replay is to the rest of the world.
+//! All ranges of bytes that one launch of a graph reads and writes.
 //!
 //! A replay is one submission, so it names each byte once, with the strongest access any node has to it. Kept by owner, so that changing one
 //! node looks at the blocks it used and uses, and at no others. A replay goes through a list that the first one after a change makes.

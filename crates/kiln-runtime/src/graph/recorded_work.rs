@@ -11,7 +11,7 @@ use super::node::{NodeId, Work};
 use crate::buffer::{BlockRange, Element};
 use crate::error::{GraphError, Result};
 use crate::runtime::{Ticket, Timed};
-use crate::span;
+use crate::tracing_span;
 
 /// Work of some nodes, which can be recorded again.
 pub struct RecordedWork(Vec<Work>);
@@ -38,7 +38,7 @@ impl GraphBuilder {
         let mut uses = Uses::new();
         self.nodes.footprint.add_uses_once(&self.nodes.hosts, &mut uses);
         let submitted = {
-            let _span = span::submission(lane.stream, "sequence");
+            let _span = tracing_span::submission(lane.stream, "sequence");
             let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
             self.runtime.inner().submit(lane, &mut uses, work)
         };

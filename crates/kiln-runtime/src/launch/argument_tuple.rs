@@ -1,4 +1,4 @@
-//! Many arguments at once.
+//! Tuples as the arguments of a launch.
 //!
 //! Anything that implements [`Pass`] can be given to a launch in one call: scalars, buffers with their access, and tuples of those.
 //! What takes arguments is an [`Accept`]: a launch that is queued, and one that is recorded into a graph.

@@ -1,4 +1,4 @@
-//! What is checked of every launch before the driver has it, wherever it goes.
+//! Checks every launch before it is submitted or recorded.
 
 use super::kernel::Kernel;
 use super::shape::Shape;

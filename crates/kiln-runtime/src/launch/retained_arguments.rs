@@ -1,4 +1,4 @@
-//! What some launches keep beside their packed arguments.
+//! The buffers and declared accesses that a launch in a graph, or on a device that checks accesses, keeps.
 //!
 //! A launch of a graph keeps the memory of its buffers. A launch on a device that checks accesses also lists what it may touch. A launch on
 //! a stream of any other device keeps nothing, and allocates nothing.

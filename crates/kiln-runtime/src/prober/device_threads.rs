@@ -1,4 +1,4 @@
-//! Threads that stay, one per device.
+//! One persistent host thread for each device.
 //!
 //! A driver keeps state per thread, and a context switch of the device costs more than the one of the host. So work for
 //! a device always runs on the same thread, which starts with the first task and ends when its prober does.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use kiln_probe::Machine;
 use kiln_probe::{Availability, CudaPlatform, POLICY_VARIABLE, Policy, ProcessMachine};
 
-use super::budget::MemoryBudget;
+use super::memory_budget::MemoryBudget;
 use super::multi_device::{Part, PartOutcome, Share};
 use super::test_gate::TestGate;
 use super::{Prober, ProberConfig};

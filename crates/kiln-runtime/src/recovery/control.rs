@@ -1,4 +1,4 @@
-//! What can bring a lost device back.
+//! `RecoveryControl`: lets a caller rebuild a lost device itself.
 
 use std::fmt;
 use std::sync::{Arc, Weak};

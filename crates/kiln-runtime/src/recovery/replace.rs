@@ -1,6 +1,6 @@
 //! Replacing a lost worker: the thread that does it, and what a runtime holds of it.
 
-mod open;
+mod open_device;
 mod recovery_thread;
 mod worker_recovery;
 

@@ -1,9 +1,9 @@
 //! Reports of takeovers.
 
 mod post_mortem;
-mod reports;
+mod report_history;
 mod text;
 
 pub use post_mortem::{BlockOutcome, BlockRecord, PostMortem, UnfinishedWork};
 
-pub(super) use reports::Reports;
+pub(super) use report_history::Reports;

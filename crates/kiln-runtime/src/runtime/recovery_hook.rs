@@ -11,7 +11,7 @@ use super::block::Block;
 use super::inner::Inner;
 use crate::error::Result;
 use crate::ids::BlockId;
-use crate::replay::SubmissionLog;
+use crate::resubmission::SubmissionLog;
 use crate::state::StateCell;
 
 /// The recovery of a device that lives in a worker process. The runtime calls it and knows nothing else of it; a device in this

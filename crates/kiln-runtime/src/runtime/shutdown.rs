@@ -1,4 +1,4 @@
-//! The end of a device's work.
+//! Shuts a runtime down: ends its work and frees its objects.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A stream, leased.
+//! `Stream`: a stream that is leased from the pool.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};

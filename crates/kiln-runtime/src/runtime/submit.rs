@@ -1,4 +1,4 @@
-//! The ways work goes to a stream of a runtime.
+//! Submits commands to a stream of a runtime.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::inner::Inner;
 use super::ticket::Ticket;
 use super::timing::Timed;
 use crate::error::Result;
-use crate::span;
+use crate::tracing_span;
 
 impl Inner {
     /// Submits work as one step; the errors are those of this crate.
@@ -43,7 +43,7 @@ impl Inner {
         command: &Command<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Ticket> {
-        if span::is_submission_heard() {
+        if tracing_span::is_submission_heard() {
             return self.submit_launch_heard(lane, uses, command, caller);
         }
         self.submit_launch_unheard(lane, uses, command, caller)
@@ -58,7 +58,7 @@ impl Inner {
         command: &Command<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Ticket> {
-        let _span = span::submission(lane.stream, command.name());
+        let _span = tracing_span::submission(lane.stream, command.name());
         self.submit_launch_unheard(lane, uses, command, caller)
     }
 
@@ -89,7 +89,7 @@ impl Inner {
     ) -> Result<Ticket> {
         let stamp = match command {
             Some(command) => {
-                let _span = span::submission(lane.stream, command.name());
+                let _span = tracing_span::submission(lane.stream, command.name());
                 self.submit(lane, uses, |driver, stream| {
                     driver.submit(stream, command)?;
                     lane.counters().note(command);
@@ -133,7 +133,7 @@ impl Inner {
     ) -> Result<Timed> {
         let began = self.driver().clock().now();
         let events = self.timers().take(&**self.driver())?;
-        let _span = span::submission(lane.stream, "timed");
+        let _span = tracing_span::submission(lane.stream, "timed");
         let mut untimed = None;
         let work = |driver: &dyn Driver, stream| {
             driver.submit(stream, &Command::Signal(events.start))?;

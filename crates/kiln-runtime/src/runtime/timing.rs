@@ -1,4 +1,4 @@
-//! Device time, where it is asked for.
+//! Measures the time of work on the device, with an event before and one after it.
 //!
 //! Two events stand directly around the work, behind the waits for other streams, so device time is the work's own. Host time is kept
 //! apart: what queueing cost, and what waiting cost.

@@ -14,7 +14,7 @@ use kiln_order::{EventLease, Stamp, Stamps, StreamCount, StreamState, Use};
 use super::inner::Inner;
 use super::ticket::Ticket;
 use crate::error::{OutOfHostMemory, Result};
-use crate::span;
+use crate::tracing_span;
 
 /// The smallest chunk; below this the calls cost more than the copy.
 const MIN_CHUNK_BYTES: usize = 64 << 10;
@@ -32,7 +32,7 @@ pub(crate) fn upload(
     data: &[u8],
 ) -> Result<Ticket> {
     let Some(to) = to else { return runtime.submit_command(lane, uses, None) };
-    let _span = span::transfer(lane.stream, "to device", data.len());
+    let _span = tracing_span::transfer(lane.stream, "to device", data.len());
     let size = chunk_bytes(runtime);
     let chunks = Mutex::new(data.chunks(size).enumerate());
     // A function, so that the lock is let go before the chunk is copied.
@@ -55,7 +55,7 @@ pub(crate) fn download(
 ) -> Result<()> {
     let Some(from) = from else { return runtime.submit_command(lane, uses, None)?.wait() };
     let bytes = into.len();
-    let _span = span::transfer(lane.stream, "to host", bytes);
+    let _span = tracing_span::transfer(lane.stream, "to host", bytes);
     let size = chunk_bytes(runtime);
     let chunks = Mutex::new(into.chunks_mut(size).enumerate());
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use kiln_driver::{Access, Dim3};
 
-use super::number::Number;
+use super::value_kind::Number;
 use super::{Effect, Parameter, ParameterKind};
 
 /// What does not fit, with the kernel, the parameter and both sides.

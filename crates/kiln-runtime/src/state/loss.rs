@@ -1,4 +1,4 @@
-//! What a loss left behind, as numbers.
+//! A loss of the device: which submissions were done, and which were pending.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a lost device keeps.
+//! Setting: which memory survives when a lost device is rebuilt.
 
 /// What survives a rebuild.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Which device numbers belong to.
+//! The labels that identify a device in telemetry.
 
 use kiln_driver::DeviceInfo;
 

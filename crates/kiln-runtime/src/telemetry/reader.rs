@@ -1,4 +1,4 @@
-//! Reading the numbers of a runtime.
+//! Reads the counters of a runtime.
 
 use super::device_name::DeviceName;
 use super::snapshot::{Gauge, Levels, Snapshot};

@@ -1,4 +1,4 @@
-//! The numbers of one moment.
+//! `Snapshot`: the counters of a runtime at one moment.
 
 use super::device_name::DeviceName;
 use super::prometheus::prometheus;

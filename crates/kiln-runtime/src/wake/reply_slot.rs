@@ -1,4 +1,4 @@
-//! A place where one answer appears once, for a task or a thread that waits for it.
+//! A one-shot channel: one reply, for a task or a thread that waits for it.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};

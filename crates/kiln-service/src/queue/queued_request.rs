@@ -8,10 +8,10 @@ use kiln_runtime::internal::{ReplySlot, wake};
 use kiln_runtime::{DeviceRuntime, Result};
 
 use super::request_queue::{InFlight, RequestQueue};
-use crate::load::Served;
 use crate::refused::{RefusalReason, Refused};
 use crate::reply::{Answered, Reply};
 use crate::request::Request;
+use crate::service_load::Served;
 
 /// A request of any type.
 pub(crate) trait Job: Send {

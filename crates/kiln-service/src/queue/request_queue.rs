@@ -10,8 +10,8 @@ use kiln_runtime::state::Phase;
 use kiln_runtime::{DeviceRuntime, Error, Status};
 
 use super::queued_request::{Abandon, Job, shielded};
-use crate::load::{Load, Meter, Served};
 use crate::refused::RefusalReason;
+use crate::service_load::{Load, Meter, Served};
 
 /// A request whose work is done, to be answered on the service's thread.
 type Completion = Box<dyn FnOnce() + Send>;

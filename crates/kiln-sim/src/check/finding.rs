@@ -7,7 +7,7 @@ use kiln_driver::{Access, DeviceAddress, DeviceFinding, Error, ErrorKind, Findin
 use kiln_ptx::exec::ExecFindingKind as InCode;
 
 use crate::check::actor::{Action, Actor};
-use crate::config::Mode;
+use crate::machine_config::Mode;
 use crate::schedule::machine_state::site;
 
 /// One broken rule: what, where, by whom, and how to see it again.

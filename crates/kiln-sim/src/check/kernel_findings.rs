@@ -1,4 +1,4 @@
-//! What kernels are found to do, told with the arguments of their launches.
+//! Findings about kernels, with the arguments of their launches.
 
 use std::sync::Arc;
 

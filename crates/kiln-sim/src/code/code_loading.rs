@@ -1,4 +1,4 @@
-//! Code: loading, looking up, and how much of it fits.
+//! Loads modules, looks up kernels and variables, and computes occupancy.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use kiln_operation::{Operation, OperationError};
 
 use crate::check::actor::Action;
 use crate::code::code_engine::{CompiledModule, Relocate, SimVariable};
+use crate::code::cpu_libraries::Twin;
 use crate::code::kernel::SimKernel;
 use crate::code::machine_code;
 use crate::code::occupancy::occupancy;
-use crate::code::twin::Twin;
 use crate::device::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
 use crate::fault_plan::PlannedFault;
 use crate::schedule::machine_core::Core;

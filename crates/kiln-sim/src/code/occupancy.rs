@@ -1,4 +1,4 @@
-//! How many blocks fit, from the limits alone.
+//! Occupancy: how many blocks fit on a multiprocessor, from the device's limits.
 
 use kiln_driver::{FunctionAttributes, Limits, Occupancy};
 

@@ -1,4 +1,4 @@
-//! What a device has given out, by handle.
+//! The objects of a device, by handle: memory, pages, streams, events, modules and graphs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,8 +13,8 @@ use crate::check::vector_clock::{Lane, VectorClock};
 use crate::code::kernel::SimKernel;
 use crate::device::handle_table::Table;
 use crate::device::native_handle::Natives;
+use crate::memory::memory_identity::Region;
 use crate::memory::physical_memory::Physical;
-use crate::memory::region::Region;
 use crate::schedule::graph::GraphPlan;
 
 /// All objects of one device.

@@ -13,9 +13,9 @@ use kiln_driver::{
     SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
 };
 
-use crate::config::MachineConfig;
 use crate::device::objects::Objects;
 use crate::machine::{Machine, World};
+use crate::machine_config::MachineConfig;
 use crate::schedule::machine_core::Core;
 use crate::schedule::virtual_clock::VirtualClock;
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use kiln_driver::Protection;
 
 use crate::check::actor::Mark;
+use crate::memory::memory_identity::{Region, Tomb};
 use crate::memory::physical_memory::Physical;
-use crate::memory::region::{Region, Tomb};
 
 /// A stretch of addresses with one piece of memory behind it.
 #[derive(Clone, Debug)]

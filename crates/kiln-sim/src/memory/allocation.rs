@@ -1,4 +1,4 @@
-//! Plain memory: direct, from the pool, and memory of others.
+//! Allocates and frees device memory: directly, from the pool, or imported.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::device::objects::{MemoryBlock, Objects, Origin};
 use crate::fault_plan::PlannedFault;
 use crate::memory::address_map::Segment;
 use crate::memory::host_backing;
+use crate::memory::memory_identity::{Region, RegionName};
 use crate::memory::physical_memory::{Charge, Physical};
-use crate::memory::region::{Region, RegionName};
 use crate::schedule::machine_core::{Core, Guard};
 use crate::schedule::machine_state::State;
 use crate::schedule::stream_queue::Step;

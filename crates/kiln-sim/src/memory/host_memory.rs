@@ -11,8 +11,8 @@ use crate::check::checker::Stretch;
 use crate::device::objects::{HostMemory, Objects};
 use crate::memory::allocation::need_bytes;
 use crate::memory::host_backing;
+use crate::memory::memory_identity::{Region, RegionName};
 use crate::memory::physical_memory::Physical;
-use crate::memory::region::{Region, RegionName};
 use crate::schedule::machine_core::Core;
 
 impl Core {

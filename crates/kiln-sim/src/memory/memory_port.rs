@@ -1,4 +1,4 @@
-//! One thread's accesses to device memory, fast.
+//! The accesses of one thread of a kernel to device memory, with a cache of recent segments.
 //!
 //! A port keeps the segments it last hit, so an access that hits one again costs a compare, the access itself and a
 //! look at the bits that say what was touched. Bits for reads are collected in the port, a word at a time, and written

@@ -1,4 +1,4 @@
-//! Pages: addresses, memory without addresses, and the one mapped at the other.
+//! Virtual memory management: reserves addresses, creates pages, maps and protects them.
 
 use kiln_driver::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::check::checker::Stretch;
 use crate::device::objects::{Objects, Pages, ReservedRange};
 use crate::memory::address_map::Segment;
 use crate::memory::host_backing;
+use crate::memory::memory_identity::{Region, RegionName};
 use crate::memory::page_file::PageFile;
 use crate::memory::page_file_error::RejectedPages;
 use crate::memory::physical_memory::{Charge, Physical};
-use crate::memory::region::{Region, RegionName};
 use crate::schedule::machine_core::Core;
 
 impl Core {

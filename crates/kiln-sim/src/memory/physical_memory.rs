@@ -1,4 +1,4 @@
-//! Memory itself, apart from the addresses it can be reached at.
+//! Physical memory and the access history of its bytes, independent of its addresses.
 //!
 //! Pages can be mapped twice, and a host block has no device address at all, so the history of bytes belongs to the
 //! memory and not to an address.

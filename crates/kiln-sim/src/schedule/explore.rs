@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::check::finding::Finding;
-use crate::config::{MachineConfig, Mode};
 use crate::machine::Machine;
+use crate::machine_config::{MachineConfig, Mode};
 use crate::schedule::scheduling_choice::{Choice, Schedule};
 
 /// What came of trying all orders.

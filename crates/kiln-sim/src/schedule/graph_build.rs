@@ -1,4 +1,4 @@
-//! Graphs are built and changed here.
+//! Builds and updates graphs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

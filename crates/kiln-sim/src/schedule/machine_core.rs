@@ -1,4 +1,4 @@
-//! The machine behind all handles: the lock, and the one place where work moves on.
+//! The core of a machine: its lock, and the loop that runs ready work.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use kiln_driver::{Error, Fault as Loss, MemoryRequest, Refusal, Result};
 use crate::check::finding::FindingKind;
 use crate::check::vector_clock::Lane;
 use crate::code::kernel::Others;
-use crate::config::{MachineConfig, Mode};
 use crate::device::objects::{Objects, Origin};
 use crate::fault_plan::PlannedFault;
+use crate::machine_config::{MachineConfig, Mode};
 use crate::report::SimReport;
 use crate::schedule::machine_state::State;
 use crate::schedule::step_work::{in_kernel, kernels_of_thread};

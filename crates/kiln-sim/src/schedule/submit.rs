@@ -1,4 +1,4 @@
-//! Work comes in: handles are looked up, ranges and shapes checked, and the rest is queued.
+//! Submits commands: looks up handles, checks ranges and shapes, and queues tasks.
 
 use std::sync::{Arc, OnceLock, PoisonError};
 

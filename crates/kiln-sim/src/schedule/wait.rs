@@ -1,4 +1,4 @@
-//! Waiting, polling, and what the host learns by it.
+//! Waits for and polls streams and events.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,9 +4,9 @@ use kiln_driver::{Command, DeviceMemory, DevicePlace, DriverExt, GraphNode, Laun
 
 use super::{copy, store};
 use crate::expect::{equal, out_of_range, refused_somehow, stale};
+use crate::fixture::{Rig, at, plain_launch};
 use crate::kernels::Arguments;
 use crate::law::LawVerdict;
-use crate::rig::{Rig, at, plain_launch};
 
 pub(super) fn duplicate_edges(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;

@@ -4,9 +4,9 @@ use kiln_driver::{Command, Dim3, DriverExt, GraphNode, LaunchCommand, Pattern, P
 
 use super::{copy, store};
 use crate::expect::{equal, inapplicable, refused_somehow, same_bytes};
+use crate::fixture::{Rig, at, host_at, plain_launch, read_host};
 use crate::kernels::Arguments;
 use crate::law::LawVerdict;
-use crate::rig::{Rig, at, host_at, plain_launch, read_host};
 
 pub(super) fn update(rig: &Rig<'_>) -> LawVerdict {
     let stream = rig.stream()?;

@@ -6,8 +6,8 @@ use kiln_driver::{PageRequest, PagesId};
 
 use super::need_export;
 use crate::expect::{refused_somehow, same_bytes};
+use crate::fixture::{Rig, noise};
 use crate::law::{LawVerdict, Stop, fail};
-use crate::rig::{Rig, noise};
 
 /// Pages that can be exported.
 fn exportable(rig: &Rig<'_>, granules: u64) -> Result<PagesId, Stop> {

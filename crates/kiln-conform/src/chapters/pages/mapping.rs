@@ -4,9 +4,9 @@ use kiln_driver::{DeviceAddress, DeviceMemory, DriverExt, Protection, Refusal, R
 
 use super::need_pages;
 use crate::expect::{equal, refused_somehow, same_bytes, stale};
+use crate::fixture::{Rig, at, noise};
 use crate::kernels::Arguments;
 use crate::law::{LawVerdict, Stop};
-use crate::rig::{Rig, at, noise};
 
 /// A reservation with one piece of so many granules mapped at its start.
 fn mapped(rig: &Rig<'_>, granules: u64) -> Result<Reservation, Stop> {

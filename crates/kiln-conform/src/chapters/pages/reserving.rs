@@ -4,8 +4,8 @@ use kiln_driver::{DeviceAddress, PageRequest, ReserveRequest};
 
 use super::need_pages;
 use crate::expect::{equal, holds, refused_somehow, same_bytes, too_much};
+use crate::fixture::Rig;
 use crate::law::{LawVerdict, fail};
-use crate::rig::Rig;
 
 pub(super) fn sizes(rig: &Rig<'_>) -> LawVerdict {
     need_pages(rig)?;
@@ -88,7 +88,7 @@ pub(super) fn reservation_in_use(rig: &Rig<'_>) -> LawVerdict {
     let pages = rig.pages(1)?;
     rig.map(reservation.id, 1, pages, 1)?;
     refused_somehow("the end of a reservation in use", rig.driver.destroy(reservation.id.into()))?;
-    rig.put(crate::rig::at(reservation.id, rig.granule()), &[1; 4])?;
+    rig.put(crate::fixture::at(reservation.id, rig.granule()), &[1; 4])?;
     rig.unmap(reservation.id, 1, 1)?;
     Ok(rig.destroy(reservation.id)?)
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use kiln_driver::{Command, DriverExt, EventRequest, Timeout, WaitTarget, Waited};
 
 use crate::expect::{equal, holds, refused_somehow, same_bytes};
+use crate::fixture::{Rig, read_host};
 use crate::law::{LawVerdict, fail};
-use crate::rig::{Rig, read_host};
 
 /// Long enough that only a wait which never ends is still there.
 const FOR_EVER: Timeout = Timeout::After(Duration::from_secs(20));

@@ -5,8 +5,8 @@ use kiln_driver::{
 };
 
 use crate::expect::{equal, holds, inapplicable, stale};
+use crate::fixture::Rig;
 use crate::law::{LawVerdict, Stop};
-use crate::rig::Rig;
 
 pub(super) fn of_a_stream(rig: &Rig<'_>) -> LawVerdict {
     let owner = rig.stream()?;

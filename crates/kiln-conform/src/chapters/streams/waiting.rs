@@ -5,8 +5,8 @@ use std::time::Duration;
 use kiln_driver::{Command, DriverExt, Timeout, WaitTarget, Waited};
 
 use crate::expect::{equal, holds, inapplicable, same_bytes};
+use crate::fixture::{Rig, read_host};
 use crate::law::LawVerdict;
-use crate::rig::{Rig, read_host};
 
 pub(super) fn timeouts(rig: &Rig<'_>) -> LawVerdict {
     const LIMIT: Duration = Duration::from_millis(3);

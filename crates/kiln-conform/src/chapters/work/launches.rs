@@ -3,9 +3,9 @@
 use kiln_driver::{Command, Dim3, DriverExt, LaunchCommand, Refusal};
 
 use crate::expect::{equal, holds, inapplicable, refused, refused_somehow, unsupported};
+use crate::fixture::{Rig, plain_launch};
 use crate::kernels::Arguments;
 use crate::law::{LawVerdict, fail};
-use crate::rig::{Rig, plain_launch};
 
 pub(super) fn kernels(rig: &Rig<'_>) -> LawVerdict {
     const COUNT: u32 = 1000;

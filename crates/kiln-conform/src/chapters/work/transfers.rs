@@ -3,8 +3,8 @@
 use kiln_driver::{Command, DevicePlace, DriverExt, Pattern, Place};
 
 use crate::expect::{equal, inapplicable, out_of_range, refused_somehow, same_bytes};
+use crate::fixture::{Rig, at, host_at, noise, read_host};
 use crate::law::{LawVerdict, fail};
-use crate::rig::{Rig, at, host_at, noise, read_host};
 
 pub(super) fn copies(rig: &Rig<'_>) -> LawVerdict {
     const BLOCK: u64 = 9000;

@@ -5,13 +5,13 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::ledger::Ledger;
+use super::live_objects::Ledger;
 use crate::command::{Base, Command, DevicePlace, Place};
 use crate::handle::{
     DeviceKey, EventId, GraphId, Handle, HostId, Kind, MemoryId, ModuleId, Object, PagesId, ReservationId,
     StreamId,
 };
-use crate::host::Access;
+use crate::host_memory::Access;
 
 /// Anything a caller can hold a handle to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

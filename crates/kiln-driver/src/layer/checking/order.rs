@@ -152,7 +152,7 @@ impl Order {
 mod tests {
     use super::*;
     use crate::handle::{DeviceKey, kind};
-    use crate::slots::Slots;
+    use crate::slot_table::Slots;
 
     fn handles() -> ([StreamId; 3], EventId) {
         let key = DeviceKey::fresh();

@@ -1,7 +1,7 @@
 //! The rules themselves: what a call, about to be made, would break.
 
 use super::footprint::{Footprint, Name, Touch};
-use super::ledger::Node;
+use super::live_objects::Node;
 use super::order::Reach;
 use super::state::State;
 use super::violation::Rule;

@@ -1,13 +1,13 @@
-//! The account the checking layer keeps: what was made, what is queued, and what is known to be done.
+//! The state of the checking layer: live objects, queued work, and what is known to be done.
 
 use std::collections::HashMap;
 use std::thread::ThreadId;
 
 use super::footprint::{Footprint, Name};
-use super::ledger::{Ledger, Node};
+use super::live_objects::{Ledger, Node};
 use super::order::{Order, Point};
+use super::pending_uses::Uses;
 use super::rules::{Finding, unordered_nodes};
-use super::uses::Uses;
 use super::violation::Violation;
 use crate::call::{Answer, Call};
 use crate::command::{Command, Submission};

@@ -7,7 +7,7 @@ use crate::handle::{
     EventId, FunctionId, GraphId, HostId, MemoryId, ModuleId, Object, PagesId, ReservationId, StreamId,
 };
 use crate::trace::command::RecordedPlace;
-use crate::trace::name::Name;
+use crate::trace::handle_name::Name;
 
 /// Why a call cannot be made.
 pub(super) type Skip = String;

@@ -12,14 +12,14 @@ use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::graph::GraphNode;
 use crate::handle::{FunctionId, PagesId, StreamId};
-use crate::host::HostBlock;
+use crate::host_memory::HostBlock;
 use crate::memory::{DeviceAddress, MemoryRequest, PageRequest, ReserveRequest};
 use crate::memory_part::{MemoryPart, PartLabel};
 use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, StreamRequest, WaitTarget};
 use crate::trace::call::{RecordedEvent, RecordedMemory, RecordedStream};
 use crate::trace::command::{RecordedCommand, RecordedLaunch, RecordedNode, RecordedSpan};
-use crate::trace::name::Name;
+use crate::trace::handle_name::Name;
 use crate::trace::{Entry, RecordedAnswer, RecordedCall};
 
 const ADDRESS_BYTES: usize = size_of::<u64>();

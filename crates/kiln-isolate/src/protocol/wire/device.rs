@@ -1,4 +1,4 @@
-//! The description of a device, and plain values of the waist.
+//! Encodes the description of a device and other plain values of the `Driver` trait.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Errors of the waist in messages.
+//! Encodes the errors of the `Driver` trait.
 //!
 //! The site of a late failure names a stream, whose handle differs between the two processes. So the site is sent beside the error, with the id that
 //! both sides use.

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use kiln_driver::{Clock, MemoryId, PagesId};
 
 use super::{Takeover, TakeoverError, TakeoverPhases, UnfinishedStream};
-use crate::client::link::Link;
+use crate::client::connection::Link;
 use crate::client::loss_cause::LossCause;
 use crate::client::objects::Origin;
-use crate::supervise::device::IsolatedDevice;
+use crate::supervise::isolated_device::IsolatedDevice;
 use crate::supervise::supervisor_handle::Replacement;
 use crate::supervise::worker_event::WorkerEvent;
-use crate::supervise::worker_state::{Pace, StateSync, SyncError, SyncOutcome};
+use crate::supervise::worker_objects::{Pace, StateSync, SyncError, SyncOutcome};
 
 impl From<SyncError> for TakeoverError {
     fn from(error: SyncError) -> Self {

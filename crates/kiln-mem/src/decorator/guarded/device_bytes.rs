@@ -1,4 +1,4 @@
-//! Filling device memory and looking at it.
+//! Fills and reads device memory for the checks.
 //!
 //! Everything happens on a separate stream, after the host waited for the stream of the block, and is waited for. The
 //! block's stream may be gone by then; so is its work.

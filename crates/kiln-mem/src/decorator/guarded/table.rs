@@ -6,10 +6,10 @@ use kiln_driver::{DeviceAddress, DevicePlace, MemoryId};
 
 use super::finding::{Damage, GuardFinding};
 use crate::block::{DeviceBlock, DeviceBlockId};
-use crate::host_alloc::{HostOutOfMemory, TryGrow};
 use crate::last_use::StreamRef;
 use crate::request::AllocationRequest;
 use crate::tag::AllocTag;
+use crate::try_reserve::{HostOutOfMemory, TryGrow};
 
 /// The blocks of a guard, and what was found in those that left the quarantine.
 #[derive(Default)]

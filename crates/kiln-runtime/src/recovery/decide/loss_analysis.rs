@@ -1,4 +1,4 @@
-//! What unfinished work could have written, by numbers.
+//! Finds the blocks that unfinished submissions may have written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::ids::BlockId;
 use crate::recovery::detect::{Entry, SubmissionMap, Work};
 use crate::recovery::repair::Repaired;
 use crate::recovery::report::{BlockOutcome, BlockRecord, PostMortem, UnfinishedWork};
-use crate::replay::ReplayPlan;
+use crate::resubmission::ReplayPlan;
 use crate::runtime::Block;
 use crate::state::{Keep, Loss};
 

@@ -13,7 +13,7 @@ use kiln_driver::{Command, Driver, Error, FunctionId, StreamId, Submission};
 use kiln_order::{DependencyTracker, Stamp, StreamState};
 
 use super::unfinished_list::{UnfinishedList, Work};
-use crate::replay::SubmissionLog;
+use crate::resubmission::SubmissionLog;
 
 /// The submissions of an isolated device.
 #[derive(Default)]

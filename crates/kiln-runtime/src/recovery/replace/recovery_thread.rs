@@ -14,7 +14,7 @@ use crate::recovery::decide::LossAnalysis;
 use crate::recovery::detect::{LossNotifier, SubmissionMap};
 use crate::recovery::repair::{BlockRegistry, BlockRepair, Repaired, Sealer};
 use crate::recovery::report::{BlockOutcome, Reports};
-use crate::replay::{ReplayPlan, ReplayRefusal, Replayer, SubmissionLog};
+use crate::resubmission::{ReplayPlan, ReplayRefusal, Replayer, SubmissionLog};
 use crate::runtime::Block;
 use crate::state::{Keep, Phase, StateCell};
 

@@ -17,7 +17,7 @@ use crate::isolation::Process;
 use crate::recovery::detect::{LossNotifier, SubmissionMap};
 use crate::recovery::repair::{BlockRegistry, OwnPages, Sealer};
 use crate::recovery::report::{PostMortem, Reports};
-use crate::replay::{Replay, StartMarks, SubmissionLog};
+use crate::resubmission::{Replay, StartMarks, SubmissionLog};
 use crate::runtime::{Block, DeviceRuntime, Inner, RecoveryHook};
 use crate::state::{Keep, StateCell};
 

@@ -1,4 +1,4 @@
-//! What a takeover found.
+//! `PostMortem`: the cause of a takeover, and which blocks and work were kept or lost.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use kiln_isolate::{Takeover, TakeoverPhases};
 use kiln_order::Stamp;
 
 use crate::ids::{BlockId, Generation};
-use crate::replay::Outcome;
+use crate::resubmission::Outcome;
 use crate::state::{Cause, Loss};
 
 /// Why a worker was lost, what was under way, what became of every block, and how long it took. Its `Display` is a page to be read.

@@ -1,4 +1,4 @@
-//! A post-mortem as a page to be read.
+//! Formats a post-mortem as text.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use kiln_mem::ByteSize;
 
 use super::post_mortem::{BlockOutcome, BlockRecord, PostMortem, UnfinishedWork};
 use crate::ids::BlockId;
-use crate::replay::{Outcome, ReplayRefusal};
+use crate::resubmission::{Outcome, ReplayRefusal};
 
 /// Names of one line; the rest is a count.
 const NAMED: usize = 8;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use kiln_driver::{Access, Protection};
 use kiln_ptx::exec::{AccessKind, Declared, GlobalMemory, Miss, MissKind, Span};
 
-use super::cells::SegmentCells;
+use super::segment_bytes::SegmentCells;
 use crate::check::footprint::Declaration;
 use crate::memory::memory_view::MemoryView;
 

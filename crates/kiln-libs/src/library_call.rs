@@ -1,0 +1,271 @@
+//! One call of an operation: checked, then queued or recorded.
+
+use kiln_mem::AllocTag;
+use kiln_operation::{OperandEffect, Operation, OperationOperand};
+use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
+use smallvec::SmallVec;
+
+use crate::Result;
+use crate::error::LibraryError;
+use crate::loaded_operations::LoadedOperations;
+use crate::scaling::{PreparedScaling, Scaling};
+
+/// The name of the tag that memory of a library call is counted under.
+const LIBRARY_TAG: &str = "library";
+
+/// One call of a library operation.
+///
+/// Nothing has happened yet: [`submit`](Self::submit) queues it, [`record`](Self::record) makes it a node of a graph. Both answer what is wrong with
+/// it, and have changed nothing then.
+#[derive(Debug)]
+#[must_use = "nothing is computed until `submit` or `record`"]
+pub struct LibraryCall<'a> {
+    loaded: &'a LoadedOperations,
+    /// The operation with its arguments, or what is wrong.
+    described: Result<Described>,
+    stream: Option<&'a Stream>,
+}
+
+/// An operation with its arguments.
+#[derive(Debug)]
+pub(crate) struct Described {
+    operation: Operation,
+    arguments: Arguments,
+    /// What the result is multiplied with, by another launch.
+    scaling: Option<Scaling>,
+}
+
+type Arguments = SmallVec<[Argument; 8]>;
+
+/// One argument: memory, or a scalar.
+#[derive(Clone, Debug)]
+pub(crate) enum Argument {
+    Memory(GpuRef<u8>),
+    Scalar(f64),
+}
+
+impl Argument {
+    /// A buffer, as its bytes.
+    pub(crate) fn memory<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
+        Ok(Self::Memory(buffer.cast::<u8>()?))
+    }
+}
+
+impl Described {
+    pub(crate) fn new(
+        operation: impl Into<Operation>,
+        arguments: impl IntoIterator<Item = Result<Argument>>,
+    ) -> Result<Self> {
+        let arguments = arguments.into_iter().collect::<Result<_>>()?;
+        Ok(Self { operation: operation.into(), arguments, scaling: None })
+    }
+
+    /// The same with another argument.
+    pub(crate) fn with(mut self, argument: Argument) -> Self {
+        self.arguments.push(argument);
+        self
+    }
+
+    /// The operation, checked.
+    pub(crate) fn operation(&self) -> Result<Operation> {
+        self.operation.check()?;
+        Ok(self.operation)
+    }
+
+    /// The same with a factor for the result.
+    pub(crate) fn scaled(self, scaling: Option<Scaling>) -> Self {
+        Self { scaling, ..self }
+    }
+}
+
+impl<'a> LibraryCall<'a> {
+    pub(crate) fn new(loaded: &'a LoadedOperations, described: Result<Described>) -> Self {
+        Self { loaded, described, stream: None }
+    }
+
+    /// The stream to run on. Otherwise it is the home of the first buffer that is written.
+    pub fn on(self, stream: &'a Stream) -> Self {
+        Self { stream: Some(stream), ..self }
+    }
+
+    /// The operation, for [`Tolerance::of`](crate::Tolerance::of) and for messages.
+    ///
+    /// # Errors
+    /// What is wrong with the call.
+    pub fn operation(&self) -> Result<Operation> {
+        self.described.as_ref().map_err(Clone::clone)?.operation()
+    }
+
+    /// Loads the operation, if it is not yet: on a GPU that opens the library, makes its plan and loads its kernels, which can take 100 ms. The first
+    /// `submit` does it otherwise. Returns the bytes of workspace that a call takes.
+    ///
+    /// # Errors
+    /// What is wrong with the call; a library that is missing, too old, or does not have the operation.
+    pub fn load(&self) -> Result<u64> {
+        let described = self.described.as_ref().map_err(Clone::clone)?;
+        let operands = described.operation.checked_operands()?;
+        Ok(self.loaded.kernel(&described.operation, &operands)?.attributes().workspace_bytes)
+    }
+
+    /// Queues the call, after everything that it has to come after.
+    ///
+    /// # Errors
+    /// Shapes, types, lengths, alignments and overlaps that do not fit; a library that is missing; what the runtime answers. Nothing is
+    /// queued then.
+    #[track_caller]
+    pub fn submit(self) -> Result<Ticket> {
+        self.prepare()?.submit()
+    }
+
+    /// Makes the call a node of a graph, or two if its result is scaled. The workspace belongs to the graph. Returns the last node.
+    ///
+    /// # Errors
+    /// As for [`submit`](Self::submit), and an operation for which the library waits for the device; the graph is unchanged.
+    pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
+        self.prepare()?.record(graph)
+    }
+
+    /// Does everything that can fail before the call is queued: checks, loads the operation, and allocates its workspace.
+    pub(crate) fn prepare(self) -> Result<PreparedCall<'a>> {
+        let Described { operation, mut arguments, scaling } = self.described?;
+        let operands = operation.checked_operands()?;
+        for (operand, argument) in operands.iter().zip(&mut arguments) {
+            fit(operation.name(), operand, argument)?;
+        }
+        check_overlaps(operation.name(), &operands, &arguments)?;
+        let kernel = self.loaded.kernel(&operation, &operands)?;
+        let gpu = self.loaded.gpu();
+        let workspace = match kernel.attributes().workspace_bytes {
+            0 => None,
+            bytes => {
+                let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
+                Some(gpu.allocate_tagged::<u8>(stream, bytes as usize, library_tag())?)
+            }
+        };
+        let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
+        let effects = operands.iter().map(|operand| operand.effect).collect();
+        Ok(PreparedCall {
+            gpu,
+            operation,
+            arguments,
+            effects,
+            kernel,
+            workspace,
+            scaling,
+            stream: self.stream,
+        })
+    }
+}
+
+/// The tag that workspace and other memory of a library call is counted under.
+pub(crate) fn library_tag() -> AllocTag {
+    AllocTag::new(LIBRARY_TAG).unwrap_or_default()
+}
+
+/// A call that passed all checks, with everything it needs.
+pub(crate) struct PreparedCall<'a> {
+    gpu: &'a DeviceRuntime,
+    operation: Operation,
+    arguments: Arguments,
+    effects: SmallVec<[OperandEffect; 8]>,
+    kernel: Kernel,
+    workspace: Option<GpuRef<u8>>,
+    scaling: Option<PreparedScaling>,
+    stream: Option<&'a Stream>,
+}
+
+impl PreparedCall<'_> {
+    #[track_caller]
+    pub(crate) fn submit(self) -> Result<Ticket> {
+        let mut launch = self.gpu.launch(&self.kernel);
+        if let Some(stream) = self.stream {
+            launch.on(stream);
+        }
+        describe(&mut launch, &self.arguments, &self.effects, self.workspace.as_ref());
+        // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
+        let ticket = unsafe { launch.submit() }?;
+        match self.scaling {
+            None => Ok(ticket),
+            Some(scaling) => scaling.submit(self.gpu, self.stream),
+        }
+    }
+
+    pub(crate) fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
+        if self.operation.waits_for_device() {
+            let what = "no graph can hold it: the library waits for the device while it queues it";
+            return Err(LibraryError::argument(self.operation.name(), what, "submit it between two replays"));
+        }
+        let mut launch = graph.launch(&self.kernel);
+        describe(&mut launch, &self.arguments, &self.effects, self.workspace.as_ref());
+        // SAFETY: as for `submit`, at each replay.
+        let node = unsafe { launch.record() }?;
+        match self.scaling {
+            None => Ok(node),
+            Some(scaling) => scaling.record(graph),
+        }
+    }
+}
+
+/// Cuts a buffer to what the operand reaches over, so that the order knows what is used of it.
+fn fit(operation: &'static str, operand: &OperationOperand, argument: &mut Argument) -> Result<()> {
+    let Argument::Memory(buffer) = argument else { return Ok(()) };
+    if buffer.bytes() < operand.bytes {
+        let what = format!("`{}` has {} bytes and must have {}", operand.name, buffer.bytes(), operand.bytes);
+        return Err(LibraryError::argument(operation, what, "use a longer buffer, or smaller sizes"));
+    }
+    if !buffer.address().0.is_multiple_of(operand.alignment) {
+        let what = format!("`{}` does not begin at a multiple of {} bytes", operand.name, operand.alignment);
+        return Err(LibraryError::argument(operation, what, "begin the view at an aligned element"));
+    }
+    *buffer = buffer.view(..operand.bytes as usize)?;
+    Ok(())
+}
+
+/// Refuses a written operand that shares bytes with another: libraries read and write in any order.
+fn check_overlaps(
+    operation: &'static str,
+    operands: &[OperationOperand],
+    arguments: &[Argument],
+) -> Result<()> {
+    let memory = operands.iter().zip(arguments).filter_map(|(operand, argument)| match argument {
+        Argument::Memory(buffer) => Some((operand, buffer)),
+        Argument::Scalar(_) => None,
+    });
+    let memory: SmallVec<[_; 8]> = memory.collect();
+    for (at, (first, one)) in memory.iter().enumerate() {
+        for (second, other) in memory.iter().skip(at + 1) {
+            if (first.effect.changes() || second.effect.changes()) && one.overlaps(other) {
+                let what = format!("`{}` and `{}` share memory, and one is written", first.name, second.name);
+                return Err(LibraryError::argument(
+                    operation,
+                    what,
+                    "use buffers or views that do not overlap",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn describe<'l, W>(
+    launch: &mut Launch<'l, W>,
+    arguments: &'l [Argument],
+    effects: &[OperandEffect],
+    workspace: Option<&'l GpuRef<u8>>,
+) {
+    launch.grid(1).block(1);
+    for (argument, effect) in arguments.iter().zip(effects) {
+        match (argument, effect) {
+            (Argument::Scalar(value), _) => launch.value(*value),
+            (Argument::Memory(buffer), OperandEffect::Scalar | OperandEffect::Reads) => launch.read(buffer),
+            (Argument::Memory(buffer), OperandEffect::Overwrites) => launch.write(buffer),
+            // What lies in the gaps stays, so that the buffer is not overwritten.
+            (Argument::Memory(buffer), OperandEffect::Writes | OperandEffect::ReadsAndWrites) => {
+                launch.read_write(buffer)
+            }
+        };
+    }
+    if let Some(workspace) = workspace {
+        launch.write(workspace);
+    }
+}

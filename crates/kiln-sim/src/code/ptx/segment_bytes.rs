@@ -1,0 +1,249 @@
+//! Reads, writes and atomics of the PTX executor on the bytes of one segment, recorded for the race check.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+use kiln_driver::SharedBytes;
+use kiln_ptx::exec::{Cells, ExecFinding};
+
+use crate::check::touched_bytes::Touched;
+use crate::check::undefined_bytes::UndefinedBytes;
+use crate::memory::address_map::Segment;
+use crate::memory::memory_view::{MemoryView, SegmentTouched};
+
+/// A segment. Offsets count from its start; the executor keeps them inside and aligned.
+pub(super) struct SegmentCells<'v> {
+    segment: &'v Segment,
+    bytes: &'v SharedBytes,
+    touched: &'v SegmentTouched,
+    /// Where the segment begins in `bytes`.
+    offset: u64,
+    len: u64,
+    /// Whether one thread runs the whole kernel.
+    alone: bool,
+    /// What was not written before the launch, by address; looked up at the first read.
+    undefined: OnceLock<Vec<Range<u64>>>,
+    /// The place of the launch among all submissions.
+    order: u64,
+}
+
+impl<'v> SegmentCells<'v> {
+    /// The nth segment of a view.
+    pub(super) fn new(view: &'v MemoryView, at: usize, segment: &'v Segment) -> Self {
+        Self {
+            segment,
+            bytes: &segment.physical.bytes,
+            touched: view.touched_in(at),
+            offset: segment.offset,
+            len: segment.end - segment.start,
+            alone: view.is_alone(),
+            undefined: if view.checks_undefined().is_some() { OnceLock::new() } else { Vec::new().into() },
+            order: view.checks_undefined().unwrap_or(0),
+        }
+    }
+
+    fn undefined(&self) -> &[Range<u64>] {
+        self.undefined.get_or_init(|| {
+            let place = self.offset..self.offset + self.len;
+            let mut parts = self.segment.physical.shadow().undefined(place, self.order);
+            for part in &mut parts {
+                *part = part.start - self.offset..part.end - self.offset;
+            }
+            parts
+        })
+    }
+
+    /// Whether each byte of a range was written, before the launch or by it, with contents that are defined.
+    fn is_written(&self, undefined: &[Range<u64>], offset: u64, bytes: u64) -> bool {
+        if self.touched.undefined.get().is_some_and(|copied| copied.any(offset, bytes)) {
+            return false;
+        }
+        let end = offset + bytes;
+        let first = undefined.partition_point(|part| part.end <= offset);
+        let mut parts = undefined.iter().skip(first).take_while(|part| part.start < end);
+        let has = |bits: &OnceLock<Touched>, at, len| {
+            bits.get().is_some_and(|bits: &Touched| bits.has_in_word(at, len))
+        };
+        parts.all(|part| {
+            let (start, stop) = (part.start.max(offset), part.end.min(end));
+            let SegmentTouched { writes, atomics, .. } = self.touched;
+            has(writes, start, stop - start)
+                || (start..stop).all(|at| has(writes, at, 1) || has(atomics, at, 1))
+        })
+    }
+
+    #[inline]
+    fn value(&self, offset: u64, bytes: u32) -> u64 {
+        let at = (self.offset + offset) as usize;
+        let value = match bytes {
+            1 => self.bytes.atomic_u8(at).map(|cell| u64::from(cell.load(Ordering::Relaxed))),
+            2 => self.bytes.atomic_u16(at).map(|cell| u64::from(cell.load(Ordering::Relaxed))),
+            4 => self.bytes.atomic_u32(at).map(|cell| u64::from(cell.load(Ordering::Relaxed))),
+            _ => self.bytes.atomic_u64(at).map(|cell| cell.load(Ordering::Relaxed)),
+        };
+        debug_assert!(value.is_some(), "the executor keeps accesses inside and aligned");
+        value.unwrap_or(0)
+    }
+
+    #[inline]
+    fn put(&self, offset: u64, bytes: u32, value: u64) {
+        let at = (self.offset + offset) as usize;
+        let done = match bytes {
+            1 => self.bytes.atomic_u8(at).map(|cell| cell.store(value as u8, Ordering::Relaxed)),
+            2 => self.bytes.atomic_u16(at).map(|cell| cell.store(value as u16, Ordering::Relaxed)),
+            4 => self.bytes.atomic_u32(at).map(|cell| cell.store(value as u32, Ordering::Relaxed)),
+            _ => self.bytes.atomic_u64(at).map(|cell| cell.store(value, Ordering::Relaxed)),
+        };
+        debug_assert!(done.is_some(), "the executor keeps accesses inside and aligned");
+    }
+
+    /// A read of what this kernel wrote itself is covered by the write.
+    #[inline]
+    fn read(&self, offset: u64, bytes: u64) {
+        let own = self.touched.writes.get().is_some_and(|writes| writes.has_in_word(offset, bytes));
+        if !own {
+            let reads = self.touched.reads.get_or_init(|| Touched::new(self.len));
+            if !reads.has_in_word(offset, bytes) {
+                self.set(reads, offset, bytes);
+            }
+        }
+    }
+
+    #[inline]
+    fn written(&self, offset: u64, bytes: u64) {
+        let writes = self.touched.writes.get_or_init(|| Touched::new(self.len));
+        self.set(writes, offset, bytes);
+        if let Some(undefined) = self.touched.undefined.get() {
+            undefined.define(offset, bytes);
+        }
+    }
+
+    #[inline]
+    fn set(&self, bits: &Touched, offset: u64, bytes: u64) {
+        if self.alone { bits.set_alone(offset, bytes) } else { bits.set_in_word(offset, bytes) }
+    }
+
+    /// The lanes of a mask in runs of neighbouring elements that share a word of bits: where the run starts and how long it is.
+    fn runs(offsets: &[u64; 32], mask: u32, bytes: u32, mut each: impl FnMut(u64, u64)) {
+        const WORD_BYTES: u64 = crate::check::touched_bytes::WORD_BITS;
+        let size = u64::from(bytes);
+        let mut run: Option<(u64, u64)> = None;
+        let mut lanes = mask;
+        while lanes != 0 {
+            let offset = offsets[lanes.trailing_zeros() as usize];
+            lanes &= lanes - 1;
+            run = match run {
+                Some((start, len)) if offset == start + len && !offset.is_multiple_of(WORD_BYTES) => {
+                    Some((start, len + size))
+                }
+                Some((start, len)) => {
+                    each(start, len);
+                    Some((offset, size))
+                }
+                None => Some((offset, size)),
+            };
+        }
+        if let Some((start, len)) = run {
+            each(start, len);
+        }
+    }
+}
+
+impl Cells for SegmentCells<'_> {
+    fn load(&self, offset: u64, bytes: u32) -> u64 {
+        self.read(offset, u64::from(bytes));
+        self.value(offset, bytes)
+    }
+
+    fn peek(&self, offset: u64, bytes: u32) -> u64 {
+        self.value(offset, bytes)
+    }
+
+    fn store(&self, offset: u64, bytes: u32, value: u64) {
+        self.written(offset, u64::from(bytes));
+        self.put(offset, bytes, value);
+    }
+
+    fn update(&self, offset: u64, bytes: u32, next: &mut dyn FnMut(u64) -> u64) -> u64 {
+        let atomics = self.touched.atomics.get_or_init(|| Touched::new(self.len));
+        atomics.set_in_word(offset, u64::from(bytes));
+        if let Some(undefined) = self.touched.undefined.get() {
+            undefined.define(offset, u64::from(bytes));
+        }
+        let at = (self.offset + offset) as usize;
+        const ORDER: Ordering = Ordering::AcqRel;
+        const SEEN: Ordering = Ordering::Acquire;
+        macro_rules! update {
+            ($cell:expr, $type:ty) => {
+                $cell
+                    .and_then(|cell| {
+                        cell.fetch_update(ORDER, SEEN, |old| Some(next(u64::from(old)) as $type)).ok()
+                    })
+                    .map(u64::from)
+            };
+        }
+        let before = match bytes {
+            1 => update!(self.bytes.atomic_u8(at), u8),
+            2 => update!(self.bytes.atomic_u16(at), u16),
+            4 => update!(self.bytes.atomic_u32(at), u32),
+            _ => update!(self.bytes.atomic_u64(at), u64),
+        };
+        debug_assert!(before.is_some(), "the executor keeps accesses inside and aligned");
+        before.unwrap_or(0)
+    }
+
+    fn load_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &mut [u64; 32]) {
+        Self::runs(offsets, mask, bytes, |start, len| self.read(start, len));
+        let mut lanes = mask;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            values[lane] = self.value(offsets[lane], bytes);
+        }
+    }
+
+    fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
+        let undefined = self.undefined();
+        if undefined.is_empty() && self.touched.undefined.get().is_none() {
+            return 0;
+        }
+        let mut all = true;
+        Self::runs(offsets, mask, bytes, |start, len| all = all && self.is_written(undefined, start, len));
+        if all {
+            return 0;
+        }
+        let lanes = (0..32).filter(|lane| mask >> lane & 1 != 0);
+        let bare = lanes.filter(|lane| !self.is_written(undefined, offsets[*lane], u64::from(bytes)));
+        bare.fold(0, |bits, lane| bits | 1 << lane)
+    }
+
+    fn undefined_bits(&self, offset: u64, bytes: u32) -> u64 {
+        let undefined = self.undefined();
+        (0..u64::from(bytes)).fold(0, |bits, byte| {
+            let at = offset + byte;
+            let copied = self.touched.undefined.get().map_or(0, |copied| copied.bits(at));
+            let mask = match copied {
+                0 if self.is_written(undefined, at, 1) => 0,
+                0 => 0xff,
+                mask => mask,
+            };
+            bits | u64::from(mask) << (8 * byte)
+        })
+    }
+
+    fn undefine(&self, offset: u64, bytes: u32, bits: u64, copied: &dyn Fn() -> Arc<ExecFinding>) {
+        let undefined = self.touched.undefined.get_or_init(|| UndefinedBytes::new(self.len));
+        undefined.mark(offset, bytes, bits, copied);
+    }
+
+    fn store_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &[u64; 32]) {
+        Self::runs(offsets, mask, bytes, |start, len| self.written(start, len));
+        let mut lanes = mask;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            self.put(offsets[lane], bytes, values[lane]);
+        }
+    }
+}
