@@ -46,6 +46,7 @@ mod level3;
 mod matmul;
 mod operand;
 mod operation;
+mod sparse;
 mod spectrum;
 
 pub use element_type::ElementType;
@@ -58,4 +59,5 @@ pub use level3::{Diagonal, Side, Syrk, Triangle, Trsm};
 pub use matmul::{Activation, Determinism, Epilogue, Layout, Math, Matmul};
 pub use operand::{ARGUMENT_BYTES, OperandEffect, OperationOperand};
 pub use operation::Operation;
+pub use sparse::{DenseLayout, IndexType, SparseToDense, Spmm, Spmv};
 pub use spectrum::{Gesvd, Syevd};

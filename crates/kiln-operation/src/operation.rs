@@ -11,6 +11,7 @@ use crate::level2::{Gemv, Ger};
 use crate::level3::{Syrk, Trsm};
 use crate::matmul::Matmul;
 use crate::operand::OperationOperand;
+use crate::sparse::{SparseToDense, Spmm, Spmv};
 use crate::spectrum::{Gesvd, Syevd};
 
 macro_rules! operations {
@@ -110,6 +111,12 @@ operations! {
     Syevd(Syevd),
     /// Singular values and vectors.
     Gesvd(Gesvd),
+    /// A sparse matrix and a vector.
+    Spmv(Spmv),
+    /// A sparse and a dense matrix.
+    Spmm(Spmm),
+    /// A sparse matrix as a dense one.
+    SparseToDense(SparseToDense),
 }
 
 impl Operation {

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use kiln_operation::{
-    Activation, Axpy, Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape,
-    Gemv, Geqrf, Ger, Gesvd, Getrf, Getrs, Layout, Math, Matmul, Nrm2, OperandEffect, Operation,
-    OperationError, Ormqr, Potrf, Potrs, Scal, Side, Syevd, Syrk, Triangle, Trsm,
+    Activation, Axpy, DenseLayout, Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation,
+    FftShape, Gemv, Geqrf, Ger, Gesvd, Getrf, Getrs, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect,
+    Operation, OperationError, Ormqr, Potrf, Potrs, Scal, Side, SparseToDense, Spmm, Spmv, Syevd, Syrk,
+    Triangle, Trsm,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -138,10 +139,45 @@ fn solvers() -> impl Strategy<Value = Operation> {
     )
 }
 
+fn sparse() -> impl Strategy<Value = Operation> {
+    let sizes = (1_u64..90, 1_u64..90, 1_u64..500, 0_u64..4);
+    let kinds = (float(), select(IndexType::ALL), select(DenseLayout::ALL), select(Determinism::ALL));
+    (kinds, sizes, any::<[bool; 2]>(), 0_usize..3).prop_map(
+        |(
+            (element, index, layout, order),
+            (rows, columns, nonzeros, gap),
+            [transposed, accumulate],
+            which,
+        )| {
+            let transposed = transposed && order == Determinism::Any;
+            let (n, leading) = (gap + 1, 90 + gap);
+            match which {
+                0 => Spmv { element, index, rows, columns, nonzeros, transposed, accumulate, order }.into(),
+                1 => Spmm {
+                    element,
+                    index,
+                    rows,
+                    columns,
+                    nonzeros,
+                    n,
+                    transposed,
+                    layout,
+                    b_leading: leading,
+                    c_leading: leading,
+                    accumulate,
+                    order,
+                }
+                .into(),
+                _ => SparseToDense { element, index, rows, columns, nonzeros, layout, leading }.into(),
+            }
+        },
+    )
+}
+
 proptest! {
     #[test]
     fn a_text_is_parsed_as_the_operation_it_was_printed_from(
-        operation in prop_oneof![matmul(), others(), solvers()]
+        operation in prop_oneof![matmul(), others(), solvers(), sparse()]
     ) {
         prop_assert_eq!(operation.check(), Ok(()));
         let text = operation.to_string();
@@ -225,6 +261,14 @@ fn operations_that_cannot_be_are_refused() {
         "solve.gesvd element=f64 m=2 n=1 vectors=false a_leading=2 u_leading=2 v_leading=0",
         "vectors that are not computed",
     );
+    let spmv = |rows: u64, nonzeros: u64, rest: &str| {
+        format!(
+            "sparse.spmv element=f32 index=i32 rows={rows} columns=5 nonzeros={nonzeros} accumulate=false {rest}"
+        )
+    };
+    shape(&spmv(4, 0, "transposed=false order=any"), "`nonzeros` is 0");
+    shape(&spmv(1 << 31, 7, "transposed=false order=any"), "indices of 32 bits; use indices of 64 bits");
+    shape(&spmv(4, 7, "transposed=true order=run_to_run"), "equal bits in each run");
     let product = |a: &str, d: &str, math: &str, epilogue: &str, stride: u64| {
         format!(
             "blas.matmul m=4 n=4 k=4 batch=2 a={a}:n:4:16 b={a}:n:4:16 d={d}:n:4:{stride} math={math} epilogue={epilogue} accumulate=false order=any workspace=0 alignment=256 algorithm=0"

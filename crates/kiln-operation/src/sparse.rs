@@ -1,0 +1,223 @@
+//! Operations on sparse matrices in the compressed row format (CSR), for `f32` and `f64`.
+
+use crate::element_type::ElementType;
+use crate::error::OperationError;
+use crate::extent::{Extent, check_sizes};
+use crate::field::{operation, words};
+use crate::level1::check_element;
+use crate::matmul::Determinism;
+use crate::operand::{OperandEffect, OperationOperand};
+
+words! {
+    /// The type of the offsets and column indices of a sparse matrix.
+    IndexType {
+        /// Signed integers of 32 bits.
+        I32 = "i32",
+        /// Signed integers of 64 bits.
+        I64 = "i64",
+    }
+}
+
+words! {
+    /// How a dense matrix lies in memory.
+    DenseLayout {
+        /// Row after row.
+        Rows = "rows",
+        /// Column after column.
+        Columns = "columns",
+    }
+}
+
+operation! {
+    /// `y = alpha op(A) x`, or `y = alpha op(A) x + beta y`, with a sparse `A`.
+    Spmv = "sparse.spmv" {
+        /// Of the values and the vectors.
+        element: ElementType,
+        /// Of offsets and column indices.
+        index: IndexType,
+        /// Rows of `A` as it is stored.
+        rows: u64,
+        /// Columns of `A` as it is stored.
+        columns: u64,
+        /// How many elements of `A` are stored.
+        nonzeros: u64,
+        /// Whether `op(A)` is the transpose.
+        transposed: bool,
+        /// Whether `beta y` is added.
+        accumulate: bool,
+        /// Whether equal calls give equal bits.
+        order: Determinism,
+    }
+}
+
+operation! {
+    /// `C = alpha op(A) B`, or `C = alpha op(A) B + beta C`, with a sparse `A` and dense `B` and `C`.
+    Spmm = "sparse.spmm" {
+        /// Of all values.
+        element: ElementType,
+        /// Of offsets and column indices.
+        index: IndexType,
+        /// Rows of `A` as it is stored.
+        rows: u64,
+        /// Columns of `A` as it is stored.
+        columns: u64,
+        /// How many elements of `A` are stored.
+        nonzeros: u64,
+        /// Columns of `B` and `C`.
+        n: u64,
+        /// Whether `op(A)` is the transpose.
+        transposed: bool,
+        /// How `B` and `C` lie in memory.
+        layout: DenseLayout,
+        /// Distance between rows or columns of `B`.
+        b_leading: u64,
+        /// Distance between rows or columns of `C`.
+        c_leading: u64,
+        /// Whether `beta C` is added.
+        accumulate: bool,
+        /// Whether equal calls give equal bits.
+        order: Determinism,
+    }
+}
+
+operation! {
+    /// All elements of a sparse matrix, zeros included, as a dense one.
+    SparseToDense = "sparse.to_dense" {
+        /// Of the values and of the dense matrix.
+        element: ElementType,
+        /// Of offsets and column indices.
+        index: IndexType,
+        /// Rows.
+        rows: u64,
+        /// Columns.
+        columns: u64,
+        /// How many elements are stored.
+        nonzeros: u64,
+        /// How the dense matrix lies in memory.
+        layout: DenseLayout,
+        /// Distance between its rows or columns.
+        leading: u64,
+    }
+}
+
+impl IndexType {
+    /// Bytes of an index.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::I32 => 4,
+            Self::I64 => 8,
+        }
+    }
+}
+
+impl DenseLayout {
+    /// The extent of a dense matrix.
+    fn extent(
+        self,
+        operation: &'static str,
+        (rows, columns): (u64, u64),
+        leading: u64,
+    ) -> Result<Extent, OperationError> {
+        let shape = if self == Self::Columns { (rows, columns) } else { (columns, rows) };
+        Extent::matrices(operation, shape, leading, (1, 0))
+    }
+}
+
+/// A sparse matrix.
+struct Compressed {
+    operation: &'static str,
+    element: ElementType,
+    index: IndexType,
+    rows: u64,
+    columns: u64,
+    nonzeros: u64,
+}
+
+impl Compressed {
+    /// Offsets, column indices and values.
+    fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
+        let sizes = [("rows", self.rows), ("columns", self.columns), ("nonzeros", self.nonzeros)];
+        check_element(self.operation, self.element)?;
+        check_sizes(self.operation, &sizes)?;
+        if let (IndexType::I32, Some((name, size))) =
+            (self.index, sizes.iter().find(|(_, size)| *size >= 1 << 31))
+        {
+            let what = format!("`{name}` is {size} with indices of 32 bits");
+            return Err(OperationError::shape(self.operation, what, "use indices of 64 bits"));
+        }
+        let numbers = |name, count: u64| {
+            let extent = Extent::dense(self.operation, &[count])?;
+            let bytes = extent.reach * self.index.bytes();
+            let alignment = self.index.bytes();
+            Ok(OperationOperand { name, effect: OperandEffect::Reads, bytes, alignment })
+        };
+        Ok(vec![
+            numbers("offsets", self.rows.saturating_add(1))?,
+            numbers("indices", self.nonzeros)?,
+            Extent::dense(self.operation, &[self.nonzeros])?.read("values", self.element),
+        ])
+    }
+}
+
+/// Refuses equal bits where a library has no algorithm for them.
+fn check_order(operation: &'static str, transposed: bool, order: Determinism) -> Result<(), OperationError> {
+    if !transposed || order == Determinism::Any {
+        return Ok(());
+    }
+    let what = "equal bits in each run for the transpose of a sparse matrix";
+    Err(OperationError::shape(operation, what, "store the transpose, or allow any order"))
+}
+
+impl Spmv {
+    /// Elements of `x` and of `y`.
+    pub fn lengths(&self) -> (u64, u64) {
+        if self.transposed { (self.rows, self.columns) } else { (self.columns, self.rows) }
+    }
+
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
+        let Self { element, index, rows, columns, nonzeros, .. } = *self;
+        let matrix = Compressed { operation: Self::NAME, element, index, rows, columns, nonzeros };
+        let mut operands = matrix.operands()?;
+        check_order(Self::NAME, self.transposed, self.order)?;
+        let (x, y) = self.lengths();
+        operands.push(Extent::dense(Self::NAME, &[x])?.read("x", element));
+        operands.push(Extent::dense(Self::NAME, &[y])?.written("y", element, self.accumulate));
+        operands.push(OperationOperand::scalar("alpha"));
+        operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
+        Ok(operands)
+    }
+}
+
+impl Spmm {
+    /// Rows of `B` and of `C`.
+    pub fn dense_rows(&self) -> (u64, u64) {
+        if self.transposed { (self.rows, self.columns) } else { (self.columns, self.rows) }
+    }
+
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
+        let Self { element, index, rows, columns, nonzeros, n, .. } = *self;
+        let matrix = Compressed { operation: Self::NAME, element, index, rows, columns, nonzeros };
+        let mut operands = matrix.operands()?;
+        check_sizes(Self::NAME, &[("n", n)])?;
+        check_order(Self::NAME, self.transposed, self.order)?;
+        let (b, c) = self.dense_rows();
+        let b = self.layout.extent(Self::NAME, (b, n), self.b_leading)?;
+        let c = self.layout.extent(Self::NAME, (c, n), self.c_leading)?;
+        operands.push(b.read("b", element));
+        operands.push(c.written("c", element, self.accumulate));
+        operands.push(OperationOperand::scalar("alpha"));
+        operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
+        Ok(operands)
+    }
+}
+
+impl SparseToDense {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
+        let Self { element, index, rows, columns, nonzeros, .. } = *self;
+        let matrix = Compressed { operation: Self::NAME, element, index, rows, columns, nonzeros };
+        let mut operands = matrix.operands()?;
+        let dense = self.layout.extent(Self::NAME, (rows, columns), self.leading)?;
+        operands.push(dense.written("dense", element, false));
+        Ok(operands)
+    }
+}
