@@ -14,6 +14,7 @@ mod jacobi;
 mod matmul;
 mod number;
 mod solver;
+mod sparse;
 mod triangular;
 mod vector;
 
@@ -100,6 +101,9 @@ impl SimKernel for Twin {
             Operation::Ormqr(operation) => solver::ormqr(&arguments, operation)?,
             Operation::Syevd(operation) => solver::syevd(&arguments, operation)?,
             Operation::Gesvd(operation) => solver::gesvd(&arguments, operation)?,
+            Operation::Spmv(operation) => sparse::spmv(&arguments, operation)?,
+            Operation::Spmm(operation) => sparse::spmm(&arguments, operation)?,
+            Operation::SparseToDense(operation) => sparse::to_dense(&arguments, operation)?,
             other => {
                 let detail = format!("no twin for {}", other.name());
                 return Err(KernelFault::Stopped { code: kiln_driver::Code::NOT_SUPPORTED, detail });
