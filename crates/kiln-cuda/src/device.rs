@@ -17,7 +17,7 @@ use crate::memory::Block;
 use crate::memory_pool::Pool;
 use crate::module::Module;
 use crate::open_error::OpenError;
-use crate::operation::{CaptureStream, CublasHandle, LtHandle, SolverHandle};
+use crate::operation::{CaptureStream, CublasHandle, LtHandle, SolverHandle, SparseHandle};
 use crate::pages::Pages;
 use crate::reservation::Range;
 use crate::stream::Stream;
@@ -52,6 +52,7 @@ pub struct CudaDevice {
     pub(crate) cublas: Mutex<Option<Arc<CublasHandle>>>,
     pub(crate) cublaslt: Mutex<Option<Arc<LtHandle>>>,
     pub(crate) cusolver: Mutex<Option<Arc<SolverHandle>>>,
+    pub(crate) cusparse: Mutex<Option<Arc<SparseHandle>>>,
     pub(crate) capture: Mutex<Option<CaptureStream>>,
     pub(crate) info: DeviceInfo,
     pub(crate) clock: WallClock,
@@ -103,6 +104,7 @@ impl CudaDevice {
             cublas: Mutex::default(),
             cublaslt: Mutex::default(),
             cusolver: Mutex::default(),
+            cusparse: Mutex::default(),
             capture: Mutex::default(),
             info: description.into_info(key, Priorities { lowest, highest }),
             clock: WallClock::new(),

@@ -11,6 +11,7 @@ mod cublas;
 mod cublaslt;
 mod cufft;
 mod cusolver;
+mod cusparse;
 mod entry_points;
 mod failure;
 
@@ -32,6 +33,7 @@ pub(crate) use capture::{CaptureStream, CapturedGraph};
 pub(crate) use cublas::CublasHandle;
 pub(crate) use cublaslt::LtHandle;
 pub(crate) use cusolver::SolverHandle;
+pub(crate) use cusparse::SparseHandle;
 pub(crate) use failure::LibraryFailure;
 
 /// An operation that is ready to be queued.
@@ -80,6 +82,9 @@ impl LoadedOperation {
             | Operation::Ormqr(_)
             | Operation::Syevd(_)
             | Operation::Gesvd(_) => Box::new(cusolver::SolverCall::prepare(call, device, &operation)?),
+            Operation::Spmv(_) | Operation::Spmm(_) | Operation::SparseToDense(_) => {
+                Box::new(cusparse::SparseCall::prepare(call, device, &operation)?)
+            }
             other => Box::new(cublas::CublasCall::prepare(call, device, other)?),
         };
         let loaded = Self { operation, operands: operation.operands(), prepared };

@@ -1,6 +1,8 @@
 //! Numbers of the libraries' enums.
 
-use kiln_operation::{Activation, Diagonal, ElementType, Epilogue, FftKind, Math, Side, Triangle};
+use kiln_operation::{
+    Activation, DenseLayout, Diagonal, ElementType, Epilogue, FftKind, IndexType, Math, Side, Triangle,
+};
 
 /// `cudaDataType`.
 pub(super) fn data_type(element: ElementType) -> i32 {
@@ -79,6 +81,22 @@ pub(super) fn fft_type(kind: FftKind, element: ElementType) -> i32 {
         (FftKind::RealForward, _) => 0x2a,
         (FftKind::RealInverse, _) => 0x2c,
         (_, _) => 0x29,
+    }
+}
+
+/// `cusparseIndexType_t`.
+pub(super) fn index_type(index: IndexType) -> i32 {
+    match index {
+        IndexType::I32 => 2,
+        IndexType::I64 => 3,
+    }
+}
+
+/// `cusparseOrder_t`.
+pub(super) fn dense_order(layout: DenseLayout) -> i32 {
+    match layout {
+        DenseLayout::Columns => 1,
+        DenseLayout::Rows => 2,
     }
 }
 

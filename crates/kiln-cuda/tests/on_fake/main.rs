@@ -25,4 +25,5 @@ mod operations;
 mod pages;
 mod process;
 mod solvers;
+mod sparse;
 mod transfers;
