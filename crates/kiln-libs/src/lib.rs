@@ -6,6 +6,7 @@
 //! - [`blas`]: matrix products with epilogues, operations on vectors, triangular systems; cuBLASLt and cuBLAS on a GPU.
 //! - [`fft`]: Fourier transforms of one to three dimensions; cuFFT on a GPU.
 //! - [`solve`]: Cholesky, LU, QR, least squares, symmetric eigenvalues, singular values; cuSOLVER on a GPU.
+//! - [`sparse`]: products with sparse matrices; cuSPARSE on a GPU.
 //! - [`rand`]: random numbers by Philox4x32-10, the same on every device, bit for bit those of cuRAND where cuRAND has them.
 //! - [`prims`]: reductions, scans, sorts and what is built of them.
 //!
@@ -24,7 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # How operations of [`blas`], [`fft`] and [`solve`] run
+//! # How operations of [`blas`], [`fft`], [`solve`] and [`sparse`] run
 //!
 //! Each call becomes a [`LibraryCall`]: the text of one operation with its buffers. It is checked before anything is queued. The operation is
 //! loaded once for each device and kept: on a GPU that opens NVIDIA's library and chooses the algorithm, on the simulated device it is computed
@@ -43,6 +44,7 @@ pub mod rand;
 mod scaling;
 pub mod solve;
 mod solve_failure;
+pub mod sparse;
 mod tolerance;
 
 pub use error::LibraryError;

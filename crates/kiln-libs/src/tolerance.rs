@@ -8,7 +8,7 @@ use kiln_operation::{Activation, ElementType, Math, Operation};
 ///
 /// | operation | magnitude |
 /// |---|---|
-/// | matmul, gemv, ger, syrk | the same with absolute values: `\|alpha\| \|A\| \|B\| + \|beta C\| + \|bias\|` |
+/// | matmul, gemv, ger, syrk, spmv, spmm | the same with absolute values: `\|alpha\| \|A\| \|B\| + \|beta C\| + \|bias\|` |
 /// | dot | `Σ \|x\| \|y\|` |
 /// | nrm2, axpy, scal | the same with absolute values |
 /// | trsm | `\|A\| \|X\| + \|alpha B\|`; what is bounded is the residual `A X - alpha B` |
@@ -91,6 +91,11 @@ impl Tolerance {
             Operation::Ormqr(ormqr) => (solver(ormqr.order(), ormqr.element), ormqr.element),
             Operation::Syevd(syevd) => (solver(syevd.n, syevd.element), syevd.element),
             Operation::Gesvd(gesvd) => (solver(gesvd.m.max(gesvd.n), gesvd.element), gesvd.element),
+            Operation::Spmv(spmv) => (terms(spmv.lengths().0.min(spmv.nonzeros), spmv.element), spmv.element),
+            Operation::Spmm(spmm) => {
+                (terms(spmm.dense_rows().0.min(spmm.nonzeros), spmm.element), spmm.element)
+            }
+            Operation::SparseToDense(to_dense) => (0.0, to_dense.element),
             _ => (f64::INFINITY, ElementType::F64),
         };
         Self { relative, rounding: element.unit_roundoff(), absolute: smallest(element) }

@@ -12,7 +12,7 @@ pub trait MatrixElement: Element {
 }
 
 /// What the other operations compute with: `f32` and `f64`.
-pub trait Real: MatrixElement {}
+pub trait Real: MatrixElement + Default + PartialEq {}
 
 /// A floating point number of 8 bits, as its bits: sign, 4 bits of exponent with a bias of 7, 3 bits of fraction. There are no infinities, and the
 /// largest number is 448.

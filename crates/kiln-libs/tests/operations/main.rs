@@ -37,6 +37,8 @@ mod rig;
 mod solver_factors;
 mod solver_failures;
 mod solver_spectra;
+mod sparse_mistakes;
+mod sparse_products;
 mod stored;
 mod triangular;
 mod vectors;
