@@ -12,8 +12,8 @@ use crate::element_type::ElementType;
 pub(crate) enum Spec {
     /// `in:A.npy`
     In { from: PathBuf },
-    /// `out:f32:1024:B.npy`, `zeros:f32:1024:B.npy` or `uninit:f32:1024:B.npy`
-    Out { start: Start, element: ElementType, len: u64, to: PathBuf },
+    /// `out:f32:1024:B.npy`, `zeros:f32:1024:B.npy` or `uninit:f32:1024:B.npy`; without a file it is not kept.
+    Out { start: Start, element: ElementType, len: u64, to: Option<PathBuf> },
     /// `inout:A.npy:B.npy`
     InOut { from: PathBuf, to: PathBuf },
     /// `null`
@@ -51,7 +51,8 @@ impl Spec {
     /// The files that are written when the kernel has run.
     pub(crate) fn outputs(&self) -> Vec<&PathBuf> {
         match self {
-            Self::Out { to, .. } | Self::InOut { to, .. } => vec![to],
+            Self::Out { to, .. } => to.iter().collect(),
+            Self::InOut { to, .. } => vec![to],
             Self::Struct(fields) => fields.iter().flat_map(Self::outputs).collect(),
             Self::In { .. } | Self::Null | Self::Value { .. } | Self::Bytes(_) => Vec::new(),
         }
@@ -98,7 +99,8 @@ impl fmt::Display for Spec {
         match self {
             Self::In { from } => write!(f, "in:{}", from.display()),
             Self::Out { start, element, len, to } => {
-                write!(f, "{}:{element}:{len}:{}", start.word(), to.display())
+                write!(f, "{}:{element}:{len}", start.word())?;
+                to.as_ref().map_or(Ok(()), |to| write!(f, ":{}", to.display()))
             }
             Self::InOut { from, to } => write!(f, "inout:{}:{}", from.display(), to.display()),
             Self::Null => f.write_str("null"),

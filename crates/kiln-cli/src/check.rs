@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
     /// Take notes for findings: results that depend on the order of threads, threads that write the same value, threads that exit before a
-    /// barrier.
+    /// barrier, memory of malloc that is not freed.
     #[arg(long)]
     strict: bool,
 }
@@ -43,8 +43,8 @@ const EXAMPLES: &str = "Examples:
 accesses outside of an array, to freed memory and at misaligned addresses,
 reads of memory that was never written (an out: array holds nothing at first;
 zeros: holds zeros), races, barriers that not all threads reach, deadlocks,
-failed assertions, traps, and kernels that do not end. The report ends with
-what was not checked.
+failed assertions, traps, and kernels that do not end. Memory of malloc that is
+not freed is a note. The report ends with what was not checked.
 
 An index out of range in a program (.kir) is no finding: a load gives 0 and a
 store does nothing. A note counts them. Threads past the end of the buffer
@@ -99,6 +99,7 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
             None => report.indices_not_counted = true,
         }
     }
+    report.keep(flags.max_findings as usize);
     notes(&log, &code).into_iter().for_each(|note| report.note(note));
     report.not_checked = Unchecked::new(&report, &log);
     let exit = match &report.findings[..] {

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -28,18 +28,29 @@ impl ProgressLine {
         }
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new().name("kiln progress".into()).spawn(move || {
-            if stopped.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
-                return;
-            }
             let bar = bar(prefix);
-            while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                let (done, total) = progress.blocks();
+            follow(&progress, &stopped, PATIENCE, |done, total| {
                 bar.set_length(total);
                 bar.set_position(done);
-            }
+            });
             bar.finish_and_clear();
         });
         Some(Self { stop: Some(stop), thread: thread.ok() })
+    }
+}
+
+/// Shows how many blocks are done of how many, again and again from some time on, until the launch is over.
+fn follow(
+    progress: &LaunchProgress,
+    stopped: &Receiver<()>,
+    patience: Duration,
+    mut show: impl FnMut(u64, u64),
+) {
+    let mut wait = patience;
+    while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+        let (done, total) = progress.blocks();
+        show(done, total);
+        wait = PERIOD.min(patience);
     }
 }
 
@@ -55,5 +66,39 @@ impl Drop for ProgressLine {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_ptx::PtxModule;
+    use kiln_ptx::exec::{ExecProgram, LaunchShape, Options, SimpleMemory};
+
+    use super::*;
+
+    #[test]
+    fn the_blocks_that_are_done_are_shown_until_the_launch_is_over() {
+        let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { .reg .b32 %r; mov.u32 %r, 1; ret; }";
+        let program = ExecProgram::new(PtxModule::parse(text).unwrap());
+        let progress = LaunchProgress::default();
+        let options = Options { progress: Some(&progress), ..Options::default() };
+        let shape = LaunchShape::linear(3, 1);
+        program.entry("k").unwrap().launch(&shape, &[], &[], &SimpleMemory::new(), &options).unwrap();
+        let (stop, stopped) = channel();
+        let mut stop = Some(stop);
+        let mut shown = Vec::new();
+        follow(&progress, &stopped, Duration::from_millis(1), |done, total| {
+            shown.push((done, total));
+            if shown.len() == 2 {
+                stop.take();
+            }
+        });
+        assert_eq!(shown, [(3, 3), (3, 3)]);
+        // A launch that is over before the line could be read shows nothing.
+        let (stop, stopped) = channel();
+        drop(stop);
+        follow(&progress, &stopped, Duration::from_secs(3600), |_, _| panic!("shown"));
+        let bar = bar("seed 1 of 4: ".to_owned());
+        assert_eq!(bar.prefix(), "seed 1 of 4: ");
     }
 }

@@ -156,7 +156,7 @@ fn write(outcome: &Outcome) -> Result<Vec<Written>, Failure> {
     let mut outputs = Outputs::default();
     let mut written = Vec::new();
     for result in &outcome.results {
-        let (path, array) = (&result.to, &result.array);
+        let (Some(path), array) = (&result.to, &result.array) else { continue };
         outputs.add(path, array).map_err(|error| Failure::fault(format!("{}: {error}", path.display())))?;
         written.push(Written {
             file: path.display().to_string(),

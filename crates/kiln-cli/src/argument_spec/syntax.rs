@@ -60,15 +60,18 @@ fn file(text: &str, name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// `TYPE:LENGTH:FILE` behind the word for what the array holds at first.
+/// `TYPE:LENGTH:FILE` or `TYPE:LENGTH` behind the word for what the array holds at first.
 fn new_array(text: &str, rest: &str, start: Start) -> Result<Spec, String> {
     let mut parts = rest.splitn(3, ':');
-    let (Some(element), Some(len), Some(to)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(format!("`{text}` is not {}:TYPE:LENGTH:FILE", start.word()));
+    let form = format!("{}:TYPE:LENGTH:FILE, or without the file if the array is not kept", start.word());
+    let (Some(element), Some(len)) = (parts.next(), parts.next()) else {
+        return Err(format!("`{text}` is not {form}"));
     };
     let element = element.parse()?;
-    let len = len.parse().map_err(|_| format!("`{len}` in `{text}` is not a number of elements"))?;
-    Ok(Spec::Out { start, element, len, to: file(text, to)? })
+    let len =
+        len.parse().map_err(|_| format!("`{len}` in `{text}` is not a number of elements; write {form}"))?;
+    let to = parts.next().map(|to| file(text, to)).transpose()?;
+    Ok(Spec::Out { start, element, len, to })
 }
 
 /// The fields between the braces of a struct.
@@ -128,6 +131,9 @@ mod tests {
             "out:f32:1024:b.npy",
             "zeros:i64:3:b.npy",
             "uninit:f32:1024:b.npy",
+            "out:u32:32",
+            "zeros:u32:32",
+            "struct:{out:u32:32,uninit:f32:1}",
             "inout:a.npy:b.npy",
             "null",
             "f32:2.5",
@@ -149,7 +155,7 @@ mod tests {
                 start: Start::Output,
                 element: ElementType::I16,
                 len: 3,
-                to: PathBuf::from("C:/b.npy")
+                to: Some(PathBuf::from("C:/b.npy"))
             },
             "only what comes before the file may not have colons"
         );
@@ -162,6 +168,8 @@ mod tests {
             ("in:", "no file"),
             ("out:f32:b.npy", "out:TYPE:LENGTH:FILE"),
             ("uninit:f32:b.npy", "uninit:TYPE:LENGTH:FILE"),
+            ("out:f32", "out:TYPE:LENGTH:FILE"),
+            ("out:f32:4:", "names no file"),
             ("out:f32:-1:b.npy", "number of elements"),
             ("out:f31:1:b.npy", "element type"),
             ("inout:a.npy", "inout:FILE:FILE"),

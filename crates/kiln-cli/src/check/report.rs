@@ -41,6 +41,15 @@ impl Report {
         Self { strict, ..Self::default() }
     }
 
+    /// Leaves findings out beyond a number: each run keeps so many, and seeds may show different ones.
+    pub(super) fn keep(&mut self, most: usize) {
+        let more = self.findings.len().saturating_sub(most.max(1));
+        if more > 0 {
+            self.findings.truncate(self.findings.len() - more);
+            self.left_out.findings += more as u64;
+        }
+    }
+
     /// Adds a note, once.
     pub(super) fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {

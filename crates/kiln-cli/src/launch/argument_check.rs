@@ -185,9 +185,9 @@ fn fit_array(
     let access = field.map_or(PointerAccess::Unknown, |field| field.effect.access());
     // An array that is made for the launch may be one that the kernel only reads: zeros, or memory that was never written.
     let is_output =
-        argument.to.is_some() && !matches!(argument.start, Some(Start::Zeros | Start::Uninitialised));
+        argument.is_written() && !matches!(argument.start, Some(Start::Zeros | Start::Uninitialised));
     match (access, is_output) {
-        (PointerAccess::Writes | PointerAccess::Both, false) if argument.to.is_none() => {
+        (PointerAccess::Writes | PointerAccess::Both, false) if !argument.is_written() => {
             return Err(Misfit::new("the kernel writes it").next("declare it with inout: or out:"));
         }
         (PointerAccess::Reads, true) => {

@@ -54,7 +54,7 @@ pub(crate) struct Outcome {
     pub(crate) findings: Vec<KernelFinding>,
     /// What was found or printed beyond the limits.
     pub(crate) left_out: LeftOut,
-    /// The arrays that are to be written to files; none after a fault.
+    /// The arrays that the kernel may have written; none after a fault.
     pub(crate) results: Vec<ResultArray>,
     /// Instructions of the kernel that only a GPU executes.
     pub(crate) unsupported: Vec<String>,
@@ -65,7 +65,8 @@ pub(crate) struct Outcome {
 /// An array after a launch.
 pub(crate) struct ResultArray {
     pub(crate) argument: usize,
-    pub(crate) to: PathBuf,
+    /// Where it is kept, if it is.
+    pub(crate) to: Option<PathBuf>,
     pub(crate) array: Array,
 }
 
@@ -266,15 +267,19 @@ impl Attempt {
     fn outcome(&self, run: Run<'_>, plan: &Plan, uploaded: &Arrays) -> Result<Outcome, Failure> {
         // The copies below may read what no thread wrote, which is not the kernel's mistake.
         let findings = self.machine.as_ref().map_or_else(Vec::new, Machine::findings);
+        if run.fault.is_none() {
+            self.log.note_leaks();
+        }
         let findings =
             collect(&findings, &uploaded.map).into_iter().chain(self.copies(&uploaded.map)).collect();
         let mut results = Vec::new();
         for (argument, (given, buffers)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
             for (array, buffer) in given.arrays().into_iter().zip(buffers) {
-                if let (Some(to), None) = (&array.to, &run.fault) {
+                if array.is_written() && run.fault.is_none() {
+                    let to = array.to.clone();
                     let Array { element, shape, .. } = &*array.array;
                     let array = Array { element: *element, shape: shape.clone(), bytes: buffer.download()? };
-                    results.push(ResultArray { argument, to: to.clone(), array });
+                    results.push(ResultArray { argument, to, array });
                 }
             }
         }

@@ -35,7 +35,7 @@ pub(crate) struct ArrayArgument {
     pub(crate) array: Arc<Array>,
     /// What is declared of it.
     pub(crate) access: Access,
-    /// Where it goes afterwards.
+    /// Where it goes afterwards; an array that was made for the launch may go nowhere.
     pub(crate) to: Option<PathBuf>,
     /// What it holds at first, if it was made for the launch and not read from a file.
     pub(crate) start: Option<Start>,
@@ -129,6 +129,11 @@ fn lay_out(
 }
 
 impl ArrayArgument {
+    /// Whether the kernel is meant to write it.
+    pub(crate) fn is_written(&self) -> bool {
+        self.access.writes()
+    }
+
     fn read(spec: &Spec) -> Result<Self, Failure> {
         let load = |path: &Path| -> Result<Array, Failure> {
             Array::read(path).map_err(|error| Failure::file(path, error))
@@ -141,7 +146,7 @@ impl ArrayArgument {
                     Failure::usage(format!("{spec}: this machine does not have so much memory"))
                 })?;
                 // The kernel may read what it wrote, and zeros.
-                (zeros, Access::ReadWrite, Some(to))
+                (zeros, Access::ReadWrite, to.as_ref())
             }
             other => return Err(Failure::usage(format!("{other} is not an array"))),
         };

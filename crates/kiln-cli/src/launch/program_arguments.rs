@@ -218,7 +218,7 @@ fn fit_buffer(buffer: &Buffer, argument: &mut Argument, cast: bool) -> Result<()
     let Argument::Array(argument) = argument else {
         return Err(("it is a buffer".into(), "give an array with in:, out: or inout:".into()));
     };
-    match (buffer.role.is_writable(), argument.to.is_some()) {
+    match (buffer.role.is_writable(), argument.is_written()) {
         (true, false) => {
             return Err(("the program writes it".into(), "declare it with inout: or out:".into()));
         }

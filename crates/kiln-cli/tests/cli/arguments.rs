@@ -88,6 +88,24 @@ fn a_pointer_may_be_null() {
     let used = launch("check", &file, "2", &["null", &x, &out], &["--json"]);
     assert_eq!(used.code, Some(5));
     assert_eq!(used.json()["findings"][0]["kind"], "out-of-bounds");
+    let text = used.json()["findings"][0]["text"].to_string();
+    assert!(text.contains("a null pointer, argument 0 (`x`)"), "{text}");
+}
+
+#[test]
+fn an_array_without_a_file_is_not_kept() {
+    let folder = Folder::new();
+    let file = folder.write("sum.ptx", OPTIONAL);
+    let x = format!("in:{}", folder.floats("x.npy", &[1.0, 2.0]));
+    for verb in ["run", "check"] {
+        let outcome = launch(verb, &file, "2", &[&x, "zeros:f32:2", "out:f32:2"], &[]);
+        assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+        assert!(!outcome.stdout.contains("wrote"), "{}", outcome.stdout);
+        // What they hold at first is the same as with a file.
+        let unwritten = launch(verb, &file, "2", &["uninit:f32:2", &x, "out:f32:2"], &[]);
+        assert_eq!(unwritten.code, Some(5), "{}{}", unwritten.stdout, unwritten.stderr);
+    }
+    assert_eq!(folder.names(), ["sum.ptx", "x.npy"]);
 }
 
 #[test]

@@ -58,6 +58,65 @@ fn findings_beyond_the_limit_are_counted_with_the_option_that_shows_them() {
 }
 
 #[test]
+fn no_more_findings_are_printed_than_were_asked_for_and_the_end_of_the_launch_is_among_them() {
+    let folder = Folder::new();
+    let body = "ld.global.u32 %r1, [%d0]; add.u32 %r1, %r1, 1; ld.global.u32 %r1, [%d0+4]; add.u32 %r1, %r1, 1; st.global.u32 [%d0+8192], %r1;";
+    let file = folder.write("two.ptx", ptx(body));
+    for verb in ["check", "run"] {
+        let outcome = launch(verb, &file, &["--arg", "uninit:u32:2", "--max-findings", "1", "--json"]);
+        let json = outcome.json();
+        let findings = json["findings"].as_array().unwrap();
+        assert_eq!((findings.len(), findings[0]["kind"].as_str()), (1, Some("out-of-bounds")), "{json}");
+        assert_eq!(json["left_out"]["findings"], 2, "{verb}");
+    }
+}
+
+#[test]
+fn a_loop_that_counts_in_memory_for_ever_is_told_soon() {
+    let folder = Folder::new();
+    let body = "AGAIN: atom.global.add.u32 %r1, [%d0], 1; setp.ne.u32 %p0, %r1, 0xffffffff; @%p0 bra AGAIN;";
+    let file = folder.write("count.ptx", ptx(body));
+    let words =
+        ["check", &file, "--grid", "1", "--block", "32", "--arg", "zeros:u32:1", "--device", "sim", "--json"];
+    let json = run(without_driver(&words)).json();
+    assert_eq!(json["findings"][0]["kind"], "step-limit", "{json}");
+    // An update takes as long as an instruction, and a warp makes 32 of them at once.
+    assert!(json["findings"][0]["text"].as_str().unwrap().contains("67108864"), "{json}");
+}
+
+#[test]
+fn memory_of_malloc_that_is_not_freed_is_a_note_and_a_finding_if_asked_for() {
+    let folder = Folder::new();
+    let text = ".version 8.0\n.target sm_90\n.address_size 64
+        .extern .func (.param .b64 r) malloc(.param .b64 n);
+        .extern .func free(.param .b64 p);
+        .visible .entry k(.param .u32 frees) {
+            .reg .b64 %d<2>; .reg .b32 %r<2>; .reg .pred %p;
+            ld.param.u32 %r0, [frees];
+            mov.u64 %d0, 24;
+            { .param .b64 p0; .param .b64 r0; st.param.b64 [p0], %d0; call (r0), malloc, (p0); ld.param.b64 %d1, [r0]; }
+            setp.eq.u32 %p, %r0, 0;
+            @%p bra DONE;
+            { .param .b64 p0; st.param.b64 [p0], %d1; call free, (p0); }
+            DONE: ret;
+        }";
+    let file = folder.write("leak.ptx", text);
+    let check = |frees: &str, more: &[&str]| {
+        let words =
+            ["check", &file, "--grid", "1", "--block", "3", "--arg", frees, "--device", "sim", "--json"];
+        run(without_driver(&[&words[..], more].concat()))
+    };
+    let leaks = check("u32:0", &[]);
+    assert_eq!(leaks.code, Some(0), "{}", leaks.stdout);
+    let note = leaks.json()["notes"][0].as_str().unwrap().to_owned();
+    assert!(note.starts_with("leak: 3 blocks of malloc with 72 bytes were not freed"), "{note}");
+    assert!(note.contains("k at PTX line 10"), "{note}");
+    assert_eq!(check("u32:0", &["--strict"]).code, Some(5));
+    let freed = check("u32:1", &[]);
+    assert_eq!(freed.json()["notes"].as_array().unwrap().len(), 0, "{}", freed.stdout);
+}
+
+#[test]
 fn text_beyond_the_limit_is_counted_with_the_option_that_shows_it() {
     let folder = Folder::new();
     let print = "mov.u64 %d1, format; cvta.global.u64 %d1, %d1; mov.u64 %d2, 0; mov.u32 %r1, 0;

@@ -39,6 +39,8 @@ pub(crate) struct Met {
     pub(crate) other_pc: Option<u32>,
     /// Whether all threads of the block were meant.
     pub(crate) whole_block: bool,
+    /// Whether all threads of a warp must execute the instruction together.
+    pub(crate) aligned: bool,
 }
 
 /// What is wrong with an arrival.
@@ -114,6 +116,9 @@ pub(crate) struct BarrierState {
     count_true: u32,
     any_false: bool,
     used: bool,
+    aligned: bool,
+    /// Whether threads arrived that had arrived before.
+    arrived_again: bool,
 }
 
 impl BarrierState {
@@ -135,10 +140,16 @@ impl BarrierState {
             complaint = Some(Complaint::KindDiffers { other: first, other_pc: self.first_pc });
         }
         let warp = arrival.warp;
+        self.aligned |= arrival.aligned;
         if self.arrived[warp] & arrival.lanes != 0 {
+            self.arrived_again = true;
             complaint = Some(Complaint::ArrivesAgain { other_pc: self.pcs[warp] });
-        }
-        if arrival.aligned && self.arrived[warp] != 0 && self.pcs[warp] != arrival.pc {
+        } else if arrival.aligned
+            && self.arrived[warp] != 0
+            && self.pcs[warp] != arrival.pc
+            && !self.arrived_again
+        {
+            // Once threads have gone on to their next arrival, the others of their warp are at another one, too.
             complaint = Some(Complaint::Diverged { other_pc: self.pcs[warp] });
         }
         self.arrived[warp] |= arrival.lanes;
@@ -167,6 +178,7 @@ impl BarrierState {
             all_true: !state.any_false,
             pc: state.first_pc,
             whole_block: state.count.is_none(),
+            aligned: state.aligned,
         })
     }
 

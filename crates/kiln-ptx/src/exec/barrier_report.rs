@@ -2,7 +2,7 @@
 
 use super::barrier::{Arrival, Complaint, Met};
 use super::block::Cta;
-use super::code::BarrierKind;
+use super::code::{BarrierKind, Op, Step};
 use super::column::first_lane;
 use super::finding::ExecFindingKind;
 use super::site::{CodeSite, Line};
@@ -58,6 +58,42 @@ impl Cta<'_> {
         let text =
             format!("barrier {number} is reached by some warps here and by others at {}", Line(&second));
         self.report_note(0, 0, met.pc, ExecFindingKind::Barrier(text));
+    }
+
+    /// Tells of threads that ended without a barrier of their block. Whole warps that exit early are common and harmless; a part of a warp may be
+    /// a barrier in a branch. It is one for certain if those threads went on with code that lies behind the barrier as well.
+    pub(super) fn tell_absent(&self, number: usize, met: &Met) {
+        let strict = self.launch.options.checks.strict;
+        let lanes = || self.existing.iter().zip(&met.arrived);
+        let is_part = |(all, here): (&u32, &u32)| all & !here != 0 && all & here != 0;
+        let is_told = |pair: (&u32, &u32)| is_part(pair) || strict && pair.0 & !pair.1 != 0;
+        let Some(first) = lanes().position(is_told) else { return };
+        let went_around = |(warp, pair)| is_part(pair) && self.goes_around(met.pc, self.exits[warp]);
+        let around = lanes().enumerate().filter(|_| met.aligned).position(went_around);
+        let missing: u32 = lanes().map(|(all, here)| (all & !here).count_ones()).sum();
+        let warp = around.unwrap_or(first);
+        let [x, y, z] = self.thread(warp, first_lane(self.existing[warp] & !met.arrived[warp]));
+        let here = met.waiting.iter().position(|lanes| *lanes != 0).unwrap_or(0);
+        let lane = first_lane(met.waiting.get(here).copied().unwrap_or(1));
+        let begin = format!("barrier {number} is not reached by all threads of the block");
+        if around.is_some() {
+            let text = format!(
+                "{begin}: {missing} took another path around it and have ended, thread ({x},{y},{z}) among them; threads of one warp must reach it together"
+            );
+            return self.report(here, lane, met.pc, ExecFindingKind::Barrier(text));
+        }
+        let text = format!("{begin}: {missing} exited before it, thread ({x},{y},{z}) the first");
+        self.report_note(here, lane, met.pc, ExecFindingKind::Barrier(text));
+    }
+
+    /// Whether threads that exited there ran code that also lies behind a barrier. An early `return` leads to the last instruction alone.
+    fn goes_around(&self, barrier: u32, exit: u32) -> bool {
+        let steps = &self.launch.code.steps;
+        let targets = steps.iter().flat_map(|step| step.op.targets());
+        let Some(entered) = targets.copied().filter(|target| *target <= exit).max() else { return false };
+        let is_code = |step: &Step| !matches!(step.op, Op::Nothing | Op::Exit | Op::Return);
+        let ran = steps.get(entered as usize..exit as usize).unwrap_or_default();
+        ran.iter().any(is_code) && self.launch.code.leads_to(barrier + 1, entered)
     }
 
     /// Notes barriers at which threads have arrived and no thread was left to complete them.

@@ -46,14 +46,18 @@ pub(crate) struct Cta<'l> {
     ready_warps: usize,
     /// Whether any warp has run a step in this round. Steps count here and not instructions: one may take several.
     pub(crate) moved: bool,
+    /// Updates by atomics beyond one for each instruction, since the launch was last told: they take as long as instructions do.
+    pub(crate) more_work: u64,
     /// How often the block changed memory since the launch was last told.
     pub(crate) changes: u64,
     /// Whether a thread has exited since the launch was last told.
     exited: bool,
     pub(super) barriers: [BarrierState; BARRIERS],
     /// The lanes of each warp at the start, and those that have not exited.
-    existing: Vec<u32>,
-    live: Vec<u32>,
+    pub(super) existing: Vec<u32>,
+    pub(super) live: Vec<u32>,
+    /// Where threads of each warp exited last.
+    pub(super) exits: Vec<u32>,
     /// Barriers at which all threads have arrived and which none has left yet.
     met: Vec<(usize, Met)>,
 }
@@ -108,7 +112,8 @@ impl<'l> Block<'l> {
                 return Err(self.deadlock());
             }
             let ran = self.cta.counters.warp_instructions
-                - std::mem::replace(&mut told, self.cta.counters.warp_instructions);
+                - std::mem::replace(&mut told, self.cta.counters.warp_instructions)
+                + std::mem::take(&mut self.cta.more_work);
             if self.cta.launch.stalls(ran, std::mem::take(&mut self.cta.exited)) {
                 let limit = self.cta.launch.options.stall_limit;
                 return Err(self.no_end(ExecFindingKind::Stalled(limit)));
@@ -303,10 +308,12 @@ impl<'l> Cta<'l> {
             switch: None,
             ready_warps: 0,
             moved: false,
+            more_work: 0,
             changes: 0,
             exited: false,
             barriers: Default::default(),
             live: existing.clone(),
+            exits: vec![0; existing.len()],
             existing,
             met: Vec::new(),
         }
@@ -383,9 +390,10 @@ impl<'l> Cta<'l> {
         self.check_barrier(number);
     }
 
-    /// Threads of a warp have exited.
-    pub(crate) fn leave(&mut self, warp: usize, live: u32) {
+    /// Threads of a warp have exited at `pc`.
+    pub(crate) fn leave(&mut self, warp: usize, live: u32, pc: u32) {
         self.live[warp] = live;
+        self.exits[warp] = pc;
         if let Some(races) = &mut self.races {
             races.clocks.leave(warp, live);
         }
@@ -405,20 +413,8 @@ impl<'l> Cta<'l> {
         if checks.strict && checks.barriers && met.whole_block {
             self.note_two_places(number, &met);
         }
-        // Whole warps that exit early are common and harmless; a part of a warp may be a barrier in a branch.
-        let is_noted =
-            |(all, arrived): (&u32, &u32)| all & !arrived != 0 && (checks.strict || all & arrived != 0);
-        let absent = self.existing.iter().zip(&met.arrived).position(is_noted);
-        if let Some(warp) = absent.filter(|_| met.whole_block && checks.barriers) {
-            let missing: u32 =
-                self.existing.iter().zip(&met.arrived).map(|(all, here)| (all & !here).count_ones()).sum();
-            let [x, y, z] = self.thread(warp, first_lane(self.existing[warp] & !met.arrived[warp]));
-            let text = format!(
-                "barrier {number} is not reached by all threads of the block: {missing} exited before it, thread ({x},{y},{z}) the first"
-            );
-            let here = met.waiting.iter().position(|lanes| *lanes != 0).unwrap_or(0);
-            let lane = first_lane(met.waiting.get(here).copied().unwrap_or(1));
-            self.report_note(here, lane, met.pc, ExecFindingKind::Barrier(text));
+        if checks.barriers && met.whole_block {
+            self.tell_absent(number, &met);
         }
         self.met.push((number, met));
     }

@@ -6,6 +6,7 @@
 
 mod access;
 mod carry;
+mod flow;
 mod operands;
 mod synchronisation;
 

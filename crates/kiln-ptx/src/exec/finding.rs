@@ -132,6 +132,13 @@ pub enum ExecFindingKind {
     BadFree(u64),
     /// An operand with a value that the instruction does not allow.
     BadOperand(String),
+    /// Blocks of `malloc` in kernels that were not freed. A note: a later launch may free them.
+    HeapLeak {
+        /// How many.
+        blocks: u64,
+        /// Bytes of all of them.
+        bytes: u64,
+    },
 }
 
 /// An access that should not have been made.
@@ -182,7 +189,8 @@ impl ExecFindingKind {
             | Self::NonCoherent { .. }
             | Self::InactiveLane(_)
             | Self::Barrier(_)
-            | Self::Mask(_) => return None,
+            | Self::Mask(_)
+            | Self::HeapLeak { .. } => return None,
         })
     }
 
@@ -223,6 +231,7 @@ impl ExecFindingKind {
             Self::BadCall(_) => "bad-call",
             Self::BadFree(_) => "bad-free",
             Self::BadOperand(_) => "bad-operand",
+            Self::HeapLeak { .. } => "leak",
         }
     }
 
@@ -361,8 +370,14 @@ impl fmt::Display for ExecFindingKind {
             Self::BadFree(address) => {
                 write!(f, "free of {address:#x}, which malloc did not give or was freed before")
             }
+            Self::HeapLeak { blocks, bytes } => write_leak(f, *blocks, *bytes),
         }
     }
+}
+
+fn write_leak(f: &mut fmt::Formatter<'_>, blocks: u64, bytes: u64) -> fmt::Result {
+    let (s, were) = if blocks == 1 { ("", "was") } else { ("s", "were") };
+    write!(f, "leak: {blocks} block{s} of malloc with {bytes} bytes {were} not freed")
 }
 
 fn write_non_coherent(

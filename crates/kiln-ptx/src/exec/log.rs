@@ -69,6 +69,12 @@ impl Log {
         if let Some((_, known)) = list.iter_mut().find(same) {
             known.times += 1;
         } else if list.len() < self.max_findings || kind.fault().is_some() {
+            // What ends the launch is kept, in the place of another finding where there is no room.
+            if list.len() >= self.max_findings.max(1)
+                && let Some((at, last)) = list.pop()
+            {
+                inner.left_out.insert((at, std::mem::discriminant(&last.kind)));
+            }
             let site = thread(CodeSite::of(code, pc));
             list.push((key, ExecFinding { kind, site, times: 1 }));
         } else if !note && inner.left_out.len() < MAX_LEFT_OUT {

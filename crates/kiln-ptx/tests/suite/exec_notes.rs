@@ -64,3 +64,59 @@ fn a_barrier_at_two_places_is_noted_by_strict_checks() {
     assert!(notes(64, false, body).is_empty());
     assert!(notes(64, true, "bar.sync 0; bar.sync 0;").is_empty());
 }
+
+/// The findings of a block of 64 threads.
+fn findings(body: &str, seed: u64) -> Vec<String> {
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64
+        .visible .entry k(.param .u64 out) {{
+            .shared .align 4 .b8 s[256];
+            .reg .pred %p<4>; .reg .b32 %r<8>, %t, %so; .reg .b64 %d<4>;
+            mov.u32 %t, %tid.x; mov.u32 %so, s; mad.lo.u32 %so, %t, 4, %so;
+            ld.param.u64 %d1, [out]; mul.wide.u32 %d2, %t, 4; add.u64 %d1, %d1, %d2;
+            {body}
+            ret;
+        }}"
+    );
+    let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
+    let mut memory = SimpleMemory::new();
+    let out = memory.allocate(256);
+    let options = Options { checks: Checks::ALL, seed, ..Options::default() };
+    let shape = LaunchShape::linear(1, 64);
+    let outcome = program.entry("k").unwrap().launch(&shape, &out.to_le_bytes(), &[], &memory, &options);
+    outcome.unwrap().findings.iter().map(|finding| finding.kind.to_string()).collect()
+}
+
+#[test]
+fn a_barrier_in_a_branch_that_others_go_around_is_a_finding() {
+    let around = "setp.ge.u32 %p0, %t, 50; @%p0 bra AROUND; #1 0; AROUND: st.global.u32 [%d1], %t;";
+    for seed in 0..4 {
+        let found = findings(&around.replace("#1", "bar.sync"), seed);
+        let [text] = &found[..] else { panic!("{found:?}") };
+        let begin = "barrier 0 is not reached by all threads of the block: 14 took another path around it and have ended, thread (50,0,0) among them";
+        assert!(text.starts_with(begin), "{text}");
+    }
+    assert!(findings(&around.replace("#1", "barrier.sync"), 1).is_empty(), "that one may be reached apart");
+    // An early end, also one that does something first, is no such branch.
+    for body in [
+        "setp.ge.u32 %p0, %t, 50; @%p0 bra END; bar.sync 0; st.global.u32 [%d1], %t; END:",
+        "setp.ge.u32 %p0, %t, 50; @%p0 bra EARLY; bar.sync 0; st.global.u32 [%d1], %t; ret; EARLY: st.global.u32 [%d1], %t;",
+        "setp.ge.u32 %p0, %t, 32; @%p0 bra AROUND; bar.sync 0; AROUND: st.global.u32 [%d1], %t;",
+    ] {
+        assert!(findings(body, 1).is_empty(), "{body}: {:?}", findings(body, 1));
+    }
+}
+
+#[test]
+fn threads_that_arrive_again_are_told_as_that_whatever_their_lanes_do() {
+    let body = "setp.ge.u32 %p0, %t, 32; @%p0 bra WAIT;
+        st.shared.u32 [%so], %t; bar.arrive 1, 64; st.shared.u32 [%so], %t; bar.arrive 1, 64; bra DONE;
+        WAIT: bar.sync 1, 64; bar.sync 1, 64; DONE:";
+    let mut again = 0;
+    for seed in 0..32 {
+        let found = findings(body, seed);
+        assert!(!found.iter().any(|text| text.contains("diverged")), "seed {seed}: {found:?}");
+        again += usize::from(found.iter().any(|text| text.contains("arrived at twice by the same threads")));
+    }
+    assert!(again > 8, "{again} of 32");
+}

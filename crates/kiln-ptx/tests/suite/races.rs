@@ -160,6 +160,33 @@ fn seeds_show_what_a_missing_barrier_of_the_warp_does() {
 }
 
 #[test]
+fn a_volatile_reduction_of_a_warp_without_barriers_is_no_race_and_gives_other_sums_in_some_orders() {
+    // Volatile accesses are relaxed ones of the system, which do not race with each other. What they read is another matter.
+    let pair = Pair {
+        name: "a volatile reduction",
+        shape: (1, 32),
+        told: Told::Race,
+        body: "st.volatile.shared.u32 [%so], %t; bar.warp.sync 0xffffffff; mov.u32 %r9, 16;
+               LOOP: setp.ge.u32 %p0, %t, %r9; #1 @%p0 bra NEXT;
+               shl.b32 %r8, %r9, 2; add.u32 %r8, %r8, %so; ld.volatile.shared.u32 %r1, [%r8]; ld.volatile.shared.u32 %r2, [%so];
+               add.u32 %r1, %r1, %r2; st.volatile.shared.u32 [%so], %r1;
+               NEXT: shr.u32 %r9, %r9, 1; setp.ne.u32 %p1, %r9, 0; @%p1 bra LOOP;
+               ld.volatile.shared.u32 %r1, [%so]; st.global.u32 [%own], %r1;",
+        wrong: ["", ""],
+        right: ["bar.warp.sync 0xffffffff;", ""],
+    };
+    let sum = |fix: [&str; 2], seed| {
+        let (outcome, memory) = pair.run_in_memory(fix, &Options { seed, ..Options::default() });
+        assert!(outcome.is_clean(), "seed {seed}: {:#?}", outcome.findings);
+        u32::from_le_bytes(memory[..4].try_into().unwrap())
+    };
+    let wrong = (1..65).filter(|seed| sum(pair.wrong, *seed) != 496).count();
+    assert!(wrong >= 16, "{wrong} of 64 orders show it");
+    assert!((0..4).any(|seed| sum(pair.wrong, seed) != 496), "the first four orders show it");
+    assert!((0..64).all(|seed| sum(pair.right, seed) == 496));
+}
+
+#[test]
 fn seeds_do_not_part_the_lanes_of_a_kernel_that_reads_their_mask() {
     let mut pair = exchange("mask");
     pair.body = "st.global.u32 [%own], %t; #1 ld.global.u32 %r1, [%own]; activemask.b32 %r3; st.global.u32 [%own+2048], %r3;";

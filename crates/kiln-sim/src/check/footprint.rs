@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use kiln_driver::{Access, DeclaredSpan};
+use kiln_driver::{Access, DeclaredSpan, ParameterSpan};
 
 use crate::device::objects::Loaded;
 
@@ -21,7 +21,7 @@ pub(crate) struct LaunchFootprint {
     /// As declared, by address.
     spans: Box<[DeclaredSpan]>,
     /// The first argument that is null.
-    null: Option<DeclaredSpan>,
+    null: Option<u16>,
     /// For each span, the one among it and those before it that reaches furthest.
     furthest: Box<[usize]>,
     /// All that may be touched, in order, without overlaps.
@@ -57,7 +57,12 @@ impl Declaration {
 
 impl LaunchFootprint {
     /// Variables may be read and written; constants are protected where they lie.
-    pub(crate) fn new(kernel: Loaded, declared: &[DeclaredSpan], variables: &[Range<u64>]) -> Self {
+    pub(crate) fn new(
+        kernel: Loaded,
+        arguments: &[u8],
+        declared: &[DeclaredSpan],
+        variables: &[Range<u64>],
+    ) -> Self {
         let mut spans: Vec<DeclaredSpan> = declared.iter().filter(|span| span.bytes != 0).copied().collect();
         spans.sort_by_key(|span| (span.address, span.parameter));
         let range = |span: &DeclaredSpan| span.address.0..end_of(span);
@@ -72,7 +77,7 @@ impl LaunchFootprint {
             best
         });
         let furthest = furthest.collect();
-        let null = declared.iter().find(|span| span.address.0 == 0 && span.parameter.is_some()).copied();
+        let null = first_null(&kernel.spans, arguments);
         Self { kernel, null, furthest, spans: spans.into(), allowed: cut(&all, &writable).into() }
     }
 
@@ -122,8 +127,8 @@ impl LaunchFootprint {
     pub(crate) fn near(&self, range: Range<u64>, at: u64) -> String {
         if at < NULL_BYTES {
             let past = if at == 0 { String::new() } else { format!("{at} bytes past ") };
-            return match &self.null {
-                Some(span) => format!("{past}a null pointer, {}", self.name(span)),
+            return match self.null {
+                Some(index) => format!("{past}a null pointer, {}", self.parameter(index)),
                 None => format!("{past}a null pointer, and no argument is null"),
             };
         }
@@ -166,12 +171,26 @@ impl LaunchFootprint {
     fn name(&self, span: &DeclaredSpan) -> String {
         match span.parameter {
             None => "a buffer declared beside the arguments".to_owned(),
-            Some(index) => match self.kernel.kernel.parameter_name(usize::from(index)) {
-                Some(name) => format!("argument {index} (`{name}`)"),
-                None => format!("argument {index}"),
-            },
+            Some(index) => self.parameter(index),
         }
     }
+
+    fn parameter(&self, index: u16) -> String {
+        match self.kernel.kernel.parameter_name(usize::from(index)) {
+            Some(name) => format!("argument {index} (`{name}`)"),
+            None => format!("argument {index}"),
+        }
+    }
+}
+
+/// The first parameter as large as a pointer whose argument is zero.
+fn first_null(parameters: &[ParameterSpan], arguments: &[u8]) -> Option<u16> {
+    let is_null = |span: &ParameterSpan| {
+        let start = span.offset as usize;
+        let bytes = arguments.get(start..start + span.bytes as usize);
+        span.bytes == 8 && bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
+    };
+    parameters.iter().position(is_null).and_then(|at| u16::try_from(at).ok())
 }
 
 fn end_of(span: &DeclaredSpan) -> u64 {

@@ -184,15 +184,10 @@ impl Core {
             drop(self.step(state, ready[pick]));
             return true;
         }
-        let kernels = kernels_of_thread();
-        if state.running <= kernels {
-            // A kernel under this one on the thread waits until this one ends, and may have more to write.
-            if kernels > 1 {
-                return true;
-            }
-            if *idle >= self.config.limits.idle_host {
-                return false;
-            }
+        // A kernel under this one on the thread waits for memory as well and goes on when this one ends: two launches that wait for each other
+        // never do. Nothing promises that launches of two streams run at the same time.
+        if state.running <= kernels_of_thread() && *idle >= self.config.limits.idle_host {
+            return false;
         }
         *idle += HOST_POLL;
         drop(self.moved.wait_timeout(state, HOST_POLL));

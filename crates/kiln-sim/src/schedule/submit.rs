@@ -295,8 +295,9 @@ fn launch_task(
         return Err(Error::invalid(call, what, "pack the arguments as its parameters say"));
     }
     let footprint = launch.declared.filter(|_| state.checks.declarations);
-    let footprint =
-        footprint.map(|spans| footprint_of(state, objects, call, &function, spans)).transpose()?;
+    let footprint = footprint
+        .map(|spans| footprint_of(state, objects, call, &function, (launch.arguments, spans)))
+        .transpose()?;
     Ok(LaunchTask {
         footprint,
         function,
@@ -315,7 +316,7 @@ fn footprint_of(
     objects: &Objects,
     call: &'static str,
     function: &LoadedFunction,
-    spans: &[DeclaredSpan],
+    (arguments, spans): (&[u8], &[DeclaredSpan]),
 ) -> Result<Arc<LaunchFootprint>> {
     let map = &state.device(objects.info.ordinal).map;
     for DeclaredSpan { address, bytes, parameter, .. } in spans {
@@ -331,7 +332,7 @@ fn footprint_of(
         Some(map.segments()[at].start..map.segments()[at].end)
     };
     let variables: Vec<_> = function.globals.iter().filter_map(variable).collect();
-    Ok(Arc::new(LaunchFootprint::new(function.loaded.clone(), spans, &variables)))
+    Ok(Arc::new(LaunchFootprint::new(function.loaded.clone(), arguments, spans, &variables)))
 }
 
 fn check_cooperative(call: &'static str, objects: &Objects, grid: Dim3, limit: u64) -> Result<()> {

@@ -21,5 +21,6 @@ mod planted;
 mod processes;
 mod ptx;
 mod ptx_waits;
+mod refused_kernels;
 mod rig;
 mod time;

@@ -100,6 +100,18 @@ fn a_kernel_that_waits_for_memory_that_nothing_changes_is_found_with_its_line() 
 }
 
 #[test]
+fn launches_of_two_streams_that_wait_for_each_other_are_found() {
+    for seed in 0..4 {
+        let (machine, device) = machine(seed);
+        let ((first, _), (second, _)) = (spin(&device), spin(&device));
+        let errors = [first, second].map(|stream| device.synchronize(stream).unwrap_err().to_string());
+        let expected = "waits here in a loop for memory that no thread of the launch will change";
+        assert!(errors.iter().any(|text| text.contains(expected)), "seed {seed}: {errors:#?}");
+        assert!(!machine.findings().is_empty());
+    }
+}
+
+#[test]
 fn a_wait_with_a_timeout_runs_into_it() {
     let (_machine, device) = machine(1);
     let (stream, _) = spin(&device);

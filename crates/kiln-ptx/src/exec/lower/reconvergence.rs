@@ -78,13 +78,7 @@ impl Graph {
 
 /// Where a step leads, and whether also to the next one.
 pub(super) fn leads_to(op: &Op) -> (Vec<u32>, bool) {
-    match op {
-        Op::Branch { target, .. } => (vec![*target], true),
-        Op::Jump { target } => (vec![*target], false),
-        Op::Table { targets, .. } => (targets.to_vec(), false),
-        Op::Return | Op::Exit | Op::Trap | Op::Unsupported(_) => (Vec::new(), false),
-        _ => (Vec::new(), true),
-    }
+    (op.targets().to_vec(), op.falls_through())
 }
 
 /// The parts the graph is taken apart into; an edge counts only inside one part.

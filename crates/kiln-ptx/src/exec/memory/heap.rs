@@ -10,7 +10,8 @@ use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span};
 use super::window::HEAP;
 use super::words::Words;
 use crate::exec::column::lanes_where;
-use crate::exec::finding::ExecFinding;
+use crate::exec::finding::{ExecFinding, ExecFindingKind};
+use crate::exec::site::CodeSite;
 
 /// Blocks start at multiples of this, as those of CUDA do.
 const ALIGN: u64 = 16;
@@ -44,6 +45,8 @@ struct Content {
 struct Blocks {
     /// Start and size of every live block, relative to the heap.
     live: BTreeMap<u64, u64>,
+    /// Where kernels allocated them, by start.
+    sites: BTreeMap<u64, CodeSite>,
     /// Blocks freed and not yet covered by a new one.
     freed: BTreeMap<u64, u64>,
     /// Where the next search starts: behind the last block, so that a freed one is not reused at once.
@@ -73,11 +76,41 @@ impl DeviceHeap {
         Some(HEAP + start)
     }
 
+    /// The same, for a kernel at that place.
+    pub(crate) fn allocate_at(&self, bytes: u64, site: CodeSite) -> Option<u64> {
+        let address = self.allocate(bytes)?;
+        self.blocks().sites.insert(address - HEAP, site);
+        Some(address)
+    }
+
+    /// The blocks that kernels allocated and that were not freed, one note for each line.
+    pub fn leaks(&self) -> Vec<ExecFinding> {
+        let blocks = self.blocks();
+        let mut leaks: Vec<ExecFinding> = Vec::new();
+        for (start, site) in &blocks.sites {
+            let size = blocks.live.get(start).copied().unwrap_or(0);
+            let line = |site: &CodeSite| (site.kernel.clone(), site.function.clone(), site.ptx_line);
+            let known = leaks.iter_mut().find(|leak| line(&leak.site) == line(site));
+            match known.map(|leak| &mut leak.kind) {
+                Some(ExecFindingKind::HeapLeak { blocks, bytes }) => {
+                    *blocks += 1;
+                    *bytes += size;
+                }
+                _ => {
+                    let kind = ExecFindingKind::HeapLeak { blocks: 1, bytes: size };
+                    leaks.push(ExecFinding { kind, site: site.clone(), times: 1 });
+                }
+            }
+        }
+        leaks
+    }
+
     /// Frees a block by its address; false when there is no such block.
     pub fn free(&self, address: u64) -> bool {
         let mut blocks = self.blocks();
         let start = address.wrapping_sub(HEAP);
         let Some(size) = blocks.live.remove(&start) else { return false };
+        blocks.sites.remove(&start);
         blocks.freed.insert(start, size);
         true
     }

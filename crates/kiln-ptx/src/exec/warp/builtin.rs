@@ -10,6 +10,7 @@ use crate::exec::column::{Column, LANES, each};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
 use crate::exec::memory::window::Place;
 use crate::exec::printf::{Arguments, format};
+use crate::exec::site::CodeSite;
 
 /// The longest string a kernel may print or assert with.
 const MAX_STRING_BYTES: usize = 1 << 20;
@@ -32,7 +33,7 @@ impl Warp {
                 Builtin::AssertFail => {
                     Err(self.assertion(cta, lane, [0, 1, 2, 3].map(|at| argument(at, lane))))
                 }
-                Builtin::Malloc => Ok(allocate(cta, argument(0, lane))),
+                Builtin::Malloc => Ok(self.malloc(cta, at, lane, argument(0, lane))),
                 Builtin::Free => match argument(0, lane) {
                     0 => Ok(0),
                     _ if !cta.launch.rules.has(ValueRule::HeapFree) => Ok(0),
@@ -103,6 +104,17 @@ impl Warp {
         Trouble::new(lane, ExecFindingKind::Assertion { message, file, line: line as u32, function })
     }
 
+    /// A block of the device heap. What was done with its memory before does not race with what comes.
+    fn malloc(&self, cta: &Cta<'_>, at: usize, lane: usize, bytes: u64) -> u64 {
+        let site = CodeSite::of(cta.launch.code, self.lane_groups[at].pc);
+        let site = site.in_thread(cta.index, cta.thread(self.index, lane));
+        let start = cta.launch.heap.allocate_at(bytes, site).unwrap_or(0);
+        if let Some(races) = cta.launch.races.as_ref().filter(|_| start != 0) {
+            races.forget(start, bytes);
+        }
+        start
+    }
+
     /// The bytes at a generic address up to a zero.
     fn read_string(&self, cta: &mut Cta<'_>, lane: usize, address: u64) -> Done<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -142,15 +154,6 @@ impl Warp {
             Trouble::new(lane, ExecFindingKind::missed(miss, access.bad(within, String::new())))
         })
     }
-}
-
-/// A block of the device heap. What was done with its memory before does not race with what comes.
-fn allocate(cta: &Cta<'_>, bytes: u64) -> u64 {
-    let start = cta.launch.heap.allocate(bytes).unwrap_or(0);
-    if let Some(races) = cta.launch.races.as_ref().filter(|_| start != 0) {
-        races.forget(start, bytes);
-    }
-    start
 }
 
 /// The arguments of `printf`, packed at their alignment behind a pointer.

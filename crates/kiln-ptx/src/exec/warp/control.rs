@@ -56,7 +56,7 @@ impl Warp {
         let lane_group = self.lane_groups.swap_remove(at);
         self.frames.exit(lane_group.frame, lane_group.mask);
         self.live &= !lane_group.mask;
-        cta.leave(self.index, self.live);
+        cta.leave(self.index, self.live, lane_group.pc);
         // Other lanes may have waited for these alone.
         self.fire_collectives(cta);
         Flow::Switch

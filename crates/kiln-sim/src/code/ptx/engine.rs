@@ -112,6 +112,9 @@ impl CodeEngine for PtxEngine {
         let refused = |code, log| CompileError { code, log };
         let module = PtxModule::parse(ptx).map_err(|error| refused(Code::INVALID_PTX, error.to_string()))?;
         let heap = Arc::new(DeviceHeap::default());
+        if let Some(log) = &self.log {
+            log.add_heap(&heap);
+        }
         let program = ExecProgram::new(module);
         let mut kernels: Vec<(String, Arc<dyn SimKernel>)> = Vec::new();
         for entry in program.entries() {

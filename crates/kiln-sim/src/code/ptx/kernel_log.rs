@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_ptx::exec::{Coverage, CoveredLine, Entry, ExecFinding};
+use kiln_ptx::exec::{Coverage, CoveredLine, DeviceHeap, Entry, ExecFinding};
 
 /// Which lines of kernels were executed, and notes about launches. Clones are the same log; engines that share it add to it.
 ///
@@ -18,6 +18,8 @@ use kiln_ptx::exec::{Coverage, CoveredLine, Entry, ExecFinding};
 pub struct KernelLog {
     kernels: Arc<Mutex<HashMap<String, Vec<CoveredKernel>>>>,
     notes: Arc<Mutex<Vec<ExecFinding>>>,
+    /// The heaps of modules that were loaded since leaks were last noted.
+    heaps: Arc<Mutex<Vec<Arc<DeviceHeap>>>>,
 }
 
 /// A kernel that was loaded, and which of its instructions were executed.
@@ -47,6 +49,17 @@ impl KernelLog {
     /// What launches did that is worth knowing and may be right, such as several threads that write the same value; in the order it happened.
     pub fn notes(&self) -> Vec<ExecFinding> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes the blocks of `malloc` that kernels have not freed: for the end of all launches. Modules that were loaded before are not asked again.
+    pub fn note_leaks(&self) {
+        let heaps = std::mem::take(&mut *self.heaps.lock().unwrap_or_else(PoisonError::into_inner));
+        heaps.iter().for_each(|heap| self.note(&heap.leaks()));
+    }
+
+    /// Takes the heap of a module in that was loaded.
+    pub(super) fn add_heap(&self, heap: &Arc<DeviceHeap>) {
+        self.heaps.lock().unwrap_or_else(PoisonError::into_inner).push(heap.clone());
     }
 
     /// Takes the notes of a launch in.
