@@ -46,6 +46,11 @@ trait PreparedOperation: Send + Sync {
         false
     }
 
+    /// Whether its kernels are loaded with it, by a capture that is never run.
+    fn is_captured_at_load(&self) -> bool {
+        !self.waits_for_device()
+    }
+
     /// Queues it. The context is current, and the arguments were checked.
     ///
     /// # Safety
@@ -90,7 +95,7 @@ impl LoadedOperation {
         let loaded = Self { operation, operands: operation.operands(), prepared };
         // The first use of a kernel loads it, which takes long; a capture is such a use, and runs nothing.
         let arguments = OperationArguments::placeholders(&loaded.operands, loaded.workspace_bytes());
-        if let (Ok(arguments), false) = (arguments, loaded.waits_for_device()) {
+        if let (Ok(arguments), true) = (arguments, loaded.prepared.is_captured_at_load()) {
             let _ = device.capture_operation(call, api, &loaded, &arguments);
         }
         Ok(loaded)

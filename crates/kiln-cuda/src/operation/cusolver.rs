@@ -135,6 +135,11 @@ impl PreparedOperation for SolverCall {
         self.operation.waits_for_device() || self.sizes.host_bytes > 0
     }
 
+    /// A function of cuSOLVER that cannot be captured fails, and leaves an error behind that the next call of the thread would find.
+    fn is_captured_at_load(&self) -> bool {
+        false
+    }
+
     unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> SolverResult<()> {
         let handle = &self.handle;
         let _turn = handle.turn.lock().unwrap_or_else(PoisonError::into_inner);
