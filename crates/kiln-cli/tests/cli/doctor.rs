@@ -55,7 +55,10 @@ fn libraries_that_need_a_gpu_are_not_missing_without_one() {
     let json = examined(&run(without_driver(&["doctor", "--json"])));
     let libraries = check(&json, "libraries");
     assert_eq!(libraries["status"], "skipped");
-    assert!(libraries["detail"].as_str().unwrap().contains("cuBLAS, cuBLASLt, cuFFT"), "{libraries}");
+    assert!(
+        libraries["detail"].as_str().unwrap().contains("cuBLAS, cuBLASLt, cuFFT, cuSOLVER, cuSPARSE"),
+        "{libraries}"
+    );
     let is_listed = |name: &str| json["checks"].as_array().unwrap().iter().any(|check| check["name"] == name);
     assert!(is_listed("NVRTC") && !is_listed("cuBLAS") && !is_listed("NCCL"), "{json}");
 }
