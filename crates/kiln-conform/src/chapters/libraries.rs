@@ -24,6 +24,11 @@ pub(crate) const LAWS: &[Law] = &[
         run: graph,
     },
     Law {
+        name: "libraries.info",
+        says: "an operation that finds no result in its numbers says so in its info word, and the stream goes on",
+        run: info,
+    },
+    Law {
         name: "libraries.bad_text",
         says: "a text that is no operation is refused with what is wrong",
         run: bad_text,
@@ -40,10 +45,17 @@ const AXPY: &str = "blas.axpy element=f32 n=8 x_step=1 y_step=1";
 /// Parameters of the operation, without workspace.
 const OPERANDS: usize = 3;
 
-/// The operation, loaded; a law does not apply where its library cannot be used.
+/// The Cholesky factor of four numbers.
+const POTRF: &str = "solve.potrf element=f32 n=2 triangle=lower leading=2";
+
 fn axpy(rig: &Rig<'_>) -> Result<Function, Stop> {
-    match rig.load_image(&Image::Library(AXPY)) {
-        Ok(module) => Ok(rig.driver.function(module, "blas.axpy")?),
+    loaded(rig, AXPY, "blas.axpy")
+}
+
+/// An operation, loaded; a law does not apply where its library cannot be used.
+fn loaded(rig: &Rig<'_>, text: &str, name: &str) -> Result<Function, Stop> {
+    match rig.load_image(&Image::Library(text)) {
+        Ok(module) => Ok(rig.driver.function(module, name)?),
         Err(error) => match error.refusal() {
             Some(Refusal::Library { library, .. }) => inapplicable(format!("{library} is not here")),
             _ => Err(error.into()),
@@ -116,6 +128,31 @@ fn graph(rig: &Rig<'_>) -> LawVerdict {
     rig.driver.synchronize(stream)?;
     equal("2 - 2", rig.get(y.id, 32)?, numbers([0.0; 8]))?;
     equal("6 + 0", rig.get(z.id, 32)?, numbers([6.0; 8]))
+}
+
+fn info(rig: &Rig<'_>) -> LawVerdict {
+    let potrf = loaded(rig, POTRF, "solve.potrf")?;
+    let stream = rig.stream()?;
+    let four = |values: [f32; 4]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let workspace = match potrf.attributes.workspace_bytes {
+        0 => None,
+        bytes => Some(rig.memory(bytes)?.address),
+    };
+    let cases = [([1.0, 2.0, 2.0, 1.0], 2_i32), ([4.0, 2.0, 2.0, 5.0], 0), ([-1.0, 0.0, 0.0, 1.0], 1)];
+    for (matrix, expected) in cases {
+        let (a, word) = (rig.memory_with(&four(matrix))?, rig.memory_with(&[0xff; 4])?);
+        let arguments = Arguments::new().address(a.address).address(word.address);
+        let arguments = workspace.into_iter().fold(arguments, Arguments::address);
+        rig.launch(stream, potrf.id, 1, 1, &arguments)?;
+        rig.driver.synchronize(stream)?;
+        equal(format!("the info word of {matrix:?}"), rig.get(word.id, 4)?, expected.to_le_bytes().to_vec())?;
+        if expected == 0 {
+            let found = rig.get(a.id, 16)?;
+            equal("the factor's first column", &found[..8], &four([2.0, 1.0, 0.0, 0.0])[..8])?;
+            equal("its last element", &found[12..], &2.0_f32.to_le_bytes()[..])?;
+        }
+    }
+    Ok(())
 }
 
 fn bad_text(rig: &Rig<'_>) -> LawVerdict {
