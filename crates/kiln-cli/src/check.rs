@@ -5,7 +5,6 @@ mod text;
 mod unchecked;
 
 use clap::Args;
-use kiln_ptx::exec::{ExecFinding, ExecFindingKind};
 use kiln_sim::KernelLog;
 
 use crate::code_file::CodeFile;
@@ -115,9 +114,7 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
 /// What launches did that is no finding, the same places once.
 fn notes(log: &KernelLog, code: &CodeFile) -> Vec<String> {
     let mut kept: Vec<KernelFinding> = Vec::new();
-    // Copies of undefined values are findings of their launch.
-    let is_note = |note: &ExecFinding| !matches!(note.kind, ExecFindingKind::UndefinedCopy(_));
-    for note in log.notes().into_iter().filter(is_note) {
+    for note in log.notes() {
         let mut note = KernelFinding::of_code(&note, &ArrayMap::default());
         if let CodeFile::Program(file) = code {
             note.rename_source(&file.name_in_findings(), &file.path.display().to_string());

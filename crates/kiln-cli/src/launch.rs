@@ -14,6 +14,7 @@ mod flags;
 mod loaded_arguments;
 mod program_arguments;
 mod truncated_output;
+mod undefined_elements;
 
 pub(crate) use array_addresses::ArrayMap;
 pub(crate) use device_launch::{Attempt, Outcome, ResultArray};

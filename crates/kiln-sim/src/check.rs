@@ -8,4 +8,6 @@ pub(crate) mod footprint;
 pub(crate) mod kernel_findings;
 pub(crate) mod touched_bytes;
 pub(crate) mod undefined_bytes;
+pub(crate) mod undefined_memory;
+pub(crate) mod undefined_value;
 pub(crate) mod vector_clock;

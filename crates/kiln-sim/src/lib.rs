@@ -131,6 +131,7 @@ mod schedule;
 
 pub use check::actor::{Action, Actor};
 pub use check::finding::{Finding, FindingKind, Touching};
+pub use check::undefined_value::UndefinedRange;
 pub use code::code_engine::{CodeEngine, CompileError, CompiledModule, Relocate, SimVariable};
 pub use code::host_kernel_library::{HostKernel, KernelLibrary};
 pub use code::kernel::{KernelFault, KernelShape, LaunchContext, SimKernel, SimParameter, SimSignature};

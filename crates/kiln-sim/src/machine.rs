@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use kiln_driver::{DeviceInfo, Error, Fault as Loss, Refusal, Result};
 
 use crate::check::finding::Finding;
+use crate::check::undefined_value::UndefinedRange;
 use crate::device::sim_device::SimDevice;
 use crate::machine_config::MachineConfig;
 use crate::report::SimReport;
@@ -89,6 +90,14 @@ impl Machine {
     /// What was found so far. Work that is queued was not looked at yet.
     pub fn findings(&self) -> Vec<Finding> {
         self.world.core.lock().journal.findings().to_vec()
+    }
+
+    /// Bytes of a device's memory to which a kernel stored an undefined value that is still there. Work that is queued was not looked at yet.
+    pub fn undefined_values(&self, device: u32, address: u64, bytes: u64) -> Vec<UndefinedRange> {
+        if self.world.core.devices.get(device as usize).is_none() {
+            return Vec::new();
+        }
+        self.world.core.lock().undefined_values(device, address..address.saturating_add(bytes))
     }
 
     /// Runs everything that is queued, looks for what was not given back, and says what was found.

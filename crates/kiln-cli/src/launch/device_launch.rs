@@ -8,7 +8,7 @@ use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_driver::{Access, Dim3};
 use kiln_mem::Direct;
 use kiln_ptx::Feature;
-use kiln_ptx::exec::{Checks, ExecFindingKind, LaunchProgress};
+use kiln_ptx::exec::{Checks, LaunchProgress};
 use kiln_sim::{KernelLog, Machine, MachineConfig, PtxEngine};
 
 use super::argument_check::Fitted;
@@ -18,6 +18,7 @@ use super::flags::LaunchFlags;
 use super::loaded_arguments::{Argument, ArgumentSheet, Plan};
 use super::program_arguments::{ProgramLaunch, Shape};
 use super::truncated_output::LeftOut;
+use super::undefined_elements::OutputArray;
 use crate::argument_spec::Start;
 use crate::code_file::CodeFile;
 use crate::failure::Failure;
@@ -32,9 +33,8 @@ pub(crate) struct Attempt {
     machine: Option<Machine>,
     /// Whether a read of an output that was not written before is looked for.
     checks_outputs: bool,
-    /// What the engine notes, and how much it had noted before.
+    /// What the engine notes.
     log: KernelLog,
-    notes_before: usize,
     progress: Option<Arc<LaunchProgress>>,
 }
 
@@ -122,9 +122,7 @@ impl Attempt {
         let runtime = DeviceRuntime::with_resource(driver, config, |driver, order| {
             Ok(Arc::new(Direct::new(driver.clone(), order)))
         })?;
-        let (log, notes_before) = (log.clone(), log.notes().len());
-        let progress = Some(progress);
-        Ok(Self { runtime, machine: Some(machine), checks_outputs, log, notes_before, progress })
+        Ok(Self { runtime, machine: Some(machine), checks_outputs, log: log.clone(), progress: Some(progress) })
     }
 
     /// How far the launch is; none on a GPU.
@@ -134,9 +132,8 @@ impl Attempt {
 
     /// A GPU.
     pub(crate) fn on(runtime: &DeviceRuntime) -> Self {
-        let log = KernelLog::default();
-        let (machine, progress) = (None, None);
-        Self { runtime: runtime.clone(), machine, checks_outputs: false, log, notes_before: 0, progress }
+        let (machine, log, progress) = (None, KernelLog::default(), None);
+        Self { runtime: runtime.clone(), machine, checks_outputs: false, log, progress }
     }
 
     /// The name of the device.
@@ -270,8 +267,8 @@ impl Attempt {
         if run.fault.is_none() {
             self.log.note_leaks();
         }
-        let findings =
-            collect(&findings, &uploaded.map).into_iter().chain(self.copies(&uploaded.map)).collect();
+        let undefined = self.undefined_elements(plan, uploaded);
+        let findings = collect(&findings, &uploaded.map).into_iter().chain(undefined).collect();
         let mut results = Vec::new();
         for (argument, (given, buffers)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
             for (array, buffer) in given.arrays().into_iter().zip(buffers) {
@@ -299,11 +296,25 @@ impl Attempt {
         })
     }
 
-    /// Undefined values that the kernel copied to arrays: the caller reads these.
-    fn copies(&self, map: &ArrayMap) -> Vec<KernelFinding> {
-        let notes = self.log.notes().into_iter().skip(self.notes_before);
-        let copies = notes.filter(|note| matches!(note.kind, ExecFindingKind::UndefinedCopy(_)));
-        copies.map(|note| KernelFinding::of_code(&note, map)).collect()
+    /// Elements that are undefined in arrays which the caller gets back.
+    fn undefined_elements(&self, plan: &Plan, uploaded: &Arrays) -> Vec<KernelFinding> {
+        let Some(machine) = &self.machine else { return Vec::new() };
+        let mut findings = Vec::new();
+        for (argument, (given, buffers)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
+            for (array, buffer) in given.arrays().into_iter().zip(buffers) {
+                // An array that was only read from a file is no output.
+                if array.to.is_none() && array.start.is_none() {
+                    continue;
+                }
+                // A device that was lost has no memory.
+                let Ok(memory) = buffer.access() else { continue };
+                let (address, bytes) = (memory.address.0, memory.bytes);
+                let output = OutputArray { argument, element: array.array.element, address, bytes };
+                let ranges = machine.undefined_values(0, address, bytes);
+                findings.extend(output.findings(&ranges, &uploaded.map));
+            }
+        }
+        findings
     }
 
     fn printed(&self) -> String {

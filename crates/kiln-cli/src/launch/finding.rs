@@ -26,6 +26,9 @@ pub(crate) struct KernelFinding {
     /// The other side of a race: where, and what it did.
     pub(crate) earlier: Option<PlaceSheet>,
     pub(crate) earlier_access: Option<&'static str>,
+    /// What the instruction at `place` did, where the kind does not say it.
+    #[serde(skip)]
+    pub(crate) verb: Option<&'static str>,
     /// What to change in the command, where that is known.
     pub(crate) next_step: Option<String>,
     /// How often it happened at this instruction.
@@ -98,10 +101,39 @@ impl KernelFinding {
             allocation,
             earlier,
             earlier_access,
+            verb: matches!(finding.kind, ExecFindingKind::Uninitialised { .. }).then_some("use"),
             next_step: None,
             times: finding.times,
             seeds: Vec::new(),
         }
+    }
+
+    /// Elements of an array that are undefined after the launch: `what` names them.
+    pub(super) fn of_undefined_store(
+        store: &ExecFinding,
+        map: &ArrayMap,
+        what: &str,
+        array: Allocation,
+        elements: u64,
+    ) -> Self {
+        let mut finding = Self::of_code(store, map);
+        let from = match bad_access(&store.kind) {
+            Some(access) => {
+                let near = finding.allocation.as_ref();
+                format!("the value comes from {}", unwritten_text(access, near))
+            }
+            None => match &store.kind {
+                ExecFindingKind::Unassigned { register } => {
+                    format!(
+                        "the value comes from the register {register}, to which the thread never assigned one"
+                    )
+                }
+                kind => kind.to_string(),
+            },
+        };
+        finding.text = format!("{}: {what}; {from}", finding.kind);
+        (finding.allocation, finding.times, finding.verb) = (Some(array), elements, Some("store"));
+        finding
     }
 
     fn of_machine(finding: &kiln_sim::Finding) -> Self {
@@ -141,6 +173,7 @@ impl KernelFinding {
             allocation: None,
             earlier: None,
             earlier_access: None,
+            verb: None,
             next_step: None,
             times: 1,
             seeds: Vec::new(),
@@ -207,6 +240,16 @@ fn bytes_text(access: &BadAccess, near: Option<&Allocation>) -> String {
     format!("{} at {memory} address {address:#x}{near}", counted(u64::from(*bytes), "byte"))
 }
 
+/// The bytes of a read, and which of them were never written.
+fn unwritten_text(access: &BadAccess, near: Option<&Allocation>) -> String {
+    let bytes = bytes_text(access, near);
+    match &*access.near {
+        "" if access.bytes == 1 => format!("{bytes}, which was never written"),
+        "" => format!("{bytes}, which were never written"),
+        part => format!("{bytes}, of which {part}"),
+    }
+}
+
 /// What a finding says, with the array that it is about.
 fn text_of_code(kind: &ExecFindingKind, access: Option<&BadAccess>, near: Option<&Allocation>) -> String {
     match (kind, access, near) {
@@ -247,14 +290,7 @@ fn text_of_code(kind: &ExecFindingKind, access: Option<&BadAccess>, near: Option
             format!("pending copy: no thread has waited for the asynchronous copy to {bytes}")
         }
         (ExecFindingKind::Uninitialised { .. }, Some(access), near) => {
-            let bytes = bytes_text(access, near);
-            format!("uninitialised: a value is used that was read from {bytes}, which was never written")
-        }
-        (ExecFindingKind::UndefinedCopy(_), Some(access), near) => {
-            let bytes = bytes_text(access, near);
-            format!(
-                "uninitialised: a value is copied to an array that was read from {bytes}, which was never written"
-            )
+            format!("uninitialised: a value is used that comes from {}", unwritten_text(access, near))
         }
         (ExecFindingKind::StepLimit(_) | ExecFindingKind::Stalled(_), ..) => {
             format!("{kind} (--step-limit)")
@@ -276,10 +312,6 @@ fn earlier_side(finding: &ExecFinding) -> (Option<PlaceSheet>, Option<&'static s
         }
         ExecFindingKind::PendingCopy { copy_site, .. } => (Some(PlaceSheet::of(copy_site)), Some("copy")),
         ExecFindingKind::Uninitialised { read_site, .. } if **read_site != finding.site => read(read_site),
-        ExecFindingKind::UndefinedCopy(what) => match &**what {
-            ExecFindingKind::Uninitialised { read_site, .. } => read(read_site),
-            _ => (None, None),
-        },
         _ => (None, None),
     }
 }
@@ -297,11 +329,7 @@ impl fmt::Display for KernelFinding {
         let kernel = self.kernel.as_deref().unwrap_or_default();
         match (&self.earlier, &self.access, self.earlier_access) {
             (Some(earlier), Some(access), Some(earlier_access)) => {
-                let later = match (self.kind, self.text.contains("is copied")) {
-                    ("uninitialised", true) => "copy",
-                    ("uninitialised", false) => "use",
-                    _ => &*access.kind,
-                };
+                let later = self.verb.unwrap_or(&access.kind);
                 let width = later.len().max(earlier_access.len());
                 write!(f, "\n     {later:width$}  ")?;
                 place.write(f, kernel)?;
@@ -384,7 +412,6 @@ fn bad_access(kind: &ExecFindingKind) -> Option<&BadAccess> {
         | ExecFindingKind::SameValue { access, .. }
         | ExecFindingKind::NonCoherent { access, .. }
         | ExecFindingKind::PendingCopy { access, .. } => Some(access),
-        ExecFindingKind::UndefinedCopy(what) => bad_access(what),
         _ => None,
     }
 }

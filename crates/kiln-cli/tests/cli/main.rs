@@ -22,6 +22,7 @@ mod cache;
 mod check;
 mod check_declared;
 mod check_report;
+mod check_undefined;
 mod commands_page;
 mod demo;
 mod doctor;

@@ -125,6 +125,8 @@ pub(crate) struct FunctionCode {
     pub(crate) frame_bytes: u64,
     pub(crate) parameters: Vec<Slot>,
     pub(crate) returns: Vec<Slot>,
+    /// Bits of each column; 64 for those past the end.
+    pub(crate) widths: Vec<u8>,
     /// Columns that may be read before they are assigned, each with its register.
     pub(crate) unassigned: Vec<(Reg, u32)>,
     /// The same of predicates.

@@ -57,8 +57,6 @@ pub enum ExecFindingKind {
         /// Its name in the PTX.
         register: String,
     },
-    /// A value of four bytes or more that is undefined as a whole was copied to global memory. A note: what is copied may never be used.
-    UndefinedCopy(Box<Self>),
     /// Two threads used the same bytes, one of them writing, and nothing orders them.
     Race {
         /// The later access.
@@ -182,7 +180,6 @@ impl ExecFindingKind {
             Self::Undeclared(_)
             | Self::Uninitialised { .. }
             | Self::Unassigned { .. }
-            | Self::UndefinedCopy(_)
             | Self::Race { .. }
             | Self::SameValue { .. }
             | Self::PendingCopy { .. }
@@ -213,7 +210,6 @@ impl ExecFindingKind {
             Self::Misaligned(_) => "misaligned",
             Self::Uninitialised { .. } => "uninitialised",
             Self::Unassigned { .. } => "unassigned",
-            Self::UndefinedCopy(what) => what.word(),
             Self::Race { .. } => "race",
             Self::SameValue { .. } => "same-value",
             Self::PendingCopy { .. } => "pending-copy",
@@ -312,12 +308,13 @@ impl fmt::Display for ExecFindingKind {
             Self::Undeclared(bad) => write!(f, "undeclared access: {bad}, which is {}", bad.near),
             Self::Misaligned(bad) => write!(f, "misaligned: {bad}, which is {}", bad.near),
             Self::Uninitialised { access, read_site } => {
-                write!(f, "uninitialised: {access} by {}, which was never written", Thread(read_site))
+                let BadAccess { near, .. } = access;
+                write!(f, "uninitialised: {access} by {}, ", Thread(read_site))?;
+                if near.is_empty() { f.write_str("which was never written") } else { write!(f, "of which {near}") }
             }
             Self::Unassigned { register } => {
                 write!(f, "unassigned: the register {register}, to which the thread never assigned a value")
             }
-            Self::UndefinedCopy(what) => write!(f, "copied to global memory: {what}"),
             Self::Race { access, earlier, earlier_site, cause } => {
                 write!(f, "race: {access} and the {earlier} by {}, {cause}", Thread(earlier_site))
             }

@@ -96,7 +96,9 @@ pub use finding::{AccessKind, BadAccess, ExecFinding, ExecFindingKind};
 pub use launch_error::LaunchError;
 pub use launch_progress::LaunchProgress;
 pub use memory::window::WINDOWS_START;
-pub use memory::{Cells, Declared, DeviceHeap, GlobalMemory, Miss, MissKind, SimpleMemory, Span, Words};
+pub use memory::{
+    Cells, Declared, DeviceHeap, GlobalMemory, Miss, MissKind, SimpleMemory, Span, UndefinedStore, Words,
+};
 pub use options::{Checks, LaunchShape, Options, OtherWriters};
 pub use outcome::{Counters, ExecOutcome};
 pub use program::{ExecProgram, UnsupportedInstruction};

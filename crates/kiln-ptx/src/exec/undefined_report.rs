@@ -1,10 +1,9 @@
 //! How uses of undefined values become findings.
 
-use std::sync::Arc;
-
 use super::block::Cta;
 use super::column::LANES;
 use super::finding::{AccessKind, BadAccess, ExecFinding, ExecFindingKind};
+use super::memory::UndefinedStore;
 use super::site::CodeSite;
 use super::undefined::Origin;
 use crate::PtxFunctionId;
@@ -28,30 +27,24 @@ impl Cta<'_> {
         });
     }
 
-    /// Notes that a whole value is copied to global memory that is undefined.
-    pub(crate) fn note_copy(&self, warp: usize, lane: usize, pc: u32, origin: Origin) {
-        let steps = (pc, origin.pc_or(pc));
-        let log = self.launch.log;
-        if log.count_again(steps, |known| matches!(known, ExecFindingKind::UndefinedCopy(_))) {
-            return;
-        }
-        let kind = ExecFindingKind::UndefinedCopy(Box::new(self.undefined_kind(origin)));
-        let thread = self.thread(warp, lane);
-        log.find(self.launch.code, steps, kind, true, |site| site.in_thread(self.index, thread));
-    }
-
-    /// The store of an undefined value, as a finding: for those who read the copy.
-    pub(crate) fn copied(&self, warp: usize, lane: usize, pc: u32, origin: Origin) -> Arc<ExecFinding> {
+    /// The store of an undefined value, for those who read it.
+    pub(crate) fn undefined_store(
+        &self,
+        (warp, lane, pc): (usize, usize, u32),
+        origin: Origin,
+        (bytes, may_be_padding): (u32, bool),
+    ) -> UndefinedStore {
         let site = CodeSite::of(self.launch.code, pc).in_thread(self.index, self.thread(warp, lane));
-        Arc::new(ExecFinding { kind: self.undefined_kind(origin), site, times: 1 })
+        let finding = ExecFinding { kind: self.undefined_kind(origin), site, times: 1 };
+        UndefinedStore { finding, bytes, may_be_padding }
     }
 
     fn undefined_kind(&self, origin: Origin) -> ExecFindingKind {
         match origin {
-            Origin::Memory { pc, block, thread, place, address, bytes } => {
+            Origin::Memory { pc, block, thread, place, address, bytes, bits, .. } => {
                 let (warp, lane) = (thread as usize / LANES, thread as usize % LANES);
                 let read = CodeSite::of(self.launch.code, pc).in_thread(block, self.thread(warp, lane));
-                let (memory, near) = (place.name(), String::new());
+                let (memory, near) = (place.name(), unwritten_part(bits, bytes));
                 let access = BadAccess { access: self.access_at(pc), memory, address, bytes, near };
                 ExecFindingKind::Uninitialised { access, read_site: Box::new(read) }
             }
@@ -72,5 +65,52 @@ impl Cta<'_> {
             Some(super::code::Op::Atomic(_)) => AccessKind::Atomic,
             _ => AccessKind::Read,
         }
+    }
+}
+
+/// Which part of a value was never written, in words that complete "of which ..."; empty for all of it.
+fn unwritten_part(bits: u64, bytes: u32) -> String {
+    let parts = |size: u32, is_in: &dyn Fn(u32) -> bool| {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for part in (0..size).filter(|part| is_in(*part)) {
+            match runs.last_mut() {
+                Some((_, last)) if *last + 1 == part => *last = part,
+                _ => runs.push((part, part)),
+            }
+        }
+        runs
+    };
+    let text = |noun: &str, runs: &[(u32, u32)]| {
+        let is_one = matches!(runs, [(first, last)] if first == last);
+        let runs: Vec<String> = runs
+            .iter()
+            .map(|(first, last)| if first == last { first.to_string() } else { format!("{first} to {last}") })
+            .collect();
+        match is_one {
+            true => format!("{noun} {} was never written", runs.join(", ")),
+            false => format!("{noun}s {} were never written", runs.join(", ")),
+        }
+    };
+    let byte = |at: u32| bits >> (8 * at) & 0xff;
+    if (0..bytes).all(|at| byte(at) == 0xff) {
+        String::new()
+    } else if (0..bytes).all(|at| matches!(byte(at), 0 | 0xff)) {
+        text("byte", &parts(bytes, &|at| byte(at) == 0xff))
+    } else {
+        text("bit", &parts(8 * bytes, &|at| bits >> at & 1 != 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_that_was_never_written_is_named() {
+        assert_eq!(unwritten_part(0xffff_ffff, 4), "");
+        assert_eq!(unwritten_part(0xff00, 4), "byte 1 was never written");
+        assert_eq!(unwritten_part(0xffff_ff00, 4), "bytes 1 to 3 were never written");
+        assert_eq!(unwritten_part(0xff00_00ff, 4), "bytes 0, 3 were never written");
+        assert_eq!(unwritten_part(0xf8, 1), "bits 3 to 7 were never written");
     }
 }

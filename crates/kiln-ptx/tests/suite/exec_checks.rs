@@ -3,6 +3,7 @@
 use crate::kernels::{Bench, line};
 use kiln_ptx::exec::{
     AccessKind, BadAccess, Checks, DeviceHeap, ExecFault, ExecFindingKind, ExecOutcome, LaunchShape, Options,
+    SimpleMemory,
 };
 
 const ONE_WARP: LaunchShape = threads(32);
@@ -140,18 +141,20 @@ fn the_heap_is_watched() {
     assert_eq!(empty.fault, Some(ExecFault::IllegalAddress), "without a heap malloc answers null");
 }
 
-/// The read of bytes that were never written, of a value that is copied at a marked line.
-fn copied(outcome: &ExecOutcome, marker: &str) -> BadAccess {
+/// The read of bytes that were never written, of the first value that is copied to an array at a marked line.
+fn copied(outcome: &ExecOutcome, memory: &SimpleMemory, out: u64, marker: &str) -> BadAccess {
     assert!(outcome.is_clean(), "{:#?}", outcome.findings);
-    let [note] = &outcome.notes[..] else { panic!("not one note: {:#?}", outcome.notes) };
-    let ExecFindingKind::UndefinedCopy(what) = &note.kind else { panic!("{note}") };
-    let ExecFindingKind::Uninitialised { access, read_site } = &**what else { panic!("{note}") };
-    assert_eq!([&note.site, &**read_site].map(|site| site.source.clone().unwrap().1), [line(marker); 2]);
+    let stores = memory.undefined_stores(out);
+    let Some((_, store)) = stores.first() else { panic!("no copy to {marker}") };
+    let finding = &store.finding;
+    let ExecFindingKind::Uninitialised { access, read_site } = &finding.kind else { panic!("{finding}") };
+    assert_eq!([&finding.site, read_site].map(|site| site.source.clone().unwrap().1), [line(marker); 2]);
+    assert!(!store.may_be_padding);
     access.clone()
 }
 
 #[test]
-fn copies_of_bytes_nobody_wrote_are_noted_on_request() {
+fn copies_of_bytes_that_were_never_written_are_kept_on_request() {
     let mut bench = Bench::new();
     let (fresh, out) = (bench.memory.allocate_uninitialised(256), bench.memory.allocate(256));
     let all = Options { checks: Checks::ALL, ..Options::default() };
@@ -160,20 +163,21 @@ fn copies_of_bytes_nobody_wrote_are_noted_on_request() {
     assert!(bench.memory.write(fresh, &[1; 128]));
     assert!(bench.run_with("read_global", &ONE_WARP, &[fresh, out], &all).is_clean());
     let bad = bench.run_with("read_global", &threads(64), &[fresh, out], &all);
-    let access = copied(&bad, "read_global");
+    let access = copied(&bad, &bench.memory, out, "read_global");
     assert_eq!(access.address, fresh + 128);
     assert!(bench.run_with("read_global", &threads(64), &[fresh, out], &quiet).is_clean());
+    assert!(bench.memory.undefined_stores(out).is_empty());
 
     assert!(bench.run_with("read_shared", &threads(64), &[out, 1], &all).is_clean());
     let bad = bench.run_with("read_shared", &threads(64), &[out, 0], &all);
-    let access = copied(&bad, "read_shared");
+    let access = copied(&bad, &bench.memory, out, "read_shared");
     assert_eq!((access.memory, access.address), ("shared", 63 * 4));
 
     assert!(bench.run_with("read_local", &ONE_WARP, &[out, 8], &all).is_clean());
     let bad = bench.run_with("read_local", &ONE_WARP, &[out, 5], &all);
-    let access = copied(&bad, "read_local");
+    let access = copied(&bad, &bench.memory, out, "read_local");
     assert_eq!(access.memory, "local");
-    assert_eq!(bad.notes[0].site.thread, [2, 0, 0]);
+    assert_eq!(bench.memory.undefined_stores(out)[0].1.finding.site.thread, [2, 0, 0]);
 }
 
 /// The race between two marked lines, and which thread was there first.

@@ -3,12 +3,25 @@
 use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{
     Checks, ExecFinding, ExecFindingKind, ExecOutcome, ExecProgram, GlobalMemory, LaunchShape, Options,
-    SimpleMemory,
+    SimpleMemory, UndefinedStore,
 };
 
 /// Runs code of one warp. `%data` is memory in the given space of which the first byte of every eight was written, `%out` is an array.
 /// `%r0` is the thread, `%r1` and `%rd1` are free.
 fn run(space: &str, code: &str) -> (ExecOutcome, Vec<u64>) {
+    let (outcome, memory, out) = launch(space, code);
+    let span = memory.span(out).unwrap();
+    let undefined = (0..32).map(|lane| span.cells.undefined_bits(8 * lane, 8)).collect();
+    (outcome, undefined)
+}
+
+/// The same in shared memory; the undefined values that are left in the array.
+fn run_stores(code: &str) -> (ExecOutcome, Vec<(u64, UndefinedStore)>) {
+    let (outcome, memory, out) = launch("shared", code);
+    (outcome, memory.undefined_stores(out))
+}
+
+fn launch(space: &str, code: &str) -> (ExecOutcome, SimpleMemory, u64) {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n
          .func (.param .b64 back) same(.param .b64 value) {{ .reg .b64 %v;
@@ -37,9 +50,7 @@ fn run(space: &str, code: &str) -> (ExecOutcome, Vec<u64>) {
     let options = Options { checks: Checks::ALL, ..Options::default() };
     let shape = LaunchShape::linear(1, 32);
     let outcome = program.entry("k").unwrap().launch(&shape, &arguments, &[], &memory, &options).unwrap();
-    let span = memory.span(out).unwrap();
-    let undefined = (0..32).map(|lane| span.cells.undefined_bits(8 * lane, 8)).collect();
-    (outcome, undefined)
+    (outcome, memory, out)
 }
 
 const SPACES: [&str; 3] = ["global", "shared", "local"];
@@ -100,7 +111,8 @@ fn asynchronous_copies_carry_too() {
     let (outcome, undefined) = run("global", &format!("{code} st.global.b64 [%out], %rd2;"));
     assert!(outcome.is_clean(), "{:#?}", outcome.findings);
     assert_eq!(undefined[0], 0xffff_ffff_ffff_ff00);
-    let (outcome, _) = run("global", &format!("{code} add.u64 %rd2, %rd2, 1; st.global.b64 [%out], %rd2;"));
+    let (outcome, _) =
+        run("global", &format!("{code} setp.gt.u64 %p1, %rd2, 99; @%p1 st.global.b64 [%out], %rd2;"));
     let [ExecFinding { kind: ExecFindingKind::Uninitialised { access, read_site }, .. }] =
         &outcome.findings[..]
     else {
@@ -136,60 +148,178 @@ fn bits_that_are_dropped_are_not_used() {
 }
 
 #[test]
-fn computing_with_undefined_bits_is_found_where_it_is_done() {
+fn arithmetic_hands_undefined_bits_on() {
+    // Of `%r1` all bits but the lowest eight are undefined, of `%rd1` as well.
+    let result = |middle: &str, bits: u64| {
+        carries(
+            &format!(
+                "ld.data.b32 %r1, [%data]; ld.data.b64 %rd1, [%data]; {middle} cvt.u64.u32 %rd3, %r2; st.global.b64 [%out], %rd3;"
+            ),
+            bits,
+        );
+    };
+    const ALL: u64 = 0xffff_ffff;
+    result("add.u32 %r2, %r1, 1;", 0xffff_ff00);
+    result("sub.s32 %r2, 7, %r1;", 0xffff_ff00);
+    result("neg.s32 %r2, %r1;", 0xffff_ff00);
+    result("mul.lo.s32 %r2, %r1, 3;", 0xffff_ff00);
+    result("mad.lo.s32 %r2, %r0, 3, %r1;", 0xffff_ff00);
+    result("shl.b32 %r3, %r1, 4; add.u32 %r2, %r3, 1;", 0xffff_f000);
+    result("add.cc.u32 %r2, %r1, 1;", 0xffff_ff00);
+    result("mad.lo.cc.u32 %r2, %r0, 3, %r1;", 0xffff_ff00);
+    result("add.cc.u32 %r3, %r1, 1; addc.u32 %r2, %r0, 0;", ALL);
+    result("add.cc.u32 %r3, %r1, 1; add.cc.u32 %r3, %r0, 1; addc.u32 %r2, %r0, 0;", 0);
+    result("madc.hi.u32 %r2, %r1, 3, 1;", ALL);
+    result("add.sat.s32 %r2, %r1, 1;", ALL);
+    result("mul.hi.u32 %r2, %r1, 3;", ALL);
+    result("div.u32 %r2, %r1, 3;", ALL);
+    result("min.u32 %r2, %r1, 3;", ALL);
+    result("popc.b32 %r2, %r1;", ALL);
+    result("cvt.rn.f32.u32 %r2, %r1;", ALL);
+    result("fma.rn.f32 %r2, %r0, %r0, %r1;", ALL);
+    result("shl.b32 %r2, 1, %r1;", ALL);
+    result("add.u64 %rd2, %rd1, 1; cvt.u32.u64 %r2, %rd2;", 0xffff_ff00);
+    result("setp.eq.u32 %p1, %r1, 5; selp.u32 %r2, 6, 5, %p1;", 3);
+    result("set.eq.u32.u32 %r2, %r1, 5;", ALL);
+    result("setp.gt.u32 %p1, %r1, 3; selp.u32 %r2, 7, 7, %p1;", 0);
+    result("slct.u32.s32 %r2, %r0, %r1, %r0;", 0);
+    result("slct.u32.s32 %r2, %r1, %r0, %r0;", 0xffff_ff00);
+    result("slct.u32.s32 %r2, %r0, %r0, %r1;", ALL);
+}
+
+#[test]
+fn comparisons_that_defined_bits_decide_are_defined() {
+    let branch = |compare: &str| {
+        format!("ld.data.b32 %r1, [%data]; {compare} @%p1 bra L; L: st.global.b64 [%out], %rd0;")
+    };
+    // The lowest byte is 5.
+    for decided in [
+        "setp.eq.u32 %p1, %r1, 7;",
+        "setp.ne.s32 %p1, %r1, 0x104;",
+        "setp.lt.u32 %p1, %r1, 5;",
+        "setp.ge.u32 %p1, %r1, 5;",
+        "setp.le.s32 %p1, %r1, 0x7fffffff;",
+        "and.b32 %r2, %r1, 0xffff; setp.lt.s32 %p1, %r2, 0x10000;",
+        "setp.lt.u32 %p2, %r0, 32; setp.gt.u32.or %p1, %r1, 9, %p2;",
+        "setp.ge.u32 %p2, %r0, 32; setp.gt.u32.and %p1, %r1, 9, %p2;",
+        "setp.ge.u32 %p2, %r0, 32; setp.gt.u32 %p3, %r1, 9; and.pred %p1, %p2, %p3;",
+    ] {
+        carries(&branch(decided), 0);
+    }
+    for undecided in [
+        "setp.eq.u32 %p1, %r1, 5;",
+        "setp.eq.u32 %p1, %r1, 0x105;",
+        "setp.lt.u32 %p1, %r1, 6;",
+        "setp.lt.s32 %p1, %r1, 5;",
+        "and.b32 %r2, %r1, 0xffff; setp.lt.s32 %p1, %r2, 0xff00;",
+        "setp.gt.f32 %p1, %r1, %r0;",
+        "setp.lt.u32 %p2, %r0, 32; setp.gt.u32.and %p1, %r1, 9, %p2;",
+        "setp.lt.u32 %p2, %r0, 32; setp.gt.u32 %p3, %r1, 9; and.pred %p1, %p2, %p3;",
+    ] {
+        uses(&branch(undecided), "bra");
+    }
+}
+
+#[test]
+fn what_decides_is_a_use() {
     let used =
         |middle: &str, instruction: &str| uses(&format!("ld.data.b32 %r1, [%data]; {middle}"), instruction);
-    used("add.u32 %r2, %r1, 1;", "add.u32");
-    used("mul.lo.s32 %r2, %r1, %r1;", "mul.lo.s32");
-    used("cvt.rn.f32.u32 %r2, %r1;", "cvt.rn.f32.u32");
-    used("setp.eq.u32 %p1, %r1, 0; @%p1 bra L; L: mov.u32 %r2, 1;", "setp.eq.u32");
-    used("and.b32 %r2, %r1, 0xffff; setp.eq.u32 %p1, %r2, 0;", "setp.eq.u32");
-    used("shl.b32 %r2, 1, %r1;", "shl.b32");
+    used("setp.eq.u32 %p1, %r1, 5; @%p1 bra L; L: mov.u32 %r2, 1;", "bra");
+    used("add.u32 %r2, %r1, 1; setp.gt.u32 %p1, %r2, 9; @%p1 mov.u32 %r3, 1;", "mov.u32");
     used("mov.b64 %rd2, {%r1, 0}; ld.shared.u8 %h1, [%rd2];", "ld.shared.u8");
-    used("st.global.b32 [%out], 0; atom.global.add.u32 %r2, [%out], %r1;", "atom.global.add.u32");
+    used(
+        "and.b32 %r2, %r1, 256; cvt.u64.u32 %rd2, %r2; add.s64 %rd2, %rd2, %out; st.global.u32 [%rd2], 1;",
+        "st.global.u32",
+    );
+    used(
+        "st.global.b32 [%out], 0; add.u32 %r2, %r1, 1; atom.global.add.u32 %r2, [%out], %r2;",
+        "atom.global.add.u32",
+    );
     used("redux.sync.add.u32 %r2, %r1, -1;", "redux.sync.add.u32");
     used("shfl.sync.idx.b32 %r2, %r0, %r1, 31, -1;", "shfl.sync.idx.b32");
-    used("add.cc.u32 %r2, %r1, 1;", "add.cc.u32");
+    used("setp.eq.u32 %p1, %r1, 5; vote.sync.ballot.b32 %r2, %p1, -1;", "vote.sync.ballot.b32");
+    used("not.b32 %r2, %r1; or.b32 %r2, %r2, 255; bar.warp.sync %r2;", "bar.warp.sync");
 }
 
 #[test]
 fn selections_take_the_state_of_the_side_they_pick() {
+    let use_it =
+        "setp.gt.u32 %p2, %r3, 99; @%p2 bra L; L: cvt.u64.u32 %rd3, %r3; st.global.b64 [%out], %rd3;";
     let select = |limit: u32| {
         format!(
-            "ld.data.b32 %r1, [%data]; setp.lt.u32 %p1, %r0, {limit}; selp.b32 %r2, %r0, %r1, %p1; add.u32 %r3, %r2, 1; \
-             cvt.u64.u32 %rd3, %r3; st.global.b64 [%out], %rd3;"
+            "ld.data.b32 %r1, [%data]; setp.lt.u32 %p1, %r0, {limit}; mad.lo.u32 %r2, %r1, 3, %r1; selp.b32 %r3, %r0, %r2, %p1; {use_it}"
         )
     };
     carries(&select(32), 0);
-    uses(&select(31), "add.u32");
+    uses(&select(31), "bra");
     let branch = |limit: u32| {
-        format!(
-            "ld.data.b32 %r1, [%data]; setp.lt.u32 %p1, %r0, {limit}; @%p1 mov.u32 %r1, 7; add.u32 %r3, %r1, 1; \
-             cvt.u64.u32 %rd3, %r3; st.global.b64 [%out], %rd3;"
-        )
+        format!("ld.data.b32 %r3, [%data]; setp.lt.u32 %p1, %r0, {limit}; @%p1 mov.u32 %r3, 7; {use_it}")
     };
     carries(&branch(32), 0);
-    uses(&branch(9), "add.u32");
+    uses(&branch(9), "bra");
 }
 
 #[test]
 fn a_value_is_told_once_however_often_it_is_used() {
     let (outcome, _) = run(
         "shared",
-        "ld.shared.b32 %r1, [%data]; add.u32 %r2, %r1, 1; add.u32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;",
+        "ld.shared.b32 %r1, [%data]; add.u32 %r2, %r1, 1; setp.gt.u32 %p1, %r1, 9; setp.gt.u32 %p2, %r2, 9; \
+         @%p1 bra L; L: @%p1 bra M; M: @%p2 bra N; N: setp.gt.u32 %p3, %r2, 99; @%p3 bra O; O: mov.u32 %r4, 1;",
     );
     assert_eq!(outcome.findings.len(), 1, "{:#?}", outcome.findings);
     assert_eq!(outcome.findings[0].times, 1);
 }
 
 #[test]
-fn a_whole_value_that_is_copied_to_global_memory_is_noted() {
-    let (outcome, _) = run("shared", "ld.shared.b32 %r1, [%data+4]; st.global.b32 [%out], %r1;");
-    let [note] = &outcome.notes[..] else { panic!("{:#?}", outcome.notes) };
-    assert!(matches!(note.kind, ExecFindingKind::UndefinedCopy(_)), "{note}");
-    assert_eq!(note.site.instruction, "st.global.b32");
-    let (outcome, _) = run("shared", "ld.shared.b32 %r1, [%data]; st.global.b32 [%out], %r1;");
-    assert!(outcome.notes.is_empty(), "padding beside something that was written: {:#?}", outcome.notes);
+fn a_finding_names_the_bytes_that_were_never_written() {
+    let text = |code: &str| {
+        let (outcome, _) = run("shared", &format!("{code} @%p1 bra L; L: mov.u32 %r4, 1;"));
+        let [finding] = &outcome.findings[..] else { panic!("{:#?}", outcome.findings) };
+        finding.to_string()
+    };
+    let part = text("ld.shared.b32 %r1, [%data]; setp.eq.u32 %p1, %r1, 5;");
+    assert!(part.contains("of which bytes 1 to 3 were never written"), "{part}");
+    let whole = text("ld.shared.b32 %r1, [%data+4]; setp.eq.u32 %p1, %r1, 5;");
+    assert!(whole.contains("which was never written"), "{whole}");
+}
+
+#[test]
+fn a_store_of_an_undefined_value_says_whether_it_may_be_padding() {
+    let stored = |code: &str| {
+        let (outcome, stores) = run_stores(code);
+        assert!(outcome.is_clean(), "{:#?}", outcome.findings);
+        let (_, store) = stores.into_iter().next().unwrap_or_else(|| panic!("nothing undefined: {code}"));
+        assert!(store.finding.site.instruction.contains(".global"), "{}", store.finding);
+        store.may_be_padding
+    };
+    for padding in [
+        "ld.shared.b32 %r1, [%data]; st.global.b32 [%out], %r1;",
+        "ld.shared.b64 %rd1, [%data]; st.global.b64 [%out], %rd1;",
+        "ld.shared.v2.b32 {%r1, %r2}, [%data]; st.global.v2.b32 [%out], {%r1, %r2};",
+        // As memcpy does it: one byte at a time.
+        "ld.shared.b8 %h1, [%data+1]; st.global.b8 [%out+1], %h1;",
+        "ld.shared.b16 %h1, [%data+2]; st.global.b16 [%out+2], %h1;",
+    ] {
+        assert!(stored(padding), "{padding}");
+    }
+    for value in [
+        "ld.shared.b32 %r1, [%data+4]; st.global.b32 [%out], %r1;",
+        "ld.shared.b32 %r1, [%data+4]; or.b32 %r2, %r1, 1; st.global.b32 [%out], %r2;",
+        "ld.shared.b32 %r1, [%data+4]; cvt.u64.u32 %rd2, %r1; st.global.b64 [%out], %rd2;",
+        "ld.shared.b32 %r1, [%data+4]; st.global.v2.b32 [%out], {%r0, %r1};",
+        "ld.shared.b32 %r1, [%data]; add.u32 %r2, %r1, 1; st.global.b32 [%out], %r2;",
+        "ld.shared.b32 %r1, [%data]; setp.eq.u32 %p1, %r1, 5; selp.u32 %r2, 1, 0, %p1; st.global.b8 [%out], %r2;",
+        "ld.shared.v2.b32 {%r1, %r2}, [%data]; st.global.b32 [%out], %r2;",
+        "ld.shared.b8 %h1, [%copy]; st.global.b8 [%out+1], %h1;",
+        "ld.shared.b32 %r1, [%data+4]; atom.global.exch.b32 %r2, [%out], %r1;",
+        "st.global.b32 [%out], 0; ld.shared.b32 %r1, [%data+4]; atom.global.cas.b32 %r2, [%out], 0, %r1;",
+        "st.global.b32 [%out], %r7;",
+    ] {
+        assert!(!stored(value), "{value}");
+    }
+    let (_, stores) =
+        run_stores("ld.shared.b32 %r1, [%data+4]; st.global.b32 [%out], %r1; st.global.b32 [%out], 0;");
+    assert!(stores.is_empty(), "what is written over is gone: {stores:#?}");
 }
 
 #[test]
@@ -246,15 +376,17 @@ fn fragments_of_matrices_carry_undefined_elements() {
         run("shared", &format!("{load} st.global.b32 [%out], %r3; st.global.b32 [%out+4], 0;"));
     assert!(outcome.is_clean(), "{:#?}", outcome.findings);
     assert_eq!((undefined[0], undefined[1], undefined[31]), (0xffff_ffff, 0, 0));
-    let (outcome, _) = run(
+    let (outcome, undefined) = run(
         "shared",
         &format!(
-            "{load} mov.b32 %r4, 0; mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {{%r5, %r6, %r7, %r8}}, {{%r3, %r4}}, {{%r4}}, {{%r4, %r4, %r4, %r4}};"
+            "{load} mov.b32 %r4, 0; mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {{%r5, %r6, %r7, %r8}}, {{%r3, %r4}}, {{%r4}}, {{%r4, %r4, %r4, %r4}}; \
+             st.global.b32 [%out], %r6; st.global.b32 [%out+4], %r7;"
         ),
     );
-    let [ExecFinding { kind: ExecFindingKind::Uninitialised { .. }, site, .. }] = &outcome.findings[..]
-    else {
-        panic!("{:#?}", outcome.findings)
-    };
-    assert!(site.instruction.starts_with("mma"), "{}", site.instruction);
+    assert!(outcome.is_clean(), "{:#?}", outcome.findings);
+    // Row 0 of the result: the first two elements of lanes 0 to 3. Their others are of row 8.
+    assert!(
+        undefined.iter().enumerate().all(|(lane, bits)| (*bits == 0xffff_ffff) == (lane < 4)),
+        "{undefined:x?}"
+    );
 }

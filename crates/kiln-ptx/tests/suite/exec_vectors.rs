@@ -3,10 +3,10 @@
 use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{Checks, ExecFindingKind, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory};
 
-/// Writes the first two words of a vector of four, loads all four, and computes with the one that `used` names.
+/// Writes the first two words of a vector of four, loads all four, and decides by the one that `used` names.
 fn load(space: &str, used: &str) -> ExecOutcome {
     let load = format!(
-        "ld.{space}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%{space}]; add.u32 %r5, {used}, 1; st.global.u32 [%rd2], %r5;"
+        "ld.{space}.v4.u32 {{%r1, %r2, %r3, %r4}}, [%{space}]; setp.gt.u32 %p1, {used}, 9; @%p1 st.global.u32 [%rd2], 1;"
     );
     run(space, &load)
 }
@@ -25,7 +25,7 @@ fn run(space: &str, code: &str) -> ExecOutcome {
     );
     let text = text.replace(
         ".reg .b64 %rd<9>;",
-        ".reg .b64 %rd<9>; .reg .b64 %global; .reg .b64 %shared; .reg .b64 %local;",
+        ".reg .b64 %rd<9>; .reg .pred %p<2>; .reg .b64 %global; .reg .b64 %shared; .reg .b64 %local;",
     );
     let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
     let mut memory = SimpleMemory::new();

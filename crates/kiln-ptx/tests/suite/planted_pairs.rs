@@ -53,7 +53,7 @@ impl PlantedPair {
 
     fn found(&self, kernel: &str, options: &Options<'_>) -> bool {
         let mut memory = SimpleMemory::new();
-        let (mut bytes, mut returned) = (Vec::new(), Vec::new());
+        let (mut bytes, mut returned, mut structs) = (Vec::new(), Vec::new(), Vec::new());
         for argument in &self.arguments {
             let words: Vec<&str> = argument.split_whitespace().collect();
             let len: u64 = words[2].parse().unwrap();
@@ -67,6 +67,9 @@ impl PlantedPair {
             };
             if words[0] == "returned" {
                 returned.push((address, len));
+            }
+            if words[0] == "out" {
+                structs.push(address);
             }
             bytes.extend(address.to_le_bytes());
         }
@@ -94,6 +97,9 @@ impl PlantedPair {
             let span = memory.span(*address).unwrap();
             (0..*len).any(|word| span.cells.undefined_bits(4 * word, 4) != 0)
         });
+        let is_value =
+            |address: &u64| memory.undefined_stores(*address).iter().any(|(_, store)| !store.may_be_padding);
+        let undefined = undefined || structs.iter().any(is_value);
         undefined || outcome.findings.iter().any(|finding| is_meant(&finding.kind))
     }
 }

@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use kiln_ptx::exec::ExecFinding;
-
 use crate::check::actor::Mark;
+use crate::check::undefined_value::{UndefinedPart, UndefinedValue};
 use crate::check::vector_clock::VectorClock;
 
 /// How bytes were touched.
@@ -45,8 +44,10 @@ pub(crate) struct Shadow {
 struct Cell {
     end: u64,
     defined: bool,
-    /// The undefined value that was copied there, if one was.
-    copied: Option<Arc<ExecFinding>>,
+    /// The undefined bits of each byte, if it is not defined.
+    bits: u8,
+    /// The undefined value that was stored there, if one was.
+    value: Option<Arc<UndefinedValue>>,
     /// The newest submission that gave it contents; 0 for none.
     since: u64,
     write: Option<Arc<Mark>>,
@@ -86,8 +87,8 @@ impl Shadow {
 
     /// The parts of a range that were never written, as a submission with that place in the order sees them: not since the block was handed out
     /// that it means.
-    pub(crate) fn undefined(&self, range: Range<u64>, order: u64) -> Vec<Range<u64>> {
-        let mut parts: Vec<Range<u64>> = Vec::new();
+    pub(crate) fn undefined(&self, range: Range<u64>, order: u64) -> Vec<UndefinedPart> {
+        let mut parts: Vec<UndefinedPart> = Vec::new();
         let mut at = range.start;
         let before = self.blocks.range(..range.start).next_back();
         for (start, (end, born)) in before.into_iter().chain(self.blocks.range(range.clone())) {
@@ -123,31 +124,37 @@ impl Shadow {
     }
 
     /// Adds the parts of a range that no submission behind a place in the order has written, or that none has.
-    fn undefined_since(&self, range: Range<u64>, since: Option<u64>, parts: &mut Vec<Range<u64>>) {
-        let mut add = |part: Range<u64>| match parts.last_mut() {
-            _ if part.is_empty() => {}
-            Some(last) if last.end == part.start => last.end = part.end,
+    fn undefined_since(&self, range: Range<u64>, since: Option<u64>, parts: &mut Vec<UndefinedPart>) {
+        let mut add = |part: UndefinedPart| match parts.last_mut() {
+            _ if part.bytes.is_empty() => {}
+            Some(last) if last.bytes.end == part.bytes.start && last.has_same_value(&part) => {
+                last.bytes.end = part.bytes.end;
+            }
             _ => parts.push(part),
         };
+        let bare = |bytes: Range<u64>| UndefinedPart { bytes, bits: 0xff, value: None };
         let is_bare = !self.defined_at_birth || since.is_some();
         let mut at = range.start;
         for (start, cell) in self.overlapping(range.clone()) {
             let (start, end) = (start.max(range.start), cell.end.min(range.end));
             if is_bare {
-                add(at..start);
+                add(bare(at..start));
             }
-            if !cell.defined || since.is_some_and(|since| cell.since <= since) {
-                add(start..end);
+            if since.is_some_and(|since| cell.since <= since) {
+                add(bare(start..end));
+            } else if !cell.defined {
+                add(UndefinedPart { bytes: start..end, bits: cell.bits, value: cell.value.clone() });
             }
             at = end;
         }
         if is_bare {
-            add(at..range.end);
+            add(bare(at..range.end));
         }
     }
 
-    /// Forgets that a range was written, after bytes without contents were copied into it.
-    pub(crate) fn undefine(&mut self, range: Range<u64>, copied: Option<&Arc<ExecFinding>>) {
+    /// Forgets that a range was written, after bytes without contents were stored to it.
+    pub(crate) fn undefine(&mut self, part: &UndefinedPart) {
+        let range = part.bytes.clone();
         if range.is_empty() {
             return;
         }
@@ -157,16 +164,16 @@ impl Shadow {
             self.fill_gaps(range.clone());
         }
         for (_, cell) in self.cells.range_mut(range.clone()) {
-            cell.defined = false;
-            cell.copied = copied.cloned();
+            (cell.defined, cell.bits) = (false, part.bits);
+            cell.value = part.value.clone();
         }
         self.merge(range);
     }
 
-    /// The undefined value that a kernel copied to a place.
-    pub(crate) fn copied_to(&self, at: u64) -> Option<Arc<ExecFinding>> {
+    /// The undefined value that a kernel stored to a place.
+    pub(crate) fn value_at(&self, at: u64) -> Option<Arc<UndefinedValue>> {
         let (_, cell) = self.overlapping(at..at + 1).next()?;
-        cell.copied.clone().filter(|_| !cell.defined)
+        cell.value.clone().filter(|_| !cell.defined)
     }
 
     /// The first access in a range that a clock does not have behind it.
@@ -246,7 +253,16 @@ impl Shadow {
 
 impl Cell {
     fn untouched(end: u64, defined: bool) -> Self {
-        Self { end, defined, copied: None, since: 0, write: None, reads: Vec::new(), atomics: Vec::new() }
+        Self {
+            end,
+            defined,
+            bits: 0xff,
+            value: None,
+            since: 0,
+            write: None,
+            reads: Vec::new(),
+            atomics: Vec::new(),
+        }
     }
 
     fn marks(&self) -> impl Iterator<Item = (&Arc<Mark>, Touch)> {
@@ -282,7 +298,7 @@ impl Cell {
         list.push(mark.clone());
         if touch == Touch::Atomic {
             (self.defined, self.since) = (true, self.since.max(mark.order));
-            self.copied = None;
+            self.value = None;
         }
     }
 
@@ -290,12 +306,9 @@ impl Cell {
         let same = |a: &[Arc<Mark>], b: &[Arc<Mark>]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
         };
-        let same_copy = match (&self.copied, &other.copied) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            (None, None) => true,
-            _ => false,
-        };
-        same_copy
+        let same_value = self.value.as_ref().map(Arc::as_ptr) == other.value.as_ref().map(Arc::as_ptr);
+        same_value
+            && (self.defined || self.bits == other.bits)
             && (self.defined, self.since) == (other.defined, other.since)
             && same(self.write.as_slice(), other.write.as_slice())
             && same(&self.reads, &other.reads)
@@ -317,6 +330,10 @@ mod tests {
         clock.set(lane, tick);
         let actor = Actor::host(0, Action::Copy);
         Arc::new(Mark { lane, tick, end: None, clock: Arc::new(clock), order: tick, actor })
+    }
+
+    fn undefined(shadow: &Shadow, range: Range<u64>, order: u64) -> Vec<Range<u64>> {
+        shadow.undefined(range, order).into_iter().map(|part| part.bytes).collect()
     }
 
     fn two_lanes() -> (Lane, Lane) {
@@ -356,15 +373,15 @@ mod tests {
     fn undefined_bytes_are_exactly_those_nobody_wrote() {
         let (a, _) = two_lanes();
         let mut shadow = Shadow::new(false);
-        assert_eq!(shadow.undefined(0..10, u64::MAX), [0..10]);
+        assert_eq!(undefined(&shadow, 0..10, u64::MAX), [0..10]);
         found(&mut shadow, 2..4, Touch::Write, &mark(a, 1, &[]));
         found(&mut shadow, 4..6, Touch::Read, &mark(a, 2, &[]));
-        assert_eq!(shadow.undefined(0..10, u64::MAX), [0..2, 4..10]);
+        assert_eq!(undefined(&shadow, 0..10, u64::MAX), [0..2, 4..10]);
         found(&mut shadow, 0..10, Touch::Write, &mark(a, 3, &[]));
-        assert!(shadow.undefined(0..10, u64::MAX).is_empty());
-        shadow.undefine(3..5, None);
-        assert_eq!(shadow.undefined(0..10, u64::MAX), [3..5]);
-        assert!(Shadow::new(true).undefined(0..10, u64::MAX).is_empty());
+        assert!(undefined(&shadow, 0..10, u64::MAX).is_empty());
+        shadow.undefine(&UndefinedPart { bytes: 3..5, bits: 0xff, value: None });
+        assert_eq!(undefined(&shadow, 0..10, u64::MAX), [3..5]);
+        assert!(undefined(&Shadow::new(true), 0..10, u64::MAX).is_empty());
     }
 
     #[test]
@@ -401,17 +418,17 @@ mod tests {
         let mut shadow = Shadow::new(true);
         found(&mut shadow, 0..100, Touch::Write, &mark(a, 3, &[]));
         shadow.begin_block(20..60, 5);
-        assert!(shadow.undefined(0..100, 5).is_empty(), "work from before");
-        assert_eq!(shadow.undefined(0..100, 6), [20..60]);
+        assert!(undefined(&shadow, 0..100, 5).is_empty(), "work from before");
+        assert_eq!(undefined(&shadow, 0..100, 6), [20..60]);
         // A write that was submitted after the block began gives it contents, whenever it runs.
         found(&mut shadow, 20..30, Touch::Write, &mark(b, 7, &[(a, 3)]));
         found(&mut shadow, 50..55, Touch::Atomic, &mark(b, 8, &[(a, 3)]));
-        assert_eq!(shadow.undefined(0..100, 9), [30..50, 55..60]);
+        assert_eq!(undefined(&shadow, 0..100, 9), [30..50, 55..60]);
         shadow.begin_block(40..200, 9);
-        assert_eq!(shadow.undefined(0..150, 10), [30..150], "also where no byte was ever touched");
+        assert_eq!(undefined(&shadow, 0..150, 10), [30..150], "also where no byte was ever touched");
         shadow.begin_block(0..45, 12);
-        assert_eq!(shadow.undefined(0..150, 13), [0..150]);
-        assert_eq!(shadow.undefined(45..150, 10), [45..150]);
+        assert_eq!(undefined(&shadow, 0..150, 13), [0..150]);
+        assert_eq!(undefined(&shadow, 45..150, 10), [45..150]);
         assert_eq!(shadow.blocks.len(), 2);
     }
 }

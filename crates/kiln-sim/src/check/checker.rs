@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use kiln_driver::call::Call;
 use kiln_driver::{DeviceAddress, Error, Refusal};
-use kiln_ptx::exec::ExecFinding;
 
 use crate::check::actor::{Actor, Mark};
 use crate::check::byte_shadow::{Conflict, Touch};
 use crate::check::finding::{Finding, FindingKind, Touching};
+use crate::check::undefined_memory::undefine;
 use crate::code::kernel::SimParameter;
 use crate::device::objects::HostMemory;
 use crate::machine_config::Mode;
@@ -51,7 +51,7 @@ impl Stretch {
         self.offset + self.bytes.start..self.offset + self.bytes.end
     }
 
-    fn with_bytes(&self, bytes: Range<u64>) -> Self {
+    pub(crate) fn with_bytes(&self, bytes: Range<u64>) -> Self {
         Self { bytes, ..self.clone() }
     }
 }
@@ -70,22 +70,6 @@ impl State {
         stretch.physical.shadow().touch(stretch.place(), touch, mark, &mut conflicts);
         if self.checks.races {
             conflicts.into_iter().for_each(|conflict| self.find_race(stretch, conflict, touch, mark));
-        }
-    }
-
-    /// Reports bytes that are read and were never written.
-    pub(crate) fn check_defined(&mut self, stretch: &Stretch, mark: &Arc<Mark>) {
-        if !self.checks.uninitialised {
-            return;
-        }
-        let undefined = stretch.physical.shadow().undefined(stretch.place(), mark.order);
-        if let Some(part) = undefined.first() {
-            let bytes = part.start - stretch.offset..part.end - stretch.offset;
-            let copied = stretch.physical.shadow().copied_to(part.start);
-            if let Some(copied) = copied {
-                return self.find_copied(&stretch.with_bytes(bytes), &copied, mark);
-            }
-            self.find_in(FindingKind::Uninitialised, &stretch.with_bytes(bytes), None, Some(mark));
         }
     }
 
@@ -133,11 +117,7 @@ impl State {
                 }
             }
             if let Some(undefined) = touched.undefined.get().filter(|_| self.checks.uninitialised) {
-                let mut shadow = segment.physical.shadow();
-                for (bytes, copied) in undefined.runs() {
-                    let place = segment.offset + bytes.start..segment.offset + bytes.end;
-                    shadow.undefine(place, copied.as_ref());
-                }
+                undefine(segment, undefined, view.footprint());
             }
             if self.checks.lifetimes && launch.footprint.is_none() {
                 for bytes in reads.iter().chain(&atomics).chain(&writes) {
@@ -289,7 +269,7 @@ impl State {
         self.find_in(kind, &stretch.with_bytes(bytes), Some(first), Some(second));
     }
 
-    fn find_in(
+    pub(crate) fn find_in(
         &mut self,
         kind: FindingKind,
         stretch: &Stretch,
@@ -306,26 +286,6 @@ impl State {
             first: first.map(|mark| mark.actor.clone()),
             second: second.map(|mark| mark.actor.clone()),
             code: None,
-            repeat: self.repeat(),
-        };
-        self.find(finding);
-    }
-
-    /// Reports the read of bytes to which a kernel copied an undefined value.
-    fn find_copied(&mut self, stretch: &Stretch, copied: &ExecFinding, mark: &Arc<Mark>) {
-        let (region, bytes) = (&stretch.region, &stretch.bytes);
-        let finding = Finding {
-            kind: FindingKind::Uninitialised,
-            device: region.device,
-            subject: format!(
-                "it reads bytes {}..{} of {}, to which a kernel copied an undefined value. {copied}",
-                bytes.start, bytes.end, region.name
-            ),
-            bytes: Some(bytes.clone()),
-            address: (region.address != 0).then(|| DeviceAddress(region.address + bytes.start)),
-            first: None,
-            second: Some(mark.actor.clone()),
-            code: Some(Box::new(copied.clone())),
             repeat: self.repeat(),
         };
         self.find(finding);

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use kiln_driver::{Access, DeclaredSpan, ParameterSpan};
 
+use crate::check::undefined_value::ArgumentPlace;
 use crate::device::objects::Loaded;
 
 /// An access this far from a buffer was not meant for it.
@@ -159,6 +160,12 @@ impl LaunchFootprint {
     pub(crate) fn place(&self, at: u64) -> Option<String> {
         let span = self.neighbours(at).0.filter(|span| at < end_of(span))?;
         Some(format!("{} bytes into {}", at - span.address.0, self.name(span)))
+    }
+
+    /// The argument that an address was declared with, and the end of its memory.
+    pub(crate) fn argument_at(&self, at: u64) -> Option<(ArgumentPlace, u64)> {
+        let span = self.neighbours(at).0.filter(|span| at < end_of(span))?;
+        Some((ArgumentPlace { name: self.name(span), address: span.address.0 }, end_of(span)))
     }
 
     /// Of the spans that begin at or before an address the one that reaches furthest, and the first one behind it.

@@ -7,6 +7,7 @@ use kiln_ptx::exec::{AccessKind, BadAccess, ExecFinding as InCode, ExecFindingKi
 use crate::check::actor::Mark;
 use crate::check::finding::{Finding, FindingKind, Touching};
 use crate::check::footprint::LaunchFootprint;
+use crate::check::undefined_value::UndefinedValue;
 use crate::code::kernel::{KernelFault, Mistake, Notes};
 use crate::memory::heap_block_table::PartAt;
 use crate::memory::memory_view::MemoryView;
@@ -33,9 +34,10 @@ impl State {
                     self.name_part(device, &mut finding.kind, mark);
                     self.name_freed(device, &mut finding.kind, mark);
                     let mut text = tell(&finding, view.footprint());
-                    if let Some(copied) = self.copied_before(device, &finding.kind) {
+                    if let Some(earlier) = self.stored_before(device, &finding.kind) {
                         text.push_str(&format!(
-                            "; an earlier launch copied an undefined value there. {copied}"
+                            "; an earlier launch stored an undefined value there. {}",
+                            earlier.store.finding
                         ));
                     }
                     if is_fatal {
@@ -61,8 +63,8 @@ impl State {
         told
     }
 
-    /// The undefined value that an earlier launch copied to where a kernel read.
-    fn copied_before(&mut self, device: u32, kind: &InCodeKind) -> Option<Arc<InCode>> {
+    /// The undefined value that an earlier launch stored to where a kernel read.
+    pub(crate) fn stored_before(&mut self, device: u32, kind: &InCodeKind) -> Option<Arc<UndefinedValue>> {
         let InCodeKind::Uninitialised { access, .. } = kind else { return None };
         if access.memory != "global" {
             return None;
@@ -71,7 +73,7 @@ impl State {
         let segment = map.segments().get(map.index_of(access.address)?)?;
         let place = segment.place_of(access.address);
         let shadow = segment.physical.shadow();
-        (place..place + u64::from(access.bytes)).find_map(|at| shadow.copied_to(at))
+        (place..place + u64::from(access.bytes)).find_map(|at| shadow.value_at(at))
     }
 
     /// Where no memory is now, a block may have lain that was freed.

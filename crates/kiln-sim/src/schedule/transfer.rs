@@ -1,14 +1,13 @@
 //! Copies and fills: which bytes, checked when the step begins.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use kiln_driver::{Access, Pattern, Protection};
-use kiln_ptx::exec::ExecFinding;
 
 use crate::check::actor::Mark;
 use crate::check::byte_shadow::Touch;
 use crate::check::checker::Stretch;
+use crate::check::undefined_value::UndefinedPart;
 use crate::memory::address_map::Segment;
 use crate::memory::memory_identity::RegionName;
 use crate::memory::memory_view::{AccessCause, AccessFault};
@@ -132,12 +131,6 @@ fn moves(from: &[Slice], to: &[Slice]) -> Vec<Move> {
     list
 }
 
-/// Bytes of a copy that are undefined, and the undefined value that a kernel copied there.
-struct UndefinedPart {
-    bytes: Range<u64>,
-    copied: Option<Arc<ExecFinding>>,
-}
-
 /// The parts of a list of stretches that were never written, as a submission with that place in the order sees them, counted from the first byte of the list.
 fn undefined_parts(stretches: &[Stretch], order: u64) -> Vec<UndefinedPart> {
     let mut parts = Vec::new();
@@ -146,8 +139,9 @@ fn undefined_parts(stretches: &[Stretch], order: u64) -> Vec<UndefinedPart> {
         let place = stretch.place();
         let shadow = stretch.physical.shadow();
         parts.extend(shadow.undefined(place.clone(), order).into_iter().map(|part| UndefinedPart {
-            bytes: at + part.start - place.start..at + part.end - place.start,
-            copied: shadow.copied_to(part.start),
+            bytes: at + part.bytes.start - place.start..at + part.bytes.end - place.start,
+            bits: part.bits,
+            value: part.value.map(|value| Arc::new(value.elsewhere())),
         }));
         at += place.end - place.start;
     }
@@ -162,8 +156,8 @@ fn undefine_parts(stretches: &[Stretch], parts: &[UndefinedPart]) {
         for part in parts {
             let (start, end) = (part.bytes.start.max(at), part.bytes.end.min(at + len));
             if start < end {
-                let range = place.start + start - at..place.start + end - at;
-                stretch.physical.shadow().undefine(range, part.copied.as_ref());
+                let bytes = place.start + start - at..place.start + end - at;
+                stretch.physical.shadow().undefine(&UndefinedPart { bytes, ..part.clone() });
             }
         }
         at += len;

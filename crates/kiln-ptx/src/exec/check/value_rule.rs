@@ -28,18 +28,30 @@ pub enum ValueRule {
     AsyncCopies,
     /// An exchange gives and takes undefined values.
     Exchanges,
-    /// Arithmetic uses its operands.
+    /// The result of arithmetic with an undefined value is undefined.
     Arithmetic,
-    /// A comparison uses its operands.
+    /// A sum or a product is defined below the lowest undefined bit.
+    LowBits,
+    /// The carry flag can be undefined.
+    CarryFlag,
+    /// The result of a comparison with an undefined value is undefined.
     Comparison,
+    /// A comparison that defined bits decide is defined.
+    DecidedComparison,
+    /// Logic of predicates drops what the other operand decides.
+    PredicateLogic,
+    /// An element of a product of `mma` is undefined if its row, its column or its summand is.
+    Matrices,
+    /// Arithmetic and comparisons are no uses.
+    Computing,
     /// An address is a use, and so is everything else that decides what an instruction does.
     Decisions,
     /// What is printed is used.
     Printing,
+    /// Undefined bits that are copied together with defined ones may be padding.
+    Padding,
     /// A register that was never assigned is undefined.
     Unassigned,
-    /// Arithmetic with such a register is no use.
-    UnassignedArithmetic,
     /// A block of the device heap that was freed is not used.
     HeapFree,
     /// A block of the device heap is freed once.
@@ -51,7 +63,7 @@ pub enum ValueRule {
 impl ValueRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 27] = [
         Self::GlobalContents,
         Self::SharedContents,
         Self::LocalContents,
@@ -65,11 +77,17 @@ impl ValueRule {
         Self::AsyncCopies,
         Self::Exchanges,
         Self::Arithmetic,
+        Self::LowBits,
+        Self::CarryFlag,
         Self::Comparison,
+        Self::DecidedComparison,
+        Self::PredicateLogic,
+        Self::Matrices,
+        Self::Computing,
         Self::Decisions,
         Self::Printing,
+        Self::Padding,
         Self::Unassigned,
-        Self::UnassignedArithmetic,
         Self::HeapFree,
         Self::HeapDoubleFree,
         Self::SharedVariables,

@@ -129,10 +129,7 @@ impl Op {
                 let is_moved = matches!(collective.kind, CollectiveKind::Shuffle(_));
                 visit(if is_moved { Carries(value) } else { Uses(value) });
                 rest.into_iter().chain(collective.members).for_each(|source| visit(Uses(source)));
-                let is_used = matches!(collective.kind, CollectiveKind::Matrix(MatrixStep::Multiply(_)));
-                for source in &collective.fragments_from {
-                    visit(if is_used { Uses(*source) } else { Carries(*source) });
-                }
+                collective.fragments_from.iter().for_each(|source| visit(Carries(*source)));
                 visit(UsesPredicate(collective.pred));
                 visit(Writes(collective.to));
                 collective.fragments_to.iter().for_each(|to| visit(Writes(*to)));

@@ -54,7 +54,7 @@ impl Lowering<'_> {
         let zero = self.constant(0);
         self.emit(Op::Compare(Box::new(Compare {
             test: test!(|a, b| a != b),
-            mode: Mode::default(),
+            mode: Mode { flow: DataFlow::Equality(32), ..Mode::default() },
             a: to.into(),
             b: zero,
             combine: Some((combine, with)),

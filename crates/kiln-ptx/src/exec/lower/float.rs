@@ -59,7 +59,8 @@ impl Lowering<'_> {
         let test = compare::comparison(form.compare()?, ty)?;
         let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
         let sink = Pred::SINK;
-        let low = Compare { test, mode: mode_of(form), a, b, combine, to: sink, opposite: sink };
+        let mode = Mode { flow: flow_of(form.compare()?, ty), ..mode_of(form) };
+        let low = Compare { test, mode, a, b, combine, to: sink, opposite: sink };
         let packed = layout(ty).is_some_and(Layout::is_packed);
         if form.opcode() == Opcode::Setp {
             let (to, second) = self.predicate_pair(first)?;
@@ -129,7 +130,20 @@ impl Lowering<'_> {
             }),
             _ => return None,
         };
-        self.emit_alu_typed(run, mode_of(form), operands, [ty, ty, by, ty])
+        let mode = Mode { flow: DataFlow::Moves(0b11), ..mode_of(form) };
+        self.emit_alu_typed(run, mode, operands, [ty, ty, by, ty])
+    }
+}
+
+/// What a comparison does with undefined bits.
+fn flow_of(compare: crate::Compare, ty: ScalarType) -> DataFlow {
+    use crate::Compare::{Eq, Hi, Hs, Lo, Ls, Ne};
+    let bits = (8 * ty.size_bytes()).min(64) as u8;
+    match (compare, ty.kind()) {
+        (_, ScalarKind::Float) => DataFlow::Computes,
+        (Eq | Ne, _) => DataFlow::Equality(bits),
+        (Lo | Ls | Hi | Hs, _) => DataFlow::Order { bits, signed: false },
+        (_, kind) => DataFlow::Order { bits, signed: kind == ScalarKind::Signed },
     }
 }
 

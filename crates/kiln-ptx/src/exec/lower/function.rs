@@ -69,6 +69,7 @@ pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: PtxFunctionId)
         frame_bytes: lowering.frame_bytes.checked_next_multiple_of(BASE_ALIGN).unwrap_or(u64::MAX),
         parameters,
         returns,
+        widths: lowering.widths(),
         unassigned: Vec::new(),
         unassigned_predicates: Vec::new(),
     };
@@ -120,6 +121,18 @@ impl Lowering<'_> {
         self.frame_bytes = end.checked_next_multiple_of(FRAME_ALIGN)?;
         self.frame.insert(id.0, offset);
         Some((place, offset))
+    }
+
+    /// Bits of each column that belongs to a register.
+    fn widths(&self) -> Vec<u8> {
+        let mut widths = vec![64; self.column_count as usize];
+        for (id, first) in &self.columns {
+            let Some(group) = self.function.registers.group(RegisterId(*id)) else { continue };
+            let bits = (8 * group.ty.size_bytes()).clamp(1, 64) as u8;
+            let columns = widths.iter_mut().skip(*first as usize).take(usize::from(group.vector.max(1)));
+            columns.for_each(|width| *width = bits);
+        }
+        widths
     }
 
     /// Names the registers that may be read before they are assigned.

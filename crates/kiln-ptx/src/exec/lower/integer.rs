@@ -3,6 +3,7 @@
 use super::super::alu::packed::{self, PairOp, Small, SmallOp};
 use super::super::alu::{Alu, Mode, integer};
 use super::super::code::{Carry, CarryKind, Op};
+use super::super::undefined::DataFlow;
 use super::function::Lowering;
 use crate::{Flag, Form, Opcode, Operation, Part, PtxOperand, ScalarType};
 
@@ -22,7 +23,8 @@ impl Lowering<'_> {
                     Part::Wide => integer::multiply_wide(ty)?,
                 };
                 let sum = if part == Part::Wide { twice(ty)? } else { ty };
-                self.emit_alu_typed(run, Mode::default(), operands, [ty, ty, sum, ty])
+                let flow = if part == Part::Hi { DataFlow::Computes } else { DataFlow::Upward };
+                self.emit_alu_typed(run, Mode { flow, ..Mode::default() }, operands, [ty, ty, sum, ty])
             }
             Opcode::Dp4a | Opcode::Dp2a => {
                 let mut signed = form.types().map(|ty| ty == ScalarType::S32);
@@ -35,7 +37,8 @@ impl Lowering<'_> {
             }
             _ => {
                 let run = simple(form, ty)?;
-                self.emit_alu(run, Mode::default(), operands, ty)
+                let mode = Mode { flow: flow_of(form, ty), ..Mode::default() };
+                self.emit_alu(run, mode, operands, ty)
             }
         }
     }
@@ -90,6 +93,15 @@ fn carry_kind(form: &Form) -> Option<CarryKind> {
         Opcode::Sub if form.has(Flag::Cc) => Some(CarryKind::Subtract),
         Opcode::Mad if form.has(Flag::Cc) => Some(CarryKind::MultiplyAdd { high }),
         _ => None,
+    }
+}
+
+/// What arithmetic does with undefined bits.
+fn flow_of(form: &Form, ty: ScalarType) -> DataFlow {
+    let is_packed = matches!(ty, ScalarType::U16x2 | ScalarType::S16x2);
+    match form.opcode() {
+        Opcode::Add | Opcode::Sub | Opcode::Neg if !is_packed && !form.has(Flag::Sat) => DataFlow::Upward,
+        _ => DataFlow::Computes,
     }
 }
 

@@ -134,6 +134,34 @@ impl Multiply {
         out
     }
 
+    /// The undefined bits of D from those of A, B and C: an element is undefined as a whole if one of its row, of its column or of C at its place is.
+    pub(crate) fn undefined_product(&self, a: &[Column], b: &[Column], c: &[Column]) -> Vec<Column> {
+        let depth = usize::from(self.shape.k);
+        let is_undefined = |lines: Vec<u64>| -> Vec<bool> {
+            lines.chunks(depth).map(|line| line.iter().any(|bits| *bits != 0)).collect()
+        };
+        let (rows, columns) = (is_undefined(self.rows_of_a(a)), is_undefined(self.columns_of_b(b)));
+        let per = self.sum.per_register();
+        let ones = match self.sum {
+            Accumulator::F16 => 0xffff,
+            Accumulator::F32 | Accumulator::S32 => 0xffff_ffff,
+            Accumulator::F64 => u64::MAX,
+        };
+        let mut out = vec![[0; LANES]; c.len()];
+        for (register, column) in out.iter_mut().enumerate() {
+            for (lane, bits) in column.iter_mut().enumerate() {
+                for part in 0..per {
+                    let at = fragment::of_c(lane, register, part, self.sum);
+                    let before = element(c[register][lane], part, 16 * (3 - per as u32).max(1), per);
+                    if rows[at.row] || columns[at.column] || before != 0 {
+                        *bits |= ones << (16 * part);
+                    }
+                }
+            }
+        }
+        out
+    }
+
     /// One element of D in integers or `f64`.
     fn dot(&self, row: &[u64], column: &[u64], before: u64) -> u64 {
         match self.sum {

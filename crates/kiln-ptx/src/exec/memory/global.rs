@@ -4,8 +4,6 @@
 //! until an access leaves it. So an implementation pays for a lookup per span and not per access, and the calls that
 //! are made often move the values of a whole warp.
 
-use std::sync::Arc;
-
 use crate::exec::column::each;
 use crate::exec::finding::{AccessKind, ExecFinding};
 
@@ -131,10 +129,23 @@ pub trait Cells: Sync {
         }
     }
 
-    /// Marks bits as undefined, after they were stored. `copied` says what was copied there.
-    fn undefine(&self, offset: u64, bytes: u32, bits: u64, copied: &dyn Fn() -> Arc<ExecFinding>) {
-        let _ = (offset, bytes, bits, copied);
+    /// Marks bits as undefined, after they were stored. `store` says what was stored there; stores with one key are about the same instruction and
+    /// the same read, and need not be asked for again.
+    fn undefine(&self, offset: u64, bytes: u32, bits: u64, key: u64, store: &dyn Fn() -> UndefinedStore) {
+        let _ = (offset, bytes, bits, key, store);
     }
+}
+
+/// A store of an undefined value to global memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndefinedStore {
+    /// The store, and where its value came from.
+    pub finding: ExecFinding,
+    /// The bytes of one element of the store.
+    pub bytes: u32,
+    /// Whether the undefined bits may be padding that was copied along. A value that something was computed from is not, nor one that was read without
+    /// anything defined beside it.
+    pub may_be_padding: bool,
 }
 
 /// Why an address may not be accessed.

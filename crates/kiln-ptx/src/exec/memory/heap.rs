@@ -4,9 +4,9 @@
 //! outlives launches: what one kernel allocates another may free.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span};
+use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
 use super::window::HEAP;
 use super::words::Words;
 use crate::exec::column::lanes_where;
@@ -215,7 +215,7 @@ impl Cells for Content {
         !self.written.load(offset, bytes) & (u64::MAX >> (64 - 8 * bytes))
     }
 
-    fn undefine(&self, offset: u64, bytes: u32, bits: u64, _: &dyn Fn() -> Arc<ExecFinding>) {
+    fn undefine(&self, offset: u64, bytes: u32, bits: u64, _: u64, _: &dyn Fn() -> UndefinedStore) {
         self.written.store(offset, bytes, !bits);
     }
 }

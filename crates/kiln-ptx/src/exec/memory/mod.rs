@@ -13,7 +13,7 @@ mod span_cache;
 pub(crate) mod window;
 mod words;
 
-pub use global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span};
+pub use global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
 pub use heap::DeviceHeap;
 pub(crate) use local::Local;
 pub(crate) use shared::Shared;

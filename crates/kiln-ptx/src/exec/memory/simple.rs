@@ -1,11 +1,11 @@
 //! Global memory for tests and tools: separate blocks with gaps between them.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span};
+use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
 use super::words::Words;
 use crate::exec::column::lanes_where;
-use crate::exec::finding::ExecFinding;
 
 /// The first address given out; low addresses stay free so that a null pointer with an offset is caught.
 const FIRST: u64 = 0x1_0000_0000;
@@ -42,6 +42,8 @@ struct Block {
     cells: Words,
     /// A one for every bit that was written; absent in a block that started out as zeros, until undefined bits are written there.
     written: OnceLock<Words>,
+    /// The last store of an undefined value to each offset.
+    undefined_stores: Mutex<BTreeMap<u64, UndefinedStore>>,
 }
 
 impl SimpleMemory {
@@ -98,11 +100,29 @@ impl SimpleMemory {
         Some(out)
     }
 
+    /// The undefined values that kernels stored to a block and that are still there, by address.
+    pub fn undefined_stores(&self, address: u64) -> Vec<(u64, UndefinedStore)> {
+        let Some(block) = self.holding(address, 1) else { return Vec::new() };
+        let stores = block.undefined_stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_left = |offset: u64, store: &UndefinedStore| block.undefined_bits(offset, store.bytes) != 0;
+        let left = stores.iter().filter(|(offset, store)| is_left(**offset, store));
+        left.map(|(offset, store)| (block.start + offset, store.clone())).collect()
+    }
+
     fn add(&mut self, bytes: u64, written: OnceLock<Words>) -> u64 {
         let end = self.blocks.last().map_or(FIRST, |last| last.start + last.bytes);
         let start = (end + ALIGN).next_multiple_of(ALIGN);
         let cells = Words::zeroed(bytes);
-        self.blocks.push(Block { start, bytes, live: true, writable: true, cells, written });
+        let undefined_stores = Mutex::default();
+        self.blocks.push(Block {
+            start,
+            bytes,
+            live: true,
+            writable: true,
+            cells,
+            written,
+            undefined_stores,
+        });
         start
     }
 
@@ -197,7 +217,9 @@ impl Cells for Block {
         !written & (u64::MAX >> (64 - 8 * bytes))
     }
 
-    fn undefine(&self, offset: u64, bytes: u32, bits: u64, _: &dyn Fn() -> Arc<ExecFinding>) {
+    fn undefine(&self, offset: u64, bytes: u32, bits: u64, _: u64, store: &dyn Fn() -> UndefinedStore) {
+        let mut stores = self.undefined_stores.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.insert(offset, store());
         let all = || {
             let written = Words::zeroed(self.bytes);
             (0..self.bytes).step_by(8).for_each(|at| written.store(at, 8, u64::MAX));

@@ -3,9 +3,15 @@
 /// How the bits of an operation's result follow from those of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum DataFlow {
-    /// Every bit may depend on every bit: an undefined one is a use.
+    /// Every bit may depend on every bit.
     #[default]
     Computes,
+    /// Each bit follows from the bits at its place and below: sums and products of integers.
+    Upward,
+    /// Whether two integers of so many bits are equal.
+    Equality(u8),
+    /// Which of two integers of so many bits is less.
+    Order { bits: u8, signed: bool },
     /// Bits of the operands in this set (bit 0 for the first) are moved, copied or dropped, as the other operands say.
     Moves(u8),
     /// Each bit follows from the bits at its place: bit `4a + 2b + c` of the table.
@@ -24,11 +30,41 @@ impl DataFlow {
     /// Whether an operand is moved, and does not decide where bits go.
     pub(crate) fn is_data(self, operand: usize) -> bool {
         match self {
-            Self::Computes => false,
+            Self::Computes | Self::Upward | Self::Equality(_) | Self::Order { .. } => false,
             Self::Moves(set) => set >> operand & 1 != 0,
             Self::Bitwise(_) => true,
             Self::Lookup => operand < 3,
         }
+    }
+}
+
+/// The bits from the lowest one that is set upward: a carry may change them.
+pub(crate) fn upward(bits: u64) -> u64 {
+    bits | bits.wrapping_neg()
+}
+
+/// Whether a comparison of two values, each with its undefined bits, depends on them. `holds` compares two values.
+pub(crate) fn undefined_comparison(
+    flow: DataFlow,
+    a: (u64, u64),
+    b: (u64, u64),
+    holds: impl Fn(u64, u64) -> bool,
+) -> bool {
+    let ones = |bits: u8| u64::MAX >> (64 - u32::from(bits.clamp(1, 64)));
+    match flow {
+        _ if a.1 | b.1 == 0 => false,
+        // A defined bit that differs decides.
+        DataFlow::Equality(bits) => {
+            (a.1 | b.1) & ones(bits) != 0 && (a.0 ^ b.0) & !(a.1 | b.1) & ones(bits) == 0
+        }
+        // The order depends on the undefined bits if it differs between the least and the greatest that both can be.
+        DataFlow::Order { bits, signed } => {
+            let sign = if signed { 1 << (bits.clamp(1, 64) - 1) } else { 0 };
+            let least = |(value, undefined): (u64, u64)| (value & !undefined) | (undefined & sign);
+            let greatest = |(value, undefined): (u64, u64)| (value | undefined) & !(undefined & sign);
+            holds(least(a), greatest(b)) != holds(greatest(a), least(b))
+        }
+        _ => true,
     }
 }
 
@@ -79,6 +115,36 @@ mod tests {
             for index in 0..8u64 {
                 let (a, b) = (index >> 2 & 1, index >> 1 & 1);
                 assert_eq!(u64::from(table) >> index & 1, operation(a, b), "{flow:?} {a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_carry_changes_bits_above_it_alone() {
+        assert_eq!(upward(0), 0);
+        assert_eq!(upward(0b1000), !0b111);
+        assert_eq!(upward(1 << 63), 1 << 63);
+    }
+
+    #[test]
+    fn comparisons_are_undefined_where_an_undefined_bit_changes_them() {
+        // Every value of four bits and every set of undefined ones, against a constant.
+        let sign_extended = |value: u64| (value << 60) as i64 >> 60;
+        for (value, undefined, other) in
+            (0..16u64).flat_map(|v| (0..16u64).flat_map(move |u| (0..16u64).map(move |o| (v, u, o))))
+        {
+            let possible = || (0..16u64).filter(|x| (x ^ value) & !undefined == 0);
+            let depends = |holds: &dyn Fn(u64, u64) -> bool| {
+                possible().any(|x| holds(x, other)) && possible().any(|x| !holds(x, other))
+            };
+            let cases: [(DataFlow, &dyn Fn(u64, u64) -> bool); 3] = [
+                (DataFlow::Equality(4), &|a, b| a & 15 == b & 15),
+                (DataFlow::Order { bits: 4, signed: false }, &|a, b| a & 15 < b & 15),
+                (DataFlow::Order { bits: 4, signed: true }, &|a, b| sign_extended(a) <= sign_extended(b)),
+            ];
+            for (flow, holds) in cases {
+                let found = undefined_comparison(flow, (value, undefined), (other, 0), holds);
+                assert_eq!(found, depends(holds), "{flow:?} {value} {undefined:b} {other}");
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Undefined values: what is known of registers that hold bytes which were never written.
 //!
 //! A load of such bytes is no mistake: a struct with padding is copied by whole words. The bits are marked in the register instead, and
-//! the marks go where the value goes: through moves, packs, shuffles, selections, calls and stores, and through bitwise operations as far as
-//! these let the bits through. An operation that computes with a marked bit, decides by it or uses it as an address is reported.
+//! the marks go where the value goes: through moves, packs, shuffles, selections, calls and stores, through bitwise operations as far as
+//! these let the bits through, and into the results of arithmetic, conversions and comparisons. Compilers compute before they select, so none of these is a
+//! use. A use is what decides: a branch, a guard, an address, an operand of an atomic or a collective, a printed value.
 //!
 //! Only frames in which a register is marked pay for this: see [`UndefinedRegisters::any`].
 
@@ -10,6 +11,6 @@ mod flow;
 mod origin;
 mod registers;
 
-pub(crate) use flow::{DataFlow, undefined_bitwise};
+pub(crate) use flow::{DataFlow, undefined_bitwise, undefined_comparison, upward};
 pub(crate) use origin::{Origin, OriginNotes};
 pub(crate) use registers::{Carried, UndefinedRegisters};

@@ -16,6 +16,11 @@ pub(crate) enum Origin {
         place: Place,
         address: u64,
         bytes: u32,
+        /// The bits that were undefined.
+        bits: u64,
+        /// Whether it is a value that the program means: nothing beside it was defined, or something was computed with it. Otherwise it may
+        /// be padding that is copied along.
+        is_value: bool,
     },
     Register {
         /// The place of the function in the lowered code.
@@ -35,6 +40,26 @@ impl Origin {
             Self::Memory { pc, .. } => pc,
             Self::Register { .. } => other,
         }
+    }
+
+    /// The origin of what is computed with the value: that is no padding.
+    pub(crate) fn computed(self) -> Self {
+        match self {
+            Self::Memory { pc, block, thread, place, address, bytes, bits, .. } => {
+                Self::Memory { pc, block, thread, place, address, bytes, bits, is_value: true }
+            }
+            Self::Register { .. } => self,
+        }
+    }
+
+    /// Whether the value may be padding that is copied along.
+    pub(crate) fn may_be_padding(self) -> bool {
+        matches!(self, Self::Memory { is_value: false, .. })
+    }
+
+    /// Whether two values come from one read, or one register.
+    pub(crate) fn is_same(self, other: Self) -> bool {
+        self.computed() == other.computed()
     }
 
     /// Whether bytes of memory were read.

@@ -36,6 +36,12 @@ struct UndefinedPredicate {
     origins: [Origin; LANES],
 }
 
+impl UndefinedPredicate {
+    fn nothing() -> Box<Self> {
+        Box::new(Self { lanes: 0, origins: [Origin::NONE; LANES] })
+    }
+}
+
 /// The registers of a frame that hold undefined bits.
 #[derive(Debug, Default)]
 pub(crate) struct UndefinedRegisters {
@@ -43,6 +49,8 @@ pub(crate) struct UndefinedRegisters {
     count: u32,
     columns: Vec<Option<Box<Carried>>>,
     predicates: Vec<Option<Box<UndefinedPredicate>>>,
+    /// The carry flag.
+    carry: Option<Box<UndefinedPredicate>>,
 }
 
 impl UndefinedRegisters {
@@ -123,8 +131,7 @@ impl UndefinedRegisters {
         }
         let Some(slot) = self.predicates.get_mut(at) else { return };
         self.count += u32::from(slot.is_none());
-        let nothing = || Box::new(UndefinedPredicate { lanes: 0, origins: [Origin::NONE; LANES] });
-        let known = slot.get_or_insert_with(nothing);
+        let known = slot.get_or_insert_with(UndefinedPredicate::nothing);
         known.lanes |= lanes;
         each(lanes, |lane| known.origins[lane] = origins(lane));
     }
@@ -140,9 +147,54 @@ impl UndefinedRegisters {
         }
     }
 
+    /// The lanes in which the carry flag is undefined.
+    pub(crate) fn carry(&self) -> u32 {
+        self.carry.as_ref().map_or(0, |found| found.lanes)
+    }
+
+    /// Where a lane of the carry flag has its value from.
+    pub(crate) fn carry_origin(&self, lane: usize) -> Origin {
+        self.carry.as_ref().map_or(Origin::NONE, |found| found.origins[lane])
+    }
+
+    /// Replaces what is known of the carry flag in the lanes of `mask`: it is undefined in those that `carried` marks.
+    pub(crate) fn set_carry(&mut self, carried: &Carried, mask: u32) {
+        let lanes = (self.carry() & !mask) | (carried.lanes() & mask);
+        self.count += u32::from(self.carry.is_none() && lanes != 0);
+        self.count -= u32::from(self.carry.is_some() && lanes == 0);
+        if lanes == 0 {
+            self.carry = None;
+            return;
+        }
+        let known = self.carry.get_or_insert_with(UndefinedPredicate::nothing);
+        known.lanes = lanes;
+        each(carried.lanes() & mask, |lane| known.origins[lane] = carried.origins[lane]);
+    }
+
+    /// What comes from the same read in a lane counts as defined from here on.
+    pub(crate) fn define_all_from(&mut self, origin: Origin, lane: usize) {
+        let is_same = |known: &Carried| known.bits[lane] != 0 && known.origins[lane].is_same(origin);
+        for at in 0..self.columns.len() {
+            if self.columns[at].as_deref().is_some_and(is_same) {
+                self.define(Reg(at as u32), 1 << lane);
+            }
+        }
+        let is_same =
+            |known: &UndefinedPredicate| known.lanes >> lane & 1 != 0 && known.origins[lane].is_same(origin);
+        for at in 0..self.predicates.len() {
+            if self.predicates[at].as_deref().is_some_and(is_same) {
+                self.define_predicate(Pred(at as u32), 1 << lane);
+            }
+        }
+        if self.carry.as_deref().is_some_and(is_same) {
+            self.set_carry(&Carried::NOTHING, 1 << lane);
+        }
+    }
+
     /// All registers are defined.
     pub(crate) fn clear(&mut self) {
         self.count = 0;
+        self.carry = None;
         self.columns.clear();
         self.predicates.clear();
     }
@@ -183,6 +235,26 @@ mod tests {
         registers.set_predicate(pred, 0b001, |_| Origin::NONE, 0b011);
         assert_eq!(registers.predicate(source), 0b101);
         registers.define_predicate(pred, 0b111);
+        assert!(!registers.any());
+    }
+
+    #[test]
+    fn what_comes_from_one_read_is_told_once() {
+        let origin = |register| Origin::Register { function: 0, register };
+        let mut registers = UndefinedRegisters::default();
+        let mut carried = Carried::NOTHING;
+        carried.mark(3, 1, origin(1));
+        carried.mark(4, 1, origin(1));
+        registers.set(Reg(5), &carried, u32::MAX);
+        registers.set_carry(&carried, u32::MAX);
+        registers.set_predicate(Pred(4), 1 << 3, |_| origin(1), u32::MAX);
+        registers.set_predicate(Pred(5), 1 << 3, |_| origin(2), u32::MAX);
+        registers.define_all_from(origin(1), 3);
+        assert_eq!((registers.lanes(Source(5), u32::MAX, 1), registers.carry()), (1 << 4, 1 << 4));
+        let predicate = |pred| registers.predicate(PredSource { pred: Pred(pred), negated: false });
+        assert_eq!((predicate(4), predicate(5)), (0, 1 << 3));
+        registers.define_all_from(origin(1), 4);
+        registers.define_all_from(origin(2), 3);
         assert!(!registers.any());
     }
 }

@@ -4,6 +4,7 @@
 
 use super::memory::{Access, MAX_POLLS, check_aligned, extend, resolve};
 use super::race_hooks::lock_locations;
+use super::undefined_memory::StoredBits;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::{Copy, LaunchRaces, ValueRule};
@@ -12,7 +13,7 @@ use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
 use crate::exec::memory::window::{HEAP, Place};
 use crate::exec::memory::{Declared, Span};
-use crate::exec::undefined::{Carried, Origin};
+use crate::exec::undefined::Carried;
 
 /// An atomic while lanes execute it.
 struct Update<'a> {
@@ -41,9 +42,9 @@ impl Update<'_> {
     }
 
     /// The undefined bits that a lane stored.
-    fn given(&self, lane: usize) -> Option<(u64, Origin)> {
+    fn given(&self, lane: usize) -> Option<StoredBits> {
         let carried = self.carried.as_ref().filter(|_| self.writes(lane))?;
-        Some((carried.bits[lane], carried.origins[lane]))
+        Some(StoredBits::of(carried.bits[lane], carried.origins[lane]))
     }
 }
 
@@ -78,8 +79,8 @@ impl Warp {
                 self.frames[self.lane_groups[at].frame].write(*to, &out, group);
                 if bare != 0 {
                     let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
-                    let bits = |lane: usize| span.cells.undefined_bits(offsets[lane], load.bytes);
-                    let carried = self.undefined_in(cta, at, access, &part, bare, bits);
+                    let look = |_: usize, at: u64, bytes: u32| undefined_at(&span, at, bytes);
+                    let carried = self.undefined_in(cta, at, access, (addresses, &part), bare, look);
                     self.mark_loaded(cta, at, *to, load, carried, bare);
                 }
             }
@@ -104,18 +105,17 @@ impl Warp {
                 let content = |address: u64| span.cells.peek(address - span.origin, store.bytes);
                 self.writes_same(cta, at, store, addresses, (group, lane), content)
             });
+            let marked = self.frames[self.lane_groups[at].frame].undefined.any();
+            let bare = if marked { self.bare_stores(at, store, group) } else { 0 };
             for (part, from) in (0u64..).zip(&store.from) {
                 let skip = span.origin.wrapping_sub(part * u64::from(store.bytes));
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));
                 let values = self.frames[self.lane_groups[at].frame].column(*from, &cta.launch.constants);
                 span.cells.store_lanes(&offsets, group, store.bytes, values);
-                if self.frames[self.lane_groups[at].frame].undefined.any() {
+                if marked {
                     let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
-                    self.mark_stored(cta, at, access, &part, (group, *from), Some(&span));
+                    self.mark_stored(cta, at, access, &part, (group, *from, bare), Some(&span));
                 }
-            }
-            if self.frames[self.lane_groups[at].frame].undefined.any() {
-                self.note_copies(cta, at, store, group);
             }
             rest &= !group;
         }
@@ -187,11 +187,12 @@ impl Warp {
         self.check_shared(cta, at, &access, addresses, group)?;
         let track = cta.launch.options.checks.uninitialised;
         let bare = if track { cta.shared.unwritten(addresses, group, bytes) } else { 0 };
-        self.use_operand(cta, at, update, addresses, bare);
+        self.use_operand(cta, at, update, addresses, bare, |_, at, bytes| cta.shared.undefined(at, bytes));
         each(group, |lane| {
             if bare >> lane & 1 != 0 && !update.atomic.reads {
-                let bits = |lane: usize| cta.shared.undefined(addresses[lane], bytes);
-                update.take(lane, &self.undefined_in(cta, at, &access, addresses, 1 << lane, bits));
+                let look = |_: usize, at: u64, bytes: u32| cta.shared.undefined(at, bytes);
+                let whole = (addresses, addresses);
+                update.take(lane, &self.undefined_in(cta, at, &access, whole, 1 << lane, look));
             }
             let old = cta.shared.load(addresses[lane], bytes);
             let new = (update.atomic.update)(old, update.b[lane], update.c[lane]);
@@ -217,11 +218,12 @@ impl Warp {
         let offsets = addresses.map(|address| address.wrapping_sub(span.origin));
         let told = cta.launch.options.checks.uninitialised && is_told(cta, span);
         let bare = if told { span.cells.unwritten(&offsets, group, bytes) } else { 0 };
-        self.use_operand(cta, at, update, addresses, bare);
+        let look = |_: usize, at: u64, bytes: u32| undefined_at(span, at, bytes);
+        self.use_operand(cta, at, update, addresses, bare, look);
         each(group, |lane| {
             if bare >> lane & 1 != 0 && !update.atomic.reads {
-                let bits = |lane: usize| span.cells.undefined_bits(offsets[lane], bytes);
-                update.take(lane, &self.undefined_in(cta, at, &access, addresses, 1 << lane, bits));
+                let whole = (addresses, addresses);
+                update.take(lane, &self.undefined_in(cta, at, &access, whole, 1 << lane, look));
             }
             let (b, c, run) = (update.b[lane], update.c[lane], update.atomic.update_global);
             let mut next = |old| {
@@ -237,9 +239,17 @@ impl Warp {
     }
 
     /// Reports lanes whose update uses bytes that were never written.
-    fn use_operand(&self, cta: &Cta<'_>, at: usize, update: &Update<'_>, addresses: &Column, bare: u32) {
+    fn use_operand(
+        &self,
+        cta: &Cta<'_>,
+        at: usize,
+        update: &Update<'_>,
+        addresses: &Column,
+        bare: u32,
+        look: impl Fn(usize, u64, u32) -> u64,
+    ) {
         if bare != 0 && update.atomic.reads && cta.launch.rules.has(ValueRule::AtomicOperand) {
-            self.use_unwritten(cta, at, &update.access, addresses, bare);
+            self.use_unwritten(cta, at, &update.access, addresses, bare, look);
         }
     }
 
@@ -283,8 +293,8 @@ impl Warp {
                 if cta.launch.options.checks.uninitialised && is_told(cta, &span) {
                     let bare = span.cells.unwritten(&offsets, group, 4);
                     if bare != 0 {
-                        let bits = |lane: usize| span.cells.undefined_bits(offsets[lane], 4);
-                        let found = self.undefined_in(cta, at, &wanted, &part, bare, bits);
+                        let look = |_: usize, at: u64, bytes: u32| undefined_at(&span, at, bytes);
+                        let found = self.undefined_in(cta, at, &read, (&from, &part), bare, look);
                         each(bare, |lane| undefined.mark(lane, found.bits[lane], found.origins[lane]));
                     }
                 }
@@ -301,7 +311,7 @@ impl Warp {
             cta.shared.store_lanes(&into, lanes, 4, &values);
             let carried = if cta.launch.rules.has(ValueRule::AsyncCopies) { undefined.lanes() } else { 0 };
             each(carried, |lane| {
-                let bits = (undefined.bits[lane], undefined.origins[lane]);
+                let bits = StoredBits::of(undefined.bits[lane], undefined.origins[lane]);
                 self.undefine(cta, at, &write, (into[lane], lane), bits, None);
             });
         }
@@ -397,6 +407,16 @@ impl Warp {
             let bad = ExecFindingKind::Undeclared(access.bad(address, near));
             cta.report(self.index, lane, self.lane_groups[at].pc, bad);
         }
+    }
+}
+
+/// The undefined bits at an address; all of them outside of the span.
+fn undefined_at(span: &Span<'_>, address: u64, bytes: u32) -> u64 {
+    let is_inside = address >= span.start && span.end.saturating_sub(address) >= u64::from(bytes);
+    if is_inside {
+        span.cells.undefined_bits(address - span.origin, bytes)
+    } else {
+        u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
     }
 }
 

@@ -3,10 +3,11 @@
 use super::Warp;
 use super::lane_group::LaneGroup;
 use crate::exec::block::Cta;
+use crate::exec::check::ValueRule;
 use crate::exec::code::{Collective, MatrixStep, Op};
 use crate::exec::column::{Column, FULL, LANES, each, first_lane};
 use crate::exec::finding::ExecFindingKind;
-use crate::exec::matrix::{distribute, gather_rows, transpose};
+use crate::exec::matrix::{Multiply, distribute, gather_rows, transpose};
 use crate::exec::undefined::Carried;
 
 impl Warp {
@@ -50,7 +51,7 @@ impl Warp {
         }
     }
 
-    /// The undefined bits of fragments that are moved, with the origin of the first of them. A multiplication has reported its operands.
+    /// The undefined bits of fragments that are moved or multiplied, with the origin of the first of them.
     fn undefined_fragments(&self, cta: &Cta<'_>, step: MatrixStep, lane_groups: &[usize]) -> Vec<Carried> {
         let (mut bits, mut origin) = (Vec::new(), None);
         for at in lane_groups {
@@ -68,13 +69,16 @@ impl Warp {
                 });
             }
         }
-        match (step, origin) {
-            (MatrixStep::Multiply(_), _) | (_, None) => Vec::new(),
-            (step, Some(origin)) => {
-                let moved = result(step, &bits);
-                moved.into_iter().map(|bits| Carried { bits, origins: [origin; LANES] }).collect()
+        let Some(origin) = origin else { return Vec::new() };
+        let (given, origin) = match step {
+            MatrixStep::Multiply(_) if !cta.launch.rules.has(ValueRule::Matrices) => return Vec::new(),
+            MatrixStep::Multiply(multiply) => {
+                let (a, b, c) = factors(&multiply, &bits);
+                (multiply.undefined_product(a, b, c), origin.computed())
             }
-        }
+            step => (result(step, &bits), origin),
+        };
+        given.into_iter().map(|bits| Carried { bits, origins: [origin; LANES] }).collect()
     }
 
     fn report_missing_lanes(&self, cta: &Cta<'_>, lanes: u32, lane_groups: &[usize]) {
@@ -94,12 +98,18 @@ impl Warp {
     }
 }
 
+/// The registers of A, of B and of C.
+fn factors<'f>(multiply: &Multiply, from: &'f [Column]) -> (&'f [Column], &'f [Column], &'f [Column]) {
+    let [a, b, _] = multiply.registers();
+    let (a, rest) = from.split_at(a.min(from.len()));
+    let (b, c) = rest.split_at(b.min(rest.len()));
+    (a, b, c)
+}
+
 fn result(step: MatrixStep, from: &[Column]) -> Vec<Column> {
     match step {
         MatrixStep::Multiply(multiply) => {
-            let [a, b, _] = multiply.registers();
-            let (a, rest) = from.split_at(a.min(from.len()));
-            let (b, c) = rest.split_at(b.min(rest.len()));
+            let (a, b, c) = factors(&multiply, from);
             multiply.product(a, b, c)
         }
         MatrixStep::Distribute { matrices, transposed } => distribute(from, matrices, transposed),

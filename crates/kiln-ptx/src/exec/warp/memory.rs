@@ -139,8 +139,8 @@ impl Warp {
             extend(&mut out, load);
             self.frames[self.lane_groups[at].frame].write(*to, &out, lanes);
             if bare != 0 {
-                let bits = |lane: usize| cta.shared.undefined(part[lane], load.bytes);
-                let carried = self.undefined_in(cta, at, access, &part, bare, bits);
+                let look = |_: usize, at: u64, bytes: u32| cta.shared.undefined(at, bytes);
+                let carried = self.undefined_in(cta, at, access, (addresses, &part), bare, look);
                 self.mark_loaded(cta, at, *to, load, carried, bare);
             }
         }
@@ -166,8 +166,8 @@ impl Warp {
             extend(&mut out, load);
             self.frames[frame].write(*to, &out, lanes);
             if bare != 0 {
-                let bits = |lane: usize| self.local.undefined(part[lane], lane, load.bytes);
-                let carried = self.undefined_in(cta, at, access, &part, bare, bits);
+                let look = |lane: usize, at: u64, bytes: u32| self.local.undefined(at, lane, bytes);
+                let carried = self.undefined_in(cta, at, access, (addresses, &part), bare, look);
                 self.mark_loaded(cta, at, *to, load, carried, bare);
             }
         }
@@ -225,7 +225,7 @@ impl Warp {
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
             cta.shared.store_lanes(&part, lanes, store.bytes, values);
             if self.frames[frame].undefined.any() {
-                self.mark_stored(cta, at, access, &part, (lanes, *from), None);
+                self.mark_stored(cta, at, access, &part, (lanes, *from, 0), None);
             }
         }
         Ok(())
@@ -247,7 +247,7 @@ impl Warp {
             let values = self.frames[frame].column(*from, &cta.launch.constants);
             self.local.store(&part, lanes, store.bytes, values);
             if self.frames[frame].undefined.any() {
-                self.mark_stored(cta, at, access, &part, (lanes, *from), None);
+                self.mark_stored(cta, at, access, &part, (lanes, *from, 0), None);
             }
         }
         Ok(())

@@ -5,9 +5,9 @@ use super::{Done, Flow, Warp};
 use crate::exec::alu::{Alu, Input, Mode};
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
-use crate::exec::code::{Compare, Op, OperandUse, PredSource, Reg, Source, Step};
+use crate::exec::code::{Carry, CarryKind, Compare, Op, OperandUse, PredSource, Reg, Source, Step};
 use crate::exec::column::{Column, LANES, each, lanes_where};
-use crate::exec::undefined::{Carried, DataFlow, Origin, undefined_bitwise};
+use crate::exec::undefined::{Carried, DataFlow, Origin, undefined_bitwise, undefined_comparison, upward};
 
 /// Lanes in which results of a comparison are undefined.
 struct UndefinedTruth {
@@ -28,7 +28,9 @@ impl Warp {
     ) -> Done<Flow> {
         let frame = self.lane_groups[at].frame;
         let (to, carried) = match &step.op {
-            Op::Alu { run, mode, to, from } => (*to, self.alu_bits(cta, at, (*run, *mode), from, lanes)),
+            Op::Alu { run, mode, to, from } => {
+                (*to, self.alu_bits(cta, at, (*run, *mode), (from, *to), lanes))
+            }
             Op::Select { to, a, b, pick } => (*to, self.selected_bits(cta, at, (*a, *b), *pick, lanes)),
             Op::Copy { to, from } => (*to, self.frames[frame].undefined.column(*from).cloned()),
             Op::Join { to, from, bits } => (*to, self.joined_bits(at, from, *bits)),
@@ -49,9 +51,19 @@ impl Warp {
                 return Ok(flow);
             }
             Op::Logic { to, a, b, table } => {
-                let (bits, origins) = self.logic_bits(at, (*a, *b), *table);
+                let (bits, origins) = self.logic_bits(cta, at, (*a, *b), *table);
                 let flow = self.execute(cta, at, step, lanes)?;
                 self.frames[frame].undefined.set_predicate(*to, bits, |lane| origins[lane], lanes);
+                return Ok(flow);
+            }
+            Op::Carry(carry) => {
+                let (result, flag) = self.carry_bits(cta, at, carry, lanes);
+                let flow = self.execute(cta, at, step, lanes)?;
+                let undefined = &mut self.frames[frame].undefined;
+                undefined.set(carry.to, &result, lanes);
+                if carry.writes {
+                    undefined.set_carry(&flag, lanes);
+                }
                 return Ok(flow);
             }
             op => {
@@ -80,7 +92,7 @@ impl Warp {
             return;
         }
         let origins: [Origin; LANES] = std::array::from_fn(|lane| undefined.predicate_origin(source, lane));
-        undefined.define_predicate(source.pred, used);
+        each(used, |lane| undefined.define_all_from(origins[lane], lane));
         self.report_uses(cta, pc, &origins, used);
     }
 
@@ -91,39 +103,13 @@ impl Warp {
         self.use_lanes(cta, at, source, used);
     }
 
-    /// A value is computed with: reports lanes in which it has bits that were read from memory. The lanes that are left have bits of a register
-    /// that was never assigned: compilers compute with such registers and drop the result.
-    fn use_computing(
-        &mut self,
-        cta: &Cta<'_>,
-        at: usize,
-        source: Source,
-        lanes: u32,
-        rule: ValueRule,
-    ) -> u32 {
-        let undefined = &self.frames[self.lane_groups[at].frame].undefined;
-        let Some(carried) = undefined.column(source) else { return 0 };
-        let marked = lanes_where(lanes, |lane| carried.bits[lane] != 0);
-        let is_use = |lane: usize| {
-            carried.origins[lane].is_memory() || !cta.launch.rules.has(ValueRule::UnassignedArithmetic)
-        };
-        let used = lanes_where(marked, is_use);
-        if !cta.launch.rules.has(rule) {
-            return 0;
-        }
-        self.use_lanes(cta, at, source, used);
-        marked & !used
-    }
-
-    /// Reports the use of a value in some lanes; it counts as defined from here on, so that it is told once.
+    /// Reports the use of a value in some lanes. What comes from the same read counts as defined from here on, so that it is told once.
     fn use_lanes(&mut self, cta: &Cta<'_>, at: usize, source: Source, used: u32) {
         let LaneGroup { pc, frame, .. } = self.lane_groups[at];
         let undefined = &mut self.frames[frame].undefined;
         let Some(origins) = undefined.column(source).map(|carried| carried.origins) else { return };
-        if used != 0 {
-            undefined.define(Reg(source.0), used);
-            self.report_uses(cta, pc, &origins, used);
-        }
+        each(used, |lane| undefined.define_all_from(origins[lane], lane));
+        self.report_uses(cta, pc, &origins, used);
     }
 
     pub(super) fn report_uses(&self, cta: &Cta<'_>, pc: u32, origins: &[Origin; LANES], used: u32) {
@@ -143,25 +129,30 @@ impl Warp {
         cta: &Cta<'_>,
         at: usize,
         (run, mut mode): (Alu, Mode),
-        from: &[Source; 4],
+        (from, to): (&[Source; 4], Reg),
         lanes: u32,
     ) -> Option<Carried> {
-        let frame = self.lane_groups[at].frame;
+        let (frame, rules) = (self.lane_groups[at].frame, cta.launch.rules);
         if from.iter().all(|source| self.frames[frame].undefined.column(*source).is_none()) {
             return None;
         }
-        if !cta.launch.rules.has(ValueRule::Bits) {
+        if !rules.has(ValueRule::Bits) {
             mode.flow = DataFlow::Computes;
         }
         let mut carried = Carried::NOTHING;
-        let mut spoiled = 0;
         for (_, source) in from.iter().enumerate().filter(|(place, _)| !mode.flow.is_data(*place)) {
-            let left = self.use_computing(cta, at, *source, lanes, ValueRule::Arithmetic);
-            if let Some(known) = self.frames[frame].undefined.column(*source) {
-                each(left, |lane| carried.mark(lane, u64::MAX, known.origins[lane]));
-            }
-            spoiled |= left;
+            self.compute_with(cta, at, *source, lanes, &mut carried);
         }
+        let ones = self.ones(cta, at, to);
+        let spoiled = if rules.has(ValueRule::Arithmetic) { carried.lanes() } else { 0 };
+        let spread = |bits: u64| match mode.flow {
+            DataFlow::Upward if rules.has(ValueRule::LowBits) => upward(bits) & ones,
+            _ => ones,
+        };
+        each(u32::MAX, |lane| {
+            let is_spoiled = spoiled >> lane & 1 != 0;
+            carried.bits[lane] = if is_spoiled { spread(carried.bits[lane]) } else { 0 };
+        });
         let undefined = &self.frames[frame].undefined;
         let known = from.map(|source| undefined.column(source));
         let data = |place: usize| known[place].filter(|_| mode.flow.is_data(place));
@@ -170,28 +161,54 @@ impl Warp {
         }
         let values = from.map(|source| self.frames[frame].column(source, &cta.launch.constants));
         let bits: [&Column; 4] = std::array::from_fn(|place| data(place).map_or(&ZEROS, |known| &known.bits));
-        let mut out = [0; LANES];
-        match mode.flow {
-            DataFlow::Computes => {}
-            DataFlow::Moves(_) => {
-                let pick = |place: usize| if mode.flow.is_data(place) { bits[place] } else { values[place] };
-                let input = Input { mask: lanes, mode, a: pick(0), b: pick(1), c: pick(2), d: pick(3) };
-                run(&input, &mut out);
-            }
-            DataFlow::Bitwise(_) | DataFlow::Lookup => each(lanes, |lane| {
-                let table =
-                    if let DataFlow::Bitwise(table) = mode.flow { table.into() } else { values[3][lane] };
-                out[lane] = undefined_bitwise(
-                    std::array::from_fn(|place| (values[place][lane], bits[place][lane])),
-                    table,
-                );
-            }),
-        }
+        let out = data_bits((run, mode), &values, &bits, lanes);
         each(lanes & !spoiled, |lane| {
             let origin = (0..4).find(|place| bits[*place][lane] != 0).and_then(data);
-            carried.mark(lane, out[lane], origin.map_or(Origin::NONE, |known| known.origins[lane]));
+            carried.mark(lane, out[lane] & ones, origin.map_or(Origin::NONE, |known| known.origins[lane]));
         });
         Some(carried)
+    }
+
+    /// Adds the undefined bits of a value that a result is computed from.
+    fn compute_with(&mut self, cta: &Cta<'_>, at: usize, source: Source, lanes: u32, carried: &mut Carried) {
+        if !cta.launch.rules.has(ValueRule::Computing) {
+            self.use_all(cta, at, source, lanes);
+        }
+        let undefined = &self.frames[self.lane_groups[at].frame].undefined;
+        if let Some(known) = undefined.column(source) {
+            each(lanes, |lane| carried.mark(lane, known.bits[lane], known.origins[lane].computed()));
+        }
+    }
+
+    /// A one for every bit of a register.
+    fn ones(&self, cta: &Cta<'_>, at: usize, to: Reg) -> u64 {
+        let function = self.frames[self.lane_groups[at].frame].function;
+        let code = Self::code(cta).functions.get(function as usize);
+        let bits = code.and_then(|code| code.widths.get(to.0 as usize)).copied().unwrap_or(64);
+        u64::MAX >> (64 - u32::from(bits.clamp(1, 64)))
+    }
+
+    /// The undefined bits of arithmetic with the carry flag, and of the flag.
+    fn carry_bits(&mut self, cta: &Cta<'_>, at: usize, carry: &Carry, lanes: u32) -> (Carried, Carried) {
+        let mut flag = Carried::NOTHING;
+        for source in carry.from {
+            self.compute_with(cta, at, source, lanes, &mut flag);
+        }
+        let undefined = &self.frames[self.lane_groups[at].frame].undefined;
+        if carry.reads && cta.launch.rules.has(ValueRule::CarryFlag) {
+            each(lanes & undefined.carry(), |lane| flag.mark(lane, 1, undefined.carry_origin(lane)));
+        }
+        if !cta.launch.rules.has(ValueRule::Arithmetic) {
+            return (Carried::NOTHING, Carried::NOTHING);
+        }
+        let ones = self.ones(cta, at, carry.to);
+        let is_upward = !matches!(carry.kind, CarryKind::MultiplyAdd { high: true });
+        let spread = |bits: u64| match bits {
+            0 => 0,
+            bits if is_upward && cta.launch.rules.has(ValueRule::LowBits) => upward(bits) & ones,
+            _ => ones,
+        };
+        (Carried { bits: flag.bits.map(spread), origins: flag.origins }, flag)
     }
 
     fn selected_bits(
@@ -253,15 +270,24 @@ impl Warp {
 
     /// Where a comparison and its opposite are undefined.
     fn compared_bits(&mut self, cta: &Cta<'_>, at: usize, compare: &Compare, lanes: u32) -> UndefinedTruth {
-        let frame = self.lane_groups[at].frame;
-        let mut origins = [Origin::NONE; LANES];
-        let mut unknown = 0;
-        for source in [compare.a, compare.b] {
-            let left = self.use_computing(cta, at, source, lanes, ValueRule::Comparison);
-            if let Some(known) = self.frames[frame].undefined.column(source) {
-                each(left, |lane| origins[lane] = known.origins[lane]);
-            }
-            unknown |= left;
+        let (frame, rules) = (self.lane_groups[at].frame, cta.launch.rules);
+        let [mut a, mut b] = [Carried::NOTHING, Carried::NOTHING];
+        self.compute_with(cta, at, compare.a, lanes, &mut a);
+        self.compute_with(cta, at, compare.b, lanes, &mut b);
+        let mut origins = a.origins;
+        each(b.lanes() & !a.lanes(), |lane| origins[lane] = b.origins[lane]);
+        let mut unknown = if rules.has(ValueRule::Comparison) { a.lanes() | b.lanes() } else { 0 };
+        if unknown != 0 && rules.has(ValueRule::DecidedComparison) {
+            let values =
+                [compare.a, compare.b].map(|source| self.frames[frame].column(source, &cta.launch.constants));
+            unknown = lanes_where(unknown, |lane| {
+                let [a, b] = [(values[0][lane], a.bits[lane]), (values[1][lane], b.bits[lane])];
+                undefined_comparison(compare.mode.flow, a, b, |a, b| {
+                    let (a, b) = ([a; LANES], [b; LANES]);
+                    let input = Input { mask: 1 << lane, mode: compare.mode, a: &a, b: &b, c: &b, d: &b };
+                    (compare.test)(&input) != 0
+                })
+            });
         }
         let Some((combine, with)) = compare.combine else {
             return UndefinedTruth { holds: unknown, opposite: unknown, origins };
@@ -272,6 +298,9 @@ impl Warp {
         let [a, b] = [compare.a, compare.b].map(|source| frame.column(source, &cta.launch.constants));
         let holds = (compare.test)(&Input { mask: lanes, mode: compare.mode, a, b, c: b, d: b });
         let truth = |holds: u32| {
+            if !rules.has(ValueRule::PredicateLogic) {
+                return unknown | unknown_with;
+            }
             // The result under both values of what is unknown.
             let all = [
                 (holds | unknown, true),
@@ -290,7 +319,13 @@ impl Warp {
         UndefinedTruth { holds: truth(holds), opposite: truth(!holds), origins }
     }
 
-    fn logic_bits(&self, at: usize, (a, b): (PredSource, PredSource), table: u8) -> (u32, [Origin; LANES]) {
+    fn logic_bits(
+        &self,
+        cta: &Cta<'_>,
+        at: usize,
+        (a, b): (PredSource, PredSource),
+        table: u8,
+    ) -> (u32, [Origin; LANES]) {
         let frame = &self.frames[self.lane_groups[at].frame];
         let unknown = [a, b].map(|source| frame.undefined.predicate(source));
         if unknown == [0; 2] {
@@ -304,8 +339,29 @@ impl Warp {
             let source = if unknown[0] >> lane & 1 != 0 { a } else { b };
             frame.undefined.predicate_origin(source, lane)
         });
-        (bits, origins)
+        match cta.launch.rules.has(ValueRule::PredicateLogic) {
+            true => (bits, origins),
+            false => (unknown[0] | unknown[1], origins),
+        }
     }
+}
+
+/// The undefined bits of a result of which the operands are moved or combined bit by bit.
+fn data_bits((run, mode): (Alu, Mode), values: &[&Column; 4], bits: &[&Column; 4], lanes: u32) -> Column {
+    let mut out = [0; LANES];
+    match mode.flow {
+        DataFlow::Moves(_) => {
+            let pick = |place: usize| if mode.flow.is_data(place) { bits[place] } else { values[place] };
+            run(&Input { mask: lanes, mode, a: pick(0), b: pick(1), c: pick(2), d: pick(3) }, &mut out);
+        }
+        DataFlow::Bitwise(_) | DataFlow::Lookup => each(lanes, |lane| {
+            let table = if let DataFlow::Bitwise(table) = mode.flow { table.into() } else { values[3][lane] };
+            let operands = std::array::from_fn(|place| (values[place][lane], bits[place][lane]));
+            out[lane] = undefined_bitwise(operands, table);
+        }),
+        DataFlow::Computes | DataFlow::Upward | DataFlow::Equality(_) | DataFlow::Order { .. } => {}
+    }
+    out
 }
 
 const ZEROS: Column = [0; LANES];

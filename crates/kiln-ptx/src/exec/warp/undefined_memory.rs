@@ -12,29 +12,49 @@ use crate::exec::memory::Span;
 use crate::exec::memory::window::{Place, WINDOWS_START};
 use crate::exec::undefined::{Carried, Origin};
 
-/// The largest store that may be one of padding alone, as a memcpy makes them.
-const PADDING_BYTES: u32 = 3;
+/// A load of fewer bytes than this may read padding alone, as a memcpy by bytes does.
+const WORD_BYTES: u32 = 4;
+/// Bytes beside such a load of which one must be defined for that.
+const NEIGHBOUR_BYTES: u64 = 8;
+
+/// Undefined bits that a lane stores.
+#[derive(Clone, Copy)]
+pub(super) struct StoredBits {
+    pub(super) bits: u64,
+    pub(super) origin: Origin,
+    /// Whether the store has no defined bit and is too large for padding.
+    pub(super) is_bare: bool,
+}
+
+impl StoredBits {
+    /// Bits of a store of which nothing else is known.
+    pub(super) fn of(bits: u64, origin: Origin) -> Self {
+        Self { bits, origin, is_bare: false }
+    }
+}
 
 impl Warp {
-    /// What lanes read from bytes that were never written. `bits` are the undefined ones of a lane.
+    /// What lanes read from bytes that are undefined, of a part of an access. `look` answers the undefined bits at an address as a lane sees it.
     #[cold]
     pub(super) fn undefined_in(
         &self,
         cta: &Cta<'_>,
         at: usize,
         access: &Access,
-        addresses: &Column,
+        (addresses, part): (&Column, &Column),
         bare: u32,
-        bits: impl Fn(usize) -> u64,
+        look: impl Fn(usize, u64, u32) -> u64,
     ) -> Carried {
         let mut carried = Carried::NOTHING;
         each(bare, |lane| {
-            let bits = bits(lane);
+            let bits = look(lane, part[lane], access.part_bytes);
             if bits != 0 {
-                let first = addresses[lane] + u64::from(bits.trailing_zeros() / 8);
-                let origin = self.origin_at(cta, access.place, first, lane);
-                let here = || self.origin_here(cta, at, access, addresses[lane], lane);
-                carried.mark(lane, bits, origin.unwrap_or_else(here));
+                let first = part[lane] + u64::from(bits.trailing_zeros() / 8);
+                let origin = self.origin_at(cta, access.place, first, lane).unwrap_or_else(|| {
+                    let is_value = is_value(access, addresses[lane], |at, bytes| look(lane, at, bytes));
+                    self.origin_here(cta, at, access, (part[lane], lane), (bits, is_value))
+                });
+                carried.mark(lane, bits, origin);
             }
         });
         carried
@@ -66,26 +86,21 @@ impl Warp {
         access: &Access,
         addresses: &Column,
         bare: u32,
+        look: impl Fn(usize, u64, u32) -> u64,
     ) {
-        let mut told = false;
-        each(bare, |lane| {
-            if !std::mem::replace(&mut told, true) {
-                let known = self.origin_at(cta, access.place, addresses[lane], lane);
-                let origin =
-                    known.unwrap_or_else(|| self.origin_here(cta, at, access, addresses[lane], lane));
-                cta.report_use(self.index, lane, self.lane_groups[at].pc, origin);
-            }
-        });
+        let lane = first_lane(bare);
+        let found = self.undefined_in(cta, at, access, (addresses, addresses), 1 << lane, look);
+        cta.report_use(self.index, lane, self.lane_groups[at].pc, found.origins[lane]);
     }
 
-    /// Marks memory after undefined bits of a register were stored to it.
+    /// Marks memory after undefined bits of a register were stored to it; `bare` are the lanes whose store has no defined bit.
     pub(super) fn mark_stored(
         &mut self,
         cta: &mut Cta<'_>,
         at: usize,
         access: &Access,
         addresses: &Column,
-        (lanes, from): (u32, Source),
+        (lanes, from, bare): (u32, Source, u32),
         span: Option<&Span<'_>>,
     ) {
         let frame = self.lane_groups[at].frame;
@@ -97,36 +112,24 @@ impl Warp {
         };
         each(lanes, |lane| {
             if known.bits[lane] != 0 && stays(lane) {
-                self.undefine(
-                    cta,
-                    at,
-                    access,
-                    (addresses[lane], lane),
-                    (known.bits[lane], known.origins[lane]),
-                    span,
-                );
+                let is_bare = bare >> lane & 1 != 0;
+                let stored = StoredBits { bits: known.bits[lane], origin: known.origins[lane], is_bare };
+                self.undefine(cta, at, access, (addresses[lane], lane), stored, span);
             }
         });
     }
 
-    /// Notes a store to global memory of which no bit is defined. Padding is smaller, or stands beside something that was written.
-    pub(super) fn note_copies(&self, cta: &Cta<'_>, at: usize, store: &Store, lanes: u32) {
-        if store.bytes * store.from.len() as u32 <= PADDING_BYTES {
-            return;
+    /// The lanes whose store has no defined bit and is larger than padding that is copied alone.
+    pub(super) fn bare_stores(&self, at: usize, store: &Store, lanes: u32) -> u32 {
+        if store.bytes * (store.from.len() as u32) < WORD_BYTES {
+            return 0;
         }
-        let LaneGroup { pc, frame, .. } = self.lane_groups[at];
-        let ones = u64::MAX >> (64 - 8 * store.bytes.clamp(1, 8));
-        let undefined = &self.frames[frame].undefined;
-        let is_bare = |lane: usize| {
-            let parts = store.from.iter().map(|from| undefined.column(*from));
-            { parts }.all(|part| part.is_some_and(|known| known.bits[lane] & ones == ones))
-        };
-        let bare = lanes_where(lanes, is_bare);
-        let origin = store.from.first().and_then(|from| undefined.column(*from));
-        if let Some(known) = origin.filter(|_| bare != 0) {
-            let lane = first_lane(bare);
-            cta.note_copy(self.index, lane, pc, known.origins[lane]);
-        }
+        let ones = ones(store.bytes);
+        let undefined = &self.frames[self.lane_groups[at].frame].undefined;
+        lanes_where(lanes, |lane| {
+            let mut parts = store.from.iter().map(|from| undefined.column(*from));
+            parts.all(|part| part.is_some_and(|known| known.bits[lane] & ones == ones))
+        })
     }
 
     /// Bits of one lane are stored that are undefined.
@@ -136,12 +139,12 @@ impl Warp {
         at: usize,
         access: &Access,
         (address, lane): (u64, usize),
-        (bits, origin): (u64, Origin),
+        stored: StoredBits,
         span: Option<&Span<'_>>,
     ) {
         let bytes = access.part_bytes;
-        let ones = u64::MAX >> (64 - 8 * bytes.clamp(1, 8));
-        let bits = bits & ones;
+        let StoredBits { origin, is_bare, .. } = stored;
+        let bits = stored.bits & ones(bytes);
         if bits == 0 || !cta.launch.rules.has(ValueRule::Stores) {
             return;
         }
@@ -151,8 +154,10 @@ impl Warp {
             _ => {
                 let Some(span) = span else { return };
                 let pc = self.lane_groups[at].pc;
-                let copied = || cta.copied(self.index, lane, pc, origin);
-                span.cells.undefine(address - span.origin, bytes, bits, &copied);
+                let padding = origin.may_be_padding() && !is_bare && cta.launch.rules.has(ValueRule::Padding);
+                let key = u64::from(pc) << 33 | u64::from(origin.pc_or(pc)) << 1 | u64::from(padding);
+                let store = || cta.undefined_store((self.index, lane, pc), origin, (bytes, padding));
+                span.cells.undefine(address - span.origin, bytes, bits, key, &store);
             }
         }
         for byte in (0..u64::from(bytes)).filter(|byte| bits >> (8 * byte) & 0xff != 0) {
@@ -171,8 +176,9 @@ impl Warp {
         let (address, bytes) = (self.frames[frame].base + offset, bytes.clamp(1, 8) as u32);
         let bare = self.local.unwritten(&[address; LANES], lanes, bytes);
         (bare != 0).then(|| {
-            let bits = |lane: usize| self.local.undefined(address, lane, bytes);
-            self.undefined_in(cta, at, &Access::stack(bytes), &[address; LANES], bare, bits)
+            let look = |lane: usize, at: u64, bytes: u32| self.local.undefined(at, lane, bytes);
+            let addresses = [address; LANES];
+            self.undefined_in(cta, at, &Access::stack(bytes), (&addresses, &addresses), bare, look)
         })
     }
 
@@ -181,7 +187,9 @@ impl Warp {
         let bits = self.local.undefined(address, lane, bytes);
         if bits != 0 && cta.launch.rules.has(ValueRule::Printing) {
             let addresses = [address; LANES];
-            let found = self.undefined_in(cta, at, &Access::stack(bytes), &addresses, 1 << lane, |_| bits);
+            let look = |lane: usize, at: u64, bytes: u32| self.local.undefined(at, lane, bytes);
+            let access = Access::stack(bytes);
+            let found = self.undefined_in(cta, at, &access, (&addresses, &addresses), 1 << lane, look);
             cta.report_use(self.index, lane, self.lane_groups[at].pc, found.origins[lane]);
         }
     }
@@ -235,7 +243,9 @@ impl Warp {
         let undefined = &mut self.frames[frame].undefined;
         for (to, register) in &code.unassigned {
             let origin = Origin::Register { function, register: *register };
-            let carried = Carried { bits: [u64::MAX; LANES], origins: [origin; LANES] };
+            let width = code.widths.get(to.0 as usize).copied().unwrap_or(64);
+            let ones = u64::MAX >> (64 - u32::from(width.clamp(1, 64)));
+            let carried = Carried { bits: [ones; LANES], origins: [origin; LANES] };
             undefined.set(*to, &carried, lanes);
         }
         for (to, register) in &code.unassigned_predicates {
@@ -263,7 +273,14 @@ impl Warp {
         }
     }
 
-    fn origin_here(&self, cta: &Cta<'_>, at: usize, access: &Access, address: u64, lane: usize) -> Origin {
+    fn origin_here(
+        &self,
+        cta: &Cta<'_>,
+        at: usize,
+        access: &Access,
+        (address, lane): (u64, usize),
+        (bits, is_value): (u64, bool),
+    ) -> Origin {
         let LaneGroup { pc, .. } = self.lane_groups[at];
         let (place, bytes) = (access.place, access.part_bytes);
         Origin::Memory {
@@ -273,6 +290,8 @@ impl Warp {
             place,
             address,
             bytes,
+            bits,
+            is_value,
         }
     }
 
@@ -295,6 +314,23 @@ impl Warp {
             Place::Global | Place::Generic => cta.launch.origins().note(address, origin),
         }
     }
+}
+
+/// Whether an undefined part of an access is a value that the program means. Padding is read together with something that is defined, or byte by byte
+/// beside it.
+fn is_value(access: &Access, address: u64, look: impl Fn(u64, u32) -> u64) -> bool {
+    let Access { bytes, part_bytes, .. } = *access;
+    if bytes >= WORD_BYTES {
+        let parts = (0..u64::from(bytes / part_bytes)).map(|part| address + part * u64::from(part_bytes));
+        return { parts }.all(|part| look(part, part_bytes) == ones(part_bytes));
+    }
+    let start = address / NEIGHBOUR_BYTES * NEIGHBOUR_BYTES;
+    (start..start + NEIGHBOUR_BYTES).all(|byte| look(byte, 1) == 0xff)
+}
+
+/// A one for every bit of so many bytes.
+fn ones(bytes: u32) -> u64 {
+    u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
 }
 
 fn local_byte(address: u64, lane: usize) -> u64 {

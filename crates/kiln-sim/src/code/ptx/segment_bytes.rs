@@ -1,14 +1,14 @@
 //! Reads, writes and atomics of the PTX executor on the bytes of one segment, recorded for the race check.
 
-use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
 
 use kiln_driver::SharedBytes;
-use kiln_ptx::exec::{Cells, ExecFinding};
+use kiln_ptx::exec::{Cells, UndefinedStore};
 
 use crate::check::touched_bytes::Touched;
 use crate::check::undefined_bytes::UndefinedBytes;
+use crate::check::undefined_value::UndefinedPart;
 use crate::memory::address_map::Segment;
 use crate::memory::memory_view::{MemoryView, SegmentTouched};
 
@@ -23,7 +23,7 @@ pub(super) struct SegmentCells<'v> {
     /// Whether one thread runs the whole kernel.
     alone: bool,
     /// What was not written before the launch, by address; looked up at the first read.
-    undefined: OnceLock<Vec<Range<u64>>>,
+    undefined: OnceLock<Vec<UndefinedPart>>,
     /// The place of the launch among all submissions.
     order: u64,
 }
@@ -43,25 +43,26 @@ impl<'v> SegmentCells<'v> {
         }
     }
 
-    fn undefined(&self) -> &[Range<u64>] {
+    fn undefined(&self) -> &[UndefinedPart] {
         self.undefined.get_or_init(|| {
             let place = self.offset..self.offset + self.len;
             let mut parts = self.segment.physical.shadow().undefined(place, self.order);
             for part in &mut parts {
-                *part = part.start - self.offset..part.end - self.offset;
+                part.bytes = part.bytes.start - self.offset..part.bytes.end - self.offset;
             }
             parts
         })
     }
 
     /// Whether each byte of a range was written, before the launch or by it, with contents that are defined.
-    fn is_written(&self, undefined: &[Range<u64>], offset: u64, bytes: u64) -> bool {
+    fn is_written(&self, undefined: &[UndefinedPart], offset: u64, bytes: u64) -> bool {
         if self.touched.undefined.get().is_some_and(|copied| copied.any(offset, bytes)) {
             return false;
         }
         let end = offset + bytes;
-        let first = undefined.partition_point(|part| part.end <= offset);
-        let mut parts = undefined.iter().skip(first).take_while(|part| part.start < end);
+        let first = undefined.partition_point(|part| part.bytes.end <= offset);
+        let mut parts =
+            undefined.iter().skip(first).map(|part| &part.bytes).take_while(|part| part.start < end);
         let has = |bits: &OnceLock<Touched>, at, len| {
             bits.get().is_some_and(|bits: &Touched| bits.has_in_word(at, len))
         };
@@ -225,16 +226,19 @@ impl Cells for SegmentCells<'_> {
             let copied = self.touched.undefined.get().map_or(0, |copied| copied.bits(at));
             let mask = match copied {
                 0 if self.is_written(undefined, at, 1) => 0,
-                0 => 0xff,
+                0 => {
+                    let part = undefined.partition_point(|part| part.bytes.end <= at);
+                    undefined.get(part).map_or(0, |part| part.bits)
+                }
                 mask => mask,
             };
             bits | u64::from(mask) << (8 * byte)
         })
     }
 
-    fn undefine(&self, offset: u64, bytes: u32, bits: u64, copied: &dyn Fn() -> Arc<ExecFinding>) {
+    fn undefine(&self, offset: u64, bytes: u32, bits: u64, key: u64, store: &dyn Fn() -> UndefinedStore) {
         let undefined = self.touched.undefined.get_or_init(|| UndefinedBytes::new(self.len));
-        undefined.mark(offset, bytes, bits, copied);
+        undefined.mark(offset, bytes, bits, key, store);
     }
 
     fn store_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &[u64; 32]) {

@@ -132,7 +132,12 @@ fn bytes_that_were_never_written_and_wrong_addresses_are_told_with_their_argumen
     unsafe { gpu.launch(&copy).grid(1).block(32).read(&x).write(&y).value(99_u32).submit().unwrap() };
     check(
         &y.download().unwrap_err(),
-        &["uninitialised", "to which a kernel copied an undefined value", "copy at PTX line"],
+        &[
+            "uninitialised",
+            "to which a kernel stored an undefined value",
+            "element 0 of argument 1 (`y`)",
+            "copy at PTX line",
+        ],
     );
     let late = gpu.kernel(MISTAKES, "late").unwrap();
     let z = gpu.zeros::<u32>(100).unwrap();
