@@ -58,7 +58,7 @@ pub struct Checks {
     pub races: bool,
     /// Barriers reached by a diverged warp or with different counts, and values taken from lanes that do not take part.
     pub barriers: bool,
-    /// Reads of bytes that were never written.
+    /// Uses of values that were never written or assigned.
     pub uninitialised: bool,
     /// What is a note otherwise is a finding: several threads that write the same value. What is not told otherwise is a note: threads
     /// that exit before a barrier of their block.

@@ -8,7 +8,7 @@ extern "C" __global__ void bug_undefined_path(const unsigned* x, unsigned* y) {
     if (t < 16) s[t] = x[t];
     unsigned value = *(volatile unsigned*)&s[t]; // expect: uninitialised
     if (x[t] < 18) for (unsigned i = 0; i < 3; ++i) { sum += value ^ i; __syncwarp(__activemask()); } // expect: uninitialised
-    y[t] = sum;
+    y[t] = sum; // expect: uninitialised
 }
 
 extern "C" __global__ void fixed_undefined_path(const unsigned* x, unsigned* y) {

@@ -13,7 +13,7 @@ extern "C" __global__ void bug_undefined_struct_local(const unsigned* x, unsigne
     for (int i = 0; i < 3; ++i) { items[i].kind = x[i]; items[i].flags = 2; items[i].weight = i; }
     items[1].count = 1; items[2].count = 2;
     Item one = items[x[threadIdx.x] % 3]; // expect: uninitialised
-    y[threadIdx.x] = total(one);
+    y[threadIdx.x] = total(one); // expect: uninitialised
 }
 
 extern "C" __global__ void fixed_undefined_struct_local(const unsigned* x, unsigned* y) {

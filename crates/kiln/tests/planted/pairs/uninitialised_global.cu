@@ -1,6 +1,6 @@
 // An output array is read before the kernel has written it.
 // launch: grid 1 block 64
-// args: in u32 64; out u32 64
+// args: in u32 64; returned u32 64
 
 extern "C" __global__ void bug_uninitialised_global(const unsigned* x, unsigned* y) {
     unsigned t = threadIdx.x;
