@@ -122,7 +122,13 @@ impl Attempt {
         let runtime = DeviceRuntime::with_resource(driver, config, |driver, order| {
             Ok(Arc::new(Direct::new(driver.clone(), order)))
         })?;
-        Ok(Self { runtime, machine: Some(machine), checks_outputs, log: log.clone(), progress: Some(progress) })
+        Ok(Self {
+            runtime,
+            machine: Some(machine),
+            checks_outputs,
+            log: log.clone(),
+            progress: Some(progress),
+        })
     }
 
     /// How far the launch is; none on a GPU.
