@@ -79,15 +79,14 @@ pub fn forward(
     state: &Activations,
     attend: impl Fn(&mut Queue<'_>, usize, &LayerActivations) -> Result<()>,
 ) -> Result<()> {
-    let kernels = queue.kernels();
+    let (kernels, n) = (queue.kernels(), state.rows);
     let first = state.layers.first().map_or(&state.output, |layer| &layer.input);
     let embedded = (tokens, &state.first, &weights.embedding, &weights.positions, first, shape.width as u64);
     queue.run(kernels.embed.call(embedded))?;
     for (at, (layer, weights)) in state.layers.iter().zip(&weights.layers).enumerate() {
         let normed =
             (&layer.input, &weights.attention_norm, &layer.attention_normed, &layer.attention_factor);
-        queue.run(kernels.rms_norm.call(normed).grid(state.rows as u32))?;
-        let n = state.rows;
+        queue.run(kernels.rms_norm.call(normed).grid(n as u32))?;
         queue.matmul(
             rows(&layer.attention_normed, n),
             rows(&weights.qkv, shape.width),
@@ -99,8 +98,7 @@ pub fn forward(
         perceptron(queue, shape, weights, layer, state.output_of(at), n)?;
     }
     let normed = (&state.output, &weights.norm, &state.normed, &state.factor);
-    queue.run(kernels.rms_norm.call(normed).grid(state.rows as u32))?;
-    let n = state.rows;
+    queue.run(kernels.rms_norm.call(normed).grid(n as u32))?;
     queue.matmul(rows(&state.normed, n), rows(&weights.head, shape.width), rows(&state.logits, n))
 }
 

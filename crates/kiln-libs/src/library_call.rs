@@ -2,6 +2,7 @@
 
 use kiln_mem::AllocTag;
 use kiln_operation::{OperandEffect, Operation, OperationOperand};
+use kiln_runtime::internal::mark_workspace;
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 use smallvec::SmallVec;
 
@@ -107,6 +108,13 @@ impl<'a> LibraryCall<'a> {
         Ok(self.loaded.kernel(&described.operation, &operands)?.attributes().workspace_bytes)
     }
 
+    /// Whether the operation and its buffers fit, without loading anything.
+    pub(crate) fn check(&self) -> Result<()> {
+        let described = self.described.as_ref().map_err(Clone::clone)?;
+        let (operation, mut arguments) = (&described.operation, described.arguments.clone());
+        checked(operation, &mut arguments).map(drop)
+    }
+
     /// Queues the call, after everything that it has to come after.
     ///
     /// # Errors
@@ -128,11 +136,7 @@ impl<'a> LibraryCall<'a> {
     /// Does everything that can fail before the call is queued: checks, loads the operation, and allocates its workspace.
     pub(crate) fn prepare(self) -> Result<PreparedCall<'a>> {
         let Described { operation, mut arguments, scaling } = self.described?;
-        let operands = operation.checked_operands()?;
-        for (operand, argument) in operands.iter().zip(&mut arguments) {
-            fit(operation.name(), operand, argument)?;
-        }
-        check_overlaps(operation.name(), &operands, &arguments)?;
+        let operands = checked(&operation, &mut arguments)?;
         let kernel = self.loaded.kernel(&operation, &operands)?;
         let gpu = self.loaded.gpu();
         let workspace = match kernel.attributes().workspace_bytes {
@@ -155,6 +159,16 @@ impl<'a> LibraryCall<'a> {
             stream: self.stream,
         })
     }
+}
+
+/// The operands of a call whose buffers fit. Buffers are cut to what their operands reach over.
+fn checked(operation: &Operation, arguments: &mut Arguments) -> Result<Vec<OperationOperand>> {
+    let operands = operation.checked_operands()?;
+    for (operand, argument) in operands.iter().zip(arguments.iter_mut()) {
+        fit(operation.name(), operand, argument)?;
+    }
+    check_overlaps(operation.name(), &operands, arguments)?;
+    Ok(operands)
 }
 
 /// The tag that workspace and other memory of a library call is counted under.
@@ -195,6 +209,8 @@ impl PreparedCall<'_> {
             let what = "no graph can hold it: the library waits for the device while it queues it";
             return Err(LibraryError::argument(self.operation.name(), what, "submit it between two replays"));
         }
+        // The graph is replayed after a takeover, too.
+        self.workspace.as_ref().map(mark_workspace).transpose()?;
         let mut launch = graph.launch(&self.kernel);
         describe(&mut launch, &self.arguments, &self.effects, self.workspace.as_ref());
         // SAFETY: as for `submit`, at each replay.

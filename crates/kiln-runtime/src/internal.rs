@@ -5,6 +5,7 @@ pub use crate::buffer::pattern::pattern;
 pub use crate::buffer::try_reserve::{copied, reserve};
 pub use crate::code::builder::{count_found, ptx_key};
 pub use crate::graph::recorded_work::RecordedWork;
+pub use crate::recovery::workspace::mark_workspace;
 pub use crate::runtime::external_state::FollowedState;
 pub use crate::wake::reply_slot::ReplySlot;
 pub use crate::wake::wake;

@@ -64,6 +64,7 @@ mod repair;
 mod replace;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 mod report;
+pub(crate) mod workspace;
 
 pub use crate::error::SealError;
 pub use crate::isolation::{Isolation, Process};

@@ -4,8 +4,8 @@
 //! on a simulated device that executes PTX and checks accesses.
 //!
 //! Use it instead of cudarc when you use several streams and do not want to place events, when you allocate often or need budgets, when
-//! tests must run without a GPU, or when a device fault must not end your process. Use cudarc for cuBLAS, cuFFT, cuDNN and NCCL, which kiln
-//! does not call.
+//! tests must run without a GPU, or when a device fault must not end your process. Matrix products, solvers, Fourier
+//! transforms, sorts and random numbers are in `kiln-libs`. Use cudarc for cuDNN and NCCL, which kiln does not call.
 //!
 //! # The model
 //!
@@ -74,7 +74,7 @@
 //!
 //! # What it does not do
 //!
-//! It calls no CUDA library, moves nothing between devices by itself, and supports NVIDIA GPUs on Linux only. The simulator's limits are
+//! It does not call cuDNN or NCCL, moves nothing between devices by itself, and supports NVIDIA GPUs on Linux only. The simulator's limits are
 //! listed in the book.
 //!
 //! # Features

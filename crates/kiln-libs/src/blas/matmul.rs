@@ -180,8 +180,9 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// # Errors
     /// As for [`LibraryCall::submit`], and too little memory for a second result. The algorithm stays as it was.
     pub fn tune(self) -> Result<MatmulTuning> {
-        let Operation::Matmul(operation) = LibraryCall::new(self.loaded, self.described()).operation()?
-        else {
+        let call = LibraryCall::new(self.loaded, self.described());
+        call.check()?;
+        let Operation::Matmul(operation) = call.operation()? else {
             return Err(LibraryError::argument(Matmul::NAME, "no matrix product", "tune a matrix product"));
         };
         if let Some(kept) = MatmulTuning::kept(self.loaded, &operation)? {

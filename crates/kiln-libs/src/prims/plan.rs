@@ -4,6 +4,7 @@
 //! The steps of a plan are ordered by what they do to which bytes, as all work is.
 
 use kiln_mem::AllocTag;
+use kiln_runtime::internal::mark_workspace;
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 
 use super::primitives::Primitives;
@@ -87,7 +88,11 @@ impl<'a> Plan<'a> {
                 let tag = AllocTag::new("primitives").unwrap_or_default();
                 Ok(primitives.gpu().allocate_tagged(stream, len, tag)?)
             }
-            Scratch::Graph(graph) => Ok(graph.scratch(len)?),
+            Scratch::Graph(graph) => {
+                let scratch = graph.scratch(len)?;
+                mark_workspace(&scratch.cast()?)?;
+                Ok(scratch)
+            }
         }
     }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 use kiln::recovery::{DeviceSpec, Phase, Process, Replay, Status};
 use kiln::{DeviceRuntime, Ticket};
 use kiln_libs::blas::{Blas, Matrix};
+use kiln_libs::fft::Fft;
+use kiln_libs::prims::Primitives;
 
-use crate::rig::{in_worker, process};
+use crate::rig::{in_worker, is_simulated, process};
 
 const PRODUCTS: usize = 1000;
 /// Runs, each with a kill at another product; `KILN_LIBRARY_KILLS` says how many.
@@ -66,6 +68,55 @@ fn products_are_done_once_or_reported_when_a_worker_is_killed() {
         again += usize::from(replay == Replay::NotStarted && done == PRODUCTS);
     }
     println!("{again} of {kills} runs did all products");
+}
+
+/// Replays a graph of calls that need workspace, and kills the worker while replays are queued; then the same graph once more.
+fn replay_after_a_kill(gpu: &DeviceRuntime) {
+    let (fft, prims) = (Fft::new(gpu), Primitives::new(gpu));
+    let contents: Vec<[f64; 2]> = (0..1000).map(|at| [f64::from(at % 17), f64::from(at % 5)]).collect();
+    let spectrum = gpu.upload(&contents).unwrap();
+    let (keys, sorted) =
+        (gpu.upload(&(0..5000).rev().collect::<Vec<u32>>()).unwrap(), gpu.zeros(5000).unwrap());
+    // What the graph leaves behind is the program's to bring back.
+    spectrum.heal_with(&contents).unwrap();
+    sorted.heal_with(&[0; 5000]).unwrap();
+    let mut graph = gpu.graph();
+    fft.transform(&[1000]).forward_in_place(&spectrum).record(&mut graph).unwrap();
+    prims.sort(&keys, &sorted).record(&mut graph).unwrap();
+    let graph = graph.build().unwrap();
+    graph.replay().unwrap();
+    let expected = spectrum.download().unwrap();
+    for round in 0..3 {
+        let generation = gpu.status().generation.0;
+        let last = (0..50).map(|_| graph.replay().unwrap()).last().unwrap();
+        gpu.isolated_device().unwrap().kill_worker();
+        let ready = |status: &Status| status.generation.0 > generation && status.phase() == Phase::Ready;
+        let over = |status: &Status| ready(status) || status.phase().is_over();
+        let status = gpu.watch().wait_until(over, Some(Duration::from_secs(60)));
+        assert!(ready(&status), "{status}");
+        assert!(
+            !is_simulated(gpu) || last.wait().is_err(),
+            "round {round}: the worker was killed too late to show anything"
+        );
+        spectrum.upload(&contents).unwrap();
+        graph.replay().unwrap();
+        assert_eq!(spectrum.download().unwrap(), expected, "round {round}");
+        assert_eq!(sorted.download().unwrap(), (0..5000).collect::<Vec<u32>>());
+    }
+}
+
+#[test]
+fn a_graph_of_library_calls_is_replayed_after_its_worker_was_killed() {
+    replay_after_a_kill(&in_worker(&DeviceSpec::simulated(11), process()));
+}
+
+#[test]
+fn a_graph_of_library_calls_on_a_gpu_is_replayed_after_its_worker_was_killed() {
+    let label = "a_graph_of_library_calls_on_a_gpu_is_replayed_after_its_worker_was_killed";
+    match kiln::probe::gpu_for_test(label).unwrap() {
+        kiln::probe::TestGate::Ready(_) => replay_after_a_kill(&in_worker(&DeviceSpec::cuda(0), process())),
+        kiln::probe::TestGate::Skipped(absence) => println!("skipped: {absence}"),
+    }
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl SharedLayout {
             gap = bytes.clamp(MIN_GAP_BYTES, MAX_GAP_BYTES);
         }
         layout.static_bytes = layout.bytes;
-        let align = open.iter().filter_map(|id| variable(id)).map(|v| u64::from(v.shape.align_bytes())).max();
+        let align = open.iter().filter_map(variable).map(|v| u64::from(v.shape.align_bytes())).max();
         if let Some(align) = align.map(|align| align.max(DYNAMIC_ALIGN)) {
             layout.bytes = aligned(layout.bytes, align);
             layout.map.start_dynamic(aligned(layout.map.end().saturating_add(gap), align));
