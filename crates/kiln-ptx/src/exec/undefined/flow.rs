@@ -137,7 +137,8 @@ mod tests {
             let depends = |holds: &dyn Fn(u64, u64) -> bool| {
                 possible().any(|x| holds(x, other)) && possible().any(|x| !holds(x, other))
             };
-            let cases: [(DataFlow, &dyn Fn(u64, u64) -> bool); 3] = [
+            type Comparison<'a> = &'a dyn Fn(u64, u64) -> bool;
+            let cases: [(DataFlow, Comparison<'_>); 3] = [
                 (DataFlow::Equality(4), &|a, b| a & 15 == b & 15),
                 (DataFlow::Order { bits: 4, signed: false }, &|a, b| a & 15 < b & 15),
                 (DataFlow::Order { bits: 4, signed: true }, &|a, b| sign_extended(a) <= sign_extended(b)),
