@@ -4,7 +4,7 @@
 //! freed a moment ago. AddressSanitizer sees that, ThreadSanitizer sees two threads at one place without an order between them, and miri
 //! sees every step that the language does not define. Each is a [`Tool`] with its own build; what runs under it is a list of [`Part`]s.
 //!
-//! A toolchain that lacks miri or the source of the standard library is given them below target/ ([`overlay`]).
+//! A toolchain that lacks miri or the source of the standard library is given them below target/ ([`patched_toolchain`]).
 //!
 //! A part that fails does not keep the others from running. The last line is `N passed, N failed`.
 
