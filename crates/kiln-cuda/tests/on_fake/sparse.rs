@@ -98,11 +98,15 @@ on_machine! {
         let at = run(&bench, &text, 5, &[3.0]);
         let wanted = format!("1 3 {} vec(4 {} 0) 0 vec(5 {} 0) 0 0 {}", csr(&at, 3, 0), at[3], at[4], at[6]);
         assert_eq!(calls("SpMV"), [wanted]);
-        let layout = "n=7 transposed=false layout=rows b_leading=8 c_leading=9 accumulate=true order=run_to_run";
+        let layout = "n=7 transposed=false layout=rows b_leading=8 c_leading=10 accumulate=true order=run_to_run";
         let at = run(&bench, &format!("sparse.spmm element=f64 index=i32 {matrix} {layout}"), 5, &[1.5, -1.0]);
         assert_eq!(calls("SpMM_bufferSize"), ["0 0 1 12"]);
-        let (b, c) = (format!("mat(5 7 8 {} 1 2)", at[3]), format!("mat(4 7 9 {} 1 2)", at[4]));
+        let (b, c) = (format!("mat(5 7 8 {} 1 2)", at[3]), format!("mat(4 7 10 {} 1 2)", at[4]));
         assert_eq!(calls("SpMM"), [format!("0 0 1.5 {} {b} -1 {c} 1 12 0", csr(&at, 2, 1))]);
+        let uneven = "n=7 transposed=false layout=rows b_leading=8 c_leading=9 accumulate=true order=run_to_run";
+        let text = format!("sparse.spmm element=f64 index=i32 {matrix} {uneven}");
+        let refused = bench.device.load(&Image::Library(&text)).unwrap_err();
+        assert!(refused.to_string().contains("cusparseSpMM answered"), "{refused}");
         let layout = "n=7 transposed=true layout=columns b_leading=8 c_leading=9 accumulate=false order=any";
         let at = run(&bench, &format!("sparse.spmm element=f64 index=i32 {matrix} {layout}"), 5, &[1.0]);
         let (b, c) = (format!("mat(4 7 8 {} 1 1)", at[3]), format!("mat(5 7 9 {} 1 1)", at[4]));

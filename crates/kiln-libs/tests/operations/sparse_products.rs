@@ -6,7 +6,7 @@ use kiln_libs::sparse::{CsrMatrix, CsrView, Determinism, Real, Sparse, SparseInd
 
 use crate::exact::Exact;
 use crate::numbers::{TestNumber, close, made_up};
-use crate::rig::everywhere_and_in_workers;
+use crate::rig::{everywhere_and_in_workers, is_simulated};
 use crate::stored::Stored;
 
 /// A matrix of which about one element in four is not zero, with rows of none and one row of all.
@@ -90,7 +90,15 @@ fn matrices<T: TestNumber + Real, I: SparseIndex>(gpu: &DeviceRuntime, by_column
             let result = c.upload(gpu);
             let call = sparse.spmm(order, -1.0, view, b.matrix(&input, 1), beta, c.matrix(&result, 1));
             let tolerance = Tolerance::of(&call.operation().unwrap());
-            call.submit().unwrap();
+            match call.submit() {
+                Ok(_) => {}
+                // The algorithm of cuSPARSE with equal bits needs rows at multiples of 16 bytes.
+                Err(error) if order == Determinism::RunToRun && !is_simulated(gpu) => {
+                    assert!(error.to_string().contains("cusparseSpMM answered"), "{error}");
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            }
             let found = Exact::of(&c.downloaded(&result));
             for row in 0..dense.rows {
                 for column in 0..n {
