@@ -35,11 +35,13 @@ fn limited(limit: &str, words: &[&str]) -> Command {
     shell
 }
 
+/// A use of what was read, which depends on it.
+const USE: &str = "setp.eq.u32 %p0, %r1, 7; @%p0 mov.u32 %r1, 1;";
+
 #[test]
 fn findings_beyond_the_limit_are_counted_with_the_option_that_shows_them() {
     let folder = Folder::new();
-    let reads: String =
-        (0..300).map(|at| format!("ld.global.u32 %r1, [%d0+{}];\nadd.u32 %r1, %r1, 1;\n", 4 * at)).collect();
+    let reads: String = (0..300).map(|at| format!("ld.global.u32 %r1, [%d0+{}];\n{USE}\n", 4 * at)).collect();
     let file = folder.write("many.ptx", ptx(&reads));
     let array = format!("uninit:u32:300:{}", folder.path("a.npy"));
     for verb in ["check", "run"] {
@@ -60,8 +62,10 @@ fn findings_beyond_the_limit_are_counted_with_the_option_that_shows_them() {
 #[test]
 fn no_more_findings_are_printed_than_were_asked_for_and_the_end_of_the_launch_is_among_them() {
     let folder = Folder::new();
-    let body = "ld.global.u32 %r1, [%d0]; add.u32 %r1, %r1, 1; ld.global.u32 %r1, [%d0+4]; add.u32 %r1, %r1, 1; st.global.u32 [%d0+8192], %r1;";
-    let file = folder.write("two.ptx", ptx(body));
+    let body = format!(
+        "ld.global.u32 %r1, [%d0]; {USE} ld.global.u32 %r1, [%d0+4]; {USE} mov.u32 %r2, 5; st.global.u32 [%d0+8192], %r2;"
+    );
+    let file = folder.write("two.ptx", ptx(&body));
     for verb in ["check", "run"] {
         let outcome = launch(verb, &file, &["--arg", "uninit:u32:2", "--max-findings", "1", "--json"]);
         let json = outcome.json();

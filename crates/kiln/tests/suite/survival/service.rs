@@ -295,7 +295,7 @@ fn a_fleet_sends_work_where_it_is_done_first_and_around_a_failed_device() {
         assert_eq!(fleet.submit(Mix { data: data(seed) }).wait().unwrap(), mixed_data(seed));
     }
     let loads = fleet.loads();
-    assert!(loads[0].served <= 2 && loads[1].served >= 38, "{loads:?}");
+    assert!(loads[0].served <= 4 && loads[1].served >= 36, "{loads:?}");
     assert!(loads[0].mean_time > loads[1].mean_time, "{loads:?}");
     assert_eq!(fleet.least_loaded(), Some(1));
     assert!(fleet.services()[1].shutdown(Duration::from_secs(60)));
