@@ -194,6 +194,21 @@ impl Spmm {
         if self.transposed { (self.rows, self.columns) } else { (self.columns, self.rows) }
     }
 
+    /// What each row or column of `B` and `C` begins at a multiple of, in bytes, where equal calls give equal bits: cuSPARSE's algorithm for that
+    /// (`CSR_ALG3`) reads up to 16 bytes at once without a look at the address.
+    pub const LINE_ALIGNMENT: u64 = 16;
+
+    fn check_lines(&self) -> Result<(), OperationError> {
+        for (name, leading) in [("b_leading", self.b_leading), ("c_leading", self.c_leading)] {
+            if !leading.saturating_mul(self.element.bytes()).is_multiple_of(Self::LINE_ALIGNMENT) {
+                let what = format!("order=run_to_run with {name}={leading} of {}", self.element);
+                let hint = "use rows and columns that begin at multiples of 16 bytes, or order=any";
+                return Err(OperationError::shape(Self::NAME, what, hint));
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         let Self { element, index, rows, columns, nonzeros, n, .. } = *self;
         let matrix = Compressed { operation: Self::NAME, element, index, rows, columns, nonzeros };
@@ -203,8 +218,12 @@ impl Spmm {
         let (b, c) = self.dense_rows();
         let b = self.layout.extent(Self::NAME, (b, n), self.b_leading)?;
         let c = self.layout.extent(Self::NAME, (c, n), self.c_leading)?;
-        operands.push(b.read("b", element));
-        operands.push(c.written("c", element, self.accumulate));
+        let (mut b, mut c) = (b.read("b", element), c.written("c", element, self.accumulate));
+        if self.order == Determinism::RunToRun {
+            self.check_lines()?;
+            (b.alignment, c.alignment) = (Self::LINE_ALIGNMENT, Self::LINE_ALIGNMENT);
+        }
+        operands.extend([b, c]);
         operands.push(OperationOperand::scalar("alpha"));
         operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
         Ok(operands)

@@ -162,8 +162,8 @@ fn sparse() -> impl Strategy<Value = Operation> {
                     n,
                     transposed,
                     layout,
-                    b_leading: leading,
-                    c_leading: leading,
+                    b_leading: leading.next_multiple_of(4),
+                    c_leading: leading.next_multiple_of(4),
                     accumulate,
                     order,
                 }

@@ -193,10 +193,6 @@ impl SparseCall {
             Determinism::Any => DEFAULT_ALGORITHM,
             Determinism::RunToRun => SPMM_CSR_ALG3,
         };
-        let is_queued = matches!(purpose, Purpose::Queue(_));
-        if o.order == Determinism::RunToRun && !takes_pairs(o, arguments, is_queued) {
-            return check("cusparseSpMM", NOT_SUPPORTED);
-        }
         // SAFETY: as for `spmv`.
         unsafe {
             match purpose {
@@ -337,15 +333,6 @@ fn scalars(element: ElementType, accumulate: bool, arguments: &OperationArgument
 /// A size or distance, which was checked to fit.
 fn long(size: u64) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
-}
-
-/// Whether the algorithm with equal bits can run: it reads and writes up to 16 bytes at once without a look at the addresses, and a row that begins
-/// elsewhere costs the device.
-fn takes_pairs(o: &Spmm, arguments: &OperationArguments, is_queued: bool) -> bool {
-    let leadings = [o.b_leading, o.c_leading].map(|leading| leading.saturating_mul(o.element.bytes()));
-    let addresses = [3, 4].map(|index| arguments.address(index).addr() as u64);
-    leadings.iter().all(|bytes| bytes.is_multiple_of(16))
-        && (!is_queued || addresses.iter().all(|address| address.is_multiple_of(16)))
 }
 
 fn check(call: &'static str, status: i32) -> SparseResult<()> {

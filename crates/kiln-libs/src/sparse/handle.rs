@@ -52,7 +52,7 @@ impl Sparse {
 
     /// `C = alpha A B`, or `C = alpha A B + beta C` where a `beta` is given; without one `C` is not read. `B` and `C` are dense, and both stored row after
     /// row or both column after column. [`Determinism::RunToRun`] gives equal bits in each run, and is refused for a transpose.
-    /// On a GPU it is also refused unless rows or columns of both dense matrices begin at multiples of 16 bytes, which cuSPARSE's algorithm needs.
+    /// It is also refused unless rows or columns of both dense matrices begin at multiples of 16 bytes, which cuSPARSE's algorithm needs.
     pub fn spmm<'a, T: Real, I: SparseIndex>(
         &'a self,
         order: Determinism,

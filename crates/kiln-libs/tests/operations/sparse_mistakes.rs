@@ -70,6 +70,12 @@ fn sparse_calls_that_do_not_fit_are_refused() {
     assert!(text.contains("leading dimension of 3"), "{text}");
     let text = spmm(Matrix::new(&b, 3, 5), Matrix::new(&c, 2, 5));
     assert!(text.contains("`b` has 48 bytes and must have 60"), "{text}");
+    let equal_bits = |b, c| refused(sparse.spmm(fixed, 1.0, &a, b, None, c).submit());
+    let text = equal_bits(Matrix::new(&b, 3, 3), Matrix::new(&c, 2, 3).leading(4));
+    assert!(text.contains("order=run_to_run with b_leading=3 of f32"), "{text}");
+    let odd = c.view(1..).unwrap();
+    let text = equal_bits(Matrix::new(&b, 3, 4), Matrix::new(&odd, 2, 4));
+    assert!(text.contains("`c` does not begin at a multiple of 16 bytes"), "{text}");
     let text = refused(sparse.to_dense(&a, Matrix::new(&b, 3, 2)).submit());
     assert!(text.contains("a matrix of 2 x 3 into 3 x 2"), "{text}");
     let numbers = gpu.zeros::<i32>(3).unwrap();
