@@ -5,10 +5,10 @@
 
 use crate::call::{Call, CallId, CallTargets, Prototype, PrototypeId, TargetsId};
 use crate::instruction::Instruction;
-use crate::line::SourceLine;
 use crate::name::Name;
 use crate::operand::{Elements, PtxOperand, WordId};
 use crate::position::Origin;
+use crate::source_line::SourceLine;
 use crate::variable::VariableId;
 
 /// The number of a label within its function body.

@@ -1,6 +1,6 @@
 //! One instruction.
 
-use crate::form::FormId;
+use crate::instruction_form::FormId;
 use crate::position::Origin;
 use crate::register::RegisterId;
 

@@ -4,7 +4,7 @@ use crate::keyword::keywords;
 use crate::name::Name;
 use crate::opcode::Opcode;
 use crate::scalar::ScalarType;
-use crate::space::Space;
+use crate::state_space::Space;
 
 /// One word after a dot.
 ///

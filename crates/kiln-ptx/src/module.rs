@@ -2,12 +2,12 @@
 
 use crate::call::Formal;
 use crate::error::ParseError;
-use crate::form::{Form, FormId};
 use crate::function::{PtxFunction, PtxFunctionId};
-use crate::index::Index;
-use crate::line::SourceFile;
+use crate::instruction_form::{Form, FormId};
 use crate::linkage::Linkage;
+use crate::module_index::Index;
 use crate::name::Name;
+use crate::source_line::SourceFile;
 use crate::variable::{PtxVariable, VariableId};
 
 /// A parsed module with all names resolved.

@@ -4,7 +4,7 @@ use crate::body::{LabelId, TableId};
 use crate::call::CallId;
 use crate::function::PtxFunctionId;
 use crate::register::RegisterId;
-use crate::special::{Axis, SpecialRegister};
+use crate::special_register::{Axis, SpecialRegister};
 use crate::variable::VariableId;
 
 /// One operand, all names resolved.

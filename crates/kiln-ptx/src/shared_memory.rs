@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::body::Body;
 use crate::module::PtxModule;
 use crate::operand::{AddressBase, PtxOperand};
-use crate::reach::Reach;
-use crate::space::Space;
+use crate::reachable_functions::Reach;
+use crate::state_space::Space;
 use crate::variable::VariableId;
 
 /// The shared memory a block of an entry needs.

@@ -6,7 +6,7 @@ use crate::linkage::Linkage;
 use crate::name::Name;
 use crate::position::Origin;
 use crate::scalar::ScalarType;
-use crate::space::Space;
+use crate::state_space::Space;
 
 /// The number of a variable within its module; parameters and variables inside functions count too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -8,11 +8,11 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::cells::Cells;
 use super::decode::decode;
 use super::origin::Origins;
 use super::step::{Action, Code, Slot};
 use super::value::{Place, Places, Value};
+use super::variable_values::Cells;
 use crate::call::Formal;
 use crate::function::PtxFunctionId;
 use crate::module::PtxModule;

@@ -3,19 +3,19 @@
 //! Every opcode is named here or falls to the last case, which assumes the worst. So a new instruction makes the
 //! answer "cannot tell", never wrong.
 
+use super::register_webs::split_registers;
 use super::step::{Action, Code, Operation, Reach, Source, Target, Touch};
-use super::webs::split_registers;
 use crate::body::Body;
-use crate::form::Form;
 use crate::function::PtxFunction;
 use crate::instruction::Instruction;
+use crate::instruction_form::Form;
 use crate::modifier::{Flag, Part};
 use crate::module::PtxModule;
 use crate::opcode::Opcode;
 use crate::operand::PtxOperand;
 use crate::register::RegisterId;
 use crate::scalar::{ScalarKind, ScalarType};
-use crate::special::{SpecialName, SpecialRegister};
+use crate::special_register::{SpecialName, SpecialRegister};
 
 /// The steps of a function; none when it has no body.
 pub(super) fn decode(module: &PtxModule, function: &PtxFunction) -> Code {

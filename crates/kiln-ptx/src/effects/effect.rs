@@ -1,4 +1,4 @@
-//! The result of the analysis.
+//! Effects of a kernel on a pointer parameter: whether it reads or writes the memory.
 
 use crate::position::Position;
 use crate::scalar_set::ScalarSet;

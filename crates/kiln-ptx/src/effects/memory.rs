@@ -2,11 +2,11 @@
 
 use super::decode::{Decoder, width};
 use super::step::{Action, Reach, Source, Target, Touch};
-use crate::form::Form;
+use crate::instruction_form::Form;
 use crate::modifier::Flag;
 use crate::opcode::Opcode;
 use crate::operand::{AddressBase, PtxOperand};
-use crate::space::Space;
+use crate::state_space::Space;
 
 impl Decoder<'_> {
     /// Instructions that touch memory or name it. False when it is none of these.

@@ -41,15 +41,15 @@
 mod access_summary;
 mod analysis;
 mod call;
-mod cells;
 mod decode;
 mod effect;
 mod memory;
 mod origin;
+mod register_webs;
 mod step;
-mod transfer;
+mod transfer_function;
 mod value;
-mod webs;
+mod variable_values;
 
 pub use effect::{Doubt, EffectAnswer, Effects, PointerAccess, PointerEffect, PointerUse};
 

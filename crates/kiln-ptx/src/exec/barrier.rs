@@ -1,7 +1,7 @@
 //! The barriers of a block: which threads have arrived, and when a barrier completes.
 
-use super::code::BarrierKind;
-use super::column::LANES;
+use super::lowered_code::BarrierKind;
+use super::warp_register::LANES;
 
 /// Barriers of a block.
 pub(crate) const BARRIERS: usize = 16;

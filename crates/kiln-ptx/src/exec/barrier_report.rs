@@ -2,10 +2,10 @@
 
 use super::barrier::{Arrival, Complaint, Met};
 use super::block::Cta;
-use super::code::{BarrierKind, Op, Step};
-use super::column::first_lane;
 use super::finding::ExecFindingKind;
+use super::lowered_code::{BarrierKind, Op, Step};
 use super::site::{CodeSite, Line};
+use super::warp_register::first_lane;
 
 impl Cta<'_> {
     /// Keeps what is wrong with an arrival.

@@ -2,11 +2,10 @@
 
 use super::barrier::{Arrival, BARRIERS, BarrierState, Met};
 use super::check::{BlockRaces, ValueRule};
-use super::code::Why;
-use super::column::{FULL, LANES, first_lane};
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::launch::Launch;
+use super::lowered_code::Why;
 use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
 use super::preemption::{Preemption, Switch};
@@ -14,6 +13,7 @@ use super::random::Random;
 use super::site::{CodeSite, Line};
 use super::undefined::OriginNotes;
 use super::warp::{MAX_POLLS, Pause, State, Warp};
+use super::warp_register::{FULL, LANES, first_lane};
 use crate::{PtxFunctionId, PtxModule};
 
 /// Steps a warp runs before the next one of the block gets a turn.

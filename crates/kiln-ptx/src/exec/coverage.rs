@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::code::Code;
+use super::lowered_code::Code;
 use super::site::CodeSite;
 
 /// Which steps of an entry some thread has executed, over any number of launches.

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::code::{Code, Slot};
 use super::coverage::{Coverage, CoveredLine};
 use super::launch::{Launch, Parts, Workspace};
 use super::launch_error::LaunchError;
-use super::log::Log;
+use super::launch_log::Log;
+use super::loaded_module::{Inner, UnsupportedInstruction, unsupported};
+use super::lowered_code::{Code, Slot};
 use super::memory::{DeviceHeap, GlobalMemory};
 use super::options::{LaunchShape, Options};
 use super::outcome::ExecOutcome;
-use super::program::{Inner, UnsupportedInstruction, unsupported};
 use crate::{PtxFunction, PtxFunctionId};
 
 /// A kernel of a [`Program`](super::ExecProgram).

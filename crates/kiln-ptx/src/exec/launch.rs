@@ -5,16 +5,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::block::{Block, Progress};
 use super::check::{LaunchRaces, RaceRule, Rules, ValueRules};
-use super::code::{Code, Constant};
-use super::column::{Column, LANES};
-use super::flight::Flight;
-use super::log::Log;
-use super::memory::window::WORKSPACE;
+use super::launch_log::Log;
+use super::lowered_code::{Code, Constant};
+use super::memory::generic_address::WORKSPACE;
 use super::memory::{Declared, DeviceHeap, GlobalMemory, Miss, MissKind, Span, SpanCache, Words};
 use super::options::{LaunchShape, Options};
 use super::preemption::Preemption;
 use super::random::Order;
+use super::resident_blocks::Flight;
 use super::undefined::OriginNotes;
+use super::warp_register::{Column, LANES};
 
 /// Instructions after which a block lets another one run, in case it waits for it.
 const BLOCK_QUANTUM: u64 = 1 << 22;

@@ -2,9 +2,9 @@
 
 use super::block::Cta;
 use super::check::{Conflict, ConstantConflict, Copy, RaceCause, Touching};
-use super::column::LANES;
 use super::finding::{AccessKind, BadAccess, ExecFindingKind};
 use super::site::CodeSite;
+use super::warp_register::LANES;
 
 impl Cta<'_> {
     /// Keeps a race of a lane with an earlier access. `same` if both wrote the same value.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::code::Code;
+use super::lowered_code::Code;
 use crate::{PtxFunctionId, SourcePlace};
 
 /// A thread at an instruction.

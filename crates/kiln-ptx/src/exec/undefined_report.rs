@@ -1,11 +1,11 @@
 //! How uses of undefined values become findings.
 
 use super::block::Cta;
-use super::column::LANES;
 use super::finding::{AccessKind, BadAccess, ExecFinding, ExecFindingKind};
 use super::memory::UndefinedStore;
 use super::site::CodeSite;
 use super::undefined::Origin;
+use super::warp_register::LANES;
 use crate::PtxFunctionId;
 
 impl Cta<'_> {
@@ -62,7 +62,7 @@ impl Cta<'_> {
     /// What the step that read undefined bytes does to memory.
     fn access_at(&self, pc: u32) -> AccessKind {
         match self.launch.code.steps.get(pc as usize).map(|step| &step.op) {
-            Some(super::code::Op::Atomic(_)) => AccessKind::Atomic,
+            Some(super::lowered_code::Op::Atomic(_)) => AccessKind::Atomic,
             _ => AccessKind::Read,
         }
     }

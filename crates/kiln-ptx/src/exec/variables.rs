@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::memory::window::{Place, code_address};
+use super::memory::generic_address::{Place, code_address};
 use crate::{Linkage, PtxModule, PtxVariable, Relocation, RelocationTarget, Space, VariableId};
 
 /// A `.global` or `.const` variable that the loader of a program must find room for.

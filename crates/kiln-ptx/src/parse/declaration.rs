@@ -12,7 +12,7 @@ use crate::name::Name;
 use crate::position::Origin;
 use crate::register::Registers;
 use crate::scalar::ScalarType;
-use crate::space::Space;
+use crate::state_space::Space;
 use crate::variable::{PointerMark, PtxVariable, VariableId, VariableShape};
 
 /// The most dimensions of an array.

@@ -5,10 +5,10 @@ use super::cursor::{invalid, unknown_name};
 use super::lexer::{Token, TokenKind};
 use crate::error::ParseError;
 use crate::function::PtxFunctionId;
-use crate::line::SourceFile;
 use crate::linkage::Linkage;
 use crate::module::{Item, PtxVersion, Section, Target};
 use crate::name::Name;
+use crate::source_line::SourceFile;
 
 impl<'a> Parser<'a> {
     /// `.version`, `.target` and `.address_size`.

@@ -28,14 +28,14 @@ mod statement;
 use std::collections::HashMap;
 
 use crate::error::{Cause, ParseError};
-use crate::form::{Form, FormId};
 use crate::function::{PtxFunction, PtxFunctionId};
-use crate::index::Index;
-use crate::line::SourceFile;
+use crate::instruction_form::{Form, FormId};
 use crate::module::{Item, PtxModule, PtxVersion, Section, Target};
+use crate::module_index::Index;
 use crate::name::Name;
 use crate::opcode::Opcode;
 use crate::position::Position;
+use crate::source_line::SourceFile;
 use crate::variable::{PtxVariable, VariableId};
 use lexer::{Lexer, Token};
 use scope::Scope;

@@ -9,7 +9,7 @@ use crate::error::ParseError;
 use crate::opcode::Opcode;
 use crate::operand::{Address, AddressBase, Elements, Immediate, PtxOperand, WordId};
 use crate::register::RegisterId;
-use crate::special::{Axis, SpecialRegister};
+use crate::special_register::{Axis, SpecialRegister};
 
 impl<'a> Parser<'a> {
     /// The operands of an ordinary instruction, none included.

@@ -7,14 +7,14 @@ use super::lexer::{Token, TokenKind};
 use super::scope::Binding;
 use crate::body::{Body, Directive, LineStart, Mark};
 use crate::error::ParseError;
-use crate::form::{Form, FormId};
 use crate::function::PtxFunctionId;
 use crate::instruction::{Guard, Instruction};
-use crate::line::{Inlined, SourceLine, SourcePlace};
+use crate::instruction_form::{Form, FormId};
 use crate::opcode::Opcode;
 use crate::operand::PtxOperand;
 use crate::position::Origin;
 use crate::register::Registers;
+use crate::source_line::{Inlined, SourceLine, SourcePlace};
 
 /// A body while it is read.
 pub(super) struct Builder<'a, 'r> {

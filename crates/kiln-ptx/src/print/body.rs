@@ -9,8 +9,8 @@ use crate::body::{Body, Directive};
 use crate::call::Prototype;
 use crate::function::PtxFunction;
 use crate::instruction::Instruction;
-use crate::line::SourceLine;
 use crate::module::PtxModule;
+use crate::source_line::SourceLine;
 
 /// Everything between the braces of a definition.
 pub(super) fn print_body(module: &PtxModule, function: &PtxFunction, f: &mut Formatter<'_>) -> fmt::Result {

@@ -14,10 +14,10 @@ use std::fmt::{self, Formatter};
 use crate::call::Formal;
 use crate::function::{FunctionKind, PtxFunction};
 use crate::launch_bounds::{LaunchBounds, OtherDirective};
-use crate::line::SourceFile;
 use crate::linkage::Linkage;
 use crate::module::{Item, PtxModule};
 use crate::name::Name;
+use crate::source_line::SourceFile;
 
 impl fmt::Display for PtxModule {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

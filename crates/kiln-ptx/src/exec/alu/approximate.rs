@@ -95,12 +95,12 @@ pub(crate) fn reciprocal_root_double() -> Alu {
 }
 
 fn flush(bits: u64) -> f64 {
-    f64::from_bits(super::format::F64.flush(bits))
+    f64::from_bits(super::float_format::F64.flush(bits))
 }
 
 fn coarse(value: f64) -> u64 {
     if value.is_nan() {
-        return super::format::F64.nan;
+        return super::float_format::F64.nan;
     };
     flush(value.to_bits()).to_bits() & COARSE
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::format::{BF16, F16, F32, F64, Format};
+use super::float_format::{BF16, F16, F32, F64, Format};
 use super::half::widen;
 use super::{Mode, Test, test};
 use crate::{Compare, ScalarType};

@@ -3,7 +3,7 @@
 //! One function converts any type into any other; the pairs that compilers emit most have their loops.
 
 use super::exact::integer;
-use super::format::{BF16, E4M3, E5M2, F16, F32, F64, Format, TF32, Value, shift_and_round};
+use super::float_format::{BF16, E4M3, E5M2, F16, F32, F64, Format, TF32, Value, shift_and_round};
 use super::half::one;
 use super::single::{finish_in, float};
 use super::{Alu, Mode, Round, lanes};

@@ -1,9 +1,9 @@
 //! `f64` arithmetic.
 
-use super::format::F64;
+use super::float_format::F64;
 use super::single::extreme;
 use super::{Alu, Input, Round, exact, lanes};
-use crate::exec::column::{Column, each};
+use crate::exec::warp_register::{Column, each};
 
 #[inline(always)]
 pub(crate) fn float(bits: u64) -> f64 {

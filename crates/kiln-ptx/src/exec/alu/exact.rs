@@ -4,7 +4,7 @@
 //! for the remainder. Slower than the host by an order of magnitude, so only what the host cannot do comes here.
 
 use super::Round;
-use super::format::{Exact, Format, Value};
+use super::float_format::{Exact, Format, Value};
 
 /// Where the top bit of a significand is put before two are added: below the carry, above every bit that matters.
 const TOP: i32 = 125;
@@ -139,7 +139,7 @@ fn sum(x: Exact, y: Exact) -> Option<Exact> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::{F32, F64};
+    use super::super::float_format::{F32, F64};
     use super::*;
 
     fn numbers() -> impl Iterator<Item = (f64, f64, f64)> {

@@ -3,10 +3,10 @@
 //! Sums and products of halves are exact in a double, and a fused one is rounded to odd there, so that the one
 //! rounding into the narrow format is the only one.
 
-use super::format::{BF16, F16, F64, Format};
+use super::float_format::{BF16, F16, F64, Format};
 use super::single::{extreme, finish_in, fuse_to_odd};
 use super::{Alu, Input, Mode};
-use crate::exec::column::{Column, each};
+use crate::exec::warp_register::{Column, each};
 
 /// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! Every operation is a plain function over whole columns, chosen once when a function is lowered. It has no effect
 //! but its result, so lanes outside the mask may be skipped or computed as is faster.
 
-use super::column::Column;
 use super::undefined::DataFlow;
+use super::warp_register::Column;
 
 pub(crate) use convert::Number;
 
@@ -14,7 +14,7 @@ pub(crate) mod compare;
 pub(crate) mod convert;
 pub(crate) mod double;
 pub(crate) mod exact;
-pub(crate) mod format;
+pub(crate) mod float_format;
 pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod packed;
@@ -102,9 +102,9 @@ macro_rules! lanes {
         $crate::exec::alu::lanes!($mode, |$a, $b, $c, _d| $body)
     };
     ($mode:ident, |$a:ident, $b:ident, $c:ident, $d:ident| $body:expr) => {{
-        fn run(input: &$crate::exec::alu::Input<'_>, out: &mut $crate::exec::column::Column) {
+        fn run(input: &$crate::exec::alu::Input<'_>, out: &mut $crate::exec::warp_register::Column) {
             let $mode = input.mode;
-            $crate::exec::column::each(input.mask, |lane| {
+            $crate::exec::warp_register::each(input.mask, |lane| {
                 let ($a, $b, $c, $d) = (input.a[lane], input.b[lane], input.c[lane], input.d[lane]);
                 out[lane] = $body;
             });
@@ -122,7 +122,7 @@ macro_rules! test {
     ($mode:ident, |$a:ident, $b:ident| $body:expr) => {{
         fn run(input: &$crate::exec::alu::Input<'_>) -> u32 {
             let $mode = input.mode;
-            $crate::exec::column::lanes_where(input.mask, |lane| {
+            $crate::exec::warp_register::lanes_where(input.mask, |lane| {
                 let ($a, $b) = (input.a[lane], input.b[lane]);
                 $body
             })

@@ -3,9 +3,9 @@
 //! Nearest rounding without other modifiers is what the host computes, lane by lane in a loop that vectorises. The
 //! rest goes through the host where the rounding is nearest, and through [`exact`] where it is not.
 
-use super::format::{F32, Format};
+use super::float_format::{F32, Format};
 use super::{Alu, Input, Mode, Round, exact, lanes};
-use crate::exec::column::{Column, each};
+use crate::exec::warp_register::{Column, each};
 
 /// The NaN arithmetic answers.
 const NAN: u64 = F32.nan;

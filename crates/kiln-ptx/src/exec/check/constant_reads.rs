@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::page::{PAGE_BYTES, PAGE_WORDS};
-use crate::exec::column::{Column, LANES};
+use super::shadow_page::{PAGE_BYTES, PAGE_WORDS};
+use crate::exec::warp_register::{Column, LANES};
 
 /// Parts of the table of pages, each with a lock.
 const SHARDS: usize = 64;

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::clock::Time;
+use super::vector_clock::Time;
 
 /// Intervals of the first chunk.
 const FIRST: u64 = 1024;

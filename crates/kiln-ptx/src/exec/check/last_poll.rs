@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use super::clock::{Clock, Time};
-use super::sync::LaneSync;
-use crate::exec::column::LANES;
+use super::fence_snapshot::LaneSync;
+use super::vector_clock::{Clock, Time};
+use crate::exec::warp_register::LANES;
 
 /// What lanes of a warp know of other warps.
 pub(super) type Known = Option<Box<[Option<Arc<Clock>>; LANES]>>;

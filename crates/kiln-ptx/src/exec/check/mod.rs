@@ -1,29 +1,29 @@
 //! Checks that watch the threads of a launch: races, copies that are not done, and memory that is read as a constant.
 
-mod cell;
-mod clock;
-mod clocks;
+mod access_mark;
+mod access_order;
+mod async_copies;
 mod constant_reads;
-mod copies;
+mod fence_snapshot;
+mod happens_before;
 mod intervals;
 mod last_poll;
-mod mark;
-mod order;
-mod page;
+mod race_rule;
 mod races;
-mod rule;
-mod sync;
+mod shadow_cell;
+mod shadow_page;
 mod sync_location;
 mod value_rule;
+mod vector_clock;
 
+pub(crate) use access_mark::Touching;
+pub use access_order::RaceCause;
+pub(crate) use async_copies::Copy;
 pub(crate) use constant_reads::{ConstantConflict, ConstantTouch};
-pub(crate) use copies::Copy;
-pub(crate) use mark::Touching;
-pub use order::RaceCause;
-pub(crate) use races::{BlockRaces, Conflict, LaunchRaces, Touch};
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
-pub use rule::RaceRule;
-pub(crate) use rule::Rules;
+pub use race_rule::RaceRule;
+pub(crate) use race_rule::Rules;
+pub(crate) use races::{BlockRaces, Conflict, LaunchRaces, Touch};
 pub(crate) use sync_location::Locations;
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use value_rule::ValueRule;

@@ -7,17 +7,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::clocks::{Clocks, TIME_BITS};
+use super::access_mark::{Mark, Touching};
+use super::access_order::{Order, RaceCause};
+use super::async_copies::Copies;
 use super::constant_reads::ConstantReads;
-use super::copies::Copies;
+use super::happens_before::{Clocks, TIME_BITS};
 use super::intervals::Intervals;
-use super::mark::{Mark, Touching};
-use super::order::{Order, RaceCause};
-use super::page::{PAGE_BYTES, Page};
-use super::rule::{RaceRule, Rules};
+use super::race_rule::{RaceRule, Rules};
+use super::shadow_page::{PAGE_BYTES, Page};
 use super::sync_location::Locations;
-use crate::exec::code::Code;
-use crate::exec::column::{Column, LANES, uniform};
+use crate::exec::lowered_code::Code;
+use crate::exec::warp_register::{Column, LANES, uniform};
 
 /// Parts of the table of pages, each with a lock.
 const SHARDS: usize = 64;

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::clock::{Clock, joined, joined_options};
-use super::rule::{RaceRule, Rules};
+use super::race_rule::{RaceRule, Rules};
+use super::vector_clock::{Clock, joined, joined_options};
 
 /// What a strong write leaves behind.
 #[derive(Clone, Default)]

@@ -1,11 +1,11 @@
 //! `atom` and `red`: how the value in memory is updated.
 
 use super::super::alu::Mode;
-use super::super::alu::format::{BF16, F16, F32, F64, Format};
+use super::super::alu::float_format::{BF16, F16, F32, F64, Format};
 use super::super::alu::half::{HalfOp, compute};
 use super::super::alu::single::{canonical, float};
-use super::super::code::{Atomic, Op, Update};
-use super::super::memory::window::Place;
+use super::super::lowered_code::{Atomic, Op, Update};
+use super::super::memory::generic_address::Place;
 use super::function::Lowering;
 use super::memory::strength;
 use crate::{Form, Opcode, Operation, PtxOperand, ScalarType};

@@ -1,7 +1,7 @@
 //! Bit operations and logic.
 
 use super::super::alu::{Alu, Mode, bits, test};
-use super::super::code::{Combine, Compare, Op, Pred, PredSource};
+use super::super::lowered_code::{Combine, Compare, Op, Pred, PredSource};
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
 use crate::{Flag, Form, Opcode, PtxOperand, ScalarType};

@@ -1,7 +1,7 @@
 //! Branches, calls and the end of threads.
 
-use super::super::code::{Actual, Builtin, BuiltinCall, Call, Callee, Op, PredSource, Why};
-use super::super::memory::window::Place;
+use super::super::lowered_code::{Actual, Builtin, BuiltinCall, Call, Callee, Op, PredSource, Why};
+use super::super::memory::generic_address::Place;
 use super::function::Lowering;
 use crate::{Flag, Form, Opcode, PtxOperand, ScalarType};
 

@@ -1,7 +1,7 @@
 //! Which part of lowering takes which instruction.
 
 use super::super::alu::{Alu, Mode, Round};
-use super::super::code::{Op, Source, Why};
+use super::super::lowered_code::{Op, Source, Why};
 use super::function::Lowering;
 use crate::{Flag, Form, Modifier, Opcode, PtxOperand, Rounding, ScalarKind, ScalarType};
 

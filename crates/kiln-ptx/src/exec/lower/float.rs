@@ -2,7 +2,7 @@
 
 use super::super::alu::half::{HalfOp, Layout, operation};
 use super::super::alu::{Alu, Mode, approximate, compare, double, lanes, single};
-use super::super::code::{Combine, Compare, Op, Pred, PredSource, Source};
+use super::super::lowered_code::{Combine, Compare, Op, Pred, PredSource, Source};
 use super::super::undefined::DataFlow;
 use super::dispatch::{has_other, mode_of};
 use super::function::Lowering;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::super::code::{FunctionCode, Op, Origin, Pred, PredSource, Reg, Slot, Step, Why};
-use super::super::memory::window::Place;
+use super::super::lowered_code::{FunctionCode, Op, Origin, Pred, PredSource, Reg, Slot, Step, Why};
+use super::super::memory::generic_address::Place;
 use super::register_uses::Mentions;
 use super::unassigned::{Register, read_before_assigned};
 use super::{Builder, Context};

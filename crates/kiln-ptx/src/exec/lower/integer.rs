@@ -2,7 +2,7 @@
 
 use super::super::alu::packed::{self, PairOp, Small, SmallOp};
 use super::super::alu::{Alu, Mode, integer};
-use super::super::code::{Carry, CarryKind, Op};
+use super::super::lowered_code::{Carry, CarryKind, Op};
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
 use crate::{Flag, Form, Opcode, Operation, Part, PtxOperand, ScalarType};

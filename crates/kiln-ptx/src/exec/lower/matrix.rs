@@ -4,12 +4,12 @@
 //! round. So their accesses are checked like those of any load or store.
 
 use super::super::alu::{Mode, compare};
-use super::super::code::{
+use super::super::lowered_code::{
     Collective, CollectiveKind, Compare, Load, MatrixStep, Op, Pred, PredSource, Reg, Source, Special, Store,
     Strength, Why,
 };
 use super::super::matrix::{Multiply, TRANSPOSE, Tiles};
-use super::super::memory::window::Place;
+use super::super::memory::generic_address::Place;
 use super::function::Lowering;
 use crate::{Form, Opcode, PtxOperand, ScalarType};
 

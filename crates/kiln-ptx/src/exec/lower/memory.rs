@@ -1,7 +1,7 @@
 //! Loads, stores and asynchronous copies.
 
-use super::super::code::{CopyAsync, Fence, Load, Op, PredSource, Reg, Source, Store, Strength, Why};
-use super::super::memory::window::Place;
+use super::super::lowered_code::{CopyAsync, Fence, Load, Op, PredSource, Reg, Source, Store, Strength, Why};
+use super::super::memory::generic_address::Place;
 use super::function::Lowering;
 use crate::{
     Cache, Flag, Form, Modifier, Opcode, Order, PtxOperand, RegisterId, ScalarKind, ScalarType, Scope, Space,

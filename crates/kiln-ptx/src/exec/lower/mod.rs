@@ -5,7 +5,6 @@
 
 mod atomics;
 mod bits;
-mod collective;
 mod control;
 mod conversion;
 mod dispatch;
@@ -16,23 +15,25 @@ mod matrix;
 mod memory;
 mod movement;
 mod operand;
-mod reach;
+mod reachable_code;
 mod reconvergence;
 mod register_uses;
 mod shared_layout;
 mod unassigned;
+mod warp_primitives;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::code::{Code, Constant, Origin, Source, Step};
+use super::lowered_code::{Code, Constant, Origin, Source, Step};
 use super::variables::Variables;
 use crate::{PtxFunctionId, PtxModule};
 
 /// Lowers an entry and all it can reach.
 pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFunctionId) -> Code {
-    let reached = reach::reach(module, entry);
-    let layout = shared_layout::SharedLayout::new(module, &reach::shared_variables(module, &reached));
+    let reached = reachable_code::reach(module, entry);
+    let layout =
+        shared_layout::SharedLayout::new(module, &reachable_code::shared_variables(module, &reached));
     let places: HashMap<u32, u32> = reached.iter().zip(0..).map(|(id, at)| (id.0, at)).collect();
     let context = Context { module, variables, layout: &layout, places: &places };
     let mut builder = Builder::default();

@@ -1,8 +1,8 @@
 //! Moves, address conversions and the stack.
 
 use super::super::alu::{Mode, lanes};
-use super::super::code::{Op, PredSource, Reg, Source};
-use super::super::memory::window::Place;
+use super::super::lowered_code::{Op, PredSource, Reg, Source};
+use super::super::memory::generic_address::Place;
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
 use super::operand::special_of;

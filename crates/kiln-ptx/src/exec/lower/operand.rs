@@ -1,7 +1,7 @@
 //! Operands: registers become columns, numbers become constants, names become addresses.
 
-use super::super::code::{Address, Base, Constant, Op, Pred, PredSource, Reg, Source, Special};
-use super::super::memory::window::{Place, code_address};
+use super::super::lowered_code::{Address, Base, Constant, Op, Pred, PredSource, Reg, Source, Special};
+use super::super::memory::generic_address::{Place, code_address};
 use super::function::Lowering;
 use crate::{
     AddressBase, Axis, Immediate, PtxOperand, RegisterId, ScalarKind, ScalarType, Space, SpecialRegister,

@@ -6,7 +6,7 @@
 //! early. The order is the weak topological order of the control flow graph: strongly connected parts in topological
 //! order, each with its head first and the rest ordered the same way without the head.
 
-use super::super::code::{Op, Step};
+use super::super::lowered_code::{Op, Step};
 
 /// Loops nested deeper than this keep the order of the text.
 const MAX_DEPTH: u32 = 64;
@@ -212,7 +212,7 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::code::PredSource;
+    use super::super::super::lowered_code::PredSource;
     use super::*;
 
     fn code(ops: Vec<Op>) -> Vec<Step> {

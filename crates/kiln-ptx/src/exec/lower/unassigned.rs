@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::super::code::{FunctionCode, Op, OperandUse, Pred, PredSource, Reg, Slot, Source, Step};
+use super::super::lowered_code::{FunctionCode, Op, OperandUse, Pred, PredSource, Reg, Slot, Source, Step};
 use super::reconvergence::leads_to;
 
 /// Words of sets that are kept for one function at most; a larger one is not looked at.

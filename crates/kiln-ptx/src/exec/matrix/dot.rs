@@ -11,7 +11,7 @@
 use super::element::{Accumulator, MatrixElement};
 use super::multiply::Multiply;
 use crate::exec::alu::double::fused_bits;
-use crate::exec::alu::format::{BF16, E4M3, Exact, F16, F32, Format, TF32, Value};
+use crate::exec::alu::float_format::{BF16, E4M3, Exact, F16, F32, Format, TF32, Value};
 use crate::exec::alu::half::widen;
 use crate::exec::alu::{Mode, Round, half};
 

@@ -3,7 +3,7 @@
 use super::dot::{self, Factor};
 use super::element::{Accumulator, MatrixElement};
 use super::fragment;
-use crate::exec::column::{Column, LANES};
+use crate::exec::warp_register::{Column, LANES};
 
 /// Rows, columns and depth of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

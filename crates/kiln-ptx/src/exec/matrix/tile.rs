@@ -3,7 +3,7 @@
 //! A row is 16 bytes: four words in memory order. In registers lane `l` holds, of each matrix, elements `2 (l % 4)` and the next one of row `l / 4`.
 
 use crate::Form;
-use crate::exec::column::{Column, LANES};
+use crate::exec::warp_register::{Column, LANES};
 
 /// The one form of `movmatrix`.
 pub(crate) const TRANSPOSE: &str = "movmatrix.sync.aligned.m8n8.trans.b16";

@@ -1,11 +1,11 @@
-//! Global memory, as the executor asks for it.
+//! The trait `GlobalMemory`, through which the executor reads and writes the caller's memory.
 //!
 //! The executor finds the span that holds an address once and then works inside it, bounds checked against the span,
 //! until an access leaves it. So an implementation pays for a lookup per span and not per access, and the calls that
 //! are made often move the values of a whole warp.
 
-use crate::exec::column::each;
 use crate::exec::finding::{AccessKind, ExecFinding};
+use crate::exec::warp_register::each;
 
 /// The global memory of a launch.
 ///

@@ -3,7 +3,7 @@
 //! Eight bytes of all lanes lie side by side, so that an access of all lanes to the same place of their stacks, which
 //! is the usual one, touches one column. Which bits were written is kept beside it when a launch asks for it.
 
-use crate::exec::column::{Column, LANES, each, uniform};
+use crate::exec::warp_register::{Column, LANES, each, uniform};
 
 const WORD: u64 = 8;
 
@@ -73,7 +73,7 @@ impl Local {
     pub(crate) fn unwritten(&self, addresses: &Column, mask: u32, bytes: u32) -> u32 {
         let Some(written) = &self.written else { return 0 };
         let ones = u64::MAX >> (64 - 8 * bytes);
-        crate::exec::column::lanes_where(mask, |lane| {
+        crate::exec::warp_register::lanes_where(mask, |lane| {
             let wanted = ones << (addresses[lane] % WORD * 8);
             written.get((addresses[lane] / WORD) as usize).is_some_and(|bits| bits[lane] & wanted != wanted)
         })
@@ -102,7 +102,7 @@ impl Local {
             let (from, to) = ((from / WORD + word) as usize, (to / WORD + word) as usize);
             let Some(source) = self.words.get(from).copied() else { return };
             let Some(target) = self.words.get_mut(to) else { return };
-            crate::exec::column::blend(target, &source, mask);
+            crate::exec::warp_register::blend(target, &source, mask);
             if let Some(written) = &mut self.written {
                 let source = written.get(from).copied().unwrap_or([0; LANES]);
                 if let Some(target) = written.get_mut(to) {

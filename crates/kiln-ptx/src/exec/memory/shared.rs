@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::exec::column::{Column, each, lanes_where};
+use crate::exec::warp_register::{Column, each, lanes_where};
 
 /// Bytes of one block; only the thread that runs the block touches them.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The spans a block of threads used last.
 
+use super::generic_address::{HEAP, WORKSPACE};
 use super::global::{GlobalMemory, Span};
-use super::window::{HEAP, WORKSPACE};
 
 /// Spans remembered; kernels rarely walk through more arrays at once.
 const ENTRIES: usize = 8;

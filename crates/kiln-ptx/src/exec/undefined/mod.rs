@@ -7,10 +7,10 @@
 //!
 //! Only frames in which a register is marked pay for this: see [`UndefinedRegisters::any`].
 
-mod flow;
 mod origin;
+mod propagation;
 mod registers;
 
-pub(crate) use flow::{DataFlow, undefined_bitwise, undefined_comparison, upward};
 pub(crate) use origin::{Origin, OriginNotes};
+pub(crate) use propagation::{DataFlow, undefined_bitwise, undefined_comparison, upward};
 pub(crate) use registers::{Carried, UndefinedRegisters};

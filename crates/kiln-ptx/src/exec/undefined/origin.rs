@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::exec::memory::window::Place;
+use crate::exec::memory::generic_address::Place;
 
 /// The first read of bytes that were never written, or a register that was never assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

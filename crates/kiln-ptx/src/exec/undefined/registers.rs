@@ -1,8 +1,8 @@
 //! The undefined bits of the registers of a frame.
 
 use super::origin::Origin;
-use crate::exec::code::{Pred, PredSource, Reg, Source};
-use crate::exec::column::{Column, LANES, each, lanes_where};
+use crate::exec::lowered_code::{Pred, PredSource, Reg, Source};
+use crate::exec::warp_register::{Column, LANES, each, lanes_where};
 
 /// Undefined bits on their way into a register, and where each lane has them from.
 #[derive(Clone, Debug)]

@@ -4,9 +4,9 @@ use super::lane_group::{LaneGroup, State};
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::barrier::{Arrival, BARRIERS, BadCount, Complaint, Met};
 use crate::exec::block::Cta;
-use crate::exec::code::{Barrier, BarrierKind, Op};
-use crate::exec::column::{LANES, first_lane, lanes_where};
 use crate::exec::finding::ExecFindingKind;
+use crate::exec::lowered_code::{Barrier, BarrierKind, Op};
+use crate::exec::warp_register::{LANES, first_lane, lanes_where};
 
 impl Warp {
     pub(super) fn barrier(&mut self, cta: &mut Cta<'_>, at: usize, barrier: &Barrier) -> Done<Flow> {

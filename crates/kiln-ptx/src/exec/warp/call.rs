@@ -3,11 +3,11 @@
 use super::lane_group::LaneGroup;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::code::{Actual, Call, Callee, Op, PredSource, Reg, Slot, Source};
-use crate::exec::column::{Column, LANES, first_lane, lanes_where};
 use crate::exec::finding::ExecFindingKind;
-use crate::exec::memory::window::function_at;
+use crate::exec::lowered_code::{Actual, Call, Callee, Op, PredSource, Reg, Slot, Source};
+use crate::exec::memory::generic_address::function_at;
 use crate::exec::options::LaunchShape;
+use crate::exec::warp_register::{Column, LANES, first_lane, lanes_where};
 
 /// The deepest nesting of calls.
 const MAX_DEPTH: u32 = 4096;

@@ -3,9 +3,9 @@
 use super::lane_group::LaneGroup;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::code::{PredSource, Source};
-use crate::exec::column::{first_lane, lanes_where};
 use crate::exec::finding::ExecFindingKind;
+use crate::exec::lowered_code::{PredSource, Source};
+use crate::exec::warp_register::{first_lane, lanes_where};
 
 impl Warp {
     /// Goes to `target` in the lanes where `when` holds.

@@ -12,9 +12,9 @@ use super::frame::{Frame, FrameId};
 use super::lane_group::{LaneGroup, State};
 use super::{Done, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::code::{Op, Special};
-use crate::exec::column::Column;
 use crate::exec::finding::ExecFindingKind;
+use crate::exec::lowered_code::{Op, Special};
+use crate::exec::warp_register::Column;
 
 /// Steps until the first state of a lane group is kept.
 const FIRST_INTERVAL: u64 = 512;

@@ -5,10 +5,10 @@ use crate::ScalarType;
 use crate::exec::alu::Input;
 use crate::exec::alu::integer::{add_with_carry, product_half};
 use crate::exec::block::Cta;
-use crate::exec::code::{Carry, CarryKind, Compare, Op, PredSource, Reg, Source, Step};
-use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::ExecFindingKind;
-use crate::exec::memory::window::Place;
+use crate::exec::lowered_code::{Carry, CarryKind, Compare, Op, PredSource, Reg, Source, Step};
+use crate::exec::memory::generic_address::Place;
+use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where};
 
 impl Warp {
     /// Runs a step in the lanes whose guard holds.
@@ -169,7 +169,7 @@ impl Warp {
         &mut self,
         cta: &Cta<'_>,
         at: usize,
-        to: crate::exec::code::Pred,
+        to: crate::exec::lowered_code::Pred,
         address: Source,
         (place, constant): (Place, bool),
         lanes: u32,

@@ -5,9 +5,9 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::exec::code::{Code, Pred, PredSource, Reg, Source};
-use crate::exec::column::{Column, FULL, LANES, blend};
+use crate::exec::lowered_code::{Code, Pred, PredSource, Reg, Source};
 use crate::exec::undefined::UndefinedRegisters;
+use crate::exec::warp_register::{Column, FULL, LANES, blend};
 
 /// The number of a frame within its warp.
 pub(crate) type FrameId = u32;

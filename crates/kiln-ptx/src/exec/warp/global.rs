@@ -8,12 +8,12 @@ use super::undefined_memory::StoredBits;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::{Copy, LaunchRaces, ValueRule};
-use crate::exec::code::{Atomic, CopyAsync, Load, Store, Strength};
-use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
-use crate::exec::memory::window::{HEAP, Place};
+use crate::exec::lowered_code::{Atomic, CopyAsync, Load, Store, Strength};
+use crate::exec::memory::generic_address::{HEAP, Place};
 use crate::exec::memory::{Declared, Span};
 use crate::exec::undefined::Carried;
+use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where};
 
 /// An atomic while lanes execute it.
 struct Update<'a> {

@@ -3,10 +3,10 @@
 use super::frame::FrameId;
 use super::{MAX_POLLS, PATIENCE, TURN, Warp};
 use crate::exec::block::Cta;
-use crate::exec::code::{Code, Op, Step};
-use crate::exec::column::first_lane;
-use crate::exec::memory::window::Place;
+use crate::exec::lowered_code::{Code, Op, Step};
+use crate::exec::memory::generic_address::Place;
 use crate::exec::preemption::Switch;
+use crate::exec::warp_register::first_lane;
 
 /// Lanes at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use super::Warp;
 use super::lane_group::LaneGroup;
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
-use crate::exec::code::{Collective, MatrixStep, Op};
-use crate::exec::column::{Column, FULL, LANES, each, first_lane};
 use crate::exec::finding::ExecFindingKind;
+use crate::exec::lowered_code::{Collective, MatrixStep, Op};
 use crate::exec::matrix::{Multiply, distribute, gather_rows, transpose};
 use crate::exec::undefined::Carried;
+use crate::exec::warp_register::{Column, FULL, LANES, each, first_lane};
 
 impl Warp {
     /// Does one step for the lanes of these lane groups. All 32 lanes should be there; those that are not bring zeros.

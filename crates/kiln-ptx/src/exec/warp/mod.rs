@@ -6,9 +6,7 @@
 //! turn out of order.
 
 mod barrier;
-mod builtin;
 mod call;
-mod collective;
 mod control;
 mod endless_loop;
 mod execute;
@@ -18,19 +16,21 @@ mod lane_group;
 mod matrix;
 mod memory;
 mod race_hooks;
-mod special;
+mod special_registers;
+mod system_calls;
 mod undefined;
 mod undefined_memory;
+mod warp_primitives;
 
 use super::block::Cta;
 use super::check::ValueRule;
-use super::code::Code;
-use super::column::LANES;
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
+use super::lowered_code::Code;
 use super::memory::Local;
 use super::preemption::Switch;
 use super::undefined::OriginNotes;
+use super::warp_register::LANES;
 use endless_loop::Watch;
 use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};

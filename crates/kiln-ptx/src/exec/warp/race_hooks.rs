@@ -6,10 +6,10 @@ use super::Warp;
 use super::memory::Access;
 use crate::exec::block::Cta;
 use crate::exec::check::{BlockRaces, Conflict, ConstantTouch, Locations, RaceRule, Touch, Touching};
-use crate::exec::code::{Fence, Source, Store, Strength};
-use crate::exec::column::{Column, LANES, each};
 use crate::exec::finding::AccessKind;
-use crate::exec::memory::window::Place;
+use crate::exec::lowered_code::{Fence, Source, Store, Strength};
+use crate::exec::memory::generic_address::Place;
+use crate::exec::warp_register::{Column, LANES, each};
 
 impl Access {
     fn touching(&self) -> Touching {

@@ -5,9 +5,9 @@ use super::{Done, Flow, Warp};
 use crate::exec::alu::{Alu, Input, Mode};
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
-use crate::exec::code::{Carry, CarryKind, Compare, Op, OperandUse, PredSource, Reg, Source, Step};
-use crate::exec::column::{Column, LANES, each, lanes_where};
+use crate::exec::lowered_code::{Carry, CarryKind, Compare, Op, OperandUse, PredSource, Reg, Source, Step};
 use crate::exec::undefined::{Carried, DataFlow, Origin, undefined_bitwise, undefined_comparison, upward};
+use crate::exec::warp_register::{Column, LANES, each, lanes_where};
 
 /// Lanes in which results of a comparison are undefined.
 struct UndefinedTruth {

@@ -6,11 +6,11 @@ use super::lane_group::LaneGroup;
 use super::memory::Access;
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
-use crate::exec::code::{Load, Pred, PredSource, Reg, Source, Store};
-use crate::exec::column::{Column, LANES, each, first_lane, lanes_where};
+use crate::exec::lowered_code::{Load, Pred, PredSource, Reg, Source, Store};
 use crate::exec::memory::Span;
-use crate::exec::memory::window::{Place, WINDOWS_START};
+use crate::exec::memory::generic_address::{Place, WINDOWS_START};
 use crate::exec::undefined::{Carried, Origin};
+use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where};
 
 /// A load of fewer bytes than this may read padding alone, as a memcpy by bytes does.
 const WORD_BYTES: u32 = 4;

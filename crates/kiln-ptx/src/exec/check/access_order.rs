@@ -1,7 +1,7 @@
-//! How a new access stands to the remembered ones.
+//! Whether a new access races with a recorded one.
 
-use super::mark::{Mark, Touching};
-use super::rule::{RaceRule, Rules};
+use super::access_mark::{Mark, Touching};
+use super::race_rule::{RaceRule, Rules};
 
 /// What an access asks about the accesses before it.
 pub(crate) trait Order {

@@ -1,13 +1,13 @@
-//! What a launch collects while its blocks run, possibly on several threads.
+//! Collects the findings and printed text of a launch.
 
 use std::collections::HashSet;
 use std::mem::Discriminant;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::code::Code;
 use super::fault::ExecFault;
 use super::finding::{ExecFinding, ExecFindingKind};
+use super::lowered_code::Code;
 use super::outcome::{Counters, ExecOutcome};
 use super::site::CodeSite;
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::exec::column::{LANES, each};
+use crate::exec::warp_register::{LANES, each};
 
 /// A time of a warp; every access is stamped with one. Zero is before everything.
 pub(crate) type Time = u32;

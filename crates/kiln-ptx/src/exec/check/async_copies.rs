@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::exec::column::LANES;
+use crate::exec::warp_register::LANES;
 
 /// A copy of a thread.
 #[derive(Clone, Copy, Debug)]

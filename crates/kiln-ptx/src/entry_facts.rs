@@ -1,11 +1,11 @@
-//! What a launch needs to know about an entry.
+//! Facts about an entry that a launch needs: signature, shared memory, barriers, bounds, required features.
 
 use std::collections::BTreeMap;
 
 use crate::effects::Doubt;
 use crate::exec::matrix::is_run;
-use crate::family::Family;
 use crate::function::PtxFunctionId;
+use crate::instruction_family::Family;
 use crate::launch_bounds::LaunchBounds;
 use crate::modifier::Flag;
 use crate::module::{PtxModule, PtxVersion, Target};
@@ -13,10 +13,10 @@ use crate::name::Name;
 use crate::opcode::Opcode;
 use crate::operand::{Immediate, PtxOperand};
 use crate::position::Position;
-use crate::reach::Reach;
+use crate::reachable_functions::Reach;
 use crate::shared_memory::SharedMemory;
 use crate::signature::PtxSignature;
-use crate::special::SpecialRegister;
+use crate::special_register::SpecialRegister;
 
 /// What is known about an entry before it is launched.
 #[derive(Clone, Debug, PartialEq)]

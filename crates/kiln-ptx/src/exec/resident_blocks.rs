@@ -1,11 +1,11 @@
-//! The blocks that one host thread runs in turns.
+//! The resident blocks that one host thread runs in turns.
 
 use std::collections::VecDeque;
 
 use super::block::{Block, Progress};
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
-use super::log::Log;
+use super::launch_log::Log;
 use super::preemption::Preemption;
 
 /// Blocks one thread keeps in flight when they wait for others.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::global::Cells;
-use crate::exec::column::each;
+use crate::exec::warp_register::each;
 
 const WORD: u64 = 8;
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use super::block::describe_step;
-use super::code::{Code, Op};
 use super::entry::Entry;
 use super::lower::lower;
+use super::lowered_code::{Code, Op};
 use super::site::{CodeSite, Line};
 use super::variables::{ModuleVariable, Variables};
 use crate::{PtxFunctionId, PtxModule};

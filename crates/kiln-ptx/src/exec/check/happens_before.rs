@@ -1,4 +1,4 @@
-//! The happens-before relation, as the threads of one block know it.
+//! The happens-before relation of the threads of one block, as vector clocks.
 //!
 //! Each warp counts its synchronisations; an access is stamped with that time and its lane. What a thread is ordered behind has three
 //! layers, so that the usual case costs nothing: what the whole block knows since its last barrier, what all lanes of a warp know of each
@@ -6,13 +6,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::clock::{Clock, Time, joined, joined_options};
+use super::fence_snapshot::{Fenced, Gathered, LaneSync, Snapshot};
 use super::intervals::Intervals;
 use super::last_poll::LastPoll;
-use super::rule::{RaceRule, Rules};
-use super::sync::{Fenced, Gathered, LaneSync, Snapshot};
+use super::race_rule::{RaceRule, Rules};
 use super::sync_location::{Acquired, Party, Released};
-use crate::exec::column::{LANES, each};
+use super::vector_clock::{Clock, Time, joined, joined_options};
+use crate::exec::warp_register::{LANES, each};
 
 /// Times of a warp that a mark in shared memory can hold, as a shift.
 pub(super) const TIME_BITS: u32 = 27;

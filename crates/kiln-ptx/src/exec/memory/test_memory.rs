@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::atomic_words::Words;
 use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
-use super::words::Words;
-use crate::exec::column::lanes_where;
+use crate::exec::warp_register::lanes_where;
 
 /// The first address given out; low addresses stay free so that a null pointer with an offset is caught.
 const FIRST: u64 = 0x1_0000_0000;

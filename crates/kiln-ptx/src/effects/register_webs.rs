@@ -1,4 +1,4 @@
-//! Registers taken apart by the values they hold.
+//! Splits registers that are reused for unrelated values (webs), so that each is analysed alone.
 //!
 //! A register that is assigned in several places may hold unrelated values there: the address of one array first, of another one later.
 //! The analysis keeps one value for each slot and follows no order, so the two would become one. Here every use of a register is given

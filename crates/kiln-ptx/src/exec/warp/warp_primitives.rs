@@ -7,10 +7,10 @@ use super::lane_group::{LaneGroup, State};
 use super::{Flow, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
-use crate::exec::code::{Collective, CollectiveKind, Op};
-use crate::exec::column::{Column, LANES, each, first_lane, lanes_where, uniform};
 use crate::exec::finding::ExecFindingKind;
+use crate::exec::lowered_code::{Collective, CollectiveKind, Op};
 use crate::exec::undefined::Carried;
+use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where, uniform};
 use crate::{Operation, ScalarType, Shuffle, Vote};
 
 /// What the members bring.
@@ -344,7 +344,7 @@ fn reduce(operation: Operation, ty: ScalarType, members: u32, a: &Column) -> u64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::column::FULL;
+    use crate::exec::warp_register::FULL;
 
     #[test]
     fn shuffles_stay_in_their_segment() {

@@ -1,11 +1,11 @@
-//! Families of instructions that need hardware beyond an ordinary multiprocessor.
+//! Families of instructions that need special hardware, such as tensor cores, bulk copies, clusters and textures.
 
 use std::fmt;
 
-use crate::form::Form;
+use crate::instruction_form::Form;
 use crate::modifier::{Flag, Scope};
 use crate::opcode::Opcode;
-use crate::space::Space;
+use crate::state_space::Space;
 
 /// What an instruction belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

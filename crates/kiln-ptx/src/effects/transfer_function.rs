@@ -1,13 +1,13 @@
 //! The transfer function of the analysis: how one step changes the known values.
 
 use super::analysis::{Analysis, InstanceId};
-use super::cells::stored_value;
 use super::origin::Origins;
 use super::step::{Operation, Reach, Slot, Source, Target};
 use super::value::{Place, Places, Value};
+use super::variable_values::stored_value;
 use crate::call::Formal;
 use crate::function::PtxFunctionId;
-use crate::space::Space;
+use crate::state_space::Space;
 use crate::variable::VariableId;
 
 impl Analysis<'_> {

@@ -7,9 +7,9 @@
 //!
 //! The accesses stand in the order they were made in, so that it is known which writes a strong read or update observed.
 
-use super::mark::{Mark, Touching};
-use super::order::{Order, RaceCause, race};
-use super::rule::RaceRule;
+use super::access_mark::{Mark, Touching};
+use super::access_order::{Order, RaceCause, race};
+use super::race_rule::RaceRule;
 
 /// The most accesses kept of one place.
 const CAPACITY: usize = 8;

@@ -3,9 +3,9 @@
 use super::Warp;
 use crate::Axis;
 use crate::exec::block::Cta;
-use crate::exec::code::{Reg, Special};
-use crate::exec::column::{Column, LANES};
-use crate::exec::memory::window::WORKSPACE;
+use crate::exec::lowered_code::{Reg, Special};
+use crate::exec::memory::generic_address::WORKSPACE;
+use crate::exec::warp_register::{Column, LANES};
 
 impl Warp {
     pub(super) fn special(&mut self, cta: &Cta<'_>, at: usize, to: Reg, which: Special, lanes: u32) {

@@ -1,4 +1,4 @@
-//! What can be said of PTX by its words alone, without parsing it.
+//! Searches PTX text without parsing it: whether a module declares variables.
 
 /// Whether the text declares variables of a module that kernels or the host can write: `.global` or `.const` memory.
 ///

@@ -12,7 +12,7 @@ use crate::modifier::{
 use crate::name::Name;
 use crate::opcode::Opcode;
 use crate::scalar::ScalarType;
-use crate::space::Space;
+use crate::state_space::Space;
 
 /// The number of a form within its module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::atomic_words::Words;
+use super::generic_address::HEAP;
 use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
-use super::window::HEAP;
-use super::words::Words;
-use crate::exec::column::lanes_where;
 use crate::exec::finding::{ExecFinding, ExecFindingKind};
 use crate::exec::site::CodeSite;
+use crate::exec::warp_register::lanes_where;
 
 /// Blocks start at multiples of this, as those of CUDA do.
 const ALIGN: u64 = 16;

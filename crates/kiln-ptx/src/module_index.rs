@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::function::{PtxFunction, PtxFunctionId};
 use crate::name::Name;
-use crate::space::Space;
+use crate::state_space::Space;
 use crate::variable::{PtxVariable, VariableId};
 
 /// Functions by name, and shared variables by the function that declares them.

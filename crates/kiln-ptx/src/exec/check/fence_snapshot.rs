@@ -1,10 +1,10 @@
-//! What fences keep of a lane, and what threads bring to a barrier.
+//! Snapshots of a thread's clock, taken at fences and at barriers.
 
 use std::sync::{Arc, OnceLock};
 
-use super::clock::{Clock, Time, joined_options};
-use super::clocks::Base;
-use crate::exec::column::LANES;
+use super::happens_before::Base;
+use super::vector_clock::{Clock, Time, joined_options};
+use crate::exec::warp_register::LANES;
 
 /// What a lane was ordered behind at some moment, put together only when it is needed.
 pub(super) struct Snapshot {

@@ -1,4 +1,4 @@
-//! Which functions an entry can get to.
+//! The functions that an entry can call, directly or through pointers.
 
 use std::collections::HashSet;
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::alu::{Alu, Mode, Test};
 use super::matrix::Multiply;
 use super::memory::SharedMap;
-use super::memory::window::Place;
+use super::memory::generic_address::Place;
 use crate::{Axis, Operation, PtxModule, ScalarType, Shuffle, SpecialName, Vote};
 
 pub(crate) use access::{Address, Atomic, Base, CopyAsync, Fence, Load, Store, Strength, Update};

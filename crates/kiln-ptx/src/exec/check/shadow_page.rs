@@ -3,10 +3,10 @@
 //! A word holds up to two marks. Where more must be remembered, or where bytes of the word are accessed one by one, it is a number in a
 //! list beside the words.
 
-use super::cell::{self, Raced, further, is_observed, is_over};
-use super::mark::{Mark, Touching};
-use super::order::{Order, race};
-use super::rule::RaceRule;
+use super::access_mark::{Mark, Touching};
+use super::access_order::{Order, race};
+use super::race_rule::RaceRule;
+use super::shadow_cell::{self, Raced, further, is_observed, is_over};
 
 /// Words of a page.
 pub(super) const PAGE_WORDS: u64 = 256;
@@ -91,10 +91,10 @@ impl Page {
         let link = self.link(word, bytes != 15);
         let beside = self.beside.get_mut(link as usize)?;
         let raced = match beside {
-            Beside::Whole(marks) => cell::take(marks, new, order, exact),
+            Beside::Whole(marks) => shadow_cell::take(marks, new, order, exact),
             Beside::Bytes(cells) => {
                 let touched = cells.iter_mut().enumerate().filter(|(at, _)| bytes >> at & 1 != 0);
-                touched.fold(None, |raced, (_, marks)| raced.or(cell::take(marks, new, order, exact)))
+                touched.fold(None, |raced, (_, marks)| raced.or(shadow_cell::take(marks, new, order, exact)))
             }
         };
         // A plain write of the whole word is all there is to remember.

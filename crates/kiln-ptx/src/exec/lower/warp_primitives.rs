@@ -1,6 +1,8 @@
 //! Warp-level operations and barriers.
 
-use super::super::code::{Barrier, BarrierKind, Collective, CollectiveKind, Op, Pred, PredSource, Reg, Why};
+use super::super::lowered_code::{
+    Barrier, BarrierKind, Collective, CollectiveKind, Op, Pred, PredSource, Reg, Why,
+};
 use super::function::Lowering;
 use crate::{Flag, Form, Opcode, Operation, PtxOperand, ScalarType, Vote};
 

@@ -1,4 +1,4 @@
-//! A mark: one remembered access in eight bytes.
+//! One recorded access, packed into eight bytes.
 //!
 //! ```text
 //!  63   61 60    57    37     32          0
