@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The interval says which warp, and between which two of its synchronisations. What number that is depends on the memory: see
-//! [`Order`](super::order::Order).
+//! [`Order`](super::access_order::Order).
 
 use crate::exec::finding::AccessKind;
 
