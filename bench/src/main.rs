@@ -11,11 +11,14 @@ mod chart;
 mod markdown;
 mod memory;
 mod raw;
+mod raw_graph;
+mod raw_library;
 mod row;
 mod timing;
 mod workload {
     pub(crate) mod awaiting;
     pub(crate) mod checksum;
+    pub(crate) mod compared;
     pub(crate) mod faults;
     pub(crate) mod first;
     pub(crate) mod graph;
@@ -25,12 +28,16 @@ mod workload {
     pub(crate) mod matmul;
     pub(crate) mod overlap;
     pub(crate) mod primitives;
+    pub(crate) mod products;
     pub(crate) mod quality;
     pub(crate) mod recording;
     pub(crate) mod simulated;
+    pub(crate) mod solvers;
+    pub(crate) mod sparse;
     pub(crate) mod standin;
     pub(crate) mod threads;
     pub(crate) mod transfer;
+    pub(crate) mod transforms;
     pub(crate) mod turns;
     pub(crate) mod untracked;
     pub(crate) mod worker;
@@ -125,6 +132,11 @@ enum Workload {
 const WORKLOADS: &[(&str, Workload)] = &[
     ("a1", Workload::Cuda(workload::awaiting::awaited)),
     ("b1", Workload::Cuda(workload::matmul::products)),
+    ("b1-call", Workload::Cuda(workload::products::submitted)),
+    ("b2", Workload::Cuda(workload::transforms::transformed)),
+    ("b3", Workload::Cuda(workload::solvers::solved)),
+    ("b4", Workload::Cuda(workload::sparse::multiplied)),
+    ("b5", Workload::Cuda(workload::products::replayed_by_the_hundred)),
     ("c1", Workload::Any(workload::first::launch)),
     ("chunks", Workload::Cuda(workload::transfer::chunks)),
     ("f1", Workload::Memory(workload::faults::taken_over)),

@@ -74,6 +74,20 @@ impl Raw {
         Ok(event)
     }
 
+    /// An event that notes the time.
+    pub(crate) fn timed_event(&self) -> Result<sys::CUevent, Failure> {
+        let mut event = std::ptr::null_mut();
+        call!(sys::cuEventCreate(&mut event, 0));
+        Ok(event)
+    }
+
+    /// Bytes of the device that are free.
+    pub(crate) fn free_bytes(&self) -> Result<usize, Failure> {
+        let (mut free, mut total) = (0, 0);
+        call!(sys::cuMemGetInfo_v2(&mut free, &mut total));
+        Ok(free)
+    }
+
     pub(crate) fn memory(&self, bytes: usize) -> Result<u64, Failure> {
         let mut address = 0;
         call!(sys::cuMemAlloc_v2(&mut address, bytes));
@@ -168,6 +182,27 @@ fn packed(arguments: &[u8], size: &mut usize) -> [*mut c_void; 5] {
 pub(crate) fn launch_graph(graph: sys::CUgraphExec, stream: sys::CUstream) -> Result<(), Failure> {
     call!(sys::cuGraphLaunch(graph, stream));
     Ok(())
+}
+
+/// Captures what this thread queues on a stream from now on.
+pub(crate) fn begin_capture(stream: sys::CUstream) -> Result<(), Failure> {
+    call!(sys::cuStreamBeginCapture_v2(stream, sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED));
+    Ok(())
+}
+
+/// Ends a capture. The graph lives as long as the process.
+pub(crate) fn end_capture(stream: sys::CUstream) -> Result<sys::CUgraphExec, Failure> {
+    let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
+    call!(sys::cuStreamEndCapture(stream, &mut graph));
+    call!(sys::cuGraphInstantiateWithFlags(&mut executable, graph, 0));
+    Ok(executable)
+}
+
+/// The time from one event to another, which both have passed.
+pub(crate) fn elapsed_ns(start: sys::CUevent, end: sys::CUevent) -> Result<f64, Failure> {
+    let mut milliseconds = 0.0;
+    call!(sys::cuEventElapsedTime(&mut milliseconds, start, end));
+    Ok(f64::from(milliseconds) * 1e6)
 }
 
 pub(crate) fn record(event: sys::CUevent, stream: sys::CUstream) -> Result<(), Failure> {

@@ -98,6 +98,8 @@ pub(crate) const BENCHMARKS: &[Line] = &[
 pub(crate) const FILES: &[(&str, &str)] = &[
     ("peers/run.sh", include_str!("../../../bench/peers/run.sh")),
     ("peers/cub.cu", include_str!("../../../bench/peers/cub.cu")),
+    ("peers/matmul.cu", include_str!("../../../bench/peers/matmul.cu")),
+    ("peers/matmul.py", include_str!("../../../bench/peers/matmul.py")),
     ("peers/rmm.cpp", include_str!("../../../bench/peers/rmm.cpp")),
     ("peers/spin.cu", include_str!("../../../bench/peers/spin.cu")),
     ("peers/torch.cpp", include_str!("../../../bench/peers/torch.cpp")),
