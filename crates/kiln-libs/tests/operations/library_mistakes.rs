@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use kiln::memory::MemoryConfig;
-use kiln::{DeviceRuntime, RuntimeConfig};
+use kiln::DeviceRuntime;
 use kiln_libs::blas::{Activation, Blas, Diagonal, Math, Matrix, Side, Triangle, Vector};
 use kiln_libs::fft::Fft;
 use kiln_libs::{LibraryError, Result};
@@ -159,22 +158,4 @@ fn a_library_error_passes_through_functions_that_answer_with_the_runtimes() {
     let error = kiln::Error::from(refused);
     assert_eq!(error.to_string(), wanted);
     assert!(error.downcast_ref::<LibraryError>().is_none());
-}
-
-#[test]
-fn a_limit_refuses_a_plan_that_needs_more_and_says_what_holds_the_memory() {
-    const MIB: usize = 1 << 20;
-    let machine = kiln_sim::Machine::new(kiln_sim::MachineConfig::seeded(1));
-    let memory = MemoryConfig { limit_bytes: Some(64 << 20), ..MemoryConfig::default() };
-    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
-    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
-    let data = gpu.zeros::<[f64; 2]>(3 * MIB).unwrap();
-    let fft = Fft::new(&gpu);
-    let call = || fft.transform(&[3 * MIB]).forward_in_place(&data);
-    assert_eq!(call().load().unwrap(), 48 << 20, "workspace of the size of the data");
-    let error = call().submit().unwrap_err();
-    assert!(error.runtime().is_some_and(kiln::Error::is_oom), "{error}");
-    let text = error.to_string();
-    assert!(text.contains("limit of 67108864"), "{text}");
-    assert_eq!(data.view(..2).unwrap().download().unwrap(), [[0.0; 2]; 2]);
 }

@@ -11,11 +11,27 @@ use kiln_libs::prims::Primitives;
 use crate::rig::{in_worker, is_simulated, process};
 
 const PRODUCTS: usize = 1000;
-/// Runs, each with a kill at another product; `KILN_LIBRARY_KILLS` says how many.
+/// Runs on the simulated device, each with a kill at another product; `KILN_LIBRARY_KILLS` says how many there, and on a GPU.
 const KILLS: u64 = 5;
 
-/// Queues products that each add 5 to the four elements of a buffer, and kills the worker once one of them is done. Returns how many were done.
-fn run(gpu: &DeviceRuntime, kill_at: usize) -> usize {
+/// When the worker is killed.
+#[derive(Clone, Copy, Debug)]
+enum Kill {
+    /// Once this product is done; all are queued then.
+    AfterDone(usize),
+    /// Once so many products are queued; the others are queued meanwhile.
+    WhileQueueing(usize),
+}
+
+impl Kill {
+    fn of(seed: u64) -> Self {
+        let at = (seed as usize * 197 + 1) % PRODUCTS;
+        if seed % 3 == 2 { Self::WhileQueueing(at) } else { Self::AfterDone(at) }
+    }
+}
+
+/// Queues products that each add 5 to the four elements of a buffer, and kills the worker in between. Returns how many were done.
+fn run(gpu: &DeviceRuntime, kill: Kill) -> usize {
     let blas = Blas::new(gpu);
     let (ones, fives) = (gpu.upload(&[1.0_f32, 0.0, 0.0, 1.0]).unwrap(), gpu.upload(&[5.0_f32; 4]).unwrap());
     let results: Vec<_> = (0..PRODUCTS).map(|at| gpu.upload(&[at as f32; 4]).unwrap()).collect();
@@ -24,26 +40,30 @@ fn run(gpu: &DeviceRuntime, kill_at: usize) -> usize {
     gpu.synchronize().unwrap();
     let generation = gpu.status().generation.0;
     let streams: Vec<_> = (0..4).map(|_| gpu.stream().unwrap()).collect();
+    let end_worker = || gpu.isolated_device().unwrap().kill_worker();
     let submit = |at: usize| {
+        if matches!(kill, Kill::WhileQueueing(queued) if queued == at) {
+            end_worker();
+        }
         let product = blas.matmul(square(&ones), square(&fives), square(&results[at])).beta(1.0);
         product.on(&streams[at % streams.len()]).submit()
     };
-    let tickets: Vec<Ticket> = (0..PRODUCTS).map(|at| submit(at).unwrap()).collect();
-    tickets[kill_at].wait().unwrap();
-    gpu.isolated_device().unwrap().kill_worker();
-    let ready = |status: &Status| status.generation.0 > generation && status.phase() == Phase::Ready;
-    let over = |status: &Status| ready(status) || status.phase().is_over();
-    let status = gpu.watch().wait_until(over, Some(Duration::from_secs(60)));
-    assert!(ready(&status), "{status}");
+    let tickets: Vec<Option<Ticket>> = (0..PRODUCTS).map(|at| submit(at).ok()).collect();
+    if let Kill::AfterDone(at) = kill {
+        assert!(tickets.iter().all(Option::is_some), "nothing is refused before the worker is killed");
+        tickets[at].as_ref().unwrap().wait().unwrap();
+        end_worker();
+    }
+    await_takeover(gpu, generation);
     let mut done = 0;
     for (at, (ticket, result)) in tickets.iter().zip(&results).enumerate() {
-        let is_done = ticket.wait().is_ok();
+        let is_done = ticket.as_ref().is_some_and(|ticket| ticket.wait().is_ok());
         match result.download() {
-            Ok(values) if is_done => assert_eq!(values, [at as f32 + 5.0; 4], "product {at} of {kill_at}"),
-            // Reported as failed: nothing was done to it.
-            Ok(values) => assert_eq!(values, [at as f32; 4], "product {at} of {kill_at}"),
+            Ok(values) if is_done => assert_eq!(values, [at as f32 + 5.0; 4], "product {at}, {kill:?}"),
+            // Reported as failed, or refused: nothing was done to it.
+            Ok(values) => assert_eq!(values, [at as f32; 4], "product {at}, {kill:?}"),
             Err(error) => {
-                assert!(!is_done, "product {at} of {kill_at} was done, and its result is lost: {error}")
+                assert!(!is_done, "product {at}, {kill:?}, was done, and its result is lost: {error}")
             }
         }
         done += usize::from(is_done);
@@ -55,16 +75,29 @@ fn run(gpu: &DeviceRuntime, kill_at: usize) -> usize {
     done
 }
 
+/// Waits until the device is ready again after a kill.
+fn await_takeover(gpu: &DeviceRuntime, generation: u64) {
+    let ready = |status: &Status| status.generation.0 > generation && status.phase() == Phase::Ready;
+    let over = |status: &Status| ready(status) || status.phase().is_over();
+    let status = gpu.watch().wait_until(over, Some(Duration::from_secs(60)));
+    assert!(ready(&status), "{status}");
+}
+
+/// How many kills are wanted.
+fn kills(otherwise: u64) -> u64 {
+    std::env::var("KILN_LIBRARY_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(otherwise)
+}
+
 #[test]
 fn products_are_done_once_or_reported_when_a_worker_is_killed() {
-    let wanted = std::env::var("KILN_LIBRARY_KILLS").ok().and_then(|kills| kills.parse().ok());
-    let (kills, mut again) = (wanted.unwrap_or(KILLS), 0);
+    let (kills, mut again) = (kills(KILLS), 0);
     for seed in 0..kills {
         let (replay, standby) =
             (if seed % 2 == 0 { Replay::NotStarted } else { Replay::Never }, seed % 5 == 0);
         let gpu = in_worker(&DeviceSpec::simulated(seed), Process { replay, standby, ..process() });
-        let done = run(&gpu, (seed as usize * 197 + 1) % PRODUCTS);
-        assert!(done > 0, "seed {seed}: one was seen to be done");
+        let done = run(&gpu, Kill::of(seed));
+        let is_seen = matches!(Kill::of(seed), Kill::AfterDone(_));
+        assert!(done > 0 || !is_seen, "seed {seed}: one was seen to be done");
         again += usize::from(replay == Replay::NotStarted && done == PRODUCTS);
     }
     println!("{again} of {kills} runs did all products");
@@ -90,10 +123,7 @@ fn replay_after_a_kill(gpu: &DeviceRuntime) {
         let generation = gpu.status().generation.0;
         let last = (0..50).map(|_| graph.replay().unwrap()).last().unwrap();
         gpu.isolated_device().unwrap().kill_worker();
-        let ready = |status: &Status| status.generation.0 > generation && status.phase() == Phase::Ready;
-        let over = |status: &Status| ready(status) || status.phase().is_over();
-        let status = gpu.watch().wait_until(over, Some(Duration::from_secs(60)));
-        assert!(ready(&status), "{status}");
+        await_takeover(gpu, generation);
         assert!(
             !is_simulated(gpu) || last.wait().is_err(),
             "round {round}: the worker was killed too late to show anything"
@@ -126,8 +156,9 @@ fn products_on_a_gpu_are_done_once_or_reported_when_a_worker_is_killed() {
         println!("skipped: {absence}");
         return;
     }
-    for seed in 0..4_usize {
+    for seed in 0..kills(4) {
         let process = Process { replay: Replay::NotStarted, standby: seed % 2 == 1, ..process() };
-        run(&in_worker(&DeviceSpec::cuda(0), process), seed * 251 + 1);
+        let done = run(&in_worker(&DeviceSpec::cuda(0), process), Kill::of(seed));
+        println!("{:?}: {done} of {PRODUCTS} products were done, the others reported", Kill::of(seed));
     }
 }

@@ -11,7 +11,9 @@
 mod curand;
 mod exact;
 mod fft_values;
+mod library_budget;
 mod library_checks;
+mod library_determinism;
 mod library_graphs;
 mod library_mistakes;
 mod library_workers;

@@ -1,0 +1,97 @@
+//! Library calls that need more memory than a budget has: refused with what holds it, before anything is queued.
+
+use kiln::memory::{AllocTag, MemoryConfig};
+use kiln::probe::TestGate;
+use kiln::recovery::DeviceSpec;
+use kiln::telemetry::Count;
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
+use kiln_libs::fft::Fft;
+
+const MIB: usize = 1 << 20;
+const BUDGET: usize = 64 * MIB;
+/// A signal of 48 MiB, which takes as much workspace again: 96 MiB together.
+const SIGNAL: usize = 48 * MIB / 8;
+
+fn budgeted(device: &DeviceSpec) -> DeviceRuntime {
+    let memory = MemoryConfig { limit_bytes: Some(BUDGET as u64), ..MemoryConfig::default() };
+    DeviceRuntime::open(device, RuntimeConfig { memory, ..RuntimeConfig::default() }).unwrap()
+}
+
+fn on_each_device(label: &str, test: impl Fn(&DeviceRuntime)) {
+    test(&budgeted(&DeviceSpec::simulated(1)));
+    match kiln::probe::gpu_for_test(label).unwrap() {
+        TestGate::Ready(_) => test(&budgeted(&DeviceSpec::cuda(0))),
+        TestGate::Skipped(absence) => println!("skipped: {absence}"),
+    }
+}
+
+fn signals(gpu: &DeviceRuntime, len: usize) -> GpuRef<[f32; 2]> {
+    let tag = AllocTag::new("signals").unwrap();
+    let signals = gpu.allocate_tagged(gpu.main_stream(), len, tag).unwrap();
+    signals.fill([1.0, 0.0]).unwrap();
+    signals
+}
+
+/// The transform of a constant: its length first, then zeros.
+fn check_works(gpu: &DeviceRuntime, fft: &Fft) {
+    let small = signals(gpu, 1000);
+    fft.transform(&[1000]).forward_in_place(&small).submit().unwrap();
+    let found = small.download().unwrap();
+    assert!((found[0][0] - 1000.0).abs() < 0.01 && found[1..].iter().all(|[re, im]| re.hypot(*im) < 0.01));
+}
+
+#[test]
+fn a_call_over_the_budget_is_refused_with_the_sum_of_each_tag() {
+    on_each_device("a_call_over_the_budget_is_refused_with_the_sum_of_each_tag", |gpu| {
+        let (fft, signal) = (Fft::new(gpu), signals(gpu, SIGNAL));
+        let transform = || fft.transform(&[SIGNAL]).forward_in_place(&signal);
+        let workspace = transform().load().unwrap();
+        assert!(workspace as usize + 48 * MIB > BUDGET, "a workspace of {workspace} bytes fits");
+        gpu.synchronize().unwrap();
+        let (held, submitted) = (gpu.bytes_outstanding(), gpu.telemetry().snapshot().count(Count::Launches));
+        for round in 0..3 {
+            let error = transform().submit().unwrap_err();
+            let text = error.to_string();
+            let runtime = error.runtime().unwrap();
+            assert!(runtime.is_oom() && !runtime.is_sticky(), "round {round}: {text}");
+            assert!(text.contains(&format!("{workspace} bytes were asked for")), "{text}");
+            assert!(text.contains(&format!("of a limit of {BUDGET}")), "{text}");
+            assert!(text.contains(&format!("signals {}", 48 * MIB)), "{text}");
+            let mut graph = gpu.graph();
+            assert!(transform().record(&mut graph).unwrap_err().runtime().unwrap().is_oom());
+            assert_eq!(graph.len(), 0, "the graph is unchanged");
+        }
+        gpu.synchronize().unwrap();
+        assert_eq!(gpu.bytes_outstanding(), held, "nothing is held");
+        assert_eq!(gpu.telemetry().snapshot().count(Count::Launches), submitted, "nothing was queued");
+        assert!(signal.download().unwrap().iter().all(|value| *value == [1.0, 0.0]), "nothing was written");
+        check_works(gpu, &fft);
+    });
+}
+
+#[test]
+fn a_graph_whose_workspaces_are_over_the_budget_is_refused_with_their_sum() {
+    on_each_device("a_graph_whose_workspaces_are_over_the_budget_is_refused_with_their_sum", |gpu| {
+        // Two million numbers of 8 bytes.
+        let (fft, signal) = (Fft::new(gpu), signals(gpu, 2 * MIB));
+        let transform = || fft.transform(&[2 * MIB]).forward_in_place(&signal);
+        let workspace = transform().load().unwrap() as usize;
+        assert!(workspace >= MIB, "a workspace of {workspace} bytes");
+        let (mut graph, most) = (gpu.graph(), BUDGET / workspace + 1);
+        let refused = (0..most).find_map(|_| transform().record(&mut graph).err()).unwrap();
+        let (nodes, text) = (graph.len(), refused.to_string());
+        assert!(nodes < most && refused.runtime().unwrap().is_oom(), "{text}");
+        assert!(text.contains(&format!("of a limit of {BUDGET}")), "{text}");
+        assert!(text.contains(&format!("signals {}", 16 * MIB)), "{text}");
+        if nodes > 0 {
+            assert!(text.contains(&format!("library {}", nodes * workspace)), "{nodes} nodes: {text}");
+        }
+        drop(graph);
+        gpu.synchronize().unwrap();
+        gpu.reap_pending().unwrap();
+        transform().submit().unwrap();
+        let first = signal.view(..2).unwrap().download().unwrap();
+        assert_eq!(first, [[2.0 * MIB as f32, 0.0], [0.0, 0.0]]);
+        check_works(gpu, &fft);
+    });
+}

@@ -1,0 +1,133 @@
+//! Equal calls give equal bits, run after run and on every stream, where that is promised.
+
+use kiln::{DeviceRuntime, GpuRef, Stream};
+use kiln_libs::blas::{Blas, Math, Matrix};
+use kiln_libs::fft::Fft;
+use kiln_libs::prims::{Primitives, ReduceOperator};
+use kiln_libs::sparse::{CsrMatrix, Determinism, Sparse};
+
+use crate::numbers::made_up;
+use crate::rig::{everywhere_and_in_workers, is_simulated};
+
+const STREAMS: usize = 4;
+/// What results hold before each run.
+const OTHER_BITS: u8 = 0xa5;
+
+/// Sizes and runs: small and few on the simulated device.
+struct Load {
+    runs: usize,
+    scale: usize,
+}
+
+impl Load {
+    fn of(gpu: &DeviceRuntime) -> Self {
+        if is_simulated(gpu) { Self { runs: 4, scale: 1 } } else { Self { runs: 100, scale: 64 } }
+    }
+}
+
+/// Queues a call on all streams at once, again and again, and compares the bits of all results.
+fn same_bits(
+    gpu: &DeviceRuntime,
+    (what, runs, bytes): (&str, usize, usize),
+    submit: impl Fn(&GpuRef<u8>, &Stream),
+) {
+    let streams: Vec<Stream> = (0..STREAMS).map(|_| gpu.stream().unwrap()).collect();
+    let results: Vec<GpuRef<u8>> = (0..STREAMS).map(|_| gpu.allocate(bytes).unwrap()).collect();
+    let mut first: Option<Vec<u8>> = None;
+    for run in 0..runs {
+        for (result, stream) in results.iter().zip(&streams) {
+            result.fill_bytes(OTHER_BITS).unwrap();
+            submit(result, stream);
+        }
+        for (stream, result) in results.iter().enumerate() {
+            let found = result.download().unwrap();
+            let first = first.get_or_insert_with(|| found.clone());
+            assert!(*first == found, "{what}: other bits in run {run} on stream {stream}");
+        }
+    }
+    let first = first.unwrap();
+    assert!(first.iter().any(|byte| *byte != OTHER_BITS && *byte != 0), "{what}: nothing was computed");
+}
+
+#[test]
+fn products_give_equal_bits_in_all_runs() {
+    everywhere_and_in_workers("products_give_equal_bits_in_all_runs", |gpu| {
+        let Load { runs, scale } = Load::of(gpu);
+        // A long sum for each element, which a library would rather split and add up as the parts come.
+        let (m, n, k) = (16, 24, 200 * scale);
+        let (a, b) =
+            (gpu.upload(&made_up::<f32>(1, m * k)).unwrap(), gpu.upload(&made_up::<f32>(2, k * n)).unwrap());
+        let blas = Blas::new(gpu);
+        for math in [Math::Ieee, Math::Tf32] {
+            same_bits(gpu, ("matmul", runs, m * n * 4), |result, stream| {
+                let c = result.cast::<f32>().unwrap();
+                let product =
+                    blas.matmul(Matrix::new(&a, m, k), Matrix::new(&b, k, n), Matrix::new(&c, m, n));
+                product.math(math).determinism(Determinism::RunToRun).on(stream).submit().unwrap();
+            });
+        }
+    });
+}
+
+#[test]
+fn sparse_products_give_equal_bits_in_all_runs() {
+    everywhere_and_in_workers("sparse_products_give_equal_bits_in_all_runs", |gpu| {
+        let Load { runs, scale } = Load::of(gpu);
+        let (rows, per_row) = (60 * scale, 9);
+        let column = |at: usize| (at * 7919 + at / per_row * 31) % rows;
+        let values = made_up::<f32>(3, rows * per_row);
+        let triplets: Vec<(usize, usize, f32)> =
+            values.iter().enumerate().map(|(at, value)| (at / per_row, column(at), *value)).collect();
+        let matrix: CsrMatrix<f32> = CsrMatrix::from_triplets(gpu, (rows, rows), &triplets).unwrap();
+        let x = gpu.upload(&made_up::<f32>(4, rows)).unwrap();
+        let sparse = Sparse::new(gpu);
+        same_bits(gpu, ("spmv", runs, rows * 4), |result, stream| {
+            let y = result.cast::<f32>().unwrap();
+            let product = sparse.spmv(Determinism::RunToRun, 1.0, &matrix, &x, None, &y);
+            product.on(stream).submit().unwrap();
+        });
+    });
+}
+
+#[test]
+fn transforms_give_equal_bits_in_all_runs() {
+    everywhere_and_in_workers("transforms_give_equal_bits_in_all_runs", |gpu| {
+        let Load { runs, scale } = Load::of(gpu);
+        // A power of two, and a length with a large prime factor, which takes another algorithm.
+        for n in [128 * scale, 101 * scale] {
+            let numbers = made_up::<f32>(5, 2 * n);
+            let signal: Vec<[f32; 2]> = numbers.as_chunks().0.to_vec();
+            let (input, fft) = (gpu.upload(&signal).unwrap(), Fft::new(gpu));
+            same_bits(gpu, ("fft", runs, n * 8), |result, stream| {
+                let output = result.cast::<[f32; 2]>().unwrap();
+                fft.transform(&[n]).forward(&input, &output).on(stream).submit().unwrap();
+            });
+        }
+    });
+}
+
+#[test]
+fn reductions_and_sorts_give_equal_bits_in_all_runs() {
+    everywhere_and_in_workers("reductions_and_sorts_give_equal_bits_in_all_runs", |gpu| {
+        let Load { runs, scale } = Load::of(gpu);
+        let (len, prims) = (5000 * scale, Primitives::new(gpu));
+        let numbers = gpu.upload(&made_up::<f32>(6, len)).unwrap();
+        same_bits(gpu, ("reduce", runs, 4), |result, stream| {
+            let sum = result.cast::<f32>().unwrap();
+            prims.reduce(&numbers, ReduceOperator::Sum, &sum).on(stream).submit().unwrap();
+        });
+        // Many equal keys, so that the order of their values shows which came first.
+        let keys: Vec<u32> = (0..len as u32).map(|at| at.wrapping_mul(2_654_435_761) >> 22).collect();
+        let (keys, values) =
+            (gpu.upload(&keys).unwrap(), gpu.upload(&(0..len as u32).collect::<Vec<_>>()).unwrap());
+        let sorted_keys = gpu.allocate::<u32>(len * STREAMS).unwrap();
+        let place = std::cell::Cell::new(0);
+        same_bits(gpu, ("sort", runs, len * 4), |result, stream| {
+            place.set((place.get() + 1) % STREAMS);
+            let begin = place.get() * len;
+            let (to_keys, to_values) =
+                (sorted_keys.view(begin..begin + len).unwrap(), result.cast::<u32>().unwrap());
+            prims.sort_by_key(&keys, &values, &to_keys, &to_values).on(stream).submit().unwrap();
+        });
+    });
+}
