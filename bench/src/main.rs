@@ -142,6 +142,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("f1", Workload::Memory(workload::faults::taken_over)),
     ("f2", Workload::Memory(workload::worker::waist_launch)),
     ("f3", Workload::Memory(workload::checksum::summed)),
+    ("f4", Workload::Memory(workload::faults::taken_over_with_a_library)),
     ("fa1", Workload::Memory(workload::worker::awaited)),
     ("fl1", Workload::Memory(workload::worker::four_buffers)),
     ("ft1", Workload::Memory(workload::worker::copies)),
