@@ -91,14 +91,19 @@ extern "C" __global__ void __launch_bounds__(DIGITS) sort_starts(u32* counts) {
     *own = sum_before(*own);
 }
 
-// The lanes whose digit is the same as this lane's.
+// The lanes whose digit is the same as this lane's. One instruction inverts the votes of lanes whose bit is clear; written in C, it takes three,
+// and the registers for them are not there.
 __device__ __forceinline__ u32 same_digit(u32 digit) {
     u32 same = ALL_LANES;
 #pragma unroll
     for (u32 bit = 0; bit < 8; bit++) {
-        const bool is_set = digit & 1u << bit;
-        const u32 set = __ballot_sync(ALL_LANES, is_set);
-        same &= is_set ? set : ~set;
+        u32 set;
+        asm volatile(
+            "{ .reg .pred is_set; .reg .b32 one; and.b32 one, %1, %2; setp.ne.u32 is_set, one, 0; "
+            "vote.sync.ballot.b32 %0, is_set, 0xffffffff; @!is_set not.b32 %0, %0; }"
+            : "=r"(set)
+            : "r"(digit), "r"(1u << bit));
+        same &= set;
     }
     return same;
 }
@@ -155,9 +160,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sort_pass(
     __shared__ u32 drawn;
     const u32 lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, mask = digit_mask(bits);
     u32* tile_counts = state + DIGITS;
+    const SharedArray<u32> counts(room.counts[0]), digit_places(places);
+    const SharedArray<u32> own_counts(room.counts[warp]);
+    const SharedArray<KEY> sorted(room.keys);
 
     if (threadIdx.x == 0) drawn = atomicAdd(state, 1u);
-    for (u32 at = threadIdx.x; at < WARPS * DIGITS; at += THREADS) room.counts[0][at] = 0;
+    for (u32 at = threadIdx.x; at < WARPS * DIGITS; at += THREADS) counts.set(at, 0);
     __syncthreads();
     const u32 tile = drawn;
     const u32 tile_first = tile * TILE, first = tile_first + warp * (LANES * ITEMS) + lane;
@@ -176,14 +184,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sort_pass(
 
     // How often each warp has each digit.
 #pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) atomicAdd(&room.counts[warp][digit_of(keys[i], shift, mask)], 1u);
+    for (u32 i = 0; i < ITEMS; i++) own_counts.add(digit_of(keys[i], shift, mask), 1u);
     __syncthreads();
     u32 count = 0;
     if (threadIdx.x < DIGITS) {
 #pragma unroll
         for (u32 w = 0; w < WARPS; w++) {
-            const u32 of_warp = room.counts[w][threadIdx.x];
-            room.counts[w][threadIdx.x] = count;
+            const u32 of_warp = counts.get(w * DIGITS + threadIdx.x);
+            counts.set(w * DIGITS + threadIdx.x, count);
             count += of_warp;
         }
         publish(&tile_counts[tile * DIGITS + threadIdx.x], (tile == 0 ? UP_TO_TILE : OF_TILE) | count);
@@ -191,30 +199,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sort_pass(
     const u32 start = sum_before(threadIdx.x < DIGITS ? count : 0);
     if (threadIdx.x < DIGITS) {
 #pragma unroll
-        for (u32 w = 0; w < WARPS; w++) room.counts[w][threadIdx.x] += start;
+        for (u32 w = 0; w < WARPS; w++) counts.set(w * DIGITS + threadIdx.x, counts.get(w * DIGITS + threadIdx.x) + start);
     }
     __syncthreads();
 
     // The place of each element in the sorted tile. The lanes of one digit take their places together, item by item.
     Ranks ranks;
+    const u32 lower = lanes_below();
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++) {
         const u32 digit = digit_of(keys[i], shift, mask), same = same_digit(digit);
-        const u32 below = __popc(same & lanes_below()), leader = 31 - __clz(same);
+        const u32 below = __popc(same & lower), leader = 31 - __clz(same);
         u32 before = 0;
-        if (lane == leader) before = atomicAdd(&room.counts[warp][digit], below + 1);
+        if (lane == leader) before = own_counts.add(digit, below + 1);
         ranks.set(i, __shfl_sync(ALL_LANES, before, leader) + below);
         __syncwarp();
     }
     __syncthreads();
 #pragma unroll
-    for (u32 i = 0; i < ITEMS; i++) room.keys[ranks.get(i)] = keys[i];
+    for (u32 i = 0; i < ITEMS; i++) sorted.set(ranks.get(i), keys[i]);
 
     // What the tiles before have of each digit.
     if (threadIdx.x < DIGITS) {
         const u32 before = count_before(tile_counts, tile, threadIdx.x);
         if (tile != 0) publish(&tile_counts[tile * DIGITS + threadIdx.x], UP_TO_TILE | (before + count));
-        places[threadIdx.x] = starts[threadIdx.x] + before - start;
+        digit_places.set(threadIdx.x, starts[threadIdx.x] + before - start);
     }
     __syncthreads();
 
@@ -224,14 +233,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sort_pass(
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++) {
         const u32 at = i * THREADS + threadIdx.x;
-        const KEY key = room.keys[at];
-        const u32 target = places[digit_of(key, shift, mask)] + at;
+        const KEY key = sorted.get(at);
+        const u32 target = digit_places.get(digit_of(key, shift, mask)) + at;
         if (at < in_tile) keys_out[target] = unfold(key, sign_out, magnitude_out);
 #ifdef VALUE
         targets[i] = target;
 #endif
     }
 #ifdef VALUE
+    const SharedArray<VALUE> sorted_values(room.values);
     VALUE values[ITEMS];
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++)
@@ -239,12 +249,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) sort_pass(
     __syncthreads();
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++)
-        if (ranks.get(i) < in_tile) room.values[ranks.get(i)] = values[i];
+        if (ranks.get(i) < in_tile) sorted_values.set(ranks.get(i), values[i]);
     __syncthreads();
 #pragma unroll
     for (u32 i = 0; i < ITEMS; i++) {
         const u32 at = i * THREADS + threadIdx.x;
-        if (at < in_tile) values_out[targets[i]] = room.values[at];
+        if (at < in_tile) values_out[targets[i]] = sorted_values.get(at);
     }
 #endif
 }

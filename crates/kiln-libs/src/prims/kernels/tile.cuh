@@ -109,6 +109,35 @@ __device__ __forceinline__ void publish(u32* at, u32 word) {
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(at), "r"(word) : "memory");
 }
 
+// Shared memory by addresses of 32 bits. NVRTC computes pointers to it with 64, and in the sort the registers for that are not there.
+__device__ __forceinline__ u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
+__device__ __forceinline__ u32 load_shared(u32 at, u32) {
+    u32 word;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(at) : "memory");
+    return word;
+}
+__device__ __forceinline__ u64 load_shared(u32 at, u64) {
+    u64 word;
+    asm volatile("ld.shared.u64 %0, [%1];" : "=l"(word) : "r"(at) : "memory");
+    return word;
+}
+__device__ __forceinline__ void store_shared(u32 at, u32 word) { asm volatile("st.shared.u32 [%0], %1;" : : "r"(at), "r"(word) : "memory"); }
+__device__ __forceinline__ void store_shared(u32 at, u64 word) { asm volatile("st.shared.u64 [%0], %1;" : : "r"(at), "l"(word) : "memory"); }
+__device__ __forceinline__ u32 add_shared(u32 at, u32 word) {
+    u32 before;
+    asm volatile("atom.shared.add.u32 %0, [%1], %2;" : "=r"(before) : "r"(at), "r"(word) : "memory");
+    return before;
+}
+
+// An array in shared memory, by such addresses.
+template <class T> struct SharedArray {
+    u32 base;
+    __device__ __forceinline__ explicit SharedArray(const T* at) : base(shared_address(at)) {}
+    __device__ __forceinline__ T get(u32 at) const { return load_shared(base + at * (u32)sizeof(T), T()); }
+    __device__ __forceinline__ void set(u32 at, T value) const { store_shared(base + at * (u32)sizeof(T), value); }
+    __device__ __forceinline__ T add(u32 at, T value) const { return add_shared(base + at * (u32)sizeof(T), value); }
+};
+
 // A value in words of 64 bits, each of which has 32 bits of it and a mark that it is there.
 template <class T> struct Slot {
     enum : u32 { words = sizeof(T) / 4 };
