@@ -164,11 +164,27 @@ impl<'a> LibraryCall<'a> {
 /// The operands of a call whose buffers fit. Buffers are cut to what their operands reach over.
 fn checked(operation: &Operation, arguments: &mut Arguments) -> Result<Vec<OperationOperand>> {
     let operands = operation.checked_operands()?;
-    for (operand, argument) in operands.iter().zip(arguments.iter_mut()) {
-        fit(operation.name(), operand, argument)?;
-    }
-    check_overlaps(operation.name(), &operands, arguments)?;
+    fit_all(operation.name(), &operands, arguments)?;
     Ok(operands)
+}
+
+/// Whether an operation fits those of its buffers that are there; `None` stands for one that is allocated later.
+pub(crate) fn check_given(
+    operation: impl Into<Operation>,
+    given: impl IntoIterator<Item = Option<Argument>>,
+) -> Result<()> {
+    let operation = operation.into();
+    let all = operation.checked_operands()?;
+    let there = all.into_iter().zip(given).filter_map(|(operand, argument)| Some((operand, argument?)));
+    let (operands, mut arguments): (Vec<_>, Arguments) = there.unzip();
+    fit_all(operation.name(), &operands, &mut arguments)
+}
+
+fn fit_all(operation: &'static str, operands: &[OperationOperand], arguments: &mut Arguments) -> Result<()> {
+    for (operand, argument) in operands.iter().zip(arguments.iter_mut()) {
+        fit(operation, operand, argument)?;
+    }
+    check_overlaps(operation, operands, arguments)
 }
 
 /// The tag that workspace and other memory of a library call is counted under.

@@ -144,10 +144,13 @@ impl Solve {
 }
 
 pub(super) fn qr<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Described> {
+    Described::new(qr_operation(a)?, [Argument::memory(a.buffer), Argument::memory(tau)])
+}
+
+pub(super) fn qr_operation<T: Real>(a: &Matrix<'_, T>) -> Result<Geqrf> {
     check_single(Geqrf::NAME, a)?;
     let leading = column_distance(Geqrf::NAME, "a", a)?;
-    let operation = Geqrf { element: T::TYPE, m: a.rows, n: a.columns, leading };
-    Described::new(operation, [Argument::memory(a.buffer), Argument::memory(tau)])
+    Ok(Geqrf { element: T::TYPE, m: a.rows, n: a.columns, leading })
 }
 
 pub(super) fn apply_q<T: Real>(
@@ -157,6 +160,17 @@ pub(super) fn apply_q<T: Real>(
     tau: &GpuRef<T>,
     c: &Matrix<'_, T>,
 ) -> Result<Described> {
+    let operation = q_operation(side, transposed, factored, c)?;
+    let buffers = [Argument::memory(factored.buffer), Argument::memory(tau), Argument::memory(c.buffer)];
+    Described::new(operation, buffers)
+}
+
+pub(super) fn q_operation<T: Real>(
+    side: Side,
+    transposed: bool,
+    factored: &Matrix<'_, T>,
+    c: &Matrix<'_, T>,
+) -> Result<Ormqr> {
     check_single(Ormqr::NAME, factored)?;
     check_single(Ormqr::NAME, c)?;
     let a_leading = column_distance(Ormqr::NAME, "factored", factored)?;
@@ -178,7 +192,5 @@ pub(super) fn apply_q<T: Real>(
     let (m, n) = c.stored();
     let k = factored.rows.min(factored.columns);
     let c_leading = c.distance();
-    let operation = Ormqr { element: T::TYPE, side, transposed, m, n, k, a_leading, c_leading };
-    let buffers = [Argument::memory(factored.buffer), Argument::memory(tau), Argument::memory(c.buffer)];
-    Described::new(operation, buffers)
+    Ok(Ormqr { element: T::TYPE, side, transposed, m, n, k, a_leading, c_leading })
 }

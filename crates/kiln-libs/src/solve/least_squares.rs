@@ -4,13 +4,13 @@ use kiln_operation::{Diagonal, Geqrf, Operation, Side, Triangle, Trsm};
 use kiln_runtime::{GraphBuilder, NodeId, Stream};
 
 use super::call::SolveCall;
-use super::handle::{Solve, apply_q, qr};
+use super::handle::{Solve, apply_q, q_operation, qr, qr_operation};
 use super::info::{SolveInfo, SolveTicket};
 use super::layout::{check_shape, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real};
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall, PreparedCall, library_tag};
+use crate::library_call::{Argument, Described, LibraryCall, PreparedCall, check_given, library_tag};
 use crate::loaded_operations::LoadedOperations;
 
 /// A least-squares problem that is being described: three launches, which are all checked before the first is queued.
@@ -92,10 +92,13 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
         }
         check_shape(Geqrf::NAME, "b", &b, (a.rows, b.columns))?;
         let b_leading = column_distance(Geqrf::NAME, "b", &b)?;
+        // All sizes and buffers, before memory is allocated for them; the substitution uses parts of both.
+        let (a_memory, b_memory) = (Argument::memory(a.buffer)?, Argument::memory(b.buffer)?);
+        check_given(qr_operation(&a)?, [Some(a_memory.clone())])?;
+        check_given(q_operation(Side::Left, true, &a, &b)?, [Some(a_memory), None, Some(b_memory)])?;
         let gpu = self.loaded.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
-        // A matrix of no columns is refused with the operation.
-        let tau = gpu.allocate_tagged::<T>(stream, a.columns.max(1) as usize, library_tag())?;
+        let tau = gpu.allocate_tagged::<T>(stream, a.columns as usize, library_tag())?;
         let solver = |described| SolveCall { loaded: self.loaded, described, stream: self.stream };
         let (factor, info) = solver(qr(&a, &tau)).with_info()?;
         // Qᵀ B.

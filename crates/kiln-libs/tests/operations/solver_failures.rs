@@ -1,6 +1,8 @@
 //! Matrices that have no solution, calls that cannot be, and what the simulated device finds.
 
-use kiln::DeviceRuntime;
+use kiln::memory::MemoryConfig;
+use kiln::recovery::DeviceSpec;
+use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::Refusal;
 use kiln_libs::solve::{Matrix, Side, Solve, SolveFailure, SolveTicket, Triangle};
 use kiln_libs::{LibraryError, Result};
@@ -122,6 +124,27 @@ fn calls_that_do_not_fit_are_refused_before_anything_is_queued() {
     gpu.synchronize().unwrap();
     gpu.reap_pending().unwrap();
     assert_eq!(gpu.bytes_outstanding(), before, "nothing is held");
+}
+
+#[test]
+fn least_squares_are_checked_before_anything_is_allocated_for_them() {
+    // What a wrong size asks for does not fit this limit, so that an allocation would be told instead of the size.
+    let memory = MemoryConfig { limit_bytes: Some(4 << 20), ..MemoryConfig::default() };
+    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(1), config).unwrap();
+    let solve = Solve::new(&gpu);
+    let (a, b) = (gpu.upload(&[2.0_f32; 12]).unwrap(), gpu.upload(&[3.0_f32; 12]).unwrap());
+    let least_squares = |rows: usize, columns: usize| {
+        let a = Matrix::new(&a, columns, rows).transposed();
+        refused(solve.least_squares(a, Matrix::new(&b, rows, 1)).submit())
+    };
+    let text = least_squares(1 << 29, 1 << 29);
+    assert!(text.contains("`a` has 48 bytes and must have 1152921504606846976"), "{text}");
+    let text = least_squares(3, 0);
+    assert!(text.contains("`n` is 0"), "{text}");
+    let same = solve.least_squares(Matrix::new(&a, 2, 3).transposed(), Matrix::new(&a, 3, 1));
+    let text = refused(same.submit());
+    assert!(text.contains("share memory"), "{text}");
 }
 
 #[test]
