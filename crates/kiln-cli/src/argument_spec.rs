@@ -12,7 +12,7 @@ use crate::element_type::ElementType;
 pub(crate) enum Spec {
     /// `in:A.npy`
     In { from: PathBuf },
-    /// `out:f32:1024:B.npy`, `zeros:f32:1024:B.npy` or `uninit:f32:1024:B.npy`; without a file it is not kept.
+    /// `out:f32:1024:B.npy`, `zeros:f32:1024:B.npy` or `uninit:f32:1024:B.npy`; without a file it is not kept. `scratch:f32:1024` is never kept.
     Out { start: Start, element: ElementType, len: u64, to: Option<PathBuf> },
     /// `inout:A.npy:B.npy`
     InOut { from: PathBuf, to: PathBuf },
@@ -29,12 +29,15 @@ pub(crate) enum Spec {
 /// What a new array holds before the launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Start {
-    /// `out`: the kernel writes what it reads. Zeros under `kiln run`; under `kiln check` a read of what was not written is a finding.
+    /// `out`: the kernel writes every element. Zeros under `kiln run`; under `kiln check` an element that is read before it is written is a finding,
+    /// and so is one that is never written.
     Output,
     /// `zeros`
     Zeros,
-    /// `uninit`: what the memory holds; on the simulated device a read of what was not written is a finding.
+    /// `uninit`: what the memory holds; on the simulated device a read of what was not written is a finding. Elements may stay unwritten.
     Uninitialised,
+    /// `scratch`: the same, and what the launch leaves there does not matter.
+    Scratch,
 }
 
 impl Start {
@@ -43,6 +46,7 @@ impl Start {
             Self::Output => "out",
             Self::Zeros => "zeros",
             Self::Uninitialised => "uninit",
+            Self::Scratch => "scratch",
         }
     }
 }

@@ -41,9 +41,10 @@ const EXAMPLES: &str = "Examples:
 `kiln check` takes the arguments of `kiln run` and writes no files. It finds
 accesses outside of an array, to freed memory and at misaligned addresses,
 reads of memory that was never written (an out: array holds nothing at first;
-zeros: holds zeros), races, barriers that not all threads reach, deadlocks,
-failed assertions, traps, and kernels that do not end. Memory of malloc that is
-not freed is a note. The report ends with what was not checked.
+zeros: holds zeros), elements of outputs that are undefined afterwards and
+elements of an out: array that no thread wrote, races, barriers that not all
+threads reach, deadlocks, failed assertions, traps, and kernels that do not end.
+The report ends with what was not checked.
 
 An index out of range in a program (.kir) is no finding: a load gives 0 and a
 store does nothing. A note counts them. Threads past the end of the buffer

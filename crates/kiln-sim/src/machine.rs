@@ -1,5 +1,6 @@
 //! A machine: several devices with one clock, one schedule and one report.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -98,6 +99,14 @@ impl Machine {
             return Vec::new();
         }
         self.world.core.lock().undefined_values(device, address..address.saturating_add(bytes))
+    }
+
+    /// The addresses of a device's memory that are mapped and were never written, in order. Work that is queued was not looked at yet.
+    pub fn unwritten_addresses(&self, device: u32, address: u64, bytes: u64) -> Vec<Range<u64>> {
+        if self.world.core.devices.get(device as usize).is_none() {
+            return Vec::new();
+        }
+        self.world.core.lock().unwritten_addresses(device, address..address.saturating_add(bytes))
     }
 
     /// Runs everything that is queued, looks for what was not given back, and says what was found.

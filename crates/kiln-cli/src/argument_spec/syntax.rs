@@ -9,7 +9,7 @@ use crate::element_type::ElementType;
 /// The deepest nesting of structs.
 const MAX_NESTING: usize = 16;
 
-const FORMS: &str = "write in:FILE, out:TYPE:LENGTH:FILE (or zeros:, uninit:), inout:FILE:FILE, null, TYPE:VALUE such as f32:2.5, \
+const FORMS: &str = "write in:FILE, out:TYPE:LENGTH:FILE (or zeros:, uninit:), scratch:TYPE:LENGTH, inout:FILE:FILE, null, TYPE:VALUE such as f32:2.5, \
                      'struct:{FIELD,...}' or bytes:HEX";
 
 impl FromStr for Spec {
@@ -31,6 +31,7 @@ fn parse(text: &str, depth: usize) -> Result<Spec, String> {
         "out" => new_array(text, rest, Start::Output),
         "zeros" => new_array(text, rest, Start::Zeros),
         "uninit" => new_array(text, rest, Start::Uninitialised),
+        "scratch" => new_array(text, rest, Start::Scratch),
         "inout" => {
             let (from, to) =
                 rest.split_once(':').ok_or_else(|| format!("`{text}` is not inout:FILE:FILE"))?;
@@ -63,7 +64,10 @@ fn file(text: &str, name: &str) -> Result<PathBuf, String> {
 /// `TYPE:LENGTH:FILE` or `TYPE:LENGTH` behind the word for what the array holds at first.
 fn new_array(text: &str, rest: &str, start: Start) -> Result<Spec, String> {
     let mut parts = rest.splitn(3, ':');
-    let form = format!("{}:TYPE:LENGTH:FILE, or without the file if the array is not kept", start.word());
+    let form = match start {
+        Start::Scratch => "scratch:TYPE:LENGTH".to_owned(),
+        _ => format!("{}:TYPE:LENGTH:FILE, or without the file if the array is not kept", start.word()),
+    };
     let (Some(element), Some(len)) = (parts.next(), parts.next()) else {
         return Err(format!("`{text}` is not {form}"));
     };
@@ -71,6 +75,11 @@ fn new_array(text: &str, rest: &str, start: Start) -> Result<Spec, String> {
     let len =
         len.parse().map_err(|_| format!("`{len}` in `{text}` is not a number of elements; write {form}"))?;
     let to = parts.next().map(|to| file(text, to)).transpose()?;
+    if start == Start::Scratch && to.is_some() {
+        return Err(format!(
+            "`{text}` names a file, and scratch memory is not kept; write {form}, or uninit: to keep the array"
+        ));
+    }
     Ok(Spec::Out { start, element, len, to })
 }
 
@@ -132,6 +141,7 @@ mod tests {
             "zeros:i64:3:b.npy",
             "uninit:f32:1024:b.npy",
             "out:u32:32",
+            "scratch:f32:32",
             "zeros:u32:32",
             "struct:{out:u32:32,uninit:f32:1}",
             "inout:a.npy:b.npy",
@@ -169,6 +179,8 @@ mod tests {
             ("out:f32:b.npy", "out:TYPE:LENGTH:FILE"),
             ("uninit:f32:b.npy", "uninit:TYPE:LENGTH:FILE"),
             ("out:f32", "out:TYPE:LENGTH:FILE"),
+            ("scratch:f32", "scratch:TYPE:LENGTH"),
+            ("scratch:f32:4:b.npy", "scratch memory is not kept"),
             ("out:f32:4:", "names no file"),
             ("out:f32:-1:b.npy", "number of elements"),
             ("out:f31:1:b.npy", "element type"),

@@ -183,7 +183,8 @@ fn fit_array(
     cast: bool,
 ) -> Result<Vec<String>, Misfit> {
     let access = field.map_or(PointerAccess::Unknown, |field| field.effect.access());
-    // An array that is made for the launch may be one that the kernel only reads: zeros, or memory that was never written.
+    // An array that is made for the launch may be one that the kernel only reads: zeros, or memory that was never written. Scratch memory may be
+    // one that it does not need for these sizes.
     let is_output =
         argument.is_written() && !matches!(argument.start, Some(Start::Zeros | Start::Uninitialised));
     match (access, is_output) {
@@ -195,7 +196,7 @@ fn fit_array(
                 Misfit::new("the kernel only reads it").next("declare it with in:, zeros: or uninit:")
             );
         }
-        (PointerAccess::Neither, true) => {
+        (PointerAccess::Neither, true) if argument.start != Some(Start::Scratch) => {
             return Err(Misfit::new("the kernel neither reads nor writes it").next("declare it with in:"));
         }
         _ => {}

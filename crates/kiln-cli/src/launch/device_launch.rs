@@ -253,7 +253,7 @@ impl Attempt {
             for array in argument.arrays() {
                 let bytes = &array.array.bytes;
                 let buffer = match array.start {
-                    Some(Start::Uninitialised) => self.runtime.allocate(bytes.len())?,
+                    Some(Start::Uninitialised | Start::Scratch) => self.runtime.allocate(bytes.len())?,
                     Some(Start::Output) if self.checks_outputs => self.runtime.allocate(bytes.len())?,
                     _ => self.runtime.upload(bytes)?,
                 };
@@ -273,12 +273,12 @@ impl Attempt {
         if run.fault.is_none() {
             self.log.note_leaks();
         }
-        let undefined = self.undefined_elements(plan, uploaded);
+        let undefined = self.undefined_elements(plan, uploaded, run.fault.is_none());
         let findings = collect(&findings, &uploaded.map).into_iter().chain(undefined).collect();
         let mut results = Vec::new();
         for (argument, (given, buffers)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
             for (array, buffer) in given.arrays().into_iter().zip(buffers) {
-                if array.is_written() && run.fault.is_none() {
+                if array.is_written() && array.start != Some(Start::Scratch) && run.fault.is_none() {
                     let to = array.to.clone();
                     let Array { element, shape, .. } = &*array.array;
                     let array = Array { element: *element, shape: shape.clone(), bytes: buffer.download()? };
@@ -302,14 +302,13 @@ impl Attempt {
         })
     }
 
-    /// Elements that are undefined in arrays which the caller gets back.
-    fn undefined_elements(&self, plan: &Plan, uploaded: &Arrays) -> Vec<KernelFinding> {
+    /// Elements that are undefined in the outputs of a launch, and those that were not written if it ran to its end.
+    fn undefined_elements(&self, plan: &Plan, uploaded: &Arrays, ended: bool) -> Vec<KernelFinding> {
         let Some(machine) = &self.machine else { return Vec::new() };
         let mut findings = Vec::new();
         for (argument, (given, buffers)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
             for (array, buffer) in given.arrays().into_iter().zip(buffers) {
-                // An array that was only read from a file is no output.
-                if array.to.is_none() && array.start.is_none() {
+                if !array.is_output() {
                     continue;
                 }
                 // A device that was lost has no memory.
@@ -318,6 +317,9 @@ impl Attempt {
                 let output = OutputArray { argument, element: array.array.element, address, bytes };
                 let ranges = machine.undefined_values(0, address, bytes);
                 findings.extend(output.findings(&ranges, &uploaded.map));
+                if ended && array.start == Some(Start::Output) {
+                    findings.extend(output.unwritten(&machine.unwritten_addresses(0, address, bytes)));
+                }
             }
         }
         findings

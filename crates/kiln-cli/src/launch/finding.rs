@@ -136,6 +136,17 @@ impl KernelFinding {
         finding
     }
 
+    /// Elements of an output that no thread wrote: `what` names them.
+    pub(super) fn of_unwritten(what: &str, array: Allocation) -> Self {
+        let next_step = "an out: array is written whole; give uninit: if elements may stay unwritten, zeros: if they \
+                         begin as zeros, scratch: if no caller reads the array";
+        Self {
+            allocation: Some(array),
+            next_step: Some(next_step.to_owned()),
+            ..Self::in_words("unwritten", format!("unwritten: {what}"))
+        }
+    }
+
     fn of_machine(finding: &kiln_sim::Finding) -> Self {
         Self::in_words("device", finding.to_string())
     }
@@ -325,7 +336,19 @@ fn without_thread(text: &str) -> &str {
 impl fmt::Display for KernelFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.text)?;
-        let Some(place) = &self.place else { return Ok(()) };
+        if let Some(place) = &self.place {
+            self.write_places(f, place)?;
+        }
+        match &self.next_step {
+            Some(step) => write!(f, "\n     {step}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl KernelFinding {
+    /// A line for each side, and how often it happened.
+    fn write_places(&self, f: &mut fmt::Formatter<'_>, place: &PlaceSheet) -> fmt::Result {
         let kernel = self.kernel.as_deref().unwrap_or_default();
         match (&self.earlier, &self.access, self.earlier_access) {
             (Some(earlier), Some(access), Some(earlier_access)) => {
@@ -341,12 +364,9 @@ impl fmt::Display for KernelFinding {
                 place.write(f, kernel)?;
             }
         }
-        if self.times > 1 {
-            write!(f, "\n     {} times", self.times)?;
-        }
-        match &self.next_step {
-            Some(step) => write!(f, "\n     {step}"),
-            None => Ok(()),
+        match self.times {
+            0 | 1 => Ok(()),
+            times => write!(f, "\n     {times} times"),
         }
     }
 }

@@ -26,9 +26,10 @@ pub(crate) struct LaunchFlags {
     /// Bytes of dynamic shared memory.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) shared: u32,
-    /// The next argument, in the order of the parameters: in:A.npy, out:f32:1024:B.npy, zeros:f32:1024:B.npy, uninit:f32:1024:B.npy
-    /// (memory that was never written), the same three without a file for arrays that are not kept, inout:A.npy:B.npy, null, a value such as f32:2.5, 'struct:{f32:1.5,u32:2}' or bytes:00ff. A
-    /// kernel that only reads an array takes in:, zeros: or uninit:. For a program: its buffers, then its scalars.
+    /// The next argument, in the order of the parameters: in:A.npy, out:f32:1024:B.npy (an output that the kernel writes whole), zeros:f32:1024:B.npy,
+    /// uninit:f32:1024:B.npy (memory that was never written, and may stay so), the same three without a file for arrays that are not kept,
+    /// scratch:f32:1024 (memory that no caller reads afterwards), inout:A.npy:B.npy, null, a value such as f32:2.5, 'struct:{f32:1.5,u32:2}' or
+    /// bytes:00ff. A kernel that only reads an array takes in:, zeros: or uninit:. For a program: its buffers, then its scalars.
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     pub(crate) arguments: Vec<Spec>,
     /// Convert arrays whose element type is not the kernel's, such as float64 for a `float*`.

@@ -134,6 +134,14 @@ impl ArrayArgument {
         self.access.writes()
     }
 
+    /// Whether the caller reads it when the launch is over. An array of a file that is only read is no output, and scratch memory is none.
+    pub(crate) fn is_output(&self) -> bool {
+        match self.start {
+            Some(start) => start != Start::Scratch,
+            None => self.to.is_some(),
+        }
+    }
+
     fn read(spec: &Spec) -> Result<Self, Failure> {
         let load = |path: &Path| -> Result<Array, Failure> {
             Array::read(path).map_err(|error| Failure::file(path, error))

@@ -1,9 +1,10 @@
-//! Elements of an array that are undefined after a launch.
+//! Elements of an output that are undefined after a launch, and those that no thread wrote.
 //!
 //! A struct is copied with its padding, which stays undefined. So bits of an integer array are left out that may be padding: bits that were only copied, together
 //! with something defined. Other types have no padding: there every undefined bit counts.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use kiln_sim::UndefinedRange;
@@ -11,6 +12,9 @@ use kiln_sim::UndefinedRange;
 use super::array_addresses::{Allocation, ArrayMap};
 use super::finding::KernelFinding;
 use crate::element_type::ElementType;
+
+/// Fewer unwritten bytes than this may be padding of a struct: no type of CUDA is aligned to more.
+const MAX_PADDING_BYTES: u64 = 16;
 
 /// An array that the caller reads after the launch.
 pub(super) struct OutputArray {
@@ -54,6 +58,31 @@ impl OutputArray {
         let mut groups: Vec<Group<'_>> = groups.into_values().collect();
         groups.sort_by_key(|group| group.first);
         groups.iter().map(|group| self.finding(group, map)).collect()
+    }
+
+    /// A finding for the elements that no thread wrote, given the addresses of the array that were not written.
+    pub(super) fn unwritten(&self, addresses: &[Range<u64>]) -> Option<KernelFinding> {
+        let element_bytes = self.element.bytes().max(1);
+        let is_bytes = matches!(self.element, ElementType::I8 | ElementType::U8);
+        let (mut first, mut count, mut counted_to) = (None, 0, 0);
+        for range in addresses {
+            if is_bytes && range.end - range.start < MAX_PADDING_BYTES {
+                continue;
+            }
+            let (start, end) = (range.start - self.address, range.end - self.address);
+            // Two ranges may lie in one element.
+            let start = (start / element_bytes).max(counted_to);
+            counted_to = end.div_ceil(element_bytes).max(start);
+            count += counted_to - start;
+            first = first.or(Some(start));
+        }
+        let Self { argument, element, bytes, .. } = *self;
+        let first = first?;
+        let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        let what =
+            format!("no thread wrote element {first}{others} of argument {argument}, an array of {element}");
+        let offset = (first * element_bytes).cast_signed();
+        Some(KernelFinding::of_unwritten(&what, Allocation { argument, bytes, offset }))
     }
 
     fn finding(&self, group: &Group<'_>, map: &ArrayMap) -> KernelFinding {

@@ -28,40 +28,40 @@ const PLANTED: &[Planted] = &[
     Planted {
         kernel: "read_at",
         threads: "32",
-        right: &["IN", "OUT:64", "i64:3"],
-        wrong: &["IN", "OUT:64", "i64:-1"],
+        right: &["IN", "PART:64", "i64:3"],
+        wrong: &["IN", "PART:64", "i64:-1"],
         kind: "out-of-bounds",
         marker: "read_at",
     },
     Planted {
         kernel: "write_shared",
         threads: "32",
-        right: &["OUT:64", "i32:0"],
-        wrong: &["OUT:64", "i32:9"],
+        right: &["PART:64", "i32:0"],
+        wrong: &["PART:64", "i32:9"],
         kind: "out-of-bounds",
         marker: "write_shared",
     },
     Planted {
         kernel: "store_at",
         threads: "32",
-        right: &["OUT:64", "i32:8"],
-        wrong: &["OUT:64", "i32:6"],
+        right: &["PART:64", "i32:8"],
+        wrong: &["PART:64", "i32:6"],
         kind: "misaligned",
         marker: "store_at",
     },
     Planted {
         kernel: "heap",
         threads: "1",
-        right: &["OUT:64", "i32:0", "i32:3", "i32:0"],
-        wrong: &["OUT:64", "i32:1", "i32:2", "i32:0"],
+        right: &["PART:64", "i32:0", "i32:3", "i32:0"],
+        wrong: &["PART:64", "i32:1", "i32:2", "i32:0"],
         kind: "use-after-free",
         marker: "heap_late",
     },
     Planted {
         kernel: "read_shared",
         threads: "64",
-        right: &["OUT:64", "i32:1"],
-        wrong: &["OUT:64", "i32:0"],
+        right: &["PART:64", "i32:1"],
+        wrong: &["PART:64", "i32:0"],
         kind: "uninitialised",
         marker: "read_shared",
     },
@@ -76,24 +76,24 @@ const PLANTED: &[Planted] = &[
     Planted {
         kernel: "foreign_mask",
         threads: "32",
-        right: &["OUT:64", "u32:0xffffffff"],
-        wrong: &["OUT:64", "u32:0x0000ffff"],
+        right: &["PART:64", "u32:0xffffffff"],
+        wrong: &["PART:64", "u32:0x0000ffff"],
         kind: "mask",
         marker: "foreign_mask",
     },
     Planted {
         kernel: "stop",
         threads: "32",
-        right: &["OUT:64", "i32:0"],
-        wrong: &["OUT:64", "i32:1"],
+        right: &["PART:64", "i32:0"],
+        wrong: &["PART:64", "i32:1"],
         kind: "trap",
         marker: "stop",
     },
     Planted {
         kernel: "claim",
         threads: "32",
-        right: &["IN", "OUT:64"],
-        wrong: &["LARGE", "OUT:64"],
+        right: &["IN", "PART:64"],
+        wrong: &["LARGE", "PART:64"],
         kind: "assertion",
         marker: "claim",
     },
@@ -117,9 +117,11 @@ fn check(folder: &Folder, kernel: &str, threads: &str, arguments: &[&str], more:
             }
             "ZEROS" => format!("in:{}", folder.integers("zeros.npy", &[0; 128])),
             "LARGE" => format!("in:{}", folder.integers("large.npy", &[200; 128])),
-            other => match other.strip_prefix("OUT:") {
-                Some(len) => format!("out:i32:{len}:{}", folder.path(&format!("out{at}.npy"))),
-                None => other.to_owned(),
+            other => match other.split_once(':') {
+                Some(("OUT", len)) => format!("out:i32:{len}:{}", folder.path(&format!("out{at}.npy"))),
+                // Not all elements are written.
+                Some(("PART", len)) => format!("uninit:i32:{len}:{}", folder.path(&format!("out{at}.npy"))),
+                _ => other.to_owned(),
             },
         })
         .collect();
@@ -175,8 +177,8 @@ fn every_planted_mistake_is_found_and_its_twin_is_clean() {
 #[test]
 fn a_barrier_in_a_diverged_warp_is_found() {
     let folder = Folder::new();
-    assert_eq!(check(&folder, "two_barriers", "64", &["OUT:64", "i32:0"], &[]).code, Some(0));
-    let outcome = check(&folder, "two_barriers", "64", &["OUT:64", "i32:1"], &["--json"]);
+    assert_eq!(check(&folder, "two_barriers", "64", &["PART:64", "i32:0"], &[]).code, Some(0));
+    let outcome = check(&folder, "two_barriers", "64", &["PART:64", "i32:1"], &["--json"]);
     assert_eq!(outcome.code, Some(5));
     let finding = &outcome.json()["findings"][0];
     assert_eq!(finding["kind"], "barrier");
@@ -187,9 +189,9 @@ fn a_barrier_in_a_diverged_warp_is_found() {
 #[test]
 fn a_thread_that_exits_before_a_barrier_is_a_note() {
     let folder = Folder::new();
-    let early = ["OUT:64", "i32:40"];
+    let early = ["PART:64", "i32:40"];
     // Whole warps that exit are a note of strict checks only.
-    let warps = check(&folder, "leave_early", "64", &["OUT:64", "i32:32"], &["--json"]);
+    let warps = check(&folder, "leave_early", "64", &["PART:64", "i32:32"], &["--json"]);
     assert_eq!((warps.code, &warps.json()["notes"]), (Some(0), &json!([])), "{}", warps.stdout);
     let noted = check(&folder, "leave_early", "64", &early, &["--json"]).json();
     assert_eq!((&noted["exit"], noted["notes"].as_array().map(Vec::len)), (&json!(0), Some(1)), "{noted}");
@@ -199,7 +201,7 @@ fn a_thread_that_exits_before_a_barrier_is_a_note() {
     let note = report["notes"][0].as_str().unwrap();
     let place = format!("leave_early at checks.cu:{} ", line("leave_early"));
     assert!(note.contains("exited before it") && note.contains(&place), "{note}");
-    assert_eq!(check(&folder, "leave_early", "64", &["OUT:64", "i32:64"], &["--strict"]).code, Some(0));
+    assert_eq!(check(&folder, "leave_early", "64", &["PART:64", "i32:64"], &["--strict"]).code, Some(0));
 }
 
 #[test]
@@ -217,9 +219,9 @@ fn a_missed_array_is_named_with_the_distance() {
             .unwrap()
             .ends_with("0 bytes past the end of argument 0, an array of 160 bytes")
     );
-    let before = check(&folder, "read_at", "32", &["IN", "OUT:64", "i64:-1"], &[]);
+    let before = check(&folder, "read_at", "32", &["IN", "PART:64", "i64:-1"], &[]);
     assert!(before.stdout.contains("4 bytes before argument 0, an array of 512 bytes"), "{}", before.stdout);
-    let between = check(&folder, "read_at", "32", &["IN", "OUT:64", "i64:128"], &[]);
+    let between = check(&folder, "read_at", "32", &["IN", "PART:64", "i64:128"], &[]);
     assert!(between.stdout.contains("0 bytes past the end of argument 0"), "no array begins where one ends");
 }
 

@@ -60,7 +60,7 @@ fn an_element_of_any_size_that_is_undefined_is_told_with_its_place() {
         &["element 2 and", "f16"],
     );
     assert_told(
-        "out:u32:128",
+        "uninit:u32:128",
         "ld.shared.u32 %r1, [%s+4]; st.global.u32 [%o], %r1;",
         &["element 0 and", "4 bytes"],
     );
@@ -102,11 +102,11 @@ fn padding_is_silent_in_integers_and_told_in_floats() {
     let cases: [(&str, &[&str], &[&str]); 3] = [
         (
             vector,
-            &["zeros:u8:512", "out:i16:256", "zeros:u32:128"],
+            &["zeros:u8:512", "uninit:i16:256", "zeros:u32:128"],
             &["bool:512", "f16:256", "f32:128", "complex64:64"],
         ),
-        (word, &["zeros:u8:512", "zeros:u32:128", "out:u64:64"], &["bool:512", "f32:128", "f64:64"]),
-        (byte, &["zeros:u8:512", "out:i8:512"], &["bool:512"]),
+        (word, &["zeros:u8:512", "zeros:u32:128", "uninit:u64:64"], &["bool:512", "f32:128", "f64:64"]),
+        (byte, &["zeros:u8:512", "uninit:i8:512"], &["bool:512"]),
     ];
     for (code, integers, others) in cases {
         integers.iter().for_each(|array| assert_clean(array, code));

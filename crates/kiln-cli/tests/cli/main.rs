@@ -23,6 +23,7 @@ mod check;
 mod check_declared;
 mod check_report;
 mod check_undefined;
+mod check_unwritten;
 mod commands_page;
 mod demo;
 mod doctor;

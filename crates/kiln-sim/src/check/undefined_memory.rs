@@ -35,23 +35,45 @@ impl State {
 
     /// Bytes of a range to which a kernel stored an undefined value that is still there.
     pub(crate) fn undefined_values(&mut self, device: u32, range: Range<u64>) -> Vec<UndefinedRange> {
-        let map = self.device(device).map.clone();
         let mut found = Vec::new();
+        self.each_undefined_part(device, range, |address, part| {
+            let (bytes, bits) = (part.bytes.end - part.bytes.start, part.bits);
+            found.extend(part.value.map(|value| UndefinedRange {
+                address,
+                bytes,
+                bits,
+                store: value.store.clone(),
+            }));
+        });
+        found
+    }
+
+    /// Addresses of a range that were never written.
+    pub(crate) fn unwritten_addresses(&mut self, device: u32, range: Range<u64>) -> Vec<Range<u64>> {
+        let mut found = Vec::new();
+        self.each_undefined_part(device, range, |address, part| {
+            if part.value.is_none() {
+                found.push(address..address + (part.bytes.end - part.bytes.start));
+            }
+        });
+        found
+    }
+
+    /// The undefined parts of what is mapped in a range, each with its address, as all that was submitted so far leaves them.
+    fn each_undefined_part(
+        &mut self,
+        device: u32,
+        range: Range<u64>,
+        mut each: impl FnMut(u64, UndefinedPart),
+    ) {
+        let map = self.device(device).map.clone();
         for segment in map.overlapping(range.clone()) {
             let (start, end) = (segment.start.max(range.start), segment.end.min(range.end));
             let place = segment.place_of(start)..segment.place_of(end);
             for part in segment.physical.shadow().undefined(place, u64::MAX) {
-                let address = segment.start + (part.bytes.start - segment.offset);
-                let bytes = part.bytes.end - part.bytes.start;
-                found.extend(part.value.map(|value| UndefinedRange {
-                    address,
-                    bytes,
-                    bits: part.bits,
-                    store: value.store.clone(),
-                }));
+                each(segment.start + (part.bytes.start - segment.offset), part);
             }
         }
-        found
     }
 
     /// Reports the read of bytes to which a kernel stored an undefined value.
