@@ -23,6 +23,8 @@ pub type Relocate = Arc<dyn Fn(usize, &[u64]) -> Vec<u8> + Send + Sync>;
 pub struct CompiledModule {
     /// The kernels, by name.
     pub kernels: Vec<(String, Arc<dyn SimKernel>)>,
+    /// Kernels that are not accepted while the others are, by name. Looking one up answers why.
+    pub refused: Vec<(String, CompileError)>,
     /// The variables; a launch is told their addresses in this order.
     pub variables: Vec<SimVariable>,
     /// What each variable holds once all of them have addresses, where that depends on them.

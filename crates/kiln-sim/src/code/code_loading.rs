@@ -10,7 +10,7 @@ use kiln_driver::{
 use kiln_operation::{Operation, OperationError};
 
 use crate::check::actor::Action;
-use crate::code::code_engine::{CompiledModule, Relocate, SimVariable};
+use crate::code::code_engine::{CompileError, CompiledModule, Relocate, SimVariable};
 use crate::code::cpu_libraries::Twin;
 use crate::code::kernel::SimKernel;
 use crate::code::machine_code;
@@ -45,7 +45,8 @@ impl Core {
         let names = compiled.variables.into_iter().map(|variable| variable.name);
         let variables = names.zip(variables.iter().map(|memory| memory.id)).collect();
         let users = Arc::new(Mutex::new(Users::default()));
-        let module = Module { kernels, functions: Mutex::default(), variables, globals, users };
+        let refused = compiled.refused.into_iter().collect();
+        let module = Module { kernels, refused, functions: Mutex::default(), variables, globals, users };
         objects.modules.insert(|_| module).map(|(id, _)| id)
     }
 
@@ -54,6 +55,9 @@ impl Core {
         let _state = self.enter(objects.info.ordinal, CALL)?;
         let module = objects.modules.find(CALL, id)?;
         let Some(loaded) = module.kernels.get(name) else {
+            if let Some(CompileError { code, log }) = module.refused.get(name) {
+                return Err(Error::refused(CALL, Refusal::Image { code: Some(*code), log: log.clone() }));
+            }
             let known = module.kernels.keys().map(ToString::to_string).collect();
             return Err(not_found(CALL, "kernel", name, id, known));
         };
@@ -135,7 +139,7 @@ impl Core {
                 })?;
                 let kernels =
                     library.kernels().iter().map(|(name, kernel)| (name.to_string(), kernel.clone()));
-                Ok(CompiledModule { kernels: kernels.collect(), variables: Vec::new(), relocate: None })
+                Ok(CompiledModule { kernels: kernels.collect(), ..CompiledModule::default() })
             }
             Image::Library(text) => {
                 let operation: Operation = text.parse().map_err(|error: OperationError| {
@@ -151,7 +155,7 @@ impl Core {
                 }
                 let twin: Arc<dyn SimKernel> = Twin::new(operation);
                 let kernels = vec![(operation.name().to_owned(), twin)];
-                Ok(CompiledModule { kernels, variables: Vec::new(), relocate: None })
+                Ok(CompiledModule { kernels, ..CompiledModule::default() })
             }
             Image::Ptx(text) => self.compile_ptx(objects, text),
             Image::PtxToKeep { text, machine_code } => {

@@ -10,6 +10,7 @@ use kiln_driver::{
 
 use crate::check::actor::Mark;
 use crate::check::vector_clock::{Lane, VectorClock};
+use crate::code::code_engine::CompileError;
 use crate::code::kernel::SimKernel;
 use crate::device::handle_table::Table;
 use crate::device::native_handle::Natives;
@@ -135,6 +136,8 @@ pub(crate) struct Signal {
 #[derive(Debug)]
 pub(crate) struct Module {
     pub(crate) kernels: BTreeMap<Arc<str>, Loaded>,
+    /// Kernels that were not accepted.
+    pub(crate) refused: BTreeMap<String, CompileError>,
     pub(crate) functions: Mutex<BTreeMap<Arc<str>, FunctionId>>,
     pub(crate) variables: Vec<(String, MemoryId)>,
     pub(crate) globals: Arc<[DeviceAddress]>,

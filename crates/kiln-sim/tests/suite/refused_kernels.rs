@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use kiln_driver::{
-    Command, Driver, DriverExt, Error, Image, LaunchCommand, MemoryRequest, Pattern, StreamRequest, Vouched,
+    Command, Driver, DriverExt, Error, Image, LaunchCommand, MemoryRequest, Pattern, Refusal, StreamRequest,
+    Vouched,
 };
-use kiln_sim::{FindingKind, Machine, MachineConfig, PtxEngine};
+use kiln_sim::{FindingKind, KernelLog, Machine, MachineConfig, PtxEngine};
 
 /// `fence` has an instruction that the executor does not run.
 const FENCE: &str = "
@@ -62,4 +63,33 @@ fn without_the_refusal_the_device_is_lost() {
         assert!(waited.unwrap_err().is_sticky());
         assert!(!findings.is_empty());
     }
+}
+
+/// `sixteen` waits at a barrier that no block has.
+const SIXTEEN: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry sixteen() { bar.sync 16; ret; }
+.visible .entry nothing() { ret; }
+";
+
+#[test]
+fn a_module_with_a_wrong_kernel_is_refused_or_that_kernel_alone() {
+    let load = |engine: PtxEngine| {
+        let machine = Machine::new(MachineConfig::seeded(1).engine(Arc::new(engine)));
+        let device = machine.device(0).unwrap();
+        device.load(&Image::Ptx(SIXTEEN)).map(|module| {
+            ["sixteen", "nothing", "neither"].map(|name| device.function(module, name).map(|_| ()))
+        })
+    };
+    let whole = load(PtxEngine::default()).unwrap_err();
+    assert!(whole.to_string().contains("uses barrier 16"), "{whole}");
+    let log = KernelLog::default();
+    let [sixteen, nothing, neither] = load(PtxEngine::default().refuse_kernels_alone().log(&log)).unwrap();
+    let (sixteen, neither) = (sixteen.unwrap_err(), neither.unwrap_err());
+    assert!(matches!(sixteen.refusal(), Some(Refusal::Image { log, .. }) if log.contains("uses barrier 16")));
+    assert!(nothing.is_ok(), "{nothing:?}");
+    assert!(matches!(neither.refusal(), Some(Refusal::NotFound { .. })), "{neither}");
+    assert!(matches!(&log.refused_kernels()[..], [only] if only.contains("sixteen")));
 }

@@ -26,6 +26,7 @@ pub struct PtxEngine {
     pub(super) stall_limit: Option<u64>,
     pub(super) sole_writer: bool,
     pub(super) run_unsupported: bool,
+    pub(super) refuse_alone: bool,
     pub(super) log: Option<KernelLog>,
     pub(super) max_findings: Option<usize>,
     pub(super) max_printed_bytes: Option<usize>,
@@ -41,6 +42,7 @@ impl Default for PtxEngine {
             stall_limit: None,
             sole_writer: false,
             run_unsupported: false,
+            refuse_alone: false,
             log: None,
             max_findings: None,
             max_printed_bytes: None,
@@ -82,6 +84,13 @@ impl PtxEngine {
         Self { run_unsupported: true, ..self }
     }
 
+    /// Loads a module of which some kernels would not be accepted, such as one with `bar.sync 16`: looking up such a kernel is refused with the reason, and
+    /// the others run. Without this the module is refused, as by CUDA.
+    #[must_use]
+    pub fn refuse_kernels_alone(self) -> Self {
+        Self { refuse_alone: true, ..self }
+    }
+
     /// Keeps so many findings of a launch; the rest is counted.
     #[must_use]
     pub fn max_findings(self, findings: usize) -> Self {
@@ -117,8 +126,19 @@ impl CodeEngine for PtxEngine {
         }
         let program = ExecProgram::new(module);
         let mut kernels: Vec<(String, Arc<dyn SimKernel>)> = Vec::new();
+        let mut refused_kernels = Vec::new();
         for entry in program.entries() {
-            entry.check_code().map_err(|error| refused(Code::INVALID_PTX, error.to_string()))?;
+            match entry.check_code().map_err(|error| refused(Code::INVALID_PTX, error.to_string())) {
+                Ok(()) => {}
+                Err(error) if self.refuse_alone => {
+                    if let Some(log) = &self.log {
+                        log.add_refused(&error.log);
+                    }
+                    refused_kernels.push((entry.name().to_owned(), error));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
             let facts = program.module().facts(entry.id());
             let facts = facts.ok_or_else(|| {
                 refused(Code::INVALID_PTX, format!("nothing can be said about entry {}", entry.name()))
@@ -136,6 +156,6 @@ impl CodeEngine for PtxEngine {
         });
         let variables: Vec<SimVariable> = variables.collect();
         let relocate: Relocate = Arc::new(move |at, addresses| program.contents(at, addresses));
-        Ok(CompiledModule { kernels, variables, relocate: Some(relocate) })
+        Ok(CompiledModule { kernels, refused: refused_kernels, variables, relocate: Some(relocate) })
     }
 }

@@ -18,6 +18,7 @@ use kiln_ptx::exec::{Coverage, CoveredLine, DeviceHeap, Entry, ExecFinding};
 pub struct KernelLog {
     kernels: Arc<Mutex<HashMap<String, Vec<CoveredKernel>>>>,
     notes: Arc<Mutex<Vec<ExecFinding>>>,
+    refused: Arc<Mutex<Vec<String>>>,
     /// The heaps of modules that were loaded since leaks were last noted.
     heaps: Arc<Mutex<Vec<Arc<DeviceHeap>>>>,
 }
@@ -51,6 +52,12 @@ impl KernelLog {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Why kernels were refused while the other kernels of their modules were loaded, each reason once; see
+    /// [`PtxEngine::refuse_kernels_alone`](crate::PtxEngine::refuse_kernels_alone).
+    pub fn refused_kernels(&self) -> Vec<String> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Notes the blocks of `malloc` that kernels have not freed: for the end of all launches. Modules that were loaded before are not asked again.
     pub fn note_leaks(&self) {
         let heaps = std::mem::take(&mut *self.heaps.lock().unwrap_or_else(PoisonError::into_inner));
@@ -60,6 +67,14 @@ impl KernelLog {
     /// Takes the heap of a module in that was loaded.
     pub(super) fn add_heap(&self, heap: &Arc<DeviceHeap>) {
         self.heaps.lock().unwrap_or_else(PoisonError::into_inner).push(heap.clone());
+    }
+
+    /// Takes the reason in for which a kernel was refused.
+    pub(super) fn add_refused(&self, why: &str) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < MAX_NOTES && !refused.iter().any(|known| known == why) {
+            refused.push(why.to_owned());
+        }
     }
 
     /// Takes the notes of a launch in.
