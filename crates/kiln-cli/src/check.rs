@@ -12,7 +12,8 @@ use crate::console::Console;
 use crate::device::Where;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::launch::{ArrayMap, Attempt, KernelFinding, LaunchFlags, Plan, count_out_of_range};
+use crate::launch::{Attempt, KernelFinding, LaunchFlags, Plan, count_out_of_range};
+use crate::note_kind::NoteKind;
 use crate::progress_line::ProgressLine;
 use crate::run::findings_setting;
 use report::Report;
@@ -27,9 +28,8 @@ pub(crate) struct Arguments {
     /// The number of orders in which the kernel is run: the seeds from --seed on.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
-    /// Take notes for findings: results that depend on the order of threads, threads that write the same value, threads that exit before a
-    /// barrier, memory of malloc that is not freed.
-    #[arg(long)]
+    // The help comes from the kinds of notes.
+    #[arg(long, help = NoteKind::strict_help())]
     strict: bool,
 }
 
@@ -45,6 +45,9 @@ zeros: holds zeros), elements of outputs that are undefined afterwards and
 elements of an out: array that no thread wrote, races, barriers that not all
 threads reach, deadlocks, failed assertions, traps, and kernels that do not end.
 The report ends with what was not checked.
+
+A check always runs on the simulated device. KILN_POLICY and KILN_FINDINGS make
+no difference to it; a value of theirs that means nothing is wrong usage.
 
 An index out of range in a program (.kir) is no finding: a load gives 0 and a
 store does nothing. A note counts them. Threads past the end of the buffer
@@ -71,14 +74,16 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         let message = "a GPU does not check the accesses of its kernels";
         return Err(Failure::refused(message).next("use --device sim, on which checks run"));
     }
-    // Findings are what this command is for; a value that means nothing is a mistake here, too.
+    // The variables make no difference to a check: it is for findings, and uses no GPU. A value that means nothing is a mistake here, too.
     findings_setting()?;
+    kiln::probe::policy()?;
+    check_seeds(flags.seed, arguments.seeds)?;
     let code = CodeFile::read(&flags.source)?;
     let plan = Plan::read(&flags.arguments, &flags.source.file)?;
     let log = KernelLog::default();
     let mut report = Report::new(arguments.strict);
     for at in 0..arguments.seeds {
-        let seed = flags.seed.wrapping_add(at);
+        let seed = flags.seed + at;
         let attempt = Attempt::checked(flags, seed, arguments.strict, &log)?;
         let prefix = format!("seed {} of {}: ", at + 1, arguments.seeds);
         let progress = attempt.progress().and_then(|progress| ProgressLine::start(progress, prefix));
@@ -87,7 +92,7 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         let endless = outcome.findings.iter().any(KernelFinding::is_endless);
         report.add(outcome, seed);
         if endless && at + 1 < arguments.seeds {
-            report.note(format!("the kernel does not end with seed {seed}; the other seeds were not run"));
+            report.remark(format!("the kernel does not end with seed {seed}; the other seeds were not run"));
             break;
         }
     }
@@ -99,11 +104,10 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
             None => report.indices_not_counted = true,
         }
     }
+    report.place_notes();
     report.keep(flags.max_findings as usize);
-    notes(&log, &code).into_iter().for_each(|note| report.note(note));
     report.not_checked = Unchecked::new(&report, &log);
     let exit = match &report.findings[..] {
-        [] if arguments.strict && !report.notes.is_empty() => Exit::Fault,
         [] => Exit::Done,
         findings if findings.iter().all(KernelFinding::is_unsupported) => Exit::Absent,
         _ => Exit::Fault,
@@ -112,18 +116,14 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
     Ok((report, exit))
 }
 
-/// What launches did that is no finding, the same places once.
-fn notes(log: &KernelLog, code: &CodeFile) -> Vec<String> {
-    let mut kept: Vec<KernelFinding> = Vec::new();
-    for note in log.notes() {
-        let mut note = KernelFinding::of_code(&note, &ArrayMap::default());
-        if let CodeFile::Program(file) = code {
-            note.rename_source(&file.name_in_findings(), &file.path.display().to_string());
-        }
-        match kept.iter_mut().find(|known| known.is_like(&note)) {
-            Some(known) => known.merge(&note),
-            None => kept.push(note),
+/// Whether there are so many seeds from the first one on.
+fn check_seeds(first: u64, count: u64) -> Result<(), Failure> {
+    match first.checked_add(count - 1) {
+        Some(_) => Ok(()),
+        None => {
+            let message = format!("--seed {first} --seeds {count}: the last seed is {}", u64::MAX);
+            let most = u64::MAX - first + 1;
+            Err(Failure::usage(message).next(format!("give --seeds {most} at most, or a smaller --seed")))
         }
     }
-    kept.iter().map(|note| note.to_string().replace("\n     ", "; ")).collect()
 }

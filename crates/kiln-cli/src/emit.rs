@@ -1,6 +1,6 @@
 //! `kiln emit`: a program as PTX.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kiln_ir::PtxTarget;
@@ -33,9 +33,22 @@ Exit codes: 0 done, 2 wrong usage or input file, 4 the program has errors.";
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let target = target(&arguments.arch)?;
+    check_extension(&arguments.file)?;
     let emitted = ProgramFile::read(&arguments.file)?.program.emit(target);
     console.verbatim(emitted.text.trim_end());
     Ok(Exit::Done)
+}
+
+/// Refuses a file whose name says that it holds no program.
+fn check_extension(path: &Path) -> Result<(), Failure> {
+    let (why, next) = match path.extension().and_then(|end| end.to_str()) {
+        Some("cu") => {
+            ("it is CUDA C, and `kiln emit` takes a program (.kir)", "`kiln inspect` lists its kernels")
+        }
+        Some("ptx") => ("it is PTX already, and `kiln emit` takes a program (.kir)", "use it as it is"),
+        _ => return Ok(()),
+    };
+    Err(Failure::file(path, why).next(next))
 }
 
 fn target(name: &str) -> Result<PtxTarget, Failure> {

@@ -16,7 +16,6 @@ mod program_arguments;
 mod truncated_output;
 mod undefined_elements;
 
-pub(crate) use array_addresses::ArrayMap;
 pub(crate) use device_launch::{Attempt, Outcome, ResultArray};
 pub(crate) use finding::KernelFinding;
 pub(crate) use flags::LaunchFlags;

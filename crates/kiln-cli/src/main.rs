@@ -31,6 +31,7 @@ mod failure;
 mod inspect;
 mod kernel_name;
 mod launch;
+mod note_kind;
 mod npy;
 mod plural;
 mod printable;

@@ -40,6 +40,8 @@ is not the kernel's is refused; --cast converts it. Output files are written
 as a whole, and only if the kernel ran to its end without findings. With
 KILN_FINDINGS=report findings are listed and the files written anyway, and
 the command ends with 0; with KILN_FINDINGS=ignore they are not listed either.
+A kernel that faults ends with 5 and writes no file under every setting: the
+device is lost, and its memory with it.
 
 Exit codes: 0 done, 2 wrong usage or input file, 3 refused (arguments that do
 not fit, an instruction that the simulated device does not execute, or a
@@ -65,6 +67,8 @@ struct Report {
     /// What was found or printed beyond the limits.
     left_out: LeftOut,
     written: Vec<Written>,
+    /// Why the output files were not written.
+    not_written: Option<&'static str>,
     exit: u8,
 }
 
@@ -111,7 +115,8 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         outcome.left_out.findings = 0;
     }
     let exit = exit(&outcome, setting);
-    let written = if exit == Exit::Done { write(&outcome)? } else { Vec::new() };
+    let not_written = not_written(&outcome, exit);
+    let written = if not_written.is_none() { write(&outcome)? } else { Vec::new() };
     let simulated = choice.gpu.is_none();
     let findings = outcome.findings.into_iter();
     let report = Report {
@@ -129,6 +134,7 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         left_out: outcome.left_out,
         findings: findings.map(|finding| KernelFinding { seeds: vec![flags.seed], ..finding }).collect(),
         written,
+        not_written,
         exit: exit.code(),
     };
     Ok((report, exit))
@@ -149,6 +155,18 @@ fn exit(outcome: &Outcome, setting: Findings) -> Exit {
         (None, _) if setting != Findings::Fail => Exit::Done,
         (_, [only]) if only.is_unsupported() => Exit::Absent,
         _ => Exit::Fault,
+    }
+}
+
+/// Why no files are written, if none are. `KILN_FINDINGS` decides what becomes of results beside findings; a launch that ended early has none.
+fn not_written(outcome: &Outcome, exit: Exit) -> Option<&'static str> {
+    match exit {
+        Exit::Done => None,
+        Exit::Absent => Some("this device does not run the kernel"),
+        _ if outcome.fault.is_some() => Some(
+            "the kernel did not run to its end, so the arrays have no results; KILN_FINDINGS does not change that",
+        ),
+        _ => Some("there are findings; KILN_FINDINGS=report writes the results beside them"),
     }
 }
 

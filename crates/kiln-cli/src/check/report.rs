@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::unchecked::Unchecked;
 use crate::launch::{ArgumentSheet, KernelFinding, LeftOut, Outcome, ResultArray};
+use crate::note_kind::NoteKind;
 use crate::plural::{counted, was};
 
 /// The report of a check.
@@ -12,7 +13,7 @@ use crate::plural::{counted, was};
 pub(super) struct Report {
     pub(super) kernel: String,
     pub(super) seeds: Vec<u64>,
-    /// Whether notes count as findings.
+    /// Whether notes are findings.
     pub(super) strict: bool,
     pub(super) arguments: Vec<ArgumentSheet>,
     pub(super) warnings: Vec<String>,
@@ -23,6 +24,9 @@ pub(super) struct Report {
     pub(super) left_out: LeftOut,
     /// What is worth knowing and may be right.
     pub(super) notes: Vec<String>,
+    /// What is to become a note or, under `--strict`, a finding.
+    #[serde(skip)]
+    noted: Vec<KernelFinding>,
     pub(super) not_checked: Unchecked,
     pub(super) exit: u8,
     #[serde(skip)]
@@ -50,10 +54,17 @@ impl Report {
         }
     }
 
-    /// Adds a note, once.
-    pub(super) fn note(&mut self, note: String) {
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
+    /// Adds what is worth knowing of the check itself, which is no mistake.
+    pub(super) fn remark(&mut self, remark: String) {
+        self.notes.push(remark);
+    }
+
+    /// Puts what was noted where it belongs: among the findings if the check is strict, else among the notes.
+    pub(super) fn place_notes(&mut self) {
+        let noted = std::mem::take(&mut self.noted);
+        match self.strict {
+            true => self.findings.extend(noted),
+            false => self.notes.extend(noted.iter().map(|note| note.to_string().replace("\n     ", "; "))),
         }
     }
 
@@ -69,7 +80,9 @@ impl Report {
             [first @ .., last] => format!("{} and {last}", first.join(", ")),
         };
         let was = was(counts.total());
-        self.note(format!("{list} {was} out of range: loads gave 0, and stores and atomics did nothing"));
+        let text = format!("{list} {was} out of range: loads gave 0, and stores and atomics did nothing");
+        let seeds = self.seeds.clone();
+        self.noted.push(KernelFinding { seeds, ..KernelFinding::in_words(NoteKind::Index.word(), text) });
     }
 
     /// Adds what a seed showed. Findings at the same places are one finding.
@@ -77,11 +90,9 @@ impl Report {
         let first = self.seeds.first().copied();
         self.seeds.push(seed);
         self.left_out = self.left_out.max(outcome.left_out);
-        for finding in stamped(&outcome, seed) {
-            match self.findings.iter_mut().find(|known| known.is_like(&finding)) {
-                Some(known) => known.merge(&finding),
-                None => self.findings.push(finding),
-            }
+        stamped(&outcome, seed).into_iter().for_each(|finding| join(&mut self.findings, finding));
+        for note in &outcome.notes {
+            join(&mut self.noted, KernelFinding { seeds: vec![seed], ..note.clone() });
         }
         let Some(first) = first else {
             self.kernel = outcome.kernel;
@@ -93,19 +104,26 @@ impl Report {
             self.results = outcome.results;
             return;
         };
-        let begin = |argument: usize| format!("argument {argument} depends on the order of threads");
-        let mut notes = Vec::new();
         for (one, other) in self.results.iter().zip(&outcome.results) {
-            let begin = begin(one.argument);
-            let (one, other) = (&one.array, &other.array);
-            if one.bytes != other.bytes && !self.notes.iter().any(|note| note.starts_with(&begin)) {
-                let size = one.element.bytes().max(1) as usize;
-                let differs = one.bytes.iter().zip(&other.bytes).position(|(one, other)| one != other);
-                let element = differs.unwrap_or(0) / size;
-                notes.push(format!("{begin}: element {element} differs between seeds {first} and {seed}"));
+            if let Some(note) = KernelFinding::of_order(one, other, [first, seed]) {
+                let argument = |known: &KernelFinding| known.allocation.as_ref().map(|array| array.argument);
+                let is_known = |known: &&mut KernelFinding| {
+                    known.kind == note.kind && argument(known) == argument(&note)
+                };
+                match self.noted.iter_mut().find(is_known) {
+                    Some(known) => known.merge(&note),
+                    None => self.noted.push(note),
+                }
             }
         }
-        self.notes.extend(notes);
+    }
+}
+
+/// Adds a finding, or takes it into one about the same places.
+fn join(findings: &mut Vec<KernelFinding>, finding: KernelFinding) {
+    match findings.iter_mut().find(|known| known.is_like(&finding)) {
+        Some(known) => known.merge(&finding),
+        None => findings.push(finding),
     }
 }
 
@@ -113,11 +131,7 @@ impl Report {
 fn stamped(outcome: &Outcome, seed: u64) -> Vec<KernelFinding> {
     let mut findings: Vec<KernelFinding> = Vec::new();
     for finding in &outcome.findings {
-        let finding = KernelFinding { seeds: vec![seed], ..finding.clone() };
-        match findings.iter_mut().find(|known| known.is_like(&finding)) {
-            Some(known) => known.merge(&finding),
-            None => findings.push(finding),
-        }
+        join(&mut findings, KernelFinding { seeds: vec![seed], ..finding.clone() });
     }
     if let (Some(fault), true) = (&outcome.fault, findings.is_empty()) {
         findings.push(KernelFinding { seeds: vec![seed], ..KernelFinding::of_fault(fault) });

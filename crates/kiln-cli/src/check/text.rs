@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::report::Report;
 use crate::kernel_name::readable;
+use crate::note_kind::NoteKind;
 
 /// The report, without a line end behind it.
 pub(super) fn render(report: &Report) -> String {
@@ -21,7 +22,8 @@ pub(super) fn render(report: &Report) -> String {
         report.findings.iter().partition(|finding| finding.is_unsupported());
     for (at, finding) in found.iter().enumerate() {
         let _ = write!(text, "\n{:3}. {finding}", at + 1);
-        if finding.seeds.len() < report.seeds.len() {
+        let is_of_pair = finding.kind == NoteKind::Order.word();
+        if finding.seeds.len() < report.seeds.len() && !is_of_pair {
             let seeds: Vec<String> = finding.seeds.iter().map(u64::to_string).collect();
             let plural = if seeds.len() == 1 { "" } else { "s" };
             let _ = write!(text, "\n     only with seed{plural} {}", seeds.join(", "));
@@ -41,11 +43,11 @@ pub(super) fn render(report: &Report) -> String {
     for sentence in &report.not_checked.text {
         let _ = write!(text, "\n  - {sentence}");
     }
-    let _ = write!(text, "\n{}", summary(report, found.len(), !refused.is_empty()));
+    let _ = write!(text, "\n{}", summary(found.len(), !refused.is_empty()));
     text
 }
 
-fn summary(report: &Report, findings: usize, refused: bool) -> String {
+fn summary(findings: usize, refused: bool) -> String {
     let count = |count: usize, noun: &str| match count {
         0 => format!("no {noun}s"),
         1 => format!("1 {noun}"),
@@ -55,8 +57,5 @@ fn summary(report: &Report, findings: usize, refused: bool) -> String {
     if refused {
         return format!("refused; {findings} in what was executed before");
     }
-    match (report.strict, report.notes.len()) {
-        (true, notes @ 1..) => format!("{findings}, {} (--strict)", count(notes, "note")),
-        _ => findings,
-    }
+    findings
 }

@@ -23,6 +23,7 @@ use crate::argument_spec::Start;
 use crate::code_file::CodeFile;
 use crate::failure::Failure;
 use crate::npy::Array;
+use crate::plural::counted;
 use crate::printable::text_of;
 use crate::program_file::ProgramFile;
 use crate::source_file::{ChosenKernel, SourceFile};
@@ -33,8 +34,9 @@ pub(crate) struct Attempt {
     machine: Option<Machine>,
     /// Whether a read of an output that was not written before is looked for.
     checks_outputs: bool,
-    /// What the engine notes.
+    /// What the engine notes, and how many notes it had before.
     log: KernelLog,
+    notes_before: usize,
     progress: Option<Arc<LaunchProgress>>,
 }
 
@@ -52,6 +54,8 @@ pub(crate) struct Outcome {
     /// What ended the launch early.
     pub(crate) fault: Option<String>,
     pub(crate) findings: Vec<KernelFinding>,
+    /// What is allowed and may still be a mistake.
+    pub(crate) notes: Vec<KernelFinding>,
     /// What was found or printed beyond the limits.
     pub(crate) left_out: LeftOut,
     /// The arrays that the kernel may have written; none after a fault.
@@ -105,7 +109,12 @@ impl Attempt {
         log: &KernelLog,
     ) -> Result<Self, Failure> {
         // Nothing else uses the device, so a loop that waits for memory that no thread writes cannot end.
-        let engine = engine.step_limit(flags.step_limit).stall_limit(flags.step_limit).sole_writer().log(log);
+        let engine = engine
+            .step_limit(flags.step_limit)
+            .stall_limit(flags.step_limit)
+            .sole_writer()
+            .refuse_kernels_alone()
+            .log(log);
         let (findings, printed) = (flags.max_findings as usize, flags.max_printed as usize);
         let progress = Arc::new(LaunchProgress::default());
         let engine = engine.max_findings(findings).max_printed_bytes(printed).progress(progress.clone());
@@ -126,6 +135,7 @@ impl Attempt {
             runtime,
             machine: Some(machine),
             checks_outputs,
+            notes_before: log.notes().len(),
             log: log.clone(),
             progress: Some(progress),
         })
@@ -139,7 +149,7 @@ impl Attempt {
     /// A GPU.
     pub(crate) fn on(runtime: &DeviceRuntime) -> Self {
         let (machine, log, progress) = (None, KernelLog::default(), None);
-        Self { runtime: runtime.clone(), machine, checks_outputs: false, log, progress }
+        Self { runtime: runtime.clone(), machine, checks_outputs: false, log, notes_before: 0, progress }
     }
 
     /// The name of the device.
@@ -175,7 +185,8 @@ impl Attempt {
         let gpu = &self.runtime;
         let shape = flags.shape()?;
         let ChosenKernel { kernel, facts, others } = source.kernel(gpu, flags.kernel.as_deref())?;
-        let Fitted { plan, sheets, warnings } = plan.fit(&flags.arguments, &facts, flags.cast)?;
+        let Fitted { plan, sheets, mut warnings } = plan.fit(&flags.arguments, &facts, flags.cast)?;
+        warnings.extend(refused_beside(&self.log.refused_kernels()));
         let arrays = self.upload(&plan)?;
         let mut launch = gpu.launch(&kernel);
         launch.grid(shape.grid).block(shape.block).shared(flags.shared);
@@ -240,7 +251,8 @@ impl Attempt {
         };
         let mut outcome = self.outcome(run, &launch.plan, &arrays)?;
         let (from, to) = (file.name_in_findings(), file.path.display().to_string());
-        outcome.findings.iter_mut().for_each(|finding| finding.rename_source(&from, &to));
+        let told = outcome.findings.iter_mut().chain(&mut outcome.notes);
+        told.for_each(|finding| finding.rename_source(&from, &to));
         outcome.findings.extend(trap);
         Ok(outcome)
     }
@@ -275,6 +287,9 @@ impl Attempt {
         }
         let undefined = self.undefined_elements(plan, uploaded, run.fault.is_none());
         let findings = collect(&findings, &uploaded.map).into_iter().chain(undefined).collect();
+        let notes = self.log.notes();
+        let notes = notes.iter().skip(self.notes_before);
+        let notes = notes.map(|note| KernelFinding::of_code(note, &uploaded.map)).collect();
         let mut results = Vec::new();
         for (argument, (given, buffers)) in plan.arguments.iter().zip(&uploaded.buffers).enumerate() {
             for (array, buffer) in given.arrays().into_iter().zip(buffers) {
@@ -295,6 +310,7 @@ impl Attempt {
             printed: self.printed(),
             fault: run.fault,
             findings,
+            notes,
             left_out: self.machine.as_ref().map_or_else(LeftOut::default, LeftOut::of),
             results,
             unsupported: Vec::new(),
@@ -338,6 +354,17 @@ struct Run<'k> {
     sheets: Vec<ArgumentSheet>,
     warnings: Vec<String>,
     fault: Option<String>,
+}
+
+/// That a GPU does not load the file because of other kernels in it, with the first reason.
+fn refused_beside(reasons: &[String]) -> Option<String> {
+    let more = match reasons.len() {
+        0 => return None,
+        1 => String::new(),
+        count => format!(" (and {} more)", counted(count as u64 - 1, "kernel")),
+    };
+    let first = reasons.first()?;
+    Some(format!("a GPU does not load this file because of another kernel{more}: {first}"))
 }
 
 /// The bytes of a struct with the addresses of buffers at their offsets.

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use super::Report;
-use crate::exit::Exit;
 use crate::kernel_name::readable;
 use crate::plural::counted;
 use crate::table::Table;
@@ -45,8 +44,8 @@ pub(super) fn render(report: &Report, columns: usize) -> String {
     for written in &report.written {
         let _ = write!(text, "\nwrote {}: {} x {}", written.file, written.elements, written.element);
     }
-    if report.exit != Exit::Done.code() {
-        text.push_str("\nno file was written");
+    if let Some(why) = &report.not_written {
+        let _ = write!(text, "\nno file was written: {why}");
     }
     text
 }

@@ -198,9 +198,10 @@ fn a_thread_that_exits_before_a_barrier_is_a_note() {
     let strict = check(&folder, "leave_early", "64", &early, &["--json", "--strict"]);
     assert_eq!(strict.code, Some(5), "{}", strict.stdout);
     let report = strict.json();
-    let note = report["notes"][0].as_str().unwrap();
-    let place = format!("leave_early at checks.cu:{} ", line("leave_early"));
-    assert!(note.contains("exited before it") && note.contains(&place), "{note}");
+    let [finding] = &report["findings"].as_array().unwrap()[..] else { panic!("{report:#}") };
+    assert_eq!((&finding["kind"], placed(finding, "leave_early")), (&json!("barrier"), line("leave_early")));
+    assert!(finding["text"].as_str().unwrap().contains("exited before it"), "{finding}");
+    assert_eq!(report["notes"], json!([]), "each is told once");
     assert_eq!(check(&folder, "leave_early", "64", &["PART:64", "i32:64"], &["--strict"]).code, Some(0));
 }
 
@@ -429,5 +430,47 @@ fn notes_are_findings_if_the_check_is_strict() {
     assert_eq!(run(without_driver(&words)).code, Some(0));
     let strict = run(without_driver(&[&words[..], &["--strict"]].concat()));
     assert_eq!(strict.code, Some(5), "{}", strict.stdout);
-    assert!(strict.stdout.ends_with("no findings, 1 note (--strict)\n"), "{}", strict.stdout);
+    assert!(strict.stdout.ends_with("\n1 finding\n"), "{}", strict.stdout);
+    let first = "\n  1. argument 1 depends on the order of threads: element ";
+    assert!(strict.stdout.contains(first) && !strict.stdout.contains("\nnote: "), "{}", strict.stdout);
+    let report = run(without_driver(&[&words[..], &["--strict", "--json"]].concat())).json();
+    let [finding] = &report["findings"].as_array().unwrap()[..] else { panic!("{report:#}") };
+    assert_eq!((&finding["kind"], &finding["allocation"]["argument"]), (&json!("order"), &json!(1)));
+    let early = check(&folder, "leave_early", "64", &["PART:64", "i32:40"], &["--json", "--strict"]).json();
+    let help = run(without_driver(&["check", "--help"])).stdout;
+    let kinds = [&finding["kind"], &early["findings"][0]["kind"]].map(|kind| kind.as_str().unwrap());
+    for kind in kinds.into_iter().chain(["same-value", "mask", "leak", "index"]) {
+        assert!(help.contains(&format!("({kind})")), "{kind} is not in {help}");
+    }
+}
+
+#[test]
+fn seeds_end_where_numbers_do() {
+    let folder = Folder::new();
+    let arguments = ["OUT:64", "i32:64", "i32:1"];
+    let last = "18446744073709551615";
+    let only = check(&folder, "fill", "64", &arguments, &["--seed", last, "--seeds", "1", "--json"]);
+    assert_eq!((only.code, &only.json()["seeds"]), (Some(0), &json!([u64::MAX])), "{}", only.stderr);
+    let over = check(&folder, "fill", "64", &arguments, &["--seed", last]);
+    assert_eq!((over.code, over.stdout.as_str()), (Some(2), ""), "{}", over.stdout);
+    assert!(over.stderr.contains("give --seeds 1 at most, or a smaller --seed"), "{}", over.stderr);
+}
+
+#[test]
+fn the_policy_of_the_environment_makes_no_difference_to_a_check() {
+    let folder = Folder::new();
+    let file = faulty();
+    let out = format!("out:i32:64:{}", folder.path("o.npy"));
+    let words = ["check", &file, "--kernel", "fill", "--grid", "1", "--block", "64", "--arg", &out];
+    let words = [&words[..], &["--arg", "i32:64", "--arg", "i32:1"]].concat();
+    for (policy, code) in [("off", 0), ("auto", 0), ("required", 0), ("simulate", 0), ("nonsense", 2)] {
+        let mut command = without_driver(&words);
+        command.env("KILN_POLICY", policy);
+        let outcome = run(command);
+        assert_eq!(outcome.code, Some(code), "{policy}: {}{}", outcome.stdout, outcome.stderr);
+    }
+    let help = run(without_driver(&["check", "--help"])).stdout;
+    for said in ["KILN_POLICY", "refuses `cuda`"] {
+        assert!(help.contains(said), "{said}: {help}");
+    }
 }

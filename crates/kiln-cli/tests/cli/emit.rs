@@ -34,11 +34,19 @@ fn what_is_emitted_is_ptx_that_the_other_commands_read() {
 fn wrong_files_architectures_and_programs_are_told_apart() {
     let folder = Folder::new();
     let program = folder.write("saxpy.kir", SAXPY);
+    let cuda = folder.write("k.cu", "__global__ void k() {}");
+    let ptx = folder.write("k.ptx", ".version 8.0");
     let broken = folder.write("broken.kir", SAXPY.replace("fma", "fmb"));
     for (words, code, said) in [
         (vec!["emit", &program, "--arch", "sm_1"], 2, "use one of sm_70"),
         (vec!["emit", "/nonexistent.kir"], 2, "/nonexistent.kir"),
         (vec!["emit", &broken], 4, "broken.kir:"),
+        (
+            vec!["emit", &cuda],
+            2,
+            "it is CUDA C, and `kiln emit` takes a program (.kir); `kiln inspect` lists",
+        ),
+        (vec!["emit", &ptx], 2, "it is PTX already"),
         (vec!["emit"], 2, "FILE"),
     ] {
         let outcome = run(without_driver(&words));

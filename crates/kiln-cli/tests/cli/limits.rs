@@ -208,6 +208,17 @@ fn the_variable_says_what_findings_do_to_a_run() {
         assert_eq!(outcome.stdout.contains("uninitialised"), told, "{setting}: {}", outcome.stdout);
         assert_eq!(folder.names().contains(&"a.npy".to_owned()), code == 0, "{setting}");
     }
+    // A kernel that faults loses the device, and no setting brings its memory back.
+    let lost = folder.write("lost.ptx", ptx("mov.u32 %r1, 1; st.global.u32 [%d0+65536], %r1;"));
+    for setting in ["fail", "report", "ignore"] {
+        let mut command = without_driver(&[&words[..1], &[&lost], &words[2..]].concat());
+        command.env("KILN_FINDINGS", setting);
+        let outcome = run(command);
+        assert_eq!(outcome.code, Some(5), "{setting}: {}{}", outcome.stdout, outcome.stderr);
+        let said = "no file was written: the kernel did not run to its end";
+        assert!(outcome.stdout.contains(said), "{setting}: {}", outcome.stdout);
+        assert!(outcome.stdout.contains("KILN_FINDINGS does not change that"), "{setting}");
+    }
     let mut check = without_driver(&[&["check"], &words[1..]].concat());
     check.env("KILN_FINDINGS", "ignore");
     assert_eq!(run(check).code, Some(5), "finding mistakes is what `kiln check` is for");
@@ -231,6 +242,26 @@ fn what_cannot_be_launched_is_refused_with_its_place() {
         assert_eq!(outcome.code, Some(code), "{body}: {}{}", outcome.stdout, outcome.stderr);
         let text = format!("{}{}", outcome.stdout, outcome.stderr).replace('\n', " ");
         assert!(text.contains(told), "{body}: {text}");
+    }
+    // The other kernels of the file can be used.
+    let good = ".visible .entry good(.param .u64 o) { .reg .b64 %d; ld.param.u64 %d, [o]; st.global.u32 [%d], 1; ret; }";
+    let file = folder.write("two.ptx", ptx("bar.sync 16;") + good);
+    for verb in ["check", "run"] {
+        let named = |kernel: &str, argument: &str| {
+            let shape = ["--grid", "1", "--block", "1", "--device", "sim", "--json"];
+            run(without_driver(&[&[verb, &file, "--kernel", kernel, "--arg", argument], &shape[..]].concat()))
+        };
+        let beside = named("good", "out:u32:1");
+        assert_eq!(beside.code, Some(0), "{verb}: {}{}", beside.stdout, beside.stderr);
+        let warnings = beside.json()["warnings"].to_string();
+        assert!(
+            warnings
+                .contains("a GPU does not load this file because of another kernel: kernel k: `bar.sync`"),
+            "{verb}: {warnings}"
+        );
+        let refused = named("k", "null");
+        assert_eq!(refused.code, Some(4), "{verb}: {}{}", refused.stdout, refused.stderr);
+        assert!(refused.stdout.contains("uses barrier 16"), "{verb}: {}", refused.stdout);
     }
     let sized = STORE_BYTE.replace(".param .u32 at) {", ".param .u32 at) .reqntid 64 {");
     let file = folder.write("sized.ptx", sized);
@@ -264,4 +295,28 @@ fn a_name_that_is_reserved_is_told_at_its_place() {
     let outcome = run(without_driver(&["inspect", &program]));
     assert_eq!(outcome.code, Some(4));
     assert!(outcome.stderr.contains("a.kir:1:8: `step` is not a name"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_grid_beyond_the_numbers_is_told_the_limit() {
+    let folder = Folder::new();
+    let file = folder.write("k.ptx", ptx(""));
+    let shaped = |flag: &str, size: &str| {
+        let (grid, block) = if flag == "--grid" { (size, "1") } else { ("1", size) };
+        run(without_driver(&["check", &file, "--grid", grid, "--block", block, "--arg", "null"]))
+    };
+    for (flag, size, code, said) in [
+        ("--grid", "4294967296", 2, "it is too large: a grid has at most 2147483647 blocks in x"),
+        ("--grid", "1,99999999999999999999", 2, "65535 in y and z"),
+        ("--block", "4294967296", 2, "a block has at most 1024 threads"),
+        ("--grid", "2147483648", 3, "2147483647"),
+        ("--grid", "1,65536", 3, "65535"),
+        ("--block", "1025", 3, "1024"),
+        ("--grid", "1,2,3,4", 2, "one to three numbers"),
+    ] {
+        let outcome = shaped(flag, size);
+        let text = outcome.stderr.replace('\n', " ");
+        assert_eq!(outcome.code, Some(code), "{flag} {size}: {text}");
+        assert!(text.contains(said), "{flag} {size}: {text}");
+    }
 }
