@@ -41,4 +41,5 @@ mod replay;
 mod run;
 mod samples;
 mod terminal;
+mod troubleshooting_page;
 mod usage;
