@@ -49,7 +49,7 @@ fn errors() -> Vec<String> {
 /// Whether a message has the words of a row, which has `…` and single capital letters for what differs.
 fn is_told(row: &str, message: &str) -> bool {
     let mut rest = message;
-    let words = row.split(|c: char| c == '…').flat_map(|part| {
+    let words = row.split('…').flat_map(|part| {
         let mut parts = vec![String::new()];
         for word in part.split(' ') {
             match word.len() == 1 && word.chars().all(|c| c.is_ascii_uppercase()) {
