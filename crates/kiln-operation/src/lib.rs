@@ -34,6 +34,8 @@
 
 #![forbid(unsafe_code)]
 
+mod attention;
+mod convolution;
 mod element_type;
 mod error;
 mod extent;
@@ -49,6 +51,8 @@ mod operation;
 mod sparse;
 mod spectrum;
 
+pub use attention::{Attention, AttentionLayout};
+pub use convolution::{Convolution, ConvolutionPass, Spatial, TensorLayout};
 pub use element_type::ElementType;
 pub use error::OperationError;
 pub use factor::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::attention::Attention;
+use crate::convolution::Convolution;
 use crate::error::OperationError;
 use crate::factor::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs};
 use crate::fft::FftOperation;
@@ -117,6 +119,10 @@ operations! {
     Spmm(Spmm),
     /// A sparse matrix as a dense one.
     SparseToDense(SparseToDense),
+    /// A convolution of images, or one of its gradients.
+    Convolution(Convolution),
+    /// Scaled dot-product attention.
+    Attention(Attention),
 }
 
 impl Operation {

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use kiln_operation::{
-    Activation, Axpy, DenseLayout, Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation,
-    FftShape, Gemv, Geqrf, Ger, Gesvd, Getrf, Getrs, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect,
-    Operation, OperationError, Ormqr, Potrf, Potrs, Scal, Side, SparseToDense, Spmm, Spmv, Syevd, Syrk,
-    Triangle, Trsm,
+    Activation, Attention, AttentionLayout, Axpy, Convolution, ConvolutionPass, DenseLayout, Determinism,
+    Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape, Gemv, Geqrf, Ger, Gesvd, Getrf,
+    Getrs, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect, Operation, OperationError, Ormqr, Potrf,
+    Potrs, Scal, Side, SparseToDense, Spatial, Spmm, Spmv, Syevd, Syrk, TensorLayout, Triangle, Trsm,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -174,10 +174,76 @@ fn sparse() -> impl Strategy<Value = Operation> {
     )
 }
 
+fn attention() -> impl Strategy<Value = Operation> {
+    let kinds = (
+        select(vec![ElementType::F16, ElementType::Bf16]),
+        select(AttentionLayout::ALL),
+        select(Determinism::ALL),
+        any::<bool>(),
+    );
+    let sizes = (1_u64..9, 1_u64..5, 1_u64..4, 1_u64..700, 1_u64..700, 1_u64..17);
+    (kinds, sizes, any::<u64>()).prop_map(
+        |((element, layout, order, causal), (batch, key_heads, times, queries, keys, eighths), workspace)| {
+            let (heads, head) = (key_heads * times, 8 * eighths);
+            Operation::from(Attention {
+                element,
+                layout,
+                batch,
+                heads,
+                key_heads,
+                queries,
+                keys,
+                head,
+                causal,
+                order,
+                workspace,
+            })
+        },
+    )
+}
+
+fn convolution() -> impl Strategy<Value = Operation> {
+    let types = vec![
+        (ElementType::F32, Math::Ieee),
+        (ElementType::F32, Math::Tf32),
+        (ElementType::F16, Math::Ieee),
+        (ElementType::Bf16, Math::Ieee),
+    ];
+    let kinds =
+        (select(ConvolutionPass::ALL), select(types), select(TensorLayout::ALL), select(Determinism::ALL));
+    let sizes = (1_u64..4, 1_u64..5, 1_u64..5, 1_u64..4);
+    let spatial = |range: std::ops::Range<u64>| {
+        (range.clone(), range).prop_map(|(height, width)| Spatial::new(height, width))
+    };
+    let windows = (spatial(7..20), spatial(1..4), spatial(0..3), spatial(1..4), spatial(1..4));
+    (kinds, sizes, windows, any::<u64>()).prop_map(
+        |((pass, (element, math), layout, order), (batch, channels, filters, groups), windows, workspace)| {
+            let (image, filter, padding, stride, dilation) = windows;
+            Operation::from(Convolution {
+                pass,
+                element,
+                layout,
+                batch,
+                channels: channels * groups,
+                image,
+                filters: filters * groups,
+                filter,
+                padding,
+                stride,
+                dilation,
+                groups,
+                math,
+                order,
+                workspace,
+            })
+        },
+    )
+}
+
 proptest! {
     #[test]
     fn a_text_is_parsed_as_the_operation_it_was_printed_from(
-        operation in prop_oneof![matmul(), others(), solvers(), sparse()]
+        operation in prop_oneof![matmul(), others(), solvers(), sparse(), convolution(), attention()]
     ) {
         prop_assert_eq!(operation.check(), Ok(()));
         let text = operation.to_string();
@@ -232,12 +298,57 @@ fn texts_that_are_no_operations_say_what_is_wrong() {
     );
 }
 
+/// Refuses a text whose values do not fit, and says so with these words.
+#[track_caller]
+fn shape(text: &str, words: &str) {
+    let error = refused(text);
+    assert!(matches!(error, OperationError::Shape { .. }) && error.to_string().contains(words), "{error}");
+}
+
+#[test]
+fn operations_of_networks_that_cannot_be_are_refused() {
+    let convolution = |change: (&str, &str)| {
+        let text = "dnn.convolution pass=forward element=f32 layout=nchw batch=2 channels=4 image=6x6 filters=4 filter=3x3 padding=0x0 stride=1x1 \
+            dilation=1x1 groups=2 math=ieee order=any workspace=0";
+        assert!(text.parse::<Operation>().is_ok());
+        text.replace(change.0, change.1)
+    };
+    shape(&convolution(("element=f32", "element=f64")), "elements of f64; use f32, f16 or bf16");
+    shape(&convolution(("filters=4", "filters=3")), "4 channels and 3 filters in 2 groups");
+    shape(
+        &convolution(("filter=3x3", "filter=7x3")),
+        "a filter of 7x3 with a dilation of 1x1 in an image of 6x6",
+    );
+    shape(
+        &convolution(("padding=0x0", "padding=18446744073709551615x0")),
+        "padding of 18446744073709551615x0",
+    );
+    shape(&convolution(("stride=1x1", "stride=1x0")), "`stride` is 0");
+    shape(&convolution(("math=ieee", "math=bf16x9")), "math bf16x9 for f32");
+    shape(&convolution(("batch=2", "batch=16777216")), "`x` has 2415919104 elements; split the batch");
+    let error = refused(&convolution(("image=6x6", "image=6")));
+    assert!(
+        error.to_string().contains("`image=6`, where height and width, such as 3x5 is expected"),
+        "{error}"
+    );
+    let attention = |change: (&str, &str)| {
+        let text = "dnn.attention element=f16 layout=heads_first batch=2 heads=4 key_heads=2 queries=5 keys=6 head=64 causal=true order=any workspace=0";
+        assert!(text.parse::<Operation>().is_ok());
+        text.replace(change.0, change.1)
+    };
+    shape(
+        &attention(("element=f16", "element=f32")),
+        "elements of f32; use f16 or bf16, or build it of blas.matmul and dnn.softmax",
+    );
+    shape(&attention(("head=64", "head=68")), "heads of 68 elements; use multiples of 8, up to 128");
+    shape(&attention(("head=64", "head=136")), "heads of 136 elements");
+    shape(&attention(("key_heads=2", "key_heads=3")), "4 heads of queries for 3 heads of keys");
+    shape(&attention(("keys=6", "keys=0")), "`keys` is 0");
+    shape(&attention(("queries=5", "queries=5000000")), "`q` has 2560000000 elements");
+}
+
 #[test]
 fn operations_that_cannot_be_are_refused() {
-    let shape = |text: &str, word: &str| {
-        let error = refused(text);
-        assert!(matches!(error, OperationError::Shape { .. }) && error.to_string().contains(word), "{error}");
-    };
     shape("blas.scal element=f32 n=0 x_step=1", "`n` is 0");
     shape("blas.scal element=f32 n=1 x_step=0", "a step of 0");
     shape("blas.scal element=f16 n=1 x_step=1", "elements of f16");
