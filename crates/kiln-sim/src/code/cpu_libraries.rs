@@ -5,6 +5,8 @@
 //! `f64`, no function of the system's mathematical library is called, and each NaN that is written has the same bits.
 
 mod arguments;
+mod attention;
+mod convolution;
 mod dense;
 mod dft;
 mod elementary;
@@ -104,6 +106,8 @@ impl SimKernel for Twin {
             Operation::Spmv(operation) => sparse::spmv(&arguments, operation)?,
             Operation::Spmm(operation) => sparse::spmm(&arguments, operation)?,
             Operation::SparseToDense(operation) => sparse::to_dense(&arguments, operation)?,
+            Operation::Convolution(operation) => convolution::run(&arguments, operation)?,
+            Operation::Attention(operation) => attention::run(&arguments, operation)?,
             other => {
                 let detail = format!("no twin for {}", other.name());
                 return Err(KernelFault::Stopped { code: kiln_driver::Code::NOT_SUPPORTED, detail });
