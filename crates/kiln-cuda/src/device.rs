@@ -17,7 +17,7 @@ use crate::memory::Block;
 use crate::memory_pool::Pool;
 use crate::module::Module;
 use crate::open_error::OpenError;
-use crate::operation::{CaptureStream, CublasHandle, LtHandle, SolverHandle, SparseHandle};
+use crate::operation::{CaptureStream, CublasHandle, DnnHandle, LtHandle, SolverHandle, SparseHandle};
 use crate::pages::Pages;
 use crate::reservation::Range;
 use crate::stream::Stream;
@@ -51,6 +51,7 @@ pub struct CudaDevice {
     /// What library operations share, made at the first use.
     pub(crate) cublas: Mutex<Option<Arc<CublasHandle>>>,
     pub(crate) cublaslt: Mutex<Option<Arc<LtHandle>>>,
+    pub(crate) cudnn: Mutex<Option<Arc<DnnHandle>>>,
     pub(crate) cusolver: Mutex<Option<Arc<SolverHandle>>>,
     pub(crate) cusparse: Mutex<Option<Arc<SparseHandle>>>,
     pub(crate) capture: Mutex<Option<CaptureStream>>,
@@ -103,6 +104,7 @@ impl CudaDevice {
             pool: OnceLock::new(),
             cublas: Mutex::default(),
             cublaslt: Mutex::default(),
+            cudnn: Mutex::default(),
             cusolver: Mutex::default(),
             cusparse: Mutex::default(),
             capture: Mutex::default(),

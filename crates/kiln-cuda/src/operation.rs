@@ -9,6 +9,7 @@ mod capture;
 mod convert;
 mod cublas;
 mod cublaslt;
+mod cudnn;
 mod cufft;
 mod cusolver;
 mod cusparse;
@@ -32,6 +33,7 @@ pub(crate) use arguments::OperationArguments;
 pub(crate) use capture::{CaptureStream, CapturedGraph};
 pub(crate) use cublas::CublasHandle;
 pub(crate) use cublaslt::LtHandle;
+pub(crate) use cudnn::DnnHandle;
 pub(crate) use cusolver::SolverHandle;
 pub(crate) use cusparse::SparseHandle;
 pub(crate) use failure::LibraryFailure;
@@ -89,6 +91,9 @@ impl LoadedOperation {
             | Operation::Gesvd(_) => Box::new(cusolver::SolverCall::prepare(call, device, &operation)?),
             Operation::Spmv(_) | Operation::Spmm(_) | Operation::SparseToDense(_) => {
                 Box::new(cusparse::SparseCall::prepare(call, device, &operation)?)
+            }
+            Operation::Convolution(_) | Operation::Attention(_) => {
+                Box::new(cudnn::DnnCall::prepare(call, device, &operation)?)
             }
             other => Box::new(cublas::CublasCall::prepare(call, device, other)?),
         };

@@ -19,6 +19,10 @@ pub(crate) fn sample_operation(library: Library) -> Option<&'static str> {
              alignment=256 algorithm=0",
         ),
         Library::Cufft => Some("fft kind=forward element=f32 shape=64 batch=1 in_place=false"),
+        Library::Cudnn => Some(
+            "dnn.convolution pass=forward element=f32 layout=nchw batch=1 channels=1 image=8x8 filters=1 filter=3x3 padding=1x1 stride=1x1 dilation=1x1 \
+             groups=1 math=ieee order=any workspace=33554432",
+        ),
         Library::Cusolver => Some("solve.potrf element=f32 n=16 triangle=lower leading=16"),
         Library::Cusparse => Some(
             "sparse.spmv element=f32 index=i32 rows=4 columns=4 nonzeros=4 transposed=false accumulate=false order=any",
@@ -66,7 +70,7 @@ mod tests {
     fn every_sample_is_an_operation() {
         let gpu = DeviceRuntime::simulated(1).unwrap();
         let samples: Vec<_> = Library::ALL.into_iter().filter_map(sample_operation).collect();
-        assert_eq!(samples.len(), 5);
+        assert_eq!(samples.len(), 6);
         for sample in samples {
             LibraryCost::measure(&gpu, sample).unwrap();
         }

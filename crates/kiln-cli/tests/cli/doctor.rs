@@ -56,7 +56,7 @@ fn libraries_that_need_a_gpu_are_not_missing_without_one() {
     let libraries = check(&json, "libraries");
     assert_eq!(libraries["status"], "skipped");
     assert!(
-        libraries["detail"].as_str().unwrap().contains("cuBLAS, cuBLASLt, cuFFT, cuSOLVER, cuSPARSE"),
+        libraries["detail"].as_str().unwrap().contains("cuBLAS, cuBLASLt, cuFFT, cuDNN, cuSOLVER, cuSPARSE"),
         "{libraries}"
     );
     let is_listed = |name: &str| json["checks"].as_array().unwrap().iter().any(|check| check["name"] == name);

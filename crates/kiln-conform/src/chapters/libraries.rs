@@ -29,6 +29,11 @@ pub(crate) const LAWS: &[Law] = &[
         run: info,
     },
     Law {
+        name: "libraries.convolution",
+        says: "a convolution applies a filter to each position of an image, with zeros around it",
+        run: convolution,
+    },
+    Law {
         name: "libraries.bad_text",
         says: "a text that is no operation is refused with what is wrong",
         run: bad_text,
@@ -47,6 +52,10 @@ const OPERANDS: usize = 3;
 
 /// The Cholesky factor of four numbers.
 const POTRF: &str = "solve.potrf element=f32 n=2 triangle=lower leading=2";
+
+/// A filter of 2 x 2 on an image of 2 x 2, with zeros around it.
+const CONVOLUTION: &str = "dnn.convolution pass=forward element=f32 layout=nchw batch=1 channels=1 image=2x2 filters=1 filter=2x2 padding=1x1 stride=1x1 \
+    dilation=1x1 groups=1 math=ieee order=run_to_run workspace=33554432";
 
 fn axpy(rig: &Rig<'_>) -> Result<Function, Stop> {
     loaded(rig, AXPY, "blas.axpy")
@@ -153,6 +162,26 @@ fn info(rig: &Rig<'_>) -> LawVerdict {
         }
     }
     Ok(())
+}
+
+fn convolution(rig: &Rig<'_>) -> LawVerdict {
+    let convolution = loaded(rig, CONVOLUTION, "dnn.convolution")?;
+    let stream = rig.stream()?;
+    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let (x, w) = (
+        rig.memory_with(&bytes(&[1.0, 2.0, 3.0, 4.0]))?,
+        rig.memory_with(&bytes(&[1.0, 10.0, 100.0, 1000.0]))?,
+    );
+    let y = rig.memory_with(&[0xff; 36])?;
+    let arguments = Arguments::new().address(x.address).address(w.address).address(y.address);
+    let arguments = match convolution.attributes.workspace_bytes {
+        0 => arguments,
+        bytes => arguments.address(rig.memory(bytes)?.address),
+    };
+    rig.launch(stream, convolution.id, 1, 1, &arguments)?;
+    rig.driver.synchronize(stream)?;
+    let expected = [1000.0, 2100.0, 200.0, 3010.0, 4321.0, 402.0, 30.0, 43.0, 4.0];
+    equal("the nine positions", rig.get(y.id, 36)?, bytes(&expected))
 }
 
 fn bad_text(rig: &Rig<'_>) -> LawVerdict {

@@ -21,16 +21,31 @@ pub(super) fn open(call: &'static str, kind: LibraryKind) -> Result<ManuallyDrop
 
 /// The error for a library without an entry point: it is too old, or not whole.
 pub(super) fn incomplete(call: &'static str, kind: LibraryKind, symbol: &str) -> Error {
-    let why = format!("it has no `{symbol}`, which CUDA 12 and newer have; {}", kind.advice());
+    let having = match kind {
+        LibraryKind::Cudnn => "cuDNN 9 has",
+        _ => "CUDA 12 and newer have",
+    };
+    let why = format!("it has no `{symbol}`, which {having}; {}", kind.advice());
     Error::refused(call, Refusal::Library { library: kind.name(), why })
 }
 
+/// What an entry point returns: a status, unless it says something else.
+macro_rules! returned {
+    () => {
+        i32
+    };
+    ($type:ty) => {
+        $type
+    };
+}
+pub(super) use returned;
+
 /// A table of entry points that is loaded once for the process. A failure is not remembered.
 macro_rules! entry_points {
-    ($(#[$note:meta])* $table:ident of $kind:expr => { $($name:ident = $symbol:literal ($($argument:ty),* $(,)?);)* }) => {
+    ($(#[$note:meta])* $table:ident of $kind:expr => { $($name:ident = $symbol:literal ($($argument:ty),* $(,)?) $(-> $answer:ty)?;)* }) => {
         $(#[$note])*
         pub(super) struct $table {
-            $(pub(super) $name: unsafe extern "C" fn($($argument),*) -> i32,)*
+            $(pub(super) $name: unsafe extern "C" fn($($argument),*) -> crate::operation::entry_points::returned!($($answer)?),)*
         }
 
         impl $table {

@@ -7,27 +7,33 @@ use crate::api::{Api, Status};
 use crate::libraries::LibraryKind;
 
 /// A call of a library that did not succeed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LibraryFailure {
     pub(super) library: LibraryKind,
     pub(super) call: &'static str,
     /// What the library answered.
     pub(super) status: i32,
+    /// What the library says beyond that, if it says anything.
+    pub(super) detail: String,
 }
 
 /// What both cuBLAS libraries answer if they cannot do what is asked.
 const CUBLAS_NOT_SUPPORTED: i32 = 15;
 
+/// `CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED`.
+const CUDNN_DEVICE_ALLOCATION_FAILED: i32 = 4004;
+
 impl LibraryFailure {
     /// Success, or the failure.
     pub(super) fn check(library: LibraryKind, call: &'static str, status: i32) -> Result<(), Self> {
-        if status == 0 { Ok(()) } else { Err(Self { library, call, status }) }
+        if status == 0 { Ok(()) } else { Err(Self { library, call, status, detail: String::new() }) }
     }
 
     /// Whether memory is out.
     fn is_oom(&self) -> bool {
         match self.library {
             LibraryKind::Cufft | LibraryKind::Cusolver | LibraryKind::Cusparse => self.status == 2,
+            LibraryKind::Cudnn => self.status == CUDNN_DEVICE_ALLOCATION_FAILED,
             _ => self.status == 3,
         }
     }
@@ -52,8 +58,16 @@ impl LibraryFailure {
         if self.is_oom() {
             return Error::out_of_memory(call, 0, None);
         }
-        let why = format!("{} answered {} for {operation}", self.call, self.status_text());
+        let mut why = format!("{} answered {} for {operation}", self.call, self.status_text());
+        if !self.detail.is_empty() {
+            why = format!("{why}: {}", self.detail);
+        }
         Error::refused(call, Refusal::Library { library: self.library.name(), why })
+    }
+
+    /// In words, for a message that names the operation elsewhere.
+    pub(super) fn words(&self) -> String {
+        format!("{} answered {}: {}", self.call, self.status_text(), self.detail)
     }
 
     fn status_text(&self) -> String {
@@ -61,6 +75,8 @@ impl LibraryFailure {
             LibraryKind::Cufft => cufft_name(self.status),
             LibraryKind::Cusolver => cusolver_name(self.status),
             LibraryKind::Cusparse => cusparse_name(self.status),
+            // Its name is part of the detail.
+            LibraryKind::Cudnn => None,
             _ => cublas_name(self.status),
         };
         match name {

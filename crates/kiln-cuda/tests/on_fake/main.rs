@@ -13,6 +13,7 @@ mod machine;
 mod code;
 mod deferred_frees;
 mod devices;
+mod dnn;
 mod events;
 mod faults;
 mod graphs;
