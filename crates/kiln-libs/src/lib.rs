@@ -7,6 +7,7 @@
 //! - [`fft`]: Fourier transforms of one to three dimensions; cuFFT on a GPU.
 //! - [`solve`]: Cholesky, LU, QR, least squares, symmetric eigenvalues, singular values; cuSOLVER on a GPU.
 //! - [`sparse`]: products with sparse matrices; cuSPARSE on a GPU.
+//! - [`dnn`]: convolutions, attention (cuDNN on a GPU), softmax, normalisation and pooling (kernels of this crate), with gradients.
 //! - [`rand`]: random numbers by Philox4x32-10, the same on every device, bit for bit those of cuRAND where cuRAND has them.
 //! - [`prims`]: reductions, scans, sorts and what is built of them.
 //!
@@ -25,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # How operations of [`blas`], [`fft`], [`solve`] and [`sparse`] run
+//! # How operations of [`blas`], [`fft`], [`solve`], [`sparse`] and cuDNN run
 //!
 //! Each call becomes a [`LibraryCall`]: the text of one operation with its buffers. It is checked before anything is queued. The operation is
 //! loaded once for each device and kept: on a GPU that opens NVIDIA's library and chooses the algorithm, on the simulated device it is computed
@@ -35,6 +36,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod blas;
+pub mod dnn;
 mod error;
 pub mod fft;
 mod library_call;

@@ -21,13 +21,13 @@
 //!
 //! Types in reading order: [`Primitives`], [`PrimitiveCall`], [`Numeric`], [`ReduceOperator`], [`ScanOperator`], [`Predicate`].
 
-mod check;
+pub(crate) mod check;
 mod element;
 #[doc(hidden)]
 pub mod embedded_ptx;
 mod histogram;
-mod plan;
-mod primitive_call;
+pub(crate) mod plan;
+pub(crate) mod primitive_call;
 mod primitives;
 mod reduce;
 mod scan;

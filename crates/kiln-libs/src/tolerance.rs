@@ -11,6 +11,8 @@ use kiln_operation::{Activation, ElementType, Math, Operation};
 /// | matmul, gemv, ger, syrk, spmv, spmm | the same with absolute values: `\|alpha\| \|A\| \|B\| + \|beta C\| + \|bias\|` |
 /// | dot | `Σ \|x\| \|y\|` |
 /// | nrm2, axpy, scal | the same with absolute values |
+/// | convolution and its gradients | the sum of the absolute values of all products |
+/// | attention | `(1 + s) Σ p \|v\|` with the weights `p` of the query, and `s` the greatest of its `scale Σ \|q\| \|k\|` |
 /// | trsm | `\|A\| \|X\| + \|alpha B\|`; what is bounded is the residual `A X - alpha B` |
 /// | potrf, getrf, geqrf | `‖A‖₁`; what is bounded is the norm of the difference of `A` and the product of its factors |
 /// | potrs, getrs | `‖A‖₁ ‖x‖₁`; what is bounded is the norm of the residual `A x - b` |
@@ -43,6 +45,12 @@ pub struct Tolerance {
 const FFT_FACTOR: f64 = 5.0;
 /// What the tests of LAPACK allow: so many roundings for each row or column.
 const SOLVER_RATIO: f64 = 30.0;
+
+/// What two inputs lose that are rounded to 11 bits.
+const TF32_INPUTS: f64 = 2.0 / 2048.0;
+
+/// Roundings of attention beyond its sums: powers, quotients, and factors for parts.
+const ATTENTION_STEPS: u64 = 64;
 
 /// The steepest slope of GELU, and how far the approximate hyperbolic tangent of a GPU may be off.
 const GELU_SLOPE: f64 = 1.13;
@@ -94,6 +102,16 @@ impl Tolerance {
             Operation::Spmv(spmv) => (terms(spmv.lengths().0.min(spmv.nonzeros), spmv.element), spmv.element),
             Operation::Spmm(spmm) => {
                 (terms(spmm.dense_rows().0.min(spmm.nonzeros), spmm.element), spmm.element)
+            }
+            Operation::Convolution(convolution) => {
+                let sums = terms(convolution.terms(), ElementType::F32);
+                let inputs = if convolution.math == Math::Tf32 { TF32_INPUTS } else { 0.0 };
+                (sums + inputs, convolution.element)
+            }
+            Operation::Attention(attention) => {
+                // Weights are rounded to the type of the tensors before they are multiplied with values.
+                let sums = terms(attention.head + attention.keys + ATTENTION_STEPS, ElementType::F32);
+                (sums + 2.0 * attention.element.unit_roundoff(), attention.element)
             }
             Operation::SparseToDense(to_dense) => (0.0, to_dense.element),
             _ => (f64::INFINITY, ElementType::F64),

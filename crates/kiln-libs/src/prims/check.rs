@@ -7,21 +7,21 @@ use crate::error::LibraryError;
 
 /// An operation's name, and what it refuses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Check(pub(super) &'static str);
+pub(crate) struct Check(pub(crate) &'static str);
 
 impl Check {
     /// Why the operation is refused.
-    pub(super) fn refusal(self, what: String, hint: &'static str) -> LibraryError {
+    pub(crate) fn refusal(self, what: String, hint: &'static str) -> LibraryError {
         LibraryError::argument(self.0, what, hint)
     }
 
     /// Refuses the operation.
-    pub(super) fn refuse(self, what: String, hint: &'static str) -> Result<()> {
+    pub(crate) fn refuse(self, what: String, hint: &'static str) -> Result<()> {
         Err(self.refusal(what, hint))
     }
 
     /// A buffer has exactly so many elements.
-    pub(super) fn length<T: Element>(self, name: &str, buffer: &GpuRef<T>, wanted: usize) -> Result<()> {
+    pub(crate) fn length<T: Element>(self, name: &str, buffer: &GpuRef<T>, wanted: usize) -> Result<()> {
         if buffer.len() == wanted {
             return Ok(());
         }
@@ -30,7 +30,7 @@ impl Check {
     }
 
     /// A buffer has room for so many elements.
-    pub(super) fn room<T: Element>(self, name: &str, buffer: &GpuRef<T>, wanted: usize) -> Result<()> {
+    pub(crate) fn room<T: Element>(self, name: &str, buffer: &GpuRef<T>, wanted: usize) -> Result<()> {
         if buffer.len() >= wanted {
             return Ok(());
         }
@@ -39,7 +39,7 @@ impl Check {
     }
 
     /// Two buffers share no bytes.
-    pub(super) fn apart<A: Element, B: Element>(
+    pub(crate) fn apart<A: Element, B: Element>(
         self,
         (first_name, first): (&str, &GpuRef<A>),
         (second_name, second): (&str, &GpuRef<B>),
@@ -52,7 +52,7 @@ impl Check {
     }
 
     /// Two buffers of the same length are the same one, or share no bytes.
-    pub(super) fn same_or_apart<T: Element>(
+    pub(crate) fn same_or_apart<T: Element>(
         self,
         (first_name, first): (&str, &GpuRef<T>),
         (second_name, second): (&str, &GpuRef<T>),
@@ -65,7 +65,7 @@ impl Check {
     }
 
     /// Not more elements than the kernels count.
-    pub(super) fn at_most(self, name: &str, len: usize, limit: u64) -> Result<()> {
+    pub(crate) fn at_most(self, name: &str, len: usize, limit: u64) -> Result<()> {
         if len as u64 <= limit {
             return Ok(());
         }

@@ -38,6 +38,7 @@ macro_rules! shipped {
         }),*]
     };
 }
+pub(crate) use shipped;
 
 /// Elements of a thread, as the kernels of this operation were compiled for a type; 1 where the source has no such macro.
 pub(super) fn items_of(family: &str, of: &str) -> u64 {

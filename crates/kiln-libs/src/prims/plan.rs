@@ -12,10 +12,10 @@ use crate::Result;
 use crate::error::LibraryError;
 
 /// The largest grid of one dimension on every device.
-pub(super) const MAX_BLOCKS: u64 = (1 << 31) - 1;
+pub(crate) const MAX_BLOCKS: u64 = (1 << 31) - 1;
 
 /// An argument of a kernel.
-pub(super) enum Argument {
+pub(crate) enum Argument {
     Read(GpuRef<u8>),
     Write(GpuRef<u8>),
     ReadWrite(GpuRef<u8>),
@@ -24,25 +24,25 @@ pub(super) enum Argument {
 }
 
 impl Argument {
-    pub(super) fn read<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
+    pub(crate) fn read<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
         Ok(Self::Read(buffer.cast()?))
     }
 
-    pub(super) fn write<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
+    pub(crate) fn write<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
         Ok(Self::Write(buffer.cast()?))
     }
 
-    pub(super) fn read_write<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
+    pub(crate) fn read_write<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
         Ok(Self::ReadWrite(buffer.cast()?))
     }
 
     /// A buffer that is written, or none.
-    pub(super) fn write_some<T: Element>(buffer: Option<&GpuRef<T>>) -> Result<Self> {
+    pub(crate) fn write_some<T: Element>(buffer: Option<&GpuRef<T>>) -> Result<Self> {
         buffer.map_or(Ok(Self::Null), Self::write)
     }
 
     /// A number of at most eight bytes.
-    pub(super) fn value<T: Element>(value: T) -> Self {
+    pub(crate) fn value<T: Element>(value: T) -> Self {
         let (mut bytes, given) = ([0; 8], bytemuck::bytes_of(&value));
         let len = given.len().min(8);
         bytes[..len].copy_from_slice(&given[..len]);
@@ -58,20 +58,20 @@ enum Step {
 }
 
 /// Where temporary memory comes from.
-pub(super) enum Scratch<'a> {
+pub(crate) enum Scratch<'a> {
     Stream(&'a Stream),
     Graph(&'a mut GraphBuilder),
 }
 
 /// Steps in their order.
-pub(super) struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     primitives: &'a Primitives,
     scratch: Scratch<'a>,
     steps: Vec<Step>,
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(primitives: &'a Primitives, scratch: Scratch<'a>) -> Self {
+    pub(crate) fn new(primitives: &'a Primitives, scratch: Scratch<'a>) -> Self {
         Self { primitives, scratch, steps: Vec::new() }
     }
 
@@ -80,7 +80,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Temporary memory, freed in the order of the stream, or with the graph.
-    pub(super) fn scratch<T: Element>(&mut self, len: u64) -> Result<GpuRef<T>> {
+    pub(crate) fn scratch<T: Element>(&mut self, len: u64) -> Result<GpuRef<T>> {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let primitives = self.primitives;
         match &mut self.scratch {
@@ -97,13 +97,13 @@ impl<'a> Plan<'a> {
     }
 
     /// Sets all bytes to zero.
-    pub(super) fn zero<T: Element>(&mut self, buffer: &GpuRef<T>) -> Result<()> {
+    pub(crate) fn zero<T: Element>(&mut self, buffer: &GpuRef<T>) -> Result<()> {
         self.steps.push(Step::Zero(buffer.cast()?));
         Ok(())
     }
 
     /// Copies all elements, unless they are in the same place already.
-    pub(super) fn copy<T: Element>(&mut self, from: &GpuRef<T>, to: &GpuRef<T>) -> Result<()> {
+    pub(crate) fn copy<T: Element>(&mut self, from: &GpuRef<T>, to: &GpuRef<T>) -> Result<()> {
         if from.is_empty() || from.address() == to.address() {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl<'a> Plan<'a> {
     }
 
     /// A launch of a kernel of an operation for a type.
-    pub(super) fn launch(
+    pub(crate) fn launch(
         &mut self,
         (family, of, entry): (&'static str, &'static str, &'static str),
         blocks: u64,
@@ -123,7 +123,7 @@ impl<'a> Plan<'a> {
     }
 
     /// As [`launch`](Self::launch), with dynamic shared memory.
-    pub(super) fn launch_shared(
+    pub(crate) fn launch_shared(
         &mut self,
         (family, of, entry): (&'static str, &'static str, &'static str),
         blocks: u64,
@@ -141,7 +141,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Queues all steps on a stream.
-    pub(super) fn submit(self, stream: &Stream) -> Result<Ticket> {
+    pub(crate) fn submit(self, stream: &Stream) -> Result<Ticket> {
         let gpu = self.gpu();
         let mut last = None;
         for step in &self.steps {
@@ -165,19 +165,19 @@ impl<'a> Plan<'a> {
     }
 
     /// The steps, without the loan of the graph that their memory came from.
-    pub(super) fn into_steps(self) -> Steps {
+    pub(crate) fn into_steps(self) -> Steps {
         Steps { steps: self.steps }
     }
 }
 
 /// A plan whose memory belongs to a graph.
-pub(super) struct Steps {
+pub(crate) struct Steps {
     steps: Vec<Step>,
 }
 
 impl Steps {
     /// Makes all steps nodes of the graph, and gives the last of them; without steps, a node that does nothing.
-    pub(super) fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
+    pub(crate) fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
         let mut last = None;
         for step in &self.steps {
             last = Some(match step {

@@ -7,7 +7,7 @@ use super::primitives::Primitives;
 use crate::Result;
 
 /// An operation on device memory: what it checks, and what it queues.
-pub(super) trait Operation {
+pub(crate) trait Operation {
     /// Refuses what has no meaning, before anything is allocated.
     fn check(&self) -> Result<()>;
 
@@ -23,12 +23,12 @@ pub(super) trait Operation {
 #[must_use = "nothing is queued until `submit` or `record`"]
 pub struct PrimitiveCall<'a, O> {
     primitives: &'a Primitives,
-    pub(super) operation: O,
+    pub(crate) operation: O,
     stream: Option<&'a Stream>,
 }
 
 impl<'a, O> PrimitiveCall<'a, O> {
-    pub(super) fn new(primitives: &'a Primitives, operation: O) -> Self {
+    pub(crate) fn new(primitives: &'a Primitives, operation: O) -> Self {
         Self { primitives, operation, stream: None }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, Kernel};
 
 use super::element::{Comparable, Numeric};
-use super::embedded_ptx::{CAPABILITY, SHIPPED};
+use super::embedded_ptx::{CAPABILITY, SHIPPED, ShippedKernels};
 use super::histogram::Histogram;
 use super::primitive_call::PrimitiveCall;
 use super::reduce::{ArgReduce, Extreme, Reduce, ReduceOperator};
@@ -39,13 +39,19 @@ type KernelName = (&'static str, &'static str, &'static str);
 /// ```
 pub struct Primitives {
     gpu: DeviceRuntime,
+    shipped: &'static [ShippedKernels],
     kernels: Mutex<HashMap<KernelName, Kernel>>,
 }
 
 impl Primitives {
     /// The primitives of a device. Nothing is loaded yet.
     pub fn new(gpu: &DeviceRuntime) -> Self {
-        Self { gpu: gpu.clone(), kernels: Mutex::default() }
+        Self::of(gpu, SHIPPED)
+    }
+
+    /// Other kernels of this crate, which are loaded and launched the same way.
+    pub(crate) fn of(gpu: &DeviceRuntime, shipped: &'static [ShippedKernels]) -> Self {
+        Self { gpu: gpu.clone(), shipped, kernels: Mutex::default() }
     }
 
     /// Combines all elements into the one element of `output`. The same input gives the same bits on every device and in every run.
@@ -229,10 +235,12 @@ impl Primitives {
             ));
         }
         let shipped =
-            SHIPPED.iter().find(|shipped| shipped.family == family && shipped.of == of).ok_or_else(|| {
-                let what = format!("no kernels of {family} for {of}");
-                LibraryError::argument("prims", what, "use a type that the page of the operation lists")
-            })?;
+            self.shipped.iter().find(|shipped| shipped.family == family && shipped.of == of).ok_or_else(
+                || {
+                    let what = format!("no kernels of {family} for {of}");
+                    LibraryError::argument("prims", what, "use a type that the page of the operation lists")
+                },
+            )?;
         let kernel = self.gpu.kernel(shipped.ptx, entry)?;
         kernels.insert((family, of, entry), kernel.clone());
         Ok(kernel)

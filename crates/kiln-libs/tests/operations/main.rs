@@ -9,6 +9,11 @@
 )]
 
 mod curand;
+mod dnn_attention;
+mod dnn_convolutions;
+mod dnn_mistakes;
+mod dnn_pools;
+mod dnn_rows;
 mod exact;
 mod fft_values;
 mod library_budget;

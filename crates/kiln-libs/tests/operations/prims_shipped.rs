@@ -4,6 +4,7 @@ use std::path::Path;
 
 use kiln_cuda::nvrtc::{Architecture, CompileOptions, CompileTarget, CudaSource, Header, Nvrtc};
 use kiln_driver::Version;
+use kiln_libs::dnn::embedded_ptx as networks;
 use kiln_libs::prims::embedded_ptx::{CAPABILITY, HEADER, SHIPPED, ShippedKernels};
 
 /// The release that wrote the files. Another one writes other PTX.
@@ -13,7 +14,7 @@ const RELEASE: Version = Version { major: 13, minor: 0 };
 const WRITE: &str = "KILN_WRITE_KERNELS";
 
 fn compile(nvrtc: &Nvrtc, shipped: &ShippedKernels) -> String {
-    let headers = [Header { name: HEADER.0, text: HEADER.1 }];
+    let headers = [HEADER, networks::HEADER].map(|(name, text)| Header { name, text });
     let mut source = CudaSource::new(shipped.source_name, shipped.source);
     source.headers = &headers;
     let mut options = CompileOptions::new(CompileTarget::Ptx(Architecture::new(CAPABILITY)));
@@ -29,8 +30,10 @@ fn shipped_ptx_is_what_the_sources_compile_to() {
         Ok(nvrtc) => return println!("skipped: NVRTC {} wrote none of the files", nvrtc.version()),
         Err(error) => return println!("skipped: {error}"),
     };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/prims/ptx");
-    for shipped in SHIPPED {
+    let files = SHIPPED.iter().map(|shipped| ("src/prims/ptx", shipped));
+    let files = files.chain(networks::SHIPPED.iter().map(|shipped| ("src/dnn/ptx", shipped)));
+    for (folder, shipped) in files {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let ptx = compile(nvrtc, shipped);
         if std::env::var_os(WRITE).is_some() {
             std::fs::write(folder.join(format!("{}_{}.ptx", shipped.family, shipped.of)), ptx).unwrap();

@@ -1,0 +1,41 @@
+//! Operations of neural networks.
+//!
+//! | call | computes | on a GPU |
+//! |---|---|---|
+//! | [`Dnn::convolution`] | filters applied to images, with padding, stride, dilation and groups | cuDNN 9 |
+//! | [`Dnn::convolution_backward_data`], [`Dnn::convolution_backward_filter`] | its gradients | cuDNN 9 |
+//! | [`Dnn::attention`] | `softmax(scale q kᵀ) v`, causal or not, with heads of keys that several heads of queries share | cuDNN 9 |
+//! | [`Dnn::softmax`], [`Dnn::softmax_backward`] | softmax of rows or its logarithm; the gradient | kernels of this crate |
+//! | [`Dnn::layer_norm`], [`Dnn::rms_norm`] | rows divided by their deviation or mean square, with weight and bias | kernels of this crate |
+//! | [`Dnn::layer_norm_backward`], [`Dnn::rms_norm_backward`] | the gradients, also of weight and bias | kernels of this crate |
+//! | [`Dnn::max_pool`], [`Dnn::average_pool`] | the greatest or average number of windows | kernels of this crate |
+//! | [`Dnn::max_pool_backward`], [`Dnn::average_pool_backward`] | the gradients | kernels of this crate |
+//!
+//! Elements are `f32`, `f16` or `bf16`; sums are made in `f32`. Attention takes `f16` and `bf16`. Math mode and determinism belong to each call.
+//!
+//! What kernels of this crate compute needs no library, is added in an order that depends on sizes alone, and so is the same in every run.
+//!
+//! Types in reading order: [`Dnn`], [`Tensor`], [`ConvolutionCall`], [`AttentionTensor`], [`AttentionCall`], [`Softmax`], [`Norm`], [`Pool`].
+
+mod attention;
+mod convolution;
+#[doc(hidden)]
+pub mod embedded_ptx;
+mod handle;
+mod layers;
+mod norm;
+mod norm_backward;
+mod pool;
+mod rows;
+mod softmax;
+mod tensor;
+
+pub use attention::{AttentionCall, AttentionTensor};
+pub use convolution::ConvolutionCall;
+pub use handle::Dnn;
+pub use kiln_operation::{Determinism, Math};
+pub use norm::Norm;
+pub use norm_backward::NormBackward;
+pub use pool::Pool;
+pub use softmax::{Softmax, SoftmaxBackward};
+pub use tensor::{NetworkElement, Tensor};

@@ -1,0 +1,217 @@
+//! Convolutions.
+
+use kiln_operation::{Convolution, ConvolutionPass, Determinism, Math, Operation, Spatial};
+use kiln_runtime::{GraphBuilder, NodeId, Stream, Ticket};
+
+use super::tensor::{NetworkElement, Tensor, dimensions_text};
+use crate::Result;
+use crate::error::LibraryError;
+use crate::library_call::{Argument, Described, LibraryCall};
+use crate::loaded_operations::LoadedOperations;
+
+/// Workspace at most, unless a call says otherwise.
+const WORKSPACE_LIMIT_BYTES: u64 = 256 << 20;
+
+/// A convolution, or one of its gradients, that is being described.
+///
+/// ```
+/// use kiln::DeviceRuntime;
+/// use kiln_libs::dnn::{Dnn, Tensor};
+///
+/// let gpu = DeviceRuntime::simulated(1)?;
+/// let dnn = Dnn::new(&gpu);
+/// let image = gpu.upload(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])?;
+/// let filter = gpu.upload(&[1.0_f32, 0.0, 0.0, -1.0])?;
+/// let result = gpu.allocate::<f32>(4)?;
+/// let (x, w) = (Tensor::new(&image, [1, 1, 3, 3]), Tensor::new(&filter, [1, 1, 2, 2]));
+/// dnn.convolution(x, w, Tensor::new(&result, [1, 1, 2, 2])).submit()?;
+/// assert_eq!(result.download()?, [-4.0; 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is computed until `submit` or `record`"]
+pub struct ConvolutionCall<'a, T: NetworkElement> {
+    loaded: &'a LoadedOperations,
+    pass: ConvolutionPass,
+    /// `x`, `w` and `y`, or gradients in their places.
+    tensors: [Tensor<'a, T>; 3],
+    padding: Spatial,
+    stride: Spatial,
+    dilation: Spatial,
+    groups: u64,
+    math: Math,
+    determinism: Determinism,
+    workspace_limit_bytes: u64,
+    stream: Option<&'a Stream>,
+}
+
+fn spatial([height, width]: [usize; 2]) -> Spatial {
+    Spatial::new(height as u64, width as u64)
+}
+
+impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
+    pub(super) fn new(
+        loaded: &'a LoadedOperations,
+        pass: ConvolutionPass,
+        tensors: [Tensor<'a, T>; 3],
+    ) -> Self {
+        Self {
+            loaded,
+            pass,
+            tensors,
+            padding: Spatial::new(0, 0),
+            stride: Spatial::new(1, 1),
+            dilation: Spatial::new(1, 1),
+            groups: 1,
+            math: Math::Ieee,
+            determinism: Determinism::Any,
+            workspace_limit_bytes: WORKSPACE_LIMIT_BYTES,
+            stream: None,
+        }
+    }
+
+    /// Zeros above and below, and left and right of the image; none unless something else is said.
+    pub fn padding(self, rows_and_columns: [usize; 2]) -> Self {
+        Self { padding: spatial(rows_and_columns), ..self }
+    }
+
+    /// Rows and columns from one position of the filter to the next; 1 unless something else is said.
+    pub fn stride(self, rows_and_columns: [usize; 2]) -> Self {
+        Self { stride: spatial(rows_and_columns), ..self }
+    }
+
+    /// Rows and columns between the pixels that neighbouring elements of the filter are applied to; 1 unless something else is said.
+    pub fn dilation(self, rows_and_columns: [usize; 2]) -> Self {
+        Self { dilation: spatial(rows_and_columns), ..self }
+    }
+
+    /// Divides channels and filters into groups: each filter is applied to the channels of its group. As many groups as channels are a depthwise
+    /// convolution.
+    pub fn groups(self, groups: usize) -> Self {
+        Self { groups: groups as u64, ..self }
+    }
+
+    /// How products are computed; [`Math::Ieee`] unless something else is said. Sums are made in `f32` for all types.
+    pub fn math(self, math: Math) -> Self {
+        Self { math, ..self }
+    }
+
+    /// Whether equal calls give equal bits.
+    pub fn determinism(self, determinism: Determinism) -> Self {
+        Self { determinism, ..self }
+    }
+
+    /// Workspace at most; 256 MiB unless something else is said.
+    pub fn workspace_limit_bytes(self, bytes: u64) -> Self {
+        Self { workspace_limit_bytes: bytes, ..self }
+    }
+
+    /// The stream to run on. Otherwise it is the home of the result.
+    pub fn on(self, stream: &'a Stream) -> Self {
+        Self { stream: Some(stream), ..self }
+    }
+
+    /// The operation, for [`Tolerance::of`](crate::Tolerance::of) and for messages.
+    ///
+    /// # Errors
+    /// What is wrong with the call.
+    pub fn operation(self) -> Result<Operation> {
+        self.call().operation()
+    }
+
+    /// Loads the operation; see [`LibraryCall::load`].
+    ///
+    /// # Errors
+    /// As for [`LibraryCall::load`].
+    pub fn load(self) -> Result<u64> {
+        self.call().load()
+    }
+
+    /// Queues the convolution; see [`LibraryCall::submit`].
+    ///
+    /// # Errors
+    /// As for [`LibraryCall::submit`].
+    #[track_caller]
+    pub fn submit(self) -> Result<Ticket> {
+        self.call().submit()
+    }
+
+    /// Makes the convolution a node of a graph; see [`LibraryCall::record`].
+    ///
+    /// # Errors
+    /// As for [`LibraryCall::record`].
+    pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
+        self.call().record(graph)
+    }
+
+    fn call(self) -> LibraryCall<'a> {
+        let call = LibraryCall::new(self.loaded, self.described());
+        match self.stream {
+            Some(stream) => call.on(stream),
+            None => call,
+        }
+    }
+
+    fn described(&self) -> Result<Described> {
+        let [x, w, y] = &self.tensors;
+        let refuse = |what, hint| Err(LibraryError::argument(Convolution::NAME, what, hint));
+        if x.layout != w.layout || x.layout != y.layout {
+            let what = format!("tensors in the layouts {}, {} and {}", x.layout, w.layout, y.layout);
+            return refuse(what, "use one layout for all of them");
+        }
+        if self.groups.checked_mul(w.dimensions[1]) != Some(x.dimensions[1]) {
+            let what = format!(
+                "filters of {} for images of {} in {} groups",
+                w.shape_text(),
+                x.shape_text(),
+                self.groups
+            );
+            return refuse(what, "give filters the channels of the images divided by the groups");
+        }
+        let operation = self.operation_of();
+        operation_fits(&operation, y.dimensions)?;
+        Described::new(operation, [x, w, y].map(|tensor| Argument::memory(tensor.buffer)))
+    }
+
+    fn operation_of(&self) -> Convolution {
+        let [x, w, _] = &self.tensors;
+        let [batch, channels, height, width] = x.dimensions;
+        let [filters, _, filter_height, filter_width] = w.dimensions;
+        Convolution {
+            pass: self.pass,
+            element: T::TYPE,
+            layout: x.layout,
+            batch,
+            channels,
+            image: Spatial::new(height, width),
+            filters,
+            filter: Spatial::new(filter_height, filter_width),
+            padding: self.padding,
+            stride: self.stride,
+            dilation: self.dilation,
+            groups: self.groups,
+            math: self.math,
+            order: self.determinism,
+            workspace: self.workspace_limit_bytes,
+        }
+    }
+}
+
+/// Refuses a result whose dimensions are not those of the operation.
+fn operation_fits(operation: &Convolution, given: [u64; 4]) -> Result<()> {
+    Operation::from(*operation).check()?;
+    let wanted = operation.dimensions().unwrap_or_default()[2];
+    if given == wanted {
+        return Ok(());
+    }
+    let what = format!(
+        "a result of {} where images and filters give {}",
+        dimensions_text(given),
+        dimensions_text(wanted)
+    );
+    Err(LibraryError::argument(
+        Convolution::NAME,
+        what,
+        "give the result the dimensions that follow from the others",
+    ))
+}

@@ -1,0 +1,128 @@
+//! Normalisation of rows.
+
+use kiln_mem::StreamKey;
+use kiln_runtime::{Element, GpuRef};
+
+use super::rows::{Rows, THREADS};
+use super::tensor::NetworkElement;
+use crate::Result;
+use crate::prims::PrimitiveCall;
+use crate::prims::check::Check;
+use crate::prims::plan::{Argument, Plan};
+use crate::prims::primitive_call::Operation;
+
+/// What is added to the mean square before its root is taken, unless a call says otherwise.
+pub(super) const EPSILON: f32 = 1e-5;
+
+/// A [`layer_norm`](super::Dnn::layer_norm) or [`rms_norm`](super::Dnn::rms_norm).
+#[derive(Clone, Debug)]
+pub struct Norm<T> {
+    pub(super) x: GpuRef<T>,
+    pub(super) columns: usize,
+    pub(super) y: GpuRef<T>,
+    /// Whether the mean is subtracted.
+    pub(super) is_centred: bool,
+    pub(super) weight: Option<GpuRef<T>>,
+    pub(super) bias: Option<GpuRef<T>>,
+    pub(super) epsilon: f32,
+    pub(super) means: Option<GpuRef<f32>>,
+    pub(super) scales: Option<GpuRef<f32>>,
+}
+
+impl<T: NetworkElement> PrimitiveCall<'_, Norm<T>> {
+    /// Multiplies each column with an element of this.
+    pub fn weight(mut self, weight: &GpuRef<T>) -> Self {
+        self.operation.weight = Some(weight.clone());
+        self
+    }
+
+    /// Adds an element of this to each column.
+    pub fn bias(mut self, bias: &GpuRef<T>) -> Self {
+        self.operation.bias = Some(bias.clone());
+        self
+    }
+
+    /// What is added to the mean square before its root is taken; 1e-5 unless something else is said.
+    pub fn epsilon(mut self, epsilon: f32) -> Self {
+        self.operation.epsilon = epsilon;
+        self
+    }
+
+    /// Writes the mean of each row, which the gradient of a layer norm needs.
+    pub fn means(mut self, means: &GpuRef<f32>) -> Self {
+        self.operation.means = Some(means.clone());
+        self
+    }
+
+    /// Writes the factor of each row, which gradients need.
+    pub fn scales(mut self, scales: &GpuRef<f32>) -> Self {
+        self.operation.scales = Some(scales.clone());
+        self
+    }
+}
+
+/// A buffer that is read, or none.
+pub(super) fn read_some<T: Element>(buffer: Option<&GpuRef<T>>) -> Result<Argument> {
+    buffer.map_or(Ok(Argument::Null), Argument::read)
+}
+
+impl<T: NetworkElement> Norm<T> {
+    fn name(&self) -> Check {
+        Check(if self.is_centred { "dnn.layer_norm" } else { "dnn.rms_norm" })
+    }
+}
+
+impl<T: NetworkElement> Operation for Norm<T> {
+    fn check(&self) -> Result<()> {
+        let check = self.name();
+        let rows = Rows::of(check, &self.x, self.columns)?;
+        check.length("result", &self.y, self.x.len())?;
+        check.apart(("input", &self.x), ("result", &self.y))?;
+        if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
+            return check.refuse(format!("an epsilon of {}", self.epsilon), "use a small positive number");
+        }
+        for (name, vector) in [("weight", &self.weight), ("bias", &self.bias)] {
+            let Some(vector) = vector else { continue };
+            check.length(name, vector, self.columns)?;
+            check.apart((name, vector), ("result", &self.y))?;
+        }
+        for (name, numbers) in [("means", &self.means), ("scales", &self.scales)] {
+            let Some(numbers) = numbers else { continue };
+            check.length(name, numbers, rows.rows as usize)?;
+            check.apart((name, numbers), ("input", &self.x))?;
+            check.apart((name, numbers), ("result", &self.y))?;
+            for vector in [&self.weight, &self.bias].into_iter().flatten() {
+                check.apart((name, numbers), ("weight or bias", vector))?;
+            }
+        }
+        match (&self.means, &self.scales) {
+            (Some(means), Some(scales)) => check.apart(("means", means), ("scales", scales)),
+            _ => Ok(()),
+        }
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let rows = Rows::of(self.name(), &self.x, self.columns)?;
+        if rows.rows == 0 {
+            return Ok(());
+        }
+        let arguments = vec![
+            Argument::read(&self.x)?,
+            read_some(self.weight.as_ref())?,
+            read_some(self.bias.as_ref())?,
+            Argument::value(rows.rows),
+            Argument::value(rows.columns),
+            Argument::value(self.epsilon),
+            Argument::value(u32::from(self.is_centred)),
+            Argument::write(&self.y)?,
+            Argument::write_some(self.means.as_ref())?,
+            Argument::write_some(self.scales.as_ref())?,
+        ];
+        let entry = if rows.are_short() { "norm_warp" } else { "norm_block" };
+        plan.launch(("norm", T::TYPE.name(), entry), rows.blocks(), THREADS, arguments)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.y.home()
+    }
+}

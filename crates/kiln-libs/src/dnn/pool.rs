@@ -1,0 +1,221 @@
+//! Pooling of images: the greatest or the average number of each window, and gradients.
+
+use kiln_mem::StreamKey;
+use kiln_operation::TensorLayout;
+use kiln_runtime::GpuRef;
+
+use super::rows::THREADS;
+use super::tensor::{NetworkElement, Tensor, dimensions_text};
+use crate::Result;
+use crate::prims::PrimitiveCall;
+use crate::prims::check::Check;
+use crate::prims::plan::{Argument, Plan};
+use crate::prims::primitive_call::Operation;
+
+/// Elements of a tensor at most: kernels count them with 32 bits.
+const TENSOR_LIMIT: u64 = 1 << 31;
+
+/// What is taken of a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PoolKind {
+    Max,
+    Average,
+}
+
+/// Which of the tensors is computed.
+#[derive(Clone, Debug)]
+pub(super) enum PoolPass<T> {
+    /// `y` of `x`.
+    Forward { x: GpuRef<T>, y: GpuRef<T> },
+    /// `dx` of `dy`, and of `x` where the greatest numbers are looked for.
+    Backward { x: Option<GpuRef<T>>, dy: GpuRef<T>, dx: GpuRef<T> },
+}
+
+/// A [`max_pool`](super::Dnn::max_pool), [`average_pool`](super::Dnn::average_pool), or the gradient of one.
+#[derive(Clone, Debug)]
+pub struct Pool<T> {
+    kind: PoolKind,
+    pass: PoolPass<T>,
+    /// Dimensions and layouts of images and of results.
+    image: ([u64; 4], TensorLayout),
+    result: ([u64; 4], TensorLayout),
+    window: [usize; 2],
+    stride: [usize; 2],
+    padding: [usize; 2],
+    counts_padding: bool,
+}
+
+impl<T: NetworkElement> PrimitiveCall<'_, Pool<T>> {
+    /// Rows and columns from one window to the next; those of the window unless something else is said, so that windows do not overlap.
+    pub fn stride(mut self, rows_and_columns: [usize; 2]) -> Self {
+        self.operation.stride = rows_and_columns;
+        self
+    }
+
+    /// Rows and columns that windows reach over the image, on each side; none unless something else is said. They are never the greatest.
+    pub fn padding(mut self, rows_and_columns: [usize; 2]) -> Self {
+        self.operation.padding = rows_and_columns;
+        self
+    }
+
+    /// Divides the sum of each window by the size of the window, also where a part of it is outside of the image. Otherwise it is divided by the number of
+    /// pixels. It has no meaning for the greatest number.
+    pub fn count_padding(mut self) -> Self {
+        self.operation.counts_padding = true;
+        self
+    }
+}
+
+impl<T: NetworkElement> Pool<T> {
+    pub(super) fn new(
+        kind: PoolKind,
+        pass: PoolPass<T>,
+        image: &Tensor<'_, T>,
+        result: &Tensor<'_, T>,
+        window: [usize; 2],
+    ) -> Self {
+        let (image, result) = ((image.dimensions, image.layout), (result.dimensions, result.layout));
+        Self { kind, pass, image, result, window, stride: window, padding: [0, 0], counts_padding: false }
+    }
+
+    fn name(&self) -> Check {
+        Check(match (self.kind, &self.pass) {
+            (PoolKind::Max, PoolPass::Forward { .. }) => "dnn.max_pool",
+            (PoolKind::Max, PoolPass::Backward { .. }) => "dnn.max_pool_backward",
+            (PoolKind::Average, PoolPass::Forward { .. }) => "dnn.average_pool",
+            (PoolKind::Average, PoolPass::Backward { .. }) => "dnn.average_pool_backward",
+        })
+    }
+
+    /// Positions of the window along one dimension.
+    fn positions(&self, at: usize) -> Option<u64> {
+        let (size, window) = (self.image.0[at + 2], self.window[at] as u64);
+        let padded = size.checked_add((self.padding[at] as u64).checked_mul(2)?)?;
+        padded.checked_sub(window)?.checked_div(self.stride[at] as u64)?.checked_add(1)
+    }
+
+    fn check_windows(&self) -> Result<()> {
+        let check = self.name();
+        let (window, padding, stride) = (self.window, self.padding, self.stride);
+        if window.contains(&0) || stride.contains(&0) || self.image.0.contains(&0) {
+            let image = dimensions_text(self.image.0);
+            let what = format!("windows of {window:?}, {stride:?} apart, in images of {image}");
+            return check.refuse(what, "use sizes that are not 0");
+        }
+        if padding[0] >= window[0] || padding[1] >= window[1] {
+            let what = format!("a padding of {padding:?} for windows of {window:?}");
+            return check.refuse(what, "use less padding, so that each window sees a pixel");
+        }
+        if self.image.1 != self.result.1 {
+            let what = format!("images in the layout {} and results in {}", self.image.1, self.result.1);
+            return check.refuse(what, "use one layout for both");
+        }
+        let [images, channels, ..] = self.image.0;
+        let wanted = match (self.positions(0), self.positions(1)) {
+            (Some(rows), Some(columns)) => [images, channels, rows, columns],
+            _ => {
+                let what = format!("windows of {window:?} in images of {}", dimensions_text(self.image.0));
+                return check.refuse(what, "use smaller windows, or more padding");
+            }
+        };
+        if self.result.0 != wanted {
+            let (given, wanted) = (dimensions_text(self.result.0), dimensions_text(wanted));
+            let what = format!("results of {given} where images and windows give {wanted}");
+            return check.refuse(what, "give results the dimensions that follow from the others");
+        }
+        Ok(())
+    }
+
+    /// Elements of images and of results.
+    fn lengths(&self) -> Result<(usize, usize)> {
+        let length = |dimensions: [u64; 4]| {
+            let count = dimensions.iter().try_fold(1_u64, |count, size| count.checked_mul(*size));
+            count.filter(|count| *count < TENSOR_LIMIT).ok_or_else(|| {
+                let what = format!("a tensor of {}", dimensions_text(dimensions));
+                self.name().refusal(what, "split the batch: use tensors below 2^31 elements")
+            })
+        };
+        Ok((length(self.image.0)? as usize, length(self.result.0)? as usize))
+    }
+
+    /// The arguments of all kernels: sizes, windows and the layout.
+    fn shape_arguments(&self) -> impl Iterator<Item = Argument> {
+        let [_, channels, height, width] = self.image.0;
+        let [_, _, rows, columns] = self.result.0;
+        let sizes = [channels, height, width, rows, columns];
+        let windows = [self.window, self.padding, self.stride].into_iter().flatten().map(|size| size as u64);
+        let is_last = u64::from(self.image.1 == TensorLayout::Nhwc);
+        sizes.into_iter().chain(windows).chain([is_last]).map(|size| Argument::value(size as u32))
+    }
+
+    fn launch(
+        &self,
+        plan: &mut Plan<'_>,
+        entry: &'static str,
+        count: usize,
+        mut arguments: Vec<Argument>,
+    ) -> Result<()> {
+        arguments.push(Argument::value(count as u32));
+        if self.kind == PoolKind::Average {
+            arguments.push(Argument::value(if self.counts_padding { 1_u32 } else { 2 }));
+        }
+        arguments.extend(self.shape_arguments());
+        let blocks = (count as u64).div_ceil(u64::from(THREADS));
+        plan.launch(("pool", T::TYPE.name(), entry), blocks, THREADS, arguments)
+    }
+}
+
+impl<T: NetworkElement> Operation for Pool<T> {
+    fn check(&self) -> Result<()> {
+        let check = self.name();
+        self.check_windows()?;
+        let (images, results) = self.lengths()?;
+        match &self.pass {
+            PoolPass::Forward { x, y } => {
+                check.length("images", x, images)?;
+                check.length("results", y, results)?;
+                check.apart(("images", x), ("results", y))
+            }
+            PoolPass::Backward { x, dy, dx } => {
+                check.length("gradient of results", dy, results)?;
+                check.length("gradient of images", dx, images)?;
+                check.apart(("gradient of results", dy), ("gradient of images", dx))?;
+                let Some(x) = x else { return Ok(()) };
+                check.length("images", x, images)?;
+                check.apart(("images", x), ("gradient of images", dx))
+            }
+        }
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let (images, results) = self.lengths()?;
+        match (&self.pass, self.kind) {
+            (PoolPass::Forward { x, y }, PoolKind::Max) => {
+                let arguments = vec![Argument::read(x)?, Argument::write(y)?, Argument::Null];
+                self.launch(plan, "pool_max", results, arguments)
+            }
+            (PoolPass::Forward { x, y }, PoolKind::Average) => {
+                let arguments = vec![Argument::read(x)?, Argument::write(y)?];
+                self.launch(plan, "pool_average", results, arguments)
+            }
+            (PoolPass::Backward { x: Some(x), dy, dx }, _) => {
+                let chosen = plan.scratch::<u32>(results as u64)?;
+                let arguments = vec![Argument::read(x)?, Argument::Null, Argument::write(&chosen)?];
+                self.launch(plan, "pool_max", results, arguments)?;
+                let arguments = vec![Argument::read(dy)?, Argument::read(&chosen)?, Argument::write(dx)?];
+                self.launch(plan, "pool_max_backward", images, arguments)
+            }
+            (PoolPass::Backward { x: None, dy, dx }, _) => {
+                let arguments = vec![Argument::read(dy)?, Argument::write(dx)?];
+                self.launch(plan, "pool_average_backward", images, arguments)
+            }
+        }
+    }
+
+    fn home(&self) -> StreamKey {
+        match &self.pass {
+            PoolPass::Forward { y, .. } => y.home(),
+            PoolPass::Backward { dx, .. } => dx.home(),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Softmax of rows, and its gradient.
+
+use kiln_mem::StreamKey;
+use kiln_runtime::GpuRef;
+
+use super::rows::{Rows, THREADS};
+use super::tensor::NetworkElement;
+use crate::Result;
+use crate::prims::PrimitiveCall;
+use crate::prims::check::Check;
+use crate::prims::plan::{Argument, Plan};
+use crate::prims::primitive_call::Operation;
+
+/// A [`softmax`](super::Dnn::softmax).
+#[derive(Clone, Debug)]
+pub struct Softmax<T> {
+    pub(super) x: GpuRef<T>,
+    pub(super) columns: usize,
+    pub(super) y: GpuRef<T>,
+    pub(super) is_log: bool,
+}
+
+/// A [`softmax_backward`](super::Dnn::softmax_backward).
+#[derive(Clone, Debug)]
+pub struct SoftmaxBackward<T> {
+    pub(super) y: GpuRef<T>,
+    pub(super) dy: GpuRef<T>,
+    pub(super) columns: usize,
+    pub(super) dx: GpuRef<T>,
+    pub(super) is_log: bool,
+}
+
+impl<T> PrimitiveCall<'_, Softmax<T>> {
+    /// Computes logarithms instead: `x - log Σ exp(x)`.
+    pub fn log(mut self) -> Self {
+        self.operation.is_log = true;
+        self
+    }
+}
+
+impl<T> PrimitiveCall<'_, SoftmaxBackward<T>> {
+    /// Takes the gradient of the logarithm, whose result `y` is.
+    pub fn log(mut self) -> Self {
+        self.operation.is_log = true;
+        self
+    }
+}
+
+const FORWARD: Check = Check("dnn.softmax");
+const BACKWARD: Check = Check("dnn.softmax_backward");
+
+impl<T: NetworkElement> Operation for Softmax<T> {
+    fn check(&self) -> Result<()> {
+        Rows::of(FORWARD, &self.x, self.columns)?;
+        FORWARD.length("result", &self.y, self.x.len())?;
+        FORWARD.same_or_apart(("input", &self.x), ("result", &self.y))
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let rows = Rows::of(FORWARD, &self.x, self.columns)?;
+        if rows.rows == 0 {
+            return Ok(());
+        }
+        let entry = if rows.are_short() { "softmax_warp" } else { "softmax_block" };
+        let is_same = self.x.address() == self.y.address();
+        let arguments = vec![
+            if is_same { Argument::read_write(&self.x)? } else { Argument::read(&self.x)? },
+            Argument::value(rows.rows),
+            Argument::value(rows.columns),
+            if is_same { Argument::read_write(&self.y)? } else { Argument::write(&self.y)? },
+            Argument::value(u32::from(self.is_log)),
+        ];
+        plan.launch(("softmax", T::TYPE.name(), entry), rows.blocks(), THREADS, arguments)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.y.home()
+    }
+}
+
+impl<T: NetworkElement> Operation for SoftmaxBackward<T> {
+    fn check(&self) -> Result<()> {
+        Rows::of(BACKWARD, &self.y, self.columns)?;
+        BACKWARD.length("gradient", &self.dy, self.y.len())?;
+        BACKWARD.length("result", &self.dx, self.y.len())?;
+        BACKWARD.apart(("values", &self.y), ("result", &self.dx))?;
+        BACKWARD.apart(("gradient", &self.dy), ("result", &self.dx))
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let rows = Rows::of(BACKWARD, &self.y, self.columns)?;
+        if rows.rows == 0 {
+            return Ok(());
+        }
+        let entry = if rows.are_short() { "softmax_backward_warp" } else { "softmax_backward_block" };
+        let arguments = vec![
+            Argument::read(&self.y)?,
+            Argument::read(&self.dy)?,
+            Argument::value(rows.rows),
+            Argument::value(rows.columns),
+            Argument::write(&self.dx)?,
+            Argument::value(u32::from(self.is_log)),
+        ];
+        plan.launch(("softmax", T::TYPE.name(), entry), rows.blocks(), THREADS, arguments)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.dx.home()
+    }
+}
