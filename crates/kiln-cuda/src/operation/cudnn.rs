@@ -21,6 +21,7 @@ use kiln_operation::{ElementType, Math, Operation};
 
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
+use super::entry_points;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
@@ -58,6 +59,10 @@ pub(super) struct DnnCall {
 
 impl DnnHandle {
     fn create(call: &'static str, context: &Arc<Context>) -> Result<Arc<Self>> {
+        // cuDNN opens these by their names when an engine needs them, and finds those that the process has.
+        for kind in [LibraryKind::CublasLt, LibraryKind::Cublas, LibraryKind::Nvrtc] {
+            let _ = entry_points::open(call, kind);
+        }
         let api = DnnApi::load(call)?;
         // SAFETY: the call takes nothing.
         let version = unsafe { (api.version)() };
