@@ -168,7 +168,7 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
             || (key_batch, key_head) != (batch, head)
         {
             let texts = self.tensors.each_ref().map(|tensor| dimensions_text(tensor.dimensions)).join(", ");
-            let hint = "give keys and values equal dimensions, results those of queries, and all the same sequences and elements of a head";
+            let hint = "give keys and values equal dimensions, results those of queries, and equal numbers of sequences and elements of a head";
             return refuse(format!("queries, keys, values and results of {texts}"), hint);
         }
         let scale = self.scale.unwrap_or_else(|| 1.0 / (head.max(1) as f64).sqrt());

@@ -64,7 +64,7 @@ impl<T: NetworkElement> Operation for Softmax<T> {
         let entry = if rows.are_short() { "softmax_warp" } else { "softmax_block" };
         let is_same = self.x.address() == self.y.address();
         let arguments = vec![
-            if is_same { Argument::read_write(&self.x)? } else { Argument::read(&self.x)? },
+            if is_same { Argument::Null } else { Argument::read(&self.x)? },
             Argument::value(rows.rows),
             Argument::value(rows.columns),
             if is_same { Argument::read_write(&self.y)? } else { Argument::write(&self.y)? },

@@ -39,9 +39,11 @@ template <u32 GROUP> __device__ __forceinline__ Part group_part(Part part) {
     return all;
 }
 
+// Where `x` is missing, `y` holds the numbers. A thread reads an element before it writes it, and no other thread reads that one later.
 template <u32 GROUP> __device__ __forceinline__ void softmax(const TYPE* x, u64 rows, u64 columns, TYPE* y, u32 is_log) {
     const u64 row = group_row<GROUP>();
     if (row >= rows) return;
+    if (!x) x = y;
     x += row * columns, y += row * columns;
     Part part = {least(), 0.0f};
     for (u64 at = group_lane<GROUP>(); at < columns; at += GROUP) {
