@@ -41,6 +41,7 @@ mod error;
 pub mod fft;
 mod library_call;
 mod loaded_operations;
+mod operation_hasher;
 pub mod prims;
 pub mod rand;
 mod scaling;

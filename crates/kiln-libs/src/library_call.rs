@@ -1,14 +1,16 @@
 //! One call of an operation: checked, then queued or recorded.
 
+use std::sync::{Arc, OnceLock};
+
 use kiln_mem::AllocTag;
 use kiln_operation::{OperandEffect, Operation, OperationOperand};
 use kiln_runtime::internal::mark_workspace;
-use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
+use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Launch, NodeId, Stream, Ticket};
 use smallvec::SmallVec;
 
 use crate::Result;
 use crate::error::LibraryError;
-use crate::loaded_operations::LoadedOperations;
+use crate::loaded_operations::{LoadedOperation, LoadedOperations};
 use crate::scaling::{PreparedScaling, Scaling};
 
 /// The name of the tag that memory of a library call is counted under.
@@ -105,7 +107,7 @@ impl<'a> LibraryCall<'a> {
     pub fn load(&self) -> Result<u64> {
         let described = self.described.as_ref().map_err(Clone::clone)?;
         let operands = described.operation.checked_operands()?;
-        Ok(self.loaded.kernel(&described.operation, &operands)?.attributes().workspace_bytes)
+        Ok(self.loaded.load(&described.operation, operands)?.kernel.attributes().workspace_bytes)
     }
 
     /// Whether the operation and its buffers fit, without loading anything.
@@ -136,10 +138,19 @@ impl<'a> LibraryCall<'a> {
     /// Does everything that can fail before the call is queued: checks, loads the operation, and allocates its workspace.
     pub(crate) fn prepare(self) -> Result<PreparedCall<'a>> {
         let Described { operation, mut arguments, scaling } = self.described?;
-        let operands = checked(&operation, &mut arguments)?;
-        let kernel = self.loaded.kernel(&operation, &operands)?;
+        let loaded = match self.loaded.find(&operation) {
+            // It was checked when it was loaded.
+            Some(loaded) => {
+                fit_all(operation.name(), &loaded.operands, &mut arguments)?;
+                loaded
+            }
+            None => {
+                let operands = checked(&operation, &mut arguments)?;
+                self.loaded.load(&operation, operands)?
+            }
+        };
         let gpu = self.loaded.gpu();
-        let workspace = match kernel.attributes().workspace_bytes {
+        let workspace = match loaded.kernel.attributes().workspace_bytes {
             0 => None,
             bytes => {
                 let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
@@ -147,17 +158,7 @@ impl<'a> LibraryCall<'a> {
             }
         };
         let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
-        let effects = operands.iter().map(|operand| operand.effect).collect();
-        Ok(PreparedCall {
-            gpu,
-            operation,
-            arguments,
-            effects,
-            kernel,
-            workspace,
-            scaling,
-            stream: self.stream,
-        })
+        Ok(PreparedCall { gpu, operation, arguments, loaded, workspace, scaling, stream: self.stream })
     }
 }
 
@@ -189,7 +190,8 @@ fn fit_all(operation: &'static str, operands: &[OperationOperand], arguments: &m
 
 /// The tag that workspace and other memory of a library call is counted under.
 pub(crate) fn library_tag() -> AllocTag {
-    AllocTag::new(LIBRARY_TAG).unwrap_or_default()
+    static TAG: OnceLock<AllocTag> = OnceLock::new();
+    *TAG.get_or_init(|| AllocTag::new(LIBRARY_TAG).unwrap_or_default())
 }
 
 /// A call that passed all checks, with everything it needs.
@@ -197,8 +199,7 @@ pub(crate) struct PreparedCall<'a> {
     gpu: &'a DeviceRuntime,
     operation: Operation,
     arguments: Arguments,
-    effects: SmallVec<[OperandEffect; 8]>,
-    kernel: Kernel,
+    loaded: Arc<LoadedOperation>,
     workspace: Option<GpuRef<u8>>,
     scaling: Option<PreparedScaling>,
     stream: Option<&'a Stream>,
@@ -207,11 +208,11 @@ pub(crate) struct PreparedCall<'a> {
 impl PreparedCall<'_> {
     #[track_caller]
     pub(crate) fn submit(self) -> Result<Ticket> {
-        let mut launch = self.gpu.launch(&self.kernel);
+        let mut launch = self.gpu.launch(&self.loaded.kernel);
         if let Some(stream) = self.stream {
             launch.on(stream);
         }
-        describe(&mut launch, &self.arguments, &self.effects, self.workspace.as_ref());
+        describe(&mut launch, &self.arguments, &self.loaded.operands, self.workspace.as_ref());
         // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
         let ticket = unsafe { launch.submit() }?;
         match self.scaling {
@@ -227,8 +228,8 @@ impl PreparedCall<'_> {
         }
         // The graph is replayed after a takeover, too.
         self.workspace.as_ref().map(mark_workspace).transpose()?;
-        let mut launch = graph.launch(&self.kernel);
-        describe(&mut launch, &self.arguments, &self.effects, self.workspace.as_ref());
+        let mut launch = graph.launch(&self.loaded.kernel);
+        describe(&mut launch, &self.arguments, &self.loaded.operands, self.workspace.as_ref());
         // SAFETY: as for `submit`, at each replay.
         let node = unsafe { launch.record() }?;
         match self.scaling {
@@ -249,7 +250,9 @@ fn fit(operation: &'static str, operand: &OperationOperand, argument: &mut Argum
         let what = format!("`{}` does not begin at a multiple of {} bytes", operand.name, operand.alignment);
         return Err(LibraryError::argument(operation, what, "begin the view at an aligned element"));
     }
-    *buffer = buffer.view(..operand.bytes as usize)?;
+    if buffer.bytes() > operand.bytes {
+        *buffer = buffer.view(..operand.bytes as usize)?;
+    }
     Ok(())
 }
 
@@ -282,12 +285,12 @@ fn check_overlaps(
 fn describe<'l, W>(
     launch: &mut Launch<'l, W>,
     arguments: &'l [Argument],
-    effects: &[OperandEffect],
+    operands: &[OperationOperand],
     workspace: Option<&'l GpuRef<u8>>,
 ) {
     launch.grid(1).block(1);
-    for (argument, effect) in arguments.iter().zip(effects) {
-        match (argument, effect) {
+    for (argument, operand) in arguments.iter().zip(operands) {
+        match (argument, operand.effect) {
             (Argument::Scalar(value), _) => launch.value(*value),
             (Argument::Memory(buffer), OperandEffect::Scalar | OperandEffect::Reads) => launch.read(buffer),
             (Argument::Memory(buffer), OperandEffect::Overwrites) => launch.write(buffer),

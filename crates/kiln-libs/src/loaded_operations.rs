@@ -1,52 +1,72 @@
 //! Operations that are loaded on a device.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::hash::BuildHasherDefault;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::Image;
 use kiln_operation::{ARGUMENT_BYTES, OperandEffect, Operation, OperationOperand};
 use kiln_runtime::{DeviceRuntime, Kernel, Number, Parameter, ParameterKind, Signature};
 
 use crate::Result;
+use crate::operation_hasher::OperationHasher;
 use crate::scaling::ScalingKernels;
 
 /// The operations of one device that were used, each loaded once.
 pub(crate) struct LoadedOperations {
     gpu: DeviceRuntime,
-    kernels: Mutex<HashMap<Operation, Kernel>>,
+    by_operation: Mutex<Known>,
     pub(crate) scaling: ScalingKernels,
+}
+
+type Known = HashMap<Operation, Arc<LoadedOperation>, BuildHasherDefault<OperationHasher>>;
+
+/// An operation that passed its checks and is loaded.
+pub(crate) struct LoadedOperation {
+    pub(crate) kernel: Kernel,
+    pub(crate) operands: Box<[OperationOperand]>,
 }
 
 impl LoadedOperations {
     pub(crate) fn new(gpu: &DeviceRuntime) -> Self {
-        Self { gpu: gpu.clone(), kernels: Mutex::default(), scaling: ScalingKernels::default() }
+        Self { gpu: gpu.clone(), by_operation: Mutex::default(), scaling: ScalingKernels::default() }
     }
 
     pub(crate) fn gpu(&self) -> &DeviceRuntime {
         &self.gpu
     }
 
-    /// The function of an operation. If two threads load it at once, the first one is kept.
-    pub(crate) fn kernel(&self, operation: &Operation, operands: &[OperationOperand]) -> Result<Kernel> {
-        if let Some(kernel) = self.known().get(operation) {
-            return Ok(kernel.clone());
+    /// An operation that was used before.
+    pub(crate) fn find(&self, operation: &Operation) -> Option<Arc<LoadedOperation>> {
+        self.known().get(operation).cloned()
+    }
+
+    /// Loads an operation. If two threads load it at once, the first one is kept.
+    pub(crate) fn load(
+        &self,
+        operation: &Operation,
+        operands: Vec<OperationOperand>,
+    ) -> Result<Arc<LoadedOperation>> {
+        if let Some(loaded) = self.find(operation) {
+            return Ok(loaded);
         }
         let module = self.gpu.load_module(&Image::Library(&operation.to_string()))?;
         // Whether there is a workspace is known once the operation is loaded.
         let workspace = module.kernel(operation.name(), None)?.attributes().workspace_bytes;
-        let kernel = module.kernel(operation.name(), Some(signature(operands, workspace > 0)))?;
-        Ok(self.known().entry(*operation).or_insert(kernel).clone())
+        let kernel = module.kernel(operation.name(), Some(signature(&operands, workspace > 0)))?;
+        let loaded = Arc::new(LoadedOperation { kernel, operands: operands.into() });
+        Ok(Arc::clone(self.known().entry(*operation).or_insert(loaded)))
     }
 
     /// Calls of an operation use another one from now on, which has the same arguments.
     pub(crate) fn replace(&self, operation: &Operation, by: &Operation) -> Result<()> {
-        let kernel = self.kernel(by, &by.checked_operands()?)?;
-        self.known().insert(*operation, kernel);
+        let loaded = self.load(by, by.checked_operands()?)?;
+        self.known().insert(*operation, loaded);
         Ok(())
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Operation, Kernel>> {
-        self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.by_operation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
