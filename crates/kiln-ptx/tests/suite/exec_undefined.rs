@@ -57,7 +57,7 @@ const SPACES: [&str; 3] = ["global", "shared", "local"];
 
 /// Nothing is found, and these bits of each element of the output are undefined.
 #[track_caller]
-fn carries(code: &str, bits: u64) {
+pub(crate) fn carries(code: &str, bits: u64) {
     for space in SPACES {
         let (outcome, undefined) = run(space, &code.replace("ld.data", &format!("ld.{space}")));
         assert!(outcome.is_clean(), "{space}: {:#?}", outcome.findings);
@@ -173,7 +173,16 @@ fn arithmetic_hands_undefined_bits_on() {
     result("add.sat.s32 %r2, %r1, 1;", ALL);
     result("mul.hi.u32 %r2, %r1, 3;", ALL);
     result("div.u32 %r2, %r1, 3;", ALL);
-    result("min.u32 %r2, %r1, 3;", ALL);
+    result("min.u32 %r2, %r1, 3;", 0);
+    result("max.u32 %r2, %r1, 3;", 0xffff_ff00);
+    result("min.u32 %r2, %r1, 9;", 0xffff_ff0c);
+    result("max.s32 %r2, %r1, 3;", 0xffff_ff06);
+    result("mul.lo.s32 %r2, %r1, 0;", 0);
+    result("mul.lo.s32 %r2, %r1, 6;", 0xffff_fe00);
+    result("mul.hi.u32 %r2, %r1, 0;", 0);
+    result("mul24.lo.u32 %r2, %r1, 3;", 0xffff_ff00);
+    result("shl.b32 %r3, %r1, 16; mul24.lo.u32 %r2, %r3, 3;", 0);
+    result("and.b32 %r3, %r1, 0x7f7f; add.u32 %r2, %r3, 0x0101;", 0xff00);
     result("popc.b32 %r2, %r1;", ALL);
     result("cvt.rn.f32.u32 %r2, %r1;", ALL);
     result("fma.rn.f32 %r2, %r0, %r0, %r1;", ALL);

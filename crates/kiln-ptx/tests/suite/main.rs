@@ -21,6 +21,7 @@ mod exec_kernels;
 mod exec_matrix;
 mod exec_notes;
 mod exec_order;
+mod exec_packed;
 mod exec_ptx;
 mod exec_recorded;
 mod exec_shared;

@@ -32,6 +32,8 @@ pub enum ValueRule {
     Arithmetic,
     /// A sum or a product is defined below the lowest undefined bit.
     LowBits,
+    /// Parts of a packed value are undefined apart.
+    PackedParts,
     /// The carry flag can be undefined.
     CarryFlag,
     /// The result of a comparison with an undefined value is undefined.
@@ -63,7 +65,7 @@ pub enum ValueRule {
 impl ValueRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::GlobalContents,
         Self::SharedContents,
         Self::LocalContents,
@@ -78,6 +80,7 @@ impl ValueRule {
         Self::Exchanges,
         Self::Arithmetic,
         Self::LowBits,
+        Self::PackedParts,
         Self::CarryFlag,
         Self::Comparison,
         Self::DecidedComparison,

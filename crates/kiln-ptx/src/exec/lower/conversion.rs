@@ -13,17 +13,26 @@ impl Lowering<'_> {
         let mut types = form.types();
         let (to, from) = (types.next()?, types.next()?);
         if form.has(Flag::Pack) {
-            return self.emit_alu(pack_saturated(to)?, Mode::default(), operands, ScalarType::B32);
+            let flow = DataFlow::Packs((8 * to.size_bytes()) as u8);
+            let mode = Mode { flow, ..Mode::default() };
+            return self.emit_alu(pack_saturated(to)?, mode, operands, ScalarType::B32);
         }
         // Random bits and scales are further operands.
         if form.rounding() == Some(Rounding::Rs) || operands.len() > 3 || form.has(Flag::Scaled) {
             return None;
         }
-        let mode = self.conversion_mode(form, from, to)?;
+        let mut mode = self.conversion_mode(form, from, to)?;
         let packed_to = is_packed(to);
+        let part_bits = |ty: ScalarType| (4 * ty.size_bytes()) as u8;
         let run = match (packed_to, is_packed(from), operands.len()) {
-            (true, false, 3) => pack_two(mode)?,
-            (true, true, 2) => convert_pair(mode)?,
+            (true, false, 3) => {
+                mode.flow = DataFlow::Packs(part_bits(to));
+                pack_two(mode)?
+            }
+            (true, true, 2) => {
+                mode.flow = DataFlow::Parts { from: part_bits(from), to: part_bits(to) };
+                convert_pair(mode)?
+            }
             (false, false, 2) => conversion(mode),
             _ => return None,
         };

@@ -2,6 +2,7 @@
 
 use super::super::alu::{Alu, Mode, Round};
 use super::super::lowered_code::{Op, Source, Why};
+use super::super::undefined::DataFlow;
 use super::function::Lowering;
 use crate::{Flag, Form, Modifier, Opcode, PtxOperand, Rounding, ScalarKind, ScalarType};
 
@@ -93,12 +94,18 @@ impl Lowering<'_> {
     }
 
     /// Emits arithmetic whose operands are columns already.
-    pub(super) fn emit_columns(&mut self, run: Alu, operands: &PtxOperand, from: &[Source]) -> Option<()> {
-        let to = self.destination(operands)?;
+    pub(super) fn emit_columns(
+        &mut self,
+        run: Alu,
+        flow: DataFlow,
+        to: &PtxOperand,
+        from: &[Source],
+    ) -> Option<()> {
+        let to = self.destination(to)?;
         let zero = self.constant(0);
         let mut all = [zero; 4];
         all.iter_mut().zip(from).for_each(|(slot, source)| *slot = *source);
-        self.emit(Op::Alu { run, mode: Mode::default(), to, from: all });
+        self.emit(Op::Alu { run, mode: Mode { flow, ..Mode::default() }, to, from: all });
         Some(())
     }
 }

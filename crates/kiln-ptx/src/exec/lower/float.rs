@@ -1,7 +1,7 @@
 //! Floating-point arithmetic, comparison and selection.
 
 use super::super::alu::half::{HalfOp, Layout, operation};
-use super::super::alu::{Alu, Mode, approximate, compare, double, lanes, single};
+use super::super::alu::{Alu, Mode, approximate, bits, compare, double, lanes, single};
 use super::super::lowered_code::{Combine, Compare, Op, Pred, PredSource, Source};
 use super::super::undefined::DataFlow;
 use super::dispatch::{has_other, mode_of};
@@ -37,7 +37,8 @@ impl Lowering<'_> {
                 _ => return None,
             },
         };
-        self.emit_alu(run, mode_of(form), operands, ty)
+        let flow = if is_packed(ty) { HALVES } else { DataFlow::Computes };
+        self.emit_alu(run, Mode { flow, ..mode_of(form) }, operands, ty)
     }
 
     fn emit_compare(&mut self, compare: Compare) -> Option<()> {
@@ -61,7 +62,7 @@ impl Lowering<'_> {
         let sink = Pred::SINK;
         let mode = Mode { flow: flow_of(form.compare()?, ty), ..mode_of(form) };
         let low = Compare { test, mode, a, b, combine, to: sink, opposite: sink };
-        let packed = layout(ty).is_some_and(Layout::is_packed);
+        let packed = is_packed(ty);
         if form.opcode() == Opcode::Setp {
             let (to, second) = self.predicate_pair(first)?;
             if !packed {
@@ -93,7 +94,7 @@ impl Lowering<'_> {
             b: zero,
             pick: PredSource { pred: q, negated: false },
         });
-        self.emit_columns(lanes!(|a, b| a | b), first, &[below.into(), above.into()])
+        self.emit_columns(bits::or(), DataFlow::OR, first, &[below.into(), above.into()])
     }
 
     /// The same comparison on the upper halves.
@@ -135,11 +136,19 @@ impl Lowering<'_> {
     }
 }
 
+/// Two halves are computed apart.
+const HALVES: DataFlow = DataFlow::Parts { from: 16, to: 16 };
+
+fn is_packed(ty: ScalarType) -> bool {
+    layout(ty).is_some_and(Layout::is_packed)
+}
+
 /// What a comparison does with undefined bits.
 fn flow_of(compare: crate::Compare, ty: ScalarType) -> DataFlow {
     use crate::Compare::{Eq, Hi, Hs, Lo, Ls, Ne};
     let bits = (8 * ty.size_bytes()).min(64) as u8;
     match (compare, ty.kind()) {
+        (_, ScalarKind::Float) if is_packed(ty) => HALVES,
         (_, ScalarKind::Float) => DataFlow::Computes,
         (Eq | Ne, _) => DataFlow::Equality(bits),
         (Lo | Ls | Hi | Hs, _) => DataFlow::Order { bits, signed: false },

@@ -5,7 +5,7 @@ use super::super::alu::{Alu, Mode, integer};
 use super::super::lowered_code::{Carry, CarryKind, Op};
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Operation, Part, PtxOperand, ScalarType};
+use crate::{Flag, Form, Opcode, Operation, Part, PtxOperand, ScalarKind, ScalarType};
 
 impl Lowering<'_> {
     pub(super) fn lower_integer(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
@@ -23,17 +23,23 @@ impl Lowering<'_> {
                     Part::Wide => integer::multiply_wide(ty)?,
                 };
                 let sum = if part == Part::Wide { twice(ty)? } else { ty };
-                let flow = if part == Part::Hi { DataFlow::Computes } else { DataFlow::Upward };
+                let bits = (8 * ty.size_bytes()) as u8;
+                let flow = match part {
+                    Part::Hi if form.has(Flag::Sat) => DataFlow::Computes,
+                    Part::Hi => DataFlow::HighProduct(bits),
+                    Part::Lo | Part::Wide => DataFlow::Product(bits),
+                };
                 self.emit_alu_typed(run, Mode { flow, ..Mode::default() }, operands, [ty, ty, sum, ty])
             }
             Opcode::Dp4a | Opcode::Dp2a => {
                 let mut signed = form.types().map(|ty| ty == ScalarType::S32);
                 let (a, b) = (signed.next()?, signed.next()?);
-                let run = match form.opcode() {
-                    Opcode::Dp4a => packed::dot4(a, b),
-                    _ => packed::dot2(a, b, form.part() == Some(Part::Hi)),
+                let high = form.part() == Some(Part::Hi);
+                let (run, flow) = match form.opcode() {
+                    Opcode::Dp4a => (packed::dot4(a, b), DataFlow::BytesProduct),
+                    _ => (packed::dot2(a, b, high), DataFlow::HalvesProduct { high }),
                 };
-                self.emit_alu(run, Mode::default(), operands, ScalarType::B32)
+                self.emit_alu(run, Mode { flow, ..Mode::default() }, operands, ScalarType::B32)
             }
             _ => {
                 let run = simple(form, ty)?;
@@ -63,7 +69,13 @@ impl Lowering<'_> {
         };
         let sum = form.operation() == Some(Operation::Add);
         let small = Small { a_signed, b_signed, to_signed, sum };
-        let mode = Mode { small, sat: form.has(Flag::Sat), ..Mode::default() };
+        let bits = if quad { 8 } else { 16 };
+        // The third operand counts in a sum alone.
+        let (flow, operands) = match sum {
+            true => (DataFlow::Computes, operands),
+            false => (DataFlow::Parts { from: bits, to: bits }, operands.get(..3)?),
+        };
+        let mode = Mode { small, sat: form.has(Flag::Sat), flow, ..Mode::default() };
         self.emit_alu(packed::small(op, quad), mode, operands, ScalarType::B32)
     }
 
@@ -98,9 +110,20 @@ fn carry_kind(form: &Form) -> Option<CarryKind> {
 
 /// What arithmetic does with undefined bits.
 fn flow_of(form: &Form, ty: ScalarType) -> DataFlow {
-    let is_packed = matches!(ty, ScalarType::U16x2 | ScalarType::S16x2);
+    let high = form.part() == Some(Part::Hi);
     match form.opcode() {
-        Opcode::Add | Opcode::Sub | Opcode::Neg if !is_packed && !form.has(Flag::Sat) => DataFlow::Upward,
+        _ if matches!(ty, ScalarType::U16x2 | ScalarType::S16x2) => DataFlow::Parts { from: 16, to: 16 },
+        _ if form.has(Flag::Sat) || form.has(Flag::Relu) => DataFlow::Computes,
+        Opcode::Add => DataFlow::Sum,
+        Opcode::Sub => DataFlow::Difference,
+        Opcode::Neg => DataFlow::Negation,
+        Opcode::Min | Opcode::Max => DataFlow::Extreme {
+            bits: (8 * ty.size_bytes()) as u8,
+            signed: ty.kind() == ScalarKind::Signed,
+            smaller: form.opcode() == Opcode::Min,
+        },
+        Opcode::Mul24 | Opcode::Mad24 if high => DataFlow::HighProduct(24),
+        Opcode::Mul24 | Opcode::Mad24 => DataFlow::Product(24),
         _ => DataFlow::Computes,
     }
 }

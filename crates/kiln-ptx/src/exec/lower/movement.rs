@@ -108,11 +108,11 @@ impl Lowering<'_> {
                 let place = self.resolved_place(form.space())?;
                 let base = self.constant(place.base());
                 let from = self.source(rest.first()?, ScalarType::B64)?;
-                let run = match form.has(Flag::To) {
-                    true => lanes!(|a, b| a.wrapping_sub(b)),
-                    false => lanes!(|a, b| a.wrapping_add(b)),
+                let (run, flow) = match form.has(Flag::To) {
+                    true => (lanes!(|a, b| a.wrapping_sub(b)), DataFlow::Difference),
+                    false => (lanes!(|a, b| a.wrapping_add(b)), DataFlow::Sum),
                 };
-                self.emit_columns(run, first, &[from, base])
+                self.emit_columns(run, flow, first, &[from, base])
             }
             Opcode::Isspacep => {
                 let space = form.space()?;

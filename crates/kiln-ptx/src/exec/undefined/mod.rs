@@ -7,10 +7,12 @@
 //!
 //! Only frames in which a register is marked pay for this: see [`UndefinedRegisters::any`].
 
+mod arithmetic;
 mod origin;
 mod propagation;
 mod registers;
 
+pub(crate) use arithmetic::{undefined_arithmetic, upward};
 pub(crate) use origin::{Origin, OriginNotes};
-pub(crate) use propagation::{DataFlow, undefined_bitwise, undefined_comparison, upward};
+pub(crate) use propagation::{DataFlow, undefined_bitwise, undefined_comparison};
 pub(crate) use registers::{Carried, UndefinedRegisters};

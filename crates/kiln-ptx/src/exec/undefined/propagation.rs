@@ -6,8 +6,27 @@ pub(crate) enum DataFlow {
     /// Every bit may depend on every bit.
     #[default]
     Computes,
-    /// Each bit follows from the bits at its place and below: sums and products of integers.
-    Upward,
+    /// The sum of the first two operands, as integers.
+    Sum,
+    /// The first operand less the second.
+    Difference,
+    /// The first operand with the other sign.
+    Negation,
+    /// The product of the first two operands, as integers of so many bits, and the third added to it.
+    Product(u8),
+    /// The same, without the low bits of the product.
+    HighProduct(u8),
+    /// The sum of the products of four bytes, and the third operand added to it.
+    BytesProduct,
+    /// The sum of the products of two half words with the lower or the upper two bytes, and the third operand added to it.
+    HalvesProduct { high: bool },
+    /// The smaller or the greater of two integers of so many bits.
+    Extreme { bits: u8, signed: bool, smaller: bool },
+    /// Each part of the result follows from the parts of all operands at its place. They have so many bits in the operands, and so many in the
+    /// result. A comparison looks at the lowest part.
+    Parts { from: u8, to: u8 },
+    /// The second operand becomes the lowest part of so many bits, the first the part above it, and the bits of the third are moved above both.
+    Packs(u8),
     /// Whether two integers of so many bits are equal.
     Equality(u8),
     /// Which of two integers of so many bits is less.
@@ -30,17 +49,17 @@ impl DataFlow {
     /// Whether an operand is moved, and does not decide where bits go.
     pub(crate) fn is_data(self, operand: usize) -> bool {
         match self {
-            Self::Computes | Self::Upward | Self::Equality(_) | Self::Order { .. } => false,
             Self::Moves(set) => set >> operand & 1 != 0,
             Self::Bitwise(_) => true,
             Self::Lookup => operand < 3,
+            _ => false,
         }
     }
-}
 
-/// The bits from the lowest one that is set upward: a carry may change them.
-pub(crate) fn upward(bits: u64) -> u64 {
-    bits | bits.wrapping_neg()
+    /// Whether it is a packed value, whose parts are undefined apart.
+    pub(crate) fn is_packed(self) -> bool {
+        matches!(self, Self::Parts { .. } | Self::Packs(_))
+    }
 }
 
 /// Whether a comparison of two values, each with its undefined bits, depends on them. `holds` compares two values.
@@ -57,6 +76,7 @@ pub(crate) fn undefined_comparison(
         DataFlow::Equality(bits) => {
             (a.1 | b.1) & ones(bits) != 0 && (a.0 ^ b.0) & !(a.1 | b.1) & ones(bits) == 0
         }
+        DataFlow::Parts { from, .. } => (a.1 | b.1) & ones(from) != 0,
         // The order depends on the undefined bits if it differs between the least and the greatest that both can be.
         DataFlow::Order { bits, signed } => {
             let sign = if signed { 1 << (bits.clamp(1, 64) - 1) } else { 0 };
@@ -117,13 +137,6 @@ mod tests {
                 assert_eq!(u64::from(table) >> index & 1, operation(a, b), "{flow:?} {a} {b}");
             }
         }
-    }
-
-    #[test]
-    fn a_carry_changes_bits_above_it_alone() {
-        assert_eq!(upward(0), 0);
-        assert_eq!(upward(0b1000), !0b111);
-        assert_eq!(upward(1 << 63), 1 << 63);
     }
 
     #[test]

@@ -4,9 +4,11 @@ use super::lane_group::LaneGroup;
 use super::{Done, Flow, Warp};
 use crate::exec::alu::{Alu, Input, Mode};
 use crate::exec::block::Cta;
-use crate::exec::check::ValueRule;
+use crate::exec::check::{ValueRule, ValueRules};
 use crate::exec::lowered_code::{Carry, CarryKind, Compare, Op, OperandUse, PredSource, Reg, Source, Step};
-use crate::exec::undefined::{Carried, DataFlow, Origin, undefined_bitwise, undefined_comparison, upward};
+use crate::exec::undefined::{
+    Carried, DataFlow, Origin, undefined_arithmetic, undefined_bitwise, undefined_comparison, upward,
+};
 use crate::exec::warp_register::{Column, LANES, each, lanes_where};
 
 /// Lanes in which results of a comparison are undefined.
@@ -136,30 +138,28 @@ impl Warp {
         if from.iter().all(|source| self.frames[frame].undefined.column(*source).is_none()) {
             return None;
         }
-        if !rules.has(ValueRule::Bits) {
-            mode.flow = DataFlow::Computes;
-        }
+        mode.flow = known_flow(mode.flow, rules);
         let mut carried = Carried::NOTHING;
         for (_, source) in from.iter().enumerate().filter(|(place, _)| !mode.flow.is_data(*place)) {
             self.compute_with(cta, at, *source, lanes, &mut carried);
         }
         let ones = self.ones(cta, at, to);
         let spoiled = if rules.has(ValueRule::Arithmetic) { carried.lanes() } else { 0 };
-        let spread = |bits: u64| match mode.flow {
-            DataFlow::Upward if rules.has(ValueRule::LowBits) => upward(bits) & ones,
-            _ => ones,
-        };
-        each(u32::MAX, |lane| {
-            let is_spoiled = spoiled >> lane & 1 != 0;
-            carried.bits[lane] = if is_spoiled { spread(carried.bits[lane]) } else { 0 };
-        });
         let undefined = &self.frames[frame].undefined;
         let known = from.map(|source| undefined.column(source));
+        let values = from.map(|source| self.frames[frame].column(source, &cta.launch.constants));
+        each(u32::MAX, |lane| {
+            let computed = |place: usize| known[place].filter(|_| !mode.flow.is_data(place));
+            let operand =
+                |place: usize| (values[place][lane], computed(place).map_or(0, |known| known.bits[lane]));
+            let is_spoiled = spoiled >> lane & 1 != 0;
+            let bits = || undefined_arithmetic(mode.flow, std::array::from_fn(operand));
+            carried.bits[lane] = if is_spoiled { bits() & ones } else { 0 };
+        });
         let data = |place: usize| known[place].filter(|_| mode.flow.is_data(place));
         if (0..4).all(|place| data(place).is_none()) {
             return (spoiled != 0).then_some(carried);
         }
-        let values = from.map(|source| self.frames[frame].column(source, &cta.launch.constants));
         let bits: [&Column; 4] = std::array::from_fn(|place| data(place).map_or(&ZEROS, |known| &known.bits));
         let out = data_bits((run, mode), &values, &bits, lanes);
         each(lanes & !spoiled, |lane| {
@@ -359,9 +359,22 @@ fn data_bits((run, mode): (Alu, Mode), values: &[&Column; 4], bits: &[&Column; 4
             let operands = std::array::from_fn(|place| (values[place][lane], bits[place][lane]));
             out[lane] = undefined_bitwise(operands, table);
         }),
-        DataFlow::Computes | DataFlow::Upward | DataFlow::Equality(_) | DataFlow::Order { .. } => {}
+        _ => {}
     }
     out
+}
+
+/// How bits flow under the rules that hold.
+fn known_flow(flow: DataFlow, rules: ValueRules) -> DataFlow {
+    let is_known = match flow {
+        DataFlow::Sum | DataFlow::Difference | DataFlow::Negation => rules.has(ValueRule::LowBits),
+        DataFlow::Product(_) | DataFlow::HighProduct(_) => rules.has(ValueRule::LowBits),
+        DataFlow::BytesProduct | DataFlow::HalvesProduct { .. } => rules.has(ValueRule::LowBits),
+        DataFlow::Extreme { .. } => rules.has(ValueRule::DecidedComparison),
+        _ if flow.is_packed() => rules.has(ValueRule::PackedParts),
+        _ => true,
+    };
+    if is_known && rules.has(ValueRule::Bits) { flow } else { DataFlow::Computes }
 }
 
 const ZEROS: Column = [0; LANES];
