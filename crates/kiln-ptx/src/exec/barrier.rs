@@ -17,6 +17,8 @@ pub(crate) struct Arrival {
     pub(crate) pred: u32,
     pub(crate) pc: u32,
     pub(crate) aligned: bool,
+    /// Rounds of loops with a barrier in them since the last barrier of these threads.
+    pub(crate) rounds: u32,
 }
 
 impl Arrival {
@@ -41,6 +43,8 @@ pub(crate) struct Met {
     pub(crate) whole_block: bool,
     /// Whether all threads of a warp must execute the instruction together.
     pub(crate) aligned: bool,
+    /// The most rounds of loops with a barrier in them that threads made before they arrived.
+    pub(crate) rounds: u32,
 }
 
 /// What is wrong with an arrival.
@@ -117,6 +121,7 @@ pub(crate) struct BarrierState {
     any_false: bool,
     used: bool,
     aligned: bool,
+    rounds: u32,
     /// Whether threads arrived that had arrived before.
     arrived_again: bool,
 }
@@ -141,6 +146,7 @@ impl BarrierState {
         }
         let warp = arrival.warp;
         self.aligned |= arrival.aligned;
+        self.rounds = self.rounds.max(arrival.rounds);
         if self.arrived[warp] & arrival.lanes != 0 {
             self.arrived_again = true;
             complaint = Some(Complaint::ArrivesAgain { other_pc: self.pcs[warp] });
@@ -179,6 +185,7 @@ impl BarrierState {
             pc: state.first_pc,
             whole_block: state.count.is_none(),
             aligned: state.aligned,
+            rounds: state.rounds,
         })
     }
 
@@ -209,7 +216,7 @@ mod tests {
     use super::*;
 
     fn arrival(warp: usize, lanes: u32, count: Option<u32>) -> Arrival {
-        Arrival { warp, lanes, kind: BarrierKind::Sync, count, pred: lanes, pc: 7, aligned: true }
+        Arrival { warp, lanes, kind: BarrierKind::Sync, count, pred: lanes, pc: 7, aligned: true, rounds: 0 }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::block::Cta;
 use super::finding::ExecFindingKind;
 use super::lowered_code::{BarrierKind, Op, Step};
 use super::site::{CodeSite, Line};
-use super::warp_register::first_lane;
+use super::warp_register::{first_lane, lanes_where};
 
 impl Cta<'_> {
     /// Keeps what is wrong with an arrival.
@@ -61,24 +61,31 @@ impl Cta<'_> {
     }
 
     /// Tells of threads that ended without a barrier of their block. Whole warps that exit early are common and harmless; a part of a warp may be
-    /// a barrier in a branch. It is one for certain if those threads went on with code that lies behind the barrier as well.
+    /// a barrier in a branch. It is one for certain if those threads went on with code that lies behind the barrier as well, or went through the
+    /// loop around the barrier once more than the others.
     pub(super) fn tell_absent(&self, number: usize, met: &Met) {
         let strict = self.launch.options.checks.strict;
         let lanes = || self.existing.iter().zip(&met.arrived);
         let is_part = |(all, here): (&u32, &u32)| all & !here != 0 && all & here != 0;
         let is_told = |pair: (&u32, &u32)| is_part(pair) || strict && pair.0 & !pair.1 != 0;
-        let Some(first) = lanes().position(is_told) else { return };
-        let went_around = |(warp, pair)| is_part(pair) && self.goes_around(met.pc, self.exits[warp]);
-        let around = lanes().enumerate().filter(|_| met.aligned).position(went_around);
+        let around = lanes().enumerate().filter(|_| met.aligned).find_map(|(warp, pair)| {
+            let around = self.lanes_around(met, warp, pair.0 & !pair.1, is_part(pair));
+            (around != 0).then_some((warp, first_lane(around)))
+        });
+        let exited = || {
+            let warp = lanes().position(is_told)?;
+            Some((warp, first_lane(self.existing[warp] & !met.arrived[warp])))
+        };
+        let Some((warp, lane)) = around.or_else(exited) else { return };
         let missing: u32 = lanes().map(|(all, here)| (all & !here).count_ones()).sum();
-        let warp = around.unwrap_or(first);
-        let [x, y, z] = self.thread(warp, first_lane(self.existing[warp] & !met.arrived[warp]));
+        let [x, y, z] = self.thread(warp, lane);
         let here = met.waiting.iter().position(|lanes| *lanes != 0).unwrap_or(0);
         let lane = first_lane(met.waiting.get(here).copied().unwrap_or(1));
         let begin = format!("barrier {number} is not reached by all threads of the block");
         if around.is_some() {
             let text = format!(
-                "{begin}: {missing} took another path around it and have ended, thread ({x},{y},{z}) among them; threads of one warp must reach it together"
+                "{begin}: {missing} took another path around it and have ended, thread ({x},{y},{z}) among them; put the barrier where all \
+                 threads of the block reach it"
             );
             return self.report(here, lane, met.pc, ExecFindingKind::Barrier(text));
         }
@@ -86,14 +93,39 @@ impl Cta<'_> {
         self.report_note(here, lane, met.pc, ExecFindingKind::Barrier(text));
     }
 
-    /// Whether threads that exited there ran code that also lies behind a barrier. An early `return` leads to the last instruction alone.
-    fn goes_around(&self, barrier: u32, exit: u32) -> bool {
+    /// The lanes among those that have ended without a barrier which went around it.
+    fn lanes_around(&self, met: &Met, warp: usize, absent: u32, is_part: bool) -> u32 {
+        let exits = &self.exits[warp];
+        let ahead = lanes_where(absent, |lane| exits[lane].is_ahead_of(met, self.barriers_met));
+        if ahead != 0 && self.launch.code.leads_to(met.pc + 1, met.pc) {
+            return ahead;
+        }
+        if is_part { self.lanes_gone_around(met.pc, warp, absent) } else { 0 }
+    }
+
+    /// The lanes that ran code which also lies behind a step before they exited. An early `return` leads to the last instruction alone.
+    pub(crate) fn lanes_gone_around(&self, pc: u32, warp: usize, lanes: u32) -> u32 {
+        let mut known: Option<(u32, bool)> = None;
+        lanes_where(lanes, |lane| {
+            let exit = self.exits[warp][lane].pc;
+            match known {
+                Some((at, around)) if at == exit => around,
+                _ => {
+                    let around = self.goes_around(pc, exit);
+                    known = Some((exit, around));
+                    around
+                }
+            }
+        })
+    }
+
+    fn goes_around(&self, pc: u32, exit: u32) -> bool {
         let steps = &self.launch.code.steps;
         let targets = steps.iter().flat_map(|step| step.op.targets());
         let Some(entered) = targets.copied().filter(|target| *target <= exit).max() else { return false };
         let is_code = |step: &Step| !matches!(step.op, Op::Nothing | Op::Exit | Op::Return);
         let ran = steps.get(entered as usize..exit as usize).unwrap_or_default();
-        ran.iter().any(is_code) && self.launch.code.leads_to(barrier + 1, entered)
+        ran.iter().any(is_code) && self.launch.code.leads_to(pc + 1, entered)
     }
 
     /// Notes barriers at which threads have arrived and no thread was left to complete them.

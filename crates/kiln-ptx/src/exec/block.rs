@@ -12,8 +12,8 @@ use super::preemption::{Preemption, Switch};
 use super::random::Random;
 use super::site::{CodeSite, Line};
 use super::undefined::OriginNotes;
-use super::warp::{MAX_POLLS, Pause, State, Warp};
-use super::warp_register::{FULL, LANES, first_lane};
+use super::warp::{LaneGroup, MAX_POLLS, Pause, State, Warp};
+use super::warp_register::{FULL, LANES, each, first_lane};
 use crate::{PtxFunctionId, PtxModule};
 
 /// Steps a warp runs before the next one of the block gets a turn.
@@ -56,10 +56,30 @@ pub(crate) struct Cta<'l> {
     /// The lanes of each warp at the start, and those that have not exited.
     pub(super) existing: Vec<u32>,
     pub(super) live: Vec<u32>,
-    /// Where threads of each warp exited last.
-    pub(super) exits: Vec<u32>,
+    /// Where the threads of each warp exited.
+    pub(super) exits: Vec<[Exit; LANES]>,
+    /// How many barriers of the whole block have completed.
+    pub(super) barriers_met: u32,
     /// Barriers at which all threads have arrived and which none has left yet.
     met: Vec<(usize, Met)>,
+}
+
+/// Where a thread exited.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Exit {
+    pub(crate) pc: u32,
+    /// Rounds of loops with a barrier in them since the last barrier of the thread.
+    rounds: u32,
+    /// How many barriers of the whole block had completed.
+    barriers_met: u32,
+}
+
+impl Exit {
+    /// Whether the thread made more rounds of loops with a barrier in them than those that reached the next barrier.
+    pub(super) fn is_ahead_of(self, met: &Met, barriers_met: u32) -> bool {
+        let are_known = self.rounds != LaneGroup::NO_ROUNDS && met.rounds != LaneGroup::NO_ROUNDS;
+        are_known && self.barriers_met == barriers_met && self.rounds > met.rounds
+    }
 }
 
 /// A block that runs.
@@ -313,7 +333,8 @@ impl<'l> Cta<'l> {
             exited: false,
             barriers: Default::default(),
             live: existing.clone(),
-            exits: vec![0; existing.len()],
+            exits: vec![[Exit::default(); LANES]; existing.len()],
+            barriers_met: 0,
             existing,
             met: Vec::new(),
         }
@@ -390,10 +411,12 @@ impl<'l> Cta<'l> {
         self.check_barrier(number);
     }
 
-    /// Threads of a warp have exited at `pc`.
-    pub(crate) fn leave(&mut self, warp: usize, live: u32, pc: u32) {
+    /// Threads of a warp have exited.
+    pub(crate) fn leave(&mut self, warp: usize, live: u32, lane_group: &LaneGroup) {
         self.live[warp] = live;
-        self.exits[warp] = pc;
+        let LaneGroup { mask, pc, rounds, .. } = *lane_group;
+        let exit = Exit { pc, rounds, barriers_met: self.barriers_met };
+        each(mask, |lane| self.exits[warp][lane] = exit);
         if let Some(races) = &mut self.races {
             races.clocks.leave(warp, live);
         }
@@ -416,6 +439,7 @@ impl<'l> Cta<'l> {
         if checks.barriers && met.whole_block {
             self.tell_absent(number, &met);
         }
+        self.barriers_met += u32::from(met.whole_block);
         self.met.push((number, met));
     }
 }

@@ -163,6 +163,8 @@ pub(crate) struct Step {
     pub(crate) guard: PredSource,
     /// Whether it is the first step of its instruction: instructions are counted, not steps.
     pub(crate) first: bool,
+    /// Whether it is a branch that begins another round of a loop with a barrier in it.
+    pub(crate) is_round: bool,
     pub(crate) op: Op,
 }
 

@@ -3,7 +3,7 @@
 use super::block::Cta;
 use super::finding::{AccessKind, BadAccess, ExecFinding, ExecFindingKind};
 use super::memory::UndefinedStore;
-use super::site::CodeSite;
+use super::site::{CodeSite, Line};
 use super::undefined::Origin;
 use super::warp_register::LANES;
 use crate::PtxFunctionId;
@@ -14,8 +14,9 @@ impl Cta<'_> {
         let steps = (pc, origin.pc_or(pc));
         let log = self.launch.log;
         let again = |known: &ExecFindingKind| match known {
-            ExecFindingKind::Uninitialised { .. } => origin.is_memory(),
-            ExecFindingKind::Unassigned { .. } => !origin.is_memory(),
+            ExecFindingKind::Uninitialised { .. } => matches!(origin, Origin::Memory { .. }),
+            ExecFindingKind::InactiveLane(_) => matches!(origin, Origin::Lane { .. }),
+            ExecFindingKind::Unassigned { .. } => matches!(origin, Origin::Register { .. }),
             _ => false,
         };
         if log.count_again(steps, again) {
@@ -47,6 +48,14 @@ impl Cta<'_> {
                 let (memory, near) = (place.name(), unwritten_part(bits, bytes));
                 let access = BadAccess { access: self.access_at(pc), memory, address, bytes, near };
                 ExecFindingKind::Uninitialised { access, read_site: Box::new(read) }
+            }
+            Origin::Lane { pc, block, thread, from, why } => {
+                let (warp, lane) = (thread as usize / LANES, thread as usize % LANES);
+                let site = CodeSite::of(self.launch.code, pc).in_thread(block, self.thread(warp, lane));
+                let ([x, y, z], place) = (site.thread, Line(&site));
+                ExecFindingKind::InactiveLane(format!(
+                    "inactive lane: an undefined value, which thread ({x},{y},{z}) took by the shuffle at {place} from lane {from}, which {why}"
+                ))
             }
             Origin::Register { function, register } => {
                 let code = self.launch.code;

@@ -4,6 +4,7 @@
 //! fails: an instruction the executor cannot run becomes a step that says so when a thread reaches it.
 
 mod atomics;
+mod barrier_loop;
 mod bits;
 mod control;
 mod conversion;
@@ -43,7 +44,9 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
             functions.push(code);
         }
     }
-    let ranks = reconvergence::ranks(&builder.steps, functions.iter().map(|f| f.start));
+    let starts: Vec<u32> = functions.iter().map(|f| f.start).collect();
+    barrier_loop::mark_rounds(&mut builder.steps, &starts);
+    let ranks = reconvergence::ranks(&builder.steps, starts.into_iter());
     Code {
         module: Arc::clone(module),
         ranks,

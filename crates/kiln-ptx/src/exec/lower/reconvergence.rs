@@ -32,14 +32,19 @@ pub(super) fn ranks(steps: &[Step], starts: impl Iterator<Item = u32>) -> Vec<u3
 }
 
 /// Blocks of steps and where each leads.
-struct Graph {
-    blocks: Vec<std::ops::Range<u32>>,
+pub(super) struct Graph {
+    pub(super) blocks: Vec<std::ops::Range<u32>>,
     successors: Vec<Vec<u32>>,
-    predecessors: Vec<Vec<u32>>,
+    pub(super) predecessors: Vec<Vec<u32>>,
 }
 
 impl Graph {
-    fn new(steps: &[Step], starts: &[u32]) -> Self {
+    /// The block with a step.
+    pub(super) fn block_at(&self, step: u32) -> usize {
+        self.blocks.partition_point(|block| block.end <= step).min(self.blocks.len().saturating_sub(1))
+    }
+
+    pub(super) fn new(steps: &[Step], starts: &[u32]) -> Self {
         let mut leader = vec![false; steps.len() + 1];
         let mut mark = |at: u32| {
             if let Some(flag) = leader.get_mut(at as usize) {
@@ -216,7 +221,9 @@ mod tests {
     use super::*;
 
     fn code(ops: Vec<Op>) -> Vec<Step> {
-        ops.into_iter().map(|op| Step { guard: PredSource::ALWAYS, first: true, op }).collect()
+        ops.into_iter()
+            .map(|op| Step { guard: PredSource::ALWAYS, first: true, is_round: false, op })
+            .collect()
     }
 
     fn branch(target: u32) -> Op {

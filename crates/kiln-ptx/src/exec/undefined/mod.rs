@@ -13,6 +13,6 @@ mod propagation;
 mod registers;
 
 pub(crate) use arithmetic::{undefined_arithmetic, upward};
-pub(crate) use origin::{Origin, OriginNotes};
+pub(crate) use origin::{Absence, Origin, OriginNotes};
 pub(crate) use propagation::{DataFlow, undefined_bitwise, undefined_comparison};
 pub(crate) use registers::{Carried, UndefinedRegisters};

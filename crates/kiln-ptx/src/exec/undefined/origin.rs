@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::exec::memory::generic_address::Place;
 
-/// The first read of bytes that were never written, or a register that was never assigned.
+/// The first read of bytes that were never written, a shuffle from a lane that did not execute it, or a register that was never assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Memory {
@@ -22,12 +22,44 @@ pub(crate) enum Origin {
         /// be padding that is copied along.
         is_value: bool,
     },
+    /// A shuffle took a value from a lane that did not execute it.
+    Lane {
+        /// The shuffle.
+        pc: u32,
+        /// The block in the grid, and the thread in the block that took the value.
+        block: [u32; 3],
+        thread: u32,
+        /// The other lane.
+        from: u8,
+        why: Absence,
+    },
     Register {
         /// The place of the function in the lowered code.
         function: u32,
         /// The register, by its number in the function.
         register: u32,
     },
+}
+
+/// Why a lane does not take part in a shuffle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// It has exited, or the block does not have it.
+    Exited,
+    /// The mask does not name it.
+    NotNamed,
+    /// It took another path.
+    Inactive,
+}
+
+impl std::fmt::Display for Absence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Exited => "has exited or does not exist",
+            Self::NotNamed => "the mask does not name",
+            Self::Inactive => "is not active",
+        })
+    }
 }
 
 impl Origin {
@@ -37,7 +69,7 @@ impl Origin {
     /// The step that read the bytes; `other` where none did.
     pub(crate) fn pc_or(self, other: u32) -> u32 {
         match self {
-            Self::Memory { pc, .. } => pc,
+            Self::Memory { pc, .. } | Self::Lane { pc, .. } => pc,
             Self::Register { .. } => other,
         }
     }
@@ -48,7 +80,7 @@ impl Origin {
             Self::Memory { pc, block, thread, place, address, bytes, bits, .. } => {
                 Self::Memory { pc, block, thread, place, address, bytes, bits, is_value: true }
             }
-            Self::Register { .. } => self,
+            Self::Lane { .. } | Self::Register { .. } => self,
         }
     }
 
@@ -60,11 +92,6 @@ impl Origin {
     /// Whether two values come from one read, or one register.
     pub(crate) fn is_same(self, other: Self) -> bool {
         self.computed() == other.computed()
-    }
-
-    /// Whether bytes of memory were read.
-    pub(crate) fn is_memory(self) -> bool {
-        matches!(self, Self::Memory { .. })
     }
 }
 

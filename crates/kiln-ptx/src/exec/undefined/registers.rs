@@ -17,8 +17,13 @@ impl Carried {
 
     /// Marks bits of a lane.
     pub(crate) fn mark(&mut self, lane: usize, bits: u64, origin: Origin) {
-        if bits != 0 {
-            self.bits[lane] |= bits;
+        if bits == 0 {
+            return;
+        }
+        // Of several origins a shuffle is told: it is a mistake by itself.
+        let is_told = self.bits[lane] != 0 && matches!(self.origins[lane], Origin::Lane { .. });
+        self.bits[lane] |= bits;
+        if !is_told {
             self.origins[lane] = origin;
         }
     }

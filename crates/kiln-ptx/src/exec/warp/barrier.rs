@@ -35,6 +35,7 @@ impl Warp {
             pred: self.frames[frame].test(barrier.pred) & together,
             pc,
             aligned: barrier.aligned,
+            rounds: self.lane_groups[at].rounds,
         };
         if let (Some(first), Some(counts)) = (count, counts) {
             let number = number as usize;
@@ -80,6 +81,7 @@ impl Warp {
             }
             self.lane_groups[at].state = State::Ready;
             self.lane_groups[at].repeats = None;
+            self.lane_groups[at].rounds = 0;
             self.lane_groups[at].pc = pc + 1;
         }
     }

@@ -9,16 +9,22 @@ use crate::exec::warp_register::{first_lane, lanes_where};
 
 impl Warp {
     /// Goes to `target` in the lanes where `when` holds.
-    pub(super) fn branch(&mut self, at: usize, target: u32, when: PredSource) -> Flow {
+    pub(super) fn branch(&mut self, at: usize, target: u32, when: PredSource, is_round: bool) -> Flow {
         let LaneGroup { mask, pc, .. } = self.lane_groups[at];
         let taken = self.holds(at, when);
         if taken == mask {
+            if is_round {
+                self.lane_groups[at].count_round();
+            }
             return Flow::Jump(target);
         }
         if taken == 0 {
             return Flow::Next;
         }
         self.split(at, taken, target);
+        if let Some(lane_group) = self.lane_groups.last_mut().filter(|_| is_round) {
+            lane_group.count_round();
+        }
         self.lane_groups[at].pc = pc + 1;
         Flow::Switch
     }
@@ -56,7 +62,7 @@ impl Warp {
         let lane_group = self.lane_groups.swap_remove(at);
         self.frames.exit(lane_group.frame, lane_group.mask);
         self.live &= !lane_group.mask;
-        cta.leave(self.index, self.live, lane_group.pc);
+        cta.leave(self.index, self.live, &lane_group);
         // Other lanes may have waited for these alone.
         self.fire_collectives(cta);
         Flow::Switch

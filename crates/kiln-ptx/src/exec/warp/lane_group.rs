@@ -17,8 +17,20 @@ pub(crate) struct LaneGroup {
     pub(crate) state: State,
     /// The step of the warp at which it last started to run.
     pub(crate) last_run: u64,
+    /// Rounds of loops with a barrier in them since its last barrier; [`Self::NO_ROUNDS`] if its lanes made different ones.
+    pub(crate) rounds: u32,
     /// Set when it was found to do the same again and again until memory changes: how often memory had changed until then.
     pub(crate) repeats: Option<u64>,
+}
+
+impl LaneGroup {
+    /// Stands for the rounds of lanes that do not agree.
+    pub(crate) const NO_ROUNDS: u32 = u32::MAX;
+
+    /// Another round of a loop with a barrier in it begins.
+    pub(super) fn count_round(&mut self) {
+        self.rounds = self.rounds.saturating_add(1);
+    }
 }
 
 /// Whether a lane group can run.
@@ -182,6 +194,9 @@ impl Warp {
                     if same(&self.lane_groups[other]) {
                         self.lane_groups[at].mask |= self.lane_groups[other].mask;
                         self.lane_groups[at].repeats = None;
+                        if self.lane_groups[at].rounds != self.lane_groups[other].rounds {
+                            self.lane_groups[at].rounds = LaneGroup::NO_ROUNDS;
+                        }
                         self.lane_groups.swap_remove(other);
                     } else {
                         other += 1;

@@ -5,6 +5,7 @@
 //! lanes may also wait for each other (a lock taken by a neighbour), a lane group that was passed over for long gets a
 //! turn out of order.
 
+mod absent_lanes;
 mod barrier;
 mod call;
 mod control;
@@ -128,6 +129,7 @@ impl Warp {
             frame: entry,
             state: State::Ready,
             last_run: 0,
+            rounds: 0,
             repeats: None,
         };
         let mut warp = Self {

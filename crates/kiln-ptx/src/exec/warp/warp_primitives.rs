@@ -9,14 +9,14 @@ use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
 use crate::exec::finding::ExecFindingKind;
 use crate::exec::lowered_code::{Collective, CollectiveKind, Op};
-use crate::exec::undefined::Carried;
+use crate::exec::undefined::{Carried, Origin};
 use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where, uniform};
 use crate::{Operation, ScalarType, Shuffle, Vote};
 
 /// What the members bring.
-struct Gathered {
+pub(super) struct Gathered {
     members: u32,
-    values: [Column; 3],
+    pub(super) values: [Column; 3],
     pred: u32,
 }
 
@@ -44,10 +44,10 @@ impl Warp {
             );
             cta.report(self.index, first_lane(missing), pc, ExecFindingKind::Mask(text));
         }
-        self.note_absent(cta, at, &named);
         self.note_width(cta, at, collective);
         if let Some(named) = uniform(&named, mask) {
             if named as u32 & self.live & !mask == 0 {
+                self.tell_absent_lanes(cta, at, named as u32, mask);
                 self.perform(cta, collective.kind, mask, &[at]);
                 return Flow::Next;
             }
@@ -73,8 +73,11 @@ impl Warp {
 
     /// Lets every collective happen whose members are all there.
     pub(super) fn fire_collectives(&mut self, cta: &mut Cta<'_>) {
-        while let Some((kind, lane_groups)) = self.complete_collective(cta) {
+        while let Some((kind, named, lane_groups)) = self.complete_collective(cta) {
             let lanes = lane_groups.iter().fold(0, |mask, at| mask | self.lane_groups[*at].mask);
+            if let Some(first) = lane_groups.first() {
+                self.tell_absent_lanes(cta, *first, named, lanes);
+            }
             self.perform(cta, kind, lanes, &lane_groups);
             for at in lane_groups {
                 self.lane_groups[at].state = State::Ready;
@@ -84,7 +87,7 @@ impl Warp {
         }
     }
 
-    fn complete_collective(&self, cta: &Cta<'_>) -> Option<(CollectiveKind, Vec<usize>)> {
+    fn complete_collective(&self, cta: &Cta<'_>) -> Option<(CollectiveKind, u32, Vec<usize>)> {
         let waiting = || self.lane_groups.iter().enumerate().filter(|(_, s)| s.state == State::Collective);
         waiting().find_map(|(at, _)| {
             let (kind, named) = self.named(cta, at)?;
@@ -93,7 +96,7 @@ impl Warp {
                 .filter(|o| self.named(cta, *o) == Some((kind, named)))
                 .collect();
             let arrived = same.iter().fold(0, |mask, at| mask | self.lane_groups[*at].mask);
-            (named & self.live & !arrived == 0).then_some((kind, same))
+            (named & self.live & !arrived == 0).then_some((kind, named, same))
         })
     }
 
@@ -130,11 +133,10 @@ impl Warp {
             gathered.pred |= frame.test(collective.pred) & mask;
         }
         let given = combine(kind, &gathered);
-        let carried = self.shuffled_bits(cta, kind, &gathered, lane_groups);
+        let carried = self.shuffled_bits(cta, kind, &gathered, given.undefined, lane_groups);
         for at in lane_groups {
             let LaneGroup { mask, frame, .. } = self.lane_groups[*at];
             let Some(collective) = operation(*at, self) else { continue };
-            self.report_undefined(cta, *at, given.undefined & mask);
             let frame = &mut self.frames[frame];
             frame.write(collective.to, &given.column, mask);
             frame.set(collective.to_pred, given.pred, mask);
@@ -151,25 +153,30 @@ impl Warp {
 }
 
 impl Warp {
-    /// The undefined bits that lanes take from others.
+    /// The undefined bits that lanes take from others; `untaken` are the lanes that found no other lane to take a value from.
     fn shuffled_bits(
         &self,
         cta: &Cta<'_>,
         kind: CollectiveKind,
         gathered: &Gathered,
+        untaken: u32,
         lane_groups: &[usize],
     ) -> Option<Carried> {
         let CollectiveKind::Shuffle(mode) = kind else { return None };
         if !cta.launch.rules.has(ValueRule::Shuffle) {
             return None;
         }
-        let mut sources = None;
+        let is_followed = cta.launch.options.checks.uninitialised;
+        let mut sources = (untaken != 0 && is_followed).then_some(Carried::NOTHING);
+        let mut pcs = [0; LANES];
         for at in lane_groups {
             let LaneGroup { mask, pc, frame, .. } = self.lane_groups[*at];
             let Some(Op::Collective(collective)) = Self::code(cta).steps.get(pc as usize).map(|s| &s.op)
             else {
                 continue;
             };
+            each(mask, |lane| pcs[lane] = pc);
+            self.report_untaken(cta, gathered, mode, untaken & mask, pc);
             let Some(known) = self.frames[frame].undefined.column(collective.from[0]) else { continue };
             let all = sources.get_or_insert(Carried::NOTHING);
             each(mask, |lane| all.mark(lane, known.bits[lane], known.origins[lane]));
@@ -179,33 +186,16 @@ impl Warp {
         let mut carried = Carried::NOTHING;
         each(*members, |lane| {
             let (from, inside) = source_lane(mode, lane, b[lane], c[lane]);
+            if untaken >> lane & 1 != 0 && is_followed {
+                let (pc, thread) = (pcs[lane], (self.index * LANES + lane) as u32);
+                let why = self.absence(cta, pc, from);
+                let origin = Origin::Lane { pc, block: cta.index, thread, from: from as u8, why };
+                return carried.mark(lane, u64::from(u32::MAX), origin);
+            }
             let from = if inside && members >> from & 1 != 0 { from } else { lane };
             carried.mark(lane, sources.bits[from], sources.origins[from]);
         });
         Some(carried)
-    }
-
-    /// Notes a mask that names lanes that have exited: PTX waits for the others alone and the result is that of the others, which is
-    /// seldom what a program means. Lanes that the block never had are noted by strict checks.
-    fn note_absent(&self, cta: &Cta<'_>, at: usize, named: &Column) {
-        let checks = cta.launch.options.checks;
-        let LaneGroup { mask, pc, .. } = self.lane_groups[at];
-        let lane = first_lane(mask);
-        let known = if checks.strict { u32::MAX } else { cta.lanes(self.index) };
-        let absent = named[lane] as u32 & known & !self.live;
-        if absent == 0 || !checks.barriers {
-            return;
-        }
-        if cta.launch.log.count_again((pc, pc), |known| matches!(known, ExecFindingKind::Mask(_))) {
-            return;
-        }
-        let (count, first) = (absent.count_ones(), first_lane(absent));
-        let text = format!(
-            "the mask {:#010x} names {count} lanes that have exited or do not exist, lane {first} the first: the instruction does not wait \
-             for them, and they add nothing to its result; name the lanes that execute it",
-            named[lane] as u32
-        );
-        cta.report_note(self.index, lane, pc, ExecFindingKind::Mask(text));
     }
 
     /// Notes a shuffle whose segments no width of CUDA C gives: there it is undefined, and PTX has a result.
@@ -229,32 +219,6 @@ impl Warp {
             "the shuffle has a width of {width} lanes, and CUDA C defines 1, 2, 4, 8, 16 and 32 alone; use a power of two"
         );
         cta.report_note(self.index, lane, pc, ExecFindingKind::Mask(text));
-    }
-
-    /// Reports a lane that took a value from a lane that does not take part.
-    fn report_undefined(&self, cta: &Cta<'_>, at: usize, undefined: u32) {
-        if undefined == 0 || !cta.launch.options.checks.barriers {
-            return;
-        }
-        let LaneGroup { pc, frame, .. } = self.lane_groups[at];
-        let Some(Op::Collective(collective)) = Self::code(cta).steps.get(pc as usize).map(|s| &s.op) else {
-            return;
-        };
-        let lane = first_lane(undefined);
-        let operand = |at: usize| self.frames[frame].column(collective.from[at], &cta.launch.constants)[lane];
-        let CollectiveKind::Shuffle(mode) = collective.kind else { return };
-        let from = source_lane(mode, lane, operand(1), operand(2)).0;
-        let named = collective.members.is_some_and(|members| {
-            self.frames[frame].column(members, &cta.launch.constants)[lane] >> from & 1 != 0
-        });
-        let why = match self.live >> from & 1 {
-            0 if named => "which the mask names, but which did not execute the shuffle",
-            0 => "which has exited or does not exist",
-            _ if collective.members.is_some() => "which the mask does not name",
-            _ => "which is not active",
-        };
-        let text = format!("lane {lane} takes a value from lane {from}, {why}: the value is undefined");
-        cta.report(self.index, lane, pc, ExecFindingKind::InactiveLane(text));
     }
 }
 
@@ -312,7 +276,7 @@ fn shuffle(mode: Shuffle, members: u32, a: &Column, b: &Column, c: &Column) -> G
 }
 
 /// The lane a shuffle takes its value from, and whether it lies in the segment of the lane.
-fn source_lane(mode: Shuffle, lane: usize, b: u64, c: u64) -> (usize, bool) {
+pub(super) fn source_lane(mode: Shuffle, lane: usize, b: u64, c: u64) -> (usize, bool) {
     let (by, clamp, segment) = (b as i64 & 31, c as i64 & 31, c as i64 >> 8 & 31);
     let lane = lane as i64;
     let (lowest, highest) = (lane & segment, (lane & segment) | (clamp & !segment));

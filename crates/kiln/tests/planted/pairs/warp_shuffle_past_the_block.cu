@@ -1,6 +1,6 @@
 // A block of 48 threads shuffles in its second warp from lanes that do not exist.
 // launch: grid 1 block 48
-// args: in u32 48; out u32 48
+// args: in u32 48; returned u32 48
 
 extern "C" __global__ void bug_warp_shuffle_past_the_block(const unsigned* x, unsigned* y) {
     unsigned t = threadIdx.x, v = x[t];

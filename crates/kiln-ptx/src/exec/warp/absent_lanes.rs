@@ -1,0 +1,79 @@
+//! Lanes that a warp-level operation names or reads from, and that do not execute it.
+
+use super::Warp;
+use super::lane_group::LaneGroup;
+use super::warp_primitives::{Gathered, source_lane};
+use crate::Shuffle;
+use crate::exec::block::Cta;
+use crate::exec::finding::ExecFindingKind;
+use crate::exec::lowered_code::Op;
+use crate::exec::undefined::Absence;
+use crate::exec::warp_register::{each, first_lane};
+
+impl Warp {
+    /// Tells of lanes that a mask names and that have exited. PTX waits for the others alone, and the result is that of the others, which is seldom
+    /// what a program means. It is a mistake for certain if they went around the instruction and on with the code behind it: CUDA C wants
+    /// every thread that a mask names and that has not exited to execute it. Lanes that the block never had are noted by strict checks.
+    pub(super) fn tell_absent_lanes(&self, cta: &Cta<'_>, at: usize, named: u32, here: u32) {
+        let checks = cta.launch.options.checks;
+        let had = cta.lanes(self.index);
+        let absent = named & !here & if checks.strict { u32::MAX } else { had };
+        if absent == 0 || !checks.barriers {
+            return;
+        }
+        let LaneGroup { mask, pc, .. } = self.lane_groups[at];
+        if cta.launch.log.count_again((pc, pc), |known| matches!(known, ExecFindingKind::Mask(_))) {
+            return;
+        }
+        let lane = first_lane(mask);
+        let around = cta.lanes_gone_around(pc, self.index, absent & had);
+        if around != 0 {
+            let (count, first) = (around.count_ones(), first_lane(around));
+            let text = format!(
+                "the mask {named:#010x} names {count} lanes that took another path around this instruction and have ended, lane {first} the first; \
+                 execute it in all lanes that the mask names, or name only the lanes that take this path"
+            );
+            return cta.report(self.index, lane, pc, ExecFindingKind::Mask(text));
+        }
+        let (count, first) = (absent.count_ones(), first_lane(absent));
+        let text = format!(
+            "the mask {named:#010x} names {count} lanes that have exited or do not exist, lane {first} the first: the instruction does not wait \
+             for them, and they add nothing to its result; name the lanes that execute it"
+        );
+        cta.report_note(self.index, lane, pc, ExecFindingKind::Mask(text));
+    }
+
+    /// Why a lane that a shuffle reads from does not take part in it.
+    pub(super) fn absence(&self, cta: &Cta<'_>, pc: u32, from: usize) -> Absence {
+        let step = Self::code(cta).steps.get(pc as usize);
+        let has_mask = matches!(step.map(|step| &step.op), Some(Op::Collective(collective)) if collective.members.is_some());
+        match self.live >> from & 1 {
+            0 => Absence::Exited,
+            _ if has_mask => Absence::NotNamed,
+            _ => Absence::Inactive,
+        }
+    }
+
+    /// Reports lanes that take a value from a lane that does not take part, where undefined values are not followed to their use.
+    pub(super) fn report_untaken(
+        &self,
+        cta: &Cta<'_>,
+        gathered: &Gathered,
+        mode: Shuffle,
+        undefined: u32,
+        pc: u32,
+    ) {
+        let checks = cta.launch.options.checks;
+        if checks.uninitialised || !checks.barriers {
+            return;
+        }
+        let [_, by, clamp] = &gathered.values;
+        each(undefined, |lane| {
+            let from = source_lane(mode, lane, by[lane], clamp[lane]).0;
+            let why = self.absence(cta, pc, from);
+            let text =
+                format!("lane {lane} takes a value from lane {from}, which {why}: the value is undefined");
+            cta.report(self.index, lane, pc, ExecFindingKind::InactiveLane(text));
+        });
+    }
+}
