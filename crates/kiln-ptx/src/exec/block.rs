@@ -6,6 +6,7 @@ use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::launch::Launch;
 use super::lowered_code::Why;
+use super::memory::generic_address::shared_window;
 use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
 use super::preemption::{Preemption, Switch};
@@ -27,6 +28,10 @@ pub(crate) struct Cta<'l> {
     pub(crate) launch: &'l Launch<'l>,
     pub(crate) index: [u32; 3],
     pub(crate) shared: Shared,
+    /// Where it appears among generic addresses.
+    pub(crate) shared_window: u64,
+    /// The number of the first thread in the grid.
+    pub(crate) first_thread: u64,
     /// Where undefined bytes in shared memory come from.
     pub(crate) origins: OriginNotes,
     pub(crate) spans: SpanCache<'l>,
@@ -317,6 +322,8 @@ impl<'l> Cta<'l> {
             launch,
             index,
             shared,
+            shared_window: shared_window(number),
+            first_thread: number * threads,
             origins: OriginNotes::default(),
             spans: launch.spans(),
             races,

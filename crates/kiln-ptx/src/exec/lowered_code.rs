@@ -337,15 +337,29 @@ pub(crate) enum Special {
     Warp,
     Warps,
     LanesEqual,
-    LanesBelow { inclusive: bool },
-    LanesAbove { inclusive: bool },
-    Clock { high: bool, wide: bool },
-    Timer { high: bool, wide: bool },
+    LanesBelow {
+        inclusive: bool,
+    },
+    LanesAbove {
+        inclusive: bool,
+    },
+    Clock {
+        high: bool,
+        wide: bool,
+    },
+    Timer {
+        high: bool,
+        wide: bool,
+    },
     DynamicShared,
     TotalShared,
     Environment(u8),
     Constant(u64),
     Processor,
+    /// Where the shared memory of the block appears among generic addresses.
+    SharedWindow,
+    /// Where the local memory of the thread appears.
+    LocalWindow,
 }
 
 impl Special {

@@ -1,7 +1,7 @@
 //! Moves, address conversions and the stack.
 
 use super::super::alu::{Mode, lanes};
-use super::super::lowered_code::{Op, PredSource, Reg, Source};
+use super::super::lowered_code::{Op, PredSource, Reg, Source, Special};
 use super::super::memory::generic_address::Place;
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
@@ -106,7 +106,11 @@ impl Lowering<'_> {
         match form.opcode() {
             Opcode::Cvta => {
                 let place = self.resolved_place(form.space())?;
-                let base = self.constant(place.base());
+                let base = match place {
+                    Place::Shared => self.window(Special::SharedWindow),
+                    Place::Local => self.window(Special::LocalWindow),
+                    place => self.constant(place.base()),
+                };
                 let from = self.source(rest.first()?, ScalarType::B64)?;
                 let (run, flow) = match form.has(Flag::To) {
                     true => (lanes!(|a, b| a.wrapping_sub(b)), DataFlow::Difference),
@@ -144,6 +148,13 @@ impl Lowering<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Where the memory of the block or thread appears among generic addresses.
+    fn window(&mut self, which: Special) -> Source {
+        let to = self.scratch();
+        self.emit_always(Op::Special { to, which });
+        to.into()
     }
 
     /// The memory of a space; the parameters of a device function are on its stack.

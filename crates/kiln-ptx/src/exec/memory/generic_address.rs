@@ -1,17 +1,23 @@
 //! Generic addresses: windows through which one pointer reaches every memory.
 //!
 //! A generic address inside a window means shared, local or parameter memory; every other one is global. The low half
-//! of a window's base is zero, so that code which cuts a pointer to 32 bits keeps the address in the space.
+//! of a window's base is zero, so that code which cuts a pointer to 32 bits keeps the address in the space. Each block has a window for its shared
+//! memory and each thread one for its local memory, so that a pointer tells whose memory it means.
 
 use crate::Space;
 
 /// The lowest address of any window: global memory must lie below it.
 pub const WINDOWS_START: u64 = 0x7ff0_0000_0000;
 
-/// Where shared memory appears among generic addresses.
-pub(crate) const SHARED: u64 = 0x7ff1_0000_0000;
-/// Where the local memory of a thread appears.
-pub(crate) const LOCAL: u64 = 0x7ff2_0000_0000;
+/// The highest byte of the addresses of shared memory.
+const SHARED: u64 = 0x53;
+/// The highest byte of the addresses of local memory.
+const LOCAL: u64 = 0x4c;
+/// Bits of an address below those that tell its window.
+const WINDOW_BITS: u32 = 32;
+/// How many windows there are for each of them; blocks and threads beyond use those of others again.
+const WINDOWS: u64 = (1 << 24) - 2;
+
 /// Where the parameters of the kernel appear.
 pub(crate) const PARAM: u64 = 0x7ff3_0000_0000;
 /// Where functions have their addresses.
@@ -51,22 +57,17 @@ impl Place {
     /// The memory a generic address reaches.
     #[inline(always)]
     pub(crate) fn at(address: u64) -> Self {
-        match address & !0xffff_ffff {
+        match address >> 56 {
             SHARED => Self::Shared,
             LOCAL => Self::Local,
-            PARAM => Self::Param,
+            _ if address & !0xffff_ffff == PARAM => Self::Param,
             _ => Self::Global,
         }
     }
 
-    /// What to add to an address in this memory to make it generic.
+    /// What to add to an address in this memory to make it generic; shared and local memory have [windows](shared_window).
     pub(crate) fn base(self) -> u64 {
-        match self {
-            Self::Global | Self::Generic => 0,
-            Self::Shared => SHARED,
-            Self::Local => LOCAL,
-            Self::Param => PARAM,
-        }
+        if self == Self::Param { PARAM } else { 0 }
     }
 
     /// Its name in a finding.
@@ -78,6 +79,30 @@ impl Place {
             Self::Param => "parameter",
         }
     }
+}
+
+/// Where the shared memory of a block appears among generic addresses, by the number of the block.
+pub(crate) fn shared_window(block: u64) -> u64 {
+    SHARED << 56 | (1 + block % WINDOWS) << WINDOW_BITS
+}
+
+/// Where the local memory of a thread appears, by the number of the thread in the grid.
+pub(crate) fn local_window(thread: u64) -> u64 {
+    LOCAL << 56 | (1 + thread % WINDOWS) << WINDOW_BITS
+}
+
+/// The address inside of a window, if it means that window. It may lie before the start of it, as what is in front of an array does.
+#[inline(always)]
+pub(crate) fn in_window(address: u64, window: u64) -> Option<u64> {
+    let within = address.wrapping_sub(window);
+    (within.wrapping_add(1 << (WINDOW_BITS - 1)) >> WINDOW_BITS == 0).then_some(within)
+}
+
+/// The number of the block or thread whose window an address means, of so many; `None` where several share the window.
+pub(crate) fn owner_of(address: u64, count: u64) -> Option<u64> {
+    let window = address.wrapping_add(1 << (WINDOW_BITS - 1)) >> WINDOW_BITS & 0xff_ffff;
+    let owner = window.checked_sub(1)?;
+    (count <= WINDOWS && owner < count).then_some(owner)
 }
 
 /// The address of a function by its number in the module.
@@ -92,4 +117,22 @@ pub(crate) fn function_at(address: u64) -> Option<u32> {
         return None;
     }
     u32::try_from(offset / CODE_STEP - 1).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_tells_whose_memory_it_means() {
+        let (own, other) = (local_window(7), local_window(9));
+        assert_eq!((Place::at(own), Place::at(shared_window(7))), (Place::Local, Place::Shared));
+        assert_eq!((in_window(own + 16, own), in_window(other + 16, own)), (Some(16), None));
+        assert_eq!(in_window(own - 4, own), Some(4u64.wrapping_neg()));
+        assert_eq!(
+            (owner_of(other + 16, 32), owner_of(other - 4, 32), owner_of(other, 8)),
+            (Some(9), Some(9), None)
+        );
+        assert_eq!(Place::at(4u64.wrapping_neg()), Place::Global);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Bytes that the launch did not declare are reported as undeclared, and not as never written too.
 
-use super::memory::{Access, MAX_POLLS, check_aligned, extend, resolve};
+use super::memory::{Access, MAX_POLLS, check_aligned, extend};
 use super::race_hooks::lock_locations;
 use super::undefined_memory::StoredBits;
 use super::{Done, Flow, Trouble, Warp};
@@ -142,7 +142,7 @@ impl Warp {
         let _apart = races.map(LaunchRaces::updates);
         let mut rest = lanes;
         while rest != 0 {
-            let mut group = resolve(&mut update.access, place, &mut addresses, rest);
+            let mut group = self.resolve(cta, at, &mut update.access, place, &mut addresses, rest);
             match update.access.place {
                 Place::Shared => self.update_shared(cta, at, &mut update, &addresses, group)?,
                 Place::Global | Place::Generic => {

@@ -52,7 +52,7 @@ impl Warp {
         let locations = lock_locations(cta, strength);
         let mut rest = lanes;
         while rest != 0 {
-            let group = resolve(&mut access, load.place, &mut addresses, rest);
+            let group = self.resolve(cta, at, &mut access, load.place, &mut addresses, rest);
             if let Some(locations) = &locations {
                 self.acquire(cta, at, &access, &addresses, group, locations);
             }
@@ -86,7 +86,7 @@ impl Warp {
         let mut locations = lock_locations(cta, strength);
         let mut rest = lanes;
         while rest != 0 {
-            let group = resolve(&mut access, store.place, &mut addresses, rest);
+            let group = self.resolve(cta, at, &mut access, store.place, &mut addresses, rest);
             match access.place {
                 Place::Shared => self.store_shared(cta, at, store, &access, &addresses, group)?,
                 Place::Local => self.store_local(cta, at, store, &access, &addresses, group)?,
@@ -157,7 +157,7 @@ impl Warp {
         lanes: u32,
     ) -> Done<()> {
         let frame = self.lane_groups[at].frame;
-        check_bounds(access, addresses, lanes, self.frames[frame].top, "of the stack of the thread")?;
+        self.check_local(cta, access, addresses, lanes, self.frames[frame].top)?;
         for (part, to) in load.parts() {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
@@ -241,7 +241,7 @@ impl Warp {
         lanes: u32,
     ) -> Done<()> {
         let frame = self.lane_groups[at].frame;
-        check_bounds(access, addresses, lanes, self.frames[frame].top, "of the stack of the thread")?;
+        self.check_local(cta, access, addresses, lanes, self.frames[frame].top)?;
         for (part, from) in (0u64..).zip(&store.from) {
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
             let values = self.frames[frame].column(*from, &cta.launch.constants);
@@ -278,6 +278,25 @@ impl Warp {
         self.find_outside(cta, at, access, addresses, lanes)
     }
 
+    /// Compares accesses to local memory with the end of the stack.
+    fn check_local(
+        &self,
+        cta: &Cta<'_>,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+        end: u64,
+    ) -> Done<()> {
+        let mut checked = check_bounds(access, addresses, lanes, end, "of the stack of the thread");
+        if let Err(trouble) = &mut checked
+            && let ExecFindingKind::OutOfBounds(bad) = &mut trouble.kind
+            && let Some(near) = self.foreign_words(cta, trouble.lane, Place::Local, bad.address)
+        {
+            bad.near = near;
+        }
+        checked
+    }
+
     #[cold]
     #[inline(never)]
     fn find_outside(
@@ -291,7 +310,9 @@ impl Warp {
         let (launch, bytes) = (cta.launch, u64::from(access.bytes));
         let dynamic_bytes = u64::from(launch.shape.dynamic_shared_bytes);
         let bad = |lane: usize| {
-            let near = launch.code.shared.near(addresses[lane], bytes, dynamic_bytes);
+            let foreign = self.foreign_words(cta, lane, Place::Shared, addresses[lane]);
+            let near =
+                foreign.unwrap_or_else(|| launch.code.shared.near(addresses[lane], bytes, dynamic_bytes));
             ExecFindingKind::OutOfBounds(access.bad(addresses[lane], near))
         };
         let fits = |address: u64| address.checked_add(bytes).is_some_and(|end| end <= cta.shared.len());
@@ -306,21 +327,6 @@ impl Warp {
         }
         Ok(())
     }
-}
-
-/// The lanes that reach the same memory as the first of them; their addresses become addresses in it.
-pub(super) fn resolve(access: &mut Access, place: Place, addresses: &mut Column, lanes: u32) -> u32 {
-    if place != Place::Generic {
-        return lanes;
-    }
-    let place = Place::at(addresses[first_lane(lanes)]);
-    let group = lanes_where(lanes, |lane| Place::at(addresses[lane]) == place);
-    access.place = place;
-    let base = place.base();
-    if base != 0 {
-        each(group, |lane| addresses[lane] -= base);
-    }
-    group
 }
 
 pub(super) fn check_aligned(access: &Access, addresses: &Column, lanes: u32) -> Done<()> {

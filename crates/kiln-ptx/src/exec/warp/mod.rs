@@ -22,6 +22,7 @@ mod system_calls;
 mod undefined;
 mod undefined_memory;
 mod warp_primitives;
+mod windows;
 
 use super::block::Cta;
 use super::check::ValueRule;

@@ -26,6 +26,7 @@ impl Warp {
             Special::Thread(at) => {
                 return std::array::from_fn(|lane| axis(cta.thread(self.index, lane), at));
             }
+            Special::LocalWindow => return std::array::from_fn(|lane| self.local_window(cta, lane)),
             Special::Lane => return lane(|lane| lane),
             Special::LanesEqual => return lane(|lane| 1 << lane),
             Special::LanesBelow { inclusive: false } => return lane(|lane| (1 << lane) - 1),
@@ -48,6 +49,7 @@ impl Warp {
             Special::Environment(_) => 0,
             Special::Constant(value) => value,
             Special::Processor => 0,
+            Special::SharedWindow => cta.shared_window,
         };
         [all; LANES]
     }

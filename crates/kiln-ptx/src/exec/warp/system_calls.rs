@@ -130,7 +130,7 @@ impl Warp {
     /// A value at a generic address, as one lane sees it.
     fn read_generic(&self, cta: &mut Cta<'_>, lane: usize, address: u64, bytes: u32) -> Done<u64> {
         let place = Place::at(address);
-        let within = address.wrapping_sub(place.base());
+        let (within, _) = self.in_own_window(cta, lane, place, address);
         let fits = |end: u64| within.checked_add(u64::from(bytes)).is_some_and(|last| last <= end);
         let found = match place {
             Place::Shared => fits(cta.shared.len()).then(|| cta.shared.load(within, bytes)),
@@ -172,7 +172,8 @@ impl Arguments for Packed<'_, '_, '_> {
         let address = self.next.next_multiple_of(u64::from(bytes));
         self.next = address + u64::from(bytes);
         if Place::at(address) == Place::Local {
-            self.warp.use_stack(self.cta, self.at, self.lane, address - Place::Local.base(), bytes);
+            let (within, _) = self.warp.in_own_window(self.cta, self.lane, Place::Local, address);
+            self.warp.use_stack(self.cta, self.at, self.lane, within, bytes);
         }
         match self.warp.read_generic(self.cta, self.lane, address, bytes) {
             Ok(value) => value,
