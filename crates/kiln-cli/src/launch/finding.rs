@@ -267,8 +267,12 @@ impl KernelFinding {
 
 /// The bytes of an access, and the array they are in.
 fn bytes_text(access: &BadAccess, near: Option<&Allocation>) -> String {
-    let BadAccess { memory, address, bytes, .. } = access;
-    let near = near.map_or_else(String::new, |near| format!(" ({near})"));
+    let BadAccess { memory, address, bytes, within, .. } = access;
+    let near = match near {
+        Some(near) => format!(" ({near})"),
+        None if within.is_empty() => String::new(),
+        None => format!(" ({within})"),
+    };
     format!("{} at {memory} address {address:#x}{near}", counted(u64::from(*bytes), "byte"))
 }
 

@@ -105,8 +105,10 @@ impl Entry {
             memory,
             workspace: workspace.as_ref(),
             constant_ranges: constants.collect(),
+            variables: &self.program.variables.list,
+            globals,
         };
-        Launch::new(parts, globals).run();
+        Launch::new(parts).run();
         Ok(log.into_outcome())
     }
 

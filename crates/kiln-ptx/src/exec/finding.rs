@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use super::address_base::AddressBase;
 use super::check::RaceCause;
 use super::fault::ExecFault;
-use super::memory::{Miss, MissKind};
+use super::memory::{Miss, MissKind, SharedMap};
 use super::site::{CodeSite, Line};
 
 /// Something a kernel did that it must not do, or that ended it.
@@ -152,6 +153,10 @@ pub struct BadAccess {
     pub bytes: u32,
     /// What it missed or should have had, in words; may be empty.
     pub near: String,
+    /// The shared variable that it reached, and where in it, in words; empty if none is known.
+    pub within: String,
+    /// What the address was computed from, if it missed and the code tells.
+    pub base: Option<AddressBase>,
 }
 
 impl ExecFindingKind {
@@ -160,6 +165,30 @@ impl ExecFindingKind {
         match miss.kind {
             MissKind::OutOfBounds => Self::OutOfBounds(bad),
             MissKind::Freed => Self::UseAfterFree(bad),
+        }
+    }
+
+    /// The access that it is about.
+    pub(crate) fn access_mut(&mut self) -> Option<&mut BadAccess> {
+        match self {
+            Self::OutOfBounds(access)
+            | Self::UseAfterFree(access)
+            | Self::ReadOnly(access)
+            | Self::Undeclared(access)
+            | Self::Misaligned(access)
+            | Self::Uninitialised { access, .. }
+            | Self::Race { access, .. }
+            | Self::SameValue { access, .. }
+            | Self::PendingCopy { access, .. }
+            | Self::NonCoherent { access, .. } => Some(access),
+            _ => None,
+        }
+    }
+
+    /// Names the shared variable that the access reached.
+    pub(crate) fn name_variable(&mut self, shared: &SharedMap) {
+        if let Some(access) = self.access_mut().filter(|access| access.memory == "shared") {
+            access.within = shared.place(access.address).unwrap_or_default();
         }
     }
 
@@ -283,9 +312,10 @@ impl fmt::Display for AccessKind {
 
 impl fmt::Display for BadAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { access, memory, address, bytes, .. } = self;
+        let Self { access, memory, address, bytes, within, .. } = self;
         let plural = if *bytes == 1 { "" } else { "s" };
-        write!(f, "{access} of {bytes} byte{plural} at {memory} address {address:#x}")
+        write!(f, "{access} of {bytes} byte{plural} at {memory} address {address:#x}")?;
+        if within.is_empty() { Ok(()) } else { write!(f, " ({within})") }
     }
 }
 

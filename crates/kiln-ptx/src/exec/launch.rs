@@ -14,6 +14,7 @@ use super::preemption::Preemption;
 use super::random::Order;
 use super::resident_blocks::Flight;
 use super::undefined::OriginNotes;
+use super::variables::ModuleVariable;
 use super::warp_register::{Column, LANES};
 
 /// Instructions after which a block lets another one run, in case it waits for it.
@@ -36,6 +37,9 @@ pub(crate) struct Launch<'l> {
     workspace: Option<&'l Workspace>,
     /// Where the `.const` variables lie.
     constant_ranges: Vec<(u64, u64)>,
+    /// The variables of the module, and where they lie.
+    variables: &'l [ModuleVariable],
+    globals: &'l [u64],
     /// How often blocks have changed memory.
     changes: AtomicU64,
     /// Instructions since a thread last exited.
@@ -57,17 +61,20 @@ pub(crate) struct Parts<'l> {
     pub(crate) memory: &'l dyn GlobalMemory,
     pub(crate) workspace: Option<&'l Workspace>,
     pub(crate) constant_ranges: Vec<(u64, u64)>,
+    pub(crate) variables: &'l [ModuleVariable],
+    pub(crate) globals: &'l [u64],
 }
 
 impl<'l> Launch<'l> {
-    pub(crate) fn new(parts: Parts<'l>, globals: &[u64]) -> Self {
+    pub(crate) fn new(parts: Parts<'l>) -> Self {
+        let globals = parts.globals;
         let value = |constant: &Constant| match constant {
             Constant::Bits(bits) => *bits,
             Constant::Variable(at, offset) => {
                 globals.get(*at as usize).copied().unwrap_or(0).wrapping_add_signed(*offset)
             }
         };
-        let Parts { code, shape, arguments, options, log, heap, memory, workspace, constant_ranges } = parts;
+        let Parts { code, shape, arguments, options, log, heap, memory, workspace, .. } = parts;
         Self {
             code,
             shape,
@@ -77,7 +84,9 @@ impl<'l> Launch<'l> {
             heap,
             memory,
             workspace,
-            constant_ranges,
+            constant_ranges: parts.constant_ranges,
+            variables: parts.variables,
+            globals,
             changes: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
             rules: options.value_rules(),
@@ -86,6 +95,11 @@ impl<'l> Launch<'l> {
             constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
             shared_bytes: code.shared.dynamic() + u64::from(shape.dynamic_shared_bytes),
         }
+    }
+
+    /// A variable of the module, and its address.
+    pub(crate) fn variable(&self, at: u32) -> Option<(&ModuleVariable, u64)> {
+        Some((self.variables.get(at as usize)?, *self.globals.get(at as usize)?))
     }
 
     /// Where undefined bytes in global memory come from.

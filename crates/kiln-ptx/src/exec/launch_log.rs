@@ -76,6 +76,8 @@ impl Log {
                 inner.left_out.insert((at, std::mem::discriminant(&last.kind)));
             }
             let site = thread(CodeSite::of(code, pc));
+            let mut kind = kind;
+            kind.name_variable(&code.shared);
             list.push((key, ExecFinding { kind, site, times: 1 }));
         } else if !note && inner.left_out.len() < MAX_LEFT_OUT {
             inner.left_out.insert((key, std::mem::discriminant(&kind)));

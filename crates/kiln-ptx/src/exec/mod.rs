@@ -53,6 +53,7 @@
 //! where threads are ordered by barriers of whole warps and blocks alone that loses nothing, elsewhere it can miss a race with one of
 //! the others. Clusters, other proxies (`fence.proxy`) and `mbarrier` are not executed.
 
+mod address_base;
 mod alu;
 mod barrier;
 mod barrier_report;
@@ -86,6 +87,7 @@ mod variables;
 mod warp;
 mod warp_register;
 
+pub use address_base::AddressBase;
 pub use check::RaceCause;
 #[cfg(feature = "mutations")]
 pub use check::{RaceRule, ValueRule};

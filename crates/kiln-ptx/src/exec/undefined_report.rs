@@ -36,7 +36,9 @@ impl Cta<'_> {
         (bytes, may_be_padding): (u32, bool),
     ) -> UndefinedStore {
         let site = CodeSite::of(self.launch.code, pc).in_thread(self.index, self.thread(warp, lane));
-        let finding = ExecFinding { kind: self.undefined_kind(origin), site, times: 1 };
+        let mut kind = self.undefined_kind(origin);
+        kind.name_variable(&self.launch.code.shared);
+        let finding = ExecFinding { kind, site, times: 1 };
         UndefinedStore { finding, bytes, may_be_padding }
     }
 
@@ -46,7 +48,8 @@ impl Cta<'_> {
                 let (warp, lane) = (thread as usize / LANES, thread as usize % LANES);
                 let read = CodeSite::of(self.launch.code, pc).in_thread(block, self.thread(warp, lane));
                 let (memory, near) = (place.name(), unwritten_part(bits, bytes));
-                let access = BadAccess { access: self.access_at(pc), memory, address, bytes, near };
+                let (kind, within) = (self.access_at(pc), String::new());
+                let access = BadAccess { access: kind, memory, address, bytes, near, within, base: None };
                 ExecFindingKind::Uninitialised { access, read_site: Box::new(read) }
             }
             Origin::Lane { pc, block, thread, from, why } => {

@@ -19,6 +19,7 @@ mod exec_damage;
 mod exec_endless;
 mod exec_kernels;
 mod exec_matrix;
+mod exec_names;
 mod exec_notes;
 mod exec_order;
 mod exec_packed;

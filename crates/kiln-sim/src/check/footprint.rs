@@ -21,8 +21,8 @@ pub(crate) struct LaunchFootprint {
     kernel: Loaded,
     /// As declared, by address.
     spans: Box<[DeclaredSpan]>,
-    /// The first argument that is null.
-    null: Option<u16>,
+    /// The arguments that are null.
+    nulls: Box<[u16]>,
     /// For each span, the one among it and those before it that reaches furthest.
     furthest: Box<[usize]>,
     /// All that may be touched, in order, without overlaps.
@@ -78,8 +78,8 @@ impl LaunchFootprint {
             best
         });
         let furthest = furthest.collect();
-        let null = first_null(&kernel.spans, arguments);
-        Self { kernel, null, furthest, spans: spans.into(), allowed: cut(&all, &writable).into() }
+        let nulls = null_arguments(&kernel.spans, arguments);
+        Self { kernel, nulls, furthest, spans: spans.into(), allowed: cut(&all, &writable).into() }
     }
 
     /// What the launch declared, by address.
@@ -128,8 +128,8 @@ impl LaunchFootprint {
     pub(crate) fn near(&self, range: Range<u64>, at: u64) -> String {
         if at < NULL_BYTES {
             let past = if at == 0 { String::new() } else { format!("{at} bytes past ") };
-            return match self.null {
-                Some(index) => format!("{past}a null pointer, {}", self.parameter(index)),
+            return match self.nulls.first() {
+                Some(index) => format!("{past}a null pointer, {}", self.parameter(*index)),
                 None => format!("{past}a null pointer, and no argument is null"),
             };
         }
@@ -142,10 +142,30 @@ impl LaunchFootprint {
                 return "memory that the launch did not declare: it was given no buffer".to_owned();
             }
         };
-        let (name, bytes, end) = (self.name(span), span.bytes, end_of(span));
+        let end = end_of(span);
         if span.address.0.saturating_sub(at).max(at.saturating_sub(end)) > MAX_DISTANCE {
             return "far from every buffer of the launch".to_owned();
         }
+        self.beside(span, range, at)
+    }
+
+    /// The same for an access whose address was computed from the argument at this offset, if it lies outside of the memory of that argument.
+    pub(crate) fn near_argument(&self, range: Range<u64>, offset: u32) -> Option<String> {
+        let index = self.kernel.spans.iter().position(|span| span.offset == offset)?;
+        let index = u16::try_from(index).ok()?;
+        if self.nulls.contains(&index) {
+            let past = if range.start == 0 { String::new() } else { format!("{} bytes past ", range.start) };
+            return Some(format!("{past}a null pointer, {}", self.parameter(index)));
+        }
+        let mut own = self.spans.iter().filter(|span| span.parameter == Some(index));
+        let (Some(span), None) = (own.next(), own.next()) else { return None };
+        let is_inside = range.start >= span.address.0 && range.end <= end_of(span);
+        (!is_inside).then(|| self.beside(span, range.clone(), range.start))
+    }
+
+    /// Where an address lies beside a span that the launch declared.
+    fn beside(&self, span: &DeclaredSpan, range: Range<u64>, at: u64) -> String {
+        let (name, bytes, end) = (self.name(span), span.bytes, end_of(span));
         let place = if span.address.0 > at {
             format!("{} bytes before the start of {name}", span.address.0 - at)
         } else if range.start < end {
@@ -190,14 +210,14 @@ impl LaunchFootprint {
     }
 }
 
-/// The first parameter as large as a pointer whose argument is zero.
-fn first_null(parameters: &[ParameterSpan], arguments: &[u8]) -> Option<u16> {
+/// The parameters as large as a pointer whose arguments are zero.
+fn null_arguments(parameters: &[ParameterSpan], arguments: &[u8]) -> Box<[u16]> {
     let is_null = |span: &ParameterSpan| {
         let start = span.offset as usize;
         let bytes = arguments.get(start..start + span.bytes as usize);
         span.bytes == 8 && bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
     };
-    parameters.iter().position(is_null).and_then(|at| u16::try_from(at).ok())
+    (0..).zip(parameters).filter(|(_, span)| is_null(span)).map(|(at, _)| at).collect()
 }
 
 fn end_of(span: &DeclaredSpan) -> u64 {

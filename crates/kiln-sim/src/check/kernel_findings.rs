@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use kiln_ptx::exec::{AccessKind, BadAccess, ExecFinding as InCode, ExecFindingKind as InCodeKind};
+use kiln_ptx::exec::{
+    AccessKind, AddressBase, BadAccess, ExecFinding as InCode, ExecFindingKind as InCodeKind,
+};
 
 use crate::check::actor::Mark;
 use crate::check::finding::{Finding, FindingKind, Touching};
@@ -31,6 +33,7 @@ impl State {
                 Mistake::Text(text) => (FindingKind::InKernel, text, None),
                 Mistake::Found(mut finding) => {
                     let is_fatal = finding.kind.fault().is_some() && result.is_err();
+                    name_argument(&mut finding.kind, view.footprint());
                     self.name_part(device, &mut finding.kind, mark);
                     self.name_freed(device, &mut finding.kind, mark);
                     let mut text = tell(&finding, view.footprint());
@@ -91,6 +94,16 @@ impl State {
             }
         };
         *kind = InCodeKind::UseAfterFree(BadAccess { near, ..bad.clone() });
+    }
+}
+
+/// Names the argument that an address was computed from which missed every buffer: another one may lie nearer.
+fn name_argument(kind: &mut InCodeKind, footprint: Option<&LaunchFootprint>) {
+    let (InCodeKind::OutOfBounds(bad) | InCodeKind::Undeclared(bad)) = kind else { return };
+    let (Some(AddressBase::Argument { offset }), Some(footprint)) = (&bad.base, footprint) else { return };
+    let range = bad.address..bad.address.saturating_add(u64::from(bad.bytes));
+    if let Some(near) = footprint.near_argument(range, *offset) {
+        bad.near = near;
     }
 }
 

@@ -60,6 +60,15 @@ impl SharedMap {
             .is_some_and(|variable| variable.bytes.start <= start && end <= variable.bytes.end)
     }
 
+    /// The variable at an address, and where in it, in words.
+    pub(crate) fn place(&self, address: u64) -> Option<String> {
+        if let Some(byte) = address.checked_sub(self.dynamic) {
+            return Some(format!("byte {byte} of dynamic shared memory"));
+        }
+        let variable = self.variables.iter().find(|variable| variable.bytes.contains(&address))?;
+        Some(format!("byte {} of `{}`", address - variable.bytes.start, variable.name))
+    }
+
     /// Words for an access that belongs to no variable, in a block with so many bytes of dynamic shared memory.
     pub(crate) fn near(&self, start: u64, bytes: u64, dynamic_bytes: u64) -> String {
         let end = start.saturating_add(bytes);

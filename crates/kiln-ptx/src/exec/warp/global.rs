@@ -387,10 +387,8 @@ impl Warp {
         let mapped = owner.mapped(address).filter(|span| span.end - address >= bytes);
         let Some(span) = mapped else {
             let miss = owner.miss(address, bytes);
-            return Err(Trouble::new(
-                lane,
-                ExecFindingKind::missed(miss, access.bad(address, String::new())),
-            ));
+            let kind = ExecFindingKind::missed(miss, access.bad(address, String::new()));
+            return Err(Trouble::new(lane, self.with_base(cta, at, kind)));
         };
         if access.kind != AccessKind::Read && (!span.writable || cta.launch.is_constant(address)) {
             return Err(Trouble::new(lane, ExecFindingKind::ReadOnly(access.bad(address, String::new()))));
@@ -402,11 +400,25 @@ impl Warp {
     #[cold]
     #[inline(never)]
     fn report_undeclared(&self, cta: &mut Cta<'_>, at: usize, access: &Access, address: u64, lane: usize) {
+        let pc = self.lane_groups[at].pc;
+        if cta.launch.log.count_again((pc, pc), |known| matches!(known, ExecFindingKind::Undeclared(_))) {
+            return;
+        }
         let why = cta.spans.owner(address).undeclared(address, u64::from(access.bytes), access.kind);
         if let Some(near) = why {
             let bad = ExecFindingKind::Undeclared(access.bad(address, near));
-            cta.report(self.index, lane, self.lane_groups[at].pc, bad);
+            cta.report(self.index, lane, pc, self.with_base(cta, at, bad));
         }
+    }
+
+    /// A finding with what its address was computed from; of a variable it tells the distance.
+    fn with_base(&self, cta: &Cta<'_>, at: usize, mut kind: ExecFindingKind) -> ExecFindingKind {
+        if let Some(bad) = kind.access_mut() {
+            bad.base = cta.address_base(self.lane_groups[at].pc);
+            let near = bad.base.as_ref().and_then(|base| base.near(bad.address, bad.bytes));
+            bad.near = near.unwrap_or(std::mem::take(&mut bad.near));
+        }
+        kind
     }
 }
 

@@ -29,7 +29,8 @@ pub(super) struct Access {
 
 impl Access {
     pub(super) fn bad(&self, address: u64, near: String) -> BadAccess {
-        BadAccess { access: self.kind, memory: self.place.name(), address, bytes: self.bytes, near }
+        let (memory, bytes, within) = (self.place.name(), self.bytes, String::new());
+        BadAccess { access: self.kind, memory, address, bytes, near, within, base: None }
     }
 
     /// A read of the stack by a call.

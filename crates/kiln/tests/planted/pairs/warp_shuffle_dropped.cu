@@ -1,6 +1,6 @@
 // A reduction adds what it takes from lanes that have exited; the twin takes the same values and drops them.
 // launch: grid 1 block 32
-// args: in u32 32; returned u32 32
+// args: in u32 32; returned u32 20
 
 extern "C" __global__ void bug_warp_shuffle_dropped(const unsigned* x, unsigned* y) {
     unsigned t = threadIdx.x;

@@ -1,6 +1,6 @@
 // A shuffle takes values from lanes that have exited.
 // launch: grid 1 block 32
-// args: in u32 32; returned u32 32
+// args: in u32 32; returned u32 24
 
 extern "C" __global__ void bug_warp_shuffle_exited(const unsigned* x, unsigned* y) {
     unsigned t = threadIdx.x;

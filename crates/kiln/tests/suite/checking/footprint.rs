@@ -267,3 +267,18 @@ fn a_buffer_of_another_runtime_is_refused_beside_the_arguments() {
     let error = refused.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::ForeignBlock { .. })), "{error}");
 }
+
+#[test]
+fn a_far_access_names_the_argument_that_its_address_was_computed_from() {
+    let scene = Scene::new(4, "heap");
+    let load = scene.kernel("load");
+    let data = scene.gpu.upload(&[5_u32; 64]).unwrap();
+    let out = scene.gpu.zeros::<u32>(1).unwrap();
+    // SAFETY: the simulator checks every access.
+    unsafe { scene.gpu.launch(&load).threads(1).read(&data).write(&out).value(1 << 20).submit().unwrap() };
+    wait(&scene.gpu);
+    let texts = scene.texts();
+    // The other buffer lies nearer.
+    let expected = format!("{} bytes past the end of argument 0 (`data`)", (1 << 22) - 256);
+    assert!(texts.iter().any(|text| text.contains(&expected)), "{texts:#?}");
+}
