@@ -202,7 +202,7 @@ fn races_between_warps_are_found() {
     assert_eq!(seen, (AccessKind::Write, AccessKind::Read, [0, 0, 0]));
     let text = bad.findings[0].to_string();
     assert!(text.starts_with(
-        "race: write of 4 bytes at shared address 0x100 and the read by block (0,0,0) thread (0,0,0) at checks.cu:"
+        "race: write of 4 bytes at shared address 0x100 (byte 256 of `s`) and the read by block (0,0,0) thread (0,0,0) at checks.cu:"
     ));
     assert!(text.contains(", with nothing to order them\n  neighbour at checks.cu:"), "{text}");
     assert!(text.contains("block (0,0,0) thread (64,0,0)"), "{text}");
