@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn products_are_undefined_where_an_undefined_bit_may_change_them() {
         assert_covers(DataFlow::Product(4), false, |a, b| a * b);
-        assert_covers(DataFlow::HighProduct(4), false, |a, b| a * b >> 4);
+        assert_covers(DataFlow::HighProduct(4), false, |a, b| (a * b) >> 4);
         assert_eq!(undefined_arithmetic(DataFlow::Product(64), [(0, 0xff), (0, 0), (5, 0), (0, 0)]), 0);
         let high =
             |b| undefined_arithmetic(DataFlow::HighProduct(64), [(0, 1 << 63), (b, 0), (0, 0), (0, 0)]);
