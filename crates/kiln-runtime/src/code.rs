@@ -12,9 +12,9 @@
 pub(crate) mod builder;
 mod cached_code;
 mod code_caches;
-mod compiler_file;
 mod counters;
 mod includes;
+pub(crate) mod library_file;
 mod module_cache;
 mod ptx_signature;
 mod source;

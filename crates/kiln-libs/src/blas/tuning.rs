@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use kiln_driver::DeviceKind;
 use kiln_operation::{Matmul, Operation};
 use kiln_runtime::cache::{CacheEntry, EntryKind, Key, KeyBuilder};
+use kiln_runtime::internal::cublaslt_identity;
 use kiln_runtime::{DeviceRuntime, GraphBuilder};
 
 use crate::Result;
@@ -111,13 +113,24 @@ impl MatmulTuning {
     }
 }
 
-/// What a choice depends on.
+/// What a choice on a device depends on.
 fn key(gpu: &DeviceRuntime, operation: &Matmul) -> Key {
     let info = gpu.info();
+    let library = match info.kind {
+        DeviceKind::Cuda => cublaslt_identity(),
+        DeviceKind::Simulated => None,
+    };
+    let driver = info.driver_version.to_string();
+    key_of(&operation.to_string(), [&info.name, &driver, library.as_deref().unwrap_or_default()])
+}
+
+/// Another library proposes other algorithms, or the same in another order.
+fn key_of(operation: &str, [device, driver, library]: [&str; 3]) -> Key {
     KeyBuilder::new()
-        .part("algorithm of", operation.to_string().as_bytes())
-        .part("device", info.name.as_bytes())
-        .part("driver", info.driver_version.to_string().as_bytes())
+        .part("algorithm of", operation.as_bytes())
+        .part("device", device.as_bytes())
+        .part("driver", driver.as_bytes())
+        .part("library", library.as_bytes())
         .finish()
 }
 
@@ -145,7 +158,7 @@ fn time(gpu: &DeviceRuntime, record: impl Fn(&mut GraphBuilder) -> Result<()>) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, MatmulTuning};
+    use super::{Duration, MatmulTuning, key_of};
 
     fn fastest(times: &[u64]) -> (u64, u64, u64) {
         let times: Vec<Duration> = times.iter().copied().map(Duration::from_nanos).collect();
@@ -159,6 +172,22 @@ mod tests {
         assert_eq!(fastest(&[1000, 995, 1200]), (0, 1000, 1000), "within the margin");
         assert_eq!(fastest(&[1000]), (0, 1000, 1000));
         assert_eq!(fastest(&[0, 0]), (0, 0, 0));
+    }
+
+    #[test]
+    fn another_library_driver_or_device_does_not_find_a_choice() {
+        let key = |parts| key_of("blas.matmul m=1", parts).to_string();
+        let known = key(["H200", "13.0", "libcublasLt.so.13.0.0.19, 1 bytes, 2"]);
+        assert_eq!(known, key(["H200", "13.0", "libcublasLt.so.13.0.0.19, 1 bytes, 2"]));
+        for other in [
+            ["H200", "13.0", "libcublasLt.so.13.1.0.3, 1 bytes, 2"],
+            ["H200", "13.0", "libcublasLt.so.13.0.0.19, 1 bytes, 3"],
+            ["H200", "13.0", ""],
+            ["H200", "13.1", "libcublasLt.so.13.0.0.19, 1 bytes, 2"],
+            ["H100", "13.0", "libcublasLt.so.13.0.0.19, 1 bytes, 2"],
+        ] {
+            assert_ne!(known, key(other), "{other:?}");
+        }
     }
 
     #[test]

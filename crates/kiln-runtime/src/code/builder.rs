@@ -8,8 +8,8 @@ use kiln_cuda::nvrtc::{
 use kiln_driver::DeviceKind;
 
 use super::cached_code::Payload;
-use super::compiler_file::CompilerFile;
 use super::includes::read_headers;
+use super::library_file::LibraryFile;
 use super::module_cache::{CompiledModule, Modules, load_cubin};
 use super::source::Source;
 use crate::cache::{Key, KeyBuilder};
@@ -211,7 +211,7 @@ impl<'a> ModuleBuilder<'a> {
         let mut key = device_key(self.runtime)
             .part("name", name.as_bytes())
             .part("source", text.as_bytes())
-            .part("nvrtc", CompilerFile::of_process()?.identity().as_bytes());
+            .part("nvrtc", LibraryFile::compiler()?.identity().as_bytes());
         // NVRTC writes the folder of the process into the lines of a source without one.
         if self.line_info
             && Path::new(name).is_relative()

@@ -1,4 +1,4 @@
-//! Identifies the NVRTC library by its file, without loading it.
+//! Identifies a library by its file, without loading it.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -9,16 +9,16 @@ use kiln_cuda::{LibraryKind, SearchEnvironment};
 
 use crate::error::CodeError;
 
-/// The file of the compiler.
+/// The file of a library.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct CompilerFile {
+pub(super) struct LibraryFile {
     identity: String,
 }
 
-impl CompilerFile {
-    /// The one this process compiles with. A failure to find it is not remembered; the next call looks again.
-    pub(super) fn of_process() -> Result<&'static Self, CodeError> {
-        static FOUND: OnceLock<CompilerFile> = OnceLock::new();
+impl LibraryFile {
+    /// The compiler of this process. A failure to find it is not remembered; the next call looks again.
+    pub(super) fn compiler() -> Result<&'static Self, CodeError> {
+        static FOUND: OnceLock<LibraryFile> = OnceLock::new();
         if let Some(found) = FOUND.get() {
             return Ok(found);
         }
@@ -38,10 +38,16 @@ impl CompilerFile {
         Self { identity: format!("{name}, {bytes} bytes, {modified}") }
     }
 
-    /// Text that another compiler does not have.
+    /// Text that another build of the library does not have.
     pub(super) fn identity(&self) -> &str {
         &self.identity
     }
+}
+
+/// Text that another build of cuBLASLt does not have; none where there is no such library.
+pub fn cublaslt_identity() -> Option<String> {
+    let found = SearchEnvironment::of_process().find(LibraryKind::CublasLt).ok()?;
+    Some(LibraryFile::at(&found.path).identity)
 }
 
 #[cfg(test)]
@@ -49,19 +55,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_compiler_is_another_file_and_a_link_is_the_same() {
-        let folder = std::env::temp_dir().join(format!("kiln-compiler-file-{}", std::process::id()));
+    fn another_build_is_another_file_and_a_link_is_the_same() {
+        let folder = std::env::temp_dir().join(format!("kiln-library-file-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (file, link) = (folder.join("libnvrtc.so.13.0.48"), folder.join("libnvrtc.so.13"));
         std::fs::write(&file, "one").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        let first = CompilerFile::at(&file);
-        assert_eq!(CompilerFile::at(&link), first);
+        let first = LibraryFile::at(&file);
+        assert_eq!(LibraryFile::at(&link), first);
         std::fs::write(&file, "another").unwrap();
-        assert_ne!(CompilerFile::at(&link), first, "as large");
+        assert_ne!(LibraryFile::at(&link), first, "as large");
         std::fs::write(&file, "one").unwrap();
         std::fs::File::open(&file).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        assert_ne!(CompilerFile::at(&link), first, "as old");
+        assert_ne!(LibraryFile::at(&link), first, "as old");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
