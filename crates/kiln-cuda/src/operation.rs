@@ -13,6 +13,7 @@ mod cudnn;
 mod cufft;
 mod cusolver;
 mod cusparse;
+mod descriptor;
 mod entry_points;
 mod failure;
 

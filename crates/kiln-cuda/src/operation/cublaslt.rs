@@ -10,6 +10,7 @@ use kiln_operation::{Determinism, ElementType, Layout, Matmul};
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
 use super::convert::{self, scalar};
+use super::descriptor::Descriptor;
 use super::entry_points::entry_points;
 use super::failure::LibraryFailure;
 use crate::context::Context;
@@ -87,12 +88,6 @@ pub(crate) struct LtHandle {
     context: Arc<Context>,
 }
 
-/// A descriptor of cuBLASLt, which lies in memory of the host.
-struct Descriptor {
-    raw: Native<c_void>,
-    destroy: unsafe extern "C" fn(Handle) -> i32,
-}
-
 /// A product with its algorithm.
 pub(super) struct LtMatmul {
     operation: Matmul,
@@ -129,39 +124,25 @@ impl Drop for LtHandle {
     }
 }
 
-impl Descriptor {
-    fn make(
-        call: &'static str,
-        destroy: unsafe extern "C" fn(Handle) -> i32,
-        create: impl FnOnce(*mut Handle) -> i32,
-    ) -> LtResult<Self> {
-        let mut raw = Native::NULL;
-        check(call, create(raw.slot()))?;
-        Ok(Self { raw, destroy })
-    }
-
-    /// Sets an attribute with one of the library's functions for that.
-    fn set<T: Copy>(
-        &self,
-        set: unsafe extern "C" fn(Handle, i32, In, usize) -> i32,
-        attribute: i32,
-        value: T,
-    ) -> LtResult<()> {
-        // SAFETY: the value is a live local of the size that is said, and is copied.
-        let status = unsafe { set(self.raw.raw(), attribute, (&raw const value).cast(), size_of::<T>()) };
-        check("cublasLt…SetAttribute", status)
-    }
-
-    fn raw(&self) -> Handle {
-        self.raw.raw()
-    }
+/// Makes a descriptor.
+fn describe(
+    call: &'static str,
+    destroy: unsafe extern "C" fn(Handle) -> i32,
+    create: impl FnOnce(*mut Handle) -> i32,
+) -> LtResult<Descriptor> {
+    Descriptor::make(LibraryKind::CublasLt, call, destroy, create)
 }
 
-impl Drop for Descriptor {
-    fn drop(&mut self) {
-        // SAFETY: this is the only owner. It is memory of the host, so that no device is asked.
-        unsafe { (self.destroy)(self.raw.raw()) };
-    }
+/// Sets an attribute of a descriptor with one of the library's functions for that.
+fn set<T: Copy>(
+    descriptor: &Descriptor,
+    set: unsafe extern "C" fn(Handle, i32, In, usize) -> i32,
+    attribute: i32,
+    value: T,
+) -> LtResult<()> {
+    // SAFETY: the value is a live local of the size that is said, and is copied.
+    let status = unsafe { set(descriptor.raw(), attribute, (&raw const value).cast(), size_of::<T>()) };
+    check("cublasLt…SetAttribute", status)
 }
 
 impl LtMatmul {
@@ -186,17 +167,17 @@ impl LtMatmul {
     fn make(handle: Arc<LtHandle>, operation: &Matmul) -> LtResult<Self> {
         let api = handle.api;
         let (compute, scale) = convert::compute_type(operation.math, operation.a.element);
-        let product = Descriptor::make("cublasLtMatmulDescCreate", api.desc_destroy, |slot| {
+        let product = describe("cublasLtMatmulDescCreate", api.desc_destroy, |slot| {
             // SAFETY: the out-parameter is a live local of the caller.
             unsafe { (api.desc_create)(slot, compute, convert::data_type(scale)) }
         })?;
-        product.set(api.desc_set, DESC_TRANSA, convert::transposition(operation.a.transposed))?;
-        product.set(api.desc_set, DESC_TRANSB, convert::transposition(operation.b.transposed))?;
-        product.set(api.desc_set, DESC_EPILOGUE, convert::epilogue(operation.epilogue))?;
+        set(&product, api.desc_set, DESC_TRANSA, convert::transposition(operation.a.transposed))?;
+        set(&product, api.desc_set, DESC_TRANSB, convert::transposition(operation.b.transposed))?;
+        set(&product, api.desc_set, DESC_EPILOGUE, convert::epilogue(operation.epilogue))?;
         if operation.epilogue.bias {
-            product.set(api.desc_set, DESC_BIAS_DATA_TYPE, convert::data_type(operation.d.element))?;
+            set(&product, api.desc_set, DESC_BIAS_DATA_TYPE, convert::data_type(operation.d.element))?;
             // Its alignment is part of the search; the address comes with each launch.
-            product.set(api.desc_set, DESC_BIAS_POINTER, operation.alignment)?;
+            set(&product, api.desc_set, DESC_BIAS_POINTER, operation.alignment)?;
         }
         let a = layout(api, &operation.a, operation.a_stored(), operation.batch)?;
         let b = layout(api, &operation.b, operation.b_stored(), operation.batch)?;
@@ -218,14 +199,14 @@ impl LtMatmul {
 
 fn layout(api: &LtApi, layout: &Layout, (rows, columns): (u64, u64), batch: u64) -> LtResult<Descriptor> {
     let leading = i64::try_from(layout.leading).unwrap_or(i64::MAX);
-    let made = Descriptor::make("cublasLtMatrixLayoutCreate", api.layout_destroy, |slot| {
+    let made = describe("cublasLtMatrixLayoutCreate", api.layout_destroy, |slot| {
         // SAFETY: the out-parameter is a live local of the caller.
         unsafe { (api.layout_create)(slot, convert::data_type(layout.element), rows, columns, leading) }
     })?;
     if batch > 1 {
-        made.set(api.layout_set, LAYOUT_BATCH_COUNT, i32::try_from(batch).unwrap_or(i32::MAX))?;
+        set(&made, api.layout_set, LAYOUT_BATCH_COUNT, i32::try_from(batch).unwrap_or(i32::MAX))?;
         let stride = i64::try_from(layout.stride).unwrap_or(i64::MAX);
-        made.set(api.layout_set, LAYOUT_STRIDED_BATCH_OFFSET, stride)?;
+        set(&made, api.layout_set, LAYOUT_STRIDED_BATCH_OFFSET, stride)?;
     }
     Ok(made)
 }
@@ -237,16 +218,16 @@ fn search(
     [product, a, b, d]: [&Descriptor; 4],
 ) -> LtResult<Heuristic> {
     let api = handle.api;
-    let preference = Descriptor::make("cublasLtMatmulPreferenceCreate", api.pref_destroy, |slot| {
+    let preference = describe("cublasLtMatmulPreferenceCreate", api.pref_destroy, |slot| {
         // SAFETY: the out-parameter is a live local of the caller.
         unsafe { (api.pref_create)(slot) }
     })?;
-    preference.set(api.pref_set, PREF_MAX_WORKSPACE_BYTES, operation.workspace)?;
+    set(&preference, api.pref_set, PREF_MAX_WORKSPACE_BYTES, operation.workspace)?;
     if operation.order == Determinism::RunToRun {
-        preference.set(api.pref_set, PREF_REDUCTION_SCHEME_MASK, NO_REDUCTION)?;
+        set(&preference, api.pref_set, PREF_REDUCTION_SCHEME_MASK, NO_REDUCTION)?;
     }
     for attribute in PREF_MIN_ALIGNMENTS {
-        preference.set(api.pref_set, attribute, operation.alignment as u32)?;
+        set(&preference, api.pref_set, attribute, operation.alignment as u32)?;
     }
     let mut found = [Heuristic::default(); Matmul::ALGORITHMS as usize];
     let (wanted, mut count) = (operation.algorithm as usize, 0);
@@ -305,7 +286,7 @@ impl PreparedOperation for LtMatmul {
         let beta = scalar(self.scale, beta);
         let product = self.product.lock().unwrap_or_else(PoisonError::into_inner);
         if has_bias {
-            product.set(api.desc_set, DESC_BIAS_POINTER, arguments.address(3) as usize)?;
+            set(&product, api.desc_set, DESC_BIAS_POINTER, arguments.address(3) as usize)?;
         }
         let d = arguments.address(2);
         // SAFETY: the caller vouches for stream and addresses; descriptors and algorithm belong together and to this handle; scalars are live locals

@@ -17,6 +17,7 @@ use kiln_operation::{
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
 use super::convert::{self, scalar};
+use super::descriptor::Descriptor;
 use super::failure::LibraryFailure;
 use crate::context::Context;
 use crate::device::CudaDevice;
@@ -50,12 +51,6 @@ pub(super) struct SparseCall {
     workspace_bytes: usize,
 }
 
-/// A descriptor, destroyed when it is dropped.
-struct Descriptor {
-    raw: Raw,
-    destroy: unsafe extern "C" fn(Raw) -> i32,
-}
-
 /// Whether a call asks for the size of its workspace, or queues work in it.
 enum Purpose<'a> {
     Size(&'a mut usize),
@@ -84,23 +79,13 @@ impl Drop for SparseHandle {
     }
 }
 
-impl Descriptor {
-    fn make(
-        call: &'static str,
-        destroy: unsafe extern "C" fn(Raw) -> i32,
-        create: impl FnOnce(*mut Raw) -> i32,
-    ) -> SparseResult<Self> {
-        let mut raw = std::ptr::null_mut();
-        check(call, create(&mut raw))?;
-        Ok(Self { raw, destroy })
-    }
-}
-
-impl Drop for Descriptor {
-    fn drop(&mut self) {
-        // SAFETY: this is the only owner. It is memory of the host, so that no device is asked.
-        unsafe { (self.destroy)(self.raw) };
-    }
+/// Makes a descriptor.
+fn describe(
+    call: &'static str,
+    destroy: unsafe extern "C" fn(Raw) -> i32,
+    create: impl FnOnce(*mut Raw) -> i32,
+) -> SparseResult<Descriptor> {
+    Descriptor::make(LibraryKind::Cusparse, call, destroy, create)
 }
 
 impl SparseCall {
@@ -161,12 +146,23 @@ impl SparseCall {
         unsafe {
             match purpose {
                 Purpose::Size(bytes) => {
-                    let status =
-                        (api.spmv_size)(raw, op, alpha, a.raw, x.raw, beta, y.raw, kind, algorithm, bytes);
+                    let status = (api.spmv_size)(
+                        raw,
+                        op,
+                        alpha,
+                        a.raw(),
+                        x.raw(),
+                        beta,
+                        y.raw(),
+                        kind,
+                        algorithm,
+                        bytes,
+                    );
                     check("cusparseSpMV_bufferSize", status)
                 }
                 Purpose::Queue(work) => {
-                    let status = (api.spmv)(raw, op, alpha, a.raw, x.raw, beta, y.raw, kind, algorithm, work);
+                    let status =
+                        (api.spmv)(raw, op, alpha, a.raw(), x.raw(), beta, y.raw(), kind, algorithm, work);
                     check("cusparseSpMV", status)
                 }
             }
@@ -198,13 +194,34 @@ impl SparseCall {
             match purpose {
                 Purpose::Size(bytes) => {
                     let status = (api.spmm_size)(
-                        raw, op, plain, alpha, a.raw, b.raw, beta, c.raw, kind, algorithm, bytes,
+                        raw,
+                        op,
+                        plain,
+                        alpha,
+                        a.raw(),
+                        b.raw(),
+                        beta,
+                        c.raw(),
+                        kind,
+                        algorithm,
+                        bytes,
                     );
                     check("cusparseSpMM_bufferSize", status)
                 }
                 Purpose::Queue(work) => {
-                    let status =
-                        (api.spmm)(raw, op, plain, alpha, a.raw, b.raw, beta, c.raw, kind, algorithm, work);
+                    let status = (api.spmm)(
+                        raw,
+                        op,
+                        plain,
+                        alpha,
+                        a.raw(),
+                        b.raw(),
+                        beta,
+                        c.raw(),
+                        kind,
+                        algorithm,
+                        work,
+                    );
                     check("cusparseSpMM", status)
                 }
             }
@@ -226,11 +243,11 @@ impl SparseCall {
         unsafe {
             match purpose {
                 Purpose::Size(bytes) => {
-                    let status = (api.to_dense_size)(raw, a.raw, dense.raw, DEFAULT_ALGORITHM, bytes);
+                    let status = (api.to_dense_size)(raw, a.raw(), dense.raw(), DEFAULT_ALGORITHM, bytes);
                     check("cusparseSparseToDense_bufferSize", status)
                 }
                 Purpose::Queue(work) => {
-                    let status = (api.to_dense)(raw, a.raw, dense.raw, DEFAULT_ALGORITHM, work);
+                    let status = (api.to_dense)(raw, a.raw(), dense.raw(), DEFAULT_ALGORITHM, work);
                     check("cusparseSparseToDense", status)
                 }
             }
@@ -248,7 +265,7 @@ impl SparseCall {
         let api = self.handle.api;
         let (kind, value_kind) = (convert::index_type(index), convert::data_type(element));
         let at = |index: usize| arguments.address(index);
-        Descriptor::make("cusparseCreateCsr", api.destroy_sparse, |slot| {
+        describe("cusparseCreateCsr", api.destroy_sparse, |slot| {
             let (rows, columns, nonzeros) = (long(rows), long(columns), long(nonzeros));
             // SAFETY: the out-parameter is a live local of the caller, and addresses are not accessed.
             unsafe {
@@ -277,7 +294,7 @@ impl SparseCall {
         index: usize,
     ) -> SparseResult<Descriptor> {
         let api = self.handle.api;
-        Descriptor::make("cusparseCreateDnVec", api.destroy_vector, |slot| {
+        describe("cusparseCreateDnVec", api.destroy_vector, |slot| {
             // SAFETY: as for `compressed`.
             unsafe {
                 (api.create_vector)(slot, long(len), arguments.address(index), convert::data_type(element))
@@ -294,7 +311,7 @@ impl SparseCall {
     ) -> SparseResult<Descriptor> {
         let api = self.handle.api;
         let (kind, order) = (convert::data_type(element), convert::dense_order(layout));
-        Descriptor::make("cusparseCreateDnMat", api.destroy_dense, |slot| {
+        describe("cusparseCreateDnMat", api.destroy_dense, |slot| {
             let (rows, columns, leading) = (long(rows), long(columns), long(leading));
             // SAFETY: as for `compressed`.
             unsafe { (api.create_dense)(slot, rows, columns, leading, arguments.address(index), kind, order) }
