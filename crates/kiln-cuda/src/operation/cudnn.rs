@@ -59,10 +59,6 @@ pub(super) struct DnnCall {
 
 impl DnnHandle {
     fn create(call: &'static str, context: &Arc<Context>) -> Result<Arc<Self>> {
-        // cuDNN opens these by their names when an engine needs them, and finds those that the process has.
-        for kind in [LibraryKind::CublasLt, LibraryKind::Cublas, LibraryKind::Nvrtc] {
-            let _ = entry_points::open(call, kind);
-        }
         let api = DnnApi::load(call)?;
         // SAFETY: the call takes nothing.
         let version = unsafe { (api.version)() };
@@ -70,6 +66,11 @@ impl DnnHandle {
             let kind = LibraryKind::Cudnn;
             let why = format!("it is version {version}, and cuDNN 9 is needed; {}", kind.advice());
             return Err(Error::refused(call, Refusal::Library { library: kind.name(), why }));
+        }
+        // cuDNN opens these by name, and finds those that the process has. Without cuBLASLt it ends the process; only some engines use the others.
+        let _ = entry_points::open(call, LibraryKind::CublasLt)?;
+        for kind in [LibraryKind::Cublas, LibraryKind::Nvrtc] {
+            let _ = entry_points::open(call, kind);
         }
         let mut raw = Native::NULL;
         // SAFETY: the out-parameter is a live local, and the context is current.

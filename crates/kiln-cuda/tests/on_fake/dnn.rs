@@ -8,7 +8,12 @@ use crate::opened::{Bench, device, launch};
 const FORWARD: &str = "dnn.convolution pass=forward element=f32 layout=nchw batch=1 channels=2 image=3x3 filters=1 filter=2x2 padding=0x0 stride=1x1 \
     dilation=1x1 groups=1 math=ieee order=run_to_run workspace=1000";
 
+/// cuDNN needs cuBLASLt to be there, too.
 fn with_cudnn() -> Machine {
+    without_cublaslt().with_library("KILN_CUBLASLT", "int cublasLtGetVersion(void) { return 130000; }")
+}
+
+fn without_cublaslt() -> Machine {
     Machine::fake().with_library("KILN_CUDNN", include_str!("libcudnn/cudnn.c"))
 }
 
@@ -56,6 +61,15 @@ on_machine! {
     } => {
         let why = unusable(FORWARD);
         assert!(why.contains("it has no `cudnnGetErrorString`, which cuDNN 9 has"), "{why}");
+    }
+
+    fn cudnn_without_cublaslt_is_refused_because_it_would_end_the_process() on {
+        without_cublaslt().with("KILN_CUBLASLT", "/no/such/file")
+    } => {
+        let error = device().load(&Image::Library(FORWARD)).unwrap_err();
+        let Some(Refusal::Library { library: "cuBLASLt", why }) = error.refusal() else { panic!("{error}") };
+        assert!(why.contains("nvidia-cublas") && why.contains("/no/such/file"), "{why}");
+        assert!(calls("cudnnCreate").is_empty());
     }
 
     fn a_convolution_is_computed_with_the_tensors_of_the_launch() on with_cudnn() => {
