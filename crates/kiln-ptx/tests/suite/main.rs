@@ -18,6 +18,7 @@ mod exec_checks;
 mod exec_damage;
 mod exec_endless;
 mod exec_kernels;
+mod exec_launch_limits;
 mod exec_matrix;
 mod exec_names;
 mod exec_notes;
