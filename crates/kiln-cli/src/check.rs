@@ -25,13 +25,21 @@ use unchecked::Unchecked;
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) launch: LaunchFlags,
-    /// The number of orders in which the kernel is run: the seeds from --seed on.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    seeds: u64,
+    /// The number of orders in which the kernel is run: the seeds from --seed on. [default: 4, and for a small kernel with atomics or volatile accesses 12 more,
+    /// in which its results are compared and nothing else is checked]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: Option<u64>,
     // The help comes from the kinds of notes.
     #[arg(long, help = NoteKind::strict_help())]
     strict: bool,
 }
+
+/// Seeds of a check that does not say how many.
+const DEFAULT_SEEDS: u64 = 4;
+/// Further seeds that a check without a number of seeds runs to compare results.
+const COMPARED_SEEDS: u64 = 12;
+/// A larger launch is not run again to compare results.
+const MAX_COMPARED_THREADS: u64 = 16_384;
 
 const EXAMPLES: &str = "Examples:
   kiln check saxpy.cu --grid 4 --block 256 \\
@@ -77,23 +85,31 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
     // The variables make no difference to a check: it is for findings, and uses no GPU. A value that means nothing is a mistake here, too.
     findings_setting()?;
     kiln::probe::policy()?;
-    check_seeds(flags.seed, arguments.seeds)?;
+    let seeds = arguments.seeds.unwrap_or(DEFAULT_SEEDS);
+    check_seeds(flags.seed, seeds)?;
     let code = CodeFile::read(&flags.source)?;
     let plan = Plan::read(&flags.arguments, &flags.source.file)?;
     let log = KernelLog::default();
     let mut report = Report::new(arguments.strict);
-    for at in 0..arguments.seeds {
+    for at in 0..seeds {
         let seed = flags.seed + at;
         let attempt = Attempt::checked(flags, seed, arguments.strict, &log)?;
-        let prefix = format!("seed {} of {}: ", at + 1, arguments.seeds);
+        let prefix = format!("seed {} of {seeds}: ", at + 1);
         let progress = attempt.progress().and_then(|progress| ProgressLine::start(progress, prefix));
         let outcome = attempt.launch(&code, flags, &plan)?;
         drop(progress);
         let endless = outcome.findings.iter().any(KernelFinding::is_endless);
         report.add(outcome, seed);
-        if endless && at + 1 < arguments.seeds {
+        if endless && at + 1 < seeds {
             report.remark(format!("the kernel does not end with seed {seed}; the other seeds were not run"));
             break;
+        }
+    }
+    if arguments.seeds.is_none() && report.may_differ(MAX_COMPARED_THREADS) {
+        if let Some(seed) = compare(&mut report, &code, flags, &plan)? {
+            // It is told as what it is.
+            let attempt = Attempt::checked(flags, seed, arguments.strict, &log)?;
+            report.add(attempt.launch(&code, flags, &plan)?, seed);
         }
     }
     if let CodeFile::Program(file) = &code {
@@ -114,6 +130,26 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
     };
     report.exit = exit.code();
     Ok((report, exit))
+}
+
+/// Runs a kernel in further orders until its results differ from those of the first. Returns the seed of an order in which it faults.
+fn compare(
+    report: &mut Report,
+    code: &CodeFile,
+    flags: &LaunchFlags,
+    plan: &Plan,
+) -> Result<Option<u64>, Failure> {
+    for at in DEFAULT_SEEDS..DEFAULT_SEEDS + COMPARED_SEEDS {
+        let Some(seed) = flags.seed.checked_add(at) else { break };
+        let outcome = Attempt::unchecked(flags, seed)?.launch(code, flags, plan)?;
+        if outcome.fault.is_some() {
+            return Ok(Some(seed));
+        }
+        if report.compare(&outcome, seed) {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 /// Whether there are so many seeds from the first one on.

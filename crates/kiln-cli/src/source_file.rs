@@ -8,7 +8,7 @@ use kiln::{
     DeviceRuntime,
     code::{ModuleBuilder, Source},
 };
-use kiln_ptx::{EntryFacts, PtxModule};
+use kiln_ptx::{EntryFacts, Opcode, Order, PtxFunctionId, PtxModule, ScalarKind};
 
 use crate::failure::Failure;
 use crate::kernel_name::KernelNames;
@@ -49,6 +49,8 @@ pub(crate) struct ChosenKernel {
     pub(crate) facts: EntryFacts,
     /// The names of the other kernels of the file.
     pub(crate) others: Vec<String>,
+    /// Whether its results may depend on the order of threads without a race.
+    pub(crate) follows_order: bool,
 }
 
 impl SourceFile {
@@ -141,7 +143,8 @@ impl SourceFile {
         let facts = facts.ok_or_else(|| Failure::refused(format!("`{}` is not a kernel", kernel.name())))?;
         let others = module.entries().filter(|entry| *entry.name != *kernel.name());
         let others = others.map(|entry| entry.name.to_string()).collect();
-        Ok(ChosenKernel { kernel, facts, others })
+        let follows_order = follows_order(&module, facts.function);
+        Ok(ChosenKernel { kernel, facts, others, follows_order })
     }
 
     /// The names of the kernels in the PTX of this file.
@@ -149,4 +152,21 @@ impl SourceFile {
         let names = module.entries().map(|entry| entry.name.to_string()).collect();
         KernelNames::new(self.path(), names, self.templates())
     }
+}
+
+/// Whether a kernel, or a function that it may call, has instructions that tell threads apart by their order: atomics that return a value, sums of floats by
+/// atomics, and volatile, relaxed or acquire loads.
+fn follows_order(module: &PtxModule, kernel: PtxFunctionId) -> bool {
+    let own = module.function(kernel).map(|function| &*function.name);
+    let functions =
+        module.functions().iter().filter(|function| !function.is_entry() || Some(&*function.name) == own);
+    let bodies = functions.filter_map(|function| function.body.as_ref());
+    let instructions = bodies.flat_map(|body| body.instructions());
+    let mut forms = instructions.filter_map(|instruction| module.form(instruction.form));
+    forms.any(|form| match form.opcode() {
+        Opcode::Atom => true,
+        Opcode::Red => form.types().any(|ty| ty.kind() == ScalarKind::Float),
+        Opcode::Ld => form.order().is_some_and(|order| order != Order::Weak),
+        _ => false,
+    })
 }

@@ -35,6 +35,11 @@ pub(super) struct Report {
     pub(super) indices_not_counted: bool,
     #[serde(skip)]
     pub(super) other_kernels: Vec<String>,
+    /// Whether the results may depend on the order of threads without a race.
+    #[serde(skip)]
+    follows_order: bool,
+    #[serde(skip)]
+    threads: u64,
     /// The arrays of the first seed.
     #[serde(skip)]
     results: Vec<ResultArray>,
@@ -94,7 +99,7 @@ impl Report {
         for note in &outcome.notes {
             join(&mut self.noted, KernelFinding { seeds: vec![seed], ..note.clone() });
         }
-        let Some(first) = first else {
+        if first.is_none() {
             self.kernel = outcome.kernel;
             self.arguments = outcome.arguments;
             self.warnings = outcome.warnings;
@@ -102,8 +107,25 @@ impl Report {
             self.unsupported = outcome.unsupported;
             self.other_kernels = outcome.other_kernels;
             self.results = outcome.results;
+            self.follows_order = outcome.follows_order;
+            let extents = [outcome.grid, outcome.block].map(|extent| [extent.x, extent.y, extent.z]);
+            self.threads =
+                extents.as_flattened().iter().map(|size| u64::from(*size)).fold(1, u64::saturating_mul);
             return;
-        };
+        }
+        self.compare(&outcome, seed);
+    }
+
+    /// Whether further orders may show other results: no order has, nothing was found, and the launch has so many threads at most.
+    pub(super) fn may_differ(&self, max_threads: u64) -> bool {
+        let is_known = self.noted.iter().any(|note| note.kind == NoteKind::Order.word());
+        self.follows_order && self.threads <= max_threads && self.findings.is_empty() && !is_known
+    }
+
+    /// Notes the arrays of a run that differ from those of the first; whether one does.
+    pub(super) fn compare(&mut self, outcome: &Outcome, seed: u64) -> bool {
+        let Some(first) = self.seeds.first().copied() else { return false };
+        let mut differs = false;
         for (one, other) in self.results.iter().zip(&outcome.results) {
             if let Some(note) = KernelFinding::of_order(one, other, [first, seed]) {
                 let argument = |known: &KernelFinding| known.allocation.as_ref().map(|array| array.argument);
@@ -114,8 +136,10 @@ impl Report {
                     Some(known) => known.merge(&note),
                     None => self.noted.push(note),
                 }
+                differs = true;
             }
         }
+        differs
     }
 }
 

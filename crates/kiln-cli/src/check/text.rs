@@ -14,6 +14,8 @@ pub(super) fn render(report: &Report) -> String {
     }
     let orders = match &report.seeds[..] {
         [only] => format!("seed {only}"),
+        // One further order, beside those that were asked for.
+        [first, .., last, further] if *further > last + 1 => format!("seeds {first} to {last} and {further}"),
         [first, .., last] => format!("seeds {first} to {last}"),
         [] => String::new(),
     };

@@ -64,6 +64,8 @@ pub(crate) struct Outcome {
     pub(crate) unsupported: Vec<String>,
     /// Other kernels of the file.
     pub(crate) other_kernels: Vec<String>,
+    /// Whether the results may depend on the order of threads without a race.
+    pub(crate) follows_order: bool,
 }
 
 /// An array after a launch.
@@ -99,6 +101,12 @@ impl Attempt {
         let checks = Checks { strict, ..Checks::ALL };
         let engine = PtxEngine::with_checks(checks).run_unsupported();
         Self::with_engine(engine, flags, seed, true, log)
+    }
+
+    /// The same without checks, for results alone.
+    pub(crate) fn unchecked(flags: &LaunchFlags, seed: u64) -> Result<Self, Failure> {
+        let engine = PtxEngine::with_checks(Checks::NONE).run_unsupported();
+        Self::with_engine(engine, flags, seed, true, &KernelLog::default())
     }
 
     fn with_engine(
@@ -184,7 +192,8 @@ impl Attempt {
     ) -> Result<Outcome, Failure> {
         let gpu = &self.runtime;
         let shape = flags.shape()?;
-        let ChosenKernel { kernel, facts, others } = source.kernel(gpu, flags.kernel.as_deref())?;
+        let ChosenKernel { kernel, facts, others, follows_order } =
+            source.kernel(gpu, flags.kernel.as_deref())?;
         let Fitted { plan, sheets, mut warnings } = plan.fit(&flags.arguments, &facts, flags.cast)?;
         warnings.extend(refused_beside(&self.log.refused_kernels()));
         let arrays = self.upload(&plan)?;
@@ -225,6 +234,7 @@ impl Attempt {
         }
         outcome.unsupported = facts.unsupported.iter().map(place).collect();
         outcome.other_kernels = others;
+        outcome.follows_order = follows_order;
         Ok(outcome)
     }
 
@@ -315,6 +325,7 @@ impl Attempt {
             results,
             unsupported: Vec::new(),
             other_kernels: Vec::new(),
+            follows_order: false,
         })
     }
 

@@ -443,34 +443,3 @@ fn notes_are_findings_if_the_check_is_strict() {
         assert!(help.contains(&format!("({kind})")), "{kind} is not in {help}");
     }
 }
-
-#[test]
-fn seeds_end_where_numbers_do() {
-    let folder = Folder::new();
-    let arguments = ["OUT:64", "i32:64", "i32:1"];
-    let last = "18446744073709551615";
-    let only = check(&folder, "fill", "64", &arguments, &["--seed", last, "--seeds", "1", "--json"]);
-    assert_eq!((only.code, &only.json()["seeds"]), (Some(0), &json!([u64::MAX])), "{}", only.stderr);
-    let over = check(&folder, "fill", "64", &arguments, &["--seed", last]);
-    assert_eq!((over.code, over.stdout.as_str()), (Some(2), ""), "{}", over.stdout);
-    assert!(over.stderr.contains("give --seeds 1 at most, or a smaller --seed"), "{}", over.stderr);
-}
-
-#[test]
-fn the_policy_of_the_environment_makes_no_difference_to_a_check() {
-    let folder = Folder::new();
-    let file = faulty();
-    let out = format!("out:i32:64:{}", folder.path("o.npy"));
-    let words = ["check", &file, "--kernel", "fill", "--grid", "1", "--block", "64", "--arg", &out];
-    let words = [&words[..], &["--arg", "i32:64", "--arg", "i32:1"]].concat();
-    for (policy, code) in [("off", 0), ("auto", 0), ("required", 0), ("simulate", 0), ("nonsense", 2)] {
-        let mut command = without_driver(&words);
-        command.env("KILN_POLICY", policy);
-        let outcome = run(command);
-        assert_eq!(outcome.code, Some(code), "{policy}: {}{}", outcome.stdout, outcome.stderr);
-    }
-    let help = run(without_driver(&["check", "--help"])).stdout;
-    for said in ["KILN_POLICY", "refuses `cuda`"] {
-        assert!(help.contains(said), "{said}: {help}");
-    }
-}

@@ -21,6 +21,7 @@ mod bench;
 mod cache;
 mod check;
 mod check_declared;
+mod check_orders;
 mod check_report;
 mod check_undefined;
 mod check_unwritten;
