@@ -105,12 +105,13 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
             break;
         }
     }
-    if arguments.seeds.is_none() && report.may_differ(MAX_COMPARED_THREADS) {
-        if let Some(seed) = compare(&mut report, &code, flags, &plan)? {
-            // It is told as what it is.
-            let attempt = Attempt::checked(flags, seed, arguments.strict, &log)?;
-            report.add(attempt.launch(&code, flags, &plan)?, seed);
-        }
+    if arguments.seeds.is_none()
+        && report.may_differ(MAX_COMPARED_THREADS)
+        && let Some(seed) = compare(&mut report, &code, flags, &plan)?
+    {
+        // It is told as what it is.
+        let attempt = Attempt::checked(flags, seed, arguments.strict, &log)?;
+        report.add(attempt.launch(&code, flags, &plan)?, seed);
     }
     if let CodeFile::Program(file) = &code {
         // The interpreter would not end where the device did not.
