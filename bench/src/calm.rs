@@ -1,4 +1,4 @@
-//! The calmest core.
+//! Finds the core on which arithmetic is fastest at the moment, and keeps the measuring thread on it.
 //!
 //! A core of a virtual machine is often half of one, and the other half belongs to another machine: what runs there takes up to half of
 //! the speed away, for seconds at a time. The thread that measures therefore looks for the core on which a loop of arithmetic is fastest at

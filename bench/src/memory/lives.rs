@@ -1,4 +1,4 @@
-//! M2 and M4: random sizes and lives, their time and the space they take.
+//! M2 and M4: blocks of random sizes and lifetimes, their time and the memory they take.
 //!
 //! The first run of a point grows the heap and is not counted; those after it are. Space is the peak over all of them. What
 //! the first run took is a separate row for kiln, and every run that called the driver is noted: a heap that starts with

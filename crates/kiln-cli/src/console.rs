@@ -1,4 +1,4 @@
-//! Where output goes.
+//! The standard output and error of a command: text, JSON, colours, width.
 //!
 //! A reader may leave early (`kiln demo | head`); that is no fault of the command and no reason to panic. Once the pipe
 //! is closed the rest is not written, and the command ends as it would have. Any other failure to write is kept and

@@ -1,4 +1,4 @@
-//! Counted nouns.
+//! Counts with their nouns: `1 byte`, `2 bytes`.
 
 /// `1 byte`, `2 bytes`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {

@@ -1,4 +1,4 @@
-//! A file with text.
+//! Reads a text file of limited size.
 
 use std::fs::File;
 use std::io::Read;

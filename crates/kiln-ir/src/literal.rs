@@ -1,4 +1,4 @@
-//! Literals.
+//! Literals: constants of a type, as bits.
 
 use std::fmt;
 

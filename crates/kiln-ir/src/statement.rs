@@ -1,4 +1,4 @@
-//! Statements.
+//! Statements of a program.
 
 use crate::declaration::{ValueId, VariableId};
 use crate::operation::{MemoryOperand, MemoryScope, Op, Operand};

@@ -1,4 +1,4 @@
-//! What a device finds in a matrix.
+//! `SolveFailure`: why a matrix has no such factors, solution or values.
 
 use std::fmt;
 

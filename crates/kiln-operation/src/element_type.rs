@@ -1,4 +1,4 @@
-//! Types of elements.
+//! Element types of operands.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The arguments of a launch.
+//! The operands of an operation: the arguments of its launch.
 
 /// Bytes of an argument in the packed arguments.
 pub const ARGUMENT_BYTES: u32 = 8;

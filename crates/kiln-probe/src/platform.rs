@@ -1,4 +1,4 @@
-//! Where devices come from.
+//! The `Platform` trait: a source of devices.
 //!
 //! The probe knows no CUDA. It asks a platform to list and to open, and keeps the answers. Two platforms ship with
 //! kiln; a test or a program with custom devices brings another.

@@ -1,4 +1,4 @@
-//! First content of variables.
+//! Initial contents of variables.
 //!
 //! Kept as bytes plus the places where an address must be filled in: an address is known only when a loader has
 //! laid the module out.

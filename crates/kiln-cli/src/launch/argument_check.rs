@@ -1,4 +1,4 @@
-//! Arguments that fit their kernel.
+//! Compares the arguments of a launch with the parameters of its kernel.
 //!
 //! Everything that can be checked without a device is checked here: the number of arguments, values or arrays, sizes, element types,
 //! and whether the kernel does with an array what was declared. The runtime checks most of it again when the launch is made.

@@ -1,4 +1,4 @@
-//! The flags that say what is launched.
+//! The flags that `kiln run` and `kiln check` share.
 
 use clap::Args;
 use kiln_driver::Dim3;

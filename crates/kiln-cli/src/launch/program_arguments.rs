@@ -1,4 +1,4 @@
-//! Arguments that fit their program, and its launch.
+//! Compares arguments with the declarations of a program, and launches it.
 //!
 //! The buffers of a program come first and its scalars after them, each in the order of their declarations. Here roles and element
 //! types are compared; lengths and shapes are checked by the program's own plans.

@@ -1,4 +1,4 @@
-//! A folder of one test's own, with arrays in it.
+//! A temporary folder for one test, with arrays in it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Readers that leave, and disks that are full.
+//! Outputs that cannot be written: closed pipes and full disks.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Wrong words, and the environment's.
+//! Wrong command lines, and wrong values of environment variables.
 
 use crate::folder::Folder;
 use crate::outcome::{command, run, without_driver};

@@ -1,4 +1,4 @@
-//! Modules and kernels.
+//! Laws about modules and kernels.
 
 use std::sync::OnceLock;
 

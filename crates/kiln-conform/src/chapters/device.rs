@@ -1,4 +1,4 @@
-//! Properties of a device.
+//! Laws about the properties of a device.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Graphs.
+//! Laws about graphs.
 
 mod building;
 mod updating;

@@ -1,4 +1,4 @@
-//! Host memory the device can reach.
+//! Laws about host memory the device can reach.
 
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Library operations as images.
+//! Laws about library operations as images.
 
 use kiln_driver::{Command, DriverExt, Function, GraphNode, Image, Refusal};
 

@@ -1,4 +1,4 @@
-//! Order between streams.
+//! Laws about order between streams.
 //!
 //! The producer of each law is kept busy first, so that a consumer that does not wait reads what was there before.
 

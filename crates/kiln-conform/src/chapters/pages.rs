@@ -1,4 +1,4 @@
-//! Addresses, physical memory, and mappings between them.
+//! Laws about addresses, physical memory, and mappings between them.
 
 mod descriptors;
 mod mapping;

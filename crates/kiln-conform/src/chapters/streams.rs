@@ -1,4 +1,4 @@
-//! Streams, events, waiting.
+//! Laws about streams, events and waiting.
 
 mod events;
 mod native_handles;

@@ -1,4 +1,4 @@
-//! Many threads at once.
+//! Laws about calls from many threads at once.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};

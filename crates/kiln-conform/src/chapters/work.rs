@@ -1,4 +1,4 @@
-//! Copies, fills and launches on one stream.
+//! Laws about copies, fills and launches on one stream.
 
 mod launches;
 mod transfers;

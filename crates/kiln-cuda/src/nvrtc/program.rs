@@ -1,4 +1,4 @@
-//! One compilation.
+//! One compilation by NVRTC.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 

@@ -1,4 +1,4 @@
-//! Variables.
+//! Variables of a kernel that is being built.
 
 use std::marker::PhantomData;
 

@@ -1,4 +1,4 @@
-//! A block of threads.
+//! A block of threads in the interpreter.
 
 use super::code::Step;
 use super::launch::{ThreadOrder, World};

@@ -1,4 +1,4 @@
-//! One thread.
+//! A thread in the interpreter.
 
 use std::sync::Arc;
 

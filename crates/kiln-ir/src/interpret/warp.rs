@@ -1,4 +1,4 @@
-//! Warp-level operations.
+//! Warp-level operations in the interpreter.
 
 use crate::evaluate::{self, Mode};
 use crate::operation::{BinaryOp, WarpOp};

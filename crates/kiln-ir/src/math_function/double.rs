@@ -1,4 +1,4 @@
-//! The functions in double precision.
+//! Mathematical functions in double precision.
 
 use std::f64::consts::{LN_2, LOG2_E};
 

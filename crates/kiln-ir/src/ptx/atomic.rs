@@ -1,4 +1,4 @@
-//! Atomics and fences.
+//! Emits atomics and fences.
 
 use super::register::{Class, Register};
 use super::writer::{Writer, ins};

@@ -1,4 +1,4 @@
-//! Barriers, votes of a block, and traps.
+//! Emits barriers, votes of a block, and traps.
 
 use super::parameter_layout::TrapStatus;
 use super::register::{Class, Register};

@@ -1,4 +1,4 @@
-//! Conversions.
+//! Emits conversions between types.
 
 use super::integer::name;
 use super::register::{Class, Register};

@@ -1,4 +1,4 @@
-//! Floats of 16 bits.
+//! Emits arithmetic on floats of 16 bits.
 //!
 //! An `f32` has more than twice the digits of a half, so a sum, product, quotient or root computed in it and rounded
 //! again is what rounding once would give. Only a fused product and sum needs more.

@@ -1,4 +1,4 @@
-//! Integers.
+//! Emits integer arithmetic.
 //!
 //! Those of 8 and 16 bits live in registers of 32, filled with their sign or with zeros. Most operations are done in
 //! 32 bits and filled anew.

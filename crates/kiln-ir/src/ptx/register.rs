@@ -1,4 +1,4 @@
-//! Registers.
+//! The kinds of PTX registers that values are emitted to.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Types of elements.
+//! Element types of matrices and vectors.
 
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};

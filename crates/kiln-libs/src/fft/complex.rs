@@ -1,4 +1,4 @@
-//! Types of elements.
+//! Element types of Fourier transforms.
 
 use kiln_operation::ElementType;
 use kiln_runtime::{Element, GpuRef};

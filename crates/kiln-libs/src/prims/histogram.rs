@@ -1,4 +1,4 @@
-//! Histograms.
+//! Histograms: how many elements fall into each bin.
 
 use std::ops::Range;
 

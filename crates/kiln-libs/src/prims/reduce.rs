@@ -1,4 +1,4 @@
-//! Reductions.
+//! Reductions of a buffer to one value.
 
 use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;

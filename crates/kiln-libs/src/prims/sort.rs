@@ -1,4 +1,4 @@
-//! Sorting.
+//! Radix sort of keys, or of keys with values.
 
 use std::ops::Range;
 

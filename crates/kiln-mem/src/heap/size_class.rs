@@ -1,4 +1,4 @@
-//! Sizes the heap deals in.
+//! Size classes: the sizes that requests to the heap are rounded up to.
 //!
 //! Memory is counted in units of 256 bytes, the alignment every CUDA allocation has. Requests of up to 1 MiB are
 //! rounded up to one of 176 classes, so that a freed block fits the next request of about its size and the cache

@@ -1,4 +1,4 @@
-//! One event, in 40 bytes.
+//! A trace record: one allocation or free, in 40 bytes.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The laws.
+//! The laws that every memory resource obeys.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Who has to obey the laws.
+//! The memory resources that the laws are run on.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Constant expressions.
+//! Parses and computes constant expressions.
 //!
 //! PTX computes constants in 64 bits with the rules of C: an operation is unsigned when one side is, a comparison
 //! gives a signed 0 or 1, floats are doubles.

@@ -1,4 +1,4 @@
-//! Headers of functions.
+//! Parses headers of functions.
 
 use super::Parser;
 use super::cursor::{declared_twice, invalid};

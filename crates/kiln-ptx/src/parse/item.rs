@@ -1,4 +1,4 @@
-//! Items at module level.
+//! Parses items at module level.
 
 use super::Parser;
 use super::cursor::{invalid, unknown_name};

@@ -1,4 +1,4 @@
-//! Operands.
+//! Parses operands of instructions.
 
 use super::Parser;
 use super::cursor::{invalid, unknown_name};

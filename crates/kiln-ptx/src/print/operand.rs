@@ -1,4 +1,4 @@
-//! Operands.
+//! Prints operands of instructions.
 
 use std::fmt::{self, Formatter};
 

@@ -1,4 +1,4 @@
-//! An entry as bytes.
+//! An entry of the disk cache as bytes.
 //!
 //! ```text
 //! magic 8 | format 4 | kind 4 | key 32 | compile time 8 | kernels length 8 | payload length 8 | checksum 32 | kernels | payload

@@ -1,4 +1,4 @@
-//! Loaded code.
+//! A loaded module.
 
 use std::fmt;
 use std::sync::{Arc, Weak};

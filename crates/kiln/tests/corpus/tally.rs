@@ -1,4 +1,4 @@
-//! What came of all kernels.
+//! Totals over all kernels of a corpus.
 
 use std::collections::BTreeMap;
 use std::fmt;

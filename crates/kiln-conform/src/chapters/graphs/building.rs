@@ -1,4 +1,4 @@
-//! Building graphs.
+//! Laws about building graphs.
 
 use kiln_driver::{Command, DeviceMemory, DevicePlace, DriverExt, GraphNode, LaunchCommand, Pattern, Place};
 

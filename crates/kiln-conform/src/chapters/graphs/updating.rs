@@ -1,4 +1,4 @@
-//! Changing nodes.
+//! Laws about changing nodes of a graph.
 
 use kiln_driver::{Command, Dim3, DriverExt, GraphNode, LaunchCommand, Pattern, Place};
 

@@ -1,4 +1,4 @@
-//! Pages as file descriptors.
+//! Laws about pages as file descriptors.
 
 use std::os::fd::AsFd;
 

@@ -1,4 +1,4 @@
-//! Mapping, unmapping, protecting.
+//! Laws about mapping, unmapping and protecting pages.
 
 use kiln_driver::{DeviceAddress, DeviceMemory, DriverExt, Protection, Refusal, Reservation};
 

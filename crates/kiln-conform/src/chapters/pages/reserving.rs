@@ -1,4 +1,4 @@
-//! Addresses and physical memory, before anything is mapped.
+//! Laws about addresses and physical memory, before anything is mapped.
 
 use kiln_driver::{DeviceAddress, PageRequest, ReserveRequest};
 

@@ -1,4 +1,4 @@
-//! Events.
+//! Laws about events.
 
 use std::time::Duration;
 

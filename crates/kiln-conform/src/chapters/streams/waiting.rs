@@ -1,4 +1,4 @@
-//! Waiting on the host.
+//! Laws about waiting on the host.
 
 use std::time::Duration;
 

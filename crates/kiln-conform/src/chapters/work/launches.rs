@@ -1,4 +1,4 @@
-//! Kernels.
+//! Laws about launches of kernels.
 
 use kiln_driver::{Command, Dim3, DriverExt, LaunchCommand, Refusal};
 

@@ -1,4 +1,4 @@
-//! Copies and fills.
+//! Laws about copies and fills.
 
 use kiln_driver::{Command, DevicePlace, DriverExt, Pattern, Place};
 

@@ -1,4 +1,4 @@
-//! Code that a driver does not take.
+//! Code that a driver refuses.
 
 use std::sync::LazyLock;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! What the log says, to a program that listens.
+//! Log records of a prober, as a subscriber receives them.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};

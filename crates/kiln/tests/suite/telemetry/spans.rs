@@ -1,4 +1,4 @@
-//! Spans, to a program that listens.
+//! Spans of submissions, as a subscriber receives them.
 
 use std::sync::{Arc, Mutex};
 
