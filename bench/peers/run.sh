@@ -65,6 +65,7 @@ fi
 torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))' 2> /dev/null)
 if [ -n "$torch" ]; then
     python3 "$here/matmul.py" || absent "the products of PyTorch ended with $?"
+    python3 "$here/attention.py" || absent "the attention of PyTorch ended with $?"
     # The allocator asks hooks that the large library sets when it is loaded, so it is linked though nothing names it.
     abi=$(python3 -c 'import torch; print(int(torch._C._GLIBCXX_USE_CXX11_ABI))')
     build_and_run torch -I "$torch/include" -I "$torch/include/torch/csrc/api/include" -D_GLIBCXX_USE_CXX11_ABI="$abi" \

@@ -16,6 +16,7 @@ mod raw_library;
 mod row;
 mod timing;
 mod workload {
+    pub(crate) mod attention;
     pub(crate) mod awaiting;
     pub(crate) mod checksum;
     pub(crate) mod compared;
@@ -137,6 +138,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("b3", Workload::Cuda(workload::solvers::solved)),
     ("b4", Workload::Cuda(workload::sparse::multiplied)),
     ("b5", Workload::Cuda(workload::products::replayed_by_the_hundred)),
+    ("b6", Workload::Cuda(workload::attention::attended)),
     ("c1", Workload::Any(workload::first::launch)),
     ("chunks", Workload::Cuda(workload::transfer::chunks)),
     ("f1", Workload::Memory(workload::faults::taken_over)),

@@ -97,6 +97,7 @@ pub(crate) const BENCHMARKS: &[Line] = &[
 /// Files that go along as they are: name, text.
 pub(crate) const FILES: &[(&str, &str)] = &[
     ("peers/run.sh", include_str!("../../../bench/peers/run.sh")),
+    ("peers/attention.py", include_str!("../../../bench/peers/attention.py")),
     ("peers/cub.cu", include_str!("../../../bench/peers/cub.cu")),
     ("peers/matmul.cu", include_str!("../../../bench/peers/matmul.cu")),
     ("peers/matmul.py", include_str!("../../../bench/peers/matmul.py")),
