@@ -1,6 +1,6 @@
 //! What a simulated device checks, what it found, and what a finding fails.
 //!
-//! The book's chapter on testing without a GPU has the table of what is checked on which device.
+//! The book's page "What is checked" (`docs/checking.md`) has the table of what is checked on which device.
 
 pub use kiln_driver::{DeviceFinding, FindingLine, FindingRule};
 pub use kiln_runtime::{FINDINGS_VARIABLE, FindingList, Findings, UnknownFindings};

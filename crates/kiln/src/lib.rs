@@ -5,7 +5,8 @@
 //!
 //! Use it instead of cudarc when you use several streams and do not want to place events, when you allocate often or need budgets, when
 //! tests must run without a GPU, or when a device fault must not end your process. Matrix products, solvers, Fourier
-//! transforms, sorts and random numbers are in `kiln-libs`. Use cudarc for cuDNN and NCCL, which kiln does not call.
+//! transforms, convolutions, attention, sorts and random numbers are in the crate `kiln-libs`, which this crate does not re-export. Use cudarc for NCCL,
+//! which kiln does not call.
 //!
 //! # The model
 //!
@@ -55,17 +56,20 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`buffer`] | pinned host buffers, element types, stale handles |
-//! | [`launch`] | arguments, signatures, modules, and what a launch is refused for |
+//! | [`launch`] | arguments, signatures, modules, and why a launch is refused |
 //! | [`code`], [`cache`] | how kernels are compiled, and where compiled code is kept |
 //! | [`graph`] | recording and changing graphs |
 //! | [`stream`], [`completion`] | the stream pool; futures |
 //! | [`memory`] | memory stacks, budgets, tags, the heap |
-//! | [`order`] | stamps and stream keys, as tickets and buffers name them |
-//! | [`probe`], [`backend`], [`libraries`] | which devices and libraries there are; contexts shared by the parts of a program |
+//! | [`order`] | submission numbers and stream identifiers |
+//! | [`probe`], [`libraries`] | which devices and libraries there are |
+//! | [`backend`] | for a library that uses a device beside other libraries of the program: the shared runtime, its stream, modules and reusable buffers |
+//! | [`error`] | kinds of errors, and what each carries |
 //! | [`recovery`] | device states, worker processes, what survives a fault |
 //! | [`telemetry`] | counters, gauges, device time |
 //! | [`foreign`] | work, memory, streams and events of other libraries |
-//! | [`program`] | kernels as typed programs, pipelines, sequences (feature `program`) |
+//! | [`ir`] | kernels as typed programs: builder, text, verifier, interpreter, PTX (feature `program`) |
+//! | [`program`] | such programs on a device: pipelines, sequences, typed handles (feature `program`) |
 //! | [`service`] | a device behind a queue, fleets of devices (feature `service`) |
 //! | [`sim`] | simulated machines, findings, fault plans (feature `sim`) |
 //! | [`testing`] | tests on the simulated device under many seeds (feature `sim`) |
@@ -74,7 +78,7 @@
 //!
 //! # What it does not do
 //!
-//! It does not call cuDNN or NCCL, moves nothing between devices by itself, and supports NVIDIA GPUs on Linux only. The simulator's limits are
+//! It does not call NCCL, moves nothing between devices by itself, and supports NVIDIA GPUs on Linux only. The simulator's limits are
 //! listed in the book.
 //!
 //! # Features

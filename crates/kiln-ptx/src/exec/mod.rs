@@ -15,7 +15,7 @@
 //!   end the launch with a finding.
 //! - A launch on one thread is deterministic; [`Options::seed`] picks another order of blocks and warps, and from sm_70 on of the
 //!   lanes of a warp, and preempts threads before strong accesses, so that those that wait see each release and not only the last one.
-//! - What is not executed (`wmma`, `wgmma`, `mbarrier`, bulk copies, clusters, textures) is found by [`Entry::unsupported`] beforehand and
+//! - What is not executed (`docs/checking.md` lists it) is found by [`Entry::unsupported`] beforehand and
 //!   ends a launch, with a finding that names instruction and line, only when a thread reaches it.
 //!
 //! # The model
