@@ -6,14 +6,22 @@
 //! | [`Dnn::convolution_backward_data`], [`Dnn::convolution_backward_filter`] | its gradients | cuDNN 9 |
 //! | [`Dnn::attention`] | `softmax(scale q kᵀ) v`, causal or not, with heads of keys that several heads of queries share | cuDNN 9 |
 //! | [`Dnn::softmax`], [`Dnn::softmax_backward`] | softmax of rows or its logarithm; the gradient | kernels of this crate |
-//! | [`Dnn::layer_norm`], [`Dnn::rms_norm`] | rows divided by their deviation or mean square, with weight and bias | kernels of this crate |
+//! | [`Dnn::layer_norm`] | rows minus their mean, divided by their standard deviation, with weight and bias | kernels of this crate |
+//! | [`Dnn::rms_norm`] | rows divided by their root mean square, with weight and bias | kernels of this crate |
 //! | [`Dnn::layer_norm_backward`], [`Dnn::rms_norm_backward`] | the gradients, also of weight and bias | kernels of this crate |
 //! | [`Dnn::max_pool`], [`Dnn::average_pool`] | the greatest or average number of windows | kernels of this crate |
 //! | [`Dnn::max_pool_backward`], [`Dnn::average_pool_backward`] | the gradients | kernels of this crate |
 //!
-//! Elements are `f32`, `f16` or `bf16`; sums are made in `f32`. Attention takes `f16` and `bf16`. Math mode and determinism belong to each call.
+//! Elements are `f32`, `f16` or `bf16`; sums are made in `f32`. Attention takes `f16` and `bf16`. Math mode and determinism belong to each call:
+//! products of `f32` are IEEE by default, and [`ConvolutionCall::math`] with [`Math::Tf32`] allows TF32.
 //!
 //! What kernels of this crate compute needs no library, is added in an order that depends on sizes alone, and so is the same in every run.
+//!
+//! # Not there
+//!
+//! - Attention: the gradient, log-sum-exp statistics, masks other than causal, bias, dropout, `f32`, ragged or paged sequences, windows.
+//! - Convolutions: fused bias and activation, alpha and beta, one and three dimensions, asymmetric padding, `i8` and `f8`, `tune`.
+//! - Batch, group and instance norm, softmax over channels, recurrent networks, graphs of cuDNN operations that a program defines.
 //!
 //! Types in reading order: [`Dnn`], [`Tensor`], [`ConvolutionCall`], [`AttentionTensor`], [`AttentionCall`], [`Softmax`], [`Norm`], [`Pool`].
 

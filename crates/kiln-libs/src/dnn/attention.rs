@@ -46,6 +46,8 @@ impl<'a, T: NetworkElement> AttentionTensor<'a, T> {
 
 /// Attention that is being described.
 ///
+/// All tensors have one layout. Values have the dimensions of keys, and results those of queries. A head has a multiple of 8 elements, 128 at most.
+///
 /// ```
 /// use half::f16;
 /// use kiln::DeviceRuntime;
@@ -94,6 +96,9 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
     }
 
     /// Lets each query see the keys at its own and earlier positions alone; positions are counted from the first query and the first key.
+    ///
+    /// So with one query and a longer cache of keys, the query sees key 0 alone. In such a decoding step leave this out: the newest position sees all keys. For several new queries
+    /// behind a cache, make a call without it for each, whose keys end at its position.
     pub fn causal(self) -> Self {
         Self { causal: true, ..self }
     }

@@ -14,6 +14,8 @@ const WORKSPACE_LIMIT_BYTES: u64 = 256 << 20;
 
 /// A convolution, or one of its gradients, that is being described.
 ///
+/// Filters have the dimensions `[out, channels / groups, height, width]`. Images, filters and results have one layout.
+///
 /// ```
 /// use kiln::DeviceRuntime;
 /// use kiln_libs::dnn::{Dnn, Tensor};
@@ -80,7 +82,7 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
         Self { stride: spatial(rows_and_columns), ..self }
     }
 
-    /// Rows and columns between the pixels that neighbouring elements of the filter are applied to; 1 unless something else is said.
+    /// The distance, in rows and columns, from one pixel to the next that neighbouring elements of the filter are applied to; 1 (dense) unless something else is said.
     pub fn dilation(self, rows_and_columns: [usize; 2]) -> Self {
         Self { dilation: spatial(rows_and_columns), ..self }
     }
@@ -91,7 +93,7 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
         Self { groups: groups as u64, ..self }
     }
 
-    /// How products are computed; [`Math::Ieee`] unless something else is said. Sums are made in `f32` for all types.
+    /// How products are computed; [`Math::Ieee`] unless something else is said. [`Math::Tf32`] lets tensor cores multiply `f32`. Sums are made in `f32` for all types.
     pub fn math(self, math: Math) -> Self {
         Self { math, ..self }
     }

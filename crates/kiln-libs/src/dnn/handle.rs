@@ -24,7 +24,7 @@ impl Dnn {
         Self { loaded: LoadedOperations::new(gpu), kernels: Primitives::of(gpu, SHIPPED) }
     }
 
-    /// `y = x * w`: filters applied to images. The filters are not flipped, as is usual for networks.
+    /// `y = x * w`: filters `[out, channels / groups, height, width]` applied to images. The filters are not flipped, as is usual for networks.
     pub fn convolution<'a, T: NetworkElement>(
         &'a self,
         x: Tensor<'a, T>,

@@ -30,19 +30,19 @@ pub struct Norm<T> {
 }
 
 impl<T: NetworkElement> PrimitiveCall<'_, Norm<T>> {
-    /// Multiplies each column with an element of this.
+    /// Multiplies each column with an element of this. It has the type of the input.
     pub fn weight(mut self, weight: &GpuRef<T>) -> Self {
         self.operation.weight = Some(weight.clone());
         self
     }
 
-    /// Adds an element of this to each column.
+    /// Adds an element of this to each column. It has the type of the input.
     pub fn bias(mut self, bias: &GpuRef<T>) -> Self {
         self.operation.bias = Some(bias.clone());
         self
     }
 
-    /// What is added to the mean square before its root is taken; 1e-5 unless something else is said.
+    /// What is added to the variance (layer norm) or the mean square (RMS norm) before its root is taken; 1e-5 unless something else is said.
     pub fn epsilon(mut self, epsilon: f32) -> Self {
         self.operation.epsilon = epsilon;
         self
@@ -54,7 +54,7 @@ impl<T: NetworkElement> PrimitiveCall<'_, Norm<T>> {
         self
     }
 
-    /// Writes the factor of each row, which gradients need.
+    /// Writes the factor of each row, which gradients need: `1 / √(variance + epsilon)`, of an RMS norm `1 / √(mean of squares + epsilon)`.
     pub fn scales(mut self, scales: &GpuRef<f32>) -> Self {
         self.operation.scales = Some(scales.clone());
         self

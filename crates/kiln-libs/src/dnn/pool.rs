@@ -59,7 +59,7 @@ impl<T: NetworkElement> PrimitiveCall<'_, Pool<T>> {
     }
 
     /// Divides the sum of each window by the size of the window, also where a part of it is outside of the image. Otherwise it is divided by the number of
-    /// pixels. It has no meaning for the greatest number.
+    /// pixels in the image. PyTorch's default is to count padding; here it is not. It has no meaning for the greatest number.
     pub fn count_padding(mut self) -> Self {
         self.operation.counts_padding = true;
         self
