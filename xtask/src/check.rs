@@ -1,4 +1,4 @@
-//! `cargo xtask check`: the gate. Every step runs, also after one failed, so that one run shows all there is to mend.
+//! `cargo xtask check`: all checks; every failure is shown. Every step runs, also after one failed.
 
 use std::time::{Duration, Instant};
 
@@ -19,10 +19,10 @@ pub(crate) struct Arguments {
     no_tests: bool,
 }
 
-/// One part of the gate.
+/// One of the checks.
 type Step = fn(&Workspace) -> Result;
 
-/// Runs the gate.
+/// Runs all checks.
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     let mut steps: Vec<(&'static str, Step)> = vec![
         ("format", format),

@@ -45,7 +45,7 @@ struct Xtask {
 enum Command {
     /// Runs every unit, integration and doc test, and ends with the totals
     Test(test::Arguments),
-    /// The gate: format, clippy, tidy, docs, book, tests
+    /// All checks: format, clippy, tidy, docs, book, tests
     Check(check::Arguments),
     /// The house rules that no compiler knows
     Tidy,
@@ -61,7 +61,7 @@ enum Command {
     Fuzz(fuzz::Arguments),
     /// Runs random programs against the oracles of the order, for a range of seeds
     Sim(sim::Arguments),
-    /// Runs the tests of properties with other random values than the gate's, seed after seed
+    /// Runs the tests of properties with other random values than `check` uses, seed after seed
     Properties(properties::Arguments),
     /// Runs the parts without a driver under AddressSanitizer, ThreadSanitizer or miri
     Sanitize(sanitize::Arguments),
