@@ -60,6 +60,8 @@ fn arithmetic_on_four_bytes_keeps_them_apart() {
 fn comparisons_and_conversions_of_halves_keep_them_apart() {
     result("set.lt.f16x2.f16x2 %r2, %r3, %r0;", 0x3c00);
     result("set.lt.f16x2.f16x2 %r2, %r4, %r0;", 0x3c00_0000);
+    result("set.lt.u32.f16x2 %r2, %r3, %r0;", LOW);
+    result("set.lt.s32.bf16x2 %r2, %r4, %r0;", HIGH);
     result("setp.lt.f16x2 %p1|%p2, %r3, %r0; selp.u32 %r2, 1, 2, %p2;", 0);
     result("setp.lt.f16x2 %p1|%p2, %r3, %r0; selp.u32 %r2, 1, 2, %p1;", 3);
     result("setp.lt.bf16x2 %p1|%p2, %r4, %r0; selp.u32 %r2, 1, 2, %p1;", 0);

@@ -225,6 +225,23 @@ fn predicates_are_combined_and_chosen_from() {
 }
 
 #[test]
+fn a_comparison_of_two_halves_has_sixteen_bits_for_each() {
+    // Bit 0 of the thread's number makes the lower half 9 instead of 1, bit 1 the upper one; both are compared with 5.
+    for (halves, nine, one, five) in [("f16x2", 0x4880, 0x3c00, 0x4500), ("bf16x2", 0x4110, 0x3f80, 0x40a0)] {
+        for result in ["u32", "s32"] {
+            let body = format!(
+                "and.b32 %r1, %t, 1; setp.ne.u32 %p0, %r1, 0; selp.b32 %r2, {nine}, {one}, %p0;
+                and.b32 %r1, %t, 2; setp.ne.u32 %p0, %r1, 0; selp.b32 %r3, {nine}, {one}, %p0;
+                shl.b32 %r3, %r3, 16; or.b32 %r4, %r2, %r3;
+                mov.b32 %r5, {}; set.gt.{result}.{halves} %r0, %r4, %r5;",
+                five * 0x10001
+            );
+            assert_eq!(results("", &body, 4), [0, 0xffff, 0xffff_0000, 0xffff_ffff], "{result}.{halves}");
+        }
+    }
+}
+
+#[test]
 fn special_registers_say_where_a_thread_is() {
     let body = "
         mov.u32 %r1, %ntid.x; mov.u32 %r2, %nctaid.x; mov.u32 %r3, %ctaid.y; mov.u32 %r4, %nwarpid;

@@ -72,7 +72,8 @@ impl Lowering<'_> {
             self.emit_compare(Compare { to, ..low })?;
             return self.emit_compare(Compare { to: second, ..high });
         }
-        let yes = true_bits(form.ty()?);
+        // Each half of a pair has 16 bits of the result, also where that is an integer.
+        let yes = if packed { true_bits(form.ty()?) & 0xffff } else { true_bits(form.ty()?) };
         let p = self.scratch_predicate();
         let pick = PredSource { pred: p, negated: false };
         let (set, zero) = (self.constant(yes), self.constant(0));
