@@ -6,8 +6,8 @@
 //! `--chart FILE.svg --of WORKLOADS` draws them. The memory workloads M1 to M5 and M7 also run on the simulated device: what kiln's
 //! heap costs on the host does not depend on the GPU, and its peers need one.
 
-mod calm;
 mod chart;
+mod fastest_core;
 mod markdown;
 mod memory;
 mod raw;
@@ -19,23 +19,23 @@ mod workload {
     pub(crate) mod attention;
     pub(crate) mod awaiting;
     pub(crate) mod checksum;
-    pub(crate) mod compared;
+    pub(crate) mod empty_driver;
+    pub(crate) mod fake_libcuda;
     pub(crate) mod faults;
-    pub(crate) mod first;
+    pub(crate) mod first_launch;
+    pub(crate) mod generated_code;
     pub(crate) mod graph;
-    pub(crate) mod hollow;
     pub(crate) mod launch;
+    pub(crate) mod library_comparison;
     pub(crate) mod locks;
     pub(crate) mod matmul;
     pub(crate) mod overlap;
     pub(crate) mod primitives;
     pub(crate) mod products;
-    pub(crate) mod quality;
     pub(crate) mod recording;
     pub(crate) mod simulated;
     pub(crate) mod solvers;
     pub(crate) mod sparse;
-    pub(crate) mod standin;
     pub(crate) mod threads;
     pub(crate) mod transfer;
     pub(crate) mod transforms;
@@ -139,7 +139,7 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("b4", Workload::Cuda(workload::sparse::multiplied)),
     ("b5", Workload::Cuda(workload::products::replayed_by_the_hundred)),
     ("b6", Workload::Cuda(workload::attention::attended)),
-    ("c1", Workload::Any(workload::first::launch)),
+    ("c1", Workload::Any(workload::first_launch::launch)),
     ("chunks", Workload::Cuda(workload::transfer::chunks)),
     ("f1", Workload::Memory(workload::faults::taken_over)),
     ("f2", Workload::Memory(workload::worker::waist_launch)),
@@ -149,26 +149,26 @@ const WORKLOADS: &[(&str, Workload)] = &[
     ("fl1", Workload::Memory(workload::worker::four_buffers)),
     ("ft1", Workload::Memory(workload::worker::copies)),
     ("g1", Workload::Cuda(workload::graph::replayed)),
-    ("l0", Workload::Any(workload::hollow::launches)),
+    ("l0", Workload::Any(workload::empty_driver::launches)),
     ("l1", Workload::Cuda(workload::launch::four_buffers)),
     ("l2", Workload::Cuda(workload::turns::two_streams)),
     ("l3", Workload::Cuda(workload::launch::many_buffers)),
     ("l4", Workload::Cuda(workload::threads::eight)),
     ("l5", Workload::Cuda(workload::launch::no_kernel)),
     ("lk", Workload::Any(workload::locks::uncontended)),
-    ("m1", Workload::Memory(memory::pairs::one_thread)),
-    ("m2", Workload::Memory(memory::lives::time_and_space)),
-    ("m2-anew", Workload::Memory(memory::lives::never_twice)),
-    ("m3", Workload::Memory(memory::pairs::many_threads)),
-    ("m5", Workload::Memory(memory::filling::nine_tenths)),
+    ("m1", Workload::Memory(memory::alloc_free_pairs::one_thread)),
+    ("m2", Workload::Memory(memory::random_lifetimes::time_and_space)),
+    ("m2-anew", Workload::Memory(memory::random_lifetimes::never_twice)),
+    ("m3", Workload::Memory(memory::alloc_free_pairs::many_threads)),
+    ("m5", Workload::Memory(memory::fragmentation::nine_tenths)),
     ("m6", Workload::Cuda(workload::overlap::spinning)),
     ("m7", Workload::Memory(memory::counts::warm)),
     ("p1", Workload::Cuda(workload::primitives::reduced)),
     ("p2", Workload::Cuda(workload::primitives::scanned)),
     ("p3", Workload::Cuda(workload::primitives::sorted)),
-    ("q1", Workload::Cuda(workload::quality::programs)),
+    ("q1", Workload::Cuda(workload::generated_code::programs)),
     ("record", Workload::Cuda(workload::recording::on_demand_and_at_once)),
-    ("rows", Workload::Memory(memory::rows::cost)),
+    ("rows", Workload::Memory(memory::mapping_cost::cost)),
     ("s1", Workload::Any(workload::simulated::instructions)),
     ("t1", Workload::Cuda(workload::transfer::pageable_and_pinned)),
     ("t2", Workload::Cuda(workload::transfer::pinned_block)),
@@ -191,13 +191,13 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let [what, folder] = &arguments.first[..] {
-        return workload::first::in_this_process(what, std::path::Path::new(folder));
+        return workload::first_launch::in_this_process(what, std::path::Path::new(folder));
     }
     if let [operation, times] = &arguments.hollow_repeat[..] {
-        return workload::hollow::repeat(operation, times.parse()?);
+        return workload::empty_driver::repeat(operation, times.parse()?);
     }
     if let Some(repeats) = arguments.hollow {
-        return workload::hollow::in_this_process(repeats);
+        return workload::empty_driver::in_this_process(repeats);
     }
     let is_quiet = arguments.markdown || arguments.json.as_deref() == Some(std::path::Path::new("-"));
     let mut table = match &arguments.from {

@@ -1,13 +1,13 @@
 //! The memory workloads, on kiln's heap and its peers.
 
+pub(crate) mod alloc_free_pairs;
 mod counted;
 pub(crate) mod counts;
 mod cudarc_slices;
-pub(crate) mod filling;
-pub(crate) mod lives;
-pub(crate) mod pairs;
+pub(crate) mod fragmentation;
+pub(crate) mod mapping_cost;
+pub(crate) mod random_lifetimes;
 mod raw_pool;
-pub(crate) mod rows;
 mod thread_clock;
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::Failure;
-use crate::calm::Calm;
+use crate::fastest_core::FastestCore;
 
 pub(crate) use kiln_mem::workload::Percentiles;
 
@@ -71,7 +71,7 @@ pub(crate) fn in_turn<const N: usize>(
         if turn % CALM_TURNS == 0 {
             // The stay before this one ends first.
             drop(calm.take());
-            calm = Some(Calm::find());
+            calm = Some(FastestCore::find());
         }
         for (subject, values) in subjects.iter_mut().zip(&mut values) {
             for _ in 0..TURN {

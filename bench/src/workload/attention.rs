@@ -8,8 +8,8 @@ use kiln_libs::dnn::{AttentionTensor, Dnn};
 
 use crate::Failure;
 use crate::row::Table;
-use crate::workload::compared::{TURNS, calls_for, compare, recorded, replayed};
 use crate::workload::launch::runtime;
+use crate::workload::library_comparison::{TURNS, calls_for, compare, recorded, replayed};
 
 /// Sequences, heads, positions, elements of a head.
 const DIMENSIONS: [usize; 4] = [1, 16, 8192, 128];

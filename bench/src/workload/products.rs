@@ -16,8 +16,8 @@ use crate::raw_graph::RawGraph;
 use crate::raw_library::cublaslt::LtProduct;
 use crate::row::Table;
 use crate::timing::{Percentiles, in_turn, subject};
-use crate::workload::compared::{TURNS, captured, check_equal, compare, recorded, replayed};
 use crate::workload::launch::runtime;
+use crate::workload::library_comparison::{TURNS, captured, check_equal, compare, recorded, replayed};
 
 /// Rows and columns of the matrices.
 const SIZES: [usize; 2] = [64, 1024];

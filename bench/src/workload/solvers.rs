@@ -15,8 +15,8 @@ use crate::raw::{self, Raw};
 use crate::raw_graph::RawGraph;
 use crate::raw_library::cusolver::{Precision, Solver};
 use crate::row::Table;
-use crate::workload::compared::{NamedSubject, TURNS, captured, compare, recorded, replayed};
 use crate::workload::launch::runtime;
+use crate::workload::library_comparison::{NamedSubject, TURNS, captured, compare, recorded, replayed};
 
 const ORDER: usize = 4096;
 /// Singular values of the full order are measured if they take at most so long.

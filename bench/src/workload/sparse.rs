@@ -12,8 +12,10 @@ use crate::raw::{self, Raw};
 use crate::raw_graph::RawGraph;
 use crate::raw_library::cusparse::{CSR_ALG2, CsrAddresses, DEFAULT_ALGORITHM, SparseProduct};
 use crate::row::Table;
-use crate::workload::compared::{TURNS, calls_for, captured, check_equal, compare, recorded, replayed};
 use crate::workload::launch::runtime;
+use crate::workload::library_comparison::{
+    TURNS, calls_for, captured, check_equal, compare, recorded, replayed,
+};
 
 const ROWS: usize = 1_000_000;
 const PER_ROW: usize = 10;

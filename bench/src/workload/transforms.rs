@@ -12,8 +12,10 @@ use crate::raw::{self, Raw};
 use crate::raw_graph::RawGraph;
 use crate::raw_library::cufft::FftPlan;
 use crate::row::Table;
-use crate::workload::compared::{TURNS, calls_for, captured, check_equal, compare, recorded, replayed};
 use crate::workload::launch::runtime;
+use crate::workload::library_comparison::{
+    TURNS, calls_for, captured, check_equal, compare, recorded, replayed,
+};
 
 const POWERS: [u32; 5] = [10, 14, 18, 22, 26];
 /// Numbers that are transformed at least, as a power of two.

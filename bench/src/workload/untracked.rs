@@ -1,5 +1,5 @@
-//! A chain of launches as a graph of the driver alone: the waist's calls without the runtime's order. What a replay costs beyond this is the
-//! price of stamping; what this costs beyond the raw call is the price of checked handles.
+//! A chain of launches as a graph, by the driver's calls without dependency tracking. What a replay costs beyond this is the
+//! price of dependency tracking; what this costs beyond the raw call is the price of checked handles.
 
 use std::sync::Arc;
 

@@ -16,11 +16,11 @@ const STEPS: usize = 4_000;
 const TRIES: usize = 6;
 
 /// A stay on a core; the thread may go anywhere again when this is dropped.
-pub(crate) struct Calm {
+pub(crate) struct FastestCore {
     allowed: Option<CpuSet>,
 }
 
-impl Calm {
+impl FastestCore {
     /// Goes to the calmest core. Where cores cannot be chosen the thread stays where it is.
     pub(crate) fn find() -> Self {
         let Ok(allowed) = sched_getaffinity(None) else { return Self { allowed: None } };
@@ -34,7 +34,7 @@ impl Calm {
     }
 }
 
-impl Drop for Calm {
+impl Drop for FastestCore {
     fn drop(&mut self) {
         if let Some(allowed) = &self.allowed {
             let _ = sched_setaffinity(None, allowed);

@@ -1,7 +1,7 @@
 /* The calls of a launch without a driver behind them.
  *
  * They take the place of those of the library that the tests of kiln-cuda use, which answers everything else. A real driver runs through
- * more code and data than the first caches hold, so that whoever called it fetches his own again. `hollow_drives_out` says how much these
+ * more code and data than the first caches hold, so that the caller finds its own evicted from them. `empty_driver_drives_out` says how much these
  * calls run through: nothing, as much as the first caches hold, or as much as the second hold, too. They do nothing else. The time spent in
  * here is added up, to be taken off.
  */
@@ -19,29 +19,29 @@
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #define JUMP "jmp 1f"
-unsigned long long hollow_now(void) { unsigned core; return __rdtscp(&core); }
+unsigned long long empty_driver_now(void) { unsigned core; return __rdtscp(&core); }
 #else
 #define JUMP "b 1f"
-unsigned long long hollow_now(void) {
+unsigned long long empty_driver_now(void) {
     unsigned long long now;
     __asm__ volatile("isb\n mrs %0, cntvct_el0" : "=r"(now));
     return now;
 }
 #endif
 
-unsigned long long hollow_inside;
-int hollow_drives_out;
+unsigned long long empty_driver_inside;
+int empty_driver_drives_out;
 static volatile char data[SECOND_BYTES];
 
 static int call(void) {
-    unsigned long long start = hollow_now();
-    if (hollow_drives_out) {
-        size_t bytes = hollow_drives_out > 1 ? SECOND_BYTES : FIRST_BYTES;
+    unsigned long long start = empty_driver_now();
+    if (empty_driver_drives_out) {
+        size_t bytes = empty_driver_drives_out > 1 ? SECOND_BYTES : FIRST_BYTES;
         for (size_t at = 0; at < bytes; at += LINE) data[at]++;
         /* A jump in each line of as many bytes of code. */
         __asm__ volatile(".p2align 6\n .rept 768\n " JUMP "\n .p2align 6\n 1:\n .endr\n");
     }
-    hollow_inside += hollow_now() - start;
+    empty_driver_inside += empty_driver_now() - start;
     return 0;
 }
 

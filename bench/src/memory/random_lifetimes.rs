@@ -19,7 +19,7 @@ use kiln_mem::{Heap, HeapActivity, HeapConfig, MemoryResource, Spare};
 
 use super::{Bench, CudarcSlices, RawPool};
 use crate::Failure;
-use crate::calm::Calm;
+use crate::fastest_core::FastestCore;
 use crate::row::Table;
 
 /// Blocks of the runs that never repeat themselves; their cost hardly depends on how many there are.
@@ -132,7 +132,7 @@ fn repeat_anew<A: Allocator>(
 where
     Failure: From<A::Error>,
 {
-    let _calm = Calm::find();
+    let _core = FastestCore::find();
     let (mut values, mut peak) = (Vec::with_capacity(bench.repeats), 0);
     for run in 0..=bench.repeats as u64 {
         let lived = lives.run_from(first_seed + run, allocator, bench.thread_clock())?;
@@ -203,7 +203,7 @@ fn repeat<A: Allocator>(
 where
     Failure: From<A::Error>,
 {
-    let _calm = Calm::find();
+    let _core = FastestCore::find();
     let warm = lives.run(allocator, bench.thread_clock())?;
     after(0, warm.nanoseconds);
     let (mut values, mut measured) = (Vec::with_capacity(bench.repeats), Duration::ZERO);

@@ -17,7 +17,7 @@ use crate::Failure;
 use crate::row::Table;
 use crate::timing::Percentiles;
 
-const SOURCE: &str = include_str!("../quality.cu");
+const SOURCE: &str = include_str!("../generated_code.cu");
 /// Elements of a vector, and rows of a matrix.
 const ELEMENTS: u64 = 64 << 20;
 const ROWS: u64 = 4096;
@@ -30,7 +30,8 @@ pub(crate) fn programs(table: &mut Table, repeats: usize) -> Result<(), Failure>
     let driver = CudaDevice::open(0)?;
     let nvrtc = Nvrtc::load()?;
     let target = nvrtc.target_for(driver.info().capability).ok_or("NVRTC does not know this device")?;
-    let compiled = nvrtc.compile(&CudaSource::new("quality.cu", SOURCE), &CompileOptions::new(target))?;
+    let compiled =
+        nvrtc.compile(&CudaSource::new("generated_code.cu", SOURCE), &CompileOptions::new(target))?;
     let cubin = compiled.cubin.ok_or("NVRTC makes no machine code for this device")?;
     for case in [saxpy(ELEMENTS)?, saxpy_of_four(ELEMENTS)?, matrix(ROWS)?] {
         let stage = Stage::new(driver.clone(), &case)?;
@@ -299,8 +300,9 @@ mod tests {
         let machine = Machine::new(MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default())));
         let driver = machine.device(0).unwrap();
         let target = nvrtc.target_for(driver.info().capability).unwrap();
-        let compiled =
-            nvrtc.compile(&CudaSource::new("quality.cu", SOURCE), &CompileOptions::new(target)).unwrap();
+        let compiled = nvrtc
+            .compile(&CudaSource::new("generated_code.cu", SOURCE), &CompileOptions::new(target))
+            .unwrap();
         for case in cases() {
             let stage = Stage::new(driver.clone(), &case).unwrap();
             let c = stage.load(&Image::Ptx(&compiled.ptx), &case).unwrap();

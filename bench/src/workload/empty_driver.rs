@@ -20,7 +20,7 @@ use crate::Failure;
 use crate::raw::{self, KERNELS};
 use crate::row::Table;
 use crate::timing::Percentiles;
-use crate::workload::standin::{Caches, Meter, StandIn};
+use crate::workload::fake_libcuda::{Caches, FakeLibcuda, Meter};
 
 /// Launches of the graph that is replayed.
 const NODES: usize = 10;
@@ -33,7 +33,7 @@ const ARGUMENT_BYTES: usize = 36;
 
 /// L0.
 pub(crate) fn launches(table: &mut Table, repeats: usize) -> Result<(), Failure> {
-    let Some(library) = StandIn::compile()? else {
+    let Some(library) = FakeLibcuda::compile()? else {
         table.note("l0 needs a C compiler and was left out");
         return Ok(());
     };

@@ -5,7 +5,7 @@ use kiln_mem::{HeapConfig, MemoryResource};
 
 use super::{Bench, CudarcSlices, RawPool};
 use crate::Failure;
-use crate::calm::Calm;
+use crate::fastest_core::FastestCore;
 use crate::row::Table;
 
 const THREADS: [usize; 4] = [1, 4, 8, 16];
@@ -15,7 +15,7 @@ const PEER_PAIRS: usize = 20_000;
 
 /// M1.
 pub(crate) fn one_thread(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
-    let _calm = Calm::find();
+    let _core = FastestCore::find();
     if bench.is_cuda() {
         let spread = time_pairs(&mut RawPool::new(0)?, bench.repeats, bench.thread_clock())?;
         table.add("m1", "raw cuMemAllocAsync + FreeAsync", spread);

@@ -26,17 +26,17 @@ const SOURCES: [(&str, &str); 7] = [
     ("streams.c", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/streams.c")),
     ("code.c", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/code.c")),
     ("graphs.c", include_str!("../../../crates/kiln-cuda/tests/on_fake/libcuda/graphs.c")),
-    ("hollow.c", include_str!("hollow.c")),
+    ("empty_driver.c", include_str!("empty_driver.c")),
 ];
-/// What `hollow.c` answers itself.
+/// What `empty_driver.c` answers itself.
 const HOLLOW: [&str; 4] = ["cuLaunchKernel", "cuEventRecord", "cuStreamWaitEvent", "cuGraphLaunch"];
 
 /// The compiled library, in a folder that goes away with this.
-pub(crate) struct StandIn {
+pub(crate) struct FakeLibcuda {
     folder: PathBuf,
 }
 
-impl StandIn {
+impl FakeLibcuda {
     /// None where there is no C compiler.
     pub(crate) fn compile() -> Result<Option<Self>, Failure> {
         if Command::new("cc").arg("--version").output().is_err() {
@@ -70,7 +70,7 @@ impl StandIn {
     }
 }
 
-impl Drop for StandIn {
+impl Drop for FakeLibcuda {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -101,11 +101,11 @@ impl Meter {
         let path = std::env::var_os(VARIABLE).ok_or("no library stands in for libcuda")?;
         // SAFETY: the library was compiled from the sources above, and nothing runs when it is loaded.
         let library = Box::leak(Box::new(unsafe { Library::new(path) }?));
-        // SAFETY: the types are those of `hollow.c`; the library is never unloaded.
+        // SAFETY: the types are those of `empty_driver.c`; the library is never unloaded.
         let (now, inside, drives_out) = unsafe {
-            let now: unsafe extern "C" fn() -> u64 = *library.get(b"hollow_now\0")?;
-            let inside: *const u64 = *library.get(b"hollow_inside\0")?;
-            let drives_out: *mut i32 = *library.get(b"hollow_drives_out\0")?;
+            let now: unsafe extern "C" fn() -> u64 = *library.get(b"empty_driver_now\0")?;
+            let inside: *const u64 = *library.get(b"empty_driver_inside\0")?;
+            let drives_out: *mut i32 = *library.get(b"empty_driver_drives_out\0")?;
             (now, inside, drives_out)
         };
         let mut meter = Self { now, inside, drives_out, ticks_per_ns: 1.0 };
