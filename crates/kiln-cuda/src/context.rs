@@ -19,10 +19,10 @@ use crate::api::{Api, Status};
 use crate::convert;
 use crate::deferred_frees::DeferredFrees;
 use crate::event_pool::EventPool;
-use crate::faults::Faults;
 use crate::fork_count::Birth;
 use crate::libcuda::{Libcuda, start_check};
 use crate::native_handle::Native;
+use crate::sticky_error::StickyError;
 use crate::stream_progress::SubmissionLog;
 use crate::unavailable::StartFault;
 
@@ -33,7 +33,7 @@ pub(crate) struct Context {
     library: &'static Libcuda,
     /// The library's, where every call finds it.
     birth: Birth,
-    faults: Faults,
+    faults: StickyError,
     device: sys::CUdevice,
     raw: Native<sys::CUctx_st>,
     events: EventPool,
@@ -90,7 +90,7 @@ impl Context {
             birth: library.birth(),
             device,
             raw,
-            faults: Faults::default(),
+            faults: StickyError::default(),
             events: EventPool::default(),
             deferred_frees: DeferredFrees::default(),
         };
@@ -214,7 +214,7 @@ impl Context {
     }
 
     /// The memory of faults.
-    pub(crate) fn faults(&self) -> &Faults {
+    pub(crate) fn faults(&self) -> &StickyError {
         &self.faults
     }
 

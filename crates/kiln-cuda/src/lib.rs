@@ -30,7 +30,7 @@
 //!
 //! # Reading order
 //!
-//! [`Libcuda`] and [`DriverAbsence`]; [`DeviceDescription`]; [`CudaDevice`], whose calls are those of the waist, one file for
+//! [`Libcuda`] and [`DriverAbsence`]; [`DeviceDescription`]; [`CudaDevice`], whose calls are those of the driver interface, one file for
 //! each group; [`SearchEnvironment`] and [`LibraryKind`]; [`mod@nvrtc`].
 //!
 //! # Environment
@@ -41,7 +41,7 @@
 //!
 //! # What it does not do
 //!
-//! It chooses no device, pools no memory, and orders nothing; that happens above the waist. It reads no PTX. It
+//! It chooses no device, pools no memory, and orders nothing; that happens above the driver interface. It reads no PTX. It
 //! cannot tell which kernel faulted when several were queued, only which is the oldest that may have. Copies between
 //! two different devices follow the documentation and were tested against a stand-in for the driver only.
 
@@ -56,7 +56,6 @@ mod driver;
 mod dynamic_library;
 mod event;
 mod event_pool;
-mod faults;
 mod fork_count;
 mod function;
 mod graph;
@@ -83,6 +82,7 @@ mod operation;
 #[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
 mod pages;
 mod reservation;
+mod sticky_error;
 mod stream;
 mod stream_progress;
 mod submit;

@@ -14,8 +14,8 @@
 //!
 //! Types in reading order: [`Fft`], [`FftCall`], [`Scale`], [`Complex`].
 
-mod complex;
+mod element;
 mod transform;
 
-pub use complex::{Complex, RealPart};
+pub use element::{Complex, RealPart};
 pub use transform::{Fft, FftCall, Scale};

@@ -36,6 +36,7 @@
 
 mod attention;
 mod convolution;
+mod eigenvalues;
 mod element_type;
 mod error;
 mod extent;
@@ -49,10 +50,10 @@ mod matmul;
 mod operand;
 mod operation;
 mod sparse;
-mod spectrum;
 
 pub use attention::{Attention, AttentionLayout};
 pub use convolution::{Convolution, ConvolutionPass, Spatial, TensorLayout};
+pub use eigenvalues::{Gesvd, Syevd};
 pub use element_type::ElementType;
 pub use error::OperationError;
 pub use factor::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs};
@@ -64,4 +65,3 @@ pub use matmul::{Activation, Determinism, Epilogue, Layout, Math, Matmul};
 pub use operand::{ARGUMENT_BYTES, OperandEffect, OperationOperand};
 pub use operation::Operation;
 pub use sparse::{DenseLayout, IndexType, SparseToDense, Spmm, Spmv};
-pub use spectrum::{Gesvd, Syevd};

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::attention::Attention;
 use crate::convolution::Convolution;
+use crate::eigenvalues::{Gesvd, Syevd};
 use crate::error::OperationError;
 use crate::factor::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs};
 use crate::fft::FftOperation;
@@ -14,7 +15,6 @@ use crate::level3::{Syrk, Trsm};
 use crate::matmul::Matmul;
 use crate::operand::OperationOperand;
 use crate::sparse::{SparseToDense, Spmm, Spmv};
-use crate::spectrum::{Gesvd, Syevd};
 
 macro_rules! operations {
     ($($(#[$note:meta])* $variant:ident($type:ident),)*) => {

@@ -9,9 +9,9 @@ use kiln_driver::{
 };
 
 use crate::clock_table::ClockTable;
+use crate::order_trait::Order;
 use crate::stamp::Stamp;
 use crate::stream_key::{MAX_STREAMS, StreamKey, StreamRef};
-use crate::stream_order::Order;
 
 /// Events kept for the next edge.
 const KEPT_EVENTS: usize = 64;

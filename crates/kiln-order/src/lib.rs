@@ -58,12 +58,12 @@ mod mock_driver;
 #[cfg(feature = "mutations")]
 mod mutation;
 mod order_queries;
+mod order_trait;
 mod pending_submission;
 mod rules;
 mod stamp;
 mod stream_counters;
 mod stream_key;
-mod stream_order;
 mod stream_registry;
 mod stream_state;
 #[cfg(test)]
@@ -87,12 +87,12 @@ pub use held_streams::{Hold, held_here, holds_any, put_off};
 pub use launch_sites::LaunchSites;
 #[cfg(feature = "mutations")]
 pub use mutation::Mutation;
+pub use order_trait::Order;
 pub use pending_submission::PendingSubmission;
 pub use rules::Rules;
 pub use stamp::{Stamp, Stamps};
 pub use stream_counters::{StreamCount, StreamCounters, StreamCounts};
 pub use stream_key::{MAX_STREAMS, NoSuchStreamKey, StreamKey, StreamRef};
-pub use stream_order::Order;
 pub use stream_state::{Point, Recorded, StreamState};
 pub use submission_step::{OverlappingWrites, StepRefusal, Use};
 pub use submit_error::SubmitError;

@@ -3,9 +3,9 @@
 use kiln_driver::{Result, Timeout, Waited};
 
 use crate::dependency_tracker::DependencyTracker;
+use crate::order_trait::Order;
 use crate::stamp::{Stamp, Stamps};
 use crate::stream_key::StreamKey;
-use crate::stream_order::Order;
 
 impl Order for DependencyTracker {
     fn latest(&self, stream: StreamKey) -> u64 {

@@ -3,7 +3,7 @@
 use kiln_operation::{FftKind, FftOperation, FftShape, Operation};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef};
 
-use super::complex::{Complex, RealPart, parts};
+use super::element::{Complex, RealPart, parts};
 use crate::Result;
 use crate::error::LibraryError;
 use crate::library_call::{Argument, Described, LibraryCall};

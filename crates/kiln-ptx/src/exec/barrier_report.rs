@@ -2,9 +2,9 @@
 
 use super::barrier::{Arrival, Complaint, Met};
 use super::block::Cta;
+use super::code_location::{CodeSite, Line};
 use super::finding::ExecFindingKind;
 use super::lowered_code::{BarrierKind, Op, Step};
-use super::site::{CodeSite, Line};
 use super::warp_register::{first_lane, lanes_where};
 
 impl Cta<'_> {

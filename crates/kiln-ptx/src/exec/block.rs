@@ -2,6 +2,7 @@
 
 use super::barrier::{Arrival, BARRIERS, BarrierState, Met};
 use super::check::{BlockRaces, ValueRule};
+use super::code_location::{CodeSite, Line};
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::launch::Launch;
@@ -11,7 +12,6 @@ use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
 use super::preemption::{Preemption, Switch};
 use super::random::Random;
-use super::site::{CodeSite, Line};
 use super::undefined::OriginNotes;
 use super::warp::{LaneGroup, MAX_POLLS, Pause, State, Warp};
 use super::warp_register::{FULL, LANES, each, first_lane};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::code_location::CodeSite;
 use super::lowered_code::Code;
-use super::site::CodeSite;
 
 /// Which steps of an entry some thread has executed, over any number of launches.
 ///

@@ -4,9 +4,9 @@ use std::fmt;
 
 use super::address_base::AddressBase;
 use super::check::RaceCause;
+use super::code_location::{CodeSite, Line};
 use super::fault::ExecFault;
 use super::memory::{Miss, MissKind, SharedMap};
-use super::site::{CodeSite, Line};
 
 /// Something a kernel did that it must not do, or that ended it.
 ///

@@ -1,11 +1,11 @@
 //! What is checked before a kernel runs: its code when it is loaded, its shape when it is launched.
 
 use super::barrier::{BARRIERS, BadCount};
+use super::code_location::{CodeSite, Line};
 use super::entry::Entry;
 use super::launch_error::LaunchError;
 use super::lowered_code::{BarrierKind, Code, Constant, Op, Source};
 use super::options::LaunchShape;
-use super::site::{CodeSite, Line};
 use super::warp_register::LANES;
 
 impl Entry {

@@ -5,11 +5,11 @@ use std::mem::Discriminant;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::code_location::CodeSite;
 use super::fault::ExecFault;
 use super::finding::{ExecFinding, ExecFindingKind};
 use super::lowered_code::Code;
 use super::outcome::{Counters, ExecOutcome};
-use super::site::CodeSite;
 
 /// Places of findings that were not kept are counted up to here.
 const MAX_LEFT_OUT: usize = 1 << 16;

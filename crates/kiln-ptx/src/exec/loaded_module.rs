@@ -1,12 +1,12 @@
-//! A program: a module made ready to run.
+//! A module ready to run.
 
 use std::sync::{Arc, OnceLock};
 
 use super::block::describe_step;
+use super::code_location::{CodeSite, Line};
 use super::entry::Entry;
 use super::lower::lower;
 use super::lowered_code::{Code, Op};
-use super::site::{CodeSite, Line};
 use super::variables::{ModuleVariable, Variables};
 use crate::{PtxFunctionId, PtxModule};
 

@@ -2,8 +2,8 @@
 
 use super::block::Cta;
 use super::check::{Conflict, ConstantConflict, Copy, RaceCause, Touching};
+use super::code_location::CodeSite;
 use super::finding::{AccessKind, BadAccess, ExecFindingKind};
-use super::site::CodeSite;
 use super::warp_register::LANES;
 
 impl Cta<'_> {

@@ -1,9 +1,9 @@
 //! How uses of undefined values become findings.
 
 use super::block::Cta;
+use super::code_location::{CodeSite, Line};
 use super::finding::{AccessKind, BadAccess, ExecFinding, ExecFindingKind};
 use super::memory::UndefinedStore;
-use super::site::{CodeSite, Line};
 use super::undefined::Origin;
 use super::warp_register::LANES;
 use crate::PtxFunctionId;

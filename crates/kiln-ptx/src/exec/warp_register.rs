@@ -1,4 +1,4 @@
-//! Columns: one register of all 32 lanes of a warp.
+//! A warp register: 32 lane values.
 //!
 //! A register is held as one array over the lanes, so that an instruction is one loop the compiler can vectorise.
 //! Every value is 64 bits wide; narrower ones are held with their upper bits zero. That invariant is kept by

@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use super::atomic_words::Words;
 use super::generic_address::HEAP;
 use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
+use crate::exec::code_location::CodeSite;
 use crate::exec::finding::{ExecFinding, ExecFindingKind};
-use crate::exec::site::CodeSite;
 use crate::exec::warp_register::lanes_where;
 
 /// Blocks start at multiples of this, as those of CUDA do.

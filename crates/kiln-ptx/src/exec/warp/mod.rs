@@ -12,6 +12,7 @@ mod control;
 mod endless_loop;
 mod execute;
 mod frame;
+mod generic_address_owner;
 mod global;
 mod lane_group;
 mod matrix;
@@ -22,7 +23,6 @@ mod system_calls;
 mod undefined;
 mod undefined_memory;
 mod warp_primitives;
-mod windows;
 
 use super::block::Cta;
 use super::check::ValueRule;

@@ -5,11 +5,11 @@ use super::lane_group::LaneGroup;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
+use crate::exec::code_location::CodeSite;
 use crate::exec::finding::{AccessKind, ExecFindingKind};
 use crate::exec::lowered_code::{Actual, Builtin, BuiltinCall, Reg, Strength};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::printf::{Arguments, format};
-use crate::exec::site::CodeSite;
 use crate::exec::warp_register::{Column, LANES, each};
 
 /// The longest string a kernel may print or assert with.

@@ -1,4 +1,4 @@
-//! The fault of a lost device.
+//! The sticky error of a lost device.
 //!
 //! A sticky code says that the context is lost, and not which kernel caused it. The first error is kept, with the submission that most likely caused it, and
 //! every later call returns it.
@@ -13,13 +13,13 @@ use crate::stream_progress::{SubmissionKind, SubmissionLog, Suspect};
 /// Whether a device is lost, and what is needed to say why.
 #[derive(Default)]
 #[repr(C)]
-pub(crate) struct Faults {
+pub(crate) struct StickyError {
     first: OnceLock<Error>,
     journals: Mutex<Vec<Weak<SubmissionLog>>>,
     kernels: Mutex<HashMap<FunctionId, Arc<str>>>,
 }
 
-impl Faults {
+impl StickyError {
     /// The error that lost the device.
     pub(crate) fn first(&self) -> Option<&Error> {
         self.first.get()
