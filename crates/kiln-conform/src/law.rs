@@ -6,7 +6,7 @@ use std::panic::Location;
 use crate::chapters;
 use crate::fixture::Rig;
 
-/// One sentence of the waist's contract, with the program that shows it to be kept.
+/// One sentence of the contract of the driver interface, with the program that shows it to be kept.
 #[derive(Clone, Copy)]
 pub struct Law {
     /// Chapter and law, such as `pages.survive_unmap`.

@@ -1,4 +1,4 @@
-//! The laws of the waist: conformance tests that every `Driver` must pass.
+//! The laws of the driver interface: conformance tests that every `Driver` must pass.
 //!
 //! [`kiln_driver::Driver`] says in words what a driver promises. Here each promise is a [`Law`]: a small program against
 //! the trait that can tell whether it is kept. CUDA, the simulator in each of its ways to run, every layer around
@@ -35,7 +35,7 @@
 //!
 //! # What it does not do
 //!
-//! It does not measure speed, does not test what stands above the waist, and does not try what the contract leaves
+//! It does not measure speed, does not test what stands above the driver interface, and does not try what the contract leaves
 //! undefined: a caller that breaks its side is the business of the simulator and of the checking layer.
 
 mod chapters;

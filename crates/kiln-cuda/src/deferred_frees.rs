@@ -1,7 +1,7 @@
 //! Frees that are deferred until the device is idle.
 //!
 //! Freeing device memory, unpinning host memory and unloading code wait, inside the driver, for all work on the device, also that of other
-//! libraries. No call of the waist may wait. So these three are deferred while one of our streams has work, and carried out by the next of these calls that
+//! libraries. No call of the driver interface may wait. So these three are deferred while one of our streams has work, and carried out by the next of these calls that
 //! finds the device idle: another free, a wait that ended, an allocation. The memory stays allocated meanwhile; an allocation that finds none waits
 //! a little for it.
 //!

@@ -46,7 +46,7 @@ impl CudaDevice {
                 stream.queue(call, SubmissionKind::Copy, |_| match (size, &ends) {
                     (0, _) => 0,
                     // SAFETY: both ends lie inside of blocks that are pinned during the call; that they outlive the
-                    // copy itself is what the caller of the waist promises. The stream is pinned too.
+                    // copy itself is what the caller of the driver interface promises. The stream is pinned too.
                     (_, Ends::Up { from, to }) => unsafe {
                         (api.copy_up)(to.address(), from.start().cast(), size, stream.raw())
                     },

@@ -270,7 +270,7 @@ pub struct DeclaredSpan {
 /// The word that a launch may run.
 ///
 /// A kernel gets plain addresses in its packed arguments and can write whatever the device can reach, pinned host
-/// memory included. Saying that it will not is the one unsafe step of the waist, and it is taken by the caller who knows
+/// memory included. Saying that it will not is the one unsafe step of the driver interface, and it is taken by the caller who knows
 /// the kernel, above it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Vouched(());

@@ -1,4 +1,4 @@
-//! Code: what is loaded and what is known of a kernel then.
+//! Code images, loaded functions and their attributes.
 
 use std::sync::OnceLock;
 

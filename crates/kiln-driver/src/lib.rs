@@ -1,4 +1,4 @@
-//! The `Driver` trait, the waist of kiln: the only interface between the runtime and a device.
+//! The driver interface: the `Driver` trait, through which the runtime uses every device.
 //!
 //! Everything kiln does stands on one trait, [`Driver`]: an opened device. Above it nothing knows CUDA; below it
 //! stand CUDA in this process, a simulated device, and a proxy to a worker process. Work is data: a stream is given
@@ -10,7 +10,7 @@
 //!   ───────────────────────────────────────────────────────────
 //!     layers:   Counting     Recording     Checking               Driver around a Driver
 //!   ─────────────────────── trait Driver ──────────────────────
-//!        kiln-cuda            kiln-sim            a proxy         below the waist
+//!        kiln-cuda            kiln-sim            a proxy         implement it
 //!        libcuda              a deterministic     to a worker
 //!                             machine             process
 //! ```

@@ -42,7 +42,7 @@ pub struct ChecksumRequest {
     pub address: DeviceAddress,
     /// How many bytes.
     pub bytes: u64,
-    /// Memory for [`Checksum::chunks`] sums of eight bytes each, as a place of the waist.
+    /// Memory for [`Checksum::chunks`] sums of eight bytes each, as a place of the driver interface.
     pub sums: DevicePlace,
     /// The device address of the same memory.
     pub sums_address: DeviceAddress,

@@ -34,7 +34,7 @@
 //!
 //! # The contract
 //!
-//! - An isolated device obeys the laws of the waist that CUDA and the simulator obey. The client knows handles, ranges, mappings and shapes, so it
+//! - An isolated device obeys the laws of the driver interface that CUDA and the simulator obey. The client knows handles, ranges, mappings and shapes, so it
 //!   refuses a wrong call at once. What only the worker's driver can refuse is returned later, by a wait or by `progress`, with its submission.
 //! - Submitting, creating and destroying streams and events, freeing, and asking for progress make no system call while the worker polls, and wait only
 //!   if the ring is full. All other calls wait for an answer of the worker.
@@ -54,7 +54,7 @@
 //!
 //! # Contents of memory after a takeover
 //!
-//! The waist knows no accesses, so a takeover keeps all pages. The caller of `take_over` knows which blocks unfinished work was to write: it compares
+//! The driver interface knows no accesses, so a takeover keeps all pages. The caller of `take_over` knows which blocks unfinished work was to write: it compares
 //! [`Takeover::unfinished`] with the last write of each block. A foreign kernel that faulted may also have written outside of its buffers. Memory that is
 //! only read can be protected from that: map it [`Protection::Read`](kiln_driver::Protection) at all of its addresses
 //! ([`IsolatedDevice::protect_pages`]), so that the write faults and changes nothing, or compare its [`Checksum`].

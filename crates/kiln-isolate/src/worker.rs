@@ -5,7 +5,7 @@
 //! client closes the device or ends.
 //!
 //! - [`server`]: the thread that takes requests out of the ring; [`questions`] answers those that have an answer, [`commands`] turns
-//!   commands back into the waist's, [`object_table`] maps the client's ids to the driver's handles.
+//!   commands back into those of the driver interface, [`object_table`] maps the client's ids to the driver's handles.
 //! - [`watcher`]: the thread that queries streams and events for the client, and [`reporter`], which tells it of faults.
 //! - [`submission_numbers`]: the client's numbers of submissions, and the driver's.
 //! - [`opened_device`]: the kinds of devices a worker can open.

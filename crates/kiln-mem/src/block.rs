@@ -204,7 +204,7 @@ impl DeviceBlock {
         self.record.token
     }
 
-    /// Makes it a block of another resource of the same stack; decorators do this on the way out and undo it on the
+    /// Makes it a block of another resource of the same stack; layers do this on the way out and undo it on the
     /// way in, so that a block can only be freed where it was allocated.
     #[inline]
     pub(crate) fn rebound(mut self, owner: ResourceKey) -> Self {

@@ -1,9 +1,9 @@
-//! Memory resources that wrap another one and add one feature each.
+//! Layers: memory resources that wrap another one and add one feature each.
 //!
-//! A decorator gives its own key to the blocks that it passes on and takes back only those. What it has written down about a block is
+//! A layer gives its own key to the blocks that it passes on and takes back only those. What it has written down about a block is
 //! therefore there when the block comes back, and a block cannot go around it.
 //!
-//! What a decorator collects has a type without the type of the resource below, so that it can be read from a stack that was built from
+//! What a layer collects has a type without the type of the resource below, so that it can be read from a stack that was built from
 //! text: [`Statistics`], [`TraceRecorder`], [`GuardChecker`] and [`LeakTracker`]; see [`LayerView`](crate::LayerView).
 
 mod aligned;

@@ -1,7 +1,7 @@
-//! Device memory: resources that hand out blocks, a fast heap, and decorators that each do one thing.
+//! Device memory: resources that hand out blocks, a fast heap, and layers over it that each add one feature.
 //!
 //! ```text
-//!     Request ──►  budget ─► stats ─► trace ─► guard …        decorators, in any order
+//!     Request ──►  budget ─► stats ─► trace ─► guard …        layers, in any order
 //!                     │
 //!                     ▼
 //!                   heap       thread caches ─► arenas of streams ─► pages or chunks
@@ -27,8 +27,8 @@
 //!
 //! [`AllocationRequest`], [`DeviceBlock`], [`MemoryResource`] and [`MemoryResourceExt`]: what is asked for, what is given.
 //! [`Heap`] with [`HeapConfig`], [`Spare`] and [`HeapActivity`]; [`Pages`] for blocks of whole pages, [`PagePart`] for handing pages to
-//! another process; [`Direct`] and [`DriverPool`] for the driver's allocators. [`decorator`] for what
-//! is put around them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text, [`LayerView`] for reading what the layers of a stack collected. [`Order`], [`Stamp`] and
+//! another process; [`Direct`] and [`DriverPool`] for the driver's allocators. [`decorator`] for the layers
+//! over them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text, [`LayerView`] for reading what the layers of a stack collected. [`Order`], [`Stamp`] and
 //! [`Stamps`]: what memory asks the runtime that submits work. [`PressurePolicy`], [`ReclaimStep`], [`Exhausted`]: when memory is short. [`trace`]
 //! writes what happened, [`replay`] does it again, [`workload`] measures.
 //!

@@ -104,7 +104,7 @@ impl Pages {
         Ok(Self { key: ResourceKey::fresh(), driver, order, config, window, state: Mutex::new(state) })
     }
 
-    /// The physical memory that a block lies in. A block that passed through decorators will do.
+    /// The physical memory that a block lies in. A block that passed through layers will do.
     ///
     /// # Errors
     /// Refused for a block that is not of these pages.

@@ -1,4 +1,4 @@
-//! The trait every source of memory and every decorator implements.
+//! The trait every source of memory and every layer over one implements.
 
 use std::any::Any;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::resource_totals::Accounting;
 
 /// A source of memory. `Display` prints the stack, such as `budget(8 GiB, stats(heap))`.
 ///
-/// A decorator is a resource around a resource. It gives its own key to the blocks that pass through it and takes
+/// A layer is a resource around a resource. It gives its own key to the blocks that pass through it and takes
 /// back only those, so what it wrote down when a block went out is there when it comes back.
 ///
 /// Every call may come from any thread at any time. A call that fails has changed nothing.

@@ -15,7 +15,7 @@ pub(crate) fn unavailable(reason: Unavailable) -> ProbeError {
     }
 }
 
-/// The same fault in the words of the waist.
+/// The same fault in the words of the driver interface.
 pub(crate) fn driver_error(StartFault { call, code }: StartFault) -> kiln_driver::Error {
     match code {
         Code::OUT_OF_MEMORY => kiln_driver::Error::out_of_memory(call, 0, None),

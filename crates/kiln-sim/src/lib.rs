@@ -92,7 +92,7 @@
 //!
 //! - The same configuration and the same calls from one thread give the same trace, byte for byte, on any machine. With
 //!   several host threads, or [`Mode::Threaded`], the findings are the same kind of truth but the order is theirs.
-//! - What a step touches is compared with every step not ordered with it. A program that keeps the contract of the waist
+//! - What a step touches is compared with every step not ordered with it. A program that keeps the contract of the driver interface
 //!   is never reported.
 //! - A finding changes nothing. What hardware would fault on (an address with nothing behind it) faults here, and the
 //!   device is lost with the code and the site.

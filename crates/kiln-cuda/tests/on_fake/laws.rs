@@ -1,4 +1,4 @@
-//! The laws of the waist on the stand-in. What the driver does with handles, arguments, errors and order is the same here
+//! The laws of the driver interface on the stand-in. What the driver does with handles, arguments, errors and order is the same here
 //! as on hardware; only the kernels and the waiting are not real.
 
 use std::sync::Arc;

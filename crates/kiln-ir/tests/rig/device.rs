@@ -1,4 +1,4 @@
-//! Runs programs on a device, through the waist, many of them in one module and one submission.
+//! Runs programs on a device, through the driver interface, many of them in one module and one submission.
 //!
 //! Buffers lie in one block of memory with a margin around each, and begin wherever an element may begin. What a program
 //! writes into a margin is a finding, on a GPU too, which would not see it by itself.

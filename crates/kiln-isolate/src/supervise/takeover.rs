@@ -6,7 +6,7 @@
 //! of modules. Their handles are stale afterwards.
 //!
 //! Work that was queued and is not known to have completed is over, and may have run in part. Which contents it may have changed is known
-//! above the waist, where accesses are declared; a takeover reports how far each stream was.
+//! above the driver interface, where accesses are declared; a takeover reports how far each stream was.
 
 #[cfg(target_os = "linux")]
 mod rebuild;

@@ -1,4 +1,4 @@
-//! Factorisations and the systems of equations that they solve.
+//! `Solve`: the entry point of factorisations and of the systems of equations that they solve.
 
 use kiln_operation::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs, Side, Triangle};
 use kiln_runtime::{DeviceRuntime, GpuRef};

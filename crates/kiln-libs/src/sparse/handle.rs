@@ -1,4 +1,4 @@
-//! Products with sparse matrices.
+//! `Sparse`: the entry point of products with sparse matrices.
 
 use kiln_operation::{DenseLayout, Determinism, SparseToDense, Spmm, Spmv};
 use kiln_runtime::{DeviceRuntime, GpuRef};

@@ -1,4 +1,4 @@
-//! How much host memory the mapped remaps of a heap may cost.
+//! A limit on the host memory of remaps that stay mapped.
 //!
 //! Remaps stay mapped, so that a program that repeats itself finds them. They cost host memory: on driver 580 a mapped frame takes 4 KiB of the
 //! process and 19 KiB of the kernel, whether it has 2 MiB or 64. A hundred thousand frames are more than 2 GiB that no tool shows as the

@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, MemoryRefusal, Result};
 use crate::exported_pages::PagePart;
 
 impl Heap {
-    /// The physical memory that a block lies in. The block may have passed through decorators. Other blocks may lie in the same memory:
+    /// The physical memory that a block lies in. The block may have passed through layers. Other blocks may lie in the same memory:
     /// a process that imports it can reach them too.
     ///
     /// # Errors

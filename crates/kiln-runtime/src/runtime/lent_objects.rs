@@ -1,4 +1,4 @@
-//! Objects of the driver that users hold: modules, graphs, names of other libraries' events. They go with the runtime.
+//! Objects of the driver that users hold: modules, graphs, names of other libraries' events. They are destroyed with the runtime.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The one place where the runtime learns that a device is lost, or makes memory on streams.
+//! A layer around the driver that notices a lost device in the errors of calls, and allocations in stream order.
 
 use std::sync::{Arc, OnceLock, Weak};
 

@@ -148,7 +148,7 @@ impl FindingKind {
 }
 
 impl FindingKind {
-    /// The rule as the waist names it.
+    /// The rule as the driver interface names it.
     fn rule(&self, code: Option<&kiln_ptx::exec::ExecFinding>) -> FindingRule {
         match self {
             Self::ReadAfterWrite | Self::WriteAfterRead | Self::WriteAfterWrite => FindingRule::Race,
@@ -182,7 +182,7 @@ impl FindingKind {
 }
 
 impl Finding {
-    /// As the waist answers it, with the submission that made it.
+    /// As the driver interface answers it, with the submission that made it.
     pub(crate) fn error(&self) -> Error {
         let sides = [self.second.as_ref(), self.first.as_ref()];
         let kernel = sides.into_iter().flatten().find_map(|actor| match &actor.action {

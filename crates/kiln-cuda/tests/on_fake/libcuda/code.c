@@ -4,7 +4,7 @@
  *   set(to, value, count)  writes a 32-bit value again and again
  *   crash                  loses the device, which shows at the next look
  *   stall, resume          make the stream say that it is not done, and that it is
- *   the kernels of the laws of the waist do what kiln-conform says of them
+ *   the kernels of the laws of the driver interface do what kiln-conform says of them
  *   anything else          nothing
  */
 #define _GNU_SOURCE

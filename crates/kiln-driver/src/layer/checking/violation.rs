@@ -38,7 +38,7 @@ impl fmt::Display for Violation {
 pub enum Severity {
     /// Allowed and defined, but probably a mistake.
     Warning,
-    /// The caller's side of the contract is broken; what happens is not defined by the waist.
+    /// The caller's side of the contract is broken; what happens is not defined by the driver interface.
     Error,
 }
 

@@ -1,4 +1,4 @@
-//! Which of the driver's submissions belong to which of ours.
+//! A map from driver submission to order stamp.
 //!
 //! The driver of an isolated device says how many submissions of a stream its worker had completed; blocks are stamped with numbers of the
 //! order. This layer sees each command on its way and writes down which is which. Waits and signals write nothing and are left out. Where
