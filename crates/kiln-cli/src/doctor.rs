@@ -40,8 +40,9 @@ the driver, the GPUs, NVIDIA's libraries and process isolation, each with what
 to do if something is wrong.
 
 Policies: auto uses a GPU if there is one and else the simulated device,
-required needs a GPU, simulate uses the simulated device only, off uses no
-device.
+required needs a GPU, simulate uses the simulated device only, off gives
+programs no device. Under off the commands run, check and demo use the
+simulated device.
 
 Exit codes: 0 the machine has what the policy needs, 2 wrong usage, 3 a GPU is
 needed and missing, 5 something is there and does not work.";

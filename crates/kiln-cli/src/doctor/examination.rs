@@ -119,7 +119,10 @@ impl Examination {
         let why = problem(&[Status::Fault, Status::Needed]).or_else(|| problem(&[Status::Missing]));
         let why = why.map(|check| format!("{}: {}", check.name, check.detail)).unwrap_or_default();
         (self.runs_on, self.summary) = match (self.result, cuda) {
-            (_, _) if policy == Policy::Off => (None, "No: the policy `off` uses no device.".to_owned()),
+            (_, _) if policy == Policy::Off => {
+                let text = "No: under the policy `off` programs get no device; `kiln run`, `check` and `demo` use the simulated one.";
+                (None, text.to_owned())
+            }
             (Exit::Done, Some(device)) => {
                 (Some("cuda"), format!("Yes: kernels run on {} (device {}).", device.name, device.ordinal))
             }

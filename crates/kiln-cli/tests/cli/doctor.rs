@@ -41,6 +41,20 @@ fn the_policy_decides_whether_a_missing_gpu_matters() {
 }
 
 #[test]
+fn the_policy_off_is_told_as_the_commands_follow_it() {
+    let mut doctor = without_driver(&["doctor", "--json"]);
+    doctor.env("KILN_POLICY", "off");
+    let json = examined(&run(doctor));
+    let summary = json["summary"].as_str().unwrap();
+    assert!(summary.contains("`kiln run`, `check` and `demo` use the simulated one"), "{summary}");
+    let mut demo = without_driver(&["demo"]);
+    demo.env("KILN_POLICY", "off");
+    let demo = run(demo);
+    assert_eq!(demo.code, Some(0), "{}", demo.stderr);
+    assert!(demo.stdout.contains("simulated"), "{}", demo.stdout);
+}
+
+#[test]
 fn the_environment_sets_the_policy_and_the_flag_overrides_it() {
     let mut required = without_driver(&["doctor"]);
     required.env("KILN_POLICY", "required");
