@@ -62,6 +62,15 @@ impl Spec {
         }
     }
 
+    /// The files that are read before the kernel runs.
+    pub(crate) fn inputs(&self) -> Vec<&PathBuf> {
+        match self {
+            Self::In { from } | Self::InOut { from, .. } => vec![from],
+            Self::Struct(fields) => fields.iter().flat_map(Self::inputs).collect(),
+            Self::Out { .. } | Self::Null | Self::Value { .. } | Self::Bytes(_) => Vec::new(),
+        }
+    }
+
     /// Size and alignment as C lays it out.
     pub(crate) fn layout(&self) -> Layout {
         match self {

@@ -61,7 +61,7 @@ An index out of range in a program (.kir) is no finding: a load gives 0 and a
 store does nothing. A note counts them. Threads past the end of the buffer
 that the program runs over are not counted.
 
-Exit codes: 0 no finding, 2 wrong usage or input file, 3 refused (arguments
+Exit codes: 0 no finding, 2 wrong usage or file, 3 refused (arguments
 that do not fit, or an instruction that the simulated device does not execute
 and nothing found before it), 4 compile error, 5 findings.";
 

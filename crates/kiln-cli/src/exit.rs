@@ -15,7 +15,7 @@ use kiln_driver::Refusal;
 pub(crate) enum Exit {
     /// The command did what was asked; for `doctor`: the machine has what the policy needs.
     Done = 0,
-    /// The command line, the environment or an input file is wrong.
+    /// The command line or the environment is wrong, or a file or the standard output cannot be read or written.
     Usage = 2,
     /// Refused, or a device, driver or compiler is missing.
     Absent = 3,

@@ -11,6 +11,7 @@ use kiln::probe::ProbeError;
 use serde::Serialize;
 
 use crate::exit::Exit;
+use crate::kernel_name::with_readable_names;
 
 /// What went wrong, and the exit code it ends the command with.
 #[derive(Debug, Serialize)]
@@ -81,6 +82,11 @@ impl Failure {
     /// A file that cannot be used.
     pub(crate) fn file(path: &Path, why: impl Display) -> Self {
         Self::new(Exit::Usage, FailureKind::File, why.to_string()).at(Place::in_file(path))
+    }
+
+    /// The standard output, or output files that cannot be written.
+    pub(crate) fn output(why: impl Display) -> Self {
+        Self::new(Exit::Usage, FailureKind::File, why.to_string())
     }
 
     /// Text that does not compile. `why` may begin with line and column, as `3:14: expected a name`.
@@ -195,11 +201,16 @@ impl From<kiln::Error> for Failure {
                 _ => FailureKind::Refused,
             },
         };
-        let mut failure = Self::new(exit, kind, format!("{error:#}"));
+        let mut failure = Self::new(exit, kind, error_text(&error));
         if kind == FailureKind::Compile {
             failure.place = Place::in_log(&failure.message);
         }
+        let in_source = if kind == FailureKind::Compile { host_code(&failure.message) } else { None };
+        if in_source == Some(HOST_HEADER) {
+            failure.message = failure.message.replace(&format!("; {INCLUDE_HINT}"), "");
+        }
         failure.next_step = next_step(&error)
+            .or(in_source)
             .or_else(|| failure.message.contains(INCLUDE_HINT).then_some("-I FOLDER adds an include folder"))
             .filter(|step| !failure.message.contains(*step))
             .map(str::to_owned);
@@ -207,8 +218,49 @@ impl From<kiln::Error> for Failure {
     }
 }
 
+/// What an error says, without the call of the driver that it came from, and with kernels named as in the source.
+pub(crate) fn error_text(error: &kiln::Error) -> String {
+    let text = format!("{error:#}");
+    if matches!(error.kind(), ErrorKind::Code(_)) {
+        return text;
+    }
+    let call = error.driver().map(|driver| format!("{}: ", driver.call()));
+    with_readable_names(call.and_then(|call| text.strip_prefix(&call)).unwrap_or(&text))
+}
+
 /// How the compiler says that it did not find a header.
-const INCLUDE_HINT: &str = "add its folder to the include folders";
+const INCLUDE_HINT: &str = "add its folder to the include folders, or give the header with the source";
+
+/// Headers of the host's C and C++ library that CUDA C often includes.
+const HOST_HEADERS: [&str; 14] = [
+    "stdio.h",
+    "cstdio",
+    "assert.h",
+    "cassert",
+    "stdlib.h",
+    "cstdlib",
+    "math.h",
+    "cmath",
+    "string.h",
+    "cstring",
+    "iostream",
+    "vector",
+    "string",
+    "algorithm",
+];
+
+const HOST_HEADER: &str = "NVRTC compiles device code only, and printf, assert and the functions of math.h are built in: put the #include and \
+                           host code behind `#ifndef __CUDACC_RTC__`, or into another file";
+const HOST_FUNCTION: &str = "NVRTC compiles device code only: put main() and other host code behind `#ifndef __CUDACC_RTC__`, or into another file";
+
+/// What to do about a source that has code for the host, by what the compiler says about it.
+fn host_code(message: &str) -> Option<&'static str> {
+    let header = message.split_once("open source file \"").and_then(|(_, rest)| rest.split_once('"'));
+    if header.is_some_and(|(header, _)| HOST_HEADERS.contains(&header)) {
+        return Some(HOST_HEADER);
+    }
+    message.contains("host functions are not allowed in JIT mode").then_some(HOST_FUNCTION)
+}
 
 /// What to do about an error of the device, the driver or the system.
 pub(crate) fn next_step(error: &kiln::Error) -> Option<&'static str> {

@@ -208,6 +208,25 @@ fn quoted(name: &str) -> String {
     if name.chars().all(plain) && !name.contains('$') { name.to_owned() } else { format!("'{name}'") }
 }
 
+/// A text in which names of PTX that a C++ compiler made are those of the source.
+pub(crate) fn with_readable_names(text: &str) -> String {
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let mut rest = text;
+    let mut named = String::with_capacity(text.len());
+    while !rest.is_empty() {
+        let begin = rest.find(is_of_name).unwrap_or(rest.len());
+        let (between, word) = rest.split_at(begin);
+        let (word, after) = word.split_at(word.find(|letter| !is_of_name(letter)).unwrap_or(word.len()));
+        named.push_str(between);
+        match word.starts_with("_Z") {
+            true => named.push_str(&readable(word)),
+            false => named.push_str(word),
+        }
+        rest = after;
+    }
+    named
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

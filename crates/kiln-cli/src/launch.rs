@@ -5,6 +5,7 @@
 //!                      │ does not fit: refused, nothing runs                                    │ fault, findings, text, arrays
 //! ```
 
+mod advice;
 mod argument_check;
 mod array_addresses;
 mod device_launch;

@@ -67,8 +67,12 @@ impl Unchecked {
         if missed > 0 {
             let ranges: Vec<String> = self.lines_not_executed.iter().map(Lines::to_string).collect();
             let total = self.lines;
+            let when = match report.findings.iter().any(|finding| finding.ended_launch) {
+                true => "before the launch ended".to_owned(),
+                false => format!("with {plural}"),
+            };
             text.push(format!(
-                "{missed} of {total} lines, which no thread executed with {plural}: {}",
+                "{missed} of {total} lines, which no thread executed {when}: {}",
                 named(&ranges)
             ));
         }

@@ -103,7 +103,7 @@ fn fit(
         Argument::Null => Err(Misfit::new("the parameter is not a pointer").next("give a value")),
         Argument::Value(_) if parameter.kind == PtxParameterKind::Pointer => {
             Err(Misfit::new("the parameter is a pointer")
-                .next("give an array with in:, out: or inout:, or null"))
+                .next("give an array with in:, inout:, out:, zeros:, uninit: or scratch:, or null"))
         }
         Argument::Value(value) if value.len() as u64 != bytes => Err(match is_struct {
             true => not_a_struct(bytes),
@@ -156,7 +156,9 @@ fn fit_struct(
                 "the kernel uses bytes {offset} to {} of the struct as a pointer",
                 offset + 7
             ))
-            .next("give an array with in:, out: or inout:, or null, as that field"));
+            .next(
+                "give an array with in:, inout:, out:, zeros:, uninit: or scratch:, or null, as that field",
+            ));
         }
     }
     Ok(warnings)

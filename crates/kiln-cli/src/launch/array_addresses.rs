@@ -51,6 +51,18 @@ impl ArrayMap {
     }
 }
 
+impl ArrayMap {
+    /// Whether an access of so many bytes is where an index of 32 bits leads that wrapped below zero.
+    pub(crate) fn is_wrapped_below(&self, address: u64, bytes: u32) -> bool {
+        let range = u64::from(bytes) << 32;
+        let is_below = |placed: &Placed| {
+            let offset = address.checked_sub(placed.address);
+            offset.is_some_and(|offset| offset < range && range - offset <= NEAR_BYTES)
+        };
+        self.arrays.iter().any(is_below)
+    }
+}
+
 impl std::fmt::Display for Allocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { argument, bytes, offset } = *self;
@@ -58,6 +70,7 @@ impl std::fmt::Display for Allocation {
         match u64::try_from(offset) {
             Err(_) => write!(f, "{} before {array}", counted(offset.unsigned_abs(), "byte")),
             Ok(offset) if offset < bytes => write!(f, "{} into {array}", counted(offset, "byte")),
+            Ok(offset) if offset == bytes => write!(f, "just past the end of {array}"),
             Ok(offset) => write!(f, "{} past the end of {array}", counted(offset - bytes, "byte")),
         }
     }
@@ -74,10 +87,7 @@ mod tests {
         map.add(3, 0x20_0000, 0);
         let told = |address| map.nearest(address).map(|found| found.to_string());
         assert_eq!(told(0x10_0008).as_deref(), Some("8 bytes into argument 1, an array of 64 bytes"));
-        assert_eq!(
-            told(0x10_0040).as_deref(),
-            Some("0 bytes past the end of argument 1, an array of 64 bytes")
-        );
+        assert_eq!(told(0x10_0040).as_deref(), Some("just past the end of argument 1, an array of 64 bytes"));
         assert_eq!(told(0xf_fffc).as_deref(), Some("4 bytes before argument 1, an array of 64 bytes"));
         assert_eq!(
             told(0x20_0004).as_deref(),

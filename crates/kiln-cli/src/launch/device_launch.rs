@@ -21,7 +21,7 @@ use super::truncated_output::LeftOut;
 use super::undefined_elements::OutputArray;
 use crate::argument_spec::Start;
 use crate::code_file::CodeFile;
-use crate::failure::Failure;
+use crate::failure::{Failure, error_text};
 use crate::npy::Array;
 use crate::plural::counted;
 use crate::printable::text_of;
@@ -225,7 +225,7 @@ impl Attempt {
         // every access is checked. On a GPU the user who runs this kernel answers for its indices, as with any program they
         // start; a fault there loses this process's context only.
         unsafe { launch.submit() }?;
-        let fault = gpu.synchronize().err().map(|error| format!("{error:#}"));
+        let fault = gpu.synchronize().err().map(|error| error_text(&error));
         let run = Run { kernel: kernel.name(), shape, sheets, warnings, fault };
         let mut outcome = self.outcome(run, &plan, &arrays)?;
         let place = |found: &kiln_ptx::Unsupported| format!("`{}` at {}", found.instruction, found.position);
@@ -296,7 +296,10 @@ impl Attempt {
             self.log.note_leaks();
         }
         let undefined = self.undefined_elements(plan, uploaded, run.fault.is_none());
-        let findings = collect(&findings, &uploaded.map).into_iter().chain(undefined).collect();
+        let mut findings: Vec<_> = collect(&findings, &uploaded.map).into_iter().chain(undefined).collect();
+        if run.fault.is_some() {
+            findings.iter_mut().for_each(KernelFinding::note_end_of_launch);
+        }
         let notes = self.log.notes();
         let notes = notes.iter().skip(self.notes_before);
         let notes = notes.map(|note| KernelFinding::of_code(note, &uploaded.map)).collect();

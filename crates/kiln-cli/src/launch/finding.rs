@@ -6,6 +6,7 @@ use std::path::Path;
 use kiln_ptx::exec::{BadAccess, CodeSite, ExecFinding, ExecFindingKind, RaceCause};
 use serde::Serialize;
 
+use super::advice::{advice, has_no_kind};
 use super::array_addresses::{Allocation, ArrayMap};
 use super::device_launch::ResultArray;
 use crate::kernel_name::readable;
@@ -31,7 +32,9 @@ pub(crate) struct KernelFinding {
     /// What the instruction at `place` did, where the kind does not say it.
     #[serde(skip)]
     pub(crate) verb: Option<&'static str>,
-    /// What to change in the command, where that is known.
+    /// Whether the launch ended at this access: what comes after it was not executed.
+    pub(crate) ended_launch: bool,
+    /// What to change in the kernel or the command, where that is known.
     pub(crate) next_step: Option<String>,
     /// How often it happened at this instruction.
     pub(crate) times: u64,
@@ -88,7 +91,14 @@ impl KernelFinding {
         let global = access.filter(|access| access.memory == "global");
         let allocation = global.and_then(|access| map.nearest(access.address));
         let text = text_of_code(&finding.kind, access, allocation.as_ref());
+        let text = match has_no_kind(&finding.kind) {
+            true => format!("{}: {text}", finding.kind.word().replace('-', " ")),
+            false => text,
+        };
         let (earlier, earlier_access) = earlier_side(finding);
+        let is_wrapped = global.is_some_and(|access| map.is_wrapped_below(access.address, access.bytes));
+        let wrapped = if is_wrapped { "an unsigned index may have wrapped below zero; " } else { "" };
+        let next_step = advice(&finding.kind).map(|advice| format!("{wrapped}{advice}"));
         Self {
             kind: finding.kind.word(),
             text,
@@ -104,7 +114,8 @@ impl KernelFinding {
             earlier,
             earlier_access,
             verb: matches!(finding.kind, ExecFindingKind::Uninitialised { .. }).then_some("use"),
-            next_step: None,
+            ended_launch: false,
+            next_step,
             times: finding.times,
             seeds: Vec::new(),
         }
@@ -134,6 +145,7 @@ impl KernelFinding {
             },
         };
         finding.text = format!("{}: {what}; {from}", finding.kind);
+        finding.next_step = None;
         (finding.allocation, finding.times, finding.verb) = (Some(array), elements, Some("store"));
         finding
     }
@@ -206,6 +218,7 @@ impl KernelFinding {
             earlier: None,
             earlier_access: None,
             verb: None,
+            ended_launch: false,
             next_step: None,
             times: 1,
             seeds: Vec::new(),
@@ -252,6 +265,12 @@ impl KernelFinding {
                 "the kernel uses dynamic shared memory, and the launch has {given}: give --shared BYTES (in a program `.shared(bytes)`)"
             ));
         }
+    }
+
+    /// Notes that the launch ended early, if it did so here: a device is lost at the first access where no memory is mapped.
+    pub(super) fn note_end_of_launch(&mut self) {
+        let global = self.access.as_ref().is_some_and(|access| access.memory == "global");
+        self.ended_launch = self.kind == ExecFindingKind::OUT_OF_BOUNDS && global;
     }
 
     /// Whether the kernel does not end: running it again would take as long.
@@ -363,6 +382,9 @@ impl fmt::Display for KernelFinding {
         write!(f, "{}", self.text)?;
         if let Some(place) = &self.place {
             self.write_places(f, place)?;
+        }
+        if self.ended_launch {
+            f.write_str("\n     the launch ended at this access; later accesses and lines were not reached")?;
         }
         match &self.next_step {
             Some(step) => write!(f, "\n     {step}"),

@@ -18,10 +18,10 @@ pub(crate) struct LaunchFlags {
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
     /// Blocks in the grid. A program that runs over a buffer needs none.
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = grid)]
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
     pub(crate) grid: Option<Dim3>,
     /// Threads in a block. A program has its own, which this replaces.
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = block)]
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
     pub(crate) block: Option<Dim3>,
     /// Bytes of dynamic shared memory.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
@@ -75,30 +75,21 @@ impl LaunchFlags {
     }
 }
 
-fn grid(text: &str) -> Result<Dim3, String> {
-    extents(text, "a grid has at most 2147483647 blocks in x and 65535 in y and z")
-}
-
-fn block(text: &str) -> Result<Dim3, String> {
-    extents(text, "a block has at most 1024 threads")
-}
-
-/// One to three sizes. What is too large for the device is refused by the device, and what is too large for a number here, with the limit.
-fn extents(text: &str, limit: &str) -> Result<Dim3, String> {
-    let sizes: Option<Vec<u64>> = text.split(',').map(|size| number(size.trim())).collect();
-    let sizes = sizes.filter(|sizes| sizes.len() <= 3);
-    let sizes = sizes.ok_or("write one to three numbers, such as 256 or 16,16")?;
-    let size = |at: usize| u32::try_from(sizes.get(at).copied().unwrap_or(1));
-    match (size(0), size(1), size(2)) {
-        (Ok(x), Ok(y), Ok(z)) => Ok(Dim3::new(x, y, z)),
-        _ => Err(format!("it is too large: {limit}")),
+/// One to three sizes. What is too large is refused by the device, which knows its limits; a size beyond 32 bits becomes the largest of 32 bits.
+fn extents(text: &str) -> Result<Dim3, String> {
+    let sizes: Option<Vec<u32>> = text.split(',').map(|size| number(size.trim())).collect();
+    match sizes.as_deref() {
+        Some(&[x]) => Ok(Dim3::new(x, 1, 1)),
+        Some(&[x, y]) => Ok(Dim3::new(x, y, 1)),
+        Some(&[x, y, z]) => Ok(Dim3::new(x, y, z)),
+        _ => Err("write one to three numbers, such as 256 or 16,16".to_owned()),
     }
 }
 
-/// A number of digits; one that is too large for 64 bits is as large as they allow.
-fn number(text: &str) -> Option<u64> {
+/// A number of digits; one that is too large for 32 bits is as large as they allow.
+fn number(text: &str) -> Option<u32> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+    is_number.then(|| text.parse().unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -107,16 +98,14 @@ mod tests {
 
     #[test]
     fn sizes_are_one_to_three_numbers() {
-        assert_eq!(grid("256"), Ok(Dim3::new(256, 1, 1)));
-        assert_eq!(grid("16,8"), Ok(Dim3::new(16, 8, 1)));
-        assert_eq!(block("1, 2, 3"), Ok(Dim3::new(1, 2, 3)));
-        assert_eq!(grid("4294967295"), Ok(Dim3::new(u32::MAX, 1, 1)), "the device refuses it");
-        for text in ["", "1,2,3,4", "-1", "1,", "x", "+1"] {
-            assert!(grid(text).is_err_and(|why| why.contains("one to three")), "{text}");
+        assert_eq!(extents("256"), Ok(Dim3::new(256, 1, 1)));
+        assert_eq!(extents("16,8"), Ok(Dim3::new(16, 8, 1)));
+        assert_eq!(extents("1, 2, 3"), Ok(Dim3::new(1, 2, 3)));
+        for text in ["4294967295", "4294967296", "99999999999999999999999"] {
+            assert_eq!(extents(text), Ok(Dim3::new(u32::MAX, 1, 1)), "the device refuses it");
         }
-        for text in ["4294967296", "1,4294967296", "1,1,99999999999999999999999"] {
-            assert!(grid(text).is_err_and(|why| why.contains("2147483647")), "{text}");
-            assert!(block(text).is_err_and(|why| why.contains("1024")), "{text}");
+        for text in ["", "1,2,3,4", "-1", "1,", "x", "+1"] {
+            assert!(extents(text).is_err_and(|why| why.contains("one to three")), "{text}");
         }
     }
 }

@@ -61,7 +61,11 @@ impl Plan {
     pub(crate) fn read(specs: &[Spec], source: &Path) -> Result<Self, Failure> {
         let mut outputs: Vec<PathBuf> = Vec::new();
         let source = resolved(source);
-        for path in specs.iter().flat_map(Spec::outputs) {
+        let outputs_by_argument = specs
+            .iter()
+            .enumerate()
+            .flat_map(|(at, spec)| spec.outputs().into_iter().map(move |path| (at, path)));
+        for (argument, path) in outputs_by_argument {
             check_folder(path)?;
             check_file(path)?;
             let resolved = resolved(path);
@@ -72,6 +76,13 @@ impl Plan {
             }
             if outputs.contains(&resolved) {
                 return Err(Failure::file(path, "two arguments would be written to it"));
+            }
+            let is_read = |spec: &Spec| spec.inputs().iter().any(|from| self::resolved(from) == resolved);
+            let reads = |(at, spec): (usize, &Spec)| (at != argument && is_read(spec)).then_some(at);
+            if let Some(reader) = specs.iter().enumerate().find_map(reads) {
+                let message =
+                    format!("argument {reader} is read from it, and argument {argument} would replace it");
+                return Err(Failure::file(path, message).next("name another file for the output"));
             }
             outputs.push(resolved);
         }

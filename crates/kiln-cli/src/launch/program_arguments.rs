@@ -216,7 +216,10 @@ type Misfit = (String, String);
 
 fn fit_buffer(buffer: &Buffer, argument: &mut Argument, cast: bool) -> Result<(), Misfit> {
     let Argument::Array(argument) = argument else {
-        return Err(("it is a buffer".into(), "give an array with in:, out: or inout:".into()));
+        return Err((
+            "it is a buffer".into(),
+            "give an array with in:, inout:, out:, zeros:, uninit: or scratch:".into(),
+        ));
     };
     match (buffer.role.is_writable(), argument.is_written()) {
         (true, false) => {

@@ -6,6 +6,8 @@ use kiln_mem::Stack;
 use kiln_mem::replay::{AllocationLog, ReplayReport};
 use serde::Serialize;
 
+use crate::plural::counted;
+
 /// The result of a replay.
 #[derive(Serialize)]
 pub(super) struct Outcome {
@@ -74,8 +76,10 @@ impl fmt::Display for Outcome {
         writeln!(f, "{} on {}", self.stack, self.device)?;
         writeln!(
             f,
-            "  log        {} calls, {} threads, {} streams",
-            self.events, self.threads, self.streams
+            "  log        {}, {}, {}",
+            counted(self.events as u64, "call"),
+            counted(self.threads.into(), "thread"),
+            counted(self.streams.into(), "stream")
         )?;
         let (allocations, frees, left) = (self.allocations, self.frees, self.live_at_end);
         writeln!(f, "  replayed   {allocations} allocations, {frees} frees, {left} blocks live at the end")?;

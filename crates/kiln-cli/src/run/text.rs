@@ -37,8 +37,8 @@ pub(super) fn render(report: &Report, columns: usize) -> String {
     for finding in refused {
         let _ = write!(text, "\nrefused: {finding}");
     }
-    let told = |fault: &&String| report.findings.iter().any(|found| found.text == **fault);
-    if let Some(fault) = report.fault.as_ref().filter(|fault| !told(fault)) {
+    // A finding says what the fault is, and where.
+    if let Some(fault) = report.fault.as_ref().filter(|_| report.findings.is_empty()) {
         let _ = write!(text, "\nfault: {fault}");
     }
     for written in &report.written {

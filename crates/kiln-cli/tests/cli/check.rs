@@ -215,15 +215,12 @@ fn a_missed_array_is_named_with_the_distance() {
     assert!(finding["access"]["address"].as_str().unwrap().starts_with("0x"));
     assert_eq!(finding["place"]["thread"], json!([40, 0, 0]));
     assert!(
-        finding["text"]
-            .as_str()
-            .unwrap()
-            .ends_with("0 bytes past the end of argument 0, an array of 160 bytes")
+        finding["text"].as_str().unwrap().ends_with("just past the end of argument 0, an array of 160 bytes")
     );
     let before = check(&folder, "read_at", "32", &["IN", "PART:64", "i64:-1"], &[]);
     assert!(before.stdout.contains("4 bytes before argument 0, an array of 512 bytes"), "{}", before.stdout);
     let between = check(&folder, "read_at", "32", &["IN", "PART:64", "i64:128"], &[]);
-    assert!(between.stdout.contains("0 bytes past the end of argument 0"), "no array begins where one ends");
+    assert!(between.stdout.contains("just past the end of argument 0"), "no array begins where one ends");
 }
 
 #[test]

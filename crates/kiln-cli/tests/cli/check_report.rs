@@ -170,11 +170,35 @@ fn a_header_that_is_missing_is_answered_with_the_flag() {
         return;
     }
     let folder = Folder::new();
-    for header in ["<cassert>", "\"own.h\""] {
-        let file = folder.write("k.cu", format!("#include {header}\n__global__ void k() {{}}\n"));
-        let outcome = check(&[&file, "--grid", "1", "--block", "1"]);
-        assert_eq!(outcome.code, Some(4), "{}{}", outcome.stdout, outcome.stderr);
-        assert!(outcome.stderr.contains("-I FOLDER"), "{}", outcome.stderr);
+    let file = folder.write("k.cu", "#include \"own.h\"\n__global__ void k() {}\n");
+    let outcome = check(&[&file, "--grid", "1", "--block", "1"]);
+    assert_eq!(outcome.code, Some(4), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stderr.contains("-I FOLDER"), "{}", outcome.stderr);
+}
+
+#[test]
+fn code_for_the_host_is_answered_with_where_to_put_it() {
+    if skip::without_nvrtc("code_for_the_host_is_answered_with_where_to_put_it") {
+        return;
+    }
+    let folder = Folder::new();
+    for (begin, end, said) in [
+        ("#include <stdio.h>", "", "printf, assert and the functions of math.h are built in"),
+        ("#include <cassert>", "", "printf, assert and the functions of math.h are built in"),
+        ("", "int main() { return 0; }", "put main() and other host code"),
+    ] {
+        let kernel = "__global__ void k(int n) { assert(n == 0); if (n) printf(\"%d\", n); }";
+        let file = folder.write("k.cu", format!("{begin}\n{kernel}\n{end}\n"));
+        let words = [&file, "--grid", "1", "--block", "1", "--arg", "i32:0"];
+        let outcome = check(&words);
+        let text = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(outcome.code, Some(4), "{}{text}", outcome.stdout);
+        assert!(text.contains(said) && text.contains("`#ifndef __CUDACC_RTC__`"), "{text}");
+        assert!(!text.contains("include folder"), "{text}");
+        let guarded = |part: &str| format!("#ifndef __CUDACC_RTC__\n{part}\n#endif");
+        folder.write("k.cu", format!("{}\n{kernel}\n{}\n", guarded(begin), guarded(end)));
+        let outcome = check(&words);
+        assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
     }
 }
 

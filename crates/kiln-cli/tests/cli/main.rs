@@ -29,6 +29,7 @@ mod commands_page;
 mod demo;
 mod doctor;
 mod emit;
+mod fault_text;
 mod folder;
 mod inspect;
 mod json_errors;

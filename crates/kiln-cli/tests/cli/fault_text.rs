@@ -1,0 +1,112 @@
+//! How findings and faults are told: once, with the kernel's name in the source, what ended the launch, and what to do.
+
+use crate::folder::Folder;
+use crate::outcome::{Outcome, run, without_driver};
+
+/// PTX of a kernel `poke(unsigned*)`, whose pointer is in `%d0`.
+fn poke(body: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n
+        .visible .entry _Z4pokePj(.param .u64 o) {{
+            .reg .b64 %d<2>; .reg .b32 %r<2>; .reg .pred %p<2>;
+            .shared .align 4 .b8 cell[4];
+            ld.param.u64 %d0, [o];
+            mov.u32 %r0, %tid.x;
+            {body}
+            ret;
+        }}"
+    )
+}
+
+fn launch(verb: &str, file: &str, block: &str, words: &[&str]) -> Outcome {
+    let shape = [verb, file, "--grid", "1", "--block", block, "--device", "sim"];
+    run(without_driver(&[&shape[..], words].concat()))
+}
+
+const PAST_THE_END: &str = "st.global.u32 [%d0+16], %r0;\nst.global.u32 [%d0], %r0;";
+
+#[test]
+fn a_launch_that_ends_at_an_access_says_so() {
+    let folder = Folder::new();
+    let file = folder.write("k.ptx", poke(PAST_THE_END));
+    let outcome = launch("check", &file, "1", &["--arg", "zeros:u32:4"]);
+    assert_eq!(outcome.code, Some(5), "{}", outcome.stderr);
+    let text = outcome.stdout.replace("\n     ", " ");
+    for part in [
+        "just past the end of argument 0, an array of 16 bytes",
+        "the launch ended at this access; later accesses and lines were not reached",
+        "check indices against the length of the buffer",
+        "lines, which no thread executed before the launch ended: PTX line ",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let json = launch("check", &file, "1", &["--arg", "zeros:u32:4", "--json"]).json();
+    let finding = &json["findings"][0];
+    assert_eq!(finding["ended_launch"], true, "{json:#}");
+    assert_eq!(finding["next_step"], "check indices against the length of the buffer");
+}
+
+#[test]
+fn an_index_that_wrapped_below_zero_is_guessed() {
+    let folder = Folder::new();
+    // Element 2^32 - 1 of an array of 4-byte elements.
+    let file = folder.write("k.ptx", poke("add.u64 %d0, %d0, 17179869180; st.global.u32 [%d0], %r0;"));
+    let json = launch("check", &file, "1", &["--arg", "zeros:u32:4", "--json"]).json();
+    let step = json["findings"][0]["next_step"].as_str().unwrap();
+    assert!(step.starts_with("an unsigned index may have wrapped below zero; "), "{json:#}");
+}
+
+#[test]
+fn a_fault_that_a_finding_explains_is_told_once() {
+    let folder = Folder::new();
+    let file = folder.write("k.ptx", poke(PAST_THE_END));
+    let text = launch("run", &file, "1", &["--arg", "zeros:u32:4"]).stdout;
+    assert_eq!(text.matches("out of bounds").count(), 1, "{text}");
+    assert!(!text.contains("fault:") && !text.contains("_Z4poke"), "{text}");
+    let json = launch("run", &file, "1", &["--arg", "zeros:u32:4", "--json"]).json();
+    assert!(json["fault"].as_str().unwrap().starts_with("the device is lost"), "{json:#}");
+}
+
+#[test]
+fn refusals_name_the_kernel_as_its_source_does() {
+    let folder = Folder::new();
+    let file = folder.write("k.ptx", poke(""));
+    for (block, more) in [("1025", &[][..]), ("0", &[]), ("1", &["--shared", "1000000"])] {
+        let outcome = launch("run", &file, block, &[&["--arg", "zeros:u32:4"][..], more].concat());
+        assert_eq!(outcome.code, Some(3), "{}", outcome.stdout);
+        let text = outcome.stderr;
+        assert!(!text.contains("_Z4poke") && !text.contains("submit: "), "{text}");
+    }
+}
+
+#[test]
+fn findings_begin_with_their_kind_and_races_have_advice() {
+    let folder = Folder::new();
+    for (body, begin, advice) in [
+        ("trap;", "1. trap: ", ""),
+        (
+            "setp.eq.u32 %p0, %r0, 0; @%p0 bra LAST; barrier.sync 0; ret; LAST: barrier.sync 1;",
+            "1. deadlock: ",
+            "let all threads of the block reach the same barrier",
+        ),
+        ("st.shared.u32 [cell], %r0;", "1. race: ", "order them: `__syncthreads()` inside a block"),
+    ] {
+        let file = folder.write("k.ptx", poke(body));
+        let text = launch("check", &file, "64", &["--arg", "zeros:u32:4"]).stdout;
+        assert!(text.contains(begin) && text.contains(advice), "{body}: {text}");
+    }
+}
+
+#[test]
+fn an_output_does_not_replace_a_file_that_another_argument_is_read_from() {
+    let folder = Folder::new();
+    let file = folder.write("two.ptx", poke("").replace("(.param .u64 o)", "(.param .u64 o, .param .u64 x)"));
+    let read = folder.integers("x.npy", &[1, 2, 3, 4]);
+    let before = std::fs::read(&read).unwrap();
+    let (output, input) = (format!("zeros:i32:4:{read}"), format!("in:{read}"));
+    let outcome = launch("run", &file, "1", &["--arg", &output, "--arg", &input]);
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stdout);
+    let said = "argument 1 is read from it, and argument 0 would replace it";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+    assert_eq!(std::fs::read(&read).unwrap(), before);
+}
