@@ -120,7 +120,8 @@ fn named(cache: &DiskCache) -> String {
 }
 
 fn unusable(cache: &DiskCache, error: &std::io::Error) -> Failure {
-    Failure::fault(format!("{}: {error}", named(cache)))
+    let folder = cache.folder().map_or_else(|| named(cache), |folder| folder.display().to_string());
+    Failure::output(format!("{folder}: {error}"))
 }
 
 fn list(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, Failure> {

@@ -2,7 +2,7 @@
 //!
 //! A reader may leave early (`kiln demo | head`); that is no fault of the command and no reason to panic. Once the pipe
 //! is closed the rest is not written, and the command ends as it would have. Any other failure to write is kept and
-//! ends the command as a fault. Only a terminal gets colours. No line is wider than the terminal, and control characters that come
+//! ends the command with the code of files that cannot be written. Only a terminal gets colours. No line is wider than the terminal, and control characters that come
 //! from files or names are shown as escapes.
 
 use std::fmt::Display;

@@ -28,7 +28,7 @@ const EXAMPLES: &str = "Examples:
 The PTX has the lowest version that the program needs, so that old drivers
 accept it.
 
-Exit codes: 0 done, 2 wrong usage or input file, 4 the program has errors.";
+Exit codes: 0 done, 2 wrong usage or file, 4 the program has errors.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {

@@ -42,7 +42,7 @@ writes, both or neither. These are promises: no path through the code does
 anything else. Where that is not known it says `cannot tell`, and the
 instruction that is the reason is listed.
 
-Exit codes: 0 done, 2 wrong usage or input file, 3 refused (no such kernel, or
+Exit codes: 0 done, 2 wrong usage or file, 3 refused (no such kernel, or
 a missing compiler), 4 compile error.";
 
 /// Runs the command.

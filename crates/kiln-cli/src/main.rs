@@ -63,9 +63,9 @@ struct CommandLine {
 
 const EXIT_CODES: &str = "Start with `kiln doctor`, which says whether this machine can run kernels.
 
-Exit codes: 0 done, 2 wrong usage or input file, 3 refused or missing,
-4 compile error, 5 fault or finding. With --json, errors are JSON on the
-standard output.";
+Exit codes: 0 done, 2 wrong usage, or a file or output that cannot be
+read or written, 3 refused or missing, 4 compile error, 5 fault or finding.
+With --json, errors are JSON on the standard output.";
 
 /// Wider lines are hard to read.
 const HELP_COLUMNS: usize = 100;
@@ -146,7 +146,7 @@ fn main() -> ExitCode {
         None => exit.into(),
         Some(error) => {
             complain(format_args!("kiln: the output could not be written: {error}"));
-            Exit::Fault.into()
+            Exit::Usage.into()
         }
     }
 }

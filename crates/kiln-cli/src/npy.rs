@@ -18,7 +18,7 @@ use crate::element_type::ElementType;
 
 use header::Header;
 
-pub(crate) use atomic_files::Outputs;
+pub(crate) use atomic_files::{Outputs, check_writable};
 
 /// An array: its element type, its shape, and its bytes in C order.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,12 +6,13 @@ use clap::Args;
 use kiln::checking::{FINDINGS_VARIABLE, Findings, UnknownFindings};
 use serde::Serialize;
 
+use crate::argument_spec::Spec;
 use crate::code_file::CodeFile;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, LeftOut, Outcome, Plan};
-use crate::npy::Outputs;
+use crate::npy::{Outputs, check_writable};
 use crate::progress_line::ProgressLine;
 
 /// The flags of `kiln run`.
@@ -43,9 +44,9 @@ the command ends with 0; with KILN_FINDINGS=ignore they are not listed either.
 A kernel that faults ends with 5 and writes no file under every setting: the
 device is lost, and its memory with it.
 
-Exit codes: 0 done, 2 wrong usage or input file, 3 refused (arguments that do
-not fit, an instruction that the simulated device does not execute, or a
-missing device), 4 compile error, 5 fault or finding.";
+Exit codes: 0 done, 2 wrong usage, or a file that cannot be read or written,
+3 refused (arguments that do not fit, an instruction that the simulated device
+does not execute, or a missing device), 4 compile error, 5 fault or finding.";
 
 /// The report of a run.
 #[derive(Serialize)]
@@ -97,11 +98,16 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
     let setting = findings_setting()?;
     let code = CodeFile::read(&flags.source)?;
     let plan = Plan::read(&flags.arguments, &flags.source.file)?;
+    for path in flags.arguments.iter().flat_map(Spec::outputs) {
+        check_writable(path).map_err(|error| {
+            Failure::file(path, format!("it cannot be written: {error}")).next("nothing was launched")
+        })?;
+    }
     let choice = flags.device.choose()?;
     let attempt = match choice.gpu {
         Some(runtime) => {
             if flags.json {
-                console.reserve_stdout().map_err(|error| Failure::fault(error.to_string()))?;
+                console.reserve_stdout().map_err(Failure::output)?;
             }
             Attempt::on(runtime)
         }
@@ -175,7 +181,7 @@ fn write(outcome: &Outcome) -> Result<Vec<Written>, Failure> {
     let mut written = Vec::new();
     for result in &outcome.results {
         let (Some(path), array) = (&result.to, &result.array) else { continue };
-        outputs.add(path, array).map_err(|error| Failure::fault(format!("{}: {error}", path.display())))?;
+        outputs.add(path, array).map_err(|error| Failure::file(path, error))?;
         written.push(Written {
             file: path.display().to_string(),
             element: array.element.to_string(),
@@ -183,7 +189,7 @@ fn write(outcome: &Outcome) -> Result<Vec<Written>, Failure> {
         });
     }
     outputs.publish().map_err(|error| {
-        Failure::fault(format!("the results could not be renamed to their files: {error}"))
+        Failure::output(format!("the results could not be renamed to their files: {error}"))
     })?;
     Ok(written)
 }

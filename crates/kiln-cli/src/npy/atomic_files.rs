@@ -15,11 +15,9 @@ pub(crate) struct Outputs {
 impl Outputs {
     /// Writes an array to a temporary file. A file that is there keeps its permissions, and a link its place.
     pub(crate) fn add(&mut self, destination: &Path, array: &Array) -> std::io::Result<()> {
-        let destination = &destination.canonicalize().unwrap_or_else(|_| destination.to_owned());
-        let name = destination.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
-        let temporary = destination.with_file_name(format!(".{name}.{}.part", std::process::id()));
+        let (temporary, destination) = beside(destination)?;
         check_limit(array.file_bytes())?;
-        self.files.push((temporary.clone(), destination.to_owned()));
+        self.files.push((temporary.clone(), destination.clone()));
         let mut file = File::create(&temporary)?;
         if let Ok(known) = destination.metadata() {
             file.set_permissions(known.permissions())?;
@@ -38,6 +36,21 @@ impl Outputs {
         }
         Ok(())
     }
+}
+
+/// Makes the temporary file of a destination and removes it, so that a folder that cannot be written is known before the launch.
+pub(crate) fn check_writable(destination: &Path) -> std::io::Result<()> {
+    let (temporary, _) = beside(destination)?;
+    File::create(&temporary)?;
+    fs::remove_file(&temporary)
+}
+
+/// The temporary file for a destination, and the destination that a link leads to.
+fn beside(destination: &Path) -> std::io::Result<(PathBuf, PathBuf)> {
+    let destination = destination.canonicalize().unwrap_or_else(|_| destination.to_owned());
+    let name = destination.file_name().ok_or(std::io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let temporary = destination.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    Ok((temporary, destination))
 }
 
 /// Refuses a file that the limit of the process does not allow: the signal that a write would get ends the process, and would leave the

@@ -40,7 +40,7 @@ fn every_command_reports_its_errors_as_json() {
         (&["check", &saxpy, "--device", "cuda"], 3, "refused"),
         (&["demo", "--device", "cuda"], 3, "absent"),
         (&["demo", "--device", "cuda", "--isolate"], 3, "absent"),
-        (&["cache", "list", "--at", &not_a_folder], 5, "fault"),
+        (&["cache", "list", "--at", &not_a_folder], 2, "file"),
         (&["replay", &log], 2, "file"),
         (&["replay", &log, "--partial", "--device", "cuda"], 3, "absent"),
         (&["bench", "m1", "--device", "cuda"], 3, "absent"),
@@ -57,7 +57,10 @@ fn every_command_reports_its_errors_as_json() {
     shape.extend(["--arg", "i32:1", "--arg", "i32:1", "--arg", "i32:1"]);
     let pointer = error(&[&["run", &kernels], &shape[..]].concat(), 3);
     assert!(pointer["message"].as_str().unwrap().contains("argument 0"), "{pointer}");
-    assert!(pointer["next_step"].as_str().unwrap().contains("in:, out: or inout:"), "{pointer}");
+    assert!(
+        pointer["next_step"].as_str().unwrap().contains("in:, inout:, out:, zeros:, uninit: or scratch:"),
+        "{pointer}"
+    );
     let absent = error(&["demo", "--device", "cuda"], 3);
     assert!(absent["next_step"].as_str().unwrap().contains("install the NVIDIA driver"), "{absent}");
 }

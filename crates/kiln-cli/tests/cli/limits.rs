@@ -175,9 +175,22 @@ fn files_larger_than_the_process_may_write_leave_nothing_behind() {
     let array = format!("zeros:u8:100000:{}", folder.path("b.npy"));
     let words = ["run", &file, "--grid", "1", "--block", "1", "--arg", &array, "--arg", "i32:0"];
     let outcome = run(limited("-f 8", &words));
-    assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.code, Some(2), "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stderr.contains("b.npy") && outcome.stderr.contains("ulimit -f"), "{}", outcome.stderr);
     assert_eq!(folder.names(), ["store.ptx"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_cannot_be_written_is_told_before_the_launch() {
+    let folder = Folder::new();
+    // The kernel would fault, which ends with 5.
+    let file = folder.write("lost.ptx", ptx("mov.u32 %r1, 1; st.global.u32 [%d0+65536], %r1;"));
+    let outcome = launch("run", &file, &["--arg", "zeros:u32:4:/proc/a.npy"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("/proc/a.npy: it cannot be written: "), "{}", outcome.stderr);
+    let json = launch("run", &file, &["--arg", "zeros:u32:4:/proc/a.npy", "--json"]).json();
+    assert_eq!((&json["error"]["kind"], &json["exit"]), (&"file".into(), &2.into()), "{json}");
 }
 
 #[test]
@@ -273,7 +286,7 @@ fn what_cannot_be_launched_is_refused_with_its_place() {
 }
 
 #[test]
-fn output_that_is_closed_is_a_fault() {
+fn output_that_is_closed_ends_with_2() {
     let folder = Folder::new();
     let program =
         folder.write("one.kir", "kernel one(out y: f32[]) block(32) over(y) { y[global.x] = 1.0; }");
@@ -281,7 +294,7 @@ fn output_that_is_closed_is_a_fault() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$0\" \"$@\" >&-"]).arg(kiln.get_program()).args(["emit", &program]);
     let outcome = run(shell);
-    assert_eq!(outcome.code, Some(5), "{}", outcome.stderr);
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("the standard output is closed"), "{}", outcome.stderr);
     let mut null = command(&["emit", &program]);
     null.stdout(std::process::Stdio::null());
@@ -306,9 +319,9 @@ fn a_grid_beyond_the_numbers_is_told_the_limit() {
         run(without_driver(&["check", &file, "--grid", grid, "--block", block, "--arg", "null"]))
     };
     for (flag, size, code, said) in [
-        ("--grid", "4294967296", 2, "it is too large: a grid has at most 2147483647 blocks in x"),
-        ("--grid", "1,99999999999999999999", 2, "65535 in y and z"),
-        ("--block", "4294967296", 2, "a block has at most 1024 threads"),
+        ("--grid", "4294967296", 3, "2147483647"),
+        ("--grid", "1,99999999999999999999", 3, "65535"),
+        ("--block", "4294967296", 3, "1024"),
         ("--grid", "2147483648", 3, "2147483647"),
         ("--grid", "1,65536", 3, "65535"),
         ("--block", "1025", 3, "1024"),
