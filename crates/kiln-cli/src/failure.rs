@@ -10,8 +10,8 @@ use kiln::error::ErrorKind;
 use kiln::probe::ProbeError;
 use serde::Serialize;
 
+use crate::demangled_name::with_readable_names;
 use crate::exit::Exit;
-use crate::kernel_name::with_readable_names;
 
 /// What went wrong, and the exit code it ends the command with.
 #[derive(Debug, Serialize)]

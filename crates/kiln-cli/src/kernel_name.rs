@@ -5,8 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cpp_demangle::{DemangleOptions, Symbol};
-
+use crate::demangled_name::{function_name, readable, signature};
 use crate::failure::Failure;
 use crate::template_kernel::TemplateKernel;
 
@@ -127,69 +126,8 @@ impl KernelNames {
     }
 }
 
-/// The C++ function that a mangled name stands for, with template arguments and without parameters; none for other names.
-pub(crate) fn function_name(mangled: &str) -> Option<String> {
-    demangle(mangled, &DemangleOptions::new().no_params().no_return_type())
-}
-
-/// The same with the types of the parameters, such as `saxpy(float, float const*)`.
-pub(crate) fn signature(mangled: &str) -> Option<String> {
-    demangle(mangled, &DemangleOptions::new().no_return_type())
-}
-
-/// The C++ types of the parameters that a mangled name tells; none for other names.
-pub(crate) fn parameter_types(mangled: &str) -> Vec<String> {
-    let Some(list) = signature(mangled).and_then(|signature| last_list(&signature)) else {
-        return Vec::new();
-    };
-    let mut types = vec![String::new()];
-    let mut depth = 0_usize;
-    for c in list.chars() {
-        match c {
-            '<' | '(' | '[' => depth += 1,
-            '>' | ')' | ']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        match (c, types.last_mut()) {
-            (',', _) if depth == 0 => types.push(String::new()),
-            (_, Some(last)) => last.push(c),
-            _ => {}
-        }
-    }
-    types.iter().map(|ty| ty.trim().to_owned()).collect()
-}
-
-/// What stands in the parentheses that a text ends with.
-fn last_list(text: &str) -> Option<String> {
-    let inner = text.strip_suffix(')')?;
-    let mut depth = 1;
-    for (at, c) in inner.char_indices().rev() {
-        match c {
-            ')' => depth += 1,
-            '(' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(inner[at + 1..].to_owned());
-        }
-    }
-    None
-}
-
-/// A name as its author wrote it, where that can be told.
-pub(crate) fn readable(name: &str) -> String {
-    function_name(name).unwrap_or_else(|| name.to_owned())
-}
-
 fn readable_signature(name: &str) -> String {
     signature(name).unwrap_or_else(|| name.to_owned())
-}
-
-fn demangle(mangled: &str, options: &DemangleOptions) -> Option<String> {
-    if !mangled.starts_with("_Z") {
-        return None;
-    }
-    Symbol::new(mangled).ok()?.demangle_with_options(options).ok()
 }
 
 /// A name without template arguments.
@@ -208,52 +146,12 @@ fn quoted(name: &str) -> String {
     if name.chars().all(plain) && !name.contains('$') { name.to_owned() } else { format!("'{name}'") }
 }
 
-/// A text in which names of PTX that a C++ compiler made are those of the source.
-pub(crate) fn with_readable_names(text: &str) -> String {
-    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let mut rest = text;
-    let mut named = String::with_capacity(text.len());
-    while !rest.is_empty() {
-        let begin = rest.find(is_of_name).unwrap_or(rest.len());
-        let (between, word) = rest.split_at(begin);
-        let (word, after) = word.split_at(word.find(|letter| !is_of_name(letter)).unwrap_or(word.len()));
-        named.push_str(between);
-        match word.starts_with("_Z") {
-            true => named.push_str(&readable(word)),
-            false => named.push_str(word),
-        }
-        rest = after;
-    }
-    named
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn names(list: &[&str]) -> KernelNames {
         KernelNames::new(Path::new("k.ptx"), list.iter().map(|name| (*name).to_owned()).collect(), Vec::new())
-    }
-
-    #[test]
-    fn mangled_names_are_read_and_others_are_left_alone() {
-        assert_eq!(function_name("_Z4axpyfPKfPfj").as_deref(), Some("axpy"));
-        assert_eq!(
-            signature("_Z4axpyfPKfPfj").as_deref(),
-            Some("axpy(float, float const*, float*, unsigned int)")
-        );
-        assert_eq!(function_name("_ZN3lib5inner4axpyEf").as_deref(), Some("lib::inner::axpy"));
-        assert_eq!(function_name("_Z5scaleIfEvPT_").as_deref(), Some("scale<float>"));
-        for name in ["axpy", "_Z", "_Z99short", "_ZN", "_Z\u{e9}", "_Z18446744073709551615x"] {
-            assert_eq!(function_name(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn parameter_types_are_told_by_mangled_names() {
-        assert_eq!(parameter_types("_Z4axpyfPKfPfj"), ["float", "float const*", "float*", "unsigned int"]);
-        assert_eq!(parameter_types("_Z5scaleIfEvPT_"), ["float*"]);
-        assert_eq!(parameter_types("axpy"), [] as [&str; 0]);
     }
 
     #[test]

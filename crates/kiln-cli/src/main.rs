@@ -21,6 +21,7 @@ mod check;
 mod closed_output;
 mod code_file;
 mod console;
+mod demangled_name;
 mod demo;
 mod device;
 mod doctor;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::report::Report;
-use crate::kernel_name::readable;
+use crate::demangled_name::readable;
 use crate::note_kind::NoteKind;
 
 /// The report, without a line end behind it.

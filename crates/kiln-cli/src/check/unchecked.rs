@@ -5,7 +5,7 @@ use kiln_sim::KernelLog;
 use serde::Serialize;
 
 use super::report::Report;
-use crate::kernel_name::readable;
+use crate::demangled_name::readable;
 
 /// The most ranges of lines, instructions or kernels that a sentence names.
 const MOST_NAMED: usize = 6;

@@ -6,7 +6,7 @@ use kiln_ptx::exec::ExecProgram;
 use kiln_ptx::{EntryFacts, Feature, PtxModule, PtxParameter, PtxParameterKind};
 use serde::Serialize;
 
-use crate::kernel_name::function_name;
+use crate::demangled_name::function_name;
 use crate::template_kernel::TemplateKernel;
 
 /// A file.

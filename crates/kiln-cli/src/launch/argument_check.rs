@@ -10,8 +10,8 @@ use kiln_ptx::{EntryFacts, PointerAccess, PointerField, PtxParameter, PtxParamet
 use super::element_check::{Expected, Fit};
 use super::loaded_arguments::{Argument, ArgumentSheet, ArrayArgument, Plan};
 use crate::argument_spec::{Spec, Start};
+use crate::demangled_name::{parameter_types, readable};
 use crate::failure::Failure;
-use crate::kernel_name::{parameter_types, readable};
 use crate::plural::{counted, was};
 
 /// Arguments that fit a kernel.

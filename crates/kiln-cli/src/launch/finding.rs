@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::advice::{advice, has_no_kind};
 use super::array_addresses::{Allocation, ArrayMap};
 use super::device_launch::ResultArray;
-use crate::kernel_name::readable;
+use crate::demangled_name::readable;
 use crate::note_kind::NoteKind;
 use crate::plural::counted;
 

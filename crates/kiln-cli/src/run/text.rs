@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Report;
-use crate::kernel_name::readable;
+use crate::demangled_name::readable;
 use crate::plural::counted;
 use crate::table::Table;
 
