@@ -1,5 +1,6 @@
 //! A layer around the driver that notices a lost device in the errors of calls, and allocations in stream order.
 
+use std::cell::Cell;
 use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::call::{Answer, Call};
@@ -10,6 +11,11 @@ use kiln_order::DependencyTracker;
 use super::cause::Cause;
 use super::phase::Phase;
 use super::state_cell::StateCell;
+
+thread_local! {
+    /// The generation in which this thread began its current call of a driver.
+    static CALLED_IN: Cell<u64> = const { Cell::new(0) };
+}
 
 /// A layer around the driver that looks at errors. Calls of the order, the memory, transfers and the user pass it; a call that
 /// succeeds costs a compare.
@@ -36,8 +42,18 @@ impl FaultDetector {
         }
     }
 
+    #[inline]
+    fn begin_call(&self) {
+        CALLED_IN.set(self.state.generation().0);
+    }
+
+    /// A call has failed. If the device was rebuilt since the call began, the error is that of the context before: a thread that was not scheduled
+    /// meanwhile comes with it late.
     #[cold]
     fn lost(&self, error: &Error) {
+        if CALLED_IN.get() < self.state.generation().0 {
+            return;
+        }
         let tracker = self.tracker.get().and_then(Weak::upgrade);
         let cause = || match &tracker {
             Some(tracker) => Cause::found(error.clone(), tracker),
@@ -52,6 +68,7 @@ impl Layer for FaultDetector {
     /// device that is lost or being rebuilt.
     #[inline]
     fn before(&self, _: &dyn Driver, call: &Call<'_>) -> kiln_driver::Result<()> {
+        self.begin_call();
         match call {
             Call::Submit { command, .. } if !self.state.is_ready() => self.admit(command),
             _ => Ok(()),
@@ -92,5 +109,30 @@ impl FaultDetector {
             },
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln_driver::{Code, Fault};
+
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_context_before_is_no_news_of_the_rebuilt_one() {
+        let state = Arc::new(StateCell::new(Arc::default()));
+        state.set_controlled(true);
+        state.change(Phase::Ready).unwrap();
+        let detector = FaultDetector::new(state.clone());
+        let error = Error::lost("wait", Fault { code: Code::LAUNCH_TIMEOUT, detail: "no progress".into() });
+        detector.begin_call();
+        state.lose(|| Cause::new(error.clone()), None);
+        state.change(Phase::Rebuilding).unwrap();
+        state.change(Phase::Ready).unwrap();
+        detector.lost(&error);
+        assert_eq!(state.phase(), Phase::Ready, "the call began before");
+        detector.begin_call();
+        detector.lost(&error);
+        assert_eq!(state.phase(), Phase::Lost, "the call began on the rebuilt device");
     }
 }
