@@ -1,5 +1,6 @@
 //! Opens libcuda: which names are tried, and the error if none works.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -40,10 +41,15 @@ pub(crate) fn open(surroundings: &SearchEnvironment) -> Result<Opened, DriverAbs
         // its finalisers run at the end of the process only.
         match unsafe { Library::new(name) } {
             Ok(library) => return Ok(Opened { library: ManuallyDrop::new(library), name: text }),
-            Err(error) => tried.push(Attempt { name: text, error: error.to_string() }),
+            Err(error) => tried.push(Attempt { name: text, error: loader_text(&error) }),
         }
     }
     Err(unusable(surroundings, &names, &tried).unwrap_or(DriverAbsence::NoDriver { tried }))
+}
+
+/// What the system's loader said.
+fn loader_text(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// A file that has the right name and was not accepted, which is another answer than that there is none.

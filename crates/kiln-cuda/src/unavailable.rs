@@ -36,7 +36,7 @@ pub enum DriverAbsence {
         system: &'static str,
     },
     /// No driver library was found.
-    #[error("no NVIDIA driver that speaks CUDA 12.4 or newer was found ({})", attempts_text(tried))]
+    #[error("no NVIDIA driver that speaks CUDA 12.4 or newer was found (tried {})", names_text(tried))]
     NoDriver {
         /// What was tried, in order.
         tried: Vec<Attempt>,
@@ -123,12 +123,16 @@ impl Unavailable {
 
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.error)
+        // The loader begins with the name itself.
+        match self.error.starts_with(&self.name) {
+            true => f.write_str(&self.error),
+            false => write!(f, "{}: {}", self.name, self.error),
+        }
     }
 }
 
-fn attempts_text(tried: &[Attempt]) -> String {
-    tried.iter().map(Attempt::to_string).collect::<Vec<_>>().join("; ")
+fn names_text(tried: &[Attempt]) -> String {
+    tried.iter().map(|attempt| attempt.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// What to look at, for the codes that have a usual cause.

@@ -67,7 +67,14 @@ pub struct HeadersNotFound {
 impl HeadersNotFound {
     /// How to get them.
     pub fn advice(&self) -> String {
-        let package = HeaderPackage::Runtime.requirement(self.nvrtc);
+        self.advice_for(None)
+    }
+
+    /// How to get those that fit the compiler or, where there is none, a driver which supports this version of CUDA.
+    pub fn advice_for(&self, driver: Option<Version>) -> String {
+        let supported =
+            driver.map(|Version { major, minor }| LibraryVersion { major, minor: Some(minor), patch: None });
+        let package = HeaderPackage::Runtime.requirement(self.nvrtc.or(supported));
         format!(
             "`pip install {package}`, or set {INCLUDE_VARIABLE} to the `include` folder of a CUDA toolkit"
         )

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use kiln_driver::Version;
+
 use super::version::VersionCall;
 
 /// One of NVIDIA's libraries.
@@ -101,19 +103,33 @@ impl LibraryKind {
         }
     }
 
-    /// The package with the version that kiln is tested with, where that matters: another compiler makes other code.
-    fn python_requirement(self) -> &'static str {
-        match self {
-            Self::Nvrtc => "nvidia-cuda-nvrtc==13.0.88",
-            _ => self.python_package(),
+    /// The package for a driver that supports this version of CUDA. A driver does not load the code of a newer compiler, and libraries need a
+    /// driver of the same major version or a newer one. Without a driver the compiler is the one that kiln is tested with.
+    fn python_requirement(self, driver: Option<Version>) -> String {
+        let package = self.python_package();
+        let package = match driver {
+            Some(Version { major, .. }) if major < 13 => {
+                format!("{}-cu{major}", package.strip_suffix("-cu13").unwrap_or(package))
+            }
+            _ => package.to_owned(),
+        };
+        match (self, driver) {
+            (Self::Nvrtc, Some(Version { major, minor })) => format!("'{package}=={major}.{minor}.*'"),
+            (Self::Nvrtc, None) => format!("{package}==13.0.88"),
+            _ => package,
         }
     }
 
     /// How to get it where it is missing.
     pub fn advice(self) -> String {
+        self.advice_for(None)
+    }
+
+    /// How to get one that fits a driver which supports this version of CUDA.
+    pub fn advice_for(self, driver: Option<Version>) -> String {
         format!(
             "install the CUDA toolkit or `pip install {}`, or set {} to its file or folder",
-            self.python_requirement(),
+            self.python_requirement(driver),
             self.variable()
         )
     }
