@@ -14,8 +14,8 @@ pub(crate) enum Spec {
     In { from: PathBuf },
     /// `out:f32:1024:B.npy`, `zeros:f32:1024:B.npy` or `uninit:f32:1024:B.npy`; without a file it is not kept. `scratch:f32:1024` is never kept.
     Out { start: Start, element: ElementType, len: u64, to: Option<PathBuf> },
-    /// `inout:A.npy:B.npy`
-    InOut { from: PathBuf, to: PathBuf },
+    /// `inout:A.npy:B.npy`; without the second file the result is not kept.
+    InOut { from: PathBuf, to: Option<PathBuf> },
     /// `null`
     Null,
     /// `f32:2.5`
@@ -41,7 +41,7 @@ pub(crate) enum Start {
 }
 
 impl Start {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Output => "out",
             Self::Zeros => "zeros",
@@ -55,8 +55,7 @@ impl Spec {
     /// The files that are written when the kernel has run.
     pub(crate) fn outputs(&self) -> Vec<&PathBuf> {
         match self {
-            Self::Out { to, .. } => to.iter().collect(),
-            Self::InOut { to, .. } => vec![to],
+            Self::Out { to, .. } | Self::InOut { to, .. } => to.iter().collect(),
             Self::Struct(fields) => fields.iter().flat_map(Self::outputs).collect(),
             Self::In { .. } | Self::Null | Self::Value { .. } | Self::Bytes(_) => Vec::new(),
         }
@@ -115,7 +114,10 @@ impl fmt::Display for Spec {
                 write!(f, "{}:{element}:{len}", start.word())?;
                 to.as_ref().map_or(Ok(()), |to| write!(f, ":{}", to.display()))
             }
-            Self::InOut { from, to } => write!(f, "inout:{}:{}", from.display(), to.display()),
+            Self::InOut { from, to } => {
+                write!(f, "inout:{}", from.display())?;
+                to.as_ref().map_or(Ok(()), |to| write!(f, ":{}", to.display()))
+            }
             Self::Null => f.write_str("null"),
             Self::Value { element, text, .. } => write!(f, "{element}:{text}"),
             Self::Bytes(bytes) => {

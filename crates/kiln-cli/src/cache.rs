@@ -8,6 +8,7 @@ use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, EntryState, Sur
 use serde::Serialize;
 
 use crate::console::Console;
+use crate::demangled_name::readable;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::table::{Table, bytes};
@@ -162,7 +163,8 @@ fn list(cache: &DiskCache, json: bool, console: &mut Console) -> Result<Exit, Fa
             let saves = entry.compile_time.map_or_else(|| "unknown".to_owned(), brief);
             let key: String = entry.key.to_string().chars().take(SHOWN_KEY_DIGITS).collect();
             let age = format!("{} ago", duration(age));
-            table.row([key, bytes(entry.bytes), saves, age, entry.kernels.join(", ")]);
+            let kernels: Vec<String> = entry.kernels.iter().map(|name| readable(name)).collect();
+            table.row([key, bytes(entry.bytes), saves, age, kernels.join(", ")]);
         }
         console.line(table.render(console.columns()));
     }

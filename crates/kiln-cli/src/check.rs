@@ -122,12 +122,13 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         }
     }
     report.place_notes();
+    report.separate_refused();
     report.keep(flags.max_findings as usize);
     report.not_checked = Unchecked::new(&report, &log);
-    let exit = match &report.findings[..] {
-        [] => Exit::Done,
-        findings if findings.iter().all(KernelFinding::is_unsupported) => Exit::Absent,
-        _ => Exit::Fault,
+    let exit = match (report.findings.is_empty(), report.refused.is_empty()) {
+        (false, _) => Exit::Fault,
+        (true, false) => Exit::Absent,
+        (true, true) => Exit::Done,
     };
     report.exit = exit.code();
     Ok((report, exit))

@@ -2,6 +2,9 @@
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
+/// What C++ compilers put between the name of a kernel and the number of a parameter.
+const PARAMETER_INFIX: &str = "_param_";
+
 /// The C++ function that a mangled name stands for, with template arguments and without parameters; none for other names.
 pub(crate) fn function_name(mangled: &str) -> Option<String> {
     demangle(mangled, &DemangleOptions::new().no_params().no_return_type())
@@ -67,12 +70,25 @@ pub(crate) fn with_readable_names(text: &str) -> String {
         let (word, after) = word.split_at(word.find(|letter| !is_of_name(letter)).unwrap_or(word.len()));
         named.push_str(between);
         match word.starts_with("_Z") {
-            true => named.push_str(&readable(word)),
+            true => named.push_str(&parameter(word).unwrap_or_else(|| readable(word))),
             false => named.push_str(word),
         }
         rest = after;
     }
     named
+}
+
+/// `parameter 0 of saxpy` for the name that a C++ compiler gives a parameter of a kernel, such as `_Z5saxpyfPf_param_0`.
+fn parameter(word: &str) -> Option<String> {
+    let (kernel, number) = word.rsplit_once(PARAMETER_INFIX)?;
+    let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| function_name(kernel)).flatten().map(|kernel| format!("parameter {number} of {kernel}"))
+}
+
+/// The name of a parameter without the name of its kernel, which C++ compilers put before it: `param_0` for `_Z5saxpyfPf_param_0`.
+pub(crate) fn parameter_name<'n>(kernel: &str, name: &'n str) -> &'n str {
+    let own = name.strip_prefix(kernel).filter(|rest| rest.starts_with(PARAMETER_INFIX));
+    own.map_or(name, |rest| rest.trim_start_matches('_'))
 }
 
 fn demangle(mangled: &str, options: &DemangleOptions) -> Option<String> {
@@ -114,5 +130,11 @@ mod tests {
             "`axpy`: no _Zeta, a_Z4axpyf"
         );
         assert_eq!(with_readable_names("é_Z5scaleIfEvPT_"), "éscale<float>");
+        assert_eq!(
+            with_readable_names("`_Z4axpyfPKfPfj_param_3`, _Z4add2P7__half2PKS__param_0, axpy_param_1"),
+            "`parameter 3 of axpy`, parameter 0 of add2, axpy_param_1"
+        );
+        assert_eq!(parameter_name("_Z4axpyfPKfPfj", "_Z4axpyfPKfPfj_param_3"), "param_3");
+        assert_eq!(parameter_name("k", "x"), "x");
     }
 }

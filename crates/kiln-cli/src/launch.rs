@@ -14,6 +14,7 @@ mod finding;
 mod flags;
 mod loaded_arguments;
 mod program_arguments;
+mod program_trap;
 mod truncated_output;
 mod undefined_elements;
 

@@ -65,6 +65,8 @@ struct Report {
     printed: Option<String>,
     fault: Option<String>,
     findings: Vec<KernelFinding>,
+    /// The instructions that this device does not execute and that a thread reached: why the kernel did not run to its end. They are no mistakes.
+    refused: Vec<KernelFinding>,
     /// What was found or printed beyond the limits.
     left_out: LeftOut,
     written: Vec<Written>,
@@ -125,6 +127,8 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
     let written = if not_written.is_none() { write(&outcome)? } else { Vec::new() };
     let simulated = choice.gpu.is_none();
     let findings = outcome.findings.into_iter();
+    let findings = findings.map(|finding| KernelFinding { seeds: vec![flags.seed], ..finding });
+    let (refused, findings) = findings.partition(KernelFinding::is_unsupported);
     let report = Report {
         kernel: outcome.kernel,
         device: attempt.device(),
@@ -138,7 +142,8 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         printed: simulated.then_some(outcome.printed),
         fault: outcome.fault,
         left_out: outcome.left_out,
-        findings: findings.map(|finding| KernelFinding { seeds: vec![flags.seed], ..finding }).collect(),
+        findings,
+        refused,
         written,
         not_written,
         exit: exit.code(),

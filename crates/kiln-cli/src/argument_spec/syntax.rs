@@ -9,7 +9,7 @@ use crate::element_type::ElementType;
 /// The deepest nesting of structs.
 const MAX_NESTING: usize = 16;
 
-const FORMS: &str = "write in:FILE, out:TYPE:LENGTH:FILE (or zeros:, uninit:), scratch:TYPE:LENGTH, inout:FILE:FILE, null, TYPE:VALUE such as f32:2.5, \
+const FORMS: &str = "write in:FILE, out:TYPE:LENGTH:FILE (or zeros:, uninit:), scratch:TYPE:LENGTH, inout:FILE:FILE (or inout:FILE, which is not kept), null, TYPE:VALUE such as f32:2.5, \
                      'struct:{FIELD,...}' or bytes:HEX";
 
 impl FromStr for Spec {
@@ -33,9 +33,8 @@ fn parse(text: &str, depth: usize) -> Result<Spec, String> {
         "uninit" => new_array(text, rest, Start::Uninitialised),
         "scratch" => new_array(text, rest, Start::Scratch),
         "inout" => {
-            let (from, to) =
-                rest.split_once(':').ok_or_else(|| format!("`{text}` is not inout:FILE:FILE"))?;
-            Ok(Spec::InOut { from: file(from)?, to: file(to)? })
+            let (from, to) = rest.split_once(':').map_or((rest, None), |(from, to)| (from, Some(to)));
+            Ok(Spec::InOut { from: file(from)?, to: to.map(file).transpose()? })
         }
         "bytes" => hex(rest).map(Spec::Bytes).ok_or_else(|| {
             format!("`{rest}` in `{text}` is not hexadecimal; write two digits for each byte")
@@ -145,6 +144,7 @@ mod tests {
             "zeros:u32:32",
             "struct:{out:u32:32,uninit:f32:1}",
             "inout:a.npy:b.npy",
+            "inout:a.npy",
             "null",
             "f32:2.5",
             "i32:-7",
@@ -184,7 +184,8 @@ mod tests {
             ("out:f32:4:", "names no file"),
             ("out:f32:-1:b.npy", "number of elements"),
             ("out:f31:1:b.npy", "element type"),
-            ("inout:a.npy", "inout:FILE:FILE"),
+            ("inout:", "names no file"),
+            ("inout:a.npy:", "names no file"),
             ("i32:2.5", "not a value of type i32"),
             ("i32:4294967296", "not a value of type i32"),
             ("float:1", "element types are bool, i8"),

@@ -20,6 +20,8 @@ pub(super) struct Report {
     /// With the first seed.
     pub(super) printed: String,
     pub(super) findings: Vec<KernelFinding>,
+    /// The instructions that this device does not execute and that a thread reached: why the kernel did not run to its end. They are no mistakes.
+    pub(super) refused: Vec<KernelFinding>,
     /// What was found or printed beyond the limits, with the seed that had most of it.
     pub(super) left_out: LeftOut,
     /// What is worth knowing and may be right.
@@ -57,6 +59,12 @@ impl Report {
             self.findings.truncate(self.findings.len() - more);
             self.left_out.findings += more as u64;
         }
+    }
+
+    /// Takes the instructions that this device does not execute out of the findings.
+    pub(super) fn separate_refused(&mut self) {
+        let found = std::mem::take(&mut self.findings);
+        (self.refused, self.findings) = found.into_iter().partition(KernelFinding::is_unsupported);
     }
 
     /// Adds what is worth knowing of the check itself, which is no mistake.

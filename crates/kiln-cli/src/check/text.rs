@@ -20,9 +20,7 @@ pub(super) fn render(report: &Report) -> String {
         [] => String::new(),
     };
     let _ = write!(text, "{} on the simulated device, {orders}, every check on", readable(&report.kernel));
-    let (refused, found): (Vec<_>, Vec<_>) =
-        report.findings.iter().partition(|finding| finding.is_unsupported());
-    for (at, finding) in found.iter().enumerate() {
+    for (at, finding) in report.findings.iter().enumerate() {
         let _ = write!(text, "\n{:3}. {finding}", at + 1);
         let is_of_pair = finding.kind == NoteKind::Order.word();
         if finding.seeds.len() < report.seeds.len() && !is_of_pair {
@@ -32,7 +30,7 @@ pub(super) fn render(report: &Report) -> String {
         }
     }
     let _ = write!(text, "{}", report.left_out);
-    for finding in &refused {
+    for finding in &report.refused {
         let _ = write!(text, "\nrefused: {finding}");
     }
     for warning in &report.warnings {
@@ -45,7 +43,7 @@ pub(super) fn render(report: &Report) -> String {
     for sentence in &report.not_checked.text {
         let _ = write!(text, "\n  - {sentence}");
     }
-    let _ = write!(text, "\n{}", summary(found.len(), !refused.is_empty()));
+    let _ = write!(text, "\n{}", summary(report.findings.len(), !report.refused.is_empty()));
     text
 }
 

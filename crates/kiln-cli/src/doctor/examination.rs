@@ -4,9 +4,9 @@ use kiln::libraries::{self, DriverLibrary, FoundLibrary, Library, MissingLibrary
 use kiln::probe::{DeviceSummary, Devices, prober};
 use kiln::{
     DeviceRuntime, Error, Policy,
-    probe::{Absence, Availability},
+    probe::{Absence, Availability, CudaAbsence},
 };
-use kiln_driver::DeviceKind;
+use kiln_driver::{DeviceKind, Version};
 use serde::Serialize;
 
 use super::check::{Check, Status};
@@ -15,6 +15,9 @@ use super::library_cost::{self, LibraryCost};
 use crate::exit::Exit;
 use crate::failure::next_step;
 use crate::table::bytes;
+
+/// The name of the check of the driver.
+const DRIVER: &str = "driver";
 
 /// The state of this machine.
 #[derive(Serialize)]
@@ -117,7 +120,11 @@ impl Examination {
         let cuda = self.devices.iter().find(|device| device.kind == DeviceKind::Cuda.to_string());
         let simulated = self.devices.iter().any(|device| device.kind == DeviceKind::Simulated.to_string());
         let why = problem(&[Status::Fault, Status::Needed]).or_else(|| problem(&[Status::Missing]));
-        let why = why.map(|check| format!("{}: {}", check.name, check.detail)).unwrap_or_default();
+        let why = why.map(|check| match check.name == DRIVER {
+            true => check.detail.clone(),
+            false => format!("{}: {}", check.name, check.detail),
+        });
+        let why = why.unwrap_or_default();
         (self.runs_on, self.summary) = match (self.result, cuda) {
             (_, _) if policy == Policy::Off => {
                 let text = "No: under the policy `off` programs get no device; `kiln run`, `check` and `demo` use the simulated one.";
@@ -159,7 +166,7 @@ impl Examination {
         match prober().availability_under(policy) {
             Ok(Availability::Available(devices)) => self.examine_devices(&devices, policy),
             Ok(Availability::Absent(absence)) => self.absent(&absence, policy),
-            Err(error) => self.fault("driver", &error),
+            Err(error) => self.fault(DRIVER, &error),
         }
     }
 
@@ -167,9 +174,9 @@ impl Examination {
         match libraries::driver() {
             Ok(DriverLibrary { name, path, version }) => {
                 let file = path.map_or(name, |path| path.display().to_string());
-                self.checks.push(Check::ok("driver", format!("{file}, CUDA {version}")));
+                self.checks.push(Check::ok(DRIVER, format!("{file}, CUDA {version}")));
             }
-            Err(error) => self.fault("driver", &error.into()),
+            Err(error) => self.fault(DRIVER, &error.into()),
         }
         for device in devices.working() {
             let name = format!("device {}", device.ordinal);
@@ -217,6 +224,8 @@ impl Examination {
     }
 
     fn examine_libraries(&mut self, policy: Policy) {
+        // Code of a newer compiler, and libraries of a newer CUDA, do not run on an older driver.
+        let driver = libraries::driver().ok().map(|driver| driver.version);
         let has_device = self.devices.iter().any(|device| device.kind == DeviceKind::Cuda.to_string());
         let gpu = if has_device { prober().resolve(policy).ok().flatten() } else { None };
         let mut unused = Vec::new();
@@ -229,7 +238,7 @@ impl Examination {
                 }
                 // The simulated device compiles CUDA C, too.
                 Err(missing) if *library == Library::Nvrtc || gpu.is_some() && sample.is_some() => {
-                    self.checks.push(missing_library(*library, &missing));
+                    self.checks.push(missing_library(*library, &missing, driver));
                 }
                 Err(_) if sample.is_some() => unused.push(library.name()),
                 // Programs cannot use it through kiln.
@@ -243,7 +252,7 @@ impl Examination {
             );
             self.checks.push(Check::skipped("libraries", why));
         }
-        self.checks.push(headers_check());
+        self.checks.push(headers_check(driver));
     }
 
     fn found(&mut self, library: Library, found: FoundLibrary, cost: Option<Result<LibraryCost, Error>>) {
@@ -277,7 +286,15 @@ impl Examination {
             Policy::Required => Status::Needed,
             _ => Status::Missing,
         };
-        self.checks.push(Check::bad(status, "driver", absence.to_string(), absence.next_step()));
+        let (detail, searched) = match absence {
+            Absence::Cuda(CudaAbsence::NoDriver { tried }) => {
+                let needed = "no NVIDIA driver that supports CUDA 12.4 or newer was found";
+                (needed.to_owned(), tried.iter().map(ToString::to_string).collect())
+            }
+            absence => (absence.to_string(), Vec::new()),
+        };
+        let check = Check::bad(status, DRIVER, detail, absence.next_step());
+        self.checks.push(Check { searched, ..check });
         if policy == Policy::Required {
             self.result = self.result.max(Exit::Absent);
         }
@@ -292,14 +309,14 @@ impl Examination {
     }
 }
 
-fn missing_library(library: Library, missing: &MissingLibrary) -> Check {
+fn missing_library(library: Library, missing: &MissingLibrary, driver: Option<Version>) -> Check {
     let searched = missing.tried.iter().map(|tried| format!("{}: {}", tried.path.display(), tried.why));
-    let check = Check::bad(Status::Missing, library.name(), "not found", library.advice());
+    let check = Check::bad(Status::Missing, library.name(), "not found", library.advice_for(driver));
     Check { searched: searched.collect(), ..check }
 }
 
 /// What CUDA C may include.
-fn headers_check() -> Check {
+fn headers_check(driver: Option<Version>) -> Check {
     const NAME: &str = "CUDA headers";
     match libraries::headers() {
         Ok(headers) => {
@@ -308,8 +325,13 @@ fn headers_check() -> Check {
             Check::ok(NAME, format!("{version} at {} ({})", folders.join(", "), headers.origin))
         }
         Err(missing) => {
-            let detail = format!("not found in {} places", missing.tried.len());
-            Check::bad(Status::Missing, NAME, detail, missing.advice())
+            let searched: Vec<String> = missing
+                .tried
+                .iter()
+                .map(|tried| format!("{}: {}", tried.path.display(), tried.why))
+                .collect();
+            let check = Check::bad(Status::Missing, NAME, "not found", missing.advice_for(driver));
+            Check { searched, ..check }
         }
     }
 }

@@ -4,6 +4,9 @@ use super::check::{Check, Status};
 use super::examination::Examination;
 use crate::wrap::wrap_behind;
 
+/// The most places of a search that are shown.
+const MAX_TRIED: usize = 3;
+
 /// The examination, without a line end behind it: first whether one can work, then the details.
 pub(crate) fn render(examination: &Examination, columns: usize, colours: bool) -> String {
     let mut text = vec![examination.summary().to_owned()];
@@ -11,9 +14,13 @@ pub(crate) fn render(examination: &Examination, columns: usize, colours: bool) -
     text.push(String::new());
     text.push(format!("Details, for the policy `{}`:", examination.policy()));
     let width = examination.checks().iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
-    for Check { name, status, detail, next_step, .. } in examination.checks() {
+    for Check { name, status, detail, next_step, searched } in examination.checks() {
         let mark = painted(*status, colours);
         text.push(wrap_behind(&format!("  {mark}  {name:<width$}  "), detail, columns));
+        // A longer list is for JSON.
+        for place in searched.iter().filter(|_| searched.len() <= MAX_TRIED) {
+            text.push(wrap_behind(&format!("  {:7}  {:width$}  tried ", "", ""), place, columns));
+        }
         if let Some(next_step) = next_step {
             let prefix = format!("  {:7}  {:width$}  next: ", "", "");
             text.push(wrap_behind(&prefix, next_step, columns));

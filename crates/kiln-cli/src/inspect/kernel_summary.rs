@@ -6,7 +6,7 @@ use kiln_ptx::exec::ExecProgram;
 use kiln_ptx::{EntryFacts, Feature, PtxModule, PtxParameter, PtxParameterKind};
 use serde::Serialize;
 
-use crate::demangled_name::function_name;
+use crate::demangled_name::{function_name, parameter_types, with_readable_names};
 use crate::template_kernel::TemplateKernel;
 
 /// A file.
@@ -38,6 +38,8 @@ pub(super) struct EntrySheet {
     pub(super) parameter_bytes: u64,
     pub(super) shared: SharedSheet,
     pub(super) barriers: Vec<u32>,
+    /// Why no device runs the kernel: what `ptxas` refuses in its code.
+    pub(super) refused: Option<String>,
     pub(super) max_threads_per_block: Option<u64>,
     pub(super) required_block: Option<[u32; 3]>,
     pub(super) needs: Vec<String>,
@@ -50,8 +52,11 @@ pub(super) struct EntrySheet {
 #[derive(Serialize)]
 pub(super) struct ParameterSheet {
     pub(super) index: usize,
+    /// As in PTX.
     pub(super) name: String,
     pub(super) kind: &'static str,
+    /// Its type in C++, where the name of the kernel tells it.
+    pub(super) cpp_type: Option<String>,
     /// Its type in PTX.
     #[serde(rename = "type")]
     pub(super) ty: String,
@@ -126,17 +131,28 @@ impl Sheet {
 
 impl EntrySheet {
     fn of(facts: &EntryFacts, program: &ExecProgram) -> Self {
-        let parameters = facts.signature.parameters.iter().enumerate();
-        let block = facts.barriers.block;
+        let types = parameter_types(&facts.name);
+        let types = types.iter().filter(|_| types.len() == facts.signature.parameters.len());
+        let types = types.map(Some).chain(std::iter::repeat(None));
+        let parameters = facts.signature.parameters.iter().zip(types).enumerate();
+        let refused = program.entry(&facts.name).and_then(|entry| entry.check_code().err());
+        let refused = refused.map(|why| {
+            let (why, kernel) = (why.to_string(), format!("kernel {}: ", facts.name));
+            with_readable_names(why.strip_prefix(&kernel).unwrap_or(&why))
+        });
+        let block = if refused.is_some() { 0 } else { facts.barriers.block };
         Self {
             name: facts.name.to_string(),
             function: function_name(&facts.name),
-            parameters: parameters.map(|(index, parameter)| ParameterSheet::of(index, parameter)).collect(),
+            parameters: parameters
+                .map(|(index, (parameter, ty))| ParameterSheet::of(index, parameter, ty))
+                .collect(),
             parameter_bytes: facts.signature.size_bytes,
             shared: SharedSheet {
                 static_bytes: facts.shared.static_bytes,
                 dynamic: facts.shared.is_dynamic(),
             },
+            refused,
             barriers: (0..u16::BITS).filter(|bit| block >> bit & 1 == 1).collect(),
             max_threads_per_block: facts.bounds.max_threads_per_block(),
             required_block: facts.bounds.required_threads,
@@ -173,7 +189,7 @@ fn unsupported(facts: &EntryFacts, program: &ExecProgram) -> Vec<UnsupportedShee
 }
 
 impl ParameterSheet {
-    fn of(index: usize, parameter: &PtxParameter) -> Self {
+    fn of(index: usize, parameter: &PtxParameter, cpp_type: Option<&String>) -> Self {
         let (kind, access) = match parameter.kind {
             PtxParameterKind::Pointer => {
                 ("pointer", parameter.pointers.first().map(|field| field.effect.access().word()))
@@ -190,6 +206,7 @@ impl ParameterSheet {
             index,
             name: parameter.name.to_string(),
             kind,
+            cpp_type: cpp_type.cloned(),
             ty: parameter.ty.keyword().to_owned(),
             bytes: parameter.size_bytes,
             offset: parameter.offset,

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::kernel_summary::{EntrySheet, ParameterSheet, Sheet};
+use crate::demangled_name::{parameter_name, readable};
 use crate::table::{Table, bytes};
 
 /// The sheet, without a line end behind it.
@@ -31,7 +32,7 @@ fn render_entry(text: &mut String, entry: &EntrySheet, columns: usize) {
     }
     let mut table = Table::new(&["##", "name", "kind", "type", "#bytes", "#offset", "access"]);
     for parameter in &entry.parameters {
-        table.row(row(parameter));
+        table.row(row(&entry.name, parameter));
         for field in &parameter.pointers {
             let offset = parameter.offset + u64::from(field.offset);
             let words = ["", "", "  pointer", "", "8", &offset.to_string(), field.access].map(str::to_owned);
@@ -58,8 +59,11 @@ fn render_entry(text: &mut String, entry: &EntrySheet, columns: usize) {
     if !entry.needs.is_empty() {
         let _ = write!(text, "\n  needs          {}", entry.needs.join(", "));
     }
+    if let Some(why) = &entry.refused {
+        let _ = write!(text, "\n  refused        {why}; a GPU loads no kernel of this file");
+    }
     for doubt in &entry.doubts {
-        let (line, function) = (doubt.ptx_line, &doubt.function);
+        let (line, function) = (doubt.ptx_line, readable(&doubt.function));
         let _ = write!(text, "\n  cannot tell    {} at PTX line {line} in {function}", doubt.reason);
     }
     for found in &entry.unsupported {
@@ -70,12 +74,17 @@ fn render_entry(text: &mut String, entry: &EntrySheet, columns: usize) {
     }
 }
 
-fn row(parameter: &ParameterSheet) -> [String; 7] {
+fn row(kernel: &str, parameter: &ParameterSheet) -> [String; 7] {
+    let ty = match &parameter.cpp_type {
+        Some(ty) => ty.clone(),
+        None if parameter.kind == "structure" => String::new(),
+        None => parameter.ty.clone(),
+    };
     [
         parameter.index.to_string(),
-        parameter.name.clone(),
+        parameter_name(kernel, &parameter.name).to_owned(),
         parameter.kind.to_owned(),
-        if parameter.kind == "structure" { String::new() } else { parameter.ty.clone() },
+        ty,
         parameter.bytes.to_string(),
         parameter.offset.to_string(),
         parameter.access.unwrap_or("").to_owned(),

@@ -214,12 +214,14 @@ fn fit_array(
         }
         Fit::Differs { expected, cast_to } => {
             let misfit = Misfit::new(format!("its elements are {}, and {expected}", given.numpy()));
-            Err(match cast_to {
-                Some(to) if argument.start.is_some() => misfit.next(format!("write out:{to}:...")),
-                Some(to) => {
+            Err(match (cast_to, argument.start) {
+                (Some(to), Some(start)) => misfit.next(format!("write {}:{to}:...", start.word())),
+                (Some(to), None) => {
                     misfit.next(format!("convert it with a.astype(numpy.{}), or give --cast", to.numpy()))
                 }
-                None => misfit.next("convert it; to give its bytes as they are, save a.view(numpy.uint8)"),
+                (None, _) => {
+                    misfit.next("convert it; to give its bytes as they are, save a.view(numpy.uint8)")
+                }
             })
         }
     }

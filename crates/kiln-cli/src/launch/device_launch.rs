@@ -21,6 +21,7 @@ use super::truncated_output::LeftOut;
 use super::undefined_elements::OutputArray;
 use crate::argument_spec::Start;
 use crate::code_file::CodeFile;
+use crate::demangled_name::with_readable_names;
 use crate::failure::{Failure, error_text};
 use crate::npy::Array;
 use crate::plural::counted;
@@ -250,8 +251,9 @@ impl Attempt {
         let buffers: Vec<Option<GpuRef<u8>>> =
             arrays.buffers.iter().map(|list| list.first().cloned()).collect();
         let stopped = launch.dispatch(&self.runtime, &buffers, found)?;
-        let trap = stopped.as_ref().filter(|stopped| stopped.trapped);
-        let trap = trap.map(|stopped| KernelFinding::of_trap(&stopped.text));
+        let path = file.path.display().to_string();
+        let trap = stopped.as_ref().and_then(|stopped| stopped.trap);
+        let trap = trap.map(|trap| trap.finding(&path, &launch.program, launch.shape));
         let run = Run {
             kernel: &file.program.name,
             shape: launch.shape,
@@ -260,7 +262,7 @@ impl Attempt {
             fault: stopped.map(|stopped| stopped.text),
         };
         let mut outcome = self.outcome(run, &launch.plan, &arrays)?;
-        let (from, to) = (file.name_in_findings(), file.path.display().to_string());
+        let (from, to) = (file.name_in_findings(), path);
         let told = outcome.findings.iter_mut().chain(&mut outcome.notes);
         told.for_each(|finding| finding.rename_source(&from, &to));
         outcome.findings.extend(trap);
@@ -378,6 +380,7 @@ fn refused_beside(reasons: &[String]) -> Option<String> {
         count => format!(" (and {} more)", counted(count as u64 - 1, "kernel")),
     };
     let first = reasons.first()?;
+    let first = with_readable_names(first);
     Some(format!("a GPU does not load this file because of another kernel{more}: {first}"))
 }
 

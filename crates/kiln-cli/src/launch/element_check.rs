@@ -4,7 +4,7 @@
 //! what a kernel expects: the mangled name of a C++ kernel has the types of its parameters, and the instructions that access the memory
 //! have types. A uint8 file is raw bytes and fits everywhere.
 
-use kiln_ptx::{PointerField, ScalarKind, ScalarSet};
+use kiln_ptx::{PointerField, ScalarKind, ScalarSet, ScalarType};
 
 use crate::element_type::ElementType;
 
@@ -70,6 +70,9 @@ fn compare_declared(given: ElementType, declared: ElementType) -> Fit {
 }
 
 fn compare_accessed(given: ElementType, accessed: ScalarSet) -> Fit {
+    if let Some(half) = packed_half(accessed) {
+        return compare_declared(given, half);
+    }
     let widths = accessed.iter().map(|ty| u64::from(ty.size_bytes()));
     let (least, most) =
         widths.fold((u64::MAX, 0), |(least, most), width| (least.min(width), most.max(width)));
@@ -90,6 +93,17 @@ fn compare_accessed(given: ElementType, accessed: ScalarSet) -> Fit {
         _ if size < least => Fit::Doubtful(expected),
         _ => Fit::Fits,
     }
+}
+
+/// The half that an instruction on packed halves shows to be the element, such as that of `atomicAdd(__half2*)`. Other accesses to the same memory
+/// have types of 16 or 32 bits, which move halves as well.
+fn packed_half(accessed: ScalarSet) -> Option<ElementType> {
+    let half = accessed.iter().find_map(|ty| match ty {
+        ScalarType::F16x2 => Some(ElementType::F16),
+        ScalarType::Bf16x2 => Some(ElementType::Bf16),
+        _ => None,
+    })?;
+    accessed.iter().all(|ty| matches!(ty.size_bytes(), 2 | 4)).then_some(half)
 }
 
 fn is_number_with_point(element: ElementType) -> bool {
@@ -123,7 +137,7 @@ fn of_width(given: ElementType, bytes: u64, floats: bool) -> Option<ElementType>
     })
 }
 
-/// The element type behind a C++ pointer to numbers, such as `float const*`.
+/// The element type behind a C++ pointer to numbers or to CUDA's vectors of them, such as `float const*` or `__half2*`.
 fn pointee(ty: &str) -> Option<ElementType> {
     let mut words: Vec<&str> = ty.split_whitespace().collect();
     words.retain(|word| !matches!(*word, "restrict" | "__restrict" | "__restrict__"));
@@ -131,7 +145,12 @@ fn pointee(ty: &str) -> Option<ElementType> {
     let base = text.strip_suffix('*').filter(|base| !base.ends_with('*'))?;
     let base: Vec<&str> =
         base.split(' ').filter(|word| !matches!(*word, "const" | "volatile" | "")).collect();
-    Some(match base.join(" ").as_str() {
+    number(&base.join(" "))
+}
+
+/// The element type of a C++ type: a number, or a vector of CUDA such as `float4`.
+fn number(ty: &str) -> Option<ElementType> {
+    Some(match ty {
         "bool" => ElementType::Bool,
         "char" | "signed char" => ElementType::I8,
         "unsigned char" => ElementType::U8,
@@ -143,9 +162,23 @@ fn pointee(ty: &str) -> Option<ElementType> {
         "unsigned long" | "unsigned long long" => ElementType::U64,
         "float" => ElementType::F32,
         "double" => ElementType::F64,
-        "__half" => ElementType::F16,
-        "__nv_bfloat16" => ElementType::Bf16,
-        _ => return None,
+        "__half" | "__half2" => ElementType::F16,
+        "__nv_bfloat16" | "__nv_bfloat162" => ElementType::Bf16,
+        vector => {
+            return match vector.strip_suffix(['1', '2', '3', '4'])? {
+                "char" => Some(ElementType::I8),
+                "uchar" => Some(ElementType::U8),
+                "short" => Some(ElementType::I16),
+                "ushort" => Some(ElementType::U16),
+                "int" => Some(ElementType::I32),
+                "uint" => Some(ElementType::U32),
+                "long" | "longlong" => Some(ElementType::I64),
+                "ulong" | "ulonglong" => Some(ElementType::U64),
+                "float" => Some(ElementType::F32),
+                "double" => Some(ElementType::F64),
+                _ => None,
+            };
+        }
     })
 }
 
@@ -153,7 +186,6 @@ fn pointee(ty: &str) -> Option<ElementType> {
 mod tests {
     use super::*;
     use ElementType::{Bf16, Complex64, Complex128, F16, F32, F64, I16, I32, I64, U8, U16, U32};
-    use kiln_ptx::ScalarType;
 
     fn cast(expected: &Expected, given: ElementType) -> Option<Option<ElementType>> {
         match expected.compare(given) {
@@ -175,6 +207,11 @@ mod tests {
         assert_eq!(cast(&halves, F16), Some(Some(Bf16)));
         assert_eq!(Expected::new(Some("int*"), None).compare(U32), Fit::Fits, "a sign makes no difference");
         assert_eq!(Expected::new(Some("char*"), None).compare(F64), Fit::Fits, "bytes may be anything");
+        for (vector, element) in
+            [("float4*", F32), ("__half2 const*", F16), ("__nv_bfloat162*", Bf16), ("uint2*", U32)]
+        {
+            assert_eq!(Expected::new(Some(vector), None).declared, Some(element), "{vector}");
+        }
         assert!(Expected::new(Some("float**"), None).declared.is_none());
         assert!(Expected::new(Some("Particle*"), None).declared.is_none());
     }
@@ -201,6 +238,10 @@ mod tests {
             "bytes may be anything"
         );
         assert_eq!(cast(&accessed(&[ScalarType::U16, ScalarType::U32]), F64), Some(None), "which one?");
+        let packed = accessed(&[ScalarType::F16x2, ScalarType::B32]);
+        assert_eq!([F16, U16].map(|given| packed.compare(given)), [Fit::Fits, Fit::Fits]);
+        assert_eq!([F32, Bf16, I32].map(|given| cast(&packed, given)), [Some(Some(F16)); 3]);
+        assert_eq!(accessed(&[ScalarType::Bf16x2]).compare(Bf16), Fit::Fits);
         assert_eq!(accessed(&[]).compare(F64), Fit::Fits, "nothing is accessed");
         assert!(matches!(Expected::default().compare(F64), Fit::Doubtful(_)));
     }

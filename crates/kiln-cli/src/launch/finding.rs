@@ -51,7 +51,8 @@ pub(crate) struct PlaceSheet {
     pub(crate) source: Option<SourceSheet>,
     /// Where that line was inlined.
     pub(crate) inlined_at: Option<SourceSheet>,
-    pub(crate) ptx_line: u32,
+    /// None for a statement of a program that the device reports by its code alone.
+    pub(crate) ptx_line: Option<u32>,
     pub(crate) block: [u32; 3],
     pub(crate) thread: [u32; 3],
 }
@@ -186,11 +187,6 @@ impl KernelFinding {
     /// A launch that ended early, with no finding that explains it.
     pub(crate) fn of_fault(fault: &str) -> Self {
         Self::in_words("fault", fault.to_owned())
-    }
-
-    /// A program that executed a trap.
-    pub(crate) fn of_trap(text: &str) -> Self {
-        Self::in_words("trap", text.to_owned())
     }
 
     /// Gives a source file another name.
@@ -423,7 +419,7 @@ impl PlaceSheet {
     fn line(&self) -> (&str, u32) {
         match &self.source {
             Some(source) => (&source.file, source.line),
-            None => ("", self.ptx_line),
+            None => ("", self.ptx_line.unwrap_or_default()),
         }
     }
 
@@ -433,9 +429,11 @@ impl PlaceSheet {
         if self.function != kernel {
             write!(f, " in {}", readable(&self.function))?;
         }
-        match &self.source {
-            Some(source) => write!(f, " at {}:{} (PTX line {})", source.file, source.line, self.ptx_line)?,
-            None => write!(f, " at PTX line {}", self.ptx_line)?,
+        match (&self.source, self.ptx_line) {
+            (Some(source), Some(line)) => write!(f, " at {}:{} (PTX line {line})", source.file, source.line)?,
+            (Some(source), None) => write!(f, " at {}:{}", source.file, source.line)?,
+            (None, Some(line)) => write!(f, " at PTX line {line}")?,
+            (None, None) => {}
         }
         if let Some(call) = &self.inlined_at {
             write!(f, ", called at {}:{}", call.file, call.line)?;
@@ -450,7 +448,7 @@ impl PlaceSheet {
             instruction: site.instruction.clone(),
             source: site.source.as_ref().map(SourceSheet::of),
             inlined_at: site.inlined_at.as_ref().map(SourceSheet::of),
-            ptx_line: site.ptx_line,
+            ptx_line: Some(site.ptx_line),
             block: site.block,
             thread: site.thread,
         }

@@ -28,7 +28,7 @@ pub(crate) struct LaunchFlags {
     pub(crate) shared: u32,
     /// The next argument, in the order of the parameters: in:A.npy, out:f32:1024:B.npy (an output that the kernel writes whole), zeros:f32:1024:B.npy,
     /// uninit:f32:1024:B.npy (memory that was never written, and may stay so), the same three without a file for arrays that are not kept,
-    /// scratch:f32:1024 (memory that no caller reads afterwards), inout:A.npy:B.npy, null, a value such as f32:2.5, 'struct:{f32:1.5,u32:2}' or
+    /// scratch:f32:1024 (memory that no caller reads afterwards), inout:A.npy:B.npy (or inout:A.npy, not kept), null, a value such as f32:2.5, 'struct:{f32:1.5,u32:2}' or
     /// bytes:00ff. A kernel that only reads an array takes in:, zeros: or uninit:. For a program: its buffers, then its scalars.
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     pub(crate) arguments: Vec<Spec>,

@@ -149,7 +149,7 @@ impl ArrayArgument {
     pub(crate) fn is_output(&self) -> bool {
         match self.start {
             Some(start) => start != Start::Scratch,
-            None => self.to.is_some(),
+            None => self.is_written(),
         }
     }
 
@@ -159,7 +159,7 @@ impl ArrayArgument {
         };
         let (array, access, to) = match spec {
             Spec::In { from } => (load(from)?, Access::Read, None),
-            Spec::InOut { from, to } => (load(from)?, Access::ReadWrite, Some(to)),
+            Spec::InOut { from, to } => (load(from)?, Access::ReadWrite, to.as_ref()),
             Spec::Out { element, len, to, .. } => {
                 let zeros = Array::zeros(*element, *len).ok_or_else(|| {
                     Failure::usage(format!("{spec}: this machine does not have so much memory"))

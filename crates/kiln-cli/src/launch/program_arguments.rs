@@ -18,6 +18,7 @@ use kiln_ir::{
 
 use super::flags::LaunchFlags;
 use super::loaded_arguments::{Argument, ArgumentSheet, Plan};
+use super::program_trap::ProgramTrap;
 use crate::argument_spec::{Spec, Start};
 use crate::element_type::ElementType;
 use crate::failure::Failure;
@@ -43,8 +44,8 @@ pub(super) struct ProgramLaunch<'a> {
 /// How a program that was launched ended early.
 pub(super) struct Stopped {
     pub(super) text: String,
-    /// Whether it executed a trap.
-    pub(super) trapped: bool,
+    /// The trap it executed, if it did.
+    pub(super) trap: Option<ProgramTrap>,
 }
 
 impl<'a> ProgramLaunch<'a> {
@@ -92,9 +93,9 @@ impl<'a> ProgramLaunch<'a> {
         match done {
             Ok(_) => Ok(None),
             Err(error) => {
-                let trapped = matches!(error.downcast_ref(), Some(ProgramError::Trap { .. }));
-                match trapped || error.is_lost() || found() {
-                    true => Ok(Some(Stopped { text: format!("{error:#}"), trapped })),
+                let trap = error.downcast_ref::<ProgramError>().and_then(ProgramTrap::of);
+                match trap.is_some() || error.is_lost() || found() {
+                    true => Ok(Some(Stopped { text: format!("{error:#}"), trap })),
                     false => Err(error.into()),
                 }
             }

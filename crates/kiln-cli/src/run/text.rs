@@ -28,17 +28,17 @@ pub(super) fn render(report: &Report, columns: usize) -> String {
     for warning in &report.warnings {
         let _ = write!(text, "\nwarning: {warning}");
     }
-    let (refused, found): (Vec<_>, Vec<_>) =
-        report.findings.iter().partition(|finding| finding.is_unsupported());
-    for (at, finding) in found.iter().enumerate() {
+    for (at, finding) in report.findings.iter().enumerate() {
         let _ = write!(text, "\n{:3}. {finding}", at + 1);
     }
     let _ = write!(text, "{}", report.left_out);
-    for finding in refused {
+    for finding in &report.refused {
         let _ = write!(text, "\nrefused: {finding}");
     }
     // A finding says what the fault is, and where.
-    if let Some(fault) = report.fault.as_ref().filter(|_| report.findings.is_empty()) {
+    if let Some(fault) =
+        report.fault.as_ref().filter(|_| report.findings.is_empty() && report.refused.is_empty())
+    {
         let _ = write!(text, "\nfault: {fault}");
     }
     for written in &report.written {

@@ -188,6 +188,60 @@ fn an_array_with_the_wrong_elements_is_refused_or_converted() {
     assert!(!folder.names().contains(&"w.npy".to_owned()));
 }
 
+/// `add2(__half2* out, const __half2* in)`: adds a pair of halves to the first of `out`, as `atomicAdd(__half2*)` does.
+const PACKED: &str = "
+    .version 8.0
+    .target sm_90
+    .address_size 64
+    .visible .entry add2(.param .u64 out, .param .u64 in) {
+        .reg .b32 %r<3>;
+        .reg .b64 %rd<5>;
+        ld.param.u64 %rd1, [out];
+        ld.param.u64 %rd2, [in];
+        mov.u32 %r1, %tid.x;
+        mul.wide.u32 %rd3, %r1, 4;
+        add.s64 %rd4, %rd2, %rd3;
+        ld.global.u32 %r2, [%rd4];
+        red.global.add.noftz.f16x2 [%rd1], %r2;
+        ret;
+    }";
+
+#[test]
+fn a_kernel_on_packed_halves_takes_an_array_of_halves() {
+    let folder = Folder::new();
+    let file = folder.write("packed.ptx", PACKED);
+    let halves = folder.array("x.npy", "<f2", 64, &[0x00, 0x3c].repeat(64));
+    let (from, to) = (format!("in:{halves}"), format!("zeros:f16:2:{}", folder.path("y.npy")));
+    let launch = |out: &str| {
+        let words =
+            ["run", &file, "--device", "sim", "--grid", "1", "--block", "32", "--arg", out, "--arg", &from];
+        run(without_driver(&words))
+    };
+    let outcome = launch(&to);
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(folder.read("y.npy").1, [0x00, 0x50, 0x00, 0x50], "32 ones in each half");
+    let refused = launch("zeros:f32:2");
+    assert_eq!(refused.code, Some(3), "{}", refused.stdout);
+    let said = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("its elements are float32, and the kernel takes f16; write zeros:f16:"), "{said}");
+}
+
+#[test]
+fn an_array_that_is_changed_need_not_be_kept() {
+    let folder = Folder::new();
+    let file = folder.write("packed.ptx", PACKED);
+    let array = folder.array("x.npy", "<f2", 64, &[0x00, 0x3c].repeat(64));
+    let before = std::fs::read(&array).unwrap();
+    let specs = [format!("inout:{array}"), format!("in:{array}")];
+    for verb in ["run", "check"] {
+        let words = [verb, &file, "--device", "sim", "--grid", "1", "--block", "1", "--arg", &specs[0]];
+        let outcome = run(without_driver(&[&words[..], &["--arg", &specs[1]]].concat()));
+        assert_eq!(outcome.code, Some(0), "{verb}: {}{}", outcome.stdout, outcome.stderr);
+    }
+    assert_eq!(std::fs::read(&array).unwrap(), before, "the file is as it was");
+    assert_eq!(folder.names(), ["packed.ptx", "x.npy"]);
+}
+
 #[test]
 fn elements_that_cannot_be_checked_are_a_warning() {
     // Through a pointer that was in memory the kernel may write anything.

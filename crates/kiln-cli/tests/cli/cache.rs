@@ -69,6 +69,20 @@ fn entries_are_listed_in_the_folder_of_the_user_or_another() {
 }
 
 #[test]
+fn kernels_are_listed_by_the_names_of_the_source() {
+    let folder = Folder::new();
+    let store = filled(&folder, 0);
+    let key = KeyBuilder::new().part("entry", b"mangled").finish();
+    let kernels = vec!["_Z5saxpyfPKfPfj".to_owned(), "_Z4fillIfEvPT_".to_owned(), "plain".to_owned()];
+    let (kind, compile_time) = (EntryKind::Ptx, Duration::from_millis(250));
+    store.put(&key, &CacheEntry { kind, compile_time, kernels: kernels.clone(), payload: vec![1] });
+    let listed = cache(&folder, &["list"]).stdout;
+    assert!(listed.contains("saxpy, fill<float>, plain") && !listed.contains("_Z"), "{listed}");
+    let json = cache(&folder, &["list", "--json"]).json();
+    assert_eq!(json["entries"][0]["kernels"], serde_json::json!(kernels), "JSON has them as in the PTX");
+}
+
+#[test]
 fn damage_is_found_and_ends_with_5() {
     let folder = Folder::new();
     let store = filled(&folder, 2);

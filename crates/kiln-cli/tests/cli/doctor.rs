@@ -98,6 +98,27 @@ fn the_cuda_headers_are_named_or_come_with_their_package() {
 }
 
 #[test]
+fn a_missing_driver_is_told_once_with_what_was_tried() {
+    let mut doctor = command(&["doctor", "--json"]);
+    doctor.env("KILN_LIBCUDA", "/nonexistent/libcuda.so.1");
+    let json = examined(&run(doctor));
+    let summary = json["summary"].as_str().unwrap();
+    assert!(
+        summary.ends_with(
+            "because there is no GPU (no NVIDIA driver that supports CUDA 12.4 or newer was found)."
+        ),
+        "{summary}"
+    );
+    let driver = check(&json, "driver");
+    let tried = driver["searched"][0].as_str().unwrap();
+    assert!(tried.starts_with("/nonexistent/libcuda.so.1: cannot open shared object file"), "{driver}");
+    let mut doctor = command(&["doctor"]);
+    doctor.env("KILN_LIBCUDA", "/nonexistent/libcuda.so.1");
+    let text = run(doctor).stdout;
+    assert_eq!(text.matches("/nonexistent/libcuda.so.1").count(), 1, "{text}");
+}
+
+#[test]
 fn the_text_says_the_same_as_the_json() {
     let text = run(without_driver(&["doctor", "--policy", "required"]));
     assert_eq!(text.code, Some(3));
@@ -149,6 +170,23 @@ on_machine! {
         assert_eq!(cufft["status"], "missing");
         assert!(cufft["next_step"].as_str().unwrap().contains("pip install nvidia-cufft"));
         assert!(cufft["searched"][0].as_str().unwrap().contains("/nonexistent"), "{cufft}");
+    }
+
+    fn packages_fit_the_driver_that_is_installed() on Machine::fake()
+        .with("FAKE_CUDA_VERSION", "12040")
+        .with("KILN_CUFFT", "/nonexistent/libcufft.so")
+        .with("KILN_CUDA_INCLUDE", "/nonexistent")
+        .with("KILN_NVRTC", "/nonexistent/libnvrtc.so") =>
+    {
+        let json = examined(&run(command(&["doctor", "--json"])));
+        for (name, package) in [
+            ("NVRTC", "pip install 'nvidia-cuda-nvrtc-cu12==12.4.*'"),
+            ("cuFFT", "pip install nvidia-cufft-cu12`"),
+            ("CUDA headers", "pip install 'nvidia-cuda-runtime-cu12==12.4.*'"),
+        ] {
+            let next = check(&json, name)["next_step"].as_str().unwrap();
+            assert!(next.contains(package), "{name}: {next}");
+        }
     }
 
     fn what_a_library_costs_is_measured()

@@ -46,11 +46,11 @@ fn the_text_is_a_table_per_kernel() {
     assert_eq!(
         rows,
         [
-            "  #  name           kind     type  bytes  offset  access",
-            "  0  saxpy_param_0  value    f32       4       0",
-            "  1  saxpy_param_1  pointer  u64       8       8  reads",
-            "  2  saxpy_param_2  pointer  u64       8      16  both",
-            "  3  saxpy_param_3  value    u32       4      24",
+            "  #  name     kind     type  bytes  offset  access",
+            "  0  param_0  value    f32       4       0",
+            "  1  param_1  pointer  u64       8       8  reads",
+            "  2  param_2  pointer  u64       8      16  both",
+            "  3  param_3  value    u32       4      24",
         ]
     );
 }
@@ -66,6 +66,66 @@ fn instructions_only_a_gpu_has_are_named_with_their_line() {
     assert_eq!(found["family"], "tensor core");
     let shown = run(without_driver(&["inspect", &tensor()])).stdout;
     assert!(shown.contains("only on a GPU") && shown.contains("(tensor core)"), "{shown}");
+}
+
+/// A kernel of C++ with a barrier that no block has, and one that is right.
+const MANGLED: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry _Z4waitPKfPfj(.param .u64 _Z4waitPKfPfj_param_0, .param .u64 _Z4waitPKfPfj_param_1, .param .u32 _Z4waitPKfPfj_param_2) {
+    .reg .b64 %d<3>; .reg .f32 %f1;
+    ld.param.u64 %d1, [_Z4waitPKfPfj_param_0];
+    ld.param.u64 %d2, [_Z4waitPKfPfj_param_1];
+    ld.global.f32 %f1, [%d1];
+    bar.sync 16;
+    st.global.f32 [%d2], %f1;
+    ret;
+}
+.visible .entry _Z4goodv() {
+    bar.sync 0;
+    ret;
+}
+";
+
+#[test]
+fn a_kernel_of_cpp_is_shown_with_the_names_and_types_of_its_source() {
+    let folder = Folder::new();
+    let file = folder.write("wait.ptx", MANGLED);
+    let shown = run(without_driver(&["inspect", &file])).stdout;
+    let (_, table) = shown.split_once("wait, in PTX _Z4waitPKfPfj\n").unwrap_or_else(|| panic!("{shown}"));
+    let rows: Vec<&str> = table.lines().take(4).collect();
+    assert_eq!(
+        rows,
+        [
+            "  #  name     kind     type          bytes  offset  access",
+            "  0  param_0  pointer  float const*      8       0  reads",
+            "  1  param_1  pointer  float*            8       8  writes",
+            "  2  param_2  value    unsigned int      4      16",
+        ]
+    );
+    let json = run(without_driver(&["inspect", &file, "--json"])).json();
+    let first = &json["entries"][0]["parameters"][0];
+    assert_eq!((&first["name"], &first["type"]), (&json!("_Z4waitPKfPfj_param_0"), &json!("u64")));
+    assert_eq!(first["cpp_type"], "float const*");
+}
+
+#[test]
+fn a_kernel_that_no_device_loads_is_told_with_the_reason() {
+    let folder = Folder::new();
+    let file = folder.write("wait.ptx", MANGLED);
+    let outcome = run(without_driver(&["inspect", &file]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let shown = outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("refused `bar.sync` at PTX line 10 uses barrier 16"), "{shown}");
+    assert!(!shown.contains("any of the 16 barriers"), "{shown}");
+    assert!(
+        shown.contains("synchronises with __syncthreads()") || shown.matches("synchronises").count() == 1
+    );
+    let json = run(without_driver(&["inspect", &file, "--json"])).json();
+    assert!(json["entries"][0]["refused"].as_str().unwrap().contains("uses barrier 16"), "{json}");
+    assert_eq!((&json["entries"][0]["barriers"], &json["entries"][1]["refused"]), (&json!([]), &json!(null)));
+    assert_eq!(json["entries"][1]["barriers"], json!([0]));
 }
 
 #[test]

@@ -195,12 +195,15 @@ fn a_trap_ends_with_5_its_code_and_its_thread_and_writes_nothing() {
         assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
         let finding = &outcome.json()["findings"][0];
         assert_eq!(finding["kind"], "trap");
-        let text = finding["text"].as_str().unwrap();
-        assert!(text.contains("code 301") && text.contains("thread 1 of block 1"), "{text}");
+        assert_eq!(finding["text"], "trap: the program executed a trap with code 301");
+        let place = &finding["place"];
+        assert_eq!(place["source"], json!({"file": file, "line": 4}));
+        assert_eq!((&place["block"], &place["thread"]), (&json!([1, 0, 0]), &json!([1, 0, 0])));
         assert_eq!(outcome.json()["findings"].as_array().unwrap().len(), 1, "the same with every seed");
     }
     let told = program("run", &file, &[&bad, &out], &[]).stdout;
-    assert!(told.contains("trapped with code 301") && told.contains("no file was written"), "{told}");
+    assert!(told.contains("traps.kir:4, block (1,0,0) thread (1,0,0)"), "{told}");
+    assert!(told.contains("a trap with code 301") && told.contains("no file was written"), "{told}");
     assert!(!folder.names().contains(&"y.npy".to_owned()));
 }
 

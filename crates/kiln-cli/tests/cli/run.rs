@@ -276,6 +276,15 @@ fn an_instruction_only_a_gpu_has_is_refused_by_name() {
     let instruction = entry["unsupported"][0]["instruction"].as_str().unwrap();
     let place = format!("PTX line {}", entry["unsupported"][0]["ptx_line"]);
     assert!(message.contains(instruction) && message.contains(&place), "{message}");
+    let words = ["check", &tensor(), "--grid", "1", "--block", "32", "--json"];
+    let arguments: Vec<&str> = specs.iter().flat_map(|spec| ["--arg", *spec]).collect();
+    let kernel = ["--kernel", entry["name"].as_str().unwrap()];
+    let checked = run(without_driver(&[&words[..], &arguments, &kernel].concat()));
+    let report = checked.json();
+    let is_unsupported = |finding: &serde_json::Value| finding["kind"] == "unsupported";
+    assert!(!report["findings"].as_array().unwrap().iter().any(is_unsupported), "{report}");
+    assert!(report["refused"].as_array().unwrap().iter().all(is_unsupported), "{report}");
+    assert!(report["refused"][0]["text"].as_str().unwrap().contains(instruction), "{report}");
 }
 
 #[test]
