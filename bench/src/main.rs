@@ -3,7 +3,7 @@
 //! Each workload prints one row per subject: the median and the 99th percentile of an operation in nanoseconds, and the ratio to the
 //! first subject, which on a GPU is the raw driver call. `--json FILE` keeps the rows, `--peers FILE` adds those that programs in
 //! other languages measured in the same run (`bench/peers`), `--from FILE --markdown` prints kept rows as a table for a page, and
-//! `--chart FILE.svg --of WORKLOADS` draws them. The memory workloads M1 to M5 and M7 also run on the simulated device: what kiln's
+//! `--chart FILE.svg --chart-workloads NAMES` draws them. The memory workloads M1 to M5 and M7 also run on the simulated device: what kiln's
 //! heap costs on the host does not depend on the GPU, and its peers need one.
 
 mod chart;
@@ -58,8 +58,9 @@ static ALLOCATOR: memory::CountedAllocator = memory::CountedAllocator;
 
 /// Runs workloads on the first CUDA device, or on the simulated one, and prints a table.
 #[derive(Parser)]
+#[command(after_help = workload_list())]
 struct Arguments {
-    /// Workloads to run, by name (see WORKLOADS in the source, or the table it prints); all that the device can run if none is named.
+    /// Workloads to run, by name (listed below); all that the device can run if none is named.
     workloads: Vec<String>,
     /// Repeats of each measurement; the median of their medians is what counts. A point of m2 is run at least so often, and
     /// until its runs fill 50 ms together.
@@ -89,21 +90,21 @@ struct Arguments {
     /// Prints the rows as a table in Markdown, with medians and 99th percentiles.
     #[arg(long)]
     markdown: bool,
-    /// Draws the workloads that `--of` names as a picture (SVG).
-    #[arg(long, requires = "of")]
+    /// Draws the workloads that `--chart-workloads` names as a picture (SVG).
+    #[arg(long, requires = "chart_workloads")]
     chart: Option<std::path::PathBuf>,
     /// Workloads to draw, named as in the table and separated by commas.
     #[arg(long, value_delimiter = ',', requires = "chart")]
-    of: Vec<String>,
+    chart_workloads: Vec<String>,
     /// Measures one first launch in this process: what, and the folder of its code.
     #[arg(long, hide = true, num_args = 2)]
-    first: Vec<String>,
+    first_launch: Vec<String>,
     /// Measures l0 in this process, which has a library in place of libcuda: how often.
     #[arg(long, hide = true)]
-    hollow: Option<usize>,
+    empty_driver: Option<usize>,
     /// Does one operation of l0 over and over in such a process, for tools that count: which, and how often.
     #[arg(long, hide = true, num_args = 2)]
-    hollow_repeat: Vec<String>,
+    empty_driver_repeat: Vec<String>,
 }
 
 /// Where workloads run.
@@ -130,49 +131,107 @@ enum Workload {
     Memory(fn(&Bench, &mut Table) -> Result<(), Failure>),
 }
 
-const WORKLOADS: &[(&str, Workload)] = &[
-    ("a1", Workload::Cuda(workload::awaiting::awaited)),
-    ("b1", Workload::Cuda(workload::matmul::products)),
-    ("b1-call", Workload::Cuda(workload::products::submitted)),
-    ("b2", Workload::Cuda(workload::transforms::transformed)),
-    ("b3", Workload::Cuda(workload::solvers::solved)),
-    ("b4", Workload::Cuda(workload::sparse::multiplied)),
-    ("b5", Workload::Cuda(workload::products::replayed_by_the_hundred)),
-    ("b6", Workload::Cuda(workload::attention::attended)),
-    ("c1", Workload::Any(workload::first_launch::launch)),
-    ("chunks", Workload::Cuda(workload::transfer::chunks)),
-    ("f1", Workload::Memory(workload::faults::taken_over)),
-    ("f2", Workload::Memory(workload::worker::waist_launch)),
-    ("f3", Workload::Memory(workload::checksum::summed)),
-    ("f4", Workload::Memory(workload::faults::taken_over_with_a_library)),
-    ("fa1", Workload::Memory(workload::worker::awaited)),
-    ("fl1", Workload::Memory(workload::worker::four_buffers)),
-    ("ft1", Workload::Memory(workload::worker::copies)),
-    ("g1", Workload::Cuda(workload::graph::replayed)),
-    ("l0", Workload::Any(workload::empty_driver::launches)),
-    ("l1", Workload::Cuda(workload::launch::four_buffers)),
-    ("l2", Workload::Cuda(workload::turns::two_streams)),
-    ("l3", Workload::Cuda(workload::launch::many_buffers)),
-    ("l4", Workload::Cuda(workload::threads::eight)),
-    ("l5", Workload::Cuda(workload::launch::no_kernel)),
-    ("lk", Workload::Any(workload::locks::uncontended)),
-    ("m1", Workload::Memory(memory::alloc_free_pairs::one_thread)),
-    ("m2", Workload::Memory(memory::random_lifetimes::time_and_space)),
-    ("m2-anew", Workload::Memory(memory::random_lifetimes::never_twice)),
-    ("m3", Workload::Memory(memory::alloc_free_pairs::many_threads)),
-    ("m5", Workload::Memory(memory::fragmentation::nine_tenths)),
-    ("m6", Workload::Cuda(workload::overlap::spinning)),
-    ("m7", Workload::Memory(memory::counts::warm)),
-    ("p1", Workload::Cuda(workload::primitives::reduced)),
-    ("p2", Workload::Cuda(workload::primitives::scanned)),
-    ("p3", Workload::Cuda(workload::primitives::sorted)),
-    ("q1", Workload::Cuda(workload::generated_code::programs)),
-    ("record", Workload::Cuda(workload::recording::on_demand_and_at_once)),
-    ("rows", Workload::Memory(memory::mapping_cost::cost)),
-    ("s1", Workload::Any(workload::simulated::instructions)),
-    ("t1", Workload::Cuda(workload::transfer::pageable_and_pinned)),
-    ("t2", Workload::Cuda(workload::transfer::pinned_block)),
+/// Each workload: its name, what it measures, and its code.
+const WORKLOADS: &[(&str, &str, Workload)] = &[
+    ("a1", "await a launch, against blocking on it", Workload::Cuda(workload::awaiting::awaited)),
+    (
+        "b1",
+        "square matrix products: host time of a call and device time",
+        Workload::Cuda(workload::matmul::products),
+    ),
+    (
+        "b1-call",
+        "matrix products: a call, against cuBLASLt called directly",
+        Workload::Cuda(workload::products::submitted),
+    ),
+    ("b2", "fast Fourier transforms, against cuFFT", Workload::Cuda(workload::transforms::transformed)),
+    ("b3", "Cholesky and SVD, against cuSOLVER", Workload::Cuda(workload::solvers::solved)),
+    ("b4", "sparse matrix times vector, against cuSPARSE", Workload::Cuda(workload::sparse::multiplied)),
+    (
+        "b5",
+        "graphs of 100 matrix products, against cuBLASLt in a graph",
+        Workload::Cuda(workload::products::replayed_by_the_hundred),
+    ),
+    ("b6", "attention forward", Workload::Cuda(workload::attention::attended)),
+    (
+        "c1",
+        "the first launch of a new process, with and without compiled code on disk",
+        Workload::Any(workload::first_launch::launch),
+    ),
+    ("chunks", "pageable copies with chunks of several sizes", Workload::Cuda(workload::transfer::chunks)),
+    ("f1", "from a fault until the next kernel has run", Workload::Memory(workload::faults::taken_over)),
+    ("f2", "a launch handed to a worker process", Workload::Memory(workload::worker::driver_launch)),
+    ("f3", "checksums of device memory", Workload::Memory(workload::checksum::summed)),
+    (
+        "f4",
+        "from a fault until the next matrix product has run",
+        Workload::Memory(workload::faults::taken_over_with_a_library),
+    ),
+    ("fa1", "a1 with the device in a worker process", Workload::Memory(workload::worker::awaited)),
+    ("fl1", "l1 with the device in a worker process", Workload::Memory(workload::worker::four_buffers)),
+    ("ft1", "copies with the device in a worker process", Workload::Memory(workload::worker::copies)),
+    ("g1", "graph replay", Workload::Cuda(workload::graph::replayed)),
+    (
+        "l0",
+        "host time of launches over a driver library that does nothing",
+        Workload::Any(workload::empty_driver::launches),
+    ),
+    ("l1", "a launch with 4 buffers and a scalar", Workload::Cuda(workload::launch::four_buffers)),
+    ("l2", "two streams that launch in turn on one buffer", Workload::Cuda(workload::turns::two_streams)),
+    ("l3", "a launch with 32 buffers", Workload::Cuda(workload::launch::many_buffers)),
+    ("l4", "launches from 8 threads, each on its own stream", Workload::Cuda(workload::threads::eight)),
+    ("l5", "the bookkeeping of a submission without a kernel", Workload::Cuda(workload::launch::no_kernel)),
+    ("lk", "5 uncontended locks: mutex against biased lock", Workload::Any(workload::locks::uncontended)),
+    ("m1", "64 KiB allocated and freed, one thread", Workload::Memory(memory::alloc_free_pairs::one_thread)),
+    (
+        "m2",
+        "blocks of random sizes and lifetimes: time, and space (m4)",
+        Workload::Memory(memory::random_lifetimes::time_and_space),
+    ),
+    (
+        "m2-anew",
+        "m2 with sizes and lifetimes that never repeat",
+        Workload::Memory(memory::random_lifetimes::never_twice),
+    ),
+    (
+        "m3",
+        "64 KiB allocated and freed, several threads",
+        Workload::Memory(memory::alloc_free_pairs::many_threads),
+    ),
+    (
+        "m5",
+        "requests refused with nine tenths of a limit in use",
+        Workload::Memory(memory::fragmentation::nine_tenths),
+    ),
+    ("m6", "4 streams that allocate, against 1", Workload::Cuda(workload::overlap::spinning)),
+    ("m7", "driver calls and host allocations of a warm allocation", Workload::Memory(memory::counts::warm)),
+    ("p1", "device-wide reduction", Workload::Cuda(workload::primitives::reduced)),
+    ("p2", "device-wide scan", Workload::Cuda(workload::primitives::scanned)),
+    ("p3", "device-wide radix sort", Workload::Cuda(workload::primitives::sorted)),
+    (
+        "q1",
+        "kernels from programs (.kir), against the same in CUDA C",
+        Workload::Cuda(workload::generated_code::programs),
+    ),
+    (
+        "record",
+        "when to record the event that another stream waits for",
+        Workload::Cuda(workload::recording::on_demand_and_at_once),
+    ),
+    ("rows", "time and host memory of a mapped page", Workload::Memory(memory::mapping_cost::cost)),
+    ("s1", "instructions a second of the simulated device", Workload::Any(workload::simulated::instructions)),
+    ("t1", "pageable and pinned copies", Workload::Cuda(workload::transfer::pageable_and_pinned)),
+    ("t2", "a pinned block of 1 MiB from the pool", Workload::Cuda(workload::transfer::pinned_block)),
 ];
+
+/// The names and titles of the workloads, for `--help`.
+fn workload_list() -> String {
+    let lines = WORKLOADS.iter().map(|(name, title, workload)| {
+        let needs = if matches!(workload, Workload::Cuda(_)) { " (needs a GPU)" } else { "" };
+        format!("  {name:<8} {title}{needs}")
+    });
+    format!("Workloads:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
 
 fn main() -> ExitCode {
     // The workloads that begin with f start this program again as a worker.
@@ -190,13 +249,13 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    if let [what, folder] = &arguments.first[..] {
+    if let [what, folder] = &arguments.first_launch[..] {
         return workload::first_launch::in_this_process(what, std::path::Path::new(folder));
     }
-    if let [operation, times] = &arguments.hollow_repeat[..] {
+    if let [operation, times] = &arguments.empty_driver_repeat[..] {
         return workload::empty_driver::repeat(operation, times.parse()?);
     }
-    if let Some(repeats) = arguments.hollow {
+    if let Some(repeats) = arguments.empty_driver {
         return workload::empty_driver::in_this_process(repeats);
     }
     let is_quiet = arguments.markdown || arguments.json.as_deref() == Some(std::path::Path::new("-"));
@@ -215,7 +274,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         table.print_markdown();
     }
     if let Some(path) = &arguments.chart {
-        std::fs::write(path, table.chart(&arguments.of)?)?;
+        std::fs::write(path, table.chart(&arguments.chart_workloads)?)?;
     }
     match &table.failed[..] {
         [] => Ok(()),
@@ -228,7 +287,7 @@ fn measure(arguments: &Arguments, is_quiet: bool) -> Result<Table, Failure> {
     // M4 is the space that M2 takes, and is measured with it.
     let wanted: Vec<&str> =
         arguments.workloads.iter().map(|name| if name == "m4" { "m2" } else { name.as_str() }).collect();
-    if let Some(unknown) = wanted.iter().find(|name| WORKLOADS.iter().all(|(known, _)| known != *name)) {
+    if let Some(unknown) = wanted.iter().find(|name| WORKLOADS.iter().all(|(known, ..)| known != *name)) {
         return Err(format!("there is no workload `{unknown}`; see --help").into());
     }
     if let Some(unknown) = arguments.blocks.iter().find(|count| !RandomLives::COUNTS.contains(count)) {
@@ -237,7 +296,7 @@ fn measure(arguments: &Arguments, is_quiet: bool) -> Result<Table, Failure> {
     let mut table = Table::new(is_quiet, arguments.kept_rows());
     let bench = Bench::open(arguments)?;
     table.note(bench.describe());
-    for (name, workload) in WORKLOADS {
+    for (name, _, workload) in WORKLOADS {
         let is_named = wanted.contains(name);
         if !wanted.is_empty() && !is_named {
             continue;

@@ -38,7 +38,7 @@ pub(crate) fn launches(table: &mut Table, repeats: usize) -> Result<(), Failure>
         return Ok(());
     };
     let mut child = Command::new(std::env::current_exe()?);
-    let output = library.stand_in(child.arg("--hollow").arg(repeats.to_string())).output()?;
+    let output = library.stand_in(child.arg("--empty-driver").arg(repeats.to_string())).output()?;
     if !output.status.success() {
         return Err(format!("l0: {}", String::from_utf8_lossy(&output.stderr)).into());
     }

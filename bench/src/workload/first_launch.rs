@@ -62,7 +62,8 @@ struct Measured {
 fn measure(what: &str, folder: &Path, processes: usize) -> Result<Measured, Failure> {
     let (mut kernels, mut wholes) = (Vec::new(), Vec::new());
     for _ in 0..processes.max(1) {
-        let output = Command::new(std::env::current_exe()?).args(["--first", what]).arg(folder).output()?;
+        let output =
+            Command::new(std::env::current_exe()?).args(["--first-launch", what]).arg(folder).output()?;
         let said = String::from_utf8_lossy(&output.stdout);
         let numbers: Option<Vec<f64>> = said.split_whitespace().map(|number| number.parse().ok()).collect();
         match numbers.as_deref() {

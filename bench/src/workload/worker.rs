@@ -78,8 +78,8 @@ pub(crate) fn launch<'a>(function: &Function, arguments: &'a [u8]) -> LaunchComm
     }
 }
 
-/// F2: a launch as the caller of the waist sees it.
-pub(crate) fn waist_launch(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
+/// F2: a launch as the caller of the driver interface sees it.
+pub(crate) fn driver_launch(bench: &Bench, table: &mut Table) -> Result<(), Failure> {
     for side in Side::BOTH {
         let driver = side.open(bench)?;
         let module = driver.load(&Image::Ptx(KERNELS))?;
@@ -100,7 +100,7 @@ pub(crate) fn waist_launch(bench: &Bench, table: &mut Table) -> Result<(), Failu
             )?);
         }
         let name = side.name();
-        table.add("f2", format!("a launch at the waist, {name}"), Percentiles::median(&queued));
+        table.add("f2", format!("a launch through `Driver`, {name}"), Percentiles::median(&queued));
         table.add("f2 there and back", format!("a launch and its end, {name}"), Percentiles::median(&waited));
     }
     Ok(())
