@@ -90,7 +90,7 @@ mod tests {
     fn found(text: &str) -> Vec<usize> {
         let tree = Tree::of(&[
             ("docs/a.md", text),
-            ("docs/design/b.md", "# The waist, in groups\n"),
+            ("docs/design/b.md", "# The calls, in groups\n"),
             ("README.md", ""),
         ]);
         lines(&relative_links(&tree, &[]))
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn links_that_lead_somewhere_are_fine() {
         let text = "# Top\n[a](design/b.md) [b](../README.md) [c](design/) [d](https://example.org/x) [e](#top)\n\
-                    [f](design/b.md#the-waist-in-groups)\n```\n[g](nowhere)\n```\n`[h](nowhere)`\n";
+                    [f](design/b.md#the-calls-in-groups)\n```\n[g](nowhere)\n```\n`[h](nowhere)`\n";
         assert_eq!(found(text), NONE);
     }
 
