@@ -11,7 +11,7 @@ use kiln_operation::{Operation, OperationError};
 
 use crate::check::actor::Action;
 use crate::code::code_engine::{CompileError, CompiledModule, Relocate, SimVariable};
-use crate::code::cpu_libraries::Twin;
+use crate::code::cpu_libraries::CpuOperation;
 use crate::code::kernel::SimKernel;
 use crate::code::machine_code;
 use crate::code::occupancy::occupancy;
@@ -153,8 +153,8 @@ impl Core {
                     );
                     return Err(Error::refused(CALL, Refusal::Library { library: "simulated BLAS", why }));
                 }
-                let twin: Arc<dyn SimKernel> = Twin::new(operation);
-                let kernels = vec![(operation.name().to_owned(), twin)];
+                let kernel: Arc<dyn SimKernel> = CpuOperation::new(operation);
+                let kernels = vec![(operation.name().to_owned(), kernel)];
                 Ok(CompiledModule { kernels, ..CompiledModule::default() })
             }
             Image::Ptx(text) => self.compile_ptx(objects, text),

@@ -1,6 +1,6 @@
 //! Library operations on the CPU.
 //!
-//! A twin computes what a library computes on a GPU, through the same checked memory that kernels use, so that races, uses after free and reads
+//! A CPU implementation computes what a library computes on a GPU, through the same checked memory that kernels use, so that races, uses after free and reads
 //! of what was never written are found in library calls, too. It gives the same bytes on every machine: loops run in a fixed order, sums are made in
 //! `f64`, no function of the system's mathematical library is called, and each NaN that is written has the same bits.
 
@@ -26,17 +26,17 @@ use kiln_driver::Access;
 use kiln_operation::{ARGUMENT_BYTES, OperandEffect, Operation};
 
 use crate::code::kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
-use arguments::TwinArguments;
+use arguments::OperationArguments;
 
-/// The twin of one operation.
-pub(crate) struct Twin {
+/// The CPU implementation of one operation.
+pub(crate) struct CpuOperation {
     operation: Operation,
     names: Vec<&'static str>,
     signature: SimSignature,
 }
 
-impl Twin {
-    /// The twin of an operation, which was checked when its text was parsed.
+impl CpuOperation {
+    /// The CPU implementation of an operation, which was checked when its text was parsed.
     pub(crate) fn new(operation: Operation) -> Arc<Self> {
         let operands = operation.operands();
         let workspace_bytes = workspace_bytes(&operation);
@@ -58,7 +58,7 @@ impl Twin {
     }
 }
 
-/// Workspace that a twin asks for: a transform, a factorisation and an iteration ask for as much as their data, as libraries do, so that a program
+/// Workspace that a CPU implementation asks for: a transform, a factorisation and an iteration ask for as much as their data, as libraries do, so that a program
 /// meets the need before it meets a GPU. It is not used.
 fn workspace_bytes(operation: &Operation) -> u64 {
     match operation {
@@ -73,7 +73,7 @@ fn workspace_bytes(operation: &Operation) -> u64 {
     }
 }
 
-impl SimKernel for Twin {
+impl SimKernel for CpuOperation {
     fn signature(&self) -> &SimSignature {
         &self.signature
     }
@@ -83,7 +83,7 @@ impl SimKernel for Twin {
     }
 
     fn run(&self, launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
-        let arguments = TwinArguments::new(launch);
+        let arguments = OperationArguments::new(launch);
         let work = match &self.operation {
             Operation::Matmul(operation) => matmul::run(&arguments, operation)?,
             Operation::Gemv(operation) => vector::gemv(&arguments, operation)?,
@@ -109,7 +109,7 @@ impl SimKernel for Twin {
             Operation::Convolution(operation) => convolution::run(&arguments, operation)?,
             Operation::Attention(operation) => attention::run(&arguments, operation)?,
             other => {
-                let detail = format!("no twin for {}", other.name());
+                let detail = format!("no CPU implementation of {}", other.name());
                 return Err(KernelFault::Stopped { code: kiln_driver::Code::NOT_SUPPORTED, detail });
             }
         };

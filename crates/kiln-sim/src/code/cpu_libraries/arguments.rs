@@ -6,7 +6,7 @@ use super::number::{decode, encode};
 use crate::code::kernel::{KernelFault, LaunchContext};
 
 /// The arguments of one launch.
-pub(super) struct TwinArguments<'a> {
+pub(super) struct OperationArguments<'a> {
     launch: &'a LaunchContext<'a>,
 }
 
@@ -36,7 +36,7 @@ impl Run {
     }
 }
 
-impl<'a> TwinArguments<'a> {
+impl<'a> OperationArguments<'a> {
     pub(super) fn new(launch: &'a LaunchContext<'a>) -> Self {
         Self { launch }
     }

@@ -2,13 +2,13 @@
 
 use kiln_operation::Attention;
 
-use super::arguments::{Run, TwinArguments};
+use super::arguments::{OperationArguments, Run};
 use super::elementary::exp;
 use crate::code::kernel::KernelFault;
 
 type Work = Result<u64, KernelFault>;
 
-pub(super) fn run(arguments: &TwinArguments<'_>, operation: &Attention) -> Work {
+pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Attention) -> Work {
     let Attention { element, layout, batch, heads, key_heads, queries, keys, head, .. } = *operation;
     let scale = arguments.scalar(4)?;
     let q_strides = layout.strides(heads, queries, head);

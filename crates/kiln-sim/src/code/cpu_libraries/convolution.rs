@@ -2,7 +2,7 @@
 
 use kiln_operation::{Convolution, ConvolutionPass, ElementType, TensorLayout};
 
-use super::arguments::{Run, TwinArguments};
+use super::arguments::{OperationArguments, Run};
 use crate::code::kernel::KernelFault;
 
 type Work = Result<u64, KernelFault>;
@@ -39,7 +39,7 @@ impl TensorPlaces {
     /// All elements, in the order they lie in.
     pub(super) fn read(
         &self,
-        arguments: &TwinArguments<'_>,
+        arguments: &OperationArguments<'_>,
         index: usize,
         element: ElementType,
     ) -> Result<Vec<f64>, KernelFault> {
@@ -49,7 +49,7 @@ impl TensorPlaces {
     /// The elements in these rows and columns; zeros for the others, which are not read.
     pub(super) fn read_used(
         &self,
-        arguments: &TwinArguments<'_>,
+        arguments: &OperationArguments<'_>,
         index: usize,
         element: ElementType,
         (rows, columns): (&[bool], &[bool]),
@@ -102,7 +102,7 @@ impl WindowPlaces {
     }
 }
 
-pub(super) fn run(arguments: &TwinArguments<'_>, operation: &Convolution) -> Work {
+pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Convolution) -> Work {
     let Some(dimensions) = operation.dimensions() else { return Ok(0) };
     let [x, w, y] = dimensions.map(|dimensions| TensorPlaces::new(operation.layout, dimensions));
     let element = operation.element;

@@ -2,12 +2,12 @@
 
 use kiln_operation::{FftKind, FftOperation};
 
-use super::arguments::{Run, TwinArguments};
+use super::arguments::{OperationArguments, Run};
 use super::dft::{Complex, Transform};
 use crate::code::kernel::KernelFault;
 
 /// Runs a transform. Returns how many multiplications that were, nearly.
-pub(super) fn run(arguments: &TwinArguments<'_>, operation: &FftOperation) -> Result<u64, KernelFault> {
+pub(super) fn run(arguments: &OperationArguments<'_>, operation: &FftOperation) -> Result<u64, KernelFault> {
     let (rows, last) = (operation.shape.rows(), operation.shape.last());
     let output = usize::from(!operation.in_place);
     for at in 0..operation.batch {
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &TwinArguments<'_>, operation: &FftOperation) -> Re
 }
 
 fn read_spectrum(
-    arguments: &TwinArguments<'_>,
+    arguments: &OperationArguments<'_>,
     operation: &FftOperation,
     at: u64,
 ) -> Result<Vec<Complex>, KernelFault> {
@@ -61,7 +61,7 @@ fn read_spectrum(
 }
 
 fn write_spectrum(
-    arguments: &TwinArguments<'_>,
+    arguments: &OperationArguments<'_>,
     operation: &FftOperation,
     output: usize,
     at: u64,
@@ -74,7 +74,7 @@ fn write_spectrum(
 
 /// The last step of a transform to real numbers: along the fastest axis, from half of each row.
 fn write_real(
-    arguments: &TwinArguments<'_>,
+    arguments: &OperationArguments<'_>,
     operation: &FftOperation,
     output: usize,
     at: u64,

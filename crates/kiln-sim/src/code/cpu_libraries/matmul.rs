@@ -2,12 +2,12 @@
 
 use kiln_operation::{Activation, Layout, Matmul};
 
-use super::arguments::{Run, TwinArguments, transposed};
+use super::arguments::{OperationArguments, Run, transposed};
 use super::elementary::gelu;
 use crate::code::kernel::KernelFault;
 
 /// Runs a product. Returns how many multiplications that were.
-pub(super) fn run(arguments: &TwinArguments<'_>, operation: &Matmul) -> Result<u64, KernelFault> {
+pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Matmul) -> Result<u64, KernelFault> {
     let Matmul { m, n, k, batch, a, b, d, .. } = *operation;
     let first_scalar = if operation.epilogue.bias { 4 } else { 3 };
     let alpha = arguments.scalar(first_scalar)?;
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &TwinArguments<'_>, operation: &Matmul) -> Result<u
 
 /// A factor as the product uses it, by columns.
 fn factor(
-    arguments: &TwinArguments<'_>,
+    arguments: &OperationArguments<'_>,
     index: usize,
     layout: &Layout,
     stored: (u64, u64),

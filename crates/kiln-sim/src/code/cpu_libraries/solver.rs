@@ -5,7 +5,7 @@
 use kiln_driver::Code;
 use kiln_operation::{ElementType, Geqrf, Gesvd, Getrf, Getrs, Ormqr, Potrf, Potrs, Side, Syevd, Triangle};
 
-use super::arguments::{Run, TwinArguments};
+use super::arguments::{OperationArguments, Run};
 use super::dense::Dense;
 use super::factors;
 use super::jacobi::{SingularValues, symmetric_eigen};
@@ -17,7 +17,7 @@ type Work = Result<u64, KernelFault>;
 /// What the info word says of an iteration that does not converge.
 const NOT_CONVERGED: i64 = 1;
 
-pub(super) fn potrf(arguments: &TwinArguments<'_>, operation: &Potrf) -> Work {
+pub(super) fn potrf(arguments: &OperationArguments<'_>, operation: &Potrf) -> Work {
     let Potrf { element, n, triangle, leading } = *operation;
     let mut a = read_triangle(arguments, element, n, triangle, leading)?;
     let minor = match factors::cholesky(&mut a) {
@@ -32,7 +32,7 @@ pub(super) fn potrf(arguments: &TwinArguments<'_>, operation: &Potrf) -> Work {
     Ok(cube(n) / 3)
 }
 
-pub(super) fn potrs(arguments: &TwinArguments<'_>, operation: &Potrs) -> Work {
+pub(super) fn potrs(arguments: &OperationArguments<'_>, operation: &Potrs) -> Work {
     let Potrs { element, n, columns, triangle, a_leading, b_leading } = *operation;
     let l = read_triangle(arguments, element, n, triangle, a_leading)?;
     for column in 0..columns {
@@ -45,7 +45,7 @@ pub(super) fn potrs(arguments: &TwinArguments<'_>, operation: &Potrs) -> Work {
     Ok(n * n * columns)
 }
 
-pub(super) fn getrf(arguments: &TwinArguments<'_>, operation: &Getrf) -> Work {
+pub(super) fn getrf(arguments: &OperationArguments<'_>, operation: &Getrf) -> Work {
     let Getrf { element, m, n, leading } = *operation;
     let mut a = read_dense(arguments, 0, element, (m, n), leading)?;
     let (pivots, zero) = factors::lu(&mut a);
@@ -55,7 +55,7 @@ pub(super) fn getrf(arguments: &TwinArguments<'_>, operation: &Getrf) -> Work {
     Ok(m.saturating_mul(n).saturating_mul(m.min(n)))
 }
 
-pub(super) fn getrs(arguments: &TwinArguments<'_>, operation: &Getrs) -> Work {
+pub(super) fn getrs(arguments: &OperationArguments<'_>, operation: &Getrs) -> Work {
     let Getrs { element, n, columns, transposed, a_leading, b_leading } = *operation;
     let a = read_dense(arguments, 0, element, (n, n), a_leading)?;
     let rows = arguments.read_integers(1, 8, 0, n)?.into_iter().enumerate().map(|(at, pivot)| {
@@ -79,7 +79,7 @@ pub(super) fn getrs(arguments: &TwinArguments<'_>, operation: &Getrs) -> Work {
     Ok(n * n * columns)
 }
 
-pub(super) fn geqrf(arguments: &TwinArguments<'_>, operation: &Geqrf) -> Work {
+pub(super) fn geqrf(arguments: &OperationArguments<'_>, operation: &Geqrf) -> Work {
     let Geqrf { element, m, n, leading } = *operation;
     let mut a = read_dense(arguments, 0, element, (m, n), leading)?;
     let tau = factors::qr(&mut a);
@@ -89,7 +89,7 @@ pub(super) fn geqrf(arguments: &TwinArguments<'_>, operation: &Geqrf) -> Work {
     Ok(2_u64.saturating_mul(m * n).saturating_mul(operation.vectors()))
 }
 
-pub(super) fn ormqr(arguments: &TwinArguments<'_>, operation: &Ormqr) -> Work {
+pub(super) fn ormqr(arguments: &OperationArguments<'_>, operation: &Ormqr) -> Work {
     let Ormqr { element, side, transposed, m, n, k, a_leading, c_leading } = *operation;
     // What lies above the diagonal belongs to `R`, and is not read.
     let mut a = Dense::zeros(operation.order() as usize, k as usize);
@@ -114,7 +114,7 @@ pub(super) fn ormqr(arguments: &TwinArguments<'_>, operation: &Ormqr) -> Work {
     Ok(2_u64.saturating_mul(m * n).saturating_mul(k))
 }
 
-pub(super) fn syevd(arguments: &TwinArguments<'_>, operation: &Syevd) -> Work {
+pub(super) fn syevd(arguments: &OperationArguments<'_>, operation: &Syevd) -> Work {
     let Syevd { element, n, triangle, vectors, leading } = *operation;
     let mut a = read_triangle(arguments, element, n, triangle, leading)?;
     for column in 0..n as usize {
@@ -138,7 +138,7 @@ pub(super) fn syevd(arguments: &TwinArguments<'_>, operation: &Syevd) -> Work {
     Ok(cube(n).saturating_mul(20))
 }
 
-pub(super) fn gesvd(arguments: &TwinArguments<'_>, operation: &Gesvd) -> Work {
+pub(super) fn gesvd(arguments: &OperationArguments<'_>, operation: &Gesvd) -> Work {
     let Gesvd { element, m, n, vectors, a_leading, u_leading, v_leading } = *operation;
     let k = operation.values();
     let a = read_dense(arguments, 0, element, (m, n), a_leading)?;
@@ -170,7 +170,7 @@ fn undefined(rows: u64, columns: u64) -> Dense {
 }
 
 fn read_dense(
-    arguments: &TwinArguments<'_>,
+    arguments: &OperationArguments<'_>,
     index: usize,
     element: ElementType,
     shape: (u64, u64),
@@ -181,7 +181,7 @@ fn read_dense(
 }
 
 fn write_dense(
-    arguments: &TwinArguments<'_>,
+    arguments: &OperationArguments<'_>,
     index: usize,
     element: ElementType,
     leading: u64,
@@ -196,7 +196,7 @@ fn write_dense(
 
 /// One triangle of the first operand, as the lower triangle of a matrix with zeros in the rest.
 fn read_triangle(
-    arguments: &TwinArguments<'_>,
+    arguments: &OperationArguments<'_>,
     element: ElementType,
     n: u64,
     triangle: Triangle,
@@ -213,7 +213,7 @@ fn read_triangle(
 
 /// Writes the lower triangle of a matrix as a triangle of the first operand. The rest of the operand stays as it is.
 fn write_triangle(
-    arguments: &TwinArguments<'_>,
+    arguments: &OperationArguments<'_>,
     element: ElementType,
     triangle: Triangle,
     leading: u64,

@@ -3,7 +3,7 @@
 use kiln_driver::Code;
 use kiln_operation::{DenseLayout, ElementType, IndexType, SparseToDense, Spmm, Spmv};
 
-use super::arguments::{Run, TwinArguments};
+use super::arguments::{OperationArguments, Run};
 use crate::code::kernel::KernelFault;
 
 type Work = Result<u64, KernelFault>;
@@ -20,7 +20,7 @@ struct Compressed {
 
 impl Compressed {
     /// The elements that are stored: row, column and value, row after row.
-    fn elements(&self, arguments: &TwinArguments<'_>) -> Result<Vec<(usize, usize, f64)>, KernelFault> {
+    fn elements(&self, arguments: &OperationArguments<'_>) -> Result<Vec<(usize, usize, f64)>, KernelFault> {
         let bytes = self.index.bytes();
         let offsets = arguments.read_integers(0, bytes, 0, self.rows + 1)?;
         let mut elements = Vec::with_capacity(self.nonzeros as usize);
@@ -60,7 +60,7 @@ fn line(layout: DenseLayout, row: u64, columns: u64, leading: u64) -> Run {
     }
 }
 
-pub(super) fn spmv(arguments: &TwinArguments<'_>, operation: &Spmv) -> Work {
+pub(super) fn spmv(arguments: &OperationArguments<'_>, operation: &Spmv) -> Work {
     let Spmv { element, index, rows, columns, nonzeros, transposed, accumulate, .. } = *operation;
     let matrix = Compressed { name: Spmv::NAME, element, index, rows, columns, nonzeros };
     let (x_len, y_len) = operation.lengths();
@@ -86,7 +86,7 @@ pub(super) fn spmv(arguments: &TwinArguments<'_>, operation: &Spmv) -> Work {
     Ok(nonzeros)
 }
 
-pub(super) fn spmm(arguments: &TwinArguments<'_>, operation: &Spmm) -> Work {
+pub(super) fn spmm(arguments: &OperationArguments<'_>, operation: &Spmm) -> Work {
     let Spmm { element, index, rows, columns, nonzeros, n, transposed, layout, .. } = *operation;
     let matrix = Compressed { name: Spmm::NAME, element, index, rows, columns, nonzeros };
     let (b_rows, c_rows) = operation.dense_rows();
@@ -114,7 +114,7 @@ pub(super) fn spmm(arguments: &TwinArguments<'_>, operation: &Spmm) -> Work {
     Ok(nonzeros.saturating_mul(n))
 }
 
-pub(super) fn to_dense(arguments: &TwinArguments<'_>, operation: &SparseToDense) -> Work {
+pub(super) fn to_dense(arguments: &OperationArguments<'_>, operation: &SparseToDense) -> Work {
     let SparseToDense { element, index, rows, columns, nonzeros, layout, leading } = *operation;
     let matrix = Compressed { name: SparseToDense::NAME, element, index, rows, columns, nonzeros };
     let mut lines = vec![vec![0.0; columns as usize]; rows as usize];

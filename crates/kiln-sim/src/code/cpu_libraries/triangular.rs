@@ -2,7 +2,7 @@
 
 use kiln_operation::{Diagonal, Side, Syrk, Triangle, Trsm};
 
-use super::arguments::{Run, TwinArguments, transposed};
+use super::arguments::{OperationArguments, Run, transposed};
 use crate::code::kernel::KernelFault;
 
 type Work = Result<u64, KernelFault>;
@@ -15,7 +15,7 @@ pub(super) fn rows_of(triangle: Triangle, column: u64, n: u64) -> (u64, u64) {
     }
 }
 
-pub(super) fn syrk(arguments: &TwinArguments<'_>, operation: &Syrk) -> Work {
+pub(super) fn syrk(arguments: &OperationArguments<'_>, operation: &Syrk) -> Work {
     let Syrk { element, n, k, triangle, a_leading, c_leading, accumulate, .. } = *operation;
     let alpha = arguments.scalar(2)?;
     let stored = arguments.matrix(0, element, 0, operation.stored(), a_leading)?;
@@ -36,7 +36,7 @@ pub(super) fn syrk(arguments: &TwinArguments<'_>, operation: &Syrk) -> Work {
     Ok(n * n * k / 2 + 1)
 }
 
-pub(super) fn trsm(arguments: &TwinArguments<'_>, operation: &Trsm) -> Work {
+pub(super) fn trsm(arguments: &OperationArguments<'_>, operation: &Trsm) -> Work {
     let Trsm { element, m, n, side, diagonal, b_leading, .. } = *operation;
     let (alpha, order) = (arguments.scalar(2)?, operation.order());
     let a = triangle(arguments, operation)?;
@@ -66,7 +66,7 @@ pub(super) fn trsm(arguments: &TwinArguments<'_>, operation: &Trsm) -> Work {
 }
 
 /// The triangle of `A`, with zeros in the rest.
-fn triangle(arguments: &TwinArguments<'_>, operation: &Trsm) -> Result<Vec<f64>, KernelFault> {
+fn triangle(arguments: &OperationArguments<'_>, operation: &Trsm) -> Result<Vec<f64>, KernelFault> {
     let order = operation.order();
     let mut values = vec![0.0; (order * order) as usize];
     for column in 0..order {

@@ -2,12 +2,12 @@
 
 use kiln_operation::{Axpy, Dot, Gemv, Ger, Nrm2, Scal};
 
-use super::arguments::{Run, TwinArguments};
+use super::arguments::{OperationArguments, Run};
 use crate::code::kernel::KernelFault;
 
 type Work = Result<u64, KernelFault>;
 
-pub(super) fn dot(arguments: &TwinArguments<'_>, operation: &Dot) -> Work {
+pub(super) fn dot(arguments: &OperationArguments<'_>, operation: &Dot) -> Work {
     let x = arguments.read(0, operation.element, Run::strided(operation.n, operation.x_step))?;
     let y = arguments.read(1, operation.element, Run::strided(operation.n, operation.y_step))?;
     let sum = x.iter().zip(&y).fold(0.0, |sum, (x, y)| sum + x * y);
@@ -16,7 +16,7 @@ pub(super) fn dot(arguments: &TwinArguments<'_>, operation: &Dot) -> Work {
 }
 
 /// Elements are divided by the largest first, so that no square overflows.
-pub(super) fn nrm2(arguments: &TwinArguments<'_>, operation: &Nrm2) -> Work {
+pub(super) fn nrm2(arguments: &OperationArguments<'_>, operation: &Nrm2) -> Work {
     let x = arguments.read(0, operation.element, Run::strided(operation.n, operation.x_step))?;
     let largest = x.iter().fold(0.0, |largest: f64, x| if x.abs() > largest { x.abs() } else { largest });
     let is_plain = largest == 0.0 || largest.is_infinite() || x.iter().any(|x| x.is_nan());
@@ -26,7 +26,7 @@ pub(super) fn nrm2(arguments: &TwinArguments<'_>, operation: &Nrm2) -> Work {
     Ok(operation.n)
 }
 
-pub(super) fn axpy(arguments: &TwinArguments<'_>, operation: &Axpy) -> Work {
+pub(super) fn axpy(arguments: &OperationArguments<'_>, operation: &Axpy) -> Work {
     let alpha = arguments.scalar(2)?;
     let x = arguments.read(0, operation.element, Run::strided(operation.n, operation.x_step))?;
     let run = Run::strided(operation.n, operation.y_step);
@@ -36,7 +36,7 @@ pub(super) fn axpy(arguments: &TwinArguments<'_>, operation: &Axpy) -> Work {
     Ok(operation.n)
 }
 
-pub(super) fn scal(arguments: &TwinArguments<'_>, operation: &Scal) -> Work {
+pub(super) fn scal(arguments: &OperationArguments<'_>, operation: &Scal) -> Work {
     let alpha = arguments.scalar(1)?;
     let run = Run::strided(operation.n, operation.x_step);
     let mut x = arguments.read(0, operation.element, run)?;
@@ -45,7 +45,7 @@ pub(super) fn scal(arguments: &TwinArguments<'_>, operation: &Scal) -> Work {
     Ok(operation.n)
 }
 
-pub(super) fn gemv(arguments: &TwinArguments<'_>, operation: &Gemv) -> Work {
+pub(super) fn gemv(arguments: &OperationArguments<'_>, operation: &Gemv) -> Work {
     let Gemv { element, m, n, transposed, leading, x_step, y_step, accumulate } = *operation;
     let alpha = arguments.scalar(3)?;
     let (x_len, y_len) = operation.lengths();
@@ -70,7 +70,7 @@ pub(super) fn gemv(arguments: &TwinArguments<'_>, operation: &Gemv) -> Work {
     Ok(m * n)
 }
 
-pub(super) fn ger(arguments: &TwinArguments<'_>, operation: &Ger) -> Work {
+pub(super) fn ger(arguments: &OperationArguments<'_>, operation: &Ger) -> Work {
     let Ger { element, m, n, leading, x_step, y_step } = *operation;
     let alpha = arguments.scalar(3)?;
     let x = arguments.read(0, element, Run::strided(m, x_step))?;
