@@ -74,14 +74,14 @@ fn streams() {
 }
 
 #[test]
-fn port_xlog() {
-    let text = output("port_xlog");
+fn query_engine() {
+    let text = output("query_engine");
     assert!(text.contains("0 uses were left unfinished") && text.contains("under pressure: budget engine"));
 }
 
 #[test]
-fn port_vyre() {
-    let text = output("port_vyre");
+fn compiler_backend() {
+    let text = output("compiler_backend");
     assert!(
         text.contains("audit backend: program `guard` trapped with code 4 in thread 1 of block 0"),
         "{text}"
@@ -109,11 +109,11 @@ fn device_service() {
 }
 
 #[test]
-fn port_atomr() {
-    assert!(output("port_atomr").ends_with("every promise kept\n"));
+fn actor_service() {
+    assert!(output("actor_service").ends_with("every promise kept\n"));
 }
 
 #[test]
-fn port_gam() {
-    assert!(output("port_gam").ends_with("the probe keeps its promises\n"));
+fn backend_probe() {
+    assert!(output("backend_probe").ends_with("the probe keeps its promises\n"));
 }

@@ -1,6 +1,6 @@
 //! What an actor system asks of a device, promise by promise.
 //!
-//! Such a system keeps handles in messages, restarts what fails, and must answer every request. `cargo run --example port_atomr` goes
+//! Such a system keeps handles in messages, restarts what fails, and must answer every request. `cargo run --example actor_service` goes
 //! through what it needs, on the GPU where there is one and on the simulated device otherwise; faults are shown on simulated devices.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
@@ -105,7 +105,7 @@ fn fault() -> Result<(), Box<dyn Error>> {
     assert_eq!(phases, [Phase::Ready, Phase::Lost, Phase::Failed]);
     let DeviceState::Failed(cause) = gpu.state() else { return Err("it failed".into()) };
     assert_eq!(cause.kernel(), Some("axpy"));
-    assert!(cause.launched_at().is_some_and(|at| at.file().ends_with("port_atomr.rs")));
+    assert!(cause.launched_at().is_some_and(|at| at.file().ends_with("actor_service.rs")));
     println!("  the cause: {cause}");
     assert!(gpu.upload(&[1u8]).is_err_and(|error| error.is_sticky()));
     promise("every later call fails at once, with the same cause");
