@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use kiln::driver::{Access, Command, Pattern};
-use kiln::memory::decorator::{Budgeted, Counted, TraceConfig, Traced};
+use kiln::memory::layer::{Budgeted, Counted, TraceConfig, Traced};
 use kiln::memory::{AllocTag, AllocationRequest, Budget, Heap, HeapConfig, MemoryResource};
 use kiln::{DeviceRuntime, RuntimeConfig};
 

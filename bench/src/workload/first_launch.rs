@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kiln::cache::{CacheConfig, CachePlace};
+use kiln::code_cache::{CacheConfig, CachePlace};
 use kiln::{DeviceRuntime, RuntimeConfig, code::Source};
 use kiln_cuda::CudaDevice;
 use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Nvrtc};

@@ -89,7 +89,7 @@ fn perform(arguments: &Arguments, table: &mut Table, console: &mut Console) -> R
     let is_cuda = info.kind != DeviceKind::Simulated;
     let mut stacks = vec![arguments.stack.clone()];
     if is_cuda && info.features.memory_pool {
-        stacks.push(Stack::new(kiln_mem::stack::StackBase::Pool));
+        stacks.push(Stack::new(kiln_mem::resource_stack::StackBase::Pool));
     }
     for workload in &workloads {
         for stack in &stacks {

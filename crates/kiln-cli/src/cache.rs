@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
-use kiln::cache::{CacheConfig, CachePlace, DiskCache, EntryKind, EntryState, Surroundings};
+use kiln::code_cache::{CacheConfig, CachePlace, DiskCache, EntryKind, EntryState, Surroundings};
 use serde::Serialize;
 
 use crate::console::Console;

@@ -49,6 +49,8 @@ mod api;
 mod context;
 #[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
 mod convert;
+#[cfg(feature = "cudarc-interop")]
+pub mod cudarc_interop;
 mod deferred_frees;
 mod description;
 mod device;
@@ -63,8 +65,6 @@ mod graph_node;
 mod host_memory;
 mod host_wait;
 mod image_check;
-#[cfg(feature = "cudarc-interop")]
-pub mod interop;
 mod launch;
 mod libcuda;
 mod libcuda_open;

@@ -52,6 +52,8 @@
 //! above, once, for all drivers.
 
 pub mod call;
+#[cfg(feature = "trace")]
+pub mod call_trace;
 mod clock;
 mod command;
 mod device;
@@ -71,8 +73,6 @@ mod result_code;
 mod shared_bytes;
 mod slot_table;
 mod stream;
-#[cfg(feature = "trace")]
-pub mod trace;
 
 pub use clock::{Clock, Timeout, Waited, WallClock};
 pub use command::{

@@ -267,7 +267,7 @@ impl fmt::Display for Heap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.backing.name())?;
         let spare = Some(self.spare).filter(|spare| *spare != Spare::default());
-        crate::stack::write_options(f, spare, self.mapping_host_bytes.map(ByteSize))
+        crate::resource_stack::write_options(f, spare, self.mapping_host_bytes.map(ByteSize))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
-use crate::decorator::NamedParts;
+use crate::layer::NamedParts;
 use crate::resource::MemoryResource;
 
 /// One layer of a stack of resources: what it has collected, and the resource below it.
@@ -14,10 +14,10 @@ use crate::resource::MemoryResource;
 ///
 /// | in the text | `find::<T>()` | what it has |
 /// |---|---|---|
-/// | `stats(…)` | [`Statistics`](crate::decorator::Statistics) | counts by tag, peak |
-/// | `trace(…)` | [`TraceRecorder`](crate::decorator::TraceRecorder) | records, how many were dropped |
-/// | `guard(…)` | [`GuardChecker`](crate::decorator::GuardChecker) | findings, a check of all blocks |
-/// | `leaks(…)` | [`LeakTracker`](crate::decorator::LeakTracker) | live blocks, by tag |
+/// | `stats(…)` | [`Statistics`](crate::layer::Statistics) | counts by tag, peak |
+/// | `trace(…)` | [`TraceRecorder`](crate::layer::TraceRecorder) | records, how many were dropped |
+/// | `guard(…)` | [`GuardChecker`](crate::layer::GuardChecker) | findings, a check of all blocks |
+/// | `leaks(…)` | [`LeakTracker`](crate::layer::LeakTracker) | live blocks, by tag |
 /// | `budget(…)` | [`Budget`](crate::Budget) | limit, used, peak |
 /// | `heap`, `chunks`, `host` | [`Heap`](crate::Heap) | activity, counts by tag |
 /// | `pages`, `direct`, `pool` | [`Pages`](crate::Pages), [`Direct`](crate::Direct), [`DriverPool`](crate::DriverPool) | |
@@ -26,8 +26,8 @@ use crate::resource::MemoryResource;
 /// use std::sync::Arc;
 ///
 /// use kiln_driver::{Driver, StreamRequest};
-/// use kiln_mem::decorator::{GuardChecker, LeakTracker, Statistics, TraceRecorder};
-/// use kiln_mem::stack::StackContext;
+/// use kiln_mem::layer::{GuardChecker, LeakTracker, Statistics, TraceRecorder};
+/// use kiln_mem::resource_stack::StackContext;
 /// use kiln_mem::{AllocTag, DriverOrder, MemoryResource, MemoryResourceExt, AllocationRequest, Stack};
 ///
 /// let driver: Arc<dyn Driver> = kiln_sim::SimDevice::single(1);

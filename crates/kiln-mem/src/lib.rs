@@ -27,7 +27,7 @@
 //!
 //! [`AllocationRequest`], [`DeviceBlock`], [`MemoryResource`] and [`MemoryResourceExt`]: what is asked for, what is given.
 //! [`Heap`] with [`HeapConfig`], [`Spare`] and [`HeapActivity`]; [`Pages`] for blocks of whole pages, [`PagePart`] for handing pages to
-//! another process; [`Direct`] and [`DriverPool`] for the driver's allocators. [`decorator`] for the layers
+//! another process; [`Direct`] and [`DriverPool`] for the driver's allocators. [`layer`] for the layers
 //! over them, [`Budget`] for limits that are shared, [`Stack`] for all of it as text, [`LayerView`] for reading what the layers of a stack collected. [`Order`], [`Stamp`] and
 //! [`Stamps`]: what memory asks the runtime that submits work. [`PressurePolicy`], [`ReclaimStep`], [`Exhausted`]: when memory is short. [`trace`]
 //! writes what happened, [`replay`] does it again, [`workload`] measures.
@@ -42,7 +42,6 @@ mod block;
 mod budget;
 mod byte_size;
 mod charge_counter;
-pub mod decorator;
 mod direct;
 mod driver_pool;
 mod driver_retry;
@@ -50,6 +49,7 @@ mod error;
 mod exported_pages;
 mod heap;
 mod last_use;
+pub mod layer;
 mod layer_view;
 mod out_of_memory;
 mod pages;
@@ -58,8 +58,8 @@ mod reclaim;
 pub mod replay;
 mod request;
 mod resource;
+pub mod resource_stack;
 mod resource_totals;
-pub mod stack;
 mod stream_order;
 mod tag;
 pub mod trace;
@@ -84,8 +84,8 @@ pub use reclaim::{
 };
 pub use request::AllocationRequest;
 pub use resource::{MemoryResource, MemoryResourceExt};
+pub use resource_stack::Stack;
 pub use resource_totals::Accounting;
-pub use stack::Stack;
 pub use stream_order::{DriverOrder, Order};
 pub use tag::{AllocTag, TooManyTags};
 pub use try_reserve::HostOutOfMemory;

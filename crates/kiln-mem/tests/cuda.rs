@@ -1,4 +1,4 @@
-//! What every resource and every decorator obeys, on a CUDA device, where there is one. `KILN_REQUIRE_GPU=1` makes its
+//! What every resource and every layer obeys, on a CUDA device, where there is one. `KILN_REQUIRE_GPU=1` makes its
 //! absence a failure.
 
 #![allow(

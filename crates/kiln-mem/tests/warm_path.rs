@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use kiln_driver::call::{Call, CallKind};
 use kiln_driver::layer::{Counting, Layer, Layered};
 use kiln_driver::{Driver, StreamRequest};
-use kiln_mem::decorator::{Budgeted, Counted, Limited, TraceConfig, Traced};
+use kiln_mem::layer::{Budgeted, Counted, Limited, TraceConfig, Traced};
 use kiln_mem::{
     AllocTag, AllocationRequest, Budget, DriverOrder, Heap, HeapConfig, MemoryResource, MemoryResourceExt,
     Order, StreamRef,

@@ -7,9 +7,9 @@ use std::time::Duration;
 use kiln_isolate::{DeviceSpec, IsolationConfig, RestartPolicy, WorkerEntry};
 use kiln_probe::ProbeError;
 
+use crate::device_state::Keep;
 use crate::error::{Error, Misuse};
 use crate::resubmission::Replay;
-use crate::state::Keep;
 
 /// Where a device's context lives.
 ///

@@ -15,9 +15,9 @@
 //!   launch                                       kernels and their launches
 //!   buffer                                       typed device memory and pinned host memory
 //!   runtime                                      the core: streams, blocks, submissions, transfers, tickets
-//!   completion isolation  replay                 the thread that sees work end; configuration; work that is done again
+//!   completion isolation  resubmission          the thread that sees work end; configuration; work that is done again
 //!   error                                        the one error, and the reasons it is made of
-//!   state      signature  cache                  phases, causes and losses; parameters of kernels; files of compiled code
+//!   device_state  signature  code_cache          phases, causes and losses; parameters of kernels; files of compiled code
 //!   ids        wake       counters  span         names; waking tasks and threads; numbers; tracing
 //! ```
 //!
@@ -34,10 +34,11 @@
 
 pub mod backend;
 mod buffer;
-pub mod cache;
 mod code;
+pub mod code_cache;
 mod completion;
 mod counters;
+pub mod device_state;
 mod error;
 mod findings;
 pub mod foreign;
@@ -53,7 +54,6 @@ pub mod recovery;
 mod resubmission;
 mod runtime;
 mod signature;
-pub mod state;
 pub mod telemetry;
 mod tracing_span;
 mod wake;
@@ -65,6 +65,7 @@ pub use backend::{
 pub use buffer::{Element, GpuRef, LastWrite, Memory, PinnedBuffer};
 pub use code::{CodeCounters, ModuleBuilder, Source};
 pub use completion::CompletionConfig;
+pub use device_state::{Cause, DeviceState, Status};
 pub use error::{
     CodeError, Error, ErrorKind, FINDINGS_VARIABLE, GraphError, Misuse, OutOfHostMemory, Result, SealError,
     Stale, UnknownFindings,
@@ -87,5 +88,4 @@ pub use runtime::{
     StreamPool, Subscription, Ticket, Timed, Timing,
 };
 pub use signature::{Effect, Given, Mismatch, Number, Parameter, ParameterKind, ParameterName, Signature};
-pub use state::{Cause, DeviceState, Status};
 pub use telemetry::Telemetry;

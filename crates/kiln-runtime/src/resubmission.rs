@@ -45,7 +45,7 @@ pub enum Replay {
     /// Copies from and to [pinned buffers](crate::PinnedBuffer) are done again too: pinned memory is the client's and outlives the worker.
     ///
     /// What may have started is never done again. Neither are graphs, work whose time is taken, work that was queued past the runtime, and
-    /// kernels of modules that have variables, which start over with each worker. Where [nothing is kept](crate::state::Keep::Nothing) nothing is done again. What is done again runs once: if
+    /// kernels of modules that have variables, which start over with each worker. Where [nothing is kept](crate::device_state::Keep::Nothing) nothing is done again. What is done again runs once: if
     /// that costs another worker, the rest of it fails.
     ///
     /// The price is a fill of four bytes in front of each submission, which takes the device a few microseconds, and a copy of each launch's

@@ -49,9 +49,9 @@ pub(crate) use runtime_key::{RuntimeLookup, process_runtimes};
 pub(crate) use stream::Keep;
 pub(crate) use telemetry_source::Meters;
 
+use crate::device_state::Phase;
 use crate::error::Result;
 use crate::isolation::Isolation;
-use crate::state::Phase;
 
 /// The runtime of one device.
 ///

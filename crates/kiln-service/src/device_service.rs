@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
-use kiln_runtime::state::Phase;
+use kiln_runtime::device_state::Phase;
 use kiln_runtime::{DeviceRuntime, Error, Result, StateWatch, Status};
 
 use crate::queue::{Job, QueuedRequest, RequestQueue};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kiln_runtime::state::Phase;
+use kiln_runtime::device_state::Phase;
 
 use crate::circuit_breaker::{Probation, Standing};
 use crate::device_service::DeviceService;

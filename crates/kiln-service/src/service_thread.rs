@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kiln_runtime::state::Phase;
+use kiln_runtime::device_state::Phase;
 use kiln_runtime::{Cause, DeviceRuntime, DeviceState, Error, Result, Stale, Status, Subscription};
 
 use crate::queue::{Next, RequestQueue, guarded, shielded};

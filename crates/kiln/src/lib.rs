@@ -57,7 +57,7 @@
 //! |---|---|
 //! | [`buffer`] | pinned host buffers, element types, stale handles |
 //! | [`launch`] | arguments, signatures, modules, and why a launch is refused |
-//! | [`code`], [`cache`] | how kernels are compiled, and where compiled code is kept |
+//! | [`code`], [`code_cache`] | how kernels are compiled, and where compiled code is kept |
 //! | [`graph`] | recording and changing graphs |
 //! | [`stream`], [`completion`] | the stream pool; futures |
 //! | [`memory`] | memory stacks, budgets, tags, the heap |
@@ -122,7 +122,7 @@ pub use kiln_probe::libraries;
 #[doc(inline)]
 pub use kiln_program as program;
 #[doc(inline)]
-pub use kiln_runtime::{backend, cache, foreign, telemetry};
+pub use kiln_runtime::{backend, code_cache, foreign, telemetry};
 #[cfg(feature = "service")]
 #[doc(inline)]
 pub use kiln_service as service;

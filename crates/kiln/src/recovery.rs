@@ -33,6 +33,6 @@
 //!
 //! With [`Isolation::Process`] the context lives in a worker process, and a lost worker is replaced.
 
+pub use kiln_runtime::device_state::{Cause, DeviceState, ForbiddenChange, Keep, Phase, Status};
 pub use kiln_runtime::recovery::*;
-pub use kiln_runtime::state::{Cause, DeviceState, ForbiddenChange, Keep, Phase, Status};
 pub use kiln_runtime::{Changed, StateWatch, Subscription};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_driver::layer::{Counting, Layered};
 use kiln_driver::{Driver, Object, StreamRequest, WallClock};
-use kiln_mem::stack::{StackBase, StackContext};
+use kiln_mem::resource_stack::{StackBase, StackContext};
 use kiln_mem::workload::{
     Allocator, Filling, PAIR_BYTES, Percentiles, RandomLives, StreamAllocator, time_pairs, time_threads,
 };

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use kiln::cache::{CacheConfig, CacheEntry, CachePlace, DiskCache, EntryKind, KeyBuilder, Surroundings};
+use kiln::code_cache::{CacheConfig, CacheEntry, CachePlace, DiskCache, EntryKind, KeyBuilder, Surroundings};
 
 use crate::folder::Folder;
 use crate::outcome::{Outcome, command, run};

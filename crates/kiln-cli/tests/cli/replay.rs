@@ -187,8 +187,8 @@ fn the_smallest_memory_is_that_of_the_host_for_a_heap_of_the_host() {
 #[test]
 fn the_help_knows_every_word_of_a_stack() {
     let help = run(without_driver(&["replay", "--help"])).stdout;
-    let bases = kiln_mem::stack::StackBase::ALL.map(kiln_mem::stack::StackBase::name);
-    for word in bases.iter().chain(&kiln_mem::stack::StackLayer::NAMES) {
+    let bases = kiln_mem::resource_stack::StackBase::ALL.map(kiln_mem::resource_stack::StackBase::name);
+    for word in bases.iter().chain(&kiln_mem::resource_stack::StackLayer::NAMES) {
         assert!(help.contains(word), "`{word}` is missing in {help}");
     }
 }

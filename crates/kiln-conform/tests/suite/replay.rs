@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kiln_conform::{Chapter, Law, Opened, run_once};
 use kiln_driver::Vouched;
+use kiln_driver::call_trace::{Trace, TraceReport, replay};
 use kiln_driver::layer::{Layered, RecordingLayer, TraceBuffer};
-use kiln_driver::trace::{Trace, TraceReport, replay};
 use kiln_sim::{Machine, Mode};
 
 use crate::simulated;

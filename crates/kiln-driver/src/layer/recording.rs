@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::layered::Layer;
 use crate::call::{Answer, Call};
+use crate::call_trace::{Entry, RecordedAnswer, RecordedCall, header_line};
 use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::handle::DeviceKey;
-use crate::trace::{Entry, RecordedAnswer, RecordedCall, header_line};
 
-/// A layer that writes a [trace](crate::trace): one line for each call with its answer, in the order in which the calls
+/// A layer that writes a [trace](crate::call_trace): one line for each call with its answer, in the order in which the calls
 /// came back. Nothing is written for calls that only read what is fixed.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use kiln_driver::layer::{Layered, RecordingLayer, TraceBuffer};
-/// use kiln_driver::trace::{Trace, replay};
+/// use kiln_driver::call_trace::{Trace, replay};
 /// use kiln_driver::{Driver, DriverExt, StreamRequest};
 ///
 /// # let device = kiln_sim::Machine::new(kiln_sim::MachineConfig::seeded(1)).device(0)?;

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use kiln_driver::call_trace::{Trace, replay};
 use kiln_driver::layer::{Layered, RecordingLayer, TraceBuffer};
-use kiln_driver::trace::{Trace, replay};
 use kiln_driver::{
     Access, Command, Driver, DriverExt, EventRequest, Image, LaunchCommand, MemoryRequest, Result,
     StreamRequest, Vouched,

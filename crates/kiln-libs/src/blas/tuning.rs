@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::DeviceKind;
 use kiln_operation::{Matmul, Operation};
-use kiln_runtime::cache::{CacheEntry, EntryKind, Key, KeyBuilder};
+use kiln_runtime::code_cache::{CacheEntry, EntryKind, Key, KeyBuilder};
 use kiln_runtime::internal::cublaslt_identity;
 use kiln_runtime::{DeviceRuntime, GraphBuilder};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kiln::cache::{CacheConfig, CachePlace};
+use kiln::code_cache::{CacheConfig, CachePlace};
 use kiln::recovery::DeviceSpec;
 use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_libs::blas::{Blas, MatmulTuning, Matrix};

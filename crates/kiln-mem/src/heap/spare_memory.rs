@@ -26,7 +26,7 @@ use std::str::FromStr;
 /// assert_eq!(stack.spare(), Some(Spare::percent(50)));
 /// let stack: Stack = "heap(spare=5%..100%)".parse()?;
 /// assert_eq!(stack.spare(), Some(Spare::between(5, 100)));
-/// # Ok::<(), kiln_mem::stack::StackError>(())
+/// # Ok::<(), kiln_mem::resource_stack::StackError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Spare {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::heap::HeapConfig;
 use crate::last_use::StreamRef;
 use crate::resource::MemoryResource;
-use crate::stack::{Stack, StackContext};
+use crate::resource_stack::{Stack, StackContext};
 use crate::stream_order::{DriverOrder, Order};
 
 /// A memory stack on a device, with the streams of a log, which it destroys when it is dropped.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln_mem::decorator::{
+use kiln_mem::layer::{
     Aligned, Budgeted, Counted, FailPlan, Failing, GuardConfig, Guarded, LeakTracked, Limited, Retrying,
     TraceConfig, Traced,
 };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use crate::rig::{MIB, Rig, with_rig};
-use kiln_mem::decorator::Counted;
+use kiln_mem::layer::Counted;
 use kiln_mem::{AllocTag, AllocationRequest, DeviceBlock, Direct, MemoryResource, MemoryResourceExt};
 
 /// Blocks that are allocated by one thread and freed by another are never counted as freed before they are allocated,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kiln_driver::layer::{Counting, Layered};
 use kiln_driver::{Driver, MemoryPart, MemoryRequest, PartKind, PartLabel};
-use kiln_mem::decorator::{Annotated, Counted};
-use kiln_mem::stack::StackContext;
+use kiln_mem::layer::{Annotated, Counted};
+use kiln_mem::resource_stack::StackContext;
 use kiln_mem::{AllocTag, MemoryResource, MemoryResourceExt, Stack};
 use kiln_sim::FindingKind;
 
@@ -92,7 +92,7 @@ fn what_a_guard_does_to_freed_blocks_is_no_use_by_an_owner() {
                 rig.write(stream, &block, 3);
                 memory.free(block).unwrap();
             }
-            let checker = memory.find::<kiln_mem::decorator::GuardChecker>().unwrap();
+            let checker = memory.find::<kiln_mem::layer::GuardChecker>().unwrap();
             assert_eq!(checker.check().unwrap(), []);
         }
     });

@@ -2,7 +2,7 @@
 
 use crate::rig::{MIB, Rig};
 use kiln_driver::Driver;
-use kiln_mem::decorator::Budgeted;
+use kiln_mem::layer::Budgeted;
 use kiln_mem::{AllocTag, AllocationRequest, Budget, HeapConfig, MemoryResource, MemoryResourceExt};
 use kiln_sim::SimDevice;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::rig::{MIB, Rig};
-use kiln_mem::decorator::{Budgeted, Limited};
+use kiln_mem::layer::{Budgeted, Limited};
 use kiln_mem::{
     AllocTag, AllocationRequest, Budget, DeviceBlock, Direct, DriverPool, Heap, HeapConfig, MemoryResource,
     MemoryResourceExt, Order, Pages, PressurePolicy, ReclaimStep, Result, Stamp, Stamps, StreamRef,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::rig::{MIB, Rig, with_rig};
 use kiln_driver::{DeviceAddress, Timeout, Waited};
-use kiln_mem::decorator::{
+use kiln_mem::layer::{
     Budgeted, Damage, FailPlan, Failing, GuardConfig, Guarded, LeakTracked, Limited, TraceConfig, Traced,
 };
 use kiln_mem::replay::{AllocationLog, LogOptions};

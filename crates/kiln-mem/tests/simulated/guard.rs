@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::rig::{MIB, Random, Rig, with_rig};
-use kiln_mem::decorator::{Damage, FailPlan, Failing, GuardConfig, Guarded};
+use kiln_mem::layer::{Damage, FailPlan, Failing, GuardConfig, Guarded};
 use kiln_mem::{AllocTag, AllocationRequest, DeviceBlock, Heap, MemoryResource, MemoryResourceExt};
 use kiln_sim::{DeviceConfig, FaultPlan, PlannedFault};
 

@@ -1,5 +1,5 @@
 //! An address that comes back at once: a resource below frees a block, another thread gets the same address and enters
-//! it in the tables of the decorator, and only then does the free return. A decorator that removes a block from its tables after
+//! it in the tables of the layer, and only then does the free return. A layer that removes a block from its tables after
 //! it was freed below crosses out the new one.
 
 use std::fmt;
@@ -8,9 +8,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::rig::{MIB, Rig};
-use kiln_mem::decorator::{
-    Budgeted, Counted, GuardConfig, Guarded, LeakTracked, Limited, TraceConfig, Traced,
-};
+use kiln_mem::layer::{Budgeted, Counted, GuardConfig, Guarded, LeakTracked, Limited, TraceConfig, Traced};
 use kiln_mem::trace::{RecordedTrace, TraceAction};
 use kiln_mem::{
     Accounting, AllocationRequest, Budget, DeviceBlock, FreeError, MemoryResource, MemoryResourceExt,
@@ -59,7 +57,7 @@ impl fmt::Display for Delaying {
 
 const BYTES: u64 = MIB;
 
-/// Lets an address change hands in the middle of a free through a decorator, then looks at its books: exactly the new
+/// Lets an address change hands in the middle of a free through a layer, then looks at its books: exactly the new
 /// block is live. Both blocks have the same address.
 fn hand_over<D: MemoryResource>(
     make: impl FnOnce(&Rig, Arc<Delaying>) -> D,

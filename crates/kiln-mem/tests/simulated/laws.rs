@@ -1,11 +1,11 @@
-//! What every resource and every decorator obeys, alone and stacked.
+//! What every resource and every layer obeys, alone and stacked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::law::{LAWS, Make};
 use crate::subject::SUBJECTS;
 use kiln_mem::Stack;
-use kiln_mem::stack::{StackBase, StackContext, StackLayer};
+use kiln_mem::resource_stack::{StackBase, StackContext, StackLayer};
 
 /// Memory of the simulated device; the law of exhaustion counts on it.
 const MEMORY: u64 = 64 * crate::rig::MIB;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use kiln_mem::decorator::{Damage, GuardChecker, LeakTracker, Statistics, TraceRecorder};
-use kiln_mem::stack::{StackBase, StackContext, StackLayer};
+use kiln_mem::layer::{Damage, GuardChecker, LeakTracker, Statistics, TraceRecorder};
+use kiln_mem::resource_stack::{StackBase, StackContext, StackLayer};
 use kiln_mem::trace::TraceAction;
 use kiln_mem::{
     AllocTag, AllocationRequest, Budget, Direct, DriverPool, Heap, LayerView, MemoryResource,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::rig::{MIB, Random, Rig};
-use kiln_mem::decorator::{GuardConfig, Guarded};
+use kiln_mem::layer::{GuardConfig, Guarded};
 use kiln_mem::{
     AllocationRequest, DeviceBlock, Heap, MemoryResource, MemoryResourceExt, Order, Stamps, StreamRef,
 };

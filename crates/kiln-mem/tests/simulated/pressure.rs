@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::rig::{MIB, Rig};
 use kiln_driver::Code;
-use kiln_mem::decorator::Budgeted;
+use kiln_mem::layer::Budgeted;
 use kiln_mem::{
     AllocTag, AllocationRequest, Budget, Heap, HeapConfig, MemoryResource, MemoryResourceExt, Order, Pages,
     PressurePolicy, ReclaimStep, Reclaimed, Result, Stamps,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use crate::rig::{MIB, Rig};
-use kiln_mem::decorator::Budgeted;
+use kiln_mem::layer::Budgeted;
 use kiln_mem::{
     AllocationRequest, Budget, DeviceBlock, Direct, DriverPool, Heap, HeapConfig, MemoryResource,
     MemoryResourceExt, Order, PressurePolicy, ReclaimStep, Result, Stamps,

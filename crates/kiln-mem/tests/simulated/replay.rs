@@ -7,7 +7,7 @@ use crate::rig::{MIB, Random, Rig};
 use kiln_driver::call::Call;
 use kiln_driver::layer::{Layer, Layered};
 use kiln_driver::{Driver, MemoryRequest, StreamId, WallClock};
-use kiln_mem::decorator::{TraceConfig, Traced};
+use kiln_mem::layer::{TraceConfig, Traced};
 use kiln_mem::replay::{
     AllocationLog, LogAction, LogError, LogOptions, LogProblem, ReplayReport, ReplayStack,
     SMALLEST_STEP_BYTES, replay, smallest_memory,

@@ -1,8 +1,8 @@
 //! A stack is text, and the text is the stack.
 
 use crate::rig::{MIB, Random, Rig};
-use kiln_mem::decorator::{FailPlan, GuardConfig};
-use kiln_mem::stack::{StackBase, StackContext, StackLayer, StackProblem};
+use kiln_mem::layer::{FailPlan, GuardConfig};
+use kiln_mem::resource_stack::{StackBase, StackContext, StackLayer, StackProblem};
 use kiln_mem::{AllocationRequest, ByteSize, MemoryResourceExt, Spare, Stack};
 use kiln_sim::{DeviceConfig, FaultPlan};
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::rig::{MIB, Random, Rig, with_rig};
 use kiln_driver::Clock;
-use kiln_mem::decorator::{TraceConfig, Traced};
+use kiln_mem::layer::{TraceConfig, Traced};
 use kiln_mem::replay::{AllocationLog, LogOptions};
 use kiln_mem::trace::{
     RecordedTrace, TraceAction, TraceRecord, read_trace, write_rmm_csv, write_snapshot, write_trace,

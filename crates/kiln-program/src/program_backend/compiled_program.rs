@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_driver::DeviceKind;
 use kiln_ir::{Draft, ParameterLayout, Program, PtxTarget};
-use kiln_runtime::cache::Key;
+use kiln_runtime::code_cache::Key;
 use kiln_runtime::internal::{count_found, ptx_key};
 use kiln_runtime::{Kernel, Result};
 

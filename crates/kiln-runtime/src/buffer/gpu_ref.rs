@@ -15,10 +15,10 @@ use super::host_vec::zeroed_vec;
 use super::last_write::LastWrite;
 use super::memory_location::Memory;
 use super::pattern::pattern;
+use crate::device_state::{Cause, Phase};
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
 use crate::runtime::{Block, Inner, Stream, Ticket, transfer};
-use crate::state::{Cause, Phase};
 
 /// Elements on a device.
 ///

@@ -12,7 +12,7 @@ use super::includes::read_headers;
 use super::library_file::LibraryFile;
 use super::module_cache::{CompiledModule, Modules, load_cubin};
 use super::source::Source;
-use crate::cache::{Key, KeyBuilder};
+use crate::code_cache::{Key, KeyBuilder};
 use crate::error::{CodeError, Result};
 use crate::launch::{Kernel, Module};
 use crate::runtime::DeviceRuntime;

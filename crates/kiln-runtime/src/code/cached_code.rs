@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cache::{CacheEntry, EntryKind};
+use crate::code_cache::{CacheEntry, EntryKind};
 
 /// What a compilation made.
 #[derive(Clone, PartialEq, Eq, Debug)]

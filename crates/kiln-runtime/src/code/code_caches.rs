@@ -2,7 +2,7 @@
 
 use super::counters::CodeCounters;
 use super::module_cache::Modules;
-use crate::cache::DiskCache;
+use crate::code_cache::DiskCache;
 use crate::runtime::DeviceRuntime;
 
 impl DeviceRuntime {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cache::CacheCounters;
+use crate::code_cache::CacheCounters;
 
 /// What the code caches of a runtime did so far.
 ///

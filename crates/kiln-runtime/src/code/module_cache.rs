@@ -11,7 +11,7 @@ use kiln_ptx::EntryFacts;
 use super::cached_code::{Payload, kernel_names};
 use super::counters::CodeCounters;
 use super::ptx_signature::signature;
-use crate::cache::{CacheEntry, DiskCache, EntryKind, Key};
+use crate::code_cache::{CacheEntry, DiskCache, EntryKind, Key};
 use crate::counters::{Count, Counted, Numbers};
 use crate::error::{CodeError, Result};
 use crate::launch::{Kernel, Module, WeakModule};

@@ -11,8 +11,8 @@ use kiln_driver::{DeviceKind, Error, Timeout};
 use kiln_order::{DependencyTracker, Stamp};
 
 use super::waiters::{Front, Outcome, Pending, Place, Waiter};
+use crate::device_state::StateCell;
 use crate::error::Result;
-use crate::state::StateCell;
 use crate::wake::{WakeSignal, wake};
 
 /// A shorter pause ends no sooner.

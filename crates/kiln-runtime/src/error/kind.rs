@@ -14,8 +14,8 @@ use super::misuse::Misuse;
 use super::read_only::SealError;
 use super::stale::Stale;
 use super::unknown_findings::UnknownFindings;
+use crate::device_state::{Cause, Phase};
 use crate::signature::Mismatch;
-use crate::state::{Cause, Phase};
 
 /// The kinds of failure.
 #[derive(Clone, Debug, thiserror::Error)]

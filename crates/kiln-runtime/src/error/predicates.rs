@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kiln_order::Stamp;
 
 use super::{Error, ErrorKind, Stale};
-use crate::state::{Cause, StateCell};
+use crate::device_state::{Cause, StateCell};
 
 impl Error {
     /// Whether there simply is no device; nothing is broken.

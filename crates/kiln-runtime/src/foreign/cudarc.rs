@@ -30,10 +30,10 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use kiln_cuda::interop;
+use kiln_cuda::cudarc_interop;
 use kiln_driver::{Access, DeviceKind, ForeignHandle, ForeignMemory};
 
-pub use kiln_cuda::interop::{CudaContext, CudaEvent, CudaSlice, CudaStream};
+pub use kiln_cuda::cudarc_interop::{CudaContext, CudaEvent, CudaSlice, CudaStream};
 
 use super::event::{ForeignEvent, HandedEvent};
 use super::prepared_use::RawPointer;
@@ -48,7 +48,7 @@ use crate::runtime::{DeviceRuntime, Stream};
 pub fn import_stream(gpu: &DeviceRuntime, theirs: &Arc<CudaStream>) -> Result<Stream> {
     check_device(gpu, theirs.context())?;
     // SAFETY: it is a live stream of this device's primary context, and stays so: the import keeps its owner.
-    let handle = unsafe { ForeignHandle::new(interop::stream_number(theirs)) };
+    let handle = unsafe { ForeignHandle::new(cudarc_interop::stream_number(theirs)) };
     gpu.streams().import_kept(handle, theirs.clone())
 }
 
@@ -59,7 +59,7 @@ pub fn import_stream(gpu: &DeviceRuntime, theirs: &Arc<CudaStream>) -> Result<St
 pub fn import_event(gpu: &DeviceRuntime, theirs: &Arc<CudaEvent>) -> Result<ForeignEvent> {
     check_device(gpu, theirs.context())?;
     // SAFETY: as for a stream.
-    let handle = unsafe { ForeignHandle::new(interop::event_number(theirs)) };
+    let handle = unsafe { ForeignHandle::new(cudarc_interop::event_number(theirs)) };
     gpu.import_event_kept(handle, theirs.clone())
 }
 
@@ -70,7 +70,7 @@ pub fn import_event(gpu: &DeviceRuntime, theirs: &Arc<CudaEvent>) -> Result<Fore
 pub fn wait_for(theirs: &CudaStream, event: &HandedEvent) -> Result<()> {
     let number = event.native()?;
     // SAFETY: the event is alive while it is handed on, which the borrow says it is.
-    Ok(unsafe { interop::wait_on(theirs, number) }?)
+    Ok(unsafe { cudarc_interop::wait_on(theirs, number) }?)
 }
 
 /// A slice as a buffer. `home` is the slice's own stream, taken in; the slice is dropped there after the last use of the buffer.
@@ -84,7 +84,7 @@ pub fn adopt_slice<T: Element>(
 ) -> Result<GpuRef<T>> {
     check_device(gpu, slice.context())?;
     check_stream(gpu, home, slice.stream())?;
-    let (address, bytes) = interop::settle(&mut slice)?;
+    let (address, bytes) = cudarc_interop::settle(&mut slice)?;
     // SAFETY: the slice is that memory and is kept until the buffer's last use is queued before its stream's next work.
     let memory = unsafe { ForeignMemory::new(address, bytes) };
     gpu.adopt_memory(home, memory, slice)
@@ -105,7 +105,7 @@ pub fn lend_slice<'a, T: Element>(
     check_stream(gpu, stream, theirs)?;
     let pointer = gpu.raw_device_ptr(stream, buffer, access)?;
     // SAFETY: the buffer's elements are there; its memory is freed after the use that the guard ends.
-    let slice = unsafe { interop::slice_over(theirs, pointer.address(), buffer.len()) }?;
+    let slice = unsafe { cudarc_interop::slice_over(theirs, pointer.address(), buffer.len()) }?;
     Ok(LentSlice { slice: ManuallyDrop::new(slice), _pointer: pointer })
 }
 
@@ -149,7 +149,7 @@ fn check_device(gpu: &DeviceRuntime, theirs: &CudaContext) -> Result<()> {
 }
 
 fn check_stream(gpu: &DeviceRuntime, stream: &Stream, theirs: &CudaStream) -> Result<()> {
-    if gpu.driver().native(stream.id().into())? == interop::stream_number(theirs) {
+    if gpu.driver().native(stream.id().into())? == cudarc_interop::stream_number(theirs) {
         return Ok(());
     }
     Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into())

@@ -24,10 +24,10 @@ use kiln_probe::{
 
 use super::runtime_cell::RuntimeCell;
 use super::shared_config::{Building, SharedConfig};
+use crate::device_state::DeviceState;
 use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::isolation::Isolation;
 use crate::runtime::{DeviceRuntime, RuntimeConfig};
-use crate::state::DeviceState;
 
 /// Devices of one platform that a process can use.
 pub const MAX_DEVICES: usize = 64;

@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 
 use kiln_order::DependencyTracker;
 
+use crate::device_state::{Cause, ForbiddenChange, Keep, Phase, StateCell};
 use crate::error::{Misuse, Result};
 use crate::ids::Generation;
 use crate::runtime::DeviceRuntime;
-use crate::state::{Cause, ForbiddenChange, Keep, Phase, StateCell};
 
 /// The right to decide what becomes of a lost device.
 ///

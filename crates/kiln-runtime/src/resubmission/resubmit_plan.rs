@@ -11,8 +11,8 @@ use super::resubmit_decision::ReplayDecision;
 use super::resubmitter::{Replayed, Replayer};
 use super::stream_start_marks::MarkValues;
 use super::submission_log::SubmissionLog;
+use crate::device_state::SubmissionSet;
 use crate::ids::BlockId;
-use crate::state::SubmissionSet;
 
 /// The unfinished work of one takeover, and what became of it.
 pub(crate) struct ReplayPlan {

@@ -13,7 +13,7 @@ use super::kept_submission::Record;
 use super::outcome::{Outcome, ReplayRefusal};
 use super::resubmit_decision::ReplayDecision;
 use super::stream_start_marks::{MarkValues, REPLAYER, StartMarks};
-use crate::state::{Phase, StateCell};
+use crate::device_state::{Phase, StateCell};
 
 /// How often it checks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);

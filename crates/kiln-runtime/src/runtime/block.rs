@@ -5,16 +5,16 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::{DeviceAddress, DevicePlace};
 use kiln_mem::DeviceBlock;
-use kiln_mem::decorator::Annotated;
+use kiln_mem::layer::Annotated;
 use kiln_order::{AccessHistory, Stamp, Stamps, StreamKey, StreamState, holds_any, put_off};
 use kiln_sync::BiasedLock;
 
 use super::block_source::ForeignOwner;
 use super::freed_uses::uses_elsewhere;
 use super::inner::Inner;
+use crate::device_state::{Cause, Loss};
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
-use crate::state::{Cause, Loss};
 
 /// Memory and what is known of its uses. Dropping it gives the memory back after its last use and never waits.
 // In this order: between two launches the driver has had the cache to itself, and of each block a launch looks at the first line.

@@ -5,7 +5,7 @@ use kiln_order::Mutation;
 use kiln_order::{MAX_STREAMS, Recording, Rules};
 
 use super::memory_config::MemoryConfig;
-use crate::cache::CacheConfig;
+use crate::code_cache::CacheConfig;
 use crate::completion::CompletionConfig;
 use crate::error::Misuse;
 use crate::findings::Findings;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::state_watch::StateWatch;
-use crate::state::{Cause, Phase, StateCell, Status};
+use crate::device_state::{Cause, Phase, StateCell, Status};
 use crate::wake::WakeSignal;
 
 /// A state that follows the one of a device. Those who watch it are told of each change by the thread that makes it.

@@ -2,7 +2,7 @@
 
 use kiln_driver::DeviceFinding;
 
-use kiln_mem::decorator::Annotated;
+use kiln_mem::layer::Annotated;
 
 use super::DeviceRuntime;
 use super::inner::Inner;

@@ -9,7 +9,7 @@ use kiln_driver::layer::Layered;
 use kiln_driver::{
     Base, DeviceMemory, Driver, ForeignMemory, MemoryId, MemoryRequest, Object, StreamRequest, Timeout,
 };
-use kiln_mem::decorator::Annotated;
+use kiln_mem::layer::Annotated;
 use kiln_mem::{AllocationRequest, MemoryResource, MemoryResourceExt, Order};
 use kiln_order::{DependencyTracker, Stamp};
 
@@ -24,13 +24,13 @@ use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
 use super::telemetry_source::Meters;
 use super::timing::Timers;
-use crate::cache::{DiskCache, Surroundings};
+use crate::code_cache::{DiskCache, Surroundings};
 use crate::completion::Reactor;
 use crate::counters::{Baseline, Count, Counters};
+use crate::device_state::{FaultDetector, Phase, StateCell};
 use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
 use crate::findings::{FindingLayer, FindingLog, Findings};
 use crate::ids::BlockId;
-use crate::state::{FaultDetector, Phase, StateCell};
 use crate::wake::WakeSignal;
 
 /// How long the end of a runtime waits for work that is still running, before it releases the device anyway.

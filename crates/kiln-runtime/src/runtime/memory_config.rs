@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_driver::Driver;
-use kiln_mem::stack::StackContext;
+use kiln_mem::resource_stack::StackContext;
 use kiln_mem::{Budget, ByteSize, HeapConfig, MemoryResource, Order, PressurePolicy, Stack};
 
 /// What a heap in a worker keeps mapped in rows, as what it costs the host. A takeover maps all of it again, some 35 us a frame, and these are 8,192

@@ -9,10 +9,10 @@ use kiln_order::DependencyTracker;
 use super::DeviceRuntime;
 use super::block::Block;
 use super::inner::Inner;
+use crate::device_state::StateCell;
 use crate::error::Result;
 use crate::ids::BlockId;
 use crate::resubmission::SubmissionLog;
-use crate::state::StateCell;
 
 /// The recovery of a device that lives in a worker process. The runtime calls it and knows nothing else of it; a device in this
 /// process has none.

@@ -17,9 +17,9 @@ use kiln_order::{Stamp, StreamClock};
 use super::inner::Inner;
 use super::telemetry_source::Meters;
 use crate::counters::Numbers;
+use crate::device_state::Loss;
 use crate::error::Error;
 use crate::findings::KeptFinding;
-use crate::state::Loss;
 
 /// The name of a runtime; no other one of this process ever has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::DeviceRuntime;
 use super::inner::Inner;
+use crate::device_state::Phase;
 use crate::error::{Error, Result};
-use crate::state::Phase;
 
 impl DeviceRuntime {
     /// Takes no more work, waits until what is queued is done, but no longer than this on the device's clock, and then says that

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::DeviceRuntime;
 use crate::completion::ReactorHandle;
+use crate::device_state::{DeviceState, Phase, StateCell, Status};
 use crate::error::Result;
 use crate::ids::Generation;
-use crate::state::{DeviceState, Phase, StateCell, Status};
 
 impl DeviceRuntime {
     /// What the device is doing.

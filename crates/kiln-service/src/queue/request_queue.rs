@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use kiln_driver::Driver;
+use kiln_runtime::device_state::Phase;
 use kiln_runtime::internal::FollowedState;
-use kiln_runtime::state::Phase;
 use kiln_runtime::{DeviceRuntime, Error, Status};
 
 use super::queued_request::{Abandon, Job, shielded};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kiln_mem::decorator::TaggedBlocks;
+use kiln_mem::layer::TaggedBlocks;
 use kiln_sim::SimReport;
 
 /// A test that failed: on which device, with which seed, and how to repeat it.

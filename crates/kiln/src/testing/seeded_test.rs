@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use kiln_mem::decorator::Annotated;
+use kiln_mem::layer::Annotated;
 use kiln_runtime::prober::{Prober, TestGate, prober};
 use kiln_sim::{KernelChecks, Machine, MachineConfig, Mode, PtxEngine, SimReport};
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use kiln::cache::CachePlace;
+use kiln::code_cache::CachePlace;
 use kiln_kernels::{Case, Ending, cases};
 
 use crate::row::Row;

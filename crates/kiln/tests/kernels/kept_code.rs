@@ -1,7 +1,7 @@
 //! Machine code of PTX and of programs that is kept on disk, and variables of modules, on a GPU.
 
 use kiln::DeviceRuntime;
-use kiln::cache::{CacheConfig, CachePlace, EntryKind, EntryState};
+use kiln::code_cache::{CacheConfig, CachePlace, EntryKind, EntryState};
 use kiln::probe::TestGate;
 use kiln::program::{Backend, Bindings, Program};
 use kiln::{Kernel, RuntimeConfig};

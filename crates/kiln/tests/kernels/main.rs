@@ -21,7 +21,7 @@ mod matrix;
 mod row;
 mod stage;
 
-use kiln::cache::CachePlace;
+use kiln::code_cache::CachePlace;
 use kiln::probe::TestGate;
 use kiln_kernels::{Case, Ending, cases};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kiln::cache::{CacheConfig, CachePlace};
+use kiln::code_cache::{CacheConfig, CachePlace};
 use kiln::libraries::{self, Library};
 use kiln::{
     DeviceRuntime, GpuRef, Kernel, RuntimeConfig,

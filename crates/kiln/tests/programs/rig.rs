@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kiln::cache::{CacheConfig, CachePlace};
+use kiln::code_cache::{CacheConfig, CachePlace};
 use kiln::probe::TestGate;
 use kiln::program::{Backend, ProgramError};
 use kiln::{DeviceRuntime, Error, RuntimeConfig};

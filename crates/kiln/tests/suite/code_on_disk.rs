@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use kiln::cache::{CacheConfig, CacheEntry, CachePlace, EntryKind, EntryState};
+use kiln::code_cache::{CacheConfig, CacheEntry, CachePlace, EntryKind, EntryState};
 use kiln::program::{Backend, Bindings, Program};
 use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::{Capability, Version};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use kiln::cache::{
+use kiln::code_cache::{
     CacheConfig, CacheEntry, CachePlace, DiskCache, EntryKind, EntryState, Key, KeyBuilder, Surroundings,
 };
 

@@ -5,7 +5,7 @@ mod variables;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kiln::cache::{CacheConfig, CachePlace};
+use kiln::code_cache::{CacheConfig, CachePlace};
 use kiln::{
     DeviceRuntime, RuntimeConfig,
     code::{CodeError, Source},

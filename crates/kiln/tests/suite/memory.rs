@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln::{DeviceRuntime, RuntimeConfig, memory::MemoryConfig};
 use kiln_driver::Driver;
-use kiln_mem::stack::StackContext;
+use kiln_mem::resource_stack::StackContext;
 use kiln_mem::{AllocTag, Budget, Heap, HeapConfig, Stack};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 

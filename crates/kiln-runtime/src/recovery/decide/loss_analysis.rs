@@ -8,13 +8,13 @@ use kiln_driver::{StreamId, Submission};
 use kiln_isolate::Takeover;
 use kiln_order::{DependencyTracker, Stamp, StreamClock, StreamState};
 
+use crate::device_state::{Keep, Loss};
 use crate::ids::BlockId;
 use crate::recovery::detect::{Entry, SubmissionMap, Work};
 use crate::recovery::repair::Repaired;
 use crate::recovery::report::{BlockOutcome, BlockRecord, PostMortem, UnfinishedWork};
 use crate::resubmission::ReplayPlan;
 use crate::runtime::Block;
-use crate::state::{Keep, Loss};
 
 /// How far each stream was when its worker was lost.
 pub(crate) struct LossAnalysis {

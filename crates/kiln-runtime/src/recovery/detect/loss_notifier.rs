@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_order::DependencyTracker;
 
-use crate::state::{Cause, Phase, StateCell};
+use crate::device_state::{Cause, Phase, StateCell};
 
 /// The way from a lost worker to the state of its device. Made before the device is, and connected when there is a runtime.
 #[derive(Default)]

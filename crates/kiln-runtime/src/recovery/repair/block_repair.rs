@@ -11,10 +11,10 @@ use kiln_order::StreamClock;
 
 use super::block_registry::{BlockRegistry, Provision};
 use super::seal::Sealer;
+use crate::device_state::Loss;
 use crate::ids::BlockId;
 use crate::recovery::report::BlockOutcome;
 use crate::runtime::Block;
-use crate::state::Loss;
 
 /// Bytes that are copied at a time.
 const CHUNK_BYTES: u64 = 4 << 20;

@@ -5,7 +5,7 @@
 //! it. The pages stay so in every later worker, because the isolated device keeps how each is mapped.
 
 use kiln_driver::{Base, DevicePlace, Protection, ReservationId, Timeout};
-use kiln_mem::stack::StackBase as MemoryBase;
+use kiln_mem::resource_stack::StackBase as MemoryBase;
 use kiln_mem::{DeviceBlock, PAGE_BYTES};
 
 use crate::buffer::{Element, GpuRef};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_driver::Driver;
 use kiln_isolate::DeviceSpec;
-use kiln_mem::stack::StackBase;
+use kiln_mem::resource_stack::StackBase;
 use kiln_probe::{CudaPlatform, Platform};
 
 use super::worker_recovery::WorkerRecovery;

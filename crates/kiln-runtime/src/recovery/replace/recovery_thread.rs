@@ -8,6 +8,7 @@ use kiln_driver::layer::Layered;
 use kiln_isolate::{IsolatedDevice, Takeover, TakeoverError};
 use kiln_order::{DependencyTracker, Rules, StreamClock, StreamState};
 
+use crate::device_state::{Keep, Phase, StateCell};
 use crate::ids::BlockId;
 use crate::recovery::control::RecoveryControl;
 use crate::recovery::decide::LossAnalysis;
@@ -16,7 +17,6 @@ use crate::recovery::repair::{BlockRegistry, BlockRepair, Repaired, Sealer};
 use crate::recovery::report::{BlockOutcome, Reports};
 use crate::resubmission::{ReplayPlan, ReplayRefusal, Replayer, SubmissionLog};
 use crate::runtime::Block;
-use crate::state::{Keep, Phase, StateCell};
 
 /// How often the worker is made to look at its streams while no other call asks: a fault is noticed after this, and what is done is known
 /// to be done.

@@ -11,6 +11,7 @@ use kiln_mem::DeviceBlock;
 use kiln_order::{DependencyTracker, Rules};
 
 use super::recovery_thread::RecoveryThread;
+use crate::device_state::{Keep, StateCell};
 use crate::error::{Error, Misuse, Result};
 use crate::ids::BlockId;
 use crate::isolation::Process;
@@ -19,7 +20,6 @@ use crate::recovery::repair::{BlockRegistry, OwnPages, Sealer};
 use crate::recovery::report::{PostMortem, Reports};
 use crate::resubmission::{Replay, StartMarks, SubmissionLog};
 use crate::runtime::{Block, DeviceRuntime, Inner, RecoveryHook};
-use crate::state::{Keep, StateCell};
 
 /// A device in a worker process, and what is written down to survive the loss of that.
 pub(crate) struct WorkerRecovery {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use kiln_isolate::{Takeover, TakeoverPhases};
 use kiln_order::Stamp;
 
+use crate::device_state::{Cause, Loss};
 use crate::ids::{BlockId, Generation};
 use crate::resubmission::Outcome;
-use crate::state::{Cause, Loss};
 
 /// Why a worker was lost, what was under way, what became of every block, and how long it took. Its `Display` is a page to be read.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use kiln_sim::{Finding, FindingKind, KernelChecks, Machine, MachineConfig, PtxEn
 
 use super::kernels::KERNELS;
 
-/// Every base, and every decorator around one.
+/// Every base, and every layer around one.
 const STACKS: [&str; 15] = [
     "heap",
     "chunks",

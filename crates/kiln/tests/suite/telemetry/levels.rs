@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln::cache::{CacheConfig, CachePlace};
+use kiln::code_cache::{CacheConfig, CachePlace};
 use kiln::program::{Backend, Bindings, DispatchConfig, Program};
 use kiln::telemetry::{Count, Gauge, Snapshot, process_snapshot};
 use kiln::{DeviceRuntime, RuntimeConfig};

@@ -24,7 +24,7 @@ pub(super) const HEADER_BYTES: usize = CHECKSUM_AT + 32;
 ///
 /// ```
 /// use std::time::Duration;
-/// use kiln::cache::{CacheEntry, EntryKind};
+/// use kiln::code_cache::{CacheEntry, EntryKind};
 ///
 /// let entry = CacheEntry {
 ///     kind: EntryKind::Ptx,

@@ -38,7 +38,7 @@ pub use parse::{StackError, StackProblem};
 ///
 /// ```
 /// use kiln_mem::{ByteSize, Stack};
-/// use kiln_mem::stack::{StackBase, StackLayer};
+/// use kiln_mem::resource_stack::{StackBase, StackLayer};
 ///
 /// let stack: Stack = "budget(8GiB, stats(heap))".parse()?;
 /// assert_eq!(stack.layers(), [StackLayer::Budget(ByteSize(8 << 30)), StackLayer::Statistics]);
@@ -47,7 +47,7 @@ pub use parse::{StackError, StackProblem};
 ///
 /// let error = "budget(8GiB, stack(heap))".parse::<Stack>().unwrap_err();
 /// assert_eq!(error.at, 13);
-/// # Ok::<(), kiln_mem::stack::StackError>(())
+/// # Ok::<(), kiln_mem::resource_stack::StackError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stack {

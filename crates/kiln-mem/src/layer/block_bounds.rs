@@ -4,7 +4,7 @@
 //! This layer names every block that leaves the stack to such a device, and says when it is freed. Then bytes of a block that were not written
 //! are uninitialised, whatever the pages held before, and a use after the free is found with the name of the block.
 //!
-//! It is the outermost layer, so it covers every resource and every decorator. A stack on a device that checks nothing does not have it.
+//! It is the outermost layer, so it covers every resource and every other layer. A stack on a device that checks nothing does not have it.
 
 use std::collections::HashMap;
 use std::fmt;

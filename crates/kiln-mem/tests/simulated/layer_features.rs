@@ -1,9 +1,9 @@
-//! What each decorator is there for.
+//! What each layer is there for.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::rig::{MIB, with_rig};
-use kiln_mem::decorator::{
+use kiln_mem::layer::{
     Aligned, Counted, FailPlan, Failing, GuardConfig, Guarded, LeakTracked, Limited, Retrying,
 };
 use kiln_mem::{AllocTag, AllocationRequest, DeviceBlock, MemoryResource, MemoryResourceExt};

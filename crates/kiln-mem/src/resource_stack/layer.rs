@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::byte_size::ByteSize;
-use crate::decorator::{FailPlan, GuardConfig};
+use crate::layer::{FailPlan, GuardConfig};
 
 /// Where memory comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -51,7 +51,7 @@ impl fmt::Display for StackBase {
     }
 }
 
-/// One thing around a resource; see [`decorator`](crate::decorator).
+/// One thing around a resource; see [`layer`](crate::layer).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StackLayer {
     /// A budget of live bytes.

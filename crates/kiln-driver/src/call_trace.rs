@@ -34,7 +34,7 @@ const FORMAT: u32 = 1;
 /// The calls of a program, read from a recording.
 ///
 /// ```
-/// use kiln_driver::trace::Trace;
+/// use kiln_driver::call_trace::Trace;
 ///
 /// let text = concat!(
 ///     "{\"kiln_trace\":1}\n",

@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use super::handles::{Handles, Known, Skip};
 use crate::call::{Answer, Answered};
+use crate::call_trace::call::{RecordedEvent, RecordedMemory, RecordedStream};
+use crate::call_trace::command::{RecordedCommand, RecordedLaunch, RecordedNode, RecordedSpan};
+use crate::call_trace::handle_name::Name;
+use crate::call_trace::{Entry, RecordedAnswer, RecordedCall};
 use crate::clock::Timeout;
 use crate::command::{Command, DeclaredSpan, Dim3, LaunchCommand, Submission, Vouched};
 use crate::driver::Driver;
@@ -17,10 +21,6 @@ use crate::memory::{DeviceAddress, MemoryRequest, PageRequest, ReserveRequest};
 use crate::memory_part::{MemoryPart, PartLabel};
 use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, StreamRequest, WaitTarget};
-use crate::trace::call::{RecordedEvent, RecordedMemory, RecordedStream};
-use crate::trace::command::{RecordedCommand, RecordedLaunch, RecordedNode, RecordedSpan};
-use crate::trace::handle_name::Name;
-use crate::trace::{Entry, RecordedAnswer, RecordedCall};
 
 const ADDRESS_BYTES: usize = size_of::<u64>();
 /// A file may say anything; the host's memory has an end.

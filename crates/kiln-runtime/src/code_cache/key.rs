@@ -51,7 +51,7 @@ impl fmt::Debug for Key {
 /// Collects what goes into a key. Each part is named and its length counted, so that no two lists of parts look the same.
 ///
 /// ```
-/// use kiln::cache::KeyBuilder;
+/// use kiln::code_cache::KeyBuilder;
 ///
 /// let one = KeyBuilder::new().part("source", b"ab").part("options", b"c").finish();
 /// let other = KeyBuilder::new().part("source", b"a").part("options", b"bc").finish();

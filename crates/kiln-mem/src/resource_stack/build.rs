@@ -7,14 +7,14 @@ use kiln_driver::Driver;
 use super::Stack;
 use super::layer::{StackBase, StackLayer};
 use crate::budget::Budget;
-use crate::decorator::{
-    Aligned, Annotated, Budgeted, Counted, Failing, Guarded, LeakTracked, Limited, Retrying, TraceConfig,
-    Traced,
-};
 use crate::direct::Direct;
 use crate::driver_pool::DriverPool;
 use crate::error::Result;
 use crate::heap::{Heap, HeapConfig};
+use crate::layer::{
+    Aligned, Annotated, Budgeted, Counted, Failing, Guarded, LeakTracked, Limited, Retrying, TraceConfig,
+    Traced,
+};
 use crate::pages::Pages;
 use crate::resource::MemoryResource;
 use crate::stream_order::Order;

@@ -9,8 +9,8 @@ use std::str::FromStr;
 use super::Stack;
 use super::layer::{StackBase, StackLayer};
 use crate::byte_size::ByteSize;
-use crate::decorator::{FailPlan, GuardConfig, TraceConfig};
 use crate::heap::Spare;
+use crate::layer::{FailPlan, GuardConfig, TraceConfig};
 use crate::request::AllocationRequest;
 
 /// A text that is no stack.

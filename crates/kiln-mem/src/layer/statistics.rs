@@ -21,7 +21,7 @@ const TOP_TAGS: usize = 5;
 
 /// Counts allocations, frees and live bytes; [`statistics`](Self::statistics) reads them.
 ///
-/// A heap counts in the same way. This decorator is for other resources, and for what passes one layer of a stack.
+/// A heap counts in the same way. This layer is for other resources, and for what passes one layer of a stack.
 pub struct Counted<R> {
     key: ResourceKey,
     statistics: Statistics,

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use crate::call_trace::command::RecordedPlace;
+use crate::call_trace::handle_name::Name;
 use crate::command::{Base, DevicePlace, Place};
 use crate::handle::{
     EventId, FunctionId, GraphId, HostId, MemoryId, ModuleId, Object, PagesId, ReservationId, StreamId,
 };
-use crate::trace::command::RecordedPlace;
-use crate::trace::handle_name::Name;
 
 /// Why a call cannot be made.
 pub(super) type Skip = String;

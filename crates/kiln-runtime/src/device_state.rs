@@ -1,6 +1,6 @@
 //! What a device is doing, and what became of it: phases, causes and losses. Knows no runtime.
 //!
-//! The table of phases and who may change what is described at `kiln::state`.
+//! The table of phases and who may change what is described at `kiln::recovery`.
 
 mod cause;
 mod fault_detector;
