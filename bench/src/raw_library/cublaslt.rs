@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::rc::Rc;
 
 use cudarc::driver::sys;
 use kiln_cuda::LibraryKind;
@@ -45,61 +46,119 @@ struct Heuristic {
 
 const DESC_TRANSA: i32 = 3;
 const PREF_MAX_WORKSPACE_BYTES: i32 = 1;
-/// `CUBLAS_COMPUTE_32F`, `CUDA_R_32F`, `CUDA_R_16BF`, `CUBLAS_OP_T`.
-const COMPUTE_F32: i32 = 68;
-const F32: i32 = 0;
-const BF16: i32 = 14;
+/// `CUBLAS_OP_T`.
 const TRANSPOSED: i32 = 1;
 /// Workspace at most, as kiln's products have it.
 const WORKSPACE_LIMIT_BYTES: usize = 32 << 20;
 
-/// `D = Aᵀ B` of square matrices of `bf16`, with the algorithm that the library expects to be the fastest.
+/// The types of a product, by the numbers of `cudaDataType` and `cublasComputeType_t`.
+#[derive(Clone, Copy)]
+pub(crate) struct ProductTypes {
+    input: i32,
+    output: i32,
+    compute: i32,
+    scale: i32,
+}
+
+impl ProductTypes {
+    pub(crate) const BF16: Self = Self { input: 14, output: 14, compute: 68, scale: 0 };
+    pub(crate) const F32: Self = Self { input: 0, output: 0, compute: 68, scale: 0 };
+    pub(crate) const TF32: Self = Self { compute: 77, ..Self::F32 };
+    pub(crate) const F64: Self = Self { input: 1, output: 1, compute: 70, scale: 1 };
+    /// Factors of `f8e4m3`, a result of `bf16`.
+    pub(crate) const F8: Self = Self { input: 28, ..Self::BF16 };
+
+    /// A scalar of the scale type, in its first bytes.
+    fn scalar(self, value: f32) -> [u8; 8] {
+        if self.scale == Self::F64.scale {
+            return f64::from(value).to_ne_bytes();
+        }
+        let [a, b, c, d] = value.to_ne_bytes();
+        [a, b, c, d, 0, 0, 0, 0]
+    }
+}
+
+/// `D = Aᵀ B` of square matrices, with one of the algorithms that the library proposes.
 pub(crate) struct LtProduct {
-    api: LtApi,
+    api: Rc<LtApi>,
+    types: ProductTypes,
     handle: Handle,
     product: Handle,
-    matrix: Handle,
+    input: Handle,
+    output: Handle,
     algorithm: [u64; 8],
     workspace: u64,
     workspace_bytes: usize,
 }
 
 impl LtProduct {
-    pub(crate) fn new(raw: &Raw, n: usize) -> Result<Self, Failure> {
-        let api = LtApi::load()?;
+    /// With the algorithm that the library expects to be the fastest.
+    pub(crate) fn new(raw: &Raw, types: ProductTypes, n: usize) -> Result<Self, Failure> {
+        Self::proposed(raw, types, n, 1)?.pop().ok_or_else(|| "cuBLASLt proposes no algorithm".into())
+    }
+
+    /// With each of the first algorithms that the library proposes. They share a workspace: no two may run at the same time.
+    pub(crate) fn proposed(
+        raw: &Raw,
+        types: ProductTypes,
+        n: usize,
+        at_most: usize,
+    ) -> Result<Vec<Self>, Failure> {
+        let api = Rc::new(LtApi::load()?);
         let (mut handle, mut product) = (ptr::null_mut(), ptr::null_mut());
-        let (mut matrix, mut preference) = (ptr::null_mut(), ptr::null_mut());
-        let (mut found, mut count) = (Heuristic::default(), 0);
+        let (mut input, mut output, mut preference) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let (mut found, mut count) = (vec![Heuristic::default(); at_most], 0);
         let (transposed, limit) = (TRANSPOSED, WORKSPACE_LIMIT_BYTES);
-        // SAFETY: out-parameters are live locals, attributes are given with their sizes, and descriptors were made just before.
+        // SAFETY: out-parameters are live locals with room for what is asked for, attributes are given with their sizes, and descriptors were
+        // made just before.
         unsafe {
             check("cublasLtCreate", (api.create)(&mut handle))?;
-            check("cublasLtMatmulDescCreate", (api.desc_create)(&mut product, COMPUTE_F32, F32))?;
+            check("cublasLtMatmulDescCreate", (api.desc_create)(&mut product, types.compute, types.scale))?;
             let set = (api.desc_set)(product, DESC_TRANSA, (&raw const transposed).cast(), size_of::<i32>());
             check("cublasLtMatmulDescSetAttribute", set)?;
-            let made = (api.layout_create)(&mut matrix, BF16, n as u64, n as u64, n as i64);
-            check("cublasLtMatrixLayoutCreate", made)?;
+            for (layout, element) in [(&mut input, types.input), (&mut output, types.output)] {
+                let made = (api.layout_create)(layout, element, n as u64, n as u64, n as i64);
+                check("cublasLtMatrixLayoutCreate", made)?;
+            }
             check("cublasLtMatmulPreferenceCreate", (api.pref_create)(&mut preference))?;
             let limit = (&raw const limit).cast();
             let set = (api.pref_set)(preference, PREF_MAX_WORKSPACE_BYTES, limit, size_of::<usize>());
             check("cublasLtMatmulPreferenceSetAttribute", set)?;
             let status = (api.heuristic)(
-                handle, product, matrix, matrix, matrix, matrix, preference, 1, &mut found, &mut count,
+                handle,
+                product,
+                input,
+                input,
+                output,
+                output,
+                preference,
+                at_most as i32,
+                found.as_mut_ptr(),
+                &mut count,
             );
             check("cublasLtMatmulAlgoGetHeuristic", status)?;
         }
-        if count < 1 {
-            return Err("cuBLASLt proposes no algorithm".into());
-        }
-        check("cublasLtMatmulAlgoGetHeuristic", found.state)?;
-        let workspace = if found.workspace_bytes > 0 { raw.memory(found.workspace_bytes)? } else { 0 };
-        let (algorithm, workspace_bytes) = (found.algorithm, found.workspace_bytes);
-        Ok(Self { api, handle, product, matrix, algorithm, workspace, workspace_bytes })
+        found.truncate(count.max(0) as usize);
+        found.retain(|proposal| proposal.state == 0);
+        let most = found.iter().map(|proposal| proposal.workspace_bytes).max().unwrap_or(0);
+        let workspace = if most > 0 { raw.memory(most)? } else { 0 };
+        let with = |Heuristic { algorithm, workspace_bytes, .. }: Heuristic| Self {
+            api: Rc::clone(&api),
+            types,
+            handle,
+            product,
+            input,
+            output,
+            algorithm,
+            workspace,
+            workspace_bytes,
+        };
+        Ok(found.into_iter().map(with).collect())
     }
 
     /// Queues a product of matrices at these addresses: both factors, then the result.
     pub(crate) fn queue(&self, stream: sys::CUstream, [a, b, d]: [u64; 3]) -> Result<(), Failure> {
-        let (one, zero) = (1_f32, 0_f32);
+        let (one, zero) = (self.types.scalar(1.0), self.types.scalar(0.0));
         let [a, b, d] = [a, b, d].map(at);
         // SAFETY: descriptors and algorithm belong together, scalars are live locals, and the addresses are those of matrices that live until
         // the caller has waited for the stream.
@@ -109,14 +168,14 @@ impl LtProduct {
                 self.product,
                 (&raw const one).cast(),
                 a,
-                self.matrix,
+                self.input,
                 b,
-                self.matrix,
+                self.input,
                 (&raw const zero).cast(),
                 d,
-                self.matrix,
+                self.output,
                 d,
-                self.matrix,
+                self.output,
                 &self.algorithm,
                 at(self.workspace),
                 self.workspace_bytes,

@@ -14,6 +14,7 @@ use kiln_cuda::CudaDevice;
 use kiln_driver::{
     Access, Command as Work, Dim3, Driver, FunctionId, Image, LaunchCommand, StreamId, StreamRequest, Vouched,
 };
+use kiln_libs::blas::{Blas, Matrix};
 use serde_json::json;
 
 use crate::Failure;
@@ -26,6 +27,8 @@ use crate::workload::fake_libcuda::{Caches, FakeLibcuda, Meter};
 const NODES: usize = 10;
 /// Buffers of the launch with many.
 const MANY: usize = 32;
+/// Rows and columns of the matrices of a product.
+const SIDE: usize = 32;
 /// Bytes of the pinned block, as in T2.
 const PINNED_BYTES: usize = 1 << 20;
 /// Bytes of the arguments of a launch with four buffers and a scalar.
@@ -77,6 +80,7 @@ pub(crate) fn repeat(operation: &str, times: usize) -> Result<(), Failure> {
             "replay" => subjects.replay()?,
             "task" => subjects.prepare()?,
             "pinned" => subjects.pin()?,
+            "product" => subjects.multiply()?,
             other => return Err(format!("no operation is called {other}").into()),
         }
     }
@@ -96,6 +100,7 @@ struct Subjects {
     many_buffers: Vec<GpuRef<f32>>,
     leases: [Stream; 2],
     graph: Graph,
+    blas: Blas,
 }
 
 type Figure = (&'static str, &'static str, Percentiles);
@@ -123,6 +128,7 @@ impl Subjects {
             device,
             graph: builder.build()?,
             leases: [gpu.stream()?, gpu.stream()?],
+            blas: Blas::new(&gpu),
             many_buffers: (0..MANY).map(|_| zeros()).collect::<Result<_, _>>()?,
             gpu,
             four,
@@ -135,7 +141,7 @@ impl Subjects {
     /// One after the other in each repeat, so that what disturbs the machine disturbs all of them.
     fn measure(&self, meter: &Meter, repeats: usize) -> Result<Vec<Figure>, Failure> {
         let mut turn = 0;
-        let mut spreads: [Vec<Percentiles>; 10] = Default::default();
+        let mut spreads: [Vec<Percentiles>; 11] = Default::default();
         for _ in 0..repeats {
             let measured = [
                 meter.time(|| raw::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES]))?,
@@ -148,10 +154,11 @@ impl Subjects {
                 meter.time(|| self.replay())?,
                 meter.time(|| self.prepare())?,
                 meter.time(|| self.pin())?,
+                meter.time(|| self.multiply())?,
             ];
             spreads.iter_mut().zip(measured).for_each(|(all, spread)| all.push(spread));
         }
-        let [bare, untracked, launch, many, bare_turn, turn, bare_graph, graph, task, pinned] =
+        let [bare, untracked, launch, many, bare_turn, turn, bare_graph, graph, task, pinned, product] =
             spreads.map(|all| Percentiles::median(&all));
         let over = |bare: &Percentiles, all: Percentiles| Percentiles {
             p50: all.p50 - bare.p50,
@@ -165,6 +172,7 @@ impl Subjects {
             ("l0.replay", "kiln, over the bare call", over(&bare_graph, graph)),
             ("l0.task", "kiln, task of 4 blocks without a kernel", task),
             ("l0.pinned", "kiln, pinned block from the pool", pinned),
+            ("l0.product", "kiln, product with a workspace, over an empty call", over(&bare, product)),
         ])
     }
 
@@ -228,6 +236,13 @@ impl Subjects {
 
     fn pin(&self) -> Result<(), Failure> {
         let _: () = drop(self.gpu.pinned_uninit::<u8>(PINNED_BYTES)?);
+        Ok(())
+    }
+
+    fn multiply(&self) -> Result<(), Failure> {
+        let [a, b, c, _] = &self.buffers;
+        let matrix = |buffer| Matrix::new(buffer, SIDE, SIDE);
+        self.blas.matmul(matrix(a), matrix(b), matrix(c)).submit()?;
         Ok(())
     }
 

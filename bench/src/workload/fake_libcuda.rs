@@ -11,6 +11,8 @@ use crate::timing::Percentiles;
 
 /// Names libcuda for kiln; cudarc finds it on the loader's path.
 const VARIABLE: &str = "KILN_LIBCUDA";
+/// Names cuBLASLt, which the same file stands in for.
+const CUBLASLT_VARIABLE: &str = "KILN_CUBLASLT";
 const LIBRARY: &str = "libcuda.so.1";
 /// What cudarc looks for first, and finds elsewhere where a driver is installed.
 const OTHER_NAME: &str = "libcuda.so";
@@ -66,7 +68,8 @@ impl FakeLibcuda {
 
     /// Puts it in the place of libcuda for a process.
     pub(crate) fn stand_in<'a>(&self, process: &'a mut Command) -> &'a mut Command {
-        process.env(VARIABLE, self.folder.join(LIBRARY)).env("LD_LIBRARY_PATH", &self.folder)
+        let library = self.folder.join(LIBRARY);
+        process.env(VARIABLE, &library).env(CUBLASLT_VARIABLE, library).env("LD_LIBRARY_PATH", &self.folder)
     }
 }
 

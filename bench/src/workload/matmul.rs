@@ -1,86 +1,119 @@
-//! B1: square matrix products through kiln-libs: what a call costs the host, and how long the device takes.
+//! B1: how long the device takes for square matrix products through kiln-libs, beside cuBLASLt called directly.
 //!
-//! `bench/peers/matmul.cu` measures cuBLASLt, and `bench/peers/matmul.py` PyTorch, in the same way: device time as the mean of products that are
-//! queued one after the other between two events, submission as the time of a call while the device has work.
+//! Both take turns in one process on the same memory, because the clock of a device moves with its temperature by more than the algorithms of a
+//! library differ. `bench/peers/matmul.py` measures PyTorch in the same way: products in a graph, between two events.
 
-use std::time::{Duration, Instant};
-
-use kiln::DeviceRuntime;
+use kiln::{DeviceRuntime, GpuRef};
 use kiln_libs::blas::{Blas, F8E4M3, Math, MatmulCall, Matrix, MatrixElement};
 use kiln_libs::rand::{Bits, Sampler};
 
 use crate::Failure;
+use crate::raw::Raw;
+use crate::raw_graph::RawGraph;
+use crate::raw_library::cublaslt::{LtProduct, ProductTypes};
 use crate::row::Table;
 use crate::timing::Percentiles;
 use crate::workload::launch::runtime;
+use crate::workload::library_comparison::{TURNS, calls_for, captured, compare, recorded, replayed};
 
 /// Rows and columns of all matrices.
 const SIZES: [usize; 5] = [64, 512, 1024, 4096, 16_384];
-/// Batches that are timed for each figure.
-const BATCHES: usize = 7;
-/// A batch takes about so long on the device.
-const BATCH: Duration = Duration::from_millis(20);
+/// Algorithms that cuBLASLt is asked for, as kiln asks for.
+const ALGORITHMS: usize = 16;
+/// Turns in which the fastest of them is looked for.
+const SEARCH_TURNS: usize = 5;
 
 pub(crate) fn products(table: &mut Table, _: usize) -> Result<(), Failure> {
-    let gpu = runtime()?;
+    let (gpu, raw) = (runtime()?, Raw::new()?);
     for n in SIZES {
-        measured::<half::bf16, half::bf16>(table, &gpu, ("bf16", n), Math::Ieee)?;
-        measured::<f32, f32>(table, &gpu, ("f32", n), Math::Ieee)?;
-        measured::<f32, f32>(table, &gpu, ("tf32", n), Math::Tf32)?;
-        measured::<f64, f64>(table, &gpu, ("f64", n), Math::Ieee)?;
-        measured::<F8E4M3, half::bf16>(table, &gpu, ("f8", n), Math::Ieee)?;
+        let at = Place { gpu: &gpu, raw: &raw, n };
+        at.measure::<half::bf16, half::bf16>(table, "bf16", Math::Ieee, ProductTypes::BF16)?;
+        at.measure::<f32, f32>(table, "f32", Math::Ieee, ProductTypes::F32)?;
+        at.measure::<f32, f32>(table, "tf32", Math::Tf32, ProductTypes::TF32)?;
+        at.measure::<f64, f64>(table, "f64", Math::Ieee, ProductTypes::F64)?;
+        at.measure::<F8E4M3, half::bf16>(table, "f8", Math::Ieee, ProductTypes::F8)?;
     }
     Ok(())
 }
 
-/// Matrices of one type and size. They hold random bits: what a product takes depends on how many bits change.
-fn measured<T: MatrixElement, O: MatrixElement>(
-    table: &mut Table,
-    gpu: &DeviceRuntime,
-    (name, n): (&str, usize),
-    math: Math,
-) -> Result<(), Failure> {
-    let elements = n * n;
-    let (a, b) = (gpu.allocate::<T>(elements)?, gpu.allocate::<T>(elements)?);
-    let c = gpu.allocate::<O>(elements)?;
-    for (seed, input) in [(1, &a), (2, &b)] {
-        Sampler::new(gpu).draw(seed).fill(&input.cast::<u32>()?, Bits)?;
-    }
-    let blas = Blas::new(gpu);
-    // Rows of both factors along k, which is what f8 needs.
-    let product = || -> MatmulCall<'_, T, O> {
-        let (a, b) = (Matrix::new(&a, n, n), Matrix::new(&b, n, n).transposed());
-        blas.matmul(a, b, Matrix::new(&c, n, n)).math(math)
-    };
-    let rows = |table: &mut Table, subject: &str| -> Result<(), Failure> {
+/// Where products are measured, and their size.
+struct Place<'a> {
+    gpu: &'a DeviceRuntime,
+    raw: &'a Raw,
+    n: usize,
+}
+
+impl Place<'_> {
+    /// Products of one type. The matrices hold random bits: what a product takes depends on how many bits change.
+    fn measure<T: MatrixElement, O: MatrixElement>(
+        &self,
+        table: &mut Table,
+        name: &str,
+        math: Math,
+        types: ProductTypes,
+    ) -> Result<(), Failure> {
+        let (gpu, n) = (self.gpu, self.n);
+        let factor = |seed| -> Result<GpuRef<T>, Failure> {
+            let factor = gpu.allocate::<T>(n * n)?;
+            Sampler::new(gpu).draw(seed).fill(&factor.cast::<u32>()?, Bits)?;
+            Ok(factor)
+        };
+        let (a, b, c) = (factor(1)?, factor(2)?, gpu.allocate::<O>(n * n)?);
+        let blas = Blas::new(gpu);
+        // Rows of both factors along k, which is what f8 needs.
+        let product = || -> MatmulCall<'_, T, O> {
+            let (a, b) = (Matrix::new(&a, n, n), Matrix::new(&b, n, n).transposed());
+            blas.matmul(a, b, Matrix::new(&c, n, n)).math(math)
+        };
         product().submit()?.wait()?;
-        let mut graph = gpu.graph();
-        product().record(&mut graph)?;
-        let alone = graph.build()?.replay_timed()?.wait()?.device;
-        let calls = (BATCH.as_nanos() / alone.as_nanos().max(1)).clamp(2, 1000) as usize;
-        let (mut submissions, mut times) = (Vec::new(), Vec::new());
-        for _ in 0..BATCHES {
-            let start = Instant::now();
-            for _ in 0..calls.min(200) {
-                product().submit()?;
-            }
-            submissions.push(start.elapsed().as_nanos() as f64 / calls.min(200) as f64);
-            gpu.synchronize()?;
+        let alone = recorded(gpu, 1, |graph| Ok(product().record(graph).map(drop)?))?;
+        let calls = calls_for(alone.replay_timed()?.wait()?.device.as_nanos() as f64);
+        let untuned = recorded(gpu, calls, |graph| Ok(product().record(graph).map(drop)?))?;
+        product().tune()?;
+        let tuned = recorded(gpu, calls, |graph| Ok(product().record(graph).map(drop)?))?;
+        // As cuBLASLt stores matrices: Cᵀ = B Aᵀ, column after column.
+        let addresses = [b.address().0, a.address().0, c.address().0];
+        let direct = self.captured(types, addresses, calls)?;
+        let fastest = fastest(&direct)?;
+        let first = direct.first().ok_or("cuBLASLt proposes no algorithm")?;
+        let subjects = vec![
+            ("cuBLASLt", captured(first, calls)),
+            ("cuBLASLt, fastest of 16", captured(fastest, calls)),
+            ("kiln", replayed(&untuned, calls)),
+            ("kiln, tuned", replayed(&tuned, calls)),
+        ];
+        compare(table, &format!("b1.{name}.{n}.device"), TURNS, subjects)
+    }
+
+    /// The products of the library, with each algorithm that it proposes.
+    fn captured(
+        &self,
+        types: ProductTypes,
+        addresses: [u64; 3],
+        calls: usize,
+    ) -> Result<Vec<RawGraph>, Failure> {
+        let stream = self.raw.stream()?;
+        let proposed = LtProduct::proposed(self.raw, types, self.n, ALGORITHMS)?;
+        let mut graphs = Vec::with_capacity(proposed.len());
+        for direct in &proposed {
+            // The first call loads the kernels, which a capture refuses.
+            direct.queue(stream, addresses)?;
+            crate::raw::synchronize(stream)?;
+            graphs.push(RawGraph::capture(self.raw, stream, calls, || direct.queue(stream, addresses))?);
         }
-        let mut graph = gpu.graph();
-        for _ in 0..calls.min(100) {
-            product().record(&mut graph)?;
+        Ok(graphs)
+    }
+}
+
+/// The graph with the shortest median over a few turns.
+fn fastest(graphs: &[RawGraph]) -> Result<&RawGraph, Failure> {
+    let mut times = vec![Vec::with_capacity(SEARCH_TURNS); graphs.len()];
+    for _ in 0..SEARCH_TURNS {
+        for (graph, times) in graphs.iter().zip(&mut times) {
+            times.push(graph.run_timed()?);
         }
-        let graph = graph.build()?;
-        graph.replay()?.wait()?;
-        for _ in 0..BATCHES {
-            times.push(graph.replay_timed()?.wait()?.device.as_nanos() as f64 / calls.min(100) as f64);
-        }
-        table.add(format!("b1.{name}.{n}.device"), subject, Percentiles::of(times));
-        table.add(format!("b1.{name}.{n}.submit"), subject, Percentiles::of(submissions));
-        Ok(())
-    };
-    rows(table, "kiln")?;
-    let tuned = product().tune()?;
-    rows(table, if tuned.algorithm == 0 { "kiln, measured" } else { "kiln, another algorithm" })
+    }
+    let medians = times.into_iter().map(|times| Percentiles::of(times).p50);
+    let best = graphs.iter().zip(medians).min_by(|(_, one), (_, other)| one.total_cmp(other));
+    best.map(|(graph, _)| graph).ok_or_else(|| "cuBLASLt proposes no algorithm".into())
 }

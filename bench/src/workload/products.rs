@@ -13,7 +13,7 @@ use kiln_libs::rand::{Normal, Sampler};
 use crate::Failure;
 use crate::raw::{self, Raw};
 use crate::raw_graph::RawGraph;
-use crate::raw_library::cublaslt::LtProduct;
+use crate::raw_library::cublaslt::{LtProduct, ProductTypes};
 use crate::row::Table;
 use crate::timing::{Percentiles, in_turn, subject};
 use crate::workload::launch::runtime;
@@ -87,7 +87,7 @@ impl Stage {
         let by_kiln = self.result()?;
         self.c.fill_bytes(0)?;
         self.settle()?;
-        let direct = LtProduct::new(raw, self.n)?;
+        let direct = LtProduct::new(raw, ProductTypes::BF16, self.n)?;
         direct.queue(stream, self.addresses())?;
         raw::synchronize(stream)?;
         // Numbers of bf16 have eight bits.

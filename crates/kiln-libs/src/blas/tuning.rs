@@ -6,19 +6,25 @@ use kiln_driver::DeviceKind;
 use kiln_operation::{Matmul, Operation};
 use kiln_runtime::code_cache::{CacheEntry, EntryKind, Key, KeyBuilder};
 use kiln_runtime::internal::cublaslt_identity;
-use kiln_runtime::{DeviceRuntime, GraphBuilder};
+use kiln_runtime::{DeviceRuntime, Graph, GraphBuilder};
 
 use crate::Result;
 use crate::loaded_operations::LoadedOperations;
 
-/// A measurement lasts about so long, so that the clock's steps do not matter.
-const MEASUREMENT: Duration = Duration::from_millis(2);
+/// A measurement that chooses the finalists lasts about so long, so that the clock's steps do not matter.
+const SHORT: Duration = Duration::from_millis(2);
+/// A measurement of a finalist lasts about so long: a device that computes for longer runs at another clock, and the order of algorithms changes with it.
+const LONG: Duration = Duration::from_millis(10);
 /// Products in one measurement at most.
-const MAX_PRODUCTS: u128 = 50;
-/// Measurements of an algorithm, of which the shortest counts.
+const MAX_PRODUCTS: u128 = 100;
+/// Measurements that choose the finalists, of which the shortest counts.
 const MEASUREMENTS: u32 = 3;
+/// Finalists at most, beside the library's choice.
+const FINALISTS: usize = 4;
+/// Measurements of each finalist, in turns.
+const ROUNDS: usize = 7;
 /// An algorithm must be so much faster than the library's choice to replace it, in thousandths.
-const MARGIN: u128 = 10;
+const MARGIN: u128 = 3;
 
 /// The algorithm that [`MatmulCall::tune`](super::MatmulCall::tune) chose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +74,9 @@ impl MatmulTuning {
                 Err(error) => return Err(error),
             }
         }
-        let tuning = Self::fastest(&times);
+        let finalists = finalists(&times);
+        let medians = in_turns(gpu, &finalists, &times, &record)?;
+        let tuning = Self { measured: times.len() as u64, ..Self::fastest(&medians) };
         tuning.apply(loaded, operation)?;
         let entry = CacheEntry {
             kind: EntryKind::Algorithm,
@@ -80,14 +88,14 @@ impl MatmulTuning {
         Ok(tuning)
     }
 
-    /// The fastest of all, if it is faster than the first by more than the margin.
-    fn fastest(times: &[Duration]) -> Self {
-        let first = times.first().copied().unwrap_or_default();
-        let best = (0..).zip(times).min_by_key(|(_, time)| **time);
-        let is_faster = |time: &Duration| time.as_nanos() * (1000 + MARGIN) < first.as_nanos() * 1000;
-        let (algorithm, time) =
-            best.filter(|(_, time)| is_faster(time)).map_or((0, first), |(at, time)| (at, *time));
-        Self { algorithm, time, default_time: first, measured: times.len() as u64 }
+    /// The fastest of all, if it is faster than the library's choice by more than the margin.
+    fn fastest(times: &[(u64, Duration)]) -> Self {
+        let default_time =
+            times.iter().find(|(algorithm, _)| *algorithm == 0).map_or(Duration::ZERO, |(_, time)| *time);
+        let is_faster = |time: Duration| time.as_nanos() * (1000 + MARGIN) < default_time.as_nanos() * 1000;
+        let best = times.iter().copied().min_by_key(|(_, time)| *time).filter(|(_, time)| is_faster(*time));
+        let (algorithm, time) = best.unwrap_or((0, default_time));
+        Self { algorithm, time, default_time, measured: times.len() as u64 }
     }
 
     /// Uses the algorithm for all equal calls from now on.
@@ -134,34 +142,89 @@ fn key_of(operation: &str, [device, driver, library]: [&str; 3]) -> Key {
         .finish()
 }
 
+/// The algorithms that are measured again: the library's choice, and the fastest of the others.
+fn finalists(times: &[Duration]) -> Vec<u64> {
+    let mut others: Vec<(u64, Duration)> = (0..).zip(times.iter().copied()).skip(1).collect();
+    others.sort_by_key(|(_, time)| *time);
+    others.truncate(FINALISTS);
+    let others = others.into_iter().map(|(algorithm, _)| algorithm);
+    std::iter::once(0).chain(others).collect()
+}
+
+/// How long one product takes with each algorithm: the median of measurements that take turns, so that a clock that moves moves for all of them.
+fn in_turns(
+    gpu: &DeviceRuntime,
+    algorithms: &[u64],
+    times: &[Duration],
+    record: impl Fn(u64, &mut GraphBuilder) -> Result<()>,
+) -> Result<Vec<(u64, Duration)>> {
+    let mut measured = Vec::with_capacity(algorithms.len());
+    for &algorithm in algorithms {
+        let alone = times.get(algorithm as usize).copied().unwrap_or_default();
+        let graph = Repeated::new(gpu, products_in(LONG, alone), |graph| record(algorithm, graph))?;
+        measured.push((algorithm, graph, Vec::with_capacity(ROUNDS)));
+    }
+    for _ in 0..ROUNDS {
+        for (_, graph, times) in &mut measured {
+            times.push(graph.time()?);
+        }
+    }
+    let median = |mut times: Vec<Duration>| {
+        times.sort();
+        times.get(times.len() / 2).copied().unwrap_or_default()
+    };
+    Ok(measured.into_iter().map(|(algorithm, _, times)| (algorithm, median(times))).collect())
+}
+
 /// How long one product takes, as nodes of a graph that runs them one after the other.
 fn time(gpu: &DeviceRuntime, record: impl Fn(&mut GraphBuilder) -> Result<()>) -> Result<Duration> {
-    let graph_of = |products: u32| -> Result<_> {
+    let alone = Repeated::new(gpu, 1, &record)?.time()?;
+    let many = Repeated::new(gpu, products_in(SHORT, alone), &record)?;
+    let mut shortest = Duration::MAX;
+    for _ in 0..MEASUREMENTS {
+        shortest = shortest.min(many.time()?);
+    }
+    Ok(shortest)
+}
+
+/// How many products take about so long, if one takes `alone`.
+fn products_in(time: Duration, alone: Duration) -> u32 {
+    (time.as_nanos() / alone.as_nanos().max(1)).clamp(1, MAX_PRODUCTS) as u32
+}
+
+/// A graph of equal products that ran once.
+struct Repeated {
+    graph: Graph,
+    products: u32,
+}
+
+impl Repeated {
+    fn new(
+        gpu: &DeviceRuntime,
+        products: u32,
+        record: impl Fn(&mut GraphBuilder) -> Result<()>,
+    ) -> Result<Self> {
         let mut graph = gpu.graph();
         for _ in 0..products {
             record(&mut graph)?;
         }
-        Ok(graph.build()?)
-    };
-    let one = graph_of(1)?;
-    one.replay()?.wait()?;
-    let alone = one.replay_timed()?.wait()?.device;
-    let products = (MEASUREMENT.as_nanos() / alone.as_nanos().max(1)).clamp(1, MAX_PRODUCTS) as u32;
-    let many = graph_of(products)?;
-    many.replay()?.wait()?;
-    let mut shortest = Duration::MAX;
-    for _ in 0..MEASUREMENTS {
-        shortest = shortest.min(many.replay_timed()?.wait()?.device);
+        let graph = graph.build()?;
+        graph.replay()?.wait()?;
+        Ok(Self { graph, products })
     }
-    Ok(shortest / products)
+
+    /// How long one product takes.
+    fn time(&self) -> Result<Duration> {
+        Ok(self.graph.replay_timed()?.wait()?.device / self.products)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, MatmulTuning, key_of};
+    use super::{Duration, MatmulTuning, finalists, key_of};
 
     fn fastest(times: &[u64]) -> (u64, u64, u64) {
-        let times: Vec<Duration> = times.iter().copied().map(Duration::from_nanos).collect();
+        let times: Vec<_> = (0..).zip(times.iter().copied().map(Duration::from_nanos)).collect();
         let MatmulTuning { algorithm, time, default_time, .. } = MatmulTuning::fastest(&times);
         (algorithm, time.as_nanos() as u64, default_time.as_nanos() as u64)
     }
@@ -169,9 +232,17 @@ mod tests {
     #[test]
     fn an_algorithm_that_is_clearly_faster_replaces_the_first() {
         assert_eq!(fastest(&[1000, 900, 700, 800]), (2, 700, 1000));
-        assert_eq!(fastest(&[1000, 995, 1200]), (0, 1000, 1000), "within the margin");
+        assert_eq!(fastest(&[1000, 998, 1200]), (0, 1000, 1000), "within the margin");
         assert_eq!(fastest(&[1000]), (0, 1000, 1000));
         assert_eq!(fastest(&[0, 0]), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_choice_of_the_library_and_the_fastest_others_are_measured_again() {
+        let of =
+            |times: &[u64]| finalists(&times.iter().copied().map(Duration::from_nanos).collect::<Vec<_>>());
+        assert_eq!(of(&[5, 9, 3, 8, 2, 7, 1]), [0, 6, 4, 2, 5]);
+        assert_eq!(of(&[5]), [0]);
     }
 
     #[test]
