@@ -39,6 +39,7 @@ pub mod blas;
 pub mod dnn;
 mod error;
 pub mod fft;
+mod kept_workspace;
 mod library_call;
 mod loaded_operations;
 mod operation_hasher;

@@ -4,12 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use kiln_mem::AllocTag;
 use kiln_operation::{OperandEffect, Operation, OperationOperand};
-use kiln_runtime::internal::mark_workspace;
-use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Launch, NodeId, Stream, Ticket};
+use kiln_runtime::{Element, GpuRef, GraphBuilder, Launch, NodeId, Stream, Ticket};
 use smallvec::SmallVec;
 
 use crate::Result;
 use crate::error::LibraryError;
+use crate::kept_workspace::Workspace;
 use crate::loaded_operations::{LoadedOperation, LoadedOperations};
 use crate::scaling::{PreparedScaling, Scaling};
 
@@ -59,8 +59,30 @@ impl Described {
         operation: impl Into<Operation>,
         arguments: impl IntoIterator<Item = Result<Argument>>,
     ) -> Result<Self> {
-        let arguments = arguments.into_iter().collect::<Result<_>>()?;
-        Ok(Self { operation: operation.into(), arguments, scaling: None })
+        let mut described = Self::of(operation);
+        for argument in arguments {
+            described.arguments.push(argument?);
+        }
+        Ok(described)
+    }
+
+    /// An operation without arguments yet.
+    #[inline]
+    pub(crate) fn of(operation: impl Into<Operation>) -> Self {
+        Self { operation: operation.into(), arguments: SmallVec::new(), scaling: None }
+    }
+
+    /// Adds a buffer.
+    #[inline]
+    pub(crate) fn push_memory<T: Element>(&mut self, buffer: &GpuRef<T>) -> Result<()> {
+        self.arguments.push(Argument::memory(buffer)?);
+        Ok(())
+    }
+
+    /// Adds a scalar.
+    #[inline]
+    pub(crate) fn push_scalar(&mut self, value: f64) {
+        self.arguments.push(Argument::Scalar(value));
     }
 
     /// The same with another argument.
@@ -136,6 +158,7 @@ impl<'a> LibraryCall<'a> {
     }
 
     /// Does everything that can fail before the call is queued: checks, loads the operation, and allocates its workspace.
+    #[inline]
     pub(crate) fn prepare(self) -> Result<PreparedCall<'a>> {
         let Described { operation, mut arguments, scaling } = self.described?;
         let loaded = match self.loaded.find(&operation) {
@@ -154,11 +177,11 @@ impl<'a> LibraryCall<'a> {
             0 => None,
             bytes => {
                 let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
-                Some(gpu.allocate_tagged::<u8>(stream, bytes as usize, library_tag())?)
+                Some(self.loaded.workspaces.take(gpu, stream, bytes)?)
             }
         };
         let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
-        Ok(PreparedCall { gpu, operation, arguments, loaded, workspace, scaling, stream: self.stream })
+        Ok(PreparedCall { known: self.loaded, arguments, loaded, workspace, scaling, stream: self.stream })
     }
 }
 
@@ -196,40 +219,44 @@ pub(crate) fn library_tag() -> AllocTag {
 
 /// A call that passed all checks, with everything it needs.
 pub(crate) struct PreparedCall<'a> {
-    gpu: &'a DeviceRuntime,
-    operation: Operation,
+    known: &'a LoadedOperations,
     arguments: Arguments,
     loaded: Arc<LoadedOperation>,
-    workspace: Option<GpuRef<u8>>,
+    workspace: Option<Workspace>,
     scaling: Option<PreparedScaling>,
     stream: Option<&'a Stream>,
 }
 
 impl PreparedCall<'_> {
+    #[inline]
     #[track_caller]
     pub(crate) fn submit(self) -> Result<Ticket> {
-        let mut launch = self.gpu.launch(&self.loaded.kernel);
+        let gpu = self.known.gpu();
+        let mut launch = gpu.launch(&self.loaded.kernel);
         if let Some(stream) = self.stream {
             launch.on(stream);
         }
-        describe(&mut launch, &self.arguments, &self.loaded.operands, self.workspace.as_ref());
+        let workspace = self.workspace.as_ref().map(|workspace| &workspace.buffer);
+        describe(&mut launch, &self.arguments, &self.loaded.operands, workspace);
         // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
         let ticket = unsafe { launch.submit() }?;
+        if let Some(workspace) = self.workspace {
+            self.known.workspaces.keep(workspace);
+        }
         match self.scaling {
             None => Ok(ticket),
-            Some(scaling) => scaling.submit(self.gpu, self.stream),
+            Some(scaling) => scaling.submit(gpu, self.stream),
         }
     }
 
     pub(crate) fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
-        if self.operation.waits_for_device() {
+        if self.loaded.waits_for_device {
             let what = "no graph can hold it: the library waits for the device while it queues it";
-            return Err(LibraryError::argument(self.operation.name(), what, "submit it between two replays"));
+            return Err(LibraryError::argument(self.loaded.name, what, "submit it between two replays"));
         }
-        // The graph is replayed after a takeover, too.
-        self.workspace.as_ref().map(mark_workspace).transpose()?;
+        let workspace = self.workspace.as_ref().map(|workspace| &workspace.buffer);
         let mut launch = graph.launch(&self.loaded.kernel);
-        describe(&mut launch, &self.arguments, &self.loaded.operands, self.workspace.as_ref());
+        describe(&mut launch, &self.arguments, &self.loaded.operands, workspace);
         // SAFETY: as for `submit`, at each replay.
         let node = unsafe { launch.record() }?;
         match self.scaling {

@@ -9,6 +9,7 @@ use kiln_operation::{ARGUMENT_BYTES, OperandEffect, Operation, OperationOperand}
 use kiln_runtime::{DeviceRuntime, Kernel, Number, Parameter, ParameterKind, Signature};
 
 use crate::Result;
+use crate::kept_workspace::KeptWorkspaces;
 use crate::operation_hasher::OperationHasher;
 use crate::scaling::ScalingKernels;
 
@@ -17,6 +18,7 @@ pub(crate) struct LoadedOperations {
     gpu: DeviceRuntime,
     by_operation: Mutex<Known>,
     pub(crate) scaling: ScalingKernels,
+    pub(crate) workspaces: KeptWorkspaces,
 }
 
 type Known = HashMap<Operation, Arc<LoadedOperation>, BuildHasherDefault<OperationHasher>>;
@@ -25,11 +27,19 @@ type Known = HashMap<Operation, Arc<LoadedOperation>, BuildHasherDefault<Operati
 pub(crate) struct LoadedOperation {
     pub(crate) kernel: Kernel,
     pub(crate) operands: Box<[OperationOperand]>,
+    pub(crate) name: &'static str,
+    /// Whether the library waits for the device while it queues the operation.
+    pub(crate) waits_for_device: bool,
 }
 
 impl LoadedOperations {
     pub(crate) fn new(gpu: &DeviceRuntime) -> Self {
-        Self { gpu: gpu.clone(), by_operation: Mutex::default(), scaling: ScalingKernels::default() }
+        Self {
+            gpu: gpu.clone(),
+            by_operation: Mutex::default(),
+            scaling: ScalingKernels::default(),
+            workspaces: KeptWorkspaces::new(gpu),
+        }
     }
 
     pub(crate) fn gpu(&self) -> &DeviceRuntime {
@@ -54,7 +64,8 @@ impl LoadedOperations {
         // Whether there is a workspace is known once the operation is loaded.
         let workspace = module.kernel(operation.name(), None)?.attributes().workspace_bytes;
         let kernel = module.kernel(operation.name(), Some(signature(&operands, workspace > 0)))?;
-        let loaded = Arc::new(LoadedOperation { kernel, operands: operands.into() });
+        let (name, waits_for_device) = (operation.name(), operation.waits_for_device());
+        let loaded = Arc::new(LoadedOperation { kernel, operands: operands.into(), name, waits_for_device });
         Ok(Arc::clone(self.known().entry(*operation).or_insert(loaded)))
     }
 

@@ -8,5 +8,6 @@ pub use crate::code::library_file::cublaslt_identity;
 pub use crate::graph::recorded_work::RecordedWork;
 pub use crate::recovery::workspace::mark_workspace;
 pub use crate::runtime::external_state::FollowedState;
+pub use crate::runtime::kept_memory::{current_generation, pressure_policy};
 pub use crate::wake::reply_slot::ReplySlot;
 pub use crate::wake::wake;

@@ -9,6 +9,7 @@ pub(crate) mod external_state;
 mod finding_list;
 mod freed_uses;
 mod inner;
+pub(crate) mod kept_memory;
 mod lent_objects;
 mod memory_config;
 mod named_blocks;

@@ -8,7 +8,7 @@ use super::matrix::Matrix;
 use super::tuning::MatmulTuning;
 use crate::Result;
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall};
+use crate::library_call::{Described, LibraryCall};
 use crate::loaded_operations::LoadedOperations;
 
 /// Workspace at most, unless a call says otherwise.
@@ -214,15 +214,18 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         let operation = self.stored_product()?;
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
         let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
-        let buffers = [
-            Argument::memory(first.buffer),
-            Argument::memory(second.buffer),
-            Argument::memory(self.c.buffer),
-        ];
-        let bias = self.bias.map(Argument::memory);
-        let scalars =
-            [Some(self.alpha), self.beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)));
-        Described::new(operation, buffers.into_iter().chain(bias).chain(scalars))
+        let mut described = Described::of(operation);
+        described.push_memory(first.buffer)?;
+        described.push_memory(second.buffer)?;
+        described.push_memory(self.c.buffer)?;
+        if let Some(bias) = self.bias {
+            described.push_memory(bias)?;
+        }
+        described.push_scalar(self.alpha);
+        if let Some(beta) = self.beta {
+            described.push_scalar(beta);
+        }
+        Ok(described)
     }
 
     fn check_shapes(&self) -> Result<()> {

@@ -95,3 +95,46 @@ fn a_graph_whose_workspaces_are_over_the_budget_is_refused_with_their_sum() {
         check_works(gpu, &fft);
     });
 }
+
+/// Queues a transform of so many numbers, and gives the bytes of its workspace.
+fn transform(gpu: &DeviceRuntime, fft: &Fft, len: usize) -> usize {
+    let signal = signals(gpu, len);
+    let workspace = fft.transform(&[len]).forward_in_place(&signal).load().unwrap();
+    fft.transform(&[len]).forward_in_place(&signal).submit().unwrap().wait().unwrap();
+    workspace as usize
+}
+
+fn held(gpu: &DeviceRuntime) -> usize {
+    gpu.synchronize().unwrap();
+    gpu.reap_pending().unwrap();
+    gpu.bytes_outstanding() as usize
+}
+
+#[test]
+fn a_workspace_is_kept_for_the_next_call_until_its_handle_is_dropped() {
+    on_each_device("a_workspace_is_kept_for_the_next_call_until_its_handle_is_dropped", |gpu| {
+        let (fft, before) = (Fft::new(gpu), held(gpu));
+        let workspace = transform(gpu, &fft, 2 * MIB);
+        let kept = held(gpu) - before;
+        assert!(kept >= workspace && workspace >= MIB, "{kept} bytes are held for {workspace}");
+        for len in [2 * MIB, MIB, 1000] {
+            transform(gpu, &fft, len);
+            assert_eq!(held(gpu) - before, kept, "the same one after {len} numbers");
+        }
+        drop(fft);
+        assert_eq!(held(gpu), before);
+    });
+}
+
+#[test]
+fn kept_workspaces_make_room_when_memory_is_short() {
+    on_each_device("kept_workspaces_make_room_when_memory_is_short", |gpu| {
+        let (fft, before) = (Fft::new(gpu), held(gpu));
+        transform(gpu, &fft, 2 * MIB);
+        assert!(held(gpu) - before >= MIB, "nothing is kept");
+        let all = gpu.allocate::<u8>(BUDGET - 2 * MIB).unwrap();
+        assert_eq!(held(gpu) - before, all.bytes() as usize);
+        drop(all);
+        check_works(gpu, &fft);
+    });
+}

@@ -83,6 +83,9 @@ fn workspace_is_counted_as_the_librarys_and_given_back() {
         }
         gpu.synchronize()?;
         gpu.reap_pending()?;
+        assert!((8000..16_000).contains(&(gpu.bytes_outstanding() - before)), "one workspace for all calls");
+        drop(fft);
+        gpu.reap_pending()?;
         assert_eq!(gpu.bytes_outstanding(), before);
         Ok(())
     })

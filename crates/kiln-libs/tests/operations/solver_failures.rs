@@ -227,6 +227,7 @@ fn workspace_and_info_words_are_given_back() {
             let _ = solve.qr(matrix, &b).submit().unwrap();
             let _ = solve.least_squares(matrix, Matrix::new(&b, 8, 1)).submit().unwrap();
         }
+        drop(solve);
         gpu.synchronize()?;
         gpu.reap_pending()?;
         assert_eq!(gpu.bytes_outstanding(), before);
