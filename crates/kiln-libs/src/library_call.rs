@@ -289,24 +289,22 @@ fn check_overlaps(
     operands: &[OperationOperand],
     arguments: &[Argument],
 ) -> Result<()> {
-    let memory = operands.iter().zip(arguments).filter_map(|(operand, argument)| match argument {
-        Argument::Memory(buffer) => Some((operand, buffer)),
-        Argument::Scalar(_) => None,
-    });
-    let memory: SmallVec<[_; 8]> = memory.collect();
-    for (at, (first, one)) in memory.iter().enumerate() {
-        for (second, other) in memory.iter().skip(at + 1) {
+    for (at, (first, one)) in operands.iter().zip(arguments).enumerate() {
+        let Argument::Memory(one) = one else { continue };
+        for (second, other) in operands.iter().zip(arguments).skip(at + 1) {
+            let Argument::Memory(other) = other else { continue };
             if (first.effect.changes() || second.effect.changes()) && one.overlaps(other) {
-                let what = format!("`{}` and `{}` share memory, and one is written", first.name, second.name);
-                return Err(LibraryError::argument(
-                    operation,
-                    what,
-                    "use buffers or views that do not overlap",
-                ));
+                return Err(overlap(operation, first.name, second.name));
             }
         }
     }
     Ok(())
+}
+
+#[cold]
+fn overlap(operation: &'static str, first: &str, second: &str) -> LibraryError {
+    let what = format!("`{first}` and `{second}` share memory, and one is written");
+    LibraryError::argument(operation, what, "use buffers or views that do not overlap")
 }
 
 fn describe<'l, W>(
