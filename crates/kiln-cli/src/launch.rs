@@ -5,7 +5,6 @@
 //!                      │ does not fit: refused, nothing runs                                    │ fault, findings, text, arrays
 //! ```
 
-mod advice;
 mod argument_check;
 mod array_addresses;
 mod device_launch;
@@ -17,6 +16,7 @@ mod program_arguments;
 mod program_trap;
 mod truncated_output;
 mod undefined_elements;
+mod unnamed_kind;
 
 pub(crate) use device_launch::{Attempt, Outcome, ResultArray};
 pub(crate) use finding::KernelFinding;

@@ -6,9 +6,9 @@ use std::path::Path;
 use kiln_ptx::exec::{BadAccess, CodeSite, ExecFinding, ExecFindingKind, RaceCause};
 use serde::Serialize;
 
-use super::advice::{advice, has_no_kind};
 use super::array_addresses::{Allocation, ArrayMap};
 use super::device_launch::ResultArray;
+use super::unnamed_kind::has_no_kind;
 use crate::demangled_name::readable;
 use crate::note_kind::NoteKind;
 use crate::plural::counted;
@@ -99,7 +99,7 @@ impl KernelFinding {
         let (earlier, earlier_access) = earlier_side(finding);
         let is_wrapped = global.is_some_and(|access| map.is_wrapped_below(access.address, access.bytes));
         let wrapped = if is_wrapped { "an unsigned index may have wrapped below zero; " } else { "" };
-        let next_step = advice(&finding.kind).map(|advice| format!("{wrapped}{advice}"));
+        let next_step = kiln_sim::FindingKind::advice_in_kernel(&finding.kind).map(|advice| format!("{wrapped}{advice}"));
         Self {
             kind: finding.kind.word(),
             text,

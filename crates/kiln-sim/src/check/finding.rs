@@ -148,6 +148,32 @@ impl FindingKind {
 }
 
 impl FindingKind {
+    /// What to change in a kernel because of a finding of the executor of PTX; `None` where its text says it, or nothing particular is known.
+    pub fn advice_in_kernel(kind: &InCode) -> Option<&'static str> {
+        Some(match kind {
+            InCode::Race { .. } | InCode::SameValue { .. } => {
+                "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks"
+            }
+            InCode::PendingCopy { .. } => "wait for the copy before the access",
+            InCode::NonCoherent { .. } => "read it with a plain load, or write it in another launch",
+            InCode::BadOperand(_) => "check the value before the instruction",
+            InCode::OutOfBounds(_) => "check indices against the length of the buffer",
+            InCode::UseAfterFree(_) => Self::UseAfterFree.advice(),
+            InCode::ReadOnly(_) => Self::ReadOnly.advice(),
+            InCode::Misaligned(_) => Self::Misaligned.advice(),
+            InCode::Uninitialised { .. } => Self::Uninitialised.advice(),
+            InCode::Unassigned { .. } => "assign it on every path to its use",
+            InCode::Barrier(_) | InCode::Deadlock(_) => "let all threads of the block reach the same barrier",
+            InCode::Mask(_) | InCode::InactiveLane(_) => {
+                "name in the mask the lanes that execute the instruction, and no others"
+            }
+            InCode::Endless | InCode::EndlessWait => {
+                "let the loop end, or let another thread of the launch write what it waits for"
+            }
+            _ => return None,
+        })
+    }
+
     /// The rule as the driver interface names it.
     fn rule(&self, code: Option<&kiln_ptx::exec::ExecFinding>) -> FindingRule {
         match self {
@@ -208,28 +234,9 @@ impl Finding {
 
     /// What to do about something the executor of PTX found.
     fn advice_in_code(&self, kind: &InCode) -> &'static str {
-        match kind {
-            _ if self.kind != FindingKind::InKernel => self.kind.advice(),
-            InCode::Race { .. } | InCode::SameValue { .. } => {
-                "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks"
-            }
-            InCode::PendingCopy { .. } => "wait for the copy before the access",
-            InCode::NonCoherent { .. } => "read it with a plain load, or write it in another launch",
-            InCode::BadOperand(_) => "check the value before the instruction",
-            InCode::OutOfBounds(_) => "check indices against the length of the buffer",
-            InCode::UseAfterFree(_) => FindingKind::UseAfterFree.advice(),
-            InCode::ReadOnly(_) => FindingKind::ReadOnly.advice(),
-            InCode::Misaligned(_) => FindingKind::Misaligned.advice(),
-            InCode::Uninitialised { .. } => FindingKind::Uninitialised.advice(),
-            InCode::Unassigned { .. } => "assign it on every path to its use",
-            InCode::Barrier(_) | InCode::Deadlock(_) => "let all threads of the block reach the same barrier",
-            InCode::Mask(_) | InCode::InactiveLane(_) => {
-                "name in the mask the lanes that execute the instruction, and no others"
-            }
-            InCode::Endless | InCode::EndlessWait => {
-                "let the loop end, or let another thread of the launch write what it waits for"
-            }
-            _ => FindingKind::InKernel.advice(),
+        match self.kind {
+            FindingKind::InKernel => FindingKind::advice_in_kernel(kind).unwrap_or(self.kind.advice()),
+            _ => self.kind.advice(),
         }
     }
 
