@@ -99,7 +99,8 @@ impl KernelFinding {
         let (earlier, earlier_access) = earlier_side(finding);
         let is_wrapped = global.is_some_and(|access| map.is_wrapped_below(access.address, access.bytes));
         let wrapped = if is_wrapped { "an unsigned index may have wrapped below zero; " } else { "" };
-        let next_step = kiln_sim::FindingKind::advice_in_kernel(&finding.kind).map(|advice| format!("{wrapped}{advice}"));
+        let next_step =
+            kiln_sim::FindingKind::advice_in_kernel(&finding.kind).map(|advice| format!("{wrapped}{advice}"));
         Self {
             kind: finding.kind.word(),
             text,

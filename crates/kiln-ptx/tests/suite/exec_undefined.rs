@@ -67,7 +67,7 @@ pub(crate) fn carries(code: &str, bits: u64) {
 
 /// The use of a value in memory is found at an instruction.
 #[track_caller]
-fn uses(code: &str, instruction: &str) {
+pub(crate) fn uses(code: &str, instruction: &str) {
     for space in SPACES {
         let (outcome, _) = run(space, &code.replace("ld.data", &format!("ld.{space}")));
         let [ExecFinding { kind, site, .. }] = &outcome.findings[..] else {

@@ -14,6 +14,7 @@ mod effects_executed;
 mod effects_property;
 mod effects_soundness;
 mod errors;
+mod exec_alternatives;
 mod exec_checks;
 mod exec_damage;
 mod exec_endless;

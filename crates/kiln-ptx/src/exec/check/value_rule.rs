@@ -32,6 +32,8 @@ pub enum ValueRule {
     Arithmetic,
     /// A sum or a product is defined below the lowest undefined bit.
     LowBits,
+    /// A byte of a sum or a bitwise result of two undefined operands is undefined if it differs between values of the undefined bits.
+    Alternatives,
     /// Parts of a packed value are undefined apart.
     PackedParts,
     /// The carry flag can be undefined.
@@ -65,7 +67,7 @@ pub enum ValueRule {
 impl ValueRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::GlobalContents,
         Self::SharedContents,
         Self::LocalContents,
@@ -80,6 +82,7 @@ impl ValueRule {
         Self::Exchanges,
         Self::Arithmetic,
         Self::LowBits,
+        Self::Alternatives,
         Self::PackedParts,
         Self::CarryFlag,
         Self::Comparison,

@@ -4,7 +4,7 @@ use super::super::alu::{Alu, Mode, bits, test};
 use super::super::lowered_code::{Combine, Compare, Op, Pred, PredSource};
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, PtxOperand, ScalarType};
+use crate::{Flag, Form, Opcode, PtxOperand, ScalarKind, ScalarType};
 
 impl Lowering<'_> {
     pub(super) fn lower_bits(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
@@ -31,6 +31,10 @@ impl Lowering<'_> {
                 let mode = match form.opcode() {
                     Opcode::Brev | Opcode::Szext => moves(1),
                     Opcode::Shf | Opcode::Prmt => moves(0b11),
+                    Opcode::Clz | Opcode::Bfind => {
+                        let (bits, signed) = ((8 * ty.size_bytes()) as u8, ty.kind() == ScalarKind::Signed);
+                        Mode { flow: DataFlow::TopBit { bits, signed }, ..Mode::default() }
+                    }
                     _ => Mode::default(),
                 };
                 self.emit_alu(run, mode, operands, ty)

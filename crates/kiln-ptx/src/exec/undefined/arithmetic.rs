@@ -34,6 +34,13 @@ pub(crate) fn undefined_arithmetic(flow: DataFlow, operands: [Operand; 4]) -> u6
         DataFlow::Extreme { bits, signed, smaller } => {
             extreme(low(a, bits), low(b, bits), bits, signed, smaller)
         }
+        DataFlow::TopBit { bits, signed } => {
+            if is_defined_top_bit(low(a, bits), bits, signed) {
+                0
+            } else {
+                u64::MAX
+            }
+        }
         DataFlow::Parts { from, to } => {
             let all = (0, operands.iter().fold(0, |bits, (_, undefined)| bits | undefined));
             let places =
@@ -83,6 +90,17 @@ fn extreme(a: Operand, b: Operand, bits: u8, signed: bool, smaller: bool) -> u64
         return a.1 | b.1 | (a.0 ^ b.0);
     }
     if is_less(a.0, b.0) == smaller { a.1 } else { b.1 }
+}
+
+/// Whether a defined bit decides which bit is the highest.
+fn is_defined_top_bit(a: Operand, bits: u8, signed: bool) -> bool {
+    let sign = 1 << (bits.clamp(1, 64) - 1);
+    let value = match signed && a.0 & sign != 0 {
+        true => (!a.0 & ones(bits), a.1),
+        false => a,
+    };
+    let is_sign_defined = !signed || a.1 & sign == 0;
+    is_sign_defined && least(value).leading_zeros() == greatest(value).leading_zeros()
 }
 
 fn least((value, undefined): Operand) -> u64 {
@@ -158,6 +176,22 @@ mod tests {
             |b| undefined_arithmetic(DataFlow::HighProduct(64), [(0, 1 << 63), (b, 0), (0, 0), (0, 0)]);
         assert_eq!((high(0), high(2)), (0, u64::MAX));
         assert_eq!(undefined_arithmetic(DataFlow::Product(64), [(0, 2), (12, 0), (5, 0), (0, 0)]), !0b111);
+    }
+
+    #[test]
+    fn the_highest_bit_is_undefined_where_an_undefined_bit_may_be_it() {
+        for (value, undefined) in (0..16u64).flat_map(|v| (0..16u64).map(move |u| (v, u))) {
+            for signed in [false, true] {
+                let top = |x: u64| if signed && x & 8 != 0 { !x & 15 } else { x }.leading_zeros();
+                let first = top(value);
+                let differs = possible((value, undefined)).any(|x| top(x) != first);
+                let flow = DataFlow::TopBit { bits: 4, signed };
+                let found = undefined_arithmetic(flow, [(value, undefined), (0, 0), (0, 0), (0, 0)]) != 0;
+                let is_sign_defined = !signed || undefined & 8 == 0;
+                assert!(!differs || found, "{value:b} {undefined:b} {signed}");
+                assert!(!is_sign_defined || differs == found, "{value:b} {undefined:b} {signed}");
+            }
+        }
     }
 
     #[test]

@@ -7,11 +7,13 @@
 //!
 //! Only frames in which a register is marked pay for this: see [`UndefinedRegisters::any`].
 
+mod alternatives;
 mod arithmetic;
 mod origin;
 mod propagation;
 mod registers;
 
+pub(crate) use alternatives::{ALTERNATIVES, Alternatives, whole_bytes};
 pub(crate) use arithmetic::{undefined_arithmetic, upward};
 pub(crate) use origin::{Absence, Origin, OriginNotes};
 pub(crate) use propagation::{DataFlow, undefined_bitwise, undefined_comparison};

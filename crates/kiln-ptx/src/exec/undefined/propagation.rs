@@ -22,6 +22,8 @@ pub(crate) enum DataFlow {
     HalvesProduct { high: bool },
     /// The smaller or the greater of two integers of so many bits.
     Extreme { bits: u8, signed: bool, smaller: bool },
+    /// The place of the highest bit that is set, or of the highest one that differs from the sign, in an integer of so many bits.
+    TopBit { bits: u8, signed: bool },
     /// Each part of the result follows from the parts of all operands at its place. They have so many bits in the operands, and so many in the
     /// result. A comparison looks at the lowest part.
     Parts { from: u8, to: u8 },

@@ -1,5 +1,6 @@
 //! The undefined bits of the registers of a frame.
 
+use super::alternatives::{Alternatives, pattern};
 use super::origin::Origin;
 use crate::exec::lowered_code::{Pred, PredSource, Reg, Source};
 use crate::exec::warp_register::{Column, LANES, each, lanes_where};
@@ -9,11 +10,14 @@ use crate::exec::warp_register::{Column, LANES, each, lanes_where};
 pub(crate) struct Carried {
     pub(crate) bits: Column,
     pub(crate) origins: [Origin; LANES],
+    /// What the value would be for other values of the undefined bits, where it was computed.
+    pub(crate) alternatives: Option<Box<Alternatives>>,
 }
 
 impl Carried {
     /// Nothing undefined.
-    pub(crate) const NOTHING: Self = Self { bits: [0; LANES], origins: [Origin::NONE; LANES] };
+    pub(crate) const NOTHING: Self =
+        Self { bits: [0; LANES], origins: [Origin::NONE; LANES], alternatives: None };
 
     /// Marks bits of a lane.
     pub(crate) fn mark(&mut self, lane: usize, bits: u64, origin: Origin) {
@@ -25,6 +29,20 @@ impl Carried {
         self.bits[lane] |= bits;
         if !is_told {
             self.origins[lane] = origin;
+        }
+    }
+
+    /// Takes the alternatives of another value in the lanes of `mask`.
+    fn set_alternatives(&mut self, from: &Self, mask: u32) {
+        if self.alternatives.is_none() && from.alternatives.is_none() {
+            return;
+        }
+        let known = self.alternatives.get_or_insert_with(|| Box::new(Alternatives::UNKNOWN));
+        known.lanes &= !mask;
+        let Some(from) = &from.alternatives else { return };
+        known.lanes |= from.lanes & mask;
+        for (to, from) in known.values.iter_mut().zip(&from.values) {
+            each(mask, |lane| to[lane] = from[lane]);
         }
     }
 
@@ -104,6 +122,20 @@ impl UndefinedRegisters {
             known.bits[lane] = carried.bits[lane];
             known.origins[lane] = carried.origins[lane];
         });
+        known.set_alternatives(carried, marked);
+    }
+
+    /// What a source would hold in each lane for other values of its undefined bits; `value` is what it holds.
+    pub(crate) fn alternative(&self, source: Source, number: usize, value: &Column) -> Column {
+        let Some(known) = self.column(source) else { return *value };
+        let register = source.split().err().unwrap_or(0);
+        std::array::from_fn(|lane| match (known.bits[lane], &known.alternatives) {
+            (0, _) => value[lane],
+            (_, Some(others)) if others.lanes >> lane & 1 != 0 => others.values[number][lane],
+            (bits, _) => {
+                (value[lane] & !bits) | (pattern(number, register, lane, known.origins[lane]) & bits)
+            }
+        })
     }
 
     /// A register is defined in the lanes of `mask`.

@@ -78,7 +78,7 @@ impl Warp {
             }
             step => (result(step, &bits), origin),
         };
-        given.into_iter().map(|bits| Carried { bits, origins: [origin; LANES] }).collect()
+        given.into_iter().map(|bits| Carried { bits, origins: [origin; LANES], alternatives: None }).collect()
     }
 
     fn report_missing_lanes(&self, cta: &Cta<'_>, lanes: u32, lane_groups: &[usize]) {

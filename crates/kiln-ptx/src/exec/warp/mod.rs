@@ -21,6 +21,7 @@ mod race_hooks;
 mod special_registers;
 mod system_calls;
 mod undefined;
+mod undefined_alternatives;
 mod undefined_memory;
 mod warp_primitives;
 

@@ -31,10 +31,11 @@ impl Warp {
         let frame = self.lane_groups[at].frame;
         let (to, carried) = match &step.op {
             Op::Alu { run, mode, to, from } => {
-                (*to, self.alu_bits(cta, at, (*run, *mode), (from, *to), lanes))
+                let carried = self.alu_bits(cta, at, (*run, *mode), (from, *to), lanes);
+                (*to, carried.map(|carried| self.compared(cta, at, (*run, *mode), from, carried)))
             }
             Op::Select { to, a, b, pick } => (*to, self.selected_bits(cta, at, (*a, *b), *pick, lanes)),
-            Op::Copy { to, from } => (*to, self.frames[frame].undefined.column(*from).cloned()),
+            Op::Copy { to, from } => (*to, self.copied(cta, at, *from)),
             Op::Join { to, from, bits } => (*to, self.joined_bits(at, from, *bits)),
             Op::Split { to, from, bits } => {
                 let carried = self.frames[frame].undefined.column(*from).cloned();
@@ -163,8 +164,12 @@ impl Warp {
         let bits: [&Column; 4] = std::array::from_fn(|place| data(place).map_or(&ZEROS, |known| &known.bits));
         let out = data_bits((run, mode), &values, &bits, lanes);
         each(lanes & !spoiled, |lane| {
-            let origin = (0..4).find(|place| bits[*place][lane] != 0).and_then(data);
-            carried.mark(lane, out[lane] & ones, origin.map_or(Origin::NONE, |known| known.origins[lane]));
+            let mut origins = (0..4).filter(|place| bits[*place][lane] != 0).filter_map(data);
+            let first = origins.next().map_or(Origin::NONE, |known| known.origins[lane]);
+            // What was computed from one operand is no padding, whatever it is combined with.
+            let computed = origins.map(|known| known.origins[lane]).find(|origin| !origin.may_be_padding());
+            let origin = if first.may_be_padding() { computed.unwrap_or(first) } else { first };
+            carried.mark(lane, out[lane] & ones, origin);
         });
         Some(carried)
     }
@@ -208,7 +213,7 @@ impl Warp {
             bits if is_upward && cta.launch.rules.has(ValueRule::LowBits) => upward(bits) & ones,
             _ => ones,
         };
-        (Carried { bits: flag.bits.map(spread), origins: flag.origins }, flag)
+        (Carried { bits: flag.bits.map(spread), ..flag.clone() }, flag)
     }
 
     fn selected_bits(
@@ -263,7 +268,7 @@ impl Warp {
         for (part, to) in (0u32..).zip(to) {
             let shift = part * u32::from(bits);
             let bits = known.bits.map(|undefined| undefined.checked_shr(shift).unwrap_or(0) & ones);
-            let part = Carried { bits, origins: known.origins };
+            let part = Carried { bits, origins: known.origins, alternatives: None };
             self.frames[self.lane_groups[at].frame].undefined.set(*to, &part, lanes);
         }
     }
@@ -365,12 +370,12 @@ fn data_bits((run, mode): (Alu, Mode), values: &[&Column; 4], bits: &[&Column; 4
 }
 
 /// How bits flow under the rules that hold.
-fn known_flow(flow: DataFlow, rules: ValueRules) -> DataFlow {
+pub(super) fn known_flow(flow: DataFlow, rules: ValueRules) -> DataFlow {
     let is_known = match flow {
         DataFlow::Sum | DataFlow::Difference | DataFlow::Negation => rules.has(ValueRule::LowBits),
         DataFlow::Product(_) | DataFlow::HighProduct(_) => rules.has(ValueRule::LowBits),
         DataFlow::BytesProduct | DataFlow::HalvesProduct { .. } => rules.has(ValueRule::LowBits),
-        DataFlow::Extreme { .. } => rules.has(ValueRule::DecidedComparison),
+        DataFlow::Extreme { .. } | DataFlow::TopBit { .. } => rules.has(ValueRule::DecidedComparison),
         _ if flow.is_packed() => rules.has(ValueRule::PackedParts),
         _ => true,
     };

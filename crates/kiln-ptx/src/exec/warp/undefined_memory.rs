@@ -245,7 +245,7 @@ impl Warp {
             let origin = Origin::Register { function, register: *register };
             let width = code.widths.get(to.0 as usize).copied().unwrap_or(64);
             let ones = u64::MAX >> (64 - u32::from(width.clamp(1, 64)));
-            let carried = Carried { bits: [ones; LANES], origins: [origin; LANES] };
+            let carried = Carried { bits: [ones; LANES], origins: [origin; LANES], alternatives: None };
             undefined.set(*to, &carried, lanes);
         }
         for (to, register) in &code.unassigned_predicates {
