@@ -137,7 +137,7 @@ keywords! {
         Shiftamt = "shiftamt", Idx = "idx", Pack = "pack", Async = "async", Bulk = "bulk",
         Mode = "mode", Noinc = "noinc", Noreturn = "noreturn", Unified = "unified", Trap = "trap", Zero = "zero",
         CommitGroup = "commit_group", WaitGroup = "wait_group", WaitAll = "wait_all",
-        Tensor = "tensor", TensorMap = "tensormap", Proxy = "proxy", Mbarrier = "mbarrier",
+        Tensor = "tensor", TensorMap = "tensormap", Proxy = "proxy", Mbarrier = "mbarrier", MbarrierInit = "mbarrier_init",
         Init = "init", Inval = "inval", TestWait = "test_wait", TryWait = "try_wait",
         ExpectTx = "expect_tx", CompleteTx = "complete_tx", ArriveDrop = "arrive_drop", NoComplete = "noComplete",
         PendingCount = "pending_count", Parity = "parity", Read = "read", Reduce = "reduce", Prefetch = "prefetch",

@@ -19,6 +19,8 @@ pub(crate) struct Arrival {
     pub(crate) aligned: bool,
     /// Rounds of loops with a barrier in them since the last barrier of these threads.
     pub(crate) rounds: u32,
+    /// The steps behind it: the next one, and those behind the calls of the functions it is in.
+    pub(crate) behind: Vec<u32>,
 }
 
 impl Arrival {
@@ -37,6 +39,8 @@ pub(crate) struct Met {
     pub(crate) all_true: bool,
     /// Where the first of them waited.
     pub(crate) pc: u32,
+    /// The steps behind that: the next one, and those behind the calls of the functions it is in.
+    pub(crate) behind: Vec<u32>,
     /// Where a warp waited at another instruction.
     pub(crate) other_pc: Option<u32>,
     /// Whether all threads of the block were meant.
@@ -124,6 +128,8 @@ pub(crate) struct BarrierState {
     rounds: u32,
     /// Whether threads arrived that had arrived before.
     arrived_again: bool,
+    /// The steps behind the first arrival.
+    behind: Vec<u32>,
 }
 
 impl BarrierState {
@@ -135,6 +141,7 @@ impl BarrierState {
         let mut complaint = None;
         if !self.used {
             (self.used, self.count, self.first_pc) = (true, arrival.count, arrival.pc);
+            self.behind.clone_from(&arrival.behind);
         } else if self.count != arrival.count {
             complaint = Some(Complaint::CountDiffers { first: self.count, second: arrival.count });
         }
@@ -183,6 +190,7 @@ impl BarrierState {
             count_true: state.count_true,
             all_true: !state.any_false,
             pc: state.first_pc,
+            behind: state.behind,
             whole_block: state.count.is_none(),
             aligned: state.aligned,
             rounds: state.rounds,
@@ -216,7 +224,17 @@ mod tests {
     use super::*;
 
     fn arrival(warp: usize, lanes: u32, count: Option<u32>) -> Arrival {
-        Arrival { warp, lanes, kind: BarrierKind::Sync, count, pred: lanes, pc: 7, aligned: true, rounds: 0 }
+        Arrival {
+            warp,
+            lanes,
+            kind: BarrierKind::Sync,
+            count,
+            pred: lanes,
+            pc: 7,
+            aligned: true,
+            rounds: 0,
+            behind: vec![8],
+        }
     }
 
     #[test]

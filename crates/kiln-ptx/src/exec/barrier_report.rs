@@ -100,18 +100,19 @@ impl Cta<'_> {
         if ahead != 0 && self.launch.code.leads_to(met.pc + 1, met.pc) {
             return ahead;
         }
-        if is_part { self.lanes_gone_around(met.pc, warp, absent) } else { 0 }
+        if is_part { self.lanes_gone_around(&met.behind, warp, absent) } else { 0 }
     }
 
-    /// The lanes that ran code which also lies behind a step before they exited. An early `return` leads to the last instruction alone.
-    pub(crate) fn lanes_gone_around(&self, pc: u32, warp: usize, lanes: u32) -> u32 {
+    /// The lanes that ran code which also lies behind a step before they exited. An early `return` leads to the last instruction alone. `behind` is the
+    /// next step, and those behind the calls that lead to it.
+    pub(crate) fn lanes_gone_around(&self, behind: &[u32], warp: usize, lanes: u32) -> u32 {
         let mut known: Option<(u32, bool)> = None;
         lanes_where(lanes, |lane| {
             let exit = self.exits[warp][lane].pc;
             match known {
                 Some((at, around)) if at == exit => around,
                 _ => {
-                    let around = self.goes_around(pc, exit);
+                    let around = self.goes_around(behind, exit);
                     known = Some((exit, around));
                     around
                 }
@@ -119,13 +120,19 @@ impl Cta<'_> {
         })
     }
 
-    fn goes_around(&self, pc: u32, exit: u32) -> bool {
-        let steps = &self.launch.code.steps;
+    fn goes_around(&self, behind: &[u32], exit: u32) -> bool {
+        let code = &self.launch.code;
+        let steps = &code.steps;
+        // The function in which the threads exited.
+        let starts = code.functions.iter().map(|function| function.start);
+        let start = starts.filter(|start| *start <= exit).max().unwrap_or(0);
         let targets = steps.iter().flat_map(|step| step.op.targets());
-        let Some(entered) = targets.copied().filter(|target| *target <= exit).max() else { return false };
+        let Some(entered) = targets.copied().filter(|target| (start..=exit).contains(target)).max() else {
+            return false;
+        };
         let is_code = |step: &Step| !matches!(step.op, Op::Nothing | Op::Exit | Op::Return);
         let ran = steps.get(entered as usize..exit as usize).unwrap_or_default();
-        ran.iter().any(is_code) && self.launch.code.leads_to(pc + 1, entered)
+        ran.iter().any(is_code) && behind.iter().any(|step| code.leads_to(*step, entered))
     }
 
     /// Notes barriers at which threads have arrived and no thread was left to complete them.

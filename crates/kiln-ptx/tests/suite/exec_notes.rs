@@ -69,6 +69,9 @@ fn a_barrier_at_two_places_is_noted_by_strict_checks() {
 fn findings(body: &str, seed: u64) -> Vec<String> {
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64
+        .func meet() {{ .reg .b32 %v; bar.sync 0; ret; }}
+        .func count() {{ .reg .b32 %v; vote.sync.ballot.b32 %v, 1, 0xffffffff; ret; }}
+        .func count_deep() {{ call count, (); ret; }}
         .visible .entry k(.param .u64 out) {{
             .shared .align 4 .b8 s[256];
             .reg .pred %p<4>; .reg .b32 %r<8>, %t, %so; .reg .b64 %d<4>;
@@ -105,6 +108,46 @@ fn a_barrier_in_a_branch_that_others_go_around_is_a_finding() {
     ] {
         assert!(findings(body, 1).is_empty(), "{body}: {:?}", findings(body, 1));
     }
+}
+
+#[test]
+fn a_function_that_other_threads_go_around_is_a_finding() {
+    let around = "setp.ge.u32 %p0, %t, 50; @%p0 bra AROUND; call #, (); AROUND: st.global.u32 [%d1], %t;";
+    for function in ["meet", "count", "count_deep"] {
+        let found = findings(&around.replace('#', function), 1);
+        let [text] = &found[..] else { panic!("{function}: {found:?}") };
+        assert!(text.contains("took another path around"), "{function}: {text}");
+        let early = "setp.ge.u32 %p0, %t, 50; @%p0 bra END; call #, (); st.global.u32 [%d1], %t; END:";
+        let early = early.replace('#', function);
+        assert!(findings(&early, 1).is_empty(), "{function}: {:?}", findings(&early, 1));
+        let early = "setp.ge.u32 %p0, %t, 50; @%p0 ret; call #, (); st.global.u32 [%d1], %t;";
+        let early = early.replace('#', function);
+        assert!(findings(&early, 1).is_empty(), "{function}: {:?}", findings(&early, 1));
+    }
+    let both = "setp.ge.u32 %p0, %t, 50; @%p0 bra ELSE; call count, (); bra JOIN; ELSE: call count, (); JOIN: st.global.u32 [%d1], %t;";
+    assert!(findings(both, 1).is_empty(), "{:?}", findings(both, 1));
+}
+
+#[test]
+fn different_masks_of_lanes_that_name_each_other_are_a_finding() {
+    let vote = "setp.lt.u32 %p1, %t, 32; @%p1 ret; setp.lt.u32 %p0, %t, 48; selp.u32 %r1, #, %p0; #2 st.global.u32 [%d1], %r2;";
+    let with = |masks: &str, operation: &str| vote.replace("#2", operation).replace('#', masks);
+    for operation in ["vote.sync.ballot.b32 %r2, 1, %r1;", "shfl.sync.bfly.b32 %r2, %t, 1, 31, %r1;"] {
+        let different: usize = (0..4)
+            .map(|seed| findings(&with("0xffff, 0xffffffff", operation), seed))
+            .map(|found| {
+                let is_meant = |text: &&String| {
+                    text.contains("lanes that execute this instruction with another mask, lane 0 the first")
+                };
+                assert!(found.iter().all(|text| is_meant(&text)), "{found:?}");
+                found.len()
+            })
+            .sum();
+        assert!(different > 0, "{operation}");
+    }
+    // Each half of the second warp names itself.
+    let halves = "setp.lt.u32 %p1, %t, 32; @%p1 ret; setp.lt.u32 %p0, %t, 48; selp.u32 %r1, 0xffff, 0xffff0000, %p0; vote.sync.ballot.b32 %r2, 1, %r1; st.global.u32 [%d1], %r2;";
+    assert!(findings(halves, 1).is_empty(), "{:?}", findings(halves, 1));
 }
 
 #[test]

@@ -257,6 +257,26 @@ fn special_registers_say_where_a_thread_is() {
 }
 
 #[test]
+fn fences_of_what_is_not_executed_are_not_executed() {
+    let listed = |fence: &str| {
+        let text = format!("{HEADER}.visible .entry k() {{\n{fence};\nret; }}");
+        let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
+        let listed = program.entry("k").unwrap().unsupported();
+        listed.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for fence in ["fence.mbarrier_init.release.cluster", "fence.proxy.async", "fence.proxy.alias"] {
+        let found = listed(fence);
+        assert!(
+            matches!(&found[..], [one] if one.starts_with(&format!("the instruction `{fence}` in k at PTX line "))),
+            "{found:?}"
+        );
+    }
+    for fence in ["fence.acq_rel.gpu", "fence.sc.cta", "membar.gl"] {
+        assert!(listed(fence).is_empty(), "{fence}");
+    }
+}
+
+#[test]
 fn what_is_not_executed_names_instruction_and_line() {
     let text = "
         .visible .entry k(.param .u64 out) {

@@ -107,7 +107,7 @@ impl Lowering<'_> {
     /// Memory is in order anyway, so a fence concerns only the race check; those for other proxies belong to instructions
     /// that are not run.
     pub(super) fn lower_fence(&mut self, form: &Form) -> Result<(), Why> {
-        if form.has(Flag::Proxy) || (form.opcode() == Opcode::Fence && form.has(Flag::Mbarrier)) {
+        if form.has(Flag::Proxy) || (form.opcode() == Opcode::Fence && form.has(Flag::MbarrierInit)) {
             return Err(Why::Instruction);
         }
         let order = form.order();

@@ -26,7 +26,16 @@ impl Warp {
             return;
         }
         let lane = first_lane(mask);
-        let around = cta.lanes_gone_around(pc, self.index, absent & had);
+        let unlike = absent & self.lane_groups[at].unlike;
+        if unlike != 0 {
+            let (count, first) = (unlike.count_ones(), first_lane(unlike));
+            let text = format!(
+                "the mask {named:#010x} names {count} lanes that execute this instruction with another mask, lane {first} the first; give one mask \
+                 to all lanes that it names"
+            );
+            return cta.report(self.index, lane, pc, ExecFindingKind::Mask(text));
+        }
+        let around = cta.lanes_gone_around(&self.steps_behind(at), self.index, absent & had);
         if around != 0 {
             let (count, first) = (around.count_ones(), first_lane(around));
             let text = format!(
@@ -41,6 +50,18 @@ impl Warp {
              for them, and they add nothing to its result; name the lanes that execute it"
         );
         cta.report_note(self.index, lane, pc, ExecFindingKind::Mask(text));
+    }
+
+    /// The steps behind that of a lane group: the next one, and those behind the calls of the functions it is in.
+    pub(super) fn steps_behind(&self, at: usize) -> Vec<u32> {
+        let LaneGroup { pc, frame, .. } = self.lane_groups[at];
+        let mut behind = vec![pc + 1];
+        let mut called = &self.frames[frame];
+        while let Some(parent) = called.parent {
+            behind.push(called.return_to);
+            called = &self.frames[parent];
+        }
+        behind
     }
 
     /// Why a lane that a shuffle reads from does not take part in it.

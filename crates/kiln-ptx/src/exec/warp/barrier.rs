@@ -36,6 +36,7 @@ impl Warp {
             pc,
             aligned: barrier.aligned,
             rounds: self.lane_groups[at].rounds,
+            behind: self.steps_behind(at),
         };
         if let (Some(first), Some(counts)) = (count, counts) {
             let number = number as usize;

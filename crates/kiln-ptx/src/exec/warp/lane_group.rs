@@ -21,6 +21,8 @@ pub(crate) struct LaneGroup {
     pub(crate) rounds: u32,
     /// Set when it was found to do the same again and again until memory changes: how often memory had changed until then.
     pub(crate) repeats: Option<u64>,
+    /// Of a group that waits at a collective: the lanes that its mask names and that came to the instruction with it, and with another mask.
+    pub(crate) unlike: u32,
 }
 
 impl LaneGroup {

@@ -133,6 +133,7 @@ impl Warp {
             last_run: 0,
             rounds: 0,
             repeats: None,
+            unlike: 0,
         };
         let mut warp = Self {
             index,

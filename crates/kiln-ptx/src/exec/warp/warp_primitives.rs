@@ -60,12 +60,13 @@ impl Warp {
                 rest &= !group;
                 if rest != 0 {
                     self.split(at, group, pc);
-                    if let Some(lane_group) = self.lane_groups.last_mut() {
-                        lane_group.state = State::Collective;
-                    }
+                }
+                let split = if rest == 0 { Some(at) } else { self.lane_groups.len().checked_sub(1) };
+                if let Some(lane_group) = split.and_then(|at| self.lane_groups.get_mut(at)) {
+                    lane_group.state = State::Collective;
+                    lane_group.unlike = first as u32 & mask & !group;
                 }
             }
-            self.lane_groups[at].state = State::Collective;
         }
         self.fire_collectives(cta);
         Flow::Switch
@@ -82,6 +83,7 @@ impl Warp {
             for at in lane_groups {
                 self.lane_groups[at].state = State::Ready;
                 self.lane_groups[at].repeats = None;
+                self.lane_groups[at].unlike = 0;
                 self.lane_groups[at].pc += 1;
             }
         }
