@@ -187,8 +187,12 @@ impl ExecFindingKind {
 
     /// Names the shared variable that the access reached.
     pub(crate) fn name_variable(&mut self, shared: &SharedMap) {
+        // What lies past the end may be behind dynamic shared memory, or there is none.
+        let is_inside = !matches!(self, Self::OutOfBounds(_));
         if let Some(access) = self.access_mut().filter(|access| access.memory == "shared") {
-            access.within = shared.place(access.address).unwrap_or_default();
+            let place = shared.variable_place(access.address);
+            let place = place.or_else(|| shared.dynamic_place(access.address).filter(|_| is_inside));
+            access.within = place.unwrap_or_default();
         }
     }
 

@@ -344,7 +344,10 @@ fn a_mask_without_the_thread_that_uses_it_is_found() {
     assert!(bench.run("foreign_mask", &ONE_WARP, &[out, 0xffff_ffff]).is_clean());
     let bad = bench.run("foreign_mask", &ONE_WARP, &[out, 0x0000_ffff]);
     let ExecFindingKind::Mask(text) = only(&bad, "foreign_mask") else { panic!("{:#?}", bad.findings) };
-    assert_eq!(text, "the mask 0x0000ffff does not name the thread that uses it");
+    assert_eq!(
+        text,
+        "the mask 0x0000ffff does not name the thread that uses it; name the lanes that execute the instruction"
+    );
     assert_eq!(bad.findings[0].site.thread, [16, 0, 0]);
 }
 

@@ -164,9 +164,10 @@ impl FindingKind {
             InCode::Uninitialised { .. } => Self::Uninitialised.advice(),
             InCode::Unassigned { .. } => "assign it on every path to its use",
             InCode::Barrier(_) | InCode::Deadlock(_) => "let all threads of the block reach the same barrier",
-            InCode::Mask(_) | InCode::InactiveLane(_) => {
+            InCode::InactiveLane(_) => {
                 "name in the mask the lanes that execute the instruction, and no others"
             }
+            // The texts about masks say it: it differs between a mask and a width.
             InCode::Endless | InCode::EndlessWait => {
                 "let the loop end, or let another thread of the launch write what it waits for"
             }

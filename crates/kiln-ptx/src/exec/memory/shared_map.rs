@@ -60,11 +60,14 @@ impl SharedMap {
             .is_some_and(|variable| variable.bytes.start <= start && end <= variable.bytes.end)
     }
 
+    /// Where in dynamic shared memory an address lies, in words, if it is not below it.
+    pub(crate) fn dynamic_place(&self, address: u64) -> Option<String> {
+        let byte = address.checked_sub(self.dynamic)?;
+        Some(format!("byte {byte} of dynamic shared memory"))
+    }
+
     /// The variable at an address, and where in it, in words.
-    pub(crate) fn place(&self, address: u64) -> Option<String> {
-        if let Some(byte) = address.checked_sub(self.dynamic) {
-            return Some(format!("byte {byte} of dynamic shared memory"));
-        }
+    pub(crate) fn variable_place(&self, address: u64) -> Option<String> {
         let variable = self.variables.iter().find(|variable| variable.bytes.contains(&address))?;
         Some(format!("byte {} of `{}`", address - variable.bytes.start, variable.name))
     }
@@ -158,6 +161,15 @@ mod tests {
         assert!(map.is_one(0, 16) && map.is_one(80, 88) && map.is_one(160, 164));
         assert!(!map.is_one(12, 20) && !map.is_one(16, 20) && !map.is_one(76, 80) && !map.is_one(88, 92));
         assert_eq!(map.gaps().collect::<Vec<_>>(), [16..80, 88..160]);
+    }
+
+    #[test]
+    fn a_place_is_in_a_variable_or_in_dynamic_memory() {
+        let map = map();
+        assert_eq!(map.variable_place(84).as_deref(), Some("byte 4 of `sums`"));
+        assert_eq!((map.variable_place(88), map.variable_place(160)), (None, None));
+        assert_eq!(map.dynamic_place(164).as_deref(), Some("byte 4 of dynamic shared memory"));
+        assert_eq!(map.dynamic_place(84), None);
     }
 
     #[test]

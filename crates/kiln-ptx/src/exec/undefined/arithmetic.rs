@@ -34,13 +34,7 @@ pub(crate) fn undefined_arithmetic(flow: DataFlow, operands: [Operand; 4]) -> u6
         DataFlow::Extreme { bits, signed, smaller } => {
             extreme(low(a, bits), low(b, bits), bits, signed, smaller)
         }
-        DataFlow::TopBit { bits, signed } => {
-            if is_defined_top_bit(low(a, bits), bits, signed) {
-                0
-            } else {
-                u64::MAX
-            }
-        }
+        DataFlow::TopBit { bits, signed } if is_defined_top_bit(low(a, bits), bits, signed) => 0,
         DataFlow::Parts { from, to } => {
             let all = (0, operands.iter().fold(0, |bits, (_, undefined)| bits | undefined));
             let places =

@@ -39,7 +39,7 @@ impl Warp {
         let missing = lanes_where(mask, |lane| named[lane] >> lane & 1 == 0);
         if missing != 0 {
             let text = format!(
-                "the mask {:#010x} does not name the thread that uses it",
+                "the mask {:#010x} does not name the thread that uses it; name the lanes that execute the instruction",
                 named[first_lane(missing)]
             );
             cta.report(self.index, first_lane(missing), pc, ExecFindingKind::Mask(text));
