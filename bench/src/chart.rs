@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::Failure;
 use crate::markdown::number;
-use crate::row::Row;
+use crate::result_table::Row;
 
 const WIDTH: f64 = 860.0;
 /// Where bars begin, and the most they take; the figure stands behind them.

@@ -10,38 +10,38 @@ mod chart;
 mod fastest_core;
 mod markdown;
 mod memory;
-mod raw;
+mod raw_driver;
 mod raw_graph;
 mod raw_library;
-mod row;
+mod result_table;
 mod timing;
 mod workload {
     pub(crate) mod attention;
-    pub(crate) mod awaiting;
+    pub(crate) mod awaited_launch;
     pub(crate) mod checksum;
     pub(crate) mod empty_driver;
+    pub(crate) mod event_recording;
     pub(crate) mod fake_libcuda;
-    pub(crate) mod faults;
+    pub(crate) mod fault_recovery;
     pub(crate) mod first_launch;
+    pub(crate) mod fourier_transforms;
     pub(crate) mod generated_code;
-    pub(crate) mod graph;
+    pub(crate) mod graph_replay;
     pub(crate) mod launch;
     pub(crate) mod library_comparison;
-    pub(crate) mod locks;
+    pub(crate) mod lock_cost;
     pub(crate) mod matmul;
-    pub(crate) mod overlap;
+    pub(crate) mod matmul_against_cublaslt;
     pub(crate) mod primitives;
-    pub(crate) mod products;
-    pub(crate) mod recording;
-    pub(crate) mod simulated;
+    pub(crate) mod simulator_speed;
     pub(crate) mod solvers;
     pub(crate) mod sparse;
-    pub(crate) mod threads;
+    pub(crate) mod stream_overlap;
+    pub(crate) mod threaded_launches;
     pub(crate) mod transfer;
-    pub(crate) mod transforms;
-    pub(crate) mod turns;
-    pub(crate) mod untracked;
-    pub(crate) mod worker;
+    pub(crate) mod two_streams;
+    pub(crate) mod untracked_graph;
+    pub(crate) mod worker_process;
 }
 
 use std::process::ExitCode;
@@ -50,7 +50,7 @@ use clap::{Parser, ValueEnum};
 use kiln_mem::workload::RandomLives;
 
 use memory::Bench;
-use row::Table;
+use result_table::Table;
 
 /// Counts what a warm path allocates on the host, for M7.
 #[global_allocator]
@@ -133,7 +133,7 @@ enum Workload {
 
 /// Each workload: its name, what it measures, and its code.
 const WORKLOADS: &[(&str, &str, Workload)] = &[
-    ("a1", "await a launch, against blocking on it", Workload::Cuda(workload::awaiting::awaited)),
+    ("a1", "await a launch, against blocking on it", Workload::Cuda(workload::awaited_launch::awaited)),
     (
         "b1",
         "square matrix products: host time of a call and device time",
@@ -142,15 +142,19 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
     (
         "b1-call",
         "matrix products: a call, against cuBLASLt called directly",
-        Workload::Cuda(workload::products::submitted),
+        Workload::Cuda(workload::matmul_against_cublaslt::submitted),
     ),
-    ("b2", "fast Fourier transforms, against cuFFT", Workload::Cuda(workload::transforms::transformed)),
+    (
+        "b2",
+        "fast Fourier transforms, against cuFFT",
+        Workload::Cuda(workload::fourier_transforms::transformed),
+    ),
     ("b3", "Cholesky and SVD, against cuSOLVER", Workload::Cuda(workload::solvers::solved)),
     ("b4", "sparse matrix times vector, against cuSPARSE", Workload::Cuda(workload::sparse::multiplied)),
     (
         "b5",
         "graphs of 100 matrix products, against cuBLASLt in a graph",
-        Workload::Cuda(workload::products::replayed_by_the_hundred),
+        Workload::Cuda(workload::matmul_against_cublaslt::replayed_by_the_hundred),
     ),
     ("b6", "attention forward", Workload::Cuda(workload::attention::attended)),
     (
@@ -159,29 +163,45 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
         Workload::Any(workload::first_launch::launch),
     ),
     ("chunks", "pageable copies with chunks of several sizes", Workload::Cuda(workload::transfer::chunks)),
-    ("f1", "from a fault until the next kernel has run", Workload::Memory(workload::faults::taken_over)),
-    ("f2", "a launch handed to a worker process", Workload::Memory(workload::worker::driver_launch)),
+    (
+        "f1",
+        "from a fault until the next kernel has run",
+        Workload::Memory(workload::fault_recovery::taken_over),
+    ),
+    ("f2", "a launch handed to a worker process", Workload::Memory(workload::worker_process::driver_launch)),
     ("f3", "checksums of device memory", Workload::Memory(workload::checksum::summed)),
     (
         "f4",
         "from a fault until the next matrix product has run",
-        Workload::Memory(workload::faults::taken_over_with_a_library),
+        Workload::Memory(workload::fault_recovery::taken_over_with_a_library),
     ),
-    ("fa1", "a1 with the device in a worker process", Workload::Memory(workload::worker::awaited)),
-    ("fl1", "l1 with the device in a worker process", Workload::Memory(workload::worker::four_buffers)),
-    ("ft1", "copies with the device in a worker process", Workload::Memory(workload::worker::copies)),
-    ("g1", "graph replay", Workload::Cuda(workload::graph::replayed)),
+    ("fa1", "a1 with the device in a worker process", Workload::Memory(workload::worker_process::awaited)),
+    (
+        "fl1",
+        "l1 with the device in a worker process",
+        Workload::Memory(workload::worker_process::four_buffers),
+    ),
+    ("ft1", "copies with the device in a worker process", Workload::Memory(workload::worker_process::copies)),
+    ("g1", "graph replay", Workload::Cuda(workload::graph_replay::replayed)),
     (
         "l0",
         "host time of launches over a driver library that does nothing",
         Workload::Any(workload::empty_driver::launches),
     ),
     ("l1", "a launch with 4 buffers and a scalar", Workload::Cuda(workload::launch::four_buffers)),
-    ("l2", "two streams that launch in turn on one buffer", Workload::Cuda(workload::turns::two_streams)),
+    (
+        "l2",
+        "two streams that launch in turn on one buffer",
+        Workload::Cuda(workload::two_streams::two_streams),
+    ),
     ("l3", "a launch with 32 buffers", Workload::Cuda(workload::launch::many_buffers)),
-    ("l4", "launches from 8 threads, each on its own stream", Workload::Cuda(workload::threads::eight)),
+    (
+        "l4",
+        "launches from 8 threads, each on its own stream",
+        Workload::Cuda(workload::threaded_launches::eight),
+    ),
     ("l5", "the bookkeeping of a submission without a kernel", Workload::Cuda(workload::launch::no_kernel)),
-    ("lk", "5 uncontended locks: mutex against biased lock", Workload::Any(workload::locks::uncontended)),
+    ("lk", "5 uncontended locks: mutex against biased lock", Workload::Any(workload::lock_cost::uncontended)),
     ("m1", "64 KiB allocated and freed, one thread", Workload::Memory(memory::alloc_free_pairs::one_thread)),
     (
         "m2",
@@ -203,8 +223,12 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
         "requests refused with nine tenths of a limit in use",
         Workload::Memory(memory::fragmentation::nine_tenths),
     ),
-    ("m6", "4 streams that allocate, against 1", Workload::Cuda(workload::overlap::spinning)),
-    ("m7", "driver calls and host allocations of a warm allocation", Workload::Memory(memory::counts::warm)),
+    ("m6", "4 streams that allocate, against 1", Workload::Cuda(workload::stream_overlap::spinning)),
+    (
+        "m7",
+        "driver calls and host allocations of a warm allocation",
+        Workload::Memory(memory::warm_call_counts::warm),
+    ),
     ("p1", "device-wide reduction", Workload::Cuda(workload::primitives::reduced)),
     ("p2", "device-wide scan", Workload::Cuda(workload::primitives::scanned)),
     ("p3", "device-wide radix sort", Workload::Cuda(workload::primitives::sorted)),
@@ -216,10 +240,14 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
     (
         "record",
         "when to record the event that another stream waits for",
-        Workload::Cuda(workload::recording::on_demand_and_at_once),
+        Workload::Cuda(workload::event_recording::on_demand_and_at_once),
     ),
-    ("rows", "time and host memory of a mapped page", Workload::Memory(memory::mapping_cost::cost)),
-    ("s1", "instructions a second of the simulated device", Workload::Any(workload::simulated::instructions)),
+    ("mapping", "time and host memory of a mapped frame", Workload::Memory(memory::mapping_cost::cost)),
+    (
+        "s1",
+        "instructions a second of the simulated device",
+        Workload::Any(workload::simulator_speed::instructions),
+    ),
     ("t1", "pageable and pinned copies", Workload::Cuda(workload::transfer::pageable_and_pinned)),
     ("t2", "a pinned block of 1 MiB from the pool", Workload::Cuda(workload::transfer::pinned_block)),
 ];

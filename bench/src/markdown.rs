@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::row::Row;
+use crate::result_table::Row;
 
 /// The table, with medians and 99th percentiles.
 pub(crate) fn table(rows: &[Row]) -> String {

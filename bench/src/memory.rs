@@ -1,14 +1,14 @@
 //! The memory workloads, on kiln's heap and its peers.
 
 pub(crate) mod alloc_free_pairs;
-mod counted;
-pub(crate) mod counts;
+mod counting_allocator;
 mod cudarc_slices;
 pub(crate) mod fragmentation;
 pub(crate) mod mapping_cost;
 pub(crate) mod random_lifetimes;
 mod raw_pool;
 mod thread_clock;
+pub(crate) mod warm_call_counts;
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use kiln_driver::{Clock, Driver, StreamRequest, WallClock};
 use kiln_mem::{DriverOrder, Heap, HeapConfig, StreamRef};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
-pub(crate) use counted::CountedAllocator;
+pub(crate) use counting_allocator::CountedAllocator;
 pub(crate) use cudarc_slices::CudarcSlices;
 pub(crate) use raw_pool::RawPool;
 use thread_clock::ThreadClock;

@@ -6,7 +6,7 @@ use kiln_mem::{HeapConfig, MemoryResource};
 use super::{Bench, CudarcSlices, RawPool};
 use crate::Failure;
 use crate::fastest_core::FastestCore;
-use crate::row::Table;
+use crate::result_table::Table;
 
 const THREADS: [usize; 4] = [1, 4, 8, 16];
 /// Pairs of each thread: a hundred times as many where a pair takes nanoseconds.

@@ -5,7 +5,7 @@ use kiln_mem::{Budget, HeapConfig};
 
 use super::{Bench, RawPool};
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 
 /// M5: requests of 2 MiB and more that were refused, of so many.
 pub(crate) fn nine_tenths(bench: &Bench, table: &mut Table) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use kiln_mem::workload::Percentiles;
 
 use super::Bench;
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 
 /// Sizes of frames, in MiB.
 const FRAME_MIB: [u64; 3] = [2, 8, 64];
@@ -65,11 +65,11 @@ impl Rows {
         let time = start.elapsed();
         let after = Host::look()?;
         let subject = format!("a frame of {mib} MiB, in rows of {ROW}");
-        table.add("rows, mapping", &subject, each(time.as_nanos() as f64));
+        table.add("mapping, time", &subject, each(time.as_nanos() as f64));
         let process = after.resident as f64 - before.resident as f64;
-        table.add_in("bytes", "rows, of the process", &subject, each(process));
+        table.add_in("bytes", "mapping, host memory of the process", &subject, each(process));
         let machine = before.available as f64 - after.available as f64;
-        table.add_in("bytes", "rows, of the machine", &subject, each(machine));
+        table.add_in("bytes", "mapping, host memory of the machine", &subject, each(machine));
         Ok(Self { window, frames, row_bytes, subject })
     }
 
@@ -78,7 +78,7 @@ impl Rows {
         for row in 0..ROWS as u64 {
             driver.unmap(self.window.id, row * self.row_bytes, self.row_bytes)?;
         }
-        table.add("rows, unmapping", &self.subject, each(start.elapsed().as_nanos() as f64));
+        table.add("unmapping, time", &self.subject, each(start.elapsed().as_nanos() as f64));
         for frame in self.frames {
             driver.destroy(frame.into())?;
         }

@@ -20,7 +20,7 @@ use kiln_mem::{Heap, HeapActivity, HeapConfig, MemoryResource, Spare};
 use super::{Bench, CudarcSlices, RawPool};
 use crate::Failure;
 use crate::fastest_core::FastestCore;
-use crate::row::Table;
+use crate::result_table::Table;
 
 /// Blocks of the runs that never repeat themselves; their cost hardly depends on how many there are.
 const NEVER_REPEATING_COUNT: usize = 10_000;

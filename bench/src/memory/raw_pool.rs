@@ -6,7 +6,7 @@ use cudarc::driver::sys;
 use kiln_mem::workload::Allocator;
 
 use crate::Failure;
-use crate::raw::Raw;
+use crate::raw_driver::Raw;
 
 /// A pool of the driver's.
 struct Pool {

@@ -8,7 +8,7 @@ use kiln_cuda::LibraryKind;
 
 use super::{check, entry_points};
 use crate::Failure;
-use crate::raw::Raw;
+use crate::raw_driver::Raw;
 
 type Handle = *mut c_void;
 type In = *const c_void;

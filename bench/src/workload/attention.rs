@@ -7,7 +7,7 @@ use kiln::DeviceRuntime;
 use kiln_libs::dnn::{AttentionTensor, Dnn};
 
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::workload::launch::runtime;
 use crate::workload::library_comparison::{TURNS, calls_for, compare, recorded, replayed};
 

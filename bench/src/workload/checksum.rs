@@ -9,7 +9,7 @@ use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::Failure;
 use crate::memory::Bench;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::Percentiles;
 
 /// Sums for each repeat.

@@ -18,8 +18,8 @@ use kiln_libs::blas::{Blas, Matrix};
 use serde_json::json;
 
 use crate::Failure;
-use crate::raw::{self, KERNELS};
-use crate::row::Table;
+use crate::raw_driver::{self, KERNELS};
+use crate::result_table::Table;
 use crate::timing::Percentiles;
 use crate::workload::fake_libcuda::{Caches, FakeLibcuda, Meter};
 
@@ -144,13 +144,13 @@ impl Subjects {
         let mut spreads: [Vec<Percentiles>; 11] = Default::default();
         for _ in 0..repeats {
             let measured = [
-                meter.time(|| raw::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES]))?,
+                meter.time(|| raw_driver::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES]))?,
                 meter.time(|| self.launch_untracked())?,
                 meter.time(|| self.launch())?,
                 meter.time(|| self.launch_many())?,
                 meter.time(bare_turn)?,
                 meter.time(|| self.take_turn(&mut turn))?,
-                meter.time(|| raw::launch_graph(ptr::null_mut(), ptr::null_mut()))?,
+                meter.time(|| raw_driver::launch_graph(ptr::null_mut(), ptr::null_mut()))?,
                 meter.time(|| self.replay())?,
                 meter.time(|| self.prepare())?,
                 meter.time(|| self.pin())?,
@@ -258,7 +258,7 @@ impl Subjects {
 
 /// The calls of a launch on one of two streams that take turns.
 fn bare_turn() -> Result<(), Failure> {
-    raw::wait(ptr::null_mut(), ptr::null_mut())?;
-    raw::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES])?;
-    raw::record(ptr::null_mut(), ptr::null_mut())
+    raw_driver::wait(ptr::null_mut(), ptr::null_mut())?;
+    raw_driver::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES])?;
+    raw_driver::record(ptr::null_mut(), ptr::null_mut())
 }

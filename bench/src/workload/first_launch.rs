@@ -15,8 +15,8 @@ use kiln_cuda::nvrtc::{CompileOptions, CudaSource, Nvrtc};
 use kiln_driver::Driver;
 
 use crate::Failure;
-use crate::raw::{self, Raw};
-use crate::row::Table;
+use crate::raw_driver::{self, Raw};
+use crate::result_table::Table;
 use crate::timing::Percentiles;
 
 const KERNEL: &str = "saxpy";
@@ -99,8 +99,8 @@ fn raw_launch(cubin: &[u8]) -> Result<[u128; 2], Failure> {
     packed.extend(1024_u32.to_ne_bytes());
     let start = Instant::now();
     let function = raw.load(cubin, KERNEL)?;
-    raw::launch(function, stream, &packed)?;
-    raw::synchronize(stream)?;
+    raw_driver::launch(function, stream, &packed)?;
+    raw_driver::synchronize(stream)?;
     let spent = start.elapsed().as_nanos();
     Ok([spent, spent])
 }

@@ -14,7 +14,7 @@ use kiln_driver::{
 use kiln_ir::{Axis, EntryParameterKind, Program, PtxTarget};
 
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::Percentiles;
 
 const SOURCE: &str = include_str!("../generated_code.cu");

@@ -4,8 +4,8 @@ use kiln::{DeviceRuntime, GpuRef, Kernel};
 use kiln_driver::{Access, Image};
 
 use crate::Failure;
-use crate::raw::{self, KERNELS, Raw};
-use crate::row::Table;
+use crate::raw_driver::{self, KERNELS, Raw};
+use crate::result_table::Table;
 use crate::timing::{Percentiles, Subject, batches, in_turn, subject};
 
 const BATCH: usize = 100;
@@ -32,8 +32,11 @@ pub(crate) fn four_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
     packed.extend(0_i32.to_ne_bytes());
 
     let four = Four::new(runtime()?)?;
-    let raw =
-        subject(BATCH, move || raw::launch(function, stream, &packed), move || raw::synchronize(stream));
+    let raw = subject(
+        BATCH,
+        move || raw_driver::launch(function, stream, &packed),
+        move || raw_driver::synchronize(stream),
+    );
     let kiln = subject(BATCH, || four.launch(), || Ok(four.gpu.synchronize()?));
     let [raw, kiln, cudarc] = in_turn(BATCHES * repeats, [raw, kiln, cudarc_four()?])?;
     table.add("l1", "raw cuLaunchKernel, packed arguments", raw);
@@ -114,8 +117,11 @@ pub(crate) fn many_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
         unsafe { launch.submit() }?;
         Ok(())
     };
-    let raw =
-        subject(BATCH, move || raw::launch(function, stream, &packed), move || raw::synchronize(stream));
+    let raw = subject(
+        BATCH,
+        move || raw_driver::launch(function, stream, &packed),
+        move || raw_driver::synchronize(stream),
+    );
     let kiln = subject(BATCH, launch, || Ok(gpu.synchronize()?));
     let [raw, kiln] = in_turn(BATCHES * repeats, [raw, kiln])?;
     table.add("l3", "raw cuLaunchKernel, 32 pointers", raw);

@@ -7,7 +7,7 @@ use kiln::{DeviceRuntime, Graph};
 
 use crate::Failure;
 use crate::raw_graph::RawGraph;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::{Percentiles, Subject};
 
 /// A graph takes about so long on the device.

@@ -8,10 +8,10 @@ use kiln_libs::blas::{Blas, F8E4M3, Math, MatmulCall, Matrix, MatrixElement};
 use kiln_libs::rand::{Bits, Sampler};
 
 use crate::Failure;
-use crate::raw::Raw;
+use crate::raw_driver::Raw;
 use crate::raw_graph::RawGraph;
 use crate::raw_library::cublaslt::{LtProduct, ProductTypes};
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::Percentiles;
 use crate::workload::launch::runtime;
 use crate::workload::library_comparison::{TURNS, calls_for, captured, compare, recorded, replayed};
@@ -98,7 +98,7 @@ impl Place<'_> {
         for direct in &proposed {
             // The first call loads the kernels, which a capture refuses.
             direct.queue(stream, addresses)?;
-            crate::raw::synchronize(stream)?;
+            crate::raw_driver::synchronize(stream)?;
             graphs.push(RawGraph::capture(self.raw, stream, calls, || direct.queue(stream, addresses))?);
         }
         Ok(graphs)

@@ -9,7 +9,7 @@ use kiln_libs::prims::{Primitives, ReduceOperator, ScanOperator};
 use kiln_libs::rand::{Bits, Sampler};
 
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::Percentiles;
 use crate::workload::launch::runtime;
 

@@ -11,10 +11,10 @@ use kiln_libs::blas::Real;
 use kiln_libs::solve::{Matrix, Solve, Triangle};
 
 use crate::Failure;
-use crate::raw::{self, Raw};
+use crate::raw_driver::{self, Raw};
 use crate::raw_graph::RawGraph;
 use crate::raw_library::cusolver::{Precision, Solver};
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::workload::launch::runtime;
 use crate::workload::library_comparison::{NamedSubject, TURNS, captured, compare, recorded, replayed};
 
@@ -87,13 +87,14 @@ fn factored<T: Real>(
     let mut work = solver.cholesky_workspace(raw, address)?;
     held.restore()?;
     solver.cholesky(address, &mut work)?;
-    raw::synchronize(stream)?;
+    raw_driver::synchronize(stream)?;
     if held.matrix.view(..ORDER)?.download()? != by_kiln {
         table.note(format!("b3.cholesky.{name}: the first columns of both factors differ in some bits"));
     }
 
     let by_kiln = || held.time(|| Ok(factor().submit()?.ticket().wait()?));
-    let direct = || held.time(|| solver.cholesky(address, &mut work).and_then(|()| raw::poll(event, stream)));
+    let direct =
+        || held.time(|| solver.cholesky(address, &mut work).and_then(|()| raw_driver::poll(event, stream)));
     let subjects: Vec<NamedSubject<'_>> = vec![("cuSOLVER", Box::new(direct)), ("kiln", Box::new(by_kiln))];
     compare(table, &format!("b3.cholesky.{name}.{ORDER}.done"), TURNS, subjects)?;
 
@@ -174,7 +175,7 @@ impl<'a, T: Real> Decomposition<'a, T> {
         let addresses = self.buffers().map(|buffer| buffer.address().0);
         self.held.time(|| {
             self.solver.svd(addresses, &self.work)?;
-            raw::synchronize(self.stream)
+            raw_driver::synchronize(self.stream)
         })
     }
 

@@ -8,10 +8,10 @@ use kiln_libs::rand::{Sampler, Uniform};
 use kiln_libs::sparse::{CsrMatrix, Determinism, Sparse};
 
 use crate::Failure;
-use crate::raw::{self, Raw};
+use crate::raw_driver::{self, Raw};
 use crate::raw_graph::RawGraph;
 use crate::raw_library::cusparse::{CSR_ALG2, CsrAddresses, DEFAULT_ALGORITHM, SparseProduct};
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::workload::launch::runtime;
 use crate::workload::library_comparison::{
     TURNS, calls_for, captured, check_equal, compare, recorded, replayed,
@@ -73,11 +73,11 @@ impl Stage<'_> {
 
         let kept = self.direct(stream, algorithm)?;
         kept.queue()?;
-        raw::synchronize(stream)?;
+        raw_driver::synchronize(stream)?;
         check_equal(&workload, 1e-4, &by_kiln, &self.y.download()?)?;
         let preprocessed = self.direct(stream, algorithm)?;
         preprocessed.preprocess()?;
-        raw::synchronize(stream)?;
+        raw_driver::synchronize(stream)?;
 
         let one = RawGraph::capture(self.raw, stream, 1, || kept.queue())?;
         one.run_timed()?;

@@ -5,8 +5,8 @@ use std::time::Instant;
 use kiln::DeviceRuntime;
 
 use crate::Failure;
-use crate::raw::{self, Raw};
-use crate::row::Table;
+use crate::raw_driver::{self, Raw};
+use crate::result_table::Table;
 use crate::timing::{Percentiles, batches};
 use crate::workload::launch::runtime;
 
@@ -23,21 +23,21 @@ pub(crate) fn pageable_and_pinned(table: &mut Table, repeats: usize) -> Result<(
     let mut rows = [const { Vec::new() }; 8];
     for _ in 0..repeats {
         rows[0].push(rate(|| {
-            raw::upload(device, pageable.as_ptr().cast(), BYTES, stream)
-                .and_then(|()| raw::synchronize(stream))
+            raw_driver::upload(device, pageable.as_ptr().cast(), BYTES, stream)
+                .and_then(|()| raw_driver::synchronize(stream))
         })?);
         rows[1].push(rate(|| Ok(buffer.upload(&pageable)?.wait()?))?);
         rows[2].push(rate(|| {
-            raw::download(pageable.as_mut_ptr().cast(), device, BYTES, stream)
-                .and_then(|()| raw::synchronize(stream))
+            raw_driver::download(pageable.as_mut_ptr().cast(), device, BYTES, stream)
+                .and_then(|()| raw_driver::synchronize(stream))
         })?);
         rows[3].push(rate(|| Ok(buffer.download_into(&mut pageable)?))?);
         rows[4].push(rate(|| {
-            raw::upload(device, pinned, BYTES, stream).and_then(|()| raw::synchronize(stream))
+            raw_driver::upload(device, pinned, BYTES, stream).and_then(|()| raw_driver::synchronize(stream))
         })?);
         rows[5].push(rate(|| Ok(own.copy_to(&buffer)?.wait()?))?);
         rows[6].push(rate(|| {
-            raw::download(pinned, device, BYTES, stream).and_then(|()| raw::synchronize(stream))
+            raw_driver::download(pinned, device, BYTES, stream).and_then(|()| raw_driver::synchronize(stream))
         })?);
         rows[7].push(rate(|| Ok(own.copy_from(&buffer)?.wait()?))?);
     }

@@ -18,8 +18,8 @@ use kiln_mem::Stack;
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
 use crate::console::Console;
-use crate::device::Where;
-use crate::exit::Exit;
+use crate::device_choice::Where;
+use crate::exit_code::Exit;
 use crate::failure::Failure;
 
 use measure::Subject;

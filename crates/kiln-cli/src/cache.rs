@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::console::Console;
 use crate::demangled_name::readable;
-use crate::exit::Exit;
+use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::table::{Table, bytes};
 

@@ -9,8 +9,8 @@ use kiln_sim::KernelLog;
 
 use crate::code_file::CodeFile;
 use crate::console::Console;
-use crate::device::Where;
-use crate::exit::Exit;
+use crate::device_choice::Where;
+use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::launch::{Attempt, KernelFinding, LaunchFlags, Plan, count_out_of_range};
 use crate::note_kind::NoteKind;

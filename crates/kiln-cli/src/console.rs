@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::closed_output::was_closed;
 use crate::failure::Failure;
-use crate::printable::printable;
-use crate::wrap::wrap;
+use crate::line_wrap::wrap;
+use crate::printable_text::printable;
 
 /// Columns where there is no terminal.
 const DEFAULT_COLUMNS: usize = 80;

@@ -21,8 +21,8 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::console::Console;
-use crate::device::Where;
-use crate::exit::Exit;
+use crate::device_choice::Where;
+use crate::exit_code::Exit;
 use crate::failure::Failure;
 
 use device::Stage;

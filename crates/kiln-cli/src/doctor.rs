@@ -14,7 +14,7 @@ use clap::Args;
 use kiln::Policy;
 
 use crate::console::Console;
-use crate::exit::Exit;
+use crate::exit_code::Exit;
 use crate::failure::Failure;
 
 use examination::Examination;

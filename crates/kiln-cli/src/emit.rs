@@ -6,7 +6,7 @@ use clap::Args;
 use kiln_ir::PtxTarget;
 
 use crate::console::Console;
-use crate::exit::Exit;
+use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::program_file::ProgramFile;
 

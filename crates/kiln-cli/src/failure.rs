@@ -11,7 +11,7 @@ use kiln::probe::ProbeError;
 use serde::Serialize;
 
 use crate::demangled_name::with_readable_names;
-use crate::exit::Exit;
+use crate::exit_code::Exit;
 
 /// What went wrong, and the exit code it ends the command with.
 #[derive(Debug, Serialize)]

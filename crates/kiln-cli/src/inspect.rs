@@ -10,7 +10,7 @@ use kiln::DeviceRuntime;
 
 use crate::code_file::CodeFile;
 use crate::console::Console;
-use crate::exit::Exit;
+use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::source_file::{SourceFile, SourceFlags};
 

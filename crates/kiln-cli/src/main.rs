@@ -23,19 +23,20 @@ mod code_file;
 mod console;
 mod demangled_name;
 mod demo;
-mod device;
+mod device_choice;
 mod doctor;
 mod element_type;
 mod emit;
-mod exit;
+mod exit_code;
 mod failure;
 mod inspect;
 mod kernel_name;
 mod launch;
+mod line_wrap;
 mod note_kind;
 mod npy;
 mod plural;
-mod printable;
+mod printable_text;
 mod program_file;
 mod progress_line;
 mod replay;
@@ -44,14 +45,13 @@ mod source_file;
 mod table;
 mod template_kernel;
 mod text_file;
-mod wrap;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use console::{Console, complain, stderr_colours};
-use exit::Exit;
+use exit_code::Exit;
 use failure::Failure;
 
 /// Run, check and inspect CUDA kernels, with a GPU or without one.

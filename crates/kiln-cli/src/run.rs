@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::argument_spec::Spec;
 use crate::code_file::CodeFile;
 use crate::console::Console;
-use crate::exit::Exit;
+use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, LeftOut, Outcome, Plan};
 use crate::npy::{Outputs, check_writable};

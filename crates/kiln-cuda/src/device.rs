@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use kiln_driver::{DeviceInfo, DeviceKey, Error, Health, Object, Priorities, Result, Slots, WallClock, kind};
 
 use crate::context::Context;
-use crate::description::DeviceDescription;
+use crate::device_description::DeviceDescription;
 use crate::event::Event;
 use crate::function::Kernel;
 use crate::graph::Graph;

@@ -52,8 +52,8 @@ mod convert;
 #[cfg(feature = "cudarc-interop")]
 pub mod cudarc_interop;
 mod deferred_frees;
-mod description;
 mod device;
+mod device_description;
 mod driver;
 mod dynamic_library;
 mod event;
@@ -69,9 +69,8 @@ mod launch;
 mod libcuda;
 mod libcuda_open;
 mod libraries;
-mod linker;
 mod located_bytes;
-mod mappings;
+mod mapped_pages;
 mod memory;
 mod memory_pool;
 mod module;
@@ -81,6 +80,7 @@ mod open_error;
 mod operation;
 #[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
 mod pages;
+mod ptx_linker;
 mod reservation;
 mod sticky_error;
 mod stream;
@@ -89,8 +89,8 @@ mod submit;
 mod transfer;
 mod unavailable;
 
-pub use description::DeviceDescription;
 pub use device::CudaDevice;
+pub use device_description::DeviceDescription;
 pub use libcuda::{Libcuda, OLDEST_DRIVER};
 pub use libraries::{
     FoundLibrary, LibraryKind, LibraryOrigin, LibraryVersion, MissingLibrary, SearchEnvironment,

@@ -9,7 +9,7 @@ use kiln_driver::{Code, Version};
 
 use crate::api::{self, Api, Status};
 use crate::convert;
-use crate::description::DeviceDescription;
+use crate::device_description::DeviceDescription;
 use crate::fork_count::Birth;
 use crate::libcuda_open;
 use crate::libraries::SearchEnvironment;

@@ -13,9 +13,9 @@ use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
 use crate::image_check::Checked;
-use crate::linker;
 use crate::native_handle::Native;
 use crate::operation::LoadedOperation;
+use crate::ptx_linker;
 
 /// Bytes for each of the loader's two logs; what does not fit is cut off by the driver.
 const LOG_BYTES: usize = 16 * 1024;
@@ -55,7 +55,7 @@ impl CudaDevice {
         }
         let checked = Checked::new(CALL, image)?;
         if let Image::PtxToKeep { machine_code, .. } = image
-            && let Some(code) = linker::machine_code(api, &checked)
+            && let Some(code) = ptx_linker::machine_code(api, &checked)
             && let Ok(cubin) = Checked::new(CALL, &Image::Cubin(&code))
             && let Ok(module) = self.load_checked(api, &cubin)
         {

@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
-use crate::mappings::{Mappings, Run, Unfit};
+use crate::mapped_pages::{Mappings, Run, Unfit};
 use crate::pages::Pages;
 
 /// No device has more addresses; a size near 2^64 must not reach arithmetic in the driver.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::{Timeout, Waited};
+use crate::code_image::{Function, Image, Occupancy};
 use crate::command::{Command, Submission};
 use crate::device::MemoryInfo;
 use crate::graph::GraphNode;
@@ -10,7 +11,6 @@ use crate::handle::{
     EventId, FunctionId, GraphId, MemoryId, ModuleId, Object, PagesId, ReservationId, StreamId,
 };
 use crate::host_memory::HostBlock;
-use crate::image::{Function, Image, Occupancy};
 use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, Timeout, Waited};
+use crate::code_image::{Function, Image, Occupancy};
 use crate::command::{Command, Submission};
 use crate::device::{DeviceInfo, MemoryInfo};
 use crate::error::Result;
@@ -13,7 +14,6 @@ use crate::handle::{
     EventId, FunctionId, GraphId, MemoryId, ModuleId, Object, PagesId, ReservationId, StreamId,
 };
 use crate::host_memory::HostBlock;
-use crate::image::{Function, Image, Occupancy};
 use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
 use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};

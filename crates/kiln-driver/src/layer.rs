@@ -5,12 +5,12 @@
 
 mod checking;
 mod counting;
-mod layered;
+mod forwarding;
 #[cfg(feature = "trace")]
 mod recording;
 
 pub use checking::{Checking, LiveObject, Rule, Severity, Violation};
 pub use counting::{CommandKind, Counting, Counts};
-pub use layered::{Layer, Layered};
+pub use forwarding::{Layer, Layered};
 #[cfg(feature = "trace")]
 pub use recording::{RecordingLayer, TraceBuffer};

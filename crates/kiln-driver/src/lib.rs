@@ -55,6 +55,7 @@ pub mod call;
 #[cfg(feature = "trace")]
 pub mod call_trace;
 mod clock;
+mod code_image;
 mod command;
 mod device;
 mod driver;
@@ -65,7 +66,6 @@ mod finding;
 pub mod graph;
 mod handle;
 mod host_memory;
-mod image;
 pub mod layer;
 mod memory;
 mod memory_part;
@@ -75,6 +75,7 @@ mod slot_table;
 mod stream;
 
 pub use clock::{Clock, Timeout, Waited, WallClock};
+pub use code_image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
 pub use command::{
     Base, Command, DeclaredSpan, DevicePlace, Dim3, LaunchCommand, Pattern, Place, Submission, Vouched,
 };
@@ -91,7 +92,6 @@ pub use handle::{
     ReservationId, StreamId, kind,
 };
 pub use host_memory::{Access, HostBlock, HostWatch};
-pub use image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
 pub use memory::{
     DeviceAddress, DeviceMemory, ForeignMemory, MemoryRequest, PageRequest, Protection, Reservation,
     ReserveRequest,

@@ -3,14 +3,14 @@
 //! Each value and variable gets a register, and each operation one or a few instructions, in program order; `ptxas`
 //! optimises them. There is one file for each family of instructions.
 
-mod adjacent;
+mod adjacent_accesses;
 mod atomic;
 mod barrier;
+mod control_flow;
 mod convert;
 mod division;
 mod emit;
 mod float;
-mod flow;
 mod half;
 mod index_proof;
 mod integer;
@@ -22,7 +22,7 @@ mod prologue;
 mod register;
 mod target;
 mod value_numbering;
-mod vector;
+mod vector_access;
 mod warp;
 mod writer;
 

@@ -3,8 +3,8 @@
 //! Results stay bit-identical. The count of accesses out of range may change, because unused loads are removed, and
 //! names of values are dropped, because blocks that are always taken are merged with those around them.
 
-mod dead;
-mod fold;
+mod constant_folding;
+mod dead_code;
 
 use crate::program::Program;
 use crate::rewrite::rewrite;
@@ -20,8 +20,8 @@ impl Program {
     /// # Ok::<(), kiln_ir::TextError>(())
     /// ```
     pub fn simplified(&self) -> Self {
-        let folded = rewrite(self, &mut fold::Fold { flush: self.flush });
-        let live = dead::Live::in_draft(&folded);
-        Self::trusted(rewrite(&folded, &mut dead::Drop { live }))
+        let folded = rewrite(self, &mut constant_folding::Fold { flush: self.flush });
+        let live = dead_code::Live::in_draft(&folded);
+        Self::trusted(rewrite(&folded, &mut dead_code::Drop { live }))
     }
 }

@@ -13,14 +13,14 @@
 
 mod error;
 mod expression;
-mod header;
+mod kernel_header;
 mod lexer;
-mod number;
+mod number_literal;
 mod parser;
 mod print;
 mod print_operation;
 mod print_statement;
-mod reserved;
+mod reserved_words;
 
 pub use error::TextError;
-pub(crate) use reserved::is_name;
+pub(crate) use reserved_words::is_name;

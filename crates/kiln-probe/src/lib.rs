@@ -14,7 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod availability;
-mod cuda;
+mod cuda_platform;
 mod devices;
 mod error;
 mod gpu_policy;
@@ -28,13 +28,13 @@ mod retry_cell;
 mod selection;
 mod shared_attempt;
 #[cfg(feature = "sim")]
-mod simulator;
+mod simulator_platform;
 mod simulator_seed;
 mod start_fault;
 mod work_split;
 
 pub use availability::Availability;
-pub use cuda::CudaPlatform;
+pub use cuda_platform::CudaPlatform;
 pub use devices::{DeviceEntry, DeviceSummary, Devices};
 pub use error::{ProbeError, Result};
 pub use gpu_policy::{Policy, UnknownPolicy};
@@ -45,7 +45,7 @@ pub use retry_cell::RetryCell;
 pub use selection::{Selection, best_by, no_working, ranked};
 pub use shared_attempt::SharedAttempt;
 #[cfg(feature = "sim")]
-pub use simulator::{ProcessMachine, SimulatorPlatform, simulated_device};
+pub use simulator_platform::{ProcessMachine, SimulatorPlatform, simulated_device};
 pub use simulator_seed::SEED_VARIABLE;
 pub use work_split::split_by_weight;
 

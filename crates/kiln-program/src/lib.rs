@@ -39,13 +39,13 @@
 //! ```
 
 mod binding;
-mod call;
 mod collective;
 mod dispatch;
 mod dispatch_config;
 mod element_kind;
 mod error;
 mod program_backend;
+mod program_call;
 mod sequence;
 mod typed_pipeline;
 
@@ -53,13 +53,13 @@ pub use binding::{
     Argument, Arguments, Bindings, Kept, Outputs, Parameters, ProgramParameter, ProgramValue, Read,
     ReadWrite, Write,
 };
-pub use call::ProgramCall;
 pub use collective::{CollectiveError, Collectives, Communicator, CommunicatorConfig, ReduceOp, Reduction};
 pub use dispatch::Dispatched;
 pub use dispatch_config::{Converge, DispatchConfig, Speculation};
 pub use element_kind::ElementKind;
 pub use error::ProgramError;
 pub use program_backend::{Backend, Pipeline};
+pub use program_call::ProgramCall;
 pub use sequence::{PendingDispatch, Sequence, Step, Turn};
 pub use typed_pipeline::Typed;
 

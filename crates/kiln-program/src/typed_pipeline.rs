@@ -8,11 +8,11 @@ use kiln_ir::Program;
 use kiln_runtime::Result;
 
 use crate::binding::{Arguments, Bindings, Parameters, Said};
-use crate::call::ProgramCall;
 use crate::dispatch::Dispatched;
 use crate::dispatch_config::DispatchConfig;
 use crate::error::ProgramError;
 use crate::program_backend::{Backend, Pipeline};
+use crate::program_call::ProgramCall;
 use crate::sequence::PendingDispatch;
 
 /// A pipeline whose parameters the compiler knows: what is given in another number, of another type or the wrong way round does not

@@ -7,7 +7,7 @@
 
 mod backend_parts;
 mod buffer_pool;
-mod cached;
+mod cached_backend;
 mod code_image;
 mod context;
 mod named_modules;
@@ -16,7 +16,7 @@ mod process_backend;
 
 pub use backend_parts::BackendParts;
 pub use buffer_pool::{Arena, ArenaBuffer, ArenaConfig, ArenaUsage};
-pub use cached::CachedBackend;
+pub use cached_backend::CachedBackend;
 pub use code_image::CodeImage;
 pub use context::BackendContext;
 pub use options::BackendOptions;

@@ -9,18 +9,18 @@
 //!   PTX ─► signature and effects of each kernel, checked at every launch
 //! ```
 
-pub(crate) mod builder;
 mod cached_code;
 mod code_caches;
-mod counters;
-mod includes;
+mod code_counters;
+mod included_headers;
+mod kernel_source;
 pub(crate) mod library_file;
+pub(crate) mod module_builder;
 mod module_cache;
 mod ptx_signature;
-mod source;
 
-pub use builder::ModuleBuilder;
-pub use counters::CodeCounters;
-pub use source::Source;
+pub use code_counters::CodeCounters;
+pub use kernel_source::Source;
+pub use module_builder::ModuleBuilder;
 
 pub(crate) use module_cache::Modules;

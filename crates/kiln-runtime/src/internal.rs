@@ -3,8 +3,8 @@
 pub use crate::buffer::host_vec::zeroed_vec;
 pub use crate::buffer::pattern::pattern;
 pub use crate::buffer::try_reserve::{copied, reserve};
-pub use crate::code::builder::{count_found, ptx_key};
 pub use crate::code::library_file::cublaslt_identity;
+pub use crate::code::module_builder::{count_found, ptx_key};
 pub use crate::graph::recorded_work::RecordedWork;
 pub use crate::recovery::workspace::mark_workspace;
 pub use crate::runtime::external_state::FollowedState;

@@ -17,7 +17,7 @@ mod recoverable_submit;
 mod recovery_hook;
 mod runtime_key;
 mod shutdown;
-mod staging;
+mod staging_pool;
 mod state_watch;
 mod stream;
 mod stream_pool;

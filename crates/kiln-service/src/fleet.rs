@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::device_service::DeviceService;
-use crate::members::Members;
+use crate::fleet_members::Members;
 use crate::queue::{Elsewhere, QueuedRequest};
 use crate::refused::RefusalReason;
 use crate::reply::Reply;

@@ -24,9 +24,9 @@
 mod circuit_breaker;
 mod device_service;
 mod fleet;
+mod fleet_members;
 #[cfg(feature = "kameo")]
 mod kameo;
-mod members;
 mod queue;
 mod rebuild_limit;
 mod refused;

@@ -8,7 +8,7 @@ use kiln_driver::{DeviceInfo, Driver};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use super::stopwatch::Stopwatch;
-use crate::device::{Choice, Where};
+use crate::device_choice::{Choice, Where};
 
 /// A runtime over a device, with a stopwatch between the two.
 pub(crate) struct Stage {

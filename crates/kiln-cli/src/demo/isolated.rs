@@ -13,9 +13,9 @@ use kiln::{DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Ticket};
 use serde::Serialize;
 
 use super::kernels::{AXPY, BLOCK_THREADS, PTX};
-use crate::device::Where;
-use crate::exit::Exit;
-use crate::wrap::wrap_behind;
+use crate::device_choice::Where;
+use crate::exit_code::Exit;
+use crate::line_wrap::wrap_behind;
 
 /// Elements of a block.
 const ELEMENTS: usize = 1 << 16;

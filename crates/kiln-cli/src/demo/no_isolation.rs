@@ -4,8 +4,8 @@ use std::convert::Infallible;
 
 use serde::{Serialize, Serializer};
 
-use crate::device::Where;
-use crate::exit::Exit;
+use crate::device_choice::Where;
+use crate::exit_code::Exit;
 
 /// A report; there is none.
 pub(super) struct Report(Infallible);

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::device::Closed;
 use super::timeline::{self, Bar};
 use super::workload::{ELEMENTS, TILES, Work};
-use crate::exit::Exit;
-use crate::wrap::{wrap, wrap_behind};
+use crate::exit_code::Exit;
+use crate::line_wrap::{wrap, wrap_behind};
 
 /// The report of the demo.
 #[derive(Serialize)]

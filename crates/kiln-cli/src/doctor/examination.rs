@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::check::{Check, Status};
 use super::isolation;
 use super::library_cost::{self, LibraryCost};
-use crate::exit::Exit;
+use crate::exit_code::Exit;
 use crate::failure::next_step;
 use crate::table::bytes;
 

@@ -2,7 +2,7 @@
 
 use super::check::{Check, Status};
 use super::examination::Examination;
-use crate::wrap::wrap_behind;
+use crate::line_wrap::wrap_behind;
 
 /// The most places of a search that are shown.
 const MAX_TRIED: usize = 3;

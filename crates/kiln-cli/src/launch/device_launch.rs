@@ -25,7 +25,7 @@ use crate::demangled_name::with_readable_names;
 use crate::failure::{Failure, error_text};
 use crate::npy::Array;
 use crate::plural::counted;
-use crate::printable::text_of;
+use crate::printable_text::text_of;
 use crate::program_file::ProgramFile;
 use crate::source_file::{ChosenKernel, SourceFile};
 

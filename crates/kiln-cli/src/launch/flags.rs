@@ -5,7 +5,7 @@ use kiln_driver::Dim3;
 
 use super::program_arguments::Shape;
 use crate::argument_spec::Spec;
-use crate::device::Where;
+use crate::device_choice::Where;
 use crate::failure::Failure;
 use crate::source_file::SourceFlags;
 

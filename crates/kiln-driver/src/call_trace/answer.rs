@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::handle_name::{Address, Name};
 use crate::call::Answer;
 use crate::clock::Waited;
+use crate::code_image::Function;
 use crate::error::{Error, ErrorKind, Refusal};
 use crate::handle::DeviceKey;
-use crate::image::Function;
 use crate::stream::Health;
 
 /// An [`Answer`] without lifetimes and keys. Native handles and descriptors differ from run to run and are not

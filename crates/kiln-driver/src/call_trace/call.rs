@@ -8,8 +8,8 @@ use super::command::{RecordedCommand, RecordedNode, RecordedPlace, device_place}
 use super::handle_name::{Address, Hex, Name};
 use crate::call::{Call, CallKind};
 use crate::clock::Timeout;
+use crate::code_image::Image;
 use crate::handle::{DeviceKey, Handle, Kind};
-use crate::image::Image;
 use crate::memory::{MemoryRequest, Protection};
 use crate::memory_part::{MemoryPart, PartKind};
 use crate::stream::{EventRequest, StreamRequest, WaitTarget};

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use self::rules::examine;
 use self::state::{State, Underway};
 pub use self::violation::{LiveObject, Rule, Severity, Violation};
-use super::layered::Layer;
+use super::forwarding::Layer;
 use crate::call::{Answer, Call};
 use crate::driver::Driver;
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::layered::Layer;
+use super::forwarding::Layer;
 use crate::call::{Answer, Call, CallKind};
 use crate::command::Command;
 use crate::error::Error;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::layered::Layer;
+use super::forwarding::Layer;
 use crate::call::{Answer, Call};
 use crate::call_trace::{Entry, RecordedAnswer, RecordedCall, header_line};
 use crate::driver::Driver;

@@ -4,8 +4,8 @@ use crate::literal::Literal;
 use crate::operation::Operand;
 use crate::scalar_type::Type;
 
-use super::val::Val;
-use super::var::Var;
+use super::value::Val;
+use super::variable::Var;
 
 /// A Rust type that stands for a [`Type`]; its values are literals.
 pub trait KernelElement: Copy + Into<Literal> {

@@ -15,8 +15,8 @@ use crate::statement::{Block, Statement, StatementKind};
 
 use super::element::{IntoOperand, KernelElement};
 use super::memory::Mem;
-use super::val::Val;
-use super::var::Var;
+use super::value::Val;
+use super::variable::Var;
 
 /// A kernel that is being built. [`Program::build`](crate::Program::build) hands one to its closure.
 ///

@@ -8,7 +8,7 @@ use crate::statement::StatementKind;
 
 use super::element::{IntoOperand, KernelElement, KernelInteger, KernelNumber};
 use super::kernel::KernelBuilder;
-use super::val::Val;
+use super::value::Val;
 
 /// A buffer or shared memory of a kernel that is being built.
 ///

@@ -5,8 +5,8 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Su
 use crate::operation::{BinaryOp, UnaryOp};
 
 use super::element::{IntoOperand, KernelElement, KernelInteger, KernelNumber};
-use super::val::Val;
-use super::var::Var;
+use super::value::Val;
+use super::variable::Var;
 
 /// Operators between two operands of one type.
 macro_rules! binary {

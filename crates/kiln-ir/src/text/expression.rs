@@ -2,7 +2,7 @@
 
 use super::error::TextError;
 use super::lexer::{Kind, Token};
-use super::number::{self, Untyped};
+use super::number_literal::{self, Untyped};
 use super::parser::{Name, Parser};
 use crate::literal::Literal;
 use crate::operation::{
@@ -197,7 +197,7 @@ impl<'t> Parser<'t> {
     }
 
     fn number(&mut self, token: Token<'t>, negative: bool) -> Result<Expression, TextError> {
-        let (number, ty) = number::read(token.text).map_err(|what| token.error(what))?;
+        let (number, ty) = number_literal::read(token.text).map_err(|what| token.error(what))?;
         let number = if negative { number.negated() } else { number };
         match ty {
             Some(ty) => Ok(Expression::Typed(self.literal(token, number, ty)?, ty)),
@@ -210,7 +210,7 @@ impl<'t> Parser<'t> {
         match (token.kind, token.text) {
             (Kind::Number, _) => self.number(token, false),
             (Kind::Bits, text) => {
-                let literal = number::read_bits(text).map_err(|what| token.error(what))?;
+                let literal = number_literal::read_bits(text).map_err(|what| token.error(what))?;
                 Ok(Expression::Typed(literal.into(), literal.ty()))
             }
             (Kind::Sign, "(") => {

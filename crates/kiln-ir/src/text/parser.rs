@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::error::TextError;
 use super::lexer::{Kind, Token, tokens};
-use super::number;
-use super::reserved::is_name;
+use super::number_literal;
+use super::reserved_words::is_name;
 use crate::build::KernelBuilder;
 use crate::declaration::{ScalarId, ValueId, VariableId};
 use crate::operation::{MemoryOperand, MemoryScope, Operand};
@@ -129,7 +129,7 @@ impl<'t> Parser<'t> {
     pub(super) fn count(&mut self) -> Result<u64, TextError> {
         let token = self.token();
         if token.kind == Kind::Number
-            && let Ok((number, None)) = number::read(token.text)
+            && let Ok((number, None)) = number_literal::read(token.text)
             && let Some(count) = number.count()
         {
             self.advance();

@@ -1,6 +1,6 @@
 //! The code caches of a runtime.
 
-use super::counters::CodeCounters;
+use super::code_counters::CodeCounters;
 use super::module_cache::Modules;
 use crate::code_cache::DiskCache;
 use crate::runtime::DeviceRuntime;

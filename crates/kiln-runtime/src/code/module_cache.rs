@@ -9,7 +9,7 @@ use kiln_driver::{DeviceKind, Image};
 use kiln_ptx::EntryFacts;
 
 use super::cached_code::{Payload, kernel_names};
-use super::counters::CodeCounters;
+use super::code_counters::CodeCounters;
 use super::ptx_signature::signature;
 use crate::code_cache::{CacheEntry, DiskCache, EntryKind, Key};
 use crate::counters::{Count, Counted, Numbers};

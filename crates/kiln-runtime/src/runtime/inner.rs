@@ -19,7 +19,7 @@ use super::lent_objects::LentObjects;
 use super::named_blocks::NamedBlocks;
 use super::recovery_hook::RecoveryHook;
 use super::runtime_key::{EndedRuntime, RuntimeKey};
-use super::staging::Staging;
+use super::staging_pool::Staging;
 use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
 use super::telemetry_source::Meters;

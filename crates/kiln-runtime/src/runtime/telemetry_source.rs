@@ -12,7 +12,7 @@ use kiln_order::{DependencyTracker, StreamCount, StreamCounts};
 
 use super::extensions::Extensions;
 use super::lent_objects::LentObjects;
-use super::staging::Staging;
+use super::staging_pool::Staging;
 use super::stream_pool::StreamPool;
 use crate::counters::{Count, Counters, Numbers};
 

@@ -7,10 +7,10 @@
 mod arguments;
 mod attention;
 mod convolution;
-mod dense;
+mod dense_matrix;
 mod dft;
-mod elementary;
-mod factors;
+mod elementary_functions;
+mod factorization;
 mod fourier;
 mod jacobi;
 mod matmul;

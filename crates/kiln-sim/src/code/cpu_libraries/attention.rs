@@ -3,7 +3,7 @@
 use kiln_operation::Attention;
 
 use super::arguments::{OperationArguments, Run};
-use super::elementary::exp;
+use super::elementary_functions::exp;
 use crate::code::kernel::KernelFault;
 
 type Work = Result<u64, KernelFault>;

@@ -2,7 +2,7 @@
 //!
 //! Lengths that are powers of two are halved; short ones are summed up; the others become a convolution (Bluestein) whose length is a power of two.
 
-use super::elementary::unit_root;
+use super::elementary_functions::unit_root;
 
 /// A complex number.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

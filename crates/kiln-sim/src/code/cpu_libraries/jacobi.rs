@@ -2,7 +2,7 @@
 //!
 //! Rotations need square roots only, which every machine rounds in the same way.
 
-use super::dense::{Dense, length};
+use super::dense_matrix::{Dense, length};
 
 /// Sweeps over all pairs of columns at most. Ten are enough for nearly every matrix.
 const SWEEP_LIMIT: usize = 60;

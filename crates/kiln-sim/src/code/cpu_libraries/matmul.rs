@@ -3,7 +3,7 @@
 use kiln_operation::{Activation, Layout, Matmul};
 
 use super::arguments::{OperationArguments, Run, transposed};
-use super::elementary::gelu;
+use super::elementary_functions::gelu;
 use crate::code::kernel::KernelFault;
 
 /// Runs a product. Returns how many multiplications that were.

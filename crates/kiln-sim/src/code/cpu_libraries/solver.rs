@@ -6,8 +6,8 @@ use kiln_driver::Code;
 use kiln_operation::{ElementType, Geqrf, Gesvd, Getrf, Getrs, Ormqr, Potrf, Potrs, Side, Syevd, Triangle};
 
 use super::arguments::{OperationArguments, Run};
-use super::dense::Dense;
-use super::factors;
+use super::dense_matrix::Dense;
+use super::factorization;
 use super::jacobi::{SingularValues, symmetric_eigen};
 use super::triangular::rows_of;
 use crate::code::kernel::KernelFault;
@@ -20,7 +20,7 @@ const NOT_CONVERGED: i64 = 1;
 pub(super) fn potrf(arguments: &OperationArguments<'_>, operation: &Potrf) -> Work {
     let Potrf { element, n, triangle, leading } = *operation;
     let mut a = read_triangle(arguments, element, n, triangle, leading)?;
-    let minor = match factors::cholesky(&mut a) {
+    let minor = match factorization::cholesky(&mut a) {
         Ok(()) => 0,
         Err(minor) => {
             a.values.fill(f64::NAN);
@@ -38,7 +38,7 @@ pub(super) fn potrs(arguments: &OperationArguments<'_>, operation: &Potrs) -> Wo
     for column in 0..columns {
         let run = Run::dense(column * b_leading, n);
         let mut x = arguments.read(1, element, run)?;
-        factors::cholesky_solve(&l, &mut x);
+        factorization::cholesky_solve(&l, &mut x);
         arguments.write(1, element, run, &x)?;
     }
     arguments.write_integers(2, 4, 0, &[0])?;
@@ -48,7 +48,7 @@ pub(super) fn potrs(arguments: &OperationArguments<'_>, operation: &Potrs) -> Wo
 pub(super) fn getrf(arguments: &OperationArguments<'_>, operation: &Getrf) -> Work {
     let Getrf { element, m, n, leading } = *operation;
     let mut a = read_dense(arguments, 0, element, (m, n), leading)?;
-    let (pivots, zero) = factors::lu(&mut a);
+    let (pivots, zero) = factorization::lu(&mut a);
     write_dense(arguments, 0, element, leading, &a)?;
     arguments.write_integers(1, 8, 0, &pivots)?;
     arguments.write_integers(2, 4, 0, &[zero as i64])?;
@@ -72,7 +72,7 @@ pub(super) fn getrs(arguments: &OperationArguments<'_>, operation: &Getrs) -> Wo
     for column in 0..columns {
         let run = Run::dense(column * b_leading, n);
         let mut x = arguments.read(2, element, run)?;
-        factors::lu_solve(&a, &rows, transposed, &mut x);
+        factorization::lu_solve(&a, &rows, transposed, &mut x);
         arguments.write(2, element, run, &x)?;
     }
     arguments.write_integers(3, 4, 0, &[0])?;
@@ -82,7 +82,7 @@ pub(super) fn getrs(arguments: &OperationArguments<'_>, operation: &Getrs) -> Wo
 pub(super) fn geqrf(arguments: &OperationArguments<'_>, operation: &Geqrf) -> Work {
     let Geqrf { element, m, n, leading } = *operation;
     let mut a = read_dense(arguments, 0, element, (m, n), leading)?;
-    let tau = factors::qr(&mut a);
+    let tau = factorization::qr(&mut a);
     write_dense(arguments, 0, element, leading, &a)?;
     arguments.write(1, element, Run::dense(0, operation.vectors()), &tau)?;
     arguments.write_integers(2, 4, 0, &[0])?;
@@ -101,11 +101,11 @@ pub(super) fn ormqr(arguments: &OperationArguments<'_>, operation: &Ormqr) -> Wo
     let tau = arguments.read(1, element, Run::dense(0, k))?;
     let mut c = read_dense(arguments, 2, element, (m, n), c_leading)?;
     match side {
-        Side::Left => factors::apply_q(&a, &tau, transposed, &mut c),
+        Side::Left => factorization::apply_q(&a, &tau, transposed, &mut c),
         Side::Right => {
             // C Q is the transpose of Qᵀ Cᵀ.
             let mut other = c.transposed();
-            factors::apply_q(&a, &tau, !transposed, &mut other);
+            factorization::apply_q(&a, &tau, !transposed, &mut other);
             c = other.transposed();
         }
     }

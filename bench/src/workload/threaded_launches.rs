@@ -4,8 +4,8 @@ use std::sync::Barrier;
 use std::time::Instant;
 
 use crate::Failure;
-use crate::raw::{self, Raw};
-use crate::row::Table;
+use crate::raw_driver::{self, Raw};
+use crate::result_table::Table;
 use crate::timing::Percentiles;
 use crate::workload::launch::{kernel, runtime};
 
@@ -25,9 +25,9 @@ pub(crate) fn eight(table: &mut Table, repeats: usize) -> Result<(), Failure> {
             packed.extend(0_i32.to_ne_bytes());
             ready.wait();
             for _ in 0..LAUNCHES {
-                raw::launch(function, stream, &packed)?;
+                raw_driver::launch(function, stream, &packed)?;
             }
-            raw::synchronize(stream)
+            raw_driver::synchronize(stream)
         })?);
         tracked.push(all_threads(|ready| {
             let stream = gpu.stream()?;

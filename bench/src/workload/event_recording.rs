@@ -10,7 +10,7 @@ use kiln::order::Recording;
 use kiln::{DeviceRuntime, GpuRef, Kernel, RuntimeConfig, Stream, Ticket};
 
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::{Percentiles, batches};
 use crate::workload::launch::kernel;
 

@@ -13,7 +13,7 @@ use kiln_ptx::exec::{Checks, Entry, ExecProgram, LaunchShape, Options, SimpleMem
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::{Percentiles, thread_seconds};
 
 const ELEMENTS: u32 = 1 << 20;

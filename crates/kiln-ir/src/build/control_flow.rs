@@ -6,7 +6,7 @@ use crate::statement::{BarrierScope, Block, StatementKind};
 
 use super::element::{IntoOperand, KernelInteger};
 use super::kernel::KernelBuilder;
-use super::val::Val;
+use super::value::Val;
 
 impl KernelBuilder {
     /// Does something if a condition holds.

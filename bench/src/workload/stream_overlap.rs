@@ -7,8 +7,8 @@ use kiln_mem::workload::Allocator;
 
 use crate::Failure;
 use crate::memory::RawPool;
-use crate::raw::{self, Raw};
-use crate::row::Table;
+use crate::raw_driver::{self, Raw};
+use crate::result_table::Table;
 use crate::timing::Percentiles;
 use crate::workload::launch::{kernel, runtime};
 
@@ -67,11 +67,11 @@ impl RawSpin {
                 let mut pool = pool.clone();
                 let block = pool.allocate(8)?.ok_or("8 bytes were refused")?;
                 let arguments = [block.to_ne_bytes(), CLOCKS.to_ne_bytes()].concat();
-                raw::launch(self.function, pool.stream(), &arguments)?;
+                raw_driver::launch(self.function, pool.stream(), &arguments)?;
                 pool.free(block)?;
             }
         }
-        self.pools.iter().try_for_each(|pool| raw::synchronize(pool.stream()))?;
+        self.pools.iter().try_for_each(|pool| raw_driver::synchronize(pool.stream()))?;
         Ok(start.elapsed().as_nanos() as f64 / 1e3)
     }
 }

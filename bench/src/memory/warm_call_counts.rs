@@ -6,10 +6,10 @@ use kiln_driver::layer::{Counting, Layered};
 use kiln_mem::HeapConfig;
 use kiln_mem::workload::{Allocator, PAIR_BYTES, Percentiles, RandomLives, StreamAllocator};
 
-use super::counted::allocations;
+use super::counting_allocator::allocations;
 use super::{Bench, Setting};
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 
 const PAIRS: u64 = 10_000;
 /// Blocks of the runs of M2 that are counted, and the runs before them: the first grows, and the second begins elsewhere.

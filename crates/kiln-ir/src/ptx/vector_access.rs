@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::adjacent::Group;
+use super::adjacent_accesses::Group;
 use super::memory::{Index, loaded_class};
 use super::parameter_layout::memory_type;
 use super::register::{Class, Register};

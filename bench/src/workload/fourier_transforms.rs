@@ -8,10 +8,10 @@ use kiln_libs::fft::Fft;
 use kiln_libs::rand::{Sampler, Uniform};
 
 use crate::Failure;
-use crate::raw::{self, Raw};
+use crate::raw_driver::{self, Raw};
 use crate::raw_graph::RawGraph;
 use crate::raw_library::cufft::FftPlan;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::workload::launch::runtime;
 use crate::workload::library_comparison::{
     TURNS, calls_for, captured, check_equal, compare, recorded, replayed,
@@ -45,7 +45,7 @@ fn measured(table: &mut Table, gpu: &DeviceRuntime, raw: &Raw, power: u32) -> Re
     let plan = FftPlan::new(stream, n, batch)?;
     let queue = || plan.queue(input.address().0, output.address().0);
     queue()?;
-    raw::synchronize(stream)?;
+    raw_driver::synchronize(stream)?;
     check_equal(&workload, 1e-4, &by_kiln, &compared()?)?;
 
     let one = RawGraph::capture(raw, stream, 1, queue)?;

@@ -9,7 +9,7 @@ use kiln_driver::{
 };
 
 use crate::Failure;
-use crate::raw::KERNELS;
+use crate::raw_driver::KERNELS;
 
 /// A graph of launches in a row, on a separate stream.
 pub(crate) struct Untracked {

@@ -1,6 +1,6 @@
 //! Factorisations in `f64`: Cholesky, LU with partial pivoting, Householder QR.
 
-use super::dense::{Dense, length};
+use super::dense_matrix::{Dense, length};
 
 /// Replaces the lower triangle of a symmetric matrix by its Cholesky factor. Otherwise the order of the first leading minor that is not positive.
 pub(super) fn cholesky(a: &mut Dense) -> Result<(), usize> {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use kiln_sync::{Bias, BiasedLock, FenceMode, fence_mode};
 
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::{in_turn, subject};
 
 const BATCH: usize = 10_000;

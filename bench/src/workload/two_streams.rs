@@ -1,8 +1,8 @@
 //! L2: two streams taking turns on one buffer.
 
 use crate::Failure;
-use crate::raw::{self, KERNELS, Raw};
-use crate::row::Table;
+use crate::raw_driver::{self, KERNELS, Raw};
+use crate::result_table::Table;
 use crate::timing::{Subject, in_turn, subject};
 use crate::workload::launch::{kernel, runtime};
 
@@ -25,11 +25,12 @@ pub(crate) fn two_streams(table: &mut Table, repeats: usize) -> Result<(), Failu
     let mut turn = 0;
     let raw_step = move || {
         turn ^= 1;
-        raw::wait(streams[turn], events[turn ^ 1])?;
-        raw::launch(function, streams[turn], &packed)?;
-        raw::record(events[turn], streams[turn])
+        raw_driver::wait(streams[turn], events[turn ^ 1])?;
+        raw_driver::launch(function, streams[turn], &packed)?;
+        raw_driver::record(events[turn], streams[turn])
     };
-    let raw_settle = move || raw::synchronize(streams[0]).and_then(|()| raw::synchronize(streams[1]));
+    let raw_settle =
+        move || raw_driver::synchronize(streams[0]).and_then(|()| raw_driver::synchronize(streams[1]));
     let mut turn = 0;
     let step = || {
         turn ^= 1;

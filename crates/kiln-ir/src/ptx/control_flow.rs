@@ -1,7 +1,7 @@
 //! Statements: control flow as branches between labels.
 
 use super::register::Class;
-use super::vector::Stores;
+use super::vector_access::Stores;
 use super::writer::{Loop, Writer, ins};
 use crate::declaration::ValueId;
 use crate::literal::Literal;

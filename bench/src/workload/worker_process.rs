@@ -12,10 +12,10 @@ use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
 use crate::Failure;
 use crate::memory::Bench;
-use crate::raw::KERNELS;
-use crate::row::Table;
+use crate::raw_driver::KERNELS;
+use crate::result_table::Table;
 use crate::timing::{Percentiles, batches};
-use crate::workload::awaiting::awaited_on;
+use crate::workload::awaited_launch::awaited_on;
 use crate::workload::launch::Four;
 
 const BATCH: usize = 100;

@@ -10,7 +10,7 @@ use kiln::{DeviceRuntime, GpuRef, Kernel, Ticket};
 use kiln_driver::DriverExt;
 
 use crate::Failure;
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::Percentiles;
 use crate::workload::launch::{kernel, runtime};
 

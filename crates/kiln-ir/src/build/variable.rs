@@ -8,7 +8,7 @@ use crate::statement::StatementKind;
 
 use super::element::{IntoOperand, KernelElement};
 use super::kernel::KernelBuilder;
-use super::val::Val;
+use super::value::Val;
 
 /// A variable of a kernel that is being built. As an operand it is read where it is used.
 pub struct Var<'k, T> {

@@ -6,11 +6,11 @@
 use kiln::{DeviceRuntime, GpuRef, Graph, Kernel};
 
 use crate::Failure;
-use crate::raw::{self, Raw};
-use crate::row::Table;
+use crate::raw_driver::{self, Raw};
+use crate::result_table::Table;
 use crate::timing::{in_turn, subject};
 use crate::workload::launch::{kernel, runtime};
-use crate::workload::untracked::Untracked;
+use crate::workload::untracked_graph::Untracked;
 
 /// Launches in a sequence, the workload's name, replays in a batch, and batches.
 const SIZES: [(usize, &str, usize, usize); 5] = [
@@ -87,7 +87,7 @@ impl Subjects<'_> {
         batch: usize,
         count: usize,
     ) -> Result<(), Failure> {
-        let settle = || raw::settle().and_then(|()| Ok(self.gpu.synchronize()?));
+        let settle = || raw_driver::settle().and_then(|()| Ok(self.gpu.synchronize()?));
         let measured = in_turn(
             count * repeats,
             [
@@ -122,8 +122,12 @@ impl Subjects<'_> {
         let measured = in_turn(
             count * repeats,
             [
-                subject(1, || self.raw_launch().and_then(|()| raw::synchronize(self.stream)), settled),
-                subject(1, || self.raw_launch().and_then(|()| raw::poll(self.event, self.stream)), settled),
+                subject(1, || self.raw_launch().and_then(|()| raw_driver::synchronize(self.stream)), settled),
+                subject(
+                    1,
+                    || self.raw_launch().and_then(|()| raw_driver::poll(self.event, self.stream)),
+                    settled,
+                ),
                 subject(1, || self.untracked.replay().and_then(|()| self.untracked.finish()), settled),
                 subject(1, || self.replay().and_then(|()| finish()), settled),
                 subject(1, || self.launch_each().and_then(|()| finish()), settled),
@@ -143,7 +147,7 @@ impl Subjects<'_> {
     }
 
     fn raw_launch(&self) -> Result<(), Failure> {
-        raw::launch_graph(self.raw, self.stream)
+        raw_driver::launch_graph(self.raw, self.stream)
     }
 
     fn replay(&self) -> Result<(), Failure> {

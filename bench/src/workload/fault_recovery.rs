@@ -17,10 +17,10 @@ use kiln_libs::operation::{Determinism, ElementType, Epilogue, Layout, Math, Mat
 
 use crate::Failure;
 use crate::memory::Bench;
-use crate::raw::KERNELS;
-use crate::row::Table;
+use crate::raw_driver::KERNELS;
+use crate::result_table::Table;
 use crate::timing::Percentiles;
-use crate::workload::worker::{backend, launch};
+use crate::workload::worker_process::{backend, launch};
 
 const PAGES: u64 = 16;
 /// Faults for each repeat.

@@ -11,10 +11,10 @@ use kiln_libs::blas::{Blas, MatmulCall, Matrix};
 use kiln_libs::rand::{Normal, Sampler};
 
 use crate::Failure;
-use crate::raw::{self, Raw};
+use crate::raw_driver::{self, Raw};
 use crate::raw_graph::RawGraph;
 use crate::raw_library::cublaslt::{LtProduct, ProductTypes};
-use crate::row::Table;
+use crate::result_table::Table;
 use crate::timing::{Percentiles, in_turn, subject};
 use crate::workload::launch::runtime;
 use crate::workload::library_comparison::{TURNS, captured, check_equal, compare, recorded, replayed};
@@ -78,7 +78,7 @@ impl Stage {
 
     fn settle(&self) -> Result<(), Failure> {
         self.gpu.synchronize()?;
-        raw::settle()
+        raw_driver::settle()
     }
 
     /// The same product by the library, after both gave the same result.
@@ -89,7 +89,7 @@ impl Stage {
         self.settle()?;
         let direct = LtProduct::new(raw, ProductTypes::BF16, self.n)?;
         direct.queue(stream, self.addresses())?;
-        raw::synchronize(stream)?;
+        raw_driver::synchronize(stream)?;
         // Numbers of bf16 have eight bits.
         check_equal("products", 0.01, &by_kiln, &self.result()?)?;
         Ok(direct)
@@ -179,7 +179,7 @@ pub(crate) fn replayed_by_the_hundred(table: &mut Table, repeats: usize) -> Resu
         let queued = in_turn(REPLAY_BATCHES * repeats, subjects)?;
         add(table, &format!("b5.{n}.queue"), queued);
         let subjects = [
-            subject(1, || direct.launch().and_then(|()| raw::poll(event, stream)), || Ok(())),
+            subject(1, || direct.launch().and_then(|()| raw_driver::poll(event, stream)), || Ok(())),
             subject(1, || Ok(graph.replay()?.wait()?), || Ok(())),
         ];
         add(table, &format!("b5.{n}.done"), in_turn(REPLAY_BATCHES * repeats, subjects)?);
