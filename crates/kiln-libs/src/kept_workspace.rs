@@ -11,7 +11,7 @@ use kiln_runtime::internal::{current_generation, mark_workspace, pressure_policy
 use kiln_runtime::{DeviceRuntime, Generation, GpuRef, Stream};
 
 use crate::Result;
-use crate::library_call::library_tag;
+use crate::library_tag::library_tag;
 
 /// The largest workspace that is kept. Larger ones belong to operations that take long enough to allocate it.
 const MAX_KEPT_BYTES: u64 = 32 << 20;

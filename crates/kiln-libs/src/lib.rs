@@ -41,6 +41,7 @@ mod error;
 pub mod fft;
 mod kept_workspace;
 mod library_call;
+mod library_tag;
 mod loaded_operations;
 mod operation_hasher;
 pub mod prims;

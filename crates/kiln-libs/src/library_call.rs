@@ -1,8 +1,7 @@
 //! One call of an operation: checked, then queued or recorded.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use kiln_mem::AllocTag;
 use kiln_operation::{OperandEffect, Operation, OperationOperand};
 use kiln_runtime::{Element, GpuRef, GraphBuilder, Launch, NodeId, Stream, Ticket};
 use smallvec::SmallVec;
@@ -12,9 +11,6 @@ use crate::error::LibraryError;
 use crate::kept_workspace::Workspace;
 use crate::loaded_operations::{LoadedOperation, LoadedOperations};
 use crate::scaling::{PreparedScaling, Scaling};
-
-/// The name of the tag that memory of a library call is counted under.
-const LIBRARY_TAG: &str = "library";
 
 /// One call of a library operation.
 ///
@@ -209,12 +205,6 @@ fn fit_all(operation: &'static str, operands: &[OperationOperand], arguments: &m
         fit(operation, operand, argument)?;
     }
     check_overlaps(operation, operands, arguments)
-}
-
-/// The tag that workspace and other memory of a library call is counted under.
-pub(crate) fn library_tag() -> AllocTag {
-    static TAG: OnceLock<AllocTag> = OnceLock::new();
-    *TAG.get_or_init(|| AllocTag::new(LIBRARY_TAG).unwrap_or_default())
 }
 
 /// A call that passed all checks, with everything it needs.

@@ -5,7 +5,8 @@ use kiln_runtime::{GraphBuilder, NodeId, Stream};
 
 use super::info::{SolveInfo, SolveTicket};
 use crate::Result;
-use crate::library_call::{Argument, Described, LibraryCall, library_tag};
+use crate::library_call::{Argument, Described, LibraryCall};
+use crate::library_tag::library_tag;
 use crate::loaded_operations::LoadedOperations;
 
 /// One call of a solver operation.

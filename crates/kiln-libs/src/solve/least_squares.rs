@@ -10,7 +10,8 @@ use super::layout::{check_shape, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real};
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall, PreparedCall, check_given, library_tag};
+use crate::library_call::{Argument, Described, LibraryCall, PreparedCall, check_given};
+use crate::library_tag::library_tag;
 use crate::loaded_operations::LoadedOperations;
 
 /// A least-squares problem that is being described: three launches, which are all checked before the first is queued.
