@@ -5,8 +5,8 @@
 //!
 //! - [`blas`]: matrix products with epilogues, operations on vectors, triangular systems; cuBLASLt and cuBLAS on a GPU.
 //! - [`fft`]: Fourier transforms of one to three dimensions; cuFFT on a GPU.
-//! - [`solve`]: Cholesky, LU, QR, least squares, symmetric eigenvalues, singular values; cuSOLVER on a GPU.
-//! - [`sparse`]: products with sparse matrices; cuSPARSE on a GPU.
+//! - [`solve`]: Cholesky, LU, QR, least squares, symmetric eigenvalues, singular values; cuSOLVER on a GPU. Cholesky and LU of batches (kernels of this crate).
+//! - [`sparse`]: products with sparse matrices (cuSPARSE on a GPU, or kernels of this crate), triangular systems and conversions (kernels of this crate).
 //! - [`dnn`]: convolutions, attention (cuDNN on a GPU), softmax, normalisation and pooling (kernels of this crate), with gradients.
 //! - [`rand`]: random numbers by Philox4x32-10, the same on every device, bit for bit those of cuRAND where cuRAND has them.
 //! - [`prims`]: reductions, scans, sorts and what is built of them.

@@ -46,6 +46,7 @@ pub use reduce::{ArgReduce, Reduce, ReduceOperator};
 pub use scan::{Scan, ScanOperator};
 pub use segments::{Offset, SegmentedReduce};
 pub use select::{Predicate, Select, SelectFlagged};
+pub(crate) use sort::MAX_LEN as MAX_SORTED;
 pub use sort::{Sort, SortByKey};
 pub use top_k::Top;
 pub use unique::Unique;

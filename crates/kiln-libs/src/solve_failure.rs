@@ -16,6 +16,11 @@ pub enum SolveFailure {
         /// The row of the first such pivot, counted from 0.
         pivot: u64,
     },
+    /// A triangular matrix has no element on its diagonal, or a zero there, so that a system of equations has no solution, or many.
+    ZeroDiagonal {
+        /// The first such row, counted from 0.
+        row: u64,
+    },
     /// The iteration for eigenvalues or singular values did not converge.
     NotConverged,
     /// The library refused an argument.
@@ -31,6 +36,7 @@ impl SolveFailure {
         match self {
             Self::NotPositiveDefinite { .. } => "add a multiple of the identity, or use `lu`",
             Self::Singular { .. } => "use `least_squares` or `svd`",
+            Self::ZeroDiagonal { .. } => "store the diagonal, or use `Diagonal::Unit` where it is ones",
             Self::NotConverged => "look for NaN and infinities in the matrix",
             Self::Argument { .. } => "report it as an error of kiln, which checks arguments before",
         }
@@ -47,6 +53,9 @@ impl fmt::Display for SolveFailure {
                 )
             }
             Self::Singular { pivot } => write!(f, "the matrix is singular: pivot {pivot} is zero"),
+            Self::ZeroDiagonal { row } => {
+                write!(f, "the triangular matrix has a zero on its diagonal in row {row}")
+            }
             Self::NotConverged => f.write_str("the iteration did not converge"),
             Self::Argument { place } => write!(f, "the library refused its argument {place}"),
         }

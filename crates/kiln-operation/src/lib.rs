@@ -64,4 +64,4 @@ pub use level3::{Diagonal, Side, Syrk, Triangle, Trsm};
 pub use matmul::{Activation, Determinism, Epilogue, Layout, Math, Matmul};
 pub use operand::{ARGUMENT_BYTES, OperandEffect, OperationOperand};
 pub use operation::Operation;
-pub use sparse::{DenseLayout, IndexType, SparseToDense, Spmm, Spmv};
+pub use sparse::{DenseLayout, IndexType, SparseFormat, SparseToDense, Spmm, Spmv};

@@ -1,4 +1,4 @@
-//! Operations on sparse matrices in the compressed row format (CSR), for `f32` and `f64`.
+//! Operations on sparse matrices in the compressed row format (CSR) and in the coordinate format (COO), for `f32` and `f64`.
 
 use crate::element_type::ElementType;
 use crate::error::OperationError;
@@ -7,6 +7,16 @@ use crate::field::{operation, words};
 use crate::level1::check_element;
 use crate::matmul::Determinism;
 use crate::operand::{OperandEffect, OperationOperand};
+
+words! {
+    /// How a sparse matrix lies in memory. The compressed column format (CSC) is CSR of the transpose.
+    SparseFormat {
+        /// Compressed rows: where each row begins, and the column of each element.
+        Csr = "csr",
+        /// Coordinates: the row and the column of each element, sorted by rows.
+        Coo = "coo",
+    }
+}
 
 words! {
     /// The type of the offsets and column indices of a sparse matrix.
@@ -31,6 +41,8 @@ words! {
 operation! {
     /// `y = alpha op(A) x`, or `y = alpha op(A) x + beta y`, with a sparse `A`.
     Spmv = "sparse.spmv" {
+        /// How `A` lies in memory.
+        format: SparseFormat,
         /// Of the values and the vectors.
         element: ElementType,
         /// Of offsets and column indices.
@@ -53,6 +65,8 @@ operation! {
 operation! {
     /// `C = alpha op(A) B`, or `C = alpha op(A) B + beta C`, with a sparse `A` and dense `B` and `C`.
     Spmm = "sparse.spmm" {
+        /// How `A` lies in memory.
+        format: SparseFormat,
         /// Of all values.
         element: ElementType,
         /// Of offsets and column indices.
@@ -83,6 +97,8 @@ operation! {
 operation! {
     /// All elements of a sparse matrix, zeros included, as a dense one.
     SparseToDense = "sparse.to_dense" {
+        /// How the sparse matrix lies in memory.
+        format: SparseFormat,
         /// Of the values and of the dense matrix.
         element: ElementType,
         /// Of offsets and column indices.
@@ -124,8 +140,9 @@ impl DenseLayout {
 }
 
 /// A sparse matrix.
-struct Compressed {
+struct SparseOperand {
     operation: &'static str,
+    format: SparseFormat,
     element: ElementType,
     index: IndexType,
     rows: u64,
@@ -133,8 +150,8 @@ struct Compressed {
     nonzeros: u64,
 }
 
-impl Compressed {
-    /// Offsets, column indices and values.
+impl SparseOperand {
+    /// Offsets or row indices, column indices, and values.
     fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         let sizes = [("rows", self.rows), ("columns", self.columns), ("nonzeros", self.nonzeros)];
         check_element(self.operation, self.element)?;
@@ -151,9 +168,13 @@ impl Compressed {
             let alignment = self.index.bytes();
             Ok(OperationOperand { name, effect: OperandEffect::Reads, bytes, alignment })
         };
+        let (rows, columns) = match self.format {
+            SparseFormat::Csr => (numbers("offsets", self.rows.saturating_add(1))?, "indices"),
+            SparseFormat::Coo => (numbers("row_indices", self.nonzeros)?, "column_indices"),
+        };
         Ok(vec![
-            numbers("offsets", self.rows.saturating_add(1))?,
-            numbers("indices", self.nonzeros)?,
+            rows,
+            numbers(columns, self.nonzeros)?,
             Extent::dense(self.operation, &[self.nonzeros])?.read("values", self.element),
         ])
     }
@@ -175,8 +196,8 @@ impl Spmv {
     }
 
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
-        let Self { element, index, rows, columns, nonzeros, .. } = *self;
-        let matrix = Compressed { operation: Self::NAME, element, index, rows, columns, nonzeros };
+        let Self { format, element, index, rows, columns, nonzeros, .. } = *self;
+        let matrix = SparseOperand { operation: Self::NAME, format, element, index, rows, columns, nonzeros };
         let mut operands = matrix.operands()?;
         check_order(Self::NAME, self.transposed, self.order)?;
         let (x, y) = self.lengths();
@@ -194,8 +215,8 @@ impl Spmm {
         if self.transposed { (self.rows, self.columns) } else { (self.columns, self.rows) }
     }
 
-    /// What each row or column of `B` and `C` begins at a multiple of, in bytes, where equal calls give equal bits: cuSPARSE's algorithm for that
-    /// (`CSR_ALG3`) reads up to 16 bytes at once without a look at the address.
+    /// What each row or column of `B` and `C` begins at a multiple of, in bytes, where equal calls with CSR give equal bits: cuSPARSE's algorithm for
+    /// that (`CSR_ALG3`) reads up to 16 bytes at once without a look at the address.
     pub const LINE_ALIGNMENT: u64 = 16;
 
     fn check_lines(&self) -> Result<(), OperationError> {
@@ -210,8 +231,8 @@ impl Spmm {
     }
 
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
-        let Self { element, index, rows, columns, nonzeros, n, .. } = *self;
-        let matrix = Compressed { operation: Self::NAME, element, index, rows, columns, nonzeros };
+        let Self { format, element, index, rows, columns, nonzeros, n, .. } = *self;
+        let matrix = SparseOperand { operation: Self::NAME, format, element, index, rows, columns, nonzeros };
         let mut operands = matrix.operands()?;
         check_sizes(Self::NAME, &[("n", n)])?;
         check_order(Self::NAME, self.transposed, self.order)?;
@@ -219,7 +240,7 @@ impl Spmm {
         let b = self.layout.extent(Self::NAME, (b, n), self.b_leading)?;
         let c = self.layout.extent(Self::NAME, (c, n), self.c_leading)?;
         let (mut b, mut c) = (b.read("b", element), c.written("c", element, self.accumulate));
-        if self.order == Determinism::RunToRun {
+        if self.order == Determinism::RunToRun && self.format == SparseFormat::Csr {
             self.check_lines()?;
             (b.alignment, c.alignment) = (Self::LINE_ALIGNMENT, Self::LINE_ALIGNMENT);
         }
@@ -232,8 +253,8 @@ impl Spmm {
 
 impl SparseToDense {
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
-        let Self { element, index, rows, columns, nonzeros, .. } = *self;
-        let matrix = Compressed { operation: Self::NAME, element, index, rows, columns, nonzeros };
+        let Self { format, element, index, rows, columns, nonzeros, .. } = *self;
+        let matrix = SparseOperand { operation: Self::NAME, format, element, index, rows, columns, nonzeros };
         let mut operands = matrix.operands()?;
         let dense = self.layout.extent(Self::NAME, (rows, columns), self.leading)?;
         operands.push(dense.written("dense", element, false));

@@ -374,7 +374,7 @@ fn operations_that_cannot_be_are_refused() {
     );
     let spmv = |rows: u64, nonzeros: u64, rest: &str| {
         format!(
-            "sparse.spmv element=f32 index=i32 rows={rows} columns=5 nonzeros={nonzeros} accumulate=false {rest}"
+            "sparse.spmv format=csr element=f32 index=i32 rows={rows} columns=5 nonzeros={nonzeros} accumulate=false {rest}"
         )
     };
     shape(&spmv(4, 0, "transposed=false order=any"), "`nonzeros` is 0");

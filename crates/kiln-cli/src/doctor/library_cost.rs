@@ -25,7 +25,7 @@ pub(crate) fn sample_operation(library: Library) -> Option<&'static str> {
         ),
         Library::Cusolver => Some("solve.potrf element=f32 n=16 triangle=lower leading=16"),
         Library::Cusparse => Some(
-            "sparse.spmv element=f32 index=i32 rows=4 columns=4 nonzeros=4 transposed=false accumulate=false order=any",
+            "sparse.spmv format=csr element=f32 index=i32 rows=4 columns=4 nonzeros=4 transposed=false accumulate=false order=any",
         ),
         _ => None,
     }

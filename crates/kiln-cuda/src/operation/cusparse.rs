@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::sys;
 use kiln_driver::Result;
 use kiln_operation::{
-    DenseLayout, Determinism, ElementType, IndexType, Operation, SparseToDense, Spmm, Spmv,
+    DenseLayout, Determinism, ElementType, IndexType, Operation, SparseFormat, SparseToDense, Spmm, Spmv,
 };
 
 use super::PreparedOperation;
@@ -31,7 +31,9 @@ type Raw = *mut c_void;
 /// Algorithms of `cusparseSpMVAlg_t` and `cusparseSpMMAlg_t`: the default, and those with equal bits in each run.
 const DEFAULT_ALGORITHM: i32 = 0;
 const SPMV_CSR_ALG2: i32 = 3;
+const SPMV_COO_ALG2: i32 = 4;
 const SPMM_CSR_ALG3: i32 = 12;
+const SPMM_COO_ALG2: i32 = 2;
 /// `CUSPARSE_STATUS_NOT_SUPPORTED`.
 const NOT_SUPPORTED: i32 = 10;
 
@@ -132,15 +134,16 @@ impl SparseCall {
     ) -> SparseResult<()> {
         let (api, raw, kind) = (self.handle.api, self.handle.raw.raw(), convert::data_type(o.element));
         let (x_len, y_len) = o.lengths();
-        let a = self.compressed((o.rows, o.columns, o.nonzeros), o.index, o.element, arguments)?;
+        let a = self.sparse(o.format, (o.rows, o.columns, o.nonzeros), (o.index, o.element), arguments)?;
         let (x, y) =
             (self.vector(x_len, o.element, arguments, 3)?, self.vector(y_len, o.element, arguments, 4)?);
         let (alpha, beta) = scalars(o.element, o.accumulate, arguments);
         let (alpha, beta) = (alpha.as_ptr().cast(), beta.as_ptr().cast());
         let op = convert::transposition(o.transposed);
-        let algorithm = match o.order {
-            Determinism::Any => DEFAULT_ALGORITHM,
-            Determinism::RunToRun => SPMV_CSR_ALG2,
+        let algorithm = match (o.order, o.format) {
+            (Determinism::Any, _) => DEFAULT_ALGORITHM,
+            (Determinism::RunToRun, SparseFormat::Csr) => SPMV_CSR_ALG2,
+            (Determinism::RunToRun, SparseFormat::Coo) => SPMV_COO_ALG2,
         };
         // SAFETY: descriptors and scalars are live locals; sizes were checked to fit the memory that the caller vouches for.
         unsafe {
@@ -179,15 +182,16 @@ impl SparseCall {
     ) -> SparseResult<()> {
         let (api, raw, kind) = (self.handle.api, self.handle.raw.raw(), convert::data_type(o.element));
         let (b_rows, c_rows) = o.dense_rows();
-        let a = self.compressed((o.rows, o.columns, o.nonzeros), o.index, o.element, arguments)?;
+        let a = self.sparse(o.format, (o.rows, o.columns, o.nonzeros), (o.index, o.element), arguments)?;
         let b = self.dense((b_rows, o.n), o.b_leading, o.layout, (o.element, arguments, 3))?;
         let c = self.dense((c_rows, o.n), o.c_leading, o.layout, (o.element, arguments, 4))?;
         let (alpha, beta) = scalars(o.element, o.accumulate, arguments);
         let (alpha, beta) = (alpha.as_ptr().cast(), beta.as_ptr().cast());
         let (op, plain) = (convert::transposition(o.transposed), convert::transposition(false));
-        let algorithm = match o.order {
-            Determinism::Any => DEFAULT_ALGORITHM,
-            Determinism::RunToRun => SPMM_CSR_ALG3,
+        let algorithm = match (o.order, o.format) {
+            (Determinism::Any, _) => DEFAULT_ALGORITHM,
+            (Determinism::RunToRun, SparseFormat::Csr) => SPMM_CSR_ALG3,
+            (Determinism::RunToRun, SparseFormat::Coo) => SPMM_COO_ALG2,
         };
         // SAFETY: as for `spmv`.
         unsafe {
@@ -237,7 +241,7 @@ impl SparseCall {
         purpose: Purpose<'_>,
     ) -> SparseResult<()> {
         let (api, raw) = (self.handle.api, self.handle.raw.raw());
-        let a = self.compressed((o.rows, o.columns, o.nonzeros), o.index, o.element, arguments)?;
+        let a = self.sparse(o.format, (o.rows, o.columns, o.nonzeros), (o.index, o.element), arguments)?;
         let dense = self.dense((o.rows, o.columns), o.leading, o.layout, (o.element, arguments, 3))?;
         // SAFETY: as for `spmv`.
         unsafe {
@@ -255,33 +259,32 @@ impl SparseCall {
     }
 
     /// The sparse matrix in the first three operands.
-    fn compressed(
+    fn sparse(
         &self,
+        format: SparseFormat,
         (rows, columns, nonzeros): (u64, u64, u64),
-        index: IndexType,
-        element: ElementType,
+        (index, element): (IndexType, ElementType),
         arguments: &OperationArguments,
     ) -> SparseResult<Descriptor> {
-        let api = self.handle.api;
-        let (kind, value_kind) = (convert::index_type(index), convert::data_type(element));
-        let at = |index: usize| arguments.address(index);
-        describe("cusparseCreateCsr", api.destroy_sparse, |slot| {
-            let (rows, columns, nonzeros) = (long(rows), long(columns), long(nonzeros));
+        let (api, base) = (self.handle.api, ZERO_BASED);
+        let (rows, columns, nonzeros) = (long(rows), long(columns), long(nonzeros));
+        let (index, element) = (convert::index_type(index), convert::data_type(element));
+        let (first, second, values) = (arguments.address(0), arguments.address(1), arguments.address(2));
+        let call = match format {
+            SparseFormat::Csr => "cusparseCreateCsr",
+            SparseFormat::Coo => "cusparseCreateCoo",
+        };
+        describe(call, api.destroy_sparse, |slot| {
             // SAFETY: the out-parameter is a live local of the caller, and addresses are not accessed.
             unsafe {
-                (api.create_csr)(
-                    slot,
-                    rows,
-                    columns,
-                    nonzeros,
-                    at(0),
-                    at(1),
-                    at(2),
-                    kind,
-                    kind,
-                    ZERO_BASED,
-                    value_kind,
-                )
+                match format {
+                    SparseFormat::Csr => (api.create_csr)(
+                        slot, rows, columns, nonzeros, first, second, values, index, index, base, element,
+                    ),
+                    SparseFormat::Coo => (api.create_coo)(
+                        slot, rows, columns, nonzeros, first, second, values, index, base, element,
+                    ),
+                }
             }
         })
     }
@@ -295,7 +298,7 @@ impl SparseCall {
     ) -> SparseResult<Descriptor> {
         let api = self.handle.api;
         describe("cusparseCreateDnVec", api.destroy_vector, |slot| {
-            // SAFETY: as for `compressed`.
+            // SAFETY: as for `sparse`.
             unsafe {
                 (api.create_vector)(slot, long(len), arguments.address(index), convert::data_type(element))
             }
@@ -313,7 +316,7 @@ impl SparseCall {
         let (kind, order) = (convert::data_type(element), convert::dense_order(layout));
         describe("cusparseCreateDnMat", api.destroy_dense, |slot| {
             let (rows, columns, leading) = (long(rows), long(columns), long(leading));
-            // SAFETY: as for `compressed`.
+            // SAFETY: as for `sparse`.
             unsafe { (api.create_dense)(slot, rows, columns, leading, arguments.address(index), kind, order) }
         })
     }

@@ -5,7 +5,7 @@ use kiln_driver::{Command, DeviceMemory, DevicePlace, Driver, DriverExt, Functio
 use crate::machine::{Machine, calls};
 use crate::opened::{Bench, device, launch};
 
-const SPMV: &str = "sparse.spmv element=f32 index=i32 rows=2 columns=3 nonzeros=3 transposed=false accumulate=true order=run_to_run";
+const SPMV: &str = "sparse.spmv format=csr element=f32 index=i32 rows=2 columns=3 nonzeros=3 transposed=false accumulate=true order=run_to_run";
 
 fn with_cusparse() -> Machine {
     Machine::fake().with_library("KILN_CUSPARSE", include_str!("libcusparse/cusparse.c"))
@@ -94,25 +94,39 @@ on_machine! {
             format!("csr(4 5 6 {} {} {} {index} {index} 0 {kind})", at[0], at[1], at[2])
         };
         let matrix = "rows=4 columns=5 nonzeros=6";
-        let text = format!("sparse.spmv element=f32 index=i64 {matrix} transposed=true accumulate=false order=any");
+        let text = format!("sparse.spmv format=csr element=f32 index=i64 {matrix} transposed=true accumulate=false order=any");
         let at = run(&bench, &text, 5, &[3.0]);
         let wanted = format!("1 3 {} vec(4 {} 0) 0 vec(5 {} 0) 0 0 {}", csr(&at, 3, 0), at[3], at[4], at[6]);
         assert_eq!(calls("SpMV"), [wanted]);
         let layout = "n=7 transposed=false layout=rows b_leading=8 c_leading=10 accumulate=true order=run_to_run";
-        let at = run(&bench, &format!("sparse.spmm element=f64 index=i32 {matrix} {layout}"), 5, &[1.5, -1.0]);
+        let at = run(&bench, &format!("sparse.spmm format=csr element=f64 index=i32 {matrix} {layout}"), 5, &[1.5, -1.0]);
         assert_eq!(calls("SpMM_bufferSize"), ["0 0 1 12"]);
         let (b, c) = (format!("mat(5 7 8 {} 1 2)", at[3]), format!("mat(4 7 10 {} 1 2)", at[4]));
         assert_eq!(calls("SpMM"), [format!("0 0 1.5 {} {b} -1 {c} 1 12 0", csr(&at, 2, 1))]);
         let uneven = "n=7 transposed=false layout=rows b_leading=8 c_leading=9 accumulate=true order=run_to_run";
-        let text = format!("sparse.spmm element=f64 index=i32 {matrix} {uneven}");
+        let text = format!("sparse.spmm format=csr element=f64 index=i32 {matrix} {uneven}");
         let refused = bench.device.load(&Image::Library(&text)).unwrap_err();
         assert!(refused.to_string().contains("begin at multiples of 16 bytes"), "{refused}");
         let layout = "n=7 transposed=true layout=columns b_leading=8 c_leading=9 accumulate=false order=any";
-        let at = run(&bench, &format!("sparse.spmm element=f64 index=i32 {matrix} {layout}"), 5, &[1.0]);
+        let at = run(&bench, &format!("sparse.spmm format=csr element=f64 index=i32 {matrix} {layout}"), 5, &[1.0]);
         let (b, c) = (format!("mat(4 7 8 {} 1 1)", at[3]), format!("mat(5 7 9 {} 1 1)", at[4]));
         assert_eq!(calls("SpMM")[1], format!("1 0 1 {} {b} 0 {c} 1 0 0", csr(&at, 2, 1)));
-        let at = run(&bench, &format!("sparse.to_dense element=f32 index=i32 {matrix} layout=rows leading=6"), 4, &[]);
+        let at = run(&bench, &format!("sparse.to_dense format=csr element=f32 index=i32 {matrix} layout=rows leading=6"), 4, &[]);
         assert_eq!(calls("SparseToDense"), [format!("{} mat(4 5 6 {} 0 2) 0 {}", csr(&at, 2, 0), at[3], at[4])]);
+    }
+
+    fn a_matrix_of_coordinates_is_described_as_one() on with_cusparse() => {
+        let bench = Bench::new();
+        let coo = |at: &[String], kind: i32| format!("coo(4 5 6 {} {} {} 2 0 {kind})", at[0], at[1], at[2]);
+        let matrix = "format=coo element=f32 index=i32 rows=4 columns=5 nonzeros=6";
+        let at = run(&bench, &format!("sparse.spmv {matrix} transposed=false accumulate=false order=run_to_run"), 5, &[3.0]);
+        let wanted = format!("0 3 {} vec(5 {} 0) 0 vec(4 {} 0) 0 4 {}", coo(&at, 0), at[3], at[4], at[6]);
+        assert_eq!(calls("SpMV"), [wanted], "the algorithm with equal bits");
+        let layout = "n=7 transposed=false layout=rows b_leading=7 c_leading=7 accumulate=false order=run_to_run";
+        run(&bench, &format!("sparse.spmm {} {layout}", matrix.replace("f32", "f64")), 5, &[1.5]);
+        assert_eq!(calls("SpMM_bufferSize"), ["0 0 1 2"]);
+        let at = run(&bench, &format!("sparse.to_dense {matrix} layout=rows leading=6"), 4, &[]);
+        assert_eq!(calls("SparseToDense"), [format!("{} mat(4 5 6 {} 0 2) 0 {}", coo(&at, 0), at[3], at[4])]);
     }
 
     fn a_call_that_cusparse_refuses_is_told_with_its_status() on with_cusparse().with("FAKE_CUSPARSE_STATUS", "10") => {

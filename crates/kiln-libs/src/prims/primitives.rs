@@ -49,7 +49,7 @@ impl Primitives {
         Self::of(gpu, SHIPPED)
     }
 
-    /// Other kernels of this crate, which are loaded and launched the same way.
+    /// Other kernels of this crate beside those of the primitives, loaded and launched the same way.
     pub(crate) fn of(gpu: &DeviceRuntime, shipped: &'static [ShippedKernels]) -> Self {
         Self { gpu: gpu.clone(), shipped, kernels: Mutex::default() }
     }
@@ -111,7 +111,7 @@ impl Primitives {
         operator: ScanOperator,
         output: &GpuRef<T>,
     ) -> PrimitiveCall<'_, Scan<T>> {
-        PrimitiveCall::new(self, Scan { input: input.clone(), operator, output: output.clone(), first: None })
+        PrimitiveCall::new(self, Scan::new(input.clone(), operator, output.clone()))
     }
 
     /// Element `i` becomes `first` and elements 0 to `i - 1` combined; otherwise as [`scan_inclusive`](Self::scan_inclusive).
@@ -122,10 +122,7 @@ impl Primitives {
         first: T,
         output: &GpuRef<T>,
     ) -> PrimitiveCall<'_, Scan<T>> {
-        PrimitiveCall::new(
-            self,
-            Scan { input: input.clone(), operator, output: output.clone(), first: Some(first) },
-        )
+        PrimitiveCall::new(self, Scan::new(input.clone(), operator, output.clone()).exclusive(first))
     }
 
     /// Sorts in ascending order; see [`PrimitiveCall::descending`] and [`PrimitiveCall::bits`]. Equal keys keep their order. `output` may be `input`, which is otherwise not changed.
@@ -186,7 +183,7 @@ impl Primitives {
         count: &GpuRef<u64>,
     ) -> PrimitiveCall<'_, Unique<T>> {
         let (input, output, count) = (input.clone(), output.clone(), count.clone());
-        PrimitiveCall::new(self, Unique { input, output, count, lengths: None })
+        PrimitiveCall::new(self, Unique::new(input, output, count))
     }
 
     /// Counts the elements in each of as many equally wide bins as `output` has elements, from `values.start` up to `values.end`. Elements outside are not
@@ -210,7 +207,7 @@ impl Primitives {
         PrimitiveCall::new(self, Top { input, output, indices: None, is_smallest: false })
     }
 
-    pub(super) fn gpu(&self) -> &DeviceRuntime {
+    pub(crate) fn gpu(&self) -> &DeviceRuntime {
         &self.gpu
     }
 
@@ -234,13 +231,12 @@ impl Primitives {
                 "use a device of compute capability 7.5 or newer",
             ));
         }
+        let mut known = self.shipped.iter().chain(SHIPPED);
         let shipped =
-            self.shipped.iter().find(|shipped| shipped.family == family && shipped.of == of).ok_or_else(
-                || {
-                    let what = format!("no kernels of {family} for {of}");
-                    LibraryError::argument("prims", what, "use a type that the page of the operation lists")
-                },
-            )?;
+            known.find(|shipped| shipped.family == family && shipped.of == of).ok_or_else(|| {
+                let what = format!("no kernels of {family} for {of}");
+                LibraryError::argument("prims", what, "use a type that the page of the operation lists")
+            })?;
         let kernel = self.gpu.kernel(shipped.ptx, entry)?;
         kernels.insert((family, of, entry), kernel.clone());
         Ok(kernel)

@@ -54,6 +54,18 @@ pub struct Scan<T> {
     pub(super) first: Option<T>,
 }
 
+impl<T: Numeric> Scan<T> {
+    /// An inclusive scan.
+    pub(crate) fn new(input: GpuRef<T>, operator: ScanOperator, output: GpuRef<T>) -> Self {
+        Self { input, operator, output, first: None }
+    }
+
+    /// The same, exclusive.
+    pub(crate) fn exclusive(self, first: T) -> Self {
+        Self { first: Some(first), ..self }
+    }
+}
+
 impl<T: Numeric> Operation for Scan<T> {
     fn check(&self) -> Result<()> {
         let check = Check("prims.scan");

@@ -21,7 +21,7 @@ const MAX_COUNT_BLOCKS: u64 = 2048;
 /// Values of a digit.
 const DIGITS: u64 = 256;
 /// Elements at most: a word that tiles exchange has 30 bits for a count.
-pub(super) const MAX_LEN: u64 = (1 << 30) - 1;
+pub(crate) const MAX_LEN: u64 = (1 << 30) - 1;
 
 /// The order of keys: which bits are flipped before they are compared as unsigned numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,17 +62,22 @@ pub struct Sort<K> {
 }
 
 impl<K> Sort<K> {
-    pub(super) fn new(input: GpuRef<K>, output: GpuRef<K>) -> Self {
+    pub(crate) fn new(input: GpuRef<K>, output: GpuRef<K>) -> Self {
         Self { input, output, is_descending: false, bits: None }
+    }
+
+    /// Compares these bits only.
+    pub(crate) fn with_bits(self, bits: Range<u32>) -> Self {
+        Self { bits: Some(bits), ..self }
     }
 }
 
 /// A [`sort_by_key`](super::Primitives::sort_by_key).
 #[derive(Clone, Debug)]
 pub struct SortByKey<K, V> {
-    pub(super) keys: Sort<K>,
-    pub(super) values: GpuRef<V>,
-    pub(super) sorted_values: GpuRef<V>,
+    pub(crate) keys: Sort<K>,
+    pub(crate) values: GpuRef<V>,
+    pub(crate) sorted_values: GpuRef<V>,
 }
 
 impl<K: Numeric> PrimitiveCall<'_, Sort<K>> {

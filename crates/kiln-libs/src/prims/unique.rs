@@ -32,6 +32,10 @@ impl<T: Element> PrimitiveCall<'_, Unique<T>> {
 }
 
 impl<T: Element> Unique<T> {
+    pub(crate) fn new(input: GpuRef<T>, output: GpuRef<T>, count: GpuRef<u64>) -> Self {
+        Self { input, output, count, lengths: None }
+    }
+
     fn kept(&self, indices: Option<GpuRef<u64>>) -> Kept<T> {
         Kept { elements: Some(self.output.clone()), indices, count: Some(self.count.clone()) }
     }

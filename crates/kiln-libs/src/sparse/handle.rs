@@ -1,17 +1,19 @@
-//! `Sparse`: the entry point of products with sparse matrices.
+//! `Sparse`: the entry point of operations on sparse matrices.
 
 use kiln_operation::{DenseLayout, Determinism, SparseToDense, Spmm, Spmv};
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
-use super::csr::{CsrMatrix, CsrView};
+use super::embedded_ptx::SHIPPED;
 use super::index::SparseIndex;
+use super::view::SparseView;
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single};
 use crate::error::LibraryError;
 use crate::library_call::{Argument, Described, LibraryCall};
 use crate::loaded_operations::LoadedOperations;
+use crate::prims::Primitives;
 
-/// Sparse linear algebra on one device. It holds the operations that were used, and nothing else.
+/// Sparse linear algebra on one device. It holds the operations and kernels that were used, and nothing else.
 ///
 /// ```
 /// use kiln::DeviceRuntime;
@@ -28,21 +30,23 @@ use crate::loaded_operations::LoadedOperations;
 #[derive(Debug)]
 pub struct Sparse {
     loaded: LoadedOperations,
+    /// Kernels of this crate.
+    pub(super) kernels: Primitives,
 }
 
 impl Sparse {
     /// Sparse linear algebra on a device. Nothing is loaded yet.
     pub fn new(gpu: &DeviceRuntime) -> Self {
-        Self { loaded: LoadedOperations::new(gpu) }
+        Self { loaded: LoadedOperations::new(gpu), kernels: Primitives::of(gpu, SHIPPED) }
     }
 
     /// `y = alpha A x`, or `y = alpha A x + beta y` where a `beta` is given; without one `y` is not read. [`Determinism::RunToRun`] gives equal bits in each
-    /// run, and is refused for a transpose.
+    /// run, and is refused for the transpose of compressed rows or coordinates, and for compressed columns that are not transposed.
     pub fn spmv<'a, T: Real, I: SparseIndex>(
         &'a self,
         order: Determinism,
         alpha: f64,
-        a: impl Into<CsrView<'a, T, I>>,
+        a: impl Into<SparseView<'a, T, I>>,
         x: &'a GpuRef<T>,
         beta: Option<f64>,
         y: &'a GpuRef<T>,
@@ -51,13 +55,14 @@ impl Sparse {
     }
 
     /// `C = alpha A B`, or `C = alpha A B + beta C` where a `beta` is given; without one `C` is not read. `B` and `C` are dense, and both stored row after
-    /// row or both column after column. [`Determinism::RunToRun`] gives equal bits in each run, and is refused for a transpose.
-    /// It is also refused unless rows or columns of both dense matrices begin at multiples of 16 bytes, which cuSPARSE's algorithm needs.
+    /// row or both column after column. [`Determinism::RunToRun`] gives equal bits in each run, and is refused as for [`spmv`](Self::spmv).
+    /// For compressed rows it is also refused unless rows or columns of both dense matrices begin at multiples of 16 bytes, which cuSPARSE's algorithm
+    /// needs.
     pub fn spmm<'a, T: Real, I: SparseIndex>(
         &'a self,
         order: Determinism,
         alpha: f64,
-        a: impl Into<CsrView<'a, T, I>>,
+        a: impl Into<SparseView<'a, T, I>>,
         b: Matrix<'a, T>,
         beta: Option<f64>,
         c: Matrix<'a, T>,
@@ -68,10 +73,10 @@ impl Sparse {
     /// Writes all elements of a sparse matrix, zeros included, into a dense one. Elements that are stored twice have no defined value.
     pub fn to_dense<'a, T: Real, I: SparseIndex>(
         &'a self,
-        a: &'a CsrMatrix<T, I>,
+        a: impl Into<SparseView<'a, T, I>>,
         dense: Matrix<'a, T>,
     ) -> LibraryCall<'a> {
-        LibraryCall::new(&self.loaded, to_dense(a, &dense))
+        LibraryCall::new(&self.loaded, to_dense(a.into(), dense))
     }
 }
 
@@ -81,17 +86,13 @@ fn scalars(alpha: f64, beta: Option<f64>) -> impl Iterator<Item = Result<Argumen
     [Some(alpha), beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)))
 }
 
-fn compressed<T: Real, I: SparseIndex>(a: &CsrMatrix<T, I>) -> [Result<Argument>; 3] {
-    [Argument::memory(&a.offsets), Argument::memory(&a.indices), Argument::memory(&a.values)]
-}
-
 fn layout<T: Real>(matrix: &Matrix<'_, T>) -> DenseLayout {
     if matrix.by_columns { DenseLayout::Columns } else { DenseLayout::Rows }
 }
 
 fn spmv<T: Real, I: SparseIndex>(
     (order, alpha, beta): Scaled,
-    a: CsrView<'_, T, I>,
+    a: SparseView<'_, T, I>,
     x: &GpuRef<T>,
     y: &GpuRef<T>,
 ) -> Result<Described> {
@@ -103,22 +104,23 @@ fn spmv<T: Real, I: SparseIndex>(
         return Err(LibraryError::argument(Spmv::NAME, what, hint));
     }
     let operation = Spmv {
+        format: a.format,
         element: T::TYPE,
         index: I::TYPE,
-        rows: a.matrix.rows,
-        columns: a.matrix.columns,
-        nonzeros: a.matrix.nonzeros() as u64,
-        transposed: a.transposed,
+        rows: a.stored.0,
+        columns: a.stored.1,
+        nonzeros: a.nonzeros(),
+        transposed: a.is_transposed,
         accumulate: beta.is_some(),
         order,
     };
     let vectors = [Argument::memory(x), Argument::memory(y)];
-    Described::new(operation, compressed(a.matrix).into_iter().chain(vectors).chain(scalars(alpha, beta)))
+    Described::new(operation, a.arguments().into_iter().chain(vectors).chain(scalars(alpha, beta)))
 }
 
 fn spmm<T: Real, I: SparseIndex>(
     (order, alpha, beta): Scaled,
-    a: CsrView<'_, T, I>,
+    a: SparseView<'_, T, I>,
     b: &Matrix<'_, T>,
     c: &Matrix<'_, T>,
 ) -> Result<Described> {
@@ -138,13 +140,14 @@ fn spmm<T: Real, I: SparseIndex>(
         ));
     }
     let operation = Spmm {
+        format: a.format,
         element: T::TYPE,
         index: I::TYPE,
-        rows: a.matrix.rows,
-        columns: a.matrix.columns,
-        nonzeros: a.matrix.nonzeros() as u64,
+        rows: a.stored.0,
+        columns: a.stored.1,
+        nonzeros: a.nonzeros(),
         n: b.columns,
-        transposed: a.transposed,
+        transposed: a.is_transposed,
         layout: layout(c),
         b_leading: b.distance(),
         c_leading: c.distance(),
@@ -152,27 +155,29 @@ fn spmm<T: Real, I: SparseIndex>(
         order,
     };
     let dense = [Argument::memory(b.buffer), Argument::memory(c.buffer)];
-    Described::new(operation, compressed(a.matrix).into_iter().chain(dense).chain(scalars(alpha, beta)))
+    Described::new(operation, a.arguments().into_iter().chain(dense).chain(scalars(alpha, beta)))
 }
 
-fn to_dense<T: Real, I: SparseIndex>(a: &CsrMatrix<T, I>, dense: &Matrix<'_, T>) -> Result<Described> {
-    check_single(SparseToDense::NAME, dense)?;
-    if (dense.rows, dense.columns) != (a.rows, a.columns) {
-        let what = format!("a matrix of {} x {} into {}", a.rows, a.columns, dense.shape_text());
+fn to_dense<T: Real, I: SparseIndex>(a: SparseView<'_, T, I>, dense: Matrix<'_, T>) -> Result<Described> {
+    check_single(SparseToDense::NAME, &dense)?;
+    if (dense.rows, dense.columns) != a.shape() {
+        let what = format!("a matrix of {} into {}", a.shape_text(), dense.shape_text());
         return Err(LibraryError::argument(
             SparseToDense::NAME,
             what,
             "give a dense matrix of the same shape",
         ));
     }
+    let dense = if a.is_transposed { dense.transposed() } else { dense };
     let operation = SparseToDense {
+        format: a.format,
         element: T::TYPE,
         index: I::TYPE,
-        rows: a.rows,
-        columns: a.columns,
-        nonzeros: a.nonzeros() as u64,
-        layout: layout(dense),
+        rows: a.stored.0,
+        columns: a.stored.1,
+        nonzeros: a.nonzeros(),
+        layout: layout(&dense),
         leading: dense.distance(),
     };
-    Described::new(operation, compressed(a).into_iter().chain([Argument::memory(dense.buffer)]))
+    Described::new(operation, a.arguments().into_iter().chain([Argument::memory(dense.buffer)]))
 }

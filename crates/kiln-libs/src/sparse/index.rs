@@ -1,7 +1,10 @@
-//! Types of offsets and column indices.
+//! Types of offsets and of row and column indices.
 
-use kiln_operation::IndexType;
-use kiln_runtime::Element;
+use kiln_operation::{ElementType, IndexType};
+
+use crate::blas::Real;
+use crate::prims::Numeric;
+use crate::prims::plan::Argument;
 
 mod sealed {
     pub trait Sealed {}
@@ -9,8 +12,8 @@ mod sealed {
     impl Sealed for i64 {}
 }
 
-/// What offsets and column indices of a sparse matrix are: `i32` or `i64`.
-pub trait SparseIndex: Element + sealed::Sealed + std::fmt::Display {
+/// What offsets, row indices and column indices of a sparse matrix are: `i32` or `i64`.
+pub trait SparseIndex: Numeric + sealed::Sealed + std::fmt::Display {
     /// The type, as operations name it.
     const TYPE: IndexType;
 
@@ -42,5 +45,23 @@ impl SparseIndex for i64 {
 
     fn from_place(place: u64) -> Option<Self> {
         Self::try_from(place).ok()
+    }
+}
+
+/// The type that kernels for elements and indices are named by.
+pub(super) fn matrix_name<T: Real, I: SparseIndex>() -> &'static str {
+    match (T::TYPE, I::TYPE) {
+        (ElementType::F64, IndexType::I32) => "f64_i32",
+        (ElementType::F64, IndexType::I64) => "f64_i64",
+        (_, IndexType::I32) => "f32_i32",
+        (_, IndexType::I64) => "f32_i64",
+    }
+}
+
+/// A scalar as a kernel for such elements takes it.
+pub(super) fn number<T: Real>(value: f64) -> Argument {
+    match T::TYPE {
+        ElementType::F64 => Argument::value(value),
+        _ => Argument::value(value as f32),
     }
 }

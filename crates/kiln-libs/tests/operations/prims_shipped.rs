@@ -6,6 +6,8 @@ use kiln_cuda::nvrtc::{Architecture, CompileOptions, CompileTarget, CudaSource, 
 use kiln_driver::Version;
 use kiln_libs::dnn::embedded_ptx as networks;
 use kiln_libs::prims::embedded_ptx::{CAPABILITY, HEADER, SHIPPED, ShippedKernels};
+use kiln_libs::solve::embedded_ptx as solvers;
+use kiln_libs::sparse::embedded_ptx as sparse;
 
 /// The release that wrote the files. Another one writes other PTX.
 const RELEASE: Version = Version { major: 13, minor: 0 };
@@ -32,6 +34,8 @@ fn shipped_ptx_is_what_the_sources_compile_to() {
     };
     let files = SHIPPED.iter().map(|shipped| ("src/prims/ptx", shipped));
     let files = files.chain(networks::SHIPPED.iter().map(|shipped| ("src/dnn/ptx", shipped)));
+    let files = files.chain(sparse::SHIPPED.iter().map(|shipped| ("src/sparse/ptx", shipped)));
+    let files = files.chain(solvers::SHIPPED.iter().map(|shipped| ("src/solve/ptx", shipped)));
     for (folder, shipped) in files {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let ptx = compile(nvrtc, shipped);

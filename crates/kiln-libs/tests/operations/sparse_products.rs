@@ -2,7 +2,7 @@
 
 use kiln::DeviceRuntime;
 use kiln_libs::Tolerance;
-use kiln_libs::sparse::{CsrMatrix, CsrView, Determinism, Real, Sparse, SparseIndex};
+use kiln_libs::sparse::{CsrMatrix, Determinism, Real, Sparse, SparseIndex, SparseView};
 
 use crate::exact::Exact;
 use crate::numbers::{TestNumber, close, made_up};
@@ -10,7 +10,7 @@ use crate::rig::everywhere_and_in_workers;
 use crate::stored::Stored;
 
 /// A matrix of which about one element in four is not zero, with rows of none and one row of all.
-fn sparse_numbers<T: TestNumber>(seed: u64, rows: usize, columns: usize) -> Vec<T> {
+pub(crate) fn sparse_numbers<T: TestNumber>(seed: u64, rows: usize, columns: usize) -> Vec<T> {
     let values = made_up::<T>(seed, rows * columns);
     let is_kept = |at: usize| match at / columns {
         row if row == rows / 2 => true,
@@ -21,11 +21,11 @@ fn sparse_numbers<T: TestNumber>(seed: u64, rows: usize, columns: usize) -> Vec<
     values.into_iter().enumerate().map(|(at, value)| if is_kept(at) { value } else { zero }).collect()
 }
 
-fn dense_of<T: TestNumber>(values: &[T], rows: usize, columns: usize) -> Exact {
+pub(crate) fn dense_of<T: TestNumber>(values: &[T], rows: usize, columns: usize) -> Exact {
     Exact::new(rows, columns, |row, column| values[row * columns + column].number())
 }
 
-fn absolute(a: &Exact) -> Exact {
+pub(crate) fn absolute(a: &Exact) -> Exact {
     Exact::new(a.rows, a.columns, |row, column| a.at(row, column).abs())
 }
 
@@ -39,7 +39,7 @@ fn vectors<T: TestNumber + Real, I: SparseIndex>(gpu: &DeviceRuntime, rows: usiz
     let a: CsrMatrix<T, I> = CsrMatrix::from_dense(gpu, (rows, columns), &values).unwrap();
     assert_eq!(a.nonzeros(), values.iter().filter(|value| value.number() != 0.0).count());
     for (transposed, order) in WAYS {
-        let view = if transposed { a.transposed() } else { CsrView::from(&a) };
+        let view = if transposed { a.transposed() } else { SparseView::from(&a) };
         let dense = dense_of(&values, rows, columns);
         let dense = if transposed { dense.transposed() } else { dense };
         let (x, y) = (made_up::<T>(2, dense.columns), made_up::<T>(3, dense.rows));
@@ -78,7 +78,7 @@ fn matrices<T: TestNumber + Real, I: SparseIndex>(gpu: &DeviceRuntime, by_column
     let values = sparse_numbers::<T>(4, rows, columns);
     let a: CsrMatrix<T, I> = CsrMatrix::from_dense(gpu, (rows, columns), &values).unwrap();
     for (transposed, order) in WAYS {
-        let view = if transposed { a.transposed() } else { CsrView::from(&a) };
+        let view = if transposed { a.transposed() } else { SparseView::from(&a) };
         let dense = dense_of(&values, rows, columns);
         let dense = if transposed { dense.transposed() } else { dense };
         // Lines begin at multiples of 16 bytes where equal bits are asked for.

@@ -21,6 +21,7 @@ entry_points! {
         create_csr = "cusparseCreateCsr"(
             *mut Handle, i64, i64, i64, Out, Out, Out, i32, i32, i32, i32,
         );
+        create_coo = "cusparseCreateCoo"(*mut Handle, i64, i64, i64, Out, Out, Out, i32, i32, i32);
         destroy_sparse = "cusparseDestroySpMat"(Handle);
         create_vector = "cusparseCreateDnVec"(*mut Handle, i64, Out, i32);
         destroy_vector = "cusparseDestroyDnVec"(Handle);

@@ -58,6 +58,16 @@ int cusparseCreateCsr(
     return 0;
 }
 
+int cusparseCreateCoo(
+    struct descriptor **made, int64_t rows, int64_t columns, int64_t nonzeros, void *row_indices, void *column_indices, void *values,
+    int index_type, int base, int type
+) {
+    *made = calloc(1, sizeof **made);
+    snprintf((*made)->text, sizeof (*made)->text, "coo(%lld %lld %lld %p %p %p %d %d %d)", (wide)rows, (wide)columns, (wide)nonzeros,
+             row_indices, column_indices, values, index_type, base, type);
+    return 0;
+}
+
 int cusparseCreateDnVec(struct descriptor **made, int64_t size, void *values, int type) {
     *made = calloc(1, sizeof **made);
     (*made)->values = values;

@@ -1,16 +1,17 @@
 //! Operations on sparse matrices: only elements that are stored are read, and an index that is no column is found.
 
 use kiln_driver::Code;
-use kiln_operation::{DenseLayout, ElementType, IndexType, SparseToDense, Spmm, Spmv};
+use kiln_operation::{DenseLayout, ElementType, IndexType, SparseFormat, SparseToDense, Spmm, Spmv};
 
-use super::arguments::{OperationArguments, Run};
+use super::arguments::{Run, OperationArguments};
 use crate::code::kernel::KernelFault;
 
 type Work = Result<u64, KernelFault>;
 
 /// A sparse matrix in the first three operands.
-struct Compressed {
+struct SparseOperand {
     name: &'static str,
+    format: SparseFormat,
     element: ElementType,
     index: IndexType,
     rows: u64,
@@ -18,9 +19,19 @@ struct Compressed {
     nonzeros: u64,
 }
 
-impl Compressed {
+impl SparseOperand {
     /// The elements that are stored: row, column and value, row after row.
     fn elements(&self, arguments: &OperationArguments<'_>) -> Result<Vec<(usize, usize, f64)>, KernelFault> {
+        match self.format {
+            SparseFormat::Csr => self.compressed_elements(arguments),
+            SparseFormat::Coo => self.coordinate_elements(arguments),
+        }
+    }
+
+    fn compressed_elements(
+        &self,
+        arguments: &OperationArguments<'_>,
+    ) -> Result<Vec<(usize, usize, f64)>, KernelFault> {
         let bytes = self.index.bytes();
         let offsets = arguments.read_integers(0, bytes, 0, self.rows + 1)?;
         let mut elements = Vec::with_capacity(self.nonzeros as usize);
@@ -37,14 +48,44 @@ impl Compressed {
             let columns = arguments.read_integers(1, bytes, first, last - first)?;
             let values = arguments.read(2, self.element, Run::dense(first, last - first))?;
             for (column, value) in columns.into_iter().zip(values) {
-                if column as u64 >= self.columns {
-                    let what = format!("column {column} in row {row} of {}", self.name);
-                    return Err(out_of_range(format!("{what} is outside of 0..{}", self.columns)));
-                }
-                elements.push((row, column as usize, value));
+                elements.push((row, self.column(row as i64, column)?, value));
             }
         }
         Ok(elements)
+    }
+
+    fn coordinate_elements(
+        &self,
+        arguments: &OperationArguments<'_>,
+    ) -> Result<Vec<(usize, usize, f64)>, KernelFault> {
+        let bytes = self.index.bytes();
+        let rows = arguments.read_integers(0, bytes, 0, self.nonzeros)?;
+        let columns = arguments.read_integers(1, bytes, 0, self.nonzeros)?;
+        let values = arguments.read(2, self.element, Run::dense(0, self.nonzeros))?;
+        let mut elements = Vec::with_capacity(self.nonzeros as usize);
+        let mut before = 0;
+        for ((row, column), value) in rows.into_iter().zip(columns).zip(values) {
+            if row as u64 >= self.rows {
+                let what = format!("row {row} of {} is outside of 0..{}", self.name, self.rows);
+                return Err(out_of_range(what));
+            }
+            if row < before {
+                let what = format!("row {row} of {} comes behind row {before}", self.name);
+                return Err(out_of_range(format!("{what}: elements must be sorted by rows")));
+            }
+            before = row;
+            elements.push((row as usize, self.column(row, column)?, value));
+        }
+        Ok(elements)
+    }
+
+    /// A column that is inside of the matrix.
+    fn column(&self, row: i64, column: i64) -> Result<usize, KernelFault> {
+        if (column as u64) < self.columns {
+            return Ok(column as usize);
+        }
+        let what = format!("column {column} in row {row} of {}", self.name);
+        Err(out_of_range(format!("{what} is outside of 0..{}", self.columns)))
     }
 }
 
@@ -61,8 +102,8 @@ fn line(layout: DenseLayout, row: u64, columns: u64, leading: u64) -> Run {
 }
 
 pub(super) fn spmv(arguments: &OperationArguments<'_>, operation: &Spmv) -> Work {
-    let Spmv { element, index, rows, columns, nonzeros, transposed, accumulate, .. } = *operation;
-    let matrix = Compressed { name: Spmv::NAME, element, index, rows, columns, nonzeros };
+    let Spmv { format, element, index, rows, columns, nonzeros, transposed, accumulate, .. } = *operation;
+    let matrix = SparseOperand { name: Spmv::NAME, format, element, index, rows, columns, nonzeros };
     let (x_len, y_len) = operation.lengths();
     let alpha = arguments.scalar(5)?;
     let mut x: Vec<Option<f64>> = vec![None; x_len as usize];
@@ -87,8 +128,8 @@ pub(super) fn spmv(arguments: &OperationArguments<'_>, operation: &Spmv) -> Work
 }
 
 pub(super) fn spmm(arguments: &OperationArguments<'_>, operation: &Spmm) -> Work {
-    let Spmm { element, index, rows, columns, nonzeros, n, transposed, layout, .. } = *operation;
-    let matrix = Compressed { name: Spmm::NAME, element, index, rows, columns, nonzeros };
+    let Spmm { format, element, index, rows, columns, nonzeros, n, transposed, layout, .. } = *operation;
+    let matrix = SparseOperand { name: Spmm::NAME, format, element, index, rows, columns, nonzeros };
     let (b_rows, c_rows) = operation.dense_rows();
     let alpha = arguments.scalar(5)?;
     let mut b: Vec<Option<Vec<f64>>> = vec![None; b_rows as usize];
@@ -115,8 +156,8 @@ pub(super) fn spmm(arguments: &OperationArguments<'_>, operation: &Spmm) -> Work
 }
 
 pub(super) fn to_dense(arguments: &OperationArguments<'_>, operation: &SparseToDense) -> Work {
-    let SparseToDense { element, index, rows, columns, nonzeros, layout, leading } = *operation;
-    let matrix = Compressed { name: SparseToDense::NAME, element, index, rows, columns, nonzeros };
+    let SparseToDense { format, element, index, rows, columns, nonzeros, layout, leading } = *operation;
+    let matrix = SparseOperand { name: SparseToDense::NAME, format, element, index, rows, columns, nonzeros };
     let mut lines = vec![vec![0.0; columns as usize]; rows as usize];
     for (row, column, value) in matrix.elements(arguments)? {
         lines[row][column] = value;

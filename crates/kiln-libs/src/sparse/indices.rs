@@ -1,0 +1,145 @@
+//! Checks of offsets and indices that are known to the host, and indices made of places.
+
+use super::index::SparseIndex;
+use crate::Result;
+use crate::error::LibraryError;
+
+/// What messages name, before there is an operation: the matrix, what its offsets are of, and what its indices are of.
+#[derive(Clone, Copy)]
+pub(super) struct Words {
+    pub(super) matrix: &'static str,
+    pub(super) line: &'static str,
+    pub(super) across: &'static str,
+}
+
+/// Compressed rows.
+pub(super) const CSR: Words = Words { matrix: "sparse.csr", line: "row", across: "column" };
+/// Compressed columns.
+pub(super) const CSC: Words = Words { matrix: "sparse.csc", line: "column", across: "row" };
+/// Coordinates.
+pub(super) const COO: Words = Words { matrix: "sparse.coo", line: "row", across: "column" };
+
+impl Words {
+    pub(super) fn refuse(self, what: String, hint: &'static str) -> LibraryError {
+        LibraryError::argument(self.matrix, what, hint)
+    }
+
+    /// Refuses lists of other lengths, and elements in a matrix without rows or columns.
+    pub(super) fn check_compressed(
+        self,
+        (lines, width): (usize, usize),
+        offsets: usize,
+        indices: usize,
+        values: usize,
+    ) -> Result<()> {
+        if lines.checked_add(1) != Some(offsets) {
+            let what = format!("{offsets} offsets for {lines} {}s", self.line);
+            let hint = match self.line {
+                "row" => "give one more offset than there are rows",
+                _ => "give one more offset than there are columns",
+            };
+            return Err(self.refuse(what, hint));
+        }
+        self.check_values((lines, width), indices, values)
+    }
+
+    /// Refuses other numbers of indices than of values, and elements in a matrix without rows or columns.
+    pub(super) fn check_values(
+        self,
+        (lines, width): (usize, usize),
+        indices: usize,
+        values: usize,
+    ) -> Result<()> {
+        if indices != values {
+            let what = format!("{indices} {} indices for {values} values", self.across);
+            let hint = match self.across {
+                "column" => "give a column for each value",
+                _ => "give a row for each value",
+            };
+            return Err(self.refuse(what, hint));
+        }
+        if values > 0 && (lines == 0 || width == 0) {
+            let what =
+                format!("{values} elements in a matrix of {lines} {}s, {width} {}s", self.line, self.across);
+            return Err(self.refuse(what, "give no elements, or other sizes"));
+        }
+        Ok(())
+    }
+
+    /// Refuses offsets that do not ascend from 0 to the number of elements.
+    pub(super) fn check_offsets<I: SparseIndex>(self, offsets: &[I], elements: usize) -> Result<()> {
+        let (mut before, count, last) = (0, elements as u64, offsets.len().saturating_sub(1));
+        for (line, offset) in offsets.iter().enumerate() {
+            let (least, most) =
+                (if line == last { count } else { before }, if line == 0 { 0 } else { count });
+            match offset.to_place() {
+                Some(place) if (least..=most).contains(&place) => before = place,
+                _ => {
+                    let what = format!("offset {line} is {offset}, where {least} to {most} is possible");
+                    return Err(self.refuse(what, "let offsets ascend from 0 to the number of elements"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses an index that is not below a size.
+    pub(super) fn check_range<I: SparseIndex>(
+        self,
+        of: &'static str,
+        indices: &[I],
+        size: usize,
+    ) -> Result<()> {
+        let is_outside = |index: &&I| index.to_place().is_none_or(|place| place >= size as u64);
+        match indices.iter().find(is_outside) {
+            None => Ok(()),
+            Some(index) => {
+                let what = format!("{of} {index} in a matrix of {size} {of}s");
+                let hint = if of == "row" { "count rows from 0" } else { "count columns from 0" };
+                Err(self.refuse(what, hint))
+            }
+        }
+    }
+
+    /// Places as indices.
+    pub(super) fn indices<I: SparseIndex>(self, places: impl IntoIterator<Item = u64>) -> Result<Vec<I>> {
+        let index = |place| {
+            I::from_place(place).ok_or_else(|| {
+                let what = format!("{place} as an index of type {}", I::TYPE);
+                self.refuse(what, "use indices of type i64")
+            })
+        };
+        places.into_iter().map(index).collect()
+    }
+
+    /// Elements with row and column, sorted by rows and in each row by columns. Those of one place keep their order.
+    pub(super) fn sorted<T: Copy>(
+        self,
+        (rows, columns): (usize, usize),
+        triplets: &[(usize, usize, T)],
+    ) -> Result<Vec<(usize, usize, T)>> {
+        if let Some((row, column, _)) =
+            triplets.iter().find(|(row, column, _)| *row >= rows || *column >= columns)
+        {
+            let what = format!("an element at row {row}, column {column} of a matrix of {rows} x {columns}");
+            return Err(self.refuse(what, "count rows and columns from 0"));
+        }
+        let mut sorted = triplets.to_vec();
+        sorted.sort_by_key(|(row, column, _)| (*row, *column));
+        Ok(sorted)
+    }
+
+    /// The elements of a dense matrix, row after row, that are not zero.
+    pub(super) fn nonzeros<T: Copy + PartialEq + Default>(
+        self,
+        (rows, columns): (usize, usize),
+        dense: &[T],
+    ) -> Result<Vec<(usize, usize, T)>> {
+        if rows.checked_mul(columns) != Some(dense.len()) {
+            let what = format!("{} elements for a matrix of {rows} x {columns}", dense.len());
+            return Err(self.refuse(what, "give all elements, row after row"));
+        }
+        let stored = dense.iter().enumerate().filter(|(_, value)| **value != T::default());
+        Ok(stored.map(|(at, value)| (at / columns, at % columns, *value)).collect())
+    }
+}

@@ -1,0 +1,91 @@
+// Offsets, row numbers and column numbers of sparse matrices: from one form to another, and those of a product.
+//
+// INDEX: their type. A line is a row, or a column where columns are compressed. Numbers that are out of range lead to results without a meaning, but to
+// no access outside of the arrays.
+
+#include "tile.cuh"
+
+#define THREADS 256
+
+__device__ __forceinline__ u64 thread_number() { return blockIdx.x * (u64)THREADS + threadIdx.x; }
+
+// How many of the sorted numbers are less than `bound`.
+template <class T> __device__ __forceinline__ u64 count_less(const T* sorted, u64 n, T bound) {
+    u64 first = 0, last = n;
+    while (first < last) {
+        const u64 middle = first + (last - first) / 2;
+        if (sorted[middle] < bound) first = middle + 1;
+        else last = middle;
+    }
+    return first;
+}
+
+// The line that an element belongs to: the last one that does not begin behind it.
+__device__ __forceinline__ u64 line_of(const INDEX* offsets, u64 lines, u64 element) {
+    const u64 line = count_less(offsets + 1, lines, (INDEX)(element + 1));
+    return line < lines ? line : lines - 1;
+}
+
+__device__ __forceinline__ u64 cut(INDEX offset, u64 n) { return (u64)offset < n ? (u64)offset : n; }
+
+// From where lines begin to the line of each element.
+extern "C" __global__ void __launch_bounds__(THREADS) expand(const INDEX* offsets, u64 lines, u64 n, INDEX* out) {
+    const u64 at = thread_number();
+    if (at < n) out[at] = (INDEX)line_of(offsets, lines, at);
+}
+
+// From the line of each element, in ascending order, to where lines begin.
+extern "C" __global__ void __launch_bounds__(THREADS) compress(const INDEX* sorted, u64 n, u64 lines, INDEX* offsets) {
+    const u64 line = thread_number();
+    if (line <= lines) offsets[line] = (INDEX)count_less(sorted, n, (INDEX)line);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) places(u64 n, u32* out) {
+    const u64 at = thread_number();
+    if (at < n) out[at] = (u32)at;
+}
+
+template <class T> __device__ __forceinline__ void gather(const T* in, const u32* from, u64 n, T* out) {
+    const u64 at = thread_number();
+    if (at < n) out[at] = in[from[at]];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) gather_4(const u32* in, const u32* from, u64 n, u32* out) { gather(in, from, n, out); }
+extern "C" __global__ void __launch_bounds__(THREADS) gather_8(const u64* in, const u32* from, u64 n, u64* out) { gather(in, from, n, out); }
+
+// How many terms each element of A adds to A B: the elements of one row of B. One more number is 0, for the sum of all.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    term_counts(const INDEX* a_columns, u64 a_n, const INDEX* b_offsets, u64 b_rows, u64 b_n, u64* counts) {
+    const u64 at = thread_number();
+    if (at > a_n) return;
+    u64 count = 0;
+    if (at < a_n && (u64)a_columns[at] < b_rows) {
+        const u64 row = (u64)a_columns[at], first = cut(b_offsets[row], b_n), last = cut(b_offsets[row + 1], b_n);
+        count = first < last ? last - first : 0;
+    }
+    counts[at] = count;
+}
+
+// The place of each term of A B, row by row: row times columns, plus column. A warp for each element of A.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    term_keys(const INDEX* a_offsets, u64 rows, const INDEX* a_columns, u64 a_n, const INDEX* b_offsets, u64 b_rows, const INDEX* b_columns,
+              u64 b_n, u64 columns, const u64* starts, u64 terms, u64* keys) {
+    const u64 at = thread_number() / LANES;
+    if (at >= a_n || (u64)a_columns[at] >= b_rows) return;
+    const u64 row = line_of(a_offsets, rows, at), inner = (u64)a_columns[at];
+    const u64 first = cut(b_offsets[inner], b_n), last = cut(b_offsets[inner + 1], b_n), start = starts[at];
+    for (u64 e = threadIdx.x % LANES; first + e < last && start + e < terms; e += LANES) {
+        const u64 column = (u64)b_columns[first + e];
+        keys[start + e] = row * columns + (column < columns ? column : columns - 1);
+    }
+}
+
+// Rows and columns of places that are sorted, each there once.
+extern "C" __global__ void __launch_bounds__(THREADS) key_offsets(const u64* keys, u64 n, u64 rows, u64 columns, INDEX* offsets) {
+    const u64 row = thread_number();
+    if (row <= rows) offsets[row] = (INDEX)(row == rows ? n : count_less(keys, n, row * columns));
+}
+extern "C" __global__ void __launch_bounds__(THREADS) key_columns(const u64* keys, u64 n, u64 columns, INDEX* out) {
+    const u64 at = thread_number();
+    if (at < n) out[at] = (INDEX)(keys[at] % columns);
+}
