@@ -27,6 +27,20 @@ pub enum LibraryError {
         /// What the device found.
         failure: SolveFailure,
     },
+    /// The operation ran on a batch, and at least one of its matrices has no such factors.
+    #[error("{operation}: matrix {matrix} of {count}: {failure} ({failed} failed); {}", .failure.hint())]
+    SolveBatch {
+        /// The operation, such as `solve.cholesky_batched`.
+        operation: &'static str,
+        /// The first such matrix, counted from 0.
+        matrix: usize,
+        /// How many matrices the batch has.
+        count: usize,
+        /// How many of them have no such factors.
+        failed: usize,
+        /// What the device found in the first.
+        failure: SolveFailure,
+    },
     /// What the runtime answered.
     #[error(transparent)]
     Runtime(#[from] kiln_runtime::Error),
@@ -63,14 +77,14 @@ impl LibraryError {
     pub fn runtime(&self) -> Option<&kiln_runtime::Error> {
         match self {
             Self::Runtime(error) => Some(error),
-            Self::Argument { .. } | Self::Solve { .. } => None,
+            Self::Argument { .. } | Self::Solve { .. } | Self::SolveBatch { .. } => None,
         }
     }
 
-    /// What the device found in a matrix, if that is why there is no result.
+    /// What the device found in a matrix, of a batch in the first that failed, if that is why there is no result.
     pub fn solve_failure(&self) -> Option<SolveFailure> {
         match self {
-            Self::Solve { failure, .. } => Some(*failure),
+            Self::Solve { failure, .. } | Self::SolveBatch { failure, .. } => Some(*failure),
             _ => None,
         }
     }

@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | [`Solve::cholesky`], [`Solve::cholesky_solve`] | `A = L Lᵀ`; `A X = B` for `X` | cuSOLVER: potrf, potrs |
 //! | [`Solve::lu`], [`Solve::lu_solve`] | `P A = L U`; `A X = B` for `X` | getrf, getrs |
+//! | [`Solve::cholesky_batched`], [`Solve::cholesky_solve_batched`] | the same for each of many matrices | kernels of this crate |
+//! | [`Solve::lu_batched`], [`Solve::lu_solve_batched`] | the same for each of many matrices | kernels of this crate |
 //! | [`Solve::qr`], [`Solve::apply_q`], [`Solve::apply_q_transposed`] | `A = Q R`; `Q C` and `C Q`; `Qᵀ C` and `C Qᵀ` | geqrf, ormqr |
 //! | [`Solve::least_squares`] | the `X` with the smallest `‖A X - B‖₂` | geqrf, ormqr, and trsm of cuBLAS |
 //! | [`Solve::eigenvalues`], [`Solve::eigenvectors`] | `A v = λ v`, `A` symmetric | syevd |
@@ -15,14 +17,14 @@
 //!
 //! Whether a matrix has such factors is known when the operation has run. Its info word says it, in device memory: [`SolveTicket::wait`] waits and
 //! gives a [`SolveFailure`] such as "not positive definite: its leading minor of order 17 is not positive". [`SolveInfo::word`] is for kernels that
-//! decide on the device.
+//! decide on the device. Of a batch, [`BatchedTicket::wait`] gives the first matrix that failed, and how many did; there is a word for each matrix.
 //!
 //! # Layouts
 //!
 //! Libraries store matrices column after column; [`Matrix`] does that only if it is transposed. Symmetric matrices are the same either way, LU solves
 //! with the transpose of what is stored, and SVD exchanges `U` and `V`. Only these must be stored column after column, as
 //! `Matrix::new(&buffer, columns, rows).transposed()` is: right-hand sides with more than one column, the matrix of [`Solve::qr`] and
-//! [`Solve::least_squares`], and `u` of [`Solve::svd`]. A call that is given another layout says so.
+//! [`Solve::least_squares`], and `u` of [`Solve::svd`]. A call that is given another layout says so. Operations on batches take any layout.
 //!
 //! # Determinism
 //!
@@ -34,10 +36,15 @@
 //! cuSOLVER computes eigenvalues and singular values partly on the CPU, so that `submit` of those returns when they are done, and no graph can
 //! hold them. All other operations are queued, and can be recorded.
 //!
-//! Types in reading order: [`Solve`], [`SolveCall`], [`LeastSquaresCall`], [`SolveTicket`], [`SolveInfo`], [`SolveFailure`].
+//! Types in reading order: [`Solve`], [`SolveCall`], [`LeastSquaresCall`], [`SolveTicket`], [`SolveInfo`], [`BatchedCall`], [`BatchedTicket`], [`SolveFailure`].
 
+mod batch;
+mod batched;
+mod batched_call;
 mod call;
 mod decomposition;
+#[doc(hidden)]
+pub mod embedded_ptx;
 mod handle;
 mod info;
 mod layout;
@@ -45,6 +52,8 @@ mod least_squares;
 
 pub use crate::blas::{Matrix, Real, Side, Triangle};
 pub use crate::solve_failure::SolveFailure;
+pub use batched::{CholeskyBatched, CholeskySolveBatched, LuBatched, LuSolveBatched};
+pub use batched_call::{BatchedCall, BatchedInfo, BatchedTicket};
 pub use call::SolveCall;
 pub use handle::Solve;
 pub use info::{SolveInfo, SolveTicket};

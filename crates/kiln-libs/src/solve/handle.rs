@@ -4,14 +4,16 @@ use kiln_operation::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs, Side, Triangle};
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
 use super::call::SolveCall;
+use super::embedded_ptx::SHIPPED;
 use super::layout::{check_shape, check_square, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
 use crate::error::LibraryError;
 use crate::library_call::{Argument, Described};
 use crate::loaded_operations::LoadedOperations;
+use crate::prims::Primitives;
 
-/// Solvers on one device. It holds the operations that were used, and nothing else.
+/// Solvers on one device. It holds the operations and kernels that were used, and nothing else.
 ///
 /// ```
 /// use kiln::DeviceRuntime;
@@ -35,12 +37,14 @@ use crate::loaded_operations::LoadedOperations;
 #[derive(Debug)]
 pub struct Solve {
     pub(super) loaded: LoadedOperations,
+    /// Kernels of this crate.
+    pub(super) kernels: Primitives,
 }
 
 impl Solve {
     /// Solvers on a device. Nothing is loaded yet.
     pub fn new(gpu: &DeviceRuntime) -> Self {
-        Self { loaded: LoadedOperations::new(gpu) }
+        Self { loaded: LoadedOperations::new(gpu), kernels: Primitives::of(gpu, SHIPPED) }
     }
 
     /// The Cholesky factor of a symmetric positive definite matrix: `A = L Lᵀ` for [`Triangle::Lower`], `A = Uᵀ U` for [`Triangle::Upper`]. It

@@ -1,0 +1,96 @@
+//! A batch of matrices in a buffer, as kernels take it.
+
+use kiln_operation::ElementType;
+use kiln_runtime::GpuRef;
+
+use crate::Result;
+use crate::blas::{Matrix, Real};
+use crate::prims::check::Check;
+use crate::prims::plan::Argument;
+
+/// A batch of matrices that passed its checks.
+pub(super) struct Batch<T: Real> {
+    /// The part of the buffer that they lie in.
+    pub(super) buffer: GpuRef<T>,
+    pub(super) rows: u64,
+    pub(super) columns: u64,
+    pub(super) count: u64,
+    row_step: u64,
+    column_step: u64,
+    stride: u64,
+}
+
+impl<T: Real> Batch<T> {
+    /// A batch that is read. With a stride of 0, its matrices are one.
+    pub(super) fn read(check: Check, name: &str, matrix: &Matrix<'_, T>) -> Result<Self> {
+        Self::new(check, name, matrix, false)
+    }
+
+    /// A batch that is written, whose matrices share no memory.
+    pub(super) fn written(check: Check, name: &str, matrix: &Matrix<'_, T>) -> Result<Self> {
+        Self::new(check, name, matrix, true)
+    }
+
+    fn new(check: Check, name: &str, matrix: &Matrix<'_, T>, is_written: bool) -> Result<Self> {
+        let (rows, columns, count) = (matrix.rows, matrix.columns, matrix.batch);
+        if rows == 0 || columns == 0 || count == 0 {
+            let what = format!("`{name}` is {count} matrices of {}", matrix.shape_text());
+            return Err(check.refusal(what, "leave out operations on nothing"));
+        }
+        let ((length, lines), leading, stride) = (matrix.stored(), matrix.distance(), matrix.matrix_stride());
+        if leading < length {
+            let what = format!("a leading dimension of {leading} for {length} elements of `{name}`");
+            return Err(check.refusal(what, "use a leading dimension that holds a row or a column"));
+        }
+        let reach = u128::from(lines - 1) * u128::from(leading) + u128::from(length);
+        if is_written && count > 1 && u128::from(stride) < reach {
+            let what =
+                format!("matrices of `{name}` that are {stride} elements apart and reach over {reach}");
+            return Err(check.refusal(what, "use a stride that holds a matrix"));
+        }
+        let all = u128::from(count - 1) * u128::from(stride) + reach;
+        if all > matrix.buffer.len() as u128 {
+            let what = format!("`{name}` has {} elements and must have {all}", matrix.buffer.len());
+            return Err(check.refusal(what, "use a longer buffer, or smaller sizes"));
+        }
+        let (row_step, column_step) = if matrix.by_columns { (1, leading) } else { (leading, 1) };
+        let buffer = matrix.buffer.view(..all as usize)?;
+        Ok(Self { buffer, rows, columns, count, row_step, column_step, stride })
+    }
+
+    /// A batch of square matrices. Their sizes fit the words that say what was found.
+    pub(super) fn square(self, check: Check, name: &str) -> Result<Self> {
+        if self.rows != self.columns {
+            let what = format!("`{name}` is {} x {}, and must be square", self.rows, self.columns);
+            return Err(check.refusal(what, "use `qr` or `svd` for other shapes, one by one"));
+        }
+        match [self.rows, self.count].into_iter().find(|size| *size >= 1 << 31) {
+            None => Ok(self),
+            Some(size) => Err(check.refusal(format!("a size of {size} of `{name}`"), "use sizes below 2^31")),
+        }
+    }
+
+    /// The same matrices, transposed.
+    pub(super) fn transposed(self) -> Self {
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_step: self.column_step,
+            column_step: self.row_step,
+            ..self
+        }
+    }
+
+    /// Elements between rows, columns and matrices.
+    pub(super) fn steps(&self) -> [Argument; 3] {
+        [Argument::value(self.row_step), Argument::value(self.column_step), Argument::value(self.stride)]
+    }
+
+    /// The type that kernels are named by.
+    pub(super) fn kernels() -> &'static str {
+        match T::TYPE {
+            ElementType::F64 => "f64",
+            _ => "f32",
+        }
+    }
+}

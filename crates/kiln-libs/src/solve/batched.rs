@@ -1,0 +1,277 @@
+//! Cholesky and LU of many small matrices.
+//!
+//! The libraries take arrays of pointers, which a program would have to keep in device memory, and only one right-hand side for Cholesky. The kernels of this
+//! crate take a stride, any layout and any number of right-hand sides, and are the same on every device.
+
+use kiln_mem::StreamKey;
+use kiln_operation::Triangle;
+use kiln_runtime::GpuRef;
+
+use super::batch::Batch;
+use super::batched_call::{BatchOperation, BatchedCall, FailureKind};
+use super::handle::Solve;
+use crate::Result;
+use crate::blas::{Matrix, Real};
+use crate::prims::PrimitiveCall;
+use crate::prims::check::Check;
+use crate::prims::plan::{Argument, Plan};
+use crate::prims::primitive_call::Operation;
+
+/// Threads of a block, as the kernels are written.
+const THREADS: u32 = 128;
+/// A matrix of at most so many bytes is factored in shared memory.
+const SHARED_BYTES: u64 = 40 << 10;
+
+const CHOLESKY: Check = Check("solve.cholesky_batched");
+const CHOLESKY_SOLVE: Check = Check("solve.cholesky_solve_batched");
+const LU: Check = Check("solve.lu_batched");
+const LU_SOLVE: Check = Check("solve.lu_solve_batched");
+
+/// A [`cholesky_batched`](Solve::cholesky_batched).
+#[derive(Debug)]
+pub struct CholeskyBatched<'a, T: Real> {
+    a: Matrix<'a, T>,
+    triangle: Triangle,
+}
+
+/// A [`cholesky_solve_batched`](Solve::cholesky_solve_batched).
+#[derive(Debug)]
+pub struct CholeskySolveBatched<'a, T: Real> {
+    factor: Matrix<'a, T>,
+    triangle: Triangle,
+    b: Matrix<'a, T>,
+}
+
+/// An [`lu_batched`](Solve::lu_batched).
+#[derive(Debug)]
+pub struct LuBatched<'a, T: Real> {
+    a: Matrix<'a, T>,
+    pivots: &'a GpuRef<i32>,
+}
+
+/// An [`lu_solve_batched`](Solve::lu_solve_batched).
+#[derive(Debug)]
+pub struct LuSolveBatched<'a, T: Real> {
+    factors: Matrix<'a, T>,
+    pivots: &'a GpuRef<i32>,
+    b: Matrix<'a, T>,
+}
+
+impl Solve {
+    /// The Cholesky factor of each matrix of a batch: `A = L Lᵀ` for [`Triangle::Lower`], `A = Uᵀ U` for [`Triangle::Upper`]. It replaces that triangle; the
+    /// other one is neither read nor written. A block of threads works on each matrix, which is fast for orders up to about 100.
+    ///
+    /// [`BatchedTicket::wait`](super::BatchedTicket::wait) says which matrix is not positive definite. The factors of the others are there.
+    ///
+    /// ```
+    /// use kiln::DeviceRuntime;
+    /// use kiln_libs::solve::{Matrix, Solve, Triangle};
+    ///
+    /// let gpu = DeviceRuntime::simulated(1)?;
+    /// let solve = Solve::new(&gpu);
+    /// let a = gpu.upload(&[4.0_f64, 2.0, 2.0, 5.0, 9.0, 0.0, 0.0, 16.0])?;
+    /// let b = gpu.upload(&[8.0_f64, 12.0, 18.0, 48.0])?;
+    /// let (matrices, vectors) = (Matrix::new(&a, 2, 2).batch(2), Matrix::new(&b, 2, 1).batch(2));
+    /// solve.cholesky_batched(matrices, Triangle::Lower).submit()?.wait()?;
+    /// solve.cholesky_solve_batched(matrices, Triangle::Lower, vectors).submit()?;
+    /// assert_eq!(b.download()?, [1.0, 2.0, 2.0, 3.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cholesky_batched<'a, T: Real>(
+        &'a self,
+        a: Matrix<'a, T>,
+        triangle: Triangle,
+    ) -> BatchedCall<'a, CholeskyBatched<'a, T>> {
+        BatchedCall::new(&self.kernels, CholeskyBatched { a, triangle })
+    }
+
+    /// Solves `A X = B` for each matrix of a batch with the factor that [`cholesky_batched`](Self::cholesky_batched) left in the same triangle. `X` replaces `B`.
+    /// Factors with a stride of 0 are one factor for all.
+    pub fn cholesky_solve_batched<'a, T: Real>(
+        &'a self,
+        factor: Matrix<'a, T>,
+        triangle: Triangle,
+        b: Matrix<'a, T>,
+    ) -> PrimitiveCall<'a, CholeskySolveBatched<'a, T>> {
+        PrimitiveCall::new(&self.kernels, CholeskySolveBatched { factor, triangle, b })
+    }
+
+    /// `P A = L U` with partial pivoting for each square matrix of a batch; the factors replace `A`, and the rows that were exchanged, counted from 1, go into
+    /// `pivots`, one matrix after the other. [`BatchedTicket::wait`](super::BatchedTicket::wait) says which matrix is singular. A block of threads works on
+    /// each matrix, which is fast for orders up to about 100.
+    pub fn lu_batched<'a, T: Real>(
+        &'a self,
+        a: Matrix<'a, T>,
+        pivots: &'a GpuRef<i32>,
+    ) -> BatchedCall<'a, LuBatched<'a, T>> {
+        BatchedCall::new(&self.kernels, LuBatched { a, pivots })
+    }
+
+    /// Solves `A X = B` for each matrix of a batch with the factors and pivots of [`lu_batched`](Self::lu_batched), given in the layout that `A` had. `X` replaces
+    /// `B`. Factors of a singular matrix give infinities and NaN.
+    pub fn lu_solve_batched<'a, T: Real>(
+        &'a self,
+        factors: Matrix<'a, T>,
+        pivots: &'a GpuRef<i32>,
+        b: Matrix<'a, T>,
+    ) -> PrimitiveCall<'a, LuSolveBatched<'a, T>> {
+        PrimitiveCall::new(&self.kernels, LuSolveBatched { factors, pivots, b })
+    }
+}
+
+/// A batch whose lower triangle is the one that counts.
+fn lower<T: Real>(batch: Batch<T>, triangle: Triangle) -> Batch<T> {
+    if triangle == Triangle::Upper { batch.transposed() } else { batch }
+}
+
+/// Shared memory for a matrix, or none.
+fn shared_bytes<T: Real>(a: &Batch<T>) -> u32 {
+    let bytes = a.rows.saturating_mul(a.rows).saturating_mul(T::TYPE.bytes());
+    if bytes <= SHARED_BYTES { bytes as u32 } else { 0 }
+}
+
+/// Right-hand sides that fit matrices of a batch.
+fn sides<T: Real>(check: Check, a: &Batch<T>, b: &Matrix<'_, T>) -> Result<Batch<T>> {
+    let sides = Batch::written(check, "b", b)?;
+    if (sides.rows, sides.count) != (a.rows, a.count) {
+        let what = format!(
+            "{} matrices of {} x {} and {} right-hand sides of {}",
+            a.count,
+            a.rows,
+            a.rows,
+            sides.count,
+            b.shape_text()
+        );
+        return Err(check.refusal(what, "give a right-hand side with as many rows for each matrix"));
+    }
+    check.apart(("factors", &a.buffer), ("right-hand sides", &sides.buffer))?;
+    Ok(sides)
+}
+
+/// Refuses other numbers of pivots than rows.
+fn check_pivots<T: Real>(check: Check, a: &Batch<T>, pivots: &GpuRef<i32>) -> Result<()> {
+    check.length("list of pivots", pivots, (a.rows * a.count) as usize)?;
+    check.apart(("matrices", &a.buffer), ("list of pivots", pivots))
+}
+
+impl<T: Real> CholeskyBatched<'_, T> {
+    fn batch(&self) -> Result<Batch<T>> {
+        Ok(lower(Batch::written(CHOLESKY, "a", &self.a)?.square(CHOLESKY, "a")?, self.triangle))
+    }
+}
+
+impl<T: Real> BatchOperation for CholeskyBatched<'_, T> {
+    const NAME: &'static str = CHOLESKY.0;
+    const FAILURE: FailureKind = FailureKind::NotPositiveDefinite;
+
+    fn checked_count(&self) -> Result<u64> {
+        Ok(self.batch()?.count)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>, info: &GpuRef<i32>) -> Result<()> {
+        let a = self.batch()?;
+        let shared = shared_bytes(&a);
+        let mut arguments = vec![Argument::read_write(&a.buffer)?, Argument::value(a.rows)];
+        arguments.extend(a.steps());
+        arguments.extend([Argument::value(u32::from(shared > 0)), Argument::write(info)?]);
+        plan.launch_shared(("batch", Batch::<T>::kernels(), "cholesky"), a.count, THREADS, shared, arguments)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.a.buffer.home()
+    }
+}
+
+impl<T: Real> LuBatched<'_, T> {
+    fn batch(&self) -> Result<Batch<T>> {
+        let a = Batch::written(LU, "a", &self.a)?.square(LU, "a")?;
+        check_pivots(LU, &a, self.pivots)?;
+        Ok(a)
+    }
+}
+
+impl<T: Real> BatchOperation for LuBatched<'_, T> {
+    const NAME: &'static str = LU.0;
+    const FAILURE: FailureKind = FailureKind::Singular;
+
+    fn checked_count(&self) -> Result<u64> {
+        Ok(self.batch()?.count)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>, info: &GpuRef<i32>) -> Result<()> {
+        let a = self.batch()?;
+        let shared = shared_bytes(&a);
+        let mut arguments = vec![Argument::read_write(&a.buffer)?, Argument::value(a.rows)];
+        arguments.extend(a.steps());
+        arguments.extend([
+            Argument::value(u32::from(shared > 0)),
+            Argument::write(self.pivots)?,
+            Argument::write(info)?,
+        ]);
+        plan.launch_shared(("batch", Batch::<T>::kernels(), "lu"), a.count, THREADS, shared, arguments)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.a.buffer.home()
+    }
+}
+
+impl<T: Real> CholeskySolveBatched<'_, T> {
+    fn batches(&self) -> Result<(Batch<T>, Batch<T>)> {
+        let factor = Batch::read(CHOLESKY_SOLVE, "factor", &self.factor)?.square(CHOLESKY_SOLVE, "factor")?;
+        let b = sides(CHOLESKY_SOLVE, &factor, &self.b)?;
+        Ok((lower(factor, self.triangle), b))
+    }
+}
+
+impl<T: Real> Operation for CholeskySolveBatched<'_, T> {
+    fn check(&self) -> Result<()> {
+        self.batches().map(drop)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let (factor, b) = self.batches()?;
+        let mut arguments = vec![Argument::read(&factor.buffer)?, Argument::value(factor.rows)];
+        arguments.extend(factor.steps());
+        arguments.extend([Argument::read_write(&b.buffer)?, Argument::value(b.columns)]);
+        arguments.extend(b.steps());
+        plan.launch(("batch", Batch::<T>::kernels(), "cholesky_solve"), b.count, THREADS, arguments)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.b.buffer.home()
+    }
+}
+
+impl<T: Real> LuSolveBatched<'_, T> {
+    fn batches(&self) -> Result<(Batch<T>, Batch<T>)> {
+        let factors = Batch::read(LU_SOLVE, "factors", &self.factors)?.square(LU_SOLVE, "factors")?;
+        check_pivots(LU_SOLVE, &factors, self.pivots)?;
+        let b = sides(LU_SOLVE, &factors, &self.b)?;
+        LU_SOLVE.apart(("list of pivots", self.pivots), ("right-hand sides", &b.buffer))?;
+        Ok((factors, b))
+    }
+}
+
+impl<T: Real> Operation for LuSolveBatched<'_, T> {
+    fn check(&self) -> Result<()> {
+        self.batches().map(drop)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let (factors, b) = self.batches()?;
+        let mut arguments = vec![Argument::read(&factors.buffer)?, Argument::value(factors.rows)];
+        arguments.extend(factors.steps());
+        arguments.extend([
+            Argument::read(self.pivots)?,
+            Argument::read_write(&b.buffer)?,
+            Argument::value(b.columns),
+        ]);
+        arguments.extend(b.steps());
+        plan.launch(("batch", Batch::<T>::kernels(), "lu_solve"), b.count, THREADS, arguments)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.b.buffer.home()
+    }
+}

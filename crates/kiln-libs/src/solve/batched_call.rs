@@ -1,0 +1,179 @@
+//! One call on a batch of matrices, and what it found in each of them.
+
+use kiln_mem::StreamKey;
+use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
+
+use crate::Result;
+use crate::error::LibraryError;
+use crate::library_call::library_tag;
+use crate::prims::plan::Plan;
+use crate::prims::primitive_call::Operation;
+use crate::prims::{PrimitiveCall, Primitives};
+use crate::solve_failure::SolveFailure;
+
+/// An operation on a batch that says what it found in each matrix.
+pub(crate) trait BatchOperation {
+    /// Its name in messages.
+    const NAME: &'static str;
+    /// What a word that is not 0 means.
+    const FAILURE: FailureKind;
+
+    /// How many matrices there are, after everything was checked.
+    fn checked_count(&self) -> Result<u64>;
+
+    /// Adds the steps, with a word for each matrix.
+    fn plan(&self, plan: &mut Plan<'_>, info: &GpuRef<i32>) -> Result<()>;
+
+    /// The stream that the result is at home on.
+    fn home(&self) -> StreamKey;
+}
+
+/// What a word that is not 0 means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FailureKind {
+    NotPositiveDefinite,
+    Singular,
+}
+
+/// An operation on a batch of matrices.
+///
+/// Nothing has happened yet: [`submit`](Self::submit) queues it, [`record`](Self::record) makes it a node of a graph. Both answer what is wrong with
+/// it, and have changed nothing then.
+#[derive(Debug)]
+#[must_use = "nothing is computed until `submit` or `record`"]
+pub struct BatchedCall<'a, O> {
+    kernels: &'a Primitives,
+    operation: O,
+    stream: Option<&'a Stream>,
+}
+
+/// An operation on a batch that was queued.
+#[derive(Clone, Debug)]
+#[must_use = "which matrices could be factored is known after `wait`"]
+pub struct BatchedTicket {
+    ticket: Ticket,
+    info: BatchedInfo,
+}
+
+/// What an operation found out about each matrix of a batch: a word for each in device memory, 0 if all went well.
+#[derive(Clone, Debug)]
+pub struct BatchedInfo {
+    words: GpuRef<i32>,
+    operation: &'static str,
+    kind: FailureKind,
+}
+
+struct WithInfo<O> {
+    operation: O,
+    words: GpuRef<i32>,
+}
+
+#[allow(private_bounds, reason = "which operations there are is decided here")]
+impl<'a, O: BatchOperation> BatchedCall<'a, O> {
+    pub(super) fn new(kernels: &'a Primitives, operation: O) -> Self {
+        Self { kernels, operation, stream: None }
+    }
+
+    /// The stream to run on. Otherwise it is the home of the matrices.
+    pub fn on(self, stream: &'a Stream) -> Self {
+        Self { stream: Some(stream), ..self }
+    }
+
+    /// Queues the call, after everything that it has to come after.
+    ///
+    /// # Errors
+    /// Shapes, strides, lengths and overlaps that do not fit; what the runtime answers. Nothing is queued then.
+    pub fn submit(self) -> Result<BatchedTicket> {
+        let stream = self.stream;
+        let (call, info) = self.with_info()?;
+        let call = match stream {
+            Some(stream) => call.on(stream),
+            None => call,
+        };
+        Ok(BatchedTicket { ticket: call.submit()?, info })
+    }
+
+    /// Makes the call a node of a graph. The words say how the last replay went.
+    ///
+    /// # Errors
+    /// As for [`submit`](Self::submit).
+    pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, BatchedInfo)> {
+        let (call, info) = self.with_info()?;
+        Ok((call.record(graph)?, info))
+    }
+
+    fn with_info(self) -> Result<(PrimitiveCall<'a, WithInfo<O>>, BatchedInfo)> {
+        let count = self.operation.checked_count()?;
+        let gpu = self.kernels.gpu();
+        let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
+        let words = gpu.allocate_tagged::<i32>(stream, count as usize, library_tag())?;
+        let info = BatchedInfo { words: words.clone(), operation: O::NAME, kind: O::FAILURE };
+        Ok((PrimitiveCall::new(self.kernels, WithInfo { operation: self.operation, words }), info))
+    }
+}
+
+impl<O: BatchOperation> Operation for WithInfo<O> {
+    fn check(&self) -> Result<()> {
+        self.operation.checked_count().map(drop)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        self.operation.plan(plan, &self.words)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.operation.home()
+    }
+}
+
+impl BatchedTicket {
+    /// Waits until the operation is done.
+    ///
+    /// # Errors
+    /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors; otherwise the operation failed.
+    pub fn wait(&self) -> Result<()> {
+        self.ticket.wait()?;
+        self.info.check()
+    }
+
+    /// The ticket of the launch, which knows nothing of the matrices.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// What the operation finds out.
+    pub fn info(&self) -> &BatchedInfo {
+        &self.info
+    }
+}
+
+impl BatchedInfo {
+    /// The words themselves, one for each matrix, to be read by kernels that decide on the device. Their meaning is that of LAPACK.
+    pub fn words(&self) -> &GpuRef<i32> {
+        &self.words
+    }
+
+    /// Reads the words, after the operation or the last replay of its graph.
+    ///
+    /// # Errors
+    /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors; otherwise they could not be read.
+    pub fn check(&self) -> Result<()> {
+        let words = self.words.download()?;
+        let Some((matrix, word)) = words.iter().enumerate().find(|(_, word)| **word != 0) else {
+            return Ok(());
+        };
+        let place = u64::from(word.unsigned_abs());
+        let failure = match self.kind {
+            FailureKind::NotPositiveDefinite => SolveFailure::NotPositiveDefinite { order: place },
+            FailureKind::Singular => SolveFailure::Singular { pivot: place - 1 },
+        };
+        let failed = words.iter().filter(|word| **word != 0).count();
+        Err(LibraryError::SolveBatch {
+            operation: self.operation,
+            matrix,
+            count: words.len(),
+            failed,
+            failure,
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! The kernels as they are shipped: PTX that was compiled from the sources in `kernels`.
+
+use crate::prims::embedded_ptx::{ShippedKernels, shipped};
+
+/// All files.
+pub const SHIPPED: &[ShippedKernels] = shipped! {
+    "batch" "f32" "batch.cu" ["TYPE" = "f32"];
+    "batch" "f64" "batch.cu" ["TYPE" = "f64"];
+};

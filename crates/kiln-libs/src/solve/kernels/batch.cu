@@ -1,0 +1,188 @@
+// Factors of many small matrices, and the systems of equations that they solve. A block works on a matrix.
+//
+// TYPE: the element. Element (i, j) of matrix m lies at m * stride + i * row_step + j * column_step. What the device finds in a matrix is one word, as LAPACK
+// has it. Pivots that are no rows lead to results without a meaning, but to no access outside of the matrix.
+
+#include "tile.cuh"
+
+#define THREADS 128
+
+// A matrix in memory of any kind.
+struct View {
+    TYPE* base;
+    u64 row_step, column_step;
+    __device__ __forceinline__ TYPE& at(u64 row, u64 column) const { return base[row * row_step + column * column_step]; }
+};
+
+__device__ __forceinline__ TYPE* shared_matrix() {
+    extern __shared__ __align__(16) unsigned char shared_bytes[];
+    return (TYPE*)shared_bytes;
+}
+
+// Copies a matrix, or its lower triangle.
+__device__ __forceinline__ void copy(const View& from, const View& to, u64 n, bool is_lower) {
+    for (u64 at = threadIdx.x; at < n * n; at += THREADS)
+        if (!is_lower || at % n >= at / n) to.at(at % n, at / n) = from.at(at % n, at / n);
+    __syncthreads();
+}
+
+// The lower triangle becomes its Cholesky factor. Returns 0, or the order of the first leading minor that is not positive.
+__device__ __forceinline__ u64 factor_cholesky(const View& a, u64 n) {
+    __shared__ TYPE shared_root;
+    for (u64 k = 0; k < n; k++) {
+        if (threadIdx.x == 0) {
+            const TYPE pivot = a.at(k, k);
+            // Neither a NaN nor an infinity is less.
+            shared_root = pivot > 0 && pivot < Limits<TYPE>::high() ? sqrt(pivot) : (TYPE)0;
+            if (shared_root > 0) a.at(k, k) = shared_root;
+        }
+        __syncthreads();
+        const TYPE root = shared_root;
+        if (!(root > 0)) return k + 1;
+        const u64 rest = n - k - 1;
+        for (u64 at = threadIdx.x; at < rest; at += THREADS) a.at(k + 1 + at, k) /= root;
+        __syncthreads();
+        for (u64 at = threadIdx.x; at < rest * rest; at += THREADS) {
+            const u64 row = at % rest, column = at / rest;
+            if (row >= column) a.at(k + 1 + row, k + 1 + column) -= a.at(k + 1 + row, k) * a.at(k + 1 + column, k);
+        }
+        __syncthreads();
+    }
+    return 0;
+}
+
+// The row of the element of a column with the largest absolute value, from row k on; of equal ones the first.
+__device__ __forceinline__ u64 find_pivot(const View& a, u64 n, u64 k) {
+    __shared__ TYPE values[THREADS];
+    __shared__ u64 rows[THREADS];
+    TYPE best = -1;
+    u64 best_row = k;
+    for (u64 row = k + threadIdx.x; row < n; row += THREADS) {
+        const TYPE value = fabs(a.at(row, k));
+        if (value > best) {
+            best = value;
+            best_row = row;
+        }
+    }
+    values[threadIdx.x] = best;
+    rows[threadIdx.x] = best_row;
+    __syncthreads();
+    for (u32 step = THREADS / 2; step > 0; step /= 2) {
+        if (threadIdx.x < step) {
+            const TYPE other = values[threadIdx.x + step];
+            const u64 row = rows[threadIdx.x + step];
+            if (other > values[threadIdx.x] || (other == values[threadIdx.x] && row < rows[threadIdx.x])) {
+                values[threadIdx.x] = other;
+                rows[threadIdx.x] = row;
+            }
+        }
+        __syncthreads();
+    }
+    const u64 found = rows[0];
+    __syncthreads();
+    return found;
+}
+
+// A matrix becomes its triangular factors. Returns 0, or the place of the first zero on the diagonal of U, counted from 1.
+__device__ __forceinline__ u64 factor_lu(const View& a, u64 n, i32* pivots) {
+    u64 zero = 0;
+    for (u64 k = 0; k < n; k++) {
+        const u64 other = find_pivot(a, n, k);
+        if (threadIdx.x == 0) pivots[k] = (i32)(other + 1);
+        if (other != k)
+            for (u64 column = threadIdx.x; column < n; column += THREADS) {
+                const TYPE value = a.at(k, column);
+                a.at(k, column) = a.at(other, column);
+                a.at(other, column) = value;
+            }
+        __syncthreads();
+        const TYPE pivot = a.at(k, k);
+        if (pivot == 0) {
+            if (zero == 0) zero = k + 1;
+            continue;
+        }
+        const u64 rest = n - k - 1;
+        for (u64 at = threadIdx.x; at < rest; at += THREADS) a.at(k + 1 + at, k) /= pivot;
+        __syncthreads();
+        for (u64 at = threadIdx.x; at < rest * rest; at += THREADS) {
+            const u64 row = at % rest, column = at / rest;
+            a.at(k + 1 + row, k + 1 + column) -= a.at(k + 1 + row, k) * a.at(k, k + 1 + column);
+        }
+        __syncthreads();
+    }
+    return zero;
+}
+
+// Solves T X = B with a triangle T of a square matrix; X replaces B.
+__device__ __forceinline__ void substitute(const View& a, bool is_lower, bool is_unit, bool is_transposed, u64 n, const View& b, u64 columns) {
+    for (u64 turn = 0; turn < n; turn++) {
+        const u64 k = is_lower ? turn : n - 1 - turn, rest = n - turn - 1, first = is_lower ? k + 1 : 0;
+        if (!is_unit)
+            for (u64 column = threadIdx.x; column < columns; column += THREADS) b.at(k, column) /= a.at(k, k);
+        __syncthreads();
+        for (u64 at = threadIdx.x; at < rest * columns; at += THREADS) {
+            const u64 row = first + at % rest, column = at / rest;
+            b.at(row, column) -= (is_transposed ? a.at(k, row) : a.at(row, k)) * b.at(k, column);
+        }
+        __syncthreads();
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    cholesky(TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, u32 is_in_shared, i32* info) {
+    const View matrix = {a + blockIdx.x * stride, row_step, column_step};
+    u64 minor;
+    if (is_in_shared) {
+        const View fast = {shared_matrix(), 1, n};
+        copy(matrix, fast, n, true);
+        minor = factor_cholesky(fast, n);
+        __syncthreads();
+        copy(fast, matrix, n, true);
+    } else {
+        minor = factor_cholesky(matrix, n);
+    }
+    if (threadIdx.x == 0) info[blockIdx.x] = (i32)minor;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    cholesky_solve(const TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, TYPE* b, u64 columns, u64 b_row_step, u64 b_column_step,
+                   u64 b_stride) {
+    const View factor = {(TYPE*)a + blockIdx.x * stride, row_step, column_step};
+    const View right = {b + blockIdx.x * b_stride, b_row_step, b_column_step};
+    substitute(factor, true, false, false, n, right, columns);
+    substitute(factor, false, false, true, n, right, columns);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    lu(TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, u32 is_in_shared, i32* pivots, i32* info) {
+    const View matrix = {a + blockIdx.x * stride, row_step, column_step};
+    u64 zero;
+    if (is_in_shared) {
+        const View fast = {shared_matrix(), 1, n};
+        copy(matrix, fast, n, false);
+        zero = factor_lu(fast, n, pivots + blockIdx.x * n);
+        __syncthreads();
+        copy(fast, matrix, n, false);
+    } else {
+        zero = factor_lu(matrix, n, pivots + blockIdx.x * n);
+    }
+    if (threadIdx.x == 0) info[blockIdx.x] = (i32)zero;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    lu_solve(const TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, const i32* pivots, TYPE* b, u64 columns, u64 b_row_step,
+             u64 b_column_step, u64 b_stride) {
+    const View factors = {(TYPE*)a + blockIdx.x * stride, row_step, column_step};
+    const View right = {b + blockIdx.x * b_stride, b_row_step, b_column_step};
+    for (u64 column = threadIdx.x; column < columns; column += THREADS)
+        for (u64 k = 0; k < n; k++) {
+            const u64 other = (u64)(i64)pivots[blockIdx.x * n + k] - 1;
+            if (other >= n) continue;
+            const TYPE value = right.at(k, column);
+            right.at(k, column) = right.at(other, column);
+            right.at(other, column) = value;
+        }
+    __syncthreads();
+    substitute(factors, true, true, false, n, right, columns);
+    substitute(factors, false, false, false, n, right, columns);
+}
