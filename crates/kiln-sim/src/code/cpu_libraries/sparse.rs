@@ -3,7 +3,7 @@
 use kiln_driver::Code;
 use kiln_operation::{DenseLayout, ElementType, IndexType, SparseFormat, SparseToDense, Spmm, Spmv};
 
-use super::arguments::{Run, OperationArguments};
+use super::arguments::{OperationArguments, Run};
 use crate::code::kernel::KernelFault;
 
 type Work = Result<u64, KernelFault>;
