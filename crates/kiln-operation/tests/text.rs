@@ -6,7 +6,7 @@ use kiln_operation::{
     Activation, Attention, AttentionLayout, Axpy, Convolution, ConvolutionPass, DenseLayout, Determinism,
     Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape, Gemv, Geqrf, Ger, Gesvd, Getrf,
     Getrs, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect, Operation, OperationError, Ormqr, Potrf,
-    Potrs, Scal, Side, SparseToDense, Spatial, Spmm, Spmv, Syevd, Syrk, TensorLayout, Triangle, Trsm,
+    Potrs, Scal, Side, SparseFormat, SparseToDense, Spatial, Spmm, Spmv, Syevd, Syrk, TensorLayout, Triangle, Trsm,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -142,18 +142,21 @@ fn solvers() -> impl Strategy<Value = Operation> {
 fn sparse() -> impl Strategy<Value = Operation> {
     let sizes = (1_u64..90, 1_u64..90, 1_u64..500, 0_u64..4);
     let kinds = (float(), select(IndexType::ALL), select(DenseLayout::ALL), select(Determinism::ALL));
-    (kinds, sizes, any::<[bool; 2]>(), 0_usize..3).prop_map(
+    (kinds, sizes, any::<[bool; 2]>(), (0_usize..3, select(SparseFormat::ALL))).prop_map(
         |(
             (element, index, layout, order),
             (rows, columns, nonzeros, gap),
             [transposed, accumulate],
-            which,
+            (which, format),
         )| {
             let transposed = transposed && order == Determinism::Any;
             let (n, leading) = (gap + 1, 90 + gap);
             match which {
-                0 => Spmv { element, index, rows, columns, nonzeros, transposed, accumulate, order }.into(),
+                0 => {
+                    Spmv { format, element, index, rows, columns, nonzeros, transposed, accumulate, order }.into()
+                }
                 1 => Spmm {
+                    format,
                     element,
                     index,
                     rows,
@@ -168,7 +171,7 @@ fn sparse() -> impl Strategy<Value = Operation> {
                     order,
                 }
                 .into(),
-                _ => SparseToDense { element, index, rows, columns, nonzeros, layout, leading }.into(),
+                _ => SparseToDense { format, element, index, rows, columns, nonzeros, layout, leading }.into(),
             }
         },
     )
