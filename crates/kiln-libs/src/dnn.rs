@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`Dnn::convolution`] | filters applied to images, with padding, stride, dilation and groups | cuDNN 9 |
 //! | [`Dnn::convolution_backward_data`], [`Dnn::convolution_backward_filter`] | its gradients | cuDNN 9 |
-//! | [`Dnn::attention`] | `softmax(scale q kᵀ) v`, causal or not, with heads of keys that several heads of queries share | cuDNN 9 |
+//! | [`Dnn::attention`] | `softmax(scale q kᵀ) v`, causal (from the first or the last position) or not, with heads of keys that several heads of queries share | cuDNN 9 |
 //! | [`Dnn::softmax`], [`Dnn::softmax_backward`] | softmax of rows or its logarithm; the gradient | kernels of this crate |
 //! | [`Dnn::layer_norm`] | rows minus their mean, divided by their standard deviation, with weight and bias | kernels of this crate |
 //! | [`Dnn::rms_norm`] | rows divided by their root mean square, with weight and bias | kernels of this crate |

@@ -18,6 +18,18 @@ words! {
     }
 }
 
+words! {
+    /// Which keys a query sees.
+    AttentionMask {
+        /// All of them.
+        None = "none",
+        /// Query `i` sees keys 0 to `i`: the diagonal begins at the first query and the first key.
+        CausalTopLeft = "causal_top_left",
+        /// The last query sees all keys, the one before it all but the last, and so on: the diagonal ends at the last query and the last key.
+        CausalBottomRight = "causal_bottom_right",
+    }
+}
+
 operation! {
     /// `o = softmax(scale q kᵀ) v` for each head of each sequence.
     Attention = "dnn.attention" {
@@ -37,8 +49,8 @@ operation! {
         keys: u64,
         /// Elements of a head.
         head: u64,
-        /// Whether a query sees keys at its own and earlier positions alone.
-        causal: bool,
+        /// Which keys a query sees.
+        mask: AttentionMask,
         /// Whether equal calls give equal bits.
         order: Determinism,
         /// Bytes of workspace at most.
@@ -58,6 +70,15 @@ impl AttentionLayout {
 }
 
 impl Attention {
+    /// How many keys a query sees, from the first on.
+    pub fn seen(&self, query: u64) -> u64 {
+        match self.mask {
+            AttentionMask::None => self.keys,
+            AttentionMask::CausalTopLeft => self.keys.min(query + 1),
+            AttentionMask::CausalBottomRight => self.keys.min((self.keys + query + 1).saturating_sub(self.queries)),
+        }
+    }
+
     /// Elements of a head at most.
     pub const HEAD_LIMIT: u64 = 128;
 
@@ -86,6 +107,11 @@ impl Attention {
         if !heads.is_multiple_of(key_heads) {
             let what = format!("{heads} heads of queries for {key_heads} heads of keys");
             return Err(OperationError::shape(Self::NAME, what, "use a multiple of the heads of keys"));
+        }
+        if self.mask == AttentionMask::CausalBottomRight && queries > keys {
+            let what = format!("{queries} queries at the end of {keys} keys");
+            let hint = "use at most as many queries as keys, so that each query sees a key";
+            return Err(OperationError::shape(Self::NAME, what, hint));
         }
         let read = OperandEffect::Reads;
         Ok(vec![

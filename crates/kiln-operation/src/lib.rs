@@ -51,7 +51,7 @@ mod operand;
 mod operation;
 mod sparse;
 
-pub use attention::{Attention, AttentionLayout};
+pub use attention::{Attention, AttentionLayout, AttentionMask};
 pub use convolution::{Convolution, ConvolutionPass, Spatial, TensorLayout};
 pub use eigenvalues::{Gesvd, Syevd};
 pub use element_type::ElementType;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use kiln_operation::{
-    Activation, Attention, AttentionLayout, Axpy, Convolution, ConvolutionPass, DenseLayout, Determinism,
+    Activation, Attention, AttentionLayout, AttentionMask, Axpy, Convolution, ConvolutionPass, DenseLayout, Determinism,
     Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape, Gemv, Geqrf, Ger, Gesvd, Getrf,
     Getrs, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect, Operation, OperationError, Ormqr, Potrf,
     Potrs, Scal, Side, SparseFormat, SparseToDense, Spatial, Spmm, Spmv, Syevd, Syrk, TensorLayout, Triangle, Trsm,
@@ -182,12 +182,12 @@ fn attention() -> impl Strategy<Value = Operation> {
         select(vec![ElementType::F16, ElementType::Bf16]),
         select(AttentionLayout::ALL),
         select(Determinism::ALL),
-        any::<bool>(),
+        select(AttentionMask::ALL),
     );
-    let sizes = (1_u64..9, 1_u64..5, 1_u64..4, 1_u64..700, 1_u64..700, 1_u64..17);
+    let sizes = (1_u64..9, 1_u64..5, 1_u64..4, 1_u64..700, 0_u64..700, 1_u64..17);
     (kinds, sizes, any::<u64>()).prop_map(
-        |((element, layout, order, causal), (batch, key_heads, times, queries, keys, eighths), workspace)| {
-            let (heads, head) = (key_heads * times, 8 * eighths);
+        |((element, layout, order, mask), (batch, key_heads, times, queries, more, eighths), workspace)| {
+            let (heads, head, keys) = (key_heads * times, 8 * eighths, queries + more);
             Operation::from(Attention {
                 element,
                 layout,
@@ -197,7 +197,7 @@ fn attention() -> impl Strategy<Value = Operation> {
                 queries,
                 keys,
                 head,
-                causal,
+                mask,
                 order,
                 workspace,
             })
@@ -335,7 +335,7 @@ fn operations_of_networks_that_cannot_be_are_refused() {
         "{error}"
     );
     let attention = |change: (&str, &str)| {
-        let text = "dnn.attention element=f16 layout=heads_first batch=2 heads=4 key_heads=2 queries=5 keys=6 head=64 causal=true order=any workspace=0";
+        let text = "dnn.attention element=f16 layout=heads_first batch=2 heads=4 key_heads=2 queries=5 keys=6 head=64 mask=causal_top_left order=any workspace=0";
         assert!(text.parse::<Operation>().is_ok());
         text.replace(change.0, change.1)
     };
@@ -375,6 +375,8 @@ fn operations_that_cannot_be_are_refused() {
         "solve.gesvd element=f64 m=2 n=1 vectors=false a_leading=2 u_leading=2 v_leading=0",
         "vectors that are not computed",
     );
+    let attention = "dnn.attention element=f16 layout=heads_first batch=2 heads=4 key_heads=2 queries=7 keys=6 head=64 order=any workspace=0";
+    shape(&format!("{attention} mask=causal_bottom_right"), "7 queries at the end of 6 keys");
     let spmv = |rows: u64, nonzeros: u64, rest: &str| {
         format!(
             "sparse.spmv format=csr element=f32 index=i32 rows={rows} columns=5 nonzeros={nonzeros} accumulate=false {rest}"

@@ -135,17 +135,18 @@ impl DnnCall {
         Ok(Self { plan: Some(plan), tensors, scalars, workspace_bytes, handle })
     }
 
-    /// The numbers that a launch gives by value.
-    fn values(&self, arguments: &OperationArguments) -> Vec<f32> {
+    /// The bits of the numbers that a launch gives by value.
+    fn values(&self, arguments: &OperationArguments) -> Vec<u32> {
         let value = |source: &ScalarSource| match *source {
-            ScalarSource::Argument(index) => arguments.scalar(index) as f32,
-            ScalarSource::Constant(value) => value,
+            ScalarSource::Argument(index) => (arguments.scalar(index) as f32).to_bits(),
+            ScalarSource::Constant(value) => value.to_bits(),
+            ScalarSource::Integer(value) => value.cast_unsigned(),
         };
         self.scalars.iter().map(|(_, source)| value(source)).collect()
     }
 
     /// The addresses of a launch.
-    fn variant_pack(&self, arguments: &OperationArguments, values: &[f32]) -> DnnResult<Descriptor> {
+    fn variant_pack(&self, arguments: &OperationArguments, values: &[u32]) -> DnnResult<Descriptor> {
         let pack = Descriptor::new(self.handle.api, descriptor_type::VARIANT_PACK)?;
         let ids: Vec<i64> = (1..).take(self.tensors).chain(self.scalars.iter().map(|(id, _)| *id)).collect();
         let tensors = (0..self.tensors).map(|index| arguments.address(index));

@@ -120,7 +120,7 @@ on_machine! {
 
     fn attention_is_a_graph_of_two_products_with_a_softmax_between_them() on with_cudnn() => {
         let bench = Bench::new();
-        let text = "dnn.attention element=f16 layout=positions_first batch=2 heads=4 key_heads=2 queries=5 keys=6 head=8 causal=true order=run_to_run workspace=5000";
+        let text = "dnn.attention element=f16 layout=positions_first batch=2 heads=4 key_heads=2 queries=5 keys=6 head=8 mask=causal_top_left order=run_to_run workspace=5000";
         let attention = load(&bench, text);
         let operations = "19,13,13,13,13,13,22,13,13,22,13,13,13,19";
         assert_eq!(finalized(15), [format!("801:15={operations} 800:0=handle")]);
@@ -143,6 +143,20 @@ on_machine! {
         let pack = finalized(16).pop().unwrap();
         assert!(pack.contains("1000:3=1,2,3,4,6,11 "), "{pack}");
         assert_eq!(calls("scalars"), ["0.25 -inf"]);
+    }
+
+    fn a_mask_whose_diagonal_ends_at_the_last_key_moves_the_rows() on with_cudnn() => {
+        let bench = Bench::new();
+        let text = "dnn.attention element=f16 layout=positions_first batch=2 heads=4 key_heads=2 queries=5 keys=6 head=8 mask=causal_bottom_right order=run_to_run workspace=5000";
+        load(&bench, text);
+        let operations = "19,13,13,13,13,13,13,13,22,13,13,22,13,13,13,19";
+        assert_eq!(finalized(15), [format!("801:15={operations} 800:0=handle")]);
+        let modes: Vec<String> = finalized(0).into_iter().skip(1).take(5).collect();
+        // Rows, columns, rows + keys, rows - queries, rows >= columns.
+        let wanted = ["0:14=501 1:1=0 9:3=2", "0:14=501 1:1=0 9:3=3", "0:14=0 1:1=4 9:3=3", "0:14=9 1:1=4 9:3=3", "0:14=303 1:1=11"];
+        assert_eq!(modes, wanted);
+        let tensors = finalized(17);
+        assert_eq!(tensors[9], "901:1=4 902:3=1,1,1,1 903:3=1,1,1,1 906:3=10 900:3=16 908:2=1", "an integer by value");
     }
 
     fn every_descriptor_is_destroyed() on with_cudnn() => {

@@ -1,6 +1,6 @@
 //! Scaled dot-product attention.
 
-use kiln_operation::{Attention, AttentionLayout, Determinism, Operation};
+use kiln_operation::{Attention, AttentionLayout, AttentionMask, Determinism, Operation};
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::tensor::{NetworkElement, dimensions_text};
@@ -71,7 +71,7 @@ pub struct AttentionCall<'a, T: NetworkElement> {
     /// Queries, keys, values and results.
     tensors: [AttentionTensor<'a, T>; 4],
     scale: Option<f64>,
-    causal: bool,
+    mask: AttentionMask,
     determinism: Determinism,
     workspace_limit_bytes: u64,
     stream: Option<&'a Stream>,
@@ -83,7 +83,7 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
             loaded,
             tensors,
             scale: None,
-            causal: false,
+            mask: AttentionMask::None,
             determinism: Determinism::Any,
             workspace_limit_bytes: WORKSPACE_LIMIT_BYTES,
             stream: None,
@@ -97,10 +97,15 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
 
     /// Lets each query see the keys at its own and earlier positions alone; positions are counted from the first query and the first key.
     ///
-    /// So with one query and a longer cache of keys, the query sees key 0 alone. In such a decoding step leave this out: the newest position sees all keys. For several new queries
-    /// behind a cache, make a call without it for each, whose keys end at its position.
+    /// So with one query and a longer cache of keys, the query sees key 0 alone: use [`causal_bottom_right`](Self::causal_bottom_right) for queries behind a cache.
     pub fn causal(self) -> Self {
-        Self { causal: true, ..self }
+        Self { mask: AttentionMask::CausalTopLeft, ..self }
+    }
+
+    /// As [`causal`](Self::causal), with positions counted from the last query and the last key: the last query sees all keys, the one before it all but the
+    /// last. This is what new queries behind a cache of keys need. There are at most as many queries as keys.
+    pub fn causal_bottom_right(self) -> Self {
+        Self { mask: AttentionMask::CausalBottomRight, ..self }
     }
 
     /// Whether equal calls give equal bits.
@@ -189,7 +194,7 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
             queries,
             keys,
             head,
-            causal: self.causal,
+            mask: self.mask,
             order: self.determinism,
             workspace: self.workspace_limit_bytes,
         };

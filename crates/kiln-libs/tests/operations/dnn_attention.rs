@@ -8,6 +8,13 @@ use kiln_libs::{LibraryError, Tolerance};
 use crate::numbers::{TestNumber, made_up};
 use crate::rig::{everywhere, everywhere_and_in_workers};
 
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Mask {
+    None,
+    TopLeft,
+    BottomRight,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Case {
     batch: usize,
@@ -16,7 +23,7 @@ struct Case {
     queries: usize,
     keys: usize,
     head: usize,
-    causal: bool,
+    mask: Mask,
     positions_first: bool,
 }
 
@@ -27,19 +34,24 @@ const SMALL: Case = Case {
     queries: 64,
     keys: 64,
     head: 64,
-    causal: false,
+    mask: Mask::None,
     positions_first: false,
 };
 
 const CASES: &[Case] = &[
     SMALL,
-    Case { causal: true, ..SMALL },
+    Case { mask: Mask::TopLeft, ..SMALL },
     Case { head: 128, positions_first: true, ..SMALL },
-    Case { head: 128, causal: true, queries: 128, keys: 128, positions_first: true, ..SMALL },
+    Case { head: 128, mask: Mask::TopLeft, queries: 128, keys: 128, positions_first: true, ..SMALL },
     Case { batch: 2, queries: 37, keys: 85, ..SMALL },
-    Case { batch: 2, queries: 70, keys: 70, causal: true, positions_first: true, ..SMALL },
-    Case { heads: 4, key_heads: 2, causal: true, queries: 96, keys: 96, ..SMALL },
+    Case { batch: 2, queries: 70, keys: 70, mask: Mask::TopLeft, positions_first: true, ..SMALL },
+    Case { heads: 4, key_heads: 2, mask: Mask::TopLeft, queries: 96, keys: 96, ..SMALL },
     Case { heads: 6, key_heads: 1, queries: 1, keys: 200, ..SMALL },
+    Case { mask: Mask::BottomRight, ..SMALL },
+    Case { mask: Mask::BottomRight, queries: 64, keys: 192, ..SMALL },
+    Case { batch: 2, mask: Mask::BottomRight, queries: 37, keys: 85, positions_first: true, ..SMALL },
+    Case { heads: 4, key_heads: 1, mask: Mask::BottomRight, queries: 3, keys: 130, head: 128, ..SMALL },
+    Case { mask: Mask::BottomRight, queries: 1, keys: 100, ..SMALL },
 ];
 
 /// The place of the first element of a head at a position.
@@ -70,7 +82,7 @@ fn attended(q: &[f64], keys: &[Vec<f64>], values: &[Vec<f64>], scale: f64) -> Ve
 /// Runs one case, and returns what is wrong with it.
 fn run<T: TestNumber + NetworkElement>(gpu: &DeviceRuntime, case: &Case) -> Option<String> {
     let dnn = Dnn::new(gpu);
-    let Case { batch, heads, key_heads, queries, keys, head, causal, .. } = *case;
+    let Case { batch, heads, key_heads, queries, keys, head, mask, .. } = *case;
     let numbers = |seed: u64, len: usize| -> Vec<T> {
         made_up::<T>(seed, len).into_iter().map(|value| T::from_number(value.number() / 2.0)).collect()
     };
@@ -86,7 +98,11 @@ fn run<T: TestNumber + NetworkElement>(gpu: &DeviceRuntime, case: &Case) -> Opti
         let (k, v) = (tensor(&buffers[1], key_heads, keys), tensor(&buffers[2], key_heads, keys));
         let call = dnn.attention(tensor(&buffers[0], heads, queries), k, v, tensor(&result, heads, queries));
         let call = call.determinism(Determinism::RunToRun);
-        if causal { call.causal() } else { call }
+        match mask {
+            Mask::None => call,
+            Mask::TopLeft => call.causal(),
+            Mask::BottomRight => call.causal_bottom_right(),
+        }
     };
     let operation = call().operation().unwrap();
     let tolerance = Tolerance::of(&operation);
@@ -104,7 +120,11 @@ fn run<T: TestNumber + NetworkElement>(gpu: &DeviceRuntime, case: &Case) -> Opti
         };
         let (key_rows, value_rows) = (rows(&k), rows(&v));
         for query in 0..queries {
-            let seen = if causal { keys.min(query + 1) } else { keys };
+            let seen = match mask {
+                Mask::None => keys,
+                Mask::TopLeft => keys.min(query + 1),
+                Mask::BottomRight => keys - (queries - 1 - query),
+            };
             let at = place(case, heads, queries, [n, h, query]);
             let scale = 1.0 / (head as f64).sqrt();
             let exact = attended(&row(&q, at), &key_rows[..seen], &value_rows[..seen], scale);
@@ -179,6 +199,9 @@ fn attention_that_does_not_fit_is_refused() {
     let short = k.view(..64).unwrap();
     let text = refused(dnn.attention(of(&q, 4), of(&short, 4), of(&v, 4), of(&o, 4)).submit());
     assert!(text.contains("`k` has 128 bytes and must have 4096"), "{text}");
+    let half = AttentionTensor::new(&k, [1, 4, 4, 64]);
+    let text = refused(dnn.attention(of(&q, 4), half, half, of(&o, 4)).causal_bottom_right().submit());
+    assert!(text.contains("8 queries at the end of 4 keys; use at most as many queries as keys"), "{text}");
     let single = gpu.upload(&[1.0_f32; 64]).unwrap();
     let single = AttentionTensor::new(&single, [1, 1, 1, 64]);
     let text = refused(dnn.attention(single, single, single, single).submit());

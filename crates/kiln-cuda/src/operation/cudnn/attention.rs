@@ -1,6 +1,6 @@
 //! Attention as the graph that cuDNN computes in one kernel: two products with a softmax between them, of which nothing is stored.
 
-use kiln_operation::Attention;
+use kiln_operation::{Attention, AttentionMask};
 
 use super::descriptor::DnnResult;
 use super::graph::{Graph, ScalarSource, TensorId};
@@ -46,9 +46,9 @@ pub(super) fn describe<'h>(handle: &'h DnnHandle, operation: &Attention) -> DnnR
     let scale = graph.scalar(ScalarSource::Argument(SCALE))?;
     let mut scaled = graph.between(data_type::FLOAT, scores.all)?;
     apply(&mut graph, pointwise::MUL, &[products, scale], scaled)?;
-    if operation.causal {
+    if operation.mask != AttentionMask::None {
         let value = if handle.version < INFINITE_MASK_VERSION { f32::MIN } else { f32::NEG_INFINITY };
-        scaled = masked(&mut graph, scaled, scores, value)?;
+        scaled = masked(&mut graph, scaled, scores, (operation, value))?;
     }
     let weights = softmax(&mut graph, scaled, scores, kind)?;
     matmul(&mut graph, weights, v, o)?;
@@ -56,19 +56,42 @@ pub(super) fn describe<'h>(handle: &'h DnnHandle, operation: &Attention) -> DnnR
 }
 
 /// The scores, with another value where the key comes after the query.
-fn masked(graph: &mut Graph<'_>, x: TensorId, scores: Scores, value: f32) -> DnnResult<TensorId> {
+fn masked(
+    graph: &mut Graph<'_>,
+    x: TensorId,
+    scores: Scores,
+    (operation, value): (&Attention, f32),
+) -> DnnResult<TensorId> {
     let mut index = |axis: i64| -> DnnResult<TensorId> {
         let place = graph.between(data_type::INT32, scores.all)?;
         let mode = (pointwise::GEN_INDEX, data_type::FLOAT, Some(axis));
         pointwise_node(graph, mode, &[x], place)?;
         Ok(place)
     };
-    let (row, column) = (index(2)?, index(3)?);
+    let (mut row, column) = (index(2)?, index(3)?);
+    if operation.mask == AttentionMask::CausalBottomRight {
+        // The pattern that cuDNN knows: the row plus all keys, minus all queries.
+        row = shifted(graph, row, scores, (pointwise::ADD, operation.keys))?;
+        row = shifted(graph, row, scores, (pointwise::SUB, operation.queries))?;
+    }
     let is_seen = graph.between(data_type::BOOLEAN, scores.all)?;
     pointwise_node(graph, (pointwise::CMP_GE, data_type::BOOLEAN, None), &[row, column], is_seen)?;
     let hidden = graph.scalar(ScalarSource::Constant(value))?;
     let y = graph.between(data_type::FLOAT, scores.all)?;
     apply(graph, pointwise::BINARY_SELECT, &[x, hidden, is_seen], y)?;
+    Ok(y)
+}
+
+/// Places moved by a number of them.
+fn shifted(
+    graph: &mut Graph<'_>,
+    place: TensorId,
+    scores: Scores,
+    (mode, count): (Named, u64),
+) -> DnnResult<TensorId> {
+    let count = graph.scalar(ScalarSource::Integer(i32::try_from(count).unwrap_or(i32::MAX)))?;
+    let y = graph.between(data_type::INT32, scores.all)?;
+    pointwise_node(graph, (mode, data_type::INT32, Some(3)), &[place, count], y)?;
     Ok(y)
 }
 

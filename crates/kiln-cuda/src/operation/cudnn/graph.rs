@@ -17,6 +17,7 @@ pub(super) enum ScalarSource {
     /// An argument of the launch.
     Argument(usize),
     Constant(f32),
+    Integer(i32),
 }
 
 /// A graph that is being described.
@@ -55,9 +56,13 @@ impl<'h> Graph<'h> {
         self.end_tensor(tensor)
     }
 
-    /// A number of type `f32` that comes with each launch.
+    /// A number of type `f32`, or an integer of type `i32`, that comes with each launch.
     pub(super) fn scalar(&mut self, source: ScalarSource) -> DnnResult<TensorId> {
-        let (number, tensor) = self.begin_tensor(data_type::FLOAT, [1; 4], [1; 4])?;
+        let kind = match source {
+            ScalarSource::Integer(_) => data_type::INT32,
+            ScalarSource::Argument(_) | ScalarSource::Constant(_) => data_type::FLOAT,
+        };
+        let (number, tensor) = self.begin_tensor(kind, [1; 4], [1; 4])?;
         tensor.set_flag(attribute::TENSOR_IS_BY_VALUE, true)?;
         self.scalars.push((number, source));
         self.end_tensor(tensor)

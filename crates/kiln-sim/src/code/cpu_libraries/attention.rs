@@ -16,8 +16,8 @@ pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Attention) -> 
     let start = |[sequence, per_head, position]: [u64; 3], n: u64, h: u64, at: u64| {
         n * sequence + h * per_head + at * position
     };
-    // A causal query does not see keys behind the last query.
-    let seen_keys = if operation.causal { keys.min(queries) } else { keys };
+    // The last query sees the most keys.
+    let seen_keys = operation.seen(queries - 1);
     for n in 0..batch {
         for h in 0..heads {
             let key_head = h / (heads / key_heads);
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Attention) -> 
             for query in 0..queries {
                 let place = Run::dense(start(q_strides, n, h, query), head);
                 let row = arguments.read(0, element, place)?;
-                let seen = if operation.causal { keys.min(query + 1) } else { keys } as usize;
+                let seen = operation.seen(query) as usize;
                 let result = attended(&row, &key_rows[..seen], &value_rows[..seen], scale);
                 arguments.write(3, element, place, &result)?;
             }
