@@ -195,6 +195,7 @@ impl Product {
             d: stored(false),
             math: Math::Ieee,
             epilogue: Epilogue::NONE,
+            scaled: false,
             accumulate: false,
             order: Determinism::Any,
             workspace: 0,

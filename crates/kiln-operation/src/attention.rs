@@ -75,7 +75,9 @@ impl Attention {
         match self.mask {
             AttentionMask::None => self.keys,
             AttentionMask::CausalTopLeft => self.keys.min(query + 1),
-            AttentionMask::CausalBottomRight => self.keys.min((self.keys + query + 1).saturating_sub(self.queries)),
+            AttentionMask::CausalBottomRight => {
+                self.keys.min((self.keys + query + 1).saturating_sub(self.queries))
+            }
         }
     }
 

@@ -120,7 +120,8 @@ impl Field for Layout {
 }
 
 operation! {
-    /// `D = epilogue(alpha op(A) op(B))`, or with `+ beta D` before the epilogue, for each matrix of a batch.
+    /// `D = epilogue(alpha op(A) op(B))`, or with `+ beta D` before the epilogue, for each matrix of a batch. Where factors are scaled, `op(A) op(B)` is
+    /// multiplied with a number for each of them, which lie in device memory.
     Matmul = "blas.matmul" {
         /// Rows of `D`.
         m: u64,
@@ -140,6 +141,8 @@ operation! {
         math: Math,
         /// What is done to the product before it is stored. The bias has the type of `D`.
         epilogue: Epilogue,
+        /// Whether `A` and `B` have a scale factor each, of type `f32`. Only for `f8e4m3`.
+        scaled: bool,
         /// Whether `beta D` is added.
         accumulate: bool,
         /// Whether equal calls give equal bits.
@@ -184,9 +187,23 @@ impl Matmul {
             operands.push(Extent::vector(Self::NAME, self.m, 1)?.read("bias", self.d.element));
         }
         operands.iter_mut().for_each(|operand| operand.alignment = self.alignment);
+        if self.scaled {
+            let factor = Extent::vector(Self::NAME, 1, 1)?;
+            operands.extend(["a_scale", "b_scale"].map(|name| factor.read(name, ElementType::F32)));
+        }
         operands.push(OperationOperand::scalar("alpha"));
         operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
         Ok(operands)
+    }
+
+    /// How many operands are memory. Scalars come behind them.
+    pub fn memory_operands(&self) -> usize {
+        3 + usize::from(self.epilogue.bias) + 2 * usize::from(self.scaled)
+    }
+
+    /// The place of the scale factor of `A` among the operands, if there is one. That of `B` comes next.
+    pub fn scale_operand(&self) -> Option<usize> {
+        self.scaled.then(|| 3 + usize::from(self.epilogue.bias))
     }
 
     /// The types that go together.
@@ -219,6 +236,9 @@ impl Matmul {
                 format!("math {} for {a} into {d}", self.math),
                 "use ieee; tf32 and bf16x9 are for f32, f16 for f16",
             );
+        }
+        if self.scaled && a != F8E4M3 {
+            return refuse(format!("scale factors for {a}"), "use `alpha`; scale factors are for f8e4m3");
         }
         if a == F8E4M3 && d == F32 && self.epilogue.bias {
             return refuse("a bias of f32 on a product of f8e4m3".to_owned(), "use a result of bf16 or f16");

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use kiln_operation::{
-    Activation, Attention, AttentionLayout, AttentionMask, Axpy, Convolution, ConvolutionPass, DenseLayout, Determinism,
-    Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape, Gemv, Geqrf, Ger, Gesvd, Getrf,
-    Getrs, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect, Operation, OperationError, Ormqr, Potrf,
-    Potrs, Scal, Side, SparseFormat, SparseToDense, Spatial, Spmm, Spmv, Syevd, Syrk, TensorLayout, Triangle, Trsm,
+    Activation, Attention, AttentionLayout, AttentionMask, Axpy, Convolution, ConvolutionPass, DenseLayout,
+    Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape, Gemv, Geqrf, Ger,
+    Gesvd, Getrf, Getrs, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect, Operation, OperationError,
+    Ormqr, Potrf, Potrs, Scal, Side, SparseFormat, SparseToDense, Spatial, Spmm, Spmv, Syevd, Syrk,
+    TensorLayout, Triangle, Trsm,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -59,6 +60,7 @@ fn matmul() -> impl Strategy<Value = Operation> {
                 d: layout(output, false, m, n),
                 math,
                 epilogue,
+                scaled: input == F8E4M3 && gap % 2 == 0,
                 accumulate,
                 order,
                 workspace,
@@ -152,9 +154,8 @@ fn sparse() -> impl Strategy<Value = Operation> {
             let transposed = transposed && order == Determinism::Any;
             let (n, leading) = (gap + 1, 90 + gap);
             match which {
-                0 => {
-                    Spmv { format, element, index, rows, columns, nonzeros, transposed, accumulate, order }.into()
-                }
+                0 => Spmv { format, element, index, rows, columns, nonzeros, transposed, accumulate, order }
+                    .into(),
                 1 => Spmm {
                     format,
                     element,
@@ -171,7 +172,9 @@ fn sparse() -> impl Strategy<Value = Operation> {
                     order,
                 }
                 .into(),
-                _ => SparseToDense { format, element, index, rows, columns, nonzeros, layout, leading }.into(),
+                _ => {
+                    SparseToDense { format, element, index, rows, columns, nonzeros, layout, leading }.into()
+                }
             }
         },
     )
@@ -387,10 +390,13 @@ fn operations_that_cannot_be_are_refused() {
     shape(&spmv(4, 7, "transposed=true order=run_to_run"), "equal bits in each run");
     let product = |a: &str, d: &str, math: &str, epilogue: &str, stride: u64| {
         format!(
-            "blas.matmul m=4 n=4 k=4 batch=2 a={a}:n:4:16 b={a}:n:4:16 d={d}:n:4:{stride} math={math} epilogue={epilogue} accumulate=false order=any workspace=0 alignment=256 algorithm=0"
+            "blas.matmul m=4 n=4 k=4 batch=2 a={a}:n:4:16 b={a}:n:4:16 d={d}:n:4:{stride} math={math} epilogue={epilogue} scaled=false accumulate=false order=any workspace=0 alignment=256 algorithm=0"
         )
     };
     assert!(product("f32", "f32", "tf32", "bias+gelu", 16).parse::<Operation>().is_ok());
+    let scaled = |a: &str, d: &str| product(a, d, "ieee", "none", 16).replace("scaled=false", "scaled=true");
+    assert!(scaled("f8e4m3", "bf16").parse::<Operation>().is_ok());
+    shape(&scaled("f16", "f16"), "scale factors for f16; use `alpha`");
     shape(&product("f32", "f64", "ieee", "none", 16), "a product of f32 and f32 into f64");
     shape(&product("f64", "f64", "tf32", "none", 16), "math tf32");
     shape(&product("i8", "i32", "ieee", "relu", 16), "on integers");
@@ -402,7 +408,7 @@ fn operations_that_cannot_be_are_refused() {
 fn a_result_with_gaps_is_not_overwritten_whole() {
     let effect = |leading: u64, accumulate: bool| {
         let text = format!(
-            "blas.matmul m=4 n=4 k=4 batch=1 a=f32:n:4:0 b=f32:n:4:0 d=f32:n:{leading}:0 math=ieee epilogue=none accumulate={accumulate} order=any workspace=0 alignment=256 algorithm=0"
+            "blas.matmul m=4 n=4 k=4 batch=1 a=f32:n:4:0 b=f32:n:4:0 d=f32:n:{leading}:0 math=ieee epilogue=none scaled=false accumulate={accumulate} order=any workspace=0 alignment=256 algorithm=0"
         );
         text.parse::<Operation>().unwrap().operands()[2].effect
     };

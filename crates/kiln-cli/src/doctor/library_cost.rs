@@ -15,7 +15,7 @@ pub(crate) fn sample_operation(library: Library) -> Option<&'static str> {
     match library {
         Library::Cublas => Some("blas.scal element=f32 n=1 x_step=1"),
         Library::CublasLt => Some(
-            "blas.matmul m=16 n=16 k=16 batch=1 a=f32:n:16:0 b=f32:n:16:0 d=f32:n:16:0 math=ieee epilogue=none accumulate=false order=any workspace=0 \
+            "blas.matmul m=16 n=16 k=16 batch=1 a=f32:n:16:0 b=f32:n:16:0 d=f32:n:16:0 math=ieee epilogue=none scaled=false accumulate=false order=any workspace=0 \
              alignment=256 algorithm=0",
         ),
         Library::Cufft => Some("fft kind=forward element=f32 shape=64 batch=1 in_place=false"),

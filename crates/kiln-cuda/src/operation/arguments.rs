@@ -4,7 +4,7 @@ use kiln_driver::{Error, Result};
 use kiln_operation::{ARGUMENT_BYTES, OperationOperand};
 
 /// The most arguments an operation has, workspace included.
-const MOST_ARGUMENTS: usize = 8;
+const MOST_ARGUMENTS: usize = 10;
 /// Workspace is aligned to this.
 const WORKSPACE_ALIGNMENT: u64 = 256;
 /// An address that is used where none is accessed.

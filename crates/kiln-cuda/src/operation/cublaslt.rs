@@ -28,6 +28,8 @@ const DESC_TRANSA: i32 = 3;
 const DESC_TRANSB: i32 = 4;
 const DESC_EPILOGUE: i32 = 7;
 const DESC_BIAS_POINTER: i32 = 8;
+const DESC_A_SCALE_POINTER: i32 = 17;
+const DESC_B_SCALE_POINTER: i32 = 18;
 const DESC_BIAS_DATA_TYPE: i32 = 26;
 /// Attributes of a matrix: `cublasLtMatrixLayoutAttribute_t`.
 const LAYOUT_BATCH_COUNT: i32 = 5;
@@ -92,7 +94,7 @@ pub(crate) struct LtHandle {
 pub(super) struct LtMatmul {
     operation: Matmul,
     scale: ElementType,
-    /// The address of the bias is one of its attributes, so that a product with one takes the lock.
+    /// The addresses of the bias and of scale factors are attributes of it, so that a launch takes the lock.
     product: Mutex<Descriptor>,
     a: Descriptor,
     b: Descriptor,
@@ -178,6 +180,10 @@ impl LtMatmul {
             set(&product, api.desc_set, DESC_BIAS_DATA_TYPE, convert::data_type(operation.d.element))?;
             // Its alignment is part of the search; the address comes with each launch.
             set(&product, api.desc_set, DESC_BIAS_POINTER, operation.alignment)?;
+        }
+        if operation.scaled {
+            set(&product, api.desc_set, DESC_A_SCALE_POINTER, operation.alignment)?;
+            set(&product, api.desc_set, DESC_B_SCALE_POINTER, operation.alignment)?;
         }
         let a = layout(api, &operation.a, operation.a_stored(), operation.batch)?;
         let b = layout(api, &operation.b, operation.b_stored(), operation.batch)?;
@@ -280,13 +286,17 @@ impl PreparedOperation for LtMatmul {
     unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> LtResult<()> {
         let api = self.handle.api;
         let has_bias = self.operation.epilogue.bias;
-        let first_scalar = if has_bias { 4 } else { 3 };
+        let first_scalar = self.operation.memory_operands();
         let alpha = scalar(self.scale, arguments.scalar(first_scalar));
         let beta = if self.operation.accumulate { arguments.scalar(first_scalar + 1) } else { 0.0 };
         let beta = scalar(self.scale, beta);
         let product = self.product.lock().unwrap_or_else(PoisonError::into_inner);
         if has_bias {
             set(&product, api.desc_set, DESC_BIAS_POINTER, arguments.address(3) as usize)?;
+        }
+        if let Some(first) = self.operation.scale_operand() {
+            set(&product, api.desc_set, DESC_A_SCALE_POINTER, arguments.address(first) as usize)?;
+            set(&product, api.desc_set, DESC_B_SCALE_POINTER, arguments.address(first + 1) as usize)?;
         }
         let d = arguments.address(2);
         // SAFETY: the caller vouches for stream and addresses; descriptors and algorithm belong together and to this handle; scalars are live locals

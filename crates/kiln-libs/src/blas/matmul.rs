@@ -49,6 +49,8 @@ pub struct MatmulCall<'a, T: MatrixElement, O: MatrixElement> {
     alpha: f64,
     beta: Option<f64>,
     bias: Option<&'a GpuRef<O>>,
+    /// Scale factors of `A` and of `B`.
+    scales: Option<[&'a GpuRef<f32>; 2]>,
     activation: Activation,
     math: Math,
     determinism: Determinism,
@@ -73,6 +75,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             alpha: 1.0,
             beta: None,
             bias: None,
+            scales: None,
             activation: Activation::None,
             math: Math::Ieee,
             determinism: Determinism::Any,
@@ -95,6 +98,12 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// Adds a vector to each row of `C`: it has an element for each column.
     pub fn bias(self, bias: &'a GpuRef<O>) -> Self {
         Self { bias: Some(bias), ..self }
+    }
+
+    /// Multiplies all elements of `A` with one number and those of `B` with another, which lie in device memory: what 8-bit numbers were divided by when they were
+    /// rounded. Only for [`F8E4M3`](super::F8E4M3); use [`alpha`](Self::alpha) for other types.
+    pub fn scales(self, a: &'a GpuRef<f32>, b: &'a GpuRef<f32>) -> Self {
+        Self { scales: Some([a, b]), ..self }
     }
 
     /// Applies a function to each element before it is stored.
@@ -221,6 +230,11 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         if let Some(bias) = self.bias {
             described.push_memory(bias)?;
         }
+        if let Some([a, b]) = self.scales {
+            let (first, second) = if self.c.by_columns { (a, b) } else { (b, a) };
+            described.push_memory(first)?;
+            described.push_memory(second)?;
+        }
         described.push_scalar(self.alpha);
         if let Some(beta) = self.beta {
             described.push_scalar(beta);
@@ -282,6 +296,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             d,
             math: self.math,
             epilogue: Epilogue { bias: self.bias.is_some(), activation: self.activation },
+            scaled: self.scales.is_some(),
             accumulate: self.beta.is_some(),
             order: self.determinism,
             workspace: self.workspace_limit_bytes,

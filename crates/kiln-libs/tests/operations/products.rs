@@ -156,6 +156,57 @@ fn epilogues_are_applied_to_the_sum() {
 }
 
 #[test]
+fn factors_of_8_bits_are_scaled_by_numbers_in_device_memory() {
+    everywhere_and_in_workers("factors_of_8_bits_are_scaled_by_numbers_in_device_memory", |gpu| {
+        if !is_simulated(gpu) && gpu.info().capability < (kiln_driver::Capability { major: 8, minor: 9 }) {
+            return;
+        }
+        let (blas, n) = (Blas::new(gpu), 32);
+        let (a, b) =
+            (Stored::<F8E4M3>::new(61, (n, n), false, 0, 1), Stored::<F8E4M3>::new(62, (n, n), true, 0, 1));
+        let (left, right, result) = (a.upload(gpu), b.upload(gpu), gpu.allocate::<f32>(n * n).unwrap());
+        let (one, other) = (gpu.upload(&[0.125_f32]).unwrap(), gpu.upload(&[3.0_f32]).unwrap());
+        let product =
+            |c| blas.matmul(a.matrix(&left, 1), b.matrix(&right, 1), c).scales(&one, &other).alpha(2.0);
+        for (first, by_columns) in [(0.125_f32, false), (0.5, true)] {
+            one.upload(&[first]).unwrap();
+            let c = Matrix::new(&result, n, n);
+            let c = if by_columns { c.transposed() } else { c };
+            let tolerance = Tolerance::of(&product(c).operation().unwrap());
+            product(c).submit().unwrap();
+            let found = result.download().unwrap();
+            for (row, column) in (0..n * n).map(|at| (at / n, at % n)) {
+                let terms = || (0..n).map(|k| f64::from(first) * 6.0 * a.at(0, row, k) * b.at(0, k, column));
+                let at = if by_columns { column * n + row } else { row * n + column };
+                let (exact, magnitude) = (terms().sum::<f64>(), terms().map(f64::abs).sum::<f64>());
+                close(
+                    &format!("{row} {column} {by_columns}"),
+                    &tolerance,
+                    f64::from(found[at]),
+                    exact,
+                    magnitude,
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn scale_factors_are_for_8_bits_and_are_one_number_each() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let blas = Blas::new(&gpu);
+    let (a, c) = (gpu.zeros::<f32>(16).unwrap(), gpu.zeros::<f32>(16).unwrap());
+    let scale = gpu.zeros::<f32>(1).unwrap();
+    let call = blas.matmul(Matrix::new(&a, 4, 4), Matrix::new(&a, 4, 4), Matrix::new(&c, 4, 4));
+    let text = call.scales(&scale, &scale).submit().unwrap_err().to_string();
+    assert!(text.contains("scale factors for f32; use `alpha`; scale factors are for f8e4m3"), "{text}");
+    let (small, none) = (gpu.upload(&[F8E4M3(0); 16]).unwrap(), scale.view(..0).unwrap());
+    let call = blas.matmul(Matrix::new(&small, 4, 4), Matrix::new(&small, 4, 4), Matrix::new(&c, 4, 4));
+    let text = call.scales(&scale, &none).submit().unwrap_err().to_string();
+    assert!(text.contains("_scale` has 0 bytes and must have 4"), "{text}");
+}
+
+#[test]
 fn one_input_serves_a_whole_batch() {
     everywhere_and_in_workers("one_input_serves_a_whole_batch", |gpu| {
         let (a, b) = (made_up::<f32>(1, 4 * 6), made_up::<f32>(2, 3 * 6 * 5));

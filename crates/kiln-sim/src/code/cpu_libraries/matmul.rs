@@ -1,6 +1,6 @@
 //! Matrix products: sums in `f64`, in the order of `k`.
 
-use kiln_operation::{Activation, Layout, Matmul};
+use kiln_operation::{Activation, ElementType, Layout, Matmul};
 
 use super::arguments::{OperationArguments, Run, transposed};
 use super::elementary_functions::gelu;
@@ -9,8 +9,12 @@ use crate::code::kernel::KernelFault;
 /// Runs a product. Returns how many multiplications that were.
 pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Matmul) -> Result<u64, KernelFault> {
     let Matmul { m, n, k, batch, a, b, d, .. } = *operation;
-    let first_scalar = if operation.epilogue.bias { 4 } else { 3 };
-    let alpha = arguments.scalar(first_scalar)?;
+    let first_scalar = operation.memory_operands();
+    let mut alpha = arguments.scalar(first_scalar)?;
+    if let Some(first) = operation.scale_operand() {
+        let factor = |index| arguments.read(index, ElementType::F32, Run::dense(0, 1));
+        alpha *= factor(first)?.iter().chain(&factor(first + 1)?).product::<f64>();
+    }
     let beta = if operation.accumulate { arguments.scalar(first_scalar + 1)? } else { 0.0 };
     let bias = match operation.epilogue.bias {
         true => arguments.read(3, d.element, Run::dense(0, m))?,
