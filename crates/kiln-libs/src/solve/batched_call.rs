@@ -5,7 +5,7 @@ use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use crate::Result;
 use crate::error::LibraryError;
-use crate::library_call::library_tag;
+use crate::library_tag::library_tag;
 use crate::prims::plan::Plan;
 use crate::prims::primitive_call::Operation;
 use crate::prims::{PrimitiveCall, Primitives};

@@ -15,7 +15,7 @@ use super::view::SparseView;
 use crate::Result;
 use crate::blas::{Matrix, Real};
 use crate::error::LibraryError;
-use crate::library_call::library_tag;
+use crate::library_tag::library_tag;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
