@@ -46,7 +46,13 @@ pub(super) fn describe<'h>(handle: &'h DnnHandle, operation: &Attention) -> DnnR
     let scale = graph.scalar(ScalarSource::Argument(SCALE))?;
     let mut scaled = graph.between(data_type::FLOAT, scores.all)?;
     apply(&mut graph, pointwise::MUL, &[products, scale], scaled)?;
-    if operation.mask != AttentionMask::None {
+    // The last query sees all keys, which is no mask for one query.
+    let is_masked = match operation.mask {
+        AttentionMask::None => false,
+        AttentionMask::CausalTopLeft => true,
+        AttentionMask::CausalBottomRight => operation.queries > 1,
+    };
+    if is_masked {
         let value = if handle.version < INFINITE_MASK_VERSION { f32::MIN } else { f32::NEG_INFINITY };
         scaled = masked(&mut graph, scaled, scores, (operation, value))?;
     }
@@ -69,7 +75,8 @@ fn masked(
         Ok(place)
     };
     let (mut row, column) = (index(2)?, index(3)?);
-    if operation.mask == AttentionMask::CausalBottomRight {
+    // With as many queries as keys, both diagonals are one.
+    if operation.mask == AttentionMask::CausalBottomRight && operation.queries != operation.keys {
         // The pattern that cuDNN knows: the row plus all keys, minus all queries.
         row = shifted(graph, row, scores, (pointwise::ADD, operation.keys))?;
         row = shifted(graph, row, scores, (pointwise::SUB, operation.queries))?;
