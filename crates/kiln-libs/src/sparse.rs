@@ -18,6 +18,7 @@
 //! `upload`, `from_dense` and `from_triplets` of each format check every index before anything is uploaded. Of `from_buffers` the host knows the lengths
 //! alone. In calls of cuSPARSE, the simulated device finds an offset, a row or a column that is out of range, and coordinates that are not
 //! sorted by rows. The kernels of this crate access nothing outside of the buffers, whatever the indices are, and their results have no meaning then.
+//! [`Sparse::check_indices`] looks at all indices on the device, and says which one is wrong.
 //!
 //! # Sizes that are known on the device alone
 //!
@@ -35,6 +36,7 @@ mod dense;
 pub mod embedded_ptx;
 mod handle;
 mod index;
+mod index_check;
 mod indices;
 mod product;
 mod triangular;

@@ -59,7 +59,8 @@ pub struct LuSolveBatched<'a, T: Real> {
 
 impl Solve {
     /// The Cholesky factor of each matrix of a batch: `A = L Lᵀ` for [`Triangle::Lower`], `A = Uᵀ U` for [`Triangle::Upper`]. It replaces that triangle; the
-    /// other one is neither read nor written. A block of threads works on each matrix, which is fast for orders up to about 100.
+    /// other one is neither read nor written. A block of threads works on each matrix, in shared
+    /// memory if it takes at most 40 KiB.
     ///
     /// [`BatchedTicket::wait`](super::BatchedTicket::wait) says which matrix is not positive definite. The factors of the others are there.
     ///
@@ -98,7 +99,7 @@ impl Solve {
 
     /// `P A = L U` with partial pivoting for each square matrix of a batch; the factors replace `A`, and the rows that were exchanged, counted from 1, go into
     /// `pivots`, one matrix after the other. [`BatchedTicket::wait`](super::BatchedTicket::wait) says which matrix is singular. A block of threads works on
-    /// each matrix, which is fast for orders up to about 100.
+    /// each matrix, in shared memory if it takes at most 40 KiB.
     pub fn lu_batched<'a, T: Real>(
         &'a self,
         a: Matrix<'a, T>,

@@ -6,6 +6,8 @@ use kiln_libs::sparse::{
 };
 use kiln_libs::{LibraryError, Result};
 
+use crate::rig::everywhere_and_in_workers;
+
 /// The words of a refusal that is about arguments.
 #[track_caller]
 fn refused<T>(answer: Result<T>) -> String {
@@ -198,6 +200,48 @@ fn coordinates_that_are_unsorted_or_out_of_range_are_found_on_the_device() {
     );
     let text = finding([0, 1], [0, 3]);
     assert!(text.contains("column 3 in row 1 of sparse.spmv is outside of 0..3"), "{text}");
+}
+
+#[test]
+fn indices_that_are_wrong_are_found_on_every_device() {
+    everywhere_and_in_workers("indices_that_are_wrong_are_found_on_every_device", |gpu| {
+        let sparse = Sparse::new(gpu);
+        let values = || gpu.upload(&[1.0_f64; 4]).unwrap();
+        let upload = |numbers: &[i64]| gpu.upload(numbers).unwrap();
+        let rows = |offsets: &[i64], columns: &[i64]| {
+            let a = CsrMatrix::from_buffers((3, 5), upload(offsets), upload(columns), values()).unwrap();
+            sparse.check_indices(&a)
+        };
+        rows(&[0, 2, 2, 4], &[4, 0, 1, 1]).unwrap();
+        let text = refused(rows(&[0, 3, 2, 4], &[4, 0, 1, 9]));
+        assert!(text.contains("offset 2 is 2, with 4 elements; let offsets ascend from 0"), "{text}");
+        assert!(refused(rows(&[1, 2, 3, 4], &[4, 0, 1, 1])).contains("offset 0 is 1"));
+        assert!(refused(rows(&[0, 2, 3, 3], &[4, 0, 1, 1])).contains("offset 3 is 3"));
+        assert!(refused(rows(&[0, -1, 3, 4], &[4, 0, 1, 1])).contains("offset 1 is -1"));
+        let text = refused(rows(&[0, 2, 2, 4], &[4, 0, 5, -1]));
+        assert!(text.contains("element 2 is in column 5 of 5; count columns from 0"), "{text}");
+        let columns = |indices: &[i64]| {
+            let a =
+                CscMatrix::from_buffers((5, 3), upload(&[0, 2, 2, 4]), upload(indices), values()).unwrap();
+            sparse.check_indices(&a)
+        };
+        columns(&[4, 0, 1, 1]).unwrap();
+        let text = refused(columns(&[4, 0, 1, 7]));
+        assert!(text.contains("element 3 is in row 7 of 5; count rows from 0"), "{text}");
+        let coordinates = |rows: &[i64], columns: &[i64]| {
+            let a = CooMatrix::from_buffers((3, 5), upload(rows), upload(columns), values()).unwrap();
+            sparse.check_indices(&a)
+        };
+        coordinates(&[0, 0, 2, 2], &[4, 0, 1, 1]).unwrap();
+        let text = refused(coordinates(&[0, 2, 1, 2], &[4, 0, 1, 6]));
+        assert!(
+            text.contains("element 2 in row 1 comes behind a greater one; sort the elements by rows"),
+            "{text}"
+        );
+        assert!(refused(coordinates(&[0, 0, 2, 3], &[4, 0, 1, 1])).contains("element 3 is in row 3 of 3"));
+        let empty = CsrMatrix::<f64, i64>::from_triplets(gpu, (3, 5), &[]).unwrap();
+        sparse.check_indices(&empty).unwrap();
+    });
 }
 
 #[test]

@@ -89,3 +89,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) key_columns(const u64* key
     const u64 at = thread_number();
     if (at < n) out[at] = (INDEX)(keys[at] % columns);
 }
+
+// Says that something is wrong at a place, unless something of a smaller kind, or at a smaller place, is wrong, too. The word is zero otherwise.
+__device__ __forceinline__ void report(u64* info, u64 kind, u64 at) { atomicMax(info, ~(kind << 60 | at)); }
+
+// Offsets that do not ascend from 0 to the number of elements.
+extern "C" __global__ void __launch_bounds__(THREADS) check_offsets(const INDEX* offsets, u64 lines, u64 n, u64* info) {
+    const u64 at = thread_number();
+    if (at > lines) return;
+    const u64 offset = (u64)offsets[at];
+    const bool is_wrong = offset > n || (at == 0 && offset != 0) || (at == lines && offset != n) || (at > 0 && offset < (u64)offsets[at - 1]);
+    if (is_wrong) report(info, 0, at);
+}
+// Numbers that are not below a size.
+extern "C" __global__ void __launch_bounds__(THREADS) check_range(const INDEX* indices, u64 n, u64 size, u64 kind, u64* info) {
+    const u64 at = thread_number();
+    if (at < n && (u64)indices[at] >= size) report(info, kind, at);
+}
+// Numbers that come behind a greater one.
+extern "C" __global__ void __launch_bounds__(THREADS) check_order(const INDEX* indices, u64 n, u64 kind, u64* info) {
+    const u64 at = thread_number();
+    if (at > 0 && at < n && indices[at] < indices[at - 1]) report(info, kind, at);
+}
