@@ -86,7 +86,10 @@
 //!
 //! [`FaultPlan`]: out of memory at the nth allocation, a sticky error or a hang at the nth launch, a device lost at a
 //! call or at a time, slow copies, a load that fails. [`DeviceConfig`]: small and old devices, little memory, a device
-//! that cannot be opened.
+//! that cannot be opened. [`Links`]: devices that cannot copy to each other.
+//!
+//! When a device is lost, what other devices wait for on it counts as done, and a copy from or to it moves nothing: the bytes that it was to
+//! write are undefined from then on. On hardware that is not promised.
 //!
 //! # What it promises
 //!
@@ -112,7 +115,7 @@
 //! # Reading order
 //!
 //! [`MachineConfig`], [`Machine`], [`SimDevice`]; [`HostKernel`], [`SimKernel`], [`LaunchContext`], [`MemoryView`],
-//! [`MemoryPort`], [`CodeEngine`]; [`Finding`], [`SimReport`], [`explore`]; [`FaultPlan`], [`Costs`], [`TimelineSpan`]. Inside:
+//! [`MemoryPort`], [`CodeEngine`]; [`Finding`], [`SimReport`], [`explore`]; [`FaultPlan`], [`Costs`], [`Links`], [`TimelineSpan`]. Inside:
 //! `vector_clock`, `byte_shadow` and `heap_block_table` are the arithmetic, `checker` the rules, `step` and `machine_core` the machine, and the rest
 //! is one file for each group of calls.
 
@@ -122,6 +125,7 @@ mod check;
 mod code;
 mod device;
 mod fault_plan;
+mod links;
 mod machine;
 mod machine_config;
 mod memory;
@@ -139,6 +143,7 @@ pub use code::ptx::{KernelLog, PtxEngine};
 pub use device::device_config::DeviceConfig;
 pub use device::sim_device::SimDevice;
 pub use fault_plan::{FaultPlan, PlannedFault};
+pub use links::{DeviceLink, Links};
 pub use machine::Machine;
 pub use machine_config::{MachineConfig, MachineLimits, Mode, SimChecks};
 pub use memory::memory_port::MemoryPort;

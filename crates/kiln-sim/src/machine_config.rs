@@ -8,6 +8,7 @@ use crate::code::code_engine::CodeEngine;
 use crate::code::host_kernel_library::KernelLibrary;
 use crate::device::device_config::DeviceConfig;
 use crate::fault_plan::FaultPlan;
+use crate::links::Links;
 use crate::schedule::costs::Costs;
 use crate::schedule::scheduling_choice::Schedule;
 
@@ -39,6 +40,8 @@ pub struct MachineConfig {
     pub checks: SimChecks,
     /// How long things take.
     pub costs: Costs,
+    /// Which devices can copy to each other.
+    pub links: Links,
     /// Where the machine itself ends.
     pub limits: MachineLimits,
 }
@@ -168,6 +171,7 @@ impl MachineConfig {
             faults: FaultPlan::none(),
             checks: SimChecks::default(),
             costs: Costs::default(),
+            links: Links::default(),
             limits: MachineLimits::default(),
         }
     }
@@ -210,6 +214,12 @@ impl MachineConfig {
     #[must_use]
     pub fn faults(self, faults: FaultPlan) -> Self {
         Self { faults, ..self }
+    }
+
+    /// Which devices can copy to each other.
+    #[must_use]
+    pub fn links(self, links: Links) -> Self {
+        Self { links, ..self }
     }
 
     /// What is looked at.

@@ -2,7 +2,8 @@
 //!
 //! On a GPU another library of the process names a stream by the number the driver gave it. Here the number leads back to the
 //! handle it was asked for, so that a program which takes another library's streams and events in can be run and checked.
-//! Each holder of the number has a separate name; giving that name back leaves the stream or the event alone.
+//! Each holder of the number has a separate name; giving that name back leaves the stream or the event alone. An event of one device can be
+//! imported by another device of the same machine, as CUDA allows within a process: its streams wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,9 +18,13 @@ const FIRST: u64 = 0x5_1000;
 /// And are as far apart as pointers to objects would be.
 const STEP: u64 = 0x40;
 
+/// Numbers of two devices are so far apart.
+const DEVICE_STEP: u64 = 1 << 40;
+
 /// The numbers a device has told.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Natives {
+    first: u64,
     told: Mutex<Told>,
 }
 
@@ -30,13 +35,17 @@ struct Told {
 }
 
 impl Natives {
+    pub(crate) fn new(ordinal: u32) -> Self {
+        Self { first: FIRST + u64::from(ordinal) * DEVICE_STEP, told: Mutex::default() }
+    }
+
     /// The number of an object, the same whenever it is asked.
     fn number(&self, owner: Object) -> u64 {
         let mut told = self.told();
         if let Some((number, _)) = told.owners.iter().find(|(_, known)| **known == owner) {
             return *number;
         }
-        let number = FIRST + told.count * STEP;
+        let number = self.first + told.count * STEP;
         told.count += 1;
         told.owners.insert(number, owner);
         number
@@ -94,15 +103,16 @@ impl Core {
     pub(crate) fn name_event(&self, objects: &Objects, handle: ForeignHandle) -> Result<EventId> {
         const CALL: &str = "create_event";
         let _state = self.enter(objects.info.ordinal, CALL)?;
-        let Some(Object::Event(owner)) = objects.natives.owner(handle) else {
+        let owner = self.devices.iter().find_map(|device| Some((device, device.natives.owner(handle)?)));
+        let Some((device, Object::Event(owner))) = owner else {
             return Err(unknown(CALL, "event", handle));
         };
-        let event = objects.events.find(CALL, owner)?;
+        let event = device.events.find(CALL, owner)?;
         objects.events.insert_shared(event)
     }
 }
 
 fn unknown(call: &'static str, kind: &str, handle: ForeignHandle) -> Error {
-    let what = format!("{:#x} is no {kind} of this device", handle.raw());
+    let what = format!("{:#x} is no {kind} here", handle.raw());
     Error::invalid(call, what, "give it a number that `native` told for one that is alive")
 }

@@ -36,7 +36,7 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn new(info: DeviceInfo) -> Self {
-        let key = info.key;
+        let (key, ordinal) = (info.key, info.ordinal);
         Self {
             info,
             memory: Table::new(key),
@@ -48,7 +48,7 @@ impl Objects {
             modules: Table::new(key),
             functions: Table::new(key),
             graphs: Table::new(key),
-            natives: Natives::default(),
+            natives: Natives::new(ordinal),
         }
     }
 

@@ -9,6 +9,7 @@ use kiln_driver::{Error, Fault as Loss, Site};
 use crate::check::actor::{Action, Actor, Mark};
 use crate::check::vector_clock::{Lane, Lanes, VectorClock};
 use crate::fault_plan::{FaultPlan, PlannedFault};
+use crate::links::Links;
 use crate::machine_config::{MachineConfig, Mode, SimChecks};
 use crate::memory::address_map::{AddressMap, Graveyard};
 use crate::memory::address_space::AddressSpace;
@@ -40,6 +41,7 @@ pub(crate) struct State {
     pub(crate) checks: SimChecks,
     pub(crate) costs: Costs,
     pub(crate) faults: FaultPlan,
+    pub(crate) links: Links,
     /// Turned into what kernels pick orders by.
     pub(crate) seed: u64,
     order: u64,
@@ -148,6 +150,7 @@ impl State {
             checks: config.checks,
             costs: config.costs.clone(),
             faults: config.faults.clone(),
+            links: config.links.clone(),
             seed,
             order: 0,
         }
@@ -288,7 +291,12 @@ impl State {
         }
         self.device(device).lost = Some(error);
         for stream in self.streams.values_mut().filter(|stream| stream.device == device) {
-            stream.queue.clear();
+            for queued in stream.queue.drain(..) {
+                // A stream of another device that waits for it goes on.
+                if let Step::Signal(signal) = queued.step {
+                    let _ = signal.done_ns.set(now_ns);
+                }
+            }
             stream.finished.clear();
         }
     }

@@ -138,6 +138,11 @@ impl Core {
                     return Err(Error::refused(call, Refusal::Foreign { handle }));
                 };
                 let device = peer.info.ordinal;
+                if !self.config.links.connects(objects.info.ordinal, device) {
+                    let own = objects.info.ordinal;
+                    let why = format!("devices {own} and {device} are not connected; copy through the host");
+                    return Err(Error::unsupported(call, "a copy between two devices", why));
+                }
                 if let Some(lost) = &state.device(device).lost {
                     let why = format!("its device cannot be used any more: {lost}");
                     return Err(Error::refused(call, Refusal::Busy { handle: place.base.to_string(), why }));

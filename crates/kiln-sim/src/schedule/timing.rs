@@ -48,7 +48,8 @@ impl State {
                     (End::Host { .. }, _) => (costs.link(*bytes), Some(Engine::Upload)),
                     (_, End::Host { .. }) => (costs.link(*bytes), Some(Engine::Download)),
                     (End::Device { device: from, .. }, End::Device { device: to, .. }) if from != to => {
-                        (costs.link(*bytes), None)
+                        let link = self.links.link(*from, *to);
+                        (link.map_or_else(|| costs.link(*bytes), |link| link.copy_ns(*bytes)), None)
                     }
                     _ => (costs.inside(costs.copy_ns, *bytes), None),
                 };

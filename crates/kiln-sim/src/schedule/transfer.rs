@@ -25,6 +25,13 @@ impl State {
     ) -> Result<Job, AccessFault> {
         let sources = self.stretches(from, bytes, Access::Read, mark)?;
         let targets = self.stretches(to, bytes, Access::Write, mark)?;
+        if self.is_lost(from) || self.is_lost(to) {
+            // The device of the other end went away before the copy began.
+            let whole = UndefinedPart { bytes: 0..bytes, bits: u8::MAX, value: None };
+            targets.iter().for_each(|stretch| self.check_touch(stretch, Touch::Write, mark));
+            undefine_parts(&targets, &[whole]);
+            return Ok(Job::Pass);
+        }
         let undefined = match to {
             End::Host { .. } => {
                 sources.iter().for_each(|stretch| self.check_defined(stretch, mark));
@@ -53,6 +60,15 @@ impl State {
             self.stretches(&End::Device { device, address, is_part: false }, bytes, Access::Write, mark)?;
         targets.iter().for_each(|stretch| self.check_touch(stretch, Touch::Write, mark));
         Ok(Job::Fill { to: slices(&targets), pattern })
+    }
+
+    fn is_lost(&self, end: &End) -> bool {
+        match end {
+            End::Device { device, .. } => {
+                self.devices.get(*device as usize).is_some_and(|device| device.lost.is_some())
+            }
+            End::Host { .. } => false,
+        }
     }
 
     /// The memory behind one end of a copy, as it is mapped now.

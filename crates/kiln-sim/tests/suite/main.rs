@@ -17,6 +17,7 @@ mod memory;
 mod modes;
 mod oracle;
 mod pages;
+mod peers;
 mod planted;
 mod processes;
 mod ptx;
