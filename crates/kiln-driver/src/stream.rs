@@ -37,7 +37,8 @@ impl ForeignHandle {
     ///
     /// # Safety
     /// It is a live handle of the right kind in the driver's context and stays so until the driver is told to
-    /// destroy its own name for it.
+    /// destroy its own name for it. An event may also be one of another device of the same process and kind; streams can then wait for it, and
+    /// nothing else is done with it.
     pub unsafe fn new(raw: u64) -> Self {
         Self(raw)
     }

@@ -101,6 +101,11 @@ pub(crate) const LAWS: &[Law] = &[
         run: native_handles::of_an_event,
     },
     Law {
+        name: "streams.event_of_another_device",
+        says: "a stream waits for an event of another device of the process that was taken in by its native handle",
+        run: native_handles::of_an_event_of_another_device,
+    },
+    Law {
         name: "streams.timeouts",
         says: "a poll only looks, a limited wait takes at least its time unless it is done, an unlimited one ends",
         run: waiting::timeouts,
