@@ -24,6 +24,7 @@ chapters! {
     libraries = "libraries.md",
     primitives = "primitives.md",
     faults = "faults.md",
+    devices = "devices.md",
     services = "services.md",
     tuning = "tuning.md",
     troubleshooting = "troubleshooting.md",

@@ -53,7 +53,7 @@ fn clippy(workspace: &Workspace) -> Result {
 /// What a user may leave out: each feature of `kiln` alone, and none.
 fn features(workspace: &Workspace) -> Result {
     let alone = ["clippy", "--package", "kiln", "--no-default-features", "--features"];
-    for feature in ["", "sim", "isolate", "program", "service"] {
+    for feature in ["", "sim", "isolate", "group", "program", "service"] {
         process::succeed(workspace.cargo().args(alone).args([feature, "--", "--deny", "warnings"]))?;
     }
     let left_out = ["test", "--package", "kiln", "--no-default-features", "--test", "left_out"];

@@ -5,7 +5,7 @@ mod block_range;
 mod element;
 mod gpu_ref;
 pub(crate) mod host_vec;
-mod last_write;
+pub(crate) mod last_write;
 mod memory_location;
 pub(crate) mod pattern;
 mod pinned;

@@ -1,6 +1,7 @@
 //! What the crates above need and users do not. It is no part of the public interface and changes without notice.
 
 pub use crate::buffer::host_vec::zeroed_vec;
+pub use crate::buffer::last_write::note_overwritten;
 pub use crate::buffer::pattern::pattern;
 pub use crate::buffer::try_reserve::{copied, reserve};
 pub use crate::code::library_file::cublaslt_identity;

@@ -71,6 +71,7 @@
 //! | [`ir`] | kernels as typed programs: builder, text, verifier, interpreter, PTX (feature `program`) |
 //! | [`program`] | such programs on a device: pipelines, sequences, typed handles (feature `program`) |
 //! | [`service`] | a device behind a queue, fleets of devices (feature `service`) |
+//! | [`group`] | several devices: copies between them, buffers on all of them, measured load (feature `group`) |
 //! | [`sim`] | simulated machines, findings, fault plans (feature `sim`) |
 //! | [`testing`] | tests on the simulated device under many seeds (feature `sim`) |
 //! | [`checking`] | what a simulated device found, and what a finding does |
@@ -78,12 +79,12 @@
 //!
 //! # What it does not do
 //!
-//! It does not call NCCL, moves nothing between devices by itself, and supports NVIDIA GPUs on Linux only. The simulator's limits are
+//! It does not call NCCL, moves nothing between devices unless asked, and supports NVIDIA GPUs on Linux only. The simulator's limits are
 //! listed in the book.
 //!
 //! # Features
 //!
-//! `sim`, `isolate`, `program` and `service` are on by default and can be left out. `cudarc` exchanges streams, events and slices with that
+//! `sim`, `isolate`, `group`, `program` and `service` are on by default and can be left out. `cudarc` exchanges streams, events and slices with that
 //! crate; `kameo` makes a device service an actor of that crate.
 
 #![forbid(unsafe_code)]
@@ -113,6 +114,9 @@ pub use kiln_runtime::{
 
 #[doc(inline)]
 pub use kiln_driver as driver;
+#[cfg(feature = "group")]
+#[doc(inline)]
+pub use kiln_group as group;
 #[cfg(feature = "program")]
 #[doc(inline)]
 pub use kiln_ir as ir;

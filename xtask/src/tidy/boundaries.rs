@@ -72,11 +72,17 @@ const BOUNDARIES: &[Boundary] = &[
         may_use: &["kiln-driver", "kiln-ir", "kiln-mem", "kiln-operation", "kiln-runtime"],
         unsafe_code: true,
     },
+    Boundary {
+        package: "kiln-group",
+        may_use: &["kiln-driver", "kiln-probe", "kiln-runtime"],
+        unsafe_code: true,
+    },
     Boundary { package: "kiln-service", may_use: &["kiln-driver", "kiln-runtime"], unsafe_code: false },
     Boundary {
         package: "kiln",
         may_use: &[
             "kiln-driver",
+            "kiln-group",
             "kiln-ir",
             "kiln-mem",
             "kiln-order",

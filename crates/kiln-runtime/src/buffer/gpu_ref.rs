@@ -18,7 +18,7 @@ use super::pattern::pattern;
 use crate::device_state::{Cause, Phase};
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
-use crate::runtime::{Block, Inner, Stream, Ticket, transfer};
+use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, transfer};
 
 /// Elements on a device.
 ///
@@ -85,6 +85,11 @@ impl<T: Element> GpuRef<T> {
     /// The device it is on; none once the runtime is gone.
     pub fn device_id(&self) -> Option<u32> {
         self.block.runtime().ok().map(|runtime| runtime.driver().info().ordinal)
+    }
+
+    /// Whether it is memory of that runtime, or of a clone of it.
+    pub fn belongs_to(&self, runtime: &DeviceRuntime) -> bool {
+        self.block.runtime().is_ok_and(|own| Arc::ptr_eq(&own, runtime.inner()))
     }
 
     /// The context it belongs to, counted from 0: the one it was lost with, or else the latest.

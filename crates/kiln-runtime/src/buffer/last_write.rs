@@ -2,6 +2,14 @@
 
 use kiln_order::StreamKey;
 
+use super::element::Element;
+use super::gpu_ref::GpuRef;
+
+/// Notes that work which a crate above queued has overwritten all elements of a buffer.
+pub fn note_overwritten<T: Element>(buffer: &GpuRef<T>) {
+    buffer.overwritten();
+}
+
 /// Which stream wrote a block last. Made by [`GpuRef::last_write_stream`](crate::GpuRef::last_write_stream).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LastWrite {

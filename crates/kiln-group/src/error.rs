@@ -1,0 +1,135 @@
+//! Why a group could not do what was asked.
+
+use std::sync::Arc;
+
+use kiln_runtime::{Error, ErrorKind};
+
+/// The answer of calls of a group.
+pub type Result<T> = std::result::Result<T, GroupError>;
+
+/// Why a group could not do what was asked. Devices are named by their place in the group, counted from 0.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// A group of no devices.
+    #[error("a group has at least one device; give it the runtime of one")]
+    NoDevices,
+    /// One device twice.
+    #[error("devices {first} and {second} of the group are one device; give each device once")]
+    Twice {
+        /// The first place.
+        first: usize,
+        /// The second place.
+        second: usize,
+    },
+    /// A device that the group does not have.
+    #[error("there is no device {index} in a group of {len}; devices are counted from 0")]
+    NoSuchDevice {
+        /// The place that was asked for.
+        index: usize,
+        /// The devices of the group.
+        len: usize,
+    },
+    /// A buffer of a runtime outside of the group.
+    #[error("the {what} belongs to no device of the group; allocate it with `group.runtime(index)`")]
+    NotInGroup {
+        /// "source" or "destination".
+        what: &'static str,
+    },
+    /// Buffers of different lengths.
+    #[error("the source has {source_len} elements and the destination {destination_len}; they must be equal")]
+    Length {
+        /// Elements of the source.
+        source_len: usize,
+        /// Elements of the destination.
+        destination_len: usize,
+    },
+    /// Weights that do not fit the group.
+    #[error("{given} weights were given for {len} devices; give one for each")]
+    Weights {
+        /// How many were given.
+        given: usize,
+        /// The devices of the group.
+        len: usize,
+    },
+    /// A sharded or shared buffer of another group.
+    #[error("the buffer belongs to another group; make it with the group that is to use it")]
+    OtherGroup,
+    /// A shared buffer of no bytes, or of more than there can be.
+    #[error(
+        "a shared buffer of {len} elements of {element_bytes} bytes cannot be made; share at least one byte and less than 2^63"
+    )]
+    SharedSize {
+        /// Elements.
+        len: usize,
+        /// Bytes of each.
+        element_bytes: usize,
+    },
+    /// A device that cannot map memory of another.
+    #[error(
+        "device {index} of the group cannot map pages of another device; copy between two buffers instead"
+    )]
+    NoSharedPages {
+        /// The device.
+        index: usize,
+    },
+    /// The devices of the process could not be listed, or there are none.
+    #[error("the devices of this process cannot be used: {source}")]
+    Probe {
+        /// Why.
+        source: Error,
+    },
+    /// No device of the group takes work.
+    #[error("no device of the group takes work: all {len} are lost or shut down; rebuild the group")]
+    NoneReady {
+        /// The devices of the group.
+        len: usize,
+    },
+    /// A device said no, or is lost. The other devices go on.
+    #[error("device {index} of the group: {source}")]
+    Device {
+        /// The device.
+        index: usize,
+        /// What it said.
+        source: Error,
+    },
+}
+
+impl GroupError {
+    /// The device that failed, by its place in the group.
+    pub fn device(&self) -> Option<usize> {
+        match self {
+            Self::Device { index, .. } | Self::NoSharedPages { index } => Some(*index),
+            _ => None,
+        }
+    }
+
+    /// What the device said.
+    pub fn device_error(&self) -> Option<&Error> {
+        match self {
+            Self::Device { source, .. } | Self::Probe { source } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Whether a device was lost with what was asked, or before.
+    pub fn is_lost(&self) -> bool {
+        self.device_error().is_some_and(|error| error.is_lost() || error.is_sticky())
+    }
+
+    /// Whether memory was short on a device.
+    pub fn is_oom(&self) -> bool {
+        self.device_error().is_some_and(Error::is_oom)
+    }
+
+    /// An error of the device at a place.
+    pub(crate) fn at(index: usize) -> impl Fn(Error) -> Self {
+        move |source| Self::Device { index, source }
+    }
+}
+
+impl From<GroupError> for ErrorKind {
+    fn from(error: GroupError) -> Self {
+        Self::Other(Arc::new(error))
+    }
+}

@@ -1,0 +1,65 @@
+//! Several devices of one process as a group.
+//!
+//! ```text
+//!                      DeviceGroup
+//!        ┌──────────────────┼──────────────────┐
+//!   DeviceRuntime 0    DeviceRuntime 1    DeviceRuntime 2        each orders its own work
+//!        └──── peer link ───┘                  │
+//!        └──────────── through the host ───────┘                 ordered on both devices
+//! ```
+//!
+//! - **Copies** between devices are ordered with everything else that uses the two buffers, on both devices: they wait for the last writer of
+//!   the source and for all users of the destination, and later work waits for them. Where the two devices can, the copy is direct and does not block;
+//!   otherwise it goes through host memory. [`PeerAccess`] says which.
+//! - A [`ShardedBuffer`] has one part on each device; [`DeviceGroup::scatter`] and [`DeviceGroup::gather`] copy to and from one buffer.
+//! - A [`SharedBuffer`] is the same physical memory mapped on every device.
+//! - **Load** is measured per device, and [`DeviceGroup::submit`] runs work on the device that is likely to finish first. A device that fails is
+//!   not fast: failures do not count as measurements, and it is avoided.
+//! - **A lost device** fails what uses it, with an error that names it. The others go on.
+//!
+//! ```
+//! use kiln::sim::{DeviceConfig, Machine, MachineConfig};
+//! use kiln::group::{DeviceGroup, PeerAccess};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = MachineConfig::seeded(1).device(DeviceConfig::default()).device(DeviceConfig::default());
+//! let machine = Machine::new(config);
+//! let group = DeviceGroup::over([machine.device(0)?, machine.device(1)?], &Default::default())?;
+//! assert_eq!(group.peer_access(0, 1)?, PeerAccess::Direct);
+//!
+//! let there = group.runtime(0)?.upload(&[1_u32, 2, 3])?;
+//! let here = group.runtime(1)?.zeros::<u32>(3)?;
+//! group.copy(&there, &here)?; // does not wait
+//! there.fill(0)?; // comes after the copy
+//! assert_eq!(here.download()?, [1, 2, 3]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Reading order
+//!
+//! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`DeviceLoad`].
+//!
+//! # What it does not do
+//!
+//! It connects devices of one process. It has no collectives and splits no kernels.
+
+mod copy;
+mod device_group;
+mod device_load;
+mod error;
+mod peer_access;
+mod peer_link;
+mod sharded_buffer;
+mod shared_buffer;
+mod shared_pages;
+mod submit;
+mod ticket;
+
+pub use device_group::DeviceGroup;
+pub use device_load::DeviceLoad;
+pub use error::{GroupError, Result};
+pub use peer_access::{PeerAccess, PeerMatrix};
+pub use sharded_buffer::ShardedBuffer;
+pub use shared_buffer::SharedBuffer;
+pub use ticket::GroupTicket;

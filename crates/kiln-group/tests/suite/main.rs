@@ -1,0 +1,17 @@
+//! Groups of devices through the public API, on simulated machines.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+
+mod copies;
+mod load;
+mod lost;
+mod members;
+mod random_programs;
+mod rig;
+mod shards;
+mod shared;
