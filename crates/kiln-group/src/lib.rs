@@ -15,6 +15,7 @@
 //! - A [`SharedBuffer`] is the same physical memory mapped on every device.
 //! - **Load** is measured per device, and [`DeviceGroup::submit`] runs work on the device that is likely to finish first. A device that fails is
 //!   not fast: failures do not count as measurements, and it is avoided.
+//! - A [`RankEnvironment`] says which rank of how many this process is, as `torchrun`, Slurm, MPI and Kubernetes tell it in environment variables.
 //! - **A lost device** fails what uses it, with an error that names it. The others go on.
 //!
 //! ```
@@ -38,7 +39,7 @@
 //!
 //! # Reading order
 //!
-//! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`DeviceLoad`].
+//! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`DeviceLoad`]; [`RankEnvironment`].
 //!
 //! # What it does not do
 //!
@@ -48,18 +49,25 @@ mod copy;
 mod device_group;
 mod device_load;
 mod error;
+mod launcher;
 mod peer_access;
 mod peer_link;
+mod rank_environment;
+mod rank_environment_error;
 mod sharded_buffer;
 mod shared_buffer;
 mod shared_pages;
+mod slurm_nodes;
 mod submit;
 mod ticket;
 
 pub use device_group::DeviceGroup;
 pub use device_load::DeviceLoad;
 pub use error::{GroupError, Result};
+pub use launcher::Launcher;
 pub use peer_access::{PeerAccess, PeerMatrix};
+pub use rank_environment::{MeetingPoint, RankEnvironment};
+pub use rank_environment_error::RankEnvironmentError;
 pub use sharded_buffer::ShardedBuffer;
 pub use shared_buffer::SharedBuffer;
 pub use ticket::GroupTicket;

@@ -12,6 +12,7 @@ mod load;
 mod lost;
 mod members;
 mod random_programs;
+mod rank_environments;
 mod rig;
 mod shards;
 mod shared;

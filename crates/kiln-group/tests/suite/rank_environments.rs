@@ -1,0 +1,167 @@
+//! The variables of launchers, as they set them, and half set.
+
+use kiln::group::{Launcher, MeetingPoint, RankEnvironment, RankEnvironmentError};
+
+type Parsed = Result<Option<RankEnvironment>, RankEnvironmentError>;
+
+fn parse(variables: &[(&str, &str)]) -> Parsed {
+    RankEnvironment::parse(|name| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    })
+}
+
+fn ranks(variables: &[(&str, &str)]) -> RankEnvironment {
+    parse(variables).unwrap().expect("a launcher")
+}
+
+fn numbers(ranks: &RankEnvironment) -> (Launcher, u32, u32, Option<u32>, Option<u32>) {
+    (ranks.launcher, ranks.rank, ranks.size, ranks.local_rank, ranks.local_size)
+}
+
+fn point(host: &str, port: u16, is_taken: bool) -> Option<MeetingPoint> {
+    Some(MeetingPoint { host: host.into(), port, is_taken })
+}
+
+const TORCHRUN: [(&str, &str); 8] = [
+    ("RANK", "5"),
+    ("WORLD_SIZE", "16"),
+    ("LOCAL_RANK", "1"),
+    ("LOCAL_WORLD_SIZE", "4"),
+    ("MASTER_ADDR", "node0"),
+    ("MASTER_PORT", "29500"),
+    ("TORCHELASTIC_RUN_ID", "job"),
+    ("TORCHELASTIC_USE_AGENT_STORE", "True"),
+];
+
+const SLURM: [(&str, &str); 6] = [
+    ("SLURM_PROCID", "9"),
+    ("SLURM_NTASKS", "16"),
+    ("SLURM_LOCALID", "1"),
+    ("SLURM_NTASKS_PER_NODE", "8"),
+    ("SLURM_JOB_NODELIST", "gpu[07-08]"),
+    ("SLURM_JOB_ID", "1234567"),
+];
+
+#[test]
+fn each_launcher_is_read() {
+    let torchrun = ranks(&TORCHRUN);
+    assert_eq!(numbers(&torchrun), (Launcher::Torchrun, 5, 16, Some(1), Some(4)));
+    assert_eq!(torchrun.meeting_point, point("node0", 29_500, true));
+
+    let slurm = ranks(&SLURM);
+    assert_eq!(numbers(&slurm), (Launcher::Slurm, 9, 16, Some(1), Some(8)));
+    assert_eq!(slurm.meeting_point, point("gpu07", 24_567, false));
+
+    let open_mpi = ranks(&[
+        ("OMPI_COMM_WORLD_RANK", "0"),
+        ("OMPI_COMM_WORLD_SIZE", "2"),
+        ("OMPI_COMM_WORLD_LOCAL_RANK", "0"),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", "2"),
+    ]);
+    assert_eq!(numbers(&open_mpi), (Launcher::OpenMpi, 0, 2, Some(0), Some(2)));
+    assert_eq!(open_mpi.meeting_point, None);
+
+    let mpich =
+        ranks(&[("PMI_RANK", "3"), ("PMI_SIZE", "4"), ("MPI_LOCALRANKID", "1"), ("MPI_LOCALNRANKS", "2")]);
+    assert_eq!(numbers(&mpich), (Launcher::Mpich, 3, 4, Some(1), Some(2)));
+
+    let kubernetes = ranks(&[
+        ("JOB_COMPLETION_INDEX", "2"),
+        ("WORLD_SIZE", "3"),
+        ("MASTER_ADDR", "job-0.svc"),
+        ("MASTER_PORT", "4000"),
+    ]);
+    assert_eq!(numbers(&kubernetes), (Launcher::Kubernetes, 2, 3, None, None));
+    assert_eq!(kubernetes.meeting_point, point("job-0.svc", 4_000, false));
+
+    let by_hand = ranks(&[
+        ("KILN_RANK", "1"),
+        ("KILN_WORLD_SIZE", "2"),
+        ("KILN_LOCAL_RANK", "0"),
+        ("KILN_MEETING_POINT", "[::1]:4000"),
+    ]);
+    assert_eq!(numbers(&by_hand), (Launcher::ByHand, 1, 2, Some(0), None));
+    assert_eq!(by_hand.meeting_point, point("::1", 4_000, false));
+}
+
+#[test]
+fn a_launcher_inside_a_slurm_job_comes_before_slurm() {
+    let mut inside: Vec<_> = SLURM.to_vec();
+    inside.extend(TORCHRUN);
+    assert_eq!(numbers(&ranks(&inside)), (Launcher::Torchrun, 5, 16, Some(1), Some(4)));
+    inside.extend([("KILN_RANK", "0"), ("KILN_WORLD_SIZE", "1")]);
+    assert_eq!(ranks(&inside).launcher, Launcher::ByHand);
+}
+
+#[test]
+fn without_a_launcher_there_are_no_ranks() {
+    assert_eq!(parse(&[]), Ok(None));
+    // What is empty is not set, and the number of ranks alone shows no launcher.
+    assert_eq!(parse(&[("RANK", ""), ("SLURM_PROCID", " "), ("WORLD_SIZE", "4")]), Ok(None));
+    // A Slurm job that was not started by srun has no ranks.
+    assert_eq!(parse(&[("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "4")]), Ok(None));
+}
+
+#[test]
+fn a_variable_that_is_missing_is_named() {
+    for (set, missing) in [
+        (("RANK", "0"), "WORLD_SIZE"),
+        (("LOCAL_RANK", "0"), "RANK"),
+        (("TORCHELASTIC_RUN_ID", "x"), "RANK"),
+        (("OMPI_COMM_WORLD_SIZE", "2"), "OMPI_COMM_WORLD_RANK"),
+        (("PMI_RANK", "0"), "PMI_SIZE"),
+        (("SLURM_PROCID", "0"), "SLURM_NTASKS"),
+        (("JOB_COMPLETION_INDEX", "0"), "WORLD_SIZE"),
+        (("KILN_WORLD_SIZE", "2"), "KILN_RANK"),
+    ] {
+        let error = parse(&[set]).unwrap_err();
+        assert!(matches!(error, RankEnvironmentError::Missing { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(set.0) && text.contains(missing), "{text}");
+    }
+}
+
+#[test]
+fn numbers_that_cannot_be_are_refused() {
+    for text in ["-1", "one", "4294967296", "1.0", "0x1"] {
+        let error = parse(&[("RANK", text), ("WORLD_SIZE", "2")]).unwrap_err();
+        assert_eq!(error, RankEnvironmentError::NoNumber { name: "RANK", text: text.into() });
+    }
+    for (rank, size) in [("2", "2"), ("0", "0"), ("9", "3")] {
+        let error = parse(&[("PMI_RANK", rank), ("PMI_SIZE", size)]).unwrap_err();
+        assert!(matches!(error, RankEnvironmentError::Rank { rank_name: "PMI_RANK", .. }), "{error}");
+    }
+    let local = [("RANK", "0"), ("WORLD_SIZE", "8"), ("LOCAL_RANK", "4"), ("LOCAL_WORLD_SIZE", "4")];
+    let error = parse(&local).unwrap_err();
+    assert!(matches!(error, RankEnvironmentError::Rank { rank: 4, size: 4, .. }), "{error}");
+}
+
+#[test]
+fn a_meeting_point_is_whole_or_not_there() {
+    let with = |more: &[(&'static str, &'static str)]| {
+        let mut variables = vec![("KILN_RANK", "0"), ("KILN_WORLD_SIZE", "2")];
+        variables.extend(more);
+        parse(&variables)
+    };
+    for (text, is_port) in
+        [("node0", false), (":4000", false), ("node0:", true), ("node0:0", true), ("a:65536", true)]
+    {
+        let error = with(&[("KILN_MEETING_POINT", text)]).unwrap_err();
+        let is_about_port = matches!(error, RankEnvironmentError::NoPort { .. });
+        let is_about_form = matches!(error, RankEnvironmentError::NoHostAndPort { .. });
+        assert_eq!((is_about_port, is_about_form), (is_port, !is_port), "{text}: {error}");
+    }
+    let halves = [("MASTER_ADDR", "node0", "MASTER_PORT"), ("MASTER_PORT", "29500", "MASTER_ADDR")];
+    for (set, value, missing) in halves {
+        let error = with(&[(set, value)]).unwrap_err();
+        assert_eq!(error, RankEnvironmentError::HalfAMeetingPoint { set, missing });
+    }
+    let mut slurm = SLURM.to_vec();
+    slurm.push(("SLURM_STEP_NODELIST", "gpu["));
+    let error = parse(&slurm).unwrap_err();
+    assert!(matches!(error, RankEnvironmentError::NodeList { name: "SLURM_STEP_NODELIST", .. }), "{error}");
+    // A port by hand goes with the node that Slurm names.
+    let mut slurm = SLURM.to_vec();
+    slurm.push(("MASTER_PORT", "29500"));
+    assert_eq!(ranks(&slurm).meeting_point, point("gpu07", 29_500, false));
+}
