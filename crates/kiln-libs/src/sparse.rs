@@ -6,7 +6,7 @@
 //! | [`Sparse::spmm`] | `C = alpha A B + beta C`, `B` dense | SpMM | with [`Determinism::RunToRun`], unless rows are transposed |
 //! | [`Sparse::product_structure`], [`Sparse::spgemm`] | `C = alpha A B + beta C`, all sparse | kernels of this crate | yes |
 //! | [`Sparse::triangular_solve`] | the `X` with `A X = alpha B` | a kernel of this crate | yes |
-//! | [`Sparse::convert`] | another format, or the transpose | kernels of this crate | yes |
+//! | [`Sparse::convert`], [`Sparse::sort_coordinates`] | another format, or the transpose; coordinates in order | kernels of this crate | yes |
 //! | [`Sparse::count_nonzeros`], [`Sparse::copy_nonzeros`] | a sparse matrix of a dense one | kernels of this crate | yes |
 //! | [`Sparse::to_dense`] | all elements, zeros included | SparseToDense | yes |
 //!
@@ -44,7 +44,7 @@ mod view;
 
 pub use crate::blas::{Matrix, Real};
 pub use crate::solve_failure::SolveFailure;
-pub use conversion::Conversion;
+pub use conversion::{Conversion, SortCoordinates};
 pub use coo::CooMatrix;
 pub use csc::CscMatrix;
 pub use csr::CsrMatrix;

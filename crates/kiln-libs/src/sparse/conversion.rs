@@ -4,6 +4,7 @@ use kiln_mem::StreamKey;
 use kiln_operation::SparseFormat;
 use kiln_runtime::{Element, GpuRef};
 
+use super::coo::CooMatrix;
 use super::handle::Sparse;
 use super::index::SparseIndex;
 use super::view::SparseView;
@@ -55,26 +56,64 @@ impl Sparse {
     }
 }
 
+/// A [`sort_coordinates`](Sparse::sort_coordinates).
+#[derive(Debug)]
+pub struct SortCoordinates<'a, T: Real, I: SparseIndex> {
+    from: SparseView<'a, T, I>,
+    to: SparseView<'a, T, I>,
+}
+
+impl Sparse {
+    /// Sorts the elements of a matrix by rows, and in each row by columns, as all other operations need them. Elements of one place keep their order. There may be
+    /// 2^30 - 1 elements.
+    pub fn sort_coordinates<'a, T: Real, I: SparseIndex>(
+        &'a self,
+        from: &'a CooMatrix<T, I>,
+        to: &'a CooMatrix<T, I>,
+    ) -> PrimitiveCall<'a, SortCoordinates<'a, T, I>> {
+        PrimitiveCall::new(&self.kernels, SortCoordinates { from: from.into(), to: to.into() })
+    }
+}
+
+impl<T: Real, I: SparseIndex> Operation for SortCoordinates<'_, T, I> {
+    fn check(&self) -> Result<()> {
+        let check = Check("sparse.sort_coordinates");
+        check.at_most("matrix", self.from.values.len(), MAX_SORTED)?;
+        check_pair(check, &self.from, &self.to)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let (from, nonzeros) = (&self.from, self.from.nonzeros());
+        if nonzeros == 0 {
+            return Ok(());
+        }
+        // By columns, and then by rows: the second sort keeps the order of the first.
+        let (rows, columns) = (plan.scratch::<I>(nonzeros)?, plan.scratch::<I>(nonzeros)?);
+        let values = plan.scratch::<T>(nonzeros)?;
+        let between = SparseView {
+            format: SparseFormat::Coo,
+            stored: (from.stored.1, from.stored.0),
+            is_transposed: true,
+            rows: &rows,
+            columns: &columns,
+            values: &values,
+        };
+        exchange(plan, from, &between)?;
+        exchange(plan, &between, &self.to)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.to.values.home()
+    }
+}
+
 impl<T: Real, I: SparseIndex> Operation for Conversion<'_, T, I> {
     fn check(&self) -> Result<()> {
         let (from, to) = (&self.from, &self.to);
-        if (from.shape(), from.nonzeros()) != (to.shape(), to.nonzeros()) {
-            let what = format!(
-                "{} with {} elements into {} with {}",
-                from.shape_text(),
-                from.nonzeros(),
-                to.shape_text(),
-                to.nonzeros()
-            );
-            return CHECK.refuse(what, "give two matrices of one shape with as many elements");
-        }
-        check_index::<I>(CHECK, from.stored, from.nonzeros())?;
         if from.is_transposed != to.is_transposed {
             CHECK.at_most("matrix", from.values.len(), MAX_SORTED)?;
         }
-        from.check_apart(CHECK, "result", to.rows)?;
-        from.check_apart(CHECK, "result", to.columns)?;
-        from.check_apart(CHECK, "result", to.values)
+        check_pair(CHECK, from, to)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
@@ -98,6 +137,28 @@ impl<T: Real, I: SparseIndex> Operation for Conversion<'_, T, I> {
     fn home(&self) -> StreamKey {
         self.to.values.home()
     }
+}
+
+/// Refuses matrices of different shapes, and those that share memory.
+fn check_pair<T: Real, I: SparseIndex>(
+    check: Check,
+    from: &SparseView<'_, T, I>,
+    to: &SparseView<'_, T, I>,
+) -> Result<()> {
+    if (from.shape(), from.nonzeros()) != (to.shape(), to.nonzeros()) {
+        let what = format!(
+            "{} with {} elements into {} with {}",
+            from.shape_text(),
+            from.nonzeros(),
+            to.shape_text(),
+            to.nonzeros()
+        );
+        return check.refuse(what, "give two matrices of one shape with as many elements");
+    }
+    check_index::<I>(check, from.stored, from.nonzeros())?;
+    from.check_apart(check, "result", to.rows)?;
+    from.check_apart(check, "result", to.columns)?;
+    from.check_apart(check, "result", to.values)
 }
 
 /// Refuses sizes that the type of the indices does not count to.

@@ -69,7 +69,7 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
     }
 
     /// A matrix in buffers that are there already. Lengths are checked; what the indices are, and whether they are sorted by rows, is not known to the
-    /// host.
+    /// host: see [`check_indices`](super::Sparse::check_indices) and [`sort_coordinates`](super::Sparse::sort_coordinates).
     ///
     /// # Errors
     /// Lengths that do not fit.

@@ -130,6 +130,35 @@ fn every_format_is_converted_into_every_other() {
 }
 
 #[test]
+fn coordinates_in_any_order_are_sorted_on_the_device() {
+    everywhere_and_in_workers("coordinates_in_any_order_are_sorted_on_the_device", |gpu| {
+        let (sparse, shape) = (Sparse::new(gpu), (23, 40));
+        let values = sparse_numbers::<f32>(30, shape.0, shape.1);
+        let sorted = Formats::<f32, i32>::upload(gpu, shape, &values);
+        let mut elements = wanted(&values, shape)[0].clone();
+        // Backwards, and every third one first.
+        elements.reverse();
+        elements.sort_by_key(|(row, column, _)| (row * 7 + column) % 3);
+        let indices = |place: fn(&(usize, usize, f64)) -> usize| -> Vec<i32> {
+            elements.iter().map(|element| place(element) as i32).collect()
+        };
+        let numbers: Vec<f32> = elements.iter().map(|(.., value)| *value as f32).collect();
+        let buffers = [indices(|(row, ..)| *row), indices(|(_, column, _)| *column)]
+            .map(|list| gpu.upload(&list).unwrap());
+        let [rows, columns] = buffers;
+        let from = CooMatrix::from_buffers(shape, rows, columns, gpu.upload(&numbers).unwrap()).unwrap();
+        assert!(sparse.check_indices(&from).is_err(), "not sorted yet");
+        let to = CooMatrix::allocate(gpu, shape, from.nonzeros()).unwrap();
+        sparse.sort_coordinates(&from, &to).submit().unwrap();
+        sparse.check_indices(&to).unwrap();
+        let made = Formats { csr: sorted.csr, csc: sorted.csc, coo: to };
+        assert_eq!(made.downloaded()[2], wanted(&values, shape)[2]);
+        let empty = CooMatrix::<f32>::allocate(gpu, (3, 2), 0).unwrap();
+        sparse.sort_coordinates(&empty, &CooMatrix::allocate(gpu, (3, 2), 0).unwrap()).submit().unwrap();
+    });
+}
+
+#[test]
 fn a_matrix_without_elements_is_converted() {
     everywhere_and_in_workers("a_matrix_without_elements_is_converted", |gpu| {
         let sparse = Sparse::new(gpu);
@@ -138,6 +167,7 @@ fn a_matrix_without_elements_is_converted() {
             (CsrMatrix::allocate(gpu, (3, 2), 0).unwrap(), CscMatrix::allocate(gpu, (3, 2), 0).unwrap());
         sparse.convert(&empty, &rows).submit().unwrap();
         sparse.convert(&rows, &columns).submit().unwrap();
+        sparse.convert(&columns, &CooMatrix::allocate(gpu, (3, 2), 0).unwrap()).submit().unwrap();
         assert_eq!(rows.offsets().download().unwrap(), [0; 4]);
         assert_eq!(columns.offsets().download().unwrap(), [0; 3]);
     });
