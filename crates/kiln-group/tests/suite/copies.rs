@@ -9,6 +9,8 @@ use kiln::sim::{DeviceConfig, FaultPlan, Links, Machine, MachineConfig};
 use crate::rig::Rig;
 
 const LEN: usize = 64;
+/// Enough for two threads to meet between their two devices.
+const COPIES: usize = 600;
 
 /// Two devices, connected or not.
 fn pair(seed: u64, connected: bool) -> Rig {
@@ -77,7 +79,7 @@ fn copies_in_opposite_directions_from_many_threads_all_end() {
             for thread in 0..4 {
                 let (x, y) = (x.clone(), y.clone());
                 scope.spawn(move || {
-                    for _ in 0..50 {
+                    for _ in 0..COPIES {
                         let (from, to) = if thread % 2 == 0 { (&x, &y) } else { (&y, &x) };
                         group.copy(from, to).unwrap();
                     }
