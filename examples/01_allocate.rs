@@ -1,6 +1,6 @@
 //! Memory on a device: get it, look at it, give it back.
 //!
-//! `cargo run --example 01_allocate` runs on the GPU where there is one, and on the simulated device otherwise.
+//! `cargo run -p kiln --example 01_allocate` runs on the GPU where there is one, and on the simulated device otherwise.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

@@ -1,6 +1,6 @@
 //! Data to a device, on it, and back.
 //!
-//! `cargo run --example 02_copy` runs on the GPU where there is one, and on the simulated device otherwise.
+//! `cargo run -p kiln --example 02_copy` runs on the GPU where there is one, and on the simulated device otherwise.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

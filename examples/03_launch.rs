@@ -1,6 +1,6 @@
 //! A kernel, from its text to its result.
 //!
-//! `cargo run --example 03_launch` runs on the GPU where there is one, and on the simulated device otherwise.
+//! `cargo run -p kiln --example 03_launch` runs on the GPU where there is one, and on the simulated device otherwise.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

@@ -1,6 +1,6 @@
 //! Several streams without a single explicit event.
 //!
-//! `cargo run --example 04_streams` runs on the GPU where there is one, and on the simulated device otherwise.
+//! `cargo run -p kiln --example 04_streams` runs on the GPU where there is one, and on the simulated device otherwise.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

@@ -1,6 +1,6 @@
 //! A graph: work recorded once and replayed with one driver call.
 //!
-//! `cargo run --example 07_graph` runs on the GPU where there is one, and on the simulated device otherwise.
+//! `cargo run -p kiln --example 07_graph` runs on the GPU where there is one, and on the simulated device otherwise.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

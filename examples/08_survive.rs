@@ -1,6 +1,6 @@
 //! A device that outlives its faults.
 //!
-//! `cargo run --example 08_survive` runs on the GPU where there is one, and on the simulated device otherwise. The context lives in a worker
+//! `cargo run -p kiln --example 08_survive` runs on the GPU where there is one, and on the simulated device otherwise. The context lives in a worker
 //! process, which is this very program: the first line of `main` makes it one.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]

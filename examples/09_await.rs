@@ -1,6 +1,6 @@
 //! Waiting for a device in an async program: on any executor, with no thread for each wait.
 //!
-//! `cargo run --example 09_await` runs on the GPU where there is one, and on the simulated device otherwise. The executor is a dozen lines
+//! `cargo run -p kiln --example 09_await` runs on the GPU where there is one, and on the simulated device otherwise. The executor is a dozen lines
 //! in `block_on.rs` beside this file; any other does as well.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]

@@ -1,6 +1,6 @@
 //! Devices behind queues: typed requests, one reply each, and an address that stays when a device does not.
 //!
-//! `cargo run --example 10_device_service` runs on the GPU where there is one, and on the simulated device otherwise. The fault is shown on
+//! `cargo run -p kiln --example 10_device_service` runs on the GPU where there is one, and on the simulated device otherwise. The fault is shown on
 //! simulated devices, where it can be ordered.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]

@@ -1,6 +1,6 @@
 //! What an actor system asks of a device, promise by promise.
 //!
-//! Such a system keeps handles in messages, restarts what fails, and must answer every request. `cargo run --example actor_service` goes
+//! Such a system keeps handles in messages, restarts what fails, and must answer every request. `cargo run -p kiln --example actor_service` goes
 //! through what it needs, on the GPU where there is one and on the simulated device otherwise; faults are shown on simulated devices.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]

@@ -1,6 +1,6 @@
 //! What a program of many backends asks before it uses a GPU: is there one, whose is it, and what if not.
 //!
-//! `cargo run --example backend_probe` goes through it on the GPU where there is one, and on the simulated device otherwise.
+//! `cargo run -p kiln --example backend_probe` goes through it on the GPU where there is one, and on the simulated device otherwise.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

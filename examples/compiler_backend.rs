@@ -4,7 +4,7 @@
 //! on the device already, in long sequences, until nothing changes any more, and it wants every edge defined and every failure told. Each
 //! section is one of those conversations. The kernels follow edges of a call graph.
 //!
-//! `cargo run --example compiler_backend` runs on the GPU where there is one, and on the simulated device otherwise.
+//! `cargo run -p kiln --example compiler_backend` runs on the GPU where there is one, and on the simulated device otherwise.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

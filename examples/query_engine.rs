@@ -4,7 +4,7 @@
 //! streams. It asks for one runtime per device, allocates through a stack of resources, tells the runtime which blocks its work uses,
 //! and wants to know what is live. Each section is one of those conversations.
 //!
-//! `cargo run --example query_engine` runs on the GPU where there is one, and on the simulated device otherwise.
+//! `cargo run -p kiln --example query_engine` runs on the GPU where there is one, and on the simulated device otherwise.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 

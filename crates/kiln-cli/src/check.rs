@@ -25,8 +25,8 @@ use unchecked::Unchecked;
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) launch: LaunchFlags,
-    /// The number of orders in which the kernel is run: the seeds from --seed on. [default: 4, and for a small kernel with atomics or volatile accesses 12 more,
-    /// in which its results are compared and nothing else is checked]
+    /// The number of orders in which the kernel is run: the seeds from --seed on. [default: 4. A kernel with atomics or
+    /// volatile accesses and at most 16,384 threads also runs in up to 12 orders without checks, to compare its results]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: Option<u64>,
     // The help comes from the kinds of notes.
@@ -55,7 +55,7 @@ threads reach, deadlocks, failed assertions, traps, and kernels that do not end.
 The report ends with what was not checked.
 
 A check always runs on the simulated device. KILN_POLICY and KILN_FINDINGS make
-no difference to it; a value of theirs that means nothing is wrong usage.
+no difference to it, but an invalid value of either is refused.
 
 An index out of range in a program (.kir) is no finding: a load gives 0 and a
 store does nothing. A note counts them. Threads past the end of the buffer
@@ -109,7 +109,7 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         && report.may_differ(MAX_COMPARED_THREADS)
         && let Some(seed) = compare(&mut report, &code, flags, &plan)?
     {
-        // It is told as what it is.
+        // Run again with checks, so that the fault becomes a finding with its cause.
         let attempt = Attempt::checked(flags, seed, arguments.strict, &log)?;
         report.add(attempt.launch(&code, flags, &plan)?, seed);
     }
@@ -147,6 +147,7 @@ fn compare(
         if outcome.fault.is_some() {
             return Ok(Some(seed));
         }
+        report.compared_seeds.push(seed);
         if report.compare(&outcome, seed) {
             break;
         }

@@ -69,7 +69,7 @@ pub enum Extent {
     Like(BufferId),
 }
 
-/// MemoryOperand a program reads or writes.
+/// Memory that a program reads or writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// Its name.
@@ -94,7 +94,7 @@ pub struct ScalarParameter {
     pub ty: Type,
 }
 
-/// MemoryOperand that the threads of one block share.
+/// Memory that the threads of one block share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shared {
     /// Its name.

@@ -1,8 +1,8 @@
 //! The client process: the driver that programs call, and its connection to one worker.
 //!
 //! [`proxy::DeviceProxy`] has a method for every call of the driver interface; each group of calls has its own file. A call is checked against
-//! [`object_tables`], encoded, and sent through the [`link`] to the worker in use. Nothing here starts, watches or replaces a
-//! worker: that is [`supervise`](crate::supervise), which puts another link in the place of a lost one.
+//! [`object_tables`], encoded, and sent through the [`connection`] to the worker in use. Nothing here starts, watches or replaces a
+//! worker: that is [`supervise`](crate::supervise), which replaces a lost connection.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod address_proposal;

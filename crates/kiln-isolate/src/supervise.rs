@@ -1,11 +1,11 @@
 //! Starts, watches, prepares and replaces workers, in the client process.
 //!
-//! - [`device`]: [`IsolatedDevice`](device::IsolatedDevice), which owns all of it, and [`driver`], its implementation of the driver interface.
+//! - [`isolated_device`]: [`IsolatedDevice`](isolated_device::IsolatedDevice), which owns all of it, and [`driver`], its implementation of the driver interface.
 //! - [`supervisor`] and [`supervisor_handle`]: the thread that starts workers, notices when they end, and kills them. [`launcher`] starts
 //!   one, [`child_process`] is its process, [`watchdog`] finds one that hangs.
-//! - [`worker_state`]: which objects a worker has, and the requests that give it the rest. [`takeover`] does that for a worker
+//! - [`worker_objects`]: which objects a worker has, and the requests that give it the rest. [`takeover`] does that for a worker
 //!   that replaces another, [`standby`] ahead of time.
-//! - [`config`], [`restarts`], [`worker_event`], [`isolation_support`]: what a program configures and observes.
+//! - [`config`], [`restart_policy`], [`worker_event`], [`isolation_support`]: what a program configures and observes.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod cancellation;

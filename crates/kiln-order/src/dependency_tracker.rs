@@ -349,7 +349,7 @@ impl DependencyTracker {
         Ok(state)
     }
 
-    /// QueueDriver the planned waits, but for those that an earlier one brought along. Returns how many were needed.
+    /// Queues the planned waits, except those that an earlier wait already covers. Returns how many were needed.
     ///
     /// Which ones those are is decided by the points that were really waited for. What another stream publishes may be newer than a
     /// point that a third thread recorded there meanwhile, so it serves to guess a good order and for nothing else.

@@ -32,7 +32,7 @@ struct Site {
 }
 
 impl LaunchSites {
-    /// QueueDriver a launch and remembers it: by the stream's own number for it, by the driver's, and by the line. The stream is entered, so
+    /// Queues a launch and remembers it: by the stream's own number for it, by the driver's, and by the line. The stream is entered, so
     /// that one launch at a time is under way.
     ///
     /// # Errors

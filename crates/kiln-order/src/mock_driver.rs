@@ -80,7 +80,7 @@ impl QueueDriver {
         self.streams.insert(()).unwrap()
     }
 
-    /// QueueDriver work that touches blocks, each named by a number.
+    /// Queues work that touches blocks, each named by a number.
     pub(crate) fn touch(&self, stream: StreamId, blocks: &[(usize, Access)]) -> Result<()> {
         let _alive = self.answer(self.streams.pin(stream)?)?;
         let mut state = self.state();

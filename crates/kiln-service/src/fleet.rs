@@ -12,7 +12,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 use crate::service_load::Load;
 
-/// Several services; each request goes to the least loaded one whose device works. Cheap to clone.
+/// Several services; each request goes to the one with the shortest [expected wait](Load::expected_wait) whose device works. Cheap to clone.
 ///
 /// - A device that **fails requests** is avoided while another one takes them. From time to time it gets one request, and
 ///   once that succeeds it takes its share again. How long a request took counts only if it succeeded.
@@ -49,12 +49,12 @@ impl DeviceFleet {
         self.services().iter().map(DeviceService::load).collect()
     }
 
-    /// The service that is likely to finish a new request first; none if all have failed or are shut down.
+    /// The service with the shortest expected wait for a new request; none if all have failed or are shut down.
     pub fn least_loaded(&self) -> Option<usize> {
         self.members.ranking(None).first().copied()
     }
 
-    /// Sends a request to the least loaded service that takes it. It is refused only if every service refuses it, for the
+    /// Sends a request to the service with the shortest expected wait that takes it. It is refused only if every service refuses it, for the
     /// reason of the last.
     pub fn submit<R: Request>(&self, request: R) -> Reply<R> {
         let (queued_request, reply) = QueuedRequest::new(request);

@@ -13,6 +13,8 @@ use crate::plural::{counted, was};
 pub(super) struct Report {
     pub(super) kernel: String,
     pub(super) seeds: Vec<u64>,
+    /// Seeds of further orders, run without checks, whose results were compared with those of the first seed.
+    pub(super) compared_seeds: Vec<u64>,
     /// Whether notes are findings.
     pub(super) strict: bool,
     pub(super) arguments: Vec<ArgumentSheet>,
@@ -124,7 +126,8 @@ impl Report {
         self.compare(&outcome, seed);
     }
 
-    /// Whether further orders may show other results: no order has, nothing was found, and the launch has so many threads at most.
+    /// Whether the kernel should run in further orders: it has atomics or volatile accesses and at most `max_threads` threads, nothing was
+    /// found, and no order has shown other results yet.
     pub(super) fn may_differ(&self, max_threads: u64) -> bool {
         let is_known = self.noted.iter().any(|note| note.kind == NoteKind::Order.word());
         self.follows_order && self.threads <= max_threads && self.findings.is_empty() && !is_known

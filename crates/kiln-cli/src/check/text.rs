@@ -12,14 +12,12 @@ pub(super) fn render(report: &Report) -> String {
     if !report.printed.is_empty() {
         let _ = writeln!(text, "{}", report.printed.strip_suffix('\n').unwrap_or(&report.printed));
     }
-    let orders = match &report.seeds[..] {
-        [only] => format!("seed {only}"),
-        // One further order, beside those that were asked for.
-        [first, .., last, further] if *further > last + 1 => format!("seeds {first} to {last} and {further}"),
-        [first, .., last] => format!("seeds {first} to {last}"),
-        [] => String::new(),
-    };
-    let _ = write!(text, "{} on the simulated device, {orders}, every check on", readable(&report.kernel));
+    let (kernel, orders) = (readable(&report.kernel), seeds(&report.seeds));
+    let _ = write!(text, "{kernel} on the simulated device, {orders}, every check on");
+    if !report.compared_seeds.is_empty() {
+        let compared = seeds(&report.compared_seeds);
+        let _ = write!(text, "\n  and {compared} without checks, to compare results");
+    }
     for (at, finding) in report.findings.iter().enumerate() {
         let _ = write!(text, "\n{:3}. {finding}", at + 1);
         let is_of_pair = finding.kind == NoteKind::Order.word();
@@ -45,6 +43,17 @@ pub(super) fn render(report: &Report) -> String {
     }
     let _ = write!(text, "\n{}", summary(report.findings.len(), !report.refused.is_empty()));
     text
+}
+
+/// Names seeds that follow each other, and one that may come behind them.
+fn seeds(seeds: &[u64]) -> String {
+    match seeds {
+        [only] => format!("seed {only}"),
+        // An order that was run without checks first, and faulted.
+        [first, .., last, further] if *further > last + 1 => format!("seeds {first} to {last} and {further}"),
+        [first, .., last] => format!("seeds {first} to {last}"),
+        [] => String::new(),
+    }
 }
 
 fn summary(findings: usize, refused: bool) -> String {

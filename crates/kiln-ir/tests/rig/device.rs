@@ -126,7 +126,7 @@ impl Drop for Device {
 /// Where the buffers of a job lie in the arena.
 struct Places {
     buffers: Vec<Range<usize>>,
-    /// TrapStatus words, and behind them the word of the grid barrier.
+    /// Offset of the status words, and behind them the word of the grid barrier.
     status: usize,
     /// Everything that belongs to this job, margins included.
     all: Range<usize>,

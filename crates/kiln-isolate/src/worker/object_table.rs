@@ -1,6 +1,6 @@
 //! Maps the client's ids of objects to the driver's handles.
 //!
-//! Streams and events are reference-counted, because the watcher may be querying one that the client destroyed. The driver destroys it after
+//! Streams and events are reference-counted, because the [completion poller](super::completion_poller) may be querying one that the client destroyed. The driver destroys it after
 //! the last query, and only then is its cell of the shared memory released.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The parser: text to [`Module`] in one pass.
+//! The parser: text to [`PtxModule`](crate::PtxModule) in one pass.
 //!
 //! Recursive descent over one token of lookahead. Names are resolved while reading, because PTX declares before
 //! use; only labels may come later and are patched when their function ends. Nothing recurses without a limit, and

@@ -1,4 +1,4 @@
-//! The printer: a [`Module`] back to PTX.
+//! The printer: a [`PtxModule`](crate::PtxModule) back to PTX.
 //!
 //! What it prints parses to an equal module, and `ptxas` accepts it when it accepted the original. Blocks, labels
 //! and declarations stand where they stood, because names mean what they mean only there; comments and layout are

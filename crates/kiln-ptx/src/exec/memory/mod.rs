@@ -1,6 +1,6 @@
 //! Memories: what a kernel reads and writes.
 //!
-//! Global memory belongs to the caller and is reached through [`Memory`]. Shared, local and parameter memory
+//! Global memory belongs to the caller and is reached through [`GlobalMemory`]. Shared, local and parameter memory
 //! belong to the executor.
 
 mod atomic_words;
