@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::clock::{Clock, Timeout, Waited};
 use crate::code_image::{Function, Image, Occupancy};
 use crate::command::{Command, Submission};
+use crate::concurrent_bytes::SharedBytes;
 use crate::device::{DeviceInfo, MemoryInfo};
 use crate::error::Result;
 use crate::graph::GraphNode;
@@ -15,7 +16,6 @@ use crate::handle::{
 };
 use crate::host_memory::HostBlock;
 use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
-use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};
 
 /// One opened device. The [crate docs](crate) have the contract.

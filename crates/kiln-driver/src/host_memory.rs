@@ -8,8 +8,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::concurrent_bytes::SharedBytes;
 use crate::handle::HostId;
-use crate::shared_bytes::SharedBytes;
 
 /// What is done to a range of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

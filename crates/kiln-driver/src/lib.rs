@@ -57,6 +57,7 @@ pub mod call_trace;
 mod clock;
 mod code_image;
 mod command;
+mod concurrent_bytes;
 mod device;
 mod driver;
 mod driver_ext;
@@ -68,17 +69,17 @@ mod handle;
 mod host_memory;
 pub mod layer;
 mod memory;
-mod memory_part;
 mod result_code;
-mod shared_bytes;
 mod slot_table;
 mod stream;
+mod suballocation;
 
 pub use clock::{Clock, Timeout, Waited, WallClock};
 pub use code_image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
 pub use command::{
     Base, Command, DeclaredSpan, DevicePlace, Dim3, LaunchCommand, Pattern, Place, Submission, Vouched,
 };
+pub use concurrent_bytes::SharedBytes;
 pub use device::{
     Capability, DeviceInfo, DeviceKind, Features, Limits, MemoryInfo, PciId, Priorities, Uuid, Version,
 };
@@ -96,8 +97,7 @@ pub use memory::{
     DeviceAddress, DeviceMemory, ForeignMemory, MemoryRequest, PageRequest, Protection, Reservation,
     ReserveRequest,
 };
-pub use memory_part::{MemoryPart, PartKind, PartLabel};
 pub use result_code::Code;
-pub use shared_bytes::SharedBytes;
 pub use slot_table::{Pinned, Slots};
 pub use stream::{EventRequest, ForeignHandle, Health, Progress, StreamRequest, WaitTarget};
+pub use suballocation::{MemoryPart, PartKind, PartLabel};

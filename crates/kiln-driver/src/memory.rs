@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::handle::{MemoryId, ReservationId, StreamId};
-use crate::memory_part::MemoryPart;
+use crate::suballocation::MemoryPart;
 
 /// An address on the device, as a kernel sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

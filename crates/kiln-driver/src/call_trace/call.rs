@@ -11,8 +11,8 @@ use crate::clock::Timeout;
 use crate::code_image::Image;
 use crate::handle::{DeviceKey, Handle, Kind};
 use crate::memory::{MemoryRequest, Protection};
-use crate::memory_part::{MemoryPart, PartKind};
 use crate::stream::{EventRequest, StreamRequest, WaitTarget};
+use crate::suballocation::{MemoryPart, PartKind};
 
 /// A [`Call`] without lifetimes and keys.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

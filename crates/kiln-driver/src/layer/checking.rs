@@ -1,6 +1,6 @@
 //! Asserts the caller's side of the contract, as far as it can be seen from outside.
 
-mod footprint;
+mod command_operands;
 mod live_objects;
 mod order;
 mod pending_uses;

@@ -8,6 +8,7 @@ use crate::call::{Answer, Answered, Call};
 use crate::clock::{Clock, Timeout, Waited};
 use crate::code_image::{Function, Image, Occupancy};
 use crate::command::{Command, Submission};
+use crate::concurrent_bytes::SharedBytes;
 use crate::device::{DeviceInfo, MemoryInfo};
 use crate::driver::Driver;
 use crate::error::{Error, Result};
@@ -17,7 +18,6 @@ use crate::handle::{
 };
 use crate::host_memory::HostBlock;
 use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
-use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};
 
 /// What a layer does around each call.

@@ -12,15 +12,15 @@ use crate::call_trace::handle_name::Name;
 use crate::call_trace::{Entry, RecordedAnswer, RecordedCall};
 use crate::clock::Timeout;
 use crate::command::{Command, DeclaredSpan, Dim3, LaunchCommand, Submission, Vouched};
+use crate::concurrent_bytes::SharedBytes;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::graph::GraphNode;
 use crate::handle::{FunctionId, PagesId, StreamId};
 use crate::host_memory::HostBlock;
 use crate::memory::{DeviceAddress, MemoryRequest, PageRequest, ReserveRequest};
-use crate::memory_part::{MemoryPart, PartLabel};
-use crate::shared_bytes::SharedBytes;
 use crate::stream::{EventRequest, StreamRequest, WaitTarget};
+use crate::suballocation::{MemoryPart, PartLabel};
 
 const ADDRESS_BYTES: usize = size_of::<u64>();
 /// A file may say anything; the host's memory has an end.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use super::footprint::{Footprint, Name};
+use super::command_operands::{Footprint, Name};
 use super::order::Point;
 use super::violation::LiveObject;
 use crate::call::CallKind;

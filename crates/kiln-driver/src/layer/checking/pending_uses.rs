@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::footprint::{Footprint, Name, Touch};
+use super::command_operands::{Footprint, Name, Touch};
 use super::order::{Order, Point};
 use crate::host_memory::Access;
 

@@ -1,6 +1,6 @@
 //! The rules themselves: what a call, about to be made, would break.
 
-use super::footprint::{Footprint, Name, Touch};
+use super::command_operands::{Footprint, Name, Touch};
 use super::live_objects::Node;
 use super::order::Reach;
 use super::state::State;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::thread::ThreadId;
 
-use super::footprint::{Footprint, Name};
+use super::command_operands::{Footprint, Name};
 use super::live_objects::{Ledger, Node};
 use super::order::{Order, Point};
 use super::pending_uses::Uses;

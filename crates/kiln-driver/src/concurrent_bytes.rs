@@ -22,7 +22,7 @@
 //! less a loop of compare and exchange, for the sake of programs that are wrong. The interpreter that checks for undefined
 //! behaviour stops at such a pair, so what is run under it does not race.
 
-mod streaming_store;
+mod nontemporal_store;
 
 use std::any::Any;
 use std::fmt;
@@ -121,7 +121,7 @@ impl SharedBytes {
         let (first, rest) = into.split_at_mut(head);
         self.read_bytes(offset, first);
         let (middle, last) = rest.split_at_mut(words * WORD);
-        streaming_store::fill(middle, |at| self.word(offset + head + at * WORD).load(Ordering::Relaxed));
+        nontemporal_store::fill(middle, |at| self.word(offset + head + at * WORD).load(Ordering::Relaxed));
         self.read_bytes(end - last.len(), last);
         true
     }
