@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use kiln_isolate::fuzzing;
+use kiln_isolate::fuzz_entry_points;
 
 /// Longer than this for one message of a few hundred bytes is a hang.
 const MAX_TIME_PER_MESSAGE: Duration = Duration::from_secs(5);
@@ -49,18 +49,18 @@ fn main() -> ExitCode {
 fn examine(random: &mut Random) -> Result<(), String> {
     let numbers = [(); 4].map(|()| random.number());
     let arguments: Vec<u8> = (0..random.below(40)).map(|_| random.next() as u8).collect();
-    for mut message in fuzzing::messages(numbers, &arguments) {
+    for mut message in fuzz_entry_points::messages(numbers, &arguments) {
         for _ in 0..random.below(4) {
             damage(&mut message, random);
         }
-        fuzzing::read(&message);
-        if !fuzzing::is_stable(&message) {
+        fuzz_entry_points::read(&message);
+        if !fuzz_entry_points::is_stable(&message) {
             return Err(format!("is read and written otherwise: {message:?}"));
         }
     }
     let noise: Vec<u8> = (0..256 + random.below(64)).map(|_| random.next() as u8).collect();
-    fuzzing::read(&noise);
-    fuzzing::use_ring(&noise, random.number(), random.number());
+    fuzz_entry_points::read(&noise);
+    fuzz_entry_points::use_ring(&noise, random.number(), random.number());
     Ok(())
 }
 

@@ -79,7 +79,7 @@ mod checksum;
 mod client;
 #[cfg(all(feature = "fuzzing", target_os = "linux"))]
 #[doc(hidden)]
-pub mod fuzzing;
+pub mod fuzz_entry_points;
 mod protocol;
 mod supervise;
 #[cfg(all(test, feature = "sim", target_os = "linux"))]
@@ -90,14 +90,14 @@ mod worker;
 pub use checksum::{Checksum, ChecksumRequest};
 pub use client::loss_cause::LossCause;
 pub use protocol::device_spec::DeviceSpec;
-pub use protocol::violation::ProtocolViolation;
+pub use protocol::protocol_error::ProtocolViolation;
 pub use supervise::config::{IsolationConfig, WorkerEntry};
 #[cfg(target_os = "linux")]
 pub use supervise::isolated_device::IsolatedDevice;
 #[cfg(target_os = "linux")]
 pub use supervise::isolation_support::IsolationSupport;
-pub use supervise::object_counts::ObjectCounts;
 pub use supervise::restart_policy::RestartPolicy;
+pub use supervise::standby_progress::ObjectCounts;
 pub use supervise::start_error::WorkerStartError;
 pub use supervise::takeover::{Takeover, TakeoverError, TakeoverPhases, UnfinishedStream};
 #[cfg(not(target_os = "linux"))]

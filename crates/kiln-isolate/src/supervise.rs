@@ -18,15 +18,13 @@ mod driver;
 pub(crate) mod isolated_device;
 #[cfg(target_os = "linux")]
 pub(crate) mod isolation_support;
-#[cfg(target_os = "linux")]
-pub(crate) mod launcher;
-pub(crate) mod object_counts;
-#[cfg(target_os = "linux")]
-pub(crate) mod process_time;
 pub(crate) mod restart_policy;
 #[cfg(target_os = "linux")]
 pub(crate) mod standby;
+pub(crate) mod standby_progress;
 pub(crate) mod start_error;
+#[cfg(target_os = "linux")]
+pub(crate) mod stop_aware_clock;
 #[cfg(target_os = "linux")]
 pub(crate) mod supervisor;
 #[cfg(target_os = "linux")]
@@ -39,3 +37,5 @@ pub(crate) mod watchdog;
 pub(crate) mod worker_event;
 #[cfg(target_os = "linux")]
 pub(crate) mod worker_objects;
+#[cfg(target_os = "linux")]
+pub(crate) mod worker_start;

@@ -15,10 +15,10 @@ use kiln_driver::{Error, Result, Site, Submission};
 use super::loss_cause::LossCause;
 use super::stream_table::StreamTable;
 use crate::protocol::memory_file::MemoryFile;
+use crate::protocol::protocol_error::ProtocolViolation;
 use crate::protocol::ring::{RingReader, RingWriter};
 use crate::protocol::segment::{COMMANDS, Condition, NOTICES, Segment};
 use crate::protocol::socket::Socket;
-use crate::protocol::violation::ProtocolViolation;
 use crate::protocol::wire::{Ask, Malformed, Put, Reader, Request, Take, Writer, take_error};
 
 /// How long a waiting thread sleeps at most. It is woken when the worker is lost; this covers a worker that overwrote the event count.

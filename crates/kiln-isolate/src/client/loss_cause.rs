@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kiln_driver::{Code, Error, Fault};
 
-use crate::protocol::violation::ProtocolViolation;
+use crate::protocol::protocol_error::ProtocolViolation;
 
 /// Why a worker is lost.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use super::loss_cause::LossCause;
 use super::objects::{Event, Signal, Stream};
 use super::proxy::DeviceProxy;
 use super::stream_table::StreamCount;
-use crate::protocol::violation::ProtocolViolation;
+use crate::protocol::protocol_error::ProtocolViolation;
 use crate::protocol::wire::{Ask, Request, Take, WireCommand, WireObject};
 
 /// What is waited for.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::SharedBytes;
 
-use super::violation::ProtocolViolation;
+use super::protocol_error::ProtocolViolation;
 
 /// Bytes of the length before each message.
 const HEADER_BYTES: u64 = 8;

@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::SharedBytes;
 
+use super::event_count::EventCount;
 use super::memory_file::MemoryFile;
 use super::ring::{RingLayout, word};
-use super::shared_condvar::EventCount;
 
 const LINE: usize = 64;
 const WORDS_BYTES: usize = 4096;

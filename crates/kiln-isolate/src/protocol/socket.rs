@@ -15,7 +15,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-use super::shared_condvar::timespec;
+use super::event_count::timespec;
 
 /// The longest message.
 pub(crate) const LONGEST_MESSAGE_BYTES: usize = 32 << 10;

@@ -4,13 +4,13 @@
 //! compared with what is left before memory is allocated, and an unknown tag or bytes left over are errors. [`VERSION`] is part of the
 //! handshake and is raised with every change.
 
+mod code_image;
 mod command;
 mod device;
 mod error;
 #[cfg(test)]
 mod fuzz_tests;
 mod handshake;
-mod image;
 mod reader;
 mod request;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -18,10 +18,10 @@ pub(crate) mod samples;
 mod static_text;
 mod writer;
 
+pub(crate) use code_image::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP};
 pub(crate) use command::{WireCommand, WireLaunch, WirePlace, put_declared};
 pub(crate) use error::{put_error, take_error};
 pub(crate) use handshake::{Farewell, Hello, Welcome};
-pub(crate) use image::{IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP};
 pub(crate) use reader::{Malformed, Reader};
 pub(crate) use request::{Ask, Request, WireNode, WireObject, WirePart};
 pub(crate) use writer::{Put, Take, Writer};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use crate::protocol::violation::ProtocolViolation;
+use crate::protocol::protocol_error::ProtocolViolation;
 
 /// Why a worker could not be started. Its process, if there was one, has ended.
 #[derive(Debug, thiserror::Error)]

@@ -13,16 +13,16 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::cancellation::Cancellation;
 use super::config::IsolationConfig;
-use super::launcher::{RunningWorker, StartingWorker};
 use super::standby::StandbySync;
 use super::start_error::WorkerStartError;
 use super::supervisor_handle::{Job, Replacement};
 use super::watchdog::Watchdog;
 use super::worker_event::WorkerEvent;
+use super::worker_start::{RunningWorker, StartingWorker};
 use crate::client::connection::Link;
 use crate::client::loss_cause::LossCause;
 use crate::client::stream_table::StreamTable;
-use crate::protocol::shared_condvar::timespec;
+use crate::protocol::event_count::timespec;
 use crate::protocol::wire::Request;
 
 /// How long a worker may take to exit after it was asked to.

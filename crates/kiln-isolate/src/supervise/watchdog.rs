@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::{StreamId, Submission};
 
-use super::process_time::RunningTime;
+use super::stop_aware_clock::RunningTime;
 use crate::client::connection::Link;
 use crate::client::loss_cause::LossCause;
 use crate::client::stream_table::StreamTable;

@@ -270,7 +270,7 @@ fn put_code(code: Option<&Vec<u8>>, to: &mut Writer, descriptor: &mut Option<Own
     *descriptor = file.map(MemoryFile::into_descriptor);
 }
 
-fn missing(call: &'static str, violation: &crate::protocol::violation::ProtocolViolation) -> Error {
+fn missing(call: &'static str, violation: &crate::protocol::protocol_error::ProtocolViolation) -> Error {
     let why = violation.to_string();
     Error::refused(call, Refusal::Busy { handle: "the descriptor".into(), why })
 }

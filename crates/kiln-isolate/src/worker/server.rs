@@ -16,10 +16,10 @@ use super::opened_device::OpenedDevice;
 use super::submission_numbers::SubmissionNumbers;
 use super::{Observer, SharedDriver, WorkerStep};
 use crate::protocol::memory_file::MemoryFile;
+use crate::protocol::protocol_error::ProtocolViolation;
 use crate::protocol::ring::RingReader;
 use crate::protocol::segment::{COMMANDS, Condition, Segment};
 use crate::protocol::socket::Socket;
-use crate::protocol::violation::ProtocolViolation;
 use crate::protocol::wire::{Ask, Farewell, Reader, Request, WireCommand, Writer};
 
 /// How long to wait for a descriptor, which was sent before the request that needs it.

@@ -1,6 +1,6 @@
 //! Reads a message of another process. Nothing in it is trusted.
 
-use crate::protocol::violation::ProtocolViolation;
+use crate::protocol::protocol_error::ProtocolViolation;
 
 /// Bytes that are no valid message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

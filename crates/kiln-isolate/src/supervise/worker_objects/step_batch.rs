@@ -7,7 +7,7 @@ use kiln_driver::Error;
 
 use super::{CALL, SyncError, WorkerState};
 use crate::client::connection::Link;
-use crate::protocol::violation::ProtocolViolation;
+use crate::protocol::protocol_error::ProtocolViolation;
 use crate::protocol::wire::{Ask, Malformed, Reader};
 
 /// Steps in one question. Each may come with a descriptor, which stays in the socket until the worker takes it.
