@@ -5,19 +5,19 @@
 //! the same for all backends on a device, and the stream to use by default. Most then want a [`BackendContext`], which adds
 //! modules and reusable buffers, and keep it in a [`CachedBackend`].
 
+mod backend_context;
 mod backend_parts;
 mod buffer_pool;
 mod cached_backend;
 mod code_image;
-mod context;
 mod named_modules;
 mod options;
 mod process_backend;
 
+pub use backend_context::BackendContext;
 pub use backend_parts::BackendParts;
 pub use buffer_pool::{Arena, ArenaBuffer, ArenaConfig, ArenaUsage};
 pub use cached_backend::CachedBackend;
 pub use code_image::CodeImage;
-pub use context::BackendContext;
 pub use options::BackendOptions;
 pub use process_backend::{probe_backend, probe_backend_on, probe_backend_with_compile};

@@ -9,18 +9,18 @@
 //!   PTX ─► signature and effects of each kernel, checked at every launch
 //! ```
 
-mod cached_code;
 mod code_caches;
 mod code_counters;
+mod disk_entry;
 mod included_headers;
 mod kernel_source;
-pub(crate) mod library_file;
+pub(crate) mod library_fingerprint;
+mod loaded_modules;
 pub(crate) mod module_builder;
-mod module_cache;
 mod ptx_signature;
 
 pub use code_counters::CodeCounters;
 pub use kernel_source::Source;
 pub use module_builder::ModuleBuilder;
 
-pub(crate) use module_cache::Modules;
+pub(crate) use loaded_modules::Modules;

@@ -9,13 +9,13 @@
 mod code;
 mod graph;
 mod host_memory;
+mod invalid_findings_setting;
 mod kind;
 mod misuse;
 mod predicates;
 mod read_only;
 mod similar_names;
 mod stale;
-mod unknown_findings;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use kiln_probe::Absence;
 pub use code::CodeError;
 pub use graph::GraphError;
 pub use host_memory::OutOfHostMemory;
+pub use invalid_findings_setting::{FINDINGS_VARIABLE, UnknownFindings};
 pub use kind::ErrorKind;
 pub use misuse::Misuse;
 pub use read_only::SealError;
 pub use stale::Stale;
-pub use unknown_findings::{FINDINGS_VARIABLE, UnknownFindings};
 
 pub(crate) use code::explained;
 pub(crate) use similar_names::nearest;

@@ -53,26 +53,26 @@
 //! An isolated device takes in no streams, events or memory of other libraries, which live in this process. Its memory stack is based on
 //! pages, by the heap over them or whole: what other bases give out would be gone with its worker.
 
-mod control;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-mod decide;
+mod block_repair;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-mod detect;
+mod loss_detection;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
-mod repair;
-#[cfg(all(feature = "isolate", target_os = "linux"))]
-mod replace;
+mod lost_blocks;
+mod manual_recovery;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 mod report;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
+mod worker_replacement;
 pub(crate) mod workspace;
 
 pub use crate::error::SealError;
 pub use crate::isolation::{Isolation, Process};
 pub use crate::resubmission::{Outcome, Replay, ReplayRefusal};
-pub use control::RecoveryControl;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 pub use kiln_isolate::{
     DeviceSpec, RestartPolicy, TakeoverPhases, WorkerEntry, WorkerStartError, worker_entry,
 };
+pub use manual_recovery::RecoveryControl;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 pub use report::{BlockOutcome, BlockRecord, PostMortem, UnfinishedWork};

@@ -16,7 +16,6 @@
 //! memory that was freed behind the work has not been given out again, and staging memory still holds its bytes.
 
 mod byte_ranges;
-mod hidden_inputs;
 mod kept_command;
 mod kept_submission;
 mod outcome;
@@ -25,6 +24,7 @@ mod resubmit_plan;
 mod resubmitter;
 mod stream_start_marks;
 mod submission_log;
+mod uses_module_variables;
 
 pub use outcome::{Outcome, ReplayRefusal};
 

@@ -1,6 +1,7 @@
 //! One device, ready to be used: its streams, its memory, its order.
 
 mod block;
+mod block_id_table;
 mod block_source;
 mod config;
 mod drain_frees;
@@ -10,12 +11,10 @@ mod finding_list;
 mod freed_uses;
 mod inner;
 pub(crate) mod kept_memory;
-mod lent_objects;
 mod memory_config;
-mod named_blocks;
 mod recoverable_submit;
 mod recovery_hook;
-mod runtime_key;
+mod runtime_table;
 mod shutdown;
 mod staging_pool;
 mod state_watch;
@@ -26,6 +25,7 @@ mod telemetry_source;
 mod ticket;
 mod timing;
 pub(crate) mod transfer;
+mod user_held_objects;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub use timing::{Timed, Timing};
 pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};
 pub(crate) use recovery_hook::RecoveryHook;
-pub(crate) use runtime_key::{RuntimeLookup, process_runtimes};
+pub(crate) use runtime_table::{RuntimeLookup, process_runtimes};
 pub(crate) use stream::Keep;
 pub(crate) use telemetry_source::Meters;
 

@@ -1,7 +1,7 @@
 //! The code caches of a runtime.
 
 use super::code_counters::CodeCounters;
-use super::module_cache::Modules;
+use super::loaded_modules::Modules;
 use crate::code_cache::DiskCache;
 use crate::runtime::DeviceRuntime;
 

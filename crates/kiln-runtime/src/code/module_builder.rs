@@ -7,11 +7,11 @@ use kiln_cuda::nvrtc::{
 };
 use kiln_driver::DeviceKind;
 
-use super::cached_code::Payload;
+use super::disk_entry::Payload;
 use super::included_headers::read_headers;
 use super::kernel_source::Source;
-use super::library_file::LibraryFile;
-use super::module_cache::{CompiledModule, Modules, load_cubin};
+use super::library_fingerprint::LibraryFile;
+use super::loaded_modules::{CompiledModule, Modules, load_cubin};
 use crate::code_cache::{Key, KeyBuilder};
 use crate::error::{CodeError, Result};
 use crate::launch::{Kernel, Module};

@@ -10,10 +10,10 @@ use super::Error;
 use super::code::CodeError;
 use super::graph::GraphError;
 use super::host_memory::OutOfHostMemory;
+use super::invalid_findings_setting::UnknownFindings;
 use super::misuse::Misuse;
 use super::read_only::SealError;
 use super::stale::Stale;
-use super::unknown_findings::UnknownFindings;
 use crate::device_state::{Cause, Phase};
 use crate::signature::Mismatch;
 

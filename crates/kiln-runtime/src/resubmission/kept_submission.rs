@@ -5,8 +5,8 @@ use std::ops::Range;
 use kiln_driver::{Access, Base, Command, HostId, Place};
 use kiln_order::Stamp;
 
-use super::hidden_inputs::Variables;
 use super::kept_command::KeptCommand;
+use super::uses_module_variables::Variables;
 use crate::ids::BlockId;
 
 /// A submission: what it does, and what it declared to use.

@@ -8,9 +8,9 @@ use kiln_driver::call::{Answer, Call};
 use kiln_driver::{Command, Driver, Result, StreamId};
 use kiln_order::{HostClock, MAX_STREAMS, Stamp, StreamClock, StreamKey, StreamState, Use};
 
-use super::hidden_inputs::Variables;
 use super::kept_submission::{Declared, Record};
 use super::stream_start_marks::{MarkValues, StartMarks};
+use super::uses_module_variables::Variables;
 use crate::ids::BlockId;
 
 /// Submissions of one stream that are kept while it is not known whether they are done.

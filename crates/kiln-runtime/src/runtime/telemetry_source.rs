@@ -11,9 +11,9 @@ use kiln_mem::MemoryResource;
 use kiln_order::{DependencyTracker, StreamCount, StreamCounts};
 
 use super::extensions::Extensions;
-use super::lent_objects::LentObjects;
 use super::staging_pool::Staging;
 use super::stream_pool::StreamPool;
+use super::user_held_objects::LentObjects;
 use crate::counters::{Count, Counters, Numbers};
 
 /// The parts of a runtime that count.

@@ -6,7 +6,7 @@ use kiln_driver::Timeout;
 use kiln_order::Stamp;
 
 use super::inner::Inner;
-use super::runtime_key::{RuntimeKey, RuntimeLookup};
+use super::runtime_table::{RuntimeKey, RuntimeLookup};
 use crate::error::{Error, Misuse, Result};
 
 /// A submission. It can be polled, waited for, or ignored; after a fault every call returns it.

@@ -2,11 +2,11 @@
 
 mod block_registry;
 mod block_repair;
-mod read_only;
+mod checksum_seal;
+mod read_only_seal;
 mod refill;
-mod seal;
 
 pub(super) use block_registry::BlockRegistry;
 pub(super) use block_repair::{BlockRepair, Repaired};
-pub(super) use read_only::OwnPages;
-pub(super) use seal::Sealer;
+pub(super) use checksum_seal::Sealer;
+pub(super) use read_only_seal::OwnPages;

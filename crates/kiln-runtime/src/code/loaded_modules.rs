@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use kiln_driver::{DeviceKind, Image};
 use kiln_ptx::EntryFacts;
 
-use super::cached_code::{Payload, kernel_names};
 use super::code_counters::CodeCounters;
+use super::disk_entry::{Payload, kernel_names};
 use super::ptx_signature::signature;
 use crate::code_cache::{CacheEntry, DiskCache, EntryKind, Key};
 use crate::counters::{Count, Counted, Numbers};

@@ -10,7 +10,7 @@ use kiln_isolate::{Checksum, ChecksumRequest, IsolatedDevice};
 use kiln_order::StreamClock;
 
 use super::block_registry::{BlockRegistry, Provision};
-use super::seal::Sealer;
+use super::checksum_seal::Sealer;
 use crate::device_state::Loss;
 use crate::ids::BlockId;
 use crate::recovery::report::BlockOutcome;

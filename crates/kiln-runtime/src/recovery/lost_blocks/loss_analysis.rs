@@ -10,8 +10,8 @@ use kiln_order::{DependencyTracker, Stamp, StreamClock, StreamState};
 
 use crate::device_state::{Keep, Loss};
 use crate::ids::BlockId;
-use crate::recovery::detect::{Entry, SubmissionMap, Work};
-use crate::recovery::repair::Repaired;
+use crate::recovery::block_repair::Repaired;
+use crate::recovery::loss_detection::{Entry, SubmissionMap, Work};
 use crate::recovery::report::{BlockOutcome, BlockRecord, PostMortem, UnfinishedWork};
 use crate::resubmission::ReplayPlan;
 use crate::runtime::Block;

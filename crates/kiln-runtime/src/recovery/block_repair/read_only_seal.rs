@@ -10,7 +10,7 @@ use kiln_mem::{DeviceBlock, PAGE_BYTES};
 
 use crate::buffer::{Element, GpuRef};
 use crate::error::{Result, SealError};
-use crate::recovery::replace::WorkerRecovery;
+use crate::recovery::worker_replacement::WorkerRecovery;
 use crate::runtime::Inner;
 
 /// The pages of a block that no other block lies in.

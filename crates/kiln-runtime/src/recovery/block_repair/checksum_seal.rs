@@ -8,7 +8,7 @@ use kiln_order::{Stamp, Stamps, StreamClock};
 
 use crate::buffer::{Element, GpuRef, PinnedBuffer};
 use crate::error::Result;
-use crate::recovery::replace::WorkerRecovery;
+use crate::recovery::worker_replacement::WorkerRecovery;
 use crate::runtime::{Block, DeviceRuntime, Ticket};
 
 /// The sums of a block as it was after certain writes.

@@ -10,10 +10,10 @@ use kiln_order::{DependencyTracker, Rules, StreamClock, StreamState};
 
 use crate::device_state::{Keep, Phase, StateCell};
 use crate::ids::BlockId;
-use crate::recovery::control::RecoveryControl;
-use crate::recovery::decide::LossAnalysis;
-use crate::recovery::detect::{LossNotifier, SubmissionMap};
-use crate::recovery::repair::{BlockRegistry, BlockRepair, Repaired, Sealer};
+use crate::recovery::block_repair::{BlockRegistry, BlockRepair, Repaired, Sealer};
+use crate::recovery::loss_detection::{LossNotifier, SubmissionMap};
+use crate::recovery::lost_blocks::LossAnalysis;
+use crate::recovery::manual_recovery::RecoveryControl;
 use crate::recovery::report::{BlockOutcome, Reports};
 use crate::resubmission::{ReplayPlan, ReplayRefusal, Replayer, SubmissionLog};
 use crate::runtime::Block;

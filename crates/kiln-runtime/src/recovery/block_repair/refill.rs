@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::buffer::{Element, GpuRef, copied};
 use crate::error::{Misuse, Result};
-use crate::recovery::replace::WorkerRecovery;
+use crate::recovery::worker_replacement::WorkerRecovery;
 
 /// A way to fill a block again.
 #[derive(Clone)]

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use kiln_order::StreamClock;
 
+use super::checksum_seal::Seal;
 use super::refill::Refill;
-use super::seal::Seal;
 use crate::ids::BlockId;
 use crate::runtime::Block;
 
