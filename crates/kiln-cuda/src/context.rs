@@ -15,16 +15,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use cudarc::driver::sys;
 use kiln_driver::{Code, Error, Result};
 
-use crate::api::{Api, Status};
 use crate::convert;
+use crate::cuda_absence::StartFault;
 use crate::deferred_frees::DeferredFrees;
 use crate::event_pool::EventPool;
 use crate::fork_count::Birth;
 use crate::libcuda::{Libcuda, start_check};
+use crate::libcuda_symbols::{Api, Status};
 use crate::native_handle::Native;
 use crate::sticky_error::StickyError;
 use crate::stream_progress::SubmissionLog;
-use crate::unavailable::StartFault;
 
 /// The primary context of one device, retained.
 // In this order and alignment: every call reads the first three fields, in one cache line.

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint};
 use cudarc::driver::sys;
 use kiln_driver::{Code, Error, LaunchCommand, Protection, Refusal};
 
-use crate::unavailable::{DriverAbsence, StartFault, Unavailable};
+use crate::cuda_absence::{DriverAbsence, StartFault, Unavailable};
 
 /// Which page granularity is asked for: the one sizes must be a multiple of.
 pub(crate) const MINIMUM_GRANULARITY: c_uint =

@@ -14,9 +14,9 @@ use std::time::Duration;
 use cudarc::driver::sys;
 use kiln_driver::{Clock, Code, Timeout};
 
-use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::host_wait::wait_until;
+use crate::libcuda_symbols::{Api, Status};
 use crate::native_handle::Native;
 use crate::stream::Stream;
 

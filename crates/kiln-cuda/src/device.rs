@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use kiln_driver::{DeviceInfo, DeviceKey, Error, Health, Object, Priorities, Result, Slots, WallClock, kind};
 
 use crate::context::Context;
+use crate::cuda_absence::StartFault;
 use crate::device_description::DeviceDescription;
 use crate::event::Event;
 use crate::function::Kernel;
@@ -21,7 +22,6 @@ use crate::operation::{CaptureStream, CublasHandle, DnnHandle, LtHandle, SolverH
 use crate::pages::Pages;
 use crate::reservation::Range;
 use crate::stream::Stream;
-use crate::unavailable::StartFault;
 
 /// A CUDA device, opened: its primary context is held while this lives.
 ///

@@ -10,8 +10,8 @@ use kiln_driver::{
 };
 
 use crate::convert;
+use crate::cuda_absence::StartFault;
 use crate::libcuda::{Libcuda, start_check};
-use crate::unavailable::StartFault;
 
 use sys::CUdevice_attribute as Attribute;
 

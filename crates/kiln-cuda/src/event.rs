@@ -12,11 +12,11 @@ use cudarc::driver::sys;
 use kiln_driver::{Code, Error, EventId, EventRequest, Result, Timeout, Waited};
 use kiln_sync::{BiasedGuard, BiasedLock};
 
-use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::event_pool::OwnedEvent;
 use crate::host_wait::wait_until;
+use crate::libcuda_symbols::{Api, Status};
 use crate::native_handle::Native;
 use crate::stream::Stream;
 use crate::stream_progress::SubmissionLog;

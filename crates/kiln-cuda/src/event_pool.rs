@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::sys;
 use kiln_driver::{Code, Result};
 
-use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::convert;
+use crate::libcuda_symbols::{Api, Status};
 use crate::native_handle::Native;
 
 /// The most events that are kept.

@@ -9,10 +9,10 @@ use kiln_driver::{
     Code, Dim3, Error, FunctionAttributes, FunctionId, Limits, Occupancy, ParameterSpan, Result,
 };
 
-use crate::api::Api;
 use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
+use crate::libcuda_symbols::Api;
 use crate::module::LoadedCode;
 use crate::native_handle::Native;
 use crate::operation::LoadedOperation;

@@ -15,10 +15,10 @@ use kiln_driver::graph::{check_node_command, check_nodes};
 use kiln_driver::{Command, Error, GraphId, GraphNode, Refusal, Result, StreamId, Submission};
 use kiln_sync::{BiasedGuard, BiasedLock};
 
-use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::graph_node::BuiltNode;
+use crate::libcuda_symbols::{Api, Status};
 use crate::native_handle::Native;
 use crate::stream_progress::SubmissionKind;
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 use kiln_driver::{Command, Error, GraphId, LaunchCommand, NodeShape, Pattern, Pinned, Result, kind};
 
-use crate::api::{Api, Status};
 use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
 use crate::graph::Graph;
 use crate::launch::PackedArguments;
+use crate::libcuda_symbols::{Api, Status};
 use crate::module::LoadedCode;
 use crate::native_handle::Native;
 use crate::operation::CapturedGraph;

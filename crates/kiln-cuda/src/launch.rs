@@ -9,10 +9,10 @@ use std::ffi::{c_int, c_void};
 use cudarc::driver::sys;
 use kiln_driver::{Code, Dim3, Error, LaunchCommand, Refusal, Result, StreamId, Submission};
 
-use crate::api::{Api, Status};
 use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
+use crate::libcuda_symbols::{Api, Status};
 use crate::stream::Stream;
 use crate::stream_progress::SubmissionKind;
 

@@ -45,10 +45,11 @@
 //! cannot tell which kernel faulted when several were queued, only which is the oldest that may have. Copies between
 //! two different devices follow the documentation and were tested against a stand-in for the driver only.
 
-mod api;
+mod command_dispatch;
 mod context;
 #[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
 mod convert;
+mod cuda_absence;
 #[cfg(feature = "cudarc-interop")]
 pub mod cudarc_interop;
 mod deferred_frees;
@@ -67,7 +68,8 @@ mod host_wait;
 mod image_check;
 mod launch;
 mod libcuda;
-mod libcuda_open;
+mod libcuda_search;
+mod libcuda_symbols;
 mod libraries;
 mod located_bytes;
 mod mapped_pages;
@@ -85,10 +87,9 @@ mod reservation;
 mod sticky_error;
 mod stream;
 mod stream_progress;
-mod submit;
 mod transfer;
-mod unavailable;
 
+pub use cuda_absence::{Attempt, DriverAbsence, StartFault, Unavailable};
 pub use device::CudaDevice;
 pub use device_description::DeviceDescription;
 pub use libcuda::{Libcuda, OLDEST_DRIVER};
@@ -97,4 +98,3 @@ pub use libraries::{
     SearchedPlace,
 };
 pub use open_error::OpenError;
-pub use unavailable::{Attempt, DriverAbsence, StartFault, Unavailable};

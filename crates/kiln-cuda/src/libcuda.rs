@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 
 use kiln_driver::{Code, Version};
 
-use crate::api::{self, Api, Status};
 use crate::convert;
+use crate::cuda_absence::{DriverAbsence, StartFault, Unavailable};
 use crate::device_description::DeviceDescription;
 use crate::fork_count::Birth;
-use crate::libcuda_open;
+use crate::libcuda_search;
+use crate::libcuda_symbols::{self, Api, Status};
 use crate::libraries::SearchEnvironment;
-use crate::unavailable::{DriverAbsence, StartFault, Unavailable};
 
 /// The oldest CUDA version a driver must speak.
 pub const OLDEST_DRIVER: Version = Version { major: 12, minor: 4 };
@@ -107,11 +107,11 @@ impl Libcuda {
 
     fn start() -> Result<Self, Unavailable> {
         let birth = Birth::here();
-        let opened = libcuda_open::open(&SearchEnvironment::of_process())?;
+        let opened = libcuda_search::open(&SearchEnvironment::of_process())?;
         let incomplete = |symbol| DriverAbsence::Incomplete { library: opened.name.clone(), symbol };
 
         let mut number: c_int = 0;
-        let driver_version = api::version_entry(&opened.library).map_err(incomplete)?;
+        let driver_version = libcuda_symbols::version_entry(&opened.library).map_err(incomplete)?;
         // SAFETY: the out-parameter is a live local, and this call works before `cuInit`.
         let status = unsafe { driver_version(&mut number) };
         stub_check(&opened.name, "cuDriverGetVersion", status)?;

@@ -7,9 +7,9 @@ use kiln_driver::{
     DeviceAddress, DeviceMemory, Error, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Result, StreamId,
 };
 
-use crate::api::Api;
 use crate::context::Context;
 use crate::device::CudaDevice;
+use crate::libcuda_symbols::Api;
 
 /// Memory as a handle finds it.
 pub(crate) struct Block {

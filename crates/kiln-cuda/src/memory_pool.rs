@@ -9,10 +9,10 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 use kiln_driver::{Error, Result};
 
-use crate::api::Api;
 use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
+use crate::libcuda_symbols::Api;
 use crate::native_handle::Native;
 
 /// A pool that is destroyed with the device.

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::driver::sys;
 use kiln_driver::{Code, DeviceMemory, Error, Function, Image, ModuleId, Pinned, Refusal, Result, kind};
 
-use crate::api::Api;
 use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
 use crate::image_check::Checked;
+use crate::libcuda_symbols::Api;
 use crate::native_handle::Native;
 use crate::operation::LoadedOperation;
 use crate::ptx_linker;

@@ -10,7 +10,6 @@
 //!   CompileOptions ┘                └─ NvrtcError: diagnostics with file, line, column and text
 //! ```
 
-mod api;
 mod architecture;
 mod compiler;
 mod diagnostic;
@@ -19,6 +18,7 @@ mod include_hint;
 mod options;
 mod program;
 mod source;
+mod symbols;
 
 pub use architecture::Architecture;
 pub use compiler::Nvrtc;

@@ -2,7 +2,7 @@
 
 use kiln_driver::Code;
 
-use crate::unavailable::{StartFault, Unavailable};
+use crate::cuda_absence::{StartFault, Unavailable};
 
 /// Why a device could not be opened.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

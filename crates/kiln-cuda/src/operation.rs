@@ -6,7 +6,6 @@
 
 mod arguments;
 mod capture;
-mod convert;
 mod cublas;
 mod cublaslt;
 mod cudnn;
@@ -14,8 +13,9 @@ mod cufft;
 mod cusolver;
 mod cusparse;
 mod descriptor;
-mod entry_points;
 mod failure;
+mod library_enums;
+mod symbol_lookup;
 
 use std::cell::Cell;
 

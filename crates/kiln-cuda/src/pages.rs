@@ -10,10 +10,10 @@ use cudarc::driver::sys;
 use kiln_driver::fd::{BorrowedFd, OwnedFd};
 use kiln_driver::{Code, Error, PageRequest, PagesId, Result};
 
-use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
+use crate::libcuda_symbols::{Api, Status};
 
 /// Pages as a handle finds them.
 pub(crate) struct Pages {

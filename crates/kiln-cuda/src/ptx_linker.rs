@@ -7,8 +7,8 @@ use std::ffi::{c_char, c_uint, c_void};
 
 use cudarc::driver::sys;
 
-use crate::api::{Api, Status};
 use crate::image_check::Checked;
+use crate::libcuda_symbols::{Api, Status};
 
 /// The name of the input in the linker's messages.
 const INPUT_NAME: &std::ffi::CStr = c"kiln.ptx";

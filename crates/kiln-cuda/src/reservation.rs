@@ -11,10 +11,10 @@ use kiln_driver::{
     ReserveRequest, Result, kind,
 };
 
-use crate::api::Api;
 use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
+use crate::libcuda_symbols::Api;
 use crate::mapped_pages::{Mappings, Run, Unfit};
 use crate::pages::Pages;
 

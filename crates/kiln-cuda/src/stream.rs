@@ -7,12 +7,12 @@ use kiln_driver::{
     Clock, Code, Error, Progress, Result, StreamId, StreamRequest, Submission, Timeout, Waited,
 };
 
-use crate::api::{Api, Status};
 use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
 use crate::event_pool::OwnedEvent;
 use crate::host_wait::wait_until;
+use crate::libcuda_symbols::{Api, Status};
 use crate::native_handle::Native;
 use crate::stream_progress::{SubmissionKind, SubmissionLog};
 

@@ -2,8 +2,8 @@
 
 use kiln_driver::{Access, DevicePlace, Error, Pattern, Place, Refusal, Result, Submission};
 
-use crate::api::Api;
 use crate::device::CudaDevice;
+use crate::libcuda_symbols::Api;
 use crate::located_bytes::{DeviceBytes, HostBytes, owner};
 use crate::stream::Stream;
 use crate::stream_progress::SubmissionKind;

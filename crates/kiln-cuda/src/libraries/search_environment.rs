@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::headers::INCLUDE_VARIABLE;
 use super::kind::LibraryKind;
-use crate::libcuda_open::OVERRIDE_VARIABLE;
+use crate::libcuda_search::OVERRIDE_VARIABLE;
 
 /// Variables a search may ask for, besides one per library.
 const VARIABLES: [&str; 9] = [

@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 
 use kiln_driver::{Capability, Version};
 
-use super::api::Api;
 use super::architecture::Architecture;
 use super::error::NvrtcError;
 use super::include_hint;
 use super::options::{CompileOptions, CompileTarget};
 use super::program::{Compilation, Compiled, check};
 use super::source::CudaSource;
+use super::symbols::Api;
 use crate::dynamic_library::{self, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 use crate::libraries::{HeadersNotFound, LibraryKind, SearchEnvironment, ToolkitHeaders};
 

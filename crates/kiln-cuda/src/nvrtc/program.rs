@@ -2,11 +2,11 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use super::api::{Api, COMPILATION, Program, Status};
 use super::diagnostic::Diagnostic;
 use super::error::{CompileFailure, NvrtcError};
 use super::options::{CompileOptions, CompileTarget};
 use super::source::CudaSource;
+use super::symbols::{Api, COMPILATION, Program, Status};
 use crate::libraries::ToolkitHeaders;
 
 /// Code that was compiled.

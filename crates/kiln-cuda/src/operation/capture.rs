@@ -6,10 +6,10 @@ use cudarc::driver::sys;
 use kiln_driver::{Error, Result};
 
 use super::{LoadedOperation, OperationArguments};
-use crate::api::Api;
 use crate::context::Context;
 use crate::convert as driver_convert;
 use crate::device::CudaDevice;
+use crate::libcuda_symbols::Api;
 use crate::native_handle::Native;
 
 /// Calls that other threads make meanwhile are neither captured nor refused.

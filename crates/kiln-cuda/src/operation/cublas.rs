@@ -12,9 +12,9 @@ use kiln_operation::{ElementType, Operation};
 
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
-use super::convert::{self, scalar};
-use super::entry_points::entry_points;
 use super::failure::LibraryFailure;
+use super::library_enums::{self, scalar};
+use super::symbol_lookup::entry_points;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
@@ -166,7 +166,7 @@ impl CublasCall {
         let at = |index: usize| arguments.address(index);
         let is_single = |element: ElementType| element == ElementType::F32;
         let number = |element, index| scalar(element, arguments.scalar(index));
-        let transposition = convert::transposition;
+        let transposition = library_enums::transposition;
         // SAFETY: sizes and distances were checked to fit the memory that the caller vouches for, and fit 63 bits; scalars are live locals.
         unsafe {
             match self.operation {
@@ -208,7 +208,7 @@ impl CublasCall {
                 Operation::Syrk(o) => {
                     let (alpha, beta) = (number(o.element, 2), beta(o.element, o.accumulate, arguments, 3));
                     let syrk = if is_single(o.element) { api.ssyrk } else { api.dsyrk };
-                    let (fill, op) = (convert::fill_mode(o.triangle), transposition(o.transposed));
+                    let (fill, op) = (library_enums::fill_mode(o.triangle), transposition(o.transposed));
                     let (n, k, lda, ldc, _) = long5(o.n, o.k, o.a_leading, o.c_leading, 0);
                     let (alpha, beta) = (alpha.as_ptr().cast(), beta.as_ptr().cast());
                     ("cublasSyrk", syrk(handle, fill, op, n, k, alpha, at(0), lda, beta, at(1), ldc))
@@ -216,8 +216,8 @@ impl CublasCall {
                 Operation::Trsm(o) => {
                     let alpha = number(o.element, 2);
                     let trsm = if is_single(o.element) { api.strsm } else { api.dtrsm };
-                    let (side, fill) = (convert::side(o.side), convert::fill_mode(o.triangle));
-                    let (op, diagonal) = (transposition(o.transposed), convert::diagonal(o.diagonal));
+                    let (side, fill) = (library_enums::side(o.side), library_enums::fill_mode(o.triangle));
+                    let (op, diagonal) = (transposition(o.transposed), library_enums::diagonal(o.diagonal));
                     let (m, n, lda, ldb, _) = long5(o.m, o.n, o.a_leading, o.b_leading, 0);
                     let alpha = alpha.as_ptr().cast();
                     let status = trsm(handle, side, fill, op, diagonal, m, n, alpha, at(0), lda, at(1), ldb);

@@ -9,10 +9,10 @@ use kiln_operation::{Determinism, ElementType, Layout, Matmul};
 
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
-use super::convert::{self, scalar};
 use super::descriptor::Descriptor;
-use super::entry_points::entry_points;
 use super::failure::LibraryFailure;
+use super::library_enums::{self, scalar};
+use super::symbol_lookup::entry_points;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
@@ -168,16 +168,16 @@ impl LtMatmul {
 
     fn make(handle: Arc<LtHandle>, operation: &Matmul) -> LtResult<Self> {
         let api = handle.api;
-        let (compute, scale) = convert::compute_type(operation.math, operation.a.element);
+        let (compute, scale) = library_enums::compute_type(operation.math, operation.a.element);
         let product = describe("cublasLtMatmulDescCreate", api.desc_destroy, |slot| {
             // SAFETY: the out-parameter is a live local of the caller.
-            unsafe { (api.desc_create)(slot, compute, convert::data_type(scale)) }
+            unsafe { (api.desc_create)(slot, compute, library_enums::data_type(scale)) }
         })?;
-        set(&product, api.desc_set, DESC_TRANSA, convert::transposition(operation.a.transposed))?;
-        set(&product, api.desc_set, DESC_TRANSB, convert::transposition(operation.b.transposed))?;
-        set(&product, api.desc_set, DESC_EPILOGUE, convert::epilogue(operation.epilogue))?;
+        set(&product, api.desc_set, DESC_TRANSA, library_enums::transposition(operation.a.transposed))?;
+        set(&product, api.desc_set, DESC_TRANSB, library_enums::transposition(operation.b.transposed))?;
+        set(&product, api.desc_set, DESC_EPILOGUE, library_enums::epilogue(operation.epilogue))?;
         if operation.epilogue.bias {
-            set(&product, api.desc_set, DESC_BIAS_DATA_TYPE, convert::data_type(operation.d.element))?;
+            set(&product, api.desc_set, DESC_BIAS_DATA_TYPE, library_enums::data_type(operation.d.element))?;
             // Its alignment is part of the search; the address comes with each launch.
             set(&product, api.desc_set, DESC_BIAS_POINTER, operation.alignment)?;
         }
@@ -207,7 +207,7 @@ fn layout(api: &LtApi, layout: &Layout, (rows, columns): (u64, u64), batch: u64)
     let leading = i64::try_from(layout.leading).unwrap_or(i64::MAX);
     let made = describe("cublasLtMatrixLayoutCreate", api.layout_destroy, |slot| {
         // SAFETY: the out-parameter is a live local of the caller.
-        unsafe { (api.layout_create)(slot, convert::data_type(layout.element), rows, columns, leading) }
+        unsafe { (api.layout_create)(slot, library_enums::data_type(layout.element), rows, columns, leading) }
     })?;
     if batch > 1 {
         set(&made, api.layout_set, LAYOUT_BATCH_COUNT, i32::try_from(batch).unwrap_or(i32::MAX))?;

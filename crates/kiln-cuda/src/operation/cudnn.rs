@@ -3,13 +3,13 @@
 //! An operation is a graph of cuDNN's backend API. Loading describes the graph, asks the heuristics for engines, and makes a plan with the first one that is allowed: its
 //! results are as exact as the operation promises, and its workspace is not larger than the limit. A launch gives the plan addresses and workspace.
 
-mod api;
 mod attention;
 mod convolution;
 mod descriptor;
+mod enum_values;
 mod graph;
-mod names;
 mod plan;
+mod symbols;
 
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -21,16 +21,16 @@ use kiln_operation::{ElementType, Math, Operation};
 
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
-use super::entry_points;
+use super::symbol_lookup;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
 use crate::native_handle::Native;
-use api::DnnApi;
 use descriptor::{Descriptor, DnnResult, Raw, check};
+use enum_values::{Named, attribute, data_type, descriptor_type};
 use graph::ScalarSource;
-use names::{Named, attribute, data_type, descriptor_type};
 use plan::{EngineRules, ExecutionPlan};
+use symbols::DnnApi;
 
 /// The oldest version whose numbers and entry points these are.
 const OLDEST_VERSION: usize = 90_000;
@@ -68,9 +68,9 @@ impl DnnHandle {
             return Err(Error::refused(call, Refusal::Library { library: kind.name(), why }));
         }
         // cuDNN opens these by name, and finds those that the process has. Without cuBLASLt it ends the process; only some engines use the others.
-        let _ = entry_points::open(call, LibraryKind::CublasLt)?;
+        let _ = symbol_lookup::open(call, LibraryKind::CublasLt)?;
         for kind in [LibraryKind::Cublas, LibraryKind::Nvrtc] {
-            let _ = entry_points::open(call, kind);
+            let _ = symbol_lookup::open(call, kind);
         }
         let mut raw = Native::NULL;
         // SAFETY: the out-parameter is a live local, and the context is current.

@@ -9,9 +9,9 @@ use kiln_operation::{ElementType, FftKind, FftOperation};
 
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
-use super::convert;
-use super::entry_points::entry_points;
 use super::failure::LibraryFailure;
+use super::library_enums;
+use super::symbol_lookup::entry_points;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
@@ -104,7 +104,7 @@ impl FftPlan {
                 output.0.as_mut_ptr(),
                 1,
                 output.1,
-                convert::fft_type(operation.kind, operation.element),
+                library_enums::fft_type(operation.kind, operation.element),
                 long(operation.batch),
                 &mut self.workspace_bytes,
             )

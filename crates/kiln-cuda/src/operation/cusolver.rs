@@ -4,9 +4,9 @@
 //! lock. cuSOLVER says beforehand how much workspace a call takes: that of the device is memory of the caller, that of the host belongs to the loaded
 //! operation. A call with host workspace is over before the next one may use it.
 
-mod api;
 mod calls;
-mod sizes;
+mod symbols;
+mod workspace_size;
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +23,8 @@ use crate::device::CudaDevice;
 use crate::host_wait::wait_until;
 use crate::libraries::LibraryKind;
 use crate::native_handle::Native;
-use api::SolverApi;
-use sizes::{WorkspaceSizes, workspace_sizes};
+use symbols::SolverApi;
+use workspace_size::{WorkspaceSizes, workspace_sizes};
 
 type SolverResult<T> = std::result::Result<T, LibraryFailure>;
 

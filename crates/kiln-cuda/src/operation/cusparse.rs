@@ -3,7 +3,7 @@
 //! Descriptors are memory of the host. Each launch makes its own: the library may keep what it knows of a matrix in its descriptor, and a launch must
 //! not depend on the one before. Equal bits in each run take another algorithm, which the operation asks for.
 
-mod api;
+mod symbols;
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,14 +16,14 @@ use kiln_operation::{
 
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
-use super::convert::{self, scalar};
 use super::descriptor::Descriptor;
 use super::failure::LibraryFailure;
+use super::library_enums::{self, scalar};
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
 use crate::native_handle::Native;
-use api::SparseApi;
+use symbols::SparseApi;
 
 type SparseResult<T> = std::result::Result<T, LibraryFailure>;
 type Raw = *mut c_void;
@@ -132,14 +132,14 @@ impl SparseCall {
         arguments: &OperationArguments,
         purpose: Purpose<'_>,
     ) -> SparseResult<()> {
-        let (api, raw, kind) = (self.handle.api, self.handle.raw.raw(), convert::data_type(o.element));
+        let (api, raw, kind) = (self.handle.api, self.handle.raw.raw(), library_enums::data_type(o.element));
         let (x_len, y_len) = o.lengths();
         let a = self.sparse(o.format, (o.rows, o.columns, o.nonzeros), (o.index, o.element), arguments)?;
         let (x, y) =
             (self.vector(x_len, o.element, arguments, 3)?, self.vector(y_len, o.element, arguments, 4)?);
         let (alpha, beta) = scalars(o.element, o.accumulate, arguments);
         let (alpha, beta) = (alpha.as_ptr().cast(), beta.as_ptr().cast());
-        let op = convert::transposition(o.transposed);
+        let op = library_enums::transposition(o.transposed);
         let algorithm = match (o.order, o.format) {
             (Determinism::Any, _) => DEFAULT_ALGORITHM,
             (Determinism::RunToRun, SparseFormat::Csr) => SPMV_CSR_ALG2,
@@ -180,14 +180,14 @@ impl SparseCall {
         arguments: &OperationArguments,
         purpose: Purpose<'_>,
     ) -> SparseResult<()> {
-        let (api, raw, kind) = (self.handle.api, self.handle.raw.raw(), convert::data_type(o.element));
+        let (api, raw, kind) = (self.handle.api, self.handle.raw.raw(), library_enums::data_type(o.element));
         let (b_rows, c_rows) = o.dense_rows();
         let a = self.sparse(o.format, (o.rows, o.columns, o.nonzeros), (o.index, o.element), arguments)?;
         let b = self.dense((b_rows, o.n), o.b_leading, o.layout, (o.element, arguments, 3))?;
         let c = self.dense((c_rows, o.n), o.c_leading, o.layout, (o.element, arguments, 4))?;
         let (alpha, beta) = scalars(o.element, o.accumulate, arguments);
         let (alpha, beta) = (alpha.as_ptr().cast(), beta.as_ptr().cast());
-        let (op, plain) = (convert::transposition(o.transposed), convert::transposition(false));
+        let (op, plain) = (library_enums::transposition(o.transposed), library_enums::transposition(false));
         let algorithm = match (o.order, o.format) {
             (Determinism::Any, _) => DEFAULT_ALGORITHM,
             (Determinism::RunToRun, SparseFormat::Csr) => SPMM_CSR_ALG3,
@@ -268,7 +268,7 @@ impl SparseCall {
     ) -> SparseResult<Descriptor> {
         let (api, base) = (self.handle.api, ZERO_BASED);
         let (rows, columns, nonzeros) = (long(rows), long(columns), long(nonzeros));
-        let (index, element) = (convert::index_type(index), convert::data_type(element));
+        let (index, element) = (library_enums::index_type(index), library_enums::data_type(element));
         let (first, second, values) = (arguments.address(0), arguments.address(1), arguments.address(2));
         let call = match format {
             SparseFormat::Csr => "cusparseCreateCsr",
@@ -300,7 +300,12 @@ impl SparseCall {
         describe("cusparseCreateDnVec", api.destroy_vector, |slot| {
             // SAFETY: as for `sparse`.
             unsafe {
-                (api.create_vector)(slot, long(len), arguments.address(index), convert::data_type(element))
+                (api.create_vector)(
+                    slot,
+                    long(len),
+                    arguments.address(index),
+                    library_enums::data_type(element),
+                )
             }
         })
     }
@@ -313,7 +318,7 @@ impl SparseCall {
         (element, arguments, index): (ElementType, &OperationArguments, usize),
     ) -> SparseResult<Descriptor> {
         let api = self.handle.api;
-        let (kind, order) = (convert::data_type(element), convert::dense_order(layout));
+        let (kind, order) = (library_enums::data_type(element), library_enums::dense_order(layout));
         describe("cusparseCreateDnMat", api.destroy_dense, |slot| {
             let (rows, columns, leading) = (long(rows), long(columns), long(leading));
             // SAFETY: as for `sparse`.

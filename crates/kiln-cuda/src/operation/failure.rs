@@ -3,7 +3,7 @@
 use cudarc::driver::sys;
 use kiln_driver::{Code, Error, Refusal};
 
-use crate::api::{Api, Status};
+use crate::libcuda_symbols::{Api, Status};
 use crate::libraries::LibraryKind;
 
 /// A call of a library that did not succeed.

@@ -3,8 +3,10 @@
 use kiln_operation::{Attention, AttentionMask};
 
 use super::descriptor::DnnResult;
+use super::enum_values::{
+    Named, attribute, attribute_type, data_type, descriptor_type, pointwise, reduction,
+};
 use super::graph::{Graph, ScalarSource, TensorId};
-use super::names::{Named, attribute, attribute_type, data_type, descriptor_type, pointwise, reduction};
 use super::{DnnHandle, element_kind};
 
 /// The argument that is the scale.

@@ -5,8 +5,8 @@ use kiln_operation::{Convolution, ConvolutionPass, Spatial, TensorLayout};
 use super::DnnHandle;
 use super::descriptor::{Descriptor, DnnResult};
 use super::element_kind;
+use super::enum_values::{Named, attribute, attribute_type, convolution_mode, data_type, descriptor_type};
 use super::graph::Graph;
-use super::names::{Named, attribute, attribute_type, convolution_mode, data_type, descriptor_type};
 
 /// The names that an operation has for its parts.
 struct PassNames {

@@ -2,8 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-use super::api::DnnApi;
-use super::names::{Named, attribute_type};
+use super::enum_values::{Named, attribute_type};
+use super::symbols::DnnApi;
 use crate::libraries::LibraryKind;
 use crate::native_handle::Native;
 use crate::operation::failure::LibraryFailure;

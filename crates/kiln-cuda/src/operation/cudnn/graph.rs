@@ -2,7 +2,7 @@
 
 use super::DnnHandle;
 use super::descriptor::{Descriptor, DnnResult};
-use super::names::{Named, attribute, attribute_type, data_type, descriptor_type};
+use super::enum_values::{Named, attribute, attribute_type, data_type, descriptor_type};
 
 /// What tensors in memory begin at multiples of, in bytes.
 const ALIGNMENT: i64 = 16;

@@ -7,7 +7,7 @@ use kiln_operation::{Determinism, ElementType, Math};
 
 use super::DnnHandle;
 use super::descriptor::{Descriptor, DnnResult};
-use super::names::{Named, attribute, attribute_type, descriptor_type, heuristic, note};
+use super::enum_values::{Named, attribute, attribute_type, descriptor_type, heuristic, note};
 use crate::libraries::LibraryKind;
 
 /// There are fewer kinds of notes.

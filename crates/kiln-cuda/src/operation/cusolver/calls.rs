@@ -4,10 +4,10 @@ use std::ffi::c_void;
 
 use kiln_operation::{Gesvd, Operation};
 
-use super::sizes::{THIN, WorkspaceSizes, is_single, long, short, vector_distances};
+use super::workspace_size::{THIN, WorkspaceSizes, is_single, long, short, vector_distances};
 use super::{PART_ALIGNMENT, SolverCall};
 use crate::operation::OperationArguments;
-use crate::operation::convert;
+use crate::operation::library_enums;
 
 /// `CUSOLVER_STATUS_NOT_SUPPORTED`.
 const NOT_SUPPORTED: i32 = 9;
@@ -53,8 +53,8 @@ impl SolverCall {
             match self.operation {
                 Operation::Potrf(o) => {
                     let (kind, fill, n, lda) = (
-                        convert::data_type(o.element),
-                        convert::fill_mode(o.triangle),
+                        library_enums::data_type(o.element),
+                        library_enums::fill_mode(o.triangle),
                         long(o.n),
                         long(o.leading),
                     );
@@ -76,7 +76,8 @@ impl SolverCall {
                     ("cusolverDnXpotrf", status)
                 }
                 Operation::Potrs(o) => {
-                    let (kind, fill) = (convert::data_type(o.element), convert::fill_mode(o.triangle));
+                    let (kind, fill) =
+                        (library_enums::data_type(o.element), library_enums::fill_mode(o.triangle));
                     let (n, columns) = (long(o.n), long(o.columns));
                     let (lda, ldb) = (long(o.a_leading), long(o.b_leading));
                     let status = (api.potrs)(
@@ -119,7 +120,7 @@ impl SolverCall {
             match self.operation {
                 Operation::Getrf(o) => {
                     let (kind, m, n, lda) =
-                        (convert::data_type(o.element), long(o.m), long(o.n), long(o.leading));
+                        (library_enums::data_type(o.element), long(o.m), long(o.n), long(o.leading));
                     let status = (api.getrf)(
                         raw,
                         parameters,
@@ -139,7 +140,8 @@ impl SolverCall {
                     ("cusolverDnXgetrf", status)
                 }
                 Operation::Getrs(o) => {
-                    let (kind, op) = (convert::data_type(o.element), convert::transposition(o.transposed));
+                    let (kind, op) =
+                        (library_enums::data_type(o.element), library_enums::transposition(o.transposed));
                     let (n, columns) = (long(o.n), long(o.columns));
                     let (lda, ldb) = (long(o.a_leading), long(o.b_leading));
                     let status = (api.getrs)(
@@ -182,7 +184,7 @@ impl SolverCall {
         unsafe {
             match self.operation {
                 Operation::Geqrf(o) => {
-                    let kind = convert::data_type(o.element);
+                    let kind = library_enums::data_type(o.element);
                     let (m, n, lda) = (long(o.m), long(o.n), long(o.leading));
                     let status = (api.geqrf)(
                         raw,
@@ -205,7 +207,8 @@ impl SolverCall {
                 }
                 Operation::Ormqr(o) => {
                     let ormqr = if is_single(o.element) { api.sormqr } else { api.dormqr };
-                    let (side, op) = (convert::side(o.side), convert::transposition(o.transposed));
+                    let (side, op) =
+                        (library_enums::side(o.side), library_enums::transposition(o.transposed));
                     let [m, n, k, lda, ldc] = [o.m, o.n, o.k, o.a_leading, o.c_leading].map(short);
                     let status =
                         ormqr(raw, side, op, m, n, k, at(0), lda, at(1), at(2), ldc, work, elements, at(3));
@@ -234,7 +237,8 @@ impl SolverCall {
         unsafe {
             match self.operation {
                 Operation::Syevd(o) => {
-                    let (kind, fill) = (convert::data_type(o.element), convert::fill_mode(o.triangle));
+                    let (kind, fill) =
+                        (library_enums::data_type(o.element), library_enums::fill_mode(o.triangle));
                     let (job, n, lda) = (i32::from(o.vectors), long(o.n), long(o.leading));
                     let status = (api.syevd)(
                         raw,

@@ -45,7 +45,7 @@ macro_rules! entry_points {
     ($(#[$note:meta])* $table:ident of $kind:expr => { $($name:ident = $symbol:literal ($($argument:ty),* $(,)?) $(-> $answer:ty)?;)* }) => {
         $(#[$note])*
         pub(super) struct $table {
-            $(pub(super) $name: unsafe extern "C" fn($($argument),*) -> crate::operation::entry_points::returned!($($answer)?),)*
+            $(pub(super) $name: unsafe extern "C" fn($($argument),*) -> crate::operation::symbol_lookup::returned!($($answer)?),)*
         }
 
         impl $table {
@@ -54,11 +54,11 @@ macro_rules! entry_points {
                 if let Some(table) = LOADED.get() {
                     return Ok(table);
                 }
-                let library = crate::operation::entry_points::open(call, $kind)?;
+                let library = crate::operation::symbol_lookup::open(call, $kind)?;
                 let table = Self {
                     // SAFETY: the signature is the one the library's header declares for this symbol, and the library is never unloaded.
                     $($name: *unsafe { library.get($symbol) }
-                        .map_err(|_| crate::operation::entry_points::incomplete(call, $kind, $symbol))?,)*
+                        .map_err(|_| crate::operation::symbol_lookup::incomplete(call, $kind, $symbol))?,)*
                 };
                 Ok(LOADED.get_or_init(|| table))
             }

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use kiln_operation::{ElementType, Operation};
 
 use super::{SolverHandle, SolverResult, check};
-use crate::operation::convert;
+use crate::operation::library_enums;
 
 /// An address that sizes of workspace are asked with. It is not accessed.
 const PLACEHOLDER: usize = 1 << 32;
@@ -25,14 +25,14 @@ pub(super) struct WorkspaceSizes {
 pub(super) fn workspace_sizes(handle: &SolverHandle, operation: &Operation) -> SolverResult<WorkspaceSizes> {
     let (api, raw, parameters) = (handle.api, handle.raw.raw(), handle.parameters.raw());
     let none: *mut c_void = std::ptr::without_provenance_mut(PLACEHOLDER);
-    let (mut sizes, data_type) = (WorkspaceSizes::default(), convert::data_type);
+    let (mut sizes, data_type) = (WorkspaceSizes::default(), library_enums::data_type);
     let (device, host) = (&mut sizes.device_bytes, &mut sizes.host_bytes);
     // SAFETY: here and below, handle and parameters live, the caller holds the lock of the handle, out-parameters are live locals, and matrices are not
     // accessed.
     unsafe {
         match *operation {
             Operation::Potrf(o) => {
-                let (kind, fill) = (data_type(o.element), convert::fill_mode(o.triangle));
+                let (kind, fill) = (data_type(o.element), library_enums::fill_mode(o.triangle));
                 let (n, lda) = (long(o.n), long(o.leading));
                 let status = (api.potrf_size)(raw, parameters, fill, n, kind, none, lda, kind, device, host);
                 check("cusolverDnXpotrf_bufferSize", status)?;
@@ -51,7 +51,7 @@ pub(super) fn workspace_sizes(handle: &SolverHandle, operation: &Operation) -> S
                 check("cusolverDnXgeqrf_bufferSize", status)?;
             }
             Operation::Syevd(o) => {
-                let (kind, fill) = (data_type(o.element), convert::fill_mode(o.triangle));
+                let (kind, fill) = (data_type(o.element), library_enums::fill_mode(o.triangle));
                 let (job, n, lda) = (i32::from(o.vectors), long(o.n), long(o.leading));
                 let status = (api.syevd_size)(
                     raw, parameters, job, fill, n, kind, none, lda, kind, none, kind, device, host,
@@ -60,7 +60,7 @@ pub(super) fn workspace_sizes(handle: &SolverHandle, operation: &Operation) -> S
             }
             Operation::Ormqr(o) => {
                 let size = if is_single(o.element) { api.sormqr_size } else { api.dormqr_size };
-                let (side, op) = (convert::side(o.side), convert::transposition(o.transposed));
+                let (side, op) = (library_enums::side(o.side), library_enums::transposition(o.transposed));
                 let ([m, n, k], lda, ldc) =
                     ([o.m, o.n, o.k].map(short), short(o.a_leading), short(o.c_leading));
                 let count = &mut sizes.elements;

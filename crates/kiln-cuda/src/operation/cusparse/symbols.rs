@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use cudarc::driver::sys;
 
 use crate::libraries::LibraryKind;
-use crate::operation::entry_points::entry_points;
+use crate::operation::symbol_lookup::entry_points;
 
 type Handle = *mut c_void;
 type In = *const c_void;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
+use crate::cuda_absence::{Attempt, DriverAbsence};
 use crate::libraries::SearchEnvironment;
-use crate::unavailable::{Attempt, DriverAbsence};
 
 /// Names the driver library instead of the usual search; for unusual installations and for tests.
 pub(crate) const OVERRIDE_VARIABLE: &str = "KILN_LIBCUDA";
