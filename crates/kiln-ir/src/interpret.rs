@@ -4,7 +4,7 @@
 //! or descending: a program whose result depends on it has a race, and running both ways shows it.
 
 mod block;
-mod code;
+mod bytecode;
 mod launch;
 mod memory;
 mod outcome;

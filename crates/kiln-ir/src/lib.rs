@@ -69,7 +69,7 @@
 
 #![forbid(unsafe_code)]
 
-mod build;
+mod builder;
 mod declaration;
 mod divisibility;
 mod evaluate;
@@ -90,7 +90,7 @@ mod value_range;
 mod verify;
 mod word_enum;
 
-pub use build::{
+pub use builder::{
     Bf16, F16, IntoOperand, KernelBuilder, KernelElement, KernelFloat, KernelInteger, KernelNumber, Mem, Val,
     Var,
 };

@@ -9,7 +9,7 @@ mod exponential;
 mod logarithm;
 mod trigonometric;
 
-use crate::build::{KernelBuilder, Val};
+use crate::builder::{KernelBuilder, Val};
 use crate::declaration::ValueId;
 use crate::operation::{MathFunction, Op, Operand};
 use crate::program::Program;

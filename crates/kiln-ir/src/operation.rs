@@ -1,14 +1,14 @@
 //! Operations, each with its type.
 
 mod arithmetic;
-mod builtin;
-mod group;
 mod memory;
+mod thread_index;
+mod warp_and_block;
 
 pub use arithmetic::{BinaryOp, CompareOp, MathFunction, UnaryOp};
-pub use builtin::{Axis, Builtin};
-pub use group::{BlockVote, WarpOp};
 pub use memory::{AtomicOp, MemoryOperand, MemoryOrder, MemoryScope};
+pub use thread_index::{Axis, Builtin};
+pub use warp_and_block::{BlockVote, WarpOp};
 
 use crate::declaration::{ScalarId, ValueId, VariableId};
 use crate::literal::Literal;

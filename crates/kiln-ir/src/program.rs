@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::build::KernelBuilder;
+use crate::builder::KernelBuilder;
 use crate::declaration::{Buffer, BufferId, Extent, ScalarParameter, Shared, Value, ValueId, Variable};
 use crate::operation::{MemoryOperand, Operand};
 use crate::scalar_type::Type;

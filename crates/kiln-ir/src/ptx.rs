@@ -6,13 +6,13 @@
 mod adjacent_accesses;
 mod atomic;
 mod barrier;
+mod bounds_check_elimination;
 mod control_flow;
 mod convert;
 mod division;
 mod emit;
 mod float;
 mod half;
-mod index_proof;
 mod integer;
 mod line_info;
 mod memory;

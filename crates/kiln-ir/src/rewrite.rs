@@ -3,7 +3,7 @@
 //! Statements are copied one by one into a new kernel, and values and variables are renumbered in order. A [`Change`]
 //! decides what replaces an operation or a statement.
 
-use crate::build::KernelBuilder;
+use crate::builder::KernelBuilder;
 use crate::declaration::{ValueId, VariableId};
 use crate::literal::Literal;
 use crate::operation::{Op, Operand};

@@ -1,6 +1,6 @@
 //! A block of threads in the interpreter.
 
-use super::code::Step;
+use super::bytecode::Step;
 use super::launch::{ThreadOrder, World};
 use super::outcome::InterpretError;
 use super::thread::{State, Surroundings, Thread};

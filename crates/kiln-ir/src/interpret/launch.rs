@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::block::{Block, Progress};
-use super::code::{Step, code};
+use super::bytecode::{Step, code};
 use super::outcome::{InterpretError, InterpretOutcome, OutOfRange};
 use crate::declaration::Extent;
 use crate::evaluate::Mode;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::code::{Step, is_below, next_number};
+use super::bytecode::{Step, is_below, next_number};
 use super::launch::World;
 use super::memory::{Access, Elements};
 use super::outcome::InterpretError;

@@ -3,7 +3,7 @@
 use std::f64::consts::{LN_2, LOG2_E};
 
 use super::polynomial64;
-use crate::build::Val;
+use crate::builder::Val;
 
 /// What the double nearest to ln 2 lacks.
 const LN_2_LOW: f64 = 2.319_046_813_846_299_6e-17;

@@ -6,7 +6,7 @@
 //! number of quarter turns, which is off by 2^-61 of one.
 
 use super::polynomial64;
-use crate::build::{KernelBuilder, Val};
+use crate::builder::{KernelBuilder, Val};
 
 /// pi/2 as the sum of three doubles.
 const HALF_PI: [f64; 3] = [

@@ -3,7 +3,7 @@
 use std::f64::consts::LN_2;
 
 use super::{polynomial, polynomial64};
-use crate::build::Val;
+use crate::builder::Val;
 
 /// Taylor coefficients of e^x, the highest first: 1/7! to 1.
 const EXP: [f32; 8] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0];

@@ -3,7 +3,7 @@
 use std::f64::consts::{LN_2, LOG2_E};
 
 use super::polynomial;
-use crate::build::Val;
+use crate::builder::Val;
 
 /// ln 2 as the sum of two singles, the first with so few digits that its product with any exponent is exact.
 const LN_2_HIGH: f32 = f32::from_bits(0x3f31_7000);

@@ -4,7 +4,7 @@
 //! and rounded once. Angles too large for that are reduced with as many digits of 2/pi as their exponent reaches into.
 
 use super::polynomial64;
-use crate::build::{KernelBuilder, Val};
+use crate::builder::{KernelBuilder, Val};
 
 /// pi/2 as the sum of two doubles.
 const HALF_PI_HIGH: f64 = std::f64::consts::FRAC_PI_2;

@@ -33,7 +33,7 @@ impl Writer<'_> {
 
     /// How many elements a buffer has. One that is like another has the same, so its own parameter is not read.
     pub(super) fn length(&mut self, id: BufferId) -> Register {
-        let id = super::index_proof::sized(self.draft, id);
+        let id = super::bounds_check_elimination::sized(self.draft, id);
         if let Some(register) = self.once.lengths[id.index()] {
             return register;
         }
@@ -51,7 +51,7 @@ impl Writer<'_> {
 
     /// The lower half of a length, and whether there is more: an index of 32 bits is compared with them in one step.
     pub(super) fn narrow_length(&mut self, id: BufferId) -> [Register; 2] {
-        let id = super::index_proof::sized(self.draft, id);
+        let id = super::bounds_check_elimination::sized(self.draft, id);
         if let Some(registers) = self.once.narrow_lengths[id.index()] {
             return registers;
         }

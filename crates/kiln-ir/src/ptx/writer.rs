@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::index_proof::IndexProof;
+use super::bounds_check_elimination::IndexProof;
 use super::line_info::LineInfo;
 use super::parameter_layout::ParameterLayout;
 use super::register::{Class, Register};

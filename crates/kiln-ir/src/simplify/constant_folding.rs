@@ -1,6 +1,6 @@
 //! Constant folding.
 
-use crate::build::KernelBuilder;
+use crate::builder::KernelBuilder;
 use crate::declaration::ValueId;
 use crate::evaluate::{self, Mode};
 use crate::literal::Literal;

@@ -1,6 +1,6 @@
 //! Dead code elimination.
 
-use crate::build::KernelBuilder;
+use crate::builder::KernelBuilder;
 use crate::declaration::ValueId;
 use crate::operation::{Op, Operand};
 use crate::program::Draft;

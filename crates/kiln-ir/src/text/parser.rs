@@ -6,7 +6,7 @@ use super::error::TextError;
 use super::lexer::{Kind, Token, tokens};
 use super::number_literal;
 use super::reserved_words::is_name;
-use crate::build::KernelBuilder;
+use crate::builder::KernelBuilder;
 use crate::declaration::{ScalarId, ValueId, VariableId};
 use crate::operation::{MemoryOperand, MemoryScope, Operand};
 use crate::program::{Draft, Program};

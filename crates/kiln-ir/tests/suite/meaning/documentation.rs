@@ -4,9 +4,9 @@
 const SOURCES: [&str; 6] = [
     include_str!("../../../src/operation.rs"),
     include_str!("../../../src/operation/arithmetic.rs"),
-    include_str!("../../../src/operation/builtin.rs"),
+    include_str!("../../../src/operation/thread_index.rs"),
     include_str!("../../../src/operation/memory.rs"),
-    include_str!("../../../src/operation/group.rs"),
+    include_str!("../../../src/operation/warp_and_block.rs"),
     include_str!("../../../src/statement.rs"),
 ];
 
