@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Place};
 
+use crate::allocate_or_reclaim::obtain;
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
-use crate::driver_retry::obtain;
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::last_use::{Stamps, StreamKey};
 use crate::layer_view::LayerView;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::{Base, Driver, MemoryId, MemoryRequest, Object, Place, StreamId, StreamRequest};
 
+use crate::allocate_or_reclaim::obtain;
 use crate::block::{BlockToken, DeviceBlock, ResourceKey};
-use crate::driver_retry::obtain;
 use crate::error::{ErrorKind, FreeError, MemoryRefusal, Result};
 use crate::last_use::{Stamps, StreamRef};
 use crate::layer_view::LayerView;

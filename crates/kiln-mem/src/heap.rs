@@ -17,15 +17,15 @@
 //! gets it when it is ordered after the last use or the last use is known to be done; only when there is nothing else
 //! is the stream made to wait for it.
 
+mod address_ranges;
 mod arena;
 mod backing;
 mod block_token;
 mod chunk_backing;
 mod chunk_ranges;
 mod config;
+mod cross_stream_reuse;
 mod fast_path;
-mod frame_selection;
-mod frame_table;
 mod free_lists;
 mod free_runs;
 mod heap_counters;
@@ -34,7 +34,8 @@ mod mapping_limit;
 mod memory_shortage;
 mod page_backing;
 mod page_export;
-mod piece_table;
+mod physical_page_selection;
+mod physical_pages;
 mod remap_budget;
 mod remap_cache;
 mod remap_table;
@@ -43,7 +44,6 @@ mod size_class;
 mod slow_path;
 mod spare_memory;
 mod stream_arenas;
-mod stream_sharing;
 mod thread_cache;
 mod trim;
 
@@ -79,9 +79,9 @@ pub use heap_counters::HeapActivity;
 pub use spare_memory::{Spare, SpareError};
 
 pub(crate) use backing::GrowError;
-pub(crate) use frame_table::PageRun;
 pub use page_backing::PAGE_BYTES;
 pub(crate) use page_backing::{not_exportable, reserve_window};
+pub(crate) use physical_pages::PageRun;
 
 /// A heap over pages, or over chunks where there are no pages or the memory is the host's.
 ///

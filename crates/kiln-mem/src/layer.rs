@@ -7,9 +7,9 @@
 //! text: [`Statistics`], [`TraceRecorder`], [`GuardChecker`] and [`LeakTracker`]; see [`LayerView`](crate::LayerView).
 
 mod aligned;
-mod block_bounds;
+mod annotated;
 mod budgeted;
-mod failing;
+mod fault_injection;
 mod guarded;
 mod leaks;
 mod limited;
@@ -18,10 +18,10 @@ mod statistics;
 mod traced;
 
 pub use aligned::Aligned;
-pub(crate) use block_bounds::NamedParts;
-pub use block_bounds::{Annotated, TaggedBlocks};
+pub(crate) use annotated::NamedParts;
+pub use annotated::{Annotated, TaggedBlocks};
 pub use budgeted::Budgeted;
-pub use failing::{FailPlan, Failing};
+pub use fault_injection::{FailPlan, Failing};
 pub use guarded::{Damage, GuardChecker, GuardConfig, GuardFinding, Guarded};
 pub use leaks::{LeakTracked, LeakTracker, LiveBlock};
 pub use limited::Limited;

@@ -37,6 +37,7 @@
 //! It submits no work except device-side waits when memory is short and, in a guard, fills and copies. It does not
 //! move live blocks. It knows no kernels and no buffers; those are in `kiln`.
 
+mod allocate_or_reclaim;
 mod allocation_counters;
 mod block;
 mod budget;
@@ -44,7 +45,6 @@ mod byte_size;
 mod charge_counter;
 mod direct;
 mod driver_pool;
-mod driver_retry;
 mod error;
 mod exported_pages;
 mod heap;

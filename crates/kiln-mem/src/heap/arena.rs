@@ -8,8 +8,8 @@
 //! recovered from the newest number when the piece is looked at. A piece that was not used for more than 2^32 submissions then looks newer
 //! than it is, which is safe.
 
+use super::address_ranges::{NIL, Piece, PieceTable};
 use super::free_lists::FreeLists;
-use super::piece_table::{NIL, Piece, PieceTable};
 use crate::try_reserve::HostOutOfMemory;
 
 /// Pieces of address space, in address order.
@@ -316,7 +316,7 @@ pub(crate) fn number_of(stamp: u32, now: u64) -> u64 {
 pub(super) mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::frame_selection::PAGE_UNITS;
+    use super::super::physical_page_selection::PAGE_UNITS;
     use super::*;
 
     pub(crate) fn with_pages(pages: u32) -> Arena {

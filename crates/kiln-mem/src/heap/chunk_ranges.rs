@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kiln_driver::{DeviceAddress, Place};
 use kiln_sync::ChunkedTable;
 
-use super::frame_table::PageRun;
 use super::free_runs::FreeRuns;
+use super::physical_pages::PageRun;
 use super::size_class::UNIT_BYTES;
 
 /// Units from one number to the next.

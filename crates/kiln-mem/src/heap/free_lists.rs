@@ -5,8 +5,8 @@
 //! the lists whose every piece is large enough, so the first one found fits, and is at most 1/32 of a power of two larger than needed.
 //! Only when all of these are empty are a few pieces of the list of the request's size tried.
 
-use super::frame_selection::PAGE_UNITS;
-use super::piece_table::{NIL, Piece};
+use super::address_ranges::{NIL, Piece};
+use super::physical_page_selection::PAGE_UNITS;
 
 const STEP_BITS: u32 = 5;
 const STEPS: usize = 1 << STEP_BITS;
@@ -212,7 +212,7 @@ fn is_smallest_of(list_index: usize, units: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::piece_table::PieceTable;
+    use super::super::address_ranges::PieceTable;
     use super::*;
 
     fn filled(sizes: &[u32]) -> (PieceTable, FreeLists) {

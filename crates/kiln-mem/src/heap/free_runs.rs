@@ -1,6 +1,6 @@
 //! Runs of pages, or of numbers, that can be used again.
 
-use super::frame_table::PageRun;
+use super::physical_pages::PageRun;
 
 /// Page runs in order, none touching the next.
 #[derive(Clone, Debug, Default)]

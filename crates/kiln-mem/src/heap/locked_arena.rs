@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kiln_sync::{Bias, BiasedGuard, BiasedLock};
 
 use super::arena::{Arena, TakenPiece};
-use super::frame_selection::SelectedFrames;
 use super::heap_counters::ArenaActivity;
+use super::physical_page_selection::SelectedFrames;
 use super::size_class::UNIT_BYTES;
 use super::stream_arenas::cache_limit;
 use super::thread_cache::Batch;

@@ -15,9 +15,9 @@ use kiln_driver::{
 use super::arena::Placement;
 use super::backing::{Extent, GrowError, Growth};
 use super::config::HeapConfig;
-use super::frame_selection::PAGE_UNITS;
-use super::frame_table::{FrameTable, GrowthSite, PageRun};
 use super::mapping_limit::MappingLimit;
+use super::physical_page_selection::PAGE_UNITS;
+use super::physical_pages::{FrameTable, GrowthSite, PageRun};
 use super::remap_table::RemapRef;
 use super::size_class::UNIT_BYTES;
 use crate::budget::Budget;

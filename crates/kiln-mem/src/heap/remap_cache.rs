@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::frame_selection::FrameRun;
+use super::physical_page_selection::FrameRun;
 use super::remap_table::KeyHasher;
 use crate::try_reserve::TryGrow;
 

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::frame_selection::FrameRun;
-use super::frame_table::{NONE, PageRun};
 use super::free_runs::FreeRuns;
+use super::physical_page_selection::FrameRun;
+use super::physical_pages::{NONE, PageRun};
 use super::remap_cache::RemapCache;
 use crate::last_use::Stamp;
 use crate::try_reserve::{HostOutOfMemory, TryGrow};

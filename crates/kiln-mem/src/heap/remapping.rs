@@ -9,10 +9,10 @@ use kiln_driver::PagesId;
 
 use super::arena::{Arena, Placement, TakenPiece};
 use super::backing::Growth;
-use super::frame_selection::{PAGE_UNITS, SelectedFrames};
-use super::frame_table::{FrameTable, PageRun};
 use super::locked_arena::{ArenaState, LockedArena};
 use super::page_backing::PageBacking;
+use super::physical_page_selection::{PAGE_UNITS, SelectedFrames};
+use super::physical_pages::{FrameTable, PageRun};
 use super::remap_cache::RemapSource;
 use super::remap_table::RemapRef;
 use super::slow_path::{UnitRequest, growth_of};

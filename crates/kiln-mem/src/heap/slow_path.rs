@@ -4,8 +4,8 @@ use kiln_sync::BiasedGuard;
 
 use super::arena::{Arena, TakenPiece};
 use super::backing::{GrowError, Growth};
-use super::frame_selection::PAGE_UNITS;
 use super::locked_arena::{ArenaState, LockedArena, Searched};
+use super::physical_page_selection::PAGE_UNITS;
 use super::size_class::{CLASSED_UNITS, UNIT_BYTES, rounded_units};
 use super::thread_cache::Batch;
 use super::{BlockUnits, Heap, ThreadPart};

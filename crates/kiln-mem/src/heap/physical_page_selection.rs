@@ -2,10 +2,10 @@
 //!
 //! Small pieces are looked at first, so that long runs stay long. A piece without a whole frame is marked, and skipped until it changes.
 
+use super::address_ranges::NIL;
 use super::arena::{Arena, later};
-use super::frame_table::PageRun;
 use super::free_lists::Visit;
-use super::piece_table::NIL;
+use super::physical_pages::PageRun;
 use crate::try_reserve::TryGrow;
 
 /// Units of a page of 2 MiB.

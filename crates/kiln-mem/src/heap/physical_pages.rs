@@ -18,9 +18,9 @@ use std::ops::Range;
 
 use kiln_driver::PagesId;
 
-use super::frame_selection::{FrameBounds, FrameRun, SelectedFrames};
 use super::free_runs::FreeRuns;
 use super::page_backing::PAGE_BYTES;
+use super::physical_page_selection::{FrameBounds, FrameRun, SelectedFrames};
 use super::remap_table::{RemapRef, RemapTable};
 use crate::exported_pages::Located;
 use crate::last_use::Stamp;

@@ -7,9 +7,9 @@
 use std::sync::atomic::Ordering;
 
 use super::arena::{Placement, TakenPiece, number_of};
-use super::frame_selection::{FrameRun, PAGE_UNITS};
 use super::locked_arena::LockedArena;
 use super::page_backing::PageBacking;
+use super::physical_page_selection::{FrameRun, PAGE_UNITS};
 use super::slow_path::UnitRequest;
 use super::{BlockUnits, Heap};
 use crate::error::Result;
