@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use kiln_driver::Access;
 
 use crate::access_history::AccessHistory;
-use crate::submission_step::Use;
+use crate::plan_and_publish::Use;
 use crate::sync_shim::BiasedLock;
 
 /// Blocks of one submission that need no heap.

@@ -7,14 +7,14 @@ use kiln_driver::{Driver, Timeout};
 
 use crate::access_history::AccessHistory;
 use crate::dependency_tracker::DependencyTracker;
+#[cfg(feature = "mutations")]
+use crate::disabled_rule::Mutation;
 use crate::event_policy::Recording;
 use crate::mock_driver::QueueDriver;
-#[cfg(feature = "mutations")]
-use crate::mutation::Mutation;
+use crate::plan_and_publish::Use;
 use crate::rules::Rules;
 use crate::stamp::{Stamp, Stamps};
 use crate::stream_state::StreamState;
-use crate::submission_step::Use;
 use crate::submit_error::SubmitError;
 use crate::sync_shim::{BiasedLock, Ordering};
 

@@ -44,7 +44,8 @@ mod clock_table;
 mod dependency_tracker;
 #[cfg(test)]
 mod dependency_tracker_tests;
-mod driver_order;
+#[cfg(feature = "mutations")]
+mod disabled_rule;
 mod event_policy;
 mod event_pool;
 #[cfg(test)]
@@ -55,11 +56,11 @@ mod history_guards;
 mod launch_sites;
 #[cfg(test)]
 mod mock_driver;
-#[cfg(feature = "mutations")]
-mod mutation;
-mod order_queries;
+mod order_impl;
 mod order_trait;
+mod order_without_runtime;
 mod pending_submission;
+mod plan_and_publish;
 mod rules;
 mod stamp;
 mod stream_counters;
@@ -69,7 +70,6 @@ mod stream_state;
 #[cfg(test)]
 mod stream_state_tests;
 mod submission_pause;
-mod submission_step;
 #[cfg(test)]
 mod submission_step_tests;
 mod submit_error;
@@ -80,21 +80,21 @@ mod wait_planner;
 pub use access_history::AccessHistory;
 pub use block_uses::Uses;
 pub use dependency_tracker::DependencyTracker;
-pub use driver_order::DriverOrder;
+#[cfg(feature = "mutations")]
+pub use disabled_rule::Mutation;
 pub use event_policy::Recording;
 pub use event_pool::{EventLease, MAX_EVENTS};
 pub use held_streams::{Hold, held_here, holds_any, put_off};
 pub use launch_sites::LaunchSites;
-#[cfg(feature = "mutations")]
-pub use mutation::Mutation;
 pub use order_trait::Order;
+pub use order_without_runtime::DriverOrder;
 pub use pending_submission::PendingSubmission;
+pub use plan_and_publish::{OverlappingWrites, StepRefusal, Use};
 pub use rules::Rules;
 pub use stamp::{Stamp, Stamps};
 pub use stream_counters::{StreamCount, StreamCounters, StreamCounts};
 pub use stream_key::{MAX_STREAMS, NoSuchStreamKey, StreamKey, StreamRef};
 pub use stream_state::{Point, Recorded, StreamState};
-pub use submission_step::{OverlappingWrites, StepRefusal, Use};
 pub use submit_error::SubmitError;
 pub use vector_clock::{HostClock, StreamClock};
 pub use wait_planner::Waits;

@@ -5,7 +5,7 @@
 //! is answered with a constant, and there is nothing to switch.
 
 #[cfg(feature = "mutations")]
-use crate::mutation::Mutation;
+use crate::disabled_rule::Mutation;
 
 /// The rules that the order, graphs and replays keep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

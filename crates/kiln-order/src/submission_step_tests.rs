@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kiln_driver::Access::{self, Read, ReadWrite, Write};
 
 use crate::access_history::AccessHistory;
+#[cfg(feature = "mutations")]
+use crate::disabled_rule::Mutation;
 use crate::history_guards;
 use crate::mock_driver::QueueDriver;
-#[cfg(feature = "mutations")]
-use crate::mutation::Mutation;
+use crate::plan_and_publish::{OverlappingWrites, Step, StepRefusal, Use};
 use crate::rules::Rules;
 use crate::stamp::Stamp;
 use crate::stream_key::StreamKey;
 use crate::stream_state::StreamState;
-use crate::submission_step::{OverlappingWrites, Step, StepRefusal, Use};
 use crate::sync_shim::BiasedLock;
 use crate::vector_clock::{HostClock, StreamClock};
 use crate::wait_planner::Waits;

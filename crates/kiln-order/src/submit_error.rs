@@ -2,7 +2,7 @@
 
 use kiln_driver::{Error, Refusal, StreamId};
 
-use crate::submission_step::{OverlappingWrites, StepRefusal};
+use crate::plan_and_publish::{OverlappingWrites, StepRefusal};
 
 /// Why a submission was not made.
 #[derive(Debug)]
