@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::absence_reason::Absence;
 use crate::devices::Devices;
-use crate::no_device::Absence;
 
 /// Whether there is a device, when nothing is broken.
 ///

@@ -7,10 +7,10 @@ use kiln_driver::{DeviceKind, Driver};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 use kiln_isolate::DeviceSpec;
 
+use crate::cuda_init_error::{driver_error, unavailable};
 use crate::devices::DeviceSummary;
 use crate::error::{ProbeError, Result};
 use crate::platform::{Listing, Platform};
-use crate::start_fault::{driver_error, unavailable};
 
 /// The CUDA devices of this machine.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kiln_driver::DeviceKind;
 
+use crate::absence_reason::Absence;
 use crate::gpu_policy::{Policy, UnknownPolicy};
-use crate::no_device::Absence;
 
 /// The answer of most calls here.
 pub type Result<T> = std::result::Result<T, ProbeError>;

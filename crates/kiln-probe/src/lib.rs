@@ -13,40 +13,40 @@
 
 #![forbid(unsafe_code)]
 
+mod absence_reason;
 mod availability;
+mod cuda_init_error;
 mod cuda_platform;
 mod devices;
 mod error;
 mod gpu_policy;
 pub mod libraries;
-mod no_device;
 #[cfg(not(feature = "sim"))]
 mod no_simulator;
 mod platform;
 mod process_policy;
 mod retry_cell;
 mod selection;
-mod shared_attempt;
 #[cfg(feature = "sim")]
 mod simulator_platform;
 mod simulator_seed;
-mod start_fault;
+mod single_flight;
 mod work_split;
 
+pub use absence_reason::{Absence, CudaAbsence};
 pub use availability::Availability;
 pub use cuda_platform::CudaPlatform;
 pub use devices::{DeviceEntry, DeviceSummary, Devices};
 pub use error::{ProbeError, Result};
 pub use gpu_policy::{Policy, UnknownPolicy};
-pub use no_device::{Absence, CudaAbsence};
 pub use platform::{Listing, Platform};
 pub use process_policy::{DefaultPolicy, POLICY_VARIABLE};
 pub use retry_cell::RetryCell;
 pub use selection::{Selection, best_by, no_working, ranked};
-pub use shared_attempt::SharedAttempt;
 #[cfg(feature = "sim")]
 pub use simulator_platform::{ProcessMachine, SimulatorPlatform, simulated_device};
 pub use simulator_seed::SEED_VARIABLE;
+pub use single_flight::SharedAttempt;
 pub use work_split::split_by_weight;
 
 #[cfg(feature = "sim")]

@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use kiln_cuda::SearchEnvironment;
 use kiln_driver::Version;
 
+use crate::cuda_init_error::unavailable;
 use crate::error::Result as ProbeResult;
-use crate::start_fault::unavailable;
 
 pub use kiln_cuda::nvrtc::{HeadersNotFound, ToolkitHeaders};
 pub use kiln_cuda::{

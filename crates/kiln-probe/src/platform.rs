@@ -9,9 +9,9 @@ use kiln_driver::{DeviceKind, Driver};
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 use kiln_isolate::DeviceSpec;
 
+use crate::absence_reason::Absence;
 use crate::devices::DeviceEntry;
 use crate::error::Result;
-use crate::no_device::Absence;
 
 /// A source of devices.
 ///

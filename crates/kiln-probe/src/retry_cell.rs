@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use crate::error::ProbeError;
-use crate::shared_attempt::SharedAttempt;
+use crate::single_flight::SharedAttempt;
 
 /// A value that is built at most once.
 pub struct RetryCell<T, E> {

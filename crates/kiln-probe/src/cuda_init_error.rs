@@ -3,8 +3,8 @@
 use kiln_cuda::{StartFault, Unavailable};
 use kiln_driver::{Code, Fault, Refusal};
 
+use crate::absence_reason::Absence;
 use crate::error::ProbeError;
-use crate::no_device::Absence;
 
 /// The same reason as an error of this crate.
 pub(crate) fn unavailable(reason: Unavailable) -> ProbeError {
