@@ -2,10 +2,10 @@
 //!
 //! - [`socket`]: a pair of connected sockets for the handshake and for descriptors.
 //! - [`memory_file`]: memory that both processes map.
-//! - [`segment`]: the layout of the shared memory segment; [`ring`], [`shared_condvar`] and [`progress_cells`] are its parts.
+//! - [`segment`]: the layout of the shared memory segment; [`ring`], [`event_count`] and [`progress_cells`] are its parts.
 //! - [`wire`]: the encoding of every message.
 //! - [`environment`]: how a process knows that it was started as a worker.
-//! - [`violation`]: the error for a peer that breaks these rules.
+//! - [`protocol_error`]: the error for a peer that breaks these rules.
 
 pub(crate) mod device_spec;
 #[cfg(target_os = "linux")]

@@ -1,7 +1,7 @@
 //! Starts, watches, prepares and replaces workers, in the client process.
 //!
 //! - [`isolated_device`]: [`IsolatedDevice`](isolated_device::IsolatedDevice), which owns all of it, and [`driver`], its implementation of the driver interface.
-//! - [`supervisor`] and [`supervisor_handle`]: the thread that starts workers, notices when they end, and kills them. [`launcher`] starts
+//! - [`supervisor`] and [`supervisor_handle`]: the thread that starts workers, notices when they end, and kills them. [`worker_start`] starts
 //!   one, [`child_process`] is its process, [`watchdog`] finds one that hangs.
 //! - [`worker_objects`]: which objects a worker has, and the requests that give it the rest. [`takeover`] does that for a worker
 //!   that replaces another, [`standby`] ahead of time.

@@ -21,8 +21,6 @@ mod devices;
 mod error;
 mod gpu_policy;
 pub mod libraries;
-#[cfg(not(feature = "sim"))]
-mod no_simulator;
 mod platform;
 mod process_policy;
 mod retry_cell;
@@ -30,6 +28,8 @@ mod selection;
 #[cfg(feature = "sim")]
 mod simulator_platform;
 mod simulator_seed;
+#[cfg(not(feature = "sim"))]
+mod simulator_stub;
 mod single_flight;
 mod work_split;
 
@@ -52,4 +52,4 @@ pub use work_split::split_by_weight;
 #[cfg(feature = "sim")]
 pub use kiln_sim::Machine;
 #[cfg(not(feature = "sim"))]
-pub use no_simulator::{ProcessMachine, simulated_device};
+pub use simulator_stub::{ProcessMachine, simulated_device};

@@ -1,4 +1,4 @@
-//! Contiguous remaps: frames that are mapped a second time, one after the other (see [`frame_table`](super::frame_table)).
+//! Contiguous remaps: frames that are mapped a second time, one after the other (see [`physical_pages`](super::physical_pages)).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
