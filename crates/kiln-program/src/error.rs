@@ -6,8 +6,8 @@ use std::time::Duration;
 use kiln_ir::{PlanError, Role, Type, trap_text};
 use kiln_runtime::ErrorKind;
 
-use crate::collective::CollectiveError;
 use crate::element_kind::ElementKind;
+use crate::single_rank_collective::CollectiveError;
 
 /// Why a program was not run, or what stopped it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

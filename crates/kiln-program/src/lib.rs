@@ -39,7 +39,6 @@
 //! ```
 
 mod binding;
-mod collective;
 mod dispatch;
 mod dispatch_config;
 mod element_kind;
@@ -47,13 +46,13 @@ mod error;
 mod program_backend;
 mod program_call;
 mod sequence;
+mod single_rank_collective;
 mod typed_pipeline;
 
 pub use binding::{
     Argument, Arguments, Bindings, Kept, Outputs, Parameters, ProgramParameter, ProgramValue, Read,
     ReadWrite, Write,
 };
-pub use collective::{CollectiveError, Collectives, Communicator, CommunicatorConfig, ReduceOp, Reduction};
 pub use dispatch::Dispatched;
 pub use dispatch_config::{Converge, DispatchConfig, Speculation};
 pub use element_kind::ElementKind;
@@ -61,6 +60,9 @@ pub use error::ProgramError;
 pub use program_backend::{Backend, Pipeline};
 pub use program_call::ProgramCall;
 pub use sequence::{PendingDispatch, Sequence, Step, Turn};
+pub use single_rank_collective::{
+    CollectiveError, Collectives, Communicator, CommunicatorConfig, ReduceOp, Reduction,
+};
 pub use typed_pipeline::Typed;
 
 pub use kiln_ir::{Binding, BindingPlan, LaunchPlan, PlanError, Program};

@@ -5,9 +5,9 @@ mod graph_step;
 mod loop_batch;
 mod loop_body;
 mod pending_dispatch;
-mod resident_program;
 mod run;
-mod section;
+mod run_on_device_buffers;
+mod split_into_submissions;
 mod submitter;
 
 use std::time::Duration;
@@ -24,11 +24,11 @@ use crate::program_backend::{Backend, Pipeline};
 pub use graph_step::Step;
 pub use loop_body::Turn;
 pub use pending_dispatch::PendingDispatch;
-pub(crate) use resident_program::{HiddenBuffers, describe, fit_resident};
+pub(crate) use run_on_device_buffers::{HiddenBuffers, describe, fit_resident};
 
 use pending_dispatch::no_timeout;
 use run::Run;
-use section::{Again, FirstTurn, Part, Until, find_flag};
+use split_into_submissions::{Again, FirstTurn, Part, Until, find_flag};
 use submitter::Waiting;
 
 /// Commands of a repetition that are recorded in place. More are submitted in batches, and cannot be part of a graph.

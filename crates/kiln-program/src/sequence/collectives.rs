@@ -4,7 +4,7 @@ use kiln_runtime::{Element, GpuRef, Result};
 
 use super::Sequence;
 use super::loop_body::Turn;
-use crate::collective::{Collectives, Communicator, Reduction};
+use crate::single_rank_collective::{Collectives, Communicator, Reduction};
 
 impl Sequence<'_> {
     /// All-reduce: every rank gets, element by element, the reduction over all ranks. `from` and `to` may be the same buffer.

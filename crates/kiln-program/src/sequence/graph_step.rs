@@ -4,7 +4,7 @@ use kiln_driver::Access;
 use kiln_ir::{EntryParameterKind, Literal};
 use kiln_runtime::{GpuRef, Graph, NodeId, Result};
 
-use super::resident_program::{Placed, access, extents, fit_resident, nothing_to_run};
+use super::run_on_device_buffers::{Placed, access, extents, fit_resident, nothing_to_run};
 use crate::binding::{Bindings, Bound, Fitting};
 use crate::dispatch_config::DispatchConfig;
 use crate::element_kind::ElementKind;

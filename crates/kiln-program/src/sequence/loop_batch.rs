@@ -3,7 +3,7 @@
 use kiln_ir::{STATUS_BYTES, TrapStatus};
 use kiln_runtime::{GraphBuilder, Output, Result, Ticket};
 
-use super::section::Again;
+use super::split_into_submissions::Again;
 use super::submitter::Queue;
 use crate::error::ProgramError;
 

@@ -4,7 +4,7 @@ use kiln_runtime::internal::pattern;
 use kiln_runtime::{Element, GpuRef, Result};
 
 use super::Sequence;
-use super::section::FirstTurn;
+use super::split_into_submissions::FirstTurn;
 use crate::binding::Bindings;
 use crate::dispatch_config::DispatchConfig;
 use crate::error::ProgramError;

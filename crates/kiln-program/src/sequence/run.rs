@@ -10,7 +10,7 @@ use kiln_runtime::internal::copied;
 use kiln_runtime::{Error, ErrorKind, Result, Ticket};
 
 use super::loop_batch::{Batch, check_status, is_set};
-use super::section::{Again, Part};
+use super::split_into_submissions::{Again, Part};
 use super::submitter::{Queue, Submitted, Waiting};
 use super::{Destination, Read, Sequence, Watched};
 use crate::binding::Outputs;

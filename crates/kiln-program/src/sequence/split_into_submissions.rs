@@ -7,7 +7,7 @@ use kiln_ir::Type;
 use kiln_runtime::internal::RecordedWork;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Output, Result};
 
-use super::resident_program::Placed;
+use super::run_on_device_buffers::Placed;
 use crate::dispatch_config::Converge;
 use crate::error::ProgramError;
 
