@@ -9,7 +9,7 @@ use crate::code::host_kernel_library::KernelLibrary;
 use crate::device::device_config::DeviceConfig;
 use crate::fault_plan::FaultPlan;
 use crate::links::Links;
-use crate::schedule::costs::Costs;
+use crate::schedule::cost_model::Costs;
 use crate::schedule::scheduling_choice::Schedule;
 
 /// How a machine is built. Two machines built from the same value, and used in the same way by one thread, do the

@@ -13,7 +13,6 @@ pub(crate) mod host_memory;
 #[allow(unsafe_code)]
 pub(crate) mod host_mmap;
 pub(crate) mod memory_identity;
-pub(crate) mod memory_port;
 pub(crate) mod memory_view;
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
@@ -25,3 +24,4 @@ pub(crate) mod page_file_error;
 pub(crate) mod pages;
 pub(crate) mod physical_memory;
 pub(crate) mod scalar;
+pub(crate) mod thread_memory_access;

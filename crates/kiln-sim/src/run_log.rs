@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kiln_driver::{DeviceFinding, Error, ErrorKind, Site, StreamId, Submission};
 
-use crate::check::actor::Actor;
+use crate::check::access_origin::Actor;
 use crate::check::finding::Finding;
 use crate::machine_config::{MachineLimits, Mode};
 

@@ -1,6 +1,6 @@
 //! The scheduler: streams, tasks, graphs, the virtual clock, and choices made from a seed.
 
-pub(crate) mod costs;
+pub(crate) mod cost_model;
 pub(crate) mod explore;
 pub(crate) mod graph;
 pub(crate) mod graph_build;
@@ -8,11 +8,11 @@ pub(crate) mod machine_core;
 pub(crate) mod machine_state;
 pub(crate) mod scheduling_choice;
 pub(crate) mod step;
+pub(crate) mod step_duration;
 pub(crate) mod step_work;
 pub(crate) mod stream_queue;
 pub(crate) mod submit;
 pub(crate) mod task;
-pub(crate) mod timing;
 pub(crate) mod transfer;
 pub(crate) mod virtual_clock;
 pub(crate) mod wait;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
 use crate::check::undefined_value::{UndefinedPart, UndefinedValue};
 use crate::check::vector_clock::VectorClock;
 
@@ -321,7 +321,7 @@ impl Cell {
 #[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
-    use crate::check::actor::{Action, Actor};
+    use crate::check::access_origin::{Action, Actor};
     use crate::check::vector_clock::{Lane, Lanes};
 
     fn mark(lane: Lane, tick: u64, knows: &[(Lane, u64)]) -> Arc<Mark> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kiln_driver::call::Call;
 use kiln_driver::{DeviceAddress, Error, Refusal};
 
-use crate::check::actor::{Actor, Mark};
+use crate::check::access_origin::{Actor, Mark};
 use crate::check::byte_shadow::{Conflict, Touch};
 use crate::check::finding::{Finding, FindingKind, Touching};
 use crate::check::undefined_memory::undefine;

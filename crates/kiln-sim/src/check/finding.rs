@@ -6,7 +6,7 @@ use std::ops::Range;
 use kiln_driver::{Access, DeviceAddress, DeviceFinding, Error, ErrorKind, FindingLine, FindingRule};
 use kiln_ptx::exec::ExecFindingKind as InCode;
 
-use crate::check::actor::{Action, Actor};
+use crate::check::access_origin::{Action, Actor};
 use crate::machine_config::Mode;
 use crate::schedule::machine_state::site;
 

@@ -6,9 +6,9 @@ use kiln_ptx::exec::{
     AccessKind, AddressBase, BadAccess, ExecFinding as InCode, ExecFindingKind as InCodeKind,
 };
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
+use crate::check::declared_memory::LaunchFootprint;
 use crate::check::finding::{Finding, FindingKind, Touching};
-use crate::check::footprint::LaunchFootprint;
 use crate::check::undefined_value::UndefinedValue;
 use crate::code::kernel::{KernelFault, Mistake, Notes};
 use crate::memory::heap_block_table::PartAt;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use kiln_driver::DeviceAddress;
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
 use crate::check::checker::Stretch;
+use crate::check::declared_memory::LaunchFootprint;
 use crate::check::finding::{Finding, FindingKind};
-use crate::check::footprint::LaunchFootprint;
 use crate::check::undefined_bytes::{UndefinedBytes, UndefinedRun};
 use crate::check::undefined_value::{UndefinedPart, UndefinedRange, UndefinedValue};
 use crate::memory::address_map::Segment;

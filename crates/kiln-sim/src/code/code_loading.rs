@@ -9,7 +9,7 @@ use kiln_driver::{
 };
 use kiln_operation::{Operation, OperationError};
 
-use crate::check::actor::Action;
+use crate::check::access_origin::Action;
 use crate::code::code_engine::{CompileError, CompiledModule, Relocate, SimVariable};
 use crate::code::cpu_libraries::CpuOperation;
 use crate::code::kernel::SimKernel;

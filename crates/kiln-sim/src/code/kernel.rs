@@ -12,9 +12,9 @@ use std::time::Duration;
 use kiln_driver::{Access, Code, DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, ParameterSpan};
 use kiln_ptx::exec::ExecFindingKind as InCode;
 
-use crate::memory::memory_port::MemoryPort;
 use crate::memory::memory_view::{AccessCause, AccessFault, MemoryView};
 use crate::memory::scalar::Scalar;
+use crate::memory::thread_memory_access::MemoryPort;
 
 /// Code that a simulated device can launch.
 pub trait SimKernel: Send + Sync {

@@ -6,7 +6,7 @@ use kiln_driver::{
     Error, EventId, EventRequest, Object, Refusal, ReservationId, Result, StreamId, StreamRequest,
 };
 
-use crate::check::actor::{Action, Actor};
+use crate::check::access_origin::{Action, Actor};
 use crate::check::finding::FindingKind;
 use crate::device::objects::{Event, Objects, Users};
 use crate::schedule::machine_core::Core;

@@ -8,7 +8,7 @@ use kiln_driver::{
     ReservationId, kind,
 };
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
 use crate::check::vector_clock::{Lane, VectorClock};
 use crate::code::code_engine::CompileError;
 use crate::code::kernel::SimKernel;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kiln_driver::Protection;
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
 use crate::memory::memory_identity::{Region, Tomb};
 use crate::memory::physical_memory::Physical;
 

@@ -7,7 +7,7 @@ use kiln_driver::{
     Refusal, Result, StreamId,
 };
 
-use crate::check::actor::{Action, Mark};
+use crate::check::access_origin::{Action, Mark};
 use crate::check::byte_shadow::Shadow;
 use crate::device::objects::{MemoryBlock, Objects, Origin};
 use crate::fault_plan::PlannedFault;

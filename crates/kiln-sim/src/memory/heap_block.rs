@@ -13,7 +13,7 @@ use kiln_driver::{
 };
 use kiln_ptx::exec::ExecFindingKind as InCode;
 
-use crate::check::actor::{Action, Actor, Mark};
+use crate::check::access_origin::{Action, Actor, Mark};
 use crate::check::finding::FindingKind;
 use crate::check::vector_clock::Lane;
 use crate::device::objects::{MemoryBlock, Objects, Origin};

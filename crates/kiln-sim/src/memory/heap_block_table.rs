@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kiln_driver::{MemoryId, PartLabel};
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
 
 /// Freed parts that are remembered, in pieces; the oldest are forgotten first.
 pub(crate) const ENDED_PARTS: usize = 16 << 10;
@@ -199,7 +199,7 @@ mod tests {
     use kiln_driver::{DeviceKey, Slots, kind};
 
     use super::*;
-    use crate::check::actor::{Action, Actor};
+    use crate::check::access_origin::{Action, Actor};
     use crate::check::vector_clock::{Lane, VectorClock};
 
     fn mark(order: u64) -> Arc<Mark> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use kiln_driver::{Access, Error, HostBlock, HostId, HostWatch, Refusal, Result, SharedBytes};
 
-use crate::check::actor::Action;
+use crate::check::access_origin::Action;
 use crate::check::byte_shadow::{Shadow, Touch};
 use crate::check::checker::Stretch;
 use crate::device::objects::{HostMemory, Objects};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kiln_driver::{HostId, MemoryId, ReservationId};
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
 
 /// A stretch of memory with a name and a beginning.
 #[derive(Debug)]

@@ -10,11 +10,11 @@ use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{Access, Protection};
 
-use crate::check::footprint::{Declaration, LaunchFootprint};
+use crate::check::declared_memory::{Declaration, LaunchFootprint};
 use crate::check::touched_bytes::Touched;
 use crate::check::undefined_bytes::UndefinedBytes;
 use crate::memory::address_map::{AddressMap, Segment};
-use crate::memory::memory_port::MemoryPort;
+use crate::memory::thread_memory_access::MemoryPort;
 
 /// Device memory as one kernel sees it.
 #[derive(Debug)]

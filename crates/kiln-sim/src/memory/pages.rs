@@ -8,7 +8,7 @@ use kiln_driver::{
     ReserveRequest, Result,
 };
 
-use crate::check::actor::Action;
+use crate::check::access_origin::Action;
 use crate::check::byte_shadow::Shadow;
 use crate::check::checker::Stretch;
 use crate::device::objects::{Objects, Pages, ReservedRange};

@@ -1,7 +1,7 @@
 //! Plain numbers a kernel can load, store and take as arguments.
 
-use crate::memory::memory_port::MemoryPort;
 use crate::memory::memory_view::AccessFault;
+use crate::memory::thread_memory_access::MemoryPort;
 
 mod sealed {
     pub trait Sealed {}

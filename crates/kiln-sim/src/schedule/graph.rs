@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
 use crate::schedule::task::Task;
 
 /// What a graph does.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::{Error, Fault as Loss, Site};
 
-use crate::check::actor::{Action, Actor, Mark};
+use crate::check::access_origin::{Action, Actor, Mark};
 use crate::check::vector_clock::{Lane, Lanes, VectorClock};
 use crate::fault_plan::{FaultPlan, PlannedFault};
 use crate::links::Links;
@@ -15,7 +15,7 @@ use crate::memory::address_map::{AddressMap, Graveyard};
 use crate::memory::address_space::AddressSpace;
 use crate::memory::heap_block_table::PartTable;
 use crate::run_log::Journal;
-use crate::schedule::costs::Costs;
+use crate::schedule::cost_model::Costs;
 use crate::schedule::scheduling_choice::{Chooser, Random, Schedule};
 use crate::schedule::stream_queue::{Queued, Ready, Step, Stream};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kiln_driver::Fault as Loss;
 
-use crate::check::actor::{Action, Mark};
+use crate::check::access_origin::{Action, Mark};
 use crate::check::checker::Stretch;
 use crate::check::vector_clock::Lane;
 use crate::code::kernel::KernelFault;

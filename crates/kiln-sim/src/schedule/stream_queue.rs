@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kiln_driver::{StreamId, Submission};
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
 use crate::check::vector_clock::{Lane, VectorClock};
 use crate::device::objects::{MemoryBlock, Signal};
 use crate::schedule::graph::GraphRun;

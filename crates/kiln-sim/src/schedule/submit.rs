@@ -7,8 +7,8 @@ use kiln_driver::{
     Refusal, Result, StreamId, Submission,
 };
 
-use crate::check::actor::{Action, Actor, Mark};
-use crate::check::footprint::LaunchFootprint;
+use crate::check::access_origin::{Action, Actor, Mark};
+use crate::check::declared_memory::LaunchFootprint;
 use crate::check::vector_clock::Lane;
 use crate::code::kernel::KernelShape;
 use crate::code::occupancy::resident_blocks;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kiln_driver::{Dim3, NodeShape, Pattern};
 
-use crate::check::actor::Action;
-use crate::check::footprint::LaunchFootprint;
+use crate::check::access_origin::Action;
+use crate::check::declared_memory::LaunchFootprint;
 use crate::device::objects::{HostMemory, LoadedFunction};
 
 /// Work that touches memory.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_driver::{Access, Pattern, Protection};
 
-use crate::check::actor::Mark;
+use crate::check::access_origin::Mark;
 use crate::check::byte_shadow::Touch;
 use crate::check::checker::Stretch;
 use crate::check::undefined_value::UndefinedPart;

@@ -6,7 +6,7 @@ use kiln_driver::{Access, Protection};
 use kiln_ptx::exec::{AccessKind, Declared, GlobalMemory, Miss, MissKind, Span};
 
 use super::segment_bytes::SegmentCells;
-use crate::check::footprint::Declaration;
+use crate::check::declared_memory::Declaration;
 use crate::memory::memory_view::MemoryView;
 
 /// One launch's view of device memory.
