@@ -4,7 +4,7 @@
 //! the program `kiln-bench` if it is in the same folder, because this program has no bindings to CUDA. On the simulated device the
 //! figures are the cost on the host, and its pool is not measured.
 
-mod baselines;
+mod kiln_bench_process;
 mod measure;
 mod table;
 mod workload;
@@ -101,7 +101,7 @@ fn perform(arguments: &Arguments, table: &mut Table, console: &mut Console) -> R
         }
     }
     if is_cuda {
-        baselines::measure(&workloads, arguments.repeats, table, console);
+        kiln_bench_process::measure(&workloads, arguments.repeats, table, console);
     } else {
         table.note(console, "the raw driver, cudarc and m6 need a GPU");
     }

@@ -1,8 +1,8 @@
 //! `kiln check`: a launch on the simulated device with every check on, in several orders of blocks and warps.
 
+mod not_checked;
 mod report;
 mod text;
-mod unchecked;
 
 use clap::Args;
 use kiln_sim::KernelLog;
@@ -16,8 +16,8 @@ use crate::launch::{Attempt, KernelFinding, LaunchFlags, Plan, count_out_of_rang
 use crate::note_kind::NoteKind;
 use crate::progress_line::ProgressLine;
 use crate::run::findings_setting;
+use not_checked::Unchecked;
 use report::Report;
-use unchecked::Unchecked;
 
 /// The flags of `kiln check`.
 #[derive(Args)]

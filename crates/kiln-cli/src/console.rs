@@ -10,10 +10,10 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use crate::closed_output::was_closed;
 use crate::failure::Failure;
 use crate::line_wrap::wrap;
 use crate::printable_text::printable;
+use crate::stdout_at_start::was_closed;
 
 /// Columns where there is no terminal.
 const DEFAULT_COLUMNS: usize = 80;

@@ -5,15 +5,15 @@
 //! With `--isolate`, the same kernels run in a worker process that is killed halfway.
 
 mod device;
+mod event_timing_layer;
 #[cfg(target_os = "linux")]
 mod isolated;
 #[cfg(not(target_os = "linux"))]
-#[path = "demo/no_isolation.rs"]
+#[path = "demo/isolation_unsupported.rs"]
 mod isolated;
 mod kernels;
 mod racy_pipeline;
 mod report;
-mod stopwatch;
 mod timeline;
 mod workload;
 

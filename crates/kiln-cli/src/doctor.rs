@@ -5,7 +5,7 @@ mod examination;
 #[cfg(target_os = "linux")]
 mod isolation;
 #[cfg(not(target_os = "linux"))]
-#[path = "doctor/no_isolation.rs"]
+#[path = "doctor/isolation_unsupported.rs"]
 mod isolation;
 mod library_cost;
 mod text;

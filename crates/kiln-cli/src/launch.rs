@@ -10,13 +10,13 @@ mod array_addresses;
 mod device_launch;
 mod element_check;
 mod finding;
+mod finding_prefix;
 mod flags;
 mod loaded_arguments;
 mod program_arguments;
 mod program_trap;
 mod truncated_output;
 mod undefined_elements;
-mod unnamed_kind;
 
 pub(crate) use device_launch::{Attempt, Outcome, ResultArray};
 pub(crate) use finding::KernelFinding;

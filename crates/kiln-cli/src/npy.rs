@@ -6,9 +6,9 @@
 //! The format is read here and not by a crate: `npyz` and `ndarray-npy` parse the header with `py_literal`, which brings a parser
 //! generator and big integers: thirty packages for one dictionary of three keys. Neither says what to do in numpy.
 
-mod atomic_files;
 mod cast;
 mod header;
+mod write_all_or_none;
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use crate::element_type::ElementType;
 
 use header::Header;
 
-pub(crate) use atomic_files::{Outputs, check_writable};
+pub(crate) use write_all_or_none::{Outputs, check_writable};
 
 /// An array: its element type, its shape, and its bytes in C order.
 #[derive(Clone, PartialEq, Eq, Debug)]

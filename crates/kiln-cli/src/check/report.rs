@@ -3,7 +3,7 @@
 use kiln_ir::OutOfRange;
 use serde::Serialize;
 
-use super::unchecked::Unchecked;
+use super::not_checked::Unchecked;
 use crate::launch::{ArgumentSheet, KernelFinding, LeftOut, Outcome, ResultArray};
 use crate::note_kind::NoteKind;
 use crate::plural::{counted, was};

@@ -7,7 +7,7 @@ use kiln_driver::layer::Layered;
 use kiln_driver::{DeviceInfo, Driver};
 use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
-use super::stopwatch::Stopwatch;
+use super::event_timing_layer::Stopwatch;
 use crate::device_choice::{Choice, Where};
 
 /// A runtime over a device, with a stopwatch between the two.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::array_addresses::{Allocation, ArrayMap};
 use super::device_launch::ResultArray;
-use super::unnamed_kind::has_no_kind;
+use super::finding_prefix::has_no_kind;
 use crate::demangled_name::readable;
 use crate::note_kind::NoteKind;
 use crate::plural::counted;
