@@ -1,7 +1,7 @@
 //! A case: a kernel, its launch, its inputs and what must come out.
 
-use crate::arguments::CaseArguments;
-use crate::random::Random;
+use crate::launch_arguments::CaseArguments;
+use crate::seeded_inputs::Random;
 use crate::source::CaseSource;
 
 /// One kernel with everything needed to run and judge it.

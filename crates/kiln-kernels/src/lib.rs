@@ -26,26 +26,26 @@
 #![forbid(unsafe_code)]
 
 mod argument;
-mod arguments;
 mod buffer;
 mod case;
 mod cases;
-mod instruction_test;
-mod instruction_tests;
+mod instruction_probe;
+mod instruction_probes;
+mod launch_arguments;
 mod mma_operands;
-mod mma_test;
-mod mma_tests;
-mod random;
+mod mma_probe;
+mod mma_probe_table;
+mod seeded_inputs;
 mod source;
 
 pub use argument::CaseArgument;
-pub use arguments::CaseArguments;
 pub use buffer::{CaseBuffer, Compare, Data};
 pub use case::{Case, CaseShape, Ending};
 pub use cases::cases;
-pub use instruction_test::{Class, Meaning, Probe, probe_module};
-pub use instruction_tests::{probes, record, recorded};
-pub use mma_test::{Fragment, MatrixProbe, MatrixProbeKind};
-pub use mma_tests::{matrix_probes, record_matrices, recorded_matrices};
-pub use random::Random;
+pub use instruction_probe::{Class, Meaning, Probe, probe_module};
+pub use instruction_probes::{probes, record, recorded};
+pub use launch_arguments::CaseArguments;
+pub use mma_probe::{Fragment, MatrixProbe, MatrixProbeKind};
+pub use mma_probe_table::{matrix_probes, record_matrices, recorded_matrices};
+pub use seeded_inputs::Random;
 pub use source::CaseSource;

@@ -1,6 +1,6 @@
 //! Numbers for tensor cores: of one size, of very different sizes, and odd ones.
 
-use crate::random::Random;
+use crate::seeded_inputs::Random;
 
 /// How the operands of one warp are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

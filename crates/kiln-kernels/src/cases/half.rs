@@ -3,7 +3,7 @@
 use crate::argument::{exact, value};
 use crate::buffer::Compare;
 use crate::case::{Case, CaseShape, case};
-use crate::random::Random;
+use crate::seeded_inputs::Random;
 use crate::source::{CaseSource, source};
 
 const SOURCE: &CaseSource = source!("half");

@@ -2,6 +2,7 @@
 
 mod bigint;
 mod bits;
+mod compute_bound;
 mod control;
 mod convert;
 mod device_function;
@@ -14,7 +15,6 @@ mod math;
 mod matrix;
 mod memory_spaces;
 mod neural;
-mod numeric_algorithms;
 mod printf;
 mod reduce;
 mod rounding;
@@ -38,7 +38,7 @@ static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
         neural::CASES,
         stencil::CASES,
         graph_algorithms::CASES,
-        numeric_algorithms::CASES,
+        compute_bound::CASES,
         bigint::CASES,
         device_function::CASES,
         printf::CASES,

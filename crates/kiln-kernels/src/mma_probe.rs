@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::mma_operands::{Spread, number};
-use crate::random::Random;
+use crate::seeded_inputs::Random;
 
 /// What kind of instruction a probe runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

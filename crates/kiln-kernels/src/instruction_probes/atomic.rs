@@ -1,7 +1,7 @@
 //! Atomic updates: what is in memory afterwards.
 
 use super::probe;
-use crate::instruction_test::{Class, Meaning, Probe};
+use crate::instruction_probe::{Class, Meaning, Probe};
 
 const H: Class = Class::Half;
 const W: Class = Class::Word;

@@ -1,7 +1,7 @@
 //! Integers and bits.
 
 use super::{names, probe};
-use crate::instruction_test::{Class, Meaning, Probe};
+use crate::instruction_probe::{Class, Meaning, Probe};
 
 const W: Class = Class::Word;
 const D: Class = Class::Double;

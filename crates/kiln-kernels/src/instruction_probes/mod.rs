@@ -5,7 +5,7 @@ mod convert;
 mod float;
 mod integer;
 
-use crate::instruction_test::{Class, Meaning, Probe, probe_module};
+use crate::instruction_probe::{Class, Meaning, Probe, probe_module};
 
 /// All probes.
 ///

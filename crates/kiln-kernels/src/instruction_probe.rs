@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use crate::random::Random;
+use crate::seeded_inputs::Random;
 
 /// The registers of an operand or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The table of probes of tensor cores.
 
-use crate::mma_test::{Fragment, MatrixProbe, MatrixProbeKind};
+use crate::mma_probe::{Fragment, MatrixProbe, MatrixProbeKind};
 
 static RECORDED: &[u8] = include_bytes!("../recorded/h200-matrix.bin");
 
