@@ -19,7 +19,6 @@ mod workload {
     pub(crate) mod attention;
     pub(crate) mod awaited_launch;
     pub(crate) mod checksum;
-    pub(crate) mod empty_driver;
     pub(crate) mod event_recording;
     pub(crate) mod fake_libcuda;
     pub(crate) mod fault_recovery;
@@ -30,13 +29,14 @@ mod workload {
     pub(crate) mod launch;
     pub(crate) mod library_comparison;
     pub(crate) mod lock_cost;
-    pub(crate) mod matmul;
-    pub(crate) mod matmul_against_cublaslt;
+    pub(crate) mod matmul_device_time;
+    pub(crate) mod matmul_host_cost;
     pub(crate) mod primitives;
     pub(crate) mod simulator_speed;
     pub(crate) mod solvers;
     pub(crate) mod sparse;
     pub(crate) mod stream_overlap;
+    pub(crate) mod submission_cost;
     pub(crate) mod threaded_launches;
     pub(crate) mod transfer;
     pub(crate) mod two_streams;
@@ -137,12 +137,12 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
     (
         "b1",
         "square matrix products: host time of a call and device time",
-        Workload::Cuda(workload::matmul::products),
+        Workload::Cuda(workload::matmul_device_time::products),
     ),
     (
         "b1-call",
         "matrix products: a call, against cuBLASLt called directly",
-        Workload::Cuda(workload::matmul_against_cublaslt::submitted),
+        Workload::Cuda(workload::matmul_host_cost::submitted),
     ),
     (
         "b2",
@@ -154,7 +154,7 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
     (
         "b5",
         "graphs of 100 matrix products, against cuBLASLt in a graph",
-        Workload::Cuda(workload::matmul_against_cublaslt::replayed_by_the_hundred),
+        Workload::Cuda(workload::matmul_host_cost::replayed_by_the_hundred),
     ),
     ("b6", "attention forward", Workload::Cuda(workload::attention::attended)),
     (
@@ -186,7 +186,7 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
     (
         "l0",
         "host time of launches over a driver library that does nothing",
-        Workload::Any(workload::empty_driver::launches),
+        Workload::Any(workload::submission_cost::launches),
     ),
     ("l1", "a launch with 4 buffers and a scalar", Workload::Cuda(workload::launch::four_buffers)),
     (
@@ -281,10 +281,10 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         return workload::first_launch::in_this_process(what, std::path::Path::new(folder));
     }
     if let [operation, times] = &arguments.empty_driver_repeat[..] {
-        return workload::empty_driver::repeat(operation, times.parse()?);
+        return workload::submission_cost::repeat(operation, times.parse()?);
     }
     if let Some(repeats) = arguments.empty_driver {
-        return workload::empty_driver::in_this_process(repeats);
+        return workload::submission_cost::in_this_process(repeats);
     }
     let is_quiet = arguments.markdown || arguments.json.as_deref() == Some(std::path::Path::new("-"));
     let mut table = match &arguments.from {
