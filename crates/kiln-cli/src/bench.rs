@@ -85,8 +85,11 @@ fn perform(arguments: &Arguments, table: &mut Table, console: &mut Console) -> R
     let workloads: Vec<Workload> = Workload::value_variants().iter().filter(is_named).copied().collect();
     let driver = device(arguments.device)?;
     let info = driver.info();
-    table.begin(console, format!("{} ({})", info.name, info.kind));
     let is_cuda = info.kind != DeviceKind::Simulated;
+    if !is_cuda && workloads == [Workload::M6] {
+        return Err(Failure::refused("m6 needs a GPU").next("`kiln doctor` says why none is used"));
+    }
+    table.begin(console, format!("{} ({})", info.name, info.kind));
     let mut stacks = vec![arguments.stack.clone()];
     if is_cuda && info.features.memory_pool {
         stacks.push(Stack::new(kiln_mem::resource_stack::StackBase::Pool));

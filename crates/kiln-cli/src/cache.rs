@@ -98,6 +98,12 @@ struct Freed {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
+    if let (Action::Verify, Some(folder)) = (&arguments.action, &arguments.at)
+        && !folder.exists()
+    {
+        let step = "give the folder of a cache, or leave --at out for the default";
+        return Err(Failure::file(folder, "the folder does not exist").next(step));
+    }
     let place = arguments.at.clone().map_or(CachePlace::User, CachePlace::At);
     let cache = DiskCache::new(&CacheConfig { place, ..CacheConfig::default() }, &Surroundings::of_process());
     match &arguments.action {

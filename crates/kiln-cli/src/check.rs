@@ -54,7 +54,8 @@ elements of an out: array that no thread wrote, races, barriers that not all
 threads reach, deadlocks, failed assertions, traps, and kernels that do not end.
 The report ends with what was not checked.
 
-A check always runs on the simulated device. KILN_POLICY and KILN_FINDINGS make
+A check always runs on the simulated device and refuses `cuda`: a GPU does not
+check accesses. KILN_POLICY and KILN_FINDINGS make
 no difference to it, but an invalid value of either is refused.
 
 An index out of range in a program (.kir) is no finding: a load gives 0 and a
@@ -82,7 +83,7 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         let message = "a GPU does not check the accesses of its kernels";
         return Err(Failure::refused(message).next("use --device sim, on which checks run"));
     }
-    // The variables make no difference to a check: it is for findings, and uses no GPU. A value that means nothing is a mistake here, too.
+    // The variables make no difference to a check: it is for findings, and uses no GPU. An invalid value is refused here, too.
     findings_setting()?;
     kiln::probe::policy()?;
     let seeds = arguments.seeds.unwrap_or(DEFAULT_SEEDS);

@@ -82,5 +82,15 @@ impl Where {
 }
 
 fn no_gpu(absence: &str) -> String {
-    format!("no GPU: {absence}; see kiln doctor")
+    let why = match absence {
+        "switched-off" => "switched off by the policy",
+        "unsupported-platform" => "CUDA does not support this system",
+        "no-driver" => "no NVIDIA driver was found",
+        "driver-too-old" => "the NVIDIA driver is too old",
+        "driver-mismatch" => "the driver library does not match the kernel module",
+        "no-device" => "the NVIDIA driver sees no device",
+        "driver-unusable" => "the NVIDIA driver cannot be used",
+        other => other,
+    };
+    format!("no GPU: {why}; see kiln doctor")
 }

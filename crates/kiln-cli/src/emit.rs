@@ -55,7 +55,7 @@ fn target(name: &str) -> Result<PtxTarget, Failure> {
     let known = name.strip_prefix("sm_").and_then(|number| number.parse().ok()).and_then(PtxTarget::new);
     known.ok_or_else(|| {
         let all: Vec<String> = PtxTarget::all().map(|target| format!("sm_{}", target.number())).collect();
-        Failure::usage(format!("`{name}` is not an architecture"))
+        Failure::usage(format!("architecture `{name}` is not supported"))
             .next(format!("use one of {}", all.join(", ")))
     })
 }

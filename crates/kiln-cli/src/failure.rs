@@ -6,6 +6,7 @@
 use std::fmt::{self, Display};
 use std::path::Path;
 
+use kiln::code::CodeError;
 use kiln::error::ErrorKind;
 use kiln::probe::ProbeError;
 use serde::Serialize;
@@ -22,6 +23,9 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) place: Option<Place>,
     pub(crate) next_step: Option<String>,
+    /// Every error of a compiler, if there are several; the message has the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) errors: Vec<String>,
 }
 
 /// The kind of a failure, in one word that scripts may compare.
@@ -61,7 +65,7 @@ pub(crate) struct Report<'f> {
 
 impl Failure {
     fn new(exit: Exit, kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { exit, kind, message: message.into(), place: None, next_step: None }
+        Self { exit, kind, message: message.into(), place: None, next_step: None, errors: Vec::new() }
     }
 
     /// The command line or the environment is wrong.
@@ -128,10 +132,10 @@ impl Display for Failure {
             write!(f, "{place}: ")?;
         }
         f.write_str(&self.message)?;
-        match &self.next_step {
-            Some(step) => write!(f, "; {step}"),
-            None => Ok(()),
+        if let Some(step) = &self.next_step {
+            write!(f, "; {step}")?;
         }
+        self.errors.iter().skip(1).try_for_each(|error| write!(f, "\n{error}"))
     }
 }
 
@@ -204,6 +208,7 @@ impl From<kiln::Error> for Failure {
         let mut failure = Self::new(exit, kind, error_text(&error));
         if kind == FailureKind::Compile {
             failure.place = Place::in_log(&failure.message);
+            failure.errors = compile_errors(&error);
         }
         let in_source = if kind == FailureKind::Compile { host_code(&failure.message) } else { None };
         if in_source == Some(HOST_HEADER) {
@@ -218,9 +223,23 @@ impl From<kiln::Error> for Failure {
     }
 }
 
+/// The errors of a compiler, if there are several.
+fn compile_errors(error: &kiln::Error) -> Vec<String> {
+    match error.kind() {
+        ErrorKind::Code(CodeError::Nvrtc(error)) => match &error.compile_errors()[..] {
+            [] | [_] => Vec::new(),
+            errors => errors.iter().map(ToString::to_string).collect(),
+        },
+        _ => Vec::new(),
+    }
+}
+
 /// What an error says, without the call of the driver that it came from, and with kernels named as in the source.
 pub(crate) fn error_text(error: &kiln::Error) -> String {
     let text = format!("{error:#}");
+    if matches!(error.kind(), ErrorKind::Probe(ProbeError::Absent(_))) {
+        return text.replacen("no CUDA runtime available", "no usable CUDA driver or device", 1);
+    }
     if matches!(error.kind(), ErrorKind::Code(_)) {
         return text;
     }

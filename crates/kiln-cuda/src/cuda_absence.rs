@@ -36,7 +36,7 @@ pub enum DriverAbsence {
         system: &'static str,
     },
     /// No driver library was found.
-    #[error("no NVIDIA driver that speaks CUDA 12.4 or newer was found (tried {})", names_text(tried))]
+    #[error("no NVIDIA driver that supports CUDA 12.4 or newer was found (tried {})", names_text(tried))]
     NoDriver {
         /// What was tried, in order.
         tried: Vec<Attempt>,
@@ -64,11 +64,11 @@ pub enum DriverAbsence {
         symbol: &'static str,
     },
     /// The driver is older than kiln can use.
-    #[error("the NVIDIA driver speaks CUDA {found}; kiln needs {needed} or newer")]
+    #[error("the NVIDIA driver supports CUDA {found}; kiln needs {needed} or newer")]
     TooOld {
-        /// What it speaks.
+        /// The version it supports.
         found: Version,
-        /// What it should.
+        /// The version kiln needs.
         needed: Version,
     },
     /// The library and the driver in the kernel do not belong together.

@@ -58,7 +58,7 @@ impl Libcuda {
         }
     }
 
-    /// The CUDA version the driver speaks.
+    /// The CUDA version that the driver supports.
     pub fn version(&self) -> Version {
         self.version
     }

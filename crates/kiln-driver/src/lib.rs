@@ -1,9 +1,9 @@
 //! The driver interface: the `Driver` trait, through which the runtime uses every device.
 //!
-//! Everything kiln does stands on one trait, [`Driver`]: an opened device. Above it nothing knows CUDA; below it
-//! stand CUDA in this process, a simulated device, and a proxy to a worker process. Work is data: a stream is given
-//! a [`Command`], and the same value is scheduled by the simulator, sent to a worker, put into a graph or written
-//! to a trace.
+//! A [`Driver`] is an opened device. All of kiln above this trait is independent of CUDA. It is implemented by CUDA in
+//! this process, by the simulated device, and by a proxy to a worker process. Work is a value: a [`Command`] is submitted
+//! to a stream, and the same value can be scheduled by the simulator, sent to a worker, added to a graph or written to
+//! a trace.
 //!
 //! ```text
 //!        probe, runtime, order, memory, kernels, pipelines        written once
@@ -28,18 +28,18 @@
 //!   signals and the other waits for, or by a host that waits in between.
 //! - `submit` may report a failure later. It then arrives at a wait, at `progress` or at `health`, and names the
 //!   submission it belongs to as well as the driver can tell.
-//! - Once lost, always lost: every later call that needs the device answers with the fault.
-//! - A driver returns only what its caller could not foresee: out of memory, lost, refused, unsupported.
+//! - A lost device stays lost: every later call that needs the device returns the fault.
+//! - Errors are of four kinds: out of memory, device lost, request refused, not supported.
 //!
-//! What a caller owes it:
+//! What a caller must do:
 //!
 //! - Order. Two commands that touch the same bytes, one of them writing, are ordered by stream, event or host.
 //! - Lifetime. Memory, modules and graphs are freed after the last command that uses them is done, or, for pool
 //!   memory, in the order of a stream that is ordered after it.
-//! - The word that a kernel may run with its arguments, which is the one unsafe step: [`Vouched`].
+//! - Safety of launches. The caller guarantees that a kernel may run with its arguments; this is the one unsafe step: [`Vouched`].
 //! - No call while a lock is held that other streams need.
 //!
-//! The simulator sees whether a caller keeps this, all of it.
+//! The simulator checks each of these rules.
 //!
 //! # Reading order
 //!

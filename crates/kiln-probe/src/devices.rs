@@ -25,7 +25,7 @@ pub struct DeviceSummary {
     pub pci: PciId,
     /// Compute capability.
     pub capability: Capability,
-    /// The CUDA version its driver speaks.
+    /// The CUDA version that its driver supports.
     pub driver_version: Version,
     /// Device memory in bytes.
     pub total_memory_bytes: u64,

@@ -59,14 +59,14 @@ pub enum ProbeError {
     /// Text that names no policy.
     #[error(transparent)]
     UnknownPolicy(#[from] UnknownPolicy),
-    /// An environment variable holds something it cannot mean.
-    #[error("{variable}=`{text}` means nothing; it takes {wanted}")]
+    /// An environment variable has an invalid value.
+    #[error("invalid value {variable}=`{text}`: expected {wanted}")]
     Environment {
         /// The variable.
         variable: &'static str,
-        /// What it holds.
+        /// Its value.
         text: String,
-        /// What it takes.
+        /// The valid values.
         wanted: &'static str,
     },
     /// The process's policy was settled already, as another one.

@@ -35,7 +35,7 @@ pub struct DriverLibrary {
     pub name: String,
     /// Its file, where the loader can tell.
     pub path: Option<PathBuf>,
-    /// The CUDA version it speaks.
+    /// The CUDA version that it supports.
     pub version: Version,
 }
 

@@ -41,7 +41,7 @@
 //! - [Read-only](crate::GpuRef::seal_read_only), if it owns its pages: a wild write is a fault, and the block is as it was. A write through
 //!   this crate is refused before it is queued.
 //!
-//! The report says of each kept block whether it was verified, sealed, or is only untouched by declaration.
+//! The report says of each kept block whether its checksum was verified, whether it was read-only, or only that no unfinished launch declared a write to it.
 //!
 //! # Types in reading order
 //!

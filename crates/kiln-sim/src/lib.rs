@@ -1,9 +1,9 @@
 //! A device without a GPU: deterministic, asynchronous, and it checks every access.
 //!
-//! A [`Machine`] is a world of simulated devices with one clock, one order of events and one verdict. A [`SimDevice`]
-//! is one of its devices and implements [`kiln_driver::Driver`], all of it: streams are really asynchronous, addresses
+//! A [`Machine`] is a set of simulated devices with one clock, one order of events and one report. A [`SimDevice`]
+//! is one of its devices and implements all of [`kiln_driver::Driver`]: streams are asynchronous, addresses
 //! can be reserved and pages mapped, exported and imported by another process, kernels run, graphs keep their edges,
-//! and memory runs out. It is a device, not a mock: programs written for it run on hardware and the other way round.
+//! and memory is limited. Programs written for a GPU run on it unchanged, and the other way round.
 //!
 //! ```text
 //!    program ── Driver calls ──►  SimDevice 0   SimDevice 1   ...        one Machine
@@ -54,15 +54,15 @@
 //! as a vector clock, what happened before it: what was queued before on its stream, what an event it waits for had
 //! behind it when it was signalled, and what the host knew when it was submitted. The host learns by a wait or a poll
 //! that says done, and by `progress`. Whether two steps are ordered is therefore known from the calls alone; it does not
-//! depend on which ran first. That is why a missing edge is found by the first seed and not by luck.
+//! depend on which ran first. So a missing dependency is found with every seed.
 //!
-//! **Time.** The clock is virtual. Calls cost the host a little, copies, fills and kernels cost the device what
-//! [`Costs`] says, streams overlap, and a wait moves the host's clock to the end of what it waited for. A minute of
-//! waiting takes no time.
+//! **Time.** The clock is virtual. A call takes a fixed host time; copies, fills and kernels take the device time that
+//! [`Costs`] sets. Streams overlap, and a wait moves the host's clock to the end of what it waited for, so that a
+//! simulated minute of waiting takes no real time.
 //!
-//! **Choice.** Nothing runs before it must. When the host waits, some stream that can move does, and [`Mode`] says who
-//! picks: a seed; a written schedule, of which [`explore`] tries all; or the operating system, with threads that really
-//! run at once. A poll, a sleep or a look at `health` lets the device move or not, and after a few times it must.
+//! **Scheduling.** Queued work runs only when the host waits. Then one of the streams that can continue runs a step. [`Mode`]
+//! selects how it is chosen: by a seed; by an explicit schedule ([`explore`] tries all of them); or by the operating system, with
+//! real threads. A poll, a sleep or a call of `health` may run a step; after several of them one runs.
 //!
 //! **Memory.** Bytes belong to a piece of memory, and addresses to a mapping of it; both have a beginning and an end.
 //! Addresses of memory are not given out twice. A block that a resource hands out of larger memory begins and ends as well, if the

@@ -175,6 +175,14 @@ fn count_wrong(found: &[f32], before: &[f32], added: f32) -> usize {
     found.iter().zip(before).filter(|(found, before)| found.to_bits() != (*before + added).to_bits()).count()
 }
 
+/// Removes the places of the launches, which are lines of this file and mean nothing to a user of the command.
+fn without_lines_of_the_demo(page: &str) -> String {
+    let mut parts = page.split(concat!(" at ", file!(), ":"));
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    parts.for_each(|part| text.push_str(part.trim_start_matches(|digit: char| digit.is_ascii_digit())));
+    text
+}
+
 impl Report {
     fn new(
         gpu: &DeviceRuntime,
@@ -203,7 +211,7 @@ impl Report {
             takeover_ms: report.map_or(0.0, |report| report.total.as_micros() as f64 / 1e3),
             checks,
             exit: exit.code(),
-            page: report.map(ToString::to_string).unwrap_or_default(),
+            page: report.map(|report| without_lines_of_the_demo(&report.to_string())).unwrap_or_default(),
         }
     }
 

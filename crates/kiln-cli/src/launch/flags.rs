@@ -26,23 +26,22 @@ pub(crate) struct LaunchFlags {
     /// Bytes of dynamic shared memory.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) shared: u32,
-    /// The next argument, in the order of the parameters: in:A.npy, out:f32:1024:B.npy (an output that the kernel writes whole), zeros:f32:1024:B.npy,
-    /// uninit:f32:1024:B.npy (memory that was never written, and may stay so), the same three without a file for arrays that are not kept,
-    /// scratch:f32:1024 (memory that no caller reads afterwards), inout:A.npy:B.npy (or inout:A.npy, not kept), null, a value such as f32:2.5, 'struct:{f32:1.5,u32:2}' or
-    /// bytes:00ff. A kernel that only reads an array takes in:, zeros: or uninit:. For a program: its buffers, then its scalars.
+    /// One argument; repeat the flag in the order of the parameters (of a program: its buffers, then its scalars). Input: in:A.npy. Output: out:f32:1024:B.npy
+    /// (the kernel writes every element), zeros:f32:1024:B.npy (begins as zeros) or uninit:f32:1024:B.npy (begins uninitialised, and the kernel may write a
+    /// part); without :B.npy the result is not saved. Input and output: inout:A.npy:B.npy, or inout:A.npy to save nothing. Temporary: scratch:f32:1024.
+    /// Others: null, a value such as f32:2.5, 'struct:{f32:1.5,u32:2}', bytes:00ff.
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     pub(crate) arguments: Vec<Spec>,
     /// Convert arrays whose element type is not the kernel's, such as float64 for a `float*`.
     #[arg(long)]
     pub(crate) cast: bool,
-    /// Where to run; `auto` takes a GPU if there is one and the policy allows it, else the simulated device. `kiln check` always takes the simulated
-    /// device and refuses `cuda`: a GPU does not check accesses.
+    /// Where to run; `auto` takes a GPU if there is one and the policy allows it, else the simulated device.
     #[arg(long, value_enum, default_value_t = Where::Auto)]
     pub(crate) device: Where,
     /// The order in which the simulated device runs blocks and warps.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Instructions of warps after which the simulated device stops a kernel: of one warp, or of all warps since a thread last ended.
+    /// Stop the kernel when one warp has executed N instructions, or all warps together have since the last thread exited (simulated device only).
     #[arg(long, value_name = "N", default_value_t = DEFAULT_STEP_LIMIT, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) step_limit: u64,
     /// The most findings the simulated device keeps of one run; the rest is counted.

@@ -81,22 +81,25 @@ impl fmt::Display for Outcome {
             counted(self.threads.into(), "thread"),
             counted(self.streams.into(), "stream")
         )?;
-        let (allocations, frees, left) = (self.allocations, self.frees, self.live_at_end);
-        writeln!(f, "  replayed   {allocations} allocations, {frees} frees, {left} blocks live at the end")?;
+        writeln!(
+            f,
+            "  replayed   {}, {}, {} live at the end",
+            counted(self.allocations, "allocation"),
+            counted(self.frees, "free"),
+            counted(self.live_at_end, "block")
+        )?;
         if self.orphan_frees + self.failed_in_log > 0 {
-            let (orphans, failed) = (self.orphan_frees, self.failed_in_log);
-            writeln!(
-                f,
-                "  skipped    {orphans} frees of unknown blocks, {failed} requests that failed in the log"
-            )?;
+            let orphans = counted(self.orphan_frees, "free");
+            let failed = counted(self.failed_in_log, "request");
+            writeln!(f, "  skipped    {orphans} of unknown blocks, {failed} that failed in the log")?;
         }
-        writeln!(f, "  refused    {} requests", self.refusals)?;
+        writeln!(f, "  refused    {}", counted(self.refusals, "request"))?;
         let (p50, p99) = (self.call_p50_ns, self.call_p99_ns);
         let time = self.time_ns as f64 / 1e6;
         writeln!(f, "  time       {time:.3} ms; a call: median {p50} ns, 99 % below {p99} ns")?;
         let (live, reserved) = (mib(self.peak_live_bytes), mib(self.peak_reserved_bytes));
         let ratio = self.reserved_over_live;
-        writeln!(f, "  peak       {live:.1} MiB live, {reserved:.1} MiB reserved, {ratio} times as much")?;
+        writeln!(f, "  peak       {live:.1} MiB live, {reserved:.1} MiB reserved ({ratio:.2} x live)")?;
         writeln!(f, "  waits      {} for memory of other streams", self.false_dependencies)?;
         match self.smallest_memory_bytes {
             Some(bytes) => write!(f, "  smallest   {:.0} MiB serve every request", mib(bytes)),

@@ -38,6 +38,9 @@ fn wrong_words_end_with_2_and_a_missing_gpu_with_3() {
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{words:?}");
     }
     assert_eq!(run(without_driver(&["bench", "m1", "--device", "cuda"])).code, Some(3));
+    let on_gpus = run(without_driver(&["bench", "m6"]));
+    assert_eq!((on_gpus.code, on_gpus.stdout.as_str()), (Some(3), ""), "{}", on_gpus.stderr);
+    assert!(on_gpus.stderr.contains("m6 needs a GPU"), "{}", on_gpus.stderr);
 }
 
 #[test]

@@ -56,7 +56,10 @@ fn entries_are_listed_in_the_folder_of_the_user_or_another() {
     assert_eq!(names.collect::<std::collections::BTreeSet<_>>(), ["axpy_0", "axpy_1", "axpy_2"].into());
     let elsewhere = cache(&folder, &["list", "--at", &folder.path("other"), "--json"]).json();
     assert_eq!(elsewhere["entries"].as_array().unwrap().len(), 0);
-    for action in ["list", "verify", "prune", "clear"] {
+    let nothing = cache(&folder, &["verify", "--at", &folder.path("other")]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(2), ""), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("the folder does not exist"), "{}", nothing.stderr);
+    for action in ["list", "prune", "clear"] {
         let nowhere = cache(&folder, &[action, "--at", &folder.path("other")]);
         assert_eq!(nowhere.code, Some(0), "{action}: {}", nowhere.stderr);
         assert!(

@@ -33,7 +33,7 @@ fn work_is_done_checked_and_drawn_without_a_gpu() {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     for words in [
         "simulated device",
-        "no-driver",
+        "no NVIDIA driver was found",
         "uploads",
         "█",
         "bit by bit",
@@ -81,7 +81,7 @@ fn the_twin_is_found_out_and_labelled() {
 fn a_gpu_that_was_asked_for_and_is_not_there_ends_with_3() {
     let outcome = run(without_driver(&["demo", "--device", "cuda"]));
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(3), ""));
-    assert!(outcome.stderr.contains("no CUDA runtime available: no NVIDIA driver"));
+    assert!(outcome.stderr.contains("no usable CUDA driver or device: no NVIDIA driver"));
     let mut required = without_driver(&["demo"]);
     required.env("KILN_POLICY", "required");
     assert_eq!(run(required).code, Some(3));
@@ -121,7 +121,13 @@ on_machine! {
 fn a_killed_worker_is_replaced_and_its_data_verified() {
     let outcome = run(without_driver(&["demo", "--isolate"]));
     assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
-    for words in ["worker lost", "killed by its client", "untouched by declaration", "bit by bit", "in all"] {
+    for words in [
+        "worker lost",
+        "killed the worker process",
+        "not written by any unfinished launch",
+        "bit by bit",
+        "in all",
+    ] {
         assert!(outcome.stdout.contains(words), "{words} is not in {}", outcome.stdout);
     }
     assert!(!outcome.stdout.contains("FAILED"));

@@ -362,6 +362,7 @@ fn cuda_c_without_its_compiler_is_refused_with_3_and_how_to_get_it() {
         let outcome = run(command);
         assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("pip install nvidia-cuda-nvrtc"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(": KILN_NVRTC is set to a wrong place"), "{}", outcome.stderr);
     }
 }
 

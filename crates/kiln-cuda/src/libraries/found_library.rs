@@ -43,12 +43,14 @@ pub enum LibraryOrigin {
 
 /// A library that is not there.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{kind} was not found; {} ({})", kind.advice(), tried_text(tried))]
+#[error("{}{kind} was not found; {} ({})", misleading(*variable), kind.advice(), tried_text(tried))]
 pub struct MissingLibrary {
     /// Which one.
     pub kind: LibraryKind,
     /// Where it was looked for, in order.
     pub tried: Vec<SearchedPlace>,
+    /// The environment variable that names a place without the library. No other place is searched then.
+    pub variable: Option<&'static str>,
 }
 
 /// One place that was looked at.
@@ -84,6 +86,10 @@ impl fmt::Display for LibraryOrigin {
             Self::BesideNvrtc => "beside NVRTC",
         })
     }
+}
+
+fn misleading(variable: Option<&str>) -> String {
+    variable.map_or_else(String::new, |name| format!("{name} is set to a wrong place: "))
 }
 
 pub(super) fn tried_text(tried: &[SearchedPlace]) -> String {

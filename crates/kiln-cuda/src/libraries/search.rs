@@ -25,14 +25,14 @@ impl SearchEnvironment {
         let mut tried = Vec::new();
         if let Some(configured) = self.folder_variable(kind.variable()) {
             let found = configured_file(kind, &configured, &mut tried);
-            return found.ok_or(MissingLibrary { kind, tried });
+            return found.ok_or(MissingLibrary { kind, tried, variable: Some(kind.variable()) });
         }
         for (origin, folder) in self.places() {
             if let Some(found) = best_in(kind, &folder, origin, &mut tried) {
                 return Ok(found);
             }
         }
-        Err(MissingLibrary { kind, tried })
+        Err(MissingLibrary { kind, tried, variable: None })
     }
 
     /// All folders to look into, in order.

@@ -75,6 +75,14 @@ impl NvrtcError {
         matches!(self, Self::Compile(_))
     }
 
+    /// The errors of a source that does not compile.
+    pub fn compile_errors(&self) -> Vec<&Diagnostic> {
+        match self {
+            Self::Compile(failure) => failure.errors().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// What the compiler said, if it said something.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
@@ -84,13 +92,16 @@ impl NvrtcError {
     }
 }
 
+impl CompileFailure {
+    /// The errors among the messages.
+    pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == DiagnosticSeverity::Error)
+    }
+}
+
 impl fmt::Display for CompileFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let errors: Vec<&Diagnostic> = self
-            .diagnostics
-            .iter()
-            .filter(|diagnostic| diagnostic.severity == DiagnosticSeverity::Error)
-            .collect();
+        let errors: Vec<&Diagnostic> = self.errors().collect();
         match errors.as_slice() {
             [] => write!(f, "{} was not compiled:\n{}", self.source, self.log.trim_end())?,
             [first] => write!(f, "{first}")?,

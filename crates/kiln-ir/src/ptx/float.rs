@@ -1,4 +1,4 @@
-//! Floats of 32 and 64 bits. The rounding stands in every name, so that nothing is fused behind our back.
+//! Floats of 32 and 64 bits. Every instruction names its rounding mode, so that `ptxas` does not fuse a multiplication and an addition.
 
 use super::register::{Class, Register};
 use super::writer::Writer;

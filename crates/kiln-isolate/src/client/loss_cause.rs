@@ -51,7 +51,7 @@ impl fmt::Display for LossCause {
             Self::Ended(None) => f.write_str("the worker process ended by itself"),
             Self::Hung { what, after } => write!(f, "{what} made no progress for {after:?}"),
             Self::Violation(violation) => violation.fmt(f),
-            Self::Killed => f.write_str("the worker process was killed by its client"),
+            Self::Killed => f.write_str("this program killed the worker process"),
             Self::Closed => f.write_str("the device was closed"),
         }
     }

@@ -18,13 +18,13 @@ pub enum CodeError {
     Ptx(#[from] kiln_ptx::ParseError),
     /// PTX of a version the driver does not know.
     #[error(
-        "the PTX{} is newer than the driver, which speaks CUDA {driver}; compile with a toolkit of at most that version, or update the driver{}",
+        "the PTX{} is newer than the driver, which supports CUDA {driver}; compile with a toolkit of at most that version, or update the driver{}",
         of_version(*ptx), told(log)
     )]
     PtxTooNew {
         /// The version of the PTX, where it can be read.
         ptx: Option<Version>,
-        /// What the driver speaks.
+        /// The version that the driver supports.
         driver: Version,
         /// What the loader wrote.
         log: String,

@@ -204,6 +204,10 @@ impl LaunchFootprint {
 
     fn parameter(&self, index: u16) -> String {
         match self.kernel.kernel.parameter_name(usize::from(index)) {
+            // NVIDIA's compilers name parameters by their kernel and number; the kernel is known.
+            Some(name) if name.ends_with(&format!("_param_{index}")) => {
+                format!("argument {index} (`param_{index}`)")
+            }
             Some(name) => format!("argument {index} (`{name}`)"),
             None => format!("argument {index}"),
         }

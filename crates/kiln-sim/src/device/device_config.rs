@@ -16,7 +16,7 @@ pub struct DeviceConfig {
     pub memory_bytes: u64,
     /// Compute capability.
     pub capability: Capability,
-    /// The CUDA version its driver speaks.
+    /// The CUDA version that its driver supports.
     pub driver_version: Version,
     /// Numbers a request is checked against.
     pub limits: Limits,

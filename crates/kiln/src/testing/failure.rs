@@ -34,7 +34,7 @@ pub enum FailureCause {
     },
     /// The test panicked with this message.
     Panic(String),
-    /// A variable of the environment has a value that means nothing.
+    /// A variable of the environment has an invalid value.
     Environment(String),
 }
 

@@ -62,12 +62,12 @@ impl Sealer {
 }
 
 impl<T: Element> GpuRef<T> {
-    /// Seals the buffer: its bytes are summed on the device, after everything that writes them. When the device is lost and comes back, they
-    /// are summed again, and a buffer whose sums differ is lost (or [healed](Self::heal_with)), although no unfinished work had declared to
-    /// write it. A kernel that went astray before it faulted may have written anywhere, and nothing else shows that.
+    /// Seals the buffer: computes a checksum of its bytes on the device, after all submitted work that writes them. After the worker is
+    /// replaced, the checksum is computed again. If it differs, the buffer is lost, or [filled again](Self::heal_with). This detects
+    /// writes that no launch declared: a kernel may have written anywhere before it faulted.
     ///
-    /// The next write breaks the seal; seal again after it. [`seal_read_only`](Self::seal_read_only) keeps such a write from happening, where the
-    /// block owns its pages. On a device in this process, which does not come back, nothing is done.
+    /// The next declared write removes the seal; call `seal` again after it. [`seal_read_only`](Self::seal_read_only) also prevents undeclared
+    /// writes, if the block owns its pages. A device in this process is never replaced, so there `seal` does nothing.
     ///
     /// # Errors
     /// A part of a block, since blocks are lost whole; what the device says.

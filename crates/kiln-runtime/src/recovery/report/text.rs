@@ -16,7 +16,7 @@ impl fmt::Display for PostMortem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "worker lost: {}", self.worker)?;
         writeln!(f, "  cause     {}", self.cause)?;
-        writeln!(f, "  after     generation {} began", self.generation.0)?;
+        writeln!(f, "  now in    worker generation {}", self.generation.0)?;
         match self.unfinished.as_slice() {
             [] => writeln!(f, "  under way nothing")?,
             work => {
@@ -41,10 +41,10 @@ impl fmt::Display for PostMortem {
             writeln!(f, "  lost      {}", count(self.lost_graphs, "graph"))?;
         }
         let phases = &self.phases;
-        let from = if self.standby { "standby" } else { "fresh worker" };
+        let from = if self.standby { "standby worker" } else { "start of a new worker" };
         write!(
             f,
-            "  time      {} in all: pause {}, end of the old {}, {from} {}, pages {}, host memory {}, code {}, streams {}, doing again {}, verifying and healing {}, deciding {}",
+            "  time      {} in all: pause {}, old worker exit {}, {from} {}, pages {}, host memory {}, code {}, streams {}, resubmit {}, verify and refill {}, loss analysis {}",
             Milliseconds(self.total),
             Milliseconds(phases.pause),
             Milliseconds(phases.kill),
@@ -82,13 +82,13 @@ impl fmt::Display for UnfinishedWork {
 impl fmt::Display for BlockOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Untouched => "untouched by declaration",
-            Self::Verified => "sealed and found right",
+            Self::Untouched => "not written by any unfinished launch",
+            Self::Verified => "sealed, checksum unchanged",
             Self::Sealed => "sealed, read-only",
             Self::Healed => "filled again",
-            Self::Touched => "written by unfinished work",
-            Self::Broken => "sealed and found changed",
-            Self::Dismissed => "because nothing is to be kept",
+            Self::Touched => "written by an unfinished launch or copy",
+            Self::Broken => "sealed, checksum changed",
+            Self::Dismissed => "dropped, because the configuration keeps nothing",
         })
     }
 }

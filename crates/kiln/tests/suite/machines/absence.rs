@@ -122,7 +122,7 @@ on_machine! {
         assert!(!missing.tried.is_empty() && missing.to_string().contains("NVRTC"));
         let error = kiln::Error::from(missing).labelled("compiler");
         assert!(matches!(error.kind(), ErrorKind::Library(missing) if missing.kind == Library::Nvrtc));
-        assert!(error.to_string().starts_with("compiler backend: NVRTC was not found"), "{error}");
+        assert!(error.to_string().starts_with("compiler backend: KILN_NVRTC is set to a wrong place"), "{error}");
         assert_eq!(libraries::find_all().len(), Library::ALL.len());
     }
 }

@@ -65,7 +65,7 @@ fn kinds_of_the_driver() -> Vec<(ErrorKind, bool)> {
 fn kinds_that_stay() -> Vec<ErrorKind> {
     let program = ProgramError::NotConverged { program: "p".into(), steps: 3 };
     let mismatch = Mismatch::Count { kernel: "k".into(), wanted: 2, given: 1 };
-    let library = MissingLibrary { kind: Library::Nvrtc, tried: Vec::new() };
+    let library = MissingLibrary { kind: Library::Nvrtc, tried: Vec::new(), variable: None };
     vec![
         Absence::from(CudaAbsence::NoDevice).into(),
         CodeError::NoPtx.into(),
