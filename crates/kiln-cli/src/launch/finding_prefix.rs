@@ -7,12 +7,10 @@ pub(super) fn has_no_kind(kind: &ExecFindingKind) -> bool {
     matches!(
         kind,
         ExecFindingKind::Barrier(_)
-            | ExecFindingKind::Deadlock(_)
             | ExecFindingKind::Mask(_)
             | ExecFindingKind::BadOperand(_)
             | ExecFindingKind::ReadOnly(_)
             | ExecFindingKind::Trap
-            | ExecFindingKind::StackOverflow(_)
             | ExecFindingKind::BadCall(_)
             | ExecFindingKind::BadFree(_)
     )

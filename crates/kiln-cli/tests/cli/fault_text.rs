@@ -94,6 +94,7 @@ fn findings_begin_with_their_kind_and_races_have_advice() {
         let file = folder.write("k.ptx", poke(body));
         let text = launch("check", &file, "64", &["--arg", "zeros:u32:4"]).stdout;
         assert!(text.contains(begin) && text.contains(advice), "{body}: {text}");
+        assert!(!text.contains("deadlock: deadlock"), "{text}");
     }
 }
 

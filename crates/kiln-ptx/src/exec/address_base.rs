@@ -1,6 +1,7 @@
 //! What an address was computed from: an argument of the kernel, or a variable of its module.
 
 use super::block::Cta;
+use super::distance::{byte_count, past_end};
 use super::lowered_code::{Base, Code, Constant, Op, OperandUse, Source};
 use super::memory::generic_address::Place;
 
@@ -38,9 +39,9 @@ impl AddressBase {
         let Self::Variable { name, address, bytes } = self else { return None };
         let (end, last) = (address.saturating_add(*bytes), start.saturating_add(u64::from(access_bytes)));
         let place = match start {
-            _ if start < *address => format!("{} bytes before the start", address - start),
-            _ if start >= end => format!("{} bytes past the end", start - end),
-            _ if last > end => format!("{} bytes across the end", last - end),
+            _ if start < *address => format!("{} before the start", byte_count(address - start)),
+            _ if start >= end => past_end(start - end),
+            _ if last > end => format!("{} across the end", byte_count(last - end)),
             _ => return None,
         };
         Some(format!("{place} of the variable `{name}`, which has {bytes} bytes"))

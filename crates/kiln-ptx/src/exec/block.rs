@@ -296,8 +296,12 @@ impl<'l> Block<'l> {
             parts.push(format!("{gone} have exited"));
         }
         let text = format!("deadlock: no thread of the block can go on; {}", parts.join(", "));
-        let (pc, thread) = groups.first().map_or((0, 0), |(pc, _, thread, _)| (*pc, *thread));
-        self.cta.report(thread / LANES, thread % LANES, pc, ExecFindingKind::Deadlock(text));
+        // A mask that names too many lanes also keeps a barrier from being complete.
+        let at_mask = groups.iter().find(|(_, state, ..)| *state == State::Collective);
+        let first = at_mask.or(groups.first());
+        let (pc, thread) = first.map_or((0, 0), |(pc, _, thread, _)| (*pc, *thread));
+        let kind = ExecFindingKind::Deadlock { text, at_mask: at_mask.is_some() };
+        self.cta.report(thread / LANES, thread % LANES, pc, kind);
         ExecFault::LaunchTimeout
     }
 }

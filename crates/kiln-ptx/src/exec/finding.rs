@@ -97,7 +97,12 @@ pub enum ExecFindingKind {
     /// A barrier that not all threads reach, or not in one way.
     Barrier(String),
     /// Threads wait for each other and none can go on.
-    Deadlock(String),
+    Deadlock {
+        /// Which threads wait where.
+        text: String,
+        /// Whether lanes wait at a warp-level instruction for lanes that its mask names.
+        at_mask: bool,
+    },
     /// A collective that names lanes wrongly.
     Mask(String),
     /// A thread is back in a state it had before: it does the same again for ever.
@@ -201,9 +206,11 @@ impl ExecFindingKind {
         Some(match self {
             Self::OutOfBounds(_) | Self::UseAfterFree(_) | Self::ReadOnly(_) => ExecFault::IllegalAddress,
             Self::Misaligned(_) => ExecFault::MisalignedAddress,
-            Self::Deadlock(_) | Self::Endless | Self::EndlessWait | Self::StepLimit(_) | Self::Stalled(_) => {
-                ExecFault::LaunchTimeout
-            }
+            Self::Deadlock { .. }
+            | Self::Endless
+            | Self::EndlessWait
+            | Self::StepLimit(_)
+            | Self::Stalled(_) => ExecFault::LaunchTimeout,
             Self::Assertion { .. } => ExecFault::Assert,
             Self::Trap | Self::Unsupported(_) | Self::BadFree(_) | Self::BadOperand(_) => {
                 ExecFault::LaunchFailed
@@ -249,7 +256,7 @@ impl ExecFindingKind {
             Self::NonCoherent { .. } => "non-coherent",
             Self::InactiveLane(_) => "inactive-lane",
             Self::Barrier(_) => "barrier",
-            Self::Deadlock(_) => "deadlock",
+            Self::Deadlock { .. } => "deadlock",
             Self::Mask(_) => "mask",
             Self::Endless | Self::EndlessWait => Self::ENDLESS,
             Self::StepLimit(_) | Self::Stalled(_) => Self::STEP_LIMIT,
@@ -288,7 +295,7 @@ impl ExecFinding {
 
     /// Whether it is about a barrier, also one that no thread passes.
     pub fn is_barrier(&self) -> bool {
-        matches!(self.kind, ExecFindingKind::Barrier(_) | ExecFindingKind::Deadlock(_))
+        matches!(self.kind, ExecFindingKind::Barrier(_) | ExecFindingKind::Deadlock { .. })
     }
 
     /// Whether the kernel asked for something the executor does not do.
@@ -371,7 +378,7 @@ impl fmt::Display for ExecFindingKind {
                 Thread(copy_site)
             ),
             Self::Barrier(text)
-            | Self::Deadlock(text)
+            | Self::Deadlock { text, .. }
             | Self::Mask(text)
             | Self::InactiveLane(text)
             | Self::BadOperand(text) => f.write_str(text),

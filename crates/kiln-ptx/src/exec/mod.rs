@@ -61,6 +61,7 @@ mod block;
 mod check;
 mod code_location;
 mod coverage;
+mod distance;
 mod entry;
 mod fault;
 mod finding;

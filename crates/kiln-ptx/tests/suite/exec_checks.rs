@@ -34,13 +34,13 @@ fn a_write_behind_the_end_of_a_block_is_found() {
     let ExecFindingKind::OutOfBounds(access) = only(&bad, "fill") else { panic!("{:#?}", bad.findings) };
     assert_eq!((access.access, access.memory, access.bytes), (AccessKind::Write, "global", 4));
     assert_eq!(access.address, out + 160);
-    assert_eq!(access.near, "0 bytes behind the end of a block of 160 bytes");
+    assert_eq!(access.near, "just past the end of a block of 160 bytes");
     let site = &bad.findings[0].site;
     assert_eq!((site.kernel.as_str(), site.block, site.thread), ("fill", [1, 0, 0], [8, 0, 0]));
     assert_eq!(bad.fault, Some(ExecFault::IllegalAddress));
     let text = bad.findings[0].to_string();
     let expected = format!(
-        "out of bounds: write of 4 bytes at global address {:#x}, which is 0 bytes behind the end of a block of 160 \
+        "out of bounds: write of 4 bytes at global address {:#x}, which is just past the end of a block of 160 \
          bytes\n  fill at checks.cu:{} (PTX line {}), block (1,0,0) thread (8,0,0)",
         out + 160,
         line("fill"),
@@ -107,7 +107,7 @@ fn shared_and_local_memory_have_ends() {
         panic!("{:#?}", bad.findings)
     };
     assert_eq!((access.memory, access.address), ("shared", 36));
-    assert_eq!(access.near, "4 bytes behind the end of `s`, 32 bytes of shared memory");
+    assert_eq!(access.near, "4 bytes past the end of `s`, 32 bytes of shared memory");
 
     assert!(bench.run("write_local", &ONE_WARP, &[out, 1, 4]).is_clean());
     let bad = bench.run("write_local", &ONE_WARP, &[out, 7, 4]);
@@ -115,6 +115,12 @@ fn shared_and_local_memory_have_ends() {
         panic!("{:#?}", bad.findings)
     };
     assert_eq!(access.memory, "local");
+
+    let bad = bench.run("write_local", &ONE_WARP, &[out, u64::from(-1_i32 as u32), 4]);
+    let ExecFindingKind::OutOfBounds(access) = only(&bad, "write_local") else {
+        panic!("{:#?}", bad.findings)
+    };
+    assert_eq!(access.near, "4 bytes before the start of the 16 bytes of the stack of the thread");
 }
 
 #[test]
@@ -129,7 +135,8 @@ fn the_heap_is_watched() {
 
     let bad = bench.run_with("heap", &shape, &[out, 0, 4, 0], &options);
     let ExecFindingKind::OutOfBounds(access) = only(&bad, "heap_over") else { panic!("{:#?}", bad.findings) };
-    assert_eq!(access.near, "0 bytes behind the end of a block of 16 bytes in the device heap");
+    let own = "a block of 16 bytes in the device heap, allocated at checks.cu:32 (PTX line ";
+    assert!(access.near.starts_with(&format!("just past the end of {own}")), "{}", access.near);
     let bad = bench.run_with("heap", &shape, &[out, 1, 2, 0], &options);
     let ExecFindingKind::UseAfterFree(access) = only(&bad, "heap_late") else {
         panic!("{:#?}", bad.findings)
@@ -139,6 +146,29 @@ fn the_heap_is_watched() {
     assert!(matches!(only(&bad, "heap_twice"), ExecFindingKind::BadFree(_)));
     let empty = bench.run("heap", &shape, &[out, 0, 0, 0]);
     assert_eq!(empty.fault, Some(ExecFault::IllegalAddress), "without a heap malloc answers null");
+}
+
+#[test]
+fn an_access_between_two_blocks_of_the_heap_is_found() {
+    let mut bench = Bench::new();
+    let out = bench.memory.allocate(64);
+    let run = |bench: &mut Bench, size: u64, at: i32| {
+        let heap = DeviceHeap::default();
+        heap.allocate(size).unwrap();
+        let options = Options { heap: Some(&heap), ..Options::default() };
+        bench.run_with("heap", &threads(1), &[out, 0, u64::from(at as u32), 0], &options)
+    };
+    for size in [16, 32, 64, 4096] {
+        assert!(run(&mut bench, size, 3).is_clean());
+        let past = format!("just past the end of a block of {size} bytes in the device heap");
+        for (at, place) in [(-1, "4 bytes before the start of a block of 16 bytes"), (-4, &past)] {
+            let bad = run(&mut bench, size, at);
+            let ExecFindingKind::OutOfBounds(access) = only(&bad, "heap_over") else {
+                panic!("{:#?}", bad.findings)
+            };
+            assert!(access.near.starts_with(place), "{size}: {}", access.near);
+        }
+    }
 }
 
 /// The read of bytes that were never written, of the first value that is copied to an array at a marked line.
@@ -322,7 +352,7 @@ fn threads_that_wait_for_each_other_are_found() {
     let out = bench.memory.allocate(256);
     assert!(bench.run("never_met", &threads(64), &[out, 2]).is_clean());
     let bad = bench.run("never_met", &threads(64), &[out, 3]);
-    let ExecFindingKind::Deadlock(text) = only(&bad, "never_met_first") else {
+    let ExecFindingKind::Deadlock { text, at_mask: false } = only(&bad, "never_met_first") else {
         panic!("{:#?}", bad.findings)
     };
     assert!(text.contains("32 threads wait at barrier 2 at checks.cu:"), "{text}");
@@ -332,6 +362,7 @@ fn threads_that_wait_for_each_other_are_found() {
     assert!(bench.run("crossed_votes", &ONE_WARP, &[out, 0]).is_clean());
     let bad = bench.run("crossed_votes", &ONE_WARP, &[out, 1]);
     let finding = &bad.findings[0];
+    assert!(matches!(finding.kind, ExecFindingKind::Deadlock { at_mask: true, .. }), "{finding}");
     assert!(
         finding.is_barrier() && finding.to_string().contains("16 threads wait at `vote.sync.ballot.b32`")
     );

@@ -39,7 +39,7 @@ fn base(body: &str) -> Option<AddressBase> {
 #[test]
 fn an_access_that_leaves_a_variable_names_it() {
     let found = found("mov.u64 %d1, table; add.s64 %d1, %d1, %d0; st.global.u32 [%d1], %t;").to_string();
-    let expected = "which is 0 bytes past the end of the variable `table`, which has 64 bytes";
+    let expected = "which is just past the end of the variable `table`, which has 64 bytes";
     assert!(found.contains(expected), "{found}");
 }
 
@@ -60,6 +60,16 @@ fn the_argument_that_an_address_was_computed_from_is_known() {
     );
     let from_memory = "ld.param.u64 %d1, [a]; ld.global.u64 %d2, [%d1]; add.s64 %d2, %d2, 1073741824;";
     assert_eq!(base(&format!("{from_memory} st.global.u32 [%d2], %t;")), None);
+}
+
+#[test]
+fn a_deadlock_at_a_mask_stands_at_the_instruction_with_the_mask() {
+    let found = found(
+        "setp.ge.u32 %p0, %t, 18; @%p0 bra B; redux.sync.max.s32 %r1, %t, 0xffffffff;
+         B: bar.sync 0; st.shared.u32 [tile], %r1;",
+    );
+    assert!(matches!(found.kind, ExecFindingKind::Deadlock { at_mask: true, .. }), "{found}");
+    assert_eq!(found.site.instruction, "redux.sync.max.s32", "{found}");
 }
 
 #[test]

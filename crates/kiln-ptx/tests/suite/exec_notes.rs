@@ -29,6 +29,11 @@ fn a_mask_that_names_lanes_that_have_exited_is_noted() {
     let [note] = &notes(32, false, &body.replace('#', "0xffffffff"))[..] else { panic!("one note") };
     assert!(note.starts_with("the mask 0xffffffff names 16 lanes that have exited"), "{note}");
     assert!(notes(32, false, &body.replace('#', "0xffff")).is_empty());
+    let [note] = &notes(32, false, &body.replace('#', "0x1ffff"))[..] else { panic!("one note") };
+    assert!(
+        note.starts_with("the mask 0x0001ffff names 1 lane that has exited or never existed, lane 16: "),
+        "{note}"
+    );
     let whole = "vote.sync.ballot.b32 %r1, 1, 0xffffffff; bar.warp.sync 0xffffffff;";
     assert!(notes(16, false, whole).is_empty(), "lanes that a block never had");
     assert_eq!(notes(16, true, whole).len(), 2, "under strict checks");

@@ -43,18 +43,18 @@ fn an_access_that_leaves_a_variable_is_found_and_does_no_harm() {
     assert!(outcome.is_clean(), "{:#?}", outcome.findings);
     assert_eq!(left[0], 7);
     let (outcome, left) = at("16");
-    assert_eq!(near(&outcome), "0 bytes behind the end of `a`, 16 bytes of shared memory");
+    assert_eq!(near(&outcome), "just past the end of `a`, 16 bytes of shared memory");
     assert_eq!((outcome.fault, left[0]), (None, 7), "the launch goes on");
     let (outcome, _) = run(4, "mov.u32 %r2, b; ld.shared.u32 %r3, [%r2+65536];", 0);
     assert!(!outcome.findings[0].to_string().contains("dynamic"), "{}", outcome.findings[0]);
     let (outcome, _) = run(4, "mov.u32 %r2, b; ld.shared.u32 %r3, [%r2+-8];", 0);
     assert_eq!(near(&outcome), "8 bytes before the start of `b`, 16 bytes of shared memory");
     let (outcome, _) = run(4, "mov.u32 %r2, b; ld.shared.u32 %r3, [%r2+16]; mov.u32 %r1, rest;", 64);
-    assert_eq!(near(&outcome), "0 bytes behind the end of `b`, 16 bytes of shared memory");
+    assert_eq!(near(&outcome), "just past the end of `b`, 16 bytes of shared memory");
     let (outcome, _) = run(4, "mov.u32 %r2, rest; ld.shared.u32 %r3, [%r2+-4];", 64);
     assert_eq!(near(&outcome), "4 bytes before the start of dynamic shared memory");
     let (outcome, _) = run(4, "mov.u32 %r2, rest; ld.shared.u32 %r3, [%r2+64];", 64);
-    assert_eq!(near(&outcome), "0 bytes behind the end of the 64 bytes of dynamic shared memory");
+    assert_eq!(near(&outcome), "just past the end of the 64 bytes of dynamic shared memory");
     assert!(outcome.fault.is_some(), "that is the end of the memory of the block");
 }
 

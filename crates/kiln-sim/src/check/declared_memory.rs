@@ -171,7 +171,11 @@ impl LaunchFootprint {
         } else if range.start < end {
             format!("{} bytes across the end of {name}", range.end - end)
         } else {
-            format!("{} bytes past the end of {name}", at - end)
+            match at - end {
+                0 => format!("just past the end of {name}"),
+                1 => format!("1 byte past the end of {name}"),
+                past => format!("{past} bytes past the end of {name}"),
+            }
         };
         format!("{place}, which has {bytes} bytes, in no buffer of the launch")
     }

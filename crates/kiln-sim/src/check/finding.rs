@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use kiln_driver::{Access, DeviceAddress, DeviceFinding, Error, ErrorKind, FindingLine, FindingRule};
-use kiln_ptx::exec::ExecFindingKind as InCode;
+use kiln_ptx::exec::{ExecFindingKind as InCode, RaceCause};
 
 use crate::check::access_origin::{Action, Actor};
 use crate::machine_config::Mode;
@@ -151,6 +151,9 @@ impl FindingKind {
     /// What to change in a kernel because of a finding of the executor of PTX; `None` where its text says it, or nothing particular is known.
     pub fn advice_in_kernel(kind: &InCode) -> Option<&'static str> {
         Some(match kind {
+            InCode::Race { cause: RaceCause::NarrowScope, .. } => {
+                "use a wider scope, device instead of block (`atomicAdd` instead of `atomicAdd_block`)"
+            }
             InCode::Race { .. } | InCode::SameValue { .. } => {
                 "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks"
             }
@@ -163,7 +166,12 @@ impl FindingKind {
             InCode::Misaligned(_) => Self::Misaligned.advice(),
             InCode::Uninitialised { .. } => Self::Uninitialised.advice(),
             InCode::Unassigned { .. } => "assign it on every path to its use",
-            InCode::Barrier(_) | InCode::Deadlock(_) => "let all threads of the block reach the same barrier",
+            InCode::Deadlock { at_mask: true, .. } => {
+                "let all lanes that the mask names execute the instruction, or name only those that do"
+            }
+            InCode::Barrier(_) | InCode::Deadlock { .. } => {
+                "let all threads of the block reach the same barrier"
+            }
             InCode::InactiveLane(_) => {
                 "name in the mask the lanes that execute the instruction, and no others"
             }
@@ -198,7 +206,9 @@ impl FindingKind {
                 InCode::Misaligned(_) => FindingRule::Misaligned,
                 InCode::Uninitialised { .. } | InCode::Unassigned { .. } => FindingRule::Uninitialised,
                 InCode::Race { .. } => FindingRule::Race,
-                InCode::Barrier(_) | InCode::Deadlock(_) | InCode::Mask(_) => FindingRule::Synchronisation,
+                InCode::Barrier(_) | InCode::Deadlock { .. } | InCode::Mask(_) => {
+                    FindingRule::Synchronisation
+                }
                 InCode::Endless | InCode::EndlessWait | InCode::StepLimit(_) | InCode::Stalled(_) => {
                     FindingRule::Hang
                 }

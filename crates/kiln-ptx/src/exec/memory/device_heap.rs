@@ -9,12 +9,16 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use super::atomic_words::Words;
 use super::generic_address::HEAP;
 use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
-use crate::exec::code_location::CodeSite;
+use crate::exec::code_location::{CodeSite, Line};
+use crate::exec::distance::{byte_count, past_end};
 use crate::exec::finding::{ExecFinding, ExecFindingKind};
 use crate::exec::warp_register::lanes_where;
 
 /// Blocks start at multiples of this, as those of CUDA do.
 const ALIGN: u64 = 16;
+
+/// At least so many bytes between two blocks belong to none, so that an access just past the end of one is found.
+const GAP: u64 = 16;
 
 /// The device heap behind `malloc` and `free` in kernels.
 ///
@@ -69,7 +73,7 @@ impl DeviceHeap {
         let start = blocks.find(size, self.limit)?;
         blocks.live.insert(start, bytes.max(1));
         blocks.freed.retain(|at, size_freed| *at >= start + size || at + *size_freed <= start);
-        blocks.cursor = start + size;
+        blocks.cursor = start + size + GAP;
         if let Some(content) = self.content.get() {
             (start..start + size).step_by(8).for_each(|at| content.written.store(at, 8, 0));
         }
@@ -132,21 +136,41 @@ impl Default for DeviceHeap {
 }
 
 impl Blocks {
-    /// A gap of `size` behind the cursor, else anywhere.
+    /// Room for `size` bytes and the gaps around them behind the cursor, else anywhere.
     fn find(&self, size: u64, limit: u64) -> Option<u64> {
         self.find_from(self.cursor, size, limit).or_else(|| self.find_from(0, size, limit))
     }
 
     fn find_from(&self, from: u64, size: u64, limit: u64) -> Option<u64> {
-        let before = self.live.range(..from).next_back().map_or(0, |(start, size)| start + size);
-        let mut at = before.max(from).next_multiple_of(ALIGN);
+        let behind = |start: &u64, taken: &u64| (start + taken + GAP).next_multiple_of(ALIGN);
+        let before = self.live.range(..from).next_back().map_or(0, |(start, taken)| behind(start, taken));
+        let mut at = before.max(from.next_multiple_of(ALIGN));
         for (start, taken) in self.live.range(from..) {
-            if at + size <= *start {
+            if at.checked_add(size)?.checked_add(GAP)? <= *start {
                 return Some(at);
             }
-            at = (start + taken).next_multiple_of(ALIGN);
+            at = behind(start, taken);
         }
         (at.checked_add(size)? <= limit).then_some(at)
+    }
+
+    /// The live block that an access missed, with the distance and the line of its `malloc`.
+    fn near(&self, offset: u64, bytes: u64) -> String {
+        let before = self.live.range(..=offset).next_back();
+        let next = self.live.range(offset..).next().map(|(start, size)| (start - offset, start, size));
+        let (place, start, size) = match (before, next) {
+            (Some((start, size)), _) if offset < start + size => {
+                let over = offset.saturating_add(bytes) - (start + size);
+                (format!("{} over the end", byte_count(over)), start, size)
+            }
+            (Some((start, size)), next) if next.is_none_or(|(far, ..)| offset - (start + size) < far) => {
+                (past_end(offset - (start + size)), start, size)
+            }
+            (_, Some((far, start, size))) => (format!("{} before the start", byte_count(far)), start, size),
+            _ => return "in the device heap, where no block is".to_owned(),
+        };
+        let site = self.sites.get(start).map(|site| format!(", allocated at {}", Line(site)));
+        format!("{place} of a block of {} in the device heap{}", byte_count(*size), site.unwrap_or_default())
     }
 }
 
@@ -177,18 +201,7 @@ impl GlobalMemory for DeviceHeap {
             let near = format!("{into} bytes into a block of {size} bytes that was freed in the device heap");
             return Miss { kind: MissKind::Freed, near };
         }
-        let near = match blocks.live.range(..=offset).next_back() {
-            Some((start, size)) if offset < start + size => {
-                let over = offset + bytes - (start + size);
-                format!("{over} bytes over the end of a block of {size} bytes in the device heap")
-            }
-            Some((start, size)) => {
-                let behind = offset - (start + size);
-                format!("{behind} bytes behind the end of a block of {size} bytes in the device heap")
-            }
-            None => "in the device heap, where no block is".to_owned(),
-        };
-        Miss { kind: MissKind::OutOfBounds, near }
+        Miss { kind: MissKind::OutOfBounds, near: blocks.near(offset, bytes) }
     }
 }
 
@@ -226,7 +239,7 @@ mod tests {
 
     #[test]
     fn freed_room_is_used_again_when_the_rest_is_gone() {
-        let heap = DeviceHeap::new(64);
+        let heap = DeviceHeap::new(112);
         let [a, b] = [heap.allocate(16), heap.allocate(32)].map(Option::unwrap);
         assert!(heap.free(a));
         assert_eq!(heap.miss(a, 4).kind, MissKind::Freed);
@@ -235,6 +248,24 @@ mod tests {
         assert_eq!(heap.allocate(16), Some(a));
         assert_eq!(heap.allocate(1), None);
         assert_eq!(heap.used_bytes(), 64);
+    }
+
+    #[test]
+    fn no_block_touches_another() {
+        let heap = DeviceHeap::new(1 << 12);
+        let sizes = [16, 1, 64, 32, 17, 16];
+        let mut starts = sizes.map(|size| heap.allocate(size).unwrap());
+        assert!(heap.free(starts[2]));
+        starts[2] = starts[5];
+        while let Some(block) = heap.allocate(16) {
+            assert_eq!(block % ALIGN, 0);
+            let gap = (block + 16..block + 32).chain(block - 16..block);
+            assert!(gap.clone().all(|at| at < HEAP || heap.span(at).is_none()), "{block:#x}");
+        }
+        let past = heap.miss(starts[0] + 16, 4);
+        assert_eq!(past.near, "just past the end of a block of 16 bytes in the device heap");
+        let before = heap.miss(starts[1] - 4, 4);
+        assert_eq!(before.near, "4 bytes before the start of a block of 1 byte in the device heap");
     }
 
     #[test]

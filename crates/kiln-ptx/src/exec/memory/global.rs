@@ -153,7 +153,7 @@ pub struct UndefinedStore {
 pub struct Miss {
     /// What kind of mistake it is.
     pub kind: MissKind,
-    /// What is nearest, in words that complete "which is ...": `4 bytes behind the end of a block of 64 bytes`.
+    /// What is nearest, in words that complete "which is ...": `4 bytes past the end of a block of 64 bytes`.
     pub near: String,
 }
 

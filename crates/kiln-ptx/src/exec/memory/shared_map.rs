@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::exec::distance::{below_zero, byte_count, past_end};
+
 /// A shared variable.
 #[derive(Debug)]
 struct SharedVariable {
@@ -77,9 +79,10 @@ impl SharedMap {
         let end = start.saturating_add(bytes);
         if let Some(before) = below_zero(start) {
             let Some(first) = self.variables.first() else {
-                return format!("{before} bytes before the start of dynamic shared memory");
+                return format!("{} before the start of dynamic shared memory", byte_count(before));
             };
-            return format!("{} bytes before the start of {first}", before.saturating_add(first.bytes.start));
+            let before = byte_count(before.saturating_add(first.bytes.start));
+            return format!("{before} before the start of {first}");
         }
         let next = self.variables.iter().find(|variable| variable.bytes.start > start);
         let before = self.variables.iter().rfind(|variable| variable.bytes.start <= start);
@@ -87,14 +90,12 @@ impl SharedMap {
         let dynamic_end = self.dynamic.saturating_add(dynamic_bytes);
         if start >= self.dynamic && dynamic_bytes > 0 {
             return match start.checked_sub(dynamic_end) {
-                Some(behind) => {
-                    format!(
-                        "{behind} bytes behind the end of the {dynamic_bytes} bytes of dynamic shared memory"
-                    )
+                Some(past) => {
+                    format!("{} of the {dynamic_bytes} bytes of dynamic shared memory", past_end(past))
                 }
                 None => format!(
-                    "{} bytes over the end of the {dynamic_bytes} bytes of dynamic shared memory",
-                    end - dynamic_end
+                    "{} over the end of the {dynamic_bytes} bytes of dynamic shared memory",
+                    byte_count(end - dynamic_end)
                 ),
             };
         }
@@ -102,16 +103,16 @@ impl SharedMap {
             && dynamic_bytes > 0
             && before.is_none_or(|one| self.dynamic - start < start - one.bytes.end.min(start))
         {
-            return format!("{} bytes before the start of dynamic shared memory", self.dynamic - start);
+            return format!("{} before the start of dynamic shared memory", byte_count(self.dynamic - start));
         }
         match (before, to_next) {
             (Some(one), _) if start < one.bytes.end => {
-                format!("{} bytes over the end of {one}", end.saturating_sub(one.bytes.end))
+                format!("{} over the end of {one}", byte_count(end.saturating_sub(one.bytes.end)))
             }
             (Some(one), next) if next.as_ref().is_none_or(|(far, _)| start - one.bytes.end < *far) => {
-                format!("{} bytes behind the end of {one}", start - one.bytes.end)
+                format!("{} of {one}", past_end(start - one.bytes.end))
             }
-            (_, Some((far, next))) => format!("{far} bytes before the start of {next}"),
+            (_, Some((far, next))) => format!("{} before the start of {next}", byte_count(far)),
             _ => "in a block that has no shared memory".to_owned(),
         }
     }
@@ -121,12 +122,6 @@ impl std::fmt::Display for SharedVariable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "`{}`, {} bytes of shared memory", self.name, self.bytes.end - self.bytes.start)
     }
-}
-
-/// How far an address in 32 or 64 bits lies below zero, if it does.
-fn below_zero(address: u64) -> Option<u64> {
-    let narrow = u32::try_from(address).map(|address| i64::from(address as i32)).unwrap_or(address as i64);
-    (narrow < 0).then(|| narrow.unsigned_abs())
 }
 
 /// The name in the source of a variable in a function: C++ compilers write `_ZZ`, the function, `E`, and the name behind its length.
@@ -175,12 +170,12 @@ mod tests {
     #[test]
     fn what_lies_near_is_named_with_the_distance() {
         let map = map();
-        assert_eq!(map.near(20, 4, 0), "4 bytes behind the end of `tile`, 16 bytes of shared memory");
+        assert_eq!(map.near(20, 4, 0), "4 bytes past the end of `tile`, 16 bytes of shared memory");
         assert_eq!(map.near(12, 8, 0), "4 bytes over the end of `tile`, 16 bytes of shared memory");
         assert_eq!(map.near(76, 4, 0), "4 bytes before the start of `sums`, 8 bytes of shared memory");
         assert_eq!(map.near(156, 4, 64), "4 bytes before the start of dynamic shared memory");
-        assert_eq!(map.near(88, 4, 64), "0 bytes behind the end of `sums`, 8 bytes of shared memory");
-        assert_eq!(map.near(224, 4, 64), "0 bytes behind the end of the 64 bytes of dynamic shared memory");
+        assert_eq!(map.near(88, 4, 64), "just past the end of `sums`, 8 bytes of shared memory");
+        assert_eq!(map.near(224, 4, 64), "just past the end of the 64 bytes of dynamic shared memory");
         assert_eq!(
             map.near(0xffff_fff8, 4, 0),
             "8 bytes before the start of `tile`, 16 bytes of shared memory"

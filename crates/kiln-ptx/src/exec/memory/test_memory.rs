@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::atomic_words::Words;
 use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
+use crate::exec::distance::past_end;
 use crate::exec::warp_register::lanes_where;
 
 /// The first address given out; low addresses stay free so that a null pointer with an offset is caught.
@@ -173,7 +174,7 @@ impl GlobalMemory for SimpleMemory {
             ));
         }
         let freed = if block.live { "" } else { " that was freed" };
-        out(format!("{} bytes behind the end of a block of {size} bytes{freed}", offset - size))
+        out(format!("{} of a block of {size} bytes{freed}", past_end(offset - size)))
     }
 }
 

@@ -28,26 +28,26 @@ impl Warp {
         let lane = first_lane(mask);
         let unlike = absent & self.lane_groups[at].unlike;
         if unlike != 0 {
-            let (count, first) = (unlike.count_ones(), first_lane(unlike));
-            let text = format!(
-                "the mask {named:#010x} names {count} lanes that execute this instruction with another mask, lane {first} the first; give one mask \
-                 to all lanes that it names"
-            );
+            let lanes = counted(unlike, ["executes", "execute"], "this instruction with another mask");
+            let text =
+                format!("the mask {named:#010x} names {lanes}; give one mask to all lanes that it names");
             return cta.report(self.index, lane, pc, ExecFindingKind::Mask(text));
         }
         let around = cta.lanes_gone_around(&self.steps_behind(at), self.index, absent & had);
         if around != 0 {
-            let (count, first) = (around.count_ones(), first_lane(around));
+            let lanes =
+                counted(around, ["took", "took"], "another path around this instruction and then ended");
             let text = format!(
-                "the mask {named:#010x} names {count} lanes that took another path around this instruction and have ended, lane {first} the first; \
+                "the mask {named:#010x} names {lanes}; \
                  execute it in all lanes that the mask names, or name only the lanes that take this path"
             );
             return cta.report(self.index, lane, pc, ExecFindingKind::Mask(text));
         }
-        let (count, first) = (absent.count_ones(), first_lane(absent));
+        let lanes = counted(absent, ["has", "have"], "exited or never existed");
+        let them = if absent.count_ones() == 1 { "it, and it adds" } else { "them, and they add" };
         let text = format!(
-            "the mask {named:#010x} names {count} lanes that have exited or do not exist, lane {first} the first: the instruction does not wait \
-             for them, and they add nothing to its result; name the lanes that execute it"
+            "the mask {named:#010x} names {lanes}: the instruction does not wait for {them} nothing to its result; \
+             name the lanes that execute it"
         );
         cta.report_note(self.index, lane, pc, ExecFindingKind::Mask(text));
     }
@@ -96,5 +96,14 @@ impl Warp {
                 format!("lane {lane} takes a value from lane {from}, which {why}: the value is undefined");
             cta.report(self.index, lane, pc, ExecFindingKind::InactiveLane(text));
         });
+    }
+}
+
+/// `1 lane that has exited, lane 5`, `16 lanes that have exited, lane 16 the first`. The verbs are those for one and for many.
+fn counted(lanes: u32, verbs: [&str; 2], rest: &str) -> String {
+    let first = first_lane(lanes);
+    match lanes.count_ones() {
+        1 => format!("1 lane that {} {rest}, lane {first}", verbs[0]),
+        count => format!("{count} lanes that {} {rest}, lane {first} the first", verbs[1]),
     }
 }

@@ -8,6 +8,7 @@ use super::race_hooks::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
+use crate::exec::distance::{below_zero, byte_count, past_end};
 use crate::exec::finding::{AccessKind, BadAccess, ExecFindingKind};
 use crate::exec::lowered_code::{Address, Base, Load, Store, Strength};
 use crate::exec::memory::generic_address::Place;
@@ -352,10 +353,12 @@ pub(super) fn check_bounds(access: &Access, addresses: &Column, lanes: u32, end:
     }
     let lane = first_lane(lanes_where(lanes, |lane| !fits(addresses[lane])));
     let address = addresses[lane];
-    let near = match address.checked_sub(end) {
-        Some(behind) => format!("{behind} bytes behind the end of the {end} bytes {of}"),
-        None => format!("{} bytes over the end of the {end} bytes {of}", address + bytes - end),
+    let place = match (below_zero(address), address.checked_sub(end)) {
+        (Some(before), _) => format!("{} before the start", byte_count(before)),
+        (_, Some(past)) => past_end(past),
+        _ => format!("{} over the end", byte_count(address + bytes - end)),
     };
+    let near = format!("{place} of the {} {of}", byte_count(end));
     Err(Trouble::new(lane, ExecFindingKind::OutOfBounds(access.bad(address, near))))
 }
 

@@ -69,12 +69,11 @@ impl GlobalMemory for AddressSpace<'_> {
             Some(segment) => {
                 let region = &segment.region;
                 let end = region.address.saturating_add(region.bytes);
-                format!(
-                    "{} bytes behind the end of {}, which has {} bytes",
-                    address.saturating_sub(end),
-                    region.name,
-                    region.bytes
-                )
+                let place = match address.saturating_sub(end) {
+                    0 => "just past the end".to_owned(),
+                    past => format!("{past} bytes past the end"),
+                };
+                format!("{place} of {}, which has {} bytes", region.name, region.bytes)
             }
             None => "below every block".to_owned(),
         };

@@ -87,7 +87,7 @@ fn the_finding_says_where_and_how_far() {
     );
     let text = finding.to_string();
     for part in
-        ["write of 4 bytes", "0 bytes past the end of argument 0 (`data`), which has 1024 bytes", "store"]
+        ["write of 4 bytes", "just past the end of argument 0 (`data`), which has 1024 bytes", "store"]
     {
         assert!(text.contains(part), "`{part}` is missing: {text}");
     }
@@ -211,7 +211,7 @@ fn a_graph_carries_what_its_nodes_declare_also_after_an_update() {
     graph.replay().unwrap();
     wait(&scene.gpu);
     assert_eq!(scene.kinds(), [FindingKind::Undeclared(Touching::Writing)]);
-    assert!(scene.texts()[0].contains("0 bytes past the end of argument 0 (`data`), which has 32 bytes"));
+    assert!(scene.texts()[0].contains("just past the end of argument 0 (`data`), which has 32 bytes"));
 }
 
 #[test]

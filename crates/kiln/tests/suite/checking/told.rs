@@ -70,7 +70,7 @@ fn an_access_that_was_not_declared_is_told_and_not_that_its_bytes_were_never_wri
     // SAFETY: the simulator checks every access; the access past the end is what this is about.
     unsafe { gpu.launch(&copy).grid(1).block(128).read(&x).write(&y).value(100_u32).submit().unwrap() };
     let error = y.download().unwrap_err();
-    check(&error, &["0 bytes past the end of argument 0 (`x`)", "thread (100,0,0)"]);
+    check(&error, &["just past the end of argument 0 (`x`)", "thread (100,0,0)"]);
     let findings = gpu.findings().findings;
     assert!(findings.iter().all(|finding| !finding.to_string().contains("never written")), "{findings:#?}");
     let text = error.to_string();
