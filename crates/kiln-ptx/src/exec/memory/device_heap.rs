@@ -55,6 +55,8 @@ struct Blocks {
     freed: BTreeMap<u64, u64>,
     /// Where the next search starts: behind the last block, so that a freed one is not reused at once.
     cursor: u64,
+    /// Bytes of all live blocks, each rounded up to the alignment. Gaps do not count.
+    taken: u64,
 }
 
 impl DeviceHeap {
@@ -70,7 +72,11 @@ impl DeviceHeap {
     pub fn allocate(&self, bytes: u64) -> Option<u64> {
         let size = bytes.max(1).checked_next_multiple_of(ALIGN)?;
         let mut blocks = self.blocks();
-        let start = blocks.find(size, self.limit)?;
+        if blocks.taken.checked_add(size)? > self.limit {
+            return None;
+        }
+        let start = blocks.find(size, self.extent())?;
+        blocks.taken += size;
         blocks.live.insert(start, bytes.max(1));
         blocks.freed.retain(|at, size_freed| *at >= start + size || at + *size_freed <= start);
         blocks.cursor = start + size + GAP;
@@ -114,6 +120,7 @@ impl DeviceHeap {
         let mut blocks = self.blocks();
         let start = address.wrapping_sub(HEAP);
         let Some(size) = blocks.live.remove(&start) else { return false };
+        blocks.taken = blocks.taken.saturating_sub(size.next_multiple_of(ALIGN));
         blocks.sites.remove(&start);
         blocks.freed.insert(start, size);
         true
@@ -122,6 +129,11 @@ impl DeviceHeap {
     /// Bytes in live blocks.
     pub fn used_bytes(&self) -> u64 {
         self.blocks().live.values().sum()
+    }
+
+    /// Bytes of addresses: no block is smaller than the gap behind it.
+    fn extent(&self) -> u64 {
+        2 * self.limit.next_multiple_of(ALIGN)
     }
 
     fn blocks(&self) -> MutexGuard<'_, Blocks> {
@@ -179,7 +191,7 @@ impl GlobalMemory for DeviceHeap {
         let offset = address.checked_sub(HEAP)?;
         let blocks = self.blocks();
         let (start, size) = blocks.live.range(..=offset).next_back()?;
-        let zeros = || Words::zeroed(self.limit);
+        let zeros = || Words::zeroed(self.extent());
         let cells = self.content.get_or_init(|| Content { words: zeros(), written: zeros() });
         (offset < start + size).then_some(Span {
             start: HEAP + start,
@@ -239,12 +251,13 @@ mod tests {
 
     #[test]
     fn freed_room_is_used_again_when_the_rest_is_gone() {
-        let heap = DeviceHeap::new(112);
+        let heap = DeviceHeap::new(64);
         let [a, b] = [heap.allocate(16), heap.allocate(32)].map(Option::unwrap);
         assert!(heap.free(a));
         assert_eq!(heap.miss(a, 4).kind, MissKind::Freed);
         let c = heap.allocate(16).unwrap();
         assert!(c > b, "the freed block is not the first to be taken");
+        assert!(heap.free(heap.allocate(16).unwrap()));
         assert_eq!(heap.allocate(16), Some(a));
         assert_eq!(heap.allocate(1), None);
         assert_eq!(heap.used_bytes(), 64);
