@@ -45,7 +45,8 @@ fn every_kind_of_fault_costs_its_own_block_and_says_why() {
         );
         let page = report.to_string();
         assert!(
-            page.contains(&format!("launch {name}")) && page.contains("written by an unfinished launch or copy"),
+            page.contains(&format!("launch {name}"))
+                && page.contains("written by an unfinished launch or copy"),
             "{page}"
         );
         let lost: Vec<_> = report.lost().map(|record| (record.block, record.outcome)).collect();
