@@ -21,7 +21,7 @@ pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) kind: FailureKind,
     pub(crate) message: String,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Box<Place>>,
     pub(crate) next_step: Option<String>,
     /// Every error of a compiler, if there are several; the message has the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -110,7 +110,7 @@ impl Failure {
 
     /// The same failure with its place.
     pub(crate) fn at(mut self, place: Place) -> Self {
-        self.place = Some(place);
+        self.place = Some(Box::new(place));
         self
     }
 
@@ -207,7 +207,7 @@ impl From<kiln::Error> for Failure {
         };
         let mut failure = Self::new(exit, kind, error_text(&error));
         if kind == FailureKind::Compile {
-            failure.place = Place::in_log(&failure.message);
+            failure.place = Place::in_log(&failure.message).map(Box::new);
             failure.errors = compile_errors(&error);
         }
         let in_source = if kind == FailureKind::Compile { host_code(&failure.message) } else { None };
