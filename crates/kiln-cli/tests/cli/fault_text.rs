@@ -99,6 +99,26 @@ fn findings_begin_with_their_kind_and_races_have_advice() {
 }
 
 #[test]
+fn a_narrow_scope_and_a_mask_that_waits_have_their_own_advice() {
+    let folder = Folder::new();
+    let narrow = "red.relaxed.cta.global.add.u32 [%d0], 1;";
+    let waiting = "setp.lt.u32 %p0, %r0, 16; @%p0 bra LAST; redux.sync.max.s32 %r1, %r0, 0xffffffff;
+        st.global.u32 [%d0], %r1; LAST: barrier.sync 0;";
+    for (body, grid, advice) in [
+        (narrow, "4", "use a wider scope, device instead of block"),
+        (waiting, "1", "let all lanes that the mask names execute the instruction"),
+    ] {
+        let file = folder.write("k.ptx", poke(body));
+        let words = ["check", &file, "--grid", grid, "--block", "32", "--arg", "zeros:u32:4", "--json"];
+        let json = run(without_driver(&words)).json();
+        let steps = json["findings"].as_array().into_iter().flatten();
+        let mut steps = steps.filter_map(|finding| finding["next_step"].as_str());
+        assert!(steps.any(|step| step.starts_with(advice)), "{body}: {json:#}");
+        assert!(!json.to_string().contains("reach the same barrier"), "{json:#}");
+    }
+}
+
+#[test]
 fn an_output_does_not_replace_a_file_that_another_argument_is_read_from() {
     let folder = Folder::new();
     let file = folder.write("two.ptx", poke("").replace("(.param .u64 o)", "(.param .u64 o, .param .u64 x)"));
