@@ -14,6 +14,7 @@ mod cusolver;
 mod cusparse;
 mod descriptor;
 mod failure;
+mod half_bits;
 mod library_enums;
 mod symbol_lookup;
 

@@ -4,6 +4,8 @@ use kiln_operation::{
     Activation, DenseLayout, Diagonal, ElementType, Epilogue, FftKind, IndexType, Math, Side, Triangle,
 };
 
+use super::half_bits::f16_bits;
+
 /// `cudaDataType`.
 pub(super) fn data_type(element: ElementType) -> i32 {
     match element {
@@ -107,7 +109,7 @@ pub(super) fn scalar(element: ElementType, value: f64) -> [u8; 8] {
         ElementType::F64 => bytes = value.to_ne_bytes(),
         ElementType::F32 => bytes[..4].copy_from_slice(&(value as f32).to_ne_bytes()),
         ElementType::I32 => bytes[..4].copy_from_slice(&(value as i32).to_ne_bytes()),
-        ElementType::F16 => bytes[..2].copy_from_slice(&half::f16::from_f64(value).to_ne_bytes()),
+        ElementType::F16 => bytes[..2].copy_from_slice(&f16_bits(value).to_ne_bytes()),
         _ => {}
     }
     bytes
