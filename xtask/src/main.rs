@@ -13,12 +13,12 @@ mod differential;
 mod failure;
 mod fuzz;
 mod gpu_bundle;
-mod kernels;
 mod models;
 mod process;
 mod properties;
 mod publish;
 mod sanitize;
+mod shipped_ptx;
 mod sim;
 mod skips;
 mod test;
@@ -68,7 +68,7 @@ enum Command {
     /// Runs random programs on the interpreter and, as PTX, on the executor
     Differential(differential::Arguments),
     /// Compiles the kernels that kiln-libs ships as PTX
-    Kernels(kernels::Arguments),
+    Kernels(shipped_ptx::Arguments),
     /// Writes target/gpu-bundle: the GPU tests and benchmarks for a host that has a driver but no Rust
     GpuBundle,
     /// Prints where NVRTC, ptxas and the CUDA headers are, for `eval "$(cargo xtask toolkit)"`
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
         Command::Properties(arguments) => properties::run(&workspace, &arguments),
         Command::Sanitize(arguments) => sanitize::run(&workspace, &arguments),
         Command::Differential(arguments) => differential::run(&workspace, &arguments),
-        Command::Kernels(arguments) => kernels::run(&workspace, &arguments),
+        Command::Kernels(arguments) => shipped_ptx::run(&workspace, &arguments),
         Command::GpuBundle => gpu_bundle::run(&workspace),
         Command::Toolkit(arguments) => toolkit::run(&workspace, &arguments),
     });

@@ -17,7 +17,7 @@ use crate::Failure;
 use crate::result_table::Table;
 use crate::timing::Percentiles;
 
-const SOURCE: &str = include_str!("../generated_code.cu");
+const SOURCE: &str = include_str!("../hand_written_kernels.cu");
 /// Elements of a vector, and rows of a matrix.
 const ELEMENTS: u64 = 64 << 20;
 const ROWS: u64 = 4096;
@@ -31,7 +31,7 @@ pub(crate) fn programs(table: &mut Table, repeats: usize) -> Result<(), Failure>
     let nvrtc = Nvrtc::load()?;
     let target = nvrtc.target_for(driver.info().capability).ok_or("NVRTC does not know this device")?;
     let compiled =
-        nvrtc.compile(&CudaSource::new("generated_code.cu", SOURCE), &CompileOptions::new(target))?;
+        nvrtc.compile(&CudaSource::new("hand_written_kernels.cu", SOURCE), &CompileOptions::new(target))?;
     let cubin = compiled.cubin.ok_or("NVRTC makes no machine code for this device")?;
     for case in [saxpy(ELEMENTS)?, saxpy_of_four(ELEMENTS)?, matrix(ROWS)?] {
         let stage = Stage::new(driver.clone(), &case)?;
@@ -301,7 +301,7 @@ mod tests {
         let driver = machine.device(0).unwrap();
         let target = nvrtc.target_for(driver.info().capability).unwrap();
         let compiled = nvrtc
-            .compile(&CudaSource::new("generated_code.cu", SOURCE), &CompileOptions::new(target))
+            .compile(&CudaSource::new("hand_written_kernels.cu", SOURCE), &CompileOptions::new(target))
             .unwrap();
         for case in cases() {
             let stage = Stage::new(driver.clone(), &case).unwrap();

@@ -81,9 +81,9 @@ mod client;
 #[doc(hidden)]
 pub mod fuzz_entry_points;
 mod protocol;
-mod supervise;
 #[cfg(all(test, feature = "sim", target_os = "linux"))]
-mod violation_tests;
+mod protocol_violation_tests;
+mod supervise;
 #[cfg(target_os = "linux")]
 mod worker;
 
@@ -96,8 +96,8 @@ pub use supervise::config::{IsolationConfig, WorkerEntry};
 pub use supervise::isolated_device::IsolatedDevice;
 #[cfg(target_os = "linux")]
 pub use supervise::isolation_support::IsolationSupport;
+pub use supervise::object_counts::ObjectCounts;
 pub use supervise::restart_policy::RestartPolicy;
-pub use supervise::standby_progress::ObjectCounts;
 pub use supervise::start_error::WorkerStartError;
 pub use supervise::takeover::{Takeover, TakeoverError, TakeoverPhases, UnfinishedStream};
 #[cfg(not(target_os = "linux"))]

@@ -11,7 +11,7 @@ pub(crate) mod device_spec;
 #[cfg(target_os = "linux")]
 pub(crate) mod environment;
 #[cfg(target_os = "linux")]
-pub(crate) mod event_count;
+pub(crate) mod futex_wait;
 #[cfg(target_os = "linux")]
 pub(crate) mod memory_file;
 #[cfg(target_os = "linux")]

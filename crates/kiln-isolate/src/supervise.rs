@@ -18,10 +18,10 @@ mod driver;
 pub(crate) mod isolated_device;
 #[cfg(target_os = "linux")]
 pub(crate) mod isolation_support;
+pub(crate) mod object_counts;
 pub(crate) mod restart_policy;
 #[cfg(target_os = "linux")]
 pub(crate) mod standby;
-pub(crate) mod standby_progress;
 pub(crate) mod start_error;
 #[cfg(target_os = "linux")]
 pub(crate) mod stop_aware_clock;

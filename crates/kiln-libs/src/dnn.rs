@@ -34,7 +34,7 @@ mod layers;
 mod norm;
 mod norm_backward;
 mod pool;
-mod rows;
+mod row_launch_shape;
 mod softmax;
 mod tensor;
 

@@ -42,7 +42,7 @@ mod batch;
 mod batched;
 mod batched_call;
 mod call;
-mod decomposition;
+mod eigen_and_svd;
 #[doc(hidden)]
 pub mod embedded_ptx;
 mod handle;

@@ -7,24 +7,24 @@
 //! text: [`Statistics`], [`TraceRecorder`], [`GuardChecker`] and [`LeakTracker`]; see [`LayerView`](crate::LayerView).
 
 mod aligned;
-mod annotated;
 mod budgeted;
 mod fault_injection;
 mod guarded;
 mod leaks;
 mod limited;
+mod reported_to_checker;
 mod retrying;
 mod statistics;
 mod traced;
 
 pub use aligned::Aligned;
-pub(crate) use annotated::NamedParts;
-pub use annotated::{Annotated, TaggedBlocks};
 pub use budgeted::Budgeted;
 pub use fault_injection::{FailPlan, Failing};
 pub use guarded::{Damage, GuardChecker, GuardConfig, GuardFinding, Guarded};
 pub use leaks::{LeakTracked, LeakTracker, LiveBlock};
 pub use limited::Limited;
+pub(crate) use reported_to_checker::NamedParts;
+pub use reported_to_checker::{Annotated, TaggedBlocks};
 pub use retrying::Retrying;
 pub use statistics::{Counted, Statistics, StatisticsScope};
 pub use traced::{TraceConfig, TraceRecorder, Traced};

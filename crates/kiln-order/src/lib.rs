@@ -61,6 +61,8 @@ mod order_trait;
 mod order_without_runtime;
 mod pending_submission;
 mod plan_and_publish;
+#[cfg(test)]
+mod plan_and_publish_tests;
 mod rules;
 mod stamp;
 mod stream_counters;
@@ -70,8 +72,6 @@ mod stream_state;
 #[cfg(test)]
 mod stream_state_tests;
 mod submission_pause;
-#[cfg(test)]
-mod submission_step_tests;
 mod submit_error;
 mod sync_shim;
 mod vector_clock;

@@ -47,7 +47,7 @@ mod program_backend;
 mod program_call;
 mod sequence;
 mod single_rank_collective;
-mod typed_pipeline;
+mod typed_program;
 
 pub use binding::{
     Argument, Arguments, Bindings, Kept, Outputs, Parameters, ProgramParameter, ProgramValue, Read,
@@ -63,6 +63,6 @@ pub use sequence::{PendingDispatch, Sequence, Step, Turn};
 pub use single_rank_collective::{
     CollectiveError, Collectives, Communicator, CommunicatorConfig, ReduceOp, Reduction,
 };
-pub use typed_pipeline::Typed;
+pub use typed_program::Typed;
 
 pub use kiln_ir::{Binding, BindingPlan, LaunchPlan, PlanError, Program};

@@ -55,6 +55,7 @@
 
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 mod block_repair;
+pub(crate) mod expendable_buffers;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 mod loss_detection;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
@@ -64,7 +65,6 @@ mod manual_recovery;
 mod report;
 #[cfg(all(feature = "isolate", target_os = "linux"))]
 mod worker_replacement;
-pub(crate) mod workspace;
 
 pub use crate::error::SealError;
 pub use crate::isolation::{Isolation, Process};

@@ -111,7 +111,7 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("samples/inputs.kir", include_str!("samples/inputs.kir")),
     ("samples/raced.kir", include_str!("samples/raced.kir")),
     ("samples/reversed.kir", include_str!("samples/reversed.kir")),
-    ("samples/rounds.kir", include_str!("samples/rounds.kir")),
+    ("samples/grid_barrier.kir", include_str!("samples/grid_barrier.kir")),
     ("samples/saxpy.kir", include_str!("samples/saxpy.kir")),
     ("samples/traps.kir", include_str!("samples/traps.kir")),
     ("samples/elementwise.cu", include_str!("../../../crates/kiln-kernels/kernels/elementwise.cu")),

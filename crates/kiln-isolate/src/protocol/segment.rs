@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::SharedBytes;
 
-use super::event_count::EventCount;
+use super::futex_wait::EventCount;
 use super::memory_file::MemoryFile;
 use super::ring::{RingLayout, word};
 

@@ -15,7 +15,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-use super::event_count::timespec;
+use super::futex_wait::timespec;
 
 /// The longest message.
 pub(crate) const LONGEST_MESSAGE_BYTES: usize = 32 << 10;

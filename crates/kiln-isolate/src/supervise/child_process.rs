@@ -16,7 +16,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open, pidfd_send_signal, waitid,
 };
 
-use crate::protocol::event_count::timespec;
+use crate::protocol::futex_wait::timespec;
 
 /// A child process. Dropping it kills the process and waits for its end.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use super::worker_start::{RunningWorker, StartingWorker};
 use crate::client::connection::Link;
 use crate::client::loss_cause::LossCause;
 use crate::client::stream_table::StreamTable;
-use crate::protocol::event_count::timespec;
+use crate::protocol::futex_wait::timespec;
 use crate::protocol::wire::Request;
 
 /// How long a worker may take to exit after it was asked to.

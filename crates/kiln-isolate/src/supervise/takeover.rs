@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use kiln_driver::{GraphId, MemoryId, PagesId, Progress, StreamId};
 
-use super::standby_progress::ObjectCounts;
+use super::object_counts::ObjectCounts;
 use super::start_error::WorkerStartError;
 use crate::client::loss_cause::LossCause;
 

@@ -2,7 +2,7 @@
 
 use kiln_driver::Error;
 
-use super::standby_progress::ObjectCounts;
+use super::object_counts::ObjectCounts;
 use crate::client::loss_cause::LossCause;
 
 /// Something that happened to a worker. See [`IsolationConfig::observe`](crate::IsolationConfig::observe).

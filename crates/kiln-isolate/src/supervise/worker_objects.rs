@@ -18,7 +18,7 @@ use kiln_driver::{Error, GraphId, Protection};
 
 pub(crate) use self::step_batch::Pace;
 
-use super::standby_progress::ObjectCounts;
+use super::object_counts::ObjectCounts;
 use crate::client::connection::Link;
 use crate::client::object_tables::ObjectTables;
 use crate::protocol::wire::{Ask, Request, WireObject};

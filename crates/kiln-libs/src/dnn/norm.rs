@@ -3,7 +3,7 @@
 use kiln_mem::StreamKey;
 use kiln_runtime::{Element, GpuRef};
 
-use super::rows::{Rows, THREADS};
+use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
 use crate::prims::PrimitiveCall;

@@ -4,7 +4,7 @@ use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
 use super::norm::read_some;
-use super::rows::{Rows, THREADS};
+use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
 use crate::prims::PrimitiveCall;

@@ -4,7 +4,7 @@ use kiln_mem::StreamKey;
 use kiln_operation::TensorLayout;
 use kiln_runtime::GpuRef;
 
-use super::rows::THREADS;
+use super::row_launch_shape::THREADS;
 use super::tensor::{NetworkElement, Tensor, dimensions_text};
 use crate::Result;
 use crate::prims::PrimitiveCall;

@@ -2,8 +2,8 @@
 
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
+use super::host_index_check::COO;
 use super::index::SparseIndex;
-use super::indices::COO;
 use super::view::SparseView;
 use crate::Result;
 use crate::blas::Real;

@@ -2,8 +2,8 @@
 
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
+use super::host_index_check::CSR;
 use super::index::SparseIndex;
-use super::indices::CSR;
 use super::view::SparseView;
 use crate::Result;
 use crate::blas::Real;

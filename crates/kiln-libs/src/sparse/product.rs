@@ -8,7 +8,7 @@ use kiln_runtime::GpuRef;
 
 use super::conversion::{THREADS, bits_of, blocks, check_index};
 use super::csr::CsrMatrix;
-use super::dense::{BLOCK_ROWS, ROW_THREADS};
+use super::from_dense::{BLOCK_ROWS, ROW_THREADS};
 use super::handle::Sparse;
 use super::index::{SparseIndex, matrix_name, number};
 use super::view::SparseView;

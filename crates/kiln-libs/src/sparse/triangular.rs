@@ -8,7 +8,7 @@ use kiln_operation::{Diagonal, SparseFormat, Triangle};
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::conversion::{Conversion, check_index, compress};
-use super::dense::{BLOCK_ROWS, ROW_THREADS, check_dense, steps, used};
+use super::from_dense::{BLOCK_ROWS, ROW_THREADS, check_dense, steps, used};
 use super::handle::Sparse;
 use super::index::{SparseIndex, matrix_name, number};
 use super::view::SparseView;

@@ -17,7 +17,6 @@ mod rig;
 mod subject;
 
 mod accounting;
-mod annotated;
 mod budget;
 mod chunks;
 mod endurance;
@@ -36,6 +35,7 @@ mod pages;
 mod pressure;
 mod reclaim;
 mod replay;
+mod reported_to_checker;
 mod reuse;
 mod spare;
 mod stack;

@@ -1,9 +1,9 @@
 //! What an address was computed from: an argument of the kernel, or a variable of its module.
 
 use super::block::Cta;
-use super::distance::{byte_count, past_end};
 use super::lowered_code::{Base, Code, Constant, Op, OperandUse, Source};
 use super::memory::generic_address::Place;
+use super::out_of_bounds_text::{byte_count, past_end};
 
 /// What an address was computed from.
 #[derive(Clone, Debug, PartialEq, Eq)]

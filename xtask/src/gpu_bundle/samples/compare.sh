@@ -105,14 +105,14 @@ run index_3d 0 "$here/elementwise.ptx" --kernel index_3d --grid 2,3,2 --block 8,
 run histogram 0 "$here/histogram.ptx" --kernel histogram_shared --grid 4 --block 256 --arg "in:$work/b.npy" --arg out:u32:256:bins.npy --arg u32:4096
 run reversed 0 "$here/reversed.kir" --arg "$x" --arg out:f32:1000:o.npy
 run saxpy-in-other-blocks 0 "$here/saxpy.kir" --block 64 --grid 20 --arg "$x" --arg "$y" --arg f32:-1
-run rounds 0 "$here/rounds.kir" --grid 15 --arg "inout:$work/x.npy:o.npy" --arg u32:5
+run rounds 0 "$here/grid_barrier.kir" --grid 15 --arg "inout:$work/x.npy:o.npy" --arg u32:5
 run traps 5 "$here/traps.kir" --arg "in:$work/b.npy" --arg out:u8:4096:o.npy
 run astray 5 "$here/astray.kir" --arg "$x" --arg out:f32:1000:o.npy
 run refused-elements 3 "$here/saxpy.kir" --arg "in:$work/b.npy" --arg "$y" --arg f32:1
 run refused-access 3 "$here/elementwise.ptx" --kernel saxpy --grid 8 --block 128 --arg f32:1 --arg "$x" --arg "in:$work/y.npy" --arg u32:1
 run refused-block 3 "$here/elementwise.ptx" --kernel saxpy --grid 8 --block 2048 --arg f32:1 --arg "$x" --arg "$y" --arg u32:1
 run broken 4 "$here/broken.kir" --arg out:f32:10:o.npy
-tell inspect-rounds.kir 0 inspect "$here/rounds.kir" --json
+tell inspect-grid_barrier.kir 0 inspect "$here/grid_barrier.kir" --json
 tell inspect-broken.kir 4 inspect "$here/broken.kir"
 tell check-reversed.kir 0 check "$here/reversed.kir" --json --arg "$x" --arg out:f32:1000:o.npy
 tell check-raced.kir 5 check "$here/raced.kir" --json --arg "$x" --arg out:f32:1000:o.npy

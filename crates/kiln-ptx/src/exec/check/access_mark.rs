@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!  63   61 60    57    37     32          0
-//!  │size│wide│kind│ pc │ lane │ interval │
+//!  │size│wide│kind│ pc │ lane │ epoch │
 //! ```
 //!
-//! The interval says which warp, and between which two of its synchronisations. What number that is depends on the memory: see
+//! The epoch says which warp, and between which two of its synchronisations. What number that is depends on the memory: see
 //! [`Order`](super::access_order::Order).
 
 use crate::exec::finding::AccessKind;
@@ -56,8 +56,8 @@ impl Mark {
     pub(crate) const NONE: Self = Self(0);
 
     /// An access of lane 0. A plain one has no scope, and no size that matters.
-    pub(crate) fn new(interval: u32, pc: u32, kind: Touching, wide: bool, element_bytes: u32) -> Self {
-        let mut bits = u64::from(interval);
+    pub(crate) fn new(epoch: u32, pc: u32, kind: Touching, wide: bool, element_bytes: u32) -> Self {
+        let mut bits = u64::from(epoch);
         bits |= u64::from(pc).min(PC_LIMIT) << PC_SHIFT;
         bits |= (kind as u64) << KIND_SHIFT;
         if kind.is_strong() {
@@ -79,7 +79,7 @@ impl Mark {
     }
 
     #[inline(always)]
-    pub(crate) fn interval(self) -> u32 {
+    pub(crate) fn epoch(self) -> u32 {
         self.0 as u32
     }
 
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_mark_holds_what_it_was_made_of() {
         let mark = Mark::new(u32::MAX, 77, Touching::Update, true, 8).in_lane(31);
-        assert_eq!((mark.interval(), mark.lane(), mark.pc()), (u32::MAX, 31, 77));
+        assert_eq!((mark.epoch(), mark.lane(), mark.pc()), (u32::MAX, 31, 77));
         assert_eq!((mark.kind(), mark.is_wide(), mark.size()), (Touching::Update, true, 3));
         let far = Mark::new(1, u32::MAX, Touching::Read, true, 4);
         assert_eq!((far.pc(), far.is_wide(), far.lane()), ((1 << 20) - 1, false, 0));

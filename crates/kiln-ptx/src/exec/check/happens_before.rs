@@ -7,11 +7,11 @@
 use std::sync::{Arc, OnceLock};
 
 use super::fence_snapshot::{Fenced, Gathered, LaneSync, Snapshot};
-use super::intervals::Intervals;
 use super::last_poll::LastPoll;
 use super::race_rule::{RaceRule, Rules};
 use super::sync_location::{Acquired, Party, Released};
 use super::vector_clock::{Clock, Time, joined, joined_options};
+use super::warp_epochs::WarpEpochs;
 use crate::exec::warp_register::{LANES, each};
 
 /// Times of a warp that a mark in shared memory can hold, as a shift.
@@ -46,7 +46,7 @@ struct WarpClock {
     live: u32,
     now: Time,
     /// The number of the present time in the launch, once it is needed.
-    interval: u32,
+    epoch: u32,
     /// All lanes are ordered behind all accesses of the warp up to this time.
     all: Time,
     /// Further order between pairs of lanes.
@@ -80,7 +80,7 @@ impl Clocks {
         let warp = |live: &u32| WarpClock {
             live: *live,
             now: 1,
-            interval: 0,
+            epoch: 0,
             all: 0,
             pairs: None,
             known: None,
@@ -123,13 +123,13 @@ impl Clocks {
 
     /// The present of a warp, as marks in global memory hold it.
     #[inline(always)]
-    pub(super) fn interval(&mut self, warp: usize, intervals: &Intervals) -> Option<u32> {
+    pub(super) fn epoch(&mut self, warp: usize, epochs: &WarpEpochs) -> Option<u32> {
         let number = self.first + warp as u32;
         let clock = &mut self.warps[warp];
-        if clock.interval == 0 {
-            clock.interval = intervals.add(number, clock.now)?;
+        if clock.epoch == 0 {
+            clock.epoch = epochs.add(number, clock.now)?;
         }
-        Some(clock.interval)
+        Some(clock.epoch)
     }
 
     /// Whether an access of a warp of this block is ordered before what a lane does now.
@@ -227,7 +227,7 @@ impl Clocks {
         let base = Arc::make_mut(&mut self.base);
         base.clock = OnceLock::new();
         for (clock, time) in self.warps.iter_mut().zip(&mut base.own) {
-            (*time, clock.all, clock.interval) = (clock.now, clock.now, 0);
+            (*time, clock.all, clock.epoch) = (clock.now, clock.now, 0);
             (clock.pairs, clock.known, clock.sync) = (None, None, None);
             clock.now = (clock.now + 1).min(LAST_TIME);
         }
@@ -333,7 +333,7 @@ impl Clocks {
     pub(crate) fn tick(&mut self, warp: usize) {
         let clock = &mut self.warps[warp];
         clock.now = (clock.now + 1).min(LAST_TIME);
-        clock.interval = 0;
+        clock.epoch = 0;
     }
 
     fn acquire_pending(&mut self, warp: usize, lanes: u32, wide: bool) {

@@ -6,7 +6,6 @@ mod async_copies;
 mod constant_reads;
 mod fence_snapshot;
 mod happens_before;
-mod intervals;
 mod last_poll;
 mod race_rule;
 mod races;
@@ -15,6 +14,7 @@ mod shadow_page;
 mod sync_location;
 mod value_rule;
 mod vector_clock;
+mod warp_epochs;
 
 pub(crate) use access_mark::Touching;
 pub use access_order::RaceCause;

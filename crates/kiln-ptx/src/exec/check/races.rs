@@ -12,10 +12,10 @@ use super::access_order::{Order, RaceCause};
 use super::async_copies::Copies;
 use super::constant_reads::ConstantReads;
 use super::happens_before::{Clocks, TIME_BITS};
-use super::intervals::Intervals;
 use super::race_rule::{RaceRule, Rules};
 use super::shadow_page::{PAGE_BYTES, Page};
 use super::sync_location::Locations;
+use super::warp_epochs::WarpEpochs;
 use crate::exec::lowered_code::Code;
 use crate::exec::warp_register::{Column, LANES, uniform};
 
@@ -38,7 +38,7 @@ pub(crate) struct LaunchRaces {
     warps_per_block: u32,
     /// Whether there is one block, which then is ordered with itself alone.
     alone: bool,
-    intervals: Intervals,
+    epochs: WarpEpochs,
     shards: Vec<Mutex<HashMap<u64, SharedPage>>>,
     locations: Mutex<Locations>,
     /// Held while an atomic update is made and remembered, where `locations` is not: updates are remembered in the order they were made in.
@@ -57,7 +57,7 @@ impl LaunchRaces {
             synchronises,
             warps_per_block,
             alone: blocks == 1,
-            intervals: Intervals::new(),
+            epochs: WarpEpochs::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             locations: Mutex::default(),
             updates: Mutex::default(),
@@ -158,15 +158,15 @@ impl<'l> BlockRaces<'l> {
 
     /// Takes an access to shared memory in; what it races with, at most once for each lane and word.
     pub(crate) fn touch_shared(&mut self, touch: &Touch, addresses: &Column) -> Vec<Conflict> {
-        let interval = self.clocks.local_interval(touch.warp);
-        let mark = Mark::new(interval, touch.pc, touch.kind, touch.wide, touch.element_bytes);
+        let epoch = self.clocks.local_interval(touch.warp);
+        let mark = Mark::new(epoch, touch.pc, touch.kind, touch.wide, touch.element_bytes);
         let exact = self.launch.partial;
         let mut found = Vec::new();
         let mut rest = lanes_to_take(touch, addresses, exact);
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize & (LANES - 1);
             rest &= rest - 1;
-            let order = InBlock { clocks: &self.clocks, warp: touch.warp, lane, interval };
+            let order = InBlock { clocks: &self.clocks, warp: touch.warp, lane, epoch };
             let mark = mark.in_lane(lane);
             each_word(addresses[lane], touch.bytes, |word, bytes| {
                 let (number, at) = (word * 4 / PAGE_BYTES, (word * 4 % PAGE_BYTES / 4) as usize);
@@ -183,8 +183,8 @@ impl<'l> BlockRaces<'l> {
     /// Takes an access to global memory in.
     pub(crate) fn touch_global(&mut self, touch: &Touch, addresses: &Column) -> Vec<Conflict> {
         let launch = self.launch;
-        let Some(interval) = self.clocks.interval(touch.warp, &launch.intervals) else { return Vec::new() };
-        let mark = Mark::new(interval, touch.pc, touch.kind, touch.wide, touch.element_bytes);
+        let Some(epoch) = self.clocks.epoch(touch.warp, &launch.epochs) else { return Vec::new() };
+        let mark = Mark::new(epoch, touch.pc, touch.kind, touch.wide, touch.element_bytes);
         let exact = launch.partial;
         let number = self.clocks.number(touch.warp);
         let mut found = Vec::new();
@@ -202,7 +202,7 @@ impl<'l> BlockRaces<'l> {
                     break;
                 }
                 rest &= rest - 1;
-                let order = InGrid { clocks: &self.clocks, launch, warp: touch.warp, number, lane, interval };
+                let order = InGrid { clocks: &self.clocks, launch, warp: touch.warp, number, lane, epoch };
                 let mark = mark.in_lane(lane);
                 // An access is aligned, so it does not leave the page.
                 each_word(address % PAGE_BYTES, touch.bytes, |word, bytes| {
@@ -280,13 +280,13 @@ struct InBlock<'a> {
     clocks: &'a Clocks,
     warp: usize,
     lane: usize,
-    interval: u32,
+    epoch: u32,
 }
 
 impl InBlock<'_> {
     #[inline(always)]
     fn split(mark: Mark) -> (usize, u32) {
-        ((mark.interval() >> TIME_BITS) as usize, mark.interval() & ((1 << TIME_BITS) - 1))
+        ((mark.epoch() >> TIME_BITS) as usize, mark.epoch() & ((1 << TIME_BITS) - 1))
     }
 }
 
@@ -299,7 +299,7 @@ impl Order for InBlock<'_> {
 
     #[inline(always)]
     fn is_same_thread(&self, mark: Mark) -> bool {
-        mark.lane() == self.lane && (mark.interval() ^ self.interval) >> TIME_BITS == 0
+        mark.lane() == self.lane && (mark.epoch() ^ self.epoch) >> TIME_BITS == 0
     }
 
     fn is_same_block(&self, _: Mark) -> bool {
@@ -329,13 +329,13 @@ struct InGrid<'a> {
     warp: usize,
     number: u32,
     lane: usize,
-    interval: u32,
+    epoch: u32,
 }
 
 impl Order for InGrid<'_> {
     #[inline(always)]
     fn is_before(&self, mark: Mark) -> bool {
-        let (number, time) = self.launch.intervals.get(mark.interval());
+        let (number, time) = self.launch.epochs.get(mark.epoch());
         match self.clocks.own_warp(number) {
             Some(warp) => self.clocks.is_before(warp, mark.lane(), time, self.warp, self.lane),
             None => self.clocks.is_foreign_before(number, mark.lane(), time, self.warp, self.lane),
@@ -345,12 +345,11 @@ impl Order for InGrid<'_> {
     #[inline(always)]
     fn is_same_thread(&self, mark: Mark) -> bool {
         mark.lane() == self.lane
-            && (mark.interval() == self.interval
-                || self.launch.intervals.get(mark.interval()).0 == self.number)
+            && (mark.epoch() == self.epoch || self.launch.epochs.get(mark.epoch()).0 == self.number)
     }
 
     fn is_same_block(&self, mark: Mark) -> bool {
-        self.clocks.own_warp(self.launch.intervals.get(mark.interval()).0).is_some()
+        self.clocks.own_warp(self.launch.epochs.get(mark.epoch()).0).is_some()
     }
 
     #[inline(always)]
@@ -358,12 +357,12 @@ impl Order for InGrid<'_> {
         if !self.launch.alone {
             return false;
         }
-        let (number, time) = self.launch.intervals.get(mark.interval());
+        let (number, time) = self.launch.epochs.get(mark.epoch());
         self.clocks.own_warp(number).is_some_and(|warp| time <= self.clocks.base.own[warp])
     }
 
     fn warp_and_block(&self, mark: Mark) -> (u64, u64) {
-        let warp = self.launch.intervals.get(mark.interval()).0;
+        let warp = self.launch.epochs.get(mark.epoch()).0;
         (u64::from(warp), u64::from(warp / self.launch.warps_per_block.max(1)))
     }
 

@@ -28,7 +28,7 @@ pub(super) fn take<O: Order>(marks: &mut Vec<Mark>, new: Mark, order: &O, exact:
         return raced;
     }
     let limit = if exact { CAPACITY } else { 4 };
-    let alike = |old: &Mark| old.is_of_kind(new) && old.interval() == new.interval();
+    let alike = |old: &Mark| old.is_of_kind(new) && old.epoch() == new.epoch();
     if marks.len() == limit
         && let Some(at) = marks.iter().position(alike)
     {

@@ -137,7 +137,7 @@ impl Page {
 }
 
 impl Word {
-    /// Whether a read adds nothing: both marks are reads, one of them is of its warp and interval, and the other one still counts. Words
+    /// Whether a read adds nothing: both marks are reads, one of them is of its warp and epoch, and the other one still counts. Words
     /// that many lanes read come here most.
     #[inline(always)]
     fn says_as_much<O: Order>(&self, new: Mark, order: &O) -> bool {
@@ -145,8 +145,8 @@ impl Word {
         if new.kind() != Touching::Read || !a.is_of_kind(new) || !b.is_of_kind(new) {
             return false;
         }
-        let interval = new.interval();
-        match (a.interval() == interval, b.interval() == interval) {
+        let epoch = new.epoch();
+        match (a.epoch() == epoch, b.epoch() == epoch) {
             (true, true) => true,
             (true, false) => !is_over(b, new, order),
             (false, true) => !is_over(a, new, order),

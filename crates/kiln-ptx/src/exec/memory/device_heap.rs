@@ -10,8 +10,8 @@ use super::atomic_words::Words;
 use super::generic_address::HEAP;
 use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
 use crate::exec::code_location::{CodeSite, Line};
-use crate::exec::distance::{byte_count, past_end};
 use crate::exec::finding::{ExecFinding, ExecFindingKind};
+use crate::exec::out_of_bounds_text::{byte_count, past_end};
 use crate::exec::warp_register::lanes_where;
 
 /// Blocks start at multiples of this, as those of CUDA do.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::exec::distance::{below_zero, byte_count, past_end};
+use crate::exec::out_of_bounds_text::{below_zero, byte_count, past_end};
 
 /// A shared variable.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::atomic_words::Words;
 use super::global::{Cells, Declared, GlobalMemory, Miss, MissKind, Span, UndefinedStore};
-use crate::exec::distance::past_end;
+use crate::exec::out_of_bounds_text::past_end;
 use crate::exec::warp_register::lanes_where;
 
 /// The first address given out; low addresses stay free so that a null pointer with an offset is caught.

@@ -8,10 +8,10 @@ use super::race_hooks::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
-use crate::exec::distance::{below_zero, byte_count, past_end};
 use crate::exec::finding::{AccessKind, BadAccess, ExecFindingKind};
 use crate::exec::lowered_code::{Address, Base, Load, Store, Strength};
 use crate::exec::memory::generic_address::Place;
+use crate::exec::out_of_bounds_text::{below_zero, byte_count, past_end};
 use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where};
 
 /// Strong loads from global memory, and atomics there that change nothing, after which a block lets others run: it is probably waiting for them.

@@ -1,4 +1,4 @@
-//! Intervals: a warp between two of its synchronisations, as one number that a mark can hold.
+//! WarpEpochs: a warp between two of its synchronisations, as one number that a mark can hold.
 //!
 //! Blocks run on several threads, so the table grows without moving: in chunks, each twice as large as the one before.
 
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::vector_clock::Time;
 
-/// Intervals of the first chunk.
+/// WarpEpochs of the first chunk.
 const FIRST: u64 = 1024;
 const CHUNKS: usize = 22;
 
-/// All intervals of a launch.
-pub(crate) struct Intervals {
+/// All epochs of a launch.
+pub(crate) struct WarpEpochs {
     next: AtomicU64,
     chunks: [OnceLock<Box<[AtomicU64]>>; CHUNKS],
 }
 
-impl Intervals {
+impl WarpEpochs {
     pub(crate) fn new() -> Self {
         Self { next: AtomicU64::new(1), chunks: [const { OnceLock::new() }; CHUNKS] }
     }
@@ -56,10 +56,10 @@ mod tests {
 
     #[test]
     fn every_number_keeps_its_warp_and_time() {
-        let intervals = Intervals::new();
-        let numbers: Vec<u32> = (0..5000).map(|n| intervals.add(n, n * 3).unwrap()).collect();
+        let epochs = WarpEpochs::new();
+        let numbers: Vec<u32> = (0..5000).map(|n| epochs.add(n, n * 3).unwrap()).collect();
         for (n, number) in (0..).zip(numbers) {
-            assert_eq!(intervals.get(number), (n, n * 3));
+            assert_eq!(epochs.get(number), (n, n * 3));
         }
     }
 }

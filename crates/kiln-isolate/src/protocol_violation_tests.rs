@@ -176,7 +176,7 @@ fn config(violation: &str) -> IsolationConfig {
     let file = std::env::temp_dir().join(format!("kiln-isolate-violation-{}-{name}", std::process::id()));
     std::fs::write(&file, violation).unwrap();
     let mut config = IsolationConfig::new(DeviceSpec::simulated(1))
-        .entry(WorkerEntry::Test("violation_tests::worker".into()));
+        .entry(WorkerEntry::Test("protocol_violation_tests::worker".into()));
     config.start_limit = Duration::from_secs(2);
     config.variable(VIOLATION_FILE, file)
 }
