@@ -12,7 +12,7 @@ use crate::console::Console;
 use crate::device_choice::Where;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
-use crate::launch::{Attempt, KernelFinding, LaunchFlags, Plan, count_out_of_range};
+use crate::launch::{Attempt, KernelFinding, LaunchFlags, Plan, check_memory, count_out_of_range};
 use crate::note_kind::NoteKind;
 use crate::progress_line::ProgressLine;
 use crate::run::findings_setting;
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     pub(crate) launch: LaunchFlags,
     /// The number of orders in which the kernel is run: the seeds from --seed on. [default: 4. A kernel with atomics or
     /// volatile accesses and at most 16,384 threads also runs in up to 12 orders without checks, to compare its results]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), allow_negative_numbers = true)]
     seeds: Option<u64>,
     // The help comes from the kinds of notes.
     #[arg(long, help = NoteKind::strict_help())]
@@ -89,6 +89,8 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
     let seeds = arguments.seeds.unwrap_or(DEFAULT_SEEDS);
     check_seeds(flags.seed, seeds)?;
     let code = CodeFile::read(&flags.source)?;
+    // The results of the first seed are compared with those of the others.
+    check_memory(&flags.arguments, 2)?;
     let plan = Plan::read(&flags.arguments, &flags.source.file)?;
     let log = KernelLog::default();
     let mut report = Report::new(arguments.strict);

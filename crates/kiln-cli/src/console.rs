@@ -2,7 +2,8 @@
 //!
 //! A reader may leave early (`kiln demo | head`); that is no fault of the command and no reason to panic. Once the pipe
 //! is closed the rest is not written, and the command ends as it would have. Any other failure to write is kept and
-//! ends the command with the code of files that cannot be written. Only a terminal gets colours. No line is wider than the terminal, and control characters that come
+//! ends the command with the code of files that cannot be written. Only a terminal gets colours. No line is wider than the terminal; in a pipe or a file lines are not
+//! broken, so that they can be searched, unless `COLUMNS` says how wide they may be. Control characters that come
 //! from files or names are shown as escapes.
 
 use std::fmt::Display;
@@ -15,7 +16,7 @@ use crate::line_wrap::wrap;
 use crate::printable_text::printable;
 use crate::stdout_at_start::was_closed;
 
-/// Columns where there is no terminal.
+/// Columns of a drawing or a help text where there is no terminal.
 const DEFAULT_COLUMNS: usize = 80;
 /// A narrower terminal is taken for one of so many columns.
 const LEAST_COLUMNS: usize = 40;
@@ -26,7 +27,8 @@ pub(crate) struct Console {
     out: Box<dyn Write>,
     state: State,
     colours: bool,
-    columns: usize,
+    /// None if lines are not broken.
+    columns: Option<usize>,
 }
 
 enum State {
@@ -56,13 +58,18 @@ impl Console {
 
     /// How wide a line may be.
     pub(crate) fn columns(&self) -> usize {
-        self.columns
+        self.columns.unwrap_or(usize::MAX)
+    }
+
+    /// How wide a drawing or a help text is.
+    pub(crate) fn drawing_columns(&self) -> usize {
+        self.columns.unwrap_or(DEFAULT_COLUMNS)
     }
 
     /// Writes a line, or several; lines that are too wide are broken.
     pub(crate) fn line(&mut self, text: impl Display) {
         let text = printable(&text.to_string(), self.colours);
-        self.write(&wrap(&text, self.columns));
+        self.write(&wrap(&text, self.columns()));
     }
 
     /// Writes text as it is, such as code or JSON, and a line end.
@@ -130,14 +137,14 @@ fn allows_colours() -> bool {
 /// Writes a line to the standard error. If that fails, too, there is no place left to say so.
 pub(crate) fn complain(text: impl Display) {
     let err = io::stderr();
-    let columns = columns(terminal_columns(&err));
+    let columns = columns(terminal_columns(&err)).unwrap_or(usize::MAX);
     let _ = writeln!(io::stderr(), "{}", wrap(&printable(&text.to_string(), stderr_colours()), columns));
 }
 
-/// The columns to use: what `COLUMNS` says, else the terminal's.
-fn columns(terminal: Option<usize>) -> usize {
-    let wanted = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    wanted.or(terminal).unwrap_or(DEFAULT_COLUMNS).clamp(LEAST_COLUMNS, MOST_COLUMNS)
+/// The columns to use: what `COLUMNS` says, else the terminal's; none without both.
+fn columns(terminal: Option<usize>) -> Option<usize> {
+    let wanted: Option<usize> = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    wanted.or(terminal).map(|columns| columns.clamp(LEAST_COLUMNS, MOST_COLUMNS))
 }
 
 #[cfg(unix)]

@@ -55,7 +55,7 @@ Exit codes: 0 every check passed, 2 wrong usage, 3 a missing device, 5 a check f
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
-    let (columns, colours) = (console.columns(), console.colours());
+    let (columns, colours) = (console.drawing_columns(), console.colours());
     if arguments.isolate {
         let report = isolated::run(arguments.device, arguments.seed)?;
         show(console, arguments.json, &report, || report.text(columns))?;

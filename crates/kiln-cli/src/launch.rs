@@ -12,15 +12,18 @@ mod element_check;
 mod finding;
 mod finding_prefix;
 mod flags;
+mod host_memory;
 mod loaded_arguments;
 mod program_arguments;
 mod program_trap;
+mod struct_padding;
 mod truncated_output;
 mod undefined_elements;
 
 pub(crate) use device_launch::{Attempt, Outcome, ResultArray};
 pub(crate) use finding::KernelFinding;
 pub(crate) use flags::LaunchFlags;
+pub(crate) use host_memory::check_memory;
 pub(crate) use loaded_arguments::{ArgumentSheet, Plan};
 pub(crate) use program_arguments::{count_out_of_range, role_word};
 pub(crate) use truncated_output::LeftOut;

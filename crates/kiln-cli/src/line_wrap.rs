@@ -13,7 +13,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> String {
 /// Text behind a prefix; further lines begin below the text, or at the usual indent where there is little room.
 pub(crate) fn wrap_behind(prefix: &str, text: &str, columns: usize) -> String {
     let indent = width(prefix);
-    if indent + LEAST_ROOM > columns {
+    if indent.saturating_add(LEAST_ROOM) > columns {
         return wrap(&format!("{prefix}{text}"), columns);
     }
     let wrapped = wrap_words(text, columns - indent);

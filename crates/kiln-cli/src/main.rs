@@ -20,6 +20,7 @@ mod cache;
 mod check;
 mod code_file;
 mod console;
+mod declared_type;
 mod demangled_name;
 mod demo;
 mod device_choice;
@@ -41,6 +42,7 @@ mod progress_line;
 mod replay;
 mod run;
 mod source_file;
+mod source_token;
 mod stdout_at_start;
 mod table;
 mod template_kernel;
@@ -128,7 +130,7 @@ fn main() -> ExitCode {
     // An isolated device lives in this program, started again as a worker.
     kiln_isolate::worker_entry();
     let mut console = Console::stdout();
-    let exit = match parse(console.columns()) {
+    let exit = match parse(console.drawing_columns()) {
         Ok(line) => {
             let (name, json) = line.command.name_and_json();
             line.command

@@ -10,8 +10,7 @@ mod cast;
 mod header;
 mod write_all_or_none;
 
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 use crate::element_type::ElementType;
@@ -71,6 +70,9 @@ pub(crate) enum ReadError {
     /// The file itself.
     #[error(transparent)]
     File(#[from] std::io::Error),
+    /// A folder, a pipe or a device.
+    #[error("it is not a regular file, and arrays are read from regular files; save it with numpy.save")]
+    Kind,
     /// What is in it.
     #[error(transparent)]
     Content(#[from] NpyError),
@@ -80,10 +82,9 @@ impl Array {
     /// `len` zeros.
     pub(crate) fn zeros(element: ElementType, len: u64) -> Option<Self> {
         let bytes = usize::try_from(len.checked_mul(element.bytes())?).ok()?;
-        let mut zeros = Vec::new();
-        zeros.try_reserve_exact(bytes).ok()?;
-        zeros.resize(bytes, 0);
-        Some(Self { element, shape: vec![len], bytes: zeros })
+        // The system gives zeros page by page when they are used; a reservation tells first whether it would.
+        Vec::<u8>::new().try_reserve_exact(bytes).ok()?;
+        Some(Self { element, shape: vec![len], bytes: vec![0; bytes] })
     }
 
     /// The number of elements.
@@ -91,19 +92,12 @@ impl Array {
         self.bytes.len() as u64 / self.element.bytes()
     }
 
-    /// Reads a file. Of a pipe or a device no more is read than its header says, because it may never end.
+    /// Reads a regular file. A pipe may have no writer, and a device no end.
     pub(crate) fn read(path: &Path) -> Result<Self, ReadError> {
-        let mut file = File::open(path)?;
-        if file.metadata()?.is_file() {
-            return Ok(Self::decode(std::fs::read(path)?)?);
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(ReadError::Kind);
         }
-        let mut bytes = Vec::new();
-        Read::by_ref(&mut file).take(header::LONGEST_BYTES).read_to_end(&mut bytes)?;
-        let (header, data) = Header::decode(&bytes)?;
-        // One byte more tells that there is too much.
-        let wanted = header.data_bytes()?.saturating_add(1);
-        file.take(wanted.saturating_sub(data.len() as u64)).read_to_end(&mut bytes)?;
-        Ok(Self::decode(bytes)?)
+        Ok(Self::decode(std::fs::read(path)?)?)
     }
 
     /// Reads the bytes of a whole file.

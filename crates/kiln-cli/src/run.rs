@@ -11,7 +11,9 @@ use crate::code_file::CodeFile;
 use crate::console::Console;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
-use crate::launch::{ArgumentSheet, Attempt, KernelFinding, LaunchFlags, LeftOut, Outcome, Plan};
+use crate::launch::{
+    ArgumentSheet, Attempt, KernelFinding, LaunchFlags, LeftOut, Outcome, Plan, check_memory,
+};
 use crate::npy::{Outputs, check_writable};
 use crate::progress_line::ProgressLine;
 
@@ -113,7 +115,10 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
             }
             Attempt::on(runtime)
         }
-        None => Attempt::simulated(flags, flags.seed)?,
+        None => {
+            check_memory(&flags.arguments, 1)?;
+            Attempt::simulated(flags, flags.seed)?
+        }
     };
     let progress = attempt.progress().and_then(|progress| ProgressLine::start(progress, String::new()));
     let mut outcome = attempt.launch(&code, flags, &plan)?;
@@ -186,7 +191,11 @@ fn write(outcome: &Outcome) -> Result<Vec<Written>, Failure> {
     let mut written = Vec::new();
     for result in &outcome.results {
         let (Some(path), array) = (&result.to, &result.array) else { continue };
-        outputs.add(path, array).map_err(|error| Failure::file(path, error))?;
+        outputs.add(path, array).map_err(|error| {
+            let message = format!("the kernel ran to its end, and its results were not written: {error}");
+            Failure::file(path, message)
+                .next("no output file was changed; free space or name another file, and run it again")
+        })?;
         written.push(Written {
             file: path.display().to_string(),
             element: array.element.to_string(),
@@ -194,7 +203,10 @@ fn write(outcome: &Outcome) -> Result<Vec<Written>, Failure> {
         });
     }
     outputs.publish().map_err(|error| {
-        Failure::output(format!("the results could not be renamed to their files: {error}"))
+        let message = format!(
+            "the kernel ran to its end, and its results could not be renamed to their files: {error}"
+        );
+        Failure::output(message).next("see whether the folders can be written, and run it again")
     })?;
     Ok(written)
 }

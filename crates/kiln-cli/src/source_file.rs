@@ -10,6 +10,8 @@ use kiln::{
 };
 use kiln_ptx::{EntryFacts, Opcode, Order, PtxFunctionId, PtxModule, ScalarKind};
 
+use crate::declared_type::declared_types;
+use crate::demangled_name::parameter_types;
 use crate::failure::Failure;
 use crate::kernel_name::KernelNames;
 use crate::template_kernel::TemplateKernel;
@@ -49,6 +51,8 @@ pub(crate) struct ChosenKernel {
     pub(crate) facts: EntryFacts,
     /// The names of the other kernels of the file.
     pub(crate) others: Vec<String>,
+    /// The types of its parameters, by its name or by the source; none where neither tells.
+    pub(crate) types: Vec<Option<String>>,
     /// Whether its results may depend on the order of threads without a race.
     pub(crate) follows_order: bool,
 }
@@ -144,7 +148,17 @@ impl SourceFile {
         let others = module.entries().filter(|entry| *entry.name != *kernel.name());
         let others = others.map(|entry| entry.name.to_string()).collect();
         let follows_order = follows_order(&module, facts.function);
-        Ok(ChosenKernel { kernel, facts, others, follows_order })
+        let types = self.parameter_types(&facts.name);
+        Ok(ChosenKernel { kernel, facts, others, types, follows_order })
+    }
+
+    /// The types of a kernel's parameters: its mangled name has them all; for an `extern "C"` kernel the source has those of the pointers.
+    fn parameter_types(&self, kernel: &str) -> Vec<Option<String>> {
+        match (parameter_types(kernel), self.language) {
+            (types, _) if !types.is_empty() => types.into_iter().map(Some).collect(),
+            (_, Language::CudaC) => declared_types(&self.text, kernel),
+            (_, Language::Ptx) => Vec::new(),
+        }
     }
 
     /// The names of the kernels in the PTX of this file.

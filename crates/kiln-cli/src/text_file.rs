@@ -6,12 +6,16 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// No text is longer; a device that never ends is not read further.
+/// No text is longer.
 const LIMIT_BYTES: u64 = 1 << 28;
 
 /// The text of a file.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     let mut bytes = Vec::new();
+    // A pipe may have no writer, and a device no end.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(Failure::file(path, "it is not a regular file").next("write the text to a file"));
+    }
     let read = File::open(path).and_then(|file| file.take(LIMIT_BYTES + 1).read_to_end(&mut bytes));
     read.map_err(|error| Failure::file(path, error))?;
     if bytes.len() as u64 > LIMIT_BYTES {

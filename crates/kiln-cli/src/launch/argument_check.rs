@@ -10,7 +10,8 @@ use kiln_ptx::{EntryFacts, PointerAccess, PointerField, PtxParameter, PtxParamet
 use super::element_check::{Expected, Fit};
 use super::loaded_arguments::{Argument, ArgumentSheet, ArrayArgument, Plan};
 use crate::argument_spec::{Spec, Start};
-use crate::demangled_name::{parameter_types, readable};
+use crate::demangled_name::readable;
+use crate::element_type::ElementType;
 use crate::failure::Failure;
 use crate::plural::{counted, was};
 
@@ -42,7 +43,14 @@ impl Misfit {
 
 impl Plan {
     /// Compares the arguments with what is known of the kernel; with `cast`, arrays of another element type are converted.
-    pub(super) fn fit(&self, specs: &[Spec], facts: &EntryFacts, cast: bool) -> Result<Fitted, Failure> {
+    /// `types` are those of the parameters, where they are known.
+    pub(super) fn fit(
+        &self,
+        specs: &[Spec],
+        facts: &EntryFacts,
+        types: &[Option<String>],
+        cast: bool,
+    ) -> Result<Fitted, Failure> {
         let kernel = readable(&facts.name);
         let parameters = &facts.signature.parameters;
         if parameters.len() != specs.len() {
@@ -51,14 +59,13 @@ impl Plan {
             let message = format!("kernel `{kernel}` takes {wanted}, and {given} {} given", was(given));
             return Err(Failure::refused(message).next("`kiln inspect` lists its parameters"));
         }
-        let types = parameter_types(&facts.name);
         let mut fitted = Fitted { plan: self.clone(), sheets: Vec::new(), warnings: Vec::new() };
         for (index, parameter) in parameters.iter().enumerate() {
             let (Some(spec), Some(argument)) = (specs.get(index), fitted.plan.arguments.get_mut(index))
             else {
                 continue;
             };
-            let ty = types.get(index).map(String::as_str);
+            let ty = types.get(index).and_then(Option::as_deref);
             let place = format!("argument {index}, {spec}");
             match fit(spec, argument, parameter, ty, cast) {
                 Ok(warnings) => {
@@ -203,6 +210,9 @@ fn fit_array(
         }
         _ => {}
     }
+    let accessed = field.and_then(|field| field.elements);
+    argument.widest_access =
+        accessed.map(|types| types.iter().map(|ty| u64::from(ty.size_bytes())).max().unwrap_or(1));
     let given = argument.array.element;
     match Expected::new(ty, field).compare(given) {
         Fit::Fits => Ok(Vec::new()),
@@ -212,18 +222,34 @@ fn fit_array(
             argument.array = Arc::new(converted);
             Ok(Vec::new())
         }
-        Fit::Differs { expected, cast_to } => {
+        Fit::Differs { expected, cast_to, is_certain } => {
             let misfit = Misfit::new(format!("its elements are {}, and {expected}", given.numpy()));
-            Err(match (cast_to, argument.start) {
-                (Some(to), Some(start)) => misfit.next(format!("write {}:{to}:...", start.word())),
-                (Some(to), None) => {
-                    misfit.next(format!("convert it with a.astype(numpy.{}), or give --cast", to.numpy()))
-                }
-                (None, _) => {
-                    misfit.next("convert it; to give its bytes as they are, save a.view(numpy.uint8)")
-                }
-            })
+            Err(misfit.next(element_advice(argument, cast_to, is_certain)))
         }
+    }
+}
+
+/// What to do about an array of another element type. Conversion changes its bytes, so it is the only advice where the type is declared; instructions
+/// alone do not tell a `float*` from another pointer that the kernel reinterprets.
+fn element_advice(argument: &ArrayArgument, cast_to: Option<ElementType>, is_certain: bool) -> String {
+    let array = &argument.array;
+    let (given, bytes) = (array.element.numpy(), array.bytes.len());
+    let convert = match (cast_to, argument.start) {
+        (Some(to), Some(start)) => format!("write {}:{to}:...", start.word()),
+        (Some(to), None) => format!("convert it with a.astype(numpy.{}), or give --cast", to.numpy()),
+        (None, _) => "convert it to the type of the kernel".to_owned(),
+    };
+    let as_bytes = match argument.start {
+        Some(start) => format!("write {}:u8:{bytes}", start.word()),
+        None => "save a.view(numpy.uint8)".to_owned(),
+    };
+    match (cast_to, is_certain) {
+        (Some(_), true) => convert,
+        (Some(to), false) => format!(
+            "if the parameter is a pointer to {to}, {convert}; if it is one to {} whose bits the kernel takes for others, {as_bytes}",
+            array.element
+        ),
+        (None, _) => format!("{convert}; to give the bytes of {given} as they are, {as_bytes}"),
     }
 }
 

@@ -193,9 +193,9 @@ impl Attempt {
     ) -> Result<Outcome, Failure> {
         let gpu = &self.runtime;
         let shape = flags.shape()?;
-        let ChosenKernel { kernel, facts, others, follows_order } =
+        let ChosenKernel { kernel, facts, others, types, follows_order } =
             source.kernel(gpu, flags.kernel.as_deref())?;
-        let Fitted { plan, sheets, mut warnings } = plan.fit(&flags.arguments, &facts, flags.cast)?;
+        let Fitted { plan, sheets, mut warnings } = plan.fit(&flags.arguments, &facts, &types, flags.cast)?;
         warnings.extend(refused_beside(&self.log.refused_kernels()));
         let arrays = self.upload(&plan)?;
         let mut launch = gpu.launch(&kernel);
@@ -294,6 +294,7 @@ impl Attempt {
     fn outcome(&self, run: Run<'_>, plan: &Plan, uploaded: &Arrays) -> Result<Outcome, Failure> {
         // The copies below may read what no thread wrote, which is not the kernel's mistake.
         let findings = self.machine.as_ref().map_or_else(Vec::new, Machine::findings);
+        let left_out = self.machine.as_ref().map_or_else(LeftOut::default, LeftOut::of);
         if run.fault.is_none() {
             self.log.note_leaks();
         }
@@ -326,7 +327,7 @@ impl Attempt {
             fault: run.fault,
             findings,
             notes,
-            left_out: self.machine.as_ref().map_or_else(LeftOut::default, LeftOut::of),
+            left_out,
             results,
             unsupported: Vec::new(),
             other_kernels: Vec::new(),
@@ -346,7 +347,8 @@ impl Attempt {
                 // A device that was lost has no memory.
                 let Ok(memory) = buffer.access() else { continue };
                 let (address, bytes) = (memory.address.0, memory.bytes);
-                let output = OutputArray { argument, element: array.array.element, address, bytes };
+                let (element, widest_access) = (array.array.element, array.widest_access);
+                let output = OutputArray { argument, element, address, bytes, widest_access };
                 let ranges = machine.undefined_values(0, address, bytes);
                 findings.extend(output.findings(&ranges, &uploaded.map));
                 if ended && array.start == Some(Start::Output) {

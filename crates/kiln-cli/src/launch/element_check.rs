@@ -1,8 +1,9 @@
 //! Whether the elements of an array are what the kernel takes them for.
 //!
 //! A `float*` reads eight bytes of a float64 file as two numbers, without a fault. PTX has no types of pointers, but two things tell
-//! what a kernel expects: the mangled name of a C++ kernel has the types of its parameters, and the instructions that access the memory
-//! have types. A uint8 file is raw bytes and fits everywhere.
+//! what a kernel expects: the types of its parameters, which the mangled name of a C++ kernel has and the source of another declares, and the types of the
+//! instructions that access the memory. Declared types decide. Instructions tell less: a kernel may move the bits of one type as another, such as a `double*` as
+//! `uint4`. A uint8 file is raw bytes and fits everywhere.
 
 use kiln_ptx::{PointerField, ScalarKind, ScalarSet, ScalarType};
 
@@ -13,6 +14,8 @@ use crate::element_type::ElementType;
 pub(super) struct Expected {
     /// From the C++ type of the parameter.
     declared: Option<ElementType>,
+    /// Whether that type is known, and is not a pointer to numbers: a struct, or `void`.
+    is_other: bool,
     /// From the instructions; none if an access cannot be followed.
     accessed: Option<ScalarSet>,
 }
@@ -30,13 +33,17 @@ pub(super) enum Fit {
         expected: String,
         /// The type to convert to.
         cast_to: Option<ElementType>,
+        /// Whether the type is declared. Otherwise the kernel may use the bits of other elements.
+        is_certain: bool,
     },
 }
 
 impl Expected {
     /// What a parameter's type and the kernel's accesses tell.
     pub(super) fn new(parameter_type: Option<&str>, field: Option<&PointerField>) -> Self {
-        Self { declared: parameter_type.and_then(pointee), accessed: field.and_then(|field| field.elements) }
+        let declared = parameter_type.and_then(pointee);
+        let is_other = parameter_type.is_some() && declared.is_none();
+        Self { declared, is_other, accessed: field.and_then(|field| field.elements) }
     }
 
     /// Compares the elements of an array.
@@ -45,7 +52,10 @@ impl Expected {
             _ if given == ElementType::U8 => Fit::Fits,
             (Some(declared), _) => compare_declared(given, declared),
             (None, Some(accessed)) if accessed.is_empty() => Fit::Fits,
-            (None, Some(accessed)) => compare_accessed(given, accessed),
+            (None, Some(accessed)) => match compare_accessed(given, accessed) {
+                Fit::Differs { expected, .. } if self.is_other => Fit::Doubtful(expected),
+                fit => fit,
+            },
             (None, None) => Fit::Doubtful("the kernel's accesses cannot be followed".into()),
         }
     }
@@ -63,9 +73,11 @@ fn compare_declared(given: ElementType, declared: ElementType) -> Fit {
     };
     match fits {
         true => Fit::Fits,
-        false => {
-            Fit::Differs { expected: format!("the kernel takes {declared}"), cast_to: real(given, declared) }
-        }
+        false => Fit::Differs {
+            expected: format!("the kernel takes {declared}"),
+            cast_to: real(given, declared),
+            is_certain: true,
+        },
     }
 }
 
@@ -81,11 +93,18 @@ fn compare_accessed(given: ElementType, accessed: ScalarSet) -> Fit {
     let types: Vec<&str> = accessed.iter().map(|ty| ty.keyword()).collect();
     let expected = format!("the kernel accesses {}", types.join(" and "));
     let cast_to = (least == most).then(|| of_width(given, most, floats)).flatten();
-    let differs =
-        Fit::Differs { expected: expected.clone(), cast_to: cast_to.and_then(|to| real(given, to)) };
+    let differs = Fit::Differs {
+        expected: expected.clone(),
+        cast_to: cast_to.and_then(|to| real(given, to)),
+        is_certain: false,
+    };
+    let is_integer = |ty: ScalarType| matches!(ty.kind(), ScalarKind::Signed | ScalarKind::Unsigned);
+    // A `float*` is accessed as floats. Floats that are accessed as integers are moved, or their bits are used.
+    let moves_bits = is_number_with_point(given) && accessed.iter().all(is_integer);
     match size {
         // Bytes may be anything.
         _ if least == 1 => Fit::Fits,
+        _ if size > most && moves_bits => Fit::Doubtful(expected),
         _ if size > most => differs,
         _ if size < least && floats => differs,
         _ if floats && !is_number_with_point(given) && size > 2 => differs,
@@ -145,25 +164,47 @@ fn pointee(ty: &str) -> Option<ElementType> {
     let base = text.strip_suffix('*').filter(|base| !base.ends_with('*'))?;
     let base: Vec<&str> =
         base.split(' ').filter(|word| !matches!(*word, "const" | "volatile" | "")).collect();
-    number(&base.join(" "))
+    let base = base.join(" ");
+    number(base.strip_prefix("std::").or_else(|| base.strip_prefix("std :: ")).unwrap_or(&base))
+}
+
+/// The integer that words such as `unsigned long` name, in any order.
+fn integer(words: &str) -> Option<ElementType> {
+    let words: Vec<&str> = words.split(' ').collect();
+    let count = |word: &str| words.iter().filter(|other| **other == word).count();
+    let is_integer = |word: &&str| matches!(*word, "signed" | "unsigned" | "char" | "short" | "int" | "long");
+    if !words.iter().all(|word| is_integer(&word)) {
+        return None;
+    }
+    Some(match (count("char"), count("short"), count("long"), count("unsigned") > 0) {
+        (1.., _, _, false) => ElementType::I8,
+        (1.., _, _, true) => ElementType::U8,
+        (_, 1.., _, false) => ElementType::I16,
+        (_, 1.., _, true) => ElementType::U16,
+        (_, _, 1.., false) => ElementType::I64,
+        (_, _, 1.., true) => ElementType::U64,
+        (_, _, _, false) => ElementType::I32,
+        (_, _, _, true) => ElementType::U32,
+    })
 }
 
 /// The element type of a C++ type: a number, or a vector of CUDA such as `float4`.
 fn number(ty: &str) -> Option<ElementType> {
     Some(match ty {
         "bool" => ElementType::Bool,
-        "char" | "signed char" => ElementType::I8,
-        "unsigned char" => ElementType::U8,
-        "short" => ElementType::I16,
-        "unsigned short" => ElementType::U16,
-        "int" => ElementType::I32,
-        "unsigned int" => ElementType::U32,
-        "long" | "long long" => ElementType::I64,
-        "unsigned long" | "unsigned long long" => ElementType::U64,
-        "float" => ElementType::F32,
-        "double" => ElementType::F64,
-        "__half" | "__half2" => ElementType::F16,
-        "__nv_bfloat16" | "__nv_bfloat162" => ElementType::Bf16,
+        "int8_t" => ElementType::I8,
+        "uint8_t" => ElementType::U8,
+        "int16_t" => ElementType::I16,
+        "uint16_t" => ElementType::U16,
+        "int32_t" => ElementType::I32,
+        "uint32_t" | "uint" => ElementType::U32,
+        "int64_t" | "ptrdiff_t" => ElementType::I64,
+        "uint64_t" | "size_t" => ElementType::U64,
+        "float" | "cuFloatComplex" | "cuComplex" => ElementType::F32,
+        "double" | "cuDoubleComplex" => ElementType::F64,
+        "__half" | "__half2" | "half" | "half2" => ElementType::F16,
+        "__nv_bfloat16" | "__nv_bfloat162" | "nv_bfloat16" | "nv_bfloat162" => ElementType::Bf16,
+        words if integer(words).is_some() => return integer(words),
         vector => {
             return match vector.strip_suffix(['1', '2', '3', '4'])? {
                 "char" => Some(ElementType::I8),
@@ -214,12 +255,21 @@ mod tests {
         }
         assert!(Expected::new(Some("float**"), None).declared.is_none());
         assert!(Expected::new(Some("Particle*"), None).declared.is_none());
+        for (words, element) in [
+            ("unsigned*", U32),
+            ("long unsigned int*", ElementType::U64),
+            ("int8_t*", ElementType::I8),
+            ("std::size_t*", ElementType::U64),
+        ] {
+            assert_eq!(Expected::new(Some(words), None).declared, Some(element), "{words}");
+        }
     }
 
     #[test]
     fn accesses_decide_where_there_is_no_type() {
         let accessed = |types: &[ScalarType]| Expected {
             declared: None,
+            is_other: false,
             accessed: Some(types.iter().copied().collect()),
         };
         let floats = accessed(&[ScalarType::F32]);
@@ -229,7 +279,11 @@ mod tests {
             [Fit::Fits, Fit::Fits, Fit::Fits]
         );
         let words = accessed(&[ScalarType::U32]);
-        assert_eq!([F64, I64].map(|given| cast(&words, given)), [Some(Some(F32)), Some(Some(I32))]);
+        assert_eq!(cast(&words, I64), Some(Some(I32)));
+        assert!(matches!(words.compare(F64), Fit::Doubtful(_)), "a double may be moved as two words");
+        assert_eq!(cast(&accessed(&[ScalarType::B32]), F64), Some(Some(F32)));
+        let structs = Expected { is_other: true, ..floats.clone() };
+        assert!(matches!(structs.compare(F64), Fit::Doubtful(_)), "a struct may have any elements");
         assert_eq!([F32, I32, U32].map(|given| words.compare(given)), [Fit::Fits, Fit::Fits, Fit::Fits]);
         assert!(matches!(words.compare(I16), Fit::Doubtful(_)), "two at a time");
         assert_eq!(
@@ -237,7 +291,7 @@ mod tests {
             Fit::Fits,
             "bytes may be anything"
         );
-        assert_eq!(cast(&accessed(&[ScalarType::U16, ScalarType::U32]), F64), Some(None), "which one?");
+        assert_eq!(cast(&accessed(&[ScalarType::U16, ScalarType::U32]), I64), Some(None), "which one?");
         let packed = accessed(&[ScalarType::F16x2, ScalarType::B32]);
         assert_eq!([F16, U16].map(|given| packed.compare(given)), [Fit::Fits, Fit::Fits]);
         assert_eq!([F32, Bf16, I32].map(|given| cast(&packed, given)), [Some(Some(F16)); 3]);

@@ -147,7 +147,10 @@ impl KernelFinding {
             },
         };
         finding.text = format!("{}: {what}; {from}", finding.kind);
-        finding.next_step = None;
+        finding.next_step = Some(
+            "write what the value is computed from first, or give scratch: if no caller reads the array"
+                .to_owned(),
+        );
         (finding.allocation, finding.times, finding.verb) = (Some(array), elements, Some("store"));
         finding
     }

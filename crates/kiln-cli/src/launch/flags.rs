@@ -18,13 +18,13 @@ pub(crate) struct LaunchFlags {
     #[arg(long, value_name = "NAME")]
     pub(crate) kernel: Option<String>,
     /// Blocks in the grid. A program that runs over a buffer needs none.
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
-    pub(crate) grid: Option<Dim3>,
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents, allow_hyphen_values = true)]
+    pub(crate) grid: Option<Extents>,
     /// Threads in a block. A program has its own, which this replaces.
-    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents)]
-    pub(crate) block: Option<Dim3>,
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents, allow_hyphen_values = true)]
+    pub(crate) block: Option<Extents>,
     /// Bytes of dynamic shared memory.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) shared: u32,
     /// One argument; repeat the flag in the order of the parameters (of a program: its buffers, then its scalars). Input: in:A.npy. Output: out:f32:1024:B.npy
     /// (the kernel writes every element), zeros:f32:1024:B.npy (begins as zeros) or uninit:f32:1024:B.npy (begins uninitialised, and the kernel may write a
@@ -39,10 +39,10 @@ pub(crate) struct LaunchFlags {
     #[arg(long, value_enum, default_value_t = Where::Auto)]
     pub(crate) device: Where,
     /// The order in which the simulated device runs blocks and warps.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     /// Stop the kernel when one warp has executed N instructions, or all warps together have since the last thread exited (simulated device only).
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_STEP_LIMIT, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_STEP_LIMIT, value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
     pub(crate) step_limit: u64,
     /// The most findings the simulated device keeps of one run; the rest is counted.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
@@ -61,7 +61,7 @@ const DEFAULT_STEP_LIMIT: u64 = 1 << 26;
 impl LaunchFlags {
     /// The shape, which a kernel does not have by itself.
     pub(super) fn shape(&self) -> Result<Shape, Failure> {
-        match (self.grid, self.block) {
+        match (self.grid()?, self.block()?) {
             (Some(grid), Some(block)) => Ok(Shape { grid, block }),
             (grid, block) => {
                 let missing = [(grid, "--grid X[,Y[,Z]]"), (block, "--block X[,Y[,Z]]")];
@@ -74,21 +74,55 @@ impl LaunchFlags {
     }
 }
 
-/// One to three sizes. What is too large is refused by the device, which knows its limits; a size beyond 32 bits becomes the largest of 32 bits.
-fn extents(text: &str) -> Result<Dim3, String> {
-    let sizes: Option<Vec<u32>> = text.split(',').map(|size| number(size.trim())).collect();
-    match sizes.as_deref() {
-        Some(&[x]) => Ok(Dim3::new(x, 1, 1)),
-        Some(&[x, y]) => Ok(Dim3::new(x, y, 1)),
-        Some(&[x, y, z]) => Ok(Dim3::new(x, y, z)),
-        _ => Err("write one to three numbers, such as 256 or 16,16".to_owned()),
+/// The sizes of a grid or a block, as given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Extents {
+    /// The device knows its limits, and refuses what is too large.
+    Sizes(Dim3),
+    /// A size that no device has: it does not fit 32 bits.
+    Beyond(String),
+}
+
+impl Extents {
+    fn sizes(&self, flag: &str, limits: &str) -> Result<Dim3, Failure> {
+        match self {
+            Self::Sizes(sizes) => Ok(*sizes),
+            Self::Beyond(text) => {
+                Err(Failure::refused(format!("{flag} {text}: {limits}"))
+                    .next(format!("give a smaller {flag}")))
+            }
+        }
     }
 }
 
-/// A number of digits; one that is too large for 32 bits is as large as they allow.
-fn number(text: &str) -> Option<u32> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().unwrap_or(u32::MAX))
+impl LaunchFlags {
+    /// The grid, if one is given.
+    pub(super) fn grid(&self) -> Result<Option<Dim3>, Failure> {
+        let limits = "a grid has at most 2147483647 x 65535 x 65535 blocks";
+        self.grid.as_ref().map(|grid| grid.sizes("--grid", limits)).transpose()
+    }
+
+    /// The block, if one is given.
+    pub(super) fn block(&self) -> Result<Option<Dim3>, Failure> {
+        let limits = "a block has at most 1024 threads";
+        self.block.as_ref().map(|block| block.sizes("--block", limits)).transpose()
+    }
+}
+
+/// One to three sizes.
+fn extents(text: &str) -> Result<Extents, String> {
+    let words: Vec<&str> = text.split(',').map(str::trim).collect();
+    let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    if !words.iter().all(|word| is_number(&word)) || words.len() > 3 {
+        return Err("write one to three numbers that are not negative, such as 256 or 16,16".to_owned());
+    }
+    let sizes: Option<Vec<u32>> = words.iter().map(|word| word.parse().ok()).collect();
+    Ok(match sizes.as_deref() {
+        Some(&[x]) => Extents::Sizes(Dim3::new(x, 1, 1)),
+        Some(&[x, y]) => Extents::Sizes(Dim3::new(x, y, 1)),
+        Some(&[x, y, z]) => Extents::Sizes(Dim3::new(x, y, z)),
+        _ => Extents::Beyond(text.to_owned()),
+    })
 }
 
 #[cfg(test)]
@@ -97,11 +131,16 @@ mod tests {
 
     #[test]
     fn sizes_are_one_to_three_numbers() {
-        assert_eq!(extents("256"), Ok(Dim3::new(256, 1, 1)));
-        assert_eq!(extents("16,8"), Ok(Dim3::new(16, 8, 1)));
-        assert_eq!(extents("1, 2, 3"), Ok(Dim3::new(1, 2, 3)));
-        for text in ["4294967295", "4294967296", "99999999999999999999999"] {
-            assert_eq!(extents(text), Ok(Dim3::new(u32::MAX, 1, 1)), "the device refuses it");
+        assert_eq!(extents("256"), Ok(Extents::Sizes(Dim3::new(256, 1, 1))));
+        assert_eq!(extents("16,8"), Ok(Extents::Sizes(Dim3::new(16, 8, 1))));
+        assert_eq!(extents("1, 2, 3"), Ok(Extents::Sizes(Dim3::new(1, 2, 3))));
+        assert_eq!(
+            extents("4294967295"),
+            Ok(Extents::Sizes(Dim3::new(u32::MAX, 1, 1))),
+            "the device refuses it"
+        );
+        for text in ["4294967296", "99999999999999999999999"] {
+            assert_eq!(extents(text), Ok(Extents::Beyond(text.to_owned())));
         }
         for text in ["", "1,2,3,4", "-1", "1,", "x", "+1"] {
             assert!(extents(text).is_err_and(|why| why.contains("one to three")), "{text}");

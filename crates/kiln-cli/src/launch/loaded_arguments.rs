@@ -39,6 +39,8 @@ pub(crate) struct ArrayArgument {
     pub(crate) to: Option<PathBuf>,
     /// What it holds at first, if it was made for the launch and not read from a file.
     pub(crate) start: Option<Start>,
+    /// The widest access of the kernel to it in bytes, where that is known.
+    pub(crate) widest_access: Option<u64>,
 }
 
 /// An argument as reports list it.
@@ -173,7 +175,7 @@ impl ArrayArgument {
             Spec::Out { start, .. } => Some(*start),
             _ => None,
         };
-        Ok(Self { array: Arc::new(array), access, to: to.cloned(), start })
+        Ok(Self { array: Arc::new(array), access, to: to.cloned(), start, widest_access: None })
     }
 }
 

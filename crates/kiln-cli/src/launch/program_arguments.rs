@@ -58,7 +58,8 @@ impl<'a> ProgramLaunch<'a> {
             let message = format!("there is no program `{wanted}` in the file");
             return Err(Failure::refused(message).next(format!("it has `{}`", program.name)));
         }
-        let program = match flags.block {
+        let (_, block) = (flags.grid()?, flags.block()?);
+        let program = match block {
             None => program.clone(),
             Some(Dim3 { x, y, z }) => program
                 .with_block([x, y, z])
@@ -82,7 +83,7 @@ impl<'a> ProgramLaunch<'a> {
     ) -> Result<Option<Stopped>, Failure> {
         let pipeline = Backend::over(gpu.clone()).compile(&self.program)?;
         let config = DispatchConfig {
-            grid: self.flags.grid,
+            grid: self.flags.grid().ok().flatten(),
             dynamic_shared_elements: dynamic_elements(&self.program, self.flags.shared)?,
             ..DispatchConfig::default()
         };
@@ -222,6 +223,8 @@ fn fit_buffer(buffer: &Buffer, argument: &mut Argument, cast: bool) -> Result<()
             "give an array with in:, inout:, out:, zeros:, uninit: or scratch:".into(),
         ));
     };
+    // A program has no structs: its elements are all that it writes.
+    argument.widest_access = Some(1);
     match (buffer.role.is_writable(), argument.is_written()) {
         (true, false) => {
             return Err(("the program writes it".into(), "declare it with inout: or out:".into()));
@@ -293,7 +296,7 @@ fn shape(program: &Program, flags: &LaunchFlags, plan: &Plan) -> Result<Shape, F
         .collect();
     let bindings = BindingPlan::new(program, &given).map_err(refused)?;
     let request = LaunchRequest {
-        grid: flags.grid.map(|grid| [grid.x, grid.y, grid.z]),
+        grid: flags.grid()?.map(|grid| [grid.x, grid.y, grid.z]),
         dynamic_shared_bytes: flags.shared,
     };
     let limits = DeviceLimits { shared_bytes_per_block: u64::MAX, ..DeviceLimits::default() };

@@ -11,10 +11,8 @@ use kiln_sim::UndefinedRange;
 
 use super::array_addresses::{Allocation, ArrayMap};
 use super::finding::KernelFinding;
+use super::struct_padding::StructPadding;
 use crate::element_type::ElementType;
-
-/// Fewer unwritten bytes than this may be padding of a struct: no type of CUDA is aligned to more.
-const MAX_PADDING_BYTES: u64 = 16;
 
 /// An array that the caller reads after the launch.
 pub(super) struct OutputArray {
@@ -22,6 +20,8 @@ pub(super) struct OutputArray {
     pub(super) element: ElementType,
     pub(super) address: u64,
     pub(super) bytes: u64,
+    /// The widest access of the kernel to it, where that is known.
+    pub(super) widest_access: Option<u64>,
 }
 
 /// The undefined elements of an array that one store wrote, with values of one read.
@@ -65,14 +65,16 @@ impl OutputArray {
         let element_bytes = self.element.bytes().max(1);
         let is_bytes = matches!(self.element, ElementType::I8 | ElementType::U8);
         let (mut first, mut count, mut counted_to) = (None, 0, 0);
-        for range in addresses {
-            if is_bytes && range.end - range.start < MAX_PADDING_BYTES {
+        let gaps: Vec<Range<u64>> =
+            addresses.iter().map(|range| range.start - self.address..range.end - self.address).collect();
+        let structs = StructPadding::new(self.widest_access, &gaps, self.bytes);
+        for gap in &gaps {
+            if is_bytes && structs.is_padding(gap) {
                 continue;
             }
-            let (start, end) = (range.start - self.address, range.end - self.address);
-            // Two ranges may lie in one element.
-            let start = (start / element_bytes).max(counted_to);
-            counted_to = end.div_ceil(element_bytes).max(start);
+            // Two gaps may lie in one element.
+            let start = (gap.start / element_bytes).max(counted_to);
+            counted_to = gap.end.div_ceil(element_bytes).max(start);
             count += counted_to - start;
             first = first.or(Some(start));
         }

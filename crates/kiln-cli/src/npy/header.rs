@@ -6,8 +6,6 @@ use crate::element_type::ElementType;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Numpy itself refuses longer headers unless it is told to trust the file.
 const HEADER_LIMIT_BYTES: usize = 1 << 20;
-/// The most bytes before the data.
-pub(super) const LONGEST_BYTES: u64 = HEADER_LIMIT_BYTES as u64 + 12;
 /// Data begins at a multiple of this.
 const ALIGNMENT_BYTES: usize = 64;
 

@@ -166,7 +166,7 @@ fn an_array_with_the_wrong_elements_is_refused_or_converted() {
             let outcome = launch(command, &file, "2", &[given, "null", &out], &[]);
             assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(3), ""), "{given}");
             let told = format!(
-                "its elements are {name}, and the kernel accesses f32; convert it with a.astype(numpy.float32), or give --cast"
+                "its elements are {name}, and the kernel accesses f32; if the parameter is a pointer to f32, convert it with a.astype(numpy.float32), or give --cast; if it is one to"
             );
             assert!(outcome.stderr.contains(&told), "{told} is not in {}", outcome.stderr);
         }
@@ -294,4 +294,47 @@ fn the_types_of_cuda_c_parameters_decide() {
     assert_eq!(scaled.code, Some(0), "{}{}", scaled.stdout, scaled.stderr);
     assert_eq!(scaled.json()["findings"], json!([]));
     assert_eq!(folder.read("o.npy").1, floats(&[5.0, 7.0]));
+}
+
+#[test]
+fn elements_that_an_extern_c_kernel_takes_for_others_are_given_as_they_are() {
+    if skip::without_nvrtc("elements_that_an_extern_c_kernel_takes_for_others_are_given_as_they_are") {
+        return;
+    }
+    let folder = Folder::new();
+    let text = "extern \"C\" __global__ void words(const double* x, double* y) { ((uint4*)y)[threadIdx.x] = ((const uint4*)x)[threadIdx.x]; }
+        extern \"C\" __global__ void bits(const int* x, int* y) { y[threadIdx.x] = __float_as_int(__int_as_float(x[threadIdx.x]) * 2.0f); }
+        typedef double real;
+        extern \"C\" __global__ void alias(const real* x, real* y) { ((uint4*)y)[threadIdx.x] = ((const uint4*)x)[threadIdx.x]; }
+        extern \"C\" __global__ void floats(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }";
+    let file = folder.write("pun.cu", text);
+    let doubles: Vec<u8> = [1.5_f64, -2.5, 3.0, 4.0].iter().flat_map(|number| number.to_le_bytes()).collect();
+    let double = format!("in:{}", folder.array("d.npy", "<f8", 4, &doubles));
+    let integer = format!("in:{}", folder.integers("i.npy", &[0x3f80_0000, 0x4000_0000]));
+    let launch = |verb: &str, kernel: &str, arguments: [&str; 2], more: &[&str]| {
+        let words = [verb, &file, "--kernel", kernel, "--grid", "1", "--block", "2", "--device", "sim"];
+        let arguments = ["--arg", arguments[0], "--arg", arguments[1]];
+        let mut command = without_driver(&[&words[..], &arguments, more].concat());
+        command.env("XDG_CACHE_HOME", folder.path("cache"));
+        run(command)
+    };
+    let (wide, narrow) =
+        (format!("out:f64:4:{}", folder.path("o.npy")), format!("out:i32:2:{}", folder.path("o.npy")));
+    for verb in ["check", "run"] {
+        for (kernel, from, to) in
+            [("words", &double, &wide), ("alias", &double, &wide), ("bits", &integer, &narrow)]
+        {
+            // The elements are those of the declaration, so --cast has nothing to convert.
+            for more in [&[][..], &["--cast"]] {
+                let outcome = launch(verb, kernel, [from, to], more);
+                assert_eq!(outcome.code, Some(0), "{kernel}: {}{}", outcome.stdout, outcome.stderr);
+                assert!(!outcome.stdout.contains("warning"), "{kernel}: {}", outcome.stdout);
+            }
+        }
+    }
+    assert_eq!(folder.read("o.npy").1, [0x4000_0000_i32, 0x4080_0000].map(i32::to_le_bytes).concat());
+    let refused = launch("check", "floats", [&double, "out:f32:2"], &[]);
+    assert_eq!(refused.code, Some(3), "{}", refused.stdout);
+    let told = "its elements are float64, and the kernel takes f32; convert it with a.astype(numpy.float32), or give --cast";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
 }

@@ -109,7 +109,67 @@ fn elements_of_any_size_are_counted_and_padding_of_bytes_is_not() {
     assert_eq!(half("out:u8:256").code, Some(0), "bytes may be structs with padding");
     let tail = half("out:u8:300");
     assert_eq!(tail.code, Some(5), "{}", tail.stdout);
-    assert!(tail.stdout.contains("no thread wrote element 252 and 47 more"), "{}", tail.stdout);
+    // The gaps do not repeat to the end, so none of them is padding.
+    assert!(tail.stdout.contains("no thread wrote element 4 and 171 more"), "{}", tail.stdout);
+}
+
+#[test]
+fn bytes_that_are_not_written_are_told_where_they_cannot_be_padding() {
+    // Threads below `n` write a byte each.
+    const BYTES: &str = "
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .visible .entry bytes(.param .u64 o, .param .u32 n) {
+            .reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<4>;
+            ld.param.u64 %rd0, [o]; ld.param.u32 %r1, [n];
+            mov.u32 %r0, %tid.x;
+            setp.ge.u32 %p0, %r0, %r1;
+            @%p0 ret;
+            cvt.u64.u32 %rd1, %r0;
+            add.s64 %rd2, %rd0, %rd1;
+            st.global.u8 [%rd2], %r0;
+            ret;
+        }";
+    // Each thread has a block of 36 bytes: 32 single ones behind a word, which the first `n` threads write.
+    const BLOCKS: &str = "
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .visible .entry blocks(.param .u64 o, .param .u32 n) {
+            .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<5>;
+            ld.param.u64 %rd0, [o]; ld.param.u32 %r1, [n];
+            mov.u32 %r0, %tid.x;
+            mul.wide.u32 %rd1, %r0, 36;
+            add.s64 %rd2, %rd0, %rd1;
+            setp.lt.u32 %p0, %r0, %r1;
+            @%p0 st.global.u32 [%rd2], %r0;
+            mov.u32 %r2, 0;
+            AGAIN: add.s64 %rd2, %rd2, 1;
+            st.global.u8 [%rd2+3], %r0;
+            add.u32 %r2, %r2, 1;
+            setp.lt.u32 %p1, %r2, 32;
+            @%p1 bra AGAIN;
+            ret;
+        }";
+    let folder = Folder::new();
+    let check = |name: &str, text: &str, block: &str, array: &str, n: &str| {
+        let file = folder.write(name, text);
+        let words = ["check", &file, "--grid", "1", "--block", block, "--arg", array, "--arg", n];
+        run(without_driver(&words))
+    };
+    for (name, text, block, array, n, told) in [
+        ("b.ptx", BYTES, "64", "out:u8:64", "u32:61", Some("element 61 and 2 more of argument 0")),
+        ("b.ptx", BYTES, "64", "out:i8:64", "u32:63", Some("element 63 of argument 0")),
+        ("b.ptx", BYTES, "64", "out:u8:64", "u32:64", None),
+        ("k.ptx", BLOCKS, "4", "out:u8:144", "u32:3", Some("element 108 and 3 more of argument 0")),
+        ("k.ptx", BLOCKS, "4", "out:u8:144", "u32:4", None),
+    ] {
+        let outcome = check(name, text, block, array, n);
+        let code = if told.is_some() { 5 } else { 0 };
+        assert_eq!(outcome.code, Some(code), "{array} {n}: {}{}", outcome.stdout, outcome.stderr);
+        assert!(outcome.stdout.contains(told.unwrap_or("no findings")), "{array} {n}: {}", outcome.stdout);
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn both(file: &str, words: &[&str]) -> [Outcome; 2] {
 fn a_file_with_one_kernel_needs_no_name() {
     let folder = Folder::new();
     let file = folder.write("store.ptx", STORE_BYTE);
-    let out = format!("out:u8:8:{}", folder.path("o.npy"));
+    let out = format!("zeros:u8:8:{}", folder.path("o.npy"));
     for outcome in both(&file, &["--arg", &out, "--arg", "i32:3"]) {
         assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
     }

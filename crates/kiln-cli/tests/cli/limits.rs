@@ -145,13 +145,13 @@ fn devices_that_never_end_are_not_read_to_their_end() {
     let outcome =
         run(without_driver(&["run", &file, "--grid", "1", "--block", "1", "--arg", "in:/dev/zero"]));
     assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("not a .npy file"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("it is not a regular file"), "{}", outcome.stderr);
     for name in ["zero.ptx", "zero.kir"] {
         let link = folder.path(name);
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
         let outcome = run(without_driver(&["inspect", &link]));
         assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
-        assert!(outcome.stderr.contains("more than 256 MiB"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("it is not a regular file"), "{}", outcome.stderr);
     }
 }
 
@@ -177,6 +177,12 @@ fn files_larger_than_the_process_may_write_leave_nothing_behind() {
     let outcome = run(limited("-f 8", &words));
     assert_eq!(outcome.code, Some(2), "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stderr.contains("b.npy") && outcome.stderr.contains("ulimit -f"), "{}", outcome.stderr);
+    let told = "the kernel ran to its end, and its results were not written: ";
+    assert!(
+        outcome.stderr.contains(told) && outcome.stderr.contains("no output file was changed"),
+        "{}",
+        outcome.stderr
+    );
     assert_eq!(folder.names(), ["store.ptx"]);
 }
 
@@ -319,9 +325,21 @@ fn a_grid_beyond_the_numbers_is_told_the_limit() {
         run(without_driver(&["check", &file, "--grid", grid, "--block", block, "--arg", "null"]))
     };
     for (flag, size, code, said) in [
-        ("--grid", "4294967296", 3, "2147483647"),
-        ("--grid", "1,99999999999999999999", 3, "65535"),
-        ("--block", "4294967296", 3, "1024"),
+        (
+            "--grid",
+            "4294967296",
+            3,
+            "--grid 4294967296: a grid has at most 2147483647 x 65535 x 65535 blocks",
+        ),
+        ("--grid", "1,99999999999999999999", 3, "--grid 1,99999999999999999999: a grid has at most"),
+        ("--block", "4294967296", 3, "--block 4294967296: a block has at most 1024 threads"),
+        (
+            "--grid",
+            "-4",
+            2,
+            "invalid value '-4' for '--grid <X[,Y[,Z]]>': write one to three numbers that are not negative",
+        ),
+        ("--block", "-1,2", 2, "invalid value '-1,2'"),
         ("--grid", "2147483648", 3, "2147483647"),
         ("--grid", "1,65536", 3, "65535"),
         ("--block", "1025", 3, "1024"),
@@ -332,4 +350,56 @@ fn a_grid_beyond_the_numbers_is_told_the_limit() {
         assert_eq!(outcome.code, Some(code), "{flag} {size}: {text}");
         assert!(text.contains(said), "{flag} {size}: {text}");
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let folder = Folder::new();
+    let (file, pipe) = (folder.write("store.ptx", STORE_BYTE), folder.path("pipe.npy"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let code = folder.path("pipe.ptx");
+    assert!(Command::new("mkfifo").arg(&code).status().unwrap().success());
+    for verb in ["run", "check"] {
+        for (file, argument) in [(&file, format!("inout:{pipe}")), (&code, "zeros:u8:8".to_owned())] {
+            let words =
+                [verb, file, "--grid", "1", "--block", "1", "--arg", &argument, "--arg", "i32:0", "--json"];
+            let outcome = run(without_driver(&words));
+            assert_eq!(outcome.code, Some(2), "{}{}", outcome.stdout, outcome.stderr);
+            let error = outcome.json()["error"].clone();
+            assert_eq!(error["kind"], "file", "{error}");
+            assert!(error["message"].as_str().unwrap().contains("not a regular file"), "{error}");
+        }
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn arrays_larger_than_the_memory_of_this_machine_are_refused_at_once() {
+    let folder = Folder::new();
+    let file = folder.write("store.ptx", STORE_BYTE);
+    // More than any machine has, and less than an address space.
+    let array = format!("out:u8:{}", 1_u64 << 46);
+    for verb in ["run", "check"] {
+        let words = [
+            verb, &file, "--grid", "1", "--block", "1", "--device", "sim", "--arg", &array, "--arg", "i32:0",
+        ];
+        let outcome = run(without_driver(&words));
+        assert!(matches!(outcome.code, Some(2 | 3)), "{}{}", outcome.stdout, outcome.stderr);
+        assert!(outcome.stderr.contains("memory"), "{}", outcome.stderr);
+    }
+    // What no thread uses takes no memory.
+    let scratch = format!("scratch:u8:{}", 1_u64 << 33);
+    let words = ["check", &file, "--grid", "1", "--block", "1", "--arg", &scratch, "--arg", "i32:0"];
+    let outcome = run(without_driver(&words));
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    let unwritten =
+        ["check", &file, "--grid", "1", "--block", "1", "--arg", "out:u8:100000000", "--arg", "i32:0"];
+    let outcome = run(without_driver(&unwritten));
+    assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(
+        !outcome.stdout.contains("left out"),
+        "what the copy back reads is no finding: {}",
+        outcome.stdout
+    );
 }

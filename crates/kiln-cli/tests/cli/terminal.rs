@@ -1,7 +1,7 @@
 //! What a terminal shows: no line too wide, no control characters from outside.
 
 use crate::folder::Folder;
-use crate::kernels::{faulty, right, tensor};
+use crate::kernels::{STORE_BYTE, faulty, right, tensor};
 use crate::outcome::{run, without_driver};
 
 const OUTPUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kiln-kernels/kernels/output.ptx");
@@ -46,18 +46,37 @@ fn no_line_is_wider_than_the_terminal() {
         vec!["run", &right, "--no-such-flag-at-all-and-a-long-one-too"],
         vec![],
     ] {
-        // Without a terminal and without COLUMNS a line has 80 columns.
-        for (columns, limit) in [(None, 80), (Some("60"), 60), (Some("132"), 132)] {
+        for columns in [60, 132] {
             let mut command = without_driver(&words);
-            match columns {
-                Some(columns) => command.env("COLUMNS", columns),
-                None => command.env_remove("COLUMNS"),
-            };
+            command.env("COLUMNS", columns.to_string());
             let outcome = run(command);
             for text in [&outcome.stdout, &outcome.stderr] {
-                assert!(widest(text) <= limit, "{words:?} with {columns:?}:\n{text}");
+                assert!(widest(text) <= columns, "{words:?} with {columns}:\n{text}");
             }
         }
+    }
+}
+
+#[test]
+fn lines_in_a_pipe_are_not_broken() {
+    let faulty = faulty();
+    let piped = |words: &[&str]| {
+        let mut command = without_driver(words);
+        command.env_remove("COLUMNS");
+        run(command)
+    };
+    let folder = Folder::new();
+    let file = folder.write("store.ptx", STORE_BYTE);
+    let check =
+        piped(&["check", &file, "--grid", "1", "--block", "1", "--arg", "zeros:u8:8", "--arg", "i32:0"]);
+    let sentence =
+        "values that weak memory may show: here every thread sees a write at once, in program order";
+    assert!(check.stdout.lines().any(|line| line.ends_with(sentence)), "{}", check.stdout);
+    let refused = piped(&["run", &faulty, "--kernel", "store_at", "--grid", "1", "--block", "1"]);
+    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    assert!(piped(&["inspect", &faulty]).stdout.lines().all(|line| !line.ends_with(' ')));
+    for words in [&["--help"][..], &["run", "--help"], &["demo", "--device", "sim"]] {
+        assert!(widest(&piped(words).stdout) <= 80, "a help text or a drawing has 80 columns: {words:?}");
     }
 }
 

@@ -165,6 +165,13 @@ impl FindingKind {
             InCode::ReadOnly(_) => Self::ReadOnly.advice(),
             InCode::Misaligned(_) => Self::Misaligned.advice(),
             InCode::Uninitialised { .. } => Self::Uninitialised.advice(),
+            InCode::Assertion { .. } => {
+                "find out why the condition is false for this thread, or correct the assertion"
+            }
+            InCode::Trap => "find out why this thread reached the trap",
+            InCode::StackOverflow(_) => {
+                "use less local memory in the functions, or a loop instead of deep recursion"
+            }
             InCode::Unassigned { .. } => "assign it on every path to its use",
             InCode::Deadlock { at_mask: true, .. } => {
                 "let all lanes that the mask names execute the instruction, or name only those that do"
