@@ -98,7 +98,7 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
         let seed = flags.seed + at;
         let attempt = Attempt::checked(flags, seed, arguments.strict, &log)?;
         let prefix = format!("seed {} of {seeds}: ", at + 1);
-        let progress = attempt.progress().and_then(|progress| ProgressLine::start(progress, prefix));
+        let progress = attempt.progress().map(|progress| ProgressLine::start(progress, prefix));
         let outcome = attempt.launch(&code, flags, &plan)?;
         drop(progress);
         let endless = outcome.findings.iter().any(KernelFinding::is_endless);

@@ -9,8 +9,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use kiln_ptx::exec::LaunchProgress;
 
+use crate::console::complain;
+
 /// A launch that takes less is over before a line could be read.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The same where no line can be written again.
+const PATIENCE_WITHOUT_TERMINAL: Duration = Duration::from_secs(20);
 /// How often the line is written again.
 const PERIOD: Duration = Duration::from_millis(200);
 
@@ -21,21 +25,42 @@ pub(crate) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Shows how many blocks are done if the launch takes longer than a second. None if the standard error is no terminal.
-    pub(crate) fn start(progress: Arc<LaunchProgress>, prefix: String) -> Option<Self> {
-        if !std::io::stderr().is_terminal() {
-            return None;
-        }
+    /// Shows how far the launch is if it takes longer than a second; where the standard error is no terminal, one line after some seconds.
+    pub(crate) fn start(progress: Arc<LaunchProgress>, prefix: String) -> Self {
         let (stop, stopped) = channel();
-        let thread = std::thread::Builder::new().name("kiln progress".into()).spawn(move || {
-            let bar = bar(prefix);
-            follow(&progress, &stopped, PATIENCE, |done, total| {
-                bar.set_length(total);
-                bar.set_position(done);
+        let is_terminal = std::io::stderr().is_terminal();
+        let thread =
+            std::thread::Builder::new().name("kiln progress".into()).spawn(move || match is_terminal {
+                true => {
+                    let bar = bar(prefix);
+                    follow(&progress, &stopped, PATIENCE, |done, total| {
+                        bar.set_length(total);
+                        bar.set_position(done);
+                        bar.set_message(stage(done, total));
+                    });
+                    bar.finish_and_clear();
+                }
+                false => {
+                    if stopped.recv_timeout(PATIENCE_WITHOUT_TERMINAL) == Err(RecvTimeoutError::Timeout) {
+                        let (done, total) = progress.blocks();
+                        let seconds = PATIENCE_WITHOUT_TERMINAL.as_secs();
+                        complain(format_args!(
+                            "kiln: {prefix}{} after {seconds} s; the launch goes on",
+                            stage(done, total)
+                        ));
+                    }
+                }
             });
-            bar.finish_and_clear();
-        });
-        Some(Self { stop: Some(stop), thread: thread.ok() })
+        Self { stop: Some(stop), thread: thread.ok() }
+    }
+}
+
+/// What is being done, by the number of blocks that are done of how many.
+fn stage(done: u64, total: u64) -> String {
+    match (done, total) {
+        (_, 0) => "compiling, and copying arrays to the simulated device".to_owned(),
+        (done, total) if done >= total => format!("{total} of {total} blocks, reading results"),
+        _ => format!("{done} of {total} blocks"),
     }
 }
 
@@ -55,7 +80,7 @@ fn follow(
 }
 
 fn bar(prefix: String) -> ProgressBar {
-    let style = ProgressStyle::with_template("{prefix}{bar:30} {pos} of {len} blocks");
+    let style = ProgressStyle::with_template("{prefix}{bar:30} {msg}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(0).with_style(style).with_prefix(prefix)
 }
@@ -100,5 +125,7 @@ mod tests {
         follow(&progress, &stopped, Duration::from_secs(3600), |_, _| panic!("shown"));
         let bar = bar("seed 1 of 4: ".to_owned());
         assert_eq!(bar.prefix(), "seed 1 of 4: ");
+        assert_eq!(stage(1, 3), "1 of 3 blocks");
+        assert!(stage(3, 3).ends_with("reading results") && stage(0, 0).contains("copying arrays"));
     }
 }

@@ -120,7 +120,7 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
             Attempt::simulated(flags, flags.seed)?
         }
     };
-    let progress = attempt.progress().and_then(|progress| ProgressLine::start(progress, String::new()));
+    let progress = attempt.progress().map(|progress| ProgressLine::start(progress, String::new()));
     let mut outcome = attempt.launch(&code, flags, &plan)?;
     drop(progress);
     if setting == Findings::Ignore {

@@ -173,7 +173,7 @@ fn integer(words: &str) -> Option<ElementType> {
     let words: Vec<&str> = words.split(' ').collect();
     let count = |word: &str| words.iter().filter(|other| **other == word).count();
     let is_integer = |word: &&str| matches!(*word, "signed" | "unsigned" | "char" | "short" | "int" | "long");
-    if !words.iter().all(|word| is_integer(&word)) {
+    if !words.iter().all(is_integer) {
         return None;
     }
     Some(match (count("char"), count("short"), count("long"), count("unsigned") > 0) {

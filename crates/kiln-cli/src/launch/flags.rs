@@ -113,7 +113,7 @@ impl LaunchFlags {
 fn extents(text: &str) -> Result<Extents, String> {
     let words: Vec<&str> = text.split(',').map(str::trim).collect();
     let is_number = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-    if !words.iter().all(|word| is_number(&word)) || words.len() > 3 {
+    if !words.iter().all(is_number) || words.len() > 3 {
         return Err("write one to three numbers that are not negative, such as 256 or 16,16".to_owned());
     }
     let sizes: Option<Vec<u32>> = words.iter().map(|word| word.parse().ok()).collect();

@@ -53,7 +53,7 @@ fn period(gaps: &[Range<u64>], bytes: u64) -> Option<u64> {
             let mut pairs = gaps.iter().zip(&gaps[of_one..]);
             pairs.all(|(one, next)| next.start - one.start == period && next.end - one.end == period)
         };
-        let fills = gaps.len() % of_one == 0 && (gaps.len() / of_one) as u64 * period == bytes;
+        let fills = gaps.len().is_multiple_of(of_one) && (gaps.len() / of_one) as u64 * period == bytes;
         (fills && repeats()).then_some(period)
     })
 }
@@ -83,11 +83,11 @@ mod tests {
             [false, false],
             "the first field of every second struct"
         );
-        assert_eq!(padding(1, &[61..64], 64), [false], "the end of an array of bytes");
-        assert_eq!(padding(4, &[52..64], 64), [false], "the end of an array of words");
+        assert_eq!(padding(1, std::slice::from_ref(&(61..64)), 64), [false], "the end of an array of bytes");
+        assert_eq!(padding(4, std::slice::from_ref(&(52..64)), 64), [false], "the end of an array of words");
         assert_eq!(padding(1, &[1..2, 3..4, 5..6, 7..8], 8), [false; 4], "every second byte");
         assert_eq!(padding(1, &[1..4, 5..8], 8), [false; 2], "three of four bytes");
-        assert_eq!(padding(8, &[20..23], 32), [false], "it ends at no alignment");
-        assert_eq!(padding(8, &[0..16], 64), [false], "it is too long");
+        assert_eq!(padding(8, std::slice::from_ref(&(20..23)), 32), [false], "it ends at no alignment");
+        assert_eq!(padding(8, std::slice::from_ref(&(0..16)), 64), [false], "it is too long");
     }
 }

@@ -164,6 +164,9 @@ fn every_planted_mistake_is_found_and_its_twin_is_clean() {
         let finding = alike.clone().find(|finding| placed(finding, kernel) == line(marker));
         let finding = finding.unwrap_or_else(|| panic!("{kernel}: no {kind} at {marker} in {report:#}"));
         assert!(finding["seeds"].as_array().is_some_and(|seeds| seeds.contains(&json!(0))), "{finding:#}");
+        // The text about a mask says it.
+        let is_told = finding["next_step"].is_string() || *kind == "mask";
+        assert!(is_told, "{kernel} is not told what to do: {finding:#}");
 
         let text = check(&folder, kernel, threads, wrong, &[]);
         assert_eq!(text.code, Some(5));
@@ -172,6 +175,20 @@ fn every_planted_mistake_is_found_and_its_twin_is_clean() {
     }
     let inputs = ["in.npy", "large.npy", "zeros.npy"];
     assert_eq!(folder.names(), inputs, "a check writes no files");
+}
+
+#[test]
+fn a_stack_that_overflows_is_told_with_what_to_do() {
+    let file = faulty();
+    let words = ["check", &file, "--kernel", "recurse", "--grid", "1", "--block", "1", "--json"];
+    let outcome =
+        run(without_driver(&[&words[..], &["--arg", "out:i32:1", "--arg", "i32:1000000"]].concat()));
+    assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
+    let finding = &outcome.json()["findings"][0];
+    assert_eq!(finding["kind"], "stack-overflow", "{finding:#}");
+    assert!(
+        finding["next_step"].as_str().is_some_and(|step| step.contains("a loop instead of deep recursion"))
+    );
 }
 
 #[test]
