@@ -92,6 +92,7 @@ fn buffers_that_are_free_while_they_are_lost_leave_the_arena() {
     // Given back before anything is known of the fault.
     drop(buffer);
     rig::recovered(gpu, 0);
+    assert_eq!(context.arena().usage().kept_bytes, 0, "also before a buffer of that size is asked for");
     for _ in 0..3 {
         let next = context.buffer::<u32>(1024).unwrap();
         assert_eq!(next.access().map(|memory| memory.bytes), Ok(4096));
@@ -108,6 +109,7 @@ fn a_buffer_given_back_after_its_loss_is_dropped() {
     let lost = context.buffer::<u32>(256).unwrap();
     fault_on(gpu, &lost);
     assert_eq!(lost.access(), Err(Stale::Lost));
+    assert_eq!(context.arena().usage().kept_bytes, 0, "free buffers of this generation are checked by now");
     drop(lost);
     assert_eq!((context.arena().usage().kept_bytes, context.arena().usage().lent_bytes), (0, 0));
     assert!(context.buffer::<u32>(256).unwrap().access().is_ok());

@@ -1,6 +1,6 @@
 //! The examples of the course and of the ports, run as a user runs them. Each checks its own results and ends badly if one is wrong.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Where cargo puts the examples when it builds the tests; built now if only this test was asked for.
@@ -116,4 +116,38 @@ fn actor_service() {
 #[test]
 fn backend_probe() {
     assert!(output("backend_probe").ends_with("the probe keeps its promises\n"));
+}
+
+/// The text after `marker` up to the next space or backtick.
+fn word_after<'a>(text: &'a str, marker: &str) -> Option<&'a str> {
+    text.split_once(marker)?.1.split([' ', '`', '\n']).next()
+}
+
+#[test]
+fn the_command_at_the_top_of_each_example_runs_that_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut commands = 0;
+    for entry in std::fs::read_dir(root.join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        let file = if path.is_dir() { path.join("main.rs") } else { path.clone() };
+        if file.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        // A file that is shared by examples has no command and no `main`.
+        let Some((_, command)) = text.split_once("`cargo run ") else {
+            assert!(!text.contains("fn main"), "{} does not say how to run it", file.display());
+            continue;
+        };
+        let command = command.split('`').next().unwrap();
+        let (package, name) =
+            (word_after(command, "-p ").unwrap(), word_after(command, "--example ").unwrap());
+        assert_eq!(path.file_stem().unwrap(), name, "{command}");
+        let manifest = root.join("crates").join(package).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).unwrap_or_else(|error| panic!("{command}: {error}"));
+        let entry = format!("name = \"{name}\"\npath = \"../../examples/");
+        assert!(manifest.contains(&entry), "{package} has no example {name}");
+        commands += 1;
+    }
+    assert!(commands > 10, "{commands}");
 }

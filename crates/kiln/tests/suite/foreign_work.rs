@@ -9,8 +9,8 @@ use kiln::{
     error::{ErrorKind, Misuse},
 };
 use kiln_driver::call::CallKind;
-use kiln_driver::layer::{Counting, Layered};
-use kiln_driver::{Access, Command, Place, StreamId};
+use kiln_driver::layer::{CommandKind, Counting, Layered};
+use kiln_driver::{Access, Command, Pattern, Place, StreamId};
 use kiln_sim::{Machine, MachineConfig};
 
 use crate::order::library::Library;
@@ -213,6 +213,40 @@ fn telling_costs_no_driver_call() {
         assert_eq!(driver.layer().counts().since(&before).total(), 0);
         assert!(gpu.supports_block_use_tracking());
         drop((one, two, other));
+    }
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn a_first_use_that_reads_is_no_write_and_readers_do_not_wait_for_each_other() {
+    let machine = Machine::new(MachineConfig::seeded(2));
+    {
+        let driver = Arc::new(Layered::new(machine.device(0).unwrap(), Counting::default()));
+        let gpu = DeviceRuntime::from_driver(driver.clone(), RuntimeConfig::default()).unwrap();
+        let buffer = gpu.upload(&[1_u32; LEN]).unwrap();
+        let [one, two] = [(); 2].map(|()| gpu.stream().unwrap());
+        let results = [&one, &two].map(|stream| gpu.allocate_on::<u32>(stream, LEN).unwrap());
+        gpu.synchronize().unwrap();
+        let writer = LastWrite::Stream(gpu.main_stream().key());
+        let waits = || driver.layer().counts().submitted(CommandKind::Wait);
+        let before = waits();
+        for (stream, result) in [&one, &two].into_iter().zip(&results) {
+            let used = gpu.prepare_first_use(stream, &buffer, Access::Read).unwrap();
+            copy(&gpu, used.stream(), &buffer, result);
+            used.finish().unwrap();
+            assert_eq!(buffer.last_write_stream(), writer);
+            result.record_write(stream).unwrap();
+        }
+        assert_eq!(waits(), before, "two reads");
+        let used = gpu.prepare_first_use(&two, &buffer, Access::Write).unwrap();
+        let fill = Command::Fill { to: buffer.place().unwrap(), pattern: Pattern::U32(2), count: LEN as u64 };
+        gpu.driver().submit(used.stream(), &fill).unwrap();
+        used.finish().unwrap();
+        assert_eq!(waits(), before + 1, "a write after the read on the other stream");
+        assert_eq!(buffer.last_write_stream(), LastWrite::Stream(two.key()));
+        assert_eq!(results.map(|result| result.download().unwrap()), [[1; LEN]; 2]);
+        assert_eq!(buffer.download().unwrap(), [2; LEN]);
     }
     let report = machine.finish();
     assert!(report.is_clean(), "{report}");
