@@ -25,8 +25,8 @@ use report::Report;
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) launch: LaunchFlags,
-    /// The number of orders in which the kernel is run: the seeds from --seed on. [default: 4. A kernel with atomics or
-    /// volatile accesses and at most 16,384 threads also runs in up to 12 orders without checks, to compare its results]
+    /// How many orders of blocks and warps to run the kernel in: one for each seed from --seed on. Without this flag 4, and a kernel with atomics or volatile accesses and
+    /// at most 16,384 threads also runs in up to 12 orders without checks, to compare its results.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000), allow_negative_numbers = true)]
     seeds: Option<u64>,
     // The help comes from the kinds of notes.
@@ -54,9 +54,9 @@ elements of an out: array that no thread wrote, races, barriers that not all
 threads reach, deadlocks, failed assertions, traps, and kernels that do not end.
 The report ends with what was not checked.
 
-A check always runs on the simulated device and refuses `cuda`: a GPU does not
-check accesses. KILN_POLICY and KILN_FINDINGS make
-no difference to it, but an invalid value of either is refused.
+A check always runs on the simulated device and refuses --device cuda: a GPU
+does not check accesses. KILN_POLICY and KILN_FINDINGS make no difference to
+it, but an invalid value of either is refused.
 
 An index out of range in a program (.kir) is no finding: a load gives 0 and a
 store does nothing. A note counts them. Threads past the end of the buffer

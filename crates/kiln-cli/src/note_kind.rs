@@ -48,7 +48,7 @@ impl NoteKind {
 
     /// The help of `--strict`.
     pub(crate) fn strict_help() -> String {
-        let mut help = "Take notes for findings".to_owned();
+        let mut help = "Report what is otherwise a note as a finding".to_owned();
         for (at, kind) in Self::ALL.into_iter().enumerate() {
             let _ = write!(help, "{} {} ({})", if at == 0 { ":" } else { ";" }, kind.meaning(), kind.word());
         }

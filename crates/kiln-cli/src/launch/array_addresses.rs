@@ -69,6 +69,7 @@ impl std::fmt::Display for Allocation {
         let array = format!("argument {argument}, an array of {}", counted(bytes, "byte"));
         match u64::try_from(offset) {
             Err(_) => write!(f, "{} before {array}", counted(offset.unsigned_abs(), "byte")),
+            Ok(0) if bytes > 0 => write!(f, "at the start of {array}"),
             Ok(offset) if offset < bytes => write!(f, "{} into {array}", counted(offset, "byte")),
             Ok(offset) if offset == bytes => write!(f, "just past the end of {array}"),
             Ok(offset) => write!(f, "{} past the end of {array}", counted(offset - bytes, "byte")),
@@ -87,6 +88,7 @@ mod tests {
         map.add(3, 0x20_0000, 0);
         let told = |address| map.nearest(address).map(|found| found.to_string());
         assert_eq!(told(0x10_0008).as_deref(), Some("8 bytes into argument 1, an array of 64 bytes"));
+        assert_eq!(told(0x10_0000).as_deref(), Some("at the start of argument 1, an array of 64 bytes"));
         assert_eq!(told(0x10_0040).as_deref(), Some("just past the end of argument 1, an array of 64 bytes"));
         assert_eq!(told(0xf_fffc).as_deref(), Some("4 bytes before argument 1, an array of 64 bytes"));
         assert_eq!(

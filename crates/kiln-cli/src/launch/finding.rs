@@ -148,7 +148,7 @@ impl KernelFinding {
         };
         finding.text = format!("{}: {what}; {from}", finding.kind);
         finding.next_step = Some(
-            "write what the value is computed from first, or give scratch: if no caller reads the array"
+            "write the memory that the value comes from before it is read, or give scratch: if no caller reads the array"
                 .to_owned(),
         );
         (finding.allocation, finding.times, finding.verb) = (Some(array), elements, Some("store"));
@@ -411,9 +411,10 @@ impl KernelFinding {
                 place.write(f, kernel)?;
             }
         }
-        match self.times {
-            0 | 1 => Ok(()),
-            times => write!(f, "\n     {times} times"),
+        match (self.times, self.seeds.len()) {
+            (0 | 1, _) => Ok(()),
+            (times, 0 | 1) => write!(f, "\n     {times} times"),
+            (times, seeds) => write!(f, "\n     {times} times with {seeds} seeds"),
         }
     }
 }

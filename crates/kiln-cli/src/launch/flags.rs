@@ -23,7 +23,7 @@ pub(crate) struct LaunchFlags {
     /// Threads in a block. A program has its own, which this replaces.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents, allow_hyphen_values = true)]
     pub(crate) block: Option<Extents>,
-    /// Bytes of dynamic shared memory.
+    /// Bytes of dynamic shared memory for each block.
     #[arg(long, value_name = "BYTES", default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) shared: u32,
     /// One argument; repeat the flag in the order of the parameters (of a program: its buffers, then its scalars). Input: in:A.npy. Output: out:f32:1024:B.npy
@@ -38,7 +38,7 @@ pub(crate) struct LaunchFlags {
     /// Where to run; `auto` takes a GPU if there is one and the policy allows it, else the simulated device.
     #[arg(long, value_enum, default_value_t = Where::Auto)]
     pub(crate) device: Where,
-    /// The order in which the simulated device runs blocks and warps.
+    /// A number that chooses the order in which the simulated device runs blocks and warps.
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     /// Stop the kernel when one warp has executed N instructions, or all warps together have since the last thread exited (simulated device only).

@@ -96,7 +96,7 @@ fn the_policy_of_the_environment_makes_no_difference_to_a_check() {
         assert_eq!(outcome.code, Some(code), "{policy}: {}{}", outcome.stdout, outcome.stderr);
     }
     let help = run(without_driver(&["check", "--help"])).stdout;
-    for said in ["KILN_POLICY", "refuses `cuda`"] {
+    for said in ["KILN_POLICY", "refuses --device cuda"] {
         assert!(help.contains(said), "{said}: {help}");
     }
 }

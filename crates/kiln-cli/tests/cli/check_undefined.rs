@@ -144,7 +144,10 @@ fn a_finding_names_the_store_and_the_read() {
     let [finding] = &findings[..] else { panic!("{text}") };
     assert_eq!(finding["place"]["instruction"], "st.global.u32");
     assert_eq!(finding["earlier"]["instruction"], "ld.shared.u32");
-    assert!(finding["next_step"].as_str().is_some_and(|step| step.starts_with("write what")), "{text}");
+    assert!(
+        finding["next_step"].as_str().is_some_and(|step| step.starts_with("write the memory that")),
+        "{text}"
+    );
     assert_eq!(finding["allocation"]["argument"], 0);
     assert_eq!(finding["allocation"]["offset"], 4);
     assert!(
