@@ -73,6 +73,10 @@ fn compare_declared(given: ElementType, declared: ElementType) -> Fit {
     };
     match fits {
         true => Fit::Fits,
+        // Elements that are packed into words, such as two halves in an `unsigned`.
+        false if !declared.is_float() && given.component_bytes() < declared.bytes() => {
+            Fit::Doubtful(format!("the kernel takes {declared}"))
+        }
         false => Fit::Differs {
             expected: format!("the kernel takes {declared}"),
             cast_to: real(given, declared),
@@ -247,6 +251,8 @@ mod tests {
         assert_eq!([Bf16, U16].map(|given| halves.compare(given)), [Fit::Fits, Fit::Fits]);
         assert_eq!(cast(&halves, F16), Some(Some(Bf16)));
         assert_eq!(Expected::new(Some("int*"), None).compare(U32), Fit::Fits, "a sign makes no difference");
+        let packed = Expected::new(Some("unsigned int const*"), None).compare(F16);
+        assert!(matches!(packed, Fit::Doubtful(_)), "two halves in a word");
         assert_eq!(Expected::new(Some("char*"), None).compare(F64), Fit::Fits, "bytes may be anything");
         for (vector, element) in
             [("float4*", F32), ("__half2 const*", F16), ("__nv_bfloat162*", Bf16), ("uint2*", U32)]
