@@ -73,8 +73,8 @@ fn compare_declared(given: ElementType, declared: ElementType) -> Fit {
     };
     match fits {
         true => Fit::Fits,
-        // Elements that are packed into words, such as two halves in an `unsigned`.
-        false if !declared.is_float() && given.component_bytes() < declared.bytes() => {
+        // Elements whose bits are moved as integers, such as two halves in an `unsigned`.
+        false if !declared.is_float() && given.component_bytes() <= declared.bytes() => {
             Fit::Doubtful(format!("the kernel takes {declared}"))
         }
         false => Fit::Differs {
