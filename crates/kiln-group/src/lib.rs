@@ -16,6 +16,7 @@
 //! - **Load** is measured per device, and [`DeviceGroup::submit`] runs work on the device that is likely to finish first. A device that fails is
 //!   not fast: failures do not count as measurements, and it is avoided.
 //! - A [`RankEnvironment`] says which rank of how many this process is, as `torchrun`, Slurm, MPI and Kubernetes tell it in environment variables.
+//! - A [`Rendezvous`] is where the ranks of a job meet: they exchange small values through rank 0, and are told when a rank is lost.
 //! - **A lost device** fails what uses it, with an error that names it. The others go on.
 //!
 //! ```
@@ -39,7 +40,7 @@
 //!
 //! # Reading order
 //!
-//! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`DeviceLoad`]; [`RankEnvironment`].
+//! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`DeviceLoad`]; [`RankEnvironment`], [`Rendezvous`], [`RendezvousError`].
 //!
 //! # What it does not do
 //!
@@ -54,6 +55,7 @@ mod peer_access;
 mod peer_link;
 mod rank_environment;
 mod rank_environment_error;
+mod rendezvous;
 mod sharded_buffer;
 mod shared_buffer;
 mod shared_pages;
@@ -68,6 +70,7 @@ pub use launcher::Launcher;
 pub use peer_access::{PeerAccess, PeerMatrix};
 pub use rank_environment::{MeetingPoint, RankEnvironment};
 pub use rank_environment_error::RankEnvironmentError;
+pub use rendezvous::{LostRank, Rendezvous, RendezvousConfig, RendezvousError};
 pub use sharded_buffer::ShardedBuffer;
 pub use shared_buffer::SharedBuffer;
 pub use ticket::GroupTicket;

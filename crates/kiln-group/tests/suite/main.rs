@@ -13,6 +13,7 @@ mod lost;
 mod members;
 mod random_programs;
 mod rank_environments;
+mod rendezvous;
 mod rig;
 mod shards;
 mod shared;

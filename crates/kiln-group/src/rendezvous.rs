@@ -1,0 +1,320 @@
+//! `Rendezvous`: the ranks of a job meet, and exchange small values.
+//!
+//! Rank 0 keeps the values and all ranks connect to it, over TCP. A rank shows that it knows the token of the job, and rank 0 shows the same;
+//! the token itself is not sent. Values are not encrypted.
+//!
+//! Parts: [`message`] (bytes on the wire), [`token_proof`], [`store`] (what rank 0 keeps, pure), [`server`] and [`connection`] (the two ends).
+
+mod connection;
+mod error;
+mod message;
+mod server;
+mod store;
+mod token_proof;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use crate::rank_environment::{MeetingPoint, RankEnvironment};
+use connection::{Connection, Greeting};
+pub use error::RendezvousError;
+use message::{MAX_KEY, MAX_VALUE, Message};
+use server::Server;
+use token_proof::TokenKey;
+
+type Result<T> = std::result::Result<T, RendezvousError>;
+
+/// As which rank a process joins its job, and where.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RendezvousConfig {
+    /// Where rank 0 listens.
+    pub meeting_point: MeetingPoint,
+    /// The rank of this process, counted from 0.
+    pub rank: u32,
+    /// The number of ranks.
+    pub size: u32,
+    /// A text that only the ranks of the job know. Without one, ranks meet on a loopback address only.
+    pub token: Option<String>,
+    /// How long to wait for the other ranks, and for a value; one minute unless something else is set.
+    pub timeout: Duration,
+    /// How often a rank shows that it is there.
+    pub heartbeat: Duration,
+    /// A rank that was not heard of for so long is lost. A process that ends is noticed at once; this is for hosts that fail.
+    pub silence: Duration,
+}
+
+impl fmt::Debug for RendezvousConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let point = format_args!("{}:{}", self.meeting_point.host, self.meeting_point.port);
+        f.debug_struct("RendezvousConfig")
+            .field("meeting_point", &point)
+            .field("rank", &self.rank)
+            .field("size", &self.size)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RendezvousConfig {
+    /// Rank `rank` of `size`, which meet at `meeting_point`.
+    pub fn new(meeting_point: MeetingPoint, rank: u32, size: u32) -> Self {
+        let (heartbeat, silence) = (Duration::from_secs(1), Duration::from_secs(10));
+        Self { meeting_point, rank, size, token: None, timeout: Duration::from_secs(60), heartbeat, silence }
+    }
+
+    /// What the launcher says, with the token in `KILN_JOB_TOKEN`.
+    ///
+    /// # Errors
+    /// The launcher does not say where the ranks meet.
+    pub fn from_environment(ranks: &RankEnvironment) -> Result<Self> {
+        let meeting_point = ranks.meeting_point.clone().ok_or(RendezvousError::NoMeetingPoint)?;
+        let mut config = Self::new(meeting_point, ranks.rank, ranks.size);
+        config.token = std::env::var("KILN_JOB_TOKEN").ok().filter(|token| !token.is_empty());
+        Ok(config)
+    }
+}
+
+/// A rank that is gone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LostRank {
+    /// The rank.
+    pub rank: u32,
+    /// What was seen of it.
+    pub cause: String,
+}
+
+/// A rank's place in its job: it has met all others, and exchanges small values with them.
+///
+/// Dropping it leaves the job as planned. A process that ends without that is a **lost rank**: all others are told, and what they wait for fails with
+/// [`RendezvousError::RankLost`] until they [acknowledge](Self::acknowledge_losses) it. A replacement may join with the same rank.
+/// If rank 0 is lost, so is the store.
+///
+/// ```
+/// use kiln::group::{MeetingPoint, Rendezvous, RendezvousConfig};
+/// # let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+///
+/// let point = MeetingPoint { host: "127.0.0.1".into(), port: free, is_taken: false };
+/// let ranks: Vec<_> = (0..3)
+///     .map(|rank| RendezvousConfig::new(point.clone(), rank, 3))
+///     .map(|config| std::thread::spawn(move || {
+///         let job = Rendezvous::join(&config)?;
+///         job.exchange("greetings", format!("I am {}", job.rank()).as_bytes())
+///     }))
+///     .collect();
+/// for rank in ranks {
+///     let greetings = rank.join().unwrap()?;
+///     assert_eq!(greetings[2].as_deref(), Some(&b"I am 2"[..]));
+/// }
+/// # Ok::<(), kiln::group::RendezvousError>(())
+/// ```
+#[derive(Debug)]
+pub struct Rendezvous {
+    connection: Connection,
+    /// Dropped after the connection, so that rank 0 leaves its own store first.
+    server: Option<Server>,
+    rank: u32,
+    size: u32,
+    timeout: Duration,
+}
+
+impl Rendezvous {
+    /// Joins a job, and waits until all ranks have joined.
+    ///
+    /// # Errors
+    /// Within the time limit: a port in use, a host that is not known, a rank 0 that does not answer, another token, another number of ranks, a rank
+    /// that has joined already, or the ranks that did not come, by number.
+    pub fn join(config: &RendezvousConfig) -> Result<Self> {
+        let started = Instant::now();
+        let deadline = started + config.timeout;
+        let (rank, size, silence) = (config.rank, config.size, config.silence);
+        if rank >= size {
+            return Err(RendezvousError::NoSuchRank { rank, size });
+        }
+        let (host, port) = (config.meeting_point.host.clone(), port(&config.meeting_point));
+        let mut addresses = resolve(&host, port)?;
+        if config.token.is_none() && !addresses.iter().all(|address| address.ip().is_loopback()) {
+            return Err(RendezvousError::NoToken { host });
+        }
+        let key = TokenKey::new(config.token.as_deref().unwrap_or_default());
+        let mut server = None;
+        if rank == 0 {
+            let listener = listen(&host, port, &addresses)?;
+            let system = |source| RendezvousError::System { what: "the store of rank 0", source };
+            let address = listener.local_addr().map_err(system)?;
+            addresses = vec![server::loopback_of(address)];
+            server = Some(Server::start(listener, size, key.clone(), silence).map_err(system)?);
+        }
+        let greeting = Greeting { key: &key, rank, size };
+        let joined = Connection::join(&addresses, &greeting, deadline, (config.heartbeat, silence))?;
+        let waited = started.elapsed();
+        let connection = joined.map_err(|last| RendezvousError::NoAnswer { host, port, waited, last })?;
+        let job = Self { connection, server, rank, size, timeout: config.timeout };
+        match job.connection.wait_until_complete(deadline)? {
+            true => Ok(job),
+            false => Err(job.who_is_missing(started)?),
+        }
+    }
+
+    /// Joins as the launcher says in the variables of this process; none if no launcher has started it.
+    ///
+    /// # Errors
+    /// As for [`join`](Self::join) and [`RendezvousConfig::from_environment`]; variables that contradict each other.
+    pub fn from_process() -> std::result::Result<Option<Self>, Box<dyn std::error::Error + Send + Sync>> {
+        match RankEnvironment::from_process()? {
+            Some(ranks) => Ok(Some(Self::join(&RendezvousConfig::from_environment(&ranks)?)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The rank of this process.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// The number of ranks.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Whether this rank keeps the store.
+    pub fn keeps_store(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// Puts a value where all ranks can get it. A value of the same key is replaced.
+    ///
+    /// # Errors
+    /// A key or value that is too large, a store that is full or lost.
+    pub fn put(&self, key: &str, value: &[u8]) -> Result<()> {
+        check(key, value)?;
+        let make = |id| Message::Put { id, key: key.into(), value: value.into() };
+        match self.connection.request(make, self.deadline(), false)? {
+            Some(Message::Full { .. }) => Err(RendezvousError::Full { key: key.into() }),
+            Some(_) => Ok(()),
+            None => Err(RendezvousError::StoreLost { cause: "it does not answer".into() }),
+        }
+    }
+
+    /// Waits for a value.
+    ///
+    /// # Errors
+    /// No rank has put it within the time limit; a rank is lost, unless that was acknowledged; the store is lost.
+    pub fn get(&self, key: &str) -> Result<Vec<u8>> {
+        check(key, &[])?;
+        match self.connection.request(|id| Message::Get { id, key: key.into() }, self.deadline(), true)? {
+            Some(Message::Value { value, .. }) => Ok(value),
+            _ => Err(RendezvousError::NoValue { key: key.into(), waited: self.timeout }),
+        }
+    }
+
+    /// Removes a value.
+    ///
+    /// # Errors
+    /// The store is lost.
+    pub fn remove(&self, key: &str) -> Result<()> {
+        check(key, &[])?;
+        let make = |id| Message::Remove { id, key: key.into() };
+        self.connection.request(make, self.deadline(), false).map(drop)
+    }
+
+    /// Gives a value and gets those of all ranks, by rank; none for ranks whose loss was acknowledged. All ranks must use the same name, and each
+    /// name once.
+    ///
+    /// # Errors
+    /// As for [`put`](Self::put) and [`get`](Self::get).
+    pub fn exchange(&self, name: &str, value: &[u8]) -> Result<Vec<Option<Vec<u8>>>> {
+        let key = |rank: u32| format!("{name}/{rank}");
+        self.put(&key(self.rank), value)?;
+        let absent = self.connection.acknowledged();
+        (0..self.size)
+            .map(|rank| match absent.contains(&rank) {
+                true => Ok(None),
+                false => self.get(&key(rank)).map(Some),
+            })
+            .collect()
+    }
+
+    /// Waits until all ranks have come to a barrier of this name. Each name is used once.
+    ///
+    /// # Errors
+    /// As for [`exchange`](Self::exchange).
+    pub fn barrier(&self, name: &str) -> Result<()> {
+        self.exchange(name, &[]).map(drop)
+    }
+
+    /// Waits until a rank is lost whose loss was not acknowledged; none if that does not happen in this time.
+    ///
+    /// # Errors
+    /// The store is lost.
+    pub fn wait_for_loss(&self, timeout: Duration) -> Result<Option<LostRank>> {
+        let lost = self.connection.wait_for_loss(Instant::now() + timeout)?;
+        Ok(lost.map(|(rank, cause)| LostRank { rank, cause }))
+    }
+
+    /// All ranks that are lost and not replaced. From here on this rank goes on without them.
+    pub fn acknowledge_losses(&self) -> Vec<LostRank> {
+        self.connection.acknowledge().into_iter().map(|(rank, cause)| LostRank { rank, cause }).collect()
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
+    fn who_is_missing(&self, started: Instant) -> Result<RendezvousError> {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let answer = self.connection.request(|id| Message::WhoIsMissing { id }, deadline, false)?;
+        let missing = match answer {
+            Some(Message::Missing { ranks, .. }) => ranks,
+            _ => Vec::new(),
+        };
+        Ok(RendezvousError::MissingRanks { missing, size: self.size, waited: started.elapsed() })
+    }
+}
+
+/// The port to use: the next one if the launcher listens on the one it names.
+fn port(point: &MeetingPoint) -> u16 {
+    match (point.is_taken, point.port) {
+        (false, port) => port,
+        (true, u16::MAX) => u16::MAX - 1,
+        (true, port) => port + 1,
+    }
+}
+
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
+    let unknown = |source| RendezvousError::UnknownHost { host: host.into(), source };
+    let addresses: Vec<_> = (host, port).to_socket_addrs().map_err(unknown)?.collect();
+    match addresses.is_empty() {
+        true => Err(unknown(io::Error::new(io::ErrorKind::NotFound, "the name has no address"))),
+        false => Ok(addresses),
+    }
+}
+
+/// Listens on loopback if the host is that, or on all addresses: the one that a name has on other hosts may be another one here.
+fn listen(host: &str, port: u16, addresses: &[SocketAddr]) -> Result<TcpListener> {
+    let is_loopback = addresses.iter().all(|address| address.ip().is_loopback());
+    let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);
+    let ip = match (is_loopback, has_ipv4) {
+        (true, true) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        (true, false) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        (false, true) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        (false, false) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    TcpListener::bind((ip, port)).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => RendezvousError::PortInUse { host: host.into(), port },
+        _ => RendezvousError::Listen { host: host.into(), port, source },
+    })
+}
+
+fn check(key: &str, value: &[u8]) -> Result<()> {
+    match () {
+        () if key.len() > MAX_KEY => Err(RendezvousError::TooLarge { what: "the key", bytes: key.len() }),
+        () if key.contains('\0') => Err(RendezvousError::ZeroInKey),
+        () if value.len() > MAX_VALUE => {
+            Err(RendezvousError::TooLarge { what: "the value", bytes: value.len() })
+        }
+        () => Ok(()),
+    }
+}

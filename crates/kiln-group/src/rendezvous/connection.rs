@@ -1,0 +1,309 @@
+//! The connection of a rank to the store: a thread reads what the store sends, another one shows that this rank is there.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::error::RendezvousError;
+use super::message::{Message, Refusal};
+use super::server::why_it_ended;
+use super::token_proof::{TokenKey, random_nonce};
+
+/// How long one attempt to connect, or one answer of a handshake, may take.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(2);
+/// How long to wait before the next attempt to connect, at most.
+const MAX_PAUSE: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    stream: Mutex<TcpStream>,
+    seen: Mutex<Seen>,
+    changed: Condvar,
+}
+
+/// What the store has said so far.
+#[derive(Default, Debug)]
+struct Seen {
+    complete: bool,
+    lost: BTreeMap<u32, String>,
+    /// Lost ranks that the caller knows of.
+    acknowledged: BTreeSet<u32>,
+    next_id: u64,
+    /// Requests without an answer, and answers that were not taken yet.
+    answers: HashMap<u64, Option<Message>>,
+    /// Why the connection ended.
+    ended: Option<String>,
+    /// The caller closed the connection.
+    closed: bool,
+}
+
+/// What a rank says when it joins.
+pub(super) struct Greeting<'a> {
+    pub(super) key: &'a TokenKey,
+    pub(super) rank: u32,
+    pub(super) size: u32,
+}
+
+/// How one attempt to join ended without an error that is final.
+enum Attempt {
+    Joined(TcpStream),
+    Again(String),
+}
+
+impl Connection {
+    /// Connects to one of the addresses of rank 0 and joins; tries again until the deadline, since rank 0 may start later.
+    pub(super) fn join(
+        addresses: &[SocketAddr],
+        greeting: &Greeting<'_>,
+        deadline: Instant,
+        (heartbeat, silence): (Duration, Duration),
+    ) -> Result<Result<Self, String>, RendezvousError> {
+        let mut pause = Duration::from_millis(10);
+        let mut last = "no attempt was made".to_owned();
+        while Instant::now() < deadline {
+            for address in addresses {
+                match attempt(*address, greeting, deadline)? {
+                    Attempt::Joined(stream) => {
+                        let system = |source| RendezvousError::System { what: "a connection", source };
+                        return Self::start(stream, heartbeat, silence).map(Ok).map_err(system);
+                    }
+                    Attempt::Again(why) => last = why,
+                }
+            }
+            thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+        Ok(Err(last))
+    }
+
+    fn start(stream: TcpStream, heartbeat: Duration, silence: Duration) -> io::Result<Self> {
+        stream.set_read_timeout(Some(silence))?;
+        stream.set_write_timeout(Some(silence))?;
+        let mut reading = stream.try_clone()?;
+        let (stream, seen) = (Mutex::new(stream), Mutex::new(Seen::default()));
+        let shared = Arc::new(Shared { stream, seen, changed: Condvar::new() });
+        let reader = Arc::clone(&shared);
+        thread::Builder::new().name("kiln rendezvous reader".into()).spawn(move || {
+            let error = loop {
+                match Message::receive(&mut reading) {
+                    Ok(message) => reader.note(message),
+                    Err(error) => break error,
+                }
+            };
+            reader.end(why_it_ended(&error, silence));
+        })?;
+        let alive = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("kiln rendezvous alive".into())
+            .spawn(move || alive.send_alive(heartbeat))?;
+        Ok(Self { shared })
+    }
+
+    /// Sends a request, and waits until it is answered; none if that did not happen in time.
+    pub(super) fn request(
+        &self,
+        make: impl FnOnce(u64) -> Message,
+        deadline: Instant,
+        fails_on_loss: bool,
+    ) -> Result<Option<Message>, RendezvousError> {
+        let mut seen = self.shared.lock();
+        let id = seen.next_id;
+        seen.next_id += 1;
+        seen.answers.insert(id, None);
+        drop(seen);
+        if let Err(error) = self.shared.send(&make(id)) {
+            self.shared.end(error.to_string());
+        }
+        let answer = self.wait(deadline, fails_on_loss, |seen| seen.answers.get_mut(&id)?.take());
+        self.shared.lock().answers.remove(&id);
+        answer
+    }
+
+    /// Waits until all ranks have joined; says whether they have.
+    pub(super) fn wait_until_complete(&self, deadline: Instant) -> Result<bool, RendezvousError> {
+        Ok(self.wait(deadline, false, |seen| seen.complete.then_some(()))?.is_some())
+    }
+
+    /// Waits until a rank is lost that the caller does not know of.
+    pub(super) fn wait_for_loss(&self, deadline: Instant) -> Result<Option<(u32, String)>, RendezvousError> {
+        self.wait(deadline, false, |seen| seen.unknown_loss())
+    }
+
+    /// Takes note of all lost ranks.
+    pub(super) fn acknowledge(&self) -> Vec<(u32, String)> {
+        let mut seen = self.shared.lock();
+        seen.acknowledged = seen.lost.keys().copied().collect();
+        seen.lost.iter().map(|(rank, cause)| (*rank, cause.clone())).collect()
+    }
+
+    /// Lost ranks that the caller knows of.
+    pub(super) fn acknowledged(&self) -> BTreeSet<u32> {
+        self.shared.lock().acknowledged.clone()
+    }
+
+    fn wait<T>(
+        &self,
+        deadline: Instant,
+        fails_on_loss: bool,
+        mut look: impl FnMut(&mut Seen) -> Option<T>,
+    ) -> Result<Option<T>, RendezvousError> {
+        let mut seen = self.shared.lock();
+        loop {
+            if let Some(found) = look(&mut seen) {
+                return Ok(Some(found));
+            }
+            if let Some(cause) = &seen.ended {
+                return Err(RendezvousError::StoreLost { cause: cause.clone() });
+            }
+            if let Some((rank, cause)) = seen.unknown_loss().filter(|_| fails_on_loss) {
+                return Err(RendezvousError::RankLost { rank, cause });
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let waited = self.shared.changed.wait_timeout(seen, left);
+            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.changed.notify_all();
+        // If the store is gone already, there is no one to tell.
+        let _ = self.shared.send(&Message::Leave);
+        let stream = self.shared.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
+impl Seen {
+    fn unknown_loss(&self) -> Option<(u32, String)> {
+        let unknown = self.lost.iter().find(|(rank, _)| !self.acknowledged.contains(rank));
+        unknown.map(|(rank, cause)| (*rank, cause.clone()))
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        // What was seen is changed in single steps, so a panic elsewhere leaves it whole.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, message: &Message) -> io::Result<()> {
+        message.send(&mut *self.stream.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, message: Message) {
+        let mut seen = self.lock();
+        match message {
+            Message::Complete => seen.complete = true,
+            Message::Lost { rank, cause } => {
+                seen.lost.insert(rank, cause);
+            }
+            Message::Back { rank } => {
+                seen.lost.remove(&rank);
+                seen.acknowledged.remove(&rank);
+            }
+            Message::Done { id }
+            | Message::Value { id, .. }
+            | Message::Missing { id, .. }
+            | Message::Full { id } => {
+                // An answer that came too late is no longer wanted.
+                if let Some(answer) = seen.answers.get_mut(&id) {
+                    *answer = Some(message);
+                }
+            }
+            _ => {}
+        }
+        self.changed.notify_all();
+    }
+
+    fn end(&self, cause: String) {
+        self.lock().ended.get_or_insert(cause);
+        self.changed.notify_all();
+    }
+
+    fn send_alive(&self, heartbeat: Duration) {
+        let mut seen = self.lock();
+        while !seen.closed && seen.ended.is_none() {
+            let waited = self.changed.wait_timeout(seen, heartbeat).unwrap_or_else(PoisonError::into_inner);
+            seen = waited.0;
+            if waited.1.timed_out() {
+                drop(seen);
+                // The thread that reads notices if the connection has ended.
+                let _ = self.send(&Message::Alive);
+                seen = self.lock();
+            }
+        }
+    }
+}
+
+fn attempt(
+    address: SocketAddr,
+    greeting: &Greeting<'_>,
+    deadline: Instant,
+) -> Result<Attempt, RendezvousError> {
+    let limit = deadline.saturating_duration_since(Instant::now()).min(ATTEMPT_LIMIT);
+    let again = |error: io::Error| Ok(Attempt::Again(error.to_string()));
+    let limit = limit.max(Duration::from_millis(1));
+    let mut stream = match TcpStream::connect_timeout(&address, limit) {
+        Ok(stream) => stream,
+        Err(error) => return again(error),
+    };
+    match greet(&mut stream, greeting, limit) {
+        Ok(Ok(())) => Ok(Attempt::Joined(stream)),
+        Ok(Err(refusal)) => Err(refused(refusal, address, greeting)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(RendezvousError::SomethingElse { address })
+        }
+        Err(error) => again(error),
+    }
+}
+
+fn refused(refusal: Refusal, address: SocketAddr, greeting: &Greeting<'_>) -> RendezvousError {
+    let (rank, size) = (greeting.rank, greeting.size);
+    match refusal {
+        Refusal::Token => RendezvousError::WrongToken { address },
+        Refusal::Size { size: expected } => RendezvousError::Size { rank, size, expected },
+        Refusal::Taken => RendezvousError::RankTaken { rank },
+        Refusal::Range => RendezvousError::NoSuchRank { rank, size },
+    }
+}
+
+/// The handshake: both sides show that they know the token, the store first.
+fn greet(
+    stream: &mut TcpStream,
+    greeting: &Greeting<'_>,
+    limit: Duration,
+) -> io::Result<Result<(), Refusal>> {
+    stream.set_read_timeout(Some(limit))?;
+    stream.set_write_timeout(Some(limit))?;
+    stream.set_nodelay(true)?;
+    let nonce = random_nonce();
+    Message::Hello { nonce }.send(stream)?;
+    let unexpected = || io::Error::new(io::ErrorKind::InvalidData, "an unexpected message");
+    let Message::Challenge { nonce: theirs, proof } = Message::receive_greeting(stream)? else {
+        return Err(unexpected());
+    };
+    if !TokenKey::same(&proof, &greeting.key.store_proof(&nonce)) {
+        return Ok(Err(Refusal::Token));
+    }
+    let (rank, size) = (greeting.rank, greeting.size);
+    Message::Join { rank, size, proof: greeting.key.rank_proof(&theirs, rank, size) }.send(stream)?;
+    match Message::receive_greeting(stream)? {
+        Message::Accepted => Ok(Ok(())),
+        Message::Refused(refusal) => Ok(Err(refusal)),
+        _ => Err(unexpected()),
+    }
+}

@@ -1,0 +1,191 @@
+//! Why ranks did not meet, or what a store refused.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::message::{MAX_KEY, MAX_VALUE};
+
+/// What went wrong between the ranks of a job.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RendezvousError {
+    /// The launcher does not say where the ranks meet.
+    #[error(
+        "the launcher does not say where the ranks meet; set KILN_MEETING_POINT to HOST:PORT, the host of rank 0 and a free port, for all ranks"
+    )]
+    NoMeetingPoint,
+    /// Ranks of several hosts need a token.
+    #[error(
+        "ranks meet at {host}, which other hosts can reach, without a token; set KILN_JOB_TOKEN to the same random text for all ranks of the job"
+    )]
+    NoToken {
+        /// The host of rank 0.
+        host: String,
+    },
+    /// Another program listens there.
+    #[error("port {port} of {host} is in use; choose another one with KILN_MEETING_POINT, for all ranks")]
+    PortInUse {
+        /// The host of rank 0.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// Rank 0 cannot listen.
+    #[error("rank 0 cannot listen at {host}:{port}: {source}; is {host} a name or an address of this host?")]
+    Listen {
+        /// The host of rank 0.
+        host: String,
+        /// The port.
+        port: u16,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The name of the host is unknown.
+    #[error("the host `{host}` where the ranks meet is not known here: {source}; give an address instead")]
+    UnknownHost {
+        /// The host of rank 0.
+        host: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Rank 0 does not answer.
+    #[error(
+        "rank 0 does not answer at {host}:{port} within {:.1} s ({last}); has it been started, and can this host reach it?", .waited.as_secs_f64()
+    )]
+    NoAnswer {
+        /// The host of rank 0.
+        host: String,
+        /// The port.
+        port: u16,
+        /// How long this rank tried.
+        waited: Duration,
+        /// What the last attempt came to.
+        last: String,
+    },
+    /// Something else answers.
+    #[error(
+        "what answers at {address} is no rendezvous of kiln; choose another port with KILN_MEETING_POINT, for all ranks"
+    )]
+    SomethingElse {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The two sides have different tokens.
+    #[error(
+        "rank 0 at {address} has another token; set KILN_JOB_TOKEN to the same text for all ranks of the job"
+    )]
+    WrongToken {
+        /// Where rank 0 listens.
+        address: SocketAddr,
+    },
+    /// Ranks disagree about how many they are.
+    #[error(
+        "rank {rank} was started as one of {size} ranks and rank 0 as one of {expected}; start all ranks with the same number"
+    )]
+    Size {
+        /// This rank.
+        rank: u32,
+        /// How many ranks there are for this rank.
+        size: u32,
+        /// How many there are for rank 0.
+        expected: u32,
+    },
+    /// Another process has joined as this rank.
+    #[error("rank {rank} has joined already; two processes were started as the same rank")]
+    RankTaken {
+        /// The rank.
+        rank: u32,
+    },
+    /// There is no such rank.
+    #[error("there is no rank {rank} among {size}; ranks count from 0")]
+    NoSuchRank {
+        /// The rank.
+        rank: u32,
+        /// The number of ranks.
+        size: u32,
+    },
+    /// Some ranks did not come in time.
+    #[error(
+        "{} of {size} ranks did not join within {:.1} s: {}; look at their logs", .missing.len(), .waited.as_secs_f64(), ranks(.missing)
+    )]
+    MissingRanks {
+        /// The ranks that did not join.
+        missing: Vec<u32>,
+        /// The number of ranks.
+        size: u32,
+        /// How long this rank waited.
+        waited: Duration,
+    },
+    /// No rank put a value.
+    #[error("no rank has put `{key}` within {:.1} s", .waited.as_secs_f64())]
+    NoValue {
+        /// The key.
+        key: String,
+        /// How long this rank waited.
+        waited: Duration,
+    },
+    /// A rank is gone.
+    #[error("rank {rank} is lost: {cause}")]
+    RankLost {
+        /// The rank.
+        rank: u32,
+        /// What was seen of it.
+        cause: String,
+    },
+    /// Rank 0, which keeps the store, is gone.
+    #[error("the connection to rank 0, which keeps the store, has ended: {cause}")]
+    StoreLost {
+        /// What was seen of it.
+        cause: String,
+    },
+    /// A key or a value is too large.
+    #[error("{what} has {bytes} bytes; at most {} for a key and {} for a value", MAX_KEY, MAX_VALUE)]
+    TooLarge {
+        /// The key or the value.
+        what: &'static str,
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// A key contains a zero byte.
+    #[error("a key must not contain a zero byte")]
+    ZeroInKey,
+    /// The store is full.
+    #[error("the store has no room for `{key}`; remove values that all ranks have read")]
+    Full {
+        /// The key.
+        key: String,
+    },
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// `1, 3 and 5`; a long list is cut.
+fn ranks(ranks: &[u32]) -> String {
+    const SHOWN: usize = 16;
+    let shown: Vec<String> = ranks.iter().take(SHOWN).map(u32::to_string).collect();
+    match (ranks.len() > SHOWN, shown.as_slice()) {
+        (true, _) => format!("{} and {} more", shown.join(", "), ranks.len() - SHOWN),
+        (false, [before @ .., last]) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => shown.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_ranks_are_named_and_many_are_counted() {
+        assert_eq!(ranks(&[3]), "3");
+        assert_eq!(ranks(&[1, 3, 5]), "1, 3 and 5");
+        let many: Vec<u32> = (0..20).collect();
+        assert!(ranks(&many).ends_with("15 and 4 more"));
+    }
+}

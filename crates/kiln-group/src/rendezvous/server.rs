@@ -1,0 +1,215 @@
+//! The server of rank 0: accepts connections, checks the token, and runs the store.
+//!
+//! A thread accepts, and one reads from each rank. Messages to a rank are written under the lock of the store, so their order is the
+//! store's; a rank that does not read for [`WRITE_LIMIT`] is cut off rather than waited for.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::message::{Message, Refusal};
+use super::store::{Delivery, Store};
+use super::token_proof::{TokenKey, random_nonce};
+
+/// How long a connection may take until it has shown that it knows the token.
+const GREETING_LIMIT: Duration = Duration::from_secs(5);
+/// How long a rank may leave messages unread.
+const WRITE_LIMIT: Duration = Duration::from_secs(5);
+/// The most connections that have not shown the token yet.
+const MAX_GREETINGS: usize = 64;
+/// How long the store stays for the other ranks after rank 0 has left: they may still read what a last barrier answered.
+const LINGER_LIMIT: Duration = Duration::from_secs(5);
+/// The stack of a thread that serves a connection.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Runs until it is dropped, which waits a while for the other ranks to leave.
+#[derive(Debug)]
+pub(super) struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+}
+
+#[derive(Debug)]
+struct Shared {
+    ranks: Mutex<Ranks>,
+    /// A rank has left.
+    left: Condvar,
+    silence: Duration,
+    greetings: AtomicUsize,
+    stopped: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Ranks {
+    store: Store,
+    streams: HashMap<u32, TcpStream>,
+}
+
+impl Server {
+    /// Serves on a socket that listens. A rank that says nothing for `silence` counts as lost.
+    pub(super) fn start(
+        listener: TcpListener,
+        size: u32,
+        key: TokenKey,
+        silence: Duration,
+    ) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let ranks = Mutex::new(Ranks { store: Store::new(size), streams: HashMap::new() });
+        let (greetings, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let shared = Arc::new(Shared { ranks, left: Condvar::new(), silence, greetings, stopped });
+        let accepting = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("kiln rendezvous".into())
+            .spawn(move || accepting.accept(&listener, &key))?;
+        Ok(Self { shared, address })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + LINGER_LIMIT;
+        let mut ranks = self.shared.lock();
+        while !ranks.streams.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            ranks = self.shared.left.wait_timeout(ranks, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.shared.stopped.store(true, Ordering::Release);
+        for (_, stream) in ranks.streams.drain() {
+            // A stream that is closed already is what is wanted.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        drop(ranks);
+        // The thread that accepts looks at `stopped` after each connection.
+        let _ = TcpStream::connect_timeout(&loopback_of(self.address), Duration::from_secs(1));
+    }
+}
+
+/// Where this host reaches a socket that may listen on all addresses.
+pub(super) fn loopback_of(address: SocketAddr) -> SocketAddr {
+    match (address.ip().is_unspecified(), address) {
+        (true, SocketAddr::V4(_)) => SocketAddr::from(([127, 0, 0, 1], address.port())),
+        (true, SocketAddr::V6(_)) => SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, address.port())),
+        (false, _) => address,
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Ranks> {
+        // The store is changed in single steps, so a panic elsewhere leaves it whole.
+        self.ranks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(self: &Arc<Self>, listener: &TcpListener, key: &TokenKey) {
+        for stream in listener.incoming() {
+            if self.stopped.load(Ordering::Acquire) {
+                return;
+            }
+            let Ok(stream) = stream else {
+                // Out of descriptors, for example: some may be free in a moment.
+                thread::sleep(Duration::from_millis(20));
+                continue;
+            };
+            if self.greetings.fetch_add(1, Ordering::AcqRel) >= MAX_GREETINGS {
+                self.greetings.fetch_sub(1, Ordering::AcqRel);
+                continue;
+            }
+            let (serving, key) = (Arc::clone(self), key.clone());
+            let builder = thread::Builder::new().name("kiln rendezvous rank".into()).stack_size(STACK_BYTES);
+            if builder.spawn(move || serving.serve(stream, &key)).is_err() {
+                self.greetings.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+    }
+
+    fn serve(&self, mut stream: TcpStream, key: &TokenKey) {
+        let joined = self.greet(&mut stream, key);
+        self.greetings.fetch_sub(1, Ordering::AcqRel);
+        let Ok(Some(rank)) = joined else { return };
+        let cause = self.read_all(&mut stream, rank);
+        if self.stopped.load(Ordering::Acquire) {
+            return;
+        }
+        let mut ranks = self.lock();
+        ranks.streams.remove(&rank);
+        let deliveries = ranks.store.leave(rank, cause);
+        ranks.deliver(deliveries);
+        self.left.notify_all();
+    }
+
+    /// The rank that the other side proved to be; none if it was refused.
+    fn greet(&self, stream: &mut TcpStream, key: &TokenKey) -> io::Result<Option<u32>> {
+        stream.set_read_timeout(Some(GREETING_LIMIT))?;
+        stream.set_write_timeout(Some(WRITE_LIMIT))?;
+        stream.set_nodelay(true)?;
+        let Message::Hello { nonce: theirs } = Message::receive_greeting(stream)? else { return Ok(None) };
+        let nonce = random_nonce();
+        Message::Challenge { nonce, proof: key.store_proof(&theirs) }.send(stream)?;
+        let Message::Join { rank, size, proof } = Message::receive_greeting(stream)? else { return Ok(None) };
+        if !TokenKey::same(&proof, &key.rank_proof(&nonce, rank, size)) {
+            Message::Refused(Refusal::Token).send(stream)?;
+            return Ok(None);
+        }
+        stream.set_read_timeout(Some(self.silence))?;
+        let mut ranks = self.lock();
+        if let Err(refusal) = ranks.store.admit(rank, size) {
+            Message::Refused(refusal).send(stream)?;
+            return Ok(None);
+        }
+        Message::Accepted.send(stream)?;
+        ranks.streams.insert(rank, stream.try_clone()?);
+        let deliveries = ranks.store.join(rank);
+        ranks.deliver(deliveries);
+        Ok(Some(rank))
+    }
+
+    /// Serves a rank until it is gone; the cause if it did not leave as planned.
+    fn read_all(&self, stream: &mut TcpStream, rank: u32) -> Option<String> {
+        loop {
+            match Message::receive(stream) {
+                // The answer shows the rank that the store is there.
+                Ok(Message::Alive) => self.lock().deliver(vec![(rank, Message::Alive)]),
+                Ok(Message::Leave) => return None,
+                Ok(message) => {
+                    let mut ranks = self.lock();
+                    let deliveries = ranks.store.request(rank, message);
+                    ranks.deliver(deliveries);
+                }
+                Err(error) => return Some(why_it_ended(&error, self.silence)),
+            }
+        }
+    }
+}
+
+impl Ranks {
+    /// Sends messages. A rank that cannot be written to is cut off; the thread that reads from it then reports it.
+    fn deliver(&mut self, deliveries: Vec<Delivery>) {
+        for (rank, message) in deliveries {
+            let Some(stream) = self.streams.get_mut(&rank) else { continue };
+            if message.send(stream).is_err() {
+                // A stream that is closed already is what is wanted.
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+        }
+    }
+}
+
+/// What the end of a connection says about the other side.
+pub(super) fn why_it_ended(error: &io::Error, silence: Duration) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            "its process ended or closed the connection".into()
+        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("it sent nothing for {:.1} s", silence.as_secs_f64())
+        }
+        io::ErrorKind::InvalidData => format!("it sent {error}"),
+        _ => error.to_string(),
+    }
+}

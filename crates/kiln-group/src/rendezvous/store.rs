@@ -1,0 +1,193 @@
+//! What rank 0 keeps: which ranks are there, the values they put, and which ranks wait for which value.
+//!
+//! This part is pure: it says which messages go to which rank, and the server sends them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::message::{Message, Refusal};
+
+/// The most bytes of all keys and values.
+const MAX_BYTES: usize = 64 << 20;
+
+/// A message and the rank that gets it.
+pub(super) type Delivery = (u32, Message);
+
+#[derive(Debug)]
+pub(super) struct Store {
+    size: u32,
+    present: BTreeSet<u32>,
+    lost: BTreeMap<u32, String>,
+    complete: bool,
+    values: HashMap<String, Vec<u8>>,
+    bytes: usize,
+    waiting: HashMap<String, Vec<(u32, u64)>>,
+}
+
+impl Store {
+    pub(super) fn new(size: u32) -> Self {
+        let (values, waiting) = (HashMap::new(), HashMap::new());
+        Self {
+            size,
+            present: BTreeSet::new(),
+            lost: BTreeMap::new(),
+            complete: false,
+            values,
+            bytes: 0,
+            waiting,
+        }
+    }
+
+    /// Whether a rank may join.
+    pub(super) fn admit(&self, rank: u32, size: u32) -> Result<(), Refusal> {
+        match () {
+            () if size != self.size => Err(Refusal::Size { size: self.size }),
+            () if rank >= self.size => Err(Refusal::Range),
+            () if self.present.contains(&rank) => Err(Refusal::Taken),
+            () => Ok(()),
+        }
+    }
+
+    /// A rank that was admitted is there.
+    pub(super) fn join(&mut self, rank: u32) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        let was_lost = self.lost.remove(&rank).is_some();
+        if was_lost {
+            deliveries.extend(self.present.iter().map(|other| (*other, Message::Back { rank })));
+        }
+        deliveries.extend(
+            self.lost.iter().map(|(lost, cause)| (rank, Message::Lost { rank: *lost, cause: cause.clone() })),
+        );
+        self.present.insert(rank);
+        let all = u32::try_from(self.present.len()).is_ok_and(|present| present == self.size);
+        match (all, self.complete) {
+            (true, false) => deliveries.extend(self.present.iter().map(|rank| (*rank, Message::Complete))),
+            (_, true) => deliveries.push((rank, Message::Complete)),
+            (false, false) => {}
+        }
+        self.complete |= all;
+        deliveries
+    }
+
+    /// A rank has left as planned, or is gone without a word.
+    pub(super) fn leave(&mut self, rank: u32, cause: Option<String>) -> Vec<Delivery> {
+        if !self.present.remove(&rank) {
+            return Vec::new();
+        }
+        for waiting in self.waiting.values_mut() {
+            waiting.retain(|(waiter, _)| *waiter != rank);
+        }
+        self.waiting.retain(|_, waiting| !waiting.is_empty());
+        let Some(cause) = cause else { return Vec::new() };
+        self.lost.insert(rank, cause.clone());
+        self.present.iter().map(|other| (*other, Message::Lost { rank, cause: cause.clone() })).collect()
+    }
+
+    /// What a rank asks for.
+    pub(super) fn request(&mut self, rank: u32, message: Message) -> Vec<Delivery> {
+        match message {
+            Message::Put { id, key, value } => self.put(rank, id, key, value),
+            Message::Get { id, key } => match self.values.get(&key) {
+                Some(value) => vec![(rank, Message::Value { id, value: value.clone() })],
+                None => {
+                    self.waiting.entry(key).or_default().push((rank, id));
+                    Vec::new()
+                }
+            },
+            Message::Remove { id, key } => {
+                if let Some(value) = self.values.remove(&key) {
+                    self.bytes -= key.len() + value.len();
+                }
+                vec![(rank, Message::Done { id })]
+            }
+            Message::WhoIsMissing { id } => {
+                let ranks = (0..self.size).filter(|rank| !self.present.contains(rank)).collect();
+                vec![(rank, Message::Missing { id, ranks })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn put(&mut self, rank: u32, id: u64, key: String, value: Vec<u8>) -> Vec<Delivery> {
+        let before = self.values.get(&key).map_or(0, |value| key.len() + value.len());
+        let bytes = self.bytes - before + key.len() + value.len();
+        if bytes > MAX_BYTES {
+            return vec![(rank, Message::Full { id })];
+        }
+        self.bytes = bytes;
+        let waiting = self.waiting.remove(&key).unwrap_or_default();
+        let mut deliveries = vec![(rank, Message::Done { id })];
+        deliveries.extend(
+            waiting.into_iter().map(|(rank, id)| (rank, Message::Value { id, value: value.clone() })),
+        );
+        self.values.insert(key, value);
+        deliveries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_told_once_the_last_rank_is_there() {
+        let mut store = Store::new(2);
+        assert_eq!(store.join(1), []);
+        assert_eq!(
+            store.request(1, Message::WhoIsMissing { id: 3 }),
+            [(1, Message::Missing { id: 3, ranks: vec![0] })]
+        );
+        assert_eq!(store.join(0), [(0, Message::Complete), (1, Message::Complete)]);
+    }
+
+    #[test]
+    fn wrong_ranks_are_refused() {
+        let mut store = Store::new(2);
+        store.join(1);
+        assert_eq!(store.admit(0, 3), Err(Refusal::Size { size: 2 }));
+        assert_eq!(store.admit(2, 2), Err(Refusal::Range));
+        assert_eq!(store.admit(1, 2), Err(Refusal::Taken));
+        assert_eq!(store.admit(0, 2), Ok(()));
+    }
+
+    #[test]
+    fn a_lost_rank_is_told_to_all_and_to_its_replacement_it_is_not() {
+        let mut store = Store::new(3);
+        (0..3).for_each(|rank| drop(store.join(rank)));
+        let lost = |rank| Message::Lost { rank, cause: "closed".into() };
+        assert_eq!(store.leave(1, Some("closed".into())), [(0, lost(1)), (2, lost(1))]);
+        assert_eq!(store.leave(1, Some("closed".into())), []);
+        store.leave(2, Some("closed".into()));
+        let back = store.join(1);
+        assert_eq!(back, [(0, Message::Back { rank: 1 }), (1, lost(2)), (1, Message::Complete)]);
+    }
+
+    #[test]
+    fn values_reach_those_that_wait_and_those_that_come_later() {
+        let mut store = Store::new(2);
+        (0..2).for_each(|rank| drop(store.join(rank)));
+        assert_eq!(store.request(0, Message::Get { id: 1, key: "k".into() }), []);
+        let put = Message::Put { id: 2, key: "k".into(), value: vec![5] };
+        let value = |id| Message::Value { id, value: vec![5] };
+        assert_eq!(store.request(1, put), [(1, Message::Done { id: 2 }), (0, value(1))]);
+        assert_eq!(store.request(0, Message::Get { id: 3, key: "k".into() }), [(0, value(3))]);
+        store.request(0, Message::Remove { id: 4, key: "k".into() });
+        assert_eq!(store.request(0, Message::Get { id: 5, key: "k".into() }), []);
+        assert_eq!(store.bytes, 0);
+    }
+
+    #[test]
+    fn a_full_store_refuses_and_keeps_what_it_has() {
+        let mut store = Store::new(1);
+        store.join(0);
+        let mut refused = 0;
+        for n in 0..100 {
+            let put = Message::Put { id: n, key: format!("k{n}"), value: vec![0; 1 << 20] };
+            refused += u32::from(store.request(0, put) == [(0, Message::Full { id: n })]);
+        }
+        assert!((36..40).contains(&refused), "{refused}");
+        assert!(matches!(
+            store.request(0, Message::Get { id: 1, key: "k0".into() })[..],
+            [(0, Message::Value { .. })]
+        ));
+    }
+}

@@ -1,0 +1,148 @@
+//! The example whose ranks are processes: under every launcher, and with a rank that is killed.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kiln::group::{MeetingPoint, Rendezvous, RendezvousConfig, RendezvousError};
+
+/// A port of this host that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn config(port: u16, rank: u32, size: u32) -> RendezvousConfig {
+    let point = MeetingPoint { host: "127.0.0.1".into(), port, is_taken: false };
+    let mut config = RendezvousConfig::new(point, rank, size);
+    config.timeout = Duration::from_secs(20);
+    config
+}
+
+/// Where cargo puts the example when it builds the tests; built now if only this test was asked for.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples/ranks");
+    if !program.exists() {
+        let arguments = ["build", "--quiet", "--package", "kiln-group", "--example", "ranks"];
+        let built = Command::new(env!("CARGO")).args(arguments).status().unwrap();
+        assert!(built.success() && program.exists(), "the example was not built");
+    }
+    program
+}
+
+/// The example, which joins as its environment says.
+fn rank_process(variables: &[(&str, String)], arguments: &[&str]) -> Child {
+    Command::new(program())
+        .args(arguments)
+        .env_clear()
+        .envs(variables.iter().map(|(name, value)| (name, value.as_str())))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn by_hand(port: u16, rank: u32, size: u32) -> Vec<(&'static str, String)> {
+    vec![
+        ("KILN_RANK", rank.to_string()),
+        ("KILN_WORLD_SIZE", size.to_string()),
+        ("KILN_MEETING_POINT", format!("127.0.0.1:{port}")),
+    ]
+}
+
+#[test]
+fn one_program_meets_under_every_launcher() {
+    let local = |port: u16| vec![("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())];
+    type Variables = fn(u32) -> Vec<(&'static str, String)>;
+    let launchers: [(&str, Variables); 5] = [
+        ("torchrun", |rank| {
+            vec![
+                ("RANK", rank.to_string()),
+                ("WORLD_SIZE", "2".into()),
+                ("LOCAL_RANK", rank.to_string()),
+                ("TORCHELASTIC_USE_AGENT_STORE", "True".into()),
+            ]
+        }),
+        ("Slurm", |rank| vec![("SLURM_PROCID", rank.to_string()), ("SLURM_NTASKS", "2".into())]),
+        ("Open MPI", |rank| {
+            vec![("OMPI_COMM_WORLD_RANK", rank.to_string()), ("OMPI_COMM_WORLD_SIZE", "2".into())]
+        }),
+        ("MPICH", |rank| vec![("PMI_RANK", rank.to_string()), ("PMI_SIZE", "2".into())]),
+        ("Kubernetes", |rank| vec![("JOB_COMPLETION_INDEX", rank.to_string()), ("WORLD_SIZE", "2".into())]),
+    ];
+    for (name, variables) in launchers {
+        let port = free_port();
+        // The agent of torchrun listens on the port it names.
+        let _agent = (name == "torchrun").then(|| TcpListener::bind(("127.0.0.1", port)).unwrap());
+        let start = |rank| rank_process(&[variables(rank), local(port)].concat(), &[]);
+        let children = [start(0), start(1)];
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(output.status.success(), "{name}: {text}");
+            assert!(text.contains("the sum of all parts is 300"), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn survivors_of_a_killed_rank_are_told_within_a_second_and_go_on() {
+    for killed in [1, 2] {
+        let port = free_port();
+        let mut children: Vec<Child> =
+            (0..3).map(|rank| rank_process(&by_hand(port, rank, 3), &["--until-loss"])).collect();
+        let mut lines: Vec<_> = children
+            .iter_mut()
+            .map(|child| BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap))
+            .collect();
+        for lines in &mut lines {
+            assert!(lines.nth(1).unwrap().contains("the sum of all parts is 600"));
+        }
+        children[killed].kill().unwrap();
+        let start = Instant::now();
+        for survivor in (0..3).filter(|rank| *rank != killed) {
+            let lost = lines[survivor].next().unwrap();
+            let expected = format!("rank {survivor}: rank {killed} is lost: its process ended");
+            assert!(lost.starts_with(&expected), "{lost}");
+            assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+            assert_eq!(lines[survivor].next().unwrap(), format!("rank {survivor}: 2 ranks go on"));
+        }
+        for (rank, mut child) in children.into_iter().enumerate() {
+            assert_eq!(child.wait().unwrap().success(), rank != killed);
+        }
+    }
+}
+
+#[test]
+fn a_replacement_joins_as_the_lost_rank() {
+    let port = free_port();
+    let mut lost = rank_process(&by_hand(port, 1, 2), &["--until-loss"]);
+    let job = Rendezvous::join(&config(port, 0, 2)).unwrap();
+    job.exchange("parts", &0_u32.to_le_bytes()).unwrap();
+    lost.kill().unwrap();
+    lost.wait().unwrap();
+    let told = job.wait_for_loss(Duration::from_secs(5)).unwrap().unwrap();
+    assert_eq!(told.rank, 1);
+    let waited = job.get("never").unwrap_err();
+    assert!(matches!(waited, RendezvousError::RankLost { rank: 1, .. }), "{waited}");
+    let replacement = Rendezvous::join(&config(port, 1, 2)).unwrap();
+    replacement.put("back", b"yes").unwrap();
+    assert_eq!(job.get("back").unwrap(), b"yes");
+    assert_eq!(job.acknowledge_losses(), []);
+}
+
+#[test]
+fn without_rank_zero_the_others_end_with_an_error() {
+    let port = free_port();
+    let mut zero = rank_process(&by_hand(port, 0, 2), &["--until-loss"]);
+    let job = Rendezvous::join(&config(port, 1, 2)).unwrap();
+    zero.kill().unwrap();
+    zero.wait().unwrap();
+    let start = Instant::now();
+    let error = job.get("never").unwrap_err();
+    assert!(matches!(error, RendezvousError::StoreLost { .. }), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(1));
+}

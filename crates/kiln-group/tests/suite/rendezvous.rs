@@ -1,0 +1,195 @@
+//! Ranks that meet, exchange values and lose each other; and everything that keeps them from meeting, told within the time limit.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use kiln::group::{MeetingPoint, Rendezvous, RendezvousConfig, RendezvousError};
+
+/// A port of this host that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn config(port: u16, rank: u32, size: u32) -> RendezvousConfig {
+    let point = MeetingPoint { host: "127.0.0.1".into(), port, is_taken: false };
+    let mut config = RendezvousConfig::new(point, rank, size);
+    config.timeout = Duration::from_secs(20);
+    config
+}
+
+/// Runs a function as each rank of a job.
+fn ranks<T: Send + 'static>(size: u32, run: impl Fn(Rendezvous) -> T + Clone + Send + 'static) -> Vec<T> {
+    let port = free_port();
+    let threads: Vec<JoinHandle<T>> = (0..size)
+        .map(|rank| {
+            let run = run.clone();
+            thread::spawn(move || run(Rendezvous::join(&config(port, rank, size)).unwrap()))
+        })
+        .collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+#[test]
+fn ranks_exchange_values_by_rank() {
+    let all = ranks(8, |job| {
+        job.put(&format!("own {}", job.rank()), &job.rank().to_le_bytes()).unwrap();
+        let next = job.get(&format!("own {}", (job.rank() + 1) % 8)).unwrap();
+        let all = job.exchange("all", &[job.rank() as u8; 3]).unwrap();
+        job.barrier("end").unwrap();
+        (job.rank(), next, all)
+    });
+    for (rank, next, all) in all {
+        assert_eq!(next, ((rank + 1) % 8).to_le_bytes());
+        assert_eq!(all, (0..8).map(|rank| Some(vec![rank; 3])).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_job_of_one_rank_meets_itself() {
+    let all = ranks(1, |job| (job.exchange("x", b"y").unwrap(), job.keeps_store()));
+    assert_eq!(all, [(vec![Some(b"y".to_vec())], true)]);
+}
+
+#[test]
+fn ranks_that_do_not_come_are_named_within_the_limit() {
+    let port = free_port();
+    let start = Instant::now();
+    let joins: Vec<_> = [0, 2]
+        .map(|rank| {
+            let mut config = config(port, rank, 4);
+            config.timeout = Duration::from_millis(600);
+            thread::spawn(move || Rendezvous::join(&config).unwrap_err())
+        })
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .collect();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    // The store goes when rank 0 gives up, so the other rank may see either first.
+    let texts: Vec<String> = joins.iter().map(ToString::to_string).collect();
+    assert!(
+        matches!(&joins[0], RendezvousError::MissingRanks { missing, size: 4, .. } if missing.contains(&1) && missing.contains(&3)),
+        "{texts:?}"
+    );
+    assert!(texts[0].contains("did not join within 0.6 s"), "{texts:?}");
+    assert!(
+        matches!(joins[1], RendezvousError::MissingRanks { .. } | RendezvousError::StoreLost { .. }),
+        "{texts:?}"
+    );
+}
+
+#[test]
+fn a_rank_zero_that_does_not_answer_is_told() {
+    let mut config = config(free_port(), 1, 2);
+    config.timeout = Duration::from_millis(300);
+    let error = Rendezvous::join(&config).unwrap_err();
+    assert!(matches!(error, RendezvousError::NoAnswer { .. }), "{error}");
+    assert!(error.to_string().contains("rank 0 does not answer at 127.0.0.1:"), "{error}");
+}
+
+#[test]
+fn a_port_in_use_is_told_to_rank_zero() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = Rendezvous::join(&config(taken.local_addr().unwrap().port(), 0, 2)).unwrap_err();
+    assert!(matches!(error, RendezvousError::PortInUse { .. }), "{error}");
+    assert!(error.to_string().contains("KILN_MEETING_POINT"), "{error}");
+}
+
+#[test]
+fn another_service_at_the_port_is_told() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let (mut stream, _) = other.accept().unwrap();
+        let _ = stream.read(&mut [0; 64]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    let error = Rendezvous::join(&config(port, 1, 2)).unwrap_err();
+    assert!(matches!(error, RendezvousError::SomethingElse { .. }), "{error}");
+}
+
+#[test]
+fn a_wrong_token_another_size_and_a_rank_twice_are_refused_and_the_job_goes_on() {
+    let port = free_port();
+    let with_token = move |rank, size, token: &str| {
+        let mut config = config(port, rank, size);
+        config.token = Some(token.into());
+        config
+    };
+    let zero = thread::spawn(move || Rendezvous::join(&with_token(0, 3, "right")).unwrap());
+    let two = thread::spawn(move || Rendezvous::join(&with_token(2, 3, "right")).unwrap());
+    let refuse = |rank, size, token: &str| Rendezvous::join(&with_token(rank, size, token)).unwrap_err();
+    let token = refuse(1, 3, "wrong");
+    assert!(matches!(token, RendezvousError::WrongToken { .. }), "{token}");
+    assert!(token.to_string().contains("KILN_JOB_TOKEN") && !token.to_string().contains("wrong"), "{token}");
+    let size = refuse(1, 4, "right");
+    assert!(matches!(size, RendezvousError::Size { rank: 1, size: 4, expected: 3 }), "{size}");
+    // Rank 2 is in the store once it is named no more as missing; until then its double could be the first.
+    let first = thread::spawn(move || Rendezvous::join(&with_token(1, 3, "right")).unwrap());
+    let (zero, two, first) = (zero.join().unwrap(), two.join().unwrap(), first.join().unwrap());
+    let twice = refuse(2, 3, "right");
+    assert!(matches!(twice, RendezvousError::RankTaken { rank: 2 }), "{twice}");
+    let range = refuse(5, 3, "right");
+    assert!(matches!(range, RendezvousError::NoSuchRank { rank: 5, size: 3 }), "{range}");
+    for job in [&zero, &first, &two] {
+        job.put(&format!("still {}", job.rank()), b"here").unwrap();
+    }
+    assert_eq!(first.get("still 2").unwrap(), b"here");
+}
+
+#[test]
+fn ranks_of_other_hosts_need_a_token() {
+    let point = MeetingPoint { host: "192.0.2.1".into(), port: free_port(), is_taken: false };
+    let error = Rendezvous::join(&RendezvousConfig::new(point, 1, 2)).unwrap_err();
+    assert!(matches!(error, RendezvousError::NoToken { .. }), "{error}");
+    assert!(error.to_string().contains("KILN_JOB_TOKEN"), "{error}");
+}
+
+#[test]
+fn a_host_that_is_not_known_is_told() {
+    let point = MeetingPoint { host: "no-such-host.invalid".into(), port: 29_500, is_taken: false };
+    let error = Rendezvous::join(&RendezvousConfig::new(point, 1, 2)).unwrap_err();
+    assert!(matches!(error, RendezvousError::UnknownHost { .. }), "{error}");
+}
+
+#[test]
+fn bytes_from_strangers_do_not_disturb_a_job() {
+    let port = free_port();
+    let zero = thread::spawn(move || Rendezvous::join(&config(port, 0, 2)).unwrap());
+    let connect = || loop {
+        if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
+            break stream;
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    let mut silent = Vec::new();
+    for n in 0..20_u8 {
+        let mut stream = connect();
+        let _ = stream.write_all(&vec![n.wrapping_mul(37); usize::from(n) * 13]);
+        silent.push(stream);
+    }
+    let one = Rendezvous::join(&config(port, 1, 2)).unwrap();
+    let zero = zero.join().unwrap();
+    zero.put("k", b"v").unwrap();
+    assert_eq!(one.get("k").unwrap(), b"v");
+}
+
+#[test]
+fn values_and_keys_are_bounded_and_missing_ones_named() {
+    let port = free_port();
+    let mut config = config(port, 0, 1);
+    config.timeout = Duration::from_millis(200);
+    let job = Rendezvous::join(&config).unwrap();
+    let large = job.put("k", &vec![0; (1 << 20) + 1]).unwrap_err();
+    assert!(matches!(large, RendezvousError::TooLarge { what: "the value", bytes: 1_048_577 }), "{large}");
+    let key = job.put(&"k".repeat(513), &[]).unwrap_err();
+    assert!(matches!(key, RendezvousError::TooLarge { what: "the key", bytes: 513 }), "{key}");
+    assert!(matches!(job.put("a\0b", &[]).unwrap_err(), RendezvousError::ZeroInKey));
+    let none = job.get("never").unwrap_err();
+    assert!(matches!(&none, RendezvousError::NoValue { key, .. } if key == "never"), "{none}");
+    let full = (0..100).find_map(|n| job.put(&format!("{n}"), &vec![0; 1 << 20]).err()).unwrap();
+    assert!(matches!(full, RendezvousError::Full { .. }), "{full}");
+    job.remove("0").unwrap();
+    job.put("again", &vec![0; 1 << 19]).unwrap();
+}
