@@ -336,6 +336,9 @@ impl fmt::Display for RaceCause {
             Self::Unordered => "with nothing to order them",
             Self::NarrowScope => "strong, but with a scope that does not include both threads",
             Self::DifferentSizes => "strong, but of different sizes",
+            Self::NoFence => {
+                "strong, but with no fence between that write and the flag that the reader waited for, so the old value may be read"
+            }
         })
     }
 }

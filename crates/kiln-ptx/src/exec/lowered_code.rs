@@ -10,6 +10,7 @@ mod flow;
 mod operands;
 mod special;
 mod synchronisation;
+mod waits;
 
 use std::sync::Arc;
 

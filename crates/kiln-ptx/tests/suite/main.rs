@@ -40,6 +40,7 @@ mod parse;
 mod planted_pairs;
 mod race_cases;
 mod race_pair;
+mod race_published;
 #[cfg(feature = "mutations")]
 mod race_rules;
 mod race_spins;

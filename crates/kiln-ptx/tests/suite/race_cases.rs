@@ -1,12 +1,13 @@
 //! Pairs of kernels: one that races, and its twin that does not.
 
 pub(crate) use crate::race_pair::{Pair, Told};
+use crate::race_published::PUBLISHED;
 use crate::race_spins::SPINS;
 use crate::race_waits::WAITS;
 
 /// All pairs.
 pub(crate) fn all() -> impl Iterator<Item = &'static Pair> {
-    PAIRS.iter().chain(SPINS).chain(WAITS)
+    PAIRS.iter().chain(SPINS).chain(WAITS).chain(PUBLISHED)
 }
 
 /// A producer in block 0 and a consumer in block 1, with a flag at `data + 4096`.

@@ -11,6 +11,8 @@ pub(crate) trait Order {
     fn is_same_thread(&self, mark: Mark) -> bool;
     /// Whether both are of one block.
     fn is_same_block(&self, mark: Mark) -> bool;
+    /// Whether the new access is of a thread that waited for a write behind the remembered one, with no fence in between.
+    fn lacks_fence(&self, mark: Mark) -> bool;
     /// Whether it happens before everything that can still come to this memory.
     fn is_settled(&self, mark: Mark) -> bool;
     /// The warp of an access, by its number in the grid, and the block.
@@ -40,6 +42,9 @@ pub enum RaceCause {
     NarrowScope,
     /// Both are strong, but they are of different sizes.
     DifferentSizes,
+    /// Both are strong, and the later thread waited for a flag which the earlier one set behind its write with no fence in between: it may read the old
+    /// value.
+    NoFence,
 }
 
 /// Whether an old access and a new one race, and why.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::happens_before::Base;
+use super::published::{Heard, joined_heard};
 use super::vector_clock::{Clock, Time, joined_options};
 use crate::exec::warp_register::LANES;
 
@@ -47,6 +48,15 @@ impl Fenced {
             Self::Joined(clock) => Arc::clone(clock),
         }
     }
+
+    /// Whether both are of one fence.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Lane(a), Self::Lane(b)) => Arc::ptr_eq(a, b),
+            (Self::Joined(a), Self::Joined(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
 }
 
 /// How a lane takes part in synchronisation through memory.
@@ -60,6 +70,8 @@ pub(super) struct LaneSync {
     pub(super) pending: Option<Arc<Clock>>,
     /// What its next fence of a wide scope acquires.
     pub(super) pending_wide: Option<Arc<Clock>>,
+    /// The strong writes that it waited for.
+    pub(super) heard: Heard,
 }
 
 /// What threads bring to a meeting.
@@ -70,6 +82,7 @@ pub(super) struct Gathered {
     wide: Option<Arc<Clock>>,
     pending: Option<Arc<Clock>>,
     pending_wide: Option<Arc<Clock>>,
+    heard: Heard,
 }
 
 impl Gathered {
@@ -80,6 +93,7 @@ impl Gathered {
         self.wide = joined_options(self.wide.as_ref(), wide.as_ref());
         self.pending = joined_options(self.pending.as_ref(), sync.pending.as_ref());
         self.pending_wide = joined_options(self.pending_wide.as_ref(), sync.pending_wide.as_ref());
+        self.heard = joined_heard(&self.heard, &sync.heard);
     }
 
     pub(super) fn join(&mut self, other: &Self) {
@@ -88,16 +102,19 @@ impl Gathered {
         self.wide = joined_options(self.wide.as_ref(), other.wide.as_ref());
         self.pending = joined_options(self.pending.as_ref(), other.pending.as_ref());
         self.pending_wide = joined_options(self.pending_wide.as_ref(), other.pending_wide.as_ref());
+        self.heard = joined_heard(&self.heard, &other.heard);
     }
 
     /// What each of those who met has of it, if anything.
     pub(super) fn sync(&self) -> Option<LaneSync> {
         let clocks = [&self.narrow, &self.wide, &self.pending, &self.pending_wide];
-        clocks.iter().any(|clock| clock.is_some()).then(|| LaneSync {
+        let any = clocks.iter().any(|clock| clock.is_some()) || self.heard.is_some();
+        any.then(|| LaneSync {
             narrow: self.narrow.clone().map(Fenced::Joined),
             wide: self.wide.clone().map(Fenced::Joined),
             pending: self.pending.clone(),
             pending_wide: self.pending_wide.clone(),
+            heard: self.heard.clone(),
         })
     }
 }

@@ -7,6 +7,7 @@ mod constant_reads;
 mod fence_snapshot;
 mod happens_before;
 mod last_poll;
+mod published;
 mod race_rule;
 mod races;
 mod shadow_cell;

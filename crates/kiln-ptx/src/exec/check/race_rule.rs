@@ -70,12 +70,14 @@ pub enum RaceRule {
     CopySource,
     /// A wait is ordered behind what its last read found, not behind what earlier ones did.
     LastPoll,
+    /// A strong value that a thread reads behind a wait was written before a fence, and the fence before what it waited for.
+    PublishedValue,
 }
 
 impl RaceRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::BlockBarrier,
         Self::PartialBarrier,
         Self::Arrival,
@@ -109,6 +111,7 @@ impl RaceRule {
         Self::ConstantRead,
         Self::CopySource,
         Self::LastPoll,
+        Self::PublishedValue,
     ];
 }
 

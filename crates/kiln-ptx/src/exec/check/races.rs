@@ -35,6 +35,8 @@ pub(crate) struct LaunchRaces {
     pub(crate) partial: bool,
     /// Whether the code can order threads through memory.
     pub(crate) synchronises: bool,
+    /// The steps that wait for another thread; empty if none does.
+    waits: Vec<bool>,
     warps_per_block: u32,
     /// Whether there is one block, which then is ordered with itself alone.
     alone: bool,
@@ -49,12 +51,14 @@ pub(crate) struct LaunchRaces {
 
 impl LaunchRaces {
     pub(crate) fn new(code: &Code, warps_per_block: u32, blocks: u64, rules: Rules) -> Self {
-        let synchronises = code.synchronises() || !rules.has(RaceRule::Relaxed);
+        let waits = if rules.has(RaceRule::PublishedValue) { code.waits() } else { Vec::new() };
+        let synchronises = code.synchronises() || !waits.is_empty() || !rules.has(RaceRule::Relaxed);
         Self {
             rules,
             lockstep: code.is_lockstep(),
             partial: synchronises || code.has_partial_barriers(),
             synchronises,
+            waits,
             warps_per_block,
             alone: blocks == 1,
             epochs: WarpEpochs::new(),
@@ -64,6 +68,27 @@ impl LaunchRaces {
             constant_reads: (code.reads_constants() && rules.has(RaceRule::ConstantRead))
                 .then(ConstantReads::new),
         }
+    }
+
+    /// Whether any step waits for another thread.
+    #[inline(always)]
+    pub(crate) fn has_waits(&self) -> bool {
+        !self.waits.is_empty()
+    }
+
+    /// Whether a step does.
+    #[inline(always)]
+    pub(crate) fn is_wait(&self, pc: u32) -> bool {
+        self.waits.get(pc as usize).copied().unwrap_or(false)
+    }
+
+    /// Whether a read relies on what its warp waited for.
+    #[inline(always)]
+    fn relies(&self, clocks: &Clocks, touch: &Touch) -> bool {
+        self.has_waits()
+            && touch.kind == Touching::StrongRead
+            && !self.is_wait(touch.pc)
+            && clocks.has_heard(touch.warp)
     }
 
     /// Keeps strong accesses of all threads apart.
@@ -161,6 +186,7 @@ impl<'l> BlockRaces<'l> {
         let epoch = self.clocks.local_interval(touch.warp);
         let mark = Mark::new(epoch, touch.pc, touch.kind, touch.wide, touch.element_bytes);
         let exact = self.launch.partial;
+        let relies = self.launch.relies(&self.clocks, touch);
         let mut found = Vec::new();
         let mut rest = lanes_to_take(touch, addresses, exact);
         while rest != 0 {
@@ -171,7 +197,9 @@ impl<'l> BlockRaces<'l> {
             each_word(addresses[lane], touch.bytes, |word, bytes| {
                 let (number, at) = (word * 4 / PAGE_BYTES, (word * 4 % PAGE_BYTES / 4) as usize);
                 let Some(slot) = self.shared.get_mut(number as usize) else { return };
-                let raced = slot.get_or_insert_default().touch(at, bytes, mark, &order, exact);
+                let page = slot.get_or_insert_default();
+                let stale = if relies { page.read_without_fence(at, bytes, &order) } else { None };
+                let raced = page.touch(at, bytes, mark, &order, exact).or(stale);
                 if let Some((old, cause)) = raced {
                     found.push(conflict(&order, lane, old, cause));
                 }
@@ -186,6 +214,7 @@ impl<'l> BlockRaces<'l> {
         let Some(epoch) = self.clocks.epoch(touch.warp, &launch.epochs) else { return Vec::new() };
         let mark = Mark::new(epoch, touch.pc, touch.kind, touch.wide, touch.element_bytes);
         let exact = launch.partial;
+        let relies = launch.relies(&self.clocks, touch);
         let number = self.clocks.number(touch.warp);
         let mut found = Vec::new();
         let mut rest = lanes_to_take(touch, addresses, exact);
@@ -206,7 +235,9 @@ impl<'l> BlockRaces<'l> {
                 let mark = mark.in_lane(lane);
                 // An access is aligned, so it does not leave the page.
                 each_word(address % PAGE_BYTES, touch.bytes, |word, bytes| {
-                    let raced = page.touch(word as usize, bytes, mark, &order, exact);
+                    let word = word as usize;
+                    let stale = if relies { page.read_without_fence(word, bytes, &order) } else { None };
+                    let raced = page.touch(word, bytes, mark, &order, exact).or(stale);
                     if let Some((old, cause)) = raced {
                         found.push(conflict(&order, lane, old, cause));
                     }
@@ -306,6 +337,11 @@ impl Order for InBlock<'_> {
         true
     }
 
+    fn lacks_fence(&self, mark: Mark) -> bool {
+        let (warp, time) = Self::split(mark);
+        self.clocks.lacks_fence(self.clocks.number(warp), mark.lane(), time, self.warp, self.lane)
+    }
+
     #[inline(always)]
     fn is_settled(&self, mark: Mark) -> bool {
         let (warp, time) = Self::split(mark);
@@ -350,6 +386,11 @@ impl Order for InGrid<'_> {
 
     fn is_same_block(&self, mark: Mark) -> bool {
         self.clocks.own_warp(self.launch.epochs.get(mark.epoch()).0).is_some()
+    }
+
+    fn lacks_fence(&self, mark: Mark) -> bool {
+        let (number, time) = self.launch.epochs.get(mark.epoch());
+        self.clocks.lacks_fence(number, mark.lane(), time, self.warp, self.lane)
     }
 
     #[inline(always)]

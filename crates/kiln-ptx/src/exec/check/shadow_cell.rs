@@ -47,6 +47,17 @@ pub(super) fn take<O: Order>(marks: &mut Vec<Mark>, new: Mark, order: &O, exact:
     raced
 }
 
+/// The strong write that a new strong read observes, if the reader waited for a write behind it with no fence in between. What was observed before is not
+/// told: no later read finds anything older.
+pub(super) fn read_without_fence<O: Order>(marks: &[Mark], order: &O) -> Raced {
+    let at = marks.iter().rposition(|mark| mark.kind().writes() && !mark.is_none())?;
+    let write = marks[at];
+    let is_known = |mark: &Mark| order.is_same_thread(*mark) || order.is_before(*mark);
+    let is_observed = || marks[at + 1..].iter().any(|mark| mark.observes() && is_known(mark));
+    let is_told = write.kind().is_strong() && !is_known(&write) && !is_observed() && order.lacks_fence(write);
+    is_told.then_some((write, RaceCause::NoFence))
+}
+
 /// The strong writes that the new access is ordered behind because a strong read or update observed them which it is ordered behind, as a bit for
 /// each place in the list.
 fn observed<O: Order>(marks: &[Mark], order: &O) -> u32 {

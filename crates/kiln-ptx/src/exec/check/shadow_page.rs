@@ -76,6 +76,22 @@ impl Page {
         self.touch_beside(word, bytes, new, order, exact)
     }
 
+    /// The strong write that a strong read of some bytes of a word observes, if it was told of with no fence.
+    #[cold]
+    pub(crate) fn read_without_fence<O: Order>(&self, word: usize, bytes: u8, order: &O) -> Raced {
+        let Word { a, b } = *self.words.get(word)?;
+        if a.0 & LINK != LINK {
+            return shadow_cell::read_without_fence(&[a, b], order);
+        }
+        match self.beside.get(a.0 as u32 as usize)? {
+            Beside::Whole(marks) => shadow_cell::read_without_fence(marks, order),
+            Beside::Bytes(cells) => {
+                let mut touched = cells.iter().enumerate().filter(|(at, _)| bytes >> at & 1 != 0);
+                touched.find_map(|(_, marks)| shadow_cell::read_without_fence(marks, order))
+            }
+        }
+    }
+
     /// Forgets a word.
     pub(crate) fn forget(&mut self, word: usize) {
         let Some(slot) = self.words.get_mut(word) else { return };

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::published::Flags;
 use super::race_rule::{RaceRule, Rules};
 use super::vector_clock::{Clock, joined, joined_options};
 
@@ -58,6 +59,8 @@ pub(crate) struct Party {
 #[derive(Default)]
 pub(crate) struct Locations {
     map: HashMap<u64, Location>,
+    /// What came before the strong writes there, where threads wait.
+    pub(crate) flags: Flags,
 }
 
 impl Locations {

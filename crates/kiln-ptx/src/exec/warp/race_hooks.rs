@@ -207,6 +207,11 @@ impl Warp {
                 let found = table.read(address, party, launch.rules);
                 clocks.acquired(self.index, lane, &found, acquire);
             });
+            if launch.is_wait(pc) {
+                parts().for_each(|address| {
+                    clocks.hear(self.index, lane, (pc, address), table.flags.at(address));
+                });
+            }
         });
     }
 
@@ -229,9 +234,14 @@ impl Warp {
             access.parts(addresses[lane]).for_each(|address| {
                 let released = clocks.released(self.index, lane, release, wide);
                 table.write(address, party, released, updates, launch.rules);
+                if let Some(published) =
+                    launch.has_waits().then(|| clocks.published(self.index, lane)).flatten()
+                {
+                    table.flags.write(address, published, updates);
+                }
             });
         });
-        if release && lanes != 0 {
+        if (release || launch.has_waits()) && lanes != 0 {
             clocks.tick(self.index);
         }
     }
