@@ -8,7 +8,7 @@ use crate::instruction::Instruction;
 use crate::name::Name;
 use crate::operand::{Elements, PtxOperand, WordId};
 use crate::position::Origin;
-use crate::source_line::SourceLine;
+use crate::source_line::{SourceLine, SourcePlace};
 use crate::variable::VariableId;
 
 /// The number of a label within its function body.
@@ -156,6 +156,25 @@ impl Body {
     pub fn source_line(&self, instruction: usize) -> Option<&SourceLine> {
         let after = self.lines.partition_point(|start| start.first as usize <= instruction);
         self.lines.get(after.checked_sub(1)?).map(|start| &start.line)
+    }
+
+    /// Where the code of an instruction was inlined: the innermost call of it in the file that the outermost function of the chain of calls is in. Of code that
+    /// headers inline into each other this is the line of the program.
+    pub fn inlined_at(&self, instruction: usize) -> Option<SourcePlace> {
+        const DEEPEST: usize = 64;
+        let end = self.lines.partition_point(|start| start.first as usize <= instruction);
+        let lines = self.lines.get(..end)?;
+        let mut chain = vec![lines.last()?.line.inlined.as_ref()?.at];
+        // The compiler names each call of the chain before the code that was inlined there.
+        while let Some(place) = chain.last().copied().filter(|_| chain.len() < DEEPEST) {
+            let caller = lines.iter().rev().map(|start| &start.line).find(|line| line.place == place);
+            match caller.and_then(|line| line.inlined.as_ref()) {
+                Some(inlined) => chain.push(inlined.at),
+                None => break,
+            }
+        }
+        let file = chain.last()?.file;
+        chain.into_iter().find(|place| place.file == file)
     }
 
     /// All source lines by their first instruction.

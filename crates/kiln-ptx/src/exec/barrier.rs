@@ -41,8 +41,8 @@ pub(crate) struct Met {
     pub(crate) pc: u32,
     /// The steps behind that: the next one, and those behind the calls of the functions it is in.
     pub(crate) behind: Vec<u32>,
-    /// Where a warp waited at another instruction.
-    pub(crate) other_pc: Option<u32>,
+    /// Where warps waited at other instructions.
+    pub(crate) other_pcs: Vec<u32>,
     /// Whether all threads of the block were meant.
     pub(crate) whole_block: bool,
     /// Whether all threads of a warp must execute the instruction together.
@@ -182,9 +182,10 @@ impl BarrierState {
         }
         let state = std::mem::take(self);
         let places = state.arrived.iter().zip(&state.pcs).filter(|(lanes, _)| **lanes != 0);
-        let other_pc = places.map(|(_, pc)| *pc).find(|pc| *pc != state.first_pc);
+        let mut other_pcs: Vec<u32> = places.map(|(_, pc)| *pc).filter(|pc| *pc != state.first_pc).collect();
+        other_pcs.dedup();
         Some(Met {
-            other_pc,
+            other_pcs,
             arrived: state.arrived,
             waiting: state.waiting,
             count_true: state.count_true,

@@ -4,8 +4,8 @@ use super::barrier::{Arrival, Complaint, Met};
 use super::block::Cta;
 use super::code_location::{CodeSite, Line};
 use super::finding::ExecFindingKind;
-use super::lowered_code::{BarrierKind, Op, Step};
-use super::warp_register::{first_lane, lanes_where};
+use super::lowered_code::BarrierKind;
+use super::warp_register::first_lane;
 
 impl Cta<'_> {
     /// Keeps what is wrong with an arrival.
@@ -48,16 +48,31 @@ impl Cta<'_> {
         }
     }
 
-    /// Notes a barrier of the whole block that warps reach at different places: CUDA C wants the same `__syncthreads()` for all threads.
-    pub(super) fn note_two_places(&self, number: usize, met: &Met) {
-        let Some(other) = met.other_pc else { return };
-        let (first, second) = (CodeSite::of(self.launch.code, met.pc), CodeSite::of(self.launch.code, other));
-        if first.source.is_some() && first.source == second.source {
+    /// Tells of a barrier of the whole block that warps reach at different places: CUDA C wants the same `__syncthreads()` for all threads. Compilers make
+    /// copies of a barrier when they unroll a loop or split a branch, so places of one source line and column are the same. Without lines it is a
+    /// note, if the checks are strict.
+    pub(super) fn tell_two_places(&self, number: usize, met: &Met) {
+        let code = self.launch.code;
+        let line = |pc: u32| code.source_line(pc);
+        let first = line(met.pc);
+        let Some(other) = met.other_pcs.iter().copied().find(|pc| first.is_none() || line(*pc) != first)
+        else {
             return;
+        };
+        let begin = format!(
+            "barrier {number} is reached by some warps here and by others at {}",
+            Line(&CodeSite::of(code, other))
+        );
+        let here = met.waiting.iter().position(|lanes| *lanes != 0).unwrap_or(0);
+        let lane = first_lane(met.waiting.get(here).copied().unwrap_or(1));
+        if first.is_some() && line(other).is_some() && met.aligned {
+            let text = format!(
+                "{begin}: put the barrier where all threads of the block reach the same `__syncthreads()`"
+            );
+            self.report(here, lane, met.pc, ExecFindingKind::Barrier(text));
+        } else if self.launch.options.checks.strict {
+            self.report_note(here, lane, met.pc, ExecFindingKind::Barrier(begin));
         }
-        let text =
-            format!("barrier {number} is reached by some warps here and by others at {}", Line(&second));
-        self.report_note(0, 0, met.pc, ExecFindingKind::Barrier(text));
     }
 
     /// Tells of threads that ended without a barrier of their block. Whole warps that exit early are common and harmless; a part of a warp may be
@@ -91,48 +106,6 @@ impl Cta<'_> {
         }
         let text = format!("{begin}: {missing} exited before it, thread ({x},{y},{z}) the first");
         self.report_note(here, lane, met.pc, ExecFindingKind::Barrier(text));
-    }
-
-    /// The lanes among those that have ended without a barrier which went around it.
-    fn lanes_around(&self, met: &Met, warp: usize, absent: u32, is_part: bool) -> u32 {
-        let exits = &self.exits[warp];
-        let ahead = lanes_where(absent, |lane| exits[lane].is_ahead_of(met, self.barriers_met));
-        if ahead != 0 && self.launch.code.leads_to(met.pc + 1, met.pc) {
-            return ahead;
-        }
-        if is_part { self.lanes_gone_around(&met.behind, warp, absent) } else { 0 }
-    }
-
-    /// The lanes that ran code which also lies behind a step before they exited. An early `return` leads to the last instruction alone. `behind` is the
-    /// next step, and those behind the calls that lead to it.
-    pub(crate) fn lanes_gone_around(&self, behind: &[u32], warp: usize, lanes: u32) -> u32 {
-        let mut known: Option<(u32, bool)> = None;
-        lanes_where(lanes, |lane| {
-            let exit = self.exits[warp][lane].pc;
-            match known {
-                Some((at, around)) if at == exit => around,
-                _ => {
-                    let around = self.goes_around(behind, exit);
-                    known = Some((exit, around));
-                    around
-                }
-            }
-        })
-    }
-
-    fn goes_around(&self, behind: &[u32], exit: u32) -> bool {
-        let code = &self.launch.code;
-        let steps = &code.steps;
-        // The function in which the threads exited.
-        let starts = code.functions.iter().map(|function| function.start);
-        let start = starts.filter(|start| *start <= exit).max().unwrap_or(0);
-        let targets = steps.iter().flat_map(|step| step.op.targets());
-        let Some(entered) = targets.copied().filter(|target| (start..=exit).contains(target)).max() else {
-            return false;
-        };
-        let is_code = |step: &Step| !matches!(step.op, Op::Nothing | Op::Exit | Op::Return);
-        let ran = steps.get(entered as usize..exit as usize).unwrap_or_default();
-        ran.iter().any(is_code) && behind.iter().any(|step| code.leads_to(*step, entered))
     }
 
     /// Notes barriers at which threads have arrived and no thread was left to complete them.

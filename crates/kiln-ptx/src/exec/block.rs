@@ -14,7 +14,7 @@ use super::preemption::{Preemption, Switch};
 use super::random::Random;
 use super::undefined::OriginNotes;
 use super::warp::{LaneGroup, MAX_POLLS, Pause, State, Warp};
-use super::warp_register::{FULL, LANES, each, first_lane};
+use super::warp_register::{FULL, LANES, LaneOrder, each, first_lane};
 use crate::{PtxFunctionId, PtxModule};
 
 /// Steps a warp runs before the next one of the block gets a turn.
@@ -41,6 +41,8 @@ pub(crate) struct Cta<'l> {
     pub(crate) polls: u32,
     /// Picks where lanes of a warp part, as threads of sm_70 and later may.
     pub(crate) splits: Option<Random>,
+    /// Picks the order in which lanes of an atomic reach memory.
+    atomic_orders: Option<Random>,
     /// Whether a seed picks the order of threads.
     pub(crate) seeded: bool,
     /// Picks where other threads run first. The host thread that runs the block lends it.
@@ -70,13 +72,15 @@ pub(crate) struct Cta<'l> {
 }
 
 /// Where a thread exited.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) pc: u32,
+    /// The last branch with a condition that it executed, if its lanes agree.
+    pub(super) last_branch: Option<u32>,
     /// Rounds of loops with a barrier in them since the last barrier of the thread.
     rounds: u32,
     /// How many barriers of the whole block had completed.
-    barriers_met: u32,
+    pub(super) barriers_met: u32,
 }
 
 impl Exit {
@@ -334,6 +338,7 @@ impl<'l> Cta<'l> {
             counters: Counters::default(),
             polls: 0,
             splits: split_source(launch, number),
+            atomic_orders: atomic_orders(launch, number),
             seeded: launch.options.seed != 0,
             preemption: None,
             switch: None,
@@ -349,6 +354,11 @@ impl<'l> Cta<'l> {
             existing,
             met: Vec::new(),
         }
+    }
+
+    /// The order in which lanes of the next atomic reach memory: lowest first without a seed.
+    pub(crate) fn atomic_order(&mut self) -> LaneOrder {
+        self.atomic_orders.as_mut().map_or(LaneOrder::default(), |random| LaneOrder::of(random.next() >> 20))
     }
 
     /// How often memory was changed in the whole launch, as far as this block knows.
@@ -425,8 +435,8 @@ impl<'l> Cta<'l> {
     /// Threads of a warp have exited.
     pub(crate) fn leave(&mut self, warp: usize, live: u32, lane_group: &LaneGroup) {
         self.live[warp] = live;
-        let LaneGroup { mask, pc, rounds, .. } = *lane_group;
-        let exit = Exit { pc, rounds, barriers_met: self.barriers_met };
+        let LaneGroup { mask, pc, last_branch, rounds, .. } = *lane_group;
+        let exit = Exit { pc, last_branch, rounds, barriers_met: self.barriers_met };
         each(mask, |lane| self.exits[warp][lane] = exit);
         if let Some(races) = &mut self.races {
             races.clocks.leave(warp, live);
@@ -444,10 +454,8 @@ impl<'l> Cta<'l> {
             races.clocks.meet(number, &met.waiting, whole);
         }
         let checks = self.launch.options.checks;
-        if checks.strict && checks.barriers && met.whole_block {
-            self.note_two_places(number, &met);
-        }
         if checks.barriers && met.whole_block {
+            self.tell_two_places(number, &met);
             self.tell_absent(number, &met);
         }
         self.barriers_met += u32::from(met.whole_block);
@@ -460,6 +468,13 @@ fn split_source(launch: &Launch<'_>, number: u64) -> Option<Random> {
     let seed = launch.options.seed;
     let free = seed != 0 && !launch.code.is_lockstep() && !launch.code.reads_active_mask();
     free.then(|| Random::new(seed.rotate_left(17) ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+}
+
+/// What picks the order of the lanes of atomics: nothing without a seed, or where the rule does not hold.
+fn atomic_orders(launch: &Launch<'_>, number: u64) -> Option<Random> {
+    let seed = launch.options.seed;
+    let salt = number.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (seed != 0).then(|| Random::new(seed.rotate_left(41) ^ salt))
 }
 
 /// Words for an instruction that is not run.

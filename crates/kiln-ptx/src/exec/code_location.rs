@@ -18,7 +18,7 @@ pub struct CodeSite {
     pub ptx_line: u32,
     /// File and line of the source, where the module has debug lines.
     pub source: Option<(String, u32)>,
-    /// Where the line was inlined, if the module says.
+    /// Where the line was inlined, if the module says: of code from headers the innermost line of the file of the kernel.
     pub inlined_at: Option<(String, u32)>,
     /// The block, by its index in the grid.
     pub block: [u32; 3],
@@ -54,13 +54,13 @@ impl CodeSite {
             site.instruction =
                 module.form(instruction.form).map_or_else(String::new, |f| f.text().to_owned());
         }
-        let line = body.source_line(at).filter(|line| line.place.line != 0);
+        let line = code.source_line(pc);
         let named = |place: &SourcePlace| {
             let path = module.source_path(place.file)?;
             Some((path.to_owned(), place.line))
         };
         site.source = line.and_then(|line| named(&line.place));
-        site.inlined_at = line.and_then(|line| named(&line.inlined.as_ref()?.at));
+        site.inlined_at = body.inlined_at(at).and_then(|place| named(&place));
         site
     }
 

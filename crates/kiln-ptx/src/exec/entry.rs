@@ -7,7 +7,7 @@ use super::launch::{Launch, Parts, Workspace};
 use super::launch_error::LaunchError;
 use super::launch_log::Log;
 use super::loaded_module::{Inner, UnsupportedInstruction, unsupported};
-use super::lowered_code::{Code, Slot};
+use super::lowered_code::{Code, FunctionCode, Slot};
 use super::memory::{DeviceHeap, GlobalMemory};
 use super::options::{LaunchShape, Options};
 use super::outcome::ExecOutcome;
@@ -51,7 +51,7 @@ impl Entry {
 
     /// Bytes of its frame in local memory.
     pub fn local_bytes(&self) -> u64 {
-        self.code().functions.first().map_or(0, |f| f.frame_bytes)
+        self.code().functions.first().map_or(0, FunctionCode::used_frame_bytes)
     }
 
     /// Its instructions, and those of functions it may call, that cannot be run. A thread that reaches one ends the

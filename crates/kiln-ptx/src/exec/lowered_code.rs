@@ -12,6 +12,7 @@ mod special;
 mod synchronisation;
 mod waits;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::alu::{Alu, Mode, Test};
@@ -126,6 +127,8 @@ pub(crate) struct FunctionCode {
     pub(crate) predicates: u32,
     /// Bytes of the frame on the stack of each thread: parameters and local variables.
     pub(crate) frame_bytes: u64,
+    /// The parts of the frame around local variables that belong to nothing.
+    pub(crate) gaps: Vec<Range<u64>>,
     pub(crate) parameters: Vec<Slot>,
     pub(crate) returns: Vec<Slot>,
     /// Bits of each column; 64 for those past the end.
@@ -134,6 +137,13 @@ pub(crate) struct FunctionCode {
     pub(crate) unassigned: Vec<(Reg, u32)>,
     /// The same of predicates.
     pub(crate) unassigned_predicates: Vec<(Pred, u32)>,
+}
+
+impl FunctionCode {
+    /// Bytes of the frame that hold something.
+    pub(crate) fn used_frame_bytes(&self) -> u64 {
+        self.frame_bytes - self.gaps.iter().map(|gap| gap.end - gap.start).sum::<u64>().min(self.frame_bytes)
+    }
 }
 
 /// Where a function finds a parameter or leaves a result.

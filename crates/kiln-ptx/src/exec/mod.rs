@@ -56,6 +56,7 @@
 mod address_base;
 mod alu;
 mod barrier;
+mod barrier_paths;
 mod barrier_report;
 mod block;
 mod check;
@@ -105,5 +106,6 @@ pub use memory::{
     Cells, Declared, DeviceHeap, GlobalMemory, Miss, MissKind, SimpleMemory, Span, UndefinedStore, Words,
 };
 pub use options::{Checks, LaunchShape, Options, OtherWriters};
+pub use out_of_bounds_text::{byte_count, past_end};
 pub use outcome::{Counters, ExecOutcome};
 pub use variables::ModuleVariable;

@@ -1,12 +1,12 @@
 //! Distances between an access and the memory it missed, in words.
 
 /// `1 byte`, `4 bytes`.
-pub(crate) fn byte_count(bytes: u64) -> String {
+pub fn byte_count(bytes: u64) -> String {
     if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") }
 }
 
 /// Where an access begins that lies so many bytes past the end: `just past the end`, `4 bytes past the end`.
-pub(crate) fn past_end(bytes: u64) -> String {
+pub fn past_end(bytes: u64) -> String {
     if bytes == 0 { "just past the end".to_owned() } else { format!("{} past the end", byte_count(bytes)) }
 }
 

@@ -13,6 +13,35 @@ pub(crate) const FULL: u32 = u32::MAX;
 /// One 64-bit value per lane.
 pub(crate) type Column = [u64; LANES];
 
+/// The order in which lanes of one instruction reach memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LaneOrder {
+    first: u32,
+    mirror: u32,
+}
+
+impl LaneOrder {
+    /// One of 1024 orders, by ten bits of a number; 0 is lowest first.
+    pub(crate) fn of(bits: u64) -> Self {
+        Self { first: bits as u32 & 31, mirror: (bits >> 5) as u32 & 31 }
+    }
+
+    /// Whether it is lowest first.
+    pub(crate) fn is_rising(self) -> bool {
+        self.first == 0 && self.mirror == 0
+    }
+
+    /// Calls `f` with the number of every lane in `mask`, in this order.
+    pub(crate) fn each(self, mask: u32, mut f: impl FnMut(usize)) {
+        for place in 0..LANES as u32 {
+            let lane = ((place + self.first) & 31) ^ self.mirror;
+            if mask >> lane & 1 != 0 {
+                f(lane as usize);
+            }
+        }
+    }
+}
+
 /// Calls `f` with the number of every lane in `mask`, lowest first.
 #[inline(always)]
 pub(crate) fn each(mask: u32, mut f: impl FnMut(usize)) {

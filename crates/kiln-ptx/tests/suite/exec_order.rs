@@ -86,3 +86,43 @@ fn blocks_of_an_empty_kernel_cost_nothing() {
     assert_eq!((counters.blocks, counters.warp_instructions), (blocks, 2 * blocks));
     assert_eq!(counters.thread_instructions, 64 * blocks);
 }
+
+/// What each lane of a warp found at a counter that all of them increment at once.
+fn tickets(seed: u64, place: &str) -> Vec<u32> {
+    let text = format!(
+        ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 data) {{
+         .shared .align 4 .b32 s; .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<6>;
+         ld.param.u64 %rd1, [data]; mov.u64 %rd2, s; mov.u32 %r1, %tid.x;
+         setp.ne.u32 %p, %r1, 0; @!%p st.shared.u32 [s], 0; bar.warp.sync 0xffffffff;
+         atom.{place}.add.u32 %r2, [{}], 1;
+         mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd3, %rd1; st.global.u32 [%rd3+4], %r2;
+         ret; }}",
+        if place == "shared" { "%rd2" } else { "%rd1" }
+    );
+    let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
+    let mut memory = SimpleMemory::new();
+    let data = memory.allocate_with(&[0; 132]);
+    let options = Options { seed, checks: Checks::ALL, ..Options::default() };
+    let shape = LaunchShape::linear(1, 32);
+    let outcome = program.entry("k").unwrap().launch(&shape, &data.to_le_bytes(), &[], &memory, &options);
+    assert!(outcome.unwrap().is_clean());
+    let words = memory.read(data + 4, 128).unwrap();
+    words.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+#[test]
+fn a_seed_picks_the_order_of_the_lanes_of_an_atomic() {
+    let rising: Vec<u32> = (0..32).collect();
+    for place in ["shared", "global"] {
+        assert_eq!(tickets(0, place), rising);
+        let orders: Vec<Vec<u32>> = (1..17).map(|seed| tickets(seed, place)).collect();
+        for order in &orders {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, rising, "every lane gets one ticket");
+        }
+        let differ = orders.iter().filter(|order| **order != rising).count();
+        assert!(differ >= 12, "{place}: {differ} of 16 seeds give another order");
+        assert_eq!(tickets(3, place), orders[2], "a seed gives the same order again");
+    }
+}

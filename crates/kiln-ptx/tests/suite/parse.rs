@@ -284,3 +284,26 @@ fn a_text_ends_at_its_nul() {
     let module = PtxModule::parse(".version 9.0 .target sm_90 .address_size 64\n\0garbage").unwrap();
     assert!(module.functions().is_empty());
 }
+
+#[test]
+fn code_inlined_from_headers_names_the_line_of_the_program() {
+    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {
+        .loc 1 7 5
+        .loc 2 69 9, function_name $L__s, inlined_at 1 7 5
+        .loc 3 292 5, function_name $L__s, inlined_at 2 69 9
+        bar.sync 0;
+        .loc 1 9 5
+        bar.sync 1;
+        .loc 1 2 5, function_name $L__s, inlined_at 1 9 5
+        bar.sync 2;
+        .loc 3 292 5, function_name $L__s, inlined_at 2 69 9
+        bar.sync 3;
+        ret;
+        }
+        .file 1 \"k.cu\"\n.file 2 \"a.h\"\n.file 3 \"b.h\"
+        .section .debug_str {\n$L__s:\n.b8 0\n}";
+    let module = PtxModule::parse(text).unwrap();
+    let body = module.entry("k").unwrap().body.as_ref().unwrap();
+    let lines = [0, 1, 2, 3].map(|at| body.inlined_at(at).map(|place| (place.file, place.line)));
+    assert_eq!(lines, [Some((1, 7)), None, Some((1, 9)), Some((1, 7))]);
+}

@@ -84,13 +84,14 @@ impl PlantedPair {
         let shape = LaunchShape::linear(1, self.block);
         let outcome = entry.launch(&shape, &bytes, &globals, &memory, &options).unwrap();
         let is_meant = |kind: &ExecFindingKind| match kind {
-            ExecFindingKind::OutOfBounds(access) => access.memory == "shared",
+            ExecFindingKind::OutOfBounds(access) => matches!(access.memory, "shared" | "local"),
             kind => matches!(
                 kind,
                 ExecFindingKind::Uninitialised { .. }
                     | ExecFindingKind::Unassigned { .. }
                     | ExecFindingKind::UseAfterFree(_)
                     | ExecFindingKind::BadFree(_)
+                    | ExecFindingKind::Race { .. }
             ),
         };
         let undefined = returned.iter().any(|(address, len)| {
@@ -105,7 +106,8 @@ impl PlantedPair {
 }
 
 /// The pairs that the executor judges alone.
-pub(crate) const PREFIXES: [&str; 4] = ["undefined_", "uninitialised_", "heap_", "bounds_shared_neighbour"];
+pub(crate) const PREFIXES: [&str; 5] =
+    ["undefined_", "uninitialised_", "heap_", "bounds_shared_neighbour", "bounds_local_before_callee"];
 
 #[test]
 fn uses_of_undefined_values_are_found_and_their_twins_are_clean() {

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use kiln_driver::{Access, DeclaredSpan, ParameterSpan};
+use kiln_ptx::exec::{byte_count, past_end};
 
 use crate::check::undefined_value::ArgumentPlace;
 use crate::device::objects::Loaded;
@@ -127,7 +128,7 @@ impl LaunchFootprint {
     /// Where an address outside of everything lies, in words that complete "which is ...".
     pub(crate) fn near(&self, range: Range<u64>, at: u64) -> String {
         if at < NULL_BYTES {
-            let past = if at == 0 { String::new() } else { format!("{at} bytes past ") };
+            let past = if at == 0 { String::new() } else { format!("{} past ", byte_count(at)) };
             return match self.nulls.first() {
                 Some(index) => format!("{past}a null pointer, {}", self.parameter(*index)),
                 None => format!("{past}a null pointer, and no argument is null"),
@@ -154,7 +155,8 @@ impl LaunchFootprint {
         let index = self.kernel.spans.iter().position(|span| span.offset == offset)?;
         let index = u16::try_from(index).ok()?;
         if self.nulls.contains(&index) {
-            let past = if range.start == 0 { String::new() } else { format!("{} bytes past ", range.start) };
+            let past =
+                if range.start == 0 { String::new() } else { format!("{} past ", byte_count(range.start)) };
             return Some(format!("{past}a null pointer, {}", self.parameter(index)));
         }
         let mut own = self.spans.iter().filter(|span| span.parameter == Some(index));
@@ -167,23 +169,19 @@ impl LaunchFootprint {
     fn beside(&self, span: &DeclaredSpan, range: Range<u64>, at: u64) -> String {
         let (name, bytes, end) = (self.name(span), span.bytes, end_of(span));
         let place = if span.address.0 > at {
-            format!("{} bytes before the start of {name}", span.address.0 - at)
+            format!("{} before the start of {name}", byte_count(span.address.0 - at))
         } else if range.start < end {
-            format!("{} bytes across the end of {name}", range.end - end)
+            format!("{} across the end of {name}", byte_count(range.end - end))
         } else {
-            match at - end {
-                0 => format!("just past the end of {name}"),
-                1 => format!("1 byte past the end of {name}"),
-                past => format!("{past} bytes past the end of {name}"),
-            }
+            format!("{} of {name}", past_end(at - end))
         };
-        format!("{place}, which has {bytes} bytes, in no buffer of the launch")
+        format!("{place}, which has {}, in no buffer of the launch", byte_count(bytes))
     }
 
     /// Where an address inside of what was declared lies, in words.
     pub(crate) fn place(&self, at: u64) -> Option<String> {
         let span = self.neighbours(at).0.filter(|span| at < end_of(span))?;
-        Some(format!("{} bytes into {}", at - span.address.0, self.name(span)))
+        Some(format!("{} into {}", byte_count(at - span.address.0), self.name(span)))
     }
 
     /// The argument that an address was declared with, and the end of its memory.

@@ -154,6 +154,9 @@ impl FindingKind {
             InCode::Race { cause: RaceCause::NarrowScope, .. } => {
                 "use a wider scope, device instead of block (`atomicAdd` instead of `atomicAdd_block`)"
             }
+            InCode::Race { cause: RaceCause::NoFence, .. } => {
+                "put `__threadfence()` between the write of the value and the write of the flag (`__threadfence_block()` inside a block)"
+            }
             InCode::Race { .. } | InCode::SameValue { .. } => {
                 "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks"
             }

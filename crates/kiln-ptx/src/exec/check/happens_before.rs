@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 
 use super::fence_snapshot::{Fenced, Gathered, LaneSync, Snapshot};
 use super::last_poll::LastPoll;
-use super::published::{Published, hear};
 use super::race_rule::{RaceRule, Rules};
 use super::sync_location::{Acquired, Party, Released};
 use super::vector_clock::{Clock, Time, joined, joined_options};
@@ -17,7 +16,7 @@ use crate::exec::warp_register::{LANES, each};
 
 /// Times of a warp that a mark in shared memory can hold, as a shift.
 pub(super) const TIME_BITS: u32 = 27;
-const LAST_TIME: Time = (1 << TIME_BITS) - 1;
+pub(super) const LAST_TIME: Time = (1 << TIME_BITS) - 1;
 
 /// What every thread of the block is ordered behind.
 #[derive(Clone, Default)]
@@ -42,7 +41,7 @@ impl Base {
 }
 
 /// What the lanes of one warp know.
-struct WarpClock {
+pub(super) struct WarpClock {
     /// The lanes that have not exited.
     live: u32,
     now: Time,
@@ -54,7 +53,7 @@ struct WarpClock {
     pairs: Option<Box<[[Time; LANES]; LANES]>>,
     /// What single lanes know of other warps.
     known: Option<Box<[Option<Arc<Clock>>; LANES]>>,
-    sync: Option<Box<[LaneSync; LANES]>>,
+    pub(super) sync: Option<Box<[LaneSync; LANES]>>,
     /// What lanes knew before they last read a place that they may read again, for the lanes of `polling`.
     polls: Option<Box<[Option<LastPoll>; LANES]>>,
     polling: u32,
@@ -68,9 +67,9 @@ pub(crate) struct Clocks {
     lockstep: bool,
     pub(super) rules: Rules,
     pub(super) base: Arc<Base>,
-    warps: Vec<WarpClock>,
+    pub(super) warps: Vec<WarpClock>,
     /// How every thread takes part in synchronisation through memory, unless its warp says otherwise.
-    shared: LaneSync,
+    pub(super) shared: LaneSync,
     /// What threads brought that arrived at a barrier and did not wait, by barrier.
     early: Vec<(usize, Gathered)>,
 }
@@ -282,42 +281,6 @@ impl Clocks {
         Released { narrow, wide: broad, at_once: false }
     }
 
-    /// What came before a strong write that a lane is about to make; `None` when its times are used up. The warp goes on to its next time afterwards.
-    pub(crate) fn published(&self, warp: usize, lane: usize) -> Option<Published> {
-        let mut snapshot = self.snapshot(warp, lane);
-        if snapshot.now == LAST_TIME {
-            return None;
-        }
-        snapshot.now -= 1;
-        snapshot.all = snapshot.all.min(snapshot.now);
-        Some(Published::new(snapshot))
-    }
-
-    /// A lane waited for these writes, at a step and an address.
-    pub(crate) fn hear(&mut self, warp: usize, lane: usize, place: (u32, u64), writes: &[Published]) {
-        if writes.is_empty() && self.warps[warp].sync.is_none() {
-            return;
-        }
-        hear(&mut self.sync(warp)[lane].heard, place, writes);
-    }
-
-    /// Whether lanes of a warp may have waited for strong writes.
-    #[inline(always)]
-    pub(super) fn has_heard(&self, warp: usize) -> bool {
-        self.shared.heard.is_some() || self.warps[warp].sync.is_some()
-    }
-
-    /// Whether a lane waited for a write that another thread made behind this access, with no fence in between. A fence of the lane itself is not
-    /// asked for.
-    pub(super) fn lacks_fence(&self, from: u32, of: usize, time: Time, warp: usize, lane: usize) -> bool {
-        let own = self.warps[warp].sync.as_ref().map(|sync| &sync[lane]);
-        let syncs = || own.into_iter().chain([&self.shared]);
-        let mut heard = syncs().filter_map(|sync| sync.heard.as_deref()).flatten();
-        let mut pending = syncs().flat_map(|sync| [&sync.pending, &sync.pending_wide]).flatten();
-        heard.any(|(_, write)| write.is_behind(from, of, time))
-            && !pending.any(|clock| clock.covers(from, of, time))
-    }
-
     /// A lane executes a strong read, the same one as before if `place` (instruction and address) is the same and the lane made no other access in
     /// between: then it waits, and what the earlier read found is dropped. A thread that had been slower would not have seen it.
     pub(crate) fn poll(&mut self, warp: usize, lane: usize, place: (u32, u64), finds: bool) {
@@ -405,12 +368,12 @@ impl Clocks {
         known[lane] = joined_options(known[lane].as_ref(), Some(found));
     }
 
-    fn sync(&mut self, warp: usize) -> &mut [LaneSync; LANES] {
+    pub(super) fn sync(&mut self, warp: usize) -> &mut [LaneSync; LANES] {
         self.warps[warp].sync.get_or_insert_with(Default::default)
     }
 
     /// What a lane is ordered behind, itself included.
-    fn snapshot(&self, warp: usize, lane: usize) -> Snapshot {
+    pub(super) fn snapshot(&self, warp: usize, lane: usize) -> Snapshot {
         let clock = &self.warps[warp];
         Snapshot {
             base: Arc::clone(&self.base),

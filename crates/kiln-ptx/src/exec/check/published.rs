@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::fence_snapshot::{Fenced, Snapshot};
+use super::happens_before::{Clocks, LAST_TIME};
+use super::vector_clock::Time;
 
 /// The most writes remembered of one place, and by one thread.
 const CAPACITY: usize = 32;
@@ -83,5 +85,43 @@ pub(super) fn joined_heard(a: &Heard, b: &Heard) -> Heard {
             all.drain(..surplus);
             Some(Arc::new(all))
         }
+    }
+}
+
+impl Clocks {
+    /// What came before a strong write that a lane is about to make; `None` when its times are used up. The warp goes on to its next time afterwards.
+    pub(crate) fn published(&self, warp: usize, lane: usize) -> Option<Published> {
+        let mut snapshot = self.snapshot(warp, lane);
+        if snapshot.now == LAST_TIME {
+            return None;
+        }
+        snapshot.now -= 1;
+        snapshot.all = snapshot.all.min(snapshot.now);
+        Some(Published::new(snapshot))
+    }
+
+    /// A lane waited for these writes, at a step and an address.
+    pub(crate) fn hear(&mut self, warp: usize, lane: usize, place: (u32, u64), writes: &[Published]) {
+        if writes.is_empty() && self.warps[warp].sync.is_none() {
+            return;
+        }
+        hear(&mut self.sync(warp)[lane].heard, place, writes);
+    }
+
+    /// Whether lanes of a warp may have waited for strong writes.
+    #[inline(always)]
+    pub(super) fn has_heard(&self, warp: usize) -> bool {
+        self.shared.heard.is_some() || self.warps[warp].sync.is_some()
+    }
+
+    /// Whether a lane waited for a write that another thread made behind this access, with no fence in between. A fence of the lane itself is not
+    /// asked for.
+    pub(super) fn lacks_fence(&self, from: u32, of: usize, time: Time, warp: usize, lane: usize) -> bool {
+        let own = self.warps[warp].sync.as_ref().map(|sync| &sync[lane]);
+        let syncs = || own.into_iter().chain([&self.shared]);
+        let mut heard = syncs().filter_map(|sync| sync.heard.as_deref()).flatten();
+        let mut pending = syncs().flat_map(|sync| [&sync.pending, &sync.pending_wide]).flatten();
+        heard.any(|(_, write)| write.is_behind(from, of, time))
+            && !pending.any(|clock| clock.covers(from, of, time))
     }
 }

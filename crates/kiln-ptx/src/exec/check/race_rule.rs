@@ -72,12 +72,14 @@ pub enum RaceRule {
     LastPoll,
     /// A strong value that a thread reads behind a wait was written before a fence, and the fence before what it waited for.
     PublishedValue,
+    /// A block of the device heap is freed behind all accesses to it.
+    Free,
 }
 
 impl RaceRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::BlockBarrier,
         Self::PartialBarrier,
         Self::Arrival,
@@ -112,6 +114,7 @@ impl RaceRule {
         Self::CopySource,
         Self::LastPoll,
         Self::PublishedValue,
+        Self::Free,
     ];
 }
 

@@ -208,6 +208,39 @@ impl<'l> BlockRaces<'l> {
         found
     }
 
+    /// Takes the end of a block of the device heap in, as a write of all of it: the first access that it races with.
+    pub(crate) fn touch_freed(
+        &mut self,
+        warp: usize,
+        lane: usize,
+        pc: u32,
+        start: u64,
+        bytes: u64,
+    ) -> Option<Conflict> {
+        let launch = self.launch;
+        let epoch = self.clocks.epoch(warp, &launch.epochs)?;
+        let mark = Mark::new(epoch, pc, Touching::Write, false, 4).in_lane(lane);
+        let number = self.clocks.number(warp);
+        let order = InGrid { clocks: &self.clocks, launch, warp, number, lane, epoch };
+        let end = start.saturating_add(bytes);
+        let mut at = start & !3;
+        while at < end {
+            let known = lock(&launch.shards[shard(at / PAGE_BYTES)]).get(&(at / PAGE_BYTES)).cloned();
+            let stop = (at / PAGE_BYTES + 1) * PAGE_BYTES;
+            if let Some(page) = known {
+                let mut page = lock(&page);
+                for address in (at..stop.min(end)).step_by(4) {
+                    let word = (address % PAGE_BYTES / 4) as usize;
+                    if let Some((old, cause)) = page.touch(word, 15, mark, &order, launch.partial) {
+                        return Some(conflict(&order, lane, old, cause));
+                    }
+                }
+            }
+            at = stop;
+        }
+        None
+    }
+
     /// Takes an access to global memory in.
     pub(crate) fn touch_global(&mut self, touch: &Touch, addresses: &Column) -> Vec<Conflict> {
         let launch = self.launch;

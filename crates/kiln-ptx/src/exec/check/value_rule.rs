@@ -62,12 +62,16 @@ pub enum ValueRule {
     HeapDoubleFree,
     /// An access to shared memory stays inside of one variable.
     SharedVariables,
+    /// An access to local memory stays outside of the gaps around the local variables of a function.
+    LocalGaps,
+    /// A branch around arithmetic whose results are undefined either way is no use.
+    BranchAround,
 }
 
 impl ValueRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::GlobalContents,
         Self::SharedContents,
         Self::LocalContents,
@@ -97,6 +101,8 @@ impl ValueRule {
         Self::HeapFree,
         Self::HeapDoubleFree,
         Self::SharedVariables,
+        Self::LocalGaps,
+        Self::BranchAround,
     ];
 }
 

@@ -1,6 +1,7 @@
 //! One function: its frame, its instructions one by one, its branches.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::super::lowered_code::{FunctionCode, Op, Origin, Pred, PredSource, Reg, Slot, Step, Why};
 use super::super::memory::generic_address::Place;
@@ -11,6 +12,8 @@ use crate::{Body, Formal, Instruction, PtxFunction, PtxFunctionId, RegisterId, S
 
 /// Everything on a stack starts at a multiple of this, so that whole words can be copied.
 const FRAME_ALIGN: u64 = 8;
+/// Bytes before the local variables of a function, and between them and what follows, that belong to nothing: an access there is found.
+const LOCAL_GAP: u64 = 64;
 /// Frames start at a multiple of this, the largest alignment of a local variable.
 const BASE_ALIGN: u64 = 16;
 
@@ -30,6 +33,9 @@ pub(super) struct Lowering<'a> {
     /// Offsets of variables in the frame, or of kernel parameters among the arguments.
     frame: HashMap<u32, u64>,
     frame_bytes: u64,
+    /// The gaps around local variables in the frame, and whether the last thing placed there is one.
+    gaps: Vec<Range<u64>>,
+    ends_with_local: bool,
     /// The instruction being lowered, and its guard.
     pub(super) at: u32,
     pub(super) guard: PredSource,
@@ -53,6 +59,8 @@ pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: PtxFunctionId)
         predicates: HashMap::new(),
         frame: HashMap::new(),
         frame_bytes: 0,
+        gaps: Vec::new(),
+        ends_with_local: false,
         at: 0,
         guard: PredSource::ALWAYS,
         branches: Vec::new(),
@@ -67,6 +75,7 @@ pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: PtxFunctionId)
         columns: lowering.column_count,
         predicates: 2 + lowering.predicates.len() as u32,
         frame_bytes: lowering.frame_bytes.checked_next_multiple_of(BASE_ALIGN).unwrap_or(u64::MAX),
+        gaps: std::mem::take(&mut lowering.gaps),
         parameters,
         returns,
         widths: lowering.widths(),
@@ -116,7 +125,16 @@ impl Lowering<'_> {
             return Some((place, *offset));
         }
         let align = u64::from(variable.shape.align_bytes()).clamp(FRAME_ALIGN, BASE_ALIGN);
-        let offset = self.frame_bytes.checked_next_multiple_of(align)?;
+        let mut offset = self.frame_bytes.checked_next_multiple_of(align)?;
+        let is_local = variable.space.base() == Space::Local;
+        // Below the frame of an entry there is nothing.
+        let is_first = self.function.is_entry() && self.frame_bytes == 0;
+        if (is_local || self.ends_with_local) && !is_first {
+            let behind = offset.checked_add(LOCAL_GAP)?;
+            self.gaps.push(self.frame_bytes..behind);
+            offset = behind;
+        }
+        self.ends_with_local = is_local;
         let end = offset.checked_add(variable.shape.size_bytes())?;
         self.frame_bytes = end.checked_next_multiple_of(FRAME_ALIGN)?;
         self.frame.insert(id.0, offset);

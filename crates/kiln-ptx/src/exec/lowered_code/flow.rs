@@ -1,6 +1,7 @@
 //! Which steps lead to which.
 
 use super::*;
+use crate::{PtxFunctionId, SourceLine};
 
 impl Op {
     /// The steps that a branch may go to, besides the next one.
@@ -22,21 +23,36 @@ impl Op {
 impl Code {
     /// Whether a thread can get from one step to another inside of a function.
     pub(crate) fn leads_to(&self, from: u32, to: u32) -> bool {
+        self.each_step_to(from, to, |_| {})
+    }
+
+    /// Calls `visit` for the steps that a thread can get to from one step, inside of a function, before it gets to another; whether it can get there.
+    pub(crate) fn each_step_to(&self, from: u32, to: u32, mut visit: impl FnMut(&Step)) -> bool {
         let mut seen = vec![false; self.steps.len()];
         let mut open = vec![from];
+        let mut is_reached = false;
         while let Some(at) = open.pop() {
             if at == to {
-                return true;
+                is_reached = true;
+                continue;
             }
             let Some(step) = self.steps.get(at as usize) else { continue };
             if std::mem::replace(&mut seen[at as usize], true) {
                 continue;
             }
+            visit(step);
             open.extend(step.op.targets());
             if step.op.falls_through() || step.guard != PredSource::ALWAYS {
                 open.push(at + 1);
             }
         }
-        false
+        is_reached
+    }
+
+    /// The source line of a step, where the module has debug lines.
+    pub(crate) fn source_line(&self, step: u32) -> Option<&SourceLine> {
+        let origin = self.origins.get(step as usize)?;
+        let body = self.module.function(PtxFunctionId(origin.function))?.body.as_ref()?;
+        body.source_line(origin.instruction as usize).filter(|line| line.place.line != 0)
     }
 }

@@ -16,7 +16,9 @@ struct Registers {
 impl Registers {
     fn has(&self, operand: OperandUse) -> bool {
         match operand {
-            Uses(source) | Carries(source) => source.split().is_err_and(|column| self.columns.contains(&column)),
+            Uses(source) | Carries(source) => {
+                source.split().is_err_and(|column| self.columns.contains(&column))
+            }
             UsesPredicate(source) | CarriesPredicate(source) => self.predicates.contains(&source.pred.0),
             Writes(to) => self.columns.contains(&to.0),
             WritesPredicate(to) => self.predicates.contains(&to.0),

@@ -126,6 +126,11 @@ impl DeviceHeap {
         true
     }
 
+    /// The size of a live block by its address.
+    pub(crate) fn block_bytes(&self, address: u64) -> Option<u64> {
+        self.blocks().live.get(&address.wrapping_sub(HEAP)).copied()
+    }
+
     /// Bytes in live blocks.
     pub fn used_bytes(&self) -> u64 {
         self.blocks().live.values().sum()
@@ -210,7 +215,8 @@ impl GlobalMemory for DeviceHeap {
             blocks.freed.range(..=offset).next_back().filter(|(s, n)| offset < **s + **n)
         {
             let into = offset - start;
-            let near = format!("{into} bytes into a block of {size} bytes that was freed in the device heap");
+            let (into, size) = (byte_count(into), byte_count(*size));
+            let near = format!("{into} into a block of {size} that was freed in the device heap");
             return Miss { kind: MissKind::Freed, near };
         }
         Miss { kind: MissKind::OutOfBounds, near: blocks.near(offset, bytes) }

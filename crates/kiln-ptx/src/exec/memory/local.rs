@@ -40,6 +40,15 @@ impl Local {
         }
     }
 
+    /// Makes a range defined in the lanes of `mask`; it starts and ends at a multiple of eight.
+    pub(crate) fn define(&mut self, start: u64, bytes: u64, mask: u32) {
+        let Some(written) = &mut self.written else { return };
+        let range = (start / WORD) as usize..((start + bytes) / WORD) as usize;
+        for word in written.get_mut(range).into_iter().flatten() {
+            each(mask, |lane| word[lane] = u64::MAX);
+        }
+    }
+
     /// Loads values of `bytes` each. Addresses were checked against the stack before.
     pub(crate) fn load(&self, addresses: &Column, mask: u32, bytes: u32, out: &mut Column) {
         let ones = u64::MAX >> (64 - 8 * bytes);

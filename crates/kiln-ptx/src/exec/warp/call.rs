@@ -35,7 +35,9 @@ impl Warp {
         }
         let (depth, base) = (self.frames[frame].depth + 1, self.frames[frame].top);
         let top = base + code.functions[function as usize].frame_bytes;
-        if depth > MAX_DEPTH || top > MAX_STACK_BYTES {
+        let gaps = code.functions[function as usize].gaps.as_slice();
+        let used = base - self.frames[frame].gap_bytes + code.functions[function as usize].used_frame_bytes();
+        if depth > MAX_DEPTH || used > MAX_STACK_BYTES {
             let why = match depth > MAX_DEPTH {
                 true => format!("stack overflow: calls are nested deeper than {MAX_DEPTH}"),
                 false => format!("stack overflow: the stack of the thread exceeds {MAX_STACK_BYTES} bytes"),
@@ -45,6 +47,8 @@ impl Warp {
         let inner = self.frames.enter(code, function, Some(frame), pc + 1, lanes, base);
         self.local.reserve(top);
         self.local.forget(base, top - base, lanes);
+        // What lies in a gap is reported as that.
+        gaps.iter().for_each(|gap| self.local.define(base + gap.start, gap.end - gap.start, lanes));
         self.forget_origins(base, top);
         self.mark_unassigned(cta, inner, function, lanes);
         let callee = &code.functions[function as usize];

@@ -12,6 +12,7 @@ impl Warp {
     pub(super) fn branch(&mut self, at: usize, target: u32, when: PredSource, is_round: bool) -> Flow {
         let LaneGroup { mask, pc, .. } = self.lane_groups[at];
         let taken = self.holds(at, when);
+        self.lane_groups[at].last_branch = Some(pc);
         if taken == mask {
             if is_round {
                 self.lane_groups[at].count_round();

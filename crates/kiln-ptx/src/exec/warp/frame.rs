@@ -24,6 +24,8 @@ pub(crate) struct Frame {
     pub(crate) base: u64,
     pub(crate) top: u64,
     pub(crate) depth: u32,
+    /// Bytes of the gaps in it and in the frames below it.
+    pub(crate) gap_bytes: u64,
     pub(crate) carry: u32,
     columns: Vec<Column>,
     predicates: Vec<u32>,
@@ -97,6 +99,8 @@ impl Frames {
         let callee = &code.functions[function as usize];
         let (columns, predicates) = (callee.columns as usize, callee.predicates as usize);
         let depth = parent.map_or(0, |parent| self.list[parent as usize].depth + 1);
+        let below = parent.map_or(0, |parent| self.list[parent as usize].gap_bytes);
+        let gap_bytes = below + (callee.frame_bytes - callee.used_frame_bytes());
         let id = self.free.pop().unwrap_or_else(|| {
             self.list.push(Frame::empty());
             self.list.len() as FrameId - 1
@@ -118,6 +122,7 @@ impl Frames {
             base,
             top,
             depth,
+            gap_bytes,
             carry,
             columns: std::mem::take(&mut frame.columns),
             predicates: std::mem::take(&mut frame.predicates),
@@ -155,6 +160,7 @@ impl Frame {
             base: 0,
             top: 0,
             depth: 0,
+            gap_bytes: 0,
             carry: 0,
             columns: Vec::new(),
             predicates: Vec::new(),

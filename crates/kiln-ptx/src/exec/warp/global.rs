@@ -13,7 +13,7 @@ use crate::exec::lowered_code::{Atomic, CopyAsync, Load, Store, Strength};
 use crate::exec::memory::generic_address::{HEAP, Place};
 use crate::exec::memory::{Declared, Span};
 use crate::exec::undefined::Carried;
-use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where};
+use crate::exec::warp_register::{Column, LANES, LaneOrder, each, first_lane, lanes_where};
 
 /// An atomic while lanes execute it.
 struct Update<'a> {
@@ -28,6 +28,8 @@ struct Update<'a> {
     before: Carried,
     /// Whether memory has changed.
     changed: bool,
+    /// In which order the lanes reach memory.
+    order: LaneOrder,
 }
 
 impl Update<'_> {
@@ -135,7 +137,8 @@ impl Warp {
             false => None,
         };
         let (old, before) = ([0; LANES], Carried::NOTHING);
-        let mut update = Update { atomic, access, b, c, carried, old, before, changed: false };
+        let order = cta.atomic_order();
+        let mut update = Update { atomic, access, b, c, carried, old, before, changed: false, order };
         self.watch.read();
         let mut locations = lock_locations(cta, strength);
         let races = cta.launch.races.as_ref().filter(|_| locations.is_none());
@@ -153,7 +156,8 @@ impl Warp {
                 Place::Local | Place::Param => return Err(out_of_reach(&update.access, &addresses, group)),
             }
             let wrote = lanes_where(group, |lane| update.writes(lane));
-            self.watch_updates(cta, at, &update.access, &addresses, (group, wrote), locations.as_deref_mut());
+            let lanes = (group, wrote, update.order);
+            self.watch_updates(cta, at, &update.access, &addresses, lanes, locations.as_deref_mut());
             rest &= !group;
         }
         let Update { access, old, before, changed, .. } = update;
@@ -188,7 +192,7 @@ impl Warp {
         let track = cta.launch.options.checks.uninitialised;
         let bare = if track { cta.shared.unwritten(addresses, group, bytes) } else { 0 };
         self.use_operand(cta, at, update, addresses, bare, |_, at, bytes| cta.shared.undefined(at, bytes));
-        each(group, |lane| {
+        update.order.each(group, |lane| {
             if bare >> lane & 1 != 0 && !update.atomic.reads {
                 let look = |_: usize, at: u64, bytes: u32| cta.shared.undefined(at, bytes);
                 let whole = (addresses, addresses);
@@ -220,7 +224,7 @@ impl Warp {
         let bare = if told { span.cells.unwritten(&offsets, group, bytes) } else { 0 };
         let look = |_: usize, at: u64, bytes: u32| undefined_at(span, at, bytes);
         self.use_operand(cta, at, update, addresses, bare, look);
-        each(group, |lane| {
+        update.order.each(group, |lane| {
             if bare >> lane & 1 != 0 && !update.atomic.reads {
                 let whole = (addresses, addresses);
                 update.take(lane, &self.undefined_in(cta, at, &access, whole, 1 << lane, look));

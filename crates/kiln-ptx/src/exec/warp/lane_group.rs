@@ -19,6 +19,8 @@ pub(crate) struct LaneGroup {
     pub(crate) last_run: u64,
     /// Rounds of loops with a barrier in them since its last barrier; [`Self::NO_ROUNDS`] if its lanes made different ones.
     pub(crate) rounds: u32,
+    /// The last branch with a condition that it executed; `None` if its lanes executed different ones.
+    pub(crate) last_branch: Option<u32>,
     /// Set when it was found to do the same again and again until memory changes: how often memory had changed until then.
     pub(crate) repeats: Option<u64>,
     /// Of a group that waits at a collective: the lanes that its mask names and that came to the instruction with it, and with another mask.
@@ -198,6 +200,9 @@ impl Warp {
                         self.lane_groups[at].repeats = None;
                         if self.lane_groups[at].rounds != self.lane_groups[other].rounds {
                             self.lane_groups[at].rounds = LaneGroup::NO_ROUNDS;
+                        }
+                        if self.lane_groups[at].last_branch != self.lane_groups[other].last_branch {
+                            self.lane_groups[at].last_branch = None;
                         }
                         self.lane_groups.swap_remove(other);
                     } else {

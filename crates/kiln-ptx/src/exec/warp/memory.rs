@@ -3,9 +3,11 @@
 //! Addresses of all lanes are computed and checked first. Lanes that reach the same memory go together: usually all
 //! of them, into one block, with one call.
 
+use super::frame::{Frame, FrameId};
 use super::lane_group::LaneGroup;
 use super::race_hooks::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
+use crate::PtxFunctionId;
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
 use crate::exec::finding::{AccessKind, BadAccess, ExecFindingKind};
@@ -159,7 +161,7 @@ impl Warp {
         lanes: u32,
     ) -> Done<()> {
         let frame = self.lane_groups[at].frame;
-        self.check_local(cta, access, addresses, lanes, self.frames[frame].top)?;
+        self.check_local(cta, at, access, addresses, lanes)?;
         for (part, to) in load.parts() {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
@@ -243,7 +245,7 @@ impl Warp {
         lanes: u32,
     ) -> Done<()> {
         let frame = self.lane_groups[at].frame;
-        self.check_local(cta, access, addresses, lanes, self.frames[frame].top)?;
+        self.check_local(cta, at, access, addresses, lanes)?;
         for (part, from) in (0u64..).zip(&store.from) {
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
             let values = self.frames[frame].column(*from, &cta.launch.constants);
@@ -280,15 +282,31 @@ impl Warp {
         self.find_outside(cta, at, access, addresses, lanes)
     }
 
-    /// Compares accesses to local memory with the end of the stack.
+    /// Compares accesses to local memory with the end of the stack, and reports those that reach the gap before the local variables of a function. These are
+    /// made, as on hardware.
     fn check_local(
         &self,
         cta: &Cta<'_>,
+        at: usize,
         access: &Access,
         addresses: &Column,
         lanes: u32,
-        end: u64,
     ) -> Done<()> {
+        let LaneGroup { frame, pc, .. } = self.lane_groups[at];
+        let end = self.frames[frame].top;
+        if self.frames[frame].gap_bytes != 0 && cta.launch.rules.has(ValueRule::LocalGaps) {
+            let near = |lane: usize| self.gap_words(cta, frame, addresses[lane], u64::from(access.bytes));
+            let first =
+                (0..LANES).filter(|lane| lanes >> lane & 1 != 0).find_map(|lane| Some((lane, near(lane)?)));
+            if let Some((lane, near)) = first {
+                cta.report(
+                    self.index,
+                    lane,
+                    pc,
+                    ExecFindingKind::OutOfBounds(access.bad(addresses[lane], near)),
+                );
+            }
+        }
         let mut checked = check_bounds(access, addresses, lanes, end, "of the stack of the thread");
         if let Err(trouble) = &mut checked
             && let ExecFindingKind::OutOfBounds(bad) = &mut trouble.kind
@@ -297,6 +315,31 @@ impl Warp {
             bad.near = near;
         }
         checked
+    }
+
+    /// Where an access to local memory lies that touches a gap of a frame or of those below it.
+    fn gap_words(&self, cta: &Cta<'_>, frame: FrameId, address: u64, bytes: u64) -> Option<String> {
+        let mut next = Some(frame);
+        while let Some(id) = next {
+            let Frame { base, function, parent, .. } = self.frames[id];
+            let code = Self::code(cta).functions.get(function as usize)?;
+            let (start, end) = (address.wrapping_sub(base), address.wrapping_sub(base).wrapping_add(bytes));
+            let gap = code.gaps.iter().find(|gap| start < gap.end && gap.start < end && start < end);
+            if let Some(gap) = gap {
+                let name = cta.launch.code.module.function(PtxFunctionId(code.id)).map_or("?", |f| &*f.name);
+                let is_before = start + (gap.end - gap.start) / 2 >= gap.end || start < gap.start;
+                let place = match start >= gap.start && is_before || gap.start == 0 {
+                    true => format!("{} before the start", byte_count(gap.end - start.min(gap.end))),
+                    false => past_end(start.saturating_sub(gap.start)),
+                };
+                return Some(format!("{place} of the local variables of `{name}`"));
+            }
+            if address >= base {
+                return None;
+            }
+            next = parent;
+        }
+        None
     }
 
     #[cold]

@@ -22,6 +22,7 @@ mod special_registers;
 mod system_calls;
 mod undefined;
 mod undefined_alternatives;
+mod undefined_branch;
 mod undefined_memory;
 mod warp_primitives;
 
@@ -124,6 +125,8 @@ impl Warp {
         let mut frames = Frames::default();
         let entry = frames.enter(code, 0, None, 0, lanes, 0);
         local.reserve(frames[entry].top);
+        let gaps = code.functions.first().map_or(&[][..], |entry| &entry.gaps);
+        gaps.iter().for_each(|gap| local.define(gap.start, gap.end - gap.start, lanes));
         let start = code.functions.first().map_or(0, |f| f.start);
         let lane_group = LaneGroup {
             mask: lanes,
@@ -132,6 +135,7 @@ impl Warp {
             state: State::Ready,
             last_run: 0,
             rounds: 0,
+            last_branch: None,
             repeats: None,
             unlike: 0,
         };

@@ -9,7 +9,7 @@ use crate::exec::check::{BlockRaces, Conflict, ConstantTouch, Locations, RaceRul
 use crate::exec::finding::AccessKind;
 use crate::exec::lowered_code::{Fence, Source, Store, Strength};
 use crate::exec::memory::generic_address::Place;
-use crate::exec::warp_register::{Column, LANES, each};
+use crate::exec::warp_register::{Column, LANES, LaneOrder, each};
 
 impl Access {
     fn touching(&self) -> Touching {
@@ -254,16 +254,24 @@ impl Warp {
         at: usize,
         access: &Access,
         addresses: &Column,
-        (lanes, wrote): (u32, u32),
+        (lanes, wrote, order): (u32, u32, LaneOrder),
         locations: Option<&mut Locations>,
     ) {
         let read = Access { kind: AccessKind::Read, ..*access };
         let Some(locations) = locations else {
-            self.watch(cta, at, access, addresses, wrote, |_, _| false);
-            self.watch(cta, at, &read, addresses, lanes & !wrote, |_, _| false);
+            if order.is_rising() || are_rising(addresses, lanes) {
+                self.watch(cta, at, access, addresses, wrote, |_, _| false);
+                self.watch(cta, at, &read, addresses, lanes & !wrote, |_, _| false);
+                return;
+            }
+            // Each update observes those before it.
+            order.each(lanes, |lane| {
+                let access = if wrote >> lane & 1 == 0 { &read } else { access };
+                self.watch(cta, at, access, addresses, 1 << lane, |_, _| false);
+            });
             return;
         };
-        each(lanes, |lane| {
+        order.each(lanes, |lane| {
             let wrote = wrote & 1 << lane;
             let access = if wrote == 0 { &read } else { access };
             self.acquire(cta, at, access, addresses, 1 << lane, locations);
@@ -321,6 +329,14 @@ impl Warp {
             cta.report_race(self.index, copy.pc, read.bad(address, String::new()), conflict, false);
         }
     }
+}
+
+/// Whether the addresses of lanes rise, so that no two are the same.
+fn are_rising(addresses: &Column, lanes: u32) -> bool {
+    let mut last = None;
+    let mut rise = true;
+    each(lanes, |lane| rise &= last.replace(addresses[lane]).is_none_or(|before| before < addresses[lane]));
+    rise
 }
 
 /// Keeps strong accesses to memory that threads synchronise at apart from those of other blocks.

@@ -2,9 +2,10 @@
 
 use super::frame::FrameId;
 use super::lane_group::LaneGroup;
+use super::memory::Access;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::check::ValueRule;
+use crate::exec::check::{RaceRule, ValueRule};
 use crate::exec::code_location::CodeSite;
 use crate::exec::finding::{AccessKind, ExecFindingKind};
 use crate::exec::lowered_code::{Actual, Builtin, BuiltinCall, Reg, Strength};
@@ -27,6 +28,9 @@ impl Warp {
         each(mask, |lane| {
             if failed.is_some() {
                 return;
+            }
+            if call.which == Builtin::Free {
+                self.watch_free(cta, at, lane, argument(0, lane));
             }
             let done = match call.which {
                 Builtin::Printf => self.print(cta, at, lane, [0, 1].map(|at| argument(at, lane))),
@@ -115,6 +119,24 @@ impl Warp {
         start
     }
 
+    /// Compares a `free` with the accesses to its block, as if it wrote all of it.
+    fn watch_free(&self, cta: &mut Cta<'_>, at: usize, lane: usize, address: u64) {
+        let Some(bytes) = cta.launch.heap.block_bytes(address) else { return };
+        let Some(races) = cta.races.as_mut().filter(|races| races.launch.rules.has(RaceRule::Free)) else {
+            return;
+        };
+        let pc = self.lane_groups[at].pc;
+        let found = races.touch_freed(self.index, lane, pc, address, bytes);
+        if let Some(conflict) = found {
+            let (bytes, strength) = (u32::try_from(bytes).unwrap_or(u32::MAX), Strength::default());
+            let (kind, place) = (AccessKind::Write, Place::Global);
+            let access = Access { kind, place, bytes, part_bytes: bytes, strength };
+            let mut bad = access.bad(address, String::new());
+            bad.within = "a block of `malloc` that is freed".to_owned();
+            cta.report_race(self.index, pc, bad, conflict, false);
+        }
+    }
+
     /// The bytes at a generic address up to a zero.
     fn read_string(&self, cta: &mut Cta<'_>, lane: usize, address: u64) -> Done<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -148,8 +170,7 @@ impl Warp {
         };
         found.ok_or_else(|| {
             let strength = Strength::default();
-            let access =
-                super::memory::Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength };
+            let access = Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength };
             let miss = cta.spans.owner(address).miss(address, u64::from(bytes));
             Trouble::new(lane, ExecFindingKind::missed(miss, access.bad(within, String::new())))
         })

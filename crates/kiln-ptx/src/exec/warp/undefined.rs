@@ -69,6 +69,9 @@ impl Warp {
                 }
                 return Ok(flow);
             }
+            Op::Branch { target, when } if self.is_decided_later(cta, at, *target, *when, lanes) => {
+                return self.execute(cta, at, step, lanes);
+            }
             op => {
                 op.operands(&mut |operand| match operand {
                     _ if !cta.launch.rules.has(ValueRule::Decisions) => {}

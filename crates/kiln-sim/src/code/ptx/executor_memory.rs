@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use kiln_driver::{Access, Protection};
-use kiln_ptx::exec::{AccessKind, Declared, GlobalMemory, Miss, MissKind, Span};
+use kiln_ptx::exec::{AccessKind, Declared, GlobalMemory, Miss, MissKind, Span, byte_count, past_end};
 
 use super::segment_bytes::SegmentCells;
 use crate::check::declared_memory::Declaration;
@@ -69,11 +69,8 @@ impl GlobalMemory for AddressSpace<'_> {
             Some(segment) => {
                 let region = &segment.region;
                 let end = region.address.saturating_add(region.bytes);
-                let place = match address.saturating_sub(end) {
-                    0 => "just past the end".to_owned(),
-                    past => format!("{past} bytes past the end"),
-                };
-                format!("{place} of {}, which has {} bytes", region.name, region.bytes)
+                let place = past_end(address.saturating_sub(end));
+                format!("{place} of {}, which has {}", region.name, byte_count(region.bytes))
             }
             None => "below every block".to_owned(),
         };

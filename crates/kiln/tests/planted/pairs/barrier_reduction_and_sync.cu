@@ -10,8 +10,6 @@ extern "C" __global__ void bug_barrier_reduction_and_sync(unsigned* y) {
 }
 
 extern "C" __global__ void fixed_barrier_reduction_and_sync(unsigned* y) {
-    unsigned votes = 0;
-    if (threadIdx.x < 32) votes = __syncthreads_count(1);
-    else votes = __syncthreads_count(0);
+    unsigned votes = __syncthreads_count(threadIdx.x < 32);
     y[threadIdx.x] = votes;
 }
