@@ -420,6 +420,19 @@ pub(crate) const PAIRS: &[Pair] = &[
         right: ["mov.u64 %d2, %d1;", ""],
     },
     Pair {
+        name: "a block of the heap that other lanes read is freed",
+        shape: (1, 32),
+        told: Told::Race,
+        body: "setp.ne.u32 %p0, %t, 0; @%p0 bra SHARE;
+               { .param .b64 n; .param .b64 r; st.param.b64 [n], 16; call (r), malloc, (n); ld.param.b64 %d1, [r]; }
+               st.u32 [%d1], 7; st.shared.u64 [%s], %d1;
+               SHARE: bar.sync 0; ld.shared.u64 %d1, [%s]; ld.u32 %r1, [%d1]; st.global.u32 [%own], %r1; #1 @%p0 bra DONE;
+               { .param .b64 p; st.param.b64 [p], %d1; call free, (p); }
+               DONE:",
+        wrong: ["", ""],
+        right: ["bar.warp.sync 0xffffffff;", ""],
+    },
+    Pair {
         name: "a shuffle from a lane the mask does not name",
         shape: (1, 32),
         told: Told::InactiveLane,
