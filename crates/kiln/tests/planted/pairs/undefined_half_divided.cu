@@ -1,6 +1,6 @@
 // Two halves are divided at once, and one of them was never written: `__h2div` branches on each. The twin uses the other half alone.
 // launch: grid 1 block 64
-// args: in u32 64; out u32 64
+// args: in u32 64; returned u32 64
 
 #include <cuda_fp16.h>
 
