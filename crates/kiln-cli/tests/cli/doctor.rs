@@ -55,6 +55,21 @@ fn the_policy_off_is_told_as_the_commands_follow_it() {
 }
 
 #[test]
+fn the_first_line_says_whether_kernels_run_here() {
+    for (policy, code, first) in [
+        ("auto", 0, "Yes: kernels run on the simulated device"),
+        ("simulate", 0, "Yes: kernels run on the simulated device"),
+        ("required", 3, "No: the policy `required` needs a GPU"),
+    ] {
+        let text = run(without_driver(&["doctor", "--policy", policy]));
+        assert_eq!(text.code, Some(code), "{policy}");
+        assert!(text.stdout.starts_with(first), "{policy}: {}", text.stdout);
+        let details = text.stdout.find("Details, for the policy").expect("the checks come after the answer");
+        assert!(text.stdout[details..].contains("ok       simulated device"), "{policy}: {}", text.stdout);
+    }
+}
+
+#[test]
 fn the_environment_sets_the_policy_and_the_flag_overrides_it() {
     let mut required = without_driver(&["doctor"]);
     required.env("KILN_POLICY", "required");

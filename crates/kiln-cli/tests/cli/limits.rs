@@ -88,6 +88,21 @@ fn a_loop_that_counts_in_memory_for_ever_is_told_soon() {
     assert!(json["findings"][0]["text"].as_str().unwrap().contains("67108864"), "{json}");
 }
 
+/// One thread runs as many instructions alone as 32 threads run together, and has to end within ten seconds.
+#[test]
+fn a_loop_of_one_thread_that_counts_for_ever_is_told_soon() {
+    let folder = Folder::new();
+    let body =
+        "mov.u64 %d1, 0; AGAIN: add.u64 %d1, %d1, 1; setp.ne.u64 %p0, %d1, 0; @%p0 bra AGAIN; st.global.u64 [%d0], %d1;";
+    let file = folder.write("count.ptx", ptx(body));
+    let outcome = launch("check", &file, &["--arg", "zeros:u64:1", "--json"]);
+    let json = outcome.json();
+    assert_eq!((outcome.code, &json["findings"][0]["kind"]), (Some(5), &"step-limit".into()), "{json}");
+    // Some six seconds where tests are built, and no second seed repeats them.
+    assert!(json["findings"][0]["text"].as_str().unwrap().contains("67108864"), "{json}");
+    assert_eq!(json["seeds"], serde_json::json!([0]));
+}
+
 #[test]
 fn memory_of_malloc_that_is_not_freed_is_a_note_and_a_finding_if_asked_for() {
     let folder = Folder::new();
