@@ -20,3 +20,5 @@ pub use memory_location::Memory;
 pub(crate) use pattern::pattern;
 pub use pinned::PinnedBuffer;
 pub(crate) use try_reserve::copied;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
+pub(crate) use try_reserve::zeros;

@@ -18,11 +18,8 @@ use crate::error::Result;
 )]
 pub fn mark_workspace(buffer: &GpuRef<u8>) -> Result<()> {
     #[cfg(all(feature = "isolate", target_os = "linux"))]
-    {
-        let bytes = buffer.len();
-        if bytes > 0 {
-            buffer.heal_by(move || vec![0; bytes])?;
-        }
+    if !buffer.is_empty() {
+        buffer.heal_with_zeros()?;
     }
     Ok(())
 }

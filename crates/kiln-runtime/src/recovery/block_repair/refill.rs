@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::buffer::{Element, GpuRef, copied};
+use crate::buffer::{Element, GpuRef, copied, zeros};
 use crate::error::{Misuse, Result};
 use crate::recovery::worker_replacement::WorkerRecovery;
 
@@ -70,6 +70,12 @@ impl<T: Element> GpuRef<T> {
     pub fn heal_by(&self, source: impl Fn() -> Vec<T> + Send + Sync + 'static) -> Result<()> {
         let bytes = move || copied(bytemuck::cast_slice(&source()), "a copy to heal from").ok();
         self.set_refill(Refill::Source(Arc::new(bytes)))
+    }
+
+    /// As [`heal_by`](Self::heal_by), with zeros. Where the host has no memory for them, the buffer is lost.
+    pub(crate) fn heal_with_zeros(&self) -> Result<()> {
+        let bytes = self.len() * size_of::<T>();
+        self.set_refill(Refill::Source(Arc::new(move || zeros(bytes, "zeros to heal from").ok())))
     }
 
     fn set_refill(&self, refill: Refill) -> Result<()> {
