@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attempts_never_overlap_and_nobody_gets_an_answer_from_before_they_asked() {
+    fn attempts_never_overlap_and_no_caller_gets_an_answer_from_before_it_asked() {
         let rounds = if cfg!(miri) { 10 } else { 200 };
         let attempt = SharedAttempt::<usize>::new();
         let (ended, flying) = (AtomicUsize::new(0), AtomicUsize::new(0));

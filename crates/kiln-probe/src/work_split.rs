@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_to_give_to_gives_no_ranges() {
+    fn no_workers_get_no_ranges() {
         assert!(split_by_weight(10, &[]).is_empty());
     }
 }

@@ -39,12 +39,12 @@ pub(crate) fn unwanted(tree: &Tree, _: &[Package]) -> Vec<Finding> {
         .collect()
 }
 
-/// The words in a line.
+/// The words in a line, also as parts of a name.
 fn found(line: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let line = line.to_lowercase();
+    let line = line.to_lowercase().replace('_', " ");
     WORDS.iter().copied().filter(move |(word, _)| {
         line.match_indices(word).any(|(at, _)| {
-            let is_letter = |c: char| c.is_alphanumeric() || c == '_';
+            let is_letter = char::is_alphanumeric;
             let before = line[..at].chars().next_back().is_some_and(is_letter);
             let after = line[at + word.len()..].chars().next().is_some_and(is_letter);
             !before && !after
@@ -62,7 +62,8 @@ mod tests {
         let found = |path: &str, text: &str| lines(&unwanted(&Tree::of(&[(path, text)]), &[]));
         assert_eq!(found("crates/a/src/b.rs", "// fine\n// Nobody waits.\n"), [2]);
         assert_eq!(found("docs/a.md", "what is to be had\na stream of its own\n"), [1, 2]);
-        assert_eq!(found("crates/a/src/b.rs", "let nobody_knows = 1; // anybodys\n"), NONE);
+        assert_eq!(found("crates/a/src/b.rs", "let nobody_knows = 1;\n"), [1]);
+        assert_eq!(found("crates/a/src/b.rs", "// anybodys\n"), NONE);
         assert_eq!(found("docs/lab/a.md", "nobody\n"), NONE);
     }
 }

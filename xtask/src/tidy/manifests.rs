@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_with_lints_of_its_own_is_found() {
+    fn a_package_with_separate_lints_is_found() {
         assert_eq!(found(lints, MEMBER, "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n"), NONE);
         assert_eq!(
             found(lints, MEMBER, "[package]\nworkspace = true\n[lints.rust]\nunsafe_code = \"warn\"\n"),

@@ -92,8 +92,7 @@ fn a_loop_that_counts_in_memory_for_ever_is_told_soon() {
 #[test]
 fn a_loop_of_one_thread_that_counts_for_ever_is_told_soon() {
     let folder = Folder::new();
-    let body =
-        "mov.u64 %d1, 0; AGAIN: add.u64 %d1, %d1, 1; setp.ne.u64 %p0, %d1, 0; @%p0 bra AGAIN; st.global.u64 [%d0], %d1;";
+    let body = "mov.u64 %d1, 0; AGAIN: add.u64 %d1, %d1, 1; setp.ne.u64 %p0, %d1, 0; @%p0 bra AGAIN; st.global.u64 [%d0], %d1;";
     let file = folder.write("count.ptx", ptx(body));
     let outcome = launch("check", &file, &["--arg", "zeros:u64:1", "--json"]);
     let json = outcome.json();

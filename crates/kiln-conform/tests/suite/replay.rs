@@ -66,7 +66,7 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn launches_nobody_vouched_for_are_left_out() {
+fn launches_that_may_not_be_repeated_are_left_out() {
     let law = Chapter::Order.laws().first().unwrap();
     let trace = Trace::parse(&record(law, 1)).unwrap();
     let machine = Machine::new(simulated::config());

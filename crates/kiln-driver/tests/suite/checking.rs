@@ -293,7 +293,7 @@ fn what_is_left_is_listed_in_the_order_it_was_made() {
 }
 
 #[test]
-fn threads_with_streams_of_their_own_trip_nothing() {
+fn threads_with_separate_streams_trip_nothing() {
     let driver = Arc::new(driver(Checking::strict()));
     std::thread::scope(|scope| {
         for _ in 0..4 {

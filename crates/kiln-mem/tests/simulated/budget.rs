@@ -91,7 +91,7 @@ fn more_than_was_charged_is_not_given_back() {
 }
 
 #[test]
-fn a_tag_has_a_limit_of_its_own_below_the_budget() {
+fn a_tag_has_a_separate_limit_below_the_budget() {
     let rig = Rig::new(1, 64 * MIB);
     let stream = rig.stream();
     let (rows, other) = (AllocTag::new("limited rows").unwrap(), AllocTag::new("unlimited").unwrap());
@@ -148,7 +148,7 @@ fn what_one_keeps_at_hand_is_there_for_all_who_share_the_budget() {
 }
 
 #[test]
-fn what_was_set_aside_pays_for_a_tag_with_an_account_of_its_own() {
+fn what_was_set_aside_pays_for_a_tag_with_a_separate_account() {
     let rig = Rig::new(14, 64 * MIB);
     let stream = rig.stream();
     let tag = AllocTag::new("rows").unwrap();

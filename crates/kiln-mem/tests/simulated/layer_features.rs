@@ -34,7 +34,7 @@ fn leaks_are_listed_with_tags_and_call_sites() {
 }
 
 #[test]
-fn a_scope_measures_a_tag_and_nobody_else() {
+fn a_scope_measures_one_tag_and_no_other() {
     with_rig(|rig, stream| {
         let stats = Counted::new(rig.heap());
         let (mine, other) = (AllocTag::new("mine").unwrap(), AllocTag::new("other").unwrap());

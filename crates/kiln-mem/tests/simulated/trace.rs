@@ -81,7 +81,7 @@ fn rmms_log_format_is_written_as_rmm_writes_it() {
 }
 
 #[test]
-fn each_thread_has_a_ring_of_its_own() {
+fn each_thread_has_a_separate_ring() {
     with_rig(|rig, stream| {
         let traced = Traced::new(keeping(4), rig.heap());
         let together = Barrier::new(2);
@@ -232,7 +232,7 @@ fn the_viewer_sees_what_is_live_and_what_happened() {
 }
 
 #[test]
-fn records_that_make_no_sense_are_written_all_the_same() {
+fn records_that_make_no_sense_are_still_written() {
     let (mut records, _) = random_program(20);
     for (at, record) in records.iter_mut().enumerate() {
         (record.address.0, record.bytes) = (u64::MAX - at as u64, u64::MAX >> (at % 3));

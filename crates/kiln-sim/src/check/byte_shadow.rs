@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn undefined_bytes_are_exactly_those_nobody_wrote() {
+    fn undefined_bytes_are_exactly_those_that_were_not_written() {
         let (a, _) = two_lanes();
         let mut shadow = Shadow::new(false);
         assert_eq!(undefined(&shadow, 0..10, u64::MAX), [0..10]);

@@ -180,7 +180,7 @@ fn nothing_to_do_is_a_graph_too() {
 }
 
 #[test]
-fn values_no_device_can_fill_with_are_filled_all_the_same() {
+fn values_no_device_can_fill_with_are_still_filled() {
     let rig = Rig::seeded();
     let wide = rig.gpu.allocate::<f64>(5).unwrap();
     let (mut graph, node) = rig.gpu.record(|builder| builder.fill(&wide, 1.5)).unwrap();

@@ -80,7 +80,7 @@ fn settled(answer: kiln::Result<bool>) -> Option<bool> {
 }
 
 #[test]
-fn nobody_hears_that_lost_work_is_done_before_it_is_decided() {
+fn lost_work_is_not_reported_done_before_it_is_decided() {
     for replay in [Replay::Never, Replay::NotStarted] {
         let between = Between::stop_at(80, replay);
         assert_eq!(between.gpu.status().phase(), Phase::Rebuilding);

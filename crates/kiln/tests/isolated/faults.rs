@@ -83,7 +83,7 @@ fn work_that_hangs_is_ended_by_the_watchdog() {
 }
 
 #[test]
-fn nobody_has_to_ask_for_a_fault_to_be_noticed() {
+fn a_fault_is_noticed_without_being_asked_for() {
     let gpu = rig::open(7, rig::process());
     let touched = gpu.zeros::<u32>(1).unwrap();
     let illegal = gpu.kernel(kernels::PTX, "illegal").unwrap();

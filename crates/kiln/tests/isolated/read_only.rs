@@ -126,7 +126,7 @@ fn a_heap_block_of_whole_frames_can_be_sealed() {
 }
 
 #[test]
-fn the_memory_of_a_sealed_block_can_be_written_by_whoever_has_it_next() {
+fn the_memory_of_a_sealed_block_can_be_written_by_its_next_owner() {
     let gpu = open(65);
     let address = |buffer: &GpuRef<u32>| buffer.access().unwrap().address;
     for round in 0..4 {

@@ -194,7 +194,7 @@ fn what_faults_when_it_is_done_again_is_the_last_that_is() {
 }
 
 #[test]
-fn loss_after_loss_finds_the_marks_of_its_own_time() {
+fn loss_after_loss_finds_the_marks_of_its_time() {
     let gpu = open(73);
     let plus = gpu.kernel(replay_kernels::PTX, "bump").unwrap();
     let counter = gpu.upload(&[0_u32]).unwrap();
@@ -291,7 +291,7 @@ fn work_costs_a_command_more_where_it_may_be_done_again_and_else_nothing() {
 }
 
 #[test]
-fn everybody_who_waits_is_answered_once_with_what_became_of_it() {
+fn every_waiter_is_answered_once_with_what_became_of_it() {
     const EACH: usize = 8;
     let gpu = open(77);
     let plus = gpu.kernel(replay_kernels::PTX, "bump").unwrap();

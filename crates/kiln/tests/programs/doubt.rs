@@ -244,7 +244,7 @@ fn a_sequence_that_is_refused_half_way_leaves_what_it_wrote_in_doubt() {
 }
 
 #[test]
-fn a_graph_gets_the_memory_that_the_runtime_keeps_and_nobody_uses() {
+fn a_graph_gets_the_memory_that_the_runtime_keeps_unused() {
     let (driver, backend) = refusing();
     let add = backend.compile(&Program::parse(ADD).unwrap()).unwrap();
     let x = backend.runtime().upload(&[1_u32; 50]).unwrap();

@@ -75,7 +75,7 @@ fn several_steps_run_until_a_flag_of_the_device_stays_zero() {
 }
 
 #[test]
-fn a_step_with_a_flag_of_its_own_is_a_loop_among_other_steps() {
+fn a_step_with_a_separate_flag_is_a_loop_among_other_steps() {
     let rig = Rig::simulated();
     let countdown = rig.backend.compile(&Program::parse(COUNTDOWN).unwrap()).unwrap();
     let double = rig.backend.compile(&Program::parse(DOUBLE).unwrap()).unwrap();

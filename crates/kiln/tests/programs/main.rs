@@ -35,7 +35,7 @@ use kiln::telemetry::Gauge;
 use rig::Rig;
 
 #[test]
-fn a_program_is_compiled_once_while_somebody_has_it() {
+fn a_program_is_compiled_once_while_it_is_held() {
     let rig = Rig::simulated();
     let program = case::blend().program;
     let (first, second) = (rig.backend.compile(&program).unwrap(), rig.backend.compile(&program).unwrap());

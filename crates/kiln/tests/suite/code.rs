@@ -292,8 +292,8 @@ fn compiled_code_saves_its_compile_time_in_memory_and_on_disk() {
 }
 
 #[test]
-fn whoever_asks_for_the_text_alone_compiles_it_once_too() {
-    if crate::skip::without_nvrtc("whoever_asks_for_the_text_alone_compiles_it_once_too") {
+fn asking_for_the_text_alone_compiles_it_once_too() {
+    if crate::skip::without_nvrtc("asking_for_the_text_alone_compiles_it_once_too") {
         return;
     }
     let gpu = runtime(&Folder::new("text"));

@@ -24,7 +24,7 @@ fn copy(gpu: &DeviceRuntime, stream: StreamId, from: &GpuRef<u32>, to: &GpuRef<u
 }
 
 #[test]
-fn a_first_use_comes_after_whoever_had_the_memory_before() {
+fn a_first_use_comes_after_the_last_user_of_the_memory() {
     let program = |prepared: bool| {
         move |gpu: &DeviceRuntime, library: &Library, _: &GpuRef<u32>| {
             let (home, elsewhere) = (gpu.stream().unwrap(), gpu.stream().unwrap());

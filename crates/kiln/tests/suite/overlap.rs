@@ -49,16 +49,16 @@ fn device_time(streams: usize, buffers: impl Fn(&DeviceRuntime, &Stream) -> GpuR
 }
 
 /// Each kernel allocates, writes and frees on its own stream.
-fn of_its_own(gpu: &DeviceRuntime, stream: &Stream) -> GpuRef<u32> {
+fn separate_buffer(gpu: &DeviceRuntime, stream: &Stream) -> GpuRef<u32> {
     gpu.allocate_on(stream, 2).unwrap()
 }
 
 #[test]
 fn independent_work_on_four_streams_takes_the_time_of_one() {
-    let one = device_time(1, of_its_own);
+    let one = device_time(1, separate_buffer);
     assert!(one >= SPIN * KERNELS, "{one:?}");
     for streams in [2, 4] {
-        let time = device_time(streams, of_its_own);
+        let time = device_time(streams, separate_buffer);
         assert!(time * 10 <= one * 11, "{streams} streams took {time:?}, and one {one:?}");
     }
 }

@@ -287,7 +287,7 @@ fn another_thread_waits_for_the_use_as_ever() {
 }
 
 #[test]
-fn a_use_that_is_forgotten_keeps_nobody_from_ending() {
+fn a_use_that_is_forgotten_keeps_no_runtime_from_ending() {
     let machine = Machine::new(MachineConfig::seeded(3));
     let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
     let block = gpu.zeros::<u32>(LEN).unwrap();
@@ -298,7 +298,7 @@ fn a_use_that_is_forgotten_keeps_nobody_from_ending() {
 }
 
 #[test]
-fn as_many_blocks_as_anybody_names_need_no_more_stack() {
+fn any_number_of_blocks_needs_no_more_stack() {
     const BLOCKS: usize = 8_000;
     let machine = Machine::new(MachineConfig::seeded(1));
     let program = || {
@@ -322,7 +322,7 @@ fn as_many_blocks_as_anybody_names_need_no_more_stack() {
 }
 
 #[test]
-fn a_thread_that_panics_with_a_use_lets_go_of_it() {
+fn a_thread_that_panics_with_a_use_ends_it() {
     let machine = Machine::new(MachineConfig::seeded(1));
     {
         let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();

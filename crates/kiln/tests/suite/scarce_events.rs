@@ -73,7 +73,7 @@ impl Scene {
 /// The stamps of a submission are published before its waits are queued. One that could not be queued must not be forgotten: a caller that comes
 /// next waits for the submission alone.
 #[test]
-fn an_edge_that_no_event_can_make_is_there_all_the_same() {
+fn an_edge_that_no_event_can_make_is_still_there() {
     Scene::run(Recording::OnDemand, |scene| {
         let taken = scene.take_all_events();
         let [first, second, third] = &scene.streams;

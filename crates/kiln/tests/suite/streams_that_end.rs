@@ -160,7 +160,7 @@ fn blocks_do_not_keep_the_place_of_a_stream_that_is_gone() {
 }
 
 #[test]
-fn room_that_is_taken_over_is_in_order_after_whoever_had_it() {
+fn room_that_is_taken_over_is_in_order_after_its_last_owner() {
     Scene::run(SEEDS, |scene| {
         let Scene { driver, gpu } = scene;
         let buffers: Vec<GpuRef<u32>> = (0..4).map(|_| gpu.zeros::<u32>(LEN).unwrap()).collect();
@@ -239,7 +239,7 @@ fn many_streams_use_a_block_whose_home_is_gone() {
 }
 
 #[test]
-fn a_stream_is_not_taken_for_whoever_had_its_place() {
+fn a_stream_is_not_taken_for_the_last_owner_of_its_place() {
     Scene::run(3, |scene| {
         let Scene { driver, gpu } = scene;
         let (reader, buffer, seen) =
@@ -326,7 +326,7 @@ fn a_handle_that_outlives_its_runtime_leaves_nothing_behind() {
 
 /// A stream that is given back between the choice of a buffer's home and the work that is to go there.
 #[test]
-fn a_home_that_goes_away_at_the_last_moment_is_nobodys_concern() {
+fn a_stream_that_ends_at_the_last_moment_harms_no_submission() {
     #[derive(Default)]
     struct Dropping(Mutex<Option<Stream>>);
     impl Layer for Dropping {

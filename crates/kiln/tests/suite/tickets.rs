@@ -175,7 +175,7 @@ fn what_the_host_waited_for_needs_no_event() {
 }
 
 #[test]
-fn a_fault_is_the_answer_to_everybody_who_waits() {
+fn a_fault_is_the_answer_to_every_waiter() {
     let code = Code::ILLEGAL_ADDRESS;
     // A lost device is left as it is found, so only the answers are looked at.
     let faults = FaultPlan::none().on(0, PlannedFault::Sticky { launch: 2, code });

@@ -169,7 +169,7 @@ fn memory_is_trusted_again_once_a_copy_has_overwritten_it() {
 }
 
 #[test]
-fn more_threads_than_anybody_has_are_as_many_as_there_are_chunks() {
+fn more_threads_than_a_host_has_are_as_many_as_there_are_chunks() {
     let machine = Machine::new(MachineConfig::seeded(10));
     let config = RuntimeConfig { transfer_threads: usize::MAX, ..RuntimeConfig::default() };
     let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();

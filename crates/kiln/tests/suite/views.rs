@@ -127,7 +127,7 @@ impl MapBits for Vec<f32> {
 }
 
 #[test]
-fn readers_of_one_range_hold_back_its_writer_and_nobody_else() {
+fn readers_of_one_range_hold_back_its_writer_and_no_other() {
     Scene::run(|scene| {
         let whole = scene.zeros(8);
         let (low, high) = (whole.view(..4).unwrap(), whole.view(4..).unwrap());

@@ -7,7 +7,7 @@ use super::check;
 use crate::rig::Kernel;
 
 #[test]
-fn bytes_read_that_nobody_wrote() {
+fn bytes_read_that_were_not_written() {
     for through_copy in [false, true] {
         check(FindingKind::Uninitialised, |rig, broken| {
             let (x, y, host) = (rig.block(64), rig.block(64), rig.host(64));

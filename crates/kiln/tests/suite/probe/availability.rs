@@ -42,7 +42,7 @@ fn absence_is_a_value_and_kept() {
 }
 
 #[test]
-fn a_fault_is_an_error_that_is_kept_until_somebody_calls_for_a_fresh_look() {
+fn a_fault_is_an_error_that_is_kept_until_a_refresh() {
     let cuda = Scripted::one_device();
     cuda.will_list(Err(fault().into()));
     cuda.will_list(Err(fault().into()));

@@ -10,7 +10,7 @@ use kiln_driver::Code;
 use super::scripted::{Scripted, fault, out_of_memory, prober};
 
 #[test]
-fn everybody_gets_the_same_runtime_and_no_other_device_is_opened() {
+fn every_caller_gets_the_same_runtime_and_no_other_device_is_opened() {
     let cuda = Scripted::cuda([Default::default(), Default::default(), Default::default()]);
     let prober = prober(&cuda);
     let first = prober.runtime(1).unwrap();

@@ -75,7 +75,7 @@ fn spins() -> [Duration; 2] {
 }
 
 #[test]
-fn without_a_fault_everybody_hears_of_success() {
+fn without_a_fault_every_waiter_is_told_of_success() {
     for mode in [Mode::Seeded(1), Mode::Seeded(2), Mode::Threaded { workers: 2 }] {
         for spin in spins() {
             let machine = machine(mode.clone(), FaultPlan::none());

@@ -154,7 +154,7 @@ fn futures_that_wait_when_the_device_is_lost_fail_although_it_comes_back() {
 }
 
 #[test]
-fn there_is_one_supervisor_and_without_it_nobody_waits() {
+fn there_is_one_supervisor_and_without_it_no_call_waits() {
     let rig = Rig::new();
     assert!(rig.gpu.control_recovery().is_err());
     assert!(rig.supervisor.rebuilding().is_err(), "it is not lost");

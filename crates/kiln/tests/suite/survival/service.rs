@@ -184,7 +184,7 @@ fn requests_are_stashed_while_the_device_is_rebuilt() {
 }
 
 #[test]
-fn restarts_are_limited_and_then_everybody_is_told() {
+fn restarts_are_limited_and_then_every_waiter_is_told() {
     let (service, made) = flaky(u64::MAX, quick(2));
     let replies: Vec<_> = (0..10).map(|seed| service.submit(Mix { data: data(seed) })).collect();
     for (seed, reply) in (0..).zip(replies) {
@@ -207,7 +207,7 @@ fn a_device_that_is_not_there_is_said_to_be_absent() {
 }
 
 #[test]
-fn a_request_that_panics_harms_nobody_else() {
+fn a_request_that_panics_harms_no_other() {
     let machine = good(4);
     let service = service_on(&machine, ServiceConfig::default());
     let broken = Task::new(data(3), |_, _| -> Result<Started<()>> { panic!("planned") });
@@ -267,7 +267,7 @@ fn a_deadline_sends_everything_back_also_what_the_device_still_runs() {
 }
 
 #[test]
-fn dropping_a_service_answers_everybody() {
+fn dropping_a_service_answers_every_request() {
     let machine = good(7);
     let service = service_on(&machine, ServiceConfig::default());
     let replies: Vec<_> = (0..10).map(|seed| service.submit(Mix { data: data(seed) })).collect();

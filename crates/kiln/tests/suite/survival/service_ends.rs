@@ -18,7 +18,7 @@ fn quick(limit: usize) -> ServiceConfig {
 }
 
 #[test]
-fn a_runtime_that_is_shut_down_under_a_service_leaves_nobody_waiting() {
+fn a_runtime_that_is_shut_down_under_a_service_leaves_no_request_waiting() {
     let machine = machine(Mode::Seeded(3), FaultPlan::none());
     let gpu = runtime(&machine, 0, Duration::ZERO).unwrap();
     let service = DeviceService::over(gpu.clone(), ServiceConfig::default()).unwrap();

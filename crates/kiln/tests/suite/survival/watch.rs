@@ -33,7 +33,7 @@ fn launch(gpu: &kiln::DeviceRuntime) {
 }
 
 #[test]
-fn a_callback_hears_of_a_fault_that_nobody_waits_for_and_of_everything_after() {
+fn a_callback_is_told_of_a_fault_that_no_call_waits_for_and_of_everything_after() {
     let (_machine, gpu) = faulty(1);
     let (sender, heard) = mpsc::channel();
     let subscription = gpu.on_change(move |status| sender.send(status.clone()).unwrap()).unwrap();

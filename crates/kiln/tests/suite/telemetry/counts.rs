@@ -70,7 +70,7 @@ fn counts_are_those_of_the_driver() {
 }
 
 #[test]
-fn a_reset_begins_anew_and_disturbs_nobody() {
+fn a_reset_begins_anew_and_disturbs_no_other_reader() {
     let rig = Rig::new(MachineConfig::seeded(4));
     let (a, b) = (rig.gpu.upload(&[1_u32; 8]).unwrap(), rig.gpu.upload(&[2_u32; 8]).unwrap());
     rig.mix(rig.gpu.main_stream(), &a, &b);
