@@ -141,6 +141,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Queues all steps on a stream.
+    #[track_caller]
     pub(crate) fn submit(self, stream: &Stream) -> Result<Ticket> {
         let gpu = self.gpu();
         let mut last = None;

@@ -44,6 +44,7 @@ impl<O: Operation> PrimitiveCall<'_, O> {
     ///
     /// # Errors
     /// Buffers that do not fit the operation or each other; what the runtime answers. No buffer of the caller is changed then.
+    #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
         self.operation.check()?;
         let found;

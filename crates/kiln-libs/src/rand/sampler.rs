@@ -95,6 +95,7 @@ impl<'a> Draw<'a> {
     ///
     /// # Errors
     /// Parameters that describe no distribution, an offset whose draw passes 2^64; what the runtime answers. Nothing is queued then.
+    #[track_caller]
     pub fn fill<T: Element>(self, buffer: &GpuRef<T>, distribution: impl Distribution<T>) -> Result<Ticket> {
         let wanted = distribution.kernel(buffer.len() as u64)?;
         let blocks = self.blocks(&wanted, buffer.len() as u64)?;

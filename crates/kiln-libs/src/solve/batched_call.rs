@@ -83,6 +83,7 @@ impl<'a, O: BatchOperation> BatchedCall<'a, O> {
     ///
     /// # Errors
     /// Shapes, strides, lengths and overlaps that do not fit; what the runtime answers. Nothing is queued then.
+    #[track_caller]
     pub fn submit(self) -> Result<BatchedTicket> {
         let stream = self.stream;
         let (call, info) = self.with_info()?;

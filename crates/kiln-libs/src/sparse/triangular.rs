@@ -113,6 +113,7 @@ impl<'a, T: Real, I: SparseIndex> TriangularCall<'a, T, I> {
     ///
     /// # Errors
     /// Shapes, lengths and overlaps that do not fit; what the runtime answers. Nothing is queued then.
+    #[track_caller]
     pub fn submit(self) -> Result<TriangularTicket> {
         let stream = self.stream;
         let (call, info) = self.with_info()?;

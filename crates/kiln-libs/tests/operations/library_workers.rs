@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use kiln::graph::GraphBuilder;
 use kiln::recovery::{DeviceSpec, Phase, Process, Replay, Status};
-use kiln::{DeviceRuntime, Ticket};
+use kiln::{DeviceRuntime, Stream, Ticket};
 use kiln_libs::blas::{Blas, Matrix};
 use kiln_libs::fft::Fft;
-use kiln_libs::prims::Primitives;
+use kiln_libs::prims::{Primitives, ReduceOperator};
+use kiln_libs::rand::{Sampler, Uniform};
 
 use crate::rig::{in_worker, is_simulated, process};
 
@@ -91,17 +92,116 @@ fn kills(otherwise: u64) -> u64 {
 
 #[test]
 fn products_are_done_once_or_reported_when_a_worker_is_killed() {
-    let (kills, mut again) = (kills(KILLS), 0);
-    for seed in 0..kills {
+    for seed in 0..kills(KILLS) {
         let (replay, standby) =
             (if seed % 2 == 0 { Replay::NotStarted } else { Replay::Never }, seed % 5 == 0);
         let gpu = in_worker(&DeviceSpec::simulated(seed), Process { replay, standby, ..process() });
         let done = run(&gpu, Kill::of(seed));
         let is_seen = matches!(Kill::of(seed), Kill::AfterDone(_));
         assert!(done > 0 || !is_seen, "seed {seed}: one was seen to be done");
-        again += usize::from(replay == Replay::NotStarted && done == PRODUCTS);
     }
-    println!("{again} of {kills} runs did all products");
+}
+
+/// How many calls are queued behind a kernel that does not end.
+const QUEUED: usize = 12;
+
+/// Runs for ever, so that nothing behind it on its stream starts.
+const ENDLESS: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry endless(.param .u64 to) {
+    .reg .b32 %r<1>;
+    .reg .b64 %rd<1>;
+    .reg .pred %p;
+    ld.param.u64 %rd0, [to];
+again:
+    ld.volatile.global.u32 %r0, [%rd0];
+    setp.ne.u32 %p, %r0, 78;
+    @%p bra again;
+    ret;
+}
+";
+
+/// Holds a stream with a kernel that does not end.
+fn hold(gpu: &DeviceRuntime) -> Stream {
+    gpu.synchronize().unwrap();
+    let (stream, held) = (gpu.stream().unwrap(), gpu.zeros::<u32>(1).unwrap());
+    gpu.synchronize().unwrap();
+    let endless = gpu.kernel(ENDLESS, "endless").unwrap();
+    // SAFETY: it reads one element.
+    let holding =
+        unsafe { gpu.launch(&endless).grid(1).block(1).on(&stream).read_write(&held).submit() }.unwrap();
+    // Long enough for the worker to start it.
+    assert!(!holding.wait_within(Duration::from_millis(300)).unwrap());
+    stream
+}
+
+/// Kills the worker, and waits for the next one.
+fn kill(gpu: &DeviceRuntime) {
+    let generation = gpu.status().generation.0;
+    gpu.isolated_device().unwrap().kill_worker();
+    await_takeover(gpu, generation);
+}
+
+/// Queues calls on a stream that is held, kills the worker, and returns how many of the calls the next worker did.
+fn done_again(gpu: &DeviceRuntime, submit: impl Fn(&Stream) -> Ticket) -> usize {
+    let stream = hold(gpu);
+    let tickets: Vec<_> = (0..QUEUED).map(|_| submit(&stream)).collect();
+    kill(gpu);
+    tickets.iter().filter(|ticket| ticket.wait().is_ok()).count()
+}
+
+#[test]
+fn a_post_mortem_names_the_line_of_the_program() {
+    let gpu = in_worker(&DeviceSpec::simulated(6), process());
+    let (sampler, prims, blas) = (Sampler::new(&gpu), Primitives::new(&gpu), Blas::new(&gpu));
+    let (numbers, sum) = (gpu.zeros::<f32>(64).unwrap(), gpu.zeros::<f32>(1).unwrap());
+    let stream = hold(&gpu);
+    let tickets = [
+        sampler.draw(1).on(&stream).fill(&numbers, Uniform).unwrap(),
+        prims.reduce(&numbers, ReduceOperator::Sum, &sum).on(&stream).submit().unwrap(),
+        blas.scal(2.0, &sum).on(&stream).submit().unwrap(),
+    ];
+    kill(&gpu);
+    assert!(tickets.iter().all(|ticket| ticket.wait().is_err()));
+    let page = gpu.post_mortems().last().unwrap().to_string();
+    assert!(page.matches("library_workers.rs").count() >= 3, "{page}");
+    assert!(!page.contains("kiln-libs/src"), "{page}");
+}
+
+#[test]
+fn library_calls_that_had_not_started_are_done_again_by_the_next_worker() {
+    for standby in [false, true] {
+        let process = Process { replay: Replay::NotStarted, standby, ..process() };
+        let gpu = in_worker(&DeviceSpec::simulated(5), process);
+        let blas = Blas::new(&gpu);
+        let (x, y) = (gpu.upload(&[1.0_f32; 4]).unwrap(), gpu.upload(&[0.0_f32; 4]).unwrap());
+        let axpy = |stream: &Stream| blas.axpy(1.0, &x, &y).on(stream).submit().unwrap();
+        assert_eq!(done_again(&gpu, axpy), QUEUED);
+        assert_eq!(y.download().unwrap(), [QUEUED as f32; 4]);
+        // One step of a cycle of four: after all of them the vector is where it began.
+        let (cycle, state) =
+            (gpu.upload(&[0.0_f32, 0., 0., 1., 1., 0., 0., 0., 0., 1., 0., 0., 0., 0., 1., 0.]).unwrap(), y);
+        let next = gpu.zeros::<f32>(4).unwrap();
+        state.upload(&[1.0, 2.0, 3.0, 4.0]).unwrap();
+        let column = |buffer| Matrix::new(buffer, 4, 1);
+        let step = |stream: &Stream| {
+            let square = Matrix::new(&cycle, 4, 4);
+            blas.matmul(square, column(&state), column(&next)).on(stream).submit().unwrap();
+            blas.matmul(square, column(&next), column(&state)).on(stream).submit().unwrap()
+        };
+        assert_eq!(done_again(&gpu, step), QUEUED);
+        assert_eq!(state.download().unwrap(), [1.0, 2.0, 3.0, 4.0], "two steps, {QUEUED} times");
+        // A call with workspace, which the next worker has again.
+        let fft = Fft::new(&gpu);
+        let signal = gpu.upload(&[[1.0_f64, 0.0]; 8]).unwrap();
+        let transform =
+            |stream: &Stream| fft.transform(&[8]).forward_in_place(&signal).on(stream).submit().unwrap();
+        assert_eq!(done_again(&gpu, transform), QUEUED);
+        // Two transforms multiply an even signal by its length.
+        assert_eq!(signal.download().unwrap(), [[8.0_f64.powi(QUEUED as i32 / 2), 0.0]; 8]);
+    }
 }
 
 /// Replays a graph of a call that needs workspace, and kills the worker while replays are queued; then the same graph once more. Without the mark on its

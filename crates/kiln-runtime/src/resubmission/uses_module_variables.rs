@@ -57,6 +57,8 @@ fn may_have_variables(image: &Image<'_>) -> bool {
             Ok(text) if text.contains(".version") => declares_variables(text),
             _ => true,
         },
+        // An operation of a library works on its operands and on the workspace that its launch declares, and on nothing else.
+        Image::Library(_) => false,
         _ => true,
     }
 }
@@ -76,5 +78,7 @@ mod tests {
         assert!(cubin(b"several bound together, perhaps compressed"));
         assert!(!cubin(b"code for 9.0\n.version 8.0\n ld.global.u32 %r1, [%rd1];"));
         assert!(cubin(b"code for 9.0\n.version 8.0\n .global .u32 counter;"));
+        assert!(!may_have_variables(&Image::Library("blas.scal element=f32 n=4 x_step=1")));
+        assert!(may_have_variables(&Image::HostKernels("scripts")));
     }
 }
