@@ -174,9 +174,9 @@ impl Core {
 
     fn compile_ptx(&self, objects: &Objects, text: &str) -> Result<CompiledModule> {
         const CALL: &str = "load";
-        let engine = self.config.engine.as_ref().ok_or_else(|| {
-            Error::unsupported(CALL, "PTX", "this machine was built without an engine that runs it")
-        })?;
+        const WHY: &str =
+            "this machine has no engine; give its configuration `.engine(Arc::new(PtxEngine::default()))`";
+        let engine = self.config.engine.as_ref().ok_or_else(|| Error::unsupported(CALL, "PTX", WHY))?;
         engine
             .compile(text, &objects.info)
             .map_err(|error| Error::refused(CALL, Refusal::Image { code: Some(error.code), log: error.log }))

@@ -93,3 +93,10 @@ fn a_module_with_a_wrong_kernel_is_refused_or_that_kernel_alone() {
     assert!(matches!(neither.refusal(), Some(Refusal::NotFound { .. })), "{neither}");
     assert!(matches!(&log.refused_kernels()[..], [only] if only.contains("sixteen")));
 }
+
+#[test]
+fn a_machine_without_an_engine_says_how_to_give_it_one() {
+    let device = Machine::new(MachineConfig::seeded(1)).device(0).unwrap();
+    let text = device.load(&Image::Ptx(FENCE)).unwrap_err().to_string();
+    assert!(text.contains(".engine(Arc::new(PtxEngine::default()))"), "{text}");
+}
