@@ -17,6 +17,8 @@ pub enum Stale {
     #[error("the device is being rebuilt; ask again when it is ready")]
     Rebuilding,
     /// The context was rebuilt and this buffer was lost.
-    #[error("the device was rebuilt and this buffer was lost; upload it again")]
+    #[error(
+        "the device was rebuilt and this buffer was lost; allocate another one, or say with `heal_with` what it holds before that happens"
+    )]
     Lost,
 }
