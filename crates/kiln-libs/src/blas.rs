@@ -26,7 +26,7 @@ mod vector;
 
 pub use element::{F8E4M3, MatrixElement, Real};
 pub use handle::Blas;
-pub(crate) use handle::check_single;
+pub(crate) use handle::{check_single, without_terms};
 pub use kiln_operation::{Activation, Determinism, Diagonal, Math, Side, Triangle};
 pub use matmul::MatmulCall;
 pub use matrix::Matrix;

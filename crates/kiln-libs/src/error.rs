@@ -1,7 +1,7 @@
 //! Why a library operation was not queued.
 
 use kiln_driver::Refusal;
-use kiln_operation::OperationError;
+use kiln_operation::{Geqrf, Gesvd, Getrf, Getrs, OperationError, Ormqr, Potrf, Potrs, Syevd};
 
 use crate::solve_failure::SolveFailure;
 
@@ -22,7 +22,7 @@ pub enum LibraryError {
     /// The operation ran, and its matrix has no such factors, solution or values.
     #[error("{operation}: {failure}; {}", .failure.hint())]
     Solve {
-        /// The operation, such as `solve.potrf`.
+        /// The operation, such as `solve.cholesky`.
         operation: &'static str,
         /// What the device found.
         failure: SolveFailure,
@@ -49,7 +49,7 @@ pub enum LibraryError {
 impl From<OperationError> for LibraryError {
     fn from(error: OperationError) -> Self {
         match error {
-            OperationError::Shape { operation, what, hint } => Self::Argument { operation, what, hint },
+            OperationError::Shape { operation, what, hint } => Self::argument(operation, what, hint),
             other => {
                 Self::argument("operation", other.to_string(), "describe it with the types of this crate")
             }
@@ -70,7 +70,7 @@ impl From<LibraryError> for kiln_runtime::Error {
 
 impl LibraryError {
     pub(crate) fn argument(operation: &'static str, what: impl Into<String>, hint: &'static str) -> Self {
-        Self::Argument { operation, what: what.into(), hint }
+        Self::Argument { operation: method_name(operation), what: what.into(), hint }
     }
 
     /// The runtime's error, if it was one.
@@ -95,5 +95,20 @@ impl LibraryError {
             Some(Refusal::Library { library, .. }) => Some(library),
             _ => None,
         }
+    }
+}
+
+/// The method that a caller called, where the operation has the name of a routine of LAPACK.
+pub(crate) fn method_name(operation: &'static str) -> &'static str {
+    match operation {
+        Potrf::NAME => "solve.cholesky",
+        Potrs::NAME => "solve.cholesky_solve",
+        Getrf::NAME => "solve.lu",
+        Getrs::NAME => "solve.lu_solve",
+        Geqrf::NAME => "solve.qr",
+        Ormqr::NAME => "solve.apply_q",
+        Syevd::NAME => "solve.eigenvalues",
+        Gesvd::NAME => "solve.svd",
+        _ => operation,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln_operation::{OperandEffect, Operation, OperationOperand};
+use kiln_operation::{Matmul, OperandEffect, Operation, OperationOperand};
 use kiln_runtime::{Element, GpuRef, GraphBuilder, Launch, NodeId, Stream, Ticket};
 use smallvec::SmallVec;
 
@@ -32,6 +32,34 @@ pub(crate) struct Described {
     arguments: Arguments,
     /// What the result is multiplied with, by another launch.
     scaling: Option<Scaling>,
+    /// How messages name the operands.
+    names: OperandNames,
+    /// Whether the result has no elements, so that there is nothing to do.
+    is_empty: bool,
+}
+
+/// How messages name the operands of a call: as the caller did. BLAS stores matrices column after column, so that a product of matrices that are stored row
+/// after row takes the factors in exchange.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct OperandNames {
+    /// Whether the first factor of the operation is the caller's second.
+    pub(crate) is_exchanged: bool,
+}
+
+impl OperandNames {
+    fn name(self, operation: &'static str, name: &'static str) -> &'static str {
+        if operation != Matmul::NAME {
+            return name;
+        }
+        match (name, self.is_exchanged) {
+            ("a", true) => "b",
+            ("b", true) => "a",
+            ("a_scale", true) => "b_scale",
+            ("b_scale", true) => "a_scale",
+            ("d", _) => "c",
+            _ => name,
+        }
+    }
 }
 
 type Arguments = SmallVec<[Argument; 8]>;
@@ -65,7 +93,18 @@ impl Described {
     /// An operation without arguments yet.
     #[inline]
     pub(crate) fn of(operation: impl Into<Operation>) -> Self {
-        Self { operation: operation.into(), arguments: SmallVec::new(), scaling: None }
+        let (arguments, names) = (SmallVec::new(), OperandNames::default());
+        Self { operation: operation.into(), arguments, scaling: None, names, is_empty: false }
+    }
+
+    /// A call whose result has no elements: it does nothing.
+    pub(crate) fn nothing(operation: impl Into<Operation>) -> Self {
+        Self { is_empty: true, ..Self::of(operation) }
+    }
+
+    /// The same with other names of operands.
+    pub(crate) fn named(self, names: OperandNames) -> Self {
+        Self { names, ..self }
     }
 
     /// Adds a buffer.
@@ -89,7 +128,9 @@ impl Described {
 
     /// The operation, checked.
     pub(crate) fn operation(&self) -> Result<Operation> {
-        self.operation.check()?;
+        if !self.is_empty {
+            self.operation.check()?;
+        }
         Ok(self.operation)
     }
 
@@ -118,12 +159,16 @@ impl<'a> LibraryCall<'a> {
     }
 
     /// Loads the operation, if it is not yet: on a GPU that opens the library, makes its plan and loads its kernels, which can take 100 ms. The first
-    /// `submit` does it otherwise. Returns the bytes of workspace that a call takes.
+    /// `submit` does it otherwise. Returns the bytes of workspace that a call takes: on a simulated device as much as the data for transforms and
+    /// factorisations, and 0 for all other operations.
     ///
     /// # Errors
     /// What is wrong with the call; a library that is missing, too old, or does not have the operation.
     pub fn load(&self) -> Result<u64> {
         let described = self.described.as_ref().map_err(Clone::clone)?;
+        if described.is_empty {
+            return Ok(0);
+        }
         let operands = described.operation.checked_operands()?;
         Ok(self.loaded.load(&described.operation, operands)?.kernel.attributes().workspace_bytes)
     }
@@ -132,7 +177,7 @@ impl<'a> LibraryCall<'a> {
     pub(crate) fn check(&self) -> Result<()> {
         let described = self.described.as_ref().map_err(Clone::clone)?;
         let (operation, mut arguments) = (&described.operation, described.arguments.clone());
-        checked(operation, &mut arguments).map(drop)
+        checked(operation, described.names, &mut arguments).map(drop)
     }
 
     /// Queues the call, after everything that it has to come after.
@@ -142,6 +187,10 @@ impl<'a> LibraryCall<'a> {
     /// queued then.
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
+        if self.is_empty() {
+            let stream = self.stream.unwrap_or_else(|| self.loaded.gpu().main_stream());
+            return Ok(stream.ticket()?);
+        }
         self.prepare()?.submit()
     }
 
@@ -150,21 +199,30 @@ impl<'a> LibraryCall<'a> {
     /// # Errors
     /// As for [`submit`](Self::submit), and an operation for which the library waits for the device; the graph is unchanged.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
+        if self.is_empty() {
+            let nothing = graph.scratch::<u8>(0)?;
+            return Ok(graph.fill(&nothing, 0)?);
+        }
         self.prepare()?.record(graph)
+    }
+
+    /// Whether there is nothing to do.
+    fn is_empty(&self) -> bool {
+        self.described.as_ref().is_ok_and(|described| described.is_empty)
     }
 
     /// Does everything that can fail before the call is queued: checks, loads the operation, and allocates its workspace.
     #[inline]
     pub(crate) fn prepare(self) -> Result<PreparedCall<'a>> {
-        let Described { operation, mut arguments, scaling } = self.described?;
+        let Described { operation, mut arguments, scaling, names, .. } = self.described?;
         let loaded = match self.loaded.find(&operation) {
             // It was checked when it was loaded.
             Some(loaded) => {
-                fit_all(operation.name(), &loaded.operands, &mut arguments)?;
+                fit_all((operation.name(), names), &loaded.operands, &mut arguments)?;
                 loaded
             }
             None => {
-                let operands = checked(&operation, &mut arguments)?;
+                let operands = checked(&operation, names, &mut arguments)?;
                 self.loaded.load(&operation, operands)?
             }
         };
@@ -177,14 +235,19 @@ impl<'a> LibraryCall<'a> {
             }
         };
         let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
-        Ok(PreparedCall { known: self.loaded, arguments, loaded, workspace, scaling, stream: self.stream })
+        let (known, stream) = (self.loaded, self.stream);
+        Ok(PreparedCall { known, arguments, names, loaded, workspace, scaling, stream })
     }
 }
 
 /// The operands of a call whose buffers fit. Buffers are cut to what their operands reach over.
-fn checked(operation: &Operation, arguments: &mut Arguments) -> Result<Vec<OperationOperand>> {
+fn checked(
+    operation: &Operation,
+    names: OperandNames,
+    arguments: &mut Arguments,
+) -> Result<Vec<OperationOperand>> {
     let operands = operation.checked_operands()?;
-    fit_all(operation.name(), &operands, arguments)?;
+    fit_all((operation.name(), names), &operands, arguments)?;
     Ok(operands)
 }
 
@@ -197,20 +260,24 @@ pub(crate) fn check_given(
     let all = operation.checked_operands()?;
     let there = all.into_iter().zip(given).filter_map(|(operand, argument)| Some((operand, argument?)));
     let (operands, mut arguments): (Vec<_>, Arguments) = there.unzip();
-    fit_all(operation.name(), &operands, &mut arguments)
+    fit_all((operation.name(), OperandNames::default()), &operands, &mut arguments)
 }
 
-fn fit_all(operation: &'static str, operands: &[OperationOperand], arguments: &mut Arguments) -> Result<()> {
+/// An operation's name, and those of its operands.
+type Named = (&'static str, OperandNames);
+
+fn fit_all(named: Named, operands: &[OperationOperand], arguments: &mut Arguments) -> Result<()> {
     for (operand, argument) in operands.iter().zip(arguments.iter_mut()) {
-        fit(operation, operand, argument)?;
+        fit(named, operand, argument)?;
     }
-    check_overlaps(operation, operands, arguments)
+    check_overlaps(named, operands, arguments)
 }
 
 /// A call that passed all checks, with everything it needs.
 pub(crate) struct PreparedCall<'a> {
     known: &'a LoadedOperations,
     arguments: Arguments,
+    names: OperandNames,
     loaded: Arc<LoadedOperation>,
     workspace: Option<Workspace>,
     scaling: Option<PreparedScaling>,
@@ -229,7 +296,7 @@ impl PreparedCall<'_> {
         let workspace = self.workspace.as_ref().map(|workspace| &workspace.buffer);
         describe(&mut launch, &self.arguments, &self.loaded.operands, workspace);
         // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
-        let ticket = unsafe { launch.submit() }?;
+        let ticket = unsafe { launch.submit() }.map_err(|error| self.refusal(error))?;
         if let Some(workspace) = self.workspace {
             self.known.workspaces.keep(workspace);
         }
@@ -244,27 +311,57 @@ impl PreparedCall<'_> {
             let what = "no graph can hold it: the library waits for the device while it queues it";
             return Err(LibraryError::argument(self.loaded.name, what, "submit it between two replays"));
         }
+        let gpu = self.known.gpu();
+        let is_ours = |argument: &Argument| matches!(argument, Argument::Memory(buffer) if buffer.belongs_to(gpu) && !buffer.belongs_to(graph.runtime()));
+        if self.arguments.iter().any(is_ours) {
+            let what = "the graph belongs to another runtime";
+            return Err(LibraryError::argument(
+                self.loaded.name,
+                what,
+                "record into a graph of the runtime of this handle",
+            ));
+        }
         let workspace = self.workspace.as_ref().map(|workspace| &workspace.buffer);
         let mut launch = graph.launch(&self.loaded.kernel);
         describe(&mut launch, &self.arguments, &self.loaded.operands, workspace);
         // SAFETY: as for `submit`, at each replay.
-        let node = unsafe { launch.record() }?;
+        let node = unsafe { launch.record() }.map_err(|error| self.refusal(error))?;
         match self.scaling {
             None => Ok(node),
             Some(scaling) => scaling.record(graph),
         }
     }
+
+    /// What the runtime answered, or which operand belongs to another runtime: the launch names operands as the library does.
+    #[cold]
+    fn refusal(&self, error: kiln_runtime::Error) -> LibraryError {
+        let gpu = self.known.gpu();
+        let is_foreign = |argument: &Argument| match argument {
+            Argument::Memory(buffer) => !buffer.belongs_to(gpu),
+            Argument::Scalar(_) => false,
+        };
+        match self.arguments.iter().zip(&self.loaded.operands).find(|(argument, _)| is_foreign(argument)) {
+            None => error.into(),
+            Some((_, operand)) => {
+                let name = self.names.name(self.loaded.name, operand.name);
+                let what = format!("`{name}` belongs to another runtime");
+                LibraryError::argument(self.loaded.name, what, "use buffers of the runtime of this handle")
+            }
+        }
+    }
 }
 
 /// Cuts a buffer to what the operand reaches over, so that the order knows what is used of it.
-fn fit(operation: &'static str, operand: &OperationOperand, argument: &mut Argument) -> Result<()> {
+fn fit((operation, names): Named, operand: &OperationOperand, argument: &mut Argument) -> Result<()> {
     let Argument::Memory(buffer) = argument else { return Ok(()) };
     if buffer.bytes() < operand.bytes {
-        let what = format!("`{}` has {} bytes and must have {}", operand.name, buffer.bytes(), operand.bytes);
+        let name = names.name(operation, operand.name);
+        let what = format!("`{name}` has {} bytes and must have {}", buffer.bytes(), operand.bytes);
         return Err(LibraryError::argument(operation, what, "use a longer buffer, or smaller sizes"));
     }
     if !buffer.address().0.is_multiple_of(operand.alignment) {
-        let what = format!("`{}` does not begin at a multiple of {} bytes", operand.name, operand.alignment);
+        let name = names.name(operation, operand.name);
+        let what = format!("`{name}` does not begin at a multiple of {} bytes", operand.alignment);
         return Err(LibraryError::argument(operation, what, "begin the view at an aligned element"));
     }
     if buffer.bytes() > operand.bytes {
@@ -275,7 +372,7 @@ fn fit(operation: &'static str, operand: &OperationOperand, argument: &mut Argum
 
 /// Refuses a written operand that shares bytes with another: libraries read and write in any order.
 fn check_overlaps(
-    operation: &'static str,
+    (operation, names): Named,
     operands: &[OperationOperand],
     arguments: &[Argument],
 ) -> Result<()> {
@@ -284,7 +381,7 @@ fn check_overlaps(
         for (second, other) in operands.iter().zip(arguments).skip(at + 1) {
             let Argument::Memory(other) = other else { continue };
             if (first.effect.changes() || second.effect.changes()) && one.overlaps(other) {
-                return Err(overlap(operation, first.name, second.name));
+                return Err(overlap(operation, [first, second].map(|one| names.name(operation, one.name))));
             }
         }
     }
@@ -292,7 +389,7 @@ fn check_overlaps(
 }
 
 #[cold]
-fn overlap(operation: &'static str, first: &str, second: &str) -> LibraryError {
+fn overlap(operation: &'static str, [first, second]: [&str; 2]) -> LibraryError {
     let what = format!("`{first}` and `{second}` share memory, and one is written");
     LibraryError::argument(operation, what, "use buffers or views that do not overlap")
 }

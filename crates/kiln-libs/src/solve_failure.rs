@@ -35,7 +35,7 @@ impl SolveFailure {
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::NotPositiveDefinite { .. } => "add a multiple of the identity, or use `lu`",
-            Self::Singular { .. } => "use `least_squares` or `svd`",
+            Self::Singular { .. } => "use `svd`, and leave out singular values that are zero",
             Self::ZeroDiagonal { .. } => "store the diagonal, or use `Diagonal::Unit` where it is ones",
             Self::NotConverged => "look for NaN and infinities in the matrix",
             Self::Argument { .. } => "report it as an error of kiln, which checks arguments before",
@@ -52,7 +52,9 @@ impl fmt::Display for SolveFailure {
                     "the matrix is not positive definite: its leading minor of order {order} is not positive"
                 )
             }
-            Self::Singular { pivot } => write!(f, "the matrix is singular: pivot {pivot} is zero"),
+            Self::Singular { pivot } => {
+                write!(f, "the matrix is singular: the pivot in row {pivot}, counted from 0, is zero")
+            }
             Self::ZeroDiagonal { row } => {
                 write!(f, "the triangular matrix has a zero on its diagonal in row {row}")
             }

@@ -211,6 +211,10 @@ impl Convolution {
                 ("groups", self.groups),
             ],
         )?;
+        if self.padding.height.max(self.padding.width) >= TENSOR_LIMIT {
+            let what = format!("a padding of {}", self.padding);
+            return Err(OperationError::shape(Self::NAME, what, "use less padding: below 2^31"));
+        }
         if !self.channels.is_multiple_of(self.groups) || !self.filters.is_multiple_of(self.groups) {
             let what =
                 format!("{} channels and {} filters in {} groups", self.channels, self.filters, self.groups);

@@ -100,7 +100,7 @@ pub(crate) fn check_sizes(
         None => Ok(()),
         Some((name, _)) => {
             let what = format!("`{name}` is 0");
-            Err(OperationError::shape(operation, what, "leave out operations on nothing"))
+            Err(OperationError::shape(operation, what, "use 1 or more"))
         }
     }
 }

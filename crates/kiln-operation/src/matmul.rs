@@ -32,6 +32,13 @@ words! {
     }
 }
 
+impl Default for Determinism {
+    /// Any order.
+    fn default() -> Self {
+        Self::Any
+    }
+}
+
 words! {
     /// What is applied to each element of the result.
     Activation {

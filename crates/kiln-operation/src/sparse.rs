@@ -185,8 +185,9 @@ fn check_order(operation: &'static str, transposed: bool, order: Determinism) ->
     if !transposed || order == Determinism::Any {
         return Ok(());
     }
-    let what = "equal bits in each run for the transpose of a sparse matrix";
-    Err(OperationError::shape(operation, what, "store the transpose, or allow any order"))
+    let what = "equal bits in each run for the transpose of rows or coordinates, or for compressed columns";
+    let hint = "convert the factor to compressed rows (CSR), or allow any order";
+    Err(OperationError::shape(operation, what, hint))
 }
 
 impl Spmv {

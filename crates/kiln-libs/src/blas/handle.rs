@@ -1,6 +1,6 @@
 //! `Blas`: the entry point of all BLAS operations on a device.
 
-use kiln_operation::{Axpy, Dot, Gemv, Ger, Nrm2, Scal};
+use kiln_operation::{Axpy, Dot, Gemv, Ger, Getrf, Getrs, Nrm2, Potrf, Potrs, Scal};
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
 use super::element::{MatrixElement, Real};
@@ -58,7 +58,7 @@ impl Blas {
         beta: Option<f64>,
         y: impl Into<Vector<'a, T>>,
     ) -> LibraryCall<'a> {
-        LibraryCall::new(&self.loaded, gemv(alpha, &a, &x.into(), beta, &y.into()))
+        LibraryCall::new(&self.loaded, gemv(&self.loaded, (alpha, beta), &a, (&x.into(), &y.into())))
     }
 
     /// `A = alpha x yᵀ + A`.
@@ -72,7 +72,7 @@ impl Blas {
         LibraryCall::new(&self.loaded, ger(alpha, x.into(), y.into(), &a))
     }
 
-    /// `result = x · y`; the result is the first element of a buffer.
+    /// `result = x · y`, and 0 for vectors without elements; the result is the first element of a buffer.
     pub fn dot<'a, T: Real>(
         &'a self,
         x: impl Into<Vector<'a, T>>,
@@ -81,13 +81,16 @@ impl Blas {
     ) -> LibraryCall<'a> {
         let (x, y) = (x.into(), y.into());
         let described = same_length(Dot::NAME, &x, &y).and_then(|n| {
+            if n == 0 {
+                return without_terms(&self.loaded, Matrix::new(result, 1, 1), None);
+            }
             let dot = Dot { element: T::TYPE, n, x_step: x.step, y_step: y.step };
             Described::new(dot, [memory(x.buffer), memory(y.buffer), memory(result)])
         });
         LibraryCall::new(&self.loaded, described)
     }
 
-    /// `result = ‖x‖₂`; the result is the first element of a buffer.
+    /// `result = ‖x‖₂`, and 0 for a vector without elements; the result is the first element of a buffer.
     pub fn nrm2<'a, T: Real>(
         &'a self,
         x: impl Into<Vector<'a, T>>,
@@ -95,7 +98,11 @@ impl Blas {
     ) -> LibraryCall<'a> {
         let x = x.into();
         let nrm2 = Nrm2 { element: T::TYPE, n: x.len(), x_step: x.step };
-        LibraryCall::new(&self.loaded, Described::new(nrm2, [memory(x.buffer), memory(result)]))
+        let described = match x.len() {
+            0 => without_terms(&self.loaded, Matrix::new(result, 1, 1), None),
+            _ => Described::new(nrm2, [memory(x.buffer), memory(result)]),
+        };
+        LibraryCall::new(&self.loaded, described)
     }
 
     /// `y = alpha x + y`.
@@ -108,6 +115,9 @@ impl Blas {
         let (x, y) = (x.into(), y.into());
         let described = same_length(Axpy::NAME, &x, &y).and_then(|n| {
             let axpy = Axpy { element: T::TYPE, n, x_step: x.step, y_step: y.step };
+            if n == 0 {
+                return Ok(Described::nothing(axpy));
+            }
             Described::new(axpy, [memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(alpha))])
         });
         LibraryCall::new(&self.loaded, described)
@@ -117,7 +127,11 @@ impl Blas {
     pub fn scal<'a, T: Real>(&'a self, alpha: f64, x: impl Into<Vector<'a, T>>) -> LibraryCall<'a> {
         let x = x.into();
         let scal = Scal { element: T::TYPE, n: x.len(), x_step: x.step };
-        LibraryCall::new(&self.loaded, Described::new(scal, [memory(x.buffer), Ok(Argument::Scalar(alpha))]))
+        let described = match x.len() {
+            0 => Ok(Described::nothing(scal)),
+            _ => Described::new(scal, [memory(x.buffer), Ok(Argument::Scalar(alpha))]),
+        };
+        LibraryCall::new(&self.loaded, described)
     }
 }
 
@@ -131,7 +145,14 @@ pub(crate) fn check_single<T: Real>(operation: &'static str, matrix: &Matrix<'_,
         return Ok(());
     }
     let what = format!("a batch of {} matrices", matrix.batch);
-    Err(LibraryError::argument(operation, what, "call it for each of them"))
+    let hint = match operation {
+        Potrf::NAME => "use `cholesky_batched`",
+        Potrs::NAME => "use `cholesky_solve_batched`",
+        Getrf::NAME => "use `lu_batched`",
+        Getrs::NAME => "use `lu_solve_batched`",
+        _ => "call it for each of them",
+    };
+    Err(LibraryError::argument(operation, what, hint))
 }
 
 fn same_length<T: Real>(operation: &'static str, x: &Vector<'_, T>, y: &Vector<'_, T>) -> Result<u64> {
@@ -158,12 +179,27 @@ fn check_lengths<T: Real>(
     Err(LibraryError::argument(operation, what, "give vectors that are as long as the rows and columns"))
 }
 
-fn gemv<T: Real>(
-    alpha: f64,
-    a: &Matrix<'_, T>,
-    x: &Vector<'_, T>,
+/// `C = beta C`, or zeros: what is left of an operation whose sums have no terms.
+pub(crate) fn without_terms<T: MatrixElement>(
+    loaded: &LoadedOperations,
+    c: Matrix<'_, T>,
     beta: Option<f64>,
-    y: &Vector<'_, T>,
+) -> Result<Described> {
+    let a = Matrix { rows: c.rows, columns: 0, ..c };
+    let b = Matrix { rows: 0, columns: c.columns, ..c };
+    let product = MatmulCall::new(loaded, a, b, c);
+    match beta {
+        Some(beta) => product.beta(beta),
+        None => product,
+    }
+    .described()
+}
+
+fn gemv<T: Real>(
+    loaded: &LoadedOperations,
+    (alpha, beta): (f64, Option<f64>),
+    a: &Matrix<'_, T>,
+    (x, y): (&Vector<'_, T>, &Vector<'_, T>),
 ) -> Result<Described> {
     check_lengths(Gemv::NAME, a, (a.columns, a.rows), (x, y))?;
     let (m, n) = a.stored();
@@ -177,6 +213,13 @@ fn gemv<T: Real>(
         y_step: y.step,
         accumulate: beta.is_some(),
     };
+    if a.rows == 0 {
+        return Ok(Described::nothing(operation));
+    }
+    if a.columns == 0 {
+        let column = Matrix::new(y.buffer, a.rows as usize, 1).leading(y.step as usize);
+        return without_terms(loaded, column, beta);
+    }
     let buffers = [memory(a.buffer), memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(alpha))];
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
 }
@@ -187,6 +230,9 @@ fn ger<T: Real>(alpha: f64, x: Vector<'_, T>, y: Vector<'_, T>, a: &Matrix<'_, T
     let (m, n) = a.stored();
     let (x, y) = if a.by_columns { (x, y) } else { (y, x) };
     let operation = Ger { element: T::TYPE, m, n, leading: a.distance(), x_step: x.step, y_step: y.step };
+    if m == 0 || n == 0 {
+        return Ok(Described::nothing(operation));
+    }
     let buffers = [memory(x.buffer), memory(y.buffer), memory(a.buffer), Ok(Argument::Scalar(alpha))];
     Described::new(operation, buffers)
 }

@@ -8,7 +8,7 @@ use super::matrix::Matrix;
 use super::tuning::MatmulTuning;
 use crate::Result;
 use crate::error::LibraryError;
-use crate::library_call::{Described, LibraryCall};
+use crate::library_call::{Described, LibraryCall, OperandNames};
 use crate::loaded_operations::LoadedOperations;
 
 /// Workspace at most, unless a call says otherwise.
@@ -17,6 +17,8 @@ const WORKSPACE_LIMIT_BYTES: u64 = 32 << 20;
 const ALIGNMENTS: [u64; 2] = [256, 16];
 
 /// A matrix product that is being described: `C = activation(alpha A B + beta C + bias)`.
+///
+/// Where `A` has no columns, the product counts as zeros. Where `C` has no elements, nothing is done.
 ///
 /// ```
 /// use kiln::DeviceRuntime;
@@ -95,7 +97,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         Self { beta: Some(beta), ..self }
     }
 
-    /// Adds a vector to each row of `C`: it has an element for each column.
+    /// Adds a vector to each row of `C`: it has an element for each column. `C` must be stored row after row.
     pub fn bias(self, bias: &'a GpuRef<O>) -> Self {
         Self { bias: Some(bias), ..self }
     }
@@ -218,12 +220,20 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         }
     }
 
-    fn described(&self) -> Result<Described> {
+    pub(super) fn described(&self) -> Result<Described> {
         self.check_shapes()?;
         let operation = self.stored_product()?;
+        if self.c.rows == 0 || self.c.columns == 0 || self.c.batch == 0 {
+            return Ok(Described::nothing(operation));
+        }
+        if self.a.columns == 0 {
+            return self.without_terms();
+        }
+        self.check_leading()?;
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
         let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
-        let mut described = Described::of(operation);
+        let names = OperandNames { is_exchanged: !self.c.by_columns };
+        let mut described = Described::of(operation).named(names);
         described.push_memory(first.buffer)?;
         described.push_memory(second.buffer)?;
         described.push_memory(self.c.buffer)?;
@@ -240,6 +250,26 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             described.push_scalar(beta);
         }
         Ok(described)
+    }
+
+    /// A product of no terms: `C` is `beta C` before bias and activation. Libraries do not take matrices without elements, so two of zeros stand for
+    /// them.
+    fn without_terms(&self) -> Result<Described> {
+        let (rows, columns) = (self.c.rows as usize, self.c.columns as usize);
+        // Libraries multiply rows of 8-bit numbers that are multiples of 16 bytes.
+        let terms = if size_of::<T>() == 1 { 16 } else { 1 };
+        let zeros = self.loaded.gpu().zeros::<T>(rows.max(columns).saturating_mul(terms))?;
+        let batch = self.c.batch as usize;
+        let a = Matrix::new(&zeros, rows, terms).batch(batch).stride(0);
+        let b = Matrix::new(&zeros, terms, columns).batch(batch).stride(0);
+        MatmulCall { a, b, alpha: 0.0, stream: None, ..*self }.described()
+    }
+
+    /// Refuses rows or columns that overlap, in the caller's words.
+    fn check_leading(&self) -> Result<()> {
+        self.a.check_leading(Matmul::NAME, "a")?;
+        self.b.check_leading(Matmul::NAME, "b")?;
+        self.c.check_leading(Matmul::NAME, "c")
     }
 
     fn check_shapes(&self) -> Result<()> {

@@ -3,6 +3,8 @@
 use kiln_runtime::GpuRef;
 
 use super::element::MatrixElement;
+use crate::Result;
+use crate::error::LibraryError;
 
 /// A matrix, or a batch of them, in a buffer. It is stored row after row, and dense unless something else is said.
 #[derive(Debug)]
@@ -26,13 +28,13 @@ impl<T: MatrixElement> Clone for Matrix<'_, T> {
 impl<T: MatrixElement> Copy for Matrix<'_, T> {}
 
 impl<'a, T: MatrixElement> Matrix<'a, T> {
-    /// A matrix at the begin of a buffer, row after row.
+    /// A matrix at the start of a buffer, row after row.
     pub fn new(buffer: &'a GpuRef<T>, rows: usize, columns: usize) -> Self {
         let (rows, columns) = (rows as u64, columns as u64);
         Self { buffer, rows, columns, by_columns: false, leading: None, batch: 1, stride: None }
     }
 
-    /// Elements from the begin of one row to the begin of the next, for rows that lie further apart than they are long. For a matrix that was
+    /// Elements from the start of one row to the start of the next, for rows that lie further apart than they are long. For a matrix that was
     /// transposed it is the distance between columns.
     #[must_use]
     pub fn leading(self, elements: usize) -> Self {
@@ -70,6 +72,20 @@ impl<'a, T: MatrixElement> Matrix<'a, T> {
     /// Distance between matrices.
     pub(crate) fn matrix_stride(&self) -> u64 {
         self.stride.unwrap_or_else(|| self.distance().saturating_mul(self.stored().1))
+    }
+
+    /// Refuses a leading dimension that is less than a row, or than a column of a matrix that is stored by columns.
+    pub(crate) fn check_leading(&self, operation: &'static str, name: &str) -> Result<()> {
+        let ((line, _), leading) = (self.stored(), self.distance());
+        if leading >= line {
+            return Ok(());
+        }
+        let (lines, hint) = match self.by_columns {
+            true => ("columns", "use a leading dimension that holds a column"),
+            false => ("rows", "use a leading dimension that holds a row"),
+        };
+        let what = format!("`{name}` has a leading dimension of {leading} for {lines} of {line} elements");
+        Err(LibraryError::argument(operation, what, hint))
     }
 
     /// Its shape in words.

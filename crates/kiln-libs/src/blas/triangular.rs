@@ -8,6 +8,7 @@ use super::matrix::Matrix;
 use crate::Result;
 use crate::error::LibraryError;
 use crate::library_call::{Argument, Described, LibraryCall};
+use crate::loaded_operations::LoadedOperations;
 
 impl Blas {
     /// One triangle of `C = alpha A Aᵀ`, or of `C = alpha A Aᵀ + beta C` where a `beta` is given. The other triangle is neither read nor written.
@@ -19,7 +20,7 @@ impl Blas {
         triangle: Triangle,
         c: Matrix<'a, T>,
     ) -> LibraryCall<'a> {
-        LibraryCall::new(&self.loaded, syrk(alpha, &a, beta, triangle, &c))
+        LibraryCall::new(&self.loaded, syrk(&self.loaded, (alpha, beta), &a, triangle, &c))
     }
 
     /// Solves `A X = alpha B`, or `X A = alpha B`, for `X`, which replaces `B`. `A` is triangular; the other triangle is not read, and with
@@ -46,9 +47,9 @@ pub(crate) fn stored_triangle<T: Real>(matrix: &Matrix<'_, T>, triangle: Triangl
 }
 
 fn syrk<T: Real>(
-    alpha: f64,
+    loaded: &LoadedOperations,
+    (alpha, beta): (f64, Option<f64>),
     a: &Matrix<'_, T>,
-    beta: Option<f64>,
     triangle: Triangle,
     c: &Matrix<'_, T>,
 ) -> Result<Described> {
@@ -62,6 +63,11 @@ fn syrk<T: Real>(
             "give a square `c` with as many rows as `a` has",
         ));
     }
+    if a.rows > 0 && a.columns == 0 {
+        // A product of no terms: one of zeros stands for it.
+        let zeros = loaded.gpu().zeros::<T>(a.rows as usize)?;
+        return syrk(loaded, (0.0, beta), &Matrix::new(&zeros, a.rows as usize, 1), triangle, c);
+    }
     let operation = Syrk {
         element: T::TYPE,
         n: a.rows,
@@ -72,6 +78,9 @@ fn syrk<T: Real>(
         c_leading: c.distance(),
         accumulate: beta.is_some(),
     };
+    if a.rows == 0 {
+        return Ok(Described::nothing(operation));
+    }
     let buffers = [memory(a.buffer), memory(c.buffer), Ok(Argument::Scalar(alpha))];
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
 }
@@ -115,5 +124,8 @@ fn trsm<T: Real>(
         a_leading: a.distance(),
         b_leading: b.distance(),
     };
+    if m == 0 || n == 0 {
+        return Ok(Described::nothing(operation));
+    }
     Described::new(operation, [memory(a.buffer), memory(b.buffer), Ok(Argument::Scalar(alpha))])
 }

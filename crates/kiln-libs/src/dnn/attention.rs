@@ -12,7 +12,7 @@ use crate::loaded_operations::LoadedOperations;
 /// Workspace at most, unless a call says otherwise.
 const WORKSPACE_LIMIT_BYTES: u64 = 256 << 20;
 
-/// Queries, keys, values or results at the begin of a buffer, without gaps: sequences, heads, positions, elements of a head.
+/// Queries, keys, values or results at the start of a buffer, without gaps: sequences, heads, positions, elements of a head.
 ///
 /// The positions of a head lie one after the other unless [`positions_first`](Self::positions_first) is said.
 #[derive(Debug)]

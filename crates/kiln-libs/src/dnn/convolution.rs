@@ -5,6 +5,7 @@ use kiln_runtime::{GraphBuilder, NodeId, Stream, Ticket};
 
 use super::tensor::{NetworkElement, Tensor, dimensions_text};
 use crate::Result;
+use crate::blas::{Matrix, without_terms};
 use crate::error::LibraryError;
 use crate::library_call::{Argument, Described, LibraryCall};
 use crate::loaded_operations::LoadedOperations;
@@ -14,7 +15,7 @@ const WORKSPACE_LIMIT_BYTES: u64 = 256 << 20;
 
 /// A convolution, or one of its gradients, that is being described.
 ///
-/// Filters have the dimensions `[out, channels / groups, height, width]`. Images, filters and results have one layout.
+/// A batch without images does nothing, and the gradient of its filters is zero. Filters have the dimensions `[out, channels / groups, height, width]`. Images, filters and results have one layout.
 ///
 /// ```
 /// use kiln::DeviceRuntime;
@@ -171,6 +172,18 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
             return refuse(what, "give filters the channels of the images divided by the groups");
         }
         let operation = self.operation_of();
+        if let ([0, ..], [0, rest @ ..]) = (x.dimensions, y.dimensions) {
+            let [filters, height, width] = rest;
+            operation_fits(&Convolution { batch: 1, ..operation }, [1, filters, height, width])?;
+            return match self.pass {
+                // A sum over no images.
+                ConvolutionPass::BackwardFilter => {
+                    let elements = w.dimensions.iter().product::<u64>() as usize;
+                    without_terms(self.loaded, Matrix::new(w.buffer, 1, elements), None)
+                }
+                ConvolutionPass::Forward | ConvolutionPass::BackwardData => Ok(Described::nothing(operation)),
+            };
+        }
         operation_fits(&operation, y.dimensions)?;
         Described::new(operation, [x, w, y].map(|tensor| Argument::memory(tensor.buffer)))
     }

@@ -47,6 +47,8 @@ impl Dnn {
 
     /// `y = (x - mean) / √(variance + epsilon)` for each row of `columns` elements; then each column can be multiplied with a weight, and a bias added.
     ///
+    /// `x` and `y` share no memory.
+    ///
     /// ```
     /// use kiln::DeviceRuntime;
     /// use kiln_libs::dnn::Dnn;
@@ -68,6 +70,7 @@ impl Dnn {
     }
 
     /// `y = x / √(mean of squares + epsilon)` for each row of `columns` elements; then each column can be multiplied with a weight.
+    /// `x` and `y` share no memory.
     pub fn rms_norm<T: NetworkElement>(
         &self,
         x: &GpuRef<T>,

@@ -13,7 +13,7 @@ impl NetworkElement for f32 {}
 impl NetworkElement for f16 {}
 impl NetworkElement for bf16 {}
 
-/// A tensor of four dimensions at the begin of a buffer, without gaps: images, channels, height, width. Filters are
+/// A tensor of four dimensions at the start of a buffer, without gaps: images, channels, height, width. Filters are
 /// `[out, channels / groups, height, width]`.
 ///
 /// The last dimension lies side by side (NCHW) unless [`channels_last`](Self::channels_last) is said.

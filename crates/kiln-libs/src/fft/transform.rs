@@ -70,7 +70,7 @@ pub struct FftCall<'a> {
 }
 
 impl<'a> FftCall<'a> {
-    /// So many arrays, one behind the other.
+    /// So many arrays, one behind the other. Of none nothing is transformed.
     pub fn batch(self, arrays: usize) -> Self {
         Self { batch: arrays as u64, ..self }
     }
@@ -136,6 +136,9 @@ impl<'a> FftCall<'a> {
         output: &GpuRef<impl Element>,
     ) -> LibraryCall<'a> {
         let described = self.operation::<T>(kind, false).and_then(|operation| {
+            if self.batch == 0 {
+                return Ok(Described::nothing(operation));
+            }
             let described = Described::new(operation, [Argument::memory(input), Argument::memory(output)])?;
             self.scaled::<T>(operation, described, output)
         });
@@ -144,6 +147,9 @@ impl<'a> FftCall<'a> {
 
     fn in_place<T: RealPart>(self, kind: FftKind, data: &GpuRef<impl Element>) -> LibraryCall<'a> {
         let described = self.operation::<T>(kind, true).and_then(|operation| {
+            if self.batch == 0 {
+                return Ok(Described::nothing(operation));
+            }
             self.scaled::<T>(operation, Described::new(operation, [Argument::memory(data)])?, data)
         });
         LibraryCall::new(self.loaded, described)

@@ -67,7 +67,8 @@ impl Primitives {
         PrimitiveCall::new(self, Reduce { input: input.clone(), operator, output: output.clone() })
     }
 
-    /// Writes the index of the least element, the first of equal ones, to the one element of `output`. Floats are ordered as by [`f32::total_cmp`].
+    /// Writes the index of the least element, the first of equal ones, to the one element of `output`. Floats are ordered as by [`f32::total_cmp`]: NaN is
+    /// greater than infinity, and negative NaN is less than all other numbers, whereas [`reduce`](Self::reduce) leaves NaN out.
     pub fn arg_min<T: Numeric>(
         &self,
         input: &GpuRef<T>,

@@ -4,7 +4,7 @@ use kiln_operation::Operation;
 use kiln_runtime::{GpuRef, Ticket};
 
 use crate::Result;
-use crate::error::LibraryError;
+use crate::error::{LibraryError, method_name};
 use crate::solve_failure::SolveFailure;
 
 /// What an operation found out about its matrix: a word in device memory, 0 if all went well.
@@ -62,6 +62,6 @@ impl SolveInfo {
             (_, Operation::Getrf(_)) => SolveFailure::Singular { pivot: word as u64 - 1 },
             _ => SolveFailure::NotConverged,
         };
-        Err(LibraryError::Solve { operation: self.operation.name(), failure })
+        Err(LibraryError::Solve { operation: method_name(self.operation.name()), failure })
     }
 }

@@ -165,8 +165,7 @@ fn check_pair<T: Real, I: SparseIndex>(
 pub(super) fn check_index<I: SparseIndex>(check: Check, shape: (u64, u64), nonzeros: u64) -> Result<()> {
     match [shape.0, shape.1, nonzeros].into_iter().find(|size| I::from_place(*size).is_none()) {
         None => Ok(()),
-        Some(size) => check
-            .refuse(format!("a size of {size} with indices of type {}", I::TYPE), "use indices of type i64"),
+        Some(size) => check.refuse(format!("a size of {size} with indices of type {}", I::TYPE), I::WIDER),
     }
 }
 

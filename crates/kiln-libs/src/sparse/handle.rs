@@ -7,7 +7,7 @@ use super::embedded_ptx::SHIPPED;
 use super::index::SparseIndex;
 use super::view::SparseView;
 use crate::Result;
-use crate::blas::{Matrix, Real, check_single};
+use crate::blas::{Matrix, Real, check_single, without_terms};
 use crate::error::LibraryError;
 use crate::library_call::{Argument, Described, LibraryCall};
 use crate::loaded_operations::LoadedOperations;
@@ -51,7 +51,7 @@ impl Sparse {
         beta: Option<f64>,
         y: &'a GpuRef<T>,
     ) -> LibraryCall<'a> {
-        LibraryCall::new(&self.loaded, spmv((order, alpha, beta), a.into(), x, y))
+        LibraryCall::new(&self.loaded, spmv(&self.loaded, (order, alpha, beta), a.into(), x, y))
     }
 
     /// `C = alpha A B`, or `C = alpha A B + beta C` where a `beta` is given; without one `C` is not read. `B` and `C` are dense, and both stored row after
@@ -67,7 +67,7 @@ impl Sparse {
         beta: Option<f64>,
         c: Matrix<'a, T>,
     ) -> LibraryCall<'a> {
-        LibraryCall::new(&self.loaded, spmm((order, alpha, beta), a.into(), &b, &c))
+        LibraryCall::new(&self.loaded, spmm(&self.loaded, (order, alpha, beta), a.into(), &b, &c))
     }
 
     /// Writes all elements of a sparse matrix, zeros included, into a dense one. Elements that are stored twice have no defined value.
@@ -76,7 +76,7 @@ impl Sparse {
         a: impl Into<SparseView<'a, T, I>>,
         dense: Matrix<'a, T>,
     ) -> LibraryCall<'a> {
-        LibraryCall::new(&self.loaded, to_dense(a.into(), dense))
+        LibraryCall::new(&self.loaded, to_dense(&self.loaded, a.into(), dense))
     }
 }
 
@@ -91,6 +91,7 @@ fn layout<T: Real>(matrix: &Matrix<'_, T>) -> DenseLayout {
 }
 
 fn spmv<T: Real, I: SparseIndex>(
+    loaded: &LoadedOperations,
     (order, alpha, beta): Scaled,
     a: SparseView<'_, T, I>,
     x: &GpuRef<T>,
@@ -102,6 +103,9 @@ fn spmv<T: Real, I: SparseIndex>(
         let what = format!("a matrix of {rows} x {columns} with {given}");
         let hint = "give vectors that are as long as the rows and columns";
         return Err(LibraryError::argument(Spmv::NAME, what, hint));
+    }
+    if a.nonzeros() == 0 {
+        return without_terms(loaded, Matrix::new(y, y.len(), 1), beta);
     }
     let operation = Spmv {
         format: a.format,
@@ -119,6 +123,7 @@ fn spmv<T: Real, I: SparseIndex>(
 }
 
 fn spmm<T: Real, I: SparseIndex>(
+    loaded: &LoadedOperations,
     (order, alpha, beta): Scaled,
     a: SparseView<'_, T, I>,
     b: &Matrix<'_, T>,
@@ -139,6 +144,9 @@ fn spmm<T: Real, I: SparseIndex>(
             "store both row after row, or both column after column",
         ));
     }
+    if a.nonzeros() == 0 {
+        return without_terms(loaded, *c, beta);
+    }
     let operation = Spmm {
         format: a.format,
         element: T::TYPE,
@@ -158,7 +166,11 @@ fn spmm<T: Real, I: SparseIndex>(
     Described::new(operation, a.arguments().into_iter().chain(dense).chain(scalars(alpha, beta)))
 }
 
-fn to_dense<T: Real, I: SparseIndex>(a: SparseView<'_, T, I>, dense: Matrix<'_, T>) -> Result<Described> {
+fn to_dense<T: Real, I: SparseIndex>(
+    loaded: &LoadedOperations,
+    a: SparseView<'_, T, I>,
+    dense: Matrix<'_, T>,
+) -> Result<Described> {
     check_single(SparseToDense::NAME, &dense)?;
     if (dense.rows, dense.columns) != a.shape() {
         let what = format!("a matrix of {} into {}", a.shape_text(), dense.shape_text());
@@ -167,6 +179,9 @@ fn to_dense<T: Real, I: SparseIndex>(a: SparseView<'_, T, I>, dense: Matrix<'_, 
             what,
             "give a dense matrix of the same shape",
         ));
+    }
+    if a.nonzeros() == 0 {
+        return without_terms(loaded, dense, None);
     }
     let dense = if a.is_transposed { dense.transposed() } else { dense };
     let operation = SparseToDense {

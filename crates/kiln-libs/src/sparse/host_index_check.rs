@@ -106,7 +106,7 @@ impl Words {
         let index = |place| {
             I::from_place(place).ok_or_else(|| {
                 let what = format!("{place} as an index of type {}", I::TYPE);
-                self.refuse(what, "use indices of type i64")
+                self.refuse(what, I::WIDER)
             })
         };
         places.into_iter().map(index).collect()

@@ -17,6 +17,9 @@ pub trait SparseIndex: Numeric + sealed::Sealed + std::fmt::Display {
     /// The type, as operations name it.
     const TYPE: IndexType;
 
+    /// What to do where the type does not count to a size.
+    const WIDER: &'static str;
+
     /// The number, if it is not negative.
     fn to_place(self) -> Option<u64>;
 
@@ -26,6 +29,7 @@ pub trait SparseIndex: Numeric + sealed::Sealed + std::fmt::Display {
 
 impl SparseIndex for i32 {
     const TYPE: IndexType = IndexType::I32;
+    const WIDER: &'static str = "use indices of type i64";
 
     fn to_place(self) -> Option<u64> {
         u64::try_from(self).ok()
@@ -38,6 +42,7 @@ impl SparseIndex for i32 {
 
 impl SparseIndex for i64 {
     const TYPE: IndexType = IndexType::I64;
+    const WIDER: &'static str = "use sizes below 2^63";
 
     fn to_place(self) -> Option<u64> {
         u64::try_from(self).ok()

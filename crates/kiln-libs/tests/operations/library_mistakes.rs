@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kiln::DeviceRuntime;
+use kiln::{DeviceRuntime, GpuRef};
 use kiln_libs::blas::{Activation, Blas, Diagonal, Math, Matrix, Side, Triangle, Vector};
 use kiln_libs::fft::Fft;
 use kiln_libs::{LibraryError, Result};
@@ -30,11 +30,9 @@ fn shapes_that_do_not_fit_are_refused() {
     let text = matmul(Matrix::new(&x, 2, 2).batch(2), Matrix::new(&y, 2, 2), Matrix::new(&z, 2, 2).batch(2));
     assert!(text.contains("batches of 2, 1 and 2"), "{text}");
     let text = matmul(Matrix::new(&x, 3, 4).leading(3), Matrix::new(&y, 4, 3), Matrix::new(&z, 3, 3));
-    assert!(text.contains("a leading dimension of 3 for columns of 4 elements"), "{text}");
-    let text = matmul(Matrix::new(&x, 0, 4), Matrix::new(&y, 4, 3), Matrix::new(&z, 0, 3));
-    assert!(text.contains("is 0; leave out operations on nothing"), "{text}");
+    assert!(text.contains("`a` has a leading dimension of 3 for rows of 4 elements; use a leading dimension that holds a row"), "{text}");
     let text = matmul(Matrix::new(&x, 3, 5), Matrix::new(&y, 5, 2), Matrix::new(&z, 3, 2));
-    assert!(text.contains("`b` has 48 bytes and must have 60"), "{text}");
+    assert!(text.contains("`a` has 48 bytes and must have 60"), "{text}");
     let text = refused(
         blas.matmul(Matrix::new(&x, 3, 4), Matrix::new(&y, 4, 3), Matrix::new(&z, 3, 3)).bias(&x).submit(),
     );
@@ -74,7 +72,7 @@ fn overlaps_and_alignments_are_refused() {
     let square = |buffer| Matrix::new(buffer, 4, 4);
     let other = gpu.zeros::<f32>(16).unwrap();
     let text = refused(blas.matmul(square(&first), square(&other), square(&second)).submit());
-    assert!(text.contains("share memory, and one is written"), "{text}");
+    assert!(text.contains("`a` and `c` share memory, and one is written"), "{text}");
     // Two inputs may be the same.
     blas.matmul(square(&first), square(&first), square(&other)).submit().unwrap();
     let text = refused(blas.axpy(1.0, &first, &first).submit());
@@ -86,6 +84,62 @@ fn overlaps_and_alignments_are_refused() {
     // A product takes what it gets, and a library chooses an algorithm for it.
     let matrix = data.view(33..49).unwrap();
     blas.matmul(square(&other), square(&other), square(&matrix)).submit().unwrap().wait().unwrap();
+}
+
+fn stored(by_columns: bool, buffer: &GpuRef<f32>, rows: usize, columns: usize) -> Matrix<'_, f32> {
+    match by_columns {
+        true => Matrix::new(buffer, columns, rows).transposed(),
+        false => Matrix::new(buffer, rows, columns),
+    }
+}
+
+/// Every mistake with one operand is told with the name that the caller gave it, whatever the layout of the result.
+#[test]
+fn operands_have_the_names_that_the_caller_knows() {
+    let (gpu, other) = (DeviceRuntime::simulated(1).unwrap(), DeviceRuntime::simulated(2).unwrap());
+    let blas = Blas::new(&gpu);
+    let new = |gpu: &DeviceRuntime, len| gpu.zeros::<f32>(len).unwrap();
+    for by_columns in [false, true] {
+        // 2 x 3 times 3 x 4 into 2 x 4.
+        let product = |a: &GpuRef<f32>, b: &GpuRef<f32>, c: &GpuRef<f32>| {
+            let matrices =
+                (stored(by_columns, a, 2, 3), stored(by_columns, b, 3, 4), stored(by_columns, c, 2, 4));
+            refused(blas.matmul(matrices.0, matrices.1, matrices.2).submit())
+        };
+        let (a, b, c) = (new(&gpu, 6), new(&gpu, 12), new(&gpu, 8));
+        let text = product(&new(&gpu, 5), &b, &c);
+        assert!(text.contains("`a` has 20 bytes and must have 24"), "{text}");
+        let text = product(&a, &new(&gpu, 11), &c);
+        assert!(text.contains("`b` has 44 bytes and must have 48"), "{text}");
+        let text = product(&a, &b, &new(&gpu, 7));
+        assert!(text.contains("`c` has 28 bytes and must have 32"), "{text}");
+        let text = product(&a, &b, &b);
+        assert!(text.contains("`b` and `c` share memory"), "{text}");
+        let text = product(&c, &b, &c);
+        assert!(text.contains("`a` and `c` share memory"), "{text}");
+        for (name, text) in [
+            ("a", product(&new(&other, 6), &b, &c)),
+            ("b", product(&a, &new(&other, 12), &c)),
+            ("c", product(&a, &b, &new(&other, 8))),
+        ] {
+            let wanted = format!("blas.matmul: `{name}` belongs to another runtime");
+            assert!(text.contains(&wanted), "{text}");
+        }
+        let leading = |at: usize| {
+            let matrices =
+                [stored(by_columns, &a, 2, 3), stored(by_columns, &b, 3, 4), stored(by_columns, &c, 2, 4)];
+            let [a, b, c] = std::array::from_fn(|place| match place == at {
+                true => matrices[place].leading(1),
+                false => matrices[place],
+            });
+            refused(blas.matmul(a, b, c).submit())
+        };
+        let lines = if by_columns { "columns" } else { "rows" };
+        for (at, name) in ["a", "b", "c"].into_iter().enumerate() {
+            let text = leading(at);
+            assert!(text.contains(&format!("`{name}` has a leading dimension of 1 for {lines}")), "{text}");
+        }
+    }
 }
 
 #[test]
@@ -133,7 +187,11 @@ fn sizes_of_two_billion_and_more_are_counted_right() {
 fn another_devices_buffer_and_a_device_that_is_shut_down_are_told() {
     let (gpu, other) = (DeviceRuntime::simulated(3).unwrap(), DeviceRuntime::simulated(4).unwrap());
     let (blas, foreign) = (Blas::new(&gpu), other.zeros::<f32>(4).unwrap());
-    assert!(blas.scal(2.0, &foreign).submit().unwrap_err().runtime().is_some());
+    let text = refused(blas.scal(2.0, &foreign).submit());
+    assert!(text.contains("`x` belongs to another runtime"), "{text}");
+    let ours = gpu.zeros::<f32>(4).unwrap();
+    let text = refused(blas.scal(2.0, &ours).record(&mut other.graph()));
+    assert!(text.contains("the graph belongs to another runtime"), "{text}");
     let buffer = gpu.zeros::<f32>(4).unwrap();
     assert!(gpu.shutdown(Duration::from_secs(60)).unwrap());
     assert!(blas.scal(2.0, &buffer).submit().unwrap_err().runtime().is_some());

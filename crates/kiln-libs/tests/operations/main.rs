@@ -14,6 +14,7 @@ mod dnn_convolutions;
 mod dnn_mistakes;
 mod dnn_pools;
 mod dnn_rows;
+mod empty_calls;
 mod exact;
 mod fft_values;
 mod library_budget;

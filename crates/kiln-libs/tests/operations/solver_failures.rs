@@ -33,7 +33,7 @@ fn a_matrix_without_factors_is_told_when_its_ticket_is_waited_for() {
         let ticket = solve.cholesky(Matrix::new(&indefinite, n, n), Triangle::Lower).submit().unwrap();
         let error = ticket.wait().unwrap_err();
         assert_eq!(error.solve_failure(), Some(SolveFailure::NotPositiveDefinite { order: 17 }));
-        let text = "solve.potrf: the matrix is not positive definite: its leading minor of order 17 is not positive; add a multiple of the identity, or use `lu`";
+        let text = "solve.cholesky: the matrix is not positive definite: its leading minor of order 17 is not positive; add a multiple of the identity, or use `lu`";
         assert_eq!(error.to_string(), text);
         assert_eq!(ticket.info().word().download().unwrap(), [17]);
         ticket.ticket().wait().unwrap();
@@ -85,9 +85,14 @@ fn calls_that_do_not_fit_are_refused_before_anything_is_queued() {
     let before = gpu.bytes_outstanding();
     let lower = Triangle::Lower;
     let text = refused(solve.cholesky(Matrix::new(&a, 3, 4), lower).submit());
-    assert_eq!(text, "solve.potrf: `a` is 3 x 4, and must be square; use `least_squares` for other shapes");
+    assert_eq!(
+        text,
+        "solve.cholesky: `a` is 3 x 4, and must be square; use `least_squares` for other shapes"
+    );
     let text = refused(solve.cholesky(Matrix::new(&a, 2, 2).batch(3), lower).submit());
-    assert!(text.contains("a batch of 3 matrices"), "{text}");
+    assert!(text.contains("a batch of 3 matrices; use `cholesky_batched`"), "{text}");
+    let text = refused(solve.lu(Matrix::new(&a, 2, 2).batch(3), &pivots).submit());
+    assert_eq!(text, "solve.lu: a batch of 3 matrices; use `lu_batched`");
     let text = refused(solve.cholesky(Matrix::new(&a, 3, 3).leading(2), lower).submit());
     assert!(text.contains("a leading dimension of 2 for columns of 3 elements"), "{text}");
     let text = refused(solve.cholesky(Matrix::new(&a, 0, 0), lower).submit());
