@@ -25,6 +25,16 @@ pub enum Image<'a> {
     /// One operation of a mathematical library, as the text of a `kiln_operation::Operation`. The module has one function, which is named as
     /// the operation is; its launches take a grid and a block of 1.
     Library(&'a str),
+    /// One rank of a communicator, as the text of a `kiln_operation::CommunicatorRank`. A function of the module is a collective or a group of them,
+    /// and its name is the text of a `kiln_operation::CollectiveGroup`; its launches take a grid and a block of 1. Loading does not wait for the
+    /// other ranks: the first launch does, on the device.
+    Communicator(&'a str),
+    /// Makes the id of a new communicator, for all ranks of it. The module has no functions and can be unloaded at once; the process that made the id
+    /// must live until all ranks are loaded.
+    CommunicatorId {
+        /// Receives the 128 bytes of the id before `load` returns.
+        id: &'a OnceLock<Vec<u8>>,
+    },
 }
 
 impl<'a> Image<'a> {
@@ -32,7 +42,7 @@ impl<'a> Image<'a> {
     pub fn ptx(&self) -> Option<&'a str> {
         match self {
             Self::Ptx(text) | Self::PtxToKeep { text, .. } => Some(text),
-            Self::Cubin(_) | Self::HostKernels(_) | Self::Library(_) => None,
+            _ => None,
         }
     }
 
@@ -43,6 +53,8 @@ impl<'a> Image<'a> {
             Self::Cubin(_) => "cubin",
             Self::HostKernels(_) => "host kernels",
             Self::Library(_) => "a library operation",
+            Self::Communicator(_) => "a communicator",
+            Self::CommunicatorId { .. } => "the id of a communicator",
         }
     }
 }

@@ -164,6 +164,26 @@ pub enum Refusal {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// Two ranks of a communicator do not agree.
+    #[error(
+        "communicator {communicator}: rank {rank} and rank {other_rank} differ in {what}: {value} and {other_value}; {next}"
+    )]
+    Disagreement {
+        /// The communicator, in short.
+        communicator: String,
+        /// The rank whose request was turned down.
+        rank: u32,
+        /// The rank that came before it.
+        other_rank: u32,
+        /// What they differ in, such as `the count of collective 3`.
+        what: String,
+        /// What this rank asked for.
+        value: String,
+        /// What the other rank asked for.
+        other_value: String,
+        /// What to do.
+        next: &'static str,
+    },
     /// The driver said no, with a code kiln has no better name for.
     #[error("the driver refused: {0}")]
     Driver(Code),

@@ -1,4 +1,4 @@
-//! Operations of mathematical libraries, as data.
+//! Operations of mathematical libraries and collectives of communicators, as data.
 //!
 //! An [`Operation`] says everything about one library call but its buffers and its scalars: which operation it is, the sizes, element types,
 //! leading dimensions, precision and epilogue. Its text is what `kiln_driver::Image::Library` carries; a driver parses it, prepares the
@@ -35,6 +35,10 @@
 #![forbid(unsafe_code)]
 
 mod attention;
+mod collective;
+mod collective_group;
+mod collective_type;
+mod communicator;
 mod convolution;
 mod eigenvalues;
 mod element_type;
@@ -52,6 +56,10 @@ mod operation;
 mod sparse;
 
 pub use attention::{Attention, AttentionLayout, AttentionMask};
+pub use collective::{Collective, CollectiveKind, CollectiveOperand, Reduction};
+pub use collective_group::{CollectiveGroup, MAX_GROUP};
+pub use collective_type::{CollectiveElement, CollectiveType};
+pub use communicator::{CommunicatorId, CommunicatorRank};
 pub use convolution::{Convolution, ConvolutionPass, Spatial, TensorLayout};
 pub use eigenvalues::{Gesvd, Syevd};
 pub use element_type::ElementType;

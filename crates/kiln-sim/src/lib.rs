@@ -79,8 +79,8 @@
 //! be it by kernels, copies, fills, nodes of a graph or the host through a `HostBlock`; memory used before its
 //! allocation, after its free, or freed before its last use is known to be done; bytes read that were never written; accesses
 //! out of bounds, misaligned, or to pages that may only be read; kernels that touch what they did not declare; events,
-//! modules and graphs destroyed while work needs them; double frees; leaks; work that hangs while the host waits. A
-//! [`Finding`] names both sides, the bytes, the block, and how to see it again.
+//! modules and graphs destroyed while work needs them; double frees; leaks; work that hangs while the host waits; ranks of a
+//! communicator that call different collectives or wait for ranks that do not come. A [`Finding`] names both sides, the bytes, the block, and how to see it again.
 //!
 //! # What it injects
 //!
@@ -99,7 +99,8 @@
 //!   is never reported.
 //! - A finding changes nothing. What hardware would fault on (an address with nothing behind it) faults here, and the
 //!   device is lost with the code and the site.
-//! - No call waits for real time, except for work that threads are running.
+//! - No call waits for real time, except for work that threads are running, and for ranks of a communicator that another thread may
+//!   still submit for.
 //!
 //! # What it cannot see
 //!
@@ -110,6 +111,7 @@
 //! - Bounds inside of one mapping, if the launch does not declare what it may touch: a heap over pages places many blocks in it, and a
 //!   kernel that leaves its block for another live one stays in the mapping. The order of accesses is still checked, byte by byte.
 //! - What other processes do to pages they share.
+//! - An order that a collective makes between accesses of two ranks to the same memory.
 //! - Whether real time would have been enough: timing is a model.
 //!
 //! # Reading order
@@ -123,6 +125,7 @@
 
 mod check;
 mod code;
+mod collective;
 mod device;
 mod fault_plan;
 mod links;

@@ -1,5 +1,6 @@
 //! Calls as a trace writes them.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,8 @@ pub(crate) enum RecordedImage {
     Cubin(Hex),
     HostKernels(String),
     Library(String),
+    Communicator(String),
+    CommunicatorId,
 }
 
 macro_rules! kinds {
@@ -307,9 +310,14 @@ impl From<Image<'_>> for RecordedImage {
             Image::Cubin(bytes) => Self::Cubin(Hex(bytes.into())),
             Image::HostKernels(name) => Self::HostKernels(name.into()),
             Image::Library(text) => Self::Library(text.into()),
+            Image::Communicator(text) => Self::Communicator(text.into()),
+            Image::CommunicatorId { .. } => Self::CommunicatorId,
         }
     }
 }
+
+/// Takes the id that a replay makes. The ranks of the trace have the id of the recorded run.
+static REPLAYED_ID: OnceLock<Vec<u8>> = OnceLock::new();
 
 impl RecordedImage {
     pub(crate) fn image(&self) -> Image<'_> {
@@ -318,6 +326,8 @@ impl RecordedImage {
             Self::Cubin(bytes) => Image::Cubin(&bytes.0),
             Self::HostKernels(name) => Image::HostKernels(name),
             Self::Library(text) => Image::Library(text),
+            Self::Communicator(text) => Image::Communicator(text),
+            Self::CommunicatorId => Image::CommunicatorId { id: &REPLAYED_ID },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
-use kiln_operation::ElementType;
+use kiln_operation::{CollectiveElement, CollectiveType, ElementType};
 use kiln_runtime::Element;
 
 /// What matrices of a product consist of.
@@ -34,6 +34,10 @@ elements! {
     f64 = F64,
     i8 = I8,
     i32 = I32,
+}
+
+impl CollectiveElement for F8E4M3 {
+    const TYPE: CollectiveType = CollectiveType::F8E4M3;
 }
 
 impl Real for f32 {}

@@ -48,7 +48,7 @@ impl ModuleVariables {
         match (image.ptx().or(ptx), image) {
             (Some(ptx), _) if !kiln_ptx::declares_variables(ptx) => None,
             (Some(ptx), _) => Some(Self { declared: declared(ptx), ..Self::default() }),
-            (None, Image::HostKernels(_) | Image::Library(_)) => None,
+            (None, Image::HostKernels(_) | Image::Library(_) | Image::Communicator(_)) => None,
             (None, _) => Some(Self::default()),
         }
     }

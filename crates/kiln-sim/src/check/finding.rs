@@ -71,6 +71,10 @@ pub enum FindingKind {
     Leak,
     /// Work that never ends while the host waits for it.
     Hang,
+    /// Ranks of a communicator that call different collectives.
+    CollectiveMismatch,
+    /// Ranks of a communicator that wait for ranks which do not come.
+    CollectiveDeadlock,
 }
 
 /// How a kernel touched a block.
@@ -117,6 +121,8 @@ impl FindingKind {
             Self::DestroyedInUse => "destroyed while in use",
             Self::Leak => "leak",
             Self::Hang => "hang",
+            Self::CollectiveMismatch => "collectives that differ between ranks",
+            Self::CollectiveDeadlock => "ranks that wait for each other",
         }
     }
 
@@ -143,6 +149,10 @@ impl FindingKind {
             Self::DestroyedInUse => "wait until the work is done first",
             Self::Leak => "give it back before the end",
             Self::Hang => "give the wait a timeout",
+            Self::CollectiveMismatch => "compare the calls of the two ranks up to this one",
+            Self::CollectiveDeadlock => {
+                "let every rank call it, use several communicators in one order on all ranks, and put sends and receives that need each other into a group"
+            }
         }
     }
 }
@@ -208,7 +218,8 @@ impl FindingKind {
             Self::Misaligned => FindingRule::Misaligned,
             Self::Undeclared(_) => FindingRule::Undeclared,
             Self::Leak => FindingRule::Leak,
-            Self::Hang => FindingRule::Hang,
+            Self::Hang | Self::CollectiveDeadlock => FindingRule::Hang,
+            Self::CollectiveMismatch => FindingRule::Synchronisation,
             Self::InKernel => code.map_or(FindingRule::InKernel, |code| match code.kind {
                 InCode::OutOfBounds(_) => FindingRule::OutOfBounds,
                 InCode::UseAfterFree(_) => FindingRule::UseAfterFree,
@@ -311,6 +322,7 @@ impl Finding {
                 format!("{second} came before {first} was known to be done with {place}")
             }
             FindingKind::Leak => format!("{place} was never given back"),
+            FindingKind::CollectiveMismatch | FindingKind::CollectiveDeadlock => place,
             FindingKind::Hang => format!("{first} does not end, and the host waits for {place}"),
         }
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{
-    Code, DeviceAddress, DeviceMemory, Error, Function, FunctionId, Image, ModuleId, Object, Occupancy,
-    Protection, Refusal, Result,
+    Code, DeviceAddress, DeviceMemory, Error, Function, FunctionId, Image, Limits, ModuleId, Object,
+    Occupancy, Protection, Refusal, Result,
 };
-use kiln_operation::{Operation, OperationError};
+use kiln_operation::{CommunicatorRank, Operation, OperationError};
 
 use crate::check::access_origin::Action;
 use crate::code::code_engine::{CompileError, CompiledModule, Relocate, SimVariable};
@@ -15,6 +15,7 @@ use crate::code::cpu_libraries::CpuOperation;
 use crate::code::kernel::SimKernel;
 use crate::code::machine_code;
 use crate::code::occupancy::occupancy;
+use crate::collective::collective_kernel::CollectiveKernel;
 use crate::device::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
 use crate::fault_plan::PlannedFault;
 use crate::schedule::machine_core::Core;
@@ -29,6 +30,10 @@ impl Core {
         let device = objects.info.ordinal;
         self.enter(device, CALL)?.count_load(device)?;
         let compiled = self.compile(objects, image)?;
+        let communicator = match image {
+            Image::Communicator(text) => Some(self.join(CALL, device, text)?),
+            _ => None,
+        };
         let limit = objects.info.limits.max_threads_per_block;
         let kernels: BTreeMap<Arc<str>, Loaded> = compiled
             .kernels
@@ -46,7 +51,8 @@ impl Core {
         let variables = names.zip(variables.iter().map(|memory| memory.id)).collect();
         let users = Arc::new(Mutex::new(Users::default()));
         let refused = compiled.refused.into_iter().collect();
-        let module = Module { kernels, refused, functions: Mutex::default(), variables, globals, users };
+        let functions = Mutex::default();
+        let module = Module { kernels, refused, functions, variables, globals, users, communicator };
         objects.modules.insert(|_| module).map(|(id, _)| id)
     }
 
@@ -54,7 +60,11 @@ impl Core {
         const CALL: &str = "function";
         let _state = self.enter(objects.info.ordinal, CALL)?;
         let module = objects.modules.find(CALL, id)?;
-        let Some(loaded) = module.kernels.get(name) else {
+        let collective = match module.communicator {
+            Some(rank) => Some(collective(CALL, rank, name, &objects.info.limits)?),
+            None => None,
+        };
+        let Some(loaded) = collective.as_ref().or_else(|| module.kernels.get(name)) else {
             if let Some(CompileError { code, log }) = module.refused.get(name) {
                 return Err(Error::refused(CALL, Refusal::Image { code: Some(*code), log: log.clone() }));
             }
@@ -119,6 +129,11 @@ impl Core {
         for function in functions.values() {
             objects.functions.remove(CALL, *function)?;
         }
+        if let Some(rank) = &module.communicator {
+            state.communicators.leave(rank);
+            state.note_movement();
+            self.notify();
+        }
         for (_, memory) in &module.variables {
             let block = objects.memory.remove(CALL, *memory)?;
             let death = state.host_mark(device, Action::Free(*memory));
@@ -157,6 +172,14 @@ impl Core {
                 let kernels = vec![(operation.name().to_owned(), kernel)];
                 Ok(CompiledModule { kernels, ..CompiledModule::default() })
             }
+            Image::Communicator(_) => Ok(CompiledModule::default()),
+            Image::CommunicatorId { id } => {
+                let mut state = self.lock();
+                let seed = state.seed;
+                // A cell that is full already stays as it is.
+                let _ = id.set(state.communicators.new_id(seed).bytes().to_vec());
+                Ok(CompiledModule::default())
+            }
             Image::Ptx(text) => self.compile_ptx(objects, text),
             Image::PtxToKeep { text, machine_code } => {
                 let compiled = self.compile_ptx(objects, text)?;
@@ -170,6 +193,18 @@ impl Core {
             },
             _ => Err(unknown_kind(image)),
         }
+    }
+
+    /// Makes a device the place of a rank.
+    fn join(&self, call: &'static str, device: u32, text: &str) -> Result<CommunicatorRank> {
+        let rank: CommunicatorRank = text.parse().map_err(|error: OperationError| {
+            Error::refused(call, Refusal::Image { code: None, log: error.to_string() })
+        })?;
+        let mut state = self.lock();
+        state.communicators.join(call, device, &rank)?;
+        state.note_movement();
+        self.notify();
+        Ok(rank)
     }
 
     fn compile_ptx(&self, objects: &Objects, text: &str) -> Result<CompiledModule> {
@@ -258,14 +293,21 @@ impl State {
 fn loaded(name: &str, kernel: Arc<dyn SimKernel>, limit: u32) -> Loaded {
     let attributes = kernel.signature().attributes(limit);
     let spans = attributes.parameters.clone().unwrap_or_default().into();
-    Loaded { name: name.into(), kernel, attributes, spans }
+    Loaded { name: name.into(), kernel, attributes, spans, collective: None }
+}
+
+/// The function of a communicator of that name.
+fn collective(call: &'static str, rank: CommunicatorRank, name: &str, limits: &Limits) -> Result<Loaded> {
+    let kernel = CollectiveKernel::new(call, rank, name)?;
+    let loaded = loaded(name, kernel.clone(), limits.max_threads_per_block);
+    Ok(Loaded { collective: Some(kernel), ..loaded })
 }
 
 fn unknown_kind(image: &Image<'_>) -> Error {
     Error::unsupported(
         "load",
         image.name(),
-        "a simulated device runs PTX, library operations and host kernels",
+        "a simulated device runs PTX, library operations, collectives and host kernels",
     )
 }
 

@@ -15,6 +15,7 @@ mod fourier;
 mod jacobi;
 mod matmul;
 mod number;
+pub(crate) mod small_float;
 mod solver;
 mod sparse;
 mod triangular;

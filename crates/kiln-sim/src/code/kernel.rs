@@ -12,6 +12,8 @@ use std::time::Duration;
 use kiln_driver::{Access, Code, DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, ParameterSpan};
 use kiln_ptx::exec::ExecFindingKind as InCode;
 
+use crate::collective::collective_kernel::Exchange;
+use crate::collective::communicator::Contribution;
 use crate::memory::memory_view::{AccessCause, AccessFault, MemoryView};
 use crate::memory::scalar::Scalar;
 use crate::memory::thread_memory_access::MemoryPort;
@@ -262,6 +264,9 @@ pub struct LaunchContext<'a> {
     pub(crate) cooperative: bool,
     pub(crate) spent_ns: AtomicU64,
     pub(crate) notes: Mutex<Notes>,
+    pub(crate) exchange: Option<Exchange>,
+    /// What the rank brings to each collective of the launch.
+    pub(crate) brought: Mutex<Vec<Contribution>>,
     pub(crate) others: Others<'a>,
 }
 
@@ -396,6 +401,11 @@ impl LaunchContext<'_> {
     pub fn spend_instructions(&self, warp_instructions: u64) {
         let lanes = u64::from(self.device.limits.multiprocessors) * WARPS_AT_ONCE;
         self.spend(Duration::from_nanos(1 + warp_instructions / lanes.max(1)));
+    }
+
+    /// What the rank brings to the next collective of the launch.
+    pub(crate) fn bring(&self, bytes: Contribution) {
+        self.brought.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {

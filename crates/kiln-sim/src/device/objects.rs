@@ -7,11 +7,13 @@ use kiln_driver::{
     DeviceAddress, DeviceInfo, EventId, FunctionAttributes, FunctionId, HostId, MemoryId, ParameterSpan,
     ReservationId, kind,
 };
+use kiln_operation::CommunicatorRank;
 
 use crate::check::access_origin::Mark;
 use crate::check::vector_clock::{Lane, VectorClock};
 use crate::code::code_engine::CompileError;
 use crate::code::kernel::SimKernel;
+use crate::collective::collective_kernel::CollectiveKernel;
 use crate::device::handle_table::Table;
 use crate::device::native_handle::Natives;
 use crate::memory::memory_identity::Region;
@@ -142,6 +144,8 @@ pub(crate) struct Module {
     pub(crate) variables: Vec<(String, MemoryId)>,
     pub(crate) globals: Arc<[DeviceAddress]>,
     pub(crate) users: Arc<Mutex<Users>>,
+    /// The rank, if it is one of a communicator.
+    pub(crate) communicator: Option<CommunicatorRank>,
 }
 
 /// A kernel of a module.
@@ -151,6 +155,8 @@ pub(crate) struct Loaded {
     pub(crate) kernel: Arc<dyn SimKernel>,
     pub(crate) attributes: FunctionAttributes,
     pub(crate) spans: Arc<[ParameterSpan]>,
+    /// The collectives, if it is a function of a communicator.
+    pub(crate) collective: Option<Arc<CollectiveKernel>>,
 }
 
 impl std::fmt::Debug for Loaded {

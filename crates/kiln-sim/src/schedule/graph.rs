@@ -4,10 +4,11 @@
 //! what runs after the node runs after its last ones. Nodes are put on branches so that those on one branch are in a
 //! row; a branch is a lane of the stream, and lanes can be used again by the next run, which comes after.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::access_origin::Mark;
+use crate::collective::collective_launch::CollectiveRun;
 use crate::schedule::task::Task;
 
 /// What a graph does.
@@ -115,14 +116,20 @@ pub(crate) struct GraphRun {
     /// When each node that is done was.
     ends_ns: Vec<u64>,
     left: usize,
+    /// Runs of launches of collectives, by node.
+    pub(crate) collectives: BTreeMap<usize, CollectiveRun>,
 }
 
 impl GraphRun {
-    pub(crate) fn new(plan: Arc<GraphPlan>, marks: Vec<Arc<Mark>>) -> Self {
+    pub(crate) fn new(
+        plan: Arc<GraphPlan>,
+        marks: Vec<Arc<Mark>>,
+        collectives: BTreeMap<usize, CollectiveRun>,
+    ) -> Self {
         let missing: Vec<usize> = plan.nodes.iter().map(|node| node.after.len()).collect();
         let open = (0..missing.len()).filter(|at| missing[*at] == 0).collect();
         let left = missing.len();
-        Self { plan, marks, open, missing, ends_ns: vec![0; left], left }
+        Self { plan, marks, open, missing, ends_ns: vec![0; left], left, collectives }
     }
 
     /// Nodes that can run now.
@@ -133,6 +140,11 @@ impl GraphRun {
     /// Takes a node that can run; no other worker gets it.
     pub(crate) fn take(&mut self, node: usize) {
         self.open.remove(&node);
+    }
+
+    /// A node that was taken can run again.
+    pub(crate) fn put_back(&mut self, node: usize) {
+        self.open.insert(node);
     }
 
     /// When a node can begin, given when the graph can.

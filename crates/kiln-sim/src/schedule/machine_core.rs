@@ -28,7 +28,7 @@ pub(crate) struct Core {
     pub(crate) devices: Vec<Arc<Objects>>,
     state: Mutex<State>,
     /// Told whenever something was queued or done.
-    moved: Condvar,
+    pub(crate) moved: Condvar,
 }
 
 impl Core {
@@ -167,6 +167,7 @@ impl Core {
         let mut state = self.lock();
         state.running -= 1;
         state.end(ready, outcome);
+        state.note_movement();
         self.notify();
         state
     }
@@ -240,9 +241,15 @@ impl Core {
         loop {
             let (next, moved) = self.advance(state, None);
             state = next;
-            if !moved {
+            if moved {
+                continue;
+            }
+            // No thread of the program submits any more, so ranks that did not come never will.
+            let stalled = state.stalled();
+            if stalled.is_empty() {
                 break;
             }
+            state.end_deadlock(&stalled);
         }
         if state.checks.leaks {
             for objects in &self.devices {

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use kiln_driver::{Error, Fault as Loss, Site};
 
 use crate::check::access_origin::{Action, Actor, Mark};
 use crate::check::vector_clock::{Lane, Lanes, VectorClock};
+use crate::collective::collective_launch::CollectiveRun;
+use crate::collective::communicators::Communicators;
 use crate::fault_plan::{FaultPlan, PlannedFault};
 use crate::links::Links;
 use crate::machine_config::{MachineConfig, Mode, SimChecks};
@@ -42,6 +45,9 @@ pub(crate) struct State {
     pub(crate) costs: Costs,
     pub(crate) faults: FaultPlan,
     pub(crate) links: Links,
+    pub(crate) communicators: Communicators,
+    /// When something was last submitted or done while there was a communicator, in real time.
+    pub(crate) last_moved: Instant,
     /// Turned into what kernels pick orders by.
     pub(crate) seed: u64,
     order: u64,
@@ -151,6 +157,8 @@ impl State {
             costs: config.costs.clone(),
             faults: config.faults.clone(),
             links: config.links.clone(),
+            communicators: Communicators::default(),
+            last_moved: Instant::now(),
             seed,
             order: 0,
         }
@@ -237,14 +245,34 @@ impl State {
     }
 
     pub(crate) fn queue(&mut self, lane: Lane, mark: Arc<Mark>, step: Step) {
+        self.queue_collective(lane, mark, step, None);
+    }
+
+    /// Queues a step that may be a launch of collectives.
+    pub(crate) fn queue_collective(
+        &mut self,
+        lane: Lane,
+        mark: Arc<Mark>,
+        step: Step,
+        collective: Option<CollectiveRun>,
+    ) {
         let queued_ns = self.now_ns;
         if let Some(stream) = self.streams.get_mut(&lane) {
-            stream.queue.push_back(Queued { mark, queued_ns, step });
+            stream.queue.push_back(Queued { mark, queued_ns, step, collective });
         }
     }
 
     /// Everything that can run now, in an order that is always the same.
     pub(crate) fn ready(&self) -> Vec<Ready> {
+        let mut list = self.candidates();
+        if !self.communicators.is_empty() {
+            list.retain(|ready| !self.waits_for_ranks(*ready));
+        }
+        list
+    }
+
+    /// Everything that can run as far as its stream is concerned. Collectives among it may wait for other ranks.
+    pub(crate) fn candidates(&self) -> Vec<Ready> {
         let mut list = Vec::new();
         for (lane, stream) in &self.streams {
             stream.ready(*lane, &mut list);
@@ -284,6 +312,7 @@ impl State {
         }
         let now_ns = self.now_ns;
         self.journal.write(now_ns, format_args!("device {device} is lost: {loss}"));
+        self.communicators.lose(device, &loss.to_string());
         let mut error = Error::lost("submit", loss);
         if let Some(site) = actor.and_then(site) {
             self.journal.mark_fatal(device, &site);

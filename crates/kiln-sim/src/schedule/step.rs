@@ -10,6 +10,7 @@ use crate::check::access_origin::{Action, Mark};
 use crate::check::checker::Stretch;
 use crate::check::vector_clock::Lane;
 use crate::code::kernel::KernelFault;
+use crate::collective::collective_kernel::Exchange;
 use crate::device::objects::{MemoryBlock, Origin};
 use crate::fault_plan::PlannedFault;
 use crate::memory::memory_view::MemoryView;
@@ -57,7 +58,7 @@ impl State {
         // A device that was lost meanwhile has no queue any more.
         let Some((device, mark)) = self.mark_of(ready) else { return self.stop_running(ready.lane) };
         let mut kernel_ns = 0;
-        if let Outcome::Launched { task, view, result, spent_ns, notes } = outcome {
+        if let Outcome::Launched { task, view, result, spent_ns, notes, brought } = outcome {
             // What the kernel itself is found to do says more than what follows from it for the memory.
             let told = self.note(device, notes, &view, &result, &mark);
             self.check_strays(device, &view, &mark);
@@ -74,10 +75,25 @@ impl State {
                 0 => self.costs.inside(0, view.touched_bytes()),
                 spent_ns => spent_ns,
             };
+            if task.collectives.is_some() {
+                kernel_ns = self.collective_run(ready).map_or(0, |run| self.collective_ns(run));
+                if !self.end_exchange(ready, brought, &mark) {
+                    return self.wait_again(ready);
+                }
+            }
         }
         self.complete(ready, &mark, kernel_ns);
         self.pass_edges(ready.lane);
         self.forget_if_over(ready.lane);
+    }
+
+    /// The first step of a collective is done; the second one waits for the other ranks.
+    fn wait_again(&mut self, ready: Ready) {
+        let head = self.streams.get_mut(&ready.lane).and_then(|stream| stream.queue.front_mut());
+        match (head.map(|head| &mut head.step), ready.node) {
+            (Some(Step::Graph(run)), Some(node)) => run.put_back(node),
+            _ => self.stop_running(ready.lane),
+        }
     }
 
     /// Takes memory out of the map; what uses it from here on faults.
@@ -114,9 +130,16 @@ impl State {
         parallelism: usize,
     ) -> Option<Job> {
         let checks_undefined = self.checks.uninitialised;
+        let exchange = self.begin_exchange(ready);
         let state = self.device(device);
-        state.counts.launches += 1;
-        let number = state.counts.launches;
+        // The second step of a collective is no launch.
+        let number = match exchange {
+            Some(Exchange::Leave(_)) => 0,
+            _ => {
+                state.counts.launches += 1;
+                state.counts.launches
+            }
+        };
         let (alone, footprint) = (parallelism == 1, task.footprint.clone());
         let view =
             MemoryView::new(state.map.clone(), alone, checks_undefined.then_some(mark.order), footprint);
@@ -136,10 +159,10 @@ impl State {
             }
         }
         let seed = mix(self.seed ^ mark.order);
-        Some(Job::Launch { task, view: Box::new(view), seed, parallelism })
+        Some(Job::Launch { task, view: Box::new(view), seed, parallelism, exchange })
     }
 
-    fn mark_of(&self, ready: Ready) -> Option<(u32, Arc<Mark>)> {
+    pub(crate) fn mark_of(&self, ready: Ready) -> Option<(u32, Arc<Mark>)> {
         let stream = self.streams.get(&ready.lane)?;
         let head = stream.queue.front()?;
         let mark = match (&head.step, ready.node) {

@@ -12,6 +12,17 @@ struct Cost {
 }
 
 impl State {
+    /// When a step could begin: after what its stream and its graph did before it.
+    pub(crate) fn earliest_ns(&self, ready: Ready) -> Option<u64> {
+        let stream = self.streams.get(&ready.lane)?;
+        let head = stream.queue.front()?;
+        let stream_ns = head.queued_ns.max(stream.time_ns);
+        match (&head.step, ready.node) {
+            (Step::Graph(run), Some(node)) => Some(run.earliest_ns(node, stream_ns)),
+            _ => Some(stream_ns),
+        }
+    }
+
     /// When a step that ran began and ended on the virtual clock: after what it waited for, and in turn on its engine.
     pub(crate) fn schedule(&mut self, ready: Ready, kernel_ns: u64) -> Option<(u64, u64)> {
         let stream = self.streams.get(&ready.lane)?;
@@ -31,6 +42,8 @@ impl State {
             }
             _ => (stream_ns, Cost { duration_ns: 0, engine: None }),
         };
+        // A collective begins when the last of its ranks comes.
+        let earliest_ns = self.collective_run(ready).map_or(earliest_ns, |run| earliest_ns.max(run.met_ns));
         let Some(engine) = cost.engine else {
             return Some((earliest_ns, earliest_ns.saturating_add(cost.duration_ns)));
         };

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_driver::{Code, DeviceInfo, Pattern, SharedBytes};
 
 use crate::code::kernel::{KernelFault, LaunchContext, Notes, Others};
+use crate::collective::collective_kernel::Exchange;
+use crate::collective::communicator::Contribution;
 use crate::memory::memory_view::MemoryView;
 use crate::schedule::task::LaunchTask;
 
@@ -41,6 +43,7 @@ pub(crate) enum Job {
         view: Box<MemoryView>,
         seed: u64,
         parallelism: usize,
+        exchange: Option<Exchange>,
     },
 }
 
@@ -69,6 +72,8 @@ pub(crate) enum Outcome {
         result: Result<(), KernelFault>,
         spent_ns: u64,
         notes: Notes,
+        /// What a rank brings to its collectives.
+        brought: Vec<Contribution>,
     },
 }
 
@@ -84,8 +89,8 @@ impl Job {
                 to.iter().for_each(|slice| slice.fill(pattern));
                 Outcome::Passed
             }
-            Self::Launch { task, view, seed, parallelism } => {
-                launch(device, task, view, (seed, parallelism), others)
+            Self::Launch { task, view, seed, parallelism, exchange } => {
+                launch(device, task, view, (seed, parallelism, exchange), others)
             }
         }
     }
@@ -127,7 +132,7 @@ fn launch(
     device: &DeviceInfo,
     task: Arc<LaunchTask>,
     view: Box<MemoryView>,
-    (seed, parallelism): (u64, usize),
+    (seed, parallelism, exchange): (u64, usize, Option<Exchange>),
     others: Others<'_>,
 ) -> Outcome {
     let context = LaunchContext {
@@ -145,6 +150,8 @@ fn launch(
         cooperative: task.cooperative,
         spent_ns: AtomicU64::new(0),
         notes: Mutex::default(),
+        exchange,
+        brought: Mutex::default(),
         others,
     };
     // A kernel that panics is a kernel that failed; what it holds is thrown away with it.
@@ -154,6 +161,7 @@ fn launch(
     IN_KERNEL.set(outer);
     let spent_ns = context.spent_ns.into_inner();
     let notes = context.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let brought = context.brought.into_inner().unwrap_or_else(PoisonError::into_inner);
     let result = match (view.fault(), run) {
         (Some(fault), _) => Err(KernelFault::Access(fault)),
         (None, Ok(result)) => result,
@@ -161,7 +169,7 @@ fn launch(
             Err(KernelFault::Stopped { code: Code::LAUNCH_FAILED, detail: panic_text(&*panic) })
         }
     };
-    Outcome::Launched { task, view, result, spent_ns, notes }
+    Outcome::Launched { task, view, result, spent_ns, notes, brought }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

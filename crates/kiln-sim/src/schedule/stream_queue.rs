@@ -7,6 +7,7 @@ use kiln_driver::{StreamId, Submission};
 
 use crate::check::access_origin::Mark;
 use crate::check::vector_clock::{Lane, VectorClock};
+use crate::collective::collective_launch::CollectiveRun;
 use crate::device::objects::{MemoryBlock, Signal};
 use crate::schedule::graph::GraphRun;
 use crate::schedule::task::Task;
@@ -53,6 +54,8 @@ pub(crate) struct Queued {
     pub(crate) mark: Arc<Mark>,
     pub(crate) queued_ns: u64,
     pub(crate) step: Step,
+    /// The run of a launch of collectives.
+    pub(crate) collective: Option<CollectiveRun>,
 }
 
 /// What a stream does next.

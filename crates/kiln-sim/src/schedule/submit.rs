@@ -1,5 +1,6 @@
 //! Submits commands: looks up handles, checks ranges and shapes, and queues tasks.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use kiln_driver::{
@@ -12,6 +13,7 @@ use crate::check::declared_memory::LaunchFootprint;
 use crate::check::vector_clock::Lane;
 use crate::code::kernel::KernelShape;
 use crate::code::occupancy::resident_blocks;
+use crate::collective::collective_launch::CollectiveRun;
 use crate::device::objects::{LoadedFunction, Objects, Origin, Signal};
 use crate::schedule::graph::{GraphPlan, GraphRun};
 use crate::schedule::machine_core::Core;
@@ -60,19 +62,24 @@ impl Core {
                 let graph = objects.graphs.find(CALL, *id)?;
                 let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
                 let plan = graph.plan.clone();
-                let (mark, run) = state.start_graph(lane, &plan).ok_or_else(gone)?;
+                let tasks: Vec<&Task> = plan.nodes.iter().map(|node| &node.task).collect();
+                let runs = state.submit_collectives(CALL, objects.info.ordinal, &tasks)?;
+                let runs = runs.into_iter().enumerate().filter_map(|(at, run)| Some((at, run?))).collect();
+                let (mark, run) = state.start_graph(lane, &plan, runs).ok_or_else(gone)?;
                 graph.users.add(&mark, &state.host);
                 state.queue(lane, mark, Step::Graph(run));
             }
             _ => {
                 let task = self.task(&mut state, objects, CALL, command)?;
+                let run = state.submit_collectives(CALL, objects.info.ordinal, &[&task])?.pop().flatten();
                 let mark = state.stream_mark(lane, task.action(), true).ok_or_else(gone)?;
                 use_module(&task, &mark, &state);
                 state.check_parts(objects.info.ordinal, &task, &mark);
-                state.queue(lane, mark, Step::Task(task));
+                state.queue_collective(lane, mark, Step::Task(task), run);
             }
         }
         let number = state.streams.get(&lane).map_or(0, |stream| stream.submitted);
+        state.note_movement();
         self.notify();
         Ok(Submission(number))
     }
@@ -156,7 +163,12 @@ impl Core {
 
 impl State {
     /// Puts a graph's nodes into the order: each after those it names, all after what the stream and the host did.
-    fn start_graph(&mut self, lane: Lane, plan: &Arc<GraphPlan>) -> Option<(Arc<Mark>, GraphRun)> {
+    fn start_graph(
+        &mut self,
+        lane: Lane,
+        plan: &Arc<GraphPlan>,
+        collectives: BTreeMap<usize, CollectiveRun>,
+    ) -> Option<(Arc<Mark>, GraphRun)> {
         let start = self.stream_mark(lane, Action::Graph, true)?;
         let host = self.host.clone();
         let missing = plan.branches().saturating_sub(self.streams.get(&lane)?.branches.len());
@@ -181,7 +193,7 @@ impl State {
         let clock = Arc::new(stream.clock.clone());
         let end =
             Mark { lane, tick: end_tick, end: None, clock, order: start.order, actor: start.actor.clone() };
-        Some((Arc::new(end), GraphRun::new(plan.clone(), marks)))
+        Some((Arc::new(end), GraphRun::new(plan.clone(), marks, collectives)))
     }
 }
 
@@ -303,7 +315,11 @@ fn launch_task(
     let footprint = footprint
         .map(|spans| footprint_of(state, objects, call, &function, (launch.arguments, spans)))
         .transpose()?;
+    let collective = function.loaded.collective.as_ref();
+    let collectives =
+        collective.map(|kernel| kernel.call(call, launch.arguments).map(Arc::new)).transpose()?;
     Ok(LaunchTask {
+        collectives,
         footprint,
         function,
         grid: launch.grid,

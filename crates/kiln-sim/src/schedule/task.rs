@@ -6,6 +6,7 @@ use kiln_driver::{Dim3, NodeShape, Pattern};
 
 use crate::check::access_origin::Action;
 use crate::check::declared_memory::LaunchFootprint;
+use crate::collective::collective_launch::CollectiveCall;
 use crate::device::objects::{HostMemory, LoadedFunction};
 
 /// Work that touches memory.
@@ -43,6 +44,8 @@ pub(crate) struct LaunchTask {
     pub(crate) arguments: Box<[u8]>,
     /// What it may touch; none if the caller did not say.
     pub(crate) footprint: Option<Arc<LaunchFootprint>>,
+    /// The collectives, if the function is one of a communicator.
+    pub(crate) collectives: Option<Arc<CollectiveCall>>,
 }
 
 impl Task {
@@ -51,6 +54,14 @@ impl Task {
             Self::Copy { .. } => Action::Copy,
             Self::Fill { .. } => Action::Fill,
             Self::Launch(launch) => Action::Launch(launch.function.loaded.name.clone()),
+        }
+    }
+
+    /// The collectives of a launch.
+    pub(crate) fn collectives(&self) -> Option<&Arc<CollectiveCall>> {
+        match self {
+            Self::Launch(launch) => launch.collectives.as_ref(),
+            _ => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Waits for and polls streams and events.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kiln_driver::{
     Code, Error, EventId, Fault as Loss, Health, Progress, Result, StreamId, Submission, Timeout, WaitTarget,
@@ -10,6 +10,7 @@ use kiln_driver::{
 
 use crate::check::finding::FindingKind;
 use crate::check::vector_clock::{Lane, VectorClock};
+use crate::collective::stall::RanksWait;
 use crate::device::objects::{Objects, Signal};
 use crate::schedule::machine_core::{Core, Guard};
 use crate::schedule::machine_state::State;
@@ -60,6 +61,11 @@ impl Core {
             Timeout::After(time) => state.now_ns.saturating_add(nanoseconds(time)),
             Timeout::Never => u64::MAX,
         };
+        // Other ranks come in real time.
+        let until = match timeout {
+            Timeout::After(time) => Instant::now().checked_add(time),
+            Timeout::Poll | Timeout::Never => None,
+        };
         if timeout == Timeout::Poll && goal.done_ns(&state).is_none_or(|done_ns| done_ns > state.now_ns) {
             state = self.poll(state);
         }
@@ -73,6 +79,13 @@ impl Core {
                 let (next, moved) = self.advance(state, Some(goal.lane()));
                 state = next;
                 if !moved {
+                    let (next, ranks) = self.wait_for_ranks(state, until);
+                    state = next;
+                    match ranks {
+                        RanksWait::Moved => continue,
+                        RanksWait::TimedOut => return self.time_out(state, device, deadline_ns),
+                        RanksWait::NotWaiting => {}
+                    }
                     state = self.stuck(state, device, target, deadline_ns)?;
                     return self.time_out(state, device, deadline_ns);
                 }
@@ -154,7 +167,9 @@ impl Core {
         let doublings = state.idle_polls.min(POLL_DOUBLINGS);
         let poll_ns = state.costs.poll_ns.saturating_mul(1 << doublings);
         state.pass(poll_ns);
-        self.drift(state).0
+        let mut state = self.drift(state).0;
+        self.look_after_ranks(&mut state);
+        state
     }
 
     fn time_out(&self, mut state: Guard<'_>, device: u32, deadline_ns: u64) -> Result<Waited> {

@@ -145,6 +145,14 @@ fn put_refusal(refusal: &Refusal, to: &mut Writer) {
             text(library, to);
             text(why, to);
         }
+        Refusal::Disagreement { communicator, rank, other_rank, what, value, other_value, next } => {
+            to.u8(11);
+            text(communicator, to);
+            to.u32(*rank);
+            to.u32(*other_rank);
+            [what, value, other_value].into_iter().for_each(|words| text(words, to));
+            text(next, to);
+        }
         other => {
             to.u8(3);
             text(&other.to_string(), to);
@@ -176,6 +184,15 @@ fn take_refusal(from: &mut Reader<'_>) -> Result<Refusal, Malformed> {
         8 => Refusal::CooperativeResidencyExceeded { blocks: from.u64()?, limit: from.u64()? },
         9 => Refusal::Driver(Code(i32::take(from)?)),
         10 => Refusal::Library { library: interned(from.text()?), why: String::take(from)? },
+        11 => Refusal::Disagreement {
+            communicator: String::take(from)?,
+            rank: from.u32()?,
+            other_rank: from.u32()?,
+            what: String::take(from)?,
+            value: String::take(from)?,
+            other_value: String::take(from)?,
+            next: interned(from.text()?),
+        },
         _ => return Err(Malformed { what: "an unknown kind of refusal" }),
     })
 }
@@ -203,6 +220,15 @@ mod tests {
             Refusal::CooperativeResidencyExceeded { blocks: 5, limit: 4 },
             Refusal::Driver(Code::NOT_PERMITTED),
             Refusal::Library { library: "cuBLAS", why: "it is not there".into() },
+            Refusal::Disagreement {
+                communicator: "0a1b2c3d".into(),
+                rank: 1,
+                other_rank: 0,
+                what: "the count".into(),
+                value: "3".into(),
+                other_value: "4".into(),
+                next: "call it alike",
+            },
         ];
         let mut errors: Vec<Error> = refusals.map(|refusal| Error::refused("submit", refusal)).into();
         errors.push(Error::out_of_memory("allocate", 10, Some(3)));

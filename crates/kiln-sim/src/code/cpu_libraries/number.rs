@@ -47,6 +47,23 @@ pub(super) fn encode(element: ElementType, value: f64, into: &mut Vec<u8>) {
     }
 }
 
+/// The nearest number of 8 bits, of two the even one. What is larger than the largest one is the largest one, as conversions on the device have it.
+pub(super) fn encode_f8e4m3(value: f64) -> u8 {
+    const LARGEST: u32 = 0x7e;
+    if value.is_nan() {
+        return 0x7f;
+    }
+    let sign_bit = u32::from(value.is_sign_negative()) << 7;
+    let magnitude = value.abs();
+    if magnitude >= 448.0 {
+        return (sign_bit | LARGEST) as u8;
+    }
+    let exponent = ((magnitude.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(1 - F8E4M3.bias());
+    let scaled = magnitude * power_of_two(F8E4M3.fraction_bits as i32 - exponent);
+    let base = ((exponent + F8E4M3.bias() - 1) as u32) << F8E4M3.fraction_bits;
+    (sign_bit | (base + scaled.round_ties_even() as u32).min(LARGEST)) as u8
+}
+
 impl Format {
     fn bias(self) -> i32 {
         (1 << (self.exponent_bits - 1)) - 1
@@ -123,6 +140,16 @@ mod tests {
         assert_eq!(BF16.decode(0x3f80), 1.0);
         assert_eq!(F8E4M3.decode_finite(0x7e), 448.0);
         assert_eq!(F8E4M3.decode_finite(0x01), 2.0_f64.powi(-9));
+    }
+
+    #[test]
+    fn every_number_of_eight_bits_is_its_own_nearest() {
+        for bits in (0..=u8::MAX).filter(|bits| bits & 0x7f != 0x7f) {
+            let value = decode(ElementType::F8E4M3, &[bits]);
+            assert_eq!(encode_f8e4m3(value), bits, "{value}");
+        }
+        assert_eq!((encode_f8e4m3(1e9), encode_f8e4m3(-1e9), encode_f8e4m3(f64::NAN)), (0x7e, 0xfe, 0x7f));
+        assert_eq!((encode_f8e4m3(17.0), encode_f8e4m3(19.0)), (0x58, 0x5a));
     }
 
     #[test]

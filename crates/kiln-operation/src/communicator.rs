@@ -1,0 +1,166 @@
+//! A communicator, as one of its ranks loads it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::error::OperationError;
+use crate::field::{Field, Fields};
+
+const NAME: &str = "communicator";
+const KEYS: &[&str] = &["id", "rank", "size", "deadline_ms"];
+
+/// Names one communicator among all of a job. All ranks are given the same; NCCL's ids have the same size.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommunicatorId([u8; Self::BYTES]);
+
+impl CommunicatorId {
+    /// Bytes of an id.
+    pub const BYTES: usize = 128;
+
+    /// An id of these bytes.
+    pub fn new(bytes: [u8; Self::BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8; Self::BYTES] {
+        &self.0
+    }
+
+    /// Eight digits that tell it from others in messages.
+    pub fn short(&self) -> String {
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = self.0.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+        format!("{:08x}", (hash >> 32) as u32 ^ hash as u32)
+    }
+}
+
+impl TryFrom<&[u8]> for CommunicatorId {
+    type Error = OperationError;
+
+    fn try_from(bytes: &[u8]) -> Result<Self, OperationError> {
+        bytes.try_into().map(Self).map_err(|_| {
+            let what = format!("an id of {} bytes", bytes.len());
+            OperationError::shape(NAME, what, "pass all 128 bytes of the id on")
+        })
+    }
+}
+
+impl fmt::Display for CommunicatorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for CommunicatorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.short())
+    }
+}
+
+impl Field for CommunicatorId {
+    const WANTED: &'static str = "256 hexadecimal digits";
+
+    fn parse(text: &str) -> Option<Self> {
+        if text.len() != 2 * Self::BYTES || !text.is_ascii() {
+            return None;
+        }
+        let mut bytes = [0; Self::BYTES];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            let digits = &text[2 * at..2 * at + 2];
+            if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+                return None;
+            }
+            *byte = u8::from_str_radix(digits, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl FromStr for CommunicatorId {
+    type Err = OperationError;
+
+    fn from_str(text: &str) -> Result<Self, OperationError> {
+        <Self as Field>::parse(text).ok_or_else(|| OperationError::Value {
+            operation: NAME,
+            key: "id",
+            value: text.to_owned(),
+            wanted: Self::WANTED,
+        })
+    }
+}
+
+/// One rank of a communicator. Its text is what `kiln_driver::Image::Communicator` carries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CommunicatorRank {
+    /// The communicator.
+    pub id: CommunicatorId,
+    /// This rank, counted from 0.
+    pub rank: u32,
+    /// The number of ranks.
+    pub size: u32,
+    /// How long a rank waits for the others before it fails.
+    pub deadline: Duration,
+}
+
+impl CommunicatorRank {
+    /// Whether there can be such a rank.
+    ///
+    /// # Errors
+    /// A communicator of no ranks; a rank that is not below the size; a deadline of less than a millisecond.
+    pub fn check(&self) -> Result<(), OperationError> {
+        let Self { rank, size, deadline, .. } = *self;
+        if size == 0 {
+            return Err(OperationError::shape(
+                NAME,
+                "a communicator of no ranks",
+                "give the number of ranks",
+            ));
+        }
+        if rank >= size {
+            let what = format!("rank {rank} of a communicator of {size} ranks");
+            return Err(OperationError::shape(NAME, what, "count ranks from 0"));
+        }
+        if deadline < Duration::from_millis(1) {
+            let what = format!("a deadline of {deadline:?}");
+            return Err(OperationError::shape(NAME, what, "wait for a millisecond at least"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for CommunicatorRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, rank, size, deadline } = self;
+        write!(f, "{NAME} id={id} rank={rank} size={size} deadline_ms={}", deadline.as_millis())
+    }
+}
+
+impl FromStr for CommunicatorRank {
+    type Err = OperationError;
+
+    /// Parses a rank and checks it. Keys may stand in any order.
+    fn from_str(text: &str) -> Result<Self, OperationError> {
+        let mut words = text.split_ascii_whitespace();
+        let name = words.next().unwrap_or("");
+        if name != NAME {
+            return Err(OperationError::Name { name: name.to_owned(), known: NAME.to_owned() });
+        }
+        let mut fields = Fields::new(NAME, KEYS, words)?;
+        let mut number = |key: &'static str| -> Result<u32, OperationError> {
+            let value: u64 = fields.take(key)?;
+            u32::try_from(value).map_err(|_| OperationError::Value {
+                operation: NAME,
+                key,
+                value: value.to_string(),
+                wanted: "a number below 2^32",
+            })
+        };
+        let (rank, size) = (number("rank")?, number("size")?);
+        let deadline = Duration::from_millis(fields.take("deadline_ms")?);
+        let parsed = Self { id: fields.take("id")?, rank, size, deadline };
+        parsed.check()?;
+        Ok(parsed)
+    }
+}

@@ -1,0 +1,16 @@
+//! Communicators: the ranks of one machine that meet in collectives.
+//!
+//! A launch of a collective is two steps of its stream. The first reads what the rank contributes; the second can run once all ranks it needs have
+//! done their first, and writes what the rank receives. Ranks are matched by the order in which they submit: the nth collective of a communicator
+//! on one rank is the nth on every other, and the nth send from one rank to another is the nth receive there. Launches of one communicator run in
+//! the order they were submitted, on whatever stream.
+
+pub(crate) mod collective_kernel;
+pub(crate) mod collective_launch;
+pub(crate) mod communicator;
+pub(crate) mod communicators;
+pub(crate) mod deadlock;
+pub(crate) mod description;
+pub(crate) mod duration;
+pub(crate) mod reduce;
+pub(crate) mod stall;

@@ -1,0 +1,190 @@
+//! Launches of collectives: from the submission to the end.
+
+use std::sync::Arc;
+
+use kiln_driver::{Error, Refusal, Result};
+use kiln_operation::CommunicatorRank;
+
+use crate::check::access_origin::Mark;
+use crate::check::finding::FindingKind;
+use crate::collective::collective_kernel::Exchange;
+use crate::collective::communicator::{Contribution, MeetingPlace};
+use crate::collective::description::Description;
+use crate::schedule::machine_state::State;
+use crate::schedule::stream_queue::{Ready, Step};
+use crate::schedule::task::Task;
+
+/// The collectives of a launch, with their counts.
+#[derive(Debug)]
+pub(crate) struct CollectiveCall {
+    pub(crate) rank: CommunicatorRank,
+    pub(crate) descriptions: Vec<Description>,
+}
+
+/// One run of a launch of collectives.
+#[derive(Clone, Debug)]
+pub(crate) struct CollectiveRun {
+    pub(crate) call: Arc<CollectiveCall>,
+    /// Which launch of its rank it is.
+    number: u64,
+    /// Where each collective meets the others.
+    pub(crate) places: Vec<MeetingPlace>,
+    pub(crate) phase: Phase,
+    /// When the last of all ranks arrived, on the virtual clock.
+    pub(crate) met_ns: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    Queued,
+    /// It has read, and waits for the others.
+    Arrived,
+}
+
+impl State {
+    /// Takes the places of a launch in its communicator. Nothing is changed if another rank called something else.
+    pub(crate) fn submit_collectives(
+        &mut self,
+        call: &'static str,
+        device: u32,
+        tasks: &[&Task],
+    ) -> Result<Vec<Option<CollectiveRun>>> {
+        let calls: Vec<_> = tasks.iter().map(|task| task.collectives()).collect();
+        if calls.iter().all(Option::is_none) {
+            return Ok(vec![None; tasks.len()]);
+        }
+        let before = self.communicators.clone();
+        let runs: Result<Vec<_>> = calls
+            .into_iter()
+            .map(|calls| calls.map(|calls| self.submit_launch(call, calls)).transpose())
+            .collect();
+        if let Err(error) = &runs {
+            self.communicators = before;
+            self.find_object(
+                FindingKind::CollectiveMismatch,
+                device,
+                error.refusal().map_or_else(|| error.to_string(), ToString::to_string),
+                None,
+                None,
+            );
+        }
+        runs
+    }
+
+    fn submit_launch(&mut self, call: &'static str, calls: &Arc<CollectiveCall>) -> Result<CollectiveRun> {
+        let CommunicatorRank { id, rank, .. } = calls.rank;
+        let Some(communicator) = self.communicators.get_mut(&id) else {
+            let what = format!("communicator {} is over", id.short());
+            return Err(Error::invalid(call, what, "keep the communicator while it is used"));
+        };
+        let mut places = Vec::with_capacity(calls.descriptions.len());
+        for called in &calls.descriptions {
+            let place = communicator.submit(rank, *called).map_err(|(place, other_rank, difference)| {
+                let (what, value, other_value) = difference;
+                let which = match place {
+                    MeetingPlace::All(number) => format!("the {what} of collective {number}"),
+                    MeetingPlace::Pair { from, to, number } => {
+                        format!("the {what} of transfer {number} from rank {from} to rank {to}")
+                    }
+                };
+                Error::refused(
+                    call,
+                    Refusal::Disagreement {
+                        communicator: id.short(),
+                        rank,
+                        other_rank,
+                        what: which,
+                        value,
+                        other_value,
+                        next: "let all ranks call the same collectives in the same order",
+                    },
+                )
+            })?;
+            places.push(place);
+        }
+        let Some(member) = communicator.members.get_mut(rank as usize) else {
+            return Err(Error::invalid(call, format!("there is no rank {rank}"), "count ranks from 0"));
+        };
+        let number = member.launches;
+        member.launches += 1;
+        Ok(CollectiveRun { call: calls.clone(), number, places, phase: Phase::Queued, met_ns: 0 })
+    }
+
+    /// The run of a collective at the head of a stream or in a graph there.
+    pub(crate) fn collective_run(&self, ready: Ready) -> Option<&CollectiveRun> {
+        let head = self.streams.get(&ready.lane)?.queue.front()?;
+        match (&head.step, ready.node) {
+            (Step::Graph(run), Some(node)) => run.collectives.get(&node),
+            _ => head.collective.as_ref(),
+        }
+    }
+
+    fn collective_run_mut(&mut self, ready: Ready) -> Option<&mut CollectiveRun> {
+        let head = self.streams.get_mut(&ready.lane)?.queue.front_mut()?;
+        match (&mut head.step, ready.node) {
+            (Step::Graph(run), Some(node)) => run.collectives.get_mut(&node),
+            _ => head.collective.as_mut(),
+        }
+    }
+
+    /// Whether a step waits for other ranks, or for an earlier launch of its communicator.
+    pub(crate) fn waits_for_ranks(&self, ready: Ready) -> bool {
+        let Some(run) = self.collective_run(ready) else { return false };
+        let Some(communicator) = self.communicators.get(&run.call.rank.id) else { return false };
+        match run.phase {
+            Phase::Queued => {
+                communicator.member(run.call.rank.rank).is_some_and(|member| member.finished != run.number)
+            }
+            Phase::Arrived => run.places.iter().any(|place| !communicator.missing(*place).is_empty()),
+        }
+    }
+
+    /// What the next step of a collective does.
+    pub(crate) fn begin_exchange(&mut self, ready: Ready) -> Option<Exchange> {
+        let run = self.collective_run(ready)?;
+        if run.phase == Phase::Queued {
+            return Some(Exchange::Arrive);
+        }
+        let communicator = self.communicators.get(&run.call.rank.id);
+        let at = |place: &MeetingPlace| communicator.map(|known| known.contributions(*place));
+        let met: Vec<_> = run.places.iter().map(|place| at(place).unwrap_or_default()).collect();
+        let met_ns = met.iter().map(|(_, arrived_ns)| *arrived_ns).max().unwrap_or(0);
+        let brought = met.into_iter().map(|(brought, _)| brought).collect();
+        self.collective_run_mut(ready)?.met_ns = met_ns;
+        Some(Exchange::Leave(brought))
+    }
+
+    /// Takes over a step of a collective that ran. True if the launch is done.
+    pub(crate) fn end_exchange(
+        &mut self,
+        ready: Ready,
+        brought: Vec<Contribution>,
+        mark: &Arc<Mark>,
+    ) -> bool {
+        let arrived_ns = self.earliest_ns(ready).unwrap_or(self.now_ns);
+        let Some(run) = self.collective_run_mut(ready) else { return true };
+        let (call, places, phase) = (run.call.clone(), run.places.clone(), run.phase);
+        run.phase = Phase::Arrived;
+        let rank = call.rank.rank;
+        if let Some(communicator) = self.communicators.get_mut(&call.rank.id) {
+            match phase {
+                Phase::Queued => {
+                    for (place, bytes) in places.iter().zip(brought) {
+                        communicator.arrive(rank, *place, bytes, arrived_ns);
+                    }
+                }
+                Phase::Arrived => {
+                    places.iter().for_each(|place| communicator.leave(*place));
+                    if let Some(member) = communicator.members.get_mut(rank as usize) {
+                        member.finished += 1;
+                    }
+                }
+            }
+        }
+        if phase == Phase::Queued {
+            let now_ns = self.now_ns;
+            self.journal.write(now_ns, format_args!("rank {rank} arrived at {}", mark.actor));
+        }
+        phase == Phase::Arrived
+    }
+}

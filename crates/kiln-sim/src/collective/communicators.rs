@@ -1,0 +1,111 @@
+//! The communicators of a machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kiln_driver::{Error, Refusal, Result};
+use kiln_operation::{CommunicatorId, CommunicatorRank};
+
+use crate::collective::communicator::{MemberState, SimCommunicator};
+
+/// All communicators of a machine, by id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Communicators {
+    by_id: BTreeMap<CommunicatorId, SimCommunicator>,
+    /// Ids whose communicators all ranks have left.
+    over: BTreeSet<CommunicatorId>,
+    made: u64,
+}
+
+impl Communicators {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    pub(crate) fn get(&self, id: &CommunicatorId) -> Option<&SimCommunicator> {
+        self.by_id.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: &CommunicatorId) -> Option<&mut SimCommunicator> {
+        self.by_id.get_mut(id)
+    }
+
+    /// An id that no communicator of the machine has. The same program gets the same ids.
+    pub(crate) fn new_id(&mut self, seed: u64) -> CommunicatorId {
+        self.made += 1;
+        let mut bytes = [0; CommunicatorId::BYTES];
+        let words = [*b"kiln-sim", seed.to_le_bytes(), self.made.to_le_bytes()].concat();
+        bytes.iter_mut().zip(words).for_each(|(byte, word)| *byte = word);
+        CommunicatorId::new(bytes)
+    }
+
+    /// A rank is loaded on a device.
+    pub(crate) fn join(&mut self, call: &'static str, device: u32, rank: &CommunicatorRank) -> Result<()> {
+        let name = rank.id.short();
+        if self.over.contains(&rank.id) {
+            let what = format!("communicator {name} is over: all of its ranks were unloaded");
+            return Err(Error::invalid(call, what, "make another id"));
+        }
+        let fresh = || SimCommunicator::new(rank.rank, rank.size, rank.deadline);
+        let communicator = self.by_id.entry(rank.id).or_insert_with(fresh);
+        let size = communicator.size();
+        if size != rank.size {
+            return Err(Error::refused(
+                call,
+                Refusal::Disagreement {
+                    communicator: name,
+                    rank: rank.rank,
+                    other_rank: communicator.first_rank,
+                    what: "the number of ranks".into(),
+                    value: rank.size.to_string(),
+                    other_value: size.to_string(),
+                    next: "give all ranks the same size",
+                },
+            ));
+        }
+        let state = &mut communicator.members[rank.rank as usize].state;
+        match state {
+            MemberState::Absent => {
+                *state = MemberState::Loaded { device };
+                Ok(())
+            }
+            MemberState::Loaded { device }
+            | MemberState::Left { device }
+            | MemberState::Lost { device, .. } => {
+                let what = format!(
+                    "rank {} of communicator {name} was loaded before, on device {device}",
+                    rank.rank
+                );
+                Err(Error::invalid(
+                    call,
+                    what,
+                    "load each rank once, and make a new id for a new communicator",
+                ))
+            }
+        }
+    }
+
+    /// A rank is unloaded.
+    pub(crate) fn leave(&mut self, rank: &CommunicatorRank) {
+        let Some(communicator) = self.by_id.get_mut(&rank.id) else { return };
+        if let Some(member) = communicator.members.get_mut(rank.rank as usize)
+            && let MemberState::Loaded { device } = member.state
+        {
+            member.state = MemberState::Left { device };
+        }
+        let is_over =
+            |state: &MemberState| matches!(state, MemberState::Left { .. } | MemberState::Lost { .. });
+        if communicator.members.iter().all(|member| is_over(&member.state)) {
+            self.by_id.remove(&rank.id);
+            self.over.insert(rank.id);
+        }
+    }
+
+    /// The ranks on a device are lost with it.
+    pub(crate) fn lose(&mut self, lost: u32, why: &str) {
+        for member in self.by_id.values_mut().flat_map(|communicator| &mut communicator.members) {
+            if member.state == (MemberState::Loaded { device: lost }) {
+                member.state = MemberState::Lost { device: lost, why: why.to_owned() };
+            }
+        }
+    }
+}

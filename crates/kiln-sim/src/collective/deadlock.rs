@@ -1,0 +1,124 @@
+//! Ranks that wait for ranks that do not come: who waits for whom, in words.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kiln_driver::{Code, Fault as Loss};
+
+use crate::check::access_origin::Mark;
+use crate::check::finding::FindingKind;
+use crate::collective::collective_launch::{CollectiveRun, Phase};
+use crate::collective::communicator::{MeetingPlace, MemberState, SimCommunicator};
+use crate::schedule::machine_state::State;
+
+/// A launch that waits for other ranks.
+#[derive(Clone, Debug)]
+pub(crate) struct Stalled {
+    pub(crate) device: u32,
+    pub(crate) mark: Arc<Mark>,
+    pub(crate) run: CollectiveRun,
+}
+
+impl State {
+    /// Launches that have read what they bring and wait for other ranks, or for earlier launches of their communicator.
+    pub(crate) fn stalled(&self) -> Vec<Stalled> {
+        let waiting = self.candidates().into_iter().filter(|ready| self.waits_for_ranks(*ready));
+        waiting
+            .filter_map(|ready| {
+                let (device, mark) = self.mark_of(ready)?;
+                Some(Stalled { device, mark, run: self.collective_run(ready)?.clone() })
+            })
+            .collect()
+    }
+
+    /// Ends launches that need a rank which cannot come any more. True if there are any.
+    pub(crate) fn end_hopeless(&mut self, stalled: &[Stalled]) -> bool {
+        let is_gone =
+            |state: &MemberState| matches!(state, MemberState::Left { .. } | MemberState::Lost { .. });
+        let needs_gone = |one: &&Stalled| {
+            let communicator = self.communicators.get(&one.run.call.rank.id);
+            communicator.is_some_and(|communicator| {
+                let missing = |place: &MeetingPlace| communicator.missing(*place);
+                let mut ranks = one.run.places.iter().flat_map(missing);
+                one.run.phase == Phase::Arrived
+                    && ranks
+                        .any(|rank| communicator.member(rank).is_some_and(|member| is_gone(&member.state)))
+            })
+        };
+        let hopeless: Vec<Stalled> = stalled.iter().filter(needs_gone).cloned().collect();
+        if hopeless.is_empty() {
+            return false;
+        }
+        let left = hopeless.iter().any(|one| self.needs_left(one));
+        let text = self.waiting_text(&hopeless);
+        self.end_waiting(&hopeless, left, Code::LAUNCH_FAILED, text);
+        true
+    }
+
+    /// Ends all launches that wait, since none of them can go on.
+    pub(crate) fn end_deadlock(&mut self, stalled: &[Stalled]) {
+        let text = self.waiting_text(stalled);
+        self.end_waiting(stalled, true, Code::LAUNCH_TIMEOUT, text);
+    }
+
+    fn needs_left(&self, one: &Stalled) -> bool {
+        let Some(communicator) = self.communicators.get(&one.run.call.rank.id) else { return false };
+        let mut ranks = one.run.places.iter().flat_map(|place| communicator.missing(*place));
+        ranks.any(|rank| {
+            communicator.member(rank).is_some_and(|member| matches!(member.state, MemberState::Left { .. }))
+        })
+    }
+
+    fn end_waiting(&mut self, stalled: &[Stalled], is_mistake: bool, code: Code, text: String) {
+        if let (true, Some(first)) = (is_mistake, stalled.first()) {
+            let actor = first.mark.actor.clone();
+            let kind = FindingKind::CollectiveDeadlock;
+            self.find_object(kind, first.device, text.clone(), Some(&actor), None);
+        }
+        let mut told = BTreeSet::new();
+        for Stalled { device, mark, .. } in stalled {
+            if told.insert(*device) {
+                let loss = Loss { code, detail: text.clone() };
+                self.lose(*device, loss, Some(&mark.actor.clone()));
+            }
+        }
+    }
+
+    /// Who waits in what for whom.
+    fn waiting_text(&self, stalled: &[Stalled]) -> String {
+        let mut sentences = Vec::new();
+        for one in stalled {
+            let rank = &one.run.call.rank;
+            let Some(communicator) = self.communicators.get(&rank.id) else { continue };
+            let who =
+                format!("rank {} of communicator {} (device {})", rank.rank, rank.id.short(), one.device);
+            for (called, place) in one.run.call.descriptions.iter().zip(&one.run.places) {
+                let missing = communicator.missing(*place);
+                let number = match place {
+                    MeetingPlace::All(number) => format!("collective {number}, {called},"),
+                    MeetingPlace::Pair { number, .. } => format!("transfer {number}, {called},"),
+                };
+                if one.run.phase == Phase::Queued {
+                    sentences.push(format!("{who} has queued {number} behind an earlier one"));
+                } else if !missing.is_empty() {
+                    let whom: Vec<_> =
+                        missing.iter().map(|rank| missing_text(communicator, *rank, *place)).collect();
+                    sentences.push(format!("{who} waits in {number} for {}", whom.join(" and ")));
+                }
+            }
+        }
+        sentences.join("; ")
+    }
+}
+
+fn missing_text(communicator: &SimCommunicator, rank: u32, place: MeetingPlace) -> String {
+    let has_called = communicator.has_called(rank, place);
+    let why = match communicator.member(rank).map(|member| &member.state) {
+        Some(MemberState::Loaded { .. }) if has_called => "which has queued it behind other work".to_owned(),
+        Some(MemberState::Loaded { .. }) => "which has not called it".to_owned(),
+        Some(MemberState::Left { .. }) => "which was unloaded".to_owned(),
+        Some(MemberState::Lost { why, .. }) => format!("which is lost: {why}"),
+        Some(MemberState::Absent) | None => "which was never loaded".to_owned(),
+    };
+    format!("rank {rank}, {why}")
+}
