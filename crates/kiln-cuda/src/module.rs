@@ -14,7 +14,7 @@ use crate::function::Kernel;
 use crate::image_check::Checked;
 use crate::libcuda_symbols::Api;
 use crate::native_handle::Native;
-use crate::operation::LoadedOperation;
+use crate::operation::{LoadedOperation, NcclRank, make_id};
 use crate::ptx_linker;
 
 /// Bytes for each of the loader's two logs; what does not fit is cut off by the driver.
@@ -28,9 +28,11 @@ pub(crate) struct Module {
 
 /// Loaded code. Kernels and graphs hold it, so it is unloaded after the last of them.
 pub(crate) struct LoadedCode {
-    /// Null for a library operation.
+    /// Null for a library operation and for a communicator.
     raw: Native<sys::CUmod_st>,
     operation: Option<LoadedOperation>,
+    /// The rank of a communicator. Its functions are operations that hold it.
+    communicator: Option<Arc<NcclRank>>,
     context: Arc<Context>,
 }
 
@@ -50,8 +52,14 @@ impl CudaDevice {
         let api = self.context.enter(CALL)?;
         if let Image::Library(text) = image {
             let operation = Some(LoadedOperation::load(CALL, self, text)?);
-            let code = LoadedCode { raw: Native::NULL, operation, context: self.context.clone() };
-            return self.modules.insert(Module { code: Arc::new(code), names: Mutex::default() });
+            return self.insert_code(operation, None);
+        }
+        if let Image::Communicator(text) = image {
+            return self.insert_code(None, Some(NcclRank::load(CALL, self, text)?));
+        }
+        if let Image::CommunicatorId { id } = image {
+            make_id(CALL, id)?;
+            return self.insert_code(None, None);
         }
         let checked = Checked::new(CALL, image)?;
         if let Image::PtxToKeep { machine_code, .. } = image
@@ -64,6 +72,17 @@ impl CudaDevice {
             return Ok(module);
         }
         self.load_checked(api, &checked)
+    }
+
+    /// A module without code of the device.
+    fn insert_code(
+        &self,
+        operation: Option<LoadedOperation>,
+        communicator: Option<Arc<NcclRank>>,
+    ) -> Result<ModuleId> {
+        let context = self.context.clone();
+        let code = Arc::new(LoadedCode { raw: Native::NULL, operation, communicator, context });
+        self.modules.insert(Module { code, names: Mutex::default() })
     }
 
     fn load_checked(&self, api: &Api, image: &Checked) -> Result<ModuleId> {
@@ -88,7 +107,8 @@ impl CudaDevice {
             code if code.is_sticky() => return Err(self.context.failure(CALL, status, None)),
             code => return Err(Error::refused(CALL, Refusal::Image { code: Some(code), log: logs.text() })),
         }
-        let code = Arc::new(LoadedCode { raw, operation: None, context: self.context.clone() });
+        let code =
+            Arc::new(LoadedCode { raw, operation: None, communicator: None, context: self.context.clone() });
         self.modules.insert(Module { code, names: Mutex::default() })
     }
 
@@ -105,6 +125,19 @@ impl CudaDevice {
             }
             let kernel = Kernel::of_operation(&module.code, operation);
             return self.name_kernel(CALL, module_id, &module, name, kernel);
+        }
+        if let Some(rank) = &module.code.communicator {
+            let operation = Some(LoadedOperation::collective(CALL, rank, name)?);
+            let context = self.context.clone();
+            let code = Arc::new(LoadedCode { raw: Native::NULL, operation, communicator: None, context });
+            let Some(operation) = code.operation() else {
+                return Err(not_found(CALL, module_id, "kernel", name, Vec::new()));
+            };
+            let kernel = Kernel::of_operation(&code, operation);
+            return self.name_kernel(CALL, module_id, &module, name, kernel);
+        }
+        if module.code.raw == Native::NULL {
+            return Err(not_found(CALL, module_id, "kernel", name, Vec::new()));
         }
         let mut raw = Native::NULL;
         let text = c_name(CALL, module_id, "kernel", name)?;
@@ -125,7 +158,7 @@ impl CudaDevice {
         if let Some(known) = module.names().variables.get(name) {
             return Ok(*known);
         }
-        if module.code.operation().is_some() {
+        if module.code.raw == Native::NULL {
             return Err(not_found(CALL, module_id, "variable", name, Vec::new()));
         }
         let (mut address, mut bytes) = (0, 0);

@@ -16,9 +16,11 @@ mod descriptor;
 mod failure;
 mod half_bits;
 mod library_enums;
+mod nccl;
 mod symbol_lookup;
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use cudarc::driver::sys;
 use kiln_driver::{
@@ -39,6 +41,7 @@ pub(crate) use cudnn::DnnHandle;
 pub(crate) use cusolver::SolverHandle;
 pub(crate) use cusparse::SparseHandle;
 pub(crate) use failure::LibraryFailure;
+pub(crate) use nccl::{NcclRank, make_id};
 
 /// An operation that is ready to be queued.
 trait PreparedOperation: Send + Sync {
@@ -68,7 +71,7 @@ trait PreparedOperation: Send + Sync {
 
 /// A loaded operation.
 pub(crate) struct LoadedOperation {
-    operation: Operation,
+    name: &'static str,
     operands: Vec<OperationOperand>,
     prepared: Box<dyn PreparedOperation>,
 }
@@ -99,7 +102,7 @@ impl LoadedOperation {
             }
             other => Box::new(cublas::CublasCall::prepare(call, device, other)?),
         };
-        let loaded = Self { operation, operands: operation.operands(), prepared };
+        let loaded = Self { name: operation.name(), operands: operation.operands(), prepared };
         // The first use of a kernel loads it, which takes long; a capture is such a use, and runs nothing.
         let arguments = OperationArguments::placeholders(&loaded.operands, loaded.workspace_bytes());
         if let (Ok(arguments), true) = (arguments, loaded.prepared.is_captured_at_load()) {
@@ -108,9 +111,15 @@ impl LoadedOperation {
         Ok(loaded)
     }
 
+    /// The collective of a communicator, or the group of them, that has this name.
+    pub(crate) fn collective(call: &'static str, rank: &Arc<NcclRank>, name: &str) -> Result<Self> {
+        let (collective, name, operands) = nccl::NcclCollective::new(call, rank, name)?;
+        Ok(Self { name, operands, prepared: Box::new(collective) })
+    }
+
     /// The name of its one function.
     pub(crate) fn name(&self) -> &'static str {
-        self.operation.name()
+        self.name
     }
 
     /// Workspace it takes.

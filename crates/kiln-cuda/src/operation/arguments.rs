@@ -3,7 +3,7 @@
 use kiln_driver::{Error, Result};
 use kiln_operation::{ARGUMENT_BYTES, OperationOperand};
 
-/// The most arguments an operation has, workspace included.
+/// The most arguments an operation of a library has, workspace included. Groups of collectives have more.
 const MOST_ARGUMENTS: usize = 10;
 /// Workspace is aligned to this.
 const WORKSPACE_ALIGNMENT: u64 = 256;
@@ -11,9 +11,10 @@ const WORKSPACE_ALIGNMENT: u64 = 256;
 const PLACEHOLDER: u64 = 1 << 32;
 
 /// The arguments of one launch: addresses, and scalars as the bits of an `f64`.
-#[derive(Clone, Copy)]
 pub(crate) struct OperationArguments {
     words: [u64; MOST_ARGUMENTS],
+    /// Those of a group of collectives that do not fit.
+    more: Vec<u64>,
     /// How many come before the workspace.
     operands: usize,
 }
@@ -29,7 +30,7 @@ impl OperationArguments {
     ) -> Result<Self> {
         let count = operands.len() + usize::from(workspace_bytes > 0);
         let wanted = count * ARGUMENT_BYTES as usize;
-        if count > MOST_ARGUMENTS || !(wanted..=wanted.next_multiple_of(16)).contains(&packed.len()) {
+        if !(wanted..=wanted.next_multiple_of(16)).contains(&packed.len()) {
             let what = format!("{} bytes of arguments for {name}, which takes {wanted}", packed.len());
             return Err(Error::invalid(
                 call,
@@ -38,20 +39,22 @@ impl OperationArguments {
             ));
         }
         let mut words = [0; MOST_ARGUMENTS];
-        for (word, bytes) in words.iter_mut().zip(packed.as_chunks::<8>().0) {
-            *word = u64::from_ne_bytes(*bytes);
-        }
+        let mut given = packed.as_chunks::<8>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes));
+        words.iter_mut().zip(&mut given).for_each(|(word, given)| *word = given);
+        let more: Vec<u64> = given.collect();
         let memory =
             operands.iter().map(|operand| (operand.name, operand.effect.is_memory(), operand.alignment));
         let workspace = (workspace_bytes > 0).then_some(("workspace", true, WORKSPACE_ALIGNMENT));
-        for ((operand, is_memory, alignment), word) in memory.chain(workspace).zip(words) {
+        for ((operand, is_memory, alignment), word) in
+            memory.chain(workspace).zip(words.iter().chain(&more).copied())
+        {
             if is_memory && (word == 0 || !word.is_multiple_of(alignment)) {
                 let what =
                     format!("{operand} of {name} at {word:#x}, which must be a multiple of {alignment}");
                 return Err(Error::invalid(call, what, "give the address of aligned memory"));
             }
         }
-        Ok(Self { words, operands: operands.len() })
+        Ok(Self { words, more, operands: operands.len() })
     }
 
     /// Arguments that point to nothing, for a capture that is never run.
@@ -68,14 +71,20 @@ impl OperationArguments {
         Self::new("load", "operation", operands, workspace_bytes, &packed)
     }
 
+    /// An argument as it was given; 0 if there is none.
+    pub(super) fn word(&self, index: usize) -> u64 {
+        let word = self.words.get(index).or_else(|| self.more.get(index - MOST_ARGUMENTS));
+        word.copied().unwrap_or(0)
+    }
+
     /// The address of an operand.
     pub(super) fn address(&self, index: usize) -> *mut std::ffi::c_void {
-        std::ptr::without_provenance_mut(self.words.get(index).copied().unwrap_or(0) as usize)
+        std::ptr::without_provenance_mut(self.word(index) as usize)
     }
 
     /// A scalar.
     pub(super) fn scalar(&self, index: usize) -> f64 {
-        f64::from_bits(self.words.get(index).copied().unwrap_or(0))
+        f64::from_bits(self.word(index))
     }
 
     /// The address of the workspace, or null.

@@ -34,6 +34,7 @@ impl LibraryFailure {
         match self.library {
             LibraryKind::Cufft | LibraryKind::Cusolver | LibraryKind::Cusparse => self.status == 2,
             LibraryKind::Cudnn => self.status == CUDNN_DEVICE_ALLOCATION_FAILED,
+            LibraryKind::Nccl => false,
             _ => self.status == 3,
         }
     }
@@ -77,6 +78,7 @@ impl LibraryFailure {
             LibraryKind::Cusparse => cusparse_name(self.status),
             // Its name is part of the detail.
             LibraryKind::Cudnn => None,
+            LibraryKind::Nccl => nccl_name(self.status),
             _ => cublas_name(self.status),
         };
         match name {
@@ -139,6 +141,19 @@ fn cusparse_name(status: i32) -> Option<&'static str> {
         8 => "CUSPARSE_STATUS_MATRIX_TYPE_NOT_SUPPORTED",
         10 => "CUSPARSE_STATUS_NOT_SUPPORTED",
         11 => "CUSPARSE_STATUS_INSUFFICIENT_RESOURCES",
+        _ => return None,
+    })
+}
+
+fn nccl_name(status: i32) -> Option<&'static str> {
+    Some(match status {
+        1 => "ncclUnhandledCudaError",
+        2 => "ncclSystemError",
+        3 => "ncclInternalError",
+        4 => "ncclInvalidArgument",
+        5 => "ncclInvalidUsage",
+        6 => "ncclRemoteError",
+        7 => "ncclInProgress",
         _ => return None,
     })
 }

@@ -23,6 +23,7 @@ pub(super) fn open(call: &'static str, kind: LibraryKind) -> Result<ManuallyDrop
 pub(super) fn incomplete(call: &'static str, kind: LibraryKind, symbol: &str) -> Error {
     let having = match kind {
         LibraryKind::Cudnn => "cuDNN 9 has",
+        LibraryKind::Nccl => "NCCL 2.18 has",
         _ => "CUDA 12 and newer have",
     };
     let why = format!("it has no `{symbol}`, which {having}; {}", kind.advice());

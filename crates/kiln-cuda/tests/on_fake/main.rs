@@ -21,6 +21,7 @@ mod launches;
 mod laws;
 mod loading;
 mod memory;
+mod nccl;
 mod opened;
 mod operations;
 mod pages;

@@ -1,0 +1,176 @@
+//! Communicators: which calls NCCL gets for each collective, and what is said of an NCCL that cannot be used or of ranks that do not come.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use kiln_driver::{Command, Driver, DriverExt, Error, Image, ModuleId, Object, Refusal, Submission};
+
+use crate::machine::{Machine, calls};
+use crate::opened::{Bench, device, launch};
+
+fn with_nccl() -> Machine {
+    Machine::fake().with_library("KILN_NCCL", include_str!("libnccl/nccl.c"))
+}
+
+fn text(rank: u32, size: u32, deadline_ms: u64) -> String {
+    let id: String = (0..128).map(|byte| format!("{byte:02x}")).collect();
+    format!("communicator id={id} rank={rank} size={size} deadline_ms={deadline_ms}")
+}
+
+fn rank(bench: &Bench, rank: u32, size: u32) -> ModuleId {
+    bench.device.load(&Image::Communicator(&text(rank, size, 5_000))).unwrap()
+}
+
+fn submit(bench: &Bench, module: ModuleId, name: &str, arguments: &[u64]) -> Result<Submission, Error> {
+    let function = bench.device.function(module, name)?;
+    let packed: Vec<u8> = arguments.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bench.device.submit(bench.stream, &Command::Launch(launch(&function, &packed)))
+}
+
+fn unusable(error: &Error) -> String {
+    let Some(Refusal::Library { library: "NCCL", why }) = error.refusal() else { panic!("{error}") };
+    why.clone()
+}
+
+/// A call for the log: addresses as C prints them.
+fn line(arguments: &[u64]) -> String {
+    arguments.iter().map(|address| format!("{address:#x}")).collect::<Vec<_>>().join(" ")
+}
+
+on_machine! {
+    fn a_missing_nccl_is_named_with_the_way_to_get_it() on Machine::fake().with("KILN_NCCL", "/no/such/file") => {
+        let why = unusable(&device().load(&Image::Communicator(&text(0, 2, 100))).unwrap_err());
+        assert!(why.contains("/no/such/file") && why.contains("nvidia-nccl-cu13"), "{why}");
+    }
+
+    fn an_nccl_that_is_too_old_is_named_with_its_version() on with_nccl().with("FAKE_NCCL_VERSION", "21403") => {
+        let why = unusable(&device().load(&Image::Communicator(&text(0, 2, 100))).unwrap_err());
+        assert!(why.contains("it is version 2.14, and 2.18 or newer is needed; install"), "{why}");
+        assert!(calls("ncclCommInitRankConfig").is_empty());
+    }
+
+    fn an_nccl_without_an_entry_point_is_refused() on {
+        Machine::fake().with_library("KILN_NCCL", "int ncclGetVersion(int *v) { *v = 22809; return 0; }")
+    } => {
+        let id = OnceLock::new();
+        let why = unusable(&device().load(&Image::CommunicatorId { id: &id }).unwrap_err());
+        assert!(why.contains("it has no `ncclGetUniqueId`, which NCCL 2.18 has"), "{why}");
+    }
+
+    fn an_id_has_the_bytes_of_nccl() on with_nccl() => {
+        let id = OnceLock::new();
+        let device = device();
+        let module = device.load(&Image::CommunicatorId { id: &id }).unwrap();
+        assert_eq!(id.get().unwrap(), &(0..128).collect::<Vec<u8>>());
+        assert!(device.function(module, "barrier").unwrap_err().is_refused());
+    }
+
+    fn a_rank_is_made_without_waiting_and_aborted_at_its_end() on with_nccl().with("FAKE_NCCL_PENDING", "3") => {
+        let bench = Bench::new();
+        let module = rank(&bench, 1, 3);
+        let made = calls("ncclCommInitRankConfig");
+        let wanted = format!("1 of 3 id 0..127 size 48 magic cafebeef version 21800 blocking 0 min {}", i32::MIN);
+        assert_eq!(made, [wanted]);
+        let buffer = bench.memory(64).address.0;
+        submit(&bench, module, "broadcast element=f32 root=2", &[buffer, 16]).unwrap();
+        bench.device.synchronize(bench.stream).unwrap();
+        bench.device.destroy(Object::Module(module)).unwrap();
+        drop(bench);
+        assert_eq!(calls("ncclCommAbort").len(), 1);
+    }
+
+    fn every_collective_is_the_call_of_its_name_in_a_group() on with_nccl() => {
+        let bench = Bench::new();
+        let module = rank(&bench, 1, 3);
+        let (a, b) = (bench.memory(256).address.0, bench.memory(256).address.0);
+        let run = |name: &str, arguments: &[u64]| {
+            submit(&bench, module, name, arguments).unwrap();
+        };
+        run("all_reduce element=f16 reduction=max in_place=false", &[a, b, 5]);
+        run("all_reduce element=bf16 reduction=average in_place=true", &[a, 5]);
+        run("barrier", &[a, 1]);
+        assert_eq!(calls("ncclAllReduce"), [
+            format!("{} 5 6 2", line(&[a, b])), format!("{} 5 9 4", line(&[a, a])), format!("{} 1 1 0", line(&[a, a])),
+        ]);
+        run("reduce element=i64 reduction=product root=1 in_place=false", &[a, b, 2]);
+        run("reduce element=u64 reduction=min root=0 in_place=false", &[a, 2]);
+        assert_eq!(calls("ncclReduce"), [format!("{} 2 4 1 1", line(&[a, b])), format!("{a:#x} (nil) 2 5 3 0")]);
+        run("broadcast element=u16 root=1", &[a, 6]);
+        assert_eq!(calls("ncclBroadcast"), [format!("{} 12 1 1", line(&[a, a]))]);
+        run("all_gather element=f64 in_place=false", &[a, b, 2]);
+        run("all_gather element=u32 in_place=true", &[a, 2]);
+        assert_eq!(calls("ncclAllGather"), [format!("{} 2 8", line(&[a, b])), format!("{} 2 3", line(&[a + 8, a]))]);
+        run("reduce_scatter element=i8 reduction=sum in_place=false", &[a, b, 4]);
+        run("reduce_scatter element=i32 reduction=sum in_place=true", &[a, 4]);
+        assert_eq!(calls("ncclReduceScatter"), [format!("{} 4 0 0", line(&[a, b])), format!("{} 4 2 0", line(&[a, a + 16]))]);
+        assert_eq!(calls("ncclGroupStart").len(), calls("ncclGroupEnd").len());
+        assert!(calls("ncclSend").is_empty());
+    }
+
+    fn what_nccl_has_no_call_for_is_sends_and_receives() on with_nccl() => {
+        let bench = Bench::new();
+        let module = rank(&bench, 1, 3);
+        let (a, b) = (bench.memory(256).address.0, bench.memory(256).address.0);
+        let sent = |before: usize| calls("ncclSend").split_off(before);
+        let received = |before: usize| calls("ncclRecv").split_off(before);
+        let run = |name: &str, arguments: &[u64]| {
+            submit(&bench, module, name, arguments).unwrap();
+        };
+        let block = |at: u64, base: u64| format!("{:#x} 2 7 {at}", base + 8 * at);
+        run("all_to_all element=f32", &[a, b, 2]);
+        assert_eq!(sent(0), [block(0, a), block(1, a), block(2, a)]);
+        assert_eq!(received(0), [block(0, b), block(1, b), block(2, b)]);
+        run("gather element=f32 root=1 in_place=false", &[a, b, 2]);
+        assert_eq!((sent(3), received(3)), (vec![format!("{a:#x} 2 7 1")], vec![block(0, b), block(1, b), block(2, b)]));
+        run("gather element=f32 root=1 in_place=true", &[a, 2]);
+        assert_eq!((sent(4), received(6)), (vec![], vec![block(0, a), block(2, a)]));
+        run("gather element=f32 root=2 in_place=true", &[a, 2]);
+        assert_eq!((sent(4), received(8)), (vec![format!("{a:#x} 2 7 2")], vec![]));
+        run("scatter element=f32 root=1 in_place=false", &[a, b, 2]);
+        assert_eq!((sent(5), received(8)), (vec![block(0, a), block(1, a), block(2, a)], vec![format!("{b:#x} 2 7 1")]));
+        run("scatter element=f32 root=0 in_place=false", &[b, 2]);
+        assert_eq!((sent(8), received(9)), (vec![], vec![format!("{b:#x} 2 7 0")]));
+        let groups = calls("ncclGroupStart").len();
+        let exchange = "send element=f32 peer=0; recv element=f32 peer=0; send element=f32 peer=2; recv element=f32 peer=2; barrier";
+        run(exchange, &[a, 2, b, 2, a, 2, b + 8, 2, a, 1]);
+        assert_eq!(calls("ncclGroupStart").len(), groups + 1, "one launch is one group");
+        assert_eq!(received(10), [format!("{b:#x} 2 7 0"), format!("{:#x} 2 7 2", b + 8)]);
+    }
+
+    fn ranks_that_do_not_come_end_the_first_launch_by_the_deadline() on with_nccl().with("FAKE_NCCL_PENDING", "-1") => {
+        let bench = Bench::new();
+        let module = bench.device.load(&Image::Communicator(&text(0, 4, 100))).unwrap();
+        let buffer = bench.memory(64).address.0;
+        let began = Instant::now();
+        let name = "all_reduce element=f32 reduction=sum in_place=true";
+        for _ in 0..2 {
+            let why = unusable(&submit(&bench, module, name, &[buffer, 4]).unwrap_err());
+            assert!(why.contains("rank 0 of 4") && why.contains("waited 100ms for the other ranks"), "{why}");
+        }
+        assert!(began.elapsed() < Duration::from_secs(5));
+        assert_eq!(calls("ncclCommAbort").len(), 1, "it is aborted once, and says the same afterwards");
+        assert!(calls("ncclAllReduce").is_empty());
+    }
+
+    fn a_call_that_nccl_refuses_is_named_and_ends_the_communicator() on with_nccl().with("FAKE_NCCL_FAILS", "ncclBroadcast") => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        let buffer = bench.memory(64).address.0;
+        let why = unusable(&submit(&bench, module, "broadcast element=u8 root=0", &[buffer, 4]).unwrap_err());
+        assert!(why.contains("ncclBroadcast answered ncclInvalidUsage (5)"), "{why}");
+        assert!(why.contains("invalid usage: what the log says"), "{why}");
+        assert_eq!(calls("ncclCommAbort").len(), 1);
+    }
+
+    fn bad_names_and_texts_are_refused() on with_nccl() => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        for name in ["", "all_reduce", "broadcast element=f32 root=2", "send element=f32 peer=0", "barrier; nonsense"] {
+            assert!(bench.device.function(module, name).unwrap_err().is_refused(), "{name}");
+        }
+        assert!(bench.device.global(module, "x").unwrap_err().is_refused());
+        for text in ["", "communicator", &text(2, 2, 100), &text(0, 0, 100), &text(0, 2, 0)] {
+            assert!(bench.device.load(&Image::Communicator(text)).unwrap_err().is_refused(), "{text}");
+        }
+    }
+}
