@@ -85,6 +85,22 @@ pub enum GroupError {
         /// The devices of the group.
         len: usize,
     },
+    /// A collective that does not fit its buffers or its communicator. Nothing was queued.
+    #[error("{what}; {next}")]
+    Collective {
+        /// What does not fit.
+        what: String,
+        /// What to do.
+        next: &'static str,
+    },
+    /// The device of a rank said no, or is lost.
+    #[error("rank {rank}: {source}")]
+    Rank {
+        /// The rank.
+        rank: u32,
+        /// What its device said.
+        source: Error,
+    },
     /// A device said no, or is lost. The other devices go on.
     #[error("device {index} of the group: {source}")]
     Device {
@@ -107,7 +123,7 @@ impl GroupError {
     /// What the device said.
     pub fn device_error(&self) -> Option<&Error> {
         match self {
-            Self::Device { source, .. } | Self::Probe { source } => Some(source),
+            Self::Device { source, .. } | Self::Probe { source } | Self::Rank { source, .. } => Some(source),
             _ => None,
         }
     }
@@ -120,6 +136,11 @@ impl GroupError {
     /// Whether memory was short on a device.
     pub fn is_oom(&self) -> bool {
         self.device_error().is_some_and(Error::is_oom)
+    }
+
+    /// What is wrong with a collective.
+    pub(crate) fn collective(error: kiln_operation::OperationError) -> Self {
+        Self::Collective { what: error.to_string(), next: "call it alike on every rank" }
     }
 
     /// An error of the device at a place.

@@ -15,6 +15,8 @@
 //! - A [`SharedBuffer`] is the same physical memory mapped on every device.
 //! - **Load** is measured per device, and [`DeviceGroup::submit`] runs work on the device that is likely to finish first. A device that fails is
 //!   not fast: failures do not count as measurements, and it is avoided.
+//! - A [`Communicator`] is one rank of several that exchange data in collectives: all-reduce, broadcast, all-gather and so on, over NCCL on GPUs. One
+//!   rank alone needs no NCCL.
 //! - A [`RankEnvironment`] says which rank of how many this process is, as `torchrun`, Slurm, MPI and Kubernetes tell it in environment variables.
 //! - A [`Rendezvous`] is where the ranks of a job meet: they exchange small values through rank 0, and are told when a rank is lost.
 //! - **A lost device** fails what uses it, with an error that names it. The others go on.
@@ -40,17 +42,22 @@
 //!
 //! # Reading order
 //!
-//! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`DeviceLoad`]; [`RankEnvironment`], [`Rendezvous`], [`RendezvousError`].
+//! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`Communicator`], [`CollectiveCall`];
+//! [`DeviceLoad`]; [`RankEnvironment`], [`Rendezvous`], [`RendezvousError`].
 //!
 //! # What it does not do
 //!
-//! It connects devices of one process. It has no collectives and splits no kernels.
+//! It splits no kernels. Copies and shared buffers connect devices of one process; collectives also connect processes.
 
+mod collective_call;
+mod collectives;
+mod communicator;
 mod copy;
 mod device_group;
 mod device_load;
 mod error;
 mod launcher;
+mod one_rank;
 mod peer_access;
 mod peer_link;
 mod rank_environment;
@@ -60,12 +67,16 @@ mod sharded_buffer;
 mod shared_buffer;
 mod shared_pages;
 mod slurm_nodes;
+mod split;
 mod submit;
 mod ticket;
 
+pub use collective_call::CollectiveCall;
+pub use communicator::{Communicator, CommunicatorConfig};
 pub use device_group::DeviceGroup;
 pub use device_load::DeviceLoad;
 pub use error::{GroupError, Result};
+pub use kiln_operation::{CollectiveElement, CollectiveType, CommunicatorId, Reduction};
 pub use launcher::Launcher;
 pub use peer_access::{PeerAccess, PeerMatrix};
 pub use rank_environment::{MeetingPoint, RankEnvironment};

@@ -7,6 +7,12 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod collective_graphs;
+mod collective_mistakes;
+mod collective_numbers;
+mod collective_programs;
+mod collective_races;
+mod collectives;
 mod copies;
 mod load;
 mod lost;

@@ -1,0 +1,302 @@
+//! Mistakes in the use of collectives: each is found, with the ranks and the values.
+
+use std::time::{Duration, Instant};
+
+use kiln::group::{Communicator, CommunicatorConfig, GroupError, Reduction};
+use kiln::sim::FindingKind;
+use kiln::{GpuRef, Ticket};
+
+use crate::rig::Rig;
+
+struct Ranks {
+    ranks: Vec<Communicator>,
+    buffers: Vec<GpuRef<f32>>,
+    rig: Rig,
+}
+
+fn short() -> CommunicatorConfig {
+    CommunicatorConfig { deadline: Duration::from_millis(150) }
+}
+
+fn ranks(count: u32) -> Ranks {
+    let rig = Rig::new(count, 1);
+    let ranks = rig.group.communicators(&short()).unwrap();
+    let buffers = ranks.iter().map(|rank| rank.runtime().upload(&[1.0_f32; 12]).unwrap()).collect();
+    Ranks { ranks, buffers, rig }
+}
+
+/// Rank 0 submits one call and rank 1 another; the second must be refused with these words, and with a finding.
+fn mismatch(
+    one: impl Fn(&Communicator, &GpuRef<f32>) -> Result<Ticket, GroupError>,
+    other: impl Fn(&Communicator, &GpuRef<f32>) -> Result<Ticket, GroupError>,
+    words: &str,
+) {
+    let Ranks { ranks, buffers, rig } = ranks(2);
+    one(&ranks[0], &buffers[0]).unwrap();
+    let error = other(&ranks[1], &buffers[1]).unwrap_err().to_string();
+    assert!(error.contains("rank 1 and rank 0 differ in ") && error.contains(words), "{error}");
+    let findings = rig.machine.findings();
+    let [found] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(found.kind, FindingKind::CollectiveMismatch);
+    assert!(found.to_string().contains(words), "{found}");
+    // What rank 0 waits for can still come.
+    one(&ranks[1], &buffers[1]).unwrap();
+    let told = rig.group.synchronize().unwrap_err();
+    assert!(!told.is_lost() && told.to_string().contains(words), "{told}");
+    rig.group.synchronize().unwrap();
+}
+
+#[test]
+fn another_kind() {
+    mismatch(
+        |rank, buffer| rank.all_reduce_in_place(buffer, Reduction::Sum).submit(),
+        |rank, buffer| rank.broadcast(buffer, 0).submit(),
+        "the kind of collective 0: broadcast and all_reduce",
+    );
+}
+
+#[test]
+fn another_count() {
+    mismatch(
+        |rank, buffer| rank.all_reduce_in_place(buffer, Reduction::Sum).submit(),
+        |rank, buffer| rank.all_reduce_in_place(&buffer.view(..5).unwrap(), Reduction::Sum).submit(),
+        "the count of collective 0: 5 elements and 12 elements",
+    );
+}
+
+#[test]
+fn another_type() {
+    mismatch(
+        |rank, buffer| rank.all_reduce_in_place(buffer, Reduction::Sum).submit(),
+        |rank, buffer| rank.all_reduce_in_place(&buffer.cast::<u32>().unwrap(), Reduction::Sum).submit(),
+        "the element type of collective 0: u32 and f32",
+    );
+}
+
+#[test]
+fn another_reduction() {
+    mismatch(
+        |rank, buffer| rank.all_reduce_in_place(buffer, Reduction::Sum).submit(),
+        |rank, buffer| rank.all_reduce_in_place(buffer, Reduction::Average).submit(),
+        "the reduction of collective 0: average and sum",
+    );
+}
+
+#[test]
+fn another_root() {
+    mismatch(
+        |rank, buffer| rank.broadcast(buffer, 0).submit(),
+        |rank, buffer| rank.broadcast(buffer, 1).submit(),
+        "the root of collective 0: rank 1 and rank 0",
+    );
+}
+
+#[test]
+fn another_group() {
+    mismatch(
+        |rank, buffer| rank.broadcast(buffer, 0).submit(),
+        |rank, buffer| rank.broadcast(buffer, 0).and(rank.barrier()).submit(),
+        "the group of collective 0: collective 1 of 2 in its group and collective 1 of 1 in its group",
+    );
+}
+
+#[test]
+fn a_receive_of_another_length_than_its_send() {
+    mismatch(
+        |rank, buffer| match rank.rank() {
+            0 => rank.send(buffer, 1).submit(),
+            _ => rank.recv(buffer, 0).submit(),
+        },
+        |rank, buffer| rank.recv(&buffer.view(..3).unwrap(), 0).submit(),
+        "the count of transfer 0 from rank 0 to rank 1: 3 elements and 12 elements",
+    );
+}
+
+/// The text that a wait of every rank ends with; it must name who waits and be told soon after the deadline.
+fn deadlock(ranks: &Ranks, waiting: &[usize], words: &[&str]) {
+    let began = Instant::now();
+    for rank in waiting {
+        let error = ranks.buffers[*rank].download().unwrap_err();
+        let text = error.to_string();
+        assert!(error.is_sticky(), "{text}");
+        words.iter().for_each(|words| assert!(text.contains(words), "`{words}` in {text}"));
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let findings = ranks.rig.machine.findings();
+    let [found] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(found.kind, FindingKind::CollectiveDeadlock, "{found}");
+}
+
+#[test]
+fn a_rank_that_never_comes() {
+    let all = ranks(3);
+    for rank in [0, 2] {
+        all.ranks[rank].all_reduce_in_place(&all.buffers[rank], Reduction::Sum).submit().unwrap();
+    }
+    deadlock(
+        &all,
+        &[0, 2],
+        &[
+            "(device 0) waits in collective 0, all_reduce of 12 f32, for rank 1, which has not called it",
+            "(device 2) waits",
+        ],
+    );
+    // Rank 1 waits for nothing, and goes on.
+    assert_eq!(all.buffers[1].download().unwrap(), [1.0; 12]);
+}
+
+#[test]
+fn a_rank_that_never_joins() {
+    let rig = Rig::new(2, 1);
+    let gpu = rig.group.runtime(0).unwrap();
+    let id = Communicator::new_id(gpu).unwrap();
+    let rank = Communicator::join(gpu, id, 0, 2, &short()).unwrap();
+    let error = rank.barrier().submit().unwrap().wait().unwrap_err().to_string();
+    assert!(error.contains("waits in collective 0, barrier, for rank 1, which was never loaded"), "{error}");
+}
+
+#[test]
+fn two_communicators_in_crossed_order() {
+    let all = ranks(2);
+    let others = all.rig.group.communicators(&short()).unwrap();
+    let streams: Vec<_> = all.ranks.iter().map(|rank| rank.runtime().stream().unwrap()).collect();
+    let first = |rank: usize| {
+        all.ranks[rank].all_reduce_in_place(&all.buffers[rank], Reduction::Sum).on(&streams[rank])
+    };
+    let second =
+        |rank: usize| others[rank].all_reduce_in_place(&all.buffers[rank], Reduction::Sum).on(&streams[rank]);
+    first(0).submit().unwrap();
+    second(0).submit().unwrap();
+    second(1).submit().unwrap();
+    first(1).submit().unwrap();
+    let words = [
+        "for rank 1, which has queued it behind other work",
+        "for rank 0, which has queued it behind other work",
+    ];
+    deadlock(&all, &[0, 1], &words);
+}
+
+#[test]
+fn a_send_without_a_receive() {
+    let all = ranks(2);
+    all.ranks[0].send(&all.buffers[0], 1).submit().unwrap();
+    all.buffers[0].fill(0.0).unwrap();
+    deadlock(&all, &[0], &["waits in transfer 0, send of 12 f32, for rank 1, which has not called it"]);
+}
+
+#[test]
+fn two_ranks_that_send_to_each_other_outside_of_a_group() {
+    let all = ranks(2);
+    for (rank, peer) in [(0, 1), (1, 0)] {
+        let (sent, received) = (all.buffers[rank].view(..6).unwrap(), all.buffers[rank].view(6..).unwrap());
+        all.ranks[rank].send(&sent, peer).submit().unwrap();
+        all.ranks[rank].recv(&received, peer).submit().unwrap();
+    }
+    deadlock(
+        &all,
+        &[0, 1],
+        &["waits in transfer 0, send of 6 f32, for rank 1, which has queued it behind other work"],
+    );
+}
+
+#[test]
+fn a_rank_that_leaves_while_others_wait_for_it() {
+    let rig = Rig::new(2, 1);
+    // No rank waits until this deadline.
+    let config = CommunicatorConfig { deadline: Duration::from_secs(3600) };
+    let mut ranks = rig.group.communicators(&config).unwrap();
+    let (second, first) = (ranks.pop().unwrap(), ranks.pop().unwrap());
+    rig.group.synchronize().unwrap();
+    let ticket = first.barrier().submit().unwrap();
+    drop(second);
+    let error = ticket.wait().unwrap_err().to_string();
+    assert!(error.contains("for rank 1, which was unloaded"), "{error}");
+    assert_eq!(rig.machine.findings()[0].kind, FindingKind::CollectiveDeadlock);
+}
+
+#[test]
+fn a_program_that_ends_before_all_ranks_came() {
+    let Ranks { ranks, buffers, rig } = ranks(2);
+    ranks[0].broadcast(&buffers[0], 1).submit().unwrap();
+    let report = rig.machine.finish();
+    assert!(report.findings.iter().any(|found| found.kind == FindingKind::CollectiveDeadlock), "{report}");
+}
+
+#[test]
+fn ranks_that_do_not_fit_their_communicator() {
+    let rig = Rig::new(2, 1);
+    let (one, other) = (rig.group.runtime(0).unwrap(), rig.group.runtime(1).unwrap());
+    let id = Communicator::new_id(one).unwrap();
+    let _first = Communicator::join(one, id, 0, 2, &short()).unwrap();
+    let refused = |rank, size, words: &str| {
+        let error = Communicator::join(other, id, rank, size, &short()).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(0, 2, "rank 0 of communicator");
+    refused(0, 2, "was loaded before, on device 0");
+    refused(1, 3, "rank 1 and rank 0 differ in the number of ranks: 3 and 2");
+    refused(2, 2, "rank 2 of a communicator of 2 ranks");
+    refused(0, 0, "a communicator of no ranks");
+    let forever = CommunicatorConfig { deadline: Duration::ZERO };
+    assert!(Communicator::join(other, id, 1, 2, &forever).is_err());
+    // None of that took the place of rank 1.
+    let _second = Communicator::join(other, id, 1, 2, &short()).unwrap();
+}
+
+#[test]
+fn an_id_of_a_communicator_that_is_over() {
+    let rig = Rig::new(2, 1);
+    let id = Communicator::new_id(rig.group.runtime(0).unwrap()).unwrap();
+    let join = |rank| Communicator::join(rig.group.runtime(rank as usize).unwrap(), id, rank, 2, &short());
+    let ranks = (join(0).unwrap(), join(1).unwrap());
+    rig.group.synchronize().unwrap();
+    drop(ranks);
+    let error = join(0).unwrap_err().to_string();
+    assert!(error.contains("make another id"), "{error}");
+}
+
+#[test]
+fn calls_that_do_not_fit_their_buffers() {
+    let Ranks { ranks, buffers, rig } = ranks(2);
+    let (rank, buffer) = (&ranks[0], &buffers[0]);
+    let view = |range: std::ops::Range<usize>| buffer.view(range).unwrap();
+    let refused = |call: kiln::group::CollectiveCall<'_>, words: &str| {
+        let error = call.submit().unwrap_err().to_string();
+        assert!(error.contains(words), "`{words}` in {error}");
+    };
+    refused(
+        rank.all_reduce(&view(0..4), &view(4..9), Reduction::Sum),
+        "`recv` has 5 elements and must have 4",
+    );
+    refused(rank.all_reduce(&view(0..6), &view(5..11), Reduction::Sum), "`send` and `recv` share memory");
+    refused(rank.all_to_all(&view(0..5), &view(5..10)), "5 elements for 2 ranks");
+    refused(
+        rank.reduce_scatter(&view(0..6), &view(6..8), Reduction::Sum),
+        "`send` has 6 elements and must have 4",
+    );
+    refused(rank.broadcast(buffer, 2), "root 2 is no rank of a communicator of 2");
+    refused(rank.send(buffer, 0), "rank 0 is its own peer");
+    refused(rank.recv(buffer, 7), "peer 7 is no rank of a communicator of 2");
+    refused(rank.gather(&view(0..2), None, 0), "rank 0 is the root and gives no `recv`");
+    refused(rank.gather(&view(0..2), Some(&view(2..6)), 1), "rank 0 is not the root and gives a `recv`");
+    refused(rank.barrier().and(ranks[1].barrier()), "calls of two communicators");
+    refused(rank.broadcast(&buffers[1], 0), "another");
+    let many = (0..200).fold(rank.barrier(), |call, _| call.and(rank.send(buffer, 1)));
+    refused(many, "a group of 201 collectives");
+    drop((ranks, buffers));
+    rig.finish();
+}
+
+#[test]
+fn memory_that_was_never_written_is_found_in_what_a_rank_sends() {
+    let Ranks { ranks, rig, .. } = ranks(2);
+    for rank in &ranks {
+        let buffer = rank.runtime().allocate::<f32>(8).unwrap();
+        rank.all_reduce_in_place(&buffer, Reduction::Sum).submit().unwrap();
+    }
+    let told = rig.group.synchronize().unwrap_err().to_string();
+    assert!(told.contains("never written: launch all_reduce"), "{told}");
+    let findings = rig.machine.findings();
+    assert!(findings.iter().all(|found| found.kind == FindingKind::Uninitialised), "{findings:?}");
+    assert_eq!(findings.len(), 2);
+}
