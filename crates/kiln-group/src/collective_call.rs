@@ -1,9 +1,10 @@
 //! One call of collectives: checked, then queued or recorded.
 
-use kiln_operation::{Collective, CollectiveGroup, CollectiveOperand, OperandEffect};
-use kiln_runtime::{Element, GpuRef, GraphBuilder, Launch, NodeId, Stream, Ticket};
+use kiln_operation::{CollectiveGroup, CollectiveOperand, OperandEffect};
+use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
-use crate::communicator::Communicator;
+use crate::collective_part::Part;
+use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
 use crate::one_rank;
 
@@ -14,33 +15,13 @@ use crate::one_rank;
 #[derive(Debug)]
 #[must_use = "nothing is exchanged until `submit` or `record`"]
 pub struct CollectiveCall<'a> {
-    communicator: &'a Communicator,
+    communicator: &'a DeviceCommunicator,
     parts: Result<Vec<Part>>,
     stream: Option<&'a Stream>,
 }
 
-/// One collective with its buffers.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
-    pub(crate) collective: Collective,
-    pub(crate) count: u64,
-    pub(crate) buffers: Vec<GpuRef<u8>>,
-}
-
-impl Part {
-    pub(crate) fn new(collective: Collective, count: usize) -> Self {
-        Self { collective, count: count as u64, buffers: Vec::new() }
-    }
-
-    /// The same with another buffer.
-    pub(crate) fn with<T: Element>(mut self, buffer: &GpuRef<T>) -> Result<Self> {
-        self.buffers.push(buffer.cast::<u8>().map_err(|source| GroupError::Rank { rank: 0, source })?);
-        Ok(self)
-    }
-}
-
 impl<'a> CollectiveCall<'a> {
-    pub(crate) fn new(communicator: &'a Communicator, part: Result<Part>) -> Self {
+    pub(crate) fn new(communicator: &'a DeviceCommunicator, part: Result<Part>) -> Self {
         Self { communicator, parts: part.map(|part| vec![part]), stream: None }
     }
 
@@ -129,7 +110,7 @@ impl<'a> CollectiveCall<'a> {
     }
 }
 
-fn describe<'l, W>(launch: &mut Launch<'l, W>, communicator: &Communicator, parts: &'l [Part]) {
+fn describe<'l, W>(launch: &mut Launch<'l, W>, communicator: &DeviceCommunicator, parts: &'l [Part]) {
     launch.grid(1).block(1);
     for part in parts {
         let operands = part.collective.operands(communicator.rank(), communicator.size());

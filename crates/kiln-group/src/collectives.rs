@@ -3,11 +3,12 @@
 use kiln_operation::{Collective, CollectiveElement, CollectiveKind, CollectiveType, Reduction};
 use kiln_runtime::{Element, GpuRef};
 
-use crate::collective_call::{CollectiveCall, Part};
-use crate::communicator::Communicator;
+use crate::collective_call::CollectiveCall;
+use crate::collective_part::Part;
+use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
 
-impl Communicator {
+impl DeviceCommunicator {
     /// Every rank gets in `recv` the reduction of all ranks' `send`, element by element.
     pub fn all_reduce<T: Element + CollectiveElement>(
         &self,

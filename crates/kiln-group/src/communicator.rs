@@ -1,4 +1,4 @@
-//! `Communicator`: one rank of several that exchange data.
+//! `DeviceCommunicator`: one rank of several that exchange data.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use crate::error::{GroupError, Result};
 
 /// How a communicator behaves. All ranks should have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CommunicatorConfig {
+pub struct DeviceCommunicatorConfig {
     /// How long a rank waits for the others, while its communicator is made and in a collective. Then every rank that waits fails, with an error
     /// that names the ranks it waited for. On a simulated device it counts in real time, while no rank does anything.
     pub deadline: Duration,
 }
 
-impl Default for CommunicatorConfig {
+impl Default for DeviceCommunicatorConfig {
     /// A deadline of one minute.
     fn default() -> Self {
         Self { deadline: Duration::from_secs(60) }
@@ -54,7 +54,7 @@ impl Default for CommunicatorConfig {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Communicator {
+pub struct DeviceCommunicator {
     inner: Arc<Inner>,
 }
 
@@ -68,7 +68,7 @@ struct Inner {
     module: Option<Module>,
 }
 
-impl Communicator {
+impl DeviceCommunicator {
     /// Makes the id of a new communicator. One rank makes it and passes it on to the others; its process must live until all of them have joined.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Communicator {
         id: CommunicatorId,
         rank: u32,
         size: u32,
-        config: &CommunicatorConfig,
+        config: &DeviceCommunicatorConfig,
     ) -> Result<Self> {
         let failed = |source| GroupError::Rank { rank, source };
         let joined = CommunicatorRank { id, rank, size, deadline: config.deadline };
@@ -109,7 +109,7 @@ impl Communicator {
     /// A lost device, or one without memory.
     pub fn alone(runtime: &DeviceRuntime) -> Result<Self> {
         let id = CommunicatorId::new([0; CommunicatorId::BYTES]);
-        Self::join(runtime, id, 0, 1, &CommunicatorConfig::default())
+        Self::join(runtime, id, 0, 1, &DeviceCommunicatorConfig::default())
     }
 
     /// This rank, counted from 0.
@@ -132,8 +132,8 @@ impl Communicator {
         &self.inner.runtime
     }
 
-    pub(crate) fn config(&self) -> CommunicatorConfig {
-        CommunicatorConfig { deadline: self.inner.rank.deadline }
+    pub(crate) fn config(&self) -> DeviceCommunicatorConfig {
+        DeviceCommunicatorConfig { deadline: self.inner.rank.deadline }
     }
 
     pub(crate) fn scratch(&self) -> &GpuRef<u8> {
@@ -165,15 +165,15 @@ impl DeviceGroup {
     /// A communicator of all devices of the group, as one rank for each device, in their order.
     ///
     /// # Errors
-    /// As for [`Communicator::join`].
-    pub fn communicators(&self, config: &CommunicatorConfig) -> Result<Vec<Communicator>> {
+    /// As for [`DeviceCommunicator::join`].
+    pub fn communicators(&self, config: &DeviceCommunicatorConfig) -> Result<Vec<DeviceCommunicator>> {
         if self.len() == 1 {
-            return Ok(vec![Communicator::alone(self.runtime(0)?)?]);
+            return Ok(vec![DeviceCommunicator::alone(self.runtime(0)?)?]);
         }
-        let id = Communicator::new_id(self.runtime(0)?)?;
+        let id = DeviceCommunicator::new_id(self.runtime(0)?)?;
         let size = self.len() as u32;
         let ranks = (0..size).zip(self.runtimes());
-        ranks.map(|(rank, runtime)| Communicator::join(runtime, id, rank, size, config)).collect()
+        ranks.map(|(rank, runtime)| DeviceCommunicator::join(runtime, id, rank, size, config)).collect()
     }
 }
 
@@ -199,7 +199,7 @@ fn signature(group: &CollectiveGroup, rank: u32, size: u32) -> Signature {
     Signature::new((0..).zip(names).map(parameter).collect())
 }
 
-impl fmt::Debug for Communicator {
+impl fmt::Debug for DeviceCommunicator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CommunicatorRank { id, rank, size, .. } = self.inner.rank;
         write!(f, "rank {rank} of {size} of communicator {id:?}")

@@ -15,7 +15,7 @@
 //! - A [`SharedBuffer`] is the same physical memory mapped on every device.
 //! - **Load** is measured per device, and [`DeviceGroup::submit`] runs work on the device that is likely to finish first. A device that fails is
 //!   not fast: failures do not count as measurements, and it is avoided.
-//! - A [`Communicator`] is one rank of several that exchange data in collectives: all-reduce, broadcast, all-gather and so on, over NCCL on GPUs. One
+//! - A [`DeviceCommunicator`] is one rank of several that exchange data in collectives: all-reduce, broadcast, all-gather and so on, over NCCL on GPUs. One
 //!   rank alone needs no NCCL.
 //! - A [`RankEnvironment`] says which rank of how many this process is, as `torchrun`, Slurm, MPI and Kubernetes tell it in environment variables.
 //! - A [`Rendezvous`] is where the ranks of a job meet: they exchange small values through rank 0, and are told when a rank is lost.
@@ -42,7 +42,7 @@
 //!
 //! # Reading order
 //!
-//! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`Communicator`], [`CollectiveCall`];
+//! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`DeviceCommunicator`], [`CollectiveCall`];
 //! [`DeviceLoad`]; [`RankEnvironment`], [`Rendezvous`], [`RendezvousError`].
 //!
 //! # What it does not do
@@ -50,6 +50,7 @@
 //! It splits no kernels. Copies and shared buffers connect devices of one process; collectives also connect processes.
 
 mod collective_call;
+mod collective_part;
 mod collectives;
 mod communicator;
 mod copy;
@@ -72,7 +73,7 @@ mod submit;
 mod ticket;
 
 pub use collective_call::CollectiveCall;
-pub use communicator::{Communicator, CommunicatorConfig};
+pub use communicator::{DeviceCommunicator, DeviceCommunicatorConfig};
 pub use device_group::DeviceGroup;
 pub use device_load::DeviceLoad;
 pub use error::{GroupError, Result};

@@ -2,12 +2,16 @@
 
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
-use crate::collective_call::Part;
-use crate::communicator::Communicator;
+use crate::collective_part::Part;
+use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
 
 /// Queues collectives of a rank that is alone.
-pub(crate) fn submit(communicator: &Communicator, parts: &[Part], stream: Option<&Stream>) -> Result<Ticket> {
+pub(crate) fn submit(
+    communicator: &DeviceCommunicator,
+    parts: &[Part],
+    stream: Option<&Stream>,
+) -> Result<Ticket> {
     let failed = |source| GroupError::Rank { rank: 0, source };
     let copy = |from: &GpuRef<u8>, to: &GpuRef<u8>| match stream {
         Some(stream) => to.copy_from_on(stream, from).map_err(failed),
@@ -30,7 +34,7 @@ pub(crate) fn submit(communicator: &Communicator, parts: &[Part], stream: Option
 
 /// Records collectives of a rank that is alone. Returns the last node.
 pub(crate) fn record(
-    communicator: &Communicator,
+    communicator: &DeviceCommunicator,
     parts: &[Part],
     graph: &mut GraphBuilder,
 ) -> Result<NodeId> {

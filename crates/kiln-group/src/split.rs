@@ -2,13 +2,13 @@
 
 use kiln_operation::CommunicatorId;
 
-use crate::communicator::Communicator;
+use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
 
 /// What a rank says of itself: whether it takes part, its color and its key.
 const WORDS: usize = 3;
 
-impl Communicator {
+impl DeviceCommunicator {
     /// Makes one communicator for each color that ranks give; ranks without a color are in none. The ranks of a new one are in the order of their keys,
     /// and of their ranks where keys are equal.
     ///

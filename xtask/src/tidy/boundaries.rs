@@ -74,7 +74,7 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         package: "kiln-group",
-        may_use: &["kiln-driver", "kiln-probe", "kiln-runtime"],
+        may_use: &["kiln-driver", "kiln-operation", "kiln-probe", "kiln-runtime"],
         unsafe_code: true,
     },
     Boundary { package: "kiln-service", may_use: &["kiln-driver", "kiln-runtime"], unsafe_code: false },

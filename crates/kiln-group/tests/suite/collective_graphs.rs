@@ -1,6 +1,6 @@
 //! Collectives as nodes of graphs.
 
-use kiln::group::{CommunicatorConfig, Reduction};
+use kiln::group::{DeviceCommunicatorConfig, Reduction};
 
 use crate::rig::Rig;
 
@@ -8,7 +8,7 @@ use crate::rig::Rig;
 fn a_graph_with_collectives_is_replayed_on_every_rank() {
     for seed in 0..20 {
         let rig = Rig::new(3, seed);
-        let ranks = rig.group.communicators(&CommunicatorConfig::default()).unwrap();
+        let ranks = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
         let buffers: Vec<_> =
             ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 6]).unwrap()).collect();
         let copies: Vec<_> = ranks.iter().map(|rank| rank.runtime().zeros::<u32>(6).unwrap()).collect();
@@ -24,7 +24,9 @@ fn a_graph_with_collectives_is_replayed_on_every_rank() {
             })
             .collect();
         for _ in 0..3 {
-            graphs.iter().rev().for_each(|graph| drop(graph.replay().unwrap()));
+            for graph in graphs.iter().rev() {
+                graph.replay().unwrap();
+            }
         }
         for (buffer, copy) in buffers.iter().zip(&copies) {
             assert_eq!(buffer.download().unwrap(), [3; 6], "seed {seed}");
@@ -38,7 +40,7 @@ fn a_graph_with_collectives_is_replayed_on_every_rank() {
 #[test]
 fn graphs_that_differ_between_ranks_are_refused_at_replay() {
     let rig = Rig::new(2, 1);
-    let ranks = rig.group.communicators(&CommunicatorConfig::default()).unwrap();
+    let ranks = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
     let buffers: Vec<_> = ranks.iter().map(|rank| rank.runtime().upload(&[1_i64; 4]).unwrap()).collect();
     let graph = |rank: usize, reductions: [Reduction; 2]| {
         let mut graph = ranks[rank].runtime().graph();

@@ -2,20 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use kiln::group::{Communicator, CommunicatorConfig, GroupError, Reduction};
+use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Reduction};
 use kiln::sim::FindingKind;
 use kiln::{GpuRef, Ticket};
 
 use crate::rig::Rig;
 
 struct Ranks {
-    ranks: Vec<Communicator>,
+    ranks: Vec<DeviceCommunicator>,
     buffers: Vec<GpuRef<f32>>,
     rig: Rig,
 }
 
-fn short() -> CommunicatorConfig {
-    CommunicatorConfig { deadline: Duration::from_millis(150) }
+fn short() -> DeviceCommunicatorConfig {
+    DeviceCommunicatorConfig { deadline: Duration::from_millis(150) }
 }
 
 fn ranks(count: u32) -> Ranks {
@@ -27,8 +27,8 @@ fn ranks(count: u32) -> Ranks {
 
 /// Rank 0 submits one call and rank 1 another; the second must be refused with these words, and with a finding.
 fn mismatch(
-    one: impl Fn(&Communicator, &GpuRef<f32>) -> Result<Ticket, GroupError>,
-    other: impl Fn(&Communicator, &GpuRef<f32>) -> Result<Ticket, GroupError>,
+    one: impl Fn(&DeviceCommunicator, &GpuRef<f32>) -> Result<Ticket, GroupError>,
+    other: impl Fn(&DeviceCommunicator, &GpuRef<f32>) -> Result<Ticket, GroupError>,
     words: &str,
 ) {
     let Ranks { ranks, buffers, rig } = ranks(2);
@@ -149,8 +149,8 @@ fn a_rank_that_never_comes() {
 fn a_rank_that_never_joins() {
     let rig = Rig::new(2, 1);
     let gpu = rig.group.runtime(0).unwrap();
-    let id = Communicator::new_id(gpu).unwrap();
-    let rank = Communicator::join(gpu, id, 0, 2, &short()).unwrap();
+    let id = DeviceCommunicator::new_id(gpu).unwrap();
+    let rank = DeviceCommunicator::join(gpu, id, 0, 2, &short()).unwrap();
     let error = rank.barrier().submit().unwrap().wait().unwrap_err().to_string();
     assert!(error.contains("waits in collective 0, barrier, for rank 1, which was never loaded"), "{error}");
 }
@@ -203,7 +203,7 @@ fn two_ranks_that_send_to_each_other_outside_of_a_group() {
 fn a_rank_that_leaves_while_others_wait_for_it() {
     let rig = Rig::new(2, 1);
     // No rank waits until this deadline.
-    let config = CommunicatorConfig { deadline: Duration::from_secs(3600) };
+    let config = DeviceCommunicatorConfig { deadline: Duration::from_secs(3600) };
     let mut ranks = rig.group.communicators(&config).unwrap();
     let (second, first) = (ranks.pop().unwrap(), ranks.pop().unwrap());
     rig.group.synchronize().unwrap();
@@ -226,10 +226,10 @@ fn a_program_that_ends_before_all_ranks_came() {
 fn ranks_that_do_not_fit_their_communicator() {
     let rig = Rig::new(2, 1);
     let (one, other) = (rig.group.runtime(0).unwrap(), rig.group.runtime(1).unwrap());
-    let id = Communicator::new_id(one).unwrap();
-    let _first = Communicator::join(one, id, 0, 2, &short()).unwrap();
+    let id = DeviceCommunicator::new_id(one).unwrap();
+    let _first = DeviceCommunicator::join(one, id, 0, 2, &short()).unwrap();
     let refused = |rank, size, words: &str| {
-        let error = Communicator::join(other, id, rank, size, &short()).unwrap_err().to_string();
+        let error = DeviceCommunicator::join(other, id, rank, size, &short()).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
     refused(0, 2, "rank 0 of communicator");
@@ -237,17 +237,18 @@ fn ranks_that_do_not_fit_their_communicator() {
     refused(1, 3, "rank 1 and rank 0 differ in the number of ranks: 3 and 2");
     refused(2, 2, "rank 2 of a communicator of 2 ranks");
     refused(0, 0, "a communicator of no ranks");
-    let forever = CommunicatorConfig { deadline: Duration::ZERO };
-    assert!(Communicator::join(other, id, 1, 2, &forever).is_err());
+    let forever = DeviceCommunicatorConfig { deadline: Duration::ZERO };
+    assert!(DeviceCommunicator::join(other, id, 1, 2, &forever).is_err());
     // None of that took the place of rank 1.
-    let _second = Communicator::join(other, id, 1, 2, &short()).unwrap();
+    let _second = DeviceCommunicator::join(other, id, 1, 2, &short()).unwrap();
 }
 
 #[test]
 fn an_id_of_a_communicator_that_is_over() {
     let rig = Rig::new(2, 1);
-    let id = Communicator::new_id(rig.group.runtime(0).unwrap()).unwrap();
-    let join = |rank| Communicator::join(rig.group.runtime(rank as usize).unwrap(), id, rank, 2, &short());
+    let id = DeviceCommunicator::new_id(rig.group.runtime(0).unwrap()).unwrap();
+    let join =
+        |rank| DeviceCommunicator::join(rig.group.runtime(rank as usize).unwrap(), id, rank, 2, &short());
     let ranks = (join(0).unwrap(), join(1).unwrap());
     rig.group.synchronize().unwrap();
     drop(ranks);

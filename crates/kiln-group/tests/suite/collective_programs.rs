@@ -1,7 +1,7 @@
 //! Random programs of collectives, copies and fills leave what a sequential model on host vectors says.
 
 use half::{bf16, f16};
-use kiln::group::{Communicator, CommunicatorConfig, Reduction};
+use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, Reduction};
 use kiln::{GpuRef, Stream};
 
 use crate::collective_numbers::{OracleNumber, reduced};
@@ -58,7 +58,7 @@ impl Program {
 
 /// One rank with its buffers and streams.
 struct Rank<T: OracleNumber> {
-    communicator: Communicator,
+    communicator: DeviceCommunicator,
     buffers: Vec<GpuRef<T>>,
     streams: Vec<Stream>,
 }
@@ -168,7 +168,7 @@ fn run<T: OracleNumber>(seed: u64, threaded: bool) {
             (0..BUFFERS).map(buffer).collect()
         })
         .collect();
-    let communicators = rig.group.communicators(&CommunicatorConfig::default()).unwrap();
+    let communicators = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
     let ranks: Vec<Rank<T>> = communicators
         .into_iter()
         .zip(&expected)

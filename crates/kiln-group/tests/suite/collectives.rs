@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kiln::group::{Communicator, CommunicatorConfig, CommunicatorId, GroupError, Reduction};
+use kiln::group::{CommunicatorId, DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Reduction};
 use kiln_driver::Clock;
 
 use crate::rig::Rig;
@@ -11,7 +11,7 @@ use crate::rig::Rig;
 fn one_rank_alone_copies() {
     let rig = Rig::new(1, 1);
     let gpu = rig.group.runtime(0).unwrap();
-    let ranks = rig.group.communicators(&CommunicatorConfig::default()).unwrap();
+    let ranks = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
     let alone = &ranks[0];
     assert_eq!((alone.rank(), alone.size(), ranks.len()), (0, 1, 1));
     let (send, recv) = (gpu.upload(&[3_i32, -4]).unwrap(), gpu.zeros::<i32>(2).unwrap());
@@ -53,7 +53,7 @@ fn one_rank_alone_copies() {
 #[test]
 fn integers_of_sixteen_bits_are_moved_and_not_reduced() {
     let rig = Rig::new(2, 1);
-    let ranks = rig.group.communicators(&CommunicatorConfig::default()).unwrap();
+    let ranks = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
     let buffers: Vec<_> =
         ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() as u16 + 1; 3]).unwrap()).collect();
     for (rank, buffer) in ranks.iter().zip(&buffers) {
@@ -69,7 +69,7 @@ fn integers_of_sixteen_bits_are_moved_and_not_reduced() {
 #[test]
 fn a_split_makes_a_communicator_of_each_color_in_the_order_of_the_keys() {
     let rig = Rig::new(5, 3);
-    let ranks = rig.group.communicators(&CommunicatorConfig::default()).unwrap();
+    let ranks = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
     std::thread::scope(|scope| {
         for rank in &ranks {
             scope.spawn(move || {
@@ -95,7 +95,7 @@ fn a_split_makes_a_communicator_of_each_color_in_the_order_of_the_keys() {
 fn a_collective_takes_the_time_of_its_slowest_rank_and_of_its_bytes() {
     let time = |elements: usize, ranks: u32| {
         let rig = Rig::new(ranks, 1);
-        let all = rig.group.communicators(&CommunicatorConfig::default()).unwrap();
+        let all = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
         let buffers: Vec<_> = all.iter().map(|rank| rank.runtime().zeros::<f32>(elements).unwrap()).collect();
         rig.group.synchronize().unwrap();
         let before = rig.machine.clock().now();
@@ -114,10 +114,10 @@ fn a_collective_takes_the_time_of_its_slowest_rank_and_of_its_bytes() {
 #[test]
 fn ids_are_text_of_256_digits() {
     let rig = Rig::new(1, 1);
-    let id = Communicator::new_id(rig.group.runtime(0).unwrap()).unwrap();
+    let id = DeviceCommunicator::new_id(rig.group.runtime(0).unwrap()).unwrap();
     assert_eq!(id.to_string().len(), 256);
     assert_eq!(id.to_string().parse::<CommunicatorId>().unwrap(), id);
-    assert_ne!(Communicator::new_id(rig.group.runtime(0).unwrap()).unwrap(), id);
+    assert_ne!(DeviceCommunicator::new_id(rig.group.runtime(0).unwrap()).unwrap(), id);
     for text in ["", "00", &"g".repeat(256), &"+1".repeat(128)] {
         assert!(text.parse::<CommunicatorId>().is_err(), "{text}");
     }
@@ -130,7 +130,7 @@ fn a_rank_that_is_lost_is_told_to_those_that_wait_for_it() {
         .on(1, kiln::sim::PlannedFault::Sticky { launch: 1, code: kiln_driver::Code::ILLEGAL_ADDRESS });
     let rig = Rig::with(3, 1, kiln::sim::Links::all(), faults);
     // The deadline would be an hour.
-    let config = CommunicatorConfig { deadline: Duration::from_secs(3600) };
+    let config = DeviceCommunicatorConfig { deadline: Duration::from_secs(3600) };
     let ranks = rig.group.communicators(&config).unwrap();
     let buffers: Vec<_> = ranks.iter().map(|rank| rank.runtime().upload(&[1.0_f32; 4]).unwrap()).collect();
     let kept = ranks[0].runtime().upload(&[7_u8; 9]).unwrap();

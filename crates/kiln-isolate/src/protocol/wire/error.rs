@@ -148,10 +148,8 @@ fn put_refusal(refusal: &Refusal, to: &mut Writer) {
         Refusal::Disagreement { communicator, rank, other_rank, what, value, other_value, next } => {
             to.u8(11);
             text(communicator, to);
-            to.u32(*rank);
-            to.u32(*other_rank);
-            [what, value, other_value].into_iter().for_each(|words| text(words, to));
-            text(next, to);
+            [*rank, *other_rank].into_iter().for_each(|rank| to.u32(rank));
+            [what.as_str(), value, other_value, next].into_iter().for_each(|words| text(words, to));
         }
         other => {
             to.u8(3);
