@@ -321,6 +321,9 @@ fn text_of_code(kind: &ExecFindingKind, access: Option<&BadAccess>, near: Option
                     "the scope of these accesses does not include both threads: accesses"
                 }
                 RaceCause::DifferentSizes => "these accesses are strong and of different sizes: accesses",
+                RaceCause::NoFence => {
+                    "a flag tells of this value, with no fence between the two writes, so the old value may be read: accesses"
+                }
                 _ => "these accesses race: accesses",
             };
             format!("race: {why} to {}", bytes_text(access, near))

@@ -99,12 +99,17 @@ fn findings_begin_with_their_kind_and_races_have_advice() {
 }
 
 #[test]
-fn a_narrow_scope_and_a_mask_that_waits_have_their_own_advice() {
+fn a_narrow_scope_a_mask_that_waits_and_a_missing_fence_have_separate_advice() {
     let folder = Folder::new();
     let narrow = "red.relaxed.cta.global.add.u32 [%d0], 1;";
     let waiting = "setp.lt.u32 %p0, %r0, 16; @%p0 bra LAST; redux.sync.max.s32 %r1, %r0, 0xffffffff;
         st.global.u32 [%d0], %r1; LAST: barrier.sync 0;";
+    let unfenced = "mov.u32 %r1, %ctaid.x; setp.ne.u32 %p0, %r1, 0; @%p0 bra WAIT;
+        st.volatile.global.u32 [%d0], 7; st.volatile.global.u32 [%d0+4], 1; bra LAST;
+        WAIT: ld.volatile.global.u32 %r1, [%d0+4]; setp.eq.u32 %p0, %r1, 0; @%p0 bra WAIT;
+        ld.volatile.global.u32 %r1, [%d0]; LAST:";
     for (body, grid, advice) in [
+        (unfenced, "2", "put `__threadfence()` between the write of the value and the write of the flag"),
         (narrow, "4", "use a wider scope, device instead of block"),
         (waiting, "1", "let all lanes that the mask names execute the instruction"),
     ] {
@@ -115,6 +120,8 @@ fn a_narrow_scope_and_a_mask_that_waits_have_their_own_advice() {
         let mut steps = steps.filter_map(|finding| finding["next_step"].as_str());
         assert!(steps.any(|step| step.starts_with(advice)), "{body}: {json:#}");
         assert!(!json.to_string().contains("reach the same barrier"), "{json:#}");
+        let text = launch("check", &file, grid, &["--arg", "zeros:u32:4"]).stdout;
+        assert!(!text.contains("these accesses race: accesses"), "{text}");
     }
 }
 
