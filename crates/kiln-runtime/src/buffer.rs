@@ -10,6 +10,7 @@ mod memory_location;
 pub(crate) mod pattern;
 mod pinned;
 pub(crate) mod try_reserve;
+pub(crate) mod usable;
 
 pub(crate) use block_range::{BlockRange, used};
 pub use element::Element;

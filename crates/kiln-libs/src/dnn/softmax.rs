@@ -7,7 +7,7 @@ use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
 use crate::prims::PrimitiveCall;
-use crate::prims::check::Check;
+use crate::prims::check::{Check, begin_together};
 use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
 
@@ -62,7 +62,7 @@ impl<T: NetworkElement> Operation for Softmax<T> {
             return Ok(());
         }
         let entry = if rows.are_short() { "softmax_warp" } else { "softmax_block" };
-        let is_same = self.x.address() == self.y.address();
+        let is_same = begin_together(&self.x, &self.y);
         let arguments = vec![
             if is_same { Argument::Null } else { Argument::read(&self.x)? },
             Argument::value(rows.rows),

@@ -5,6 +5,11 @@ use kiln_runtime::{Element, GpuRef};
 use crate::Result;
 use crate::error::LibraryError;
 
+/// Whether two buffers begin at the same byte of the same memory. Buffers of two runtimes can have equal addresses, and buffers without elements have no memory.
+pub(crate) fn begin_together<T: Element>(first: &GpuRef<T>, second: &GpuRef<T>) -> bool {
+    first.overlaps(second) && first.address() == second.address()
+}
+
 /// An operation's name, and what it refuses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Check(pub(crate) &'static str);
@@ -57,7 +62,7 @@ impl Check {
         (first_name, first): (&str, &GpuRef<T>),
         (second_name, second): (&str, &GpuRef<T>),
     ) -> Result<()> {
-        if !first.overlaps(second) || first.address() == second.address() {
+        if !first.overlaps(second) || begin_together(first, second) {
             return Ok(());
         }
         let what = format!("the {first_name} and the {second_name} share a part of their memory");

@@ -1,12 +1,14 @@
 //! The launches and temporary memory of an operation, prepared before anything is queued.
 //!
-//! A plan has loaded its kernels and allocated its temporary memory when it is complete, so that what can fail fails before the first step.
+//! A plan has loaded its kernels and allocated its temporary memory when it is complete, and all buffers are checked before the first step: a call that is
+//! refused has changed nothing.
 //! The steps of a plan are ordered by what they do to which bytes, as all work is.
 
 use kiln_mem::AllocTag;
-use kiln_runtime::internal::mark_workspace;
+use kiln_runtime::internal::{check_usable, mark_workspace};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 
+use super::check::begin_together;
 use super::primitives::Primitives;
 use crate::Result;
 use crate::error::LibraryError;
@@ -57,6 +59,30 @@ enum Step {
     Copy { from: GpuRef<u8>, to: GpuRef<u8> },
 }
 
+impl Step {
+    /// Refuses buffers that work of the runtime cannot use.
+    fn check_buffers(&self, gpu: &DeviceRuntime) -> Result<()> {
+        match self {
+            Self::Zero(buffer) => check_usable(buffer, gpu)?,
+            Self::Copy { from, to } => {
+                check_usable(from, gpu)?;
+                check_usable(to, gpu)?;
+            }
+            Self::Launch { arguments, .. } => {
+                for argument in arguments {
+                    match argument {
+                        Argument::Read(buffer) | Argument::Write(buffer) | Argument::ReadWrite(buffer) => {
+                            check_usable(buffer, gpu)?;
+                        }
+                        Argument::Value(..) | Argument::Null => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Where temporary memory comes from.
 pub(crate) enum Scratch<'a> {
     Stream(&'a Stream),
@@ -77,6 +103,11 @@ impl<'a> Plan<'a> {
 
     fn gpu(&self) -> &DeviceRuntime {
         self.primitives.gpu()
+    }
+
+    /// Whether operations launch assertions about their inputs before their own kernels.
+    pub(crate) fn has_assertions(&self) -> bool {
+        self.primitives.has_assertions
     }
 
     /// Temporary memory, freed in the order of the stream, or with the graph.
@@ -104,7 +135,7 @@ impl<'a> Plan<'a> {
 
     /// Copies all elements, unless they are in the same place already.
     pub(crate) fn copy<T: Element>(&mut self, from: &GpuRef<T>, to: &GpuRef<T>) -> Result<()> {
-        if from.is_empty() || from.address() == to.address() {
+        if from.is_empty() || begin_together(from, to) {
             return Ok(());
         }
         self.steps.push(Step::Copy { from: from.cast()?, to: to.cast()? });
@@ -144,6 +175,7 @@ impl<'a> Plan<'a> {
     #[track_caller]
     pub(crate) fn submit(self, stream: &Stream) -> Result<Ticket> {
         let gpu = self.gpu();
+        self.check_buffers()?;
         let mut last = None;
         for step in &self.steps {
             last = Some(match step {
@@ -166,8 +198,13 @@ impl<'a> Plan<'a> {
     }
 
     /// The steps, without the loan of the graph that their memory came from.
-    pub(crate) fn into_steps(self) -> Steps {
-        Steps { steps: self.steps }
+    pub(crate) fn into_steps(self) -> Result<Steps> {
+        self.check_buffers()?;
+        Ok(Steps { steps: self.steps })
+    }
+
+    fn check_buffers(&self) -> Result<()> {
+        self.steps.iter().try_for_each(|step| step.check_buffers(self.gpu()))
     }
 }
 

@@ -64,12 +64,12 @@ impl<O: Operation> PrimitiveCall<'_, O> {
     /// Makes the operation nodes of a graph, which owns the temporary memory. Returns the last node.
     ///
     /// # Errors
-    /// As for [`submit`](Self::submit). A graph that the runtime refused a node of is not of use any more.
+    /// As for [`submit`](Self::submit), and a graph of another runtime. No node is added then.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
         self.operation.check()?;
         let mut plan = Plan::new(self.primitives, Scratch::Graph(graph));
         self.operation.plan(&mut plan)?;
-        plan.into_steps().record(graph)
+        plan.into_steps()?.record(graph)
     }
 }
 

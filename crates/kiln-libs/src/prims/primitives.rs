@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use kiln_driver::DeviceKind;
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, Kernel};
 
 use super::element::{Comparable, Numeric};
@@ -41,6 +42,8 @@ pub struct Primitives {
     gpu: DeviceRuntime,
     shipped: &'static [ShippedKernels],
     kernels: Mutex<HashMap<KernelName, Kernel>>,
+    /// Whether operations launch assertions about their inputs first: on simulated devices, so that no GPU spends time on them.
+    pub(crate) has_assertions: bool,
 }
 
 impl Primitives {
@@ -51,7 +54,8 @@ impl Primitives {
 
     /// Other kernels of this crate beside those of the primitives, loaded and launched the same way.
     pub(crate) fn of(gpu: &DeviceRuntime, shipped: &'static [ShippedKernels]) -> Self {
-        Self { gpu: gpu.clone(), shipped, kernels: Mutex::default() }
+        let has_assertions = gpu.info().kind == DeviceKind::Simulated;
+        Self { gpu: gpu.clone(), shipped, kernels: Mutex::default(), has_assertions }
     }
 
     /// Combines all elements into the one element of `output`. The same input gives the same bits on every device and in every run.
@@ -90,7 +94,7 @@ impl Primitives {
 
     /// Combines the elements of each segment into one element of `output`: segment `s` is the elements from `offsets[s]` up to `offsets[s + 1]`.
     ///
-    /// There is one more offset than segments. Offsets behind the end of the input count as its end, and a segment that ends before it begins has no
+    /// NaN and segments without elements are treated as by [`reduce`](Self::reduce). There is one more offset than segments. Offsets behind the end of the input count as its end, and a segment that ends before it begins has no
     /// elements.
     pub fn reduce_segments<T: Numeric, O: Offset>(
         &self,

@@ -180,6 +180,9 @@ impl<T: Element> Operation for SelectFlagged<T> {
         if let Some(indices) = &self.kept.indices {
             check.apart(("list of flags", &self.flags), ("list of indices", indices))?;
         }
+        if let Some(count) = &self.kept.count {
+            check.apart(("list of flags", &self.flags), ("count", count))?;
+        }
         self.kept.check(check, &self.input)
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use kiln_mem::StreamKey;
 use kiln_runtime::{Element, GpuRef};
 
-use super::check::Check;
+use super::check::{Check, begin_together};
 use super::element::{NumberKind, Numeric};
 use super::embedded_ptx::items_of;
 use super::plan::{Argument, Plan};
@@ -222,9 +222,9 @@ impl<K: Numeric, V: Element> Passes<'_, K, V> {
         let other = if passes > 1 { Some(self.scratch(plan)?) } else { None };
         let mut from = input;
         // An odd number of passes would read and write the same memory in the first one.
-        let is_shared = from.keys.address() == output.keys.address()
-            || from.values.as_ref().map(GpuRef::address) == output.values.as_ref().map(GpuRef::address)
-                && from.values.is_some();
+        let values = from.values.as_ref().zip(output.values.as_ref());
+        let is_shared = begin_together(&from.keys, &output.keys)
+            || values.is_some_and(|(from, to)| begin_together(from, to));
         if is_shared && passes % 2 == 1 {
             let copied = self.scratch(plan)?;
             Self::copy(plan, &from, &copied)?;

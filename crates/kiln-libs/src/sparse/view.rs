@@ -106,6 +106,18 @@ impl<T: Real, I: SparseIndex> SparseView<'_, T, I> {
         [Argument::memory(self.rows), Argument::memory(self.columns), Argument::memory(self.values)]
     }
 
+    /// Refuses a result whose offsets, indices and values share memory.
+    pub(super) fn check_parts(&self, check: Check) -> Result<()> {
+        let rows = match self.format {
+            SparseFormat::Csr => "list of offsets of the result",
+            SparseFormat::Coo => "list of row indices of the result",
+        };
+        let (columns, values) = ("list of column indices of the result", "list of values of the result");
+        check.apart((rows, self.rows), (columns, self.columns))?;
+        check.apart((rows, self.rows), (values, self.values))?;
+        check.apart((columns, self.columns), (values, self.values))
+    }
+
     /// Refuses a buffer that shares memory with the matrix.
     pub(super) fn check_apart<E: kiln_runtime::Element>(
         &self,
