@@ -14,6 +14,9 @@ use crate::prims::primitive_call::Operation;
 
 /// Elements of a tensor at most: kernels count them with 32 bits.
 const TENSOR_LIMIT: u64 = 1 << 31;
+/// Windows, strides and paddings are below it, and windows have fewer than `WINDOW_AREA_LIMIT` places: kernels compute with 32 bits.
+const WINDOW_LIMIT: usize = 1 << 31;
+const WINDOW_AREA_LIMIT: u128 = 1 << 32;
 
 /// What is taken of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,6 +104,11 @@ impl<T: NetworkElement> Pool<T> {
             let image = dimensions_text(self.image.0);
             let what = format!("windows of {window:?}, {stride:?} apart, in images of {image}");
             return check.refuse(what, "use sizes that are not 0");
+        }
+        let is_large = [window, stride, padding].as_flattened().iter().any(|size| *size >= WINDOW_LIMIT);
+        if is_large || window[0] as u128 * window[1] as u128 >= WINDOW_AREA_LIMIT {
+            let what = format!("windows of {window:?}, {stride:?} apart, with a padding of {padding:?}");
+            return check.refuse(what, "use sizes below 2^31, and windows of fewer than 2^32 places");
         }
         if padding[0] >= window[0] || padding[1] >= window[1] {
             let what = format!("a padding of {padding:?} for windows of {window:?}");

@@ -31,6 +31,20 @@ pub struct Histogram<T> {
 }
 
 impl<T: Comparable> Histogram<T> {
+    /// Bins for each unit, for floats.
+    fn scale(&self) -> f64 {
+        self.output.len() as f64 / (self.values.end.to_f64() - self.values.start.to_f64())
+    }
+
+    /// The ends in words.
+    fn range_text(&self) -> String {
+        let text = |bound: T| match T::KIND {
+            NumberKind::Float => format!("{:?}", bound.to_f64()),
+            _ => bound.to_i128().to_string(),
+        };
+        format!("{} to {}", text(self.values.start), text(self.values.end))
+    }
+
     /// How far the ends are apart, for integers.
     fn width(&self) -> u128 {
         (self.values.end.to_i128() - self.values.start.to_i128()).max(0) as u128
@@ -46,10 +60,17 @@ impl<T: Comparable> Operation for Histogram<T> {
         }
         check.at_most("output", self.output.len(), MAX_BINS)?;
         let (low, high) = (self.values.start, self.values.end);
-        let is_range = low < high && (high.to_f64() - low.to_f64()).is_finite();
-        if !is_range {
-            let what = format!("bins from {} to {}", low.to_f64(), high.to_f64());
+        if !(low < high && low.to_f64().is_finite() && high.to_f64().is_finite()) {
+            let what = format!("bins from {}", self.range_text());
             return check.refuse(what, "give finite bounds, the lower one first");
+        }
+        if !(high.to_f64() - low.to_f64()).is_finite() {
+            let what = format!("bins from {}, whose distance is no finite number", self.range_text());
+            return check.refuse(what, "bring the bounds closer together");
+        }
+        if T::KIND == NumberKind::Float && !self.scale().is_finite() {
+            let what = format!("{} bins from {}", self.output.len(), self.range_text());
+            return check.refuse(what, "use fewer bins or a wider range: one bin is too narrow for a number");
         }
         if T::KIND != NumberKind::Float && self.width() * self.output.len() as u128 > u128::from(u64::MAX) {
             let what = format!("{} bins over {} values", self.output.len(), self.width());
@@ -72,8 +93,7 @@ impl<T: Comparable> Operation for Histogram<T> {
             Argument::value(self.values.start),
         ];
         if T::KIND == NumberKind::Float {
-            let scale = bins as f64 / (self.values.end.to_f64() - self.values.start.to_f64());
-            arguments.extend([Argument::value(self.values.end), Argument::value(scale)]);
+            arguments.extend([Argument::value(self.values.end), Argument::value(self.scale())]);
         } else {
             arguments.push(Argument::value(self.width() as u64));
         }

@@ -48,11 +48,12 @@ impl<T: Real> Batch<T> {
                 format!("matrices of `{name}` that are {stride} elements apart and reach over {reach}");
             return Err(check.refusal(what, "use a stride that holds a matrix"));
         }
-        let all = u128::from(count - 1) * u128::from(stride) + reach;
-        if all > matrix.buffer.len() as u128 {
-            let what = format!("`{name}` has {} elements and must have {all}", matrix.buffer.len());
+        let all = (u128::from(count - 1) * u128::from(stride)).checked_add(reach);
+        let Some(all) = all.filter(|all| *all <= matrix.buffer.len() as u128) else {
+            let wanted = all.map_or("more than 2^128".to_owned(), |all| all.to_string());
+            let what = format!("`{name}` has {} elements and must have {wanted}", matrix.buffer.len());
             return Err(check.refusal(what, "use a longer buffer, or smaller sizes"));
-        }
+        };
         let (row_step, column_step) = if matrix.by_columns { (1, leading) } else { (leading, 1) };
         let buffer = matrix.buffer.view(..all as usize)?;
         Ok(Self { buffer, rows, columns, count, row_step, column_step, stride })

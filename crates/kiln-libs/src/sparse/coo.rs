@@ -32,7 +32,7 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
         column_indices: &[I],
         values: &[T],
     ) -> Result<Self> {
-        check_lengths((rows, columns), row_indices.len(), column_indices.len(), values.len())?;
+        check_lengths::<I>((rows, columns), row_indices.len(), column_indices.len(), values.len())?;
         COO.check_range("row", row_indices, rows)?;
         COO.check_range("column", column_indices, columns)?;
         let is_behind = |pair: &[I]| pair[0].to_place() > pair[1].to_place();
@@ -79,7 +79,7 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
         column_indices: GpuRef<I>,
         values: GpuRef<T>,
     ) -> Result<Self> {
-        check_lengths((rows, columns), row_indices.len(), column_indices.len(), values.len())?;
+        check_lengths::<I>((rows, columns), row_indices.len(), column_indices.len(), values.len())?;
         Ok(Self { rows: rows as u64, columns: columns as u64, row_indices, column_indices, values })
     }
 
@@ -88,7 +88,7 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
     /// # Errors
     /// As for [`from_buffers`](Self::from_buffers), and what the runtime answers.
     pub fn allocate(gpu: &DeviceRuntime, shape: (usize, usize), nonzeros: usize) -> Result<Self> {
-        check_lengths(shape, nonzeros, nonzeros, nonzeros)?;
+        check_lengths::<I>(shape, nonzeros, nonzeros, nonzeros)?;
         let (row_indices, column_indices) = (gpu.allocate(nonzeros)?, gpu.allocate(nonzeros)?);
         Self::from_buffers(shape, row_indices, column_indices, gpu.allocate(nonzeros)?)
     }
@@ -124,10 +124,15 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
     }
 }
 
-fn check_lengths(shape: (usize, usize), rows: usize, columns: usize, values: usize) -> Result<()> {
+fn check_lengths<I: SparseIndex>(
+    shape: (usize, usize),
+    rows: usize,
+    columns: usize,
+    values: usize,
+) -> Result<()> {
     if rows != columns {
         let what = format!("{rows} row indices and {columns} column indices");
         return Err(COO.refuse(what, "give a row and a column for each value"));
     }
-    COO.check_values(shape, columns, values)
+    COO.check_values::<I>(shape, columns, values)
 }

@@ -32,7 +32,7 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
         indices: &[I],
         values: &[T],
     ) -> Result<Self> {
-        CSC.check_compressed((columns, rows), offsets.len(), indices.len(), values.len())?;
+        CSC.check_compressed::<I>((columns, rows), offsets.len(), indices.len(), values.len())?;
         CSC.check_offsets(offsets, indices.len())?;
         CSC.check_range("row", indices, rows)?;
         let (offsets, indices) = (gpu.upload(offsets)?, gpu.upload(indices)?);
@@ -56,15 +56,16 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
         (rows, columns): (usize, usize),
         triplets: &[(usize, usize, T)],
     ) -> Result<Self> {
+        CSC.check_sizes::<I>((columns, rows))?;
         let mut sorted = CSC.sorted((rows, columns), triplets)?;
         // In each column the rows ascend already.
         sorted.sort_by_key(|(_, column, _)| *column);
-        let mut ends = vec![0_u64; columns + 1];
-        sorted.iter().for_each(|(_, column, _)| ends[column + 1] += 1);
-        (0..columns).for_each(|column| ends[column + 1] += ends[column]);
-        let indices = CSC.indices(sorted.iter().map(|(row, ..)| *row as u64))?;
+        // The device has less memory than the host can address: what does not fit is refused before the host allocates.
+        let device_offsets = gpu.allocate(columns + 1)?;
+        device_offsets.upload(&CSC.offsets(columns, sorted.iter().map(|(_, column, _)| *column))?)?;
+        let indices: Vec<I> = CSC.indices(sorted.iter().map(|(row, ..)| *row as u64))?;
         let values: Vec<T> = sorted.iter().map(|(.., value)| *value).collect();
-        Self::upload(gpu, (rows, columns), &CSC.indices(ends)?, &indices, &values)
+        Self::from_buffers((rows, columns), device_offsets, gpu.upload(&indices)?, gpu.upload(&values)?)
     }
 
     /// A matrix in buffers that are there already. Lengths are checked; what the indices are is not known to the host.
@@ -77,7 +78,7 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
         indices: GpuRef<I>,
         values: GpuRef<T>,
     ) -> Result<Self> {
-        CSC.check_compressed((columns, rows), offsets.len(), indices.len(), values.len())?;
+        CSC.check_compressed::<I>((columns, rows), offsets.len(), indices.len(), values.len())?;
         Ok(Self { rows: rows as u64, columns: columns as u64, offsets, indices, values })
     }
 
@@ -86,7 +87,7 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
     /// # Errors
     /// As for [`from_buffers`](Self::from_buffers), and what the runtime answers.
     pub fn allocate(gpu: &DeviceRuntime, shape: (usize, usize), nonzeros: usize) -> Result<Self> {
-        CSC.check_compressed((shape.1, shape.0), shape.1.saturating_add(1), nonzeros, nonzeros)?;
+        CSC.check_compressed::<I>((shape.1, shape.0), shape.1.saturating_add(1), nonzeros, nonzeros)?;
         let (offsets, indices) = (gpu.allocate(shape.1 + 1)?, gpu.allocate(nonzeros)?);
         Self::from_buffers(shape, offsets, indices, gpu.allocate(nonzeros)?)
     }

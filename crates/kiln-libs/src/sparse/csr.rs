@@ -32,7 +32,7 @@ impl<T: Real, I: SparseIndex> CsrMatrix<T, I> {
         indices: &[I],
         values: &[T],
     ) -> Result<Self> {
-        CSR.check_compressed((rows, columns), offsets.len(), indices.len(), values.len())?;
+        CSR.check_compressed::<I>((rows, columns), offsets.len(), indices.len(), values.len())?;
         CSR.check_offsets(offsets, indices.len())?;
         CSR.check_range("column", indices, columns)?;
         let (offsets, indices) = (gpu.upload(offsets)?, gpu.upload(indices)?);
@@ -56,13 +56,14 @@ impl<T: Real, I: SparseIndex> CsrMatrix<T, I> {
         (rows, columns): (usize, usize),
         triplets: &[(usize, usize, T)],
     ) -> Result<Self> {
+        CSR.check_sizes::<I>((rows, columns))?;
         let sorted = CSR.sorted((rows, columns), triplets)?;
-        let mut ends = vec![0_u64; rows + 1];
-        sorted.iter().for_each(|(row, ..)| ends[row + 1] += 1);
-        (0..rows).for_each(|row| ends[row + 1] += ends[row]);
-        let indices = CSR.indices(sorted.iter().map(|(_, column, _)| *column as u64))?;
+        // The device has less memory than the host can address: what does not fit is refused before the host allocates.
+        let device_offsets = gpu.allocate(rows + 1)?;
+        device_offsets.upload(&CSR.offsets(rows, sorted.iter().map(|(row, ..)| *row))?)?;
+        let indices: Vec<I> = CSR.indices(sorted.iter().map(|(_, column, _)| *column as u64))?;
         let values: Vec<T> = sorted.iter().map(|(.., value)| *value).collect();
-        Self::upload(gpu, (rows, columns), &CSR.indices(ends)?, &indices, &values)
+        Self::from_buffers((rows, columns), device_offsets, gpu.upload(&indices)?, gpu.upload(&values)?)
     }
 
     /// A matrix in buffers that are there already. Lengths are checked; what the indices are is not known to the host.
@@ -75,7 +76,7 @@ impl<T: Real, I: SparseIndex> CsrMatrix<T, I> {
         indices: GpuRef<I>,
         values: GpuRef<T>,
     ) -> Result<Self> {
-        CSR.check_compressed((rows, columns), offsets.len(), indices.len(), values.len())?;
+        CSR.check_compressed::<I>((rows, columns), offsets.len(), indices.len(), values.len())?;
         Ok(Self { rows: rows as u64, columns: columns as u64, offsets, indices, values })
     }
 
@@ -84,7 +85,7 @@ impl<T: Real, I: SparseIndex> CsrMatrix<T, I> {
     /// # Errors
     /// As for [`from_buffers`](Self::from_buffers), and what the runtime answers.
     pub fn allocate(gpu: &DeviceRuntime, shape: (usize, usize), nonzeros: usize) -> Result<Self> {
-        CSR.check_compressed(shape, shape.0.saturating_add(1), nonzeros, nonzeros)?;
+        CSR.check_compressed::<I>(shape, shape.0.saturating_add(1), nonzeros, nonzeros)?;
         let (offsets, indices) = (gpu.allocate(shape.0 + 1)?, gpu.allocate(nonzeros)?);
         Self::from_buffers(shape, offsets, indices, gpu.allocate(nonzeros)?)
     }

@@ -1,5 +1,7 @@
 //! Checks of offsets and indices that are known to the host, and indices made of places.
 
+use kiln_runtime::internal::reserve;
+
 use super::index::SparseIndex;
 use crate::Result;
 use crate::error::LibraryError;
@@ -25,13 +27,14 @@ impl Words {
     }
 
     /// Refuses lists of other lengths, and elements in a matrix without rows or columns.
-    pub(super) fn check_compressed(
+    pub(super) fn check_compressed<I: SparseIndex>(
         self,
         (lines, width): (usize, usize),
         offsets: usize,
         indices: usize,
         values: usize,
     ) -> Result<()> {
+        self.check_sizes::<I>((lines, width))?;
         if lines.checked_add(1) != Some(offsets) {
             let what = format!("{offsets} offsets for {lines} {}s", self.line);
             let hint = match self.line {
@@ -40,11 +43,22 @@ impl Words {
             };
             return Err(self.refuse(what, hint));
         }
-        self.check_values((lines, width), indices, values)
+        self.check_values::<I>((lines, width), indices, values)
     }
 
-    /// Refuses other numbers of indices than of values, and elements in a matrix without rows or columns.
-    pub(super) fn check_values(
+    /// Refuses sizes that the type of the indices does not count to.
+    pub(super) fn check_sizes<I: SparseIndex>(self, (lines, width): (usize, usize)) -> Result<()> {
+        for (size, of) in [(lines, self.line), (width, self.across)] {
+            if I::from_place(size as u64).is_none() {
+                let what = format!("{size} {of}s with indices of type {}", I::TYPE);
+                return Err(self.refuse(what, I::WIDER));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses other numbers of indices than of values, elements in a matrix without rows or columns, and sizes that the indices do not count to.
+    pub(super) fn check_values<I: SparseIndex>(
         self,
         (lines, width): (usize, usize),
         indices: usize,
@@ -63,7 +77,25 @@ impl Words {
                 format!("{values} elements in a matrix of {lines} {}s, {width} {}s", self.line, self.across);
             return Err(self.refuse(what, "give no elements, or other sizes"));
         }
-        Ok(())
+        self.check_sizes::<I>((lines, width))
+    }
+
+    /// Where lines begin and the last one ends, from the line of each element in ascending order.
+    pub(super) fn offsets<I: SparseIndex>(
+        self,
+        lines: usize,
+        sorted: impl Iterator<Item = usize>,
+    ) -> Result<Vec<I>> {
+        let (mut ends, mut count, mut sorted) = (Vec::new(), 0_u64, sorted.peekable());
+        reserve(&mut ends, lines.saturating_add(1), "the offsets of a sparse matrix")?;
+        ends.push(I::ZERO);
+        for line in 0..lines {
+            while sorted.next_if_eq(&line).is_some() {
+                count += 1;
+            }
+            ends.push(self.index(count)?);
+        }
+        Ok(ends)
     }
 
     /// Refuses offsets that do not ascend from 0 to the number of elements.
@@ -103,13 +135,14 @@ impl Words {
 
     /// Places as indices.
     pub(super) fn indices<I: SparseIndex>(self, places: impl IntoIterator<Item = u64>) -> Result<Vec<I>> {
-        let index = |place| {
-            I::from_place(place).ok_or_else(|| {
-                let what = format!("{place} as an index of type {}", I::TYPE);
-                self.refuse(what, I::WIDER)
-            })
-        };
-        places.into_iter().map(index).collect()
+        places.into_iter().map(|place| self.index(place)).collect()
+    }
+
+    fn index<I: SparseIndex>(self, place: u64) -> Result<I> {
+        I::from_place(place).ok_or_else(|| {
+            let what = format!("{place} as an index of type {}", I::TYPE);
+            self.refuse(what, I::WIDER)
+        })
     }
 
     /// Elements with row and column, sorted by rows and in each row by columns. Those of one place keep their order.
