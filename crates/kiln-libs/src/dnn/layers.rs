@@ -13,6 +13,9 @@ use crate::prims::PrimitiveCall;
 impl Dnn {
     /// `y = exp(x) / Σ exp(x)` for each row of `columns` elements. `y` may be `x`. [`log`](PrimitiveCall::log) takes the logarithm.
     ///
+    /// The greatest number of the row is subtracted first, so large numbers do not overflow. A row with NaN or infinity is NaN, and so is one of negative
+    /// infinities alone.
+    ///
     /// ```
     /// use kiln::DeviceRuntime;
     /// use kiln_libs::dnn::Dnn;

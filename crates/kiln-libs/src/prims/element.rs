@@ -23,12 +23,12 @@ pub trait Numeric: Comparable {
     /// The neutral element of a sum.
     #[doc(hidden)]
     const ZERO: Self;
-    /// The least value, or negative infinity.
+    /// What a maximum begins with: the least value, or NaN, which is left out.
     #[doc(hidden)]
-    const LOW: Self;
-    /// The greatest value, or infinity.
+    const NO_MAX: Self;
+    /// What a minimum begins with: the greatest value, or NaN, which is left out.
     #[doc(hidden)]
-    const HIGH: Self;
+    const NO_MIN: Self;
 }
 
 /// What kind of number a type is.
@@ -65,16 +65,16 @@ macro_rules! scalars {
 scalars! { u8 Unsigned, u32 Unsigned, i32 Signed, u64 Unsigned, i64 Signed, f32 Float, f64 Float, }
 
 macro_rules! numbers {
-    ($($type:ident $zero:literal $low:ident $high:ident,)*) => {$(
+    ($($type:ident $zero:literal $no_max:ident $no_min:ident,)*) => {$(
         impl Numeric for $type {
             const ZERO: Self = $zero;
-            const LOW: Self = <$type>::$low;
-            const HIGH: Self = <$type>::$high;
+            const NO_MAX: Self = <$type>::$no_max;
+            const NO_MIN: Self = <$type>::$no_min;
         }
     )*};
 }
 
-numbers! { u32 0 MIN MAX, i32 0 MIN MAX, u64 0 MIN MAX, i64 0 MIN MAX, f32 0.0 NEG_INFINITY INFINITY, f64 0.0 NEG_INFINITY INFINITY, }
+numbers! { u32 0 MIN MAX, i32 0 MIN MAX, u64 0 MIN MAX, i64 0 MIN MAX, f32 0.0 NAN NAN, f64 0.0 NAN NAN, }
 
 /// The unsigned type with as many bytes, as kernels that only move bits are named.
 pub(super) const fn bits_name(bytes: usize) -> Option<&'static str> {

@@ -20,9 +20,9 @@ const TILE_BYTES: u64 = THREADS as u64 * 16 * 12;
 pub enum ScanOperator {
     /// Sums. Integers wrap.
     Sum,
-    /// Minima so far. NaN are left out.
+    /// Minima so far. NaN are left out; a minimum of NaN alone is NaN.
     Min,
-    /// Maxima so far. NaN are left out.
+    /// Maxima so far. NaN are left out; a maximum of NaN alone is NaN.
     Max,
 }
 
@@ -38,8 +38,8 @@ impl ScanOperator {
     fn identity<T: Numeric>(self) -> T {
         match self {
             Self::Sum => T::ZERO,
-            Self::Min => T::HIGH,
-            Self::Max => T::LOW,
+            Self::Min => T::NO_MIN,
+            Self::Max => T::NO_MAX,
         }
     }
 }

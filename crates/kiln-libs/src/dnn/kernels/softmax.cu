@@ -56,6 +56,8 @@ template <u32 GROUP> __device__ __forceinline__ void softmax(const TYPE* x, u64 
         }
     }
     part = group_part<GROUP>(part);
+    // Infinity has no distance from itself, and no other number has a share beside it: the row is NaN.
+    if (part.greatest == -least()) part.sum = __int_as_float(0x7fffffff);
     const f32 logarithm = is_log ? logf(part.sum) : 0.0f;
     for (u64 at = group_lane<GROUP>(); at < columns; at += GROUP) {
         const f32 distance = number(x[at]) - part.greatest;

@@ -50,7 +50,7 @@ template <class Op> __device__ __forceinline__ void reduce(const TYPE* in, u64 n
 #pragma unroll
     for (u32 e = 1; e < wide; e++) sum = Op::of(sum, sums[e]);
     sum = combine_block<Op>(sum);
-    if (threadIdx.x == 0) out[blockIdx.x] = sum;
+    if (threadIdx.x == 0) out[blockIdx.x] = n == 0 ? Op::of_nothing() : sum;
 }
 
 #define REDUCE(name, Op) \

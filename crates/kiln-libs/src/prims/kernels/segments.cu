@@ -16,11 +16,11 @@ template <class Op>
 __device__ __forceinline__ void by_warp(const TYPE* in, u64 n, const void* offsets, u32 are_wide, u64 segments, TYPE* out) {
     const u64 segment = (blockIdx.x * (u64)THREADS + threadIdx.x) / LANES;
     if (segment >= segments) return;
-    const u64 end = offset_at(offsets, are_wide, segment + 1, n);
+    const u64 first = offset_at(offsets, are_wide, segment, n), end = offset_at(offsets, are_wide, segment + 1, n);
     TYPE sum = Op::identity();
-    for (u64 at = offset_at(offsets, are_wide, segment, n) + threadIdx.x % LANES; at < end; at += LANES) sum = Op::of(sum, in[at]);
+    for (u64 at = first + threadIdx.x % LANES; at < end; at += LANES) sum = Op::of(sum, in[at]);
     sum = combine_lanes<TYPE, Op>(sum);
-    if (threadIdx.x % LANES == 0) out[segment] = sum;
+    if (threadIdx.x % LANES == 0) out[segment] = first < end ? sum : Op::of_nothing();
 }
 
 // A block for each segment, and for the segments behind the grid again.
@@ -28,9 +28,9 @@ template <class Op>
 __device__ __forceinline__ void by_block(const TYPE* in, u64 n, const void* offsets, u32 are_wide, u64 segments, TYPE* out) {
     __shared__ TYPE warps[THREADS / LANES];
     for (u64 segment = blockIdx.x; segment < segments; segment += gridDim.x) {
-        const u64 end = offset_at(offsets, are_wide, segment + 1, n);
+        const u64 first = offset_at(offsets, are_wide, segment, n), end = offset_at(offsets, are_wide, segment + 1, n);
         TYPE sums[4] = {Op::identity(), Op::identity(), Op::identity(), Op::identity()};
-        u64 at = offset_at(offsets, are_wide, segment, n) + threadIdx.x;
+        u64 at = first + threadIdx.x;
         for (; at + 3 * THREADS < end; at += 4 * THREADS)
 #pragma unroll
             for (u32 e = 0; e < 4; e++) sums[e] = Op::of(sums[e], in[at + e * THREADS]);
@@ -41,7 +41,7 @@ __device__ __forceinline__ void by_block(const TYPE* in, u64 n, const void* offs
         __syncthreads();
         if (threadIdx.x == 0) {
             for (u32 w = 1; w < THREADS / LANES; w++) sum = Op::of(sum, warps[w]);
-            out[segment] = sum;
+            out[segment] = first < end ? sum : Op::of_nothing();
         }
         __syncthreads();
     }

@@ -42,20 +42,30 @@ template <> __device__ __forceinline__ f64 smaller(f64 a, f64 b) { return fmin(a
 template <> __device__ __forceinline__ f32 larger(f32 a, f32 b) { return fmaxf(a, b); }
 template <> __device__ __forceinline__ f64 larger(f64 a, f64 b) { return fmax(a, b); }
 
+// What a minimum or maximum begins with: a limit, or NaN, which is left out, so that NaN alone stay NaN.
+template <class T> __device__ __forceinline__ T absent(T limit) { return limit; }
+template <> __device__ __forceinline__ f32 absent(f32) { return __int_as_float(0x7fffffff); }
+template <> __device__ __forceinline__ f64 absent(f64) { return __longlong_as_double(0x7fffffffffffffffll); }
+
+// `of` combines two values, and `identity` with a value is that value. `of_nothing` is the result where there are no values.
 template <class T> struct Sum {
     static __device__ __forceinline__ T identity() { return 0; }
+    static __device__ __forceinline__ T of_nothing() { return 0; }
     static __device__ __forceinline__ T of(T a, T b) { return a + b; }
 };
 template <class T> struct Product {
     static __device__ __forceinline__ T identity() { return 1; }
+    static __device__ __forceinline__ T of_nothing() { return 1; }
     static __device__ __forceinline__ T of(T a, T b) { return a * b; }
 };
 template <class T> struct Min {
-    static __device__ __forceinline__ T identity() { return Limits<T>::high(); }
+    static __device__ __forceinline__ T identity() { return absent(Limits<T>::high()); }
+    static __device__ __forceinline__ T of_nothing() { return Limits<T>::high(); }
     static __device__ __forceinline__ T of(T a, T b) { return smaller(a, b); }
 };
 template <class T> struct Max {
-    static __device__ __forceinline__ T identity() { return Limits<T>::low(); }
+    static __device__ __forceinline__ T identity() { return absent(Limits<T>::low()); }
+    static __device__ __forceinline__ T of_nothing() { return Limits<T>::low(); }
     static __device__ __forceinline__ T of(T a, T b) { return larger(a, b); }
 };
 
