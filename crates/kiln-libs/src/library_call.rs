@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kiln_operation::{Matmul, OperandEffect, Operation, OperationOperand};
-use kiln_runtime::{Element, GpuRef, GraphBuilder, Launch, NodeId, Stream, Ticket};
+use kiln_runtime::{DeviceState, Element, GpuRef, GraphBuilder, Launch, NodeId, Stale, Stream, Ticket};
 use smallvec::SmallVec;
 
 use crate::Result;
@@ -163,13 +163,17 @@ impl<'a> LibraryCall<'a> {
     /// factorisations, and 0 for all other operations.
     ///
     /// # Errors
-    /// What is wrong with the call; a library that is missing, too old, or does not have the operation.
+    /// What is wrong with the call; a library that is missing, too old, or does not have the operation; a device that was shut down.
     pub fn load(&self) -> Result<u64> {
         let described = self.described.as_ref().map_err(Clone::clone)?;
         if described.is_empty {
             return Ok(0);
         }
         let operands = described.operation.checked_operands()?;
+        // What was loaded before is known without the device.
+        if matches!(self.loaded.gpu().state(), DeviceState::ShuttingDown | DeviceState::Stopped) {
+            return Err(kiln_runtime::Error::from(Stale::ShuttingDown).into());
+        }
         Ok(self.loaded.load(&described.operation, operands)?.kernel.attributes().workspace_bytes)
     }
 

@@ -10,6 +10,7 @@ use kiln_runtime::{DeviceRuntime, Kernel, Number, Parameter, ParameterKind, Sign
 
 use crate::Result;
 use crate::kept_workspace::KeptWorkspaces;
+use crate::needed_capability::check_capability;
 use crate::operation_hasher::OperationHasher;
 use crate::scaling::ScalingKernels;
 
@@ -60,6 +61,7 @@ impl LoadedOperations {
         if let Some(loaded) = self.find(operation) {
             return Ok(loaded);
         }
+        check_capability(operation, self.gpu.info().capability)?;
         let module = self.gpu.load_module(&Image::Library(&operation.to_string()))?;
         // Whether there is a workspace is known once the operation is loaded.
         let workspace = module.kernel(operation.name(), None)?.attributes().workspace_bytes;

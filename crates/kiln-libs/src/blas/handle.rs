@@ -11,6 +11,7 @@ use crate::Result;
 use crate::error::LibraryError;
 use crate::library_call::{Argument, Described, LibraryCall};
 use crate::loaded_operations::LoadedOperations;
+use crate::scalar_argument::{accumulated, rounded};
 
 /// Linear algebra on one device. It holds the operations that were used, and nothing else.
 ///
@@ -49,7 +50,8 @@ impl Blas {
         MatmulCall::new(&self.loaded, a, b, c)
     }
 
-    /// `y = alpha A x`, or `y = alpha A x + beta y` where a `beta` is given; without one `y` is not read.
+    /// `y = alpha A x`, or `y = alpha A x + beta y` where a `beta` is given; without one, and with 0, `y` is not read. Here and below, `alpha` and `beta` are
+    /// rounded to the type of the elements.
     pub fn gemv<'a, T: Real>(
         &'a self,
         alpha: f64,
@@ -118,7 +120,10 @@ impl Blas {
             if n == 0 {
                 return Ok(Described::nothing(axpy));
             }
-            Described::new(axpy, [memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(alpha))])
+            Described::new(
+                axpy,
+                [memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))],
+            )
         });
         LibraryCall::new(&self.loaded, described)
     }
@@ -129,7 +134,7 @@ impl Blas {
         let scal = Scal { element: T::TYPE, n: x.len(), x_step: x.step };
         let described = match x.len() {
             0 => Ok(Described::nothing(scal)),
-            _ => Described::new(scal, [memory(x.buffer), Ok(Argument::Scalar(alpha))]),
+            _ => Described::new(scal, [memory(x.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))]),
         };
         LibraryCall::new(&self.loaded, described)
     }
@@ -202,7 +207,7 @@ fn gemv<T: Real>(
     (x, y): (&Vector<'_, T>, &Vector<'_, T>),
 ) -> Result<Described> {
     check_lengths(Gemv::NAME, a, (a.columns, a.rows), (x, y))?;
-    let (m, n) = a.stored();
+    let ((m, n), beta) = (a.stored(), accumulated(T::TYPE, beta));
     let operation = Gemv {
         element: T::TYPE,
         m,
@@ -220,7 +225,8 @@ fn gemv<T: Real>(
         let column = Matrix::new(y.buffer, a.rows as usize, 1).leading(y.step as usize);
         return without_terms(loaded, column, beta);
     }
-    let buffers = [memory(a.buffer), memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(alpha))];
+    let buffers =
+        [memory(a.buffer), memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))];
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
 }
 
@@ -233,6 +239,7 @@ fn ger<T: Real>(alpha: f64, x: Vector<'_, T>, y: Vector<'_, T>, a: &Matrix<'_, T
     if m == 0 || n == 0 {
         return Ok(Described::nothing(operation));
     }
-    let buffers = [memory(x.buffer), memory(y.buffer), memory(a.buffer), Ok(Argument::Scalar(alpha))];
+    let buffers =
+        [memory(x.buffer), memory(y.buffer), memory(a.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))];
     Described::new(operation, buffers)
 }

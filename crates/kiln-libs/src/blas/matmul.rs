@@ -10,6 +10,7 @@ use crate::Result;
 use crate::error::LibraryError;
 use crate::library_call::{Described, LibraryCall, OperandNames};
 use crate::loaded_operations::LoadedOperations;
+use crate::scalar_argument;
 
 /// Workspace at most, unless a call says otherwise.
 const WORKSPACE_LIMIT_BYTES: u64 = 32 << 20;
@@ -87,12 +88,13 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         }
     }
 
-    /// Multiplies the product by a number.
+    /// Multiplies the product by a number. It is rounded to the type that the library scales with: `f64` for `f64`, `f16` with [`Math::F16`], otherwise `f32`;
+    /// for products of `i8` it must be an integer.
     pub fn alpha(self, alpha: f64) -> Self {
         Self { alpha, ..self }
     }
 
-    /// Adds a multiple of what `C` holds. Without this `C` is not read.
+    /// Adds a multiple of what `C` holds; the number is treated as [`alpha`](Self::alpha). Without this, and with 0, `C` is not read.
     pub fn beta(self, beta: f64) -> Self {
         Self { beta: Some(beta), ..self }
     }
@@ -245,8 +247,8 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             described.push_memory(first)?;
             described.push_memory(second)?;
         }
-        described.push_scalar(self.alpha);
-        if let Some(beta) = self.beta {
+        described.push_scalar(scalar_argument::checked(Matmul::NAME, "alpha", self.scale(), self.alpha)?);
+        if let Some(beta) = self.accumulated()? {
             described.push_scalar(beta);
         }
         Ok(described)
@@ -270,6 +272,23 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         self.a.check_leading(Matmul::NAME, "a")?;
         self.b.check_leading(Matmul::NAME, "b")?;
         self.c.check_leading(Matmul::NAME, "c")
+    }
+
+    /// The type of `alpha` and `beta`.
+    fn scale(&self) -> ElementType {
+        match (self.math, T::TYPE) {
+            (Math::F16, _) => ElementType::F16,
+            (_, ElementType::F64) => ElementType::F64,
+            (_, ElementType::I8) => ElementType::I32,
+            _ => ElementType::F32,
+        }
+    }
+
+    /// The factor of what `C` holds, if it is read.
+    fn accumulated(&self) -> Result<Option<f64>> {
+        let Some(beta) = self.beta else { return Ok(None) };
+        let beta = scalar_argument::checked(Matmul::NAME, "beta", self.scale(), beta)?;
+        Ok(Some(beta).filter(|beta| *beta != 0.0))
     }
 
     fn check_shapes(&self) -> Result<()> {
@@ -327,7 +346,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             math: self.math,
             epilogue: Epilogue { bias: self.bias.is_some(), activation: self.activation },
             scaled: self.scales.is_some(),
-            accumulate: self.beta.is_some(),
+            accumulate: self.accumulated()?.is_some(),
             order: self.determinism,
             workspace: self.workspace_limit_bytes,
             alignment: self.measured.map_or_else(|| self.alignment(), |(alignment, _)| alignment),

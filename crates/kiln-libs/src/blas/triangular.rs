@@ -9,9 +9,11 @@ use crate::Result;
 use crate::error::LibraryError;
 use crate::library_call::{Argument, Described, LibraryCall};
 use crate::loaded_operations::LoadedOperations;
+use crate::scalar_argument::{accumulated, rounded};
 
 impl Blas {
-    /// One triangle of `C = alpha A Aᵀ`, or of `C = alpha A Aᵀ + beta C` where a `beta` is given. The other triangle is neither read nor written.
+    /// One triangle of `C = alpha A Aᵀ`, or of `C = alpha A Aᵀ + beta C` where a `beta` is given; without one, and with 0, `C` is not read. The other
+    /// triangle is neither read nor written.
     pub fn syrk<'a, T: Real>(
         &'a self,
         alpha: f64,
@@ -24,7 +26,8 @@ impl Blas {
     }
 
     /// Solves `A X = alpha B`, or `X A = alpha B`, for `X`, which replaces `B`. `A` is triangular; the other triangle is not read, and with
-    /// [`Diagonal::Unit`] neither is the diagonal. A zero on the diagonal gives infinities and NaN, as in every BLAS.
+    /// [`Diagonal::Unit`] neither is the diagonal. A zero on the diagonal gives infinities and NaN, as in every BLAS. With an
+    /// `alpha` of 0, `X` is 0, and neither `A` nor `B` is read.
     pub fn trsm<'a, T: Real>(
         &'a self,
         side: Side,
@@ -53,6 +56,7 @@ fn syrk<T: Real>(
     triangle: Triangle,
     c: &Matrix<'_, T>,
 ) -> Result<Described> {
+    let beta = accumulated(T::TYPE, beta);
     check_single(Syrk::NAME, a)?;
     check_single(Syrk::NAME, c)?;
     if (c.rows, c.columns) != (a.rows, a.rows) {
@@ -81,7 +85,7 @@ fn syrk<T: Real>(
     if a.rows == 0 {
         return Ok(Described::nothing(operation));
     }
-    let buffers = [memory(a.buffer), memory(c.buffer), Ok(Argument::Scalar(alpha))];
+    let buffers = [memory(a.buffer), memory(c.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))];
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
 }
 
@@ -127,5 +131,8 @@ fn trsm<T: Real>(
     if m == 0 || n == 0 {
         return Ok(Described::nothing(operation));
     }
-    Described::new(operation, [memory(a.buffer), memory(b.buffer), Ok(Argument::Scalar(alpha))])
+    Described::new(
+        operation,
+        [memory(a.buffer), memory(b.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))],
+    )
 }
