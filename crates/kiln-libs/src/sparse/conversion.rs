@@ -5,6 +5,7 @@ use kiln_operation::SparseFormat;
 use kiln_runtime::{Element, GpuRef};
 
 use super::coo::CooMatrix;
+use super::device_index_check::{ElementOrder, assert_indices};
 use super::handle::Sparse;
 use super::index::SparseIndex;
 use super::view::SparseView;
@@ -31,6 +32,9 @@ pub struct Conversion<'a, T: Real, I: SparseIndex> {
 impl Sparse {
     /// Writes a sparse matrix in another format. Both have the same shape and number of elements; [`CsrMatrix::allocate`](super::CsrMatrix::allocate) and the
     /// like give memory for the result. A transposed view is converted into the transpose, and a transposed `to` is written as one.
+    ///
+    /// Coordinates must be sorted by rows: use [`sort_coordinates`](Self::sort_coordinates) first. Offsets and indices must be those of a matrix: a simulated device
+    /// fails the launch where they are not, and a GPU writes a result without a meaning; [`check_indices`](Self::check_indices) tells on both.
     ///
     /// Elements of one row, or of one column of [`CscMatrix`](super::CscMatrix), keep their order. From rows to columns, and back, they are sorted, of
     /// at most 2^30 - 1 elements. The same matrix gives the same bits on every device.
@@ -87,6 +91,7 @@ impl<T: Real, I: SparseIndex> Operation for SortCoordinates<'_, T, I> {
         if nonzeros == 0 {
             return Ok(());
         }
+        assert_indices(plan, from, ElementOrder::Any)?;
         // By columns, and then by rows: the second sort keeps the order of the first.
         let (rows, columns) = (plan.scratch::<I>(nonzeros)?, plan.scratch::<I>(nonzeros)?);
         let values = plan.scratch::<T>(nonzeros)?;
@@ -118,6 +123,7 @@ impl<T: Real, I: SparseIndex> Operation for Conversion<'_, T, I> {
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         let (from, to) = (&self.from, &self.to);
+        assert_indices(plan, from, ElementOrder::ByRows)?;
         if from.nonzeros() == 0 {
             // Offsets are zeros, and there are no indices.
             return plan.zero(to.rows);
@@ -158,7 +164,8 @@ fn check_pair<T: Real, I: SparseIndex>(
     check_index::<I>(check, from.stored, from.nonzeros())?;
     from.check_apart(check, "result", to.rows)?;
     from.check_apart(check, "result", to.columns)?;
-    from.check_apart(check, "result", to.values)
+    from.check_apart(check, "result", to.values)?;
+    to.check_parts(check)
 }
 
 /// Refuses sizes that the type of the indices does not count to.

@@ -87,6 +87,44 @@ impl Sparse {
     }
 }
 
+/// Whether the elements of a matrix have to lie in the order of its rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ElementOrder {
+    ByRows,
+    Any,
+}
+
+/// On a simulated device, fails the launch where offsets or indices are out of range or out of order, as products of such a matrix do. A GPU does not look: results
+/// have no meaning then.
+pub(super) fn assert_indices<T: Real, I: SparseIndex>(
+    plan: &mut Plan<'_>,
+    a: &SparseView<'_, T, I>,
+    order: ElementOrder,
+) -> Result<()> {
+    if !plan.has_assertions() {
+        return Ok(());
+    }
+    let nonzeros = a.nonzeros();
+    let mut launch = |entry, threads, list, sizes: &[u64]| {
+        let sizes = sizes.iter().map(|size| Ok(Argument::value(*size)));
+        let arguments = [Argument::read(list)].into_iter().chain(sizes).collect::<Result<_>>()?;
+        plan.launch(("sparse_index", I::NAME, entry), blocks(threads), THREADS, arguments)
+    };
+    if a.format == SparseFormat::Csr {
+        launch("assert_offsets", a.stored.0 + 1, a.rows, &[a.stored.0, nonzeros])?;
+    }
+    if nonzeros == 0 {
+        return Ok(());
+    }
+    if a.format == SparseFormat::Coo {
+        launch("assert_range", nonzeros, a.rows, &[nonzeros, a.stored.0])?;
+        if order == ElementOrder::ByRows {
+            launch("assert_order", nonzeros, a.rows, &[nonzeros])?;
+        }
+    }
+    launch("assert_range", nonzeros, a.columns, &[nonzeros, a.stored.1])
+}
+
 impl<T: Real, I: SparseIndex> Operation for IndexCheck<'_, T, I> {
     fn check(&self) -> Result<()> {
         Ok(())

@@ -148,7 +148,8 @@ impl<T: Real, I: SparseIndex> Operation for CopyNonzeros<'_, T, I> {
             return COPY.refuse("a result in the coordinate format".to_owned(), hint);
         }
         check_index::<I>(COPY, self.to.stored, self.to.nonzeros())?;
-        self.to.check_apart(COPY, "dense matrix", self.dense.buffer)
+        self.to.check_apart(COPY, "dense matrix", self.dense.buffer)?;
+        self.to.check_parts(COPY)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

@@ -1,5 +1,6 @@
 //! `Sparse`: the entry point of operations on sparse matrices.
 
+use kiln_driver::DeviceKind;
 use kiln_operation::{DenseLayout, Determinism, SparseToDense, Spmm, Spmv};
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
@@ -12,6 +13,7 @@ use crate::error::LibraryError;
 use crate::library_call::{Argument, Described, LibraryCall};
 use crate::loaded_operations::LoadedOperations;
 use crate::prims::Primitives;
+use crate::scalar_argument::{accumulated, rounded};
 
 /// Sparse linear algebra on one device. It holds the operations and kernels that were used, and nothing else.
 ///
@@ -40,7 +42,15 @@ impl Sparse {
         Self { loaded: LoadedOperations::new(gpu), kernels: Primitives::of(gpu, SHIPPED) }
     }
 
-    /// `y = alpha A x`, or `y = alpha A x + beta y` where a `beta` is given; without one `y` is not read. [`Determinism::RunToRun`] gives equal bits in each
+    /// Whether a simulated device looks at all offsets and indices before each operation that kiln's own kernels do, and fails where they are not those of a matrix. It does unless
+    /// this says otherwise; it takes time. A GPU never does.
+    #[must_use]
+    pub fn index_assertions(mut self, are_made: bool) -> Self {
+        self.kernels.has_assertions = are_made && self.kernels.gpu().info().kind == DeviceKind::Simulated;
+        self
+    }
+
+    /// `y = alpha A x`, or `y = alpha A x + beta y` where a `beta` is given; without one, and with 0, `y` is not read. [`Determinism::RunToRun`] gives equal bits in each
     /// run, and is refused for the transpose of compressed rows or coordinates, and for compressed columns that are not transposed.
     pub fn spmv<'a, T: Real, I: SparseIndex>(
         &'a self,
@@ -54,7 +64,7 @@ impl Sparse {
         LibraryCall::new(&self.loaded, spmv(&self.loaded, (order, alpha, beta), a.into(), x, y))
     }
 
-    /// `C = alpha A B`, or `C = alpha A B + beta C` where a `beta` is given; without one `C` is not read. `B` and `C` are dense, and both stored row after
+    /// `C = alpha A B`, or `C = alpha A B + beta C` where a `beta` is given; without one, and with 0, `C` is not read. `B` and `C` are dense, and both stored row after
     /// row or both column after column. [`Determinism::RunToRun`] gives equal bits in each run, and is refused as for [`spmv`](Self::spmv).
     /// For compressed rows it is also refused unless rows or columns of both dense matrices begin at multiples of 16 bytes, which cuSPARSE's algorithm
     /// needs.
@@ -82,8 +92,8 @@ impl Sparse {
 
 type Scaled = (Determinism, f64, Option<f64>);
 
-fn scalars(alpha: f64, beta: Option<f64>) -> impl Iterator<Item = Result<Argument>> {
-    [Some(alpha), beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)))
+fn scalars<T: Real>(alpha: f64, beta: Option<f64>) -> impl Iterator<Item = Result<Argument>> {
+    [Some(rounded(T::TYPE, alpha)), beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)))
 }
 
 fn layout<T: Real>(matrix: &Matrix<'_, T>) -> DenseLayout {
@@ -97,7 +107,7 @@ fn spmv<T: Real, I: SparseIndex>(
     x: &GpuRef<T>,
     y: &GpuRef<T>,
 ) -> Result<Described> {
-    let (rows, columns) = a.shape();
+    let ((rows, columns), beta) = (a.shape(), accumulated(T::TYPE, beta));
     if (x.len() as u64, y.len() as u64) != (columns, rows) {
         let given = format!("x of {} and y of {} elements", x.len(), y.len());
         let what = format!("a matrix of {rows} x {columns} with {given}");
@@ -119,7 +129,7 @@ fn spmv<T: Real, I: SparseIndex>(
         order,
     };
     let vectors = [Argument::memory(x), Argument::memory(y)];
-    Described::new(operation, a.arguments().into_iter().chain(vectors).chain(scalars(alpha, beta)))
+    Described::new(operation, a.arguments().into_iter().chain(vectors).chain(scalars::<T>(alpha, beta)))
 }
 
 fn spmm<T: Real, I: SparseIndex>(
@@ -129,6 +139,7 @@ fn spmm<T: Real, I: SparseIndex>(
     b: &Matrix<'_, T>,
     c: &Matrix<'_, T>,
 ) -> Result<Described> {
+    let beta = accumulated(T::TYPE, beta);
     check_single(Spmm::NAME, b)?;
     check_single(Spmm::NAME, c)?;
     let (rows, columns) = a.shape();
@@ -163,7 +174,7 @@ fn spmm<T: Real, I: SparseIndex>(
         order,
     };
     let dense = [Argument::memory(b.buffer), Argument::memory(c.buffer)];
-    Described::new(operation, a.arguments().into_iter().chain(dense).chain(scalars(alpha, beta)))
+    Described::new(operation, a.arguments().into_iter().chain(dense).chain(scalars::<T>(alpha, beta)))
 }
 
 fn to_dense<T: Real, I: SparseIndex>(

@@ -8,6 +8,7 @@ use kiln_runtime::GpuRef;
 
 use super::conversion::{THREADS, bits_of, blocks, check_index};
 use super::csr::CsrMatrix;
+use super::device_index_check::{ElementOrder, assert_indices};
 use super::from_dense::{BLOCK_ROWS, ROW_THREADS};
 use super::handle::Sparse;
 use super::index::{SparseIndex, matrix_name, number};
@@ -18,6 +19,7 @@ use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
 use crate::prims::{MAX_SORTED, PrimitiveCall, Scan, ScanOperator, Sort, Unique};
+use crate::scalar_argument::accumulated;
 
 const STRUCTURE: Check = Check("sparse.product_structure");
 const PRODUCT: Check = Check("sparse.spgemm");
@@ -93,7 +95,7 @@ impl Sparse {
         Ok(c)
     }
 
-    /// `C = alpha A B`, or `C = alpha A B + beta C` where a `beta` is given; without one the values of `C` are not read. `C` has the structure that
+    /// `C = alpha A B`, or `C = alpha A B + beta C` where a `beta` is given; without one, and with 0, the values of `C` are not read. `C` has the structure that
     /// [`product_structure`](Self::product_structure) gives. Only elements that `C` stores are computed, so another structure is a mask for the product; columns
     /// must ascend in each of its rows.
     ///
@@ -120,6 +122,7 @@ impl Sparse {
         beta: Option<f64>,
         c: &'a CsrMatrix<T, I>,
     ) -> PrimitiveCall<'a, SparseProduct<'a, T, I>> {
+        let beta = accumulated(T::TYPE, beta);
         PrimitiveCall::new(&self.kernels, SparseProduct { alpha, a, b, beta, c })
     }
 }
@@ -149,6 +152,8 @@ impl<T: Real, I: SparseIndex> Operation for CountTerms<'_, T, I> {
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         let (a, b) = (self.a, self.b);
+        assert_indices(plan, &SparseView::from(a), ElementOrder::ByRows)?;
+        assert_indices(plan, &SparseView::from(b), ElementOrder::ByRows)?;
         if a.nonzeros() == 0 || b.nonzeros() == 0 {
             return plan.zero(self.starts);
         }
@@ -253,11 +258,15 @@ impl<T: Real, I: SparseIndex> Operation for SparseProduct<'_, T, I> {
         }
         check_index::<I>(PRODUCT, (c.rows, c.columns), c.nonzeros() as u64)?;
         SparseView::from(a).check_apart(PRODUCT, "result", &c.values)?;
-        SparseView::from(b).check_apart(PRODUCT, "result", &c.values)
+        SparseView::from(b).check_apart(PRODUCT, "result", &c.values)?;
+        SparseView::from(c).check_parts(PRODUCT)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         let (a, b, c) = (self.a, self.b, self.c);
+        for matrix in [a, b, c] {
+            assert_indices(plan, &SparseView::from(matrix), ElementOrder::ByRows)?;
+        }
         if c.nonzeros() == 0 {
             return Ok(());
         }

@@ -8,6 +8,7 @@ use kiln_operation::{Diagonal, SparseFormat, Triangle};
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::conversion::{Conversion, check_index, compress};
+use super::device_index_check::{ElementOrder, assert_indices};
 use super::from_dense::{BLOCK_ROWS, ROW_THREADS, check_dense, steps, used};
 use super::handle::Sparse;
 use super::index::{SparseIndex, matrix_name, number};
@@ -16,7 +17,7 @@ use crate::Result;
 use crate::blas::{Matrix, Real};
 use crate::error::LibraryError;
 use crate::library_tag::library_tag;
-use crate::prims::check::Check;
+use crate::prims::check::{Check, begin_together};
 use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
 use crate::prims::{MAX_SORTED, PrimitiveCall, Primitives};
@@ -73,7 +74,7 @@ impl Sparse {
     /// as ones, and is not read either. `x` may be `b`. A vector is a matrix of one column.
     ///
     /// A row without an element on the diagonal, or with a zero there, is told by [`TriangularTicket::wait`]; the solution has infinities or NaN then.
-    /// Equal calls give equal bits. Compressed columns, and the transpose of rows, are converted into temporary memory in each call: convert a
+    /// Offsets and indices must be those of a matrix, as for [`convert`](Self::convert). Equal calls give equal bits. Compressed columns, and the transpose of rows, are converted into temporary memory in each call: convert a
     /// matrix once if it is used often.
     ///
     /// ```
@@ -213,8 +214,7 @@ impl<T: Real, I: SparseIndex> System<'_, T, I> {
     /// Whether the solution replaces the right-hand side.
     fn is_in_place(&self) -> bool {
         let (b, x) = (&self.b, &self.x);
-        b.buffer.address() == x.buffer.address()
-            && (b.by_columns, b.distance()) == (x.by_columns, x.distance())
+        begin_together(b.buffer, x.buffer) && (b.by_columns, b.distance()) == (x.by_columns, x.distance())
     }
 
     /// Adds the launch that solves, with a matrix in compressed rows.
@@ -260,8 +260,12 @@ impl<T: Real, I: SparseIndex> Operation for SystemWithInfo<'_, T, I> {
             return Ok(());
         }
         match (a.is_transposed, a.format) {
-            (false, SparseFormat::Csr) => self.system.solve(plan, a, &self.word),
+            (false, SparseFormat::Csr) => {
+                assert_indices(plan, a, ElementOrder::ByRows)?;
+                self.system.solve(plan, a, &self.word)
+            }
             (false, SparseFormat::Coo) => {
+                assert_indices(plan, a, ElementOrder::ByRows)?;
                 let offsets = plan.scratch::<I>(order + 1)?;
                 compress(plan, a.rows, &offsets)?;
                 let rows = SparseView { format: SparseFormat::Csr, rows: &offsets, ..*a };

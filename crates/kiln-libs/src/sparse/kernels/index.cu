@@ -111,3 +111,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) check_order(const INDEX* i
     const u64 at = thread_number();
     if (at > 0 && at < n && indices[at] < indices[at - 1]) report(info, kind, at);
 }
+
+// The same three as assertions: launched before an operation on a simulated device, where a matrix that the host does not know is checked each time.
+extern "C" __device__ void __assertfail(const char* message, const char* file, u32 line, const char* function, size_t character_bytes);
+
+#define MUST(condition, message) \
+    if (!(condition)) __assertfail(message, "kiln-libs/src/sparse/kernels/index.cu", __LINE__, __FUNCTION__, 1)
+
+extern "C" __global__ void __launch_bounds__(THREADS) assert_offsets(const INDEX* offsets, u64 lines, u64 n) {
+    const u64 at = thread_number();
+    if (at > lines) return;
+    const u64 offset = (u64)offsets[at];
+    MUST(offset <= n && (at > 0 || offset == 0) && (at < lines || offset == n), "the offsets of a sparse matrix go from 0 to the number of its elements");
+    MUST(at == 0 || offset >= (u64)offsets[at - 1], "the offsets of a sparse matrix ascend");
+}
+extern "C" __global__ void __launch_bounds__(THREADS) assert_range(const INDEX* indices, u64 n, u64 size) {
+    const u64 at = thread_number();
+    MUST(at >= n || (u64)indices[at] < size, "the row and column of each element are inside of the sparse matrix");
+}
+extern "C" __global__ void __launch_bounds__(THREADS) assert_order(const INDEX* indices, u64 n) {
+    const u64 at = thread_number();
+    MUST(at == 0 || at >= n || indices[at] >= indices[at - 1], "coordinates are sorted: use sort_coordinates first");
+}
