@@ -23,11 +23,11 @@ fn config(port: u16, rank: u32, size: u32) -> RendezvousConfig {
 }
 
 /// Where cargo puts the example when it builds the tests; built now if only this test was asked for.
-fn program() -> PathBuf {
+fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples/ranks");
+    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
     if !program.exists() {
-        let arguments = ["build", "--quiet", "--package", "kiln-group", "--example", "ranks"];
+        let arguments = ["build", "--quiet", "--package", "kiln-group", "--example", name];
         let built = Command::new(env!("CARGO")).args(arguments).status().unwrap();
         assert!(built.success() && program.exists(), "the example was not built");
     }
@@ -36,7 +36,7 @@ fn program() -> PathBuf {
 
 /// The example, which joins as its environment says.
 fn rank_process(variables: &[(&str, String)], arguments: &[&str]) -> Child {
-    Command::new(program())
+    Command::new(program("ranks"))
         .args(arguments)
         .env_clear()
         .envs(variables.iter().map(|(name, value)| (name, value.as_str())))
@@ -145,4 +145,12 @@ fn without_rank_zero_the_others_end_with_an_error() {
     let error = job.get("never").unwrap_err();
     assert!(matches!(error, RendezvousError::StoreLost { .. }), "{error}");
     assert!(start.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn every_collective_gives_the_right_result_on_simulated_devices() {
+    let output = Command::new(program("collectives")).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(text.matches("right on rank 0 of 4").count(), 13, "{text}");
 }

@@ -1,0 +1,134 @@
+//! Every collective, with the result that each rank must get.
+//!
+//! `cargo run -p kiln-group --example collectives` runs four simulated devices as four ranks. Started by a launcher on hosts with GPUs, each process is a rank
+//! with the device of its local rank, and NCCL does the work:
+//!
+//! ```text
+//! torchrun --nproc-per-node 4 --no-python target/debug/examples/collectives
+//! ```
+
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::time::Instant;
+
+use kiln::DeviceRuntime;
+use kiln::group::{
+    CommunicatorId, DeviceCommunicator, DeviceGroup, RankEnvironment, Reduction, Rendezvous, RendezvousConfig,
+};
+use kiln::sim::{DeviceConfig, Machine, MachineConfig};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const COUNT: usize = 10_000;
+
+fn main() -> Result<(), Failure> {
+    match RankEnvironment::from_process()? {
+        Some(ranks) => process(&ranks),
+        None => simulated(4),
+    }
+}
+
+/// This process is one rank.
+fn process(ranks: &RankEnvironment) -> Result<(), Failure> {
+    let started = Instant::now();
+    let job = Rendezvous::join(&RendezvousConfig::from_environment(ranks)?)?;
+    let gpu = DeviceRuntime::cuda(ranks.local_rank.unwrap_or(0))?;
+    if ranks.rank == 0 {
+        job.put("communicator", DeviceCommunicator::new_id(&gpu)?.bytes())?;
+    }
+    let id = CommunicatorId::try_from(&job.get("communicator")?[..])?;
+    let rank = DeviceCommunicator::join(&gpu, id, job.rank(), job.size(), &Default::default())?;
+    rank.barrier().submit()?.wait()?;
+    println!("rank {}: ready after {} ms", rank.rank(), started.elapsed().as_millis());
+    collectives(&rank)?;
+    job.barrier("end")?;
+    Ok(())
+}
+
+/// All ranks are threads of this process, over simulated devices.
+fn simulated(size: usize) -> Result<(), Failure> {
+    let config = (0..size).fold(MachineConfig::seeded(1), |config, _| config.device(DeviceConfig::default()));
+    let machine = Machine::new(config);
+    let devices: Result<Vec<_>, _> = (0..size).map(|ordinal| machine.device(ordinal as u32)).collect();
+    let group = DeviceGroup::over(devices?, &Default::default())?;
+    let ranks = group.communicators(&Default::default())?;
+    let threads: Vec<_> =
+        ranks.into_iter().map(|rank| std::thread::spawn(move || collectives(&rank))).collect();
+    for thread in threads {
+        thread.join().map_err(|_| "a rank panicked")??;
+    }
+    Ok(())
+}
+
+/// What every rank does.
+fn collectives(rank: &DeviceCommunicator) -> Result<(), Failure> {
+    let (gpu, me, size) = (rank.runtime(), rank.rank(), rank.size());
+    let block = |value: u32| vec![value as f32; COUNT];
+    let blocks = |values: &[u32]| values.iter().flat_map(|value| block(*value)).collect::<Vec<f32>>();
+    let all: Vec<u32> = (0..size).collect();
+    let sum: u32 = all.iter().sum();
+
+    // All ranks give their number.
+    let (mine, result) = (gpu.upload(&block(me))?, gpu.zeros::<f32>(COUNT)?);
+    rank.all_reduce(&mine, &result, Reduction::Sum).submit()?;
+    check(rank, "all-reduce, sum", result.download()? == block(sum))?;
+    rank.all_reduce(&mine, &result, Reduction::Max).submit()?;
+    check(rank, "all-reduce, max", result.download()? == block(size - 1))?;
+    rank.all_reduce(&mine, &result, Reduction::Average).submit()?;
+    let average = sum as f32 / size as f32;
+    check(rank, "all-reduce, average", result.download()?.iter().all(|got| (got - average).abs() < 1e-5))?;
+    rank.reduce(&mine, (me == 0).then_some(&result), Reduction::Sum, 0).submit()?;
+    check(rank, "reduce", me != 0 || result.download()? == block(sum))?;
+    let sent = gpu.upload(&block(me + 7))?;
+    rank.broadcast(&sent, size - 1).submit()?;
+    check(rank, "broadcast", sent.download()? == block(size + 6))?;
+
+    // One block of each rank, and one block for each rank.
+    let many = gpu.zeros::<f32>(COUNT * size as usize)?;
+    rank.all_gather(&mine, &many).submit()?;
+    check(rank, "all-gather", many.download()? == blocks(&all))?;
+    rank.reduce_scatter(&many, &result, Reduction::Sum).submit()?;
+    check(rank, "reduce-scatter", result.download()? == block(me * size))?;
+    let apart = gpu.upload(&blocks(&all.iter().map(|to| me * size + to).collect::<Vec<_>>()))?;
+    rank.all_to_all(&apart, &many).submit()?;
+    let expected: Vec<u32> = all.iter().map(|from| from * size + me).collect();
+    check(rank, "all-to-all", many.download()? == blocks(&expected))?;
+    rank.gather(&mine, (me == 1 % size).then_some(&many), 1 % size).submit()?;
+    check(rank, "gather", me != 1 % size || many.download()? == blocks(&all))?;
+    let whole = gpu.upload(&blocks(&all))?;
+    rank.scatter((me == 0).then_some(&whole), &result, 0).submit()?;
+    check(rank, "scatter", result.download()? == block(me))?;
+
+    // Around in a ring; both in one group, so that none waits for the other.
+    rank.send(&mine, (me + 1) % size).and(rank.recv(&result, (me + size - 1) % size)).submit()?;
+    check(rank, "send and receive", result.download()? == block((me + size - 1) % size))?;
+
+    // In a graph, replayed: each replay adds up once more.
+    let total = gpu.upload(&vec![1_u64; 8])?;
+    let mut graph = gpu.graph();
+    rank.all_reduce_in_place(&total, Reduction::Sum).record(&mut graph)?;
+    let graph = graph.build()?;
+    for _ in 0..3 {
+        graph.replay()?;
+    }
+    check(rank, "all-reduce in a graph", total.download()? == [u64::from(size).pow(3); 8])?;
+
+    // Even and odd ranks apart.
+    if let Some(part) = rank.split(Some(me % 2), me)? {
+        let number = gpu.upload(&[me])?;
+        part.all_reduce_in_place(&number, Reduction::Sum).submit()?;
+        let expected: u32 = all.iter().filter(|other| *other % 2 == me % 2).sum();
+        check(rank, "split", number.download()? == [expected])?;
+    }
+    rank.barrier().submit()?.wait()?;
+    Ok(())
+}
+
+fn check(rank: &DeviceCommunicator, what: &str, is_right: bool) -> Result<(), Failure> {
+    match is_right {
+        true if rank.rank() == 0 => println!("{what}: right on rank 0 of {}", rank.size()),
+        true => {}
+        false => return Err(format!("{what}: wrong on rank {}", rank.rank()).into()),
+    }
+    Ok(())
+}
