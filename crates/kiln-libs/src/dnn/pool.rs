@@ -34,6 +34,23 @@ pub(super) enum PoolPass<T> {
     Backward { x: Option<GpuRef<T>>, dy: GpuRef<T>, dx: GpuRef<T> },
 }
 
+impl<T: NetworkElement> PoolPass<T> {
+    /// The same with the parts of buffers that the tensors lie in. One that is too short is refused later.
+    fn cut(self, image: [u64; 4], result: [u64; 4]) -> Self {
+        let first = |buffer: GpuRef<T>, dimensions: [u64; 4]| {
+            let count = dimensions.iter().try_fold(1_u64, |count, size| count.checked_mul(*size));
+            let end = count.and_then(|count| usize::try_from(count).ok());
+            end.and_then(|end| buffer.view(..end).ok()).unwrap_or(buffer)
+        };
+        match self {
+            Self::Forward { x, y } => Self::Forward { x: first(x, image), y: first(y, result) },
+            Self::Backward { x, dy, dx } => {
+                Self::Backward { x: x.map(|x| first(x, image)), dy: first(dy, result), dx: first(dx, image) }
+            }
+        }
+    }
+}
+
 /// A [`max_pool`](super::Dnn::max_pool), [`average_pool`](super::Dnn::average_pool), or the gradient of one.
 #[derive(Clone, Debug)]
 pub struct Pool<T> {
@@ -77,6 +94,7 @@ impl<T: NetworkElement> Pool<T> {
         result: &Tensor<'_, T>,
         window: [usize; 2],
     ) -> Self {
+        let pass = pass.cut(image.dimensions, result.dimensions);
         let (image, result) = ((image.dimensions, image.layout), (result.dimensions, result.layout));
         Self { kind, pass, image, result, window, stride: window, padding: [0, 0], counts_padding: false }
     }
@@ -180,8 +198,8 @@ impl<T: NetworkElement> Operation for Pool<T> {
         let (images, results) = self.lengths()?;
         match &self.pass {
             PoolPass::Forward { x, y } => {
-                check.length("images", x, images)?;
-                check.length("results", y, results)?;
+                check.length("tensor of images", x, images)?;
+                check.length("tensor of results", y, results)?;
                 check.apart(("images", x), ("results", y))
             }
             PoolPass::Backward { x, dy, dx } => {
@@ -189,7 +207,7 @@ impl<T: NetworkElement> Operation for Pool<T> {
                 check.length("gradient of images", dx, images)?;
                 check.apart(("gradient of results", dy), ("gradient of images", dx))?;
                 let Some(x) = x else { return Ok(()) };
-                check.length("images", x, images)?;
+                check.length("tensor of images", x, images)?;
                 check.apart(("images", x), ("gradient of images", dx))
             }
         }

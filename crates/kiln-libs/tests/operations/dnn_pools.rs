@@ -168,6 +168,22 @@ fn a_nan_is_the_greatest_of_a_window_and_equal_numbers_are_taken_in_order() {
 }
 
 #[test]
+fn tensors_lie_at_the_start_of_longer_buffers() {
+    everywhere("tensors_lie_at_the_start_of_longer_buffers", |gpu| {
+        let dnn = Dnn::new(gpu);
+        let (images, results) = (gpu.upload(&[3.0_f32; 20]).unwrap(), gpu.upload(&[7.0_f32; 6]).unwrap());
+        let (x, y) = (Tensor::new(&images, [1, 1, 4, 4]), Tensor::new(&results, [1, 1, 2, 2]));
+        dnn.max_pool(x, [2, 2], y).submit().unwrap();
+        assert_eq!(results.download().unwrap(), [3.0, 3.0, 3.0, 3.0, 7.0, 7.0]);
+        let gradient = gpu.upload(&[9.0_f32; 18]).unwrap();
+        dnn.max_pool_backward(x, y, [2, 2], &gradient).submit().unwrap();
+        let found = gradient.download().unwrap();
+        assert_eq!(found[..16].iter().sum::<f32>(), 12.0, "one of each window");
+        assert_eq!(found[16..], [9.0; 2], "what lies behind the tensor stays");
+    });
+}
+
+#[test]
 fn pools_that_do_not_fit_are_refused() {
     let gpu = DeviceRuntime::simulated(1).unwrap();
     let dnn = Dnn::new(&gpu);
