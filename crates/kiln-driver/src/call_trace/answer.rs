@@ -181,6 +181,7 @@ fn refusal_kind(refusal: &Refusal) -> &'static str {
         Refusal::NotFound { .. } => "not found",
         Refusal::CooperativeResidencyExceeded { .. } => "cooperative residency exceeded",
         Refusal::Library { .. } => "library",
+        Refusal::Disagreement { .. } => "disagreement",
         Refusal::Driver(_) => "driver",
     }
 }
