@@ -34,10 +34,10 @@ fn process(ranks: &RankEnvironment) -> Result<(), Failure> {
     let job = Rendezvous::join(&RendezvousConfig::from_environment(ranks)?)?;
     let gpu = DeviceRuntime::cuda(ranks.local_rank.unwrap_or(0))?;
     if ranks.rank == 0 {
-        job.put("communicator", DeviceCommunicator::new_id(&gpu)?.bytes())?;
+        job.put("communicator", DeviceCommunicator::new_id(gpu)?.bytes())?;
     }
     let id = CommunicatorId::try_from(&job.get("communicator")?[..])?;
-    let rank = DeviceCommunicator::join(&gpu, id, job.rank(), job.size(), &Default::default())?;
+    let rank = DeviceCommunicator::join(gpu, id, job.rank(), job.size(), &Default::default())?;
     rank.barrier().submit()?.wait()?;
     println!("rank {}: ready after {} ms", rank.rank(), started.elapsed().as_millis());
     collectives(&rank)?;
@@ -104,7 +104,7 @@ fn collectives(rank: &DeviceCommunicator) -> Result<(), Failure> {
     check(rank, "send and receive", result.download()? == block((me + size - 1) % size))?;
 
     // In a graph, replayed: each replay adds up once more.
-    let total = gpu.upload(&vec![1_u64; 8])?;
+    let total = gpu.upload(&[1_u64; 8])?;
     let mut graph = gpu.graph();
     rank.all_reduce_in_place(&total, Reduction::Sum).record(&mut graph)?;
     let graph = graph.build()?;
