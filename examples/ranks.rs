@@ -1,6 +1,6 @@
 //! Ranks of a job meet, say who they are, and notice when one of them dies.
 //!
-//! Start it by `torchrun`, `srun`, `mpirun` or an indexed Kubernetes Job, or by hand, once for each rank:
+//! Start it by `torchrun`, `srun`, `mpirun` or an indexed Kubernetes Job, or by hand with `cargo run -p kiln-group --example ranks`, once for each rank:
 //!
 //! ```text
 //! KILN_RANK=0 KILN_WORLD_SIZE=2 KILN_MEETING_POINT=127.0.0.1:29600 cargo run -p kiln-group --example ranks &
