@@ -27,7 +27,7 @@ impl Blas {
 
     /// Solves `A X = alpha B`, or `X A = alpha B`, for `X`, which replaces `B`. `A` is triangular; the other triangle is not read, and with
     /// [`Diagonal::Unit`] neither is the diagonal. A zero on the diagonal gives infinities and NaN, as in every BLAS. With an
-    /// `alpha` of 0, `X` is 0, and neither `A` nor `B` is read.
+    /// `alpha` of 0, `X` is 0, unless `A` or `B` has infinities or NaN: they are read, and may stay NaN.
     pub fn trsm<'a, T: Real>(
         &'a self,
         side: Side,

@@ -39,14 +39,6 @@ pub(super) fn syrk(arguments: &OperationArguments<'_>, operation: &Syrk) -> Work
 pub(super) fn trsm(arguments: &OperationArguments<'_>, operation: &Trsm) -> Work {
     let Trsm { element, m, n, side, diagonal, b_leading, .. } = *operation;
     let (alpha, order) = (arguments.scalar(2)?, operation.order());
-    if alpha == 0.0 {
-        // As in every BLAS: neither matrix is read.
-        for column in 0..n {
-            let run = Run::dense(column * b_leading, m);
-            arguments.write(1, element, run, &vec![0.0; m as usize])?;
-        }
-        return Ok(n * m);
-    }
     let a = triangle(arguments, operation)?;
     // X op(A) = B is op(A)ᵀ Xᵀ = Bᵀ.
     let is_transposed = operation.transposed != (side == Side::Right);
