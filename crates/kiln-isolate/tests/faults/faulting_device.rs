@@ -119,6 +119,10 @@ pub(crate) struct FaultingDevice {
     good: Function,
     /// How many kernels a standby must have.
     kernel_count: usize,
+    /// The process of the standby that was ready last.
+    standby_process: u32,
+    /// The standby that the last takeover may have used: what is still said of it is old.
+    used_standby: u32,
     /// Memory that is lost with the worker.
     pub(crate) direct: DeviceMemory,
     pub(crate) contents: Vec<Vec<u8>>,
@@ -171,6 +175,8 @@ impl FaultingDevice {
             target,
             told,
             process: 0,
+            standby_process: 0,
+            used_standby: 0,
             stream,
             range,
             granule,
@@ -204,9 +210,12 @@ impl FaultingDevice {
                 WorkerEvent::Unprepared { what, error, .. } => {
                     writeln!(std::io::stderr().lock(), "a standby lacks {what}: {error}").unwrap();
                 }
-                WorkerEvent::Prepared { has, .. }
-                    if has.mappings == wanted && has.kernels == self.kernel_count =>
+                WorkerEvent::Prepared { process, has }
+                    if process != self.used_standby
+                        && has.mappings == wanted
+                        && has.kernels == self.kernel_count =>
                 {
+                    self.standby_process = process;
                     return;
                 }
                 _ => {}
@@ -294,6 +303,7 @@ impl FaultingDevice {
         let (_, kernel) = self.kernels.iter().find(|(known, _)| *known == fault).unwrap();
         let begun = Instant::now();
         self.launch(kernel, self.address(block)).unwrap();
+        self.used_standby = self.standby_process;
         if fault == FaultKind::Killed {
             self.kill_worker();
         }
