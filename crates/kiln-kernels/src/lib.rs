@@ -37,6 +37,8 @@ mod mma_probe;
 mod mma_probe_table;
 mod seeded_inputs;
 mod source;
+mod tensor_probe;
+mod tensor_probe_table;
 
 pub use argument::CaseArgument;
 pub use buffer::{CaseBuffer, Compare, Data};
@@ -49,3 +51,5 @@ pub use mma_probe::{Fragment, MatrixProbe, MatrixProbeKind};
 pub use mma_probe_table::{matrix_probes, record_matrices, recorded_matrices};
 pub use seeded_inputs::Random;
 pub use source::CaseSource;
+pub use tensor_probe::TensorProbe;
+pub use tensor_probe_table::{record_tensors, tensor_probes};

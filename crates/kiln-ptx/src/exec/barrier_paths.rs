@@ -19,7 +19,9 @@ impl Cta<'_> {
             return around;
         }
         self.lanes_where_exit(warp, absent, |exit| {
-            exit.barriers_met == self.barriers_met && self.launch.code.is_around(met, exit)
+            let code = self.launch.code;
+            exit.barriers_met == self.barriers_met
+                && (code.has_passed(met, exit) || code.is_around(met, exit))
         })
     }
 
@@ -52,6 +54,13 @@ impl Code {
         let is_code = |step: &Step| !matches!(step.op, Op::Nothing | Op::Exit | Op::Return);
         let ran = self.steps.get(entered as usize..exit as usize).unwrap_or_default();
         ran.iter().any(is_code) && behind.iter().any(|step| self.leads_to(*step, entered))
+    }
+
+    /// Whether threads that exited executed a branch that lies on all ways from a barrier to the end.
+    fn has_passed(&self, met: &Met, exit: &Exit) -> bool {
+        // The entry's own step: the barrier, or the call that led to it.
+        let site = met.behind.last().map(|behind| behind.saturating_sub(1));
+        self.branches_behind.iter().any(|(at, branches)| Some(*at) == site && branches & exit.passed != 0)
     }
 
     /// Whether threads that exited went around a barrier: the last branch that they decided, or the last code that they ran, lies behind the barrier, and

@@ -7,15 +7,16 @@ use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::launch::Launch;
 use super::lowered_code::Why;
+use super::mbarrier_table::MbarrierTable;
 use super::memory::generic_address::shared_window;
 use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
 use super::preemption::{Preemption, Switch};
 use super::random::Random;
+use super::refusal::refusal;
 use super::undefined::OriginNotes;
 use super::warp::{LaneGroup, MAX_POLLS, Pause, State, Warp};
 use super::warp_register::{FULL, LANES, LaneOrder, each, first_lane};
-use crate::{PtxFunctionId, PtxModule};
 
 /// Steps a warp runs before the next one of the block gets a turn.
 const QUANTUM: u64 = 1 << 16;
@@ -36,6 +37,7 @@ pub(crate) struct Cta<'l> {
     pub(crate) origins: OriginNotes,
     pub(crate) spans: SpanCache<'l>,
     pub(crate) races: Option<BlockRaces<'l>>,
+    pub(crate) mbarriers: MbarrierTable,
     pub(crate) counters: Counters,
     /// Strong loads from global memory, and atomics there that change nothing, since the block last let others run.
     pub(crate) polls: u32,
@@ -77,6 +79,8 @@ pub(crate) struct Exit {
     pub(crate) pc: u32,
     /// The last branch with a condition that it executed, if its lanes agree.
     pub(super) last_branch: Option<u32>,
+    /// The marked branches that it executed, as bits.
+    pub(super) passed: u32,
     /// Rounds of loops with a barrier in them since the last barrier of the thread.
     rounds: u32,
     /// How many barriers of the whole block had completed.
@@ -335,6 +339,7 @@ impl<'l> Cta<'l> {
             origins: OriginNotes::default(),
             spans: launch.spans(),
             races,
+            mbarriers: MbarrierTable::default(),
             counters: Counters::default(),
             polls: 0,
             splits: split_source(launch, number),
@@ -417,7 +422,7 @@ impl<'l> Cta<'l> {
     /// Words for an instruction that is not run.
     pub(crate) fn unsupported(&self, pc: u32, why: Why) -> ExecFindingKind {
         let code = self.launch.code;
-        ExecFindingKind::Unsupported(describe_step(&CodeSite::of(code, pc), why, &code.module))
+        refusal(&CodeSite::of(code, pc), why, &code.module)
     }
 
     /// Threads arrive at a barrier.
@@ -435,8 +440,8 @@ impl<'l> Cta<'l> {
     /// Threads of a warp have exited.
     pub(crate) fn leave(&mut self, warp: usize, live: u32, lane_group: &LaneGroup) {
         self.live[warp] = live;
-        let LaneGroup { mask, pc, last_branch, rounds, .. } = *lane_group;
-        let exit = Exit { pc, last_branch, rounds, barriers_met: self.barriers_met };
+        let LaneGroup { mask, pc, last_branch, passed, rounds, .. } = *lane_group;
+        let exit = Exit { pc, last_branch, passed, rounds, barriers_met: self.barriers_met };
         each(mask, |lane| self.exits[warp][lane] = exit);
         if let Some(races) = &mut self.races {
             races.clocks.leave(warp, live);
@@ -475,16 +480,4 @@ fn atomic_orders(launch: &Launch<'_>, number: u64) -> Option<Random> {
     let seed = launch.options.seed;
     let salt = number.wrapping_mul(0xd6e8_feb8_6659_fd93);
     (seed != 0).then(|| Random::new(seed.rotate_left(41) ^ salt))
-}
-
-/// Words for an instruction that is not run.
-pub(crate) fn describe_step(site: &CodeSite, why: Why, module: &PtxModule) -> String {
-    match why {
-        Why::Instruction => format!("the instruction `{}`", site.instruction),
-        Why::Operands => format!("the instruction `{}` with these operands", site.instruction),
-        Why::Undefined(id) => {
-            let function = module.function(PtxFunctionId(id));
-            format!("a call of `{}`, which the module only declares,", function.map_or("?", |f| &*f.name))
-        }
-    }
 }

@@ -7,6 +7,7 @@ use super::check::RaceCause;
 use super::code_location::{CodeSite, Line};
 use super::fault::ExecFault;
 use super::memory::{Miss, MissKind, SharedMap};
+use super::race_remedy::RaceRemedy;
 
 /// Something a kernel did that it must not do, or that ended it.
 ///
@@ -68,6 +69,8 @@ pub enum ExecFindingKind {
         earlier_site: Box<CodeSite>,
         /// Why they race.
         cause: RaceCause,
+        /// What would order them.
+        remedy: RaceRemedy,
     },
     /// Two threads wrote the same value to the same bytes, and nothing orders them. A note unless the checks are strict.
     SameValue {
@@ -357,9 +360,9 @@ impl fmt::Display for ExecFindingKind {
                 if near.is_empty() { f.write_str("which was never written") } else { write!(f, "of which {near}") }
             }
             Self::Unassigned { register } => {
-                write!(f, "unassigned: the register {register}, to which the thread never assigned a value")
+                write!(f, "unassigned: a variable that was never assigned (register {register})")
             }
-            Self::Race { access, earlier, earlier_site, cause } => {
+            Self::Race { access, earlier, earlier_site, cause, .. } => {
                 write!(f, "race: {access} and the {earlier} by {}, {cause}", Thread(earlier_site))
             }
             Self::SameValue { access, earlier_site } => write!(

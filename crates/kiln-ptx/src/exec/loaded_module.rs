@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::block::describe_step;
 use super::code_location::{CodeSite, Line};
 use super::entry::Entry;
 use super::lower::lower;
 use super::lowered_code::{Code, Op};
+use super::refusal::describe_step;
 use super::variables::{ModuleVariable, Variables};
 use crate::{PtxFunctionId, PtxModule};
 

@@ -7,6 +7,8 @@
 mod access;
 mod carry;
 mod flow;
+mod matrix_step;
+mod mbarrier;
 mod operands;
 mod special;
 mod synchronisation;
@@ -16,13 +18,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::alu::{Alu, Mode, Test};
-use super::matrix::Multiply;
+use super::matrix::SparseMultiply;
 use super::memory::SharedMap;
 use super::memory::generic_address::Place;
+use super::requirement::Requirement;
 use crate::{Operation, PtxModule, ScalarType, Shuffle, Vote};
 
 pub(crate) use access::{Address, Atomic, Base, CopyAsync, Fence, Load, Store, Strength, Update};
 pub(crate) use carry::{Carry, CarryKind};
+pub(crate) use matrix_step::{MatrixStep, TileAddresses};
+pub(crate) use mbarrier::{Mbarrier, MbarrierAction};
 pub(crate) use operands::OperandUse;
 pub(crate) use special::Special;
 
@@ -93,6 +98,9 @@ pub(crate) struct Code {
     pub(crate) static_shared_bytes: u64,
     /// Where its shared variables lie here: with gaps, which those sizes do not count.
     pub(crate) shared: SharedMap,
+    /// For barriers of the entry, and calls there that may reach one: the branches behind it that threads execute only if they have been there, as bits by
+    /// their marks.
+    pub(crate) branches_behind: Vec<(u32, u32)>,
 }
 
 impl Code {
@@ -178,7 +186,17 @@ pub(crate) struct Step {
     pub(crate) first: bool,
     /// Whether it is a branch that begins another round of a loop with a barrier in it.
     pub(crate) is_round: bool,
+    /// The number of a branch by which threads show that they went around a barrier, from one; zero for other steps.
+    pub(crate) mark: u8,
     pub(crate) op: Op,
+}
+
+impl Step {
+    /// The bit of a marked branch; none for other steps.
+    #[inline(always)]
+    pub(crate) fn passed(&self) -> u32 {
+        ((1u64 << self.mark) >> 1) as u32
+    }
 }
 
 /// What a step does.
@@ -252,6 +270,14 @@ pub(crate) enum Op {
     Store(Box<Store>),
     Atomic(Box<Atomic>),
     CopyAsync(Box<CopyAsync>),
+    Mbarrier(Box<Mbarrier>),
+    /// A look at the metadata of a sparse matrix.
+    CheckMetadata {
+        sparse: SparseMultiply,
+        metadata: Source,
+    },
+    /// Where lanes find their pieces of a matrix.
+    TileAddresses(Box<TileAddresses>),
     Collective(Box<Collective>),
     Barrier(Box<Barrier>),
     ActiveMask {
@@ -295,6 +321,12 @@ pub(crate) enum Why {
     Instruction,
     /// It is known, but not with these operands or types.
     Operands,
+    /// The module has an older version or architecture than it requires.
+    Requires(Requirement),
+    /// One of its fragments is loaded as another one, in this line of the PTX.
+    Fragment(u32),
+    /// Its sparsity selector is above this.
+    Selector(u32),
     /// It calls a function the module only declares.
     Undefined(u32),
 }
@@ -364,22 +396,6 @@ pub(crate) enum CollectiveKind {
     Reduce(Operation, ScalarType),
     Elect,
     Matrix(MatrixStep),
-}
-
-/// What a warp does with matrices whose elements are spread over its lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MatrixStep {
-    Multiply(Multiply),
-    /// From rows that lanes have loaded to fragments.
-    Distribute {
-        matrices: usize,
-        transposed: bool,
-    },
-    /// From fragments to the rows that lanes store.
-    GatherRows {
-        transposed: bool,
-    },
-    Transpose,
 }
 
 /// `bar` and `barrier`.

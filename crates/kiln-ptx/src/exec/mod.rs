@@ -38,6 +38,7 @@
 //! - the instructions of one thread;
 //! - `bar` and `barrier`, also of some warps and with threads that only arrive; `bar.warp.sync` for the lanes it names. `shfl`, `vote`,
 //!   `match` and `redux` order no memory. Before sm_70 the lanes of a warp run in lockstep and are ordered;
+//! - an arrival at an `mbarrier` object and a wait that finds its phase complete, unless they are `.relaxed`;
 //! - a release and an acquire at one place, by the accesses themselves or by fences before and behind strong accesses, with scopes that
 //!   include both threads, handed on by atomic updates. A loop that waits is ordered behind what its last read found, not behind what earlier
 //!   ones did: a slower thread would not have seen it. Grid barriers and the last block to finish are ordered this way. What a thread
@@ -51,7 +52,7 @@
 //! It does not model caches, timing or weak memory: accesses happen in program order, so a race is found but its worst outcome may not be
 //! seen. Races between launches, and with copies of the host, are not looked for here. Of many readers of one place it remembers up to eight:
 //! where threads are ordered by barriers of whole warps and blocks alone that loses nothing, elsewhere it can miss a race with one of
-//! the others. Clusters, other proxies (`fence.proxy`) and `mbarrier` are not executed.
+//! the others. Clusters and copies of other proxies are not executed.
 
 mod address_base;
 mod alu;
@@ -74,14 +75,18 @@ mod loaded_module;
 mod lower;
 mod lowered_code;
 pub(crate) mod matrix;
+mod mbarrier_table;
 mod memory;
 mod options;
 mod out_of_bounds_text;
 mod outcome;
 mod preemption;
 mod printf;
+mod race_remedy;
 mod race_report;
 mod random;
+mod refusal;
+mod requirement;
 mod resident_blocks;
 mod undefined;
 mod undefined_report;
@@ -108,4 +113,5 @@ pub use memory::{
 pub use options::{Checks, LaunchShape, Options, OtherWriters};
 pub use out_of_bounds_text::{byte_count, past_end};
 pub use outcome::{Counters, ExecOutcome};
+pub use race_remedy::RaceRemedy;
 pub use variables::ModuleVariable;

@@ -35,6 +35,7 @@ impl Cta<'_> {
                 earlier: conflict.earlier.access(),
                 earlier_site,
                 cause: conflict.cause,
+                remedy: self.remedy(warp, pc, &conflict),
             },
         };
         let note = same && !self.launch.options.checks.strict;

@@ -264,14 +264,20 @@ fn fences_of_what_is_not_executed_are_not_executed() {
         let listed = program.entry("k").unwrap().unsupported();
         listed.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    for fence in ["fence.mbarrier_init.release.cluster", "fence.proxy.async", "fence.proxy.alias"] {
+    for fence in ["fence.proxy.tensormap::generic.release.gpu", "fence.proxy.alias"] {
         let found = listed(fence);
         assert!(
             matches!(&found[..], [one] if one.starts_with(&format!("the instruction `{fence}` in k at PTX line "))),
             "{found:?}"
         );
     }
-    for fence in ["fence.acq_rel.gpu", "fence.sc.cta", "membar.gl"] {
+    for fence in [
+        "fence.acq_rel.gpu",
+        "fence.sc.cta",
+        "membar.gl",
+        "fence.mbarrier_init.release.cluster",
+        "fence.proxy.async",
+    ] {
         assert!(listed(fence).is_empty(), "{fence}");
     }
 }
@@ -284,13 +290,13 @@ fn what_is_not_executed_names_instruction_and_line() {
             mov.u32 %r0, %tid.x;
             setp.eq.u32 %p, %r0, 3;
             @!%p bra done;
-            mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r4,%r5}, {%f0,%f1,%f2,%f3}, %r6, 0;
+            wgmma.wait_group.sync.aligned 0;
         done:
             ret;
         }";
     let program = ExecProgram::new(PtxModule::parse(&format!("{HEADER}{text}")).unwrap());
     let listed = program.entry("k").unwrap().unsupported();
-    let name = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
+    let name = "wgmma.wait_group.sync.aligned";
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].to_string(), format!("the instruction `{name}` in k at PTX line 10"));
 

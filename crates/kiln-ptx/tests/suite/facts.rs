@@ -125,12 +125,13 @@ fn features_beyond_the_ordinary_are_named() {
 
 #[test]
 fn unsupported_instructions_are_listed_with_their_places() {
-    let matrix = facts("tensor", "matrix");
-    let load = matrix.unsupported.first().unwrap();
-    assert!(load.instruction.starts_with("wmma.load.a"), "{}", load.instruction);
-    assert_eq!((load.family, &*load.function), (Family::TensorCore, "matrix"));
-    let line = include_str!("../data/tensor.ptx").lines().nth(load.position.line as usize - 1).unwrap();
-    assert!(line[load.position.column as usize - 1..].starts_with("wmma.load"), "{line}");
+    let sample = facts("textures", "sample");
+    let load = sample.unsupported.first().unwrap();
+    assert!(load.instruction.starts_with("tex.2d"), "{}", load.instruction);
+    assert_eq!((load.family, &*load.function), (Family::Texture, "sample"));
+    let line = include_str!("../data/textures.ptx").lines().nth(load.position.line as usize - 1).unwrap();
+    assert!(line[load.position.column as usize - 1..].starts_with("tex.2d"), "{line}");
+    assert!(facts("tensor", "matrix").unsupported.is_empty(), "`wmma` is executed");
     assert!(facts("tensor", "raw_mma").unsupported.is_empty(), "`mma` is executed");
 }
 

@@ -31,9 +31,13 @@ fn quiet(bits: u64) -> u64 {
     bits | 1 << (F64.fraction_bits - 1)
 }
 
-/// `a * b + c` to nearest.
-pub(crate) fn fused_bits(a: u64, b: u64, c: u64) -> u64 {
-    result(float(a).mul_add(float(b), float(c)), [a, b, c], [1, 2, 0])
+/// `a * b + c`, rounded once.
+pub(crate) fn fused_bits(a: u64, b: u64, c: u64, round: Round) -> u64 {
+    let value = match round {
+        Round::Nearest => float(a).mul_add(float(b), float(c)),
+        _ => float(exact::fused(F64.unpack(a), F64.unpack(b), F64.unpack(c), F64, round)),
+    };
+    result(value, [a, b, c], [1, 2, 0])
 }
 
 /// One `f64` operation: on the host for nearest rounding, exactly otherwise.

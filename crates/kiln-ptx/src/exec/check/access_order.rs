@@ -13,6 +13,8 @@ pub(crate) trait Order {
     fn is_same_block(&self, mark: Mark) -> bool;
     /// Whether the new access is of a thread that waited for a write behind the remembered one, with no fence in between.
     fn lacks_fence(&self, mark: Mark) -> bool;
+    /// Whether the thread of the new access has read a write that releases the remembered one, and has no fence since that would order them.
+    fn is_heard_of(&self, mark: Mark) -> bool;
     /// Whether it happens before everything that can still come to this memory.
     fn is_settled(&self, mark: Mark) -> bool;
     /// The warp of an access, by its number in the grid, and the block.

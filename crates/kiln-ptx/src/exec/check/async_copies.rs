@@ -19,12 +19,16 @@ pub(crate) struct Copy {
     pub(crate) lane: usize,
     /// How many groups the thread had committed before.
     group: u32,
+    /// How many copies the thread had started before.
+    number: u32,
+    /// Whether an arrival at an mbarrier object has told of it.
+    is_told: bool,
 }
 
 impl Copy {
     /// A copy of `bytes` to `address` in shared memory that a thread starts now.
     pub(crate) fn new((warp, lane): (usize, usize), pc: u32, address: u64, bytes: u32) -> Self {
-        Self { address, bytes, source: None, pc, warp, lane, group: 0 }
+        Self { address, bytes, source: None, pc, warp, lane, group: 0, number: 0, is_told: false }
     }
 
     /// The same with what it reads of memory that the launch may write.
@@ -53,6 +57,7 @@ pub(crate) struct Copies {
 struct Thread {
     pending: Vec<Copy>,
     committed: u32,
+    started: u32,
 }
 
 impl Copies {
@@ -64,7 +69,8 @@ impl Copies {
     /// A thread starts a copy.
     pub(crate) fn start(&mut self, copy: Copy) {
         let thread = self.thread(copy.warp, copy.lane);
-        let copy = Copy { group: thread.committed, ..copy };
+        let copy = Copy { group: thread.committed, number: thread.started, ..copy };
+        thread.started += 1;
         thread.pending.push(copy);
         self.pending += 1;
         self.count(&copy, |count| count.saturating_add(1));
@@ -83,8 +89,36 @@ impl Copies {
         let thread = self.thread(warp, lane);
         let first_open = open.map_or(u32::MAX, |open| thread.committed.saturating_sub(open));
         let done: Vec<Copy> = thread.pending.extract_if(.., |copy| copy.group < first_open).collect();
+        self.drop_done(&done);
+        done
+    }
+
+    /// How many copies a thread has started.
+    pub(crate) fn started(&self, warp: usize, lane: usize) -> u32 {
+        self.threads.get(warp * LANES + lane).map_or(0, |thread| thread.started)
+    }
+
+    /// The pending copies of a thread that no arrival has told of: this one does.
+    pub(crate) fn tell(&mut self, warp: usize, lane: usize) -> Vec<Copy> {
+        let untold = self.thread(warp, lane).pending.iter_mut().filter(|copy| !copy.is_told);
+        untold
+            .map(|copy| {
+                copy.is_told = true;
+                *copy
+            })
+            .collect()
+    }
+
+    /// Copies of a thread are done: all up to this number.
+    pub(crate) fn finish(&mut self, warp: usize, lane: usize, until: u32) {
+        let pending = &mut self.thread(warp, lane).pending;
+        let done: Vec<Copy> = pending.extract_if(.., |copy| copy.number < until).collect();
+        self.drop_done(&done);
+    }
+
+    fn drop_done(&mut self, done: &[Copy]) {
         self.pending -= done.len();
-        for copy in &done {
+        for copy in done {
             self.count(copy, |count| count.saturating_sub(1));
             for word in copy.source_words() {
                 if let Some(count) = self.source_words.get_mut(&word) {
@@ -95,7 +129,6 @@ impl Copies {
                 }
             }
         }
-        done
     }
 
     /// A pending copy that goes where an access reaches.

@@ -25,7 +25,8 @@ pub(crate) use constant_reads::{ConstantConflict, ConstantTouch};
 pub use race_rule::RaceRule;
 pub(crate) use race_rule::Rules;
 pub(crate) use races::{BlockRaces, Conflict, LaunchRaces, Touch};
-pub(crate) use sync_location::Locations;
+pub(crate) use sync_location::{Acquired, Locations};
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use value_rule::ValueRule;
 pub(crate) use value_rule::ValueRules;
+pub(crate) use vector_clock::{Clock, joined_options};

@@ -114,6 +114,16 @@ impl Clocks {
         self.shared.heard.is_some() || self.warps[warp].sync.is_some()
     }
 
+    /// Whether a lane has read what releases an access, and has no fence since that acquires it.
+    pub(super) fn has_heard_of(&self, from: u32, of: usize, time: Time, warp: usize, lane: usize) -> bool {
+        let own = self.warps[warp].sync.as_ref().map(|sync| &sync[lane]);
+        let mut syncs = own.into_iter().chain([&self.shared]);
+        syncs.any(|sync| {
+            let mut pending = [&sync.pending, &sync.pending_wide].into_iter().flatten();
+            pending.any(|clock| clock.covers(from, of, time))
+        })
+    }
+
     /// Whether a lane waited for a write that another thread made behind this access, with no fence in between. A fence of the lane itself is not
     /// asked for.
     pub(super) fn lacks_fence(&self, from: u32, of: usize, time: Time, warp: usize, lane: usize) -> bool {

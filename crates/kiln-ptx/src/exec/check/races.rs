@@ -152,6 +152,8 @@ pub(crate) struct Conflict {
     pub(crate) pc: u32,
     pub(crate) earlier: Touching,
     pub(crate) cause: RaceCause,
+    /// Whether the later thread has read what the earlier one wrote behind its access and a fence, and has no fence itself since.
+    pub(crate) is_heard_of: bool,
 }
 
 /// The race check of one block.
@@ -328,7 +330,15 @@ fn each_word(address: u64, bytes: u32, mut f: impl FnMut(u64, u8)) {
 
 fn conflict<O: Order>(order: &O, lane: usize, old: Mark, cause: RaceCause) -> Conflict {
     let (earlier_warp, _) = order.warp_and_block(old);
-    Conflict { lane, earlier_warp, earlier_lane: old.lane(), pc: old.pc(), earlier: old.kind(), cause }
+    Conflict {
+        lane,
+        earlier_warp,
+        earlier_lane: old.lane(),
+        pc: old.pc(),
+        earlier: old.kind(),
+        cause,
+        is_heard_of: order.is_heard_of(old),
+    }
 }
 
 fn shard(page: u64) -> usize {
@@ -373,6 +383,11 @@ impl Order for InBlock<'_> {
     fn lacks_fence(&self, mark: Mark) -> bool {
         let (warp, time) = Self::split(mark);
         self.clocks.lacks_fence(self.clocks.number(warp), mark.lane(), time, self.warp, self.lane)
+    }
+
+    fn is_heard_of(&self, mark: Mark) -> bool {
+        let (warp, time) = Self::split(mark);
+        self.clocks.has_heard_of(self.clocks.number(warp), mark.lane(), time, self.warp, self.lane)
     }
 
     #[inline(always)]
@@ -424,6 +439,11 @@ impl Order for InGrid<'_> {
     fn lacks_fence(&self, mark: Mark) -> bool {
         let (number, time) = self.launch.epochs.get(mark.epoch());
         self.clocks.lacks_fence(number, mark.lane(), time, self.warp, self.lane)
+    }
+
+    fn is_heard_of(&self, mark: Mark) -> bool {
+        let (number, time) = self.launch.epochs.get(mark.epoch());
+        self.clocks.has_heard_of(number, mark.lane(), time, self.warp, self.lane)
     }
 
     #[inline(always)]

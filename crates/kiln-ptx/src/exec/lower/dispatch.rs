@@ -2,6 +2,7 @@
 
 use super::super::alu::{Alu, Mode, Round};
 use super::super::lowered_code::{Op, Source, Why};
+use super::super::requirement::Requirement;
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
 use crate::{Flag, Form, Modifier, Opcode, PtxOperand, Rounding, ScalarKind, ScalarType};
@@ -10,6 +11,10 @@ impl Lowering<'_> {
     /// Emits the steps of one instruction.
     pub(super) fn dispatch(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         use Opcode::*;
+        if let Some(requirement) = Requirement::of(form).filter(|needs| !needs.is_met_by(self.context.module))
+        {
+            return Err(Why::Requires(requirement));
+        }
         let done = match form.opcode() {
             Add | Sub | Mul | Mad | Fma | Div | Rem | Abs | Neg | Min | Max => match kind(form) {
                 ScalarKind::Float => self.lower_float(form, operands),
@@ -35,6 +40,8 @@ impl Lowering<'_> {
             Cp => return self.lower_copy(form, operands),
             Shfl | Vote | Match | Redux | Elect | Activemask => self.lower_collective(form, operands),
             Mma | Ldmatrix | Stmatrix | Movmatrix => return self.lower_matrix(form, operands),
+            Mbarrier => return self.lower_mbarrier(form, operands),
+            Wmma => return self.lower_warp_matrix(form, operands),
             Bar | Barrier => return self.lower_barrier(form, operands),
             Bra | Brx | Call | Ret | Exit | Trap | Brkpt | Nanosleep => {
                 return self.lower_control(form, operands);

@@ -8,7 +8,7 @@ use super::super::lowered_code::{
     Collective, CollectiveKind, Compare, Load, MatrixStep, Op, Pred, PredSource, Reg, Source, Special, Store,
     Strength, Why,
 };
-use super::super::matrix::{Multiply, TRANSPOSE, Tiles};
+use super::super::matrix::{Multiply, SparseMultiply, TRANSPOSE, Tiles};
 use super::super::memory::generic_address::Place;
 use super::function::Lowering;
 use crate::{Form, Opcode, PtxOperand, ScalarType};
@@ -19,6 +19,10 @@ const ROW_WORDS: usize = 4;
 impl Lowering<'_> {
     pub(super) fn lower_matrix(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         match form.opcode() {
+            Opcode::Mma if form.has_word("sp") || form.has_word("sp::ordered_metadata") => {
+                let sparse = SparseMultiply::named(form.text()).ok_or(Why::Instruction)?;
+                self.lower_sparse(sparse, operands)
+            }
             Opcode::Mma => {
                 let multiply = Multiply::named(form.text()).ok_or(Why::Instruction)?;
                 self.lower_multiply(multiply, operands).ok_or(Why::Operands)
@@ -52,6 +56,26 @@ impl Lowering<'_> {
         self.emit_around();
         self.emit_matrix(MatrixStep::Multiply(multiply), from, to);
         Some(())
+    }
+
+    fn lower_sparse(&mut self, sparse: SparseMultiply, operands: &[PtxOperand]) -> Result<(), Why> {
+        let [d, a, b, c, metadata, PtxOperand::Immediate(selector)] = operands else {
+            return Err(Why::Operands);
+        };
+        let sparse = sparse.with_selector(selector.bits()).map_err(Why::Selector)?;
+        let metadata = self.source(metadata, ScalarType::U32).ok_or(Why::Operands)?;
+        let [a_count, b_count, c_count] = sparse.registers();
+        let mut from = Vec::new();
+        for (operand, count) in [(a, a_count), (b, b_count), (c, c_count)] {
+            let columns = self.registers(operand).filter(|columns| columns.len() == count);
+            from.extend(columns.ok_or(Why::Operands)?.into_iter().map(Source::from));
+        }
+        let to = self.registers(d).filter(|to| to.len() == c_count).ok_or(Why::Operands)?;
+        from.push(metadata);
+        self.emit_around();
+        self.emit_always(Op::CheckMetadata { sparse, metadata });
+        self.emit_matrix(MatrixStep::SparseMultiply(sparse), from, to);
+        Ok(())
     }
 
     fn lower_transpose(&mut self, operands: &[PtxOperand]) -> Option<()> {
@@ -94,7 +118,7 @@ impl Lowering<'_> {
     }
 
     /// The registers of a fragment.
-    fn registers(&mut self, operand: &PtxOperand) -> Option<Vec<Reg>> {
+    pub(super) fn registers(&mut self, operand: &PtxOperand) -> Option<Vec<Reg>> {
         let parts = self.parts(operand);
         parts.iter().map(|part| self.destination(part)).collect()
     }
@@ -111,7 +135,7 @@ impl Lowering<'_> {
         Some(PredSource { pred, negated: false })
     }
 
-    fn emit_matrix(&mut self, step: MatrixStep, from: Vec<Source>, to: Vec<Reg>) {
+    pub(super) fn emit_matrix(&mut self, step: MatrixStep, from: Vec<Source>, to: Vec<Reg>) {
         let zero = self.constant(0);
         let all = self.constant(u32::MAX.into());
         self.emit_always(Op::Collective(Box::new(Collective {

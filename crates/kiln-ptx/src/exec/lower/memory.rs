@@ -61,8 +61,11 @@ impl Lowering<'_> {
     /// `cp.async` in its plain form, with its groups.
     pub(super) fn lower_copy(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         let known = form.has(Flag::Async) && !form.has(Flag::Bulk) && !form.has(Flag::Reduce);
-        if !known || form.has(Flag::Mbarrier) {
+        if !known {
             return Err(Why::Instruction);
+        }
+        if form.has(Flag::Mbarrier) {
+            return self.lower_copies_arrive(form, operands).ok_or(Why::Operands);
         }
         // Copies are done when they are issued; groups and waits concern the checks.
         if form.has(Flag::CommitGroup) {
@@ -104,11 +107,15 @@ impl Lowering<'_> {
         Some(())
     }
 
-    /// Memory is in order anyway, so a fence concerns only the race check; those for other proxies belong to instructions
-    /// that are not run.
+    /// Memory is in order anyway, so a fence concerns only the race check. That of the asynchronous proxy orders nothing here: the
+    /// copies it is for are not run, nor are other proxies.
     pub(super) fn lower_fence(&mut self, form: &Form) -> Result<(), Why> {
-        if form.has(Flag::Proxy) || (form.opcode() == Opcode::Fence && form.has(Flag::MbarrierInit)) {
-            return Err(Why::Instruction);
+        if form.has(Flag::Proxy) {
+            if !form.has(Flag::Async) {
+                return Err(Why::Instruction);
+            }
+            self.emit(Op::Nothing);
+            return Ok(());
         }
         let order = form.order();
         let acquire = order != Some(Order::Release);

@@ -6,6 +6,7 @@
 mod atomics;
 mod barrier_loop;
 mod bits;
+mod branches_behind;
 mod control;
 mod conversion;
 mod dispatch;
@@ -13,14 +14,17 @@ mod float;
 mod function;
 mod integer;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod movement;
 mod operand;
+mod post_dominators;
 mod reachable_code;
 mod reconvergence;
 mod register_uses;
 mod shared_layout;
 mod unassigned;
+mod warp_matrix;
 mod warp_primitives;
 
 use std::collections::HashMap;
@@ -47,7 +51,7 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
     let starts: Vec<u32> = functions.iter().map(|f| f.start).collect();
     barrier_loop::mark_rounds(&mut builder.steps, &starts);
     let ranks = reconvergence::ranks(&builder.steps, starts.into_iter());
-    Code {
+    let mut code = Code {
         module: Arc::clone(module),
         ranks,
         steps: builder.steps,
@@ -57,7 +61,10 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
         shared_bytes: layout.bytes,
         static_shared_bytes: layout.static_bytes,
         shared: layout.map,
-    }
+        branches_behind: Vec::new(),
+    };
+    branches_behind::mark(&mut code);
+    code
 }
 
 /// What all functions of an entry share while they are lowered.

@@ -34,7 +34,7 @@ pub(super) fn ranks(steps: &[Step], starts: impl Iterator<Item = u32>) -> Vec<u3
 /// Blocks of steps and where each leads.
 pub(super) struct Graph {
     pub(super) blocks: Vec<std::ops::Range<u32>>,
-    successors: Vec<Vec<u32>>,
+    pub(super) successors: Vec<Vec<u32>>,
     pub(super) predecessors: Vec<Vec<u32>>,
 }
 
@@ -222,7 +222,7 @@ mod tests {
 
     fn code(ops: Vec<Op>) -> Vec<Step> {
         ops.into_iter()
-            .map(|op| Step { guard: PredSource::ALWAYS, first: true, is_round: false, op })
+            .map(|op| Step { guard: PredSource::ALWAYS, first: true, is_round: false, mark: 0, op })
             .collect()
     }
 

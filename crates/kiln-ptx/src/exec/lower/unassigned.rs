@@ -12,7 +12,7 @@ use super::reconvergence::leads_to;
 const LIMIT_WORDS: usize = 1 << 24;
 
 /// A register or a predicate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Register {
     Column(u32),
     Predicate(u32),

@@ -65,10 +65,6 @@ impl Op {
                 visit(Uses(*bytes));
                 visit(Writes(*to));
             }
-            Self::IsSpace { to, address, .. } => {
-                visit(Uses(*address));
-                visit(WritesPredicate(*to));
-            }
             Self::Branch { when, .. } => visit(UsesPredicate(*when)),
             Self::Table { index: source, .. } | Self::StackRestore { from: source } => visit(Uses(*source)),
             Self::WaitForCopies { open } => open.iter().for_each(|source| visit(Uses(*source))),
@@ -81,9 +77,11 @@ impl Op {
             | Self::Yield
             | Self::Nothing
             | Self::Unsupported(_) => {}
-            Self::Load(_) | Self::Store(_) | Self::Atomic(_) | Self::CopyAsync(_) => {
+            Self::Load(_) | Self::Store(_) | Self::Atomic(_) | Self::CopyAsync(_) | Self::Mbarrier(_) => {
                 self.memory_operands(visit);
             }
+            Self::CheckMetadata { .. } | Self::TileAddresses(_) => self.meeting_operands(visit),
+            Self::IsSpace { .. } => self.memory_operands(visit),
             Self::Collective(_) | Self::Barrier(_) | Self::Call(_) | Self::Builtin(_) => {
                 self.meeting_operands(visit);
             }
@@ -97,6 +95,10 @@ impl Op {
             Base::Frame | Base::Zero => None,
         };
         match self {
+            Self::IsSpace { to, address, .. } => {
+                visit(Uses(*address));
+                visit(WritesPredicate(*to));
+            }
             Self::Load(load) => {
                 address(load.address).into_iter().for_each(&mut *visit);
                 load.to.iter().for_each(|to| visit(Writes(*to)));
@@ -112,6 +114,12 @@ impl Op {
                 visit(if atomic.compares { Carries(atomic.c) } else { Uses(atomic.c) });
                 atomic.to.iter().for_each(|to| visit(Writes(*to)));
             }
+            Self::Mbarrier(mbarrier) => {
+                address(mbarrier.address).into_iter().for_each(&mut *visit);
+                visit(Uses(mbarrier.value));
+                visit(Writes(mbarrier.to));
+                visit(WritesPredicate(mbarrier.to_pred));
+            }
             Self::CopyAsync(copy) => {
                 [copy.to, copy.from].into_iter().filter_map(address).for_each(&mut *visit);
                 copy.size.iter().for_each(|source| visit(Uses(*source)));
@@ -124,12 +132,20 @@ impl Op {
     /// Operands of steps in which threads meet, and of calls.
     fn meeting_operands(&self, visit: &mut dyn FnMut(OperandUse)) {
         match self {
+            Self::CheckMetadata { metadata, .. } => visit(Uses(*metadata)),
+            Self::TileAddresses(tile) => {
+                [tile.pointer, tile.stride].into_iter().for_each(|source| visit(Uses(source)));
+                tile.to.iter().for_each(|to| visit(Writes(*to)));
+            }
             Self::Collective(collective) => {
                 let [value, rest @ ..] = collective.from;
                 let is_moved = matches!(collective.kind, CollectiveKind::Shuffle(_));
                 visit(if is_moved { Carries(value) } else { Uses(value) });
                 rest.into_iter().chain(collective.members).for_each(|source| visit(Uses(source)));
-                collective.fragments_from.iter().for_each(|source| visit(Carries(*source)));
+                let is_address = collective.kind == CollectiveKind::Matrix(MatrixStep::SameTile);
+                collective.fragments_from.iter().for_each(|source| {
+                    visit(if is_address { Uses(*source) } else { Carries(*source) });
+                });
                 visit(UsesPredicate(collective.pred));
                 visit(Writes(collective.to));
                 collective.fragments_to.iter().for_each(|to| visit(Writes(*to)));

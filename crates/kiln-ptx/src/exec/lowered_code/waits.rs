@@ -111,6 +111,7 @@ impl Op {
             Self::Store(_)
                 | Self::Atomic(_)
                 | Self::CopyAsync(_)
+                | Self::Mbarrier(_)
                 | Self::Barrier(_)
                 | Self::Call(_)
                 | Self::Builtin(_)

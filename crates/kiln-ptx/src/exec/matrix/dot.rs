@@ -190,6 +190,6 @@ pub(super) fn float(multiply: &Multiply, row: &[Factor], column: &[Factor], befo
 }
 
 /// One element of D in `f64`.
-pub(super) fn double(row: &[u64], column: &[u64], before: u64) -> u64 {
-    row.iter().zip(column).fold(before, |sum, (a, b)| fused_bits(*a, *b, sum))
+pub(super) fn double(row: &[u64], column: &[u64], before: u64, round: Round) -> u64 {
+    row.iter().zip(column).fold(before, |sum, (a, b)| fused_bits(*a, *b, sum, round))
 }

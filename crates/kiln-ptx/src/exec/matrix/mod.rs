@@ -1,4 +1,4 @@
-//! Tensor cores: `mma`, and the instructions that move 8 by 8 matrices between threads.
+//! Tensor cores: `mma`, `mma.sp`, `wmma`, and the instructions that move 8 by 8 matrices between threads.
 //!
 //! An instruction is done by all 32 threads of a warp together. [`Multiply`] is one form of `mma` as data, [`fragment`] says which thread
 //! holds which element, and [`dot`] has the arithmetic of one element of the result as an H200 does it.
@@ -7,17 +7,24 @@ mod dot;
 mod element;
 mod fragment;
 mod multiply;
+mod sparse;
 mod tile;
+mod warp_matrix;
+mod warp_tile;
 
 pub(crate) use multiply::Multiply;
+pub(crate) use sparse::SparseMultiply;
 pub(crate) use tile::{TRANSPOSE, Tiles, distribute, gather_rows, transpose};
+pub(crate) use warp_matrix::{TileForm, WarpMatrix, WarpMultiply};
+pub(crate) use warp_tile::Piece;
 
 use crate::{Form, Opcode};
 
 /// Whether an instruction of the tensor cores is one of those that are run.
 pub(crate) fn is_run(form: &Form) -> bool {
     match form.opcode() {
-        Opcode::Mma => Multiply::named(form.text()).is_some(),
+        Opcode::Mma => Multiply::named(form.text()).is_some() || SparseMultiply::named(form.text()).is_some(),
+        Opcode::Wmma => WarpMatrix::named(form.text()).is_some(),
         Opcode::Ldmatrix | Opcode::Stmatrix => Tiles::of(form).is_some(),
         Opcode::Movmatrix => form.text() == TRANSPOSE,
         _ => false,

@@ -1,9 +1,13 @@
 //! One form of `mma`: shapes and types, and the product itself.
 
+use std::iter::Peekable;
+use std::str::Split;
+
 use super::dot::{self, Factor};
 use super::element::{Accumulator, MatrixElement};
 use super::fragment;
-use crate::exec::warp_register::{Column, LANES};
+use crate::exec::alu::Round;
+use crate::exec::warp_register::Column;
 
 /// Rows, columns and depth of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub(crate) struct Multiply {
     /// Whether integers stop at the limits of `s32` instead of wrapping.
     pub(crate) satfinite: bool,
     pub(crate) bits: BitProduct,
+    /// How sums of `f64` are rounded.
+    pub(crate) round: Round,
 }
 
 impl Multiply {
@@ -48,7 +54,13 @@ impl Multiply {
     /// `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32`
     pub(crate) fn named(text: &str) -> Option<Self> {
         let mut words = text.split('.').peekable();
-        for expected in ["mma", "sync", "aligned"] {
+        words.next().filter(|word| *word == "mma")?;
+        Self::read(&mut words).filter(Self::exists)
+    }
+
+    /// The words behind `mma` or `mma.sp`.
+    pub(super) fn read(words: &mut Peekable<Split<'_, char>>) -> Option<Self> {
+        for expected in ["sync", "aligned"] {
             words.next().filter(|word| *word == expected)?;
         }
         let shape = MultiplyShape::named(words.next()?)?;
@@ -66,8 +78,7 @@ impl Multiply {
             (Some("and"), Some("popc"), None) if a == MatrixElement::B1 => BitProduct::And,
             _ => return None,
         };
-        let multiply = Self { shape, a, b, sum, satfinite, bits };
-        multiply.exists().then_some(multiply)
+        Some(Self { shape, a, b, sum, satfinite, bits, round: Round::Nearest })
     }
 
     /// The forms of the PTX ISA.
@@ -103,67 +114,101 @@ impl Multiply {
 
     /// The registers of D from those of A, B and C.
     pub(crate) fn product(&self, a: &[Column], b: &[Column], c: &[Column]) -> Vec<Column> {
-        let depth = usize::from(self.shape.k);
-        let (rows, columns) = (self.rows_of_a(a), self.columns_of_b(b));
-        let factors = |ty: MatrixElement, bits: &[u64]| match self.sum {
-            Accumulator::F16 | Accumulator::F32 => bits.iter().map(|bits| Factor::of(ty, *bits)).collect(),
-            Accumulator::F64 | Accumulator::S32 => Vec::new(),
-        };
-        let (a_factors, b_factors) = (factors(self.a, &rows), factors(self.b, &columns));
-        let per = self.sum.per_register();
-        let mut out = vec![[0; LANES]; c.len()];
-        for (register, column) in out.iter_mut().enumerate() {
-            for (lane, value) in column.iter_mut().enumerate() {
-                for part in 0..per {
-                    let at = fragment::of_c(lane, register, part, self.sum);
-                    let before = element(c[register][lane], part, 16 * (3 - per as u32).max(1), per);
-                    let (row, column) = (at.row * depth, at.column * depth);
-                    let sum = match self.sum {
-                        Accumulator::F16 | Accumulator::F32 => dot::float(
-                            self,
-                            &a_factors[row..][..depth],
-                            &b_factors[column..][..depth],
-                            before,
-                        ),
-                        _ => self.dot(&rows[row..][..depth], &columns[column..][..depth], before),
-                    };
-                    *value |= sum << (16 * part);
-                }
-            }
-        }
-        out
+        let (rows, columns, before) = (self.rows_of_a(a), self.columns_of_b(b), self.rows_of_c(c));
+        let n = usize::from(self.shape.n);
+        self.spread(&self.dense(&rows, &columns, |row, column| before[row * n + column]), c.len())
     }
 
     /// The undefined bits of D from those of A, B and C: an element is undefined as a whole if one of its row, of its column or of C at its place is.
     pub(crate) fn undefined_product(&self, a: &[Column], b: &[Column], c: &[Column]) -> Vec<Column> {
+        let (rows, columns, before) = (self.rows_of_a(a), self.columns_of_b(b), self.rows_of_c(c));
+        let n = usize::from(self.shape.n);
+        self.spread(&self.undefined_dense(&rows, &columns, |row, column| before[row * n + column]), c.len())
+    }
+
+    /// D, row by row, from A row by row, B column by column, and the elements of C.
+    pub(super) fn dense(
+        &self,
+        rows: &[u64],
+        columns: &[u64],
+        before: impl Fn(usize, usize) -> u64,
+    ) -> Vec<u64> {
         let depth = usize::from(self.shape.k);
-        let is_undefined = |lines: Vec<u64>| -> Vec<bool> {
+        let is_float = matches!(self.sum, Accumulator::F16 | Accumulator::F32);
+        let factors = |ty: MatrixElement, bits: &[u64]| -> Vec<Factor> {
+            if is_float { bits.iter().map(|bits| Factor::of(ty, *bits)).collect() } else { Vec::new() }
+        };
+        let (a, b) = (factors(self.a, rows), factors(self.b, columns));
+        let element = |row: usize, column: usize| {
+            let (from, along) = (row * depth, column * depth);
+            let before = before(row, column);
+            if is_float {
+                dot::float(self, &a[from..][..depth], &b[along..][..depth], before)
+            } else {
+                self.dot(&rows[from..][..depth], &columns[along..][..depth], before)
+            }
+        };
+        self.places().map(|(row, column)| element(row, column)).collect()
+    }
+
+    /// The undefined bits of D, from those of A, B and C in the same order.
+    pub(super) fn undefined_dense(
+        &self,
+        rows: &[u64],
+        columns: &[u64],
+        before: impl Fn(usize, usize) -> u64,
+    ) -> Vec<u64> {
+        let depth = usize::from(self.shape.k);
+        let is_undefined = |lines: &[u64]| -> Vec<bool> {
             lines.chunks(depth).map(|line| line.iter().any(|bits| *bits != 0)).collect()
         };
-        let (rows, columns) = (is_undefined(self.rows_of_a(a)), is_undefined(self.columns_of_b(b)));
-        let per = self.sum.per_register();
+        let (rows, columns) = (is_undefined(rows), is_undefined(columns));
         let ones = match self.sum {
             Accumulator::F16 => 0xffff,
             Accumulator::F32 | Accumulator::S32 => 0xffff_ffff,
             Accumulator::F64 => u64::MAX,
         };
-        let mut out = vec![[0; LANES]; c.len()];
-        for (register, column) in out.iter_mut().enumerate() {
-            for (lane, bits) in column.iter_mut().enumerate() {
+        let element = |row: usize, column: usize| {
+            if rows[row] || columns[column] || before(row, column) != 0 { ones } else { 0 }
+        };
+        self.places().map(|(row, column)| element(row, column)).collect()
+    }
+
+    /// Rows and columns of D, row by row.
+    fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (m, n) = (usize::from(self.shape.m), usize::from(self.shape.n));
+        (0..m * n).map(move |at| (at / n, at % n))
+    }
+
+    /// C, row by row.
+    pub(super) fn rows_of_c(&self, c: &[Column]) -> Vec<u64> {
+        let (n, per) = (usize::from(self.shape.n), self.sum.per_register());
+        let mut rows = vec![0; usize::from(self.shape.m) * n];
+        for (register, column) in c.iter().enumerate() {
+            for (lane, value) in column.iter().enumerate() {
                 for part in 0..per {
                     let at = fragment::of_c(lane, register, part, self.sum);
-                    let before = element(c[register][lane], part, 16 * (3 - per as u32).max(1), per);
-                    if rows[at.row] || columns[at.column] || before != 0 {
-                        *bits |= ones << (16 * part);
-                    }
+                    rows[at.row * n + at.column] = element(*value, part, 16, per);
                 }
             }
         }
-        out
+        rows
+    }
+
+    /// The registers of D, from its elements row by row.
+    pub(super) fn spread(&self, elements: &[u64], registers: usize) -> Vec<Column> {
+        let (n, per) = (usize::from(self.shape.n), self.sum.per_register());
+        let value = |lane: usize, register: usize| {
+            (0..per).fold(0, |value, part| {
+                let at = fragment::of_c(lane, register, part, self.sum);
+                value | elements[at.row * n + at.column] << (16 * part)
+            })
+        };
+        (0..registers).map(|register| std::array::from_fn(|lane| value(lane, register))).collect()
     }
 
     /// One element of D in integers or `f64`.
-    fn dot(&self, row: &[u64], column: &[u64], before: u64) -> u64 {
+    pub(super) fn dot(&self, row: &[u64], column: &[u64], before: u64) -> u64 {
         match self.sum {
             Accumulator::S32 if self.a == MatrixElement::B1 => {
                 let both = |(a, b): (&u64, &u64)| match self.bits {
@@ -179,12 +224,12 @@ impl Multiply {
                 let kept = if self.satfinite { sum.clamp(i32::MIN.into(), i32::MAX.into()) } else { sum };
                 u64::from(kept as u32)
             }
-            _ => dot::double(row, column, before),
+            _ => dot::double(row, column, before, self.round),
         }
     }
 
     /// A, row by row.
-    fn rows_of_a(&self, a: &[Column]) -> Vec<u64> {
+    pub(super) fn rows_of_a(&self, a: &[Column]) -> Vec<u64> {
         let depth = usize::from(self.shape.k);
         let mut rows = vec![0; usize::from(self.shape.m) * depth];
         let per = self.a.per_register();
@@ -200,7 +245,7 @@ impl Multiply {
     }
 
     /// B, column by column.
-    fn columns_of_b(&self, b: &[Column]) -> Vec<u64> {
+    pub(super) fn columns_of_b(&self, b: &[Column]) -> Vec<u64> {
         let depth = usize::from(self.shape.k);
         let mut columns = vec![0; usize::from(self.shape.n) * depth];
         let per = self.b.per_register();

@@ -31,6 +31,11 @@ impl Local {
         }
     }
 
+    /// Bytes that any function has used so far.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.words.len() as u64 * WORD
+    }
+
     /// Forgets what was written to a range in the lanes of `mask`: a new frame starts out undefined.
     pub(crate) fn forget(&mut self, start: u64, bytes: u64, mask: u32) {
         let Some(written) = &mut self.written else { return };

@@ -4,15 +4,17 @@ use super::lane_group::LaneGroup;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::finding::ExecFindingKind;
-use crate::exec::lowered_code::{PredSource, Source};
+use crate::exec::lowered_code::{PredSource, Source, Step};
 use crate::exec::warp_register::{first_lane, lanes_where};
 
 impl Warp {
     /// Goes to `target` in the lanes where `when` holds.
-    pub(super) fn branch(&mut self, at: usize, target: u32, when: PredSource, is_round: bool) -> Flow {
+    pub(super) fn branch(&mut self, at: usize, target: u32, when: PredSource, step: &Step) -> Flow {
+        let is_round = step.is_round;
         let LaneGroup { mask, pc, .. } = self.lane_groups[at];
         let taken = self.holds(at, when);
         self.lane_groups[at].last_branch = Some(pc);
+        self.lane_groups[at].passed |= step.passed();
         if taken == mask {
             if is_round {
                 self.lane_groups[at].count_round();

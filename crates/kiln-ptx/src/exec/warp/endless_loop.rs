@@ -13,7 +13,7 @@ use super::lane_group::{LaneGroup, State};
 use super::{Done, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::finding::ExecFindingKind;
-use crate::exec::lowered_code::{Op, Special};
+use crate::exec::lowered_code::{MbarrierAction, Op, Special};
 use crate::exec::warp_register::Column;
 
 /// Steps until the first state of a lane group is kept.
@@ -173,6 +173,7 @@ impl Op {
     pub(super) fn only_computes(&self) -> bool {
         match self {
             Self::Special { which, .. } => !matches!(which, Special::Clock { .. } | Special::Timer { .. }),
+            Self::Mbarrier(mbarrier) => matches!(mbarrier.action, MbarrierAction::Wait { .. }),
             Self::Alu { .. }
             | Self::Compare(_)
             | Self::Select { .. }
@@ -183,6 +184,8 @@ impl Op {
             | Self::Join { .. }
             | Self::FrameAddress { .. }
             | Self::IsSpace { .. }
+            | Self::CheckMetadata { .. }
+            | Self::TileAddresses(_)
             | Self::Atomic(_)
             | Self::ActiveMask { .. }
             | Self::Branch { .. }

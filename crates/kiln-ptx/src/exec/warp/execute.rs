@@ -52,7 +52,7 @@ impl Warp {
             }
             Op::Load(load) => return self.load(cta, at, load, lanes),
             Op::Store(store) => return self.store(cta, at, store, lanes),
-            Op::Branch { target, when } => return Ok(self.branch(at, *target, *when, step.is_round)),
+            Op::Branch { target, when } => return Ok(self.branch(at, *target, *when, step)),
             Op::Jump { target } => {
                 if step.is_round {
                     self.lane_groups[at].count_round();
@@ -95,6 +95,11 @@ impl Warp {
             }
             Op::Atomic(atomic) => return self.atomic(cta, at, atomic, lanes),
             Op::CopyAsync(copy) => return self.copy_async(cta, at, copy, lanes),
+            Op::Mbarrier(mbarrier) => return self.mbarrier(cta, at, mbarrier, lanes),
+            Op::CheckMetadata { sparse, metadata } => {
+                self.check_metadata(cta, at, *sparse, *metadata, lanes)?
+            }
+            Op::TileAddresses(tile) => self.tile_addresses(cta, at, tile, lanes)?,
             Op::Collective(collective) => return Ok(self.collective(cta, at, collective)),
             Op::Barrier(barrier) => return self.barrier(cta, at, barrier),
             Op::ActiveMask { to } => {

@@ -21,6 +21,8 @@ pub(crate) struct LaneGroup {
     pub(crate) rounds: u32,
     /// The last branch with a condition that it executed; `None` if its lanes executed different ones.
     pub(crate) last_branch: Option<u32>,
+    /// The marked branches that all of its lanes have executed, as bits; see [`Step::mark`].
+    pub(crate) passed: u32,
     /// Set when it was found to do the same again and again until memory changes: how often memory had changed until then.
     pub(crate) repeats: Option<u64>,
     /// Of a group that waits at a collective: the lanes that its mask names and that came to the instruction with it, and with another mask.
@@ -204,6 +206,7 @@ impl Warp {
                         if self.lane_groups[at].last_branch != self.lane_groups[other].last_branch {
                             self.lane_groups[at].last_branch = None;
                         }
+                        self.lane_groups[at].passed &= self.lane_groups[other].passed;
                         self.lane_groups.swap_remove(other);
                     } else {
                         other += 1;
@@ -222,7 +225,7 @@ impl Op {
         match self {
             Self::Load(load) => is_common(load.place),
             Self::Store(store) => is_common(store.place),
-            Self::Atomic(_) | Self::CopyAsync(_) => true,
+            Self::Atomic(_) | Self::CopyAsync(_) | Self::Mbarrier(_) => true,
             _ => false,
         }
     }

@@ -8,7 +8,7 @@ use crate::exec::finding::ExecFindingKind;
 use crate::exec::lowered_code::{Collective, MatrixStep, Op};
 use crate::exec::matrix::{Multiply, distribute, gather_rows, transpose};
 use crate::exec::undefined::Carried;
-use crate::exec::warp_register::{Column, FULL, LANES, each, first_lane};
+use crate::exec::warp_register::{Column, FULL, LANES, each, first_lane, lanes_where};
 
 impl Warp {
     /// Does one step for the lanes of these lane groups. All 32 lanes should be there; those that are not bring zeros.
@@ -20,6 +20,9 @@ impl Warp {
         lane_groups: &[usize],
     ) {
         self.report_missing_lanes(cta, lanes, lane_groups);
+        if step == MatrixStep::SameTile {
+            return self.report_unlike_tiles(cta, lane_groups);
+        }
         let code = Self::code(cta);
         let operation = |at: usize, warp: &Self| -> Option<&Collective> {
             match code.steps.get(warp.lane_groups[at].pc as usize).map(|step| &step.op) {
@@ -71,14 +74,49 @@ impl Warp {
         }
         let Some(origin) = origin else { return Vec::new() };
         let (given, origin) = match step {
-            MatrixStep::Multiply(_) if !cta.launch.rules.has(ValueRule::Matrices) => return Vec::new(),
+            MatrixStep::Multiply(_) | MatrixStep::WarpMultiply(_) | MatrixStep::SparseMultiply(_)
+                if !cta.launch.rules.has(ValueRule::Matrices) =>
+            {
+                return Vec::new();
+            }
             MatrixStep::Multiply(multiply) => {
                 let (a, b, c) = factors(&multiply, &bits);
                 (multiply.undefined_product(a, b, c), origin.computed())
             }
+            MatrixStep::SparseMultiply(multiply) => (multiply.undefined_product(&bits), origin.computed()),
+            MatrixStep::WarpMultiply(multiply) => (multiply.undefined_product(&bits), origin.computed()),
             step => (result(step, &bits), origin),
         };
         given.into_iter().map(|bits| Carried { bits, origins: [origin; LANES], alternatives: None }).collect()
+    }
+
+    /// Lanes that name different matrices.
+    fn report_unlike_tiles(&self, cta: &Cta<'_>, lane_groups: &[usize]) {
+        let mut first = None;
+        for at in lane_groups {
+            let LaneGroup { mask, pc, frame, .. } = self.lane_groups[*at];
+            let Some(Op::Collective(collective)) = Self::code(cta).steps.get(pc as usize).map(|s| &s.op)
+            else {
+                continue;
+            };
+            let [pointer, stride] = *collective.fragments_from else { continue };
+            let column = |source| self.frames[frame].column(source, &cta.launch.constants);
+            let (pointers, strides) = (column(pointer), column(stride));
+            let named = |lane: usize| (pointers[lane], strides[lane]);
+            let wanted = *first.get_or_insert(named(first_lane(mask)));
+            let unlike = lanes_where(mask, |lane| named(lane) != wanted);
+            if unlike != 0 && cta.launch.options.checks.barriers {
+                let (what, of, here) = match named(first_lane(unlike)).0 == wanted.0 {
+                    true => ("stride", wanted.1, strides[first_lane(unlike)]),
+                    false => ("address", wanted.0, pointers[first_lane(unlike)]),
+                };
+                let text = format!(
+                    "threads of the warp name different matrices: the {what} {of:#x} and {here:#x}; \
+                     all 32 must give this instruction the same address and stride"
+                );
+                return cta.report(self.index, first_lane(unlike), pc, ExecFindingKind::Mask(text));
+            }
+        }
     }
 
     fn report_missing_lanes(&self, cta: &Cta<'_>, lanes: u32, lane_groups: &[usize]) {
@@ -112,6 +150,9 @@ fn result(step: MatrixStep, from: &[Column]) -> Vec<Column> {
             let (a, b, c) = factors(&multiply, from);
             multiply.product(a, b, c)
         }
+        MatrixStep::WarpMultiply(multiply) => multiply.product(from),
+        MatrixStep::SparseMultiply(multiply) => multiply.product(from),
+        MatrixStep::SameTile => Vec::new(),
         MatrixStep::Distribute { matrices, transposed } => distribute(from, matrices, transposed),
         MatrixStep::GatherRows { transposed } => gather_rows(from, transposed),
         MatrixStep::Transpose => from.first().map(transpose).into_iter().collect(),

@@ -313,6 +313,13 @@ impl Warp {
             && let Some(near) = self.foreign_words(cta, trouble.lane, Place::Local, bad.address)
         {
             bad.near = near;
+        } else if let Err(trouble) = &mut checked
+            && let ExecFindingKind::OutOfBounds(bad) = &mut trouble.kind
+            && (end..self.local.used_bytes()).contains(&bad.address)
+        {
+            bad.near = "in the local memory of a function that has returned: a pointer to a local variable is not valid any more when its function \
+                        returns"
+                .to_owned();
         }
         checked
     }

@@ -16,10 +16,12 @@ mod generic_address_owner;
 mod global;
 mod lane_group;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod race_hooks;
 mod special_registers;
 mod system_calls;
+mod tile;
 mod undefined;
 mod undefined_alternatives;
 mod undefined_branch;
@@ -136,6 +138,7 @@ impl Warp {
             last_run: 0,
             rounds: 0,
             last_branch: None,
+            passed: 0,
             repeats: None,
             unlike: 0,
         };

@@ -42,6 +42,23 @@ impl Warp {
         lanes: u32,
         same: impl Fn(&Cta<'_>, usize) -> bool,
     ) {
+        if !cta.mbarriers.is_empty() && access.place == Place::Shared {
+            self.report_mbarrier_access(cta, at, access, addresses, lanes);
+        }
+        self.watch_order(cta, at, access, addresses, lanes, same);
+    }
+
+    /// The same for an access that may reach an `mbarrier` object.
+    #[inline]
+    pub(super) fn watch_order(
+        &self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+        same: impl Fn(&Cta<'_>, usize) -> bool,
+    ) {
         let Some(races) = &mut cta.races else { return };
         if lanes == 0 {
             return;

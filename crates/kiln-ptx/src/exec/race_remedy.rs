@@ -1,0 +1,138 @@
+//! What would order two accesses that race, as far as the code tells.
+
+use super::block::Cta;
+use super::check::{Conflict, RaceCause};
+use super::code_location::CodeSite;
+use super::lowered_code::{Address, BarrierKind, Base, Code, Op, OperandUse};
+use super::warp_register::LANES;
+
+/// The most steps between the parts of an update.
+const LONGEST_UPDATE: usize = 32;
+
+/// What orders two accesses that race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RaceRemedy {
+    /// A barrier inside of a block, a fence and an atomic between blocks.
+    Order,
+    /// Both threads are in one warp: a barrier of the warp.
+    WarpBarrier,
+    /// Both threads are in one block, of which parts wait at named barriers: a barrier that both take part in.
+    NamedBarrier,
+    /// The plain load before a loop of `atomicCAS` on the same place: a volatile or an atomic load.
+    StrongLoad,
+    /// The writer has published the value, and the reader has learned of it: a fence of the reader in between.
+    ReaderFence,
+    /// Both read a place and write it back: this function of CUDA C does it in one step.
+    Atomic(&'static str),
+}
+
+impl Cta<'_> {
+    /// What orders an access of a warp and an earlier one.
+    pub(super) fn remedy(&self, warp: usize, pc: u32, conflict: &Conflict) -> RaceRemedy {
+        let code = self.launch.code;
+        if conflict.cause != RaceCause::Unordered {
+            return RaceRemedy::Order;
+        }
+        if code.is_load_before_swap(pc, conflict.pc) || code.is_load_before_swap(conflict.pc, pc) {
+            return RaceRemedy::StrongLoad;
+        }
+        if let Some(function) = code.updated_by(pc, conflict.pc).or_else(|| code.updated_by(conflict.pc, pc))
+        {
+            return RaceRemedy::Atomic(function);
+        }
+        let warps = self.launch.shape.threads().div_ceil(LANES as u64).max(1);
+        let block = self.first_thread / self.launch.shape.threads().max(1);
+        match () {
+            () if conflict.is_heard_of => RaceRemedy::ReaderFence,
+            // No barrier orders the lanes of one execution.
+            () if pc != conflict.pc && conflict.earlier_warp == block * warps + warp as u64 => {
+                RaceRemedy::WarpBarrier
+            }
+            () if conflict.earlier_warp / warps == block && code.has_named_barriers() => {
+                RaceRemedy::NamedBarrier
+            }
+            () => RaceRemedy::Order,
+        }
+    }
+}
+
+impl Code {
+    /// Whether parts of a block wait at named barriers.
+    fn has_named_barriers(&self) -> bool {
+        let is_named = |op: &Op| matches!(op, Op::Barrier(barrier) if barrier.count.is_some() || barrier.kind == BarrierKind::Arrive);
+        self.steps.iter().any(|step| is_named(&step.op))
+    }
+
+    fn is_load_before_swap(&self, load: u32, swap: u32) -> bool {
+        let op = |pc: u32| self.steps.get(pc as usize).map(|step| &step.op);
+        matches!(op(load), Some(Op::Load(load)) if !load.strength.strong)
+            && matches!(op(swap), Some(Op::Atomic(atomic)) if atomic.compares)
+            && self.leads_to(load, swap)
+    }
+
+    /// The function that makes an update in one step, if a store writes back what it computed from the same place, and the other step is a part of such an
+    /// update or an atomic.
+    fn updated_by(&self, store: u32, other: u32) -> Option<&'static str> {
+        let (function, load) = self.update(store)?;
+        let is_atomic = matches!(self.steps.get(other as usize).map(|step| &step.op), Some(Op::Atomic(_)));
+        let is_part = other == store || other == load || is_atomic || self.update(other).is_some();
+        is_part.then_some(function)
+    }
+
+    /// The function that does what a store completes, and the load of the same place.
+    fn update(&self, store: u32) -> Option<(&'static str, u32)> {
+        let Op::Store(to) = &self.steps.get(store as usize)?.op else { return None };
+        let [value] = to.from[..] else { return None };
+        let mut wanted = vec![value.split().err()?];
+        let mut function = None;
+        for at in (0..store).rev().take(LONGEST_UPDATE) {
+            let op = &self.steps.get(at as usize)?.op;
+            if !op.targets().is_empty() || !op.falls_through() {
+                return None;
+            }
+            let mut is_wanted = false;
+            op.operands(&mut |operand| {
+                is_wanted |= matches!(operand, OperandUse::Writes(to) if wanted.contains(&to.0))
+            });
+            if !is_wanted {
+                continue;
+            }
+            if let Op::Load(load) = op {
+                if !load.strength.strong && is_same(&load.address, &to.address) {
+                    return Some((function?, at));
+                }
+                continue;
+            }
+            function = function.or_else(|| atomic_function(&CodeSite::of(self, at).instruction));
+            op.operands(&mut |operand| match operand {
+                OperandUse::Uses(from) | OperandUse::Carries(from) => wanted.extend(from.split().err()),
+                _ => {}
+            });
+        }
+        None
+    }
+}
+
+fn is_same(a: &Address, b: &Address) -> bool {
+    let base = match (a.base, b.base) {
+        (Base::Value(a), Base::Value(b)) => a == b,
+        (Base::Zero, Base::Zero) => true,
+        _ => false,
+    };
+    base && a.offset == b.offset
+}
+
+/// The function of CUDA C that does what an instruction does, to memory.
+fn atomic_function(instruction: &str) -> Option<&'static str> {
+    Some(match instruction.split('.').next()? {
+        "add" | "fma" | "mad" => "atomicAdd",
+        "sub" => "atomicSub",
+        "or" => "atomicOr",
+        "and" => "atomicAnd",
+        "xor" => "atomicXor",
+        "min" => "atomicMin",
+        "max" => "atomicMax",
+        _ => return None,
+    })
+}

@@ -1,0 +1,202 @@
+//! Threads at `mbarrier` objects.
+//!
+//! An arrival releases and a wait that finds its phase complete acquires, unless the instruction is `.relaxed`. `init` and `inval` count as
+//! plain writes of the object and everything else as atomic accesses, so that threads must be ordered behind the one that initialises it.
+
+use super::memory::{Access, check_aligned};
+use super::{Done, Flow, Trouble, Warp};
+use crate::exec::block::Cta;
+use crate::exec::check::{Acquired, Touch, Touching};
+use crate::exec::finding::{AccessKind, ExecFindingKind};
+use crate::exec::lowered_code::{Mbarrier, MbarrierAction, Strength};
+use crate::exec::mbarrier_table::{MBARRIER_BYTES, MbarrierArrival, Misuse};
+use crate::exec::memory::generic_address::Place;
+use crate::exec::warp_register::{Column, LANES, each, first_lane};
+
+impl Warp {
+    pub(super) fn mbarrier(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        step: &Mbarrier,
+        lanes: u32,
+    ) -> Done<Flow> {
+        let is_wait = matches!(step.action, MbarrierAction::Wait { .. });
+        if is_wait {
+            self.watch.read();
+        } else {
+            self.watch.drop_state();
+            cta.changes += 1;
+        }
+        let addresses = self.mbarrier_addresses(cta, at, step, lanes)?;
+        let frame = self.lane_groups[at].frame;
+        let values = *self.frames[frame].column(step.value, &cta.launch.constants);
+        let mut states = [0; LANES];
+        let mut holds = 0;
+        for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
+            let done = match step.action {
+                MbarrierAction::Start => cta.mbarriers.start(addresses[lane], i64::from(values[lane] as u32)),
+                MbarrierAction::Invalidate => cta.mbarriers.end(addresses[lane]),
+                _ => self.use_mbarrier(
+                    cta,
+                    step,
+                    (addresses[lane], values[lane]),
+                    lane,
+                    (&mut states, &mut holds),
+                ),
+            };
+            if let Some(misuse) = done {
+                return Err(Trouble::new(lane, ExecFindingKind::BadOperand(misuse.text())));
+            }
+        }
+        if let Some(races) = cta.races.as_mut().filter(|_| !is_wait && step.orders) {
+            races.clocks.tick(self.index);
+        }
+        self.frames[frame].write(step.to, &states, lanes);
+        self.frames[frame].set(step.to_pred, holds, lanes);
+        let suspends = matches!(step.action, MbarrierAction::Wait { suspends: true, .. });
+        Ok(if suspends && holds != lanes { Flow::Yield } else { Flow::Next })
+    }
+
+    /// What one lane does with an object that must be there.
+    fn use_mbarrier(
+        &self,
+        cta: &mut Cta<'_>,
+        step: &Mbarrier,
+        (address, value): (u64, u64),
+        lane: usize,
+        (states, holds): (&mut Column, &mut u32),
+    ) -> Option<Misuse> {
+        let Some(object) = cta.mbarriers.at(address) else { return Some(Misuse::Absent) };
+        let amount = i64::from(value as u32);
+        let mut races = cta.races.as_mut();
+        let misuse = match step.action {
+            MbarrierAction::Wait { parity, .. } => {
+                let is_complete = match parity {
+                    true => Ok(object.is_parity_complete(value)),
+                    false => object.is_complete(value),
+                };
+                match is_complete {
+                    Err(misuse) => return Some(misuse),
+                    Ok(false) => return None,
+                    Ok(true) => *holds |= 1 << lane,
+                }
+                if let Some(races) = races.filter(|_| step.orders) {
+                    let found = Acquired { narrow: object.released(), wide: None };
+                    races.clocks.end_polls(self.index, 1 << lane);
+                    races.clocks.acquired(self.index, lane, &found, true);
+                }
+                return None;
+            }
+            MbarrierAction::Expect => object.announce(amount),
+            MbarrierAction::Complete => object.announce(-amount),
+            MbarrierAction::Arrive { drops, expects, completes } => {
+                states[lane] = object.state();
+                let (count, bytes) = if expects { (1, amount) } else { (amount, 0) };
+                object.arrive(MbarrierArrival { count, bytes, drops, completes })
+            }
+            MbarrierAction::ArriveAfterCopies { counts } => {
+                if !counts {
+                    object.expect_one();
+                }
+                if let Some(races) = &mut races {
+                    object.add_copies(self.index, lane, races.copies.started(self.index, lane));
+                }
+                object.arrive(MbarrierArrival { count: 1, bytes: 0, drops: false, completes: true })
+            }
+            MbarrierAction::Start | MbarrierAction::Invalidate => None,
+        };
+        if let Some(races) = races.as_mut().filter(|_| step.orders) {
+            races.clocks.end_polls(self.index, 1 << lane);
+            object.gather(races.clocks.released(self.index, lane, true, false).narrow.as_ref());
+        }
+        let copied = object.advance();
+        if let Some(races) = races {
+            for (warp, lane, until) in copied {
+                races.copies.finish(warp, lane, until);
+            }
+        }
+        misuse
+    }
+
+    /// Where the objects lie, after a look at alignment, bounds and order.
+    fn mbarrier_addresses(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        step: &Mbarrier,
+        lanes: u32,
+    ) -> Done<Column> {
+        let mut addresses = self.addresses(cta, at, step.address);
+        let bytes = MBARRIER_BYTES as u32;
+        let (kind, strong) = match step.action {
+            MbarrierAction::Start | MbarrierAction::Invalidate => (AccessKind::Write, false),
+            MbarrierAction::Wait { .. } => (AccessKind::Read, true),
+            _ => (AccessKind::Atomic, true),
+        };
+        let strength = Strength { strong, ..Strength::default() };
+        let mut access = Access { kind, place: step.place, bytes, part_bytes: bytes, strength };
+        check_aligned(&access, &addresses, lanes)?;
+        let mut rest = lanes;
+        while rest != 0 {
+            let group = self.resolve(cta, at, &mut access, step.place, &mut addresses, rest);
+            if access.place != Place::Shared {
+                let lane = first_lane(group);
+                let text = format!(
+                    "an mbarrier object must lie in shared memory, and {:#x} is an address of {} memory",
+                    addresses[lane],
+                    access.place.name()
+                );
+                return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
+            }
+            rest &= !group;
+        }
+        self.check_shared(cta, at, &access, &addresses, lanes)?;
+        if matches!(step.action, MbarrierAction::ArriveAfterCopies { .. }) {
+            self.write_copies(cta, lanes);
+        }
+        self.watch_order(cta, at, &access, &addresses, lanes, |_, _| false);
+        Ok(addresses)
+    }
+
+    /// Copies that a thread has started are written before its arrival, as those see it that wait for the phase. An earlier arrival may have told of some.
+    fn write_copies(&self, cta: &mut Cta<'_>, lanes: u32) {
+        let Some(races) = &mut cta.races else { return };
+        each(lanes, |lane| {
+            for copy in races.copies.tell(self.index, lane) {
+                let touch = Touch {
+                    warp: self.index,
+                    mask: 1 << lane,
+                    pc: copy.pc,
+                    bytes: copy.bytes,
+                    element_bytes: 4,
+                    kind: Touching::Write,
+                    wide: false,
+                };
+                // What was read or written in between is told as use of a pending copy.
+                races.touch_shared(&touch, &[copy.address; LANES]);
+            }
+        });
+    }
+
+    /// Reports plain accesses to an object.
+    #[cold]
+    pub(super) fn report_mbarrier_access(
+        &self,
+        cta: &Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) {
+        let touched =
+            |lane: &usize| cta.mbarriers.touched(addresses[*lane], u64::from(access.bytes)).is_some();
+        let Some(lane) = (0..LANES).filter(|lane| lanes >> lane & 1 != 0).find(touched) else { return };
+        let text = format!(
+            "{} of {} bytes at shared address {:#x}, where an mbarrier object is: only `mbarrier` instructions may use it \
+             until `mbarrier.inval`",
+            access.kind, access.bytes, addresses[lane]
+        );
+        cta.report(self.index, lane, self.lane_groups[at].pc, ExecFindingKind::Barrier(text));
+    }
+}

@@ -1,0 +1,214 @@
+//! `mbarrier`: phases order threads, and misuse is told.
+
+use kiln_ptx::PtxModule;
+use kiln_ptx::exec::{Checks, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory};
+
+const HOPPER: &str = ".version 8.0\n.target sm_90";
+
+/// Runs `body` in one block with a barrier object behind `%bar` and 1 KiB of data behind `%data`, both in shared memory, and with a word of
+/// global memory for each thread behind `%out`. Gives those words.
+fn run(header: &str, threads: u32, body: &str, seed: u64) -> (Vec<u32>, ExecOutcome) {
+    let text = format!(
+        "{header}\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u64 in)\n{{\n.reg .b32 %r<16>, %t, %bar, %data, %own;\n.reg .b64 %out, %in, %s<4>, %o;\n\
+         .reg .pred %p<4>, %first;\n.shared .align 8 .b8 bar[16];\n.shared .align 16 .b8 data[1024];\nld.param.u64 %out, [out];\nld.param.u64 %in, [in];\nmov.u32 %t, %tid.x;\n\
+         mov.u32 %bar, bar;\nmov.u32 %data, data;\nmad.lo.u32 %own, %t, 4, %data;\nmul.wide.u32 %o, %t, 4;\nadd.u64 %out, %out, %o;\nsetp.eq.u32 %first, %t, 0;\n{body}\nret;\n}}\n"
+    );
+    let program = ExecProgram::new(PtxModule::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}")));
+    let mut memory = SimpleMemory::new();
+    let out = memory.allocate_with(&vec![0; 4 * threads as usize]);
+    let from: Vec<u8> = (0..256u32).flat_map(|word| (word * 3).to_le_bytes()).collect();
+    let from = memory.allocate_with(&from);
+    let arguments = [out.to_le_bytes(), from.to_le_bytes()].concat();
+    let options = Options { checks: Checks::ALL, seed, sole_writer: true, ..Options::default() };
+    let shape = LaunchShape::linear(1, threads);
+    let outcome = program.entry("k").unwrap().launch(&shape, &arguments, &[], &memory, &options).unwrap();
+    let words = memory.read(out, 4 * u64::from(threads)).unwrap();
+    (words.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect(), outcome)
+}
+
+fn findings(threads: u32, body: &str) -> Vec<String> {
+    run(HOPPER, threads, body, 0).1.findings.iter().map(ToString::to_string).collect()
+}
+
+fn told(found: &[String], words: &str) {
+    assert!(found.iter().any(|text| text.contains(words)), "`{words}` is not in {found:?}");
+}
+
+/// The first thread initialises the object, and all threads wait for that.
+fn init(count: u32) -> String {
+    format!("@%first mbarrier.init.shared::cta.b64 [%bar], {count};\nbar.sync 0;\n")
+}
+
+const WRITE: &str = "st.shared.u32 [%own], %t;\n";
+const ARRIVE: &str = "mbarrier.arrive.shared::cta.b64 %s0, [%bar];\n";
+const WAIT: &str = "wait:\nmbarrier.test_wait.shared::cta.b64 %p0, [%bar], %s0;\n@!%p0 bra wait;\n";
+/// The word of the thread 32 further on.
+const READ: &str = "xor.b32 %r0, %t, 32;\nmad.lo.u32 %r0, %r0, 4, %data;\nld.shared.u32 %r1, [%r0];\nst.global.u32 [%out], %r1;\n";
+
+#[test]
+fn a_phase_orders_what_came_before_its_arrivals() {
+    for seed in 0..4 {
+        let (words, outcome) = run(HOPPER, 64, &format!("{}{WRITE}{ARRIVE}{WAIT}{READ}", init(64)), seed);
+        assert!(outcome.is_clean(), "{:?}", outcome.findings);
+        assert_eq!(words, (0..64).map(|thread| thread ^ 32).collect::<Vec<u32>>());
+    }
+    told(&findings(64, &format!("{}{WRITE}{ARRIVE}{READ}", init(64))), "race");
+    let relaxed = ARRIVE.replace("arrive.", "arrive.relaxed.cluster.");
+    told(&findings(64, &format!("{}{WRITE}{relaxed}{WAIT}{READ}", init(64))), "race");
+}
+
+#[test]
+fn phases_follow_each_other_by_parity() {
+    let round = |parity: u32, add: u32| {
+        format!(
+            "add.u32 %r2, %t, {add};\nst.shared.u32 [%own], %r2;\nmbarrier.arrive.shared::cta.b64 _, [%bar];\nwait{parity}:\n\
+             mbarrier.try_wait.parity.shared::cta.b64 %p0, [%bar], {parity};\n@!%p0 bra wait{parity};\n{READ}"
+        )
+    };
+    let body = format!("{}{}bar.sync 0;\n{}", init(64), round(0, 0), round(1, 100));
+    for seed in 0..4 {
+        let (words, outcome) = run(HOPPER, 64, &body, seed);
+        assert!(outcome.is_clean(), "{:?}", outcome.findings);
+        assert_eq!(words, (0..64).map(|thread| (thread ^ 32) + 100).collect::<Vec<u32>>());
+    }
+    let racing = format!("{}{}{}", init(64), round(0, 0), round(1, 100));
+    told(&findings(64, &racing), "race");
+}
+
+#[test]
+fn dropped_arrivals_counts_and_bytes_are_counted() {
+    let wait = |parity: u32| {
+        format!(
+            "mbarrier.test_wait.parity.shared::cta.b64 %p0, [%bar], {parity};\nselp.u32 %r1, 1, 0, %p0;\nmad.lo.u32 %r2, %r2, 10, %r1;\n"
+        )
+    };
+    let body = format!(
+        "{}mov.u32 %r2, 0;\nmbarrier.arrive.noComplete.release.cta.shared::cta.b64 %s0, [%bar], 2;\nmbarrier.pending_count.b64 %r3, %s0;\n{}\
+         mbarrier.arrive_drop.shared::cta.b64 %s0, [%bar];\nmbarrier.pending_count.b64 %r4, %s0;\n{}\
+         mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 64;\nmbarrier.arrive.shared::cta.b64 _, [%bar];\n{}\
+         mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [%bar], 64;\n{}\
+         mad.lo.u32 %r2, %r3, 10000, %r2;\nmad.lo.u32 %r2, %r4, 100000, %r2;\nst.global.u32 [%out], %r2;\nmbarrier.inval.shared::cta.b64 [%bar];\n",
+        init(3),
+        wait(0),
+        wait(0),
+        wait(1),
+        wait(1)
+    );
+    let (words, outcome) = run(HOPPER, 1, &body, 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+    // Three arrivals were pending before the first, one before the dropped one.
+    assert_eq!(words, [130_000 + 101]);
+}
+
+#[test]
+fn objects_are_initialised_once_and_used_behind_that() {
+    told(&findings(1, ARRIVE), "there is no mbarrier object here");
+    let twice = format!("{}mbarrier.init.shared::cta.b64 [%bar], 1;\n", init(1));
+    told(&findings(1, &twice), "is initialised here already");
+    let again = format!(
+        "{}mbarrier.inval.shared::cta.b64 [%bar];\n{}",
+        init(1),
+        "mbarrier.init.shared::cta.b64 [%bar], 1;\n"
+    );
+    assert_eq!(findings(1, &again), Vec::<String>::new());
+    let unordered = "setp.eq.u32 %p1, %t, 32;\n@%first mbarrier.init.shared::cta.b64 [%bar], 1;\n@%p1 mbarrier.arrive.shared::cta.b64 _, [%bar];\n";
+    told(&findings(64, unordered), "race");
+    told(&findings(1, "mbarrier.init.shared::cta.b64 [%bar], 0;"), "cannot count 0");
+    told(&findings(1, "mbarrier.init.shared::cta.b64 [%bar+4], 1;"), "misaligned");
+    told(&findings(1, "mbarrier.init.b64 [%out], 1;"), "must lie in shared memory");
+    told(&findings(1, "mbarrier.init.shared::cta.b64 [%bar+4096], 1;"), "out of bounds");
+}
+
+#[test]
+fn arrivals_beyond_the_count_and_waits_for_old_phases_are_told() {
+    let over = format!("{}mbarrier.arrive.shared::cta.b64 _, [%bar], 3;\n", init(2));
+    told(&findings(1, &over), "3 arrivals at an mbarrier object that waits for 2");
+    let silent = format!("{}mbarrier.arrive.noComplete.shared::cta.b64 %s0, [%bar], 1;\n", init(1));
+    told(&findings(1, &silent), "`.noComplete`");
+    let old = format!("{}{ARRIVE}mbarrier.arrive.shared::cta.b64 _, [%bar];\n{WAIT}", init(1));
+    told(&findings(1, &old), "is older than the last one");
+}
+
+#[test]
+fn a_phase_that_never_completes_is_told() {
+    for wait in [WAIT.to_owned(), WAIT.replace("test_wait", "try_wait")] {
+        let found = findings(32, &format!("{}{ARRIVE}{wait}", init(33)));
+        told(&found, "no end: the thread waits here in a loop");
+        told(&found, "PTX line ");
+    }
+}
+
+#[test]
+fn plain_accesses_to_an_object_are_told() {
+    let stored = format!("{}st.shared.u32 [%bar+4], %t;\n", init(1));
+    told(&findings(1, &stored), "write of 4 bytes at shared address 0x4, where an mbarrier object is");
+    let loaded = format!("{}ld.shared.u64 %s0, [%bar];\n", init(1));
+    told(&findings(1, &loaded), "where an mbarrier object is");
+    let beside = format!("{}st.shared.u32 [%bar+8], %t;\n", init(1));
+    assert_eq!(findings(1, &beside), Vec::<String>::new());
+    let ended = format!("{}mbarrier.inval.shared::cta.b64 [%bar];\nst.shared.u32 [%bar], %t;\n", init(1));
+    assert_eq!(findings(1, &ended), Vec::<String>::new());
+}
+
+#[test]
+fn asynchronous_copies_are_done_with_their_phase() {
+    let copy =
+        "mul.wide.u32 %o, %t, 4;\nadd.u64 %in, %in, %o;\ncp.async.ca.shared.global [%own], [%in], 4;\n";
+    let arrive = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%bar];\n";
+    let wait = "wait:\nmbarrier.test_wait.parity.shared::cta.b64 %p0, [%bar], 0;\n@!%p0 bra wait;\n";
+    for seed in 0..4 {
+        let (words, outcome) = run(HOPPER, 64, &format!("{}{copy}{arrive}{wait}{READ}", init(64)), seed);
+        assert!(outcome.is_clean(), "{:?}", outcome.findings);
+        assert_eq!(words, (0..64).map(|thread| (thread ^ 32) * 3).collect::<Vec<u32>>());
+    }
+    // Without `.noinc` the arrival is one more than the object expects.
+    let more = arrive.replace(".noinc", "");
+    let (_, outcome) = run(HOPPER, 64, &format!("{}{copy}{more}{ARRIVE}{wait}{READ}", init(64)), 0);
+    assert!(outcome.is_clean(), "{:?}", outcome.findings);
+    let early = format!("{}{copy}{arrive}ld.shared.u32 %r1, [%own];\n{wait}", init(64));
+    told(&findings(64, &early), "pending copy");
+}
+
+#[test]
+fn an_arrival_at_another_object_does_not_take_copies_from_the_first() {
+    let copy =
+        "mul.wide.u32 %o, %t, 4;\nadd.u64 %in, %in, %o;\ncp.async.ca.shared.global [%own], [%in], 4;\n";
+    let first = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%bar];\n";
+    let second = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%bar+8];\n";
+    let objects = "@%first mbarrier.init.shared::cta.b64 [%bar+8], 64;\n".to_owned() + &init(64);
+    let wait = "wait:\nmbarrier.test_wait.parity.shared::cta.b64 %p0, [%bar], 0;\n@!%p0 bra wait;\n";
+    for seed in 0..4 {
+        let body = format!("{objects}{copy}{first}{second}{wait}{READ}");
+        let (words, outcome) = run(HOPPER, 64, &body, seed);
+        assert!(outcome.is_clean(), "{:?}", outcome.findings);
+        assert_eq!(words, (0..64).map(|thread| (thread ^ 32) * 3).collect::<Vec<u32>>());
+    }
+    // A copy behind the first arrival is told of by the second alone.
+    let late = format!("{objects}{first}{copy}{second}{wait}{READ}");
+    assert_ne!(findings(64, &late), Vec::<String>::new());
+}
+
+#[test]
+fn fences_of_objects_and_proxies_are_executed() {
+    let body = format!(
+        "{}fence.mbarrier_init.release.cluster;\nfence.proxy.async;\nfence.proxy.async.shared::cta;\n{ARRIVE}",
+        init(1)
+    );
+    assert_eq!(findings(1, &body), Vec::<String>::new());
+}
+
+#[test]
+fn versions_and_targets_without_the_instruction_are_refused() {
+    let found = |header: &str, body: &str| {
+        let outcome = run(header, 1, body, 0).1;
+        outcome.findings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let old = found(".version 7.0\n.target sm_75", ARRIVE);
+    told(&old, "requires PTX 7.0 and sm_80 or newer; the module is PTX 7.0 for sm_75");
+    told(&old, "PTX line 20");
+    let wait = "mbarrier.try_wait.parity.shared::cta.b64 %p0, [%bar], 0;\n";
+    told(&found(".version 8.0\n.target sm_80", wait), "requires PTX 7.8 and sm_90");
+    let bytes = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%bar], 16;\n";
+    told(&found(".version 7.8\n.target sm_90", bytes), "requires PTX 8.0 and sm_90");
+    told(&found(".version 7.8\n.target sm_90", "fence.proxy.async;\n"), "requires PTX 8.0 and sm_90");
+}
