@@ -22,6 +22,8 @@ pub struct Exhausted {
     pub rounded_bytes: u64,
     /// The limit that was reached, where it was a limit and not the device.
     pub limit_bytes: Option<u64>,
+    /// The least bytes that the layer can take from the device at once, in whole pages, where the limit refused them.
+    pub page_bytes: Option<u64>,
     /// The budget that has the limit, where that is not the layer itself.
     pub limited_by: Option<String>,
     /// Bytes in use under that limit, or in blocks.
@@ -79,6 +81,12 @@ impl fmt::Display for Exhausted {
             write!(f, "; {} of a limit of {limit}", self.in_use_bytes)?;
             self.limited_by.as_ref().map_or(Ok(()), |name| write!(f, " (budget {name})"))?;
             write!(f, " are in use")?;
+            if let Some(pages) = self.page_bytes.filter(|pages| *pages > limit) {
+                write!(
+                    f,
+                    "; the device gives memory in pages, here {pages} bytes, so that this limit is too low: raise it to at least {pages}"
+                )?;
+            }
         } else {
             write!(f, "; {} are in use", self.in_use_bytes)?;
         }

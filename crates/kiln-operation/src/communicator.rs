@@ -10,6 +10,10 @@ use crate::field::{Field, Fields};
 const NAME: &str = "communicator";
 const KEYS: &[&str] = &["id", "rank", "size", "deadline_ms"];
 
+/// The function of a communicator that ends its rank. It takes no arguments, and a launch of it takes effect when it is submitted: what the rank has queued
+/// ends without having been done, and it takes nothing more. The device goes on.
+pub const ABORT: &str = "abort";
+
 /// Names one communicator among all of a job. All ranks are given the same; NCCL's ids have the same size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommunicatorId([u8; Self::BYTES]);

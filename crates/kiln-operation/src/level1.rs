@@ -58,6 +58,58 @@ operation! {
     }
 }
 
+operation! {
+    /// `y = x`.
+    VectorCopy = "blas.copy" {
+        /// Of both vectors.
+        element: ElementType,
+        /// Elements of each vector.
+        n: u64,
+        /// Distance between elements of `x`.
+        x_step: u64,
+        /// Distance between elements of `y`.
+        y_step: u64,
+    }
+}
+
+operation! {
+    /// `x` and `y` exchange their elements.
+    Swap = "blas.swap" {
+        /// Of both vectors.
+        element: ElementType,
+        /// Elements of each vector.
+        n: u64,
+        /// Distance between elements of `x`.
+        x_step: u64,
+        /// Distance between elements of `y`.
+        y_step: u64,
+    }
+}
+
+operation! {
+    /// `result = Σ |x|`.
+    Asum = "blas.asum" {
+        /// Of the vector and of the result.
+        element: ElementType,
+        /// Elements of the vector.
+        n: u64,
+        /// Distance between them.
+        x_step: u64,
+    }
+}
+
+operation! {
+    /// The place of the element with the largest absolute value, counted from 1, as an integer of 64 bits.
+    Iamax = "blas.iamax" {
+        /// Of the vector.
+        element: ElementType,
+        /// Elements of the vector.
+        n: u64,
+        /// Distance between them.
+        x_step: u64,
+    }
+}
+
 /// Refuses other types than `f32` and `f64`.
 pub(crate) fn check_element(operation: &'static str, element: ElementType) -> Result<(), OperationError> {
     if element.is_single_or_double() {
@@ -109,6 +161,51 @@ impl Scal {
         Ok(vec![
             x.operand("x", self.element, OperandEffect::ReadsAndWrites),
             OperationOperand::scalar("alpha"),
+        ])
+    }
+}
+
+impl VectorCopy {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("n", self.n)])?;
+        Ok(vec![
+            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
+            Extent::vector(Self::NAME, self.n, self.y_step)?.written("y", self.element, false),
+        ])
+    }
+}
+
+impl Swap {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("n", self.n)])?;
+        Ok(vec![
+            Extent::vector(Self::NAME, self.n, self.x_step)?.written("x", self.element, true),
+            Extent::vector(Self::NAME, self.n, self.y_step)?.written("y", self.element, true),
+        ])
+    }
+}
+
+impl Asum {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("n", self.n)])?;
+        Ok(vec![
+            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
+            Extent::vector(Self::NAME, 1, 1)?.written("result", self.element, false),
+        ])
+    }
+}
+
+impl Iamax {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("n", self.n)])?;
+        Ok(vec![
+            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
+            // An integer has as many bytes as an `f64`.
+            Extent::vector(Self::NAME, 1, 1)?.written("result", ElementType::F64, false),
         ])
     }
 }

@@ -9,7 +9,7 @@ use crate::eigenvalues::{Gesvd, Syevd};
 use crate::error::OperationError;
 use crate::factor::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs};
 use crate::fft::FftOperation;
-use crate::level1::{Axpy, Dot, Nrm2, Scal};
+use crate::level1::{Asum, Axpy, Dot, Iamax, Nrm2, Scal, Swap, VectorCopy};
 use crate::level2::{Gemv, Ger};
 use crate::level3::{Syrk, Trsm};
 use crate::matmul::Matmul;
@@ -91,6 +91,14 @@ operations! {
     Axpy(Axpy),
     /// A multiple of a vector.
     Scal(Scal),
+    /// A copy of a vector.
+    VectorCopy(VectorCopy),
+    /// An exchange of two vectors.
+    Swap(Swap),
+    /// A sum of absolute values.
+    Asum(Asum),
+    /// The place of the largest absolute value.
+    Iamax(Iamax),
     /// A product of a matrix and its transpose.
     Syrk(Syrk),
     /// A triangular system of equations.

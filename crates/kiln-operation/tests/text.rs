@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use kiln_operation::{
-    Activation, Attention, AttentionLayout, AttentionMask, Axpy, Convolution, ConvolutionPass, DenseLayout,
-    Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape, Gemv, Geqrf, Ger,
-    Gesvd, Getrf, Getrs, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect, Operation, OperationError,
-    Ormqr, Potrf, Potrs, Scal, Side, SparseFormat, SparseToDense, Spatial, Spmm, Spmv, Syevd, Syrk,
-    TensorLayout, Triangle, Trsm,
+    Activation, Asum, Attention, AttentionLayout, AttentionMask, Axpy, Convolution, ConvolutionPass,
+    DenseLayout, Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape, Gemv,
+    Geqrf, Ger, Gesvd, Getrf, Getrs, Iamax, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect, Operation,
+    OperationError, Ormqr, Potrf, Potrs, Scal, Side, SparseFormat, SparseToDense, Spatial, Spmm, Spmv, Swap,
+    Syevd, Syrk, TensorLayout, Triangle, Trsm, VectorCopy,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -72,7 +72,7 @@ fn matmul() -> impl Strategy<Value = Operation> {
 }
 
 fn others() -> impl Strategy<Value = Operation> {
-    (float(), (size(), 1_u64..60), (1_u64..5, 1_u64..5, 0_u64..4), any::<[bool; 4]>(), 0_usize..9).prop_map(
+    (float(), (size(), 1_u64..60), (1_u64..5, 1_u64..5, 0_u64..4), any::<[bool; 4]>(), 0_usize..13).prop_map(
         |(element, (m, n), (x_step, y_step, gap), [one, two, three, four], which)| {
             let triangle = if two { Triangle::Upper } else { Triangle::Lower };
             let side = if three { Side::Left } else { Side::Right };
@@ -94,6 +94,10 @@ fn others() -> impl Strategy<Value = Operation> {
                     Syrk { element, n, k, triangle, transposed: one, a_leading, c_leading, accumulate: three }
                         .into()
                 }
+                8 => VectorCopy { element, n: m, x_step, y_step }.into(),
+                9 => Swap { element, n: m, x_step, y_step }.into(),
+                10 => Asum { element, n: m, x_step }.into(),
+                11 => Iamax { element, n: m, x_step }.into(),
                 7 => {
                     let (a_leading, b_leading) = (large, leading);
                     Trsm { element, m, n, side, triangle, transposed: one, diagonal, a_leading, b_leading }

@@ -4,6 +4,7 @@
 
 mod cause;
 mod fault_detector;
+mod interruption;
 mod loss;
 mod phase;
 mod state_cell;

@@ -9,6 +9,7 @@ pub use crate::code::library_fingerprint::cublaslt_identity;
 pub use crate::code::module_builder::{count_found, ptx_key};
 pub use crate::graph::recorded_work::RecordedWork;
 pub use crate::recovery::expendable_buffers::mark_workspace;
+pub use crate::runtime::ended_work::{EndedWork, end_work};
 pub use crate::runtime::external_state::FollowedState;
 pub use crate::runtime::memory_pressure::{current_generation, pressure_policy};
 pub use crate::wake::reply_slot::ReplySlot;

@@ -19,7 +19,8 @@
 //! # The contract
 //!
 //! - A block is **lost** if the last write of any of its bytes was queued and is not known to have completed: the host waited for it, or
-//!   the worker had said so. Its handles are [stale](crate::Stale::Lost) from then on, with the [cause](crate::GpuRef::loss).
+//!   the worker had said so. Its handles are [stale](crate::Stale::Lost) from then on, with the [cause](crate::GpuRef::loss),
+//!   until an upload, a fill or a copy overwrites the whole block.
 //! - Every other block is **kept**: same handle, same address, same bytes. A block that was allocated and never written is kept.
 //! - Work that was queued and not known to be done has failed, whatever it did; its tickets say so for ever. Work that was known to be
 //!   done is done.

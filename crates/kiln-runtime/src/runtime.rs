@@ -5,6 +5,7 @@ mod block_id_table;
 mod block_source;
 mod config;
 mod drain_frees;
+pub(crate) mod ended_work;
 mod extensions;
 pub(crate) mod external_state;
 mod finding_list;

@@ -4,7 +4,11 @@
 //! done their first, and writes what the rank receives. Ranks are matched by the order in which they submit: the nth collective of a communicator
 //! on one rank is the nth on every other, and the nth send from one rank to another is the nth receive there. Launches of one communicator run in
 //! the order they were submitted, on whatever stream.
+//!
+//! A rank can be aborted. What it has queued then ends without having been done: a launch that had begun leaves a part of what it was to write, one that had not
+//! begun leaves everything as it was. A rank whose device is lost does not end the others: they wait for it until they are aborted, or until their deadline.
 
+pub(crate) mod abort_kernel;
 pub(crate) mod collective_kernel;
 pub(crate) mod collective_launch;
 pub(crate) mod communicator;

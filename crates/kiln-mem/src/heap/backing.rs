@@ -76,6 +76,7 @@ impl GrowError {
         match self {
             Self::Budget(short) => {
                 exhausted.limit_bytes = Some(short.limit);
+                exhausted.page_bytes = Some(short.requested);
                 exhausted.limited_by = Some(short.name);
                 exhausted.in_use_bytes = short.used;
                 exhausted.driver = None;

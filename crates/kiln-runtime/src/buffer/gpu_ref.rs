@@ -109,7 +109,7 @@ impl<T: Element> GpuRef<T> {
             Phase::Lost | Phase::Rebuilding => return Err(Stale::Rebuilding),
             Phase::Starting | Phase::Ready => {}
         }
-        self.block.check_kept(&runtime).map_err(|_| Stale::Lost)?;
+        self.block.check_kept(&runtime)?;
         Ok(Memory { address: self.address(), bytes: self.bytes() })
     }
 
@@ -197,13 +197,13 @@ impl<T: Element> GpuRef<T> {
         Ok(GpuRef { block: self.block.clone(), offset: self.offset, len, element: PhantomData })
     }
 
-    /// Overwrites all elements from host data, which may be changed or dropped as soon as this returns.
+    /// Overwrites all elements from host data, which may be changed or dropped as soon as this returns. A buffer that was [lost](Stale::Lost) with a worker process is
+    /// usable again then, and after a fill and a copy into it, if it is no view of a part.
     ///
     /// # Errors
     /// If the lengths differ; if the device is lost or refuses a part, and then what the elements are is not to be relied upon.
     pub fn upload(&self, data: &[T]) -> Result<Ticket> {
-        let runtime = self.runtime()?;
-        self.block.at_home(&runtime, |lane| self.upload_lane(&runtime, lane, data))
+        self.overwrite(|runtime| self.block.at_home(runtime, |lane| self.upload_lane(runtime, lane, data)))
     }
 
     /// As [`upload`](Self::upload), on a stream.
@@ -211,8 +211,10 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// As for [`upload`](Self::upload); a stream of another runtime.
     pub fn upload_on(&self, stream: &Stream, data: &[T]) -> Result<Ticket> {
-        let runtime = self.runtime_for(stream)?;
-        self.upload_lane(&runtime, stream.lane(), data)
+        self.overwrite(|runtime| {
+            check_stream(stream, runtime)?;
+            self.upload_lane(runtime, stream.lane(), data)
+        })
     }
 
     /// All elements, once everything that writes them is done.
@@ -248,8 +250,7 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the lengths differ, the handles belong to different runtimes, or they overlap.
     pub fn copy_from(&self, from: &Self) -> Result<Ticket> {
-        let runtime = self.runtime()?;
-        self.block.at_home(&runtime, |lane| self.copy_lane(&runtime, lane, from))
+        self.overwrite(|runtime| self.block.at_home(runtime, |lane| self.copy_lane(runtime, lane, from)))
     }
 
     /// As [`copy_from`](Self::copy_from), on a stream.
@@ -257,8 +258,10 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// As for [`copy_from`](Self::copy_from); a stream of another runtime.
     pub fn copy_from_on(&self, stream: &Stream, from: &Self) -> Result<Ticket> {
-        let runtime = self.runtime_for(stream)?;
-        self.copy_lane(&runtime, stream.lane(), from)
+        self.overwrite(|runtime| {
+            check_stream(stream, runtime)?;
+            self.copy_lane(runtime, stream.lane(), from)
+        })
     }
 
     /// Sets every element to a value.
@@ -266,8 +269,8 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the device is lost.
     pub fn fill(&self, value: T) -> Result<Ticket> {
-        let runtime = self.runtime()?;
-        self.block.at_home(&runtime, |lane| self.fill_lane(&runtime, lane, bytemuck::bytes_of(&value)))
+        let unit = bytemuck::bytes_of(&value);
+        self.overwrite(|runtime| self.block.at_home(runtime, |lane| self.fill_lane(runtime, lane, unit)))
     }
 
     /// As [`fill`](Self::fill), on a stream.
@@ -275,8 +278,10 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// As for [`fill`](Self::fill); a stream of another runtime.
     pub fn fill_on(&self, stream: &Stream, value: T) -> Result<Ticket> {
-        let runtime = self.runtime_for(stream)?;
-        self.fill_lane(&runtime, stream.lane(), bytemuck::bytes_of(&value))
+        self.overwrite(|runtime| {
+            check_stream(stream, runtime)?;
+            self.fill_lane(runtime, stream.lane(), bytemuck::bytes_of(&value))
+        })
     }
 
     /// Sets every byte.
@@ -284,8 +289,7 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the device is lost.
     pub fn fill_bytes(&self, byte: u8) -> Result<Ticket> {
-        let runtime = self.runtime()?;
-        self.block.at_home(&runtime, |lane| self.fill_lane(&runtime, lane, &[byte]))
+        self.overwrite(|runtime| self.block.at_home(runtime, |lane| self.fill_lane(runtime, lane, &[byte])))
     }
 
     pub(crate) fn used(&self, access: Access, argument: u16) -> Use<'_> {
@@ -390,6 +394,27 @@ impl<T: Element> GpuRef<T> {
         Ok(runtime)
     }
 
+    /// Queues work that overwrites all of its elements. If they are a whole block that was lost, the block is usable again from then on; if the work is refused, it
+    /// stays lost.
+    fn overwrite(&self, queue: impl FnOnce(&Arc<Inner>) -> Result<Ticket>) -> Result<Ticket> {
+        let runtime = self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))?;
+        let is_whole = self.byte_range() == (0..self.block.bytes());
+        let lost = match self.block.check_kept(&runtime) {
+            Ok(()) => None,
+            // The device is the same: the order with earlier work stays, and the new write hides the one that was ended.
+            Err(Stale::NotWritten) if is_whole => None,
+            Err(error) => {
+                let lost = if is_whole { self.block.rewrite(&runtime) } else { None };
+                Some(lost.ok_or(error)?)
+            }
+        };
+        let queued = queue(&runtime);
+        if let (Err(_), Some((generation, cause))) = (&queued, &lost) {
+            self.block.lose(*generation, cause);
+        }
+        queued
+    }
+
     /// Its runtime, if it is all of its block.
     pub(crate) fn whole_block(&self) -> Result<Arc<Inner>> {
         if self.byte_range() != (0..self.block.bytes()) {
@@ -401,9 +426,7 @@ impl<T: Element> GpuRef<T> {
     /// Its runtime, if the stream is one of it.
     pub(crate) fn runtime_for(&self, stream: &Stream) -> Result<Arc<Inner>> {
         let runtime = self.runtime()?;
-        if !stream.belongs_to(&runtime) {
-            return Err(Error::new(Misuse::ForeignStream { stream: stream.id().to_string() }));
-        }
+        check_stream(stream, &runtime)?;
         Ok(runtime)
     }
 
@@ -436,6 +459,14 @@ impl<T> fmt::Debug for GpuRef<T> {
             self.block.id()
         )
     }
+}
+
+/// Refuses a stream of another runtime.
+fn check_stream(stream: &Stream, runtime: &Arc<Inner>) -> Result<()> {
+    if stream.belongs_to(runtime) {
+        return Ok(());
+    }
+    Err(Error::new(Misuse::ForeignStream { stream: stream.id().to_string() }))
 }
 
 fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {

@@ -220,7 +220,7 @@ impl<T: Element> PinnedBuffer<T> {
             let _ = runtime.wait_out(stamp, Timeout::Never)?;
             // What a lost device was to copy here is not here. That does not matter if it is overwritten.
             if let Some(cause) = runtime.state().failure_of(stamp).filter(|_| !access.writes()) {
-                return Err(cause.error().clone().into());
+                return Err(Error::of_cause(&cause));
             }
         }
         let _ = block.touch(0, bytes, access);

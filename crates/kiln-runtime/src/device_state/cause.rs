@@ -17,12 +17,14 @@ pub struct Cause {
     ticket: Option<Stamp>,
     launched_at: Option<&'static Location<'static>>,
     given_up: Option<Arc<str>>,
+    /// What work is told that failed by it, where that is no error of a driver.
+    told: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Cause {
     /// The error alone.
     pub fn new(error: kiln_driver::Error) -> Self {
-        Self { error, ticket: None, launched_at: None, given_up: None }
+        Self { error, ticket: None, launched_at: None, given_up: None, told: None }
     }
 
     /// The error, and which launch of ours it belongs to, if the driver knows the submission and it is not long ago.
@@ -34,7 +36,17 @@ impl Cause {
             Some((Stamp { stream: lane.key, number }, at))
         });
         let (ticket, launched_at) = launch.unzip();
-        Self { error, ticket, launched_at, given_up: None }
+        Self { error, ticket, launched_at, given_up: None, told: None }
+    }
+
+    /// The same, where failed work is told an error of a crate above.
+    pub(crate) fn told_as(self, told: Arc<dyn std::error::Error + Send + Sync>) -> Self {
+        Self { told: Some(told), ..self }
+    }
+
+    /// What failed work is told instead of the error of the driver.
+    pub(crate) fn told(&self) -> Option<&Arc<dyn std::error::Error + Send + Sync>> {
+        self.told.as_ref()
     }
 
     /// The same, and why the device did not come back.

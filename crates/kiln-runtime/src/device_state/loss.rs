@@ -26,6 +26,8 @@ pub(crate) struct Loss {
     pub(crate) is_decided: bool,
     /// The rebuilt device keeps nothing.
     pub(crate) everything: bool,
+    /// The device was not lost: work on it was ended before it was done. Its context is the same, and a block can be overwritten.
+    pub(crate) is_interruption: bool,
 }
 
 impl Loss {
@@ -63,7 +65,9 @@ mod tests {
         let error = Error::lost("wait", Fault { code: Code::LAUNCH_FAILED, detail: String::new() });
         let (generation, cause) = (Generation(0), Arc::new(Cause::new(error)));
         let replayed = Arc::default();
-        let loss = Loss { generation, cause, known, planned, replayed, is_decided: true, everything: false };
+        let (is_decided, everything, is_interruption) = (true, false, false);
+        let loss =
+            Loss { generation, cause, known, planned, replayed, is_decided, everything, is_interruption };
         let caught = |loss: &Loss| (1..8).filter(|number| loss.caught(stamp(*number))).collect::<Vec<_>>();
         assert_eq!((caught(&loss), loss.caught_any_of(stamp(0).stream)), (vec![4, 5], true));
         let mut runs = SubmissionSet::default();

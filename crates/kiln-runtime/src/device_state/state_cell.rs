@@ -24,7 +24,7 @@ use crate::wake::{WakeSignal, wake};
 pub(crate) struct StateCell {
     /// The phase behind the lock, for those who only compare.
     phase: AtomicU8,
-    generation: AtomicU64,
+    pub(super) generation: AtomicU64,
     /// A `RecoveryControl` or the recovery thread decides what becomes of a lost device.
     controlled: AtomicBool,
     /// Work that was unfinished when the device was lost may be done again, so that no waiter is told before that is known.
@@ -124,7 +124,9 @@ impl StateCell {
             let cause = Arc::new(cause.with_successor(self.is_controlled() && !from.is_over()));
             let (replayed, is_decided) = (Arc::default(), !self.defers());
             // Also while shutting down: the state stays, and callers are told why.
-            let loss = Loss { generation, cause, known, planned, replayed, is_decided, everything: false };
+            let (everything, is_interruption) = (false, false);
+            let loss =
+                Loss { generation, cause, known, planned, replayed, is_decided, everything, is_interruption };
             data.losses.push(loss);
             let _ = self.apply_to(data, Phase::Lost);
         }

@@ -116,7 +116,15 @@ impl Error {
         if cause.error().has_successor() && cause.ticket() == Some(stamp) {
             return Self::new(ErrorKind::Faulted { cause: cause.clone() });
         }
-        cause.error().clone().into()
+        Self::of_cause(cause)
+    }
+
+    /// What is told of a cause: what a crate above says, or the driver.
+    pub(crate) fn of_cause(cause: &Cause) -> Self {
+        match cause.told() {
+            Some(told) => Self::new(ErrorKind::Other(told.clone())),
+            None => cause.error().clone().into(),
+        }
     }
 
     /// The same error as the work of a stamp is told it: the work that lost the device learns so.
@@ -134,5 +142,7 @@ impl Error {
 fn may_fit(error: &kiln_mem::Error) -> bool {
     let exhausted = error.exhausted();
     let limit = exhausted.and_then(|exhausted| exhausted.limit_bytes);
-    exhausted.zip(limit).is_none_or(|(exhausted, limit)| exhausted.rounded_bytes <= limit)
+    exhausted.zip(limit).is_none_or(|(exhausted, limit)| {
+        exhausted.rounded_bytes.max(exhausted.page_bytes.unwrap_or(0)) <= limit
+    })
 }

@@ -18,7 +18,12 @@ pub enum Stale {
     Rebuilding,
     /// The context was rebuilt and this buffer was lost.
     #[error(
-        "the device was rebuilt and this buffer was lost; allocate another one, or say with `heal_with` what it holds before that happens"
+        "the device was rebuilt and this buffer was lost; overwrite all of it with `upload`, `fill` or `copy_from`, or say with `heal_with` what it holds before that happens"
     )]
     Lost,
+    /// Work that was to write the buffer was ended before it was done; the device goes on.
+    #[error(
+        "work that was to write this buffer was ended before it was done; overwrite the whole buffer by an upload, a fill or a copy, or allocate another one"
+    )]
+    NotWritten,
 }

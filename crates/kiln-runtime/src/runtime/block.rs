@@ -1,7 +1,7 @@
 //! A block of device memory: what handles share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use kiln_driver::{DeviceAddress, DevicePlace};
 use kiln_mem::DeviceBlock;
@@ -12,7 +12,7 @@ use kiln_sync::BiasedLock;
 use super::block_source::ForeignOwner;
 use super::freed_uses::uses_elsewhere;
 use super::inner::Inner;
-use crate::device_state::{Cause, Loss};
+use crate::device_state::{Cause, Loss, Phase};
 use crate::error::{Error, Misuse, Result, Stale};
 use crate::ids::{BlockId, Generation};
 
@@ -39,8 +39,10 @@ pub(crate) struct Block {
     pub(super) born: Generation,
     /// Whether the memory goes with the context, as a module's does.
     pub(super) of_context: bool,
-    /// Set if it was found to be lost, for whatever reason.
-    pub(super) lost: OnceLock<(Generation, Arc<Cause>)>,
+    /// Set if it was found to be lost, for whatever reason, and was not overwritten since.
+    pub(super) lost: Mutex<Option<(Generation, Arc<Cause>)>>,
+    /// The generation in which it was overwritten after it was lost; what was lost before has no say.
+    pub(super) rewritten: AtomicU64,
     /// Whether it can be found by its name.
     pub(super) is_named: AtomicBool,
 }
@@ -94,7 +96,7 @@ impl Block {
     /// Refuses a block of another runtime, or of one that is gone.
     #[inline]
     pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
-        if self.belongs_to(runtime) { self.check_kept(runtime) } else { Err(self.foreign()) }
+        if self.belongs_to(runtime) { Ok(self.check_kept(runtime)?) } else { Err(self.foreign()) }
     }
 
     #[cold]
@@ -108,16 +110,19 @@ impl Block {
 
     /// Refuses a block that was lost with the context it was written in.
     #[inline]
-    pub(crate) fn check_kept(&self, runtime: &Inner) -> Result<()> {
+    pub(crate) fn check_kept(&self, runtime: &Inner) -> std::result::Result<(), Stale> {
         let generation = runtime.state().generation();
         if self.is_kept(generation) { Ok(()) } else { self.judge(runtime, generation) }
     }
 
     /// Whether a generation that has ended took the contents along. What is found to be kept need not be asked about again.
     #[cold]
-    fn judge(&self, runtime: &Inner, generation: Generation) -> Result<()> {
-        if self.loss(runtime).is_some() {
-            return Err(Stale::Lost.into());
+    fn judge(&self, runtime: &Inner, generation: Generation) -> std::result::Result<(), Stale> {
+        if self.is_lost() {
+            return Err(Stale::Lost);
+        }
+        if let Some(loss) = self.caught_by(runtime) {
+            return Err(if loss.is_interruption { Stale::NotWritten } else { Stale::Lost });
         }
         self.kept.fetch_max(generation.0, Ordering::Relaxed);
         Ok(())
@@ -133,20 +138,26 @@ impl Block {
         }
     }
 
-    /// The loss that took its contents: the first in which one of its last writes was under way. Work on a lost block is refused, so no
-    /// later write hides that.
+    /// The loss that took its contents: the first in which one of its last writes was under way. Work on a lost block is refused unless it overwrites all of it, so
+    /// no other write hides that.
     #[cold]
     pub(crate) fn loss(&self, runtime: &Inner) -> Option<(Generation, Arc<Cause>)> {
-        if let Some(lost) = self.lost.get() {
+        if let Some(lost) = &*self.lost() {
             return Some(lost.clone());
         }
+        self.caught_by(runtime).map(|loss| (loss.generation, loss.cause))
+    }
+
+    /// The first loss of the device, or end of work on it, in which one of its last writes was under way.
+    fn caught_by(&self, runtime: &Inner) -> Option<Loss> {
+        let since = self.born.max(Generation(self.rewritten.load(Ordering::Relaxed)));
         let writes = self.history.lock().writes();
         let now = runtime.state().generation();
-        let loss = runtime.state().loss_where(|loss| {
-            let lived = self.born <= loss.generation && loss.generation < now;
-            lived && (loss.everything || self.of_context || self.is_caught(loss, &writes))
-        })?;
-        Some((loss.generation, loss.cause))
+        runtime.state().loss_where(|loss| {
+            let lived = since <= loss.generation && loss.generation < now;
+            let went_with_context = loss.everything || self.of_context && !loss.is_interruption;
+            lived && (went_with_context || self.is_caught(loss, &writes))
+        })
     }
 
     /// Whether one of its last writes was under way when a device was lost. Its allocation wrote nothing.
@@ -203,7 +214,9 @@ impl Block {
     /// Declares it lost: handles say so from here on, and a use that was checked before is refused.
     pub(crate) fn lose(&self, generation: Generation, cause: &Arc<Cause>) {
         // One that is lost already stays lost with its first cause.
-        let _ = self.lost.set((generation, cause.clone()));
+        self.lost().get_or_insert_with(|| (generation, cause.clone()));
+        // In the first generation nothing is lost, so that this is another one.
+        self.kept.store(Generation::default().0, Ordering::Relaxed);
         self.history.lock().lose();
     }
 
@@ -213,7 +226,29 @@ impl Block {
     }
 
     pub(crate) fn is_lost(&self) -> bool {
-        self.lost.get().is_some()
+        self.lost().is_some()
+    }
+
+    fn lost(&self) -> MutexGuard<'_, Option<(Generation, Arc<Cause>)>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes it for kept again, because work that overwrites all of it is about to be queued. Returns what it was lost with, for the case that the work is refused;
+    /// none if its memory went with the context, or the device is not ready, and then nothing is changed.
+    pub(crate) fn rewrite(&self, runtime: &Inner) -> Option<(Generation, Arc<Cause>)> {
+        let state = runtime.state();
+        let (generation, cause) = self.loss(runtime)?;
+        let has_memory =
+            state.loss_where(|loss| loss.generation == generation).is_some_and(|loss| !loss.everything);
+        if !has_memory || self.of_context || self.lent.is_some() || state.phase() != Phase::Ready {
+            return None;
+        }
+        let now = state.generation();
+        *self.lost() = None;
+        self.rewritten.fetch_max(now.0, Ordering::Relaxed);
+        self.restore();
+        self.kept.fetch_max(now.0, Ordering::Relaxed);
+        Some((generation, cause))
     }
 
     /// Whether it is mapped read-only.

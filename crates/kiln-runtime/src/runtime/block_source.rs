@@ -1,7 +1,7 @@
 //! Where the memory of a block comes from: the memory stack, another library, or a module.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use kiln_driver::{Access, DeviceMemory, ForeignMemory, MemoryId, Place};
 use kiln_mem::{AllocTag, AllocationRequest, BlockParts, BlockToken, DeviceBlock, ResourceKey};
@@ -106,7 +106,8 @@ impl Block {
             allocated: Stamp::default(),
             born: generation,
             of_context,
-            lost: OnceLock::new(),
+            lost: Mutex::new(None),
+            rewritten: AtomicU64::new(0),
             is_named: AtomicBool::new(false),
             history: BiasedLock::new(AccessHistory::new(memory.bytes, Stamp::default()).of_block(number)),
         }
@@ -187,7 +188,8 @@ impl Block {
             allocated: first_write,
             born: generation,
             of_context: false,
-            lost: OnceLock::new(),
+            lost: Mutex::new(None),
+            rewritten: AtomicU64::new(0),
             is_named: AtomicBool::new(false),
             history: BiasedLock::new(AccessHistory::new(bytes, first_write).of_block(number)),
         }

@@ -7,7 +7,7 @@ use kiln_order::{Stamp, StreamKey, StreamState, Use, held_here};
 
 use super::inner::Inner;
 use super::recovery_hook::RecoveryHook;
-use crate::error::{Misuse, Result};
+use crate::error::{Error, Misuse, Result};
 use crate::ids::Generation;
 use crate::resubmission::SubmissionLog;
 
@@ -136,7 +136,7 @@ impl Inner {
     /// back must not say that everything is done.
     pub(crate) fn check_latest(&self, latest: &[Stamp]) -> Result<()> {
         match self.state().last_failure(latest) {
-            Some(cause) => Err(cause.error().clone().into()),
+            Some(cause) => Err(Error::of_cause(&cause)),
             None => Ok(()),
         }
     }
@@ -144,7 +144,7 @@ impl Inner {
     /// The fault, if work of a stream was not done because the device was lost since generation `since`.
     pub(crate) fn check_stream(&self, since: Generation, stream: StreamKey) -> Result<()> {
         match self.state().failure_since(since, stream) {
-            Some(cause) => Err(cause.error().clone().into()),
+            Some(cause) => Err(Error::of_cause(&cause)),
             None => Ok(()),
         }
     }

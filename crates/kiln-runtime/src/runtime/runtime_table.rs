@@ -136,7 +136,7 @@ impl EndedRuntime {
     fn failure_of(&self, stamp: Stamp) -> Option<Error> {
         if let Some(loss) = self.losses.iter().find(|loss| loss.caught(stamp)) {
             // The runtime that could do it again is gone.
-            return Some(loss.cause.error().clone().with_successor(false).into());
+            return Some(Error::of_cause(&loss.cause.with_successor(false)));
         }
         // What a loss did not catch was done before it or again after it.
         let done = |known: &StreamClock| {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use kiln_driver::{Access, DeviceAddress, DeviceFinding, Error, ErrorKind, FindingLine, FindingRule};
-use kiln_ptx::exec::{ExecFindingKind as InCode, RaceCause};
+use kiln_ptx::exec::{ExecFindingKind as InCode, RaceCause, RaceRemedy};
 
 use crate::check::access_origin::{Action, Actor};
 use crate::machine_config::Mode;
@@ -167,9 +167,9 @@ impl FindingKind {
             InCode::Race { cause: RaceCause::NoFence, .. } => {
                 "put `__threadfence()` between the write of the value and the write of the flag (`__threadfence_block()` inside a block)"
             }
-            InCode::Race { .. } | InCode::SameValue { .. } => {
-                "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks"
-            }
+            InCode::Race { remedy, .. } => advice_on_race(*remedy),
+            InCode::SameValue { .. } => advice_on_race(RaceRemedy::Order),
+            InCode::Unassigned { .. } => "give the variable a value on every path to its use",
             InCode::PendingCopy { .. } => "wait for the copy before the access",
             InCode::NonCoherent { .. } => "read it with a plain load, or write it in another launch",
             InCode::BadOperand(_) => "check the value before the instruction",
@@ -185,7 +185,6 @@ impl FindingKind {
             InCode::StackOverflow(_) => {
                 "use less local memory in the functions, or a loop instead of deep recursion"
             }
-            InCode::Unassigned { .. } => "assign it on every path to its use",
             InCode::Deadlock { at_mask: true, .. } => {
                 "let all lanes that the mask names execute the instruction, or name only those that do"
             }
@@ -236,6 +235,43 @@ impl FindingKind {
                 _ => FindingRule::InKernel,
             }),
         }
+    }
+}
+
+/// What to do about two accesses of a kernel that race.
+fn advice_on_race(remedy: RaceRemedy) -> &'static str {
+    macro_rules! in_one_step {
+        ($function:literal) => {
+            concat!(
+                "update the place in one step, with `",
+                $function,
+                "`: another thread may write between this read and this write"
+            )
+        };
+    }
+    match remedy {
+        RaceRemedy::WarpBarrier => {
+            "both threads are in one warp: put `__syncwarp()` between the two accesses, or a barrier of the block if other warps use these bytes, too"
+        }
+        RaceRemedy::NamedBarrier => {
+            "order them: let the warps of both threads meet at one barrier in between (`bar.sync` with one number and the count of all its threads)"
+        }
+        RaceRemedy::StrongLoad => {
+            "the first load of this compare-and-swap loop is a plain one: read the value through a `volatile` pointer \
+             (`*(volatile unsigned*)p`) or with an atomic load"
+        }
+        RaceRemedy::ReaderFence => {
+            "the fence is missing on the side of the reader: put `__threadfence()` between the atomic or the flag that it read and this access \
+             (`__threadfence_block()` inside a block)"
+        }
+        RaceRemedy::Atomic("atomicSub") => in_one_step!("atomicSub"),
+        RaceRemedy::Atomic("atomicOr") => in_one_step!("atomicOr"),
+        RaceRemedy::Atomic("atomicAnd") => in_one_step!("atomicAnd"),
+        RaceRemedy::Atomic("atomicXor") => in_one_step!("atomicXor"),
+        RaceRemedy::Atomic("atomicMin") => in_one_step!("atomicMin"),
+        RaceRemedy::Atomic("atomicMax") => in_one_step!("atomicMax"),
+        RaceRemedy::Atomic(_) => in_one_step!("atomicAdd"),
+        _ => "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks",
     }
 }
 

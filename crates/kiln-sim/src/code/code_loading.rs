@@ -7,7 +7,7 @@ use kiln_driver::{
     Code, DeviceAddress, DeviceMemory, Error, Function, FunctionId, Image, Limits, ModuleId, Object,
     Occupancy, Protection, Refusal, Result,
 };
-use kiln_operation::{CommunicatorRank, Operation, OperationError};
+use kiln_operation::{ABORT, CommunicatorRank, Operation, OperationError};
 
 use crate::check::access_origin::Action;
 use crate::code::code_engine::{CompileError, CompiledModule, Relocate, SimVariable};
@@ -15,6 +15,7 @@ use crate::code::cpu_libraries::CpuOperation;
 use crate::code::kernel::SimKernel;
 use crate::code::machine_code;
 use crate::code::occupancy::occupancy;
+use crate::collective::abort_kernel::AbortKernel;
 use crate::collective::collective_kernel::CollectiveKernel;
 use crate::device::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
 use crate::fault_plan::PlannedFault;
@@ -293,11 +294,15 @@ impl State {
 fn loaded(name: &str, kernel: Arc<dyn SimKernel>, limit: u32) -> Loaded {
     let attributes = kernel.signature().attributes(limit);
     let spans = attributes.parameters.clone().unwrap_or_default().into();
-    Loaded { name: name.into(), kernel, attributes, spans, collective: None }
+    Loaded { name: name.into(), kernel, attributes, spans, collective: None, aborts: None }
 }
 
 /// The function of a communicator of that name.
 fn collective(call: &'static str, rank: CommunicatorRank, name: &str, limits: &Limits) -> Result<Loaded> {
+    if name == ABORT {
+        let loaded = loaded(name, Arc::new(AbortKernel::default()), limits.max_threads_per_block);
+        return Ok(Loaded { aborts: Some(rank), ..loaded });
+    }
     let kernel = CollectiveKernel::new(call, rank, name)?;
     let loaded = loaded(name, kernel.clone(), limits.max_threads_per_block);
     Ok(Loaded { collective: Some(kernel), ..loaded })

@@ -21,6 +21,8 @@ pub(crate) enum Exchange {
     Arrive,
     /// Writes what the rank receives, from what all ranks brought to each collective.
     Leave(Vec<Vec<Contribution>>),
+    /// The rank was aborted, after it had arrived or before. Then a part of what it receives is there, or nothing.
+    End { arrived: bool },
 }
 
 /// The collectives of one function, on one rank.
@@ -158,6 +160,27 @@ impl CollectiveKernel {
         };
         buffers.write(first, &bytes)
     }
+
+    /// Leaves a part of what a rank receives from a collective that was ended.
+    fn spoil(
+        &self,
+        collective: &Collective,
+        buffers: Buffers<'_, '_>,
+    ) -> std::result::Result<(), KernelFault> {
+        use CollectiveKind::*;
+        let (rank, size) = (u64::from(self.rank.rank), u64::from(self.rank.size));
+        let is_root = collective.root_rank() == Some(self.rank.rank);
+        let (first, blocks) = match collective.kind() {
+            Send | Barrier => return Ok(()),
+            Reduce | Gather if !is_root => return Ok(()),
+            Broadcast if is_root => return Ok(()),
+            Scatter if is_root && collective.is_in_place() => return Ok(()),
+            ReduceScatter => (if collective.is_in_place() { rank } else { 0 }, 1),
+            AllGather | Gather | AllToAll => (0, size),
+            AllReduce | Reduce | Recv | Broadcast | Scatter => (0, 1),
+        };
+        buffers.write(first, &vec![0xa5; (blocks * buffers.block_bytes).div_ceil(2) as usize])
+    }
 }
 
 /// The blocks of all ranks as one, in the order of the ranks.
@@ -227,6 +250,10 @@ impl SimKernel for CollectiveKernel {
                 launch.bring(brought);
                 Ok(())
             }),
+            Some(Exchange::End { arrived: false }) => Ok(()),
+            Some(Exchange::End { arrived: true }) => {
+                self.each(launch, |_, collective, buffers| self.spoil(collective, buffers))
+            }
             Some(Exchange::Leave(brought)) => self.each(launch, |at, collective, buffers| {
                 self.write(collective, brought.get(at).map_or(&[], Vec::as_slice), buffers)
             }),

@@ -39,6 +39,19 @@ pub(crate) enum Phase {
     Queued,
     /// It has read, and waits for the others.
     Arrived,
+    /// Its rank was aborted before it was done, after it had arrived or before.
+    Ended {
+        arrived: bool,
+    },
+}
+
+impl CollectiveRun {
+    /// It does not wait for other ranks any more.
+    fn end(&mut self) {
+        if !matches!(self.phase, Phase::Ended { .. }) {
+            self.phase = Phase::Ended { arrived: self.phase == Phase::Arrived };
+        }
+    }
 }
 
 impl State {
@@ -53,13 +66,17 @@ impl State {
         if calls.iter().all(Option::is_none) {
             return Ok(vec![None; tasks.len()]);
         }
-        let before = self.communicators.clone();
+        // A single collective that is refused has changed nothing.
+        let count: usize = calls.iter().flatten().map(|calls| calls.descriptions.len()).sum();
+        let before = (count > 1).then(|| self.communicators.clone());
         let runs: Result<Vec<_>> = calls
             .into_iter()
             .map(|calls| calls.map(|calls| self.submit_launch(call, calls)).transpose())
             .collect();
         if let Err(error) = &runs {
-            self.communicators = before;
+            if let Some(before) = before {
+                self.communicators = before;
+            }
             self.find_object(
                 FindingKind::CollectiveMismatch,
                 device,
@@ -77,6 +94,10 @@ impl State {
             let what = format!("communicator {} is over", id.short());
             return Err(Error::invalid(call, what, "keep the communicator while it is used"));
         };
+        if communicator.member(rank).is_some_and(|member| member.is_aborted) {
+            let what = format!("rank {rank} of communicator {} was aborted", id.short());
+            return Err(Error::invalid(call, what, "make another communicator"));
+        }
         let mut places = Vec::with_capacity(calls.descriptions.len());
         for called in &calls.descriptions {
             let place = communicator.submit(rank, *called).map_err(|(place, other_rank, difference)| {
@@ -136,14 +157,34 @@ impl State {
                 communicator.member(run.call.rank.rank).is_some_and(|member| member.finished != run.number)
             }
             Phase::Arrived => run.places.iter().any(|place| !communicator.missing(*place).is_empty()),
+            Phase::Ended { .. } => false,
         }
+    }
+
+    /// Ends a rank: what it has queued ends without having been done, and it takes nothing more.
+    pub(crate) fn abort_rank(&mut self, rank: &CommunicatorRank) {
+        let Some(communicator) = self.communicators.get_mut(&rank.id) else { return };
+        if let Some(member) = communicator.members.get_mut(rank.rank as usize) {
+            member.is_aborted = true;
+        }
+        let is_of_rank = |run: &CollectiveRun| run.call.rank.id == rank.id && run.call.rank.rank == rank.rank;
+        for queued in self.streams.values_mut().flat_map(|stream| stream.queue.iter_mut()) {
+            queued.collective.iter_mut().filter(|run| is_of_rank(run)).for_each(CollectiveRun::end);
+            if let Step::Graph(graph) = &mut queued.step {
+                graph.collectives.values_mut().filter(|run| is_of_rank(run)).for_each(CollectiveRun::end);
+            }
+        }
+        let now_ns = self.now_ns;
+        self.journal.write(now_ns, format_args!("rank {} of {} is aborted", rank.rank, rank.id.short()));
     }
 
     /// What the next step of a collective does.
     pub(crate) fn begin_exchange(&mut self, ready: Ready) -> Option<Exchange> {
         let run = self.collective_run(ready)?;
-        if run.phase == Phase::Queued {
-            return Some(Exchange::Arrive);
+        match run.phase {
+            Phase::Queued => return Some(Exchange::Arrive),
+            Phase::Ended { arrived } => return Some(Exchange::End { arrived }),
+            Phase::Arrived => {}
         }
         let communicator = self.communicators.get(&run.call.rank.id);
         let at = |place: &MeetingPlace| communicator.map(|known| known.contributions(*place));
@@ -164,6 +205,9 @@ impl State {
         let arrived_ns = self.earliest_ns(ready).unwrap_or(self.now_ns);
         let Some(run) = self.collective_run_mut(ready) else { return true };
         let (call, places, phase) = (run.call.clone(), run.places.clone(), run.phase);
+        if matches!(phase, Phase::Ended { .. }) {
+            return true;
+        }
         run.phase = Phase::Arrived;
         let rank = call.rank.rank;
         if let Some(communicator) = self.communicators.get_mut(&call.rank.id) {
@@ -179,6 +223,7 @@ impl State {
                         member.finished += 1;
                     }
                 }
+                Phase::Ended { .. } => {}
             }
         }
         if phase == Phase::Queued {

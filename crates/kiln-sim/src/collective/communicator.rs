@@ -27,6 +27,8 @@ pub(crate) struct Member {
     /// Launches that were submitted, and of them those that are done.
     pub(crate) launches: u64,
     pub(crate) finished: u64,
+    /// Its launches ended without having been done.
+    pub(crate) is_aborted: bool,
     /// Collectives that were submitted, without sends and receives.
     collectives: u64,
     sent: BTreeMap<u32, u64>,
@@ -94,6 +96,12 @@ impl SimCommunicator {
 
     pub(crate) fn size(&self) -> u32 {
         self.members.len() as u32
+    }
+
+    /// Whether a rank is lost or was aborted. The others are then not ended before their deadline, since each of them can be aborted and go on.
+    pub(crate) fn is_failing(&self) -> bool {
+        let is_over = |member: &Member| member.is_aborted || matches!(member.state, MemberState::Lost { .. });
+        self.members.iter().any(is_over)
     }
 
     pub(crate) fn member(&self, rank: u32) -> Option<&Member> {

@@ -31,16 +31,16 @@ impl State {
             .collect()
     }
 
-    /// Ends launches that need a rank which cannot come any more. True if there are any.
+    /// Ends launches that need a rank which was unloaded. True if there are any.
     pub(crate) fn end_hopeless(&mut self, stalled: &[Stalled]) -> bool {
-        let is_gone =
-            |state: &MemberState| matches!(state, MemberState::Left { .. } | MemberState::Lost { .. });
+        let is_gone = |state: &MemberState| matches!(state, MemberState::Left { .. });
         let needs_gone = |one: &&Stalled| {
             let communicator = self.communicators.get(&one.run.call.rank.id);
             communicator.is_some_and(|communicator| {
                 let missing = |place: &MeetingPlace| communicator.missing(*place);
                 let mut ranks = one.run.places.iter().flat_map(missing);
                 one.run.phase == Phase::Arrived
+                    && !communicator.is_failing()
                     && ranks
                         .any(|rank| communicator.member(rank).is_some_and(|member| is_gone(&member.state)))
             })
@@ -49,24 +49,19 @@ impl State {
         if hopeless.is_empty() {
             return false;
         }
-        let left = hopeless.iter().any(|one| self.needs_left(one));
         let text = self.waiting_text(&hopeless);
-        self.end_waiting(&hopeless, left, Code::LAUNCH_FAILED, text);
+        self.end_waiting(&hopeless, true, Code::LAUNCH_FAILED, text);
         true
     }
 
     /// Ends all launches that wait, since none of them can go on.
     pub(crate) fn end_deadlock(&mut self, stalled: &[Stalled]) {
         let text = self.waiting_text(stalled);
-        self.end_waiting(stalled, true, Code::LAUNCH_TIMEOUT, text);
-    }
-
-    fn needs_left(&self, one: &Stalled) -> bool {
-        let Some(communicator) = self.communicators.get(&one.run.call.rank.id) else { return false };
-        let mut ranks = one.run.places.iter().flat_map(|place| communicator.missing(*place));
-        ranks.any(|rank| {
-            communicator.member(rank).is_some_and(|member| matches!(member.state, MemberState::Left { .. }))
-        })
+        let is_failing = |one: &Stalled| {
+            self.communicators.get(&one.run.call.rank.id).is_some_and(SimCommunicator::is_failing)
+        };
+        let is_mistake = !stalled.iter().any(is_failing);
+        self.end_waiting(stalled, is_mistake, Code::LAUNCH_TIMEOUT, text);
     }
 
     fn end_waiting(&mut self, stalled: &[Stalled], is_mistake: bool, code: Code, text: String) {

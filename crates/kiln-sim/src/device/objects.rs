@@ -157,6 +157,8 @@ pub(crate) struct Loaded {
     pub(crate) spans: Arc<[ParameterSpan]>,
     /// The collectives, if it is a function of a communicator.
     pub(crate) collective: Option<Arc<CollectiveKernel>>,
+    /// The rank that it ends, if it is that function of a communicator.
+    pub(crate) aborts: Option<CommunicatorRank>,
 }
 
 impl std::fmt::Debug for Loaded {

@@ -132,9 +132,9 @@ impl State {
         let checks_undefined = self.checks.uninitialised;
         let exchange = self.begin_exchange(ready);
         let state = self.device(device);
-        // The second step of a collective is no launch.
+        // The second step of a collective is no launch, nor is one that was ended.
         let number = match exchange {
-            Some(Exchange::Leave(_)) => 0,
+            Some(Exchange::Leave(_) | Exchange::End { .. }) => 0,
             _ => {
                 state.counts.launches += 1;
                 state.counts.launches

@@ -72,6 +72,9 @@ impl Core {
             _ => {
                 let task = self.task(&mut state, objects, CALL, command)?;
                 let run = state.submit_collectives(CALL, objects.info.ordinal, &[&task])?.pop().flatten();
+                if let Some(rank) = task.aborts() {
+                    state.abort_rank(&rank);
+                }
                 let mark = state.stream_mark(lane, task.action(), true).ok_or_else(gone)?;
                 use_module(&task, &mark, &state);
                 state.check_parts(objects.info.ordinal, &task, &mark);
@@ -320,6 +323,7 @@ fn launch_task(
         collective.map(|kernel| kernel.call(call, launch.arguments).map(Arc::new)).transpose()?;
     Ok(LaunchTask {
         collectives,
+        aborts: function.loaded.aborts,
         footprint,
         function,
         grid: launch.grid,

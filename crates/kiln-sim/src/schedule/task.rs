@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kiln_driver::{Dim3, NodeShape, Pattern};
+use kiln_operation::CommunicatorRank;
 
 use crate::check::access_origin::Action;
 use crate::check::declared_memory::LaunchFootprint;
@@ -46,6 +47,8 @@ pub(crate) struct LaunchTask {
     pub(crate) footprint: Option<Arc<LaunchFootprint>>,
     /// The collectives, if the function is one of a communicator.
     pub(crate) collectives: Option<Arc<CollectiveCall>>,
+    /// The rank that it ends, if it is that function of a communicator.
+    pub(crate) aborts: Option<CommunicatorRank>,
 }
 
 impl Task {
@@ -61,6 +64,14 @@ impl Task {
     pub(crate) fn collectives(&self) -> Option<&Arc<CollectiveCall>> {
         match self {
             Self::Launch(launch) => launch.collectives.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The rank that a launch ends when it is submitted.
+    pub(crate) fn aborts(&self) -> Option<CommunicatorRank> {
+        match self {
+            Self::Launch(launch) => launch.aborts,
             _ => None,
         }
     }

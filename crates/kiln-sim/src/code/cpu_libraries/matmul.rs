@@ -11,9 +11,13 @@ pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Matmul) -> Res
     let Matmul { m, n, k, batch, a, b, d, .. } = *operation;
     let first_scalar = operation.memory_operands();
     let mut alpha = arguments.scalar(first_scalar)?;
+    // Libraries do not read the factors then, so that a NaN in them changes nothing.
+    let reads_factors = alpha != 0.0;
     if let Some(first) = operation.scale_operand() {
         let factor = |index| arguments.read(index, ElementType::F32, Run::dense(0, 1));
-        alpha *= factor(first)?.iter().chain(&factor(first + 1)?).product::<f64>();
+        if reads_factors {
+            alpha *= factor(first)?.iter().chain(&factor(first + 1)?).product::<f64>();
+        }
     }
     let beta = if operation.accumulate { arguments.scalar(first_scalar + 1)? } else { 0.0 };
     let bias = match operation.epilogue.bias {
@@ -21,16 +25,23 @@ pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Matmul) -> Res
         false => vec![0.0; m as usize],
     };
     for at in 0..batch {
-        let left = factor(arguments, 0, &a, operation.a_stored(), at)?;
-        let right = factor(arguments, 1, &b, operation.b_stored(), at)?;
+        let [left, right] = match reads_factors {
+            true => [
+                factor(arguments, 0, &a, operation.a_stored(), at)?,
+                factor(arguments, 1, &b, operation.b_stored(), at)?,
+            ],
+            false => [const { Vec::new() }; 2],
+        };
         for column in 0..n {
             let run = Run::dense(at * d.stride + column * d.leading, m);
             let mut sums = vec![0.0; m as usize];
-            let factors = &right[(column * k) as usize..][..k as usize];
-            for (part, factor) in left.chunks_exact(m as usize).zip(factors) {
-                sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value * factor);
+            if reads_factors {
+                let factors = &right[(column * k) as usize..][..k as usize];
+                for (part, factor) in left.chunks_exact(m as usize).zip(factors) {
+                    sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value * factor);
+                }
+                sums.iter_mut().for_each(|sum| *sum *= alpha);
             }
-            sums.iter_mut().for_each(|sum| *sum *= alpha);
             if operation.accumulate {
                 let before = arguments.read(2, d.element, run)?;
                 sums.iter_mut().zip(before).for_each(|(sum, before)| *sum += beta * before);

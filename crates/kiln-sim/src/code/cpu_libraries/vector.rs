@@ -1,6 +1,6 @@
 //! Operations on vectors, and on a matrix and vectors.
 
-use kiln_operation::{Axpy, Dot, Gemv, Ger, Nrm2, Scal};
+use kiln_operation::{Asum, Axpy, Dot, Gemv, Ger, Iamax, Nrm2, Scal, Swap, VectorCopy};
 
 use super::arguments::{OperationArguments, Run};
 use crate::code::kernel::KernelFault;
@@ -42,6 +42,38 @@ pub(super) fn scal(arguments: &OperationArguments<'_>, operation: &Scal) -> Work
     let mut x = arguments.read(0, operation.element, run)?;
     x.iter_mut().for_each(|x| *x *= alpha);
     arguments.write(0, operation.element, run, &x)?;
+    Ok(operation.n)
+}
+
+pub(super) fn copy(arguments: &OperationArguments<'_>, operation: &VectorCopy) -> Work {
+    let x = arguments.read(0, operation.element, Run::strided(operation.n, operation.x_step))?;
+    arguments.write(1, operation.element, Run::strided(operation.n, operation.y_step), &x)?;
+    Ok(operation.n)
+}
+
+pub(super) fn swap(arguments: &OperationArguments<'_>, operation: &Swap) -> Work {
+    let (x_run, y_run) =
+        (Run::strided(operation.n, operation.x_step), Run::strided(operation.n, operation.y_step));
+    let x = arguments.read(0, operation.element, x_run)?;
+    let y = arguments.read(1, operation.element, y_run)?;
+    arguments.write(0, operation.element, x_run, &y)?;
+    arguments.write(1, operation.element, y_run, &x)?;
+    Ok(operation.n)
+}
+
+pub(super) fn asum(arguments: &OperationArguments<'_>, operation: &Asum) -> Work {
+    let x = arguments.read(0, operation.element, Run::strided(operation.n, operation.x_step))?;
+    let sum = x.iter().fold(0.0, |sum, x| sum + x.abs());
+    arguments.write(1, operation.element, Run::dense(0, 1), &[sum])?;
+    Ok(operation.n)
+}
+
+/// Of equal elements the first.
+pub(super) fn iamax(arguments: &OperationArguments<'_>, operation: &Iamax) -> Work {
+    let x = arguments.read(0, operation.element, Run::strided(operation.n, operation.x_step))?;
+    let larger = |best: usize, at: usize| if x[at].abs() > x[best].abs() { at } else { best };
+    let best = (1..x.len()).fold(0, larger);
+    arguments.write_integers(1, 8, 0, &[best as i64 + 1])?;
     Ok(operation.n)
 }
 
