@@ -26,7 +26,7 @@ use cudarc::driver::sys;
 use kiln_driver::{
     Dim3, Error, FunctionAttributes, LaunchCommand, ParameterSpan, Refusal, Result, Submission,
 };
-use kiln_operation::{ARGUMENT_BYTES, Operation, OperationOperand};
+use kiln_operation::{ABORT, ARGUMENT_BYTES, Operation, OperationOperand};
 
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
@@ -56,6 +56,11 @@ trait PreparedOperation: Send + Sync {
     /// Whether its kernels are loaded with it, by a capture that is never run.
     fn is_captured_at_load(&self) -> bool {
         !self.waits_for_device()
+    }
+
+    /// What a launch does first, while other threads may use its stream.
+    fn before_queue(&self) -> std::result::Result<(), LibraryFailure> {
+        Ok(())
     }
 
     /// Queues it. The context is current, and the arguments were checked.
@@ -113,6 +118,10 @@ impl LoadedOperation {
 
     /// The collective of a communicator, or the group of them, that has this name.
     pub(crate) fn collective(call: &'static str, rank: &Arc<NcclRank>, name: &str) -> Result<Self> {
+        if name == ABORT {
+            let prepared = Box::new(nccl::NcclAbort::new(rank));
+            return Ok(Self { name: ABORT, operands: Vec::new(), prepared });
+        }
         let (collective, name, operands) = nccl::NcclCollective::new(call, rank, name)?;
         Ok(Self { name, operands, prepared: Box::new(collective) })
     }
@@ -146,6 +155,10 @@ impl LoadedOperation {
 
     /// The error for an operation in a graph that its library waits for.
     fn not_captured(&self, call: &'static str) -> Error {
+        if self.name == ABORT {
+            let why = "it takes effect when it is submitted; launch it on a stream";
+            return Error::unsupported(call, "the abort of a communicator in a graph", why);
+        }
         let why = format!(
             "it waits for the device while it queues {}, so that no graph can hold it; submit it between two replays",
             self.name()
@@ -186,6 +199,7 @@ impl CudaDevice {
         launch.grid.check_extents(call, "grid", Dim3::new(1, 1, 1))?;
         launch.block.check_extents(call, "block", Dim3::new(1, 1, 1))?;
         let arguments = operation.arguments(call, launch.arguments)?;
+        operation.prepared.before_queue().map_err(|failure| failure.error(call, operation.name()))?;
         let failure: Cell<Option<LibraryFailure>> = Cell::new(None);
         let submitted = stream.queue(call, SubmissionKind::Launch(launch.function), |_| {
             // SAFETY: the caller of `submit` vouched that the launch may run with these arguments.

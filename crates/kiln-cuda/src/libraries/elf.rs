@@ -20,6 +20,14 @@ const TAG_END: u64 = 0;
 const TAG_STRINGS: u64 = 5;
 const TAG_SONAME: u64 = 14;
 
+/// Why a file is no library for this machine, in words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct NotALibrary {
+    pub(super) why: String,
+    /// Whether it is a part of one.
+    pub(super) is_incomplete: bool,
+}
+
 /// What a shared library says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct SharedLibrary {
@@ -28,8 +36,8 @@ pub(super) struct SharedLibrary {
 }
 
 impl SharedLibrary {
-    /// Reads a file's headers; the error says in words why it is no library for this machine.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
+    /// Reads a file's headers, and looks whether all that the loader needs of it is there.
+    pub(super) fn read(path: &Path) -> Result<Self, NotALibrary> {
         let file = File::open(path).map_err(|error| error.to_string())?;
         let header: [u8; HEADER_BYTES] = bytes_at(&file, 0).ok_or("too short for a library")?;
         if !header.starts_with(b"\x7fELF") {
@@ -42,8 +50,50 @@ impl SharedLibrary {
         if u16_at(&header, 16) != TYPE_SHARED {
             return Err("not a shared library".into());
         }
+        check_complete(&file, &header)?;
         Ok(Self { soname: soname(&file, &header) })
     }
+}
+
+impl From<String> for NotALibrary {
+    fn from(why: String) -> Self {
+        Self { why, is_incomplete: false }
+    }
+}
+
+impl From<&str> for NotALibrary {
+    fn from(why: &str) -> Self {
+        why.to_owned().into()
+    }
+}
+
+/// Refuses a file that ends before its program headers, or before a segment that the loader reads: one that was not copied or downloaded to its end. The dynamic
+/// section is such a segment.
+fn check_complete(file: &File, header: &[u8; HEADER_BYTES]) -> Result<(), NotALibrary> {
+    let there = file.metadata().map_err(|error| error.to_string())?.len();
+    let end_of = |start: u64, count: u16, each: usize| start.saturating_add(u64::from(count) * each as u64);
+    let table = end_of(u64_at(header, 32), u16_at(header, 56), PROGRAM_BYTES);
+    let ends = segments(file, header).into_iter().filter_map(|segment| {
+        let is_read = matches!(u32_at(&segment, 0), SEGMENT_LOAD | SEGMENT_DYNAMIC);
+        is_read.then(|| u64_at(&segment, 8).saturating_add(u64_at(&segment, 32)))
+    });
+    let needed = ends.fold(table, u64::max);
+    if needed <= there {
+        return Ok(());
+    }
+    // What lies behind the segments is no part of what is loaded, but of the file.
+    let sections = end_of(u64_at(header, 40), u16_at(header, 60), usize::from(u16_at(header, 58)));
+    let whole = needed.max(sections);
+    let why = format!("incomplete: {there} of {whole} bytes; install it again");
+    Err(NotALibrary { why, is_incomplete: true })
+}
+
+/// The program headers that can be read.
+fn segments(file: &File, header: &[u8; HEADER_BYTES]) -> Vec<[u8; PROGRAM_BYTES]> {
+    let (table, count) = (u64_at(header, 32), u16_at(header, 56) as usize);
+    (0..count.min(MOST_ENTRIES))
+        .map_while(|index| bytes_at(file, table.checked_add((index * PROGRAM_BYTES) as u64)?))
+        .collect()
 }
 
 fn this_machine() -> u16 {
@@ -56,10 +106,7 @@ fn this_machine() -> u16 {
 
 /// The name in the dynamic section, if it can be found.
 fn soname(file: &File, header: &[u8; HEADER_BYTES]) -> Option<String> {
-    let (table, count) = (u64_at(header, 32), u16_at(header, 56) as usize);
-    let segments: Vec<[u8; PROGRAM_BYTES]> = (0..count.min(MOST_ENTRIES))
-        .map_while(|index| bytes_at(file, table.checked_add((index * PROGRAM_BYTES) as u64)?))
-        .collect();
+    let segments = segments(file, header);
     let dynamic = segments.iter().find(|segment| u32_at(*segment, 0) == SEGMENT_DYNAMIC)?;
     let (start, bytes) = (u64_at(dynamic, 8), u64_at(dynamic, 32));
     let count = (bytes as usize / DYNAMIC_BYTES).min(MOST_ENTRIES);

@@ -60,6 +60,8 @@ pub struct SearchedPlace {
     pub path: PathBuf,
     /// Why it did not do.
     pub why: String,
+    /// Whether it is a file of the library that ends too early.
+    pub is_incomplete: bool,
 }
 
 impl fmt::Display for FoundLibrary {

@@ -187,7 +187,7 @@ fn accept(
     tried: &mut Vec<SearchedPlace>,
 ) -> Option<ToolkitHeaders> {
     let mut refuse = |why: String| {
-        tried.push(SearchedPlace { path: folder.to_owned(), why });
+        tried.push(SearchedPlace { path: folder.to_owned(), why, is_incomplete: false });
         None
     };
     if !folder.join(MARKER).is_file() {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::elf::SharedLibrary;
+use super::elf::{NotALibrary, SharedLibrary};
 use super::found_library::{FoundLibrary, LibraryOrigin, MissingLibrary, SearchedPlace};
 use super::kind::LibraryKind;
 use super::search_environment::{SearchEnvironment, entries, file_name};
@@ -149,7 +149,7 @@ fn best_in(
         entries(folder).into_iter().filter(|path| kind.owns(file_name(path))).collect();
     if files.is_empty() {
         let why = if folder.is_dir() { "has none" } else { "is no folder" };
-        tried.push(SearchedPlace { path: folder.to_owned(), why: why.into() });
+        tried.push(SearchedPlace { path: folder.to_owned(), why: why.into(), is_incomplete: false });
     }
     files.sort_by_key(|path| std::cmp::Reverse(version_of(kind, path)));
     files.iter().find_map(|file| accept(kind, file, origin, tried))
@@ -164,16 +164,17 @@ fn accept(
 ) -> Option<FoundLibrary> {
     let refused = match SharedLibrary::read(path) {
         Ok(library) => match library.soname {
-            Some(soname) if !kind.owns(&soname) => format!("is {soname}"),
+            Some(soname) if !kind.owns(&soname) => NotALibrary::from(format!("is {soname}")),
             _ => {
                 let version = version_of(kind, path)
                     .or_else(|| library.soname.as_deref().and_then(LibraryVersion::of_file_name));
                 return Some(FoundLibrary { kind, path: path.to_owned(), version, origin });
             }
         },
-        Err(why) => why,
+        Err(refused) => refused,
     };
-    tried.push(SearchedPlace { path: path.to_owned(), why: refused });
+    let NotALibrary { why, is_incomplete } = refused;
+    tried.push(SearchedPlace { path: path.to_owned(), why, is_incomplete });
     None
 }
 

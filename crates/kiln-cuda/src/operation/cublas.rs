@@ -52,6 +52,14 @@ entry_points! {
         daxpy = "cublasDaxpy_v2_64"(Handle, i64, In, In, i64, Out, i64);
         sscal = "cublasSscal_v2_64"(Handle, i64, In, Out, i64);
         dscal = "cublasDscal_v2_64"(Handle, i64, In, Out, i64);
+        scopy = "cublasScopy_v2_64"(Handle, i64, In, i64, Out, i64);
+        dcopy = "cublasDcopy_v2_64"(Handle, i64, In, i64, Out, i64);
+        sswap = "cublasSswap_v2_64"(Handle, i64, Out, i64, Out, i64);
+        dswap = "cublasDswap_v2_64"(Handle, i64, Out, i64, Out, i64);
+        sasum = "cublasSasum_v2_64"(Handle, i64, In, i64, Out);
+        dasum = "cublasDasum_v2_64"(Handle, i64, In, i64, Out);
+        isamax = "cublasIsamax_v2_64"(Handle, i64, In, i64, Out);
+        idamax = "cublasIdamax_v2_64"(Handle, i64, In, i64, Out);
         ssyrk = "cublasSsyrk_v2_64"(Handle, i32, i32, i64, i64, In, In, i64, In, Out, i64);
         dsyrk = "cublasDsyrk_v2_64"(Handle, i32, i32, i64, i64, In, In, i64, In, Out, i64);
         strsm = "cublasStrsm_v2_64"(Handle, i32, i32, i32, i32, i64, i64, In, In, i64, Out, i64);
@@ -107,6 +115,10 @@ impl CublasCall {
                 | Operation::Nrm2(_)
                 | Operation::Axpy(_)
                 | Operation::Scal(_)
+                | Operation::VectorCopy(_)
+                | Operation::Swap(_)
+                | Operation::Asum(_)
+                | Operation::Iamax(_)
                 | Operation::Syrk(_)
                 | Operation::Trsm(_)
         ) {
@@ -136,7 +148,9 @@ impl PreparedOperation for CublasCall {
     ) -> std::result::Result<(), LibraryFailure> {
         let (api, handle) = (self.handle.api, self.handle.raw.raw());
         let mode = match self.operation {
-            Operation::Dot(_) | Operation::Nrm2(_) => SCALARS_ON_DEVICE,
+            Operation::Dot(_) | Operation::Nrm2(_) | Operation::Asum(_) | Operation::Iamax(_) => {
+                SCALARS_ON_DEVICE
+            }
             _ => SCALARS_ON_HOST,
         };
         let _turn = self.handle.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,15 +199,6 @@ impl CublasCall {
                     let alpha = alpha.as_ptr().cast();
                     ("cublasGer", ger(handle, m, n, alpha, at(0), incx, at(1), incy, at(2), lda))
                 }
-                Operation::Dot(o) => {
-                    let dot = if is_single(o.element) { api.sdot } else { api.ddot };
-                    let (n, incx, incy) = (long(o.n), long(o.x_step), long(o.y_step));
-                    ("cublasDot", dot(handle, n, at(0), incx, at(1), incy, at(2)))
-                }
-                Operation::Nrm2(o) => {
-                    let nrm2 = if is_single(o.element) { api.snrm2 } else { api.dnrm2 };
-                    ("cublasNrm2", nrm2(handle, long(o.n), at(0), long(o.x_step), at(1)))
-                }
                 Operation::Axpy(o) => {
                     let alpha = number(o.element, 2);
                     let axpy = if is_single(o.element) { api.saxpy } else { api.daxpy };
@@ -222,6 +227,53 @@ impl CublasCall {
                     let alpha = alpha.as_ptr().cast();
                     let status = trsm(handle, side, fill, op, diagonal, m, n, alpha, at(0), lda, at(1), ldb);
                     ("cublasTrsm", status)
+                }
+                _ => self.call_plain(api, handle, arguments),
+            }
+        }
+    }
+}
+
+impl CublasCall {
+    /// Operations on vectors that take no scalars from the host.
+    ///
+    /// # Safety
+    /// As for [`call`](Self::call).
+    unsafe fn call_plain(
+        &self,
+        api: &CublasApi,
+        handle: Handle,
+        arguments: &OperationArguments,
+    ) -> (&'static str, i32) {
+        let at = |index: usize| arguments.address(index);
+        let is_single = |element: ElementType| element == ElementType::F32;
+        // SAFETY: sizes and distances were checked to fit the memory that the caller vouches for, and fit 63 bits.
+        unsafe {
+            match self.operation {
+                Operation::Dot(o) => {
+                    let dot = if is_single(o.element) { api.sdot } else { api.ddot };
+                    let (n, incx, incy) = (long(o.n), long(o.x_step), long(o.y_step));
+                    ("cublasDot", dot(handle, n, at(0), incx, at(1), incy, at(2)))
+                }
+                Operation::Nrm2(o) => {
+                    let nrm2 = if is_single(o.element) { api.snrm2 } else { api.dnrm2 };
+                    ("cublasNrm2", nrm2(handle, long(o.n), at(0), long(o.x_step), at(1)))
+                }
+                Operation::VectorCopy(o) => {
+                    let copy = if is_single(o.element) { api.scopy } else { api.dcopy };
+                    ("cublasCopy", copy(handle, long(o.n), at(0), long(o.x_step), at(1), long(o.y_step)))
+                }
+                Operation::Swap(o) => {
+                    let swap = if is_single(o.element) { api.sswap } else { api.dswap };
+                    ("cublasSwap", swap(handle, long(o.n), at(0), long(o.x_step), at(1), long(o.y_step)))
+                }
+                Operation::Asum(o) => {
+                    let asum = if is_single(o.element) { api.sasum } else { api.dasum };
+                    ("cublasAsum", asum(handle, long(o.n), at(0), long(o.x_step), at(1)))
+                }
+                Operation::Iamax(o) => {
+                    let iamax = if is_single(o.element) { api.isamax } else { api.idamax };
+                    ("cublasIamax", iamax(handle, long(o.n), at(0), long(o.x_step), at(1)))
                 }
                 _ => ("cublas", NOT_SUPPORTED),
             }

@@ -17,6 +17,9 @@ pub(crate) struct LibraryFailure {
     pub(super) detail: String,
 }
 
+/// Stands for the status where a library gave none; the detail says what happened.
+pub(super) const NO_ANSWER: i32 = i32::MIN;
+
 /// What both cuBLAS libraries answer if they cannot do what is asked.
 const CUBLAS_NOT_SUPPORTED: i32 = 15;
 
@@ -58,6 +61,10 @@ impl LibraryFailure {
     pub(super) fn error(&self, call: &'static str, operation: &str) -> Error {
         if self.is_oom() {
             return Error::out_of_memory(call, 0, None);
+        }
+        if self.status == NO_ANSWER {
+            let why = format!("{operation} is not done: {}", self.detail);
+            return Error::refused(call, Refusal::Library { library: self.library.name(), why });
         }
         let mut why = format!("{} answered {} for {operation}", self.call, self.status_text());
         if !self.detail.is_empty() {

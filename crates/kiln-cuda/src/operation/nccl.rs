@@ -1,12 +1,16 @@
 //! Communicators by NCCL.
 //!
 //! A rank is made without waiting for the others; the first launch waits for them, on the host, until the deadline of the communicator. Every call is
-//! made in a group of NCCL, so that the sends and receives of one launch do not wait for each other. A communicator that failed or ran out of time is aborted.
+//! made in a group of NCCL, so that the sends and receives of one launch do not wait for each other. A communicator that failed or ran out of time is aborted, and
+//! so is one whose function `abort` is launched, also while a thread waits for its ranks or a collective runs. `ncclCommAbort` may not return; it is called on a
+//! separate thread, and a communicator that it does not return from is left to that thread.
 
+mod abort;
 mod collective;
 mod symbols;
 
 use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +22,8 @@ use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
 use crate::native_handle::Native;
+pub(super) use abort::NcclAbort;
+use abort::{abort_in_time, without_answer};
 pub(super) use collective::NcclCollective;
 use symbols::{NcclApi, NcclConfig, UniqueId};
 
@@ -38,6 +44,8 @@ pub(crate) struct NcclRank {
     version: c_int,
     rank: CommunicatorRank,
     context: Arc<Context>,
+    /// Whether it is to be aborted: a thread that waits in its turn leaves.
+    is_to_end: AtomicBool,
     /// NCCL takes one call at a time.
     turn: Mutex<Turn>,
 }
@@ -47,6 +55,8 @@ struct Turn {
     is_ready: bool,
     /// Why it was aborted.
     aborted: Option<LibraryFailure>,
+    /// Why the abort did not succeed.
+    left: Option<LibraryFailure>,
 }
 
 /// Opens NCCL.
@@ -96,8 +106,9 @@ impl NcclRank {
         // SAFETY: the out-parameter and the configuration are live locals, the id has the size NCCL declares, and the context is current.
         let status = unsafe { (api.init_rank)(raw.slot(), size, id, number, &mut config) };
         let context = device.context.clone();
-        let turn = Mutex::new(Turn { raw, is_ready: false, aborted: None });
-        let made = Self { api, version, rank, context, turn };
+        let turn = Mutex::new(Turn { raw, is_ready: false, aborted: None, left: None });
+        let is_to_end = AtomicBool::new(false);
+        let made = Self { api, version, rank, context, is_to_end, turn };
         check(api, Some(raw), "ncclCommInitRankConfig", status)
             .map_err(|failure| failure.error(call, &made.words()))?;
         Ok(Arc::new(made))
@@ -121,16 +132,37 @@ impl NcclRank {
         if let Some(aborted) = &turn.aborted {
             return Err(aborted.clone());
         }
-        let done = self.grouped_in_turn(&mut turn, calls);
-        if let Err(failure) = &done {
-            turn.aborted = Some(failure.clone());
-            let raw = std::mem::replace(&mut turn.raw, Native::NULL);
-            if raw != Native::NULL {
-                // SAFETY: the communicator is taken out of the turn, so that no call uses it any more.
-                unsafe { (self.api.abort)(raw.raw()) };
+        self.grouped_in_turn(&mut turn, calls).map_err(|mut failure| {
+            if let Err(left) = self.abort_in_turn(&mut turn) {
+                failure.detail = format!("{}; {}", failure.detail, left.detail);
             }
+            turn.aborted = Some(failure.clone());
+            failure
+        })
+    }
+
+    /// Ends the communicator.
+    fn abort(&self) -> NcclResult<()> {
+        self.is_to_end.store(true, Ordering::Release);
+        let mut turn = self.turn_in_time()?;
+        if turn.aborted.is_none() {
+            turn.aborted = Some(self.ended());
         }
-        done
+        self.abort_in_turn(&mut turn)
+    }
+
+    fn abort_in_turn(&self, turn: &mut Turn) -> NcclResult<()> {
+        // Taken out of the turn, so that no call uses it any more.
+        let raw = std::mem::replace(&mut turn.raw, Native::NULL);
+        if raw != Native::NULL {
+            turn.left = abort_in_time(self.api, raw, Some(self.context.clone()), &self.words()).err();
+        }
+        turn.left.clone().map_or(Ok(()), Err)
+    }
+
+    /// What calls are told after an abort.
+    fn ended(&self) -> LibraryFailure {
+        without_answer(format!("{} was aborted; make another communicator", self.words()))
     }
 
     fn grouped_in_turn(
@@ -139,6 +171,9 @@ impl NcclRank {
         calls: impl FnOnce(&'static NcclApi, *mut c_void) -> NcclResult<()>,
     ) -> NcclResult<()> {
         let (api, raw) = (self.api, turn.raw);
+        if self.is_to_end.load(Ordering::Acquire) {
+            return Err(self.ended());
+        }
         if !turn.is_ready {
             self.wait(raw, "ncclCommInitRankConfig")?;
             turn.is_ready = true;
@@ -164,6 +199,9 @@ impl NcclRank {
             if state != IN_PROGRESS {
                 return check(self.api, Some(raw), call, state);
             }
+            if self.is_to_end.load(Ordering::Acquire) {
+                return Err(self.ended());
+            }
             if began.elapsed() >= self.rank.deadline {
                 let detail = format!(
                     "{} waited {:?} for the other ranks; start all {} ranks, give them one id, and see what NCCL_DEBUG=INFO says",
@@ -185,10 +223,12 @@ impl Drop for NcclRank {
         if raw == Native::NULL {
             return;
         }
+        // Weak, because the context keeps the closure.
+        let (words, context) = (self.words(), Arc::downgrade(&self.context));
         // Its work is done by then. Destroying instead would wait for the other ranks.
         self.context.free_when_idle(move |_| {
-            // SAFETY: this was the only owner.
-            unsafe { (api.abort)(raw.raw()) };
+            // This was the only owner. A failure leaves memory in use, and there is no caller to tell.
+            let _ = abort_in_time(api, raw, context.upgrade(), &words);
             0
         });
     }

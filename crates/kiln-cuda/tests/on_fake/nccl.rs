@@ -3,7 +3,10 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use kiln_driver::{Command, Driver, DriverExt, Error, Image, ModuleId, Object, Refusal, Submission};
+use kiln_driver::{
+    Command, Driver, DriverExt, Error, GraphNode, Image, ModuleId, Object, Refusal, StreamId, Submission,
+    Timeout, WaitTarget, Waited,
+};
 
 use crate::machine::{Machine, calls};
 use crate::opened::{Bench, device, launch};
@@ -22,9 +25,19 @@ fn rank(bench: &Bench, rank: u32, size: u32) -> ModuleId {
 }
 
 fn submit(bench: &Bench, module: ModuleId, name: &str, arguments: &[u64]) -> Result<Submission, Error> {
+    submit_on(bench, bench.stream, module, name, arguments)
+}
+
+fn submit_on(
+    bench: &Bench,
+    stream: StreamId,
+    module: ModuleId,
+    name: &str,
+    arguments: &[u64],
+) -> Result<Submission, Error> {
     let function = bench.device.function(module, name)?;
     let packed: Vec<u8> = arguments.iter().flat_map(|word| word.to_le_bytes()).collect();
-    bench.device.submit(bench.stream, &Command::Launch(launch(&function, &packed)))
+    bench.device.submit(stream, &Command::Launch(launch(&function, &packed)))
 }
 
 fn unusable(error: &Error) -> String {
@@ -160,6 +173,119 @@ on_machine! {
         assert!(why.contains("ncclBroadcast answered ncclInvalidUsage (5)"), "{why}");
         assert!(why.contains("invalid usage: what the log says"), "{why}");
         assert_eq!(calls("ncclCommAbort").len(), 1);
+    }
+
+    fn an_abort_ends_a_collective_that_runs() on with_nccl().with("FAKE_NCCL_RUNS", "1") => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        let buffer = bench.memory(64).address.0;
+        submit(&bench, module, "broadcast element=u8 root=0", &[buffer, 4]).unwrap();
+        let soon = Timeout::After(Duration::from_millis(20));
+        assert_eq!(bench.device.wait(WaitTarget::Stream(bench.stream), soon).unwrap(), Waited::TimedOut);
+        submit_on(&bench, bench.stream(), module, "abort", &[]).unwrap();
+        bench.device.synchronize(bench.stream).unwrap();
+        assert_eq!(calls("ncclCommAbort").len(), 1);
+        bench.run("nothing").unwrap();
+    }
+
+    fn an_abort_ends_a_wait_for_ranks_that_do_not_come() on with_nccl().with("FAKE_NCCL_PENDING", "-1") => {
+        let bench = Bench::new();
+        let module = bench.device.load(&Image::Communicator(&text(0, 4, 3_600_000))).unwrap();
+        let buffer = bench.memory(64).address.0;
+        let began = Instant::now();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                submit_on(&bench, bench.stream(), module, "abort", &[]).unwrap();
+            });
+            let name = "all_reduce element=f32 reduction=sum in_place=true";
+            let why = unusable(&submit(&bench, module, name, &[buffer, 4]).unwrap_err());
+            assert!(why.contains("rank 0 of 4") && why.contains("was aborted; make another communicator"), "{why}");
+        });
+        assert!(began.elapsed() < Duration::from_secs(60));
+        assert_eq!(calls("ncclCommAbort").len(), 1);
+    }
+
+    fn an_aborted_rank_takes_nothing_more() on with_nccl() => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        let buffer = bench.memory(64).address.0;
+        submit(&bench, module, "broadcast element=u8 root=0", &[buffer, 4]).unwrap();
+        submit(&bench, module, "abort", &[]).unwrap();
+        submit(&bench, module, "abort", &[]).unwrap();
+        let why = unusable(&submit(&bench, module, "broadcast element=u8 root=0", &[buffer, 4]).unwrap_err());
+        assert!(why.contains("was aborted; make another communicator"), "{why}");
+        assert_eq!((calls("ncclCommAbort").len(), calls("ncclBroadcast").len()), (1, 1));
+        bench.device.synchronize(bench.stream).unwrap();
+    }
+
+    fn an_error_of_another_rank_ends_the_communicator() on with_nccl().with("FAKE_NCCL_STATE", "6") => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        let buffer = bench.memory(64).address.0;
+        let why = unusable(&submit(&bench, module, "broadcast element=u8 root=0", &[buffer, 4]).unwrap_err());
+        assert!(why.contains("ncclRemoteError (6)") && why.contains("what the log says"), "{why}");
+        assert_eq!(calls("ncclCommAbort").len(), 1);
+    }
+
+    fn an_abort_that_nccl_refuses_is_told() on with_nccl().with("FAKE_NCCL_FAILS", "ncclCommAbort") => {
+        let bench = Bench::new();
+        let module = rank(&bench, 1, 2);
+        for _ in 0..2 {
+            let why = unusable(&submit(&bench, module, "abort", &[]).unwrap_err());
+            assert!(why.contains("ncclCommAbort answered ncclInvalidUsage (5) for abort"), "{why}");
+        }
+        assert_eq!(calls("ncclCommAbort").len(), 1);
+    }
+
+    fn an_abort_that_does_not_return_is_told_and_the_communicator_left() on {
+        with_nccl().with("FAKE_NCCL_HANGS", "ncclCommAbort")
+    } => {
+        let bench = Bench::new();
+        let module = rank(&bench, 1, 2);
+        let began = Instant::now();
+        std::thread::scope(|threads| {
+            let first = threads.spawn(|| submit(&bench, module, "abort", &[]).unwrap_err());
+            while calls("ncclCommAbort").is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // The abort keeps no other thread from its stream.
+            bench.run("nothing").unwrap();
+            bench.device.synchronize(bench.stream).unwrap();
+            assert!(!first.is_finished());
+            for error in [first.join().unwrap(), submit(&bench, module, "abort", &[]).unwrap_err()] {
+                let why = unusable(&error);
+                assert!(why.contains("ncclCommAbort of rank 1 of 2") && why.contains("did not return within 2s"), "{why}");
+            }
+        });
+        assert!(began.elapsed() < Duration::from_secs(30));
+        assert_eq!(calls("ncclCommAbort").len(), 1);
+        bench.device.destroy(Object::Module(module)).unwrap();
+        bench.device.synchronize(bench.stream).unwrap();
+    }
+
+    fn an_abort_does_not_wait_for_ever_for_a_call_that_hangs() on with_nccl().with("FAKE_NCCL_HANGS", "ncclGroupEnd") => {
+        // The thread that hangs has them until the process ends.
+        let bench: &Bench = Box::leak(Box::new(Bench::new()));
+        let module = rank(bench, 0, 2);
+        let buffer = bench.memory(64).address.0;
+        std::thread::spawn(move || submit(bench, module, "broadcast element=u8 root=0", &[buffer, 4]));
+        while calls("ncclGroupEnd").is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let why = unusable(&submit_on(bench, bench.stream(), module, "abort", &[]).unwrap_err());
+        assert!(why.contains("rank 0 of 2") && why.contains("has not returned for 4s; end this process"), "{why}");
+        assert!(calls("ncclCommAbort").is_empty());
+    }
+
+    fn an_abort_is_no_node_of_a_graph() on with_nccl() => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        let abort = bench.device.function(module, "abort").unwrap();
+        let node = GraphNode { command: Command::Launch(launch(&abort, &[])), after: &[] };
+        let error = bench.device.build_graph(&[node]).unwrap_err();
+        assert!(error.is_unsupported() && error.to_string().contains("the abort of a communicator in a graph"), "{error}");
+        assert!(calls("ncclCommAbort").is_empty());
     }
 
     fn bad_names_and_texts_are_refused() on with_nccl() => {

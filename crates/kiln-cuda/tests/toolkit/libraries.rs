@@ -98,6 +98,27 @@ fn files_that_only_have_the_name_are_not_found() {
 }
 
 #[test]
+fn a_library_that_ends_too_early_is_told_with_its_bytes() {
+    if !compiler("a_library_that_ends_too_early_is_told_with_its_bytes") {
+        return;
+    }
+    let machine = Machine::new("incomplete");
+    let file = machine.library("usr/lib64/libcufft.so.12", "libcufft.so.12");
+    let whole = std::fs::read(&file).unwrap();
+    assert_eq!(machine.environment().find(LibraryKind::Cufft).unwrap().path, file);
+    for bytes in [whole.len() / 2, 4096, 200] {
+        std::fs::write(&file, &whole[..bytes]).unwrap();
+        let missing = machine.environment().find(LibraryKind::Cufft).unwrap_err();
+        let found = missing.tried.iter().find(|place| place.path == file).unwrap();
+        let text = format!("incomplete: {bytes} of {} bytes; install it again", whole.len());
+        assert_eq!((found.why.as_str(), found.is_incomplete), (text.as_str(), true));
+    }
+    // The next place that has a whole one serves.
+    let whole = machine.library("usr/local/cuda-13.0/lib64/libcufft.so.12", "libcufft.so.12");
+    assert_eq!(machine.environment().find(LibraryKind::Cufft).unwrap().path, whole);
+}
+
+#[test]
 fn each_place_is_searched_in_its_turn() {
     if !compiler("each_place_is_searched_in_its_turn") {
         return;

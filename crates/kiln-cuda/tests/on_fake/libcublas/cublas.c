@@ -58,3 +58,5 @@ ENTRY(cublasSgemv_v2_64) ENTRY(cublasDgemv_v2_64) ENTRY(cublasSger_v2_64) ENTRY(
 ENTRY(cublasSdot_v2_64) ENTRY(cublasDdot_v2_64) ENTRY(cublasSnrm2_v2_64) ENTRY(cublasDnrm2_v2_64)
 ENTRY(cublasSscal_v2_64) ENTRY(cublasDscal_v2_64) ENTRY(cublasSsyrk_v2_64) ENTRY(cublasDsyrk_v2_64)
 ENTRY(cublasStrsm_v2_64) ENTRY(cublasDtrsm_v2_64)
+ENTRY(cublasScopy_v2_64) ENTRY(cublasDcopy_v2_64) ENTRY(cublasSswap_v2_64) ENTRY(cublasDswap_v2_64)
+ENTRY(cublasSasum_v2_64) ENTRY(cublasDasum_v2_64) ENTRY(cublasIsamax_v2_64) ENTRY(cublasIdamax_v2_64)

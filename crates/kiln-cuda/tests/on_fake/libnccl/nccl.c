@@ -3,6 +3,9 @@
  *   FAKE_NCCL_VERSION  22809  what ncclGetVersion answers
  *   FAKE_NCCL_PENDING  3      how often ncclCommGetAsyncError answers ncclInProgress after a call that is not done at once; -1 for ever
  *   FAKE_NCCL_FAILS    name   the call that answers ncclInvalidUsage
+ *   FAKE_NCCL_STATE    3      what ncclCommGetAsyncError answers when nothing is pending
+ *   FAKE_NCCL_HANGS    name   the call that does not return
+ *   FAKE_NCCL_RUNS     1      a broadcast keeps its stream from being done until the communicator is aborted
  *   FAKE_CUDA_LOG      path   a line for every call: process id, name, arguments in short
  */
 #include <stdarg.h>
@@ -19,14 +22,15 @@ typedef struct {
     const char *netName;
     int splitShare;
 } ncclConfig_t;
-typedef struct { int rank, ranks; } *comm_t;
+/* `busy` is the first field of a stream of the fake libcuda. */
+typedef struct { int rank, ranks, *busy; } *comm_t;
 typedef const void *from_t;
 typedef void *to_t, *stream_t;
 
 static int pending;
 
 static int called(const char *name, const char *format, ...) {
-    const char *path = getenv("FAKE_CUDA_LOG"), *fails = getenv("FAKE_NCCL_FAILS");
+    const char *path = getenv("FAKE_CUDA_LOG"), *fails = getenv("FAKE_NCCL_FAILS"), *hangs = getenv("FAKE_NCCL_HANGS");
     FILE *log = path ? fopen(path, "a") : NULL;
     if (log) {
         va_list arguments;
@@ -37,6 +41,7 @@ static int called(const char *name, const char *format, ...) {
         fprintf(log, "\n");
         fclose(log);
     }
+    if (hangs && strcmp(hangs, name) == 0) sleep(1000);
     return fails && strcmp(fails, name) == 0 ? 5 : 0;
 }
 
@@ -58,20 +63,23 @@ int ncclGetUniqueId(ncclUniqueId *id) {
 const char *ncclGetErrorString(int status) { return status == 5 ? "invalid usage" : "another error"; }
 const char *ncclGetLastError(comm_t comm) { return "what the log says"; }
 int ncclCommInitRankConfig(comm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config) {
-    *comm = malloc(sizeof **comm);
+    *comm = calloc(1, sizeof **comm);
     (*comm)->rank = rank, (*comm)->ranks = ranks;
     return begun(called("ncclCommInitRankConfig", "%d of %d id %d..%d size %d magic %x version %u blocking %d min %d", rank, ranks,
                         id.internal[0], id.internal[127], (int)config->size, config->magic, config->version, config->blocking,
                         config->minCTAs));
 }
 int ncclCommGetAsyncError(comm_t comm, int *state) {
-    *state = pending ? 7 : 0;
+    const char *later = getenv("FAKE_NCCL_STATE");
+    *state = pending ? 7 : later ? atoi(later) : 0;
     if (pending > 0) pending--;
     return 0;
 }
 int ncclCommAbort(comm_t comm) {
+    int status = called("ncclCommAbort", "");
+    if (comm->busy) *comm->busy = 0;
     free(comm);
-    return called("ncclCommAbort", "");
+    return status;
 }
 int ncclGroupStart(void) { return called("ncclGroupStart", ""); }
 int ncclGroupEnd(void) { return begun(called("ncclGroupEnd", "")); }
@@ -82,6 +90,7 @@ int ncclReduce(from_t from, to_t to, size_t count, int type, int op, int root, c
     return called("ncclReduce", "%p %p %d %d %d %d", from, to, (int)count, type, op, root);
 }
 int ncclBroadcast(from_t from, to_t to, size_t count, int type, int root, comm_t comm, stream_t stream) {
+    if (getenv("FAKE_NCCL_RUNS")) comm->busy = stream, *comm->busy = 1;
     return called("ncclBroadcast", "%p %p %d %d %d", from, to, (int)count, type, root);
 }
 int ncclAllGather(from_t from, to_t to, size_t count, int type, comm_t comm, stream_t stream) {
