@@ -1,6 +1,6 @@
 //! One call of collectives: checked, then queued or recorded.
 
-use kiln_operation::{CollectiveGroup, CollectiveOperand, OperandEffect};
+use kiln_operation::{CollectiveGroup, CollectiveKind, CollectiveOperand, OperandEffect};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
 use crate::collective_part::Part;
@@ -50,8 +50,8 @@ impl<'a> CollectiveCall<'a> {
     /// Queues the call, after everything that it has to come after. It does not wait for the other ranks.
     ///
     /// # Errors
-    /// Lengths that do not fit; buffers that share memory, of which one is written; another rank that called something else, with both values.
-    /// Nothing is queued then.
+    /// Lengths that do not fit; buffers that share memory, of which one is written; another rank that called something else, with both values; a rank that is
+    /// lost. Nothing is queued then.
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
         let (communicator, stream) = (self.communicator, self.stream);
@@ -59,6 +59,7 @@ impl<'a> CollectiveCall<'a> {
         let Some(kernel) = communicator.function(&group)? else {
             return one_rank::submit(communicator, &parts, stream);
         };
+        let _turn = communicator.begin()?;
         let mut launch = communicator.runtime().launch(&kernel);
         if let Some(stream) = stream {
             launch.on(stream);
@@ -66,7 +67,10 @@ impl<'a> CollectiveCall<'a> {
         describe(&mut launch, communicator, &parts);
         // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the collective ends: when all ranks
         // have called it, or by the deadline of the communicator.
-        unsafe { launch.submit() }.map_err(|source| GroupError::Rank { rank: communicator.rank(), source })
+        let submitted = unsafe { launch.submit() };
+        let ticket = submitted.map_err(|source| communicator.refused(source))?;
+        communicator.note(&ticket);
+        Ok(ticket)
     }
 
     /// Makes the call a node of a graph. Every rank replays its graph as often as the others.
@@ -79,10 +83,31 @@ impl<'a> CollectiveCall<'a> {
         let Some(kernel) = communicator.function(&group)? else {
             return one_rank::record(communicator, &parts, graph);
         };
+        communicator.note_graph();
         let mut launch = graph.launch(&kernel);
         describe(&mut launch, communicator, &parts);
         // SAFETY: as for `submit`, at each replay.
         unsafe { launch.record() }.map_err(|source| GroupError::Rank { rank: communicator.rank(), source })
+    }
+
+    /// What it does and the bytes of its larger buffer, for each collective of it; none for a call that is refused.
+    pub(crate) fn described(&self) -> Vec<(CollectiveKind, u64)> {
+        let size = u64::from(self.communicator.size());
+        let one = |part: &Part| {
+            let kind = part.collective.kind();
+            let blocks = match kind {
+                CollectiveKind::AllGather
+                | CollectiveKind::ReduceScatter
+                | CollectiveKind::AllToAll
+                | CollectiveKind::Gather
+                | CollectiveKind::Scatter => size,
+                CollectiveKind::Barrier => 0,
+                _ => 1,
+            };
+            let bytes = part.count.saturating_mul(part.collective.element().bytes());
+            (kind, bytes.saturating_mul(blocks))
+        };
+        self.parts.iter().flatten().map(one).collect()
     }
 
     fn checked(self) -> Result<(CollectiveGroup, Vec<Part>)> {

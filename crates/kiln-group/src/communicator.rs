@@ -2,17 +2,27 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::time::{Duration, Instant};
 
 use kiln_driver::Image;
 use kiln_operation::{ARGUMENT_BYTES, CollectiveGroup, CommunicatorId, CommunicatorRank, OperandEffect};
+use kiln_runtime::internal::{EndedWork, end_work};
 use kiln_runtime::{
-    DeviceRuntime, Effect, GpuRef, Kernel, Module, Number, Parameter, ParameterKind, Signature,
+    DeviceRuntime, Effect, Error, GpuRef, Kernel, Module, Number, Parameter, ParameterKind, Signature, Ticket,
 };
 
+use crate::abort::abort;
 use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
+use crate::ledger::Ledger;
+use crate::membership::{Job, LocalEntry, LocalRank, Membership};
+use crate::rank_loss::CommunicatorRankLost;
+use crate::rank_watch::watch;
+use crate::rendezvous::{LostRank, Rendezvous};
+
+/// How long an abort waits for a submission that is under way.
+const TURN_LIMIT: Duration = Duration::from_millis(200);
 
 /// How a communicator behaves. All ranks should have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +43,11 @@ impl Default for DeviceCommunicatorConfig {
 ///
 /// Each rank calls the same collectives in the same order. A collective is a launch: it is queued, ordered with everything else that uses its
 /// buffers, and can be part of a graph. It is done on a rank when that rank's buffers are.
+///
+/// A rank is **lost** if its device is, or if its thread panics while it holds the rank. Ranks of one [group](DeviceGroup::communicators) are told of that within a second. Ranks
+/// that [meet](Self::meet) in a job are told within a second of a process that ends. Their unfinished collectives end with
+/// [`CommunicatorRankLost`](crate::CommunicatorRankLost), and so does unfinished work behind them. What that was to write cannot be read until it is overwritten
+/// whole; all other buffers are as they were. [`rebuild`](Self::rebuild) makes a communicator of the ranks that are left.
 ///
 /// ```
 /// use kiln::group::{DeviceGroup, Reduction};
@@ -66,6 +81,12 @@ struct Inner {
     functions: Mutex<HashMap<CollectiveGroup, Kernel>>,
     /// None for a rank that is alone.
     module: Option<Module>,
+    /// Held over one submission: collectives are counted in the order in which the driver has them.
+    turn: Mutex<()>,
+    ledger: Arc<Mutex<Ledger>>,
+    /// None for a rank that is alone.
+    membership: Option<Arc<Membership>>,
+    lost: OnceLock<LostRank>,
 }
 
 impl DeviceCommunicator {
@@ -92,15 +113,81 @@ impl DeviceCommunicator {
         size: u32,
         config: &DeviceCommunicatorConfig,
     ) -> Result<Self> {
+        Self::join_in(runtime, id, (rank, size), config, &Membership::new(id, size, None))
+    }
+
+    /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
+    ///
+    /// # Errors
+    /// As for [`join`](Self::join); what the rendezvous answers.
+    pub fn meet(
+        runtime: &DeviceRuntime,
+        rendezvous: &Arc<Rendezvous>,
+        config: &DeviceCommunicatorConfig,
+    ) -> Result<Self> {
+        const KEY: &str = "kiln/communicator";
+        let failed = |error| GroupError::Rendezvous(Arc::new(error));
+        let (rank, size) = (rendezvous.rank(), rendezvous.size());
+        if size == 1 {
+            return Self::alone(runtime);
+        }
+        if rank == 0 {
+            rendezvous.put(KEY, Self::new_id(runtime)?.bytes()).map_err(failed)?;
+        }
+        let id = rendezvous.get(KEY).map_err(failed)?;
+        let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;
+        let job = Job { rendezvous: rendezvous.clone(), ranks: (0..size).collect() };
+        Self::join_in(runtime, id, (rank, size), config, &Membership::new(id, size, Some(job)))
+    }
+
+    /// Becomes one of the ranks of a communicator.
+    pub(crate) fn join_in(
+        runtime: &DeviceRuntime,
+        id: CommunicatorId,
+        (rank, size): (u32, u32),
+        config: &DeviceCommunicatorConfig,
+        membership: &Arc<Membership>,
+    ) -> Result<Self> {
         let failed = |source| GroupError::Rank { rank, source };
         let joined = CommunicatorRank { id, rank, size, deadline: config.deadline };
         joined.check().map_err(GroupError::collective)?;
         let scratch = runtime.zeros::<u8>(1).map_err(failed)?;
         let load = || runtime.load_module(&Image::Communicator(&joined.to_string())).map_err(failed);
         let module = (size > 1).then(load).transpose()?;
-        let functions = Mutex::default();
-        let inner = Inner { runtime: runtime.clone(), rank: joined, scratch, functions, module };
-        Ok(Self { inner: Arc::new(inner) })
+        let membership = (size > 1).then(|| membership.clone());
+        if let Some(membership) = membership.as_ref().filter(|membership| membership.begin_watch()) {
+            watch(membership).map_err(|error| failed(Error::other(error)))?;
+        }
+        let ledger: Arc<Mutex<Ledger>> = Arc::default();
+        let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
+            if let Some(membership) = &membership {
+                let entry = LocalEntry {
+                    rank: weak.clone(),
+                    state: runtime.watch(),
+                    driver: runtime.driver().clone(),
+                    ledger: Arc::clone(&ledger),
+                };
+                membership.enter(rank, entry);
+            }
+            Inner {
+                runtime: runtime.clone(),
+                rank: joined,
+                scratch,
+                functions: Mutex::default(),
+                module,
+                turn: Mutex::default(),
+                ledger,
+                membership: membership.clone(),
+                lost: OnceLock::new(),
+            }
+        });
+        // A rank that comes after the first loss is told like the others.
+        if let Some(lost) =
+            inner.membership.as_ref().and_then(|membership| membership.lost().into_iter().next())
+        {
+            inner.end(&lost);
+        }
+        Ok(Self { inner })
     }
 
     /// A communicator of this device alone. Its collectives are copies, and it needs no NCCL.
@@ -136,6 +223,52 @@ impl DeviceCommunicator {
         DeviceCommunicatorConfig { deadline: self.inner.rank.deadline }
     }
 
+    pub(crate) fn membership(&self) -> Option<&Arc<Membership>> {
+        self.inner.membership.as_ref()
+    }
+
+    pub(crate) fn first_lost(&self) -> Option<&LostRank> {
+        self.inner.lost.get()
+    }
+
+    /// Collectives that are known to be done, and those that were submitted.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let ledger = self.inner.ledger();
+        (ledger.done(), ledger.submitted)
+    }
+
+    /// Begins a submission, unless a rank is lost.
+    pub(crate) fn begin(&self) -> Result<MutexGuard<'_, ()>> {
+        let turn = self.inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.inner.lost.get() {
+            Some(lost) => Err(self.inner.refusal(lost)),
+            None => Ok(turn),
+        }
+    }
+
+    /// The error of a submission that the device refused. A rank that was lost meanwhile is the reason.
+    pub(crate) fn refused(&self, source: Error) -> GroupError {
+        match self.inner.lost.get() {
+            Some(lost) if !source.is_lost() => self.inner.refusal(lost),
+            _ => GroupError::Rank { rank: self.rank(), source },
+        }
+    }
+
+    /// A collective was submitted. If a rank was lost meanwhile, it is ended like those before it.
+    pub(crate) fn note(&self, ticket: &Ticket) {
+        let inner = &self.inner;
+        inner.ledger().note(ticket);
+        if let Some(lost) = inner.lost.get() {
+            let told = Arc::new(inner.loss(lost));
+            end_work(&inner.runtime, EndedWork::Submissions(&[ticket.stamp()]), told);
+        }
+    }
+
+    /// A collective became a node of a graph.
+    pub(crate) fn note_graph(&self) {
+        self.inner.ledger().has_graphs = true;
+    }
+
     pub(crate) fn scratch(&self) -> &GpuRef<u8> {
         &self.inner.scratch
     }
@@ -161,6 +294,73 @@ impl DeviceCommunicator {
     }
 }
 
+impl Inner {
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn loss(&self, lost: &LostRank) -> CommunicatorRankLost {
+        CommunicatorRankLost {
+            communicator: self.rank.id.short(),
+            lost: lost.rank,
+            cause: lost.cause.clone(),
+        }
+    }
+
+    fn refusal(&self, lost: &LostRank) -> GroupError {
+        GroupError::Rank { rank: self.rank.rank, source: Error::other(self.loss(lost)) }
+    }
+}
+
+impl LocalRank for Inner {
+    fn end(&self, lost: &LostRank) {
+        if self.lost.set(lost.clone()).is_err() {
+            return;
+        }
+        {
+            let mut ledger = self.ledger();
+            ledger.settle();
+            let stamps: Vec<_> = ledger.unfinished().map(Ticket::stamp).collect();
+            let ended = match ledger.has_graphs {
+                true => EndedWork::AllUnfinished,
+                false => EndedWork::Submissions(&stamps),
+            };
+            if ledger.has_graphs || !stamps.is_empty() {
+                end_work(&self.runtime, ended, Arc::new(self.loss(lost)));
+            }
+        }
+        // A submission under way is done first, so that it is not refused half-way; one that waits for other ranks is not waited for.
+        let began = Instant::now();
+        let turn = loop {
+            match self.turn.try_lock() {
+                Ok(turn) => break Some(turn),
+                Err(TryLockError::Poisoned(turn)) => break Some(turn.into_inner()),
+                Err(TryLockError::WouldBlock) if began.elapsed() < TURN_LIMIT => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(TryLockError::WouldBlock) => break None,
+            }
+        };
+        if let Some(module) = &self.module {
+            abort(&self.runtime, module);
+        }
+        drop(turn);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let Some(membership) = &self.membership else { return };
+        match std::thread::panicking() {
+            true => {
+                let loaded = self.module.take().map(|module| (self.runtime.clone(), module));
+                membership.report(self.rank.rank, "its thread panicked".into(), loaded);
+            }
+            false => membership.leave(self.rank.rank),
+        }
+    }
+}
+
 impl DeviceGroup {
     /// A communicator of all devices of the group, as one rank for each device, in their order.
     ///
@@ -173,7 +373,10 @@ impl DeviceGroup {
         let id = DeviceCommunicator::new_id(self.runtime(0)?)?;
         let size = self.len() as u32;
         let ranks = (0..size).zip(self.runtimes());
-        ranks.map(|(rank, runtime)| DeviceCommunicator::join(runtime, id, rank, size, config)).collect()
+        let membership = Membership::new(id, size, None);
+        let join =
+            |(rank, runtime)| DeviceCommunicator::join_in(runtime, id, (rank, size), config, &membership);
+        ranks.map(join).collect()
     }
 }
 

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use kiln_runtime::{Error, ErrorKind};
 
+use crate::rank_loss::CommunicatorRankLost;
+use crate::rendezvous::RendezvousError;
+
 /// The answer of calls of a group.
 pub type Result<T> = std::result::Result<T, GroupError>;
 
@@ -101,6 +104,19 @@ pub enum GroupError {
         /// What its device said.
         source: Error,
     },
+    /// Ranks that did not come to rebuild their communicator.
+    #[error(
+        "ranks {ranks:?} did not rebuild their communicator within {waited:?}; call `rebuild` on each rank that is left"
+    )]
+    RanksAbsent {
+        /// The ranks.
+        ranks: Vec<u32>,
+        /// How long they were waited for.
+        waited: std::time::Duration,
+    },
+    /// The ranks of a job could not exchange values.
+    #[error(transparent)]
+    Rendezvous(Arc<RendezvousError>),
     /// A device said no, or is lost. The other devices go on.
     #[error("device {index} of the group: {source}")]
     Device {
@@ -131,6 +147,11 @@ impl GroupError {
     /// Whether a device was lost with what was asked, or before.
     pub fn is_lost(&self) -> bool {
         self.device_error().is_some_and(|error| error.is_lost() || error.is_sticky())
+    }
+
+    /// The rank of a communicator that is lost, if that is why.
+    pub fn lost_rank(&self) -> Option<&CommunicatorRankLost> {
+        self.device_error()?.downcast_ref()
     }
 
     /// Whether memory was short on a device.

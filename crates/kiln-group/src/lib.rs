@@ -19,6 +19,9 @@
 //!   rank alone needs no NCCL.
 //! - A [`RankEnvironment`] says which rank of how many this process is, as `torchrun`, Slurm, MPI and Kubernetes tell it in environment variables.
 //! - A [`Rendezvous`] is where the ranks of a job meet: they exchange small values through rank 0, and are told when a rank is lost.
+//! - A [`Topology`] says how the devices of many ranks are connected, as a line of text, and estimates how long collectives take over it. A
+//!   [`CollectiveTrace`] records those of a program.
+//! - **A lost rank** is told to the others, which go on with a communicator without it: [`DeviceCommunicator::rebuild`].
 //! - **A lost device** fails what uses it, with an error that names it. The others go on.
 //!
 //! ```
@@ -43,14 +46,16 @@
 //! # Reading order
 //!
 //! [`DeviceGroup`], [`PeerAccess`], [`GroupTicket`], [`GroupError`]; [`ShardedBuffer`], [`SharedBuffer`]; [`DeviceCommunicator`], [`CollectiveCall`];
-//! [`DeviceLoad`]; [`RankEnvironment`], [`Rendezvous`], [`RendezvousError`].
+//! [`DeviceLoad`]; [`RankEnvironment`], [`Rendezvous`], [`RendezvousError`]; [`Topology`], [`CollectiveEstimate`].
 //!
 //! # What it does not do
 //!
 //! It splits no kernels. Copies and shared buffers connect devices of one process; collectives also connect processes.
 
+mod abort;
 mod collective_call;
 mod collective_part;
+mod collective_trace;
 mod collectives;
 mod communicator;
 mod copy;
@@ -58,11 +63,16 @@ mod device_group;
 mod device_load;
 mod error;
 mod launcher;
+mod ledger;
+mod membership;
 mod one_rank;
 mod peer_access;
 mod peer_link;
 mod rank_environment;
 mod rank_environment_error;
+mod rank_loss;
+mod rank_watch;
+mod rebuild;
 mod rendezvous;
 mod sharded_buffer;
 mod shared_buffer;
@@ -71,18 +81,23 @@ mod slurm_nodes;
 mod split;
 mod submit;
 mod ticket;
+mod topology;
 
 pub use collective_call::CollectiveCall;
+pub use collective_trace::{CollectiveTrace, CollectiveTraceError, TraceTime, TracedCollective};
 pub use communicator::{DeviceCommunicator, DeviceCommunicatorConfig};
 pub use device_group::DeviceGroup;
 pub use device_load::DeviceLoad;
 pub use error::{GroupError, Result};
-pub use kiln_operation::{CollectiveElement, CollectiveType, CommunicatorId, Reduction};
+pub use kiln_operation::{CollectiveElement, CollectiveKind, CollectiveType, CommunicatorId, Reduction};
 pub use launcher::Launcher;
 pub use peer_access::{PeerAccess, PeerMatrix};
 pub use rank_environment::{MeetingPoint, RankEnvironment};
 pub use rank_environment_error::RankEnvironmentError;
+pub use rank_loss::CommunicatorRankLost;
+pub use rebuild::RebuiltCommunicator;
 pub use rendezvous::{LostRank, Rendezvous, RendezvousConfig, RendezvousError};
 pub use sharded_buffer::ShardedBuffer;
 pub use shared_buffer::SharedBuffer;
 pub use ticket::GroupTicket;
+pub use topology::{CollectiveAlgorithm, CollectiveEstimate, HostLink, LinkSpeed, Topology, TopologyError};

@@ -254,6 +254,15 @@ impl Rendezvous {
         Ok(lost.map(|(rank, cause)| LostRank { rank, cause }))
     }
 
+    /// All ranks that are lost and not replaced, acknowledged or not.
+    ///
+    /// # Errors
+    /// The store is lost.
+    pub fn lost_ranks(&self) -> Result<Vec<LostRank>> {
+        let lost = self.connection.lost()?;
+        Ok(lost.into_iter().map(|(rank, cause)| LostRank { rank, cause }).collect())
+    }
+
     /// All ranks that are lost and not replaced. From here on this rank goes on without them.
     pub fn acknowledge_losses(&self) -> Vec<LostRank> {
         self.connection.acknowledge().into_iter().map(|(rank, cause)| LostRank { rank, cause }).collect()

@@ -47,7 +47,15 @@ impl DeviceCommunicator {
         let start = leader * CommunicatorId::BYTES;
         let bytes = ids.get(start..start + CommunicatorId::BYTES).unwrap_or(&[]);
         let id = CommunicatorId::try_from(bytes).map_err(GroupError::collective)?;
-        Self::join(self.runtime(), id, rank as u32, ranks.len() as u32, &self.config()).map(Some)
+        let former: Vec<u32> = ranks.iter().map(|(_, rank)| *rank as u32).collect();
+        let (rank, size) = (rank as u32, former.len() as u32);
+        match self.membership() {
+            Some(members) => {
+                let members = members.child(id, &former);
+                Self::join_in(self.runtime(), id, (rank, size), &self.config(), &members).map(Some)
+            }
+            None => Self::join(self.runtime(), id, rank, size, &self.config()).map(Some),
+        }
     }
 
     /// What all ranks say, in the order of the ranks.

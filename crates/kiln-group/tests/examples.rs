@@ -6,9 +6,14 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kiln::group::{MeetingPoint, Rendezvous, RendezvousConfig, RendezvousError};
+use kiln::group::{
+    CommunicatorRankLost, DeviceCommunicator, DeviceCommunicatorConfig, DeviceGroup, MeetingPoint, Reduction,
+    Rendezvous, RendezvousConfig, RendezvousError,
+};
+use kiln::sim::{DeviceConfig, Machine, MachineConfig};
 
 /// A port of this host that was free a moment ago.
 fn free_port() -> u16 {
@@ -132,6 +137,49 @@ fn a_replacement_joins_as_the_lost_rank() {
     replacement.put("back", b"yes").unwrap();
     assert_eq!(job.get("back").unwrap(), b"yes");
     assert_eq!(job.acknowledge_losses(), []);
+}
+
+#[test]
+fn ranks_that_meet_in_a_job_go_on_without_a_killed_process() {
+    let port = free_port();
+    let mut killed = rank_process(&by_hand(port, 2, 3), &["--until-loss"]);
+    let machine = Machine::new(
+        MachineConfig::seeded(1).device(DeviceConfig::default()).device(DeviceConfig::default()),
+    );
+    let devices = [machine.device(0).unwrap(), machine.device(1).unwrap()];
+    let group = DeviceGroup::over(devices, &Default::default()).unwrap();
+    // The deadline would be an hour.
+    let settings = DeviceCommunicatorConfig { deadline: Duration::from_secs(3600) };
+    let (told, hears) = std::sync::mpsc::channel();
+    let survivors: Vec<_> = (0..2)
+        .map(|rank| (rank, group.runtime(rank as usize).unwrap().clone(), told.clone()))
+        .map(|(rank, gpu, told)| {
+            std::thread::spawn(move || {
+                let job = Arc::new(Rendezvous::join(&config(port, rank, 3)).unwrap());
+                job.exchange("parts", &0_u32.to_le_bytes()).unwrap();
+                let all = DeviceCommunicator::meet(&gpu, &job, &settings).unwrap();
+                let data = gpu.upload(&[rank + 1; 4]).unwrap();
+                let ticket = all.all_reduce_in_place(&data, Reduction::Sum).submit().unwrap();
+                told.send(()).unwrap();
+                let error = ticket.wait().unwrap_err();
+                let lost = error.downcast_ref::<CommunicatorRankLost>().unwrap();
+                assert!(lost.lost == 2 && lost.cause.contains("process ended"), "{error}");
+                let rebuilt = all.rebuild().unwrap();
+                assert_eq!((rebuilt.former_ranks, rebuilt.done, rebuilt.submitted), (vec![0, 1], 0, 1));
+                data.upload(&[rank + 1; 4]).unwrap();
+                rebuilt.communicator.all_reduce_in_place(&data, Reduction::Sum).submit().unwrap();
+                assert_eq!(data.download().unwrap(), [3; 4]);
+                job.barrier("end").unwrap();
+            })
+        })
+        .collect();
+    // It takes part in the job and not in the collective, which therefore waits.
+    (0..2).for_each(|_| hears.recv().unwrap());
+    let start = Instant::now();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    survivors.into_iter().for_each(|thread| thread.join().unwrap());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[test]

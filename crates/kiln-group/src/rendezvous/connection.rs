@@ -144,6 +144,15 @@ impl Connection {
         seen.lost.iter().map(|(rank, cause)| (*rank, cause.clone())).collect()
     }
 
+    /// All lost ranks.
+    pub(super) fn lost(&self) -> Result<Vec<(u32, String)>, RendezvousError> {
+        let seen = self.shared.lock();
+        match &seen.ended {
+            Some(cause) => Err(RendezvousError::StoreLost { cause: cause.clone() }),
+            None => Ok(seen.lost.iter().map(|(rank, cause)| (*rank, cause.clone())).collect()),
+        }
+    }
+
     /// Lost ranks that the caller knows of.
     pub(super) fn acknowledged(&self) -> BTreeSet<u32> {
         self.shared.lock().acknowledged.clone()

@@ -135,14 +135,17 @@ fn a_rank_that_is_lost_is_told_to_those_that_wait_for_it() {
     let buffers: Vec<_> = ranks.iter().map(|rank| rank.runtime().upload(&[1.0_f32; 4]).unwrap()).collect();
     let kept = ranks[0].runtime().upload(&[7_u8; 9]).unwrap();
     assert_eq!(kept.download().unwrap(), [7; 9]);
-    for (rank, buffer) in ranks.iter().zip(&buffers) {
-        rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap();
-    }
+    let reduce = |(rank, buffer): (&DeviceCommunicator, _)| {
+        rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap()
+    };
+    let tickets: Vec<_> = ranks.iter().zip(&buffers).map(reduce).collect();
     for rank in [0, 2] {
-        let error = buffers[rank].download().unwrap_err();
-        let text = error.to_string();
-        assert!(error.is_sticky() && text.contains("rank 1, which is lost"), "{text}");
+        let error = tickets[rank].wait().unwrap_err();
+        let lost = error.downcast_ref::<kiln::group::CommunicatorRankLost>().unwrap();
+        assert!(lost.lost == 1 && lost.cause.contains("as planned for launch 1"), "{error}");
+        assert!(ranks[rank].runtime().state().is_ready(), "its device goes on");
     }
+    assert_eq!(kept.download().unwrap(), [7; 9]);
     let error: GroupError = ranks[1].barrier().submit().unwrap_err();
     assert!(error.is_lost(), "{error}");
 }

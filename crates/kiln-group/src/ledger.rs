@@ -1,0 +1,59 @@
+//! The collectives that a rank has submitted, and which of them are known to be done.
+
+use std::collections::VecDeque;
+
+use kiln_runtime::Ticket;
+
+/// Unfinished collectives before it is looked which of them are done.
+const LOOK_AT: usize = 64;
+
+/// What a rank has submitted. Collectives of a rank are done in the order in which they were submitted.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// Collectives that were submitted, without those in graphs.
+    pub(crate) submitted: u64,
+    unfinished: VecDeque<Ticket>,
+    /// Some are nodes of graphs, whose replays are not known here.
+    pub(crate) has_graphs: bool,
+    look_at: usize,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self { submitted: 0, unfinished: VecDeque::new(), has_graphs: false, look_at: LOOK_AT }
+    }
+}
+
+impl Ledger {
+    /// A collective was submitted.
+    pub(crate) fn note(&mut self, ticket: &Ticket) {
+        self.submitted += 1;
+        self.unfinished.push_back(ticket.clone());
+        if self.unfinished.len() >= self.look_at {
+            self.settle();
+            self.look_at = LOOK_AT.max(2 * self.unfinished.len());
+        }
+    }
+
+    /// Forgets what is done.
+    pub(crate) fn settle(&mut self) {
+        while self.unfinished.front().is_some_and(|ticket| ticket.is_done().unwrap_or(false)) {
+            self.unfinished.pop_front();
+        }
+    }
+
+    /// Collectives that are known to be done: the first so many.
+    pub(crate) fn done(&self) -> u64 {
+        self.submitted - self.unfinished.len() as u64
+    }
+
+    /// Whether something may not be done. Of graphs it is not known.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.has_graphs || !self.unfinished.is_empty()
+    }
+
+    /// The others.
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = &Ticket> {
+        self.unfinished.iter()
+    }
+}

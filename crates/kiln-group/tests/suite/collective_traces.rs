@@ -1,0 +1,85 @@
+//! Traces of collectives: recorded from calls, written, read and timed.
+
+use std::time::Duration;
+
+use kiln::group::{CollectiveKind, CollectiveTrace, Reduction, Topology, TracedCollective};
+
+use crate::rig::Rig;
+
+#[test]
+fn what_a_rank_submits_is_recorded() {
+    let rig = Rig::new(2, 1);
+    let ranks = rig.group.communicators(&Default::default()).unwrap();
+    let mut traces = [CollectiveTrace::default(), CollectiveTrace::default()];
+    for (trace, rank) in traces.iter_mut().zip(&ranks) {
+        let gpu = rank.runtime();
+        let (one, two) = (gpu.zeros::<f32>(100).unwrap(), gpu.zeros::<f32>(200).unwrap());
+        trace.compute(Duration::from_micros(3));
+        trace.compute(Duration::from_micros(4));
+        trace.submit(rank.all_reduce_in_place(&one, Reduction::Sum)).unwrap();
+        trace.submit(rank.all_gather(&one, &two)).unwrap();
+        trace.submit(rank.all_gather(&one, &two)).unwrap();
+        trace.submit(rank.barrier()).unwrap();
+        // What is refused is not recorded.
+        assert!(trace.submit(rank.all_gather(&one, &one)).is_err());
+        gpu.synchronize_within(Duration::ZERO).unwrap();
+    }
+    let step =
+        |kind, bytes, count, us| TracedCollective { kind, bytes, count, compute: Duration::from_micros(us) };
+    let expected = [
+        step(CollectiveKind::AllReduce, 400, 1, 7),
+        step(CollectiveKind::AllGather, 800, 2, 0),
+        step(CollectiveKind::Barrier, 0, 1, 0),
+    ];
+    for trace in &traces {
+        assert_eq!(trace.steps(), expected);
+        assert_eq!(trace.to_string().parse::<CollectiveTrace>().as_ref(), Ok(trace));
+    }
+    drop(ranks);
+    rig.finish();
+}
+
+#[test]
+fn a_trace_takes_the_sum_of_its_estimates() {
+    let text = "
+        # forward and backward of a layer, then its gradients
+        all_reduce bytes=450MB count=48 compute=2ms
+        barrier
+    ";
+    let trace: CollectiveTrace = text.parse().unwrap();
+    let topology: Topology = "8x nvlink(450GB/s, 1us)".parse().unwrap();
+    let time = trace.time_on(&topology);
+    assert_eq!(time.compute.as_millis(), 48 * 2);
+    // 48 times 14 steps of 126 us, and 14 steps of the barrier.
+    assert_eq!(time.communication.as_micros(), 48 * 14 * 126 + 14);
+    assert!((time.efficiency() - 0.531).abs() < 0.001, "{}", time.efficiency());
+    let alone = topology.with_ranks(1).unwrap();
+    assert!((trace.time_on(&alone).efficiency() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn what_is_no_trace_is_told_with_its_line() {
+    for (text, line, what) in [
+        ("all_reduce", 1, "no bytes="),
+        ("\n# x\nall_red bytes=1", 3, "no collective"),
+        ("send bytes=1 bytes", 1, "`bytes`"),
+        ("send bytes=1.5", 1, "`bytes=1.5`"),
+        ("send bytes=99999999999999999999", 1, "bytes="),
+        ("send bytes=99999999999GB", 1, "bytes="),
+        ("send bytes=1 count=0", 1, "`count=0`"),
+        ("send bytes=1 compute=3", 1, "`compute=3`"),
+        ("send bytes=1 rank=3", 1, "`rank=3`"),
+    ] {
+        let error = text.parse::<CollectiveTrace>().unwrap_err();
+        assert_eq!(error.line, line, "{text}");
+        assert!(error.what.contains(what), "{text}: {error}");
+    }
+}
+
+#[test]
+fn ranks_fill_hosts() {
+    let cluster: Topology = "8x nvlink per host, 1 host over 8x 400Gb/s".parse().unwrap();
+    let shape = |ranks| cluster.with_ranks(ranks).map(|it| (it.ranks(), it.hosts(), it.ranks_per_host()));
+    assert_eq!((shape(3), shape(8), shape(1024)), (Ok((3, 1, 3)), Ok((8, 1, 8)), Ok((1024, 128, 8))));
+    assert!(shape(12).is_err() && shape(0).is_err());
+}
