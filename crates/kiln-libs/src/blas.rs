@@ -11,6 +11,9 @@
 //! | [`Blas::nrm2`] | `result = ‖x‖₂` | `f32`, `f64` | cuBLAS |
 //! | [`Blas::axpy`] | `y = alpha x + y` | `f32`, `f64` | cuBLAS |
 //! | [`Blas::scal`] | `x = alpha x` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::copy`], [`Blas::swap`] | `y = x`; `x` and `y` exchange their elements | `f32`, `f64` | cuBLAS |
+//! | [`Blas::asum`] | `result = Σ \|x\|` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::iamax`] | the place of the largest `\|x\|`, counted from 1 | `f32`, `f64` | cuBLAS |
 //! | [`Blas::syrk`] | one triangle of `C = alpha A Aᵀ + beta C` | `f32`, `f64` | cuBLAS |
 //! | [`Blas::trsm`] | `X` of `A X = alpha B` or `X A = alpha B`, `A` triangular | `f32`, `f64` | cuBLAS |
 //!
@@ -23,6 +26,7 @@ mod matrix;
 mod triangular;
 mod tuning;
 mod vector;
+mod vector_operations;
 
 pub use element::{F8E4M3, MatrixElement, Real};
 pub use handle::Blas;

@@ -40,6 +40,7 @@ pub mod dnn;
 mod error;
 pub mod fft;
 mod kept_workspace;
+mod kernel_operation;
 mod library_call;
 mod library_tag;
 mod loaded_operations;
@@ -55,9 +56,10 @@ pub mod sparse;
 mod tolerance;
 
 pub use error::LibraryError;
+pub use kernel_operation::KernelOperation;
 pub use kiln_operation as operation;
 pub use library_call::LibraryCall;
-pub use tolerance::Tolerance;
+pub use tolerance::{BoundedError, Tolerance};
 
 /// The result of a library operation.
 pub type Result<T> = std::result::Result<T, LibraryError>;

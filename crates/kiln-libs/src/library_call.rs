@@ -126,6 +126,20 @@ impl Described {
         self
     }
 
+    /// The same with another argument in a place.
+    pub(crate) fn replaced(mut self, place: usize, argument: Argument) -> Self {
+        if let Some(there) = self.arguments.get_mut(place) {
+            *there = argument;
+        }
+        self
+    }
+
+    /// Whether the operation and its buffers fit, without loading anything.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut arguments = self.arguments.clone();
+        checked(&self.operation, self.names, &mut arguments).map(drop)
+    }
+
     /// The operation, checked.
     pub(crate) fn operation(&self) -> Result<Operation> {
         if !self.is_empty {
@@ -179,9 +193,7 @@ impl<'a> LibraryCall<'a> {
 
     /// Whether the operation and its buffers fit, without loading anything.
     pub(crate) fn check(&self) -> Result<()> {
-        let described = self.described.as_ref().map_err(Clone::clone)?;
-        let (operation, mut arguments) = (&described.operation, described.arguments.clone());
-        checked(operation, described.names, &mut arguments).map(drop)
+        self.described.as_ref().map_err(Clone::clone)?.check()
     }
 
     /// Queues the call, after everything that it has to come after.

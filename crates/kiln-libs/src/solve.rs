@@ -22,9 +22,15 @@
 //! # Layouts
 //!
 //! Libraries store matrices column after column; [`Matrix`] does that only if it is transposed. Symmetric matrices are the same either way, LU solves
-//! with the transpose of what is stored, and SVD exchanges `U` and `V`. Only these must be stored column after column, as
-//! `Matrix::new(&buffer, columns, rows).transposed()` is: right-hand sides with more than one column, the matrix of [`Solve::qr`] and
-//! [`Solve::least_squares`], and `u` of [`Solve::svd`]. A call that is given another layout says so. Operations on batches take any layout.
+//! with the transpose of what is stored, and SVD exchanges `U` and `V`. Right-hand sides that are stored row after row are copied into columns and back, which
+//! takes as much memory as they do. Only these must be stored column after column, as `Matrix::new(&buffer, columns, rows).transposed()` is: the matrix
+//! of [`Solve::qr`] and both of [`Solve::least_squares`], and `u` of [`Solve::svd`]. A call that is given another layout says so. Operations on batches take any
+//! layout.
+//!
+//! # Pivots
+//!
+//! Pivots are rows counted from 1, `i64` in all forms. They are checked on the device before rows are exchanged by them: one that is no row of the matrix is
+//! told by `wait` as [`SolveFailure::PivotOutOfRange`], and nothing outside of the matrix is touched.
 //!
 //! # Determinism
 //!
@@ -49,6 +55,7 @@ mod handle;
 mod info;
 mod layout;
 mod least_squares;
+mod system;
 
 pub use crate::blas::{Matrix, Real, Side, Triangle};
 pub use crate::solve_failure::SolveFailure;

@@ -16,6 +16,15 @@ pub enum SolveFailure {
         /// The row of the first such pivot, counted from 0.
         pivot: u64,
     },
+    /// A pivot that was given is no row of the matrix.
+    PivotOutOfRange {
+        /// The row whose pivot it is, counted from 0.
+        row: u64,
+        /// The pivot, which must be a row counted from 1.
+        pivot: i64,
+        /// Rows of the matrix.
+        order: u64,
+    },
     /// A triangular matrix has no element on its diagonal, or a zero there, so that a system of equations has no solution, or many.
     ZeroDiagonal {
         /// The first such row, counted from 0.
@@ -36,6 +45,9 @@ impl SolveFailure {
         match self {
             Self::NotPositiveDefinite { .. } => "add a multiple of the identity, or use `lu`",
             Self::Singular { .. } => "use `svd`, and leave out singular values that are zero",
+            Self::PivotOutOfRange { .. } => {
+                "give the pivots that `lu` or `lu_batched` wrote with these factors"
+            }
             Self::ZeroDiagonal { .. } => "store the diagonal, or use `Diagonal::Unit` where it is ones",
             Self::NotConverged => "look for NaN and infinities in the matrix",
             Self::Argument { .. } => "report it as an error of kiln, which checks arguments before",
@@ -54,6 +66,12 @@ impl fmt::Display for SolveFailure {
             }
             Self::Singular { pivot } => {
                 write!(f, "the matrix is singular: the pivot in row {pivot}, counted from 0, is zero")
+            }
+            Self::PivotOutOfRange { row, pivot, order } => {
+                write!(
+                    f,
+                    "the pivot of row {row}, counted from 0, is {pivot}, and must be a row from 1 to {order}"
+                )
             }
             Self::ZeroDiagonal { row } => {
                 write!(f, "the triangular matrix has a zero on its diagonal in row {row}")

@@ -10,7 +10,8 @@ use kiln_operation::{Activation, ElementType, Math, Operation};
 /// |---|---|
 /// | matmul, gemv, ger, syrk, spmv, spmm | the same with absolute values: `\|alpha\| \|A\| \|B\| + \|beta C\| + \|bias\|` |
 /// | dot | `Σ \|x\| \|y\|` |
-/// | nrm2, axpy, scal | the same with absolute values |
+/// | nrm2, asum, axpy, scal | the same with absolute values |
+/// | copy, swap | any: elements are what they were |
 /// | convolution and its gradients | the sum of the absolute values of all products |
 /// | attention | `(1 + s) Σ p \|v\|` with the weights `p` of the query, and `s` the greatest of its `scale Σ \|q\| \|k\|` |
 /// | trsm | `\|A\| \|X\| + \|alpha B\|`; what is bounded is the residual `A X - alpha B` |
@@ -19,6 +20,12 @@ use kiln_operation::{Activation, ElementType, Math, Operation};
 /// | ormqr | `‖C‖₁`; what is bounded is the norm of the difference of `Qᵀ Q C` and `C` |
 /// | syevd, gesvd | `‖A‖₁`, for values and for residuals such as `A v - λ v` |
 /// | fft | the length `‖X‖₂` of the spectrum, or of the result of an inverse transform |
+/// | softmax | `y (1 + d)` with the distance `d` of the element from the greatest of its row; of logarithms `1 + d + log Σ exp(-d)` |
+/// | softmax_backward | `y (\|dy\| + Σ \|y dy\|)`; of logarithms `\|dy\| + exp(y) (1 + \|y\|) Σ \|dy\|` |
+/// | layer_norm, rms_norm | `\|w\| (1 + \|n\|) (1 + s (\|x\| + a)) + \|bias\|` with the normal value `n`, the weight `w`, the scale `s` of the row and the average `a` of its `\|x\|` |
+/// | their gradients, of the means and scales that are given | of `dx`: `s (\|g\| + a + \|n\| p)` with `g = w dy`, and the averages `a` of `\|g\|` and `p` of `\|g n\|`; of weight and bias: `Σ \|dy n\|` and `Σ \|dy\|` |
+/// | average_pool, and gradients of pools | the same with absolute values |
+/// | max_pool | any: elements are chosen, and the bound is 0 |
 ///
 /// Two devices differ by at most twice the bound.
 ///
@@ -56,9 +63,25 @@ const ATTENTION_STEPS: u64 = 64;
 const GELU_SLOPE: f64 = 1.13;
 const GELU_ERROR: f64 = 1.0 / 1024.0;
 
+/// An operation whose error has a bound: [`Operation`] or [`KernelOperation`](crate::KernelOperation).
+pub trait BoundedError {
+    /// The bound, as [`Tolerance::of`] gives it.
+    fn tolerance(&self) -> Tolerance;
+}
+
 impl Tolerance {
     /// The tolerance of an operation.
-    pub fn of(operation: &Operation) -> Self {
+    pub fn of(operation: &impl BoundedError) -> Self {
+        operation.tolerance()
+    }
+
+    /// The tolerance of a sum in `f32` that is rounded to a type.
+    pub(crate) fn of_sum(count: u64, element: ElementType) -> Self {
+        let relative = terms(count, ElementType::F32);
+        Self { relative, rounding: element.unit_roundoff(), absolute: smallest(element) }
+    }
+
+    fn of_library(operation: &Operation) -> Self {
         let (relative, element) = match operation {
             Operation::Matmul(matmul) => {
                 let terms = matmul.k as f64 + 2.0;
@@ -84,6 +107,10 @@ impl Tolerance {
             Operation::Nrm2(nrm2) => (terms(nrm2.n, nrm2.element), nrm2.element),
             Operation::Axpy(axpy) => (terms(1, axpy.element), axpy.element),
             Operation::Scal(scal) => (terms(1, scal.element), scal.element),
+            Operation::VectorCopy(copy) => (0.0, copy.element),
+            Operation::Swap(swap) => (0.0, swap.element),
+            Operation::Asum(asum) => (terms(asum.n, asum.element), asum.element),
+            Operation::Iamax(_) => (0.0, ElementType::I32),
             Operation::Syrk(syrk) => (terms(syrk.k, syrk.element), syrk.element),
             Operation::Trsm(trsm) => (terms(trsm.order(), trsm.element), trsm.element),
             Operation::Fft(fft) => {
@@ -122,6 +149,12 @@ impl Tolerance {
     /// How far an element may lie from the exact value, with the magnitude that belongs to it.
     pub fn bound(&self, magnitude: f64, exact: f64) -> f64 {
         self.relative * magnitude.abs() + self.rounding * exact.abs() + self.absolute
+    }
+}
+
+impl BoundedError for Operation {
+    fn tolerance(&self) -> Tolerance {
+        Tolerance::of_library(self)
     }
 }
 

@@ -46,6 +46,43 @@ fn transformer() {
     assert!(text.ends_with("2 workers were lost\n"), "{text}");
 }
 
+/// What the example of data-parallel training prints.
+fn trained(arguments: &[&str]) -> Vec<String> {
+    let output = Command::new(program("data_parallel")).args(arguments).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?} ended with {}: {complaint}\n{text}", output.status);
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The losses among what was printed, as numbers.
+fn losses(lines: &[String]) -> Vec<f32> {
+    let loss = |line: &String| line.strip_prefix("step ")?.split(' ').nth(2)?.parse().ok();
+    lines.iter().filter_map(loss).collect()
+}
+
+#[test]
+fn data_parallel_training_gives_the_same_losses_on_any_number_of_ranks() {
+    let alone = trained(&["1"]);
+    let found = losses(&alone);
+    assert_eq!(found.len(), 12, "{alone:?}");
+    assert!(found[11] < found[0] * 0.8, "it learns: {found:?}");
+    for ranks in ["2", "4", "5"] {
+        assert_eq!(trained(&[ranks]), alone, "{ranks} ranks");
+    }
+}
+
+#[test]
+fn data_parallel_training_goes_on_without_a_lost_rank_and_gives_the_same_losses() {
+    let alone = losses(&trained(&["1"]));
+    for (ranks, killed, step) in [("4", "2", "5"), ("4", "0", "0"), ("3", "1", "11"), ("2", "1", "3")] {
+        let lines = trained(&[ranks, "--kill-rank", killed, "--at-step", step]);
+        let told = format!("rank {killed} is lost (its thread panicked); ");
+        assert!(lines[0].starts_with(&told), "{lines:?}");
+        assert_eq!(losses(&lines), alone, "{ranks} ranks, {killed} lost at step {step}");
+    }
+}
+
 #[test]
 fn port_cudarc_matmul() {
     let text = output("port_cudarc_matmul");

@@ -160,7 +160,11 @@ pub(crate) fn check_single<T: Real>(operation: &'static str, matrix: &Matrix<'_,
     Err(LibraryError::argument(operation, what, hint))
 }
 
-fn same_length<T: Real>(operation: &'static str, x: &Vector<'_, T>, y: &Vector<'_, T>) -> Result<u64> {
+pub(super) fn same_length<T: Real>(
+    operation: &'static str,
+    x: &Vector<'_, T>,
+    y: &Vector<'_, T>,
+) -> Result<u64> {
     if x.len() == y.len() {
         return Ok(x.len());
     }

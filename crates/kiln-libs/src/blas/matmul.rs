@@ -89,7 +89,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     }
 
     /// Multiplies the product by a number. It is rounded to the type that the library scales with: `f64` for `f64`, `f16` with [`Math::F16`], otherwise `f32`;
-    /// for products of `i8` it must be an integer.
+    /// for products of `i8` it must be an integer. With 0, `A` and `B` are not read: a NaN in them does not reach the result.
     pub fn alpha(self, alpha: f64) -> Self {
         Self { alpha, ..self }
     }

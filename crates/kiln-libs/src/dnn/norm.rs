@@ -6,6 +6,7 @@ use kiln_runtime::{Element, GpuRef};
 use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
+use crate::kernel_operation::KernelOperation;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -58,6 +59,17 @@ impl<T: NetworkElement> PrimitiveCall<'_, Norm<T>> {
     pub fn scales(mut self, scales: &GpuRef<f32>) -> Self {
         self.operation.scales = Some(scales.clone());
         self
+    }
+}
+
+impl<T: NetworkElement> PrimitiveCall<'_, Norm<T>> {
+    /// The operation, for [`Tolerance::of`](crate::Tolerance::of).
+    ///
+    /// # Errors
+    /// What is wrong with the call.
+    pub fn operation(&self) -> Result<KernelOperation> {
+        self.operation.check()?;
+        Ok(KernelOperation::sum(self.operation.name().0, T::TYPE, self.operation.columns as u64))
     }
 }
 

@@ -7,6 +7,7 @@ use super::norm::read_some;
 use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
+use crate::kernel_operation::KernelOperation;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -48,6 +49,19 @@ impl<T: NetworkElement> PrimitiveCall<'_, NormBackward<T>> {
     pub fn bias_gradient(mut self, gradient: &GpuRef<T>) -> Self {
         self.operation.bias_gradient = Some(gradient.clone());
         self
+    }
+}
+
+impl<T: NetworkElement> PrimitiveCall<'_, NormBackward<T>> {
+    /// The operation, for [`Tolerance::of`](crate::Tolerance::of): one bound for all results, whose sums go over columns or rows.
+    ///
+    /// # Errors
+    /// What is wrong with the call.
+    pub fn operation(&self) -> Result<KernelOperation> {
+        let call = &self.operation;
+        call.check()?;
+        let terms = call.columns.max(call.scales.len());
+        Ok(KernelOperation::sum(call.name().0, T::TYPE, terms as u64))
     }
 }
 

@@ -7,6 +7,7 @@ use kiln_runtime::GpuRef;
 use super::row_launch_shape::THREADS;
 use super::tensor::{NetworkElement, Tensor, dimensions_text};
 use crate::Result;
+use crate::kernel_operation::KernelOperation;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -83,6 +84,27 @@ impl<T: NetworkElement> PrimitiveCall<'_, Pool<T>> {
     pub fn count_padding(mut self) -> Self {
         self.operation.counts_padding = true;
         self
+    }
+}
+
+impl<T: NetworkElement> PrimitiveCall<'_, Pool<T>> {
+    /// The operation, for [`Tolerance::of`](crate::Tolerance::of).
+    ///
+    /// # Errors
+    /// What is wrong with the call.
+    pub fn operation(&self) -> Result<KernelOperation> {
+        let call = &self.operation;
+        call.check()?;
+        let ([height, width], [down, right]) = (call.window, call.stride);
+        let terms = match (call.kind, &call.pass) {
+            (PoolKind::Max, PoolPass::Forward { .. }) => {
+                return Ok(KernelOperation::choice(call.name().0, T::TYPE));
+            }
+            (PoolKind::Average, PoolPass::Forward { .. }) => height as u64 * width as u64,
+            // Windows that a pixel lies in.
+            (_, PoolPass::Backward { .. }) => height.div_ceil(down) as u64 * width.div_ceil(right) as u64,
+        };
+        Ok(KernelOperation::sum(call.name().0, T::TYPE, terms))
     }
 }
 

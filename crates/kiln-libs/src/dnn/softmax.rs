@@ -6,6 +6,7 @@ use kiln_runtime::GpuRef;
 use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
+use crate::kernel_operation::KernelOperation;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::{Check, begin_together};
 use crate::prims::plan::{Argument, Plan};
@@ -43,6 +44,28 @@ impl<T> PrimitiveCall<'_, SoftmaxBackward<T>> {
     pub fn log(mut self) -> Self {
         self.operation.is_log = true;
         self
+    }
+}
+
+impl<T: NetworkElement> PrimitiveCall<'_, Softmax<T>> {
+    /// The operation, for [`Tolerance::of`](crate::Tolerance::of).
+    ///
+    /// # Errors
+    /// What is wrong with the call.
+    pub fn operation(&self) -> Result<KernelOperation> {
+        self.operation.check()?;
+        Ok(KernelOperation::sum(FORWARD.0, T::TYPE, self.operation.columns as u64))
+    }
+}
+
+impl<T: NetworkElement> PrimitiveCall<'_, SoftmaxBackward<T>> {
+    /// The operation, for [`Tolerance::of`](crate::Tolerance::of).
+    ///
+    /// # Errors
+    /// What is wrong with the call.
+    pub fn operation(&self) -> Result<KernelOperation> {
+        self.operation.check()?;
+        Ok(KernelOperation::sum(BACKWARD.0, T::TYPE, self.operation.columns as u64))
     }
 }
 

@@ -203,7 +203,13 @@ impl<'a> Plan<'a> {
         Ok(Steps { steps: self.steps })
     }
 
-    fn check_buffers(&self) -> Result<()> {
+    /// Whether there is nothing to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Refuses buffers that work of the runtime cannot use.
+    pub(crate) fn check_buffers(&self) -> Result<()> {
         self.steps.iter().try_for_each(|step| step.check_buffers(self.gpu()))
     }
 }
@@ -214,6 +220,11 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
+    /// Whether there is nothing to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
     /// Makes all steps nodes of the graph, and gives the last of them; without steps, a node that does nothing.
     pub(crate) fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
         let mut last = None;

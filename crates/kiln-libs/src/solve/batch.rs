@@ -15,8 +15,8 @@ pub(super) struct Batch<T: Real> {
     pub(super) rows: u64,
     pub(super) columns: u64,
     pub(super) count: u64,
-    row_step: u64,
-    column_step: u64,
+    pub(super) row_step: u64,
+    pub(super) column_step: u64,
     stride: u64,
 }
 

@@ -8,7 +8,7 @@ use kiln_operation::Triangle;
 use kiln_runtime::GpuRef;
 
 use super::batch::Batch;
-use super::batched_call::{BatchOperation, BatchedCall, FailureKind};
+use super::batched_call::{BatchOperation, BatchedCall, FailureKind, FoundWords};
 use super::handle::Solve;
 use crate::Result;
 use crate::blas::{Matrix, Real};
@@ -46,14 +46,14 @@ pub struct CholeskySolveBatched<'a, T: Real> {
 #[derive(Debug)]
 pub struct LuBatched<'a, T: Real> {
     a: Matrix<'a, T>,
-    pivots: &'a GpuRef<i32>,
+    pivots: &'a GpuRef<i64>,
 }
 
 /// An [`lu_solve_batched`](Solve::lu_solve_batched).
 #[derive(Debug)]
 pub struct LuSolveBatched<'a, T: Real> {
     factors: Matrix<'a, T>,
-    pivots: &'a GpuRef<i32>,
+    pivots: &'a GpuRef<i64>,
     b: Matrix<'a, T>,
 }
 
@@ -103,20 +103,21 @@ impl Solve {
     pub fn lu_batched<'a, T: Real>(
         &'a self,
         a: Matrix<'a, T>,
-        pivots: &'a GpuRef<i32>,
+        pivots: &'a GpuRef<i64>,
     ) -> BatchedCall<'a, LuBatched<'a, T>> {
         BatchedCall::new(&self.kernels, LuBatched { a, pivots })
     }
 
     /// Solves `A X = B` for each matrix of a batch with the factors and pivots of [`lu_batched`](Self::lu_batched), given in the layout that `A` had. `X` replaces
-    /// `B`. Factors of a singular matrix give infinities and NaN.
+    /// `B`. Factors of a singular matrix give infinities and NaN. Where a pivot is no row of the matrix, its right-hand sides stay as they are, and
+    /// [`BatchedTicket::wait`](super::BatchedTicket::wait) says which pivot it is; the other matrices are solved.
     pub fn lu_solve_batched<'a, T: Real>(
         &'a self,
         factors: Matrix<'a, T>,
-        pivots: &'a GpuRef<i32>,
+        pivots: &'a GpuRef<i64>,
         b: Matrix<'a, T>,
-    ) -> PrimitiveCall<'a, LuSolveBatched<'a, T>> {
-        PrimitiveCall::new(&self.kernels, LuSolveBatched { factors, pivots, b })
+    ) -> BatchedCall<'a, LuSolveBatched<'a, T>> {
+        BatchedCall::new(&self.kernels, LuSolveBatched { factors, pivots, b })
     }
 }
 
@@ -132,7 +133,7 @@ fn shared_bytes<T: Real>(a: &Batch<T>) -> u32 {
 }
 
 /// Right-hand sides that fit matrices of a batch.
-fn sides<T: Real>(check: Check, a: &Batch<T>, b: &Matrix<'_, T>) -> Result<Batch<T>> {
+pub(super) fn sides<T: Real>(check: Check, a: &Batch<T>, b: &Matrix<'_, T>) -> Result<Batch<T>> {
     let sides = Batch::written(check, "b", b)?;
     if (sides.rows, sides.count) != (a.rows, a.count) {
         let what = format!(
@@ -150,7 +151,7 @@ fn sides<T: Real>(check: Check, a: &Batch<T>, b: &Matrix<'_, T>) -> Result<Batch
 }
 
 /// Refuses other numbers of pivots than rows.
-fn check_pivots<T: Real>(check: Check, a: &Batch<T>, pivots: &GpuRef<i32>) -> Result<()> {
+fn check_pivots<T: Real>(check: Check, a: &Batch<T>, pivots: &GpuRef<i64>) -> Result<()> {
     check.length("list of pivots", pivots, (a.rows * a.count) as usize)?;
     check.apart(("matrices", &a.buffer), ("list of pivots", pivots))
 }
@@ -165,16 +166,17 @@ impl<T: Real> BatchOperation for CholeskyBatched<'_, T> {
     const NAME: &'static str = CHOLESKY.0;
     const FAILURE: FailureKind = FailureKind::NotPositiveDefinite;
 
-    fn checked_count(&self) -> Result<u64> {
-        Ok(self.batch()?.count)
+    fn checked_sizes(&self) -> Result<(u64, u64)> {
+        let a = self.batch()?;
+        Ok((a.count, a.rows))
     }
 
-    fn plan(&self, plan: &mut Plan<'_>, info: &GpuRef<i32>) -> Result<()> {
+    fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
         let a = self.batch()?;
         let shared = shared_bytes(&a);
         let mut arguments = vec![Argument::read_write(&a.buffer)?, Argument::value(a.rows)];
         arguments.extend(a.steps());
-        arguments.extend([Argument::value(u32::from(shared > 0)), Argument::write(info)?]);
+        arguments.extend([Argument::value(u32::from(shared > 0)), Argument::write(&found.words)?]);
         plan.launch_shared(("batch", Batch::<T>::kernels(), "cholesky"), a.count, THREADS, shared, arguments)
     }
 
@@ -195,11 +197,12 @@ impl<T: Real> BatchOperation for LuBatched<'_, T> {
     const NAME: &'static str = LU.0;
     const FAILURE: FailureKind = FailureKind::Singular;
 
-    fn checked_count(&self) -> Result<u64> {
-        Ok(self.batch()?.count)
+    fn checked_sizes(&self) -> Result<(u64, u64)> {
+        let a = self.batch()?;
+        Ok((a.count, a.rows))
     }
 
-    fn plan(&self, plan: &mut Plan<'_>, info: &GpuRef<i32>) -> Result<()> {
+    fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
         let a = self.batch()?;
         let shared = shared_bytes(&a);
         let mut arguments = vec![Argument::read_write(&a.buffer)?, Argument::value(a.rows)];
@@ -207,7 +210,7 @@ impl<T: Real> BatchOperation for LuBatched<'_, T> {
         arguments.extend([
             Argument::value(u32::from(shared > 0)),
             Argument::write(self.pivots)?,
-            Argument::write(info)?,
+            Argument::write(&found.words)?,
         ]);
         plan.launch_shared(("batch", Batch::<T>::kernels(), "lu"), a.count, THREADS, shared, arguments)
     }
@@ -254,12 +257,16 @@ impl<T: Real> LuSolveBatched<'_, T> {
     }
 }
 
-impl<T: Real> Operation for LuSolveBatched<'_, T> {
-    fn check(&self) -> Result<()> {
-        self.batches().map(drop)
+impl<T: Real> BatchOperation for LuSolveBatched<'_, T> {
+    const NAME: &'static str = LU_SOLVE.0;
+    const FAILURE: FailureKind = FailureKind::PivotOutOfRange;
+
+    fn checked_sizes(&self) -> Result<(u64, u64)> {
+        let (factors, _) = self.batches()?;
+        Ok((factors.count, factors.rows))
     }
 
-    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+    fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
         let (factors, b) = self.batches()?;
         let mut arguments = vec![Argument::read(&factors.buffer)?, Argument::value(factors.rows)];
         arguments.extend(factors.steps());
@@ -269,6 +276,7 @@ impl<T: Real> Operation for LuSolveBatched<'_, T> {
             Argument::value(b.columns),
         ]);
         arguments.extend(b.steps());
+        arguments.extend([Argument::write(&found.words)?, Argument::write(&found.values)?]);
         plan.launch(("batch", Batch::<T>::kernels(), "lu_solve"), b.count, THREADS, arguments)
     }
 

@@ -18,11 +18,11 @@ pub(crate) trait BatchOperation {
     /// What a word that is not 0 means.
     const FAILURE: FailureKind;
 
-    /// How many matrices there are, after everything was checked.
-    fn checked_count(&self) -> Result<u64>;
+    /// How many matrices there are and how many rows each has, after everything was checked.
+    fn checked_sizes(&self) -> Result<(u64, u64)>;
 
-    /// Adds the steps, with a word for each matrix.
-    fn plan(&self, plan: &mut Plan<'_>, info: &GpuRef<i32>) -> Result<()>;
+    /// Adds the steps, which write a word for each matrix.
+    fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()>;
 
     /// The stream that the result is at home on.
     fn home(&self) -> StreamKey;
@@ -33,6 +33,19 @@ pub(crate) trait BatchOperation {
 pub(crate) enum FailureKind {
     NotPositiveDefinite,
     Singular,
+    /// There is a value beside each word.
+    PivotOutOfRange,
+}
+
+/// What an operation writes about each matrix.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundWords {
+    /// 0, or a place counted from 1.
+    pub(crate) words: GpuRef<i32>,
+    /// What is in that place, where the failure says it; otherwise there are none.
+    pub(crate) values: GpuRef<i64>,
+    /// Rows of each matrix.
+    order: u64,
 }
 
 /// An operation on a batch of matrices.
@@ -49,7 +62,7 @@ pub struct BatchedCall<'a, O> {
 
 /// An operation on a batch that was queued.
 #[derive(Clone, Debug)]
-#[must_use = "which matrices could be factored is known after `wait`"]
+#[must_use = "which matrices could be factored or solved is known after `wait`"]
 pub struct BatchedTicket {
     ticket: Ticket,
     info: BatchedInfo,
@@ -58,14 +71,14 @@ pub struct BatchedTicket {
 /// What an operation found out about each matrix of a batch: a word for each in device memory, 0 if all went well.
 #[derive(Clone, Debug)]
 pub struct BatchedInfo {
-    words: GpuRef<i32>,
+    found: FoundWords,
     operation: &'static str,
     kind: FailureKind,
 }
 
 struct WithInfo<O> {
     operation: O,
-    words: GpuRef<i32>,
+    found: FoundWords,
 }
 
 #[allow(private_bounds, reason = "which operations there are is decided here")]
@@ -104,22 +117,26 @@ impl<'a, O: BatchOperation> BatchedCall<'a, O> {
     }
 
     fn with_info(self) -> Result<(PrimitiveCall<'a, WithInfo<O>>, BatchedInfo)> {
-        let count = self.operation.checked_count()?;
+        let (count, order) = self.operation.checked_sizes()?;
         let gpu = self.kernels.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
-        let words = gpu.allocate_tagged::<i32>(stream, count as usize, library_tag())?;
-        let info = BatchedInfo { words: words.clone(), operation: O::NAME, kind: O::FAILURE };
-        Ok((PrimitiveCall::new(self.kernels, WithInfo { operation: self.operation, words }), info))
+        let words = gpu.allocate_tagged(stream, count as usize, library_tag())?;
+        let has_values = O::FAILURE == FailureKind::PivotOutOfRange;
+        let values =
+            gpu.allocate_tagged(stream, if has_values { count as usize } else { 0 }, library_tag())?;
+        let found = FoundWords { words, values, order };
+        let info = BatchedInfo { found: found.clone(), operation: O::NAME, kind: O::FAILURE };
+        Ok((PrimitiveCall::new(self.kernels, WithInfo { operation: self.operation, found }), info))
     }
 }
 
 impl<O: BatchOperation> Operation for WithInfo<O> {
     fn check(&self) -> Result<()> {
-        self.operation.checked_count().map(drop)
+        self.operation.checked_sizes().map(drop)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        self.operation.plan(plan, &self.words)
+        self.operation.plan(plan, &self.found)
     }
 
     fn home(&self) -> StreamKey {
@@ -131,7 +148,7 @@ impl BatchedTicket {
     /// Waits until the operation is done.
     ///
     /// # Errors
-    /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors; otherwise the operation failed.
+    /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors or no solution; otherwise the operation failed.
     pub fn wait(&self) -> Result<()> {
         self.ticket.wait()?;
         self.info.check()
@@ -149,17 +166,18 @@ impl BatchedTicket {
 }
 
 impl BatchedInfo {
-    /// The words themselves, one for each matrix, to be read by kernels that decide on the device. Their meaning is that of LAPACK.
+    /// The words themselves, one for each matrix, to be read by kernels that decide on the device. Their meaning is that of LAPACK; of
+    /// [`lu_solve_batched`](super::Solve::lu_solve_batched) they are the row, counted from 1, of the first pivot that is out of range.
     pub fn words(&self) -> &GpuRef<i32> {
-        &self.words
+        &self.found.words
     }
 
     /// Reads the words, after the operation or the last replay of its graph.
     ///
     /// # Errors
-    /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors; otherwise they could not be read.
+    /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors or no solution; otherwise they could not be read.
     pub fn check(&self) -> Result<()> {
-        let words = self.words.download()?;
+        let words = self.found.words.download()?;
         let Some((matrix, word)) = words.iter().enumerate().find(|(_, word)| **word != 0) else {
             return Ok(());
         };
@@ -167,6 +185,11 @@ impl BatchedInfo {
         let failure = match self.kind {
             FailureKind::NotPositiveDefinite => SolveFailure::NotPositiveDefinite { order: place },
             FailureKind::Singular => SolveFailure::Singular { pivot: place - 1 },
+            FailureKind::PivotOutOfRange => {
+                let pivot = self.found.values.view(matrix..matrix + 1)?.download()?;
+                let pivot = pivot.first().copied().unwrap_or_default();
+                SolveFailure::PivotOutOfRange { row: place - 1, pivot, order: self.found.order }
+            }
         };
         let failed = words.iter().filter(|word| **word != 0).count();
         Err(LibraryError::SolveBatch {

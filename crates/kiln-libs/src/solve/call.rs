@@ -1,13 +1,16 @@
 //! One call of a solver.
 
+use kiln_mem::StreamKey;
 use kiln_operation::Operation;
 use kiln_runtime::{GraphBuilder, NodeId, Stream};
 
 use super::info::{SolveInfo, SolveTicket};
+use super::system::{PreparedSystem, System};
 use crate::Result;
 use crate::library_call::{Argument, Described, LibraryCall};
 use crate::library_tag::library_tag;
 use crate::loaded_operations::LoadedOperations;
+use crate::prims::plan::{Plan, Scratch};
 
 /// One call of a solver operation.
 ///
@@ -20,11 +23,27 @@ pub struct SolveCall<'a> {
     /// The operation with its arguments but the info word, or what is wrong.
     pub(super) described: Result<Described>,
     pub(super) stream: Option<&'a Stream>,
+    /// Kernels around a system of equations, and the stream that its right-hand sides are at home on.
+    pub(super) system: Option<(System<'a>, StreamKey)>,
 }
 
 impl<'a> SolveCall<'a> {
     pub(super) fn new(loaded: &'a LoadedOperations, described: Result<Described>) -> Self {
-        Self { loaded, described, stream: None }
+        Self { loaded, described, stream: None, system: None }
+    }
+
+    /// A system of equations.
+    pub(super) fn of_system(
+        loaded: &'a LoadedOperations,
+        described: Result<(Described, System<'a>)>,
+        home: StreamKey,
+    ) -> Self {
+        match described {
+            Ok((described, system)) => {
+                Self { loaded, described: Ok(described), stream: None, system: Some((system, home)) }
+            }
+            Err(error) => Self::new(loaded, Err(error)),
+        }
     }
 
     /// The stream to run on. Otherwise it is the home of the first buffer that is written.
@@ -53,18 +72,85 @@ impl<'a> SolveCall<'a> {
     /// # Errors
     /// Shapes, lengths, layouts and overlaps that do not fit; a library that is missing; what the runtime answers. Nothing is queued then.
     #[track_caller]
-    pub fn submit(self) -> Result<SolveTicket> {
-        let (call, info) = self.with_info()?;
-        Ok(SolveTicket { ticket: call.submit()?, info })
+    pub fn submit(mut self) -> Result<SolveTicket> {
+        let Some((system, home)) = self.system.take() else {
+            let (call, info) = self.with_info()?;
+            return Ok(SolveTicket { ticket: call.submit()?, info });
+        };
+        let gpu = self.loaded.gpu();
+        let found = match self.stream {
+            Some(_) => None,
+            None => gpu.streams().find(home),
+        };
+        let stream = self.stream.or(found.as_ref()).unwrap_or_else(|| gpu.main_stream());
+        let kernels = system.kernels;
+        let (call, system, info) = SolveCall { stream: Some(stream), ..self }.with_system(system)?;
+        let mut before = Plan::new(kernels, Scratch::Stream(stream));
+        system.add_before(&mut before)?;
+        let mut after = Plan::new(kernels, Scratch::Stream(stream));
+        system.add_after(&mut after)?;
+        let call = call.prepare()?;
+        after.check_buffers()?;
+        before.submit(stream)?;
+        let ticket = call.submit()?;
+        let ticket = if after.is_empty() { ticket } else { after.submit(stream)? };
+        Ok(SolveTicket { ticket, info })
     }
 
     /// Makes the call a node of a graph. Workspace and info word belong to the graph; the word says how the last replay went.
     ///
     /// # Errors
     /// As for [`submit`](Self::submit), and eigenvalues and singular values, for which cuSOLVER waits; the graph is unchanged.
-    pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
-        let (call, info) = self.with_info()?;
-        Ok((call.record(graph)?, info))
+    pub fn record(mut self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
+        let Some((system, _)) = self.system.take() else {
+            let (call, info) = self.with_info()?;
+            return Ok((call.record(graph)?, info));
+        };
+        let kernels = system.kernels;
+        let (call, system, info) = self.with_system(system)?;
+        let mut before = Plan::new(kernels, Scratch::Graph(graph));
+        system.add_before(&mut before)?;
+        let before = before.into_steps()?;
+        let mut after = Plan::new(kernels, Scratch::Graph(graph));
+        system.add_after(&mut after)?;
+        let after = after.into_steps()?;
+        let call = call.prepare()?;
+        if !before.is_empty() {
+            before.record(graph)?;
+        }
+        let node = call.record(graph)?;
+        Ok((if after.is_empty() { node } else { after.record(graph)? }, info))
+    }
+
+    /// The call with what it needs beside the library, whose arguments are checked.
+    fn with_system(self, system: System<'a>) -> Result<(LibraryCall<'a>, PreparedSystem<'a>, SolveInfo)> {
+        let described = self.described?;
+        described.check()?;
+        let operation = described.operation()?;
+        let gpu = self.loaded.gpu();
+        let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
+        let words = gpu.allocate_tagged::<i32>(stream, 4, library_tag())?;
+        let system = system.prepare(gpu, stream, &words)?;
+        // The operands are the factors, the pivots where there are any, and the right-hand sides.
+        let has_pivots = system.usable.is_some();
+        let described = match &system.usable {
+            Some(usable) => described.replaced(1, Argument::memory(usable)?),
+            None => described,
+        };
+        let described = match &system.columns {
+            Some(columns) => described.replaced(if has_pivots { 2 } else { 1 }, Argument::memory(columns)?),
+            None => described,
+        };
+        let library_word = words.view(1..2)?;
+        let described = described.with(Argument::memory(&library_word)?);
+        let word = if has_pivots { words.view(..1)? } else { library_word };
+        let pivot_words = has_pivots.then_some(words);
+        let call = LibraryCall::new(self.loaded, Ok(described));
+        let call = match self.stream {
+            Some(stream) => call.on(stream),
+            None => call,
+        };
+        Ok((call, system, SolveInfo { word, pivot_words, operation }))
     }
 
     /// The call with an info word as its last argument.
@@ -79,6 +165,6 @@ impl<'a> SolveCall<'a> {
             Some(stream) => call.on(stream),
             None => call,
         };
-        Ok((call, SolveInfo { word, operation }))
+        Ok((call, SolveInfo { word, pivot_words: None, operation }))
     }
 }

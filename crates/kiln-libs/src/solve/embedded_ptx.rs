@@ -6,4 +6,6 @@ use crate::prims::embedded_ptx::{ShippedKernels, shipped};
 pub const SHIPPED: &[ShippedKernels] = shipped! {
     "batch" "f32" "batch.cu" ["TYPE" = "f32"];
     "batch" "f64" "batch.cu" ["TYPE" = "f64"];
+    "system" "f32" "system.cu" ["TYPE" = "f32"];
+    "system" "f64" "system.cu" ["TYPE" = "f64"];
 };

@@ -6,12 +6,17 @@ use kiln_runtime::{DeviceRuntime, GpuRef};
 use super::call::SolveCall;
 use super::embedded_ptx::SHIPPED;
 use super::layout::{check_shape, check_square, column_distance};
+use super::system::System;
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
 use crate::error::LibraryError;
 use crate::library_call::{Argument, Described};
 use crate::loaded_operations::LoadedOperations;
 use crate::prims::Primitives;
+use crate::prims::check::Check;
+
+const CHOLESKY_SOLVE: Check = Check("solve.cholesky_solve");
+const LU_SOLVE: Check = Check("solve.lu_solve");
 
 /// Solvers on one device. It holds the operations and kernels that were used, and nothing else.
 ///
@@ -58,8 +63,8 @@ impl Solve {
         SolveCall::new(&self.loaded, described)
     }
 
-    /// Solves `A X = B` with the factor that [`cholesky`](Self::cholesky) left in the same triangle. `X` replaces `B`, whose columns must lie one
-    /// after the other.
+    /// Solves `A X = B` with the factor that [`cholesky`](Self::cholesky) left in the same triangle. `X` replaces `B`. Right-hand sides that are stored row after
+    /// row are copied into columns and back.
     pub fn cholesky_solve<'a, T: Real>(
         &'a self,
         factor: Matrix<'a, T>,
@@ -68,17 +73,19 @@ impl Solve {
     ) -> SolveCall<'a> {
         let described = check_square(Potrs::NAME, "factor", &factor).and_then(|n| {
             check_shape(Potrs::NAME, "b", &b, (n, b.columns))?;
+            let (system, b_leading) = System::new(&self.kernels, CHOLESKY_SOLVE, &factor, None, &b)?;
             let operation = Potrs {
                 element: T::TYPE,
                 n,
                 columns: b.columns,
                 triangle: stored_triangle(&factor, triangle),
                 a_leading: factor.distance(),
-                b_leading: column_distance(Potrs::NAME, "b", &b)?,
+                b_leading,
             };
-            Described::new(operation, [Argument::memory(factor.buffer), Argument::memory(b.buffer)])
+            let buffers = [Argument::memory(factor.buffer), Argument::memory(b.buffer)];
+            Ok((Described::new(operation, buffers)?, system))
         });
-        SolveCall::new(&self.loaded, described)
+        SolveCall::of_system(&self.loaded, described, b.buffer.home())
     }
 
     /// `P A = L U` with partial pivoting; the factors replace `A`, and the rows that were exchanged, counted from 1, go into `pivots`, which has as many
@@ -93,8 +100,10 @@ impl Solve {
         SolveCall::new(&self.loaded, described)
     }
 
-    /// Solves `A X = B` with the factors and pivots of [`lu`](Self::lu), given in the layout that `A` had. `X` replaces `B`, whose columns must lie
-    /// one after the other. Factors of a singular matrix give infinities and NaN.
+    /// Solves `A X = B` with the factors and pivots of [`lu`](Self::lu), given in the layout that `A` had. `X` replaces `B`. Right-hand sides that are stored row
+    /// after row are copied into columns and back. Factors of a singular matrix give infinities and NaN.
+    ///
+    /// Where a pivot is no row of the matrix, [`SolveTicket::wait`](super::SolveTicket::wait) says which, and what is in `B` has no meaning.
     pub fn lu_solve<'a, T: Real>(
         &'a self,
         factors: Matrix<'a, T>,
@@ -103,19 +112,21 @@ impl Solve {
     ) -> SolveCall<'a> {
         let described = check_square(Getrs::NAME, "factors", &factors).and_then(|n| {
             check_shape(Getrs::NAME, "b", &b, (n, b.columns))?;
+            let used = pivots.view(..pivots.len().min(n as usize))?;
+            let (system, b_leading) = System::new(&self.kernels, LU_SOLVE, &factors, Some(&used), &b)?;
             let operation = Getrs {
                 element: T::TYPE,
                 n,
                 columns: b.columns,
                 transposed: !factors.by_columns,
                 a_leading: factors.distance(),
-                b_leading: column_distance(Getrs::NAME, "b", &b)?,
+                b_leading,
             };
             let buffers =
                 [Argument::memory(factors.buffer), Argument::memory(pivots), Argument::memory(b.buffer)];
-            Described::new(operation, buffers)
+            Ok((Described::new(operation, buffers)?, system))
         });
-        SolveCall::new(&self.loaded, described)
+        SolveCall::of_system(&self.loaded, described, b.buffer.home())
     }
 
     /// `A = Q R`, for a matrix that is stored column after column. `R` replaces the upper triangle; `Q` is kept as Householder vectors below it and in

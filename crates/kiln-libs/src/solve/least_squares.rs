@@ -100,7 +100,7 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
         let gpu = self.loaded.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
         let tau = gpu.allocate_tagged::<T>(stream, a.columns as usize, library_tag())?;
-        let solver = |described| SolveCall { loaded: self.loaded, described, stream: self.stream };
+        let solver = |described| SolveCall { stream: self.stream, ..SolveCall::new(self.loaded, described) };
         let (factor, info) = solver(qr(&a, &tau)).with_info()?;
         // Qᵀ B.
         let (project, _) = solver(apply_q(Side::Left, true, &a, &tau, &b)).with_info()?;

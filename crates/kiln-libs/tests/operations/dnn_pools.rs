@@ -2,10 +2,10 @@
 
 use half::{bf16, f16};
 use kiln::DeviceRuntime;
-use kiln_libs::LibraryError;
 use kiln_libs::dnn::{Dnn, NetworkElement, Tensor};
+use kiln_libs::{LibraryError, Tolerance};
 
-use crate::numbers::{TestNumber, made_up};
+use crate::numbers::{TestNumber, close, made_up};
 use crate::rig::{everywhere, everywhere_and_in_workers};
 
 #[derive(Clone, Copy, Debug)]
@@ -118,20 +118,23 @@ fn compare<T: TestNumber + NetworkElement>(
             dnn.average_pool_backward(dy_tensor, case.window, tensor(&back, case.x)),
         ],
     };
-    for call in calls {
+    let tolerances = calls.map(|call| {
         let call = call.stride(case.stride).padding(case.padding);
-        if kind == Kind::AverageAll { call.count_padding() } else { call }.submit().unwrap();
-    }
+        let call = if kind == Kind::AverageAll { call.count_padding() } else { call };
+        let tolerance = Tolerance::of(&call.operation().unwrap());
+        call.submit().unwrap();
+        tolerance
+    });
+    assert_eq!(tolerances[0].bound(1.0, 1.0) == 0.0, kind == Kind::Max, "the greatest is one of them");
     let numbers = |values: &[T]| values.iter().map(|value| value.number()).collect::<Vec<_>>();
     let (y, dx) = exact(case, kind, channels_last, &numbers(&x), &numbers(&dy));
     let what = format!("{} {kind:?} {case:?} last {channels_last}", T::TYPE);
-    for (name, found, exact) in [("y", result, y), ("dx", back, dx)] {
+    for ((name, found, exact), tolerance) in [("y", result, y), ("dx", back, dx)].into_iter().zip(tolerances)
+    {
         for (at, (found, (exact, size))) in
             numbers(&found.download().unwrap()).into_iter().zip(exact).enumerate()
         {
-            let terms = (case.window[0] * case.window[1] + 2) as f64;
-            let bound = terms * 2.0_f64.powi(-24) * size + T::TYPE.unit_roundoff() * exact.abs();
-            assert!((found - exact).abs() <= bound, "{what}: {name} at {at} is {found}, not {exact}");
+            close(&format!("{what}: {name} at {at}"), &tolerance, found, exact, size);
         }
     }
 }

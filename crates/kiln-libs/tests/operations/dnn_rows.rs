@@ -2,28 +2,21 @@
 
 use half::{bf16, f16};
 use kiln::DeviceRuntime;
-use kiln_libs::LibraryError;
 use kiln_libs::dnn::{Dnn, NetworkElement};
+use kiln_libs::{LibraryError, Tolerance};
 
-use crate::numbers::{TestNumber, made_up};
+use crate::numbers::{self, TestNumber, made_up};
 use crate::rig::{everywhere, everywhere_and_in_workers};
 
 /// Rows and columns: rows of a warp and of a block, also longer than all of its threads at once.
 const SHAPES: [(usize, usize); 6] = [(1, 1), (3, 5), (17, 100), (9, 1024), (5, 1025), (2, 5000)];
 
-/// Roundings of a sum of so many terms, and of the steps behind it.
-fn bound<T: NetworkElement>(terms: usize, magnitude: f64, exact: f64) -> f64 {
-    let single = 2.0_f64.powi(-24);
-    let smallest = if T::TYPE.unit_roundoff() == 2.0_f64.powi(-11) { 2.0_f64.powi(-24) } else { 1e-37 };
-    (terms as f64 + 32.0) * single * magnitude + T::TYPE.unit_roundoff() * exact.abs() + smallest
-}
-
+/// Compares with exact values and their magnitudes.
 #[track_caller]
-fn close<T: TestNumber + NetworkElement>(what: &str, found: &[T], exact: &[(f64, f64)], terms: usize) {
+fn close<T: TestNumber>(what: &str, found: &[T], exact: &[(f64, f64)], tolerance: &Tolerance) {
     assert_eq!(found.len(), exact.len());
     for (at, (found, (exact, magnitude))) in found.iter().zip(exact).enumerate() {
-        let (found, bound) = (found.number(), bound::<T>(terms, *magnitude, *exact));
-        assert!((found - exact).abs() <= bound, "{what} at {at}: {found} is not {exact} within {bound:e}");
+        numbers::close(&format!("{what} at {at}"), tolerance, found.number(), *exact, *magnitude);
     }
 }
 
@@ -39,31 +32,38 @@ fn softmax<T: TestNumber + NetworkElement>(gpu: &DeviceRuntime, rows: usize, col
     for is_log in [false, true] {
         let (y, dx) = (gpu.allocate::<T>(x.len()).unwrap(), gpu.allocate::<T>(x.len()).unwrap());
         let call = dnn.softmax(&input, columns, &y);
-        if is_log { call.log() } else { call }.submit().unwrap();
+        let call = if is_log { call.log() } else { call };
+        let tolerance = Tolerance::of(&call.operation().unwrap());
+        call.submit().unwrap();
         let mut exact = Vec::new();
         for row in numbers(&x).chunks(columns) {
             let greatest = row.iter().copied().fold(f64::MIN, f64::max);
             let total: f64 = row.iter().map(|value| (value - greatest).exp()).sum();
             exact.extend(row.iter().map(|value| match is_log {
-                false => ((value - greatest).exp() / total, 8.0 * (value - greatest).exp() / total),
-                true => (value - greatest - total.ln(), 1.0 + (value - greatest).abs() + total.ln().abs()),
+                false => {
+                    let share = (value - greatest).exp() / total;
+                    (share, share * (1.0 + greatest - value))
+                }
+                true => (value - greatest - total.ln(), 1.0 + greatest - value + total.ln()),
             }));
         }
         let found = y.download().unwrap();
-        close(&format!("{what}, log {is_log}"), &found, &exact, columns);
+        close(&format!("{what}, log {is_log}"), &found, &exact, &tolerance);
         // The gradient is one of what was computed.
         let call = dnn.softmax_backward(&y, &gradient, columns, &dx);
-        if is_log { call.log() } else { call }.submit().unwrap();
+        let call = if is_log { call.log() } else { call };
+        let tolerance = Tolerance::of(&call.operation().unwrap());
+        call.submit().unwrap();
         let mut exact = Vec::new();
         for (row, gradients) in numbers(&found).chunks(columns).zip(numbers(&dy).chunks(columns)) {
             let terms = || row.iter().zip(gradients).map(|(y, dy)| if is_log { *dy } else { y * dy });
             let (sum, size) = (terms().sum::<f64>(), terms().map(f64::abs).sum::<f64>());
             exact.extend(row.iter().zip(gradients).map(|(y, dy)| match is_log {
                 false => (y * (dy - sum), y * (dy.abs() + size)),
-                true => (dy - y.exp() * sum, dy.abs() + 8.0 * y.exp() * size),
+                true => (dy - y.exp() * sum, dy.abs() + y.exp() * (1.0 + y.abs()) * size),
             }));
         }
-        close(&format!("{what}, gradient, log {is_log}"), &dx.download().unwrap(), &exact, columns);
+        close(&format!("{what}, gradient, log {is_log}"), &dx.download().unwrap(), &exact, &tolerance);
     }
 }
 
@@ -108,44 +108,53 @@ fn norm<T: TestNumber + NetworkElement>(gpu: &DeviceRuntime, rows: usize, column
     let call =
         if is_centred { dnn.layer_norm(&input, columns, &y) } else { dnn.rms_norm(&input, columns, &y) };
     let call = call.weight(&w).bias(&b).epsilon(epsilon).means(&means).scales(&scales);
+    let forward = Tolerance::of(&call.operation().unwrap());
     call.submit().unwrap();
     let call = match is_centred {
         true => dnn.layer_norm_backward(&input, &gradient, (&means, &scales), columns, &dx),
         false => dnn.rms_norm_backward(&input, &gradient, &scales, columns, &dx),
     };
-    call.weight(&w).weight_gradient(&dw).bias_gradient(&db).submit().unwrap();
+    let call = call.weight(&w).weight_gradient(&dw).bias_gradient(&db);
+    let backward = Tolerance::of(&call.operation().unwrap());
+    call.submit().unwrap();
     let (weight, bias) = (numbers(&weight), numbers(&bias));
     let (mut y_exact, mut dx_exact) = (Vec::new(), Vec::new());
     let (mut dw_exact, mut db_exact) = (vec![(0.0, 0.0); columns], vec![(0.0, 0.0); columns]);
     let count = columns as f64;
-    for (row, gradients) in numbers(&x).chunks(columns).zip(numbers(&dy).chunks(columns)) {
-        let mean = if is_centred { row.iter().sum::<f64>() / count } else { 0.0 };
+    let average = |values: &[f64]| values.iter().sum::<f64>() / count;
+    let size = |values: &[f64]| values.iter().map(|value| value.abs()).sum::<f64>() / count;
+    // The gradient is one of the means and scales that are given.
+    let (given_means, given_scales) = (means.download().unwrap(), scales.download().unwrap());
+    for (at, (row, gradients)) in numbers(&x).chunks(columns).zip(numbers(&dy).chunks(columns)).enumerate() {
+        let mean = if is_centred { average(row) } else { 0.0 };
         let square = row.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
         let scale = 1.0 / (square + f64::from(epsilon)).sqrt();
-        let normal: Vec<f64> = row.iter().map(|value| (value - mean) * scale).collect();
-        // Numbers are below 2; what is lost of the mean is lost of each distance.
-        let size = 4.0 * scale * (1.0 + 4.0 * scale * scale);
         y_exact.extend((0..columns).map(|c| {
-            (normal[c] * weight[c] + bias[c], (normal[c].abs() + size) * weight[c].abs() + bias[c].abs())
+            let normal = (row[c] - mean) * scale;
+            let magnitude = (1.0 + normal.abs()) * (1.0 + scale * (row[c].abs() + size(row)));
+            (normal * weight[c] + bias[c], magnitude * weight[c].abs() + bias[c].abs())
         }));
+        let mean = if is_centred { f64::from(given_means[at]) } else { 0.0 };
+        let scale = f64::from(given_scales[at]);
+        let normal: Vec<f64> = row.iter().map(|value| (value - mean) * scale).collect();
         let weighted: Vec<f64> = (0..columns).map(|c| gradients[c] * weight[c]).collect();
-        let average = if is_centred { weighted.iter().sum::<f64>() / count } else { 0.0 };
-        let product = weighted.iter().zip(&normal).map(|(g, n)| g * n).sum::<f64>() / count;
+        let products: Vec<f64> = weighted.iter().zip(&normal).map(|(g, n)| g * n).collect();
+        let centre = if is_centred { average(&weighted) } else { 0.0 };
         dx_exact.extend((0..columns).map(|c| {
-            let value = scale * (weighted[c] - average - normal[c] * product);
-            (value, 40.0 * scale * (1.0 + size) * (1.0 + size))
+            let value = scale * (weighted[c] - centre - normal[c] * average(&products));
+            (value, scale * (weighted[c].abs() + size(&weighted) + normal[c].abs() * size(&products)))
         }));
         for c in 0..columns {
             let (w, b) = (&mut dw_exact[c], &mut db_exact[c]);
-            (w.0, w.1) =
-                (w.0 + gradients[c] * normal[c], w.1 + gradients[c].abs() * (normal[c].abs() + size));
+            let product = gradients[c] * normal[c];
+            (w.0, w.1) = (w.0 + product, w.1 + product.abs());
             (b.0, b.1) = (b.0 + gradients[c], b.1 + gradients[c].abs());
         }
     }
-    close(&what, &y.download().unwrap(), &y_exact, columns);
-    close(&format!("{what}, dx"), &dx.download().unwrap(), &dx_exact, columns);
-    close(&format!("{what}, dw"), &dw.download().unwrap(), &dw_exact, rows + columns);
-    close(&format!("{what}, db"), &db.download().unwrap(), &db_exact, rows);
+    close(&what, &y.download().unwrap(), &y_exact, &forward);
+    close(&format!("{what}, dx"), &dx.download().unwrap(), &dx_exact, &backward);
+    close(&format!("{what}, dw"), &dw.download().unwrap(), &dw_exact, &backward);
+    close(&format!("{what}, db"), &db.download().unwrap(), &db_exact, &backward);
 }
 
 #[test]

@@ -138,3 +138,15 @@ fn kept_workspaces_make_room_when_memory_is_short() {
         check_works(gpu, &fft);
     });
 }
+
+#[test]
+fn a_limit_below_a_page_says_what_is_the_least() {
+    let memory = MemoryConfig { limit_bytes: Some(1000), ..MemoryConfig::default() };
+    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+    let error = DeviceRuntime::open(&DeviceSpec::simulated(1), config).unwrap_err();
+    assert!(error.is_oom(), "{error}");
+    let text = error.to_string();
+    let least = "the device gives memory in pages, here 2097152 bytes, so that this limit is too low: raise it to at least 2097152";
+    assert!(text.contains("0 of a limit of 1000") && text.contains(least), "{text}");
+    assert!(!error.is_retryable(), "the same request cannot succeed");
+}

@@ -9,6 +9,8 @@ use kiln_libs::prims::embedded_ptx::{CAPABILITY, HEADER, SHIPPED, ShippedKernels
 use kiln_libs::solve::embedded_ptx as solvers;
 use kiln_libs::sparse::embedded_ptx as sparse;
 
+use crate::parameter_names::with_names;
+
 /// The release that wrote the files. Another one writes other PTX.
 const RELEASE: Version = Version { major: 13, minor: 0 };
 
@@ -22,7 +24,32 @@ fn compile(nvrtc: &Nvrtc, shipped: &ShippedKernels) -> String {
     let mut options = CompileOptions::new(CompileTarget::Ptx(Architecture::new(CAPABILITY)));
     options.macros =
         shipped.macros.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    nvrtc.compile(&source, &options).unwrap().ptx
+    with_names(nvrtc.compile(&source, &options).unwrap().ptx)
+}
+
+/// All files, with their folders.
+fn files() -> impl Iterator<Item = (&'static str, &'static ShippedKernels)> {
+    let files = SHIPPED.iter().map(|shipped| ("src/prims/ptx", shipped));
+    let files = files.chain(networks::SHIPPED.iter().map(|shipped| ("src/dnn/ptx", shipped)));
+    let files = files.chain(sparse::SHIPPED.iter().map(|shipped| ("src/sparse/ptx", shipped)));
+    files.chain(solvers::SHIPPED.iter().map(|shipped| ("src/solve/ptx", shipped)))
+}
+
+#[test]
+fn parameters_have_the_names_of_the_sources() {
+    for (_, shipped) in files() {
+        let entries: Vec<&str> =
+            shipped.ptx.split(".entry ").skip(1).filter_map(|text| Some(text.split_once('(')?.0)).collect();
+        assert!(!entries.is_empty(), "{}", shipped.family);
+        for entry in entries {
+            let is_numbered = shipped.ptx.contains(&format!("{entry}_param_"));
+            assert!(
+                !is_numbered,
+                "{} for {}: {entry} has parameters without names",
+                shipped.family, shipped.of
+            );
+        }
+    }
 }
 
 #[test]
@@ -32,11 +59,7 @@ fn shipped_ptx_is_what_the_sources_compile_to() {
         Ok(nvrtc) => return println!("skipped: NVRTC {} wrote none of the files", nvrtc.version()),
         Err(error) => return println!("skipped: {error}"),
     };
-    let files = SHIPPED.iter().map(|shipped| ("src/prims/ptx", shipped));
-    let files = files.chain(networks::SHIPPED.iter().map(|shipped| ("src/dnn/ptx", shipped)));
-    let files = files.chain(sparse::SHIPPED.iter().map(|shipped| ("src/sparse/ptx", shipped)));
-    let files = files.chain(solvers::SHIPPED.iter().map(|shipped| ("src/solve/ptx", shipped)));
-    for (folder, shipped) in files {
+    for (folder, shipped) in files() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let ptx = compile(nvrtc, shipped);
         if std::env::var_os(WRITE).is_some() {

@@ -97,7 +97,7 @@ fn batches_that_reach_past_every_buffer_are_refused() {
     let most = u64::MAX as usize;
     let matrices = Matrix::new(&a, most, most).leading(most).batch(most).stride(most);
     let sides = gpu.zeros::<f32>(16).unwrap();
-    let pivots = gpu.zeros::<i32>(4).unwrap();
+    let pivots = gpu.zeros::<i64>(4).unwrap();
     let vector = Matrix::new(&sides, most, 1).batch(most);
     refused(solver.lu_solve_batched(matrices, &pivots, vector).submit(), "must have more than 2^128");
 }

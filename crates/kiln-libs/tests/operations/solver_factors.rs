@@ -9,6 +9,10 @@ use crate::numbers::TestNumber;
 use crate::rig::everywhere_and_in_workers;
 use crate::stored::Stored;
 
+/// Columns of right-hand sides, whether they lie one after the other, and the gap behind each row or column.
+const SIDES: [(usize, bool, usize); 5] =
+    [(1, true, 1), (1, false, 0), (1, false, 2), (3, true, 0), (4, false, 1)];
+
 fn relative(call: &SolveCall<'_>) -> f64 {
     Tolerance::of(&call.operation().unwrap()).relative
 }
@@ -55,8 +59,8 @@ fn cholesky<T: TestNumber + Real>(gpu: &DeviceRuntime, n: usize, triangle: Trian
     };
     small(&what, product.minus(&a).norm(), bound, a.norm());
 
-    for columns in [1, 3] {
-        let b = Stored::<T>::new(5, (n, columns), true, 1, 1);
+    for (columns, sides_by_columns, gap) in SIDES {
+        let b = Stored::<T>::new(5, (n, columns), sides_by_columns, gap, 1);
         let right = b.upload(gpu);
         let call = solve.cholesky_solve(given.matrix(&buffer, 1), triangle, b.matrix(&right, 1));
         let bound = relative(&call);
@@ -120,8 +124,8 @@ fn lu<T: TestNumber + Real>(gpu: &DeviceRuntime, (m, n): (usize, usize), by_colu
     if m != n {
         return;
     }
-    for columns in [1, 4] {
-        let b = Stored::<T>::new(7, (n, columns), columns > 1, 0, 1);
+    for (columns, sides_by_columns, gap) in SIDES {
+        let b = Stored::<T>::new(7, (n, columns), sides_by_columns, gap, 1);
         let right = b.upload(gpu);
         let call = solve.lu_solve(given.matrix(&buffer, 1), &pivots, b.matrix(&right, 1));
         let bound = relative(&call);

@@ -92,6 +92,28 @@ fn a_row_with_infinity_has_no_softmax() {
 }
 
 #[test]
+fn with_an_alpha_of_zero_a_matmul_does_not_read_its_factors() {
+    everywhere("with_an_alpha_of_zero_a_matmul_does_not_read_its_factors", |gpu| {
+        let blas = Blas::new(gpu);
+        let nan = gpu.upload(&[f32::NAN; 16]).unwrap();
+        let ones = gpu.upload(&[1.0_f32; 16]).unwrap();
+        let c = gpu.allocate::<f32>(16).unwrap();
+        let square = |buffer| Matrix::new(buffer, 4, 4);
+        for (a, b) in [(&nan, &ones), (&ones, &nan), (&nan, &nan)] {
+            // 1e-50 is 0 in the type that the library scales with.
+            for alpha in [0.0, -0.0, 1e-50] {
+                c.fill(3.0).unwrap();
+                let call = blas.matmul(square(a), square(b), square(&c));
+                call.alpha(alpha).beta(2.0).submit().unwrap();
+                assert_eq!(c.download().unwrap(), [6.0; 16]);
+                blas.matmul(square(a), square(b), square(&c)).alpha(alpha).submit().unwrap();
+                assert_eq!(c.download().unwrap(), [0.0; 16]);
+            }
+        }
+    });
+}
+
+#[test]
 fn with_a_beta_of_zero_the_result_is_not_read() {
     everywhere("with_a_beta_of_zero_the_result_is_not_read", |gpu| {
         let (blas, sparse) = (Blas::new(gpu), Sparse::new(gpu));

@@ -58,6 +58,74 @@ fn vectors<T: TestNumber + Real>(gpu: &DeviceRuntime, len: usize, steps: (usize,
     }
 }
 
+fn moves<T: TestNumber + Real>(gpu: &DeviceRuntime, len: usize, steps: (usize, usize)) {
+    let blas = Blas::new(gpu);
+    let what = format!("{} elements, steps {steps:?}", len);
+    let (x, y) = (made_up::<T>(3, (len - 1) * steps.0 + 1), made_up::<T>(4, (len - 1) * steps.1 + 1));
+    let (x_buffer, y_buffer) = (gpu.upload(&x).unwrap(), gpu.upload(&y).unwrap());
+    let (xv, yv) = (Vector::new(&x_buffer).step(steps.0), Vector::new(&y_buffer).step(steps.1));
+    let (xs, ys) = (stepped(&x, steps.0), stepped(&y, steps.1));
+    let check_gaps = |found: &[T], before: &[T], step: usize| {
+        for at in (0..before.len()).filter(|at| at % step != 0) {
+            assert_eq!(found[at].number(), before[at].number(), "{what}: the gap at {at} was written");
+        }
+    };
+
+    let result = gpu.allocate::<T>(1).unwrap();
+    let asum = blas.asum(xv, &result);
+    let bound = tolerance(&asum);
+    asum.submit().unwrap();
+    let sum = xs.iter().map(|x| x.abs()).sum();
+    close(&format!("asum, {what}"), &bound, result.download().unwrap()[0].number(), sum, sum);
+
+    let place = gpu.allocate::<i64>(1).unwrap();
+    blas.iamax(xv, &place).submit().unwrap();
+    let largest = xs.iter().map(|x| x.abs()).fold(0.0, f64::max);
+    let first = xs.iter().position(|x| x.abs() == largest).unwrap();
+    assert_eq!(place.download().unwrap(), [first as i64 + 1], "iamax, {what}");
+
+    blas.swap(xv, yv).submit().unwrap();
+    let (new_x, new_y) = (x_buffer.download().unwrap(), y_buffer.download().unwrap());
+    assert_eq!((stepped(&new_x, steps.0), stepped(&new_y, steps.1)), (ys, xs.clone()), "swap, {what}");
+    check_gaps(&new_x, &x, steps.0);
+    check_gaps(&new_y, &y, steps.1);
+
+    // Back again, so that `x` is what it was.
+    blas.copy(yv, xv).submit().unwrap();
+    let new_x = x_buffer.download().unwrap();
+    assert_eq!(stepped(&new_x, steps.0), xs, "copy, {what}");
+    check_gaps(&new_x, &x, steps.0);
+}
+
+#[test]
+fn vectors_are_copied_exchanged_added_up_and_compared() {
+    everywhere_and_in_workers("vectors_are_copied_exchanged_added_up_and_compared", |gpu| {
+        for (len, steps) in [(1, (1, 1)), (7, (1, 1)), (1000, (1, 1)), (40, (2, 3)), (5, (7, 1))] {
+            moves::<f32>(gpu, len, steps);
+            moves::<f64>(gpu, len, steps);
+        }
+    });
+}
+
+#[test]
+fn moves_of_vectors_are_checked_before_they_are_queued() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let blas = Blas::new(&gpu);
+    let (x, y) = (gpu.upload(&[1.0_f32; 6]).unwrap(), gpu.upload(&[2.0_f32; 5]).unwrap());
+    let (none, place) = (gpu.zeros::<f32>(0).unwrap(), gpu.zeros::<i64>(1).unwrap());
+    let refused = |call: LibraryCall<'_>| call.submit().unwrap_err().to_string();
+    assert!(refused(blas.copy(&x, &y)).contains("blas.copy: vectors of 6 and 5 elements"));
+    assert!(refused(blas.swap(&x, &y)).contains("blas.swap: vectors of 6 and 5 elements"));
+    assert!(refused(blas.swap(&x, &x)).contains("share memory"));
+    assert!(refused(blas.iamax(&none, &place)).contains("a vector without elements has no largest"));
+    assert!(refused(blas.asum(&x, &none)).contains("`result` has 0 bytes and must have 4"));
+    blas.copy(&none, &none).submit().unwrap();
+    blas.swap(&none, &none).submit().unwrap();
+    let sum = gpu.upload(&[7.0_f32]).unwrap();
+    blas.asum(&none, &sum).submit().unwrap();
+    assert_eq!((sum.download().unwrap(), x.download().unwrap()), (vec![0.0], vec![1.0; 6]));
+}
+
 #[test]
 fn vectors_are_added_scaled_and_measured() {
     everywhere_and_in_workers("vectors_are_added_scaled_and_measured", |gpu| {

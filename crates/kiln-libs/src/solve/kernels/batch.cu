@@ -1,7 +1,7 @@
 // Factors of many small matrices, and the systems of equations that they solve. A block works on a matrix.
 //
 // TYPE: the element. Element (i, j) of matrix m lies at m * stride + i * row_step + j * column_step. What the device finds in a matrix is one word, as LAPACK
-// has it. Pivots that are no rows lead to results without a meaning, but to no access outside of the matrix.
+// has it.
 
 #include "tile.cuh"
 
@@ -84,11 +84,11 @@ __device__ __forceinline__ u64 find_pivot(const View& a, u64 n, u64 k) {
 }
 
 // A matrix becomes its triangular factors. Returns 0, or the place of the first zero on the diagonal of U, counted from 1.
-__device__ __forceinline__ u64 factor_lu(const View& a, u64 n, i32* pivots) {
+__device__ __forceinline__ u64 factor_lu(const View& a, u64 n, i64* pivots) {
     u64 zero = 0;
     for (u64 k = 0; k < n; k++) {
         const u64 other = find_pivot(a, n, k);
-        if (threadIdx.x == 0) pivots[k] = (i32)(other + 1);
+        if (threadIdx.x == 0) pivots[k] = (i64)(other + 1);
         if (other != k)
             for (u64 column = threadIdx.x; column < n; column += THREADS) {
                 const TYPE value = a.at(k, column);
@@ -154,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    lu(TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, u32 is_in_shared, i32* pivots, i32* info) {
+    lu(TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, u32 is_in_shared, i64* pivots, i32* info) {
     const View matrix = {a + blockIdx.x * stride, row_step, column_step};
     u64 zero;
     if (is_in_shared) {
@@ -169,15 +169,28 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) info[blockIdx.x] = (i32)zero;
 }
 
+// A matrix whose pivots are not all rows of 1 to n is left out: its word is the first such pivot's row, counted from 1, and `values` has the pivot.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    lu_solve(const TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, const i32* pivots, TYPE* b, u64 columns, u64 b_row_step,
-             u64 b_column_step, u64 b_stride) {
+    lu_solve(const TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, const i64* pivots, TYPE* b, u64 columns, u64 b_row_step,
+             u64 b_column_step, u64 b_stride, i32* info, i64* values) {
     const View factors = {(TYPE*)a + blockIdx.x * stride, row_step, column_step};
     const View right = {b + blockIdx.x * b_stride, b_row_step, b_column_step};
+    const i64* own = pivots + blockIdx.x * n;
+    __shared__ u64 shared_first;
+    if (threadIdx.x == 0) shared_first = n;
+    __syncthreads();
+    for (u64 row = threadIdx.x; row < n; row += THREADS)
+        if (own[row] < 1 || (u64)own[row] > n) atomicMin(&shared_first, row);
+    __syncthreads();
+    const u64 first = shared_first;
+    if (threadIdx.x == 0) {
+        info[blockIdx.x] = first < n ? (i32)(first + 1) : 0;
+        values[blockIdx.x] = first < n ? own[first] : 0;
+    }
+    if (first < n) return;
     for (u64 column = threadIdx.x; column < columns; column += THREADS)
         for (u64 k = 0; k < n; k++) {
-            const u64 other = (u64)(i64)pivots[blockIdx.x * n + k] - 1;
-            if (other >= n) continue;
+            const u64 other = (u64)own[k] - 1;
             const TYPE value = right.at(k, column);
             right.at(k, column) = right.at(other, column);
             right.at(other, column) = value;
