@@ -14,21 +14,30 @@ use kiln_driver::Refusal;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Exit {
     /// The command did what was asked; for `doctor`: the machine has what the policy needs.
-    Done = 0,
+    Done,
     /// The command line or the environment is wrong, or a file or the standard output cannot be read or written.
-    Usage = 2,
+    Usage,
     /// Refused, or a device, driver or compiler is missing.
-    Absent = 3,
+    Absent,
     /// Code did not compile or load.
-    Compile = 4,
+    Compile,
     /// A fault, or a check found something.
-    Fault = 5,
+    Fault,
+    /// A program that the command ran ended with this.
+    Program(u8),
 }
 
 impl Exit {
     /// The number.
     pub(crate) fn code(self) -> u8 {
-        self as u8
+        match self {
+            Self::Done => 0,
+            Self::Usage => 2,
+            Self::Absent => 3,
+            Self::Compile => 4,
+            Self::Fault => 5,
+            Self::Program(code) => code,
+        }
     }
 }
 

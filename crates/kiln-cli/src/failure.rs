@@ -199,7 +199,7 @@ impl From<kiln::Error> for Failure {
         let kind = match exit {
             Exit::Usage => FailureKind::Usage,
             Exit::Compile => FailureKind::Compile,
-            Exit::Fault | Exit::Done => FailureKind::Fault,
+            Exit::Fault | Exit::Done | Exit::Program(_) => FailureKind::Fault,
             Exit::Absent => match error.kind() {
                 ErrorKind::Code(_) | ErrorKind::Library(_) | ErrorKind::Probe(_) => FailureKind::Absent,
                 _ => FailureKind::Refused,

@@ -11,6 +11,8 @@
 //! | `cache` | manages compiled kernels on disk |
 //! | `replay` | repeats the calls of an allocation log |
 //! | `bench` | measures memory allocation |
+//! | `launch` | starts the ranks of a program on this host |
+//! | `scale` | estimates how recorded collectives scale to many ranks |
 //!
 //! Every command returns an [`Exit`] or a [`Failure`]; this file prints failures, as text or as JSON.
 
@@ -33,6 +35,7 @@ mod inspect;
 mod kernel_name;
 mod launch;
 mod line_wrap;
+mod local_job;
 mod note_kind;
 mod npy;
 mod plural;
@@ -41,6 +44,7 @@ mod program_file;
 mod progress_line;
 mod replay;
 mod run;
+mod scaling;
 mod source_file;
 mod source_token;
 mod stdout_at_start;
@@ -93,6 +97,10 @@ enum Command {
     Replay(replay::Arguments),
     /// Measure memory allocation: the workloads m1 to m7.
     Bench(bench::Arguments),
+    /// Start the ranks of a program on this host, and supervise them.
+    Launch(local_job::Arguments),
+    /// Estimate how recorded collectives scale to many ranks.
+    Scale(scaling::Arguments),
 }
 
 impl Command {
@@ -108,6 +116,8 @@ impl Command {
             Self::Cache(arguments) => ("cache", arguments.json),
             Self::Replay(arguments) => ("replay", arguments.json),
             Self::Bench(arguments) => ("bench", arguments.json),
+            Self::Launch(_) => ("launch", false),
+            Self::Scale(arguments) => ("scale", arguments.json),
         }
     }
 
@@ -122,6 +132,8 @@ impl Command {
             Self::Cache(arguments) => cache::run(arguments, console),
             Self::Replay(arguments) => replay::run(arguments, console),
             Self::Bench(arguments) => bench::run(arguments, console),
+            Self::Launch(arguments) => local_job::run(arguments),
+            Self::Scale(arguments) => scaling::run(arguments, console),
         }
     }
 }
@@ -137,9 +149,7 @@ fn main() -> ExitCode {
                 .run(&mut console)
                 .unwrap_or_else(|failure| report(name, json, &failure, &mut console))
         }
-        Err(error) if error.use_stderr() && std::env::args_os().any(|word| word == "--json") => {
-            report("", true, &usage(&error), &mut console)
-        }
+        Err(error) if error.use_stderr() && asks_for_json() => report("", true, &usage(&error), &mut console),
         Err(error) => {
             show(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code()));
@@ -152,6 +162,11 @@ fn main() -> ExitCode {
             Exit::Usage.into()
         }
     }
+}
+
+/// Whether `--json` is a word of this command, and not of a program that it starts.
+fn asks_for_json() -> bool {
+    std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json")
 }
 
 /// Parses the command line; help fits so many columns.

@@ -1,6 +1,6 @@
 //! The examination of this machine.
 
-use kiln::libraries::{self, DriverLibrary, FoundLibrary, Library, MissingLibrary};
+use kiln::libraries::{self, DriverLibrary, FoundLibrary, Library, MissingLibrary, SearchedPlace};
 use kiln::probe::{DeviceSummary, Devices, prober};
 use kiln::{
     DeviceRuntime, Error, Policy,
@@ -236,8 +236,13 @@ impl Examination {
                     let cost = sample.zip(gpu).map(|(sample, gpu)| LibraryCost::measure(gpu, sample));
                     self.found(*library, found, cost);
                 }
-                // The simulated device compiles CUDA C, too.
-                Err(missing) if *library == Library::Nvrtc || gpu.is_some() && sample.is_some() => {
+                // The simulated device compiles CUDA C, too. A variable that names a wrong place, or a damaged file, is a mistake on any machine.
+                Err(missing)
+                    if *library == Library::Nvrtc
+                        || gpu.is_some() && sample.is_some()
+                        || missing.variable.is_some()
+                        || missing.tried.iter().any(|place| place.is_incomplete) =>
+                {
                     self.checks.push(missing_library(*library, &missing, driver));
                 }
                 Err(_) if sample.is_some() => unused.push(library.name()),
@@ -311,7 +316,17 @@ impl Examination {
 
 fn missing_library(library: Library, missing: &MissingLibrary, driver: Option<Version>) -> Check {
     let searched = missing.tried.iter().map(|tried| format!("{}: {}", tried.path.display(), tried.why));
-    let check = Check::bad(Status::Missing, library.name(), "not found", library.advice_for(driver));
+    let place = |tried: &SearchedPlace| format!("{}: {}", tried.path.display(), tried.why);
+    let incomplete = missing.tried.iter().find(|tried| tried.is_incomplete);
+    let (detail, next_step) = match (missing.variable, missing.tried.first(), incomplete) {
+        (Some(variable), Some(tried), _) => {
+            let detail = format!("{variable} names {}", place(tried));
+            (detail, format!("correct or unset {variable}, or {}", library.advice_for(driver)))
+        }
+        (_, _, Some(tried)) => (place(tried), library.advice_for(driver)),
+        _ => ("not found".to_owned(), library.advice_for(driver)),
+    };
+    let check = Check::bad(Status::Missing, library.name(), detail, next_step);
     Check { searched: searched.collect(), ..check }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::array_addresses::{Allocation, ArrayMap};
 use super::device_launch::ResultArray;
 use super::finding_prefix::has_no_kind;
-use crate::demangled_name::readable;
+use crate::demangled_name::{readable, with_readable_names};
 use crate::note_kind::NoteKind;
 use crate::plural::counted;
 
@@ -91,7 +91,7 @@ impl KernelFinding {
         let access = bad_access(&finding.kind);
         let global = access.filter(|access| access.memory == "global");
         let allocation = global.and_then(|access| map.nearest(access.address));
-        let text = text_of_code(&finding.kind, access, allocation.as_ref());
+        let text = with_readable_names(&text_of_code(&finding.kind, access, allocation.as_ref()));
         let text = match has_no_kind(&finding.kind) {
             true => format!("{}: {text}", finding.kind.word().replace('-', " ")),
             false => text,
@@ -139,18 +139,19 @@ impl KernelFinding {
             }
             None => match &store.kind {
                 ExecFindingKind::Unassigned { register } => {
-                    format!(
-                        "the value comes from the register {register}, to which the thread never assigned one"
-                    )
+                    format!("the value comes from a variable that was never assigned (register {register})")
                 }
                 kind => kind.to_string(),
             },
         };
         finding.text = format!("{}: {what}; {from}", finding.kind);
-        finding.next_step = Some(
-            "write the memory that the value comes from before it is read, or give scratch: if no caller reads the array"
-                .to_owned(),
-        );
+        finding.next_step = match store.kind {
+            ExecFindingKind::Uninitialised { .. } => Some(
+                "write the memory that the value comes from before it is read, or give scratch: if no caller reads the array"
+                    .to_owned(),
+            ),
+            _ => finding.next_step,
+        };
         (finding.allocation, finding.times, finding.verb) = (Some(array), elements, Some("store"));
         finding
     }

@@ -91,7 +91,11 @@ fn an_element_of_any_size_that_is_undefined_is_told_with_its_place() {
         "ld.shared.u32 %r1, [%s]; setp.gt.u32 %p1, %r1, 9; selp.u32 %r2, 1, 0, %p1; st.global.u8 [%o], %r2;";
     assert_told("zeros:bool:512", flag, &["bool", "of which bytes 1 to 3 were never written"]);
     assert_told("zeros:u8:512", flag, &["u8"]);
-    assert_told("zeros:u32:128", "st.global.u32 [%o], %r7;", &["unassigned: element 0", "the register %r7"]);
+    assert_told(
+        "zeros:u32:128",
+        "st.global.u32 [%o], %r7;",
+        &["unassigned: element 0", "a variable that was never assigned (register %r7)"],
+    );
 }
 
 #[test]

@@ -93,6 +93,42 @@ fn libraries_that_need_a_gpu_are_not_missing_without_one() {
 }
 
 #[test]
+fn a_variable_that_names_a_missing_file_is_told_without_a_gpu() {
+    let mut doctor = without_driver(&["doctor", "--json"]);
+    doctor.env("KILN_CUDNN", "/nonexistent/libcudnn.so.9");
+    let json = examined(&run(doctor));
+    let cudnn = check(&json, "cuDNN");
+    assert_eq!(cudnn["status"], "missing");
+    let detail = cudnn["detail"].as_str().unwrap();
+    let text = "KILN_CUDNN names /nonexistent/libcudnn.so.9: No such file or directory";
+    assert!(detail.starts_with(text), "{detail}");
+    assert!(
+        cudnn["next_step"].as_str().unwrap().starts_with("correct or unset KILN_CUDNN, or install"),
+        "{cudnn}"
+    );
+}
+
+#[test]
+fn a_library_that_ends_too_early_is_told_without_a_gpu() {
+    let folder = std::env::temp_dir().join(format!("kiln-doctor-incomplete-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // A header for this machine, with program headers behind the end of the file.
+    let machine = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+    let mut header = [0_u8; 64];
+    header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    (header[16], header[18], header[32], header[56]) = (3, machine, 64, 2);
+    std::fs::write(folder.join("libcufft.so.12"), header).unwrap();
+    let mut doctor = without_driver(&["doctor", "--json"]);
+    doctor.env("KILN_CUFFT", &folder);
+    let json = examined(&run(doctor));
+    std::fs::remove_dir_all(&folder).unwrap();
+    let cufft = check(&json, "cuFFT");
+    assert_eq!(cufft["status"], "missing");
+    let detail = cufft["detail"].as_str().unwrap();
+    assert!(detail.ends_with("incomplete: 64 of 176 bytes; install it again"), "{detail}");
+}
+
+#[test]
 fn the_cuda_headers_are_named_or_come_with_their_package() {
     let examined_with = |folder: &std::path::Path| {
         let mut command = without_driver(&["doctor", "--json"]);

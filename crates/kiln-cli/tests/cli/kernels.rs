@@ -24,9 +24,9 @@ fn beside(path: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// PTX with a tensor-core instruction.
+/// PTX with instructions for tensor cores that only a GPU executes.
 pub(crate) fn tensor() -> String {
-    beside("../kiln-ptx/tests/data/tensor.ptx")
+    beside("tests/cli/wgmma.ptx")
 }
 
 /// CUDA C with a mangled kernel, an overloaded pair, a template and a kernel that prints.

@@ -41,6 +41,8 @@ fn help_and_version_end_with_0() {
         &["cache", "--help"],
         &["replay", "--help"],
         &["bench", "--help"],
+        &["launch", "--help"],
+        &["scale", "--help"],
         &["cache", "prune", "--help"],
     ] {
         let outcome = run(command(words));

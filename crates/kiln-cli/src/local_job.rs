@@ -1,0 +1,133 @@
+//! `kiln launch`: starts the ranks of a program on this host.
+//!
+//! ```text
+//! flags ─► devices, port, token ─► one process for each rank ─► supervisor: output, signals, failures, restarts ─► exit status
+//! ```
+//!
+//! Every rank is the leader of a process group, so that signals reach what it started, too, and a terminal's Ctrl-C reaches only this command, which
+//! passes it on. The kernel kills a rank when this command ends without ending it (`PR_SET_PDEATHSIG`).
+
+mod device_list;
+mod job_token;
+mod meeting_port;
+mod rank_variables;
+
+#[cfg(target_os = "linux")]
+mod output_lines;
+#[cfg(target_os = "linux")]
+mod rank_end;
+#[cfg(target_os = "linux")]
+mod rank_process;
+#[cfg(target_os = "linux")]
+mod signals;
+#[cfg(target_os = "linux")]
+mod supervisor;
+#[cfg(not(target_os = "linux"))]
+#[path = "local_job/supervisor_unsupported.rs"]
+mod supervisor;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::exit_code::Exit;
+use crate::failure::Failure;
+use device_list::DeviceList;
+use rank_variables::JobVariables;
+
+/// The most ranks that one command starts.
+const MAX_RANKS: u32 = 256;
+/// The most seconds of a flag: a year.
+const MAX_SECONDS: f64 = 31_536_000.0;
+
+/// The flags of `kiln launch`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// How many ranks to start.
+    #[arg(short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RANKS)), allow_negative_numbers = true)]
+    ranks: u32,
+    /// The GPUs of the ranks, one for each: `0,2` or `4-7`. Every rank gets the whole list in CUDA_VISIBLE_DEVICES and uses the one of its local rank.
+    #[arg(long, value_name = "LIST")]
+    devices: Option<DeviceList>,
+    /// The port of 127.0.0.1 where the ranks meet. Without this flag a free one.
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// End the job after so many seconds, with exit code 5.
+    #[arg(long, value_name = "S", value_parser = seconds, allow_negative_numbers = true)]
+    time_limit: Option<Duration>,
+    /// How long the other ranks may go on after one has failed. Then they get SIGTERM, and after as long again SIGKILL.
+    #[arg(long, value_name = "S", value_parser = seconds, default_value = "2", allow_negative_numbers = true)]
+    grace: Duration,
+    /// Do not end the other ranks when one has failed.
+    #[arg(long)]
+    keep_going: bool,
+    /// Start a failed rank again, at most K times. Rank 0 is not started again: where the ranks meet is lost with it.
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    restart: u32,
+    /// Refused: ranks in several processes cannot be checked together, because a simulated communicator lives in one process.
+    #[arg(long)]
+    check: bool,
+    /// The program of every rank, and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "Examples:
+  kiln launch -n 4 -- target/release/train --epochs 3
+  kiln launch -n 2 --devices 0,1 --time-limit 600 -- ./train
+  kiln launch -n 8 --restart 2 -- ./train
+
+Every rank gets KILN_RANK, KILN_WORLD_SIZE, KILN_LOCAL_RANK, KILN_LOCAL_SIZE,
+KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job) and
+KILN_RESTARTS (how often this rank was started again). Its standard input is
+empty. Its lines are printed as `[rank] line`, in order for each rank.
+
+When a rank fails, the command names it and ends the others. SIGINT, SIGTERM,
+SIGHUP and SIGQUIT are passed on to all ranks; the second one kills them.
+SIGUSR1 and SIGUSR2 are passed on, too. A rank dies with this command, however
+it ends.
+
+Exit codes: that of the rank that failed first, or 128 and the number of its
+signal; 0 if all ranks succeeded. The command itself ends with 2 for wrong usage
+or a program that cannot be started, 3 for a port in use or a GPU that is not
+there, 5 after --time-limit.";
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if arguments.check {
+        let message = "--check: ranks in several processes cannot be checked together, because a simulated communicator lives in one process";
+        return Err(Failure::refused(message).next(
+            "make the ranks threads over the devices of one simulated machine, as examples/collectives.rs does",
+        ));
+    }
+    let visible_devices = arguments.devices.as_ref().map(|list| list.visible(arguments.ranks)).transpose()?;
+    let variables = JobVariables {
+        ranks: arguments.ranks,
+        port: meeting_port::choose(arguments.port)?,
+        token: job_token::fresh()?,
+        visible_devices,
+    };
+    supervisor::run(arguments, &variables)
+}
+
+/// A number of seconds, as a flag gives it.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds <= MAX_SECONDS);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| format!("give a number of seconds above 0 and at most {MAX_SECONDS}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_positive_numbers() {
+        assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        for wrong in ["0", "-1", "nan", "inf", "1e300", "", "2s"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

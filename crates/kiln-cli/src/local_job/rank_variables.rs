@@ -1,0 +1,49 @@
+//! What the ranks of a job are told in environment variables.
+
+/// What is the same for all ranks of a job.
+pub(crate) struct JobVariables {
+    pub(crate) ranks: u32,
+    pub(crate) port: u16,
+    pub(crate) token: String,
+    pub(crate) visible_devices: Option<String>,
+}
+
+impl JobVariables {
+    /// The variables of a rank that was started again so many times.
+    pub(crate) fn of_rank(&self, rank: u32, restarts: u32) -> Vec<(&'static str, String)> {
+        let mut variables = vec![
+            ("KILN_RANK", rank.to_string()),
+            ("KILN_WORLD_SIZE", self.ranks.to_string()),
+            ("KILN_LOCAL_RANK", rank.to_string()),
+            ("KILN_LOCAL_SIZE", self.ranks.to_string()),
+            ("KILN_MEETING_POINT", format!("127.0.0.1:{}", self.port)),
+            ("KILN_JOB_TOKEN", self.token.clone()),
+            ("KILN_RESTARTS", restarts.to_string()),
+        ];
+        variables
+            .extend(self.visible_devices.iter().map(|devices| ("CUDA_VISIBLE_DEVICES", devices.clone())));
+        variables
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kiln::group::{Launcher, RankEnvironment};
+
+    use super::*;
+
+    #[test]
+    fn a_rank_reads_what_it_is_told() {
+        let job = JobVariables { ranks: 3, port: 29_600, token: "secret".into(), visible_devices: None };
+        let variables = job.of_rank(2, 1);
+        let find = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.clone())
+        };
+        let ranks = RankEnvironment::parse(find).unwrap().unwrap();
+        assert_eq!((ranks.launcher, ranks.rank, ranks.size), (Launcher::ByHand, 2, 3));
+        assert_eq!((ranks.local_rank, ranks.local_size), (Some(2), Some(3)));
+        let point = ranks.meeting_point.unwrap();
+        assert_eq!((point.host.as_str(), point.port, point.is_taken), ("127.0.0.1", 29_600, false));
+    }
+}

@@ -1,0 +1,77 @@
+//! `kiln scale`: how a program's collectives scale to many ranks.
+
+mod curve;
+mod curve_svg;
+mod trace_file;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kiln::group::Topology;
+
+use crate::console::Console;
+use crate::exit_code::Exit;
+use crate::failure::Failure;
+use curve::Curve;
+
+/// The most numbers of ranks that are asked for at once.
+const MAX_POINTS: usize = 1000;
+
+/// The flags of `kiln scale`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The recorded collectives: text as `CollectiveTrace` writes it, or JSON.
+    file: PathBuf,
+    /// How devices and hosts are connected. The number of hosts follows from --ranks.
+    #[arg(long, value_name = "TEXT", default_value = "8x nvlink(450GB/s) per host, 1 host over 8x 400Gb/s")]
+    topology: Topology,
+    /// The numbers of ranks, at most a host or a multiple of it.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [8, 16, 32, 64, 128, 256, 512, 1024])]
+    ranks: Vec<u32>,
+    /// Draw the efficiency as a picture.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  kiln scale train.collectives
+  kiln scale train.collectives --ranks 8,64,512 \\
+      --topology '8x nvlink(450GB/s, 1us) per host, 1 host over 8x 400Gb/s, 5us'
+  kiln scale train.collectives --svg scaling.svg --json
+
+A line of the file is a collective, its bytes (of the larger buffer), how often
+it comes and how long a rank computes before each:
+
+  all_reduce bytes=100MB count=12 compute=4ms
+
+In JSON: [{\"kind\": \"all_reduce\", \"bytes\": 100000000, \"count\": 12,
+\"compute_ns\": 4000000}]. A program records it with CollectiveTrace.
+
+Buffers keep their size and ranks their computing on every number of ranks, as
+in data-parallel training. Communication does not overlap with computing.
+Efficiency is the share of computing. All times are estimates: latency times
+steps and bytes by bandwidth, with the best of ring, tree and hierarchical.
+
+Exit codes: 0 done, 2 wrong usage or file, 3 a number of ranks that the topology
+does not have.";
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
+    if arguments.ranks.len() > MAX_POINTS {
+        return Err(Failure::usage(format!("--ranks has more than {MAX_POINTS} numbers")));
+    }
+    let trace = trace_file::read(&arguments.file)?;
+    let curve = Curve::of(&trace, arguments.topology, &arguments.ranks)?;
+    if let Some(path) = &arguments.svg {
+        std::fs::write(path, curve_svg::draw(&curve)).map_err(|error| Failure::file(path, error))?;
+    }
+    match arguments.json {
+        true => console.json(&curve)?,
+        false => console.line(curve.render(console.columns())),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,74 @@
+//! `kiln scale`: estimates of recorded collectives on many ranks. Expected times are computed by hand.
+
+use crate::folder::Folder;
+use crate::outcome::{command, run};
+
+/// 100 bytes and 10 bytes in a nanosecond.
+const TOPOLOGY: &str = "4x nvlink(100GB/s, 1us) per host, 1 host over 80Gb/s, 5us";
+
+#[test]
+fn the_curve_follows_the_formulas() {
+    let folder = Folder::new();
+    let file = folder.write("t", "# kiln collectives 1\nall_reduce bytes=16MB count=10 compute=3ms\n");
+    let words = ["scale", &file, "--topology", TOPOLOGY, "--ranks", "1,4,16", "--json"];
+    let outcome = run(command(&words));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let points = &outcome.json()["points"];
+    // None; 6 steps of 1 us and 40 us; hierarchical over 4 hosts.
+    let expected = [0_u64, 10 * 6 * 41_000, 10 * 2 * (3 * 41_000 + 3 * 405_000)];
+    for (at, ns) in expected.into_iter().enumerate() {
+        assert_eq!(points[at]["communication_ns"], ns, "{points}");
+        assert_eq!(points[at]["compute_ns"], 30_000_000);
+        let efficiency = 30e6 / (30e6 + ns as f64);
+        assert!((points[at]["efficiency"].as_f64().unwrap() - efficiency).abs() < 1e-9);
+    }
+    assert_eq!((&points[2]["hosts"], &points[2]["algorithm"]), (&4.into(), &"hierarchical".into()));
+    let json = folder
+        .write("j", r#" [{"kind": "all_reduce", "bytes": 16000000, "count": 10, "compute_ns": 3000000}]"#);
+    let same = run(command(&["scale", &json, "--topology", TOPOLOGY, "--ranks", "1,4,16", "--json"]));
+    assert_eq!(same.stdout, outcome.stdout);
+}
+
+#[test]
+fn a_thousand_ranks_are_a_table_and_a_picture() {
+    let folder = Folder::new();
+    let file = folder.write("t", "all_reduce bytes=100MB compute=50ms\nall_gather bytes=1MiB count=3\n");
+    let picture = folder.path("curve.svg");
+    let outcome = run(command(&["scale", &file, "--svg", &picture]));
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    let rows: Vec<Vec<&str>> =
+        outcome.stdout.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), 8);
+    assert_eq!((rows[0][0], rows[7][0], rows[7][1]), ("8", "1024", "128"));
+    let efficiency = |row: &Vec<&str>| row[6].parse::<f64>().unwrap();
+    assert!(rows.windows(2).all(|pair| efficiency(&pair[1]) <= efficiency(&pair[0])), "{}", outcome.stdout);
+    let svg = std::fs::read_to_string(picture).unwrap();
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.matches("<circle").count() == 8);
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_its_place() {
+    let folder = Folder::new();
+    let good = folder.write("good", "barrier\n");
+    let lines = |name: &str, text: &str| folder.write(name, text);
+    for (words, code, what) in [
+        (vec![lines("a", "barrier\nall_reduce\n")], 2, "a:2: `all_reduce` has no bytes="),
+        (vec![lines("b", "reduce_all bytes=1\n")], 2, "b:1: `reduce_all` is no collective"),
+        (vec![lines("c", "all_reduce bytes=1 count=0\n")], 2, "`count=0`"),
+        (vec![lines("d", "all_reduce bytes=-1\n")], 2, "`bytes=-1`"),
+        (vec![lines("e", "# nothing\n")], 2, "it has no collective"),
+        (vec![lines("f", "[{\"kind\": \"none\"}]")], 2, "step 0 is `none`"),
+        (vec![lines("g", "[{")], 2, "g:1:2"),
+        (vec!["/nonexistent".into()], 2, "No such file"),
+        (vec![good.clone(), "--topology".into(), "8x string".into()], 2, "column 4"),
+        (vec![good.clone(), "--ranks".into(), "12".into()], 3, "12 ranks"),
+        (vec![good.clone(), "--ranks".into(), "0".into()], 3, "0 ranks"),
+        (vec![good.clone(), "--topology".into(), "8x nvlink".into()], 3, "no network"),
+        (vec![good, "--svg".into(), "/nonexistent/x.svg".into()], 2, "No such file"),
+    ] {
+        let words: Vec<&str> = std::iter::once("scale").chain(words.iter().map(String::as_str)).collect();
+        let outcome = run(command(&words));
+        assert_eq!(outcome.code, Some(code), "{words:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(what), "{words:?}: {}", outcome.stderr);
+    }
+}
