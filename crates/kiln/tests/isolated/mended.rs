@@ -67,6 +67,41 @@ fn what_is_lost_and_can_be_filled_again_is_healed() {
 }
 
 #[test]
+fn what_is_lost_is_usable_again_once_all_of_it_is_overwritten() {
+    let gpu = rig::open(43, rig::process());
+    let buffers = [0; 4].map(|_| gpu.zeros::<u32>(10).unwrap());
+    let source = gpu.upload(&[9_u32; 10]).unwrap();
+    gpu.synchronize().unwrap();
+    for round in 1..3 {
+        let [uploaded, filled, copied, view] = &buffers;
+        spoil(&gpu, &[uploaded, filled, copied, view]);
+        for buffer in &buffers {
+            assert_eq!(buffer.access(), Err(Stale::Lost));
+            assert!(buffer.download().unwrap_err().to_string().contains("overwrite all of it"));
+        }
+        // What is refused changes nothing.
+        assert!(uploaded.upload(&[1; 3]).is_err());
+        assert!(view.view(0..9).unwrap().fill(1).is_err(), "a part is not all of it");
+        assert!(copied.copy_from(view).is_err());
+        for buffer in &buffers {
+            assert_eq!(buffer.access(), Err(Stale::Lost));
+        }
+        uploaded.upload(&[round; 10]).unwrap();
+        filled.fill(round + 10).unwrap();
+        copied.copy_from(&source).unwrap();
+        view.fill_bytes(0).unwrap();
+        assert_eq!(uploaded.download().unwrap(), [round; 10]);
+        assert_eq!(filled.clone().download().unwrap(), [round + 10; 10]);
+        assert_eq!((copied.download().unwrap(), view.download().unwrap()), (vec![9; 10], vec![0; 10]));
+        assert!(buffers.iter().all(|buffer| buffer.loss().is_none() && buffer.access().is_ok()));
+        // Kept by the next takeover: what was lost before has no say.
+        rig::kill(&gpu);
+        assert_eq!(uploaded.download().unwrap(), [round; 10]);
+        assert_eq!(view.download().unwrap(), [0; 10]);
+    }
+}
+
+#[test]
 fn a_wild_write_into_a_sealed_block_is_found() {
     let gpu = rig::open(41, rig::process());
     let large: Vec<u32> = (0..1_500_000).collect();

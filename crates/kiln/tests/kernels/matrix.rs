@@ -3,7 +3,7 @@
 use kiln::probe::TestGate;
 use kiln::{DeviceRuntime, code::Source};
 use kiln_driver::DeviceKind;
-use kiln_kernels::{MatrixProbe, matrix_probes, record_matrices};
+use kiln_kernels::{MatrixProbe, TensorProbe, matrix_probes, record_matrices, record_tensors, tensor_probes};
 
 use crate::stage::{CodeFolder, Kind, Stage};
 
@@ -11,10 +11,21 @@ use crate::stage::{CodeFolder, Kind, Stage};
 const SEEDS: [u64; 6] = [0, 1, 2, 3, 4, 5];
 
 fn run(gpu: &DeviceRuntime, probe: &MatrixProbe, seed: u64) -> kiln::Result<Vec<u8>> {
-    let kernel = gpu.kernel(Source::Ptx(&probe.module()), "probe")?;
-    let inputs = gpu.upload(&probe.inputs(seed))?;
-    let results = gpu.zeros::<u8>(probe.result_bytes())?;
-    let (warps, lanes) = (MatrixProbe::WARPS as u32, MatrixProbe::LANES as u32);
+    run_module(gpu, &probe.module(), &probe.inputs(seed), probe.result_bytes(), MatrixProbe::WARPS)
+}
+
+/// The results of a kernel of one warp in each of some blocks.
+fn run_module(
+    gpu: &DeviceRuntime,
+    module: &str,
+    inputs: &[u8],
+    result_bytes: usize,
+    blocks: usize,
+) -> kiln::Result<Vec<u8>> {
+    let kernel = gpu.kernel(Source::Ptx(module), "probe")?;
+    let inputs = gpu.upload(inputs)?;
+    let results = gpu.zeros::<u8>(result_bytes)?;
+    let (warps, lanes) = (blocks as u32, MatrixProbe::LANES as u32);
     let mut launch = gpu.launch(&kernel);
     launch.grid(warps).block(lanes).read(&inputs).write(&results);
     // SAFETY: the kernel reads and writes what its inputs and results hold, and nothing else.
@@ -51,6 +62,46 @@ fn matrix_instructions_on_the_gpu_are_those_of_the_simulated_device() {
     if let Some(folder) = std::env::var_os("KILN_RECORD") {
         let file = std::path::Path::new(&folder).join("h200-matrix.bin");
         std::fs::write(file, record_matrices(&recording)).unwrap();
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn wmma_and_sparse_products_on_the_gpu_are_those_of_the_simulated_device() {
+    const NAME: &str = "wmma_and_sparse_products_on_the_gpu_are_those_of_the_simulated_device";
+    let gpu = match kiln::probe::gpu_for_test(NAME).unwrap() {
+        TestGate::Ready(gpu) if gpu.info().kind != DeviceKind::Simulated => gpu,
+        TestGate::Ready(_) => return println!("skipped: the policy asks for a simulated device"),
+        TestGate::Skipped(absence) => return println!("skipped: {absence}"),
+    };
+    let code = CodeFolder::new("tensor");
+    let simulated = Stage::open(Kind::Simulated, 0, &code.0);
+    let mut recording = Vec::new();
+    let mut wrong = Vec::new();
+    for probe in tensor_probes() {
+        for seed in SEEDS {
+            let run = |gpu: &DeviceRuntime| {
+                let inputs = probe.inputs(seed);
+                run_module(gpu, &probe.module(), &inputs, probe.result_bytes(), TensorProbe::BLOCKS).unwrap()
+            };
+            let (there, here) = (run(gpu), run(simulated.runtime()));
+            let size = probe.element_bytes();
+            let pairs = || here.chunks(size).zip(there.chunks(size));
+            let differ = pairs().filter(|(a, b)| a != b).count();
+            if let Some((at, (a, b))) = pairs().enumerate().find(|(_, (a, b))| a != b) {
+                let text = &probe.text;
+                wrong.push(format!(
+                    "{text}, seed {seed}: {differ} differ, the first is {at}: {a:x?} here, {b:x?} there"
+                ));
+            }
+            if seed == SEEDS[0] {
+                recording.push(there);
+            }
+        }
+    }
+    if let Some(folder) = std::env::var_os("KILN_RECORD") {
+        let file = std::path::Path::new(&folder).join("h200-tensor.bin");
+        std::fs::write(file, record_tensors(&recording)).unwrap();
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -12,7 +12,7 @@ const MODULE: &str = "\
     .reg .b64 %rd<2>;
     ld.param.u64 %rd1, [out];
     mov.u32 %r1, 0;
-    mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r2, %r3}, {%r1, %r1}, {%r1, %r1}, {%r1, %r1}, %r1, 0;
+    mma.sp.sync.aligned.m16n8k64.row.col.f16.e4m3.e4m3.f16 {%r2, %r3}, {%r1, %r1, %r1, %r1}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, %r1, 0;
     st.global.u32 [%rd1], %r2;
     ret;
 }
