@@ -16,6 +16,7 @@ mod raw_library;
 mod result_table;
 mod timing;
 mod workload {
+    pub(crate) mod all_reduce;
     pub(crate) mod attention;
     pub(crate) mod awaited_launch;
     pub(crate) mod checksum;
@@ -105,6 +106,9 @@ struct Arguments {
     /// Does one operation of l0 over and over in such a process, for tools that count: which, and how often.
     #[arg(long, hide = true, num_args = 2)]
     empty_driver_repeat: Vec<String>,
+    /// Measures n1 in this process, which is one of its ranks: how often.
+    #[arg(long, hide = true)]
+    all_reduce: Option<usize>,
 }
 
 /// Where workloads run.
@@ -229,6 +233,11 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
         "driver calls and host allocations of a warm allocation",
         Workload::Memory(memory::warm_call_counts::warm),
     ),
+    (
+        "n1",
+        "all-reduce, one rank and two on one GPU, against NCCL called directly",
+        Workload::Cuda(workload::all_reduce::ranks),
+    ),
     ("p1", "device-wide reduction", Workload::Cuda(workload::primitives::reduced)),
     ("p2", "device-wide scan", Workload::Cuda(workload::primitives::scanned)),
     ("p3", "device-wide radix sort", Workload::Cuda(workload::primitives::sorted)),
@@ -285,6 +294,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if let Some(repeats) = arguments.empty_driver {
         return workload::submission_cost::in_this_process(repeats);
+    }
+    if let Some(repeats) = arguments.all_reduce {
+        return workload::all_reduce::in_this_process(repeats);
     }
     let is_quiet = arguments.markdown || arguments.json.as_deref() == Some(std::path::Path::new("-"));
     let mut table = match &arguments.from {

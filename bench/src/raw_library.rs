@@ -6,6 +6,7 @@ pub(crate) mod cublaslt;
 pub(crate) mod cufft;
 pub(crate) mod cusolver;
 pub(crate) mod cusparse;
+pub(crate) mod nccl;
 
 use kiln_cuda::{LibraryKind, SearchEnvironment};
 use libloading::Library;

@@ -59,6 +59,7 @@ pub(crate) const PROGRAMS: &[Item] = &[
     Item { package: "kiln-bench", target: Target::Program("kiln-bench") },
     Item { package: "kiln-group", target: Target::Example("collectives") },
     Item { package: "kiln-libs", target: Target::Example("14_transformer") },
+    Item { package: "kiln-libs", target: Target::Example("data_parallel") },
 ];
 
 /// A program of a package outside of the workspace.
@@ -83,6 +84,7 @@ pub(crate) const COMMANDS: &[Line] = &[
     ("demo-isolate", "bin/kiln demo --device cuda --isolate"),
     ("commands", "sh samples/compare.sh"),
     ("transformer", "bin/14_transformer large 200"),
+    ("ranks", "sh ranks/run.sh"),
 ];
 
 /// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, CubeCL's is in the bundle, and `kiln-bench`
@@ -107,6 +109,8 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("peers/spin.cu", include_str!("../../../bench/peers/spin.cu")),
     ("peers/torch.cpp", include_str!("../../../bench/peers/torch.cpp")),
     ("peers/workloads.hpp", include_str!("../../../bench/peers/workloads.hpp")),
+    ("ranks/run.sh", include_str!("ranks/run.sh")),
+    ("ranks/one_gpu.sh", include_str!("ranks/one_gpu.sh")),
     ("samples/compare.sh", include_str!("samples/compare.sh")),
     ("samples/astray.kir", include_str!("samples/astray.kir")),
     ("samples/broken.kir", include_str!("samples/broken.kir")),

@@ -136,4 +136,20 @@ on_machine! {
         let (_, things, _) = on_gpus("[ $KILN_RANK = 1 ] && export KILN_LOCAL_RANK=7 KILN_LOCAL_SIZE=8;");
         assert!(things.iter().any(|it| it.starts_with("rank 1 has no device: ") && it.contains('7')), "{things:?}");
     }
+
+    fn ranks_that_share_a_gpu_have_a_sum_if_nccl_takes_them_for_two_hosts() on {
+        Machine::fake().with_library("KILN_NCCL", include_str!("../../../kiln-cuda/tests/on_fake/libnccl/nccl.c"))
+    } => {
+        let shared = |things: &[String]| things.iter().any(|it| it.starts_with("ranks 0, 1 use one GPU, GPU-"));
+        let (code, things, report) = on_gpus("export KILN_LOCAL_RANK=0;");
+        assert!(code == Some(5) && shared(&things), "{things:?}");
+        let problem = report["sum"]["problem"].as_str().unwrap();
+        assert!(problem.contains("NCCL refuses ranks of one host that share a GPU (NCCL_HOSTID"), "{problem}");
+
+        // It is tried; the stand-in for NCCL adds nothing.
+        let (code, things, report) = on_gpus("export KILN_LOCAL_RANK=0 NCCL_HOSTID=h$KILN_RANK;");
+        assert!(code == Some(5) && shared(&things), "{things:?}");
+        let sum = &report["sum"];
+        assert_eq!((&sum["by"], &sum["problem"]), (&"nccl".into(), &"element 0 is 0 and should be 3".into()));
+    }
 }

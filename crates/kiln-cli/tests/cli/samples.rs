@@ -1,4 +1,5 @@
-//! The script that compares the commands on a GPU with the simulated device, run where both sides are simulated.
+//! The scripts of the bundle for GPU hosts: the one that compares the commands on a GPU with the simulated device, run where both sides are simulated, and the one that
+//! starts ranks, with stand-ins for its programs.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -63,5 +64,51 @@ fn another_result_and_another_end_are_noticed() {
         let text = String::from_utf8(outcome.stdout).unwrap();
         assert!(!outcome.status.success(), "{text}");
         assert!(text.lines().any(|line| line.starts_with(name) && line.contains(why)), "{text}");
+    }
+}
+
+/// A stand-in for the training: its losses are those of every number of ranks, but for what `edit` does.
+#[cfg(target_os = "linux")]
+fn trained(folder: &Folder, edit: &str) -> Output {
+    let ranks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/src/gpu_bundle/ranks");
+    let training = format!(
+        "#!/bin/sh\n[ \"$KILN_LOCAL_RANK $NCCL_HOSTID\" = \"0 kiln-rank-$KILN_RANK\" ] || exit 9\nloss=0.5\nlast=$((KILN_WORLD_SIZE - 1))\n{edit}\n\
+         [ \"$1 $2\" = \"--kill-rank $KILN_RANK\" ] && kill -6 $$\n[ $KILN_RANK = 0 ] || exit 0\n\
+         [ $# -eq 0 ] || echo \"rank $2 is lost; $last go on from step $4\"\necho \"step 0: loss $loss (bits 3f000000)\"\n"
+    );
+    let doctor = "#!/bin/sh\n[ $1 = doctor ] || exec \"$REAL\" \"$@\"\n[ $KILN_RANK = 0 ] || exit 0\n\
+                  echo 'The sum over all ranks is right, in 1 ms: an all-reduce over NCCL.'\nexit 5\n";
+    let program = |name: &str, text: &str| {
+        let path = folder.write(name, text);
+        Command::new("chmod").args(["+x", &path]).status().unwrap();
+        path
+    };
+    let mut command = Command::new("sh");
+    command.arg(ranks.join("run.sh")).env("KILLS", "2").env("REAL", env!("CARGO_BIN_EXE_kiln"));
+    command.env("KILN", program("doctor", doctor)).env("TRAINING", program("training", &training));
+    command.env(
+        "COLLECTIVES",
+        program("collectives", "#!/bin/sh\necho \"rank $KILN_RANK: ready after 7 ms\"\n"),
+    );
+    command.output().unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn ranks_that_give_other_losses_or_do_not_tell_of_a_lost_rank_are_noticed() {
+    let folder = Folder::new();
+    for (edit, name, why) in [
+        ("", "", ""),
+        ("[ $last = 1 ] && loss=0.25", "training on 2 ranks: bad", "its losses are not those of one rank"),
+        ("[ $# -eq 0 ] || exit 0", "training on 3 ranks, rank 2 killed at step 7: bad", "instead of 134"),
+        ("[ $# -eq 0 ] && exit 3", "training on 1 rank: bad", "it printed no losses"),
+    ] {
+        let outcome = trained(&folder, edit);
+        let text = String::from_utf8(outcome.stdout).unwrap();
+        assert_eq!(outcome.status.success(), why.is_empty(), "{text}");
+        let is_told = |line: &str| line.starts_with(name) && line.ends_with(why);
+        assert!(text.lines().any(is_told), "{why}: {text}");
+        assert!(!why.is_empty() || text.ends_with("8 good, 0 bad\n"), "{text}");
+        assert!(text.contains("rank 1: ready after 7 ms"), "{text}");
     }
 }

@@ -46,6 +46,10 @@ pub(super) fn try_sum(
             ("nccl", over_nccl(job, gpu, time_limit))
         }
         Some(gpu) if kinds("simulated") == ranks.len() => ("rendezvous", over_rendezvous(job, gpu)),
+        Some(_) if kinds("cuda") == ranks.len() => {
+            let why = "not tried, because NCCL refuses ranks of one host that share a GPU (NCCL_HOSTID names another host for a rank)";
+            return SumResult { by: None, time_us: None, problem: Some(why.into()) };
+        }
         _ => {
             let problem = Some("not tried, because not every rank has a device for it".into());
             return SumResult { by: None, time_us: None, problem };
@@ -58,8 +62,9 @@ pub(super) fn try_sum(
     SumResult { by: Some(by), time_us, problem }
 }
 
+/// Whether NCCL would take ranks for two of one GPU.
 fn share_a_gpu(ranks: &[RankReport]) -> bool {
-    let all = |rank: &RankReport| (rank.host.clone(), rank.uuid.clone());
+    let all = |rank: &RankReport| (rank.host.clone(), rank.nccl_host.clone(), rank.uuid.clone());
     (0..ranks.len())
         .any(|at| ranks.iter().skip(at + 1).any(|other| ranks.get(at).map(all) == Some(all(other))))
 }

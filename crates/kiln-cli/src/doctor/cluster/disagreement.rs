@@ -124,6 +124,7 @@ mod tests {
             uuid: Some(format!("GPU-{rank}")),
             driver: Some("13.0".into()),
             nccl: Some("2.28.9".into()),
+            nccl_host: None,
             clock_ahead_us: Some(10),
             clock_error_us: Some(50),
         }

@@ -26,6 +26,8 @@ pub(crate) struct RankReport {
     /// The CUDA version that the driver supports.
     pub(crate) driver: Option<String>,
     pub(crate) nccl: Option<String>,
+    /// The host that NCCL is told it is on, where that is not left to NCCL.
+    pub(crate) nccl_host: Option<String>,
     /// How far the clock is ahead of that of rank 0, and how exact that is.
     pub(crate) clock_ahead_us: Option<i64>,
     pub(crate) clock_error_us: Option<i64>,
@@ -75,6 +77,7 @@ impl OpenedRank {
             uuid: summary.as_ref().map(|device| device.uuid.to_string()),
             driver: libraries::driver().ok().filter(|_| is_cuda).map(|driver| driver.version.to_string()),
             nccl: version(Library::Nccl).filter(|_| is_cuda).map(|version| version.to_string()),
+            nccl_host: std::env::var("NCCL_HOSTID").ok(),
             clock_ahead_us: None,
             clock_error_us: None,
         };

@@ -1,0 +1,89 @@
+#!/bin/sh
+# Several ranks on the one GPU of a host, over NCCL: every collective, the cluster's doctor, training whose losses must be the same to the last bit on one, two and three
+# ranks, and the same with a rank that is killed in the middle.
+# Needs nothing but a POSIX shell, coreutils and sed.
+#
+# KILN, COLLECTIVES and TRAINING are the programs (default: those of the bundle), KILLS is how often a rank is killed (default 20). KILN_NCCL names NCCL's file where it is not found.
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+kiln=${KILN:-$here/../bin/kiln}
+collectives=${COLLECTIVES:-$here/../bin/collectives}
+training=${TRAINING:-$here/../bin/data_parallel}
+kills=${KILLS:-20}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+good=0
+bad=0
+
+# Counts a step: `count NAME SECONDS [WHY]`, good if there is nothing to say.
+count() {
+    if [ -z "${3:-}" ]; then
+        good=$((good + 1))
+        echo "$1: good, $2 s"
+    else
+        bad=$((bad + 1))
+        echo "$1: bad, $2 s: $3"
+        sed 's/^/  | /' "$work/out"
+    fi
+}
+
+# `ranks NUMBER WORDS...`: the ranks of a program; what they print is in the file `out`, how the job ended in `code`, the seconds in `spent`.
+ranks() {
+    number=$1
+    shift
+    began=$(date +%s)
+    "$kiln" launch -n "$number" --keep-going --time-limit 120 -- sh "$here/one_gpu.sh" "$@" > "$work/out" 2>&1 < /dev/null
+    code=$?
+    spent=$(($(date +%s) - began))
+}
+
+losses() { sed -n 's/^\[[0-9]*\] \(step [0-9]*: loss .*\)$/\1/p' "$work/out"; }
+
+for number in 2 3; do
+    ranks "$number" "$collectives"
+    why=
+    [ "$code" -eq 0 ] || why="it ended with $code"
+    count "collectives on $number ranks" "$spent" "$why"
+    sed -n 's/^\[\([0-9]*\)\] rank [0-9]*: \(ready after .*\)$/  rank \1: \2/p' "$work/out"
+done
+
+# That the ranks share a GPU is told and is meant here; their sum must be right.
+ranks 2 "$kiln" doctor --cluster
+why=
+grep -q 'The sum over all ranks is right.*over NCCL' "$work/out" || why="there is no sum over NCCL"
+[ "$code" -eq 5 ] || why="$why it ended with $code instead of 5"
+count "doctor --cluster on 2 ranks" "$spent" "$why"
+sed 's/^/  /' "$work/out"
+
+ranks 1 "$training"
+losses > "$work/losses"
+why=
+[ "$code" -eq 0 ] || why="it ended with $code"
+[ -s "$work/losses" ] || why="$why it printed no losses"
+count "training on 1 rank" "$spent" "$why"
+for number in 2 3; do
+    ranks "$number" "$training"
+    why=
+    [ "$code" -eq 0 ] || why="it ended with $code"
+    [ "$(losses)" = "$(cat "$work/losses")" ] || why="$why its losses are not those of one rank"
+    count "training on $number ranks" "$spent" "$why"
+done
+
+# Rank 0 keeps the meeting point of the job and is not killed. A rank that kills itself ends by signal 6, which the job tells as 134.
+kill=0
+while [ "$kill" -lt "$kills" ]; do
+    number=$((2 + kill % 2))
+    rank=$((number - 1))
+    step=$((kill * 7 % 12))
+    ranks "$number" "$training" --kill-rank "$rank" --at-step "$step"
+    why=
+    [ "$code" -eq 134 ] || why="it ended with $code instead of 134"
+    grep -q "rank $rank is lost" "$work/out" || why="$why nobody said that rank $rank is lost"
+    [ "$(losses)" = "$(cat "$work/losses")" ] || why="$why its losses are not those of one rank"
+    count "training on $number ranks, rank $rank killed at step $step" "$spent" "$why"
+    kill=$((kill + 1))
+done
+
+echo "$good good, $bad bad"
+[ "$bad" -eq 0 ]
