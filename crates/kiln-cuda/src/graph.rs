@@ -8,6 +8,7 @@
 //! Where both are needed the executable's is taken first, and a template's lock is the last one ever taken. A graph is mostly replayed by the
 //! thread that built it, so the executable's is a biased lock, which costs that thread almost nothing.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
@@ -20,6 +21,8 @@ use crate::device::CudaDevice;
 use crate::graph_node::BuiltNode;
 use crate::libcuda_symbols::{Api, Status};
 use crate::native_handle::Native;
+use crate::operation::{LibraryFailure, NcclReplay};
+use crate::stream::Stream;
 use crate::stream_progress::SubmissionKind;
 
 /// A graph as a handle finds it. The executable is given back before the template.
@@ -33,6 +36,8 @@ pub(crate) struct Graph {
 struct Running {
     executable: Executable,
     nodes: Vec<BuiltNode>,
+    /// The ranks whose collectives it has.
+    ranks: NcclReplay,
 }
 
 struct Outline {
@@ -40,6 +45,8 @@ struct Outline {
     /// Whether the template says the same as the executable. The driver can replace a child graph in the executable
     /// only.
     is_current: bool,
+    /// As in [`Running`].
+    ranks: NcclReplay,
 }
 
 struct Executable {
@@ -73,9 +80,10 @@ impl CudaDevice {
         let status = unsafe { (api.graph_instantiate)(raw.slot(), template.raw.raw(), 0) };
         self.context.check(CALL, status)?;
         let executable = Executable { raw, context: self.context.clone() };
+        let ranks = NcclReplay::union(built.iter().map(BuiltNode::ranks));
         self.graphs.insert(Graph {
-            running: BiasedLock::new(Running { executable, nodes: built }),
-            outline: Mutex::new(Outline { template, is_current: true }),
+            running: BiasedLock::new(Running { executable, nodes: built, ranks: ranks.clone() }),
+            outline: Mutex::new(Outline { template, is_current: true, ranks }),
             number: raw.number(),
         })
     }
@@ -90,13 +98,17 @@ impl CudaDevice {
         }
         let parts = self.node_parts(CALL, api, command)?;
         let mut running = graph.running();
-        let Running { executable, nodes } = &mut *running;
+        let Running { executable, nodes, ranks } = &mut *running;
         let count = nodes.len();
         let Some(built) = nodes.get_mut(node as usize) else {
             let what = format!("{graph_id} has {count} nodes and no node {node}");
             return Err(Error::invalid(CALL, what, "count nodes from 0"));
         };
-        self.change_node(CALL, api, &graph, executable.raw.raw(), built, parts)
+        let changed = self.change_node(CALL, api, &graph, executable.raw.raw(), built, parts);
+        let found = NcclReplay::union(nodes.iter().map(BuiltNode::ranks));
+        ranks.clone_from(&found);
+        graph.outline().ranks = found;
+        changed
     }
 
     #[inline(never)]
@@ -113,14 +125,48 @@ impl CudaDevice {
         // SAFETY: graph and stream are pinned, and the lock keeps other threads from the executable meanwhile. What the
         // nodes may do was vouched for when the graph was built.
         let launch = |_| unsafe { (api.graph_launch)(running.executable.raw.raw(), stream.raw()) };
+        if !running.ranks.is_empty() {
+            return submit_collectives(call, api, &stream, &running.ranks, launch);
+        }
         stream.queue(call, SubmissionKind::Graph, launch)
     }
+}
+
+/// Queues a graph with collectives, unless one of their communicators was aborted.
+#[cold]
+#[inline(never)]
+fn submit_collectives(
+    call: &'static str,
+    api: &Api,
+    stream: &Stream,
+    ranks: &NcclReplay,
+    launch: impl Fn(u64) -> Status,
+) -> Result<Submission> {
+    let failure: Cell<Option<LibraryFailure>> = Cell::new(None);
+    // The turn of a rank comes after the lock of a stream, as for a collective alone.
+    let submitted = stream.queue(call, SubmissionKind::Graph, |number| match ranks.begin() {
+        Ok(_turn) => launch(number),
+        Err(failed) => {
+            let status = failed.status(api, stream.raw());
+            failure.set(Some(failed));
+            status
+        }
+    });
+    submitted.map_err(|error| match failure.take() {
+        Some(failed) if !error.is_sticky() => failed.error(call, "a graph with its collectives"),
+        _ => error,
+    })
 }
 
 impl Graph {
     /// The executable as a number.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The ranks whose collectives it has.
+    pub(crate) fn ranks(&self) -> NcclReplay {
+        self.outline().ranks.clone()
     }
 
     /// Lends the template to a call that makes it a node of another graph.

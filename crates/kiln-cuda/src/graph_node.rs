@@ -14,7 +14,7 @@ use crate::launch::PackedArguments;
 use crate::libcuda_symbols::{Api, Status};
 use crate::module::LoadedCode;
 use crate::native_handle::Native;
-use crate::operation::CapturedGraph;
+use crate::operation::{CapturedGraph, NcclReplay};
 use crate::transfer::{Ends, Filled};
 
 /// A node as it stands in a graph.
@@ -23,6 +23,8 @@ pub(crate) struct BuiltNode {
     shape: NodeShape,
     /// Whether it is a library operation, which is a graph inside of this one.
     is_operation: bool,
+    /// The ranks whose collectives it has.
+    ranks: NcclReplay,
     /// The code of a kernel stays loaded while the node may run it.
     _code: Option<Arc<LoadedCode>>,
 }
@@ -121,7 +123,8 @@ impl CudaDevice {
         if let NodeParts::Launch(_, launch) = &parts {
             self.set_attributes(call, api, raw.raw(), launch)?;
         }
-        Ok(BuiltNode { raw, shape: parts.shape(), is_operation: parts.is_operation(), _code: parts.code() })
+        let (shape, is_operation, ranks) = (parts.shape(), parts.is_operation(), parts.ranks());
+        Ok(BuiltNode { raw, shape, is_operation, ranks, _code: parts.code() })
     }
 
     /// Changes a node of a graph's executable, and of the template it came from where the driver can. The caller holds
@@ -186,7 +189,7 @@ impl CudaDevice {
             }
         };
         self.context.check(call, changed)?;
-        node._code = parts.code();
+        (node.ranks, node._code) = (parts.ranks(), parts.code());
         self.context.check(call, followed)
     }
 
@@ -221,6 +224,11 @@ impl BuiltNode {
     pub(crate) fn raw(&self) -> sys::CUgraphNode {
         self.raw.raw()
     }
+
+    /// The ranks whose collectives it has.
+    pub(crate) fn ranks(&self) -> &NcclReplay {
+        &self.ranks
+    }
 }
 
 impl NodeParts<'_> {
@@ -242,6 +250,17 @@ impl NodeParts<'_> {
 
     fn is_operation(&self) -> bool {
         matches!(self, Self::Operation(..))
+    }
+
+    fn ranks(&self) -> NcclReplay {
+        match self {
+            Self::Operation(kernel, _) => kernel
+                .operation()
+                .and_then(|operation| operation.communicator())
+                .map_or_else(NcclReplay::default, NcclReplay::of),
+            Self::Graph(child, _) => child.ranks(),
+            _ => NcclReplay::default(),
+        }
     }
 
     fn code(&self) -> Option<Arc<LoadedCode>> {

@@ -41,7 +41,7 @@ pub(crate) use cudnn::DnnHandle;
 pub(crate) use cusolver::SolverHandle;
 pub(crate) use cusparse::SparseHandle;
 pub(crate) use failure::LibraryFailure;
-pub(crate) use nccl::{NcclRank, make_id};
+pub(crate) use nccl::{NcclRank, NcclReplay, make_id};
 
 /// An operation that is ready to be queued.
 trait PreparedOperation: Send + Sync {
@@ -56,6 +56,11 @@ trait PreparedOperation: Send + Sync {
     /// Whether its kernels are loaded with it, by a capture that is never run.
     fn is_captured_at_load(&self) -> bool {
         !self.waits_for_device()
+    }
+
+    /// The rank whose communicator it needs, if it is a collective. A graph with it needs the communicator at every replay.
+    fn communicator(&self) -> Option<&Arc<NcclRank>> {
+        None
     }
 
     /// What a launch does first, while other threads may use its stream.
@@ -139,6 +144,11 @@ impl LoadedOperation {
     /// Whether it cannot be captured, because the library waits for the device.
     pub(crate) fn waits_for_device(&self) -> bool {
         self.prepared.waits_for_device()
+    }
+
+    /// The rank whose communicator it needs, if it is a collective.
+    pub(crate) fn communicator(&self) -> Option<&Arc<NcclRank>> {
+        self.prepared.communicator()
     }
 
     /// What callers may know of it.

@@ -184,8 +184,9 @@ impl DeviceCommunicator {
         // A rank that comes after the first loss is told like the others.
         if let Some(lost) =
             inner.membership.as_ref().and_then(|membership| membership.lost().into_iter().next())
+            && inner.end(&lost)
         {
-            inner.end(&lost);
+            inner.abort();
         }
         Ok(Self { inner })
     }
@@ -313,22 +314,24 @@ impl Inner {
 }
 
 impl LocalRank for Inner {
-    fn end(&self, lost: &LostRank) {
+    fn end(&self, lost: &LostRank) -> bool {
         if self.lost.set(lost.clone()).is_err() {
-            return;
+            return false;
         }
-        {
-            let mut ledger = self.ledger();
-            ledger.settle();
-            let stamps: Vec<_> = ledger.unfinished().map(Ticket::stamp).collect();
-            let ended = match ledger.has_graphs {
-                true => EndedWork::AllUnfinished,
-                false => EndedWork::Submissions(&stamps),
-            };
-            if ledger.has_graphs || !stamps.is_empty() {
-                end_work(&self.runtime, ended, Arc::new(self.loss(lost)));
-            }
+        let mut ledger = self.ledger();
+        ledger.settle();
+        let stamps: Vec<_> = ledger.unfinished().map(Ticket::stamp).collect();
+        let ended = match ledger.has_graphs {
+            true => EndedWork::AllUnfinished,
+            false => EndedWork::Submissions(&stamps),
+        };
+        if ledger.has_graphs || !stamps.is_empty() {
+            end_work(&self.runtime, ended, Arc::new(self.loss(lost)));
         }
+        true
+    }
+
+    fn abort(&self) {
         // A submission under way is done first, so that it is not refused half-way; one that waits for other ranks is not waited for.
         let began = Instant::now();
         let turn = loop {

@@ -12,15 +12,18 @@ use kiln_operation::CommunicatorId;
 use kiln_runtime::device_state::Phase;
 use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 
-use crate::abort::abort;
+use crate::abort::{abort, all_at_once};
 use crate::error::{GroupError, Result};
 use crate::ledger::Ledger;
 use crate::rendezvous::{LostRank, Rendezvous, RendezvousError};
 
 /// What the others do to a rank of this process.
 pub(crate) trait LocalRank: Send + Sync {
-    /// Another rank is lost: everything unfinished of this one is ended.
-    fn end(&self, lost: &LostRank);
+    /// Another rank is lost: everything unfinished of this one is said to be ended. Whether it is to be aborted then: once.
+    fn end(&self, lost: &LostRank) -> bool;
+
+    /// Has its device end it.
+    fn abort(&self);
 }
 
 /// A rank of this process, as far as it can be looked at without keeping it.
@@ -159,26 +162,32 @@ impl Membership {
         if let Some(job) = &self.job {
             found.extend(job.lost());
         }
-        found.into_iter().for_each(|(rank, cause)| self.declare(LostRank { rank, cause }));
+        let lost = found.into_iter().map(|(rank, cause)| LostRank { rank, cause });
+        let ended: Vec<Arc<dyn LocalRank>> = lost.flat_map(|lost| self.declare(&lost)).collect();
         // What a rank had queued when it was given up would wait for the others.
-        let kept = std::mem::take(&mut self.state().given_up);
-        kept.iter().for_each(|(runtime, module)| abort(runtime, module));
-        self.state().kept.extend(kept);
+        let given_up = std::mem::take(&mut self.state().given_up);
+        if ended.is_empty() && given_up.is_empty() {
+            return;
+        }
+        let ended = ended.iter().map(Aborted::Told);
+        let all: Vec<Aborted<'_>> = ended.chain(given_up.iter().map(Aborted::GivenUp)).collect();
+        all_at_once(&all, Aborted::abort);
+        self.state().kept.extend(given_up);
     }
 
-    /// A rank is lost; the others of this process are told.
-    fn declare(&self, lost: LostRank) {
+    /// A rank is lost; the others of this process are told. Those that are to be aborted now.
+    fn declare(&self, lost: &LostRank) -> Vec<Arc<dyn LocalRank>> {
         let others: Vec<Arc<dyn LocalRank>> = {
             let mut state = self.state();
             if state.lost.contains_key(&lost.rank) {
-                return;
+                return Vec::new();
             }
             state.lost.insert(lost.rank, lost.cause.clone());
             let others = state.here.iter().filter(|(rank, _)| **rank != lost.rank);
             others.filter_map(|(_, entry)| entry.rank.upgrade()).collect()
         };
         self.changed.notify_all();
-        others.iter().for_each(|rank| rank.end(&lost));
+        others.into_iter().filter(|rank| rank.end(lost)).collect()
     }
 
     /// Says something to all ranks that are not lost, and returns what they say, by rank. None if another rank was lost meanwhile: then none of the ranks
@@ -242,6 +251,23 @@ impl Membership {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A rank that is to be aborted.
+enum Aborted<'a> {
+    /// It was told of the loss of another.
+    Told(&'a Arc<dyn LocalRank>),
+    /// Its thread has given it up.
+    GivenUp(&'a (DeviceRuntime, Module)),
+}
+
+impl Aborted<'_> {
+    fn abort(&self) {
+        match self {
+            Self::Told(rank) => rank.abort(),
+            Self::GivenUp((runtime, module)) => abort(runtime, module),
+        }
     }
 }
 

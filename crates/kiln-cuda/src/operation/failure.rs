@@ -48,7 +48,7 @@ impl LibraryFailure {
     }
 
     /// The status of the driver behind it: the fault of the device if it is lost, otherwise a code that says that the call was not accepted.
-    pub(super) fn status(&self, api: &Api, stream: sys::CUstream) -> Status {
+    pub(crate) fn status(&self, api: &Api, stream: sys::CUstream) -> Status {
         if self.is_oom() {
             return Code::OUT_OF_MEMORY.0;
         }
@@ -58,7 +58,7 @@ impl LibraryFailure {
     }
 
     /// In words, with the operation that was to be queued or prepared.
-    pub(super) fn error(&self, call: &'static str, operation: &str) -> Error {
+    pub(crate) fn error(&self, call: &'static str, operation: &str) -> Error {
         if self.is_oom() {
             return Error::out_of_memory(call, 0, None);
         }

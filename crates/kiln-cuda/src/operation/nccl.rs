@@ -3,10 +3,12 @@
 //! A rank is made without waiting for the others; the first launch waits for them, on the host, until the deadline of the communicator. Every call is
 //! made in a group of NCCL, so that the sends and receives of one launch do not wait for each other. A communicator that failed or ran out of time is aborted, and
 //! so is one whose function `abort` is launched, also while a thread waits for its ranks or a collective runs. `ncclCommAbort` may not return; it is called on a
-//! separate thread, and a communicator that it does not return from is left to that thread.
+//! separate thread, and a communicator that it does not return from is left to that thread. A graph with collectives of a communicator that was aborted is not replayed: its
+//! kernels use memory that the abort has freed.
 
 mod abort;
 mod collective;
+mod replay;
 mod symbols;
 
 use std::ffi::{CStr, c_int, c_void};
@@ -25,6 +27,7 @@ use crate::native_handle::Native;
 pub(super) use abort::NcclAbort;
 use abort::{abort_in_time, without_answer};
 pub(super) use collective::NcclCollective;
+pub(crate) use replay::NcclReplay;
 use symbols::{NcclApi, NcclConfig, UniqueId};
 
 /// The oldest version whose entry points and configuration these are: 2.18.
@@ -44,7 +47,7 @@ pub(crate) struct NcclRank {
     version: c_int,
     rank: CommunicatorRank,
     context: Arc<Context>,
-    /// Whether it is to be aborted: a thread that waits in its turn leaves.
+    /// Whether it is to be aborted, or was: a thread that waits in its turn leaves, and no graph is replayed.
     is_to_end: AtomicBool,
     /// NCCL takes one call at a time.
     turn: Mutex<Turn>,
@@ -133,6 +136,7 @@ impl NcclRank {
             return Err(aborted.clone());
         }
         self.grouped_in_turn(&mut turn, calls).map_err(|mut failure| {
+            self.is_to_end.store(true, Ordering::Release);
             if let Err(left) = self.abort_in_turn(&mut turn) {
                 failure.detail = format!("{}; {}", failure.detail, left.detail);
             }
@@ -160,6 +164,10 @@ impl NcclRank {
         turn.left.clone().map_or(Ok(()), Err)
     }
 
+    fn is_to_end(&self) -> bool {
+        self.is_to_end.load(Ordering::Acquire)
+    }
+
     /// What calls are told after an abort.
     fn ended(&self) -> LibraryFailure {
         without_answer(format!("{} was aborted; make another communicator", self.words()))
@@ -171,7 +179,7 @@ impl NcclRank {
         calls: impl FnOnce(&'static NcclApi, *mut c_void) -> NcclResult<()>,
     ) -> NcclResult<()> {
         let (api, raw) = (self.api, turn.raw);
-        if self.is_to_end.load(Ordering::Acquire) {
+        if self.is_to_end() {
             return Err(self.ended());
         }
         if !turn.is_ready {
@@ -199,7 +207,7 @@ impl NcclRank {
             if state != IN_PROGRESS {
                 return check(self.api, Some(raw), call, state);
             }
-            if self.is_to_end.load(Ordering::Acquire) {
+            if self.is_to_end() {
                 return Err(self.ended());
             }
             if began.elapsed() >= self.rank.deadline {

@@ -24,6 +24,9 @@ const SOURCES: [(&str, &str); 6] = [
     ("graphs.c", include_str!("libcuda/graphs.c")),
 ];
 
+/// What the library has in addition on machines that can capture.
+const CAPTURE: (&str, &str) = ("capture.c", include_str!("libcuda/capture.c"));
+
 /// A machine to be.
 pub(crate) struct Machine {
     library: Libcuda,
@@ -42,6 +45,8 @@ enum Libcuda {
     Compiled(&'static str),
     /// The library that stands in for the driver, with some of its sources left out.
     Fake { without: &'static [&'static str] },
+    /// All of it, and capture.
+    Capturing,
 }
 
 impl Machine {
@@ -83,6 +88,11 @@ impl Machine {
             others: Vec::new(),
             quiet: false,
         }
+    }
+
+    /// One with a driver that works, and captures what libraries queue.
+    pub(crate) fn fake_with_capture() -> Self {
+        Self { library: Libcuda::Capturing, ..Self::fake() }
     }
 
     /// The same with a variable of the stand-in set.
@@ -183,7 +193,8 @@ fn start(test: &str, machine: Machine, folder: &Path) -> Command {
             compile(&library, &[source]);
         }
         Libcuda::Fake { without: [] } => std::os::unix::fs::symlink(whole_fake(), &library).unwrap(),
-        Libcuda::Fake { without } => compile_fake(folder, without),
+        Libcuda::Fake { without } => compile_fake(folder, without, &[]),
+        Libcuda::Capturing => compile_fake(folder, &[], &[CAPTURE]),
     }
     for (variable, text) in machine.others {
         let (source, library) = (folder.join(format!("{variable}.c")), folder.join(format!("{variable}.so")));
@@ -208,7 +219,7 @@ fn whole_fake() -> &'static Path {
         if !kept.exists() {
             let folder = place.join(format!("fake-libcuda-of-{}", std::process::id()));
             std::fs::create_dir_all(&folder).unwrap();
-            compile_fake(&folder, &[]);
+            compile_fake(&folder, &[], &[]);
             // Moved into place whole; of two test processes at once, one finds the place taken.
             if std::fs::rename(&folder, &kept).is_err() {
                 std::fs::remove_dir_all(folder).unwrap();
@@ -218,12 +229,12 @@ fn whole_fake() -> &'static Path {
     })
 }
 
-fn compile_fake(folder: &Path, without: &[&str]) {
+fn compile_fake(folder: &Path, without: &[&str], with: &[(&str, &str)]) {
     let mut sources = Vec::new();
-    for (name, text) in SOURCES {
+    for (name, text) in SOURCES.iter().chain(with) {
         let source = folder.join(name);
         std::fs::write(&source, text).unwrap();
-        if name.ends_with(".c") && !without.contains(&name) {
+        if name.ends_with(".c") && !without.contains(name) {
             sources.push(source);
         }
     }

@@ -288,6 +288,53 @@ on_machine! {
         assert!(calls("ncclCommAbort").is_empty());
     }
 
+    fn a_graph_of_an_aborted_rank_is_not_replayed() on {
+        Machine::fake_with_capture().with_library("KILN_NCCL", include_str!("libnccl/nccl.c"))
+    } => {
+        let bench = Bench::new();
+        let (module, other) = (rank(&bench, 0, 2), rank(&bench, 1, 2));
+        let packed: Vec<u8> = [bench.memory(64).address.0, 4].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let broadcast = |module| bench.device.function(module, "broadcast element=u8 root=0").unwrap();
+        let (function, other_function) = (broadcast(module), broadcast(other));
+        let node = |function| GraphNode { command: Command::Launch(launch(function, &packed)), after: &[] };
+        let graph = bench.device.build_graph(&[node(&function)]).unwrap();
+        let around = bench.device.build_graph(&[GraphNode { command: Command::Graph(graph), after: &[] }]).unwrap();
+        let apart = bench.device.build_graph(&[node(&other_function)]).unwrap();
+        let replay = |graph| bench.device.submit(bench.stream, &Command::Graph(graph));
+        for graph in [graph, around, apart] {
+            replay(graph).unwrap();
+        }
+        submit(&bench, module, "abort", &[]).unwrap();
+        let launches = calls("cuGraphLaunch").len();
+        for graph in [graph, around] {
+            let why = unusable(&replay(graph).unwrap_err());
+            assert!(why.contains("a graph with its collectives is not done: rank 0 of 2"), "{why}");
+            assert!(why.contains("was aborted; make another communicator"), "{why}");
+        }
+        assert_eq!(calls("cuGraphLaunch").len(), launches);
+        replay(apart).unwrap();
+        // A node that is given to another rank needs the first no more.
+        bench.device.update_graph(graph, 0, &Command::Launch(launch(&other_function, &packed))).unwrap();
+        replay(graph).unwrap();
+        bench.device.synchronize(bench.stream).unwrap();
+    }
+
+    fn a_graph_of_a_rank_that_failed_says_why_it_is_not_replayed() on {
+        Machine::fake_with_capture().with_library("KILN_NCCL", include_str!("libnccl/nccl.c"))
+    } => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        let packed: Vec<u8> = [bench.memory(64).address.0, 4].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let function = bench.device.function(module, "broadcast element=u8 root=0").unwrap();
+        let node = GraphNode { command: Command::Launch(launch(&function, &packed)), after: &[] };
+        let graph = bench.device.build_graph(&[node]).unwrap();
+        // SAFETY: no other thread reads or writes the environment now.
+        unsafe { std::env::set_var("FAKE_NCCL_STATE", "6") };
+        assert!(submit(&bench, module, "barrier", &[bench.memory(64).address.0, 1]).is_err());
+        let why = unusable(&bench.device.submit(bench.stream, &Command::Graph(graph)).unwrap_err());
+        assert!(why.contains("ncclRemoteError (6) for a graph with its collectives"), "{why}");
+    }
+
     fn bad_names_and_texts_are_refused() on with_nccl() => {
         let bench = Bench::new();
         let module = rank(&bench, 0, 2);

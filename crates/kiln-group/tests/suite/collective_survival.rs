@@ -1,6 +1,9 @@
 //! Ranks are lost while collectives are queued: each of these is done on all ranks that are left or reported, other buffers are as they were, and the job goes on.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use kiln::GpuRef;
 use kiln::buffer::Stale;
@@ -130,6 +133,95 @@ fn job(seed: u64, count: usize) {
     }
     let findings = rig.machine.findings();
     assert!(findings.is_empty(), "seed {seed}: {findings:?}");
+}
+
+/// How long this machine keeps a thread from running that could: a thread sleeps for a moment over and over, and notes how much later it wakes.
+struct Load {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Duration>,
+}
+
+impl Load {
+    fn measure() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let end = is_over.clone();
+        let thread = std::thread::spawn(move || {
+            let (moment, mut worst) = (Duration::from_millis(5), Duration::ZERO);
+            while !end.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                std::thread::sleep(moment);
+                worst = worst.max(began.elapsed().saturating_sub(moment));
+            }
+            worst
+        });
+        Self { is_over, thread }
+    }
+
+    fn worst(self) -> Duration {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// A thousand collectives wait for a rank whose thread ends or whose device is lost. The others are told within a second; a machine that lets threads wait for a processor may
+/// take as much longer as it does that, a few times over.
+#[test]
+fn survivors_are_told_within_a_second() {
+    for victim_is_lost_by_its_device in [false, true] {
+        let (rig, ranks) = match victim_is_lost_by_its_device {
+            true => losing(),
+            false => {
+                let rig = Rig::new(3, 1);
+                let ranks = rig.group.communicators(&NEVER).unwrap();
+                (rig, ranks)
+            }
+        };
+        let queued: Vec<_> = ranks
+            .iter()
+            .map(|rank| {
+                let buffer = rank.runtime().upload(&[1_u32; 4]).unwrap();
+                let submit = |_| rank.all_reduce_in_place(&buffer, Reduction::Sum).submit();
+                // The victim comes to the first alone.
+                let count = if rank.rank() == 1 { 1 } else { 1000 };
+                (0..count).map(submit).collect::<Result<Vec<_>, _>>()
+            })
+            .collect();
+        let load = Load::measure();
+        let mut ranks = ranks;
+        let victim = ranks.remove(1);
+        let began = match victim_is_lost_by_its_device {
+            true => {
+                assert!(queued[1].as_ref().unwrap()[0].wait().unwrap_err().is_lost());
+                Instant::now()
+            }
+            false => {
+                let began = Instant::now();
+                let end = move || {
+                    let _victim = victim;
+                    std::panic::resume_unwind(Box::new("the thread of this rank ends"));
+                };
+                std::thread::spawn(end).join().unwrap_err();
+                began
+            }
+        };
+        let mut told = 0;
+        for tickets in [&queued[0], &queued[2]] {
+            // A rank that was told while it submitted was told in time.
+            let Ok(tickets) = tickets else { continue };
+            let error = tickets.last().unwrap().wait().unwrap_err();
+            assert_eq!(
+                error.downcast_ref::<CommunicatorRankLost>().map(|lost| lost.lost),
+                Some(1),
+                "{error}"
+            );
+            told += 1;
+        }
+        let spent = began.elapsed();
+        let worst = load.worst();
+        assert!(spent < Duration::from_secs(1) + 20 * worst, "{spent:?}, {worst:?} for the machine");
+        assert!(told == 2 || victim_is_lost_by_its_device, "{told}");
+        drop(rig);
+    }
 }
 
 /// A number that a variable says, or another one.

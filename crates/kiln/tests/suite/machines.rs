@@ -6,4 +6,5 @@ mod fault;
 mod forks;
 mod gate;
 mod policy;
+mod ranks;
 mod working;

@@ -74,6 +74,10 @@ impl PreparedOperation for NcclCollective {
         false
     }
 
+    fn communicator(&self) -> Option<&Arc<NcclRank>> {
+        Some(&self.rank)
+    }
+
     unsafe fn queue(&self, stream: CUstream, arguments: &OperationArguments) -> NcclResult<()> {
         let calls = |api: &'static NcclApi, comm: *mut c_void| {
             let mut first = 0;

@@ -6,12 +6,14 @@
  *   FAKE_NCCL_STATE    3      what ncclCommGetAsyncError answers when nothing is pending
  *   FAKE_NCCL_HANGS    name   the call that does not return
  *   FAKE_NCCL_RUNS     1      a broadcast keeps its stream from being done until the communicator is aborted
+ *   FAKE_NCCL_ABORTS   3      no ncclCommAbort returns before it was called so often; it logs the milliseconds
  *   FAKE_CUDA_LOG      path   a line for every call: process id, name, arguments in short
  */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct { char internal[128]; } ncclUniqueId;
@@ -76,7 +78,14 @@ int ncclCommGetAsyncError(comm_t comm, int *state) {
     return 0;
 }
 int ncclCommAbort(comm_t comm) {
-    int status = called("ncclCommAbort", "");
+    static int aborts;
+    const char *all = getenv("FAKE_NCCL_ABORTS");
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int status = called("ncclCommAbort", "%lld", now.tv_sec * 1000LL + now.tv_nsec / 1000000);
+    __atomic_add_fetch(&aborts, 1, __ATOMIC_SEQ_CST);
+    while (all && __atomic_load_n(&aborts, __ATOMIC_SEQ_CST) < atoi(all)) usleep(100);
+    if (all) called("ncclCommAborted", "");
     if (comm->busy) *comm->busy = 0;
     free(comm);
     return status;
