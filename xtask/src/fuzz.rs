@@ -24,6 +24,7 @@ const TARGETS: &[Target] = &[
     Target { name: "ptx", package: "kiln-ptx", example: "fuzz_parse", features: &[] },
     Target { name: "kir", package: "kiln-ir", example: "fuzz_kir", features: &[] },
     Target { name: "wire", package: "kiln-isolate", example: "fuzz_wire", features: &["fuzzing"] },
+    Target { name: "recording", package: "kiln-trace", example: "fuzz_recording", features: &[] },
 ];
 
 /// Optimised, but with the checks on that turn a wrong sum into a finding.

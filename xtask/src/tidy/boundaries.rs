@@ -24,6 +24,7 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-ptx", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-ir", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-operation", may_use: &[], unsafe_code: false },
+    Boundary { package: "kiln-trace", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-order", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
     Boundary { package: "kiln-mem", may_use: &["kiln-driver", "kiln-order", "kiln-sync"], unsafe_code: true },
     Boundary {
@@ -96,7 +97,16 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         package: "kiln-cli",
-        may_use: &["kiln", "kiln-driver", "kiln-isolate", "kiln-mem", "kiln-sim", "kiln-ptx", "kiln-ir"],
+        may_use: &[
+            "kiln",
+            "kiln-driver",
+            "kiln-isolate",
+            "kiln-mem",
+            "kiln-sim",
+            "kiln-ptx",
+            "kiln-ir",
+            "kiln-trace",
+        ],
         unsafe_code: true,
     },
     Boundary {

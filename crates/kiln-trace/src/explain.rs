@@ -1,0 +1,25 @@
+//! A recording in words: why devices were idle, what streams waited for, who held the memory, and which waits the program asked for.
+//!
+//! [`Explainer`] takes events, [`Explanation`] is what follows from them. Work is kept while events are taken, about 56 bytes for each
+//! submission; everything else is small.
+//!
+//! A device is idle when none of its streams runs anything. The work that ends an idle time says why: if the host submitted it only
+//! after the device had become idle, the host is the reason, and a wait that the host was in then is named. If it waited for another
+//! device, that is the reason. A stream can wait while its device is busy; such waits are listed apart.
+
+mod device_idle;
+mod explainer;
+mod explanation;
+mod held_memory;
+mod host_waiting;
+mod name_table;
+mod quantity;
+mod ranking;
+mod stream_stalls;
+mod text;
+mod timeline;
+
+pub use explainer::Explainer;
+pub use explanation::{
+    ExplainedDevice, ExplainedHostWait, Explanation, HeldTag, IdleReason, IdleWhy, StreamStall, WorkName,
+};

@@ -1,0 +1,170 @@
+//! What can be said about a recording.
+
+use crate::record::{HostWaitCause, TakeoverPhase, WaitReason};
+
+/// What can be said about a recording. Its `Display` says it in words.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Explanation {
+    /// The program.
+    pub program: String,
+    /// Whether the times are those of a simulated device.
+    pub is_virtual: bool,
+    /// Each device that did something.
+    pub devices: Vec<ExplainedDevice>,
+    /// The waits of the host that took longest, by line.
+    pub host_waits: Vec<ExplainedHostWait>,
+    /// Faults, in one line each, the first few.
+    pub faults: Vec<String>,
+    /// Events that the recording misses.
+    pub missing_events: u64,
+}
+
+/// One device.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ExplainedDevice {
+    /// Its number in the recording.
+    pub device: u32,
+    /// What it is called.
+    pub name: String,
+    /// Submissions.
+    pub submissions: u64,
+    /// Submissions whose time on the device is not known.
+    pub untimed_submissions: u64,
+    /// From the first submission to the end of the last work.
+    pub span_ns: u64,
+    /// How long at least one stream ran something; none if that was not measured.
+    pub busy_ns: Option<u64>,
+    /// The largest reasons why no stream ran anything, the largest first.
+    pub idle: Vec<IdleReason>,
+    /// The longest waits of streams for work of others, the longest first.
+    pub stalls: Vec<StreamStall>,
+    /// The most bytes that were in use at once.
+    pub peak_bytes: u64,
+    /// When that was.
+    pub peak_ns: u64,
+    /// Who held memory, the largest at the peak first.
+    pub memory: Vec<HeldTag>,
+}
+
+/// A reason why a device was idle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct IdleReason {
+    /// Why.
+    pub why: IdleWhy,
+    /// The work that was next, in the longest case.
+    pub before: WorkName,
+    /// How long, altogether.
+    pub ns: u64,
+    /// How often.
+    pub times: u64,
+    /// How long at the most.
+    pub longest_ns: u64,
+}
+
+/// Why a device was idle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "kind", rename_all = "snake_case"))]
+pub enum IdleWhy {
+    /// The program waited, and submitted nothing meanwhile.
+    HostWait {
+        /// What it had asked for.
+        cause: HostWaitCause,
+        /// Which line waited.
+        line: Option<String>,
+    },
+    /// The program did something else before it submitted the next work.
+    HostBusy,
+    /// The next work waited for another device.
+    OtherDevice {
+        /// What it waited for.
+        writer: WorkName,
+    },
+    /// The device was being brought back.
+    Takeover {
+        /// Which step took the time.
+        phase: TakeoverPhase,
+    },
+    /// The work was queued, and the device took so long to start it.
+    Start,
+}
+
+/// A wait of a stream for work of another one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct StreamStall {
+    /// What waited, in the longest case.
+    pub waiter: WorkName,
+    /// What it had to come after.
+    pub writer: WorkName,
+    /// Why.
+    pub reason: WaitReason,
+    /// The block it was about, in the longest case.
+    pub block: Option<u64>,
+    /// Its tag; empty if it has none.
+    pub tag: String,
+    /// The unrelated work that was waited for as well, in the longest case: the last of it.
+    pub unrelated: Option<WorkName>,
+    /// How long, altogether.
+    pub ns: u64,
+    /// How often.
+    pub times: u64,
+    /// How long at the most.
+    pub longest_ns: u64,
+    /// How much of the longest case was spent on unrelated work.
+    pub unrelated_ns: u64,
+}
+
+/// Memory under one tag.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct HeldTag {
+    /// The tag; empty for memory without one.
+    pub tag: String,
+    /// Bytes when the device's memory was fullest.
+    pub peak_bytes: u64,
+    /// Bytes that were not given back.
+    pub left_bytes: u64,
+    /// Blocks that were not given back.
+    pub left_blocks: u64,
+    /// The line that allocated most of what was not given back.
+    pub left_line: Option<String>,
+    /// When the oldest of these blocks was allocated.
+    pub left_since_ns: Option<u64>,
+}
+
+/// A line of the program that waited for a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ExplainedHostWait {
+    /// What it had asked for.
+    pub cause: HostWaitCause,
+    /// Which line.
+    pub line: Option<String>,
+    /// The work that was waited for in the longest case, if that is known.
+    pub awaited: Option<WorkName>,
+    /// How long, altogether.
+    pub ns: u64,
+    /// How often.
+    pub times: u64,
+    /// How long at the most.
+    pub longest_ns: u64,
+}
+
+/// Work by its name and place.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct WorkName {
+    /// The kernel or operation; empty if it is not in the recording.
+    pub name: String,
+    /// Which line submitted it.
+    pub line: Option<String>,
+    /// The device.
+    pub device: u32,
+    /// The stream.
+    pub stream: u32,
+    /// The number on its stream.
+    pub number: u64,
+}

@@ -1,0 +1,46 @@
+//! The largest of many reasons.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// How often something cost time, how much, and the case that cost most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost<C> {
+    pub(super) ns: u64,
+    pub(super) times: u64,
+    pub(super) longest_ns: u64,
+    /// What is known of the longest.
+    pub(super) longest: C,
+}
+
+/// Time by reason.
+pub(super) struct Ranking<K, C> {
+    costs: HashMap<K, Cost<C>>,
+}
+
+impl<K: Hash + Eq + Ord + Copy, C: Copy> Ranking<K, C> {
+    pub(super) fn new() -> Self {
+        Self { costs: HashMap::new() }
+    }
+
+    /// A reason cost so much time once.
+    pub(super) fn add(&mut self, reason: K, ns: u64, case: C) {
+        if ns == 0 {
+            return;
+        }
+        let cost = self.costs.entry(reason).or_insert(Cost { ns: 0, times: 0, longest_ns: 0, longest: case });
+        cost.ns = cost.ns.saturating_add(ns);
+        cost.times += 1;
+        if ns > cost.longest_ns {
+            (cost.longest_ns, cost.longest) = (ns, case);
+        }
+    }
+
+    /// The reasons that cost most, in the same order for the same recording.
+    pub(super) fn largest(self, count: usize) -> Vec<(K, Cost<C>)> {
+        let mut all: Vec<_> = self.costs.into_iter().collect();
+        all.sort_by(|(a, x), (b, y)| y.ns.cmp(&x.ns).then_with(|| a.cmp(b)));
+        all.truncate(count);
+        all
+    }
+}

@@ -1,0 +1,203 @@
+//! An explanation in words.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::explanation::{
+    ExplainedDevice, ExplainedHostWait, Explanation, HeldTag, IdleReason, IdleWhy, StreamStall, WorkName,
+};
+use super::quantity::{Bytes, Share, Time};
+use crate::record::WaitReason;
+
+/// Tags that are named.
+const NAMED_TAGS: usize = 3;
+
+impl Display for Explanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let clock = if self.is_virtual { " (times of the simulated device)" } else { "" };
+        match &*self.program {
+            "" => writeln!(f, "Recording{clock}")?,
+            program => writeln!(f, "Recording of {program}{clock}")?,
+        }
+        self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))?;
+        if self.devices.is_empty() {
+            writeln!(f, "\nNo device did anything.")?;
+        }
+        if !self.host_waits.is_empty() {
+            writeln!(f, "\nThe program itself waited:")?;
+            self.host_waits.iter().try_for_each(|wait| writeln!(f, "  {wait}"))?;
+        }
+        if !self.faults.is_empty() {
+            writeln!(f, "\nFaults:")?;
+            self.faults.iter().try_for_each(|fault| writeln!(f, "  {fault}"))?;
+        }
+        match self.missing_events {
+            0 => Ok(()),
+            missing => {
+                writeln!(f, "\n{missing} events are missing: they came faster than they could be written.")
+            }
+        }
+    }
+}
+
+impl Display for ExplainedDevice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let name = if self.name.is_empty() { String::new() } else { format!(" ({})", self.name) };
+        write!(
+            f,
+            "Device {}{name}: {} submissions in {}",
+            self.device,
+            self.submissions,
+            Time(self.span_ns)
+        )?;
+        match self.busy_ns {
+            Some(busy) => {
+                let idle = self.span_ns.saturating_sub(busy);
+                let share = Share { part: idle, whole: self.span_ns };
+                writeln!(f, ", idle {} ({share})", Time(idle))?;
+            }
+            None if self.submissions > 0 => {
+                writeln!(f, "; when they ran was not measured, so that idle time is not known")?;
+            }
+            None => writeln!(f)?,
+        }
+        if self.busy_ns.is_some() && self.untimed_submissions > 0 {
+            writeln!(
+                f,
+                "  {} submissions were not measured and count as idle time",
+                self.untimed_submissions
+            )?;
+        }
+        self.idle.iter().try_for_each(|reason| writeln!(f, "  {reason}"))?;
+        if !self.stalls.is_empty() {
+            writeln!(f, "  Streams waited for each other:")?;
+            self.stalls.iter().try_for_each(|stall| writeln!(f, "    {stall}"))?;
+        }
+        if self.peak_bytes > 0 {
+            let (peak, at) = (Bytes(self.peak_bytes), Time(self.peak_ns));
+            writeln!(f, "  Most memory in use: {peak}, {at} after the beginning")?;
+            let largest = self.memory.iter().filter(|tag| tag.peak_bytes > 0).take(NAMED_TAGS);
+            for tag in largest {
+                let share = Share { part: tag.peak_bytes, whole: self.peak_bytes };
+                writeln!(f, "    {} ({share}) {}", Bytes(tag.peak_bytes), tag_words(&tag.tag))?;
+            }
+            self.left(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl ExplainedDevice {
+    /// What was not given back.
+    fn left(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut left: Vec<&HeldTag> = self.memory.iter().filter(|tag| tag.left_bytes > 0).collect();
+        left.sort_by_key(|tag| std::cmp::Reverse(tag.left_bytes));
+        if !left.is_empty() {
+            writeln!(f, "  Not given back by the end:")?;
+        }
+        for tag in left.iter().take(NAMED_TAGS) {
+            let line = tag.left_line.as_ref().map(|line| format!(", most by {line}")).unwrap_or_default();
+            let since = tag.left_since_ns.map(|since| format!(", the oldest since {}", Time(since)));
+            let blocks = if tag.left_blocks == 1 {
+                "1 block".to_owned()
+            } else {
+                format!("{} blocks", tag.left_blocks)
+            };
+            let (bytes, words) = (Bytes(tag.left_bytes), tag_words(&tag.tag));
+            writeln!(f, "    {bytes} in {blocks} {words}{line}{}", since.unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for IdleReason {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", Costs(self.ns, self.times, self.longest_ns))?;
+        let before = &self.before;
+        match &self.why {
+            IdleWhy::HostWait { cause, line } => {
+                let line = line.as_ref().map(|line| format!(" at {line}")).unwrap_or_default();
+                write!(
+                    f,
+                    "the program was in `{}`{line} and had queued nothing more; next came {before}",
+                    cause.words()
+                )
+            }
+            IdleWhy::HostBusy => write!(f, "the program had not submitted {before} yet"),
+            IdleWhy::OtherDevice { writer } => {
+                write!(f, "{before} waited for {writer} on device {}", writer.device)
+            }
+            IdleWhy::Takeover { phase } => {
+                write!(f, "the device was lost and brought back ({})", phase.word())
+            }
+            IdleWhy::Start => write!(f, "queued work had not started; the longest was {before}"),
+        }
+    }
+}
+
+impl Display for StreamStall {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", Costs(self.ns, self.times, self.longest_ns))?;
+        let what = match (self.block, &*self.tag) {
+            (None, _) => String::new(),
+            (Some(block), "") => format!(" block {block}"),
+            (Some(block), tag) => format!(" `{tag}` (block {block})"),
+        };
+        let (waiter, writer) = (&self.waiter, &self.writer);
+        match self.reason {
+            WaitReason::ReadAfterWrite => write!(f, "{waiter} reads{what}, written by {writer}")?,
+            WaitReason::WriteAfterWrite => write!(f, "{waiter} overwrites{what}, written by {writer}")?,
+            WaitReason::WriteAfterRead => write!(f, "{waiter} overwrites{what}, read by {writer}")?,
+            WaitReason::MemoryReuse => write!(f, "{waiter} got memory{what} that {writer} used")?,
+            WaitReason::Asked => write!(f, "{waiter} was told to wait for {writer}")?,
+            WaitReason::Unknown => write!(f, "{waiter} waited for {writer}")?,
+        }
+        match &self.unrelated {
+            Some(unrelated) if self.unrelated_ns > 0 => {
+                let time = Time(self.unrelated_ns);
+                write!(f, "; {time} of the longest went to unrelated work, up to {unrelated}")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Display for ExplainedHostWait {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: `{}`", Costs(self.ns, self.times, self.longest_ns), self.cause.words())?;
+        if let Some(line) = &self.line {
+            write!(f, " at {line}")?;
+        }
+        match &self.awaited {
+            Some(awaited) => write!(f, ", the longest for {awaited}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for WorkName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (stream, number) = (self.stream, self.number);
+        match (&*self.name, &self.line) {
+            ("", _) => write!(f, "submission {number} on stream {stream}"),
+            (name, None) => write!(f, "`{name}` (stream {stream}, submission {number})"),
+            (name, Some(line)) => write!(f, "`{name}` ({line}, stream {stream}, submission {number})"),
+        }
+    }
+}
+
+/// Altogether, how often, and the longest.
+struct Costs(u64, u64, u64);
+
+impl Display for Costs {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self(ns, times, longest) = *self;
+        match times {
+            1 => write!(f, "{}", Time(ns)),
+            _ => write!(f, "{} in {times} times, at most {}", Time(ns), Time(longest)),
+        }
+    }
+}
+
+fn tag_words(tag: &str) -> String {
+    if tag.is_empty() { "without a tag".to_owned() } else { format!("of `{tag}`") }
+}

@@ -1,0 +1,77 @@
+//! Recordings of what a program did on its devices.
+//!
+//! A recording says which work was submitted, what it waited for and why, who holds how much memory, and what went wrong. This crate has
+//! its data model, its file format, and what can be made of it: a trace for Perfetto and an explanation in words.
+//!
+//! ```text
+//!   Recorder (a thread, lanes)
+//!        │
+//!   RecordingWriter ──► file of blocks ──► RecordingReader ──┬─► export_perfetto
+//!    (TraceEvent)       (length, checksum)   (TraceEvent)    └─► Explainer ─► Explanation
+//! ```
+//!
+//! # The file
+//!
+//! - 16 bytes at the start: a mark, the version, a checksum of both.
+//! - Then blocks, only ever appended. A block has its length, a checksum of its contents and a checksum of these two numbers. It holds
+//!   the names that its events use and then the events, so that every block can be read alone.
+//! - A file that is cut anywhere is readable up to its last whole block. A damaged block is told with its offset; reading can go on
+//!   behind it where its length is known.
+//! - A reader holds one block, which has at most [`MAX_BLOCK_BYTES`], whatever the file says.
+//!
+//! # The contract
+//!
+//! - Times are nanoseconds since the recording began, on one clock for host and devices ([`RecordingClock`] says which).
+//! - A stream has one name in the whole file ([`TraceStream`]), and its submissions are numbered upwards.
+//! - Events of one stream come in the order of their numbers; those of different streams come in any order.
+//! - Nothing panics on any input.
+//!
+//! # In reading order
+//!
+//! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
+//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`]. [`RecordingWriter`] and
+//! [`RecordingReader`] with [`ReadError`]. [`Recorder`] and [`RecordingLane`]: events of a program that runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`].
+//!
+//! ```
+//! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
+//!
+//! let mut file = Vec::new();
+//! let mut writer = RecordingWriter::new(&mut file)?;
+//! writer.push(&TraceEvent::Start(StartRecord { program: "train", ..StartRecord::default() }))?;
+//! writer.finish()?;
+//!
+//! let mut reader = RecordingReader::new(std::io::Cursor::new(file))?;
+//! while let Some(event) = reader.next_event()? {
+//!     assert!(matches!(event, TraceEvent::Start(start) if start.program == "train"));
+//! }
+//! assert!(!reader.is_cut());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it does not do
+//!
+//! It knows neither drivers nor runtimes: what is recorded is what it is given.
+
+#![forbid(unsafe_code)]
+
+mod explain;
+mod file;
+mod format;
+mod perfetto;
+mod record;
+mod recorder;
+
+pub use explain::{
+    ExplainedDevice, ExplainedHostWait, Explainer, Explanation, HeldTag, IdleReason, IdleWhy, StreamStall,
+    WorkName,
+};
+pub use file::{ReadError, RecordingReader, RecordingWriter};
+pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
+pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
+pub use record::{
+    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, FaultRecord, FreeRecord,
+    HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, SourceLine,
+    StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
+    TakeoverRecord, TimeSpan, TraceEvent, TraceStamp, TraceStream, WaitReason,
+};
+pub use recorder::{Recorder, RecordingFile, RecordingLane, RecordingTotals, interned_name};

@@ -1,0 +1,24 @@
+//! Perfetto's own trace format: protocol buffers with names kept once.
+//!
+//! Every track is a sequence of packets with its own clock, whose times are distances from the last packet, and its own names. A kernel
+//! takes two packets, its beginning and its end, of about 36 bytes together.
+//!
+//! | track | shows |
+//! |---|---|
+//! | a device, and below it | |
+//! | each stream | what ran on it, with an arrow from what it waited for |
+//! | each stream, submitted | work whose time on the device is not known, when the host submitted it |
+//! | each thread | its waits for the device |
+//! | memory by tag, memory held by the heap | counters |
+//! | faults | instants |
+//! | takeover | its steps |
+
+mod exporter;
+mod flows;
+mod memory_counters;
+mod packet_sequence;
+mod schema;
+mod track;
+mod wire;
+
+pub use exporter::{ExportError, PerfettoSummary, export_perfetto};

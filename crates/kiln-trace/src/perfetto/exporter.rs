@@ -1,0 +1,285 @@
+//! Makes a Perfetto trace of a recording.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io::{self, Read, Seek, Write};
+
+use super::flows::{FlowFinder, Flows, OpenWaits};
+use super::memory_counters::MemoryCounters;
+use super::packet_sequence::{Named, Note, PacketSequence, Shown};
+use super::schema::{clock, packet, trace};
+use super::track::{Track, TrackNames};
+use super::wire::Wire;
+use crate::file::{ReadError, RecordingReader};
+use crate::record::{
+    FaultRecord, RecordingClock, StartRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TimeSpan,
+    TraceEvent,
+};
+
+/// Why there is no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Write(io::Error),
+}
+
+/// What was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct PerfettoSummary {
+    /// Events of the recording.
+    pub events: u64,
+    /// Submissions among them.
+    pub submissions: u64,
+    /// Arrows from work to what waited for it.
+    pub arrows: u64,
+    /// Waits without an arrow, because one of both ends is not in the recording.
+    pub arrows_left_out: u64,
+    /// Events that the recording itself misses.
+    pub dropped_events: u64,
+    /// Bytes of the trace.
+    pub bytes: u64,
+}
+
+/// Reads a recording twice and writes it as a trace that Perfetto opens.
+///
+/// Memory is needed for the waits of the recording, about 40 bytes each, and for its names.
+///
+/// # Errors
+/// What the recording says while it is read, and the file while it is written.
+pub fn export_perfetto<R: Read + Seek>(
+    recording: &mut RecordingReader<R>,
+    out: impl Write,
+) -> Result<PerfettoSummary, ExportError> {
+    let mut finder = FlowFinder::default();
+    while let Some(event) = recording.next_event()? {
+        finder.see(&event);
+    }
+    let mut exporter = Exporter::new(out, finder.finish());
+    recording.rewind()?;
+    while let Some(event) = recording.next_event()? {
+        exporter.event(&event).map_err(ExportError::Write)?;
+    }
+    exporter.finish().map_err(ExportError::Write)
+}
+
+/// The second look at a recording.
+struct Exporter<W> {
+    out: W,
+    packets: [Wire; 2],
+    names: TrackNames,
+    sequences: HashMap<Track, PacketSequence>,
+    flows: Flows,
+    /// The next arrow, counted as the first look did.
+    next_arrow: u64,
+    open: OpenWaits<String>,
+    collectives: HashMap<crate::record::TraceStamp, u32>,
+    memory: MemoryCounters,
+    summary: PerfettoSummary,
+}
+
+/// The sequence of packets that belong to no track.
+const SEQUENCE_OF_NO_TRACK: u64 = 1;
+/// Tracks are numbered from here.
+const FIRST_TRACK: u32 = 2;
+
+impl<W: Write> Exporter<W> {
+    fn new(out: W, flows: Flows) -> Self {
+        let summary = PerfettoSummary {
+            arrows: flows.drawn(),
+            arrows_left_out: flows.left_out(),
+            ..PerfettoSummary::default()
+        };
+        Self {
+            out,
+            packets: Default::default(),
+            names: TrackNames::default(),
+            sequences: HashMap::new(),
+            flows,
+            next_arrow: 0,
+            open: OpenWaits::default(),
+            collectives: HashMap::new(),
+            memory: MemoryCounters::default(),
+            summary,
+        }
+    }
+
+    fn event(&mut self, event: &TraceEvent<'_>) -> io::Result<()> {
+        self.summary.events += 1;
+        match event {
+            TraceEvent::Start(start) => self.start(start),
+            TraceEvent::Device(device) => {
+                self.names.name_device(device.device, device.name);
+                self.track(Track::Device(device.device)).map(|_| ())
+            }
+            TraceEvent::Stream(stream) => {
+                self.names.name_stream(stream.stream, stream.name);
+                Ok(())
+            }
+            TraceEvent::Submission(work) => self.submission(work),
+            TraceEvent::StreamWait(wait) => {
+                self.open.add(wait, in_words(wait));
+                Ok(())
+            }
+            TraceEvent::HostWait(wait) => {
+                let track = Track::Thread { device: wait.device, thread: wait.thread };
+                let named = Named { name: wait.cause.words(), line: wait.line, ..Named::default() };
+                self.slice(track, wait.span, named)
+            }
+            TraceEvent::Allocation(block) => {
+                let tag = self.names.tag(block.tag);
+                let used = self.memory.allocated(block.device, tag, block.bytes);
+                self.show(Track::Memory { device: block.device, tag }, block.time_ns, Shown::Bytes(used))
+            }
+            TraceEvent::Free(block) => {
+                let tag = self.names.tag(block.tag);
+                let used = self.memory.freed(block.device, tag, block.bytes);
+                self.show(Track::Memory { device: block.device, tag }, block.time_ns, Shown::Bytes(used))
+            }
+            TraceEvent::Heap(heap) => {
+                self.show(Track::Heap(heap.device), heap.time_ns, Shown::Bytes(heap.held_bytes))
+            }
+            TraceEvent::Fault(fault) => self.fault(fault),
+            TraceEvent::Takeover(takeover) => {
+                let named = Named { name: takeover.phase.word(), ..Named::default() };
+                self.slice(Track::Takeover(takeover.device), takeover.span, named)
+            }
+            TraceEvent::Collective(collective) => {
+                self.collectives.insert(collective.stamp, collective.ranks);
+                Ok(())
+            }
+            TraceEvent::Dropped(dropped) => {
+                self.summary.dropped_events = self.summary.dropped_events.saturating_add(dropped.events);
+                let name = format!("{} events are missing before this", dropped.events);
+                let named = Named { name: &name, ..Named::default() };
+                self.show(Track::Faults(0), dropped.time_ns, Shown::Instant(named))
+            }
+        }
+    }
+
+    fn finish(mut self) -> io::Result<PerfettoSummary> {
+        self.out.flush()?;
+        Ok(self.summary)
+    }
+
+    /// Says when the recording began on the clock of the wall.
+    fn start(&mut self, start: &StartRecord<'_>) -> io::Result<()> {
+        if start.clock == RecordingClock::Virtual || start.unix_ns == 0 {
+            return Ok(());
+        }
+        let [to, _] = &mut self.packets;
+        to.clear();
+        to.number(packet::SEQUENCE, SEQUENCE_OF_NO_TRACK);
+        to.message(packet::CLOCK_SNAPSHOT, |to| {
+            for (id, time) in [(clock::BOOTTIME, 0), (clock::REALTIME, start.unix_ns)] {
+                to.message(clock::CLOCKS, |to| {
+                    to.number(clock::ID, id).number(clock::TIMESTAMP, time);
+                });
+            }
+        });
+        self.write(0)
+    }
+
+    fn submission(&mut self, work: &SubmissionRecord<'_>) -> io::Result<()> {
+        self.summary.submissions += 1;
+        let (mut from_here, mut to_here, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+        let (flows, next) = (&self.flows, &mut self.next_arrow);
+        self.open.take(work.stamp, |reason| {
+            if flows.is_drawn(*next) {
+                to_here.push(*next + 1);
+            }
+            *next += 1;
+            reasons.push(reason);
+        });
+        self.flows.from(work.stamp, &mut from_here);
+        // Number 0 means no arrow to some readers.
+        from_here.iter_mut().for_each(|arrow| *arrow += 1);
+        let mut notes = vec![Note::Submission(work.stamp.number)];
+        if work.bytes > 0 && work.kind != SubmissionKind::Kernel {
+            notes.push(Note::Bytes(work.bytes));
+        }
+        notes.extend(reasons.iter().map(|reason| Note::WaitsFor(reason)));
+        notes.extend(self.collectives.remove(&work.stamp).map(|ranks| Note::Ranks(ranks.into())));
+        let track = match work.device {
+            Some(_) => Track::Stream(work.stamp.stream),
+            None => Track::Submitted(work.stamp.stream),
+        };
+        let (from_here, to_here) = (&*from_here, &*to_here);
+        self.slice(
+            track,
+            work.span(),
+            Named { name: work.name, line: work.line, notes: &notes, from_here, to_here },
+        )
+    }
+
+    fn fault(&mut self, fault: &FaultRecord<'_>) -> io::Result<()> {
+        let number = fault.stamp.map(|stamp| Note::Submission(stamp.number));
+        let named =
+            Named { name: fault.message, line: fault.line, notes: number.as_slice(), ..Named::default() };
+        self.show(Track::Faults(fault.device), fault.time_ns, Shown::Instant(named))
+    }
+
+    /// A slice. One that begins before the last one of its track ended is shortened.
+    fn slice(&mut self, track: Track, span: TimeSpan, named: Named<'_>) -> io::Result<()> {
+        self.show(track, span.begin_ns, Shown::Begin(named))?;
+        self.show(track, span.end_ns, Shown::End)
+    }
+
+    /// Writes one packet of a track.
+    fn show(&mut self, track: Track, time: u64, shown: Shown<'_>) -> io::Result<()> {
+        self.track(track)?;
+        let Some(sequence) = self.sequences.get_mut(&track) else { return Ok(()) };
+        let [to, _] = &mut self.packets;
+        to.clear();
+        sequence.packet(time.max(sequence.last_time()), shown, to);
+        self.write(0)
+    }
+
+    /// Begins a track, and that of its device before it; the number of its sequence.
+    fn track(&mut self, track: Track) -> io::Result<u32> {
+        if let Some(sequence) = self.sequences.get(&track) {
+            return Ok(sequence.id());
+        }
+        let device = Track::Device(track.device());
+        let parent = if track == device { None } else { Some(self.track(device)?) };
+        let id = FIRST_TRACK.saturating_add(u32::try_from(self.sequences.len()).unwrap_or(u32::MAX));
+        self.packets.iter_mut().for_each(Wire::clear);
+        let name = self.names.of(track);
+        let sequence = PacketSequence::begin(id, parent, &name, track.is_counter(), &mut self.packets);
+        if let Entry::Vacant(place) = self.sequences.entry(track) {
+            place.insert(sequence);
+        }
+        self.write(0)?;
+        self.write(1)?;
+        Ok(id)
+    }
+
+    /// Writes a packet that is ready.
+    fn write(&mut self, which: usize) -> io::Result<()> {
+        let Some(wire) = self.packets.get(which) else { return Ok(()) };
+        let mut head = Wire::default();
+        head.length(trace::PACKET, wire.bytes().len());
+        self.out.write_all(head.bytes())?;
+        self.out.write_all(wire.bytes())?;
+        self.summary.bytes += (head.bytes().len() + wire.bytes().len()) as u64;
+        Ok(())
+    }
+}
+
+/// What is waited for, in words.
+fn in_words(wait: &StreamWaitRecord<'_>) -> String {
+    let block = match wait.block {
+        Some(block) if block.tag.is_empty() => format!("block {}, ", block.block),
+        Some(block) => format!("{} (block {}), ", block.tag, block.block),
+        None => String::new(),
+    };
+    let later = match wait.covers > wait.writer.number {
+        true => format!(", and all up to submission {}", wait.covers),
+        false => String::new(),
+    };
+    format!("{block}{}{later}", wait.writer)
+}

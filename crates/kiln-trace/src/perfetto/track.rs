@@ -1,0 +1,92 @@
+//! The tracks of a trace.
+
+use std::collections::HashMap;
+
+use crate::record::TraceStream;
+
+/// What a track shows. Tags are numbered.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Track {
+    Device(u32),
+    Stream(TraceStream),
+    Submitted(TraceStream),
+    Thread { device: u32, thread: u32 },
+    Memory { device: u32, tag: u32 },
+    Heap(u32),
+    Faults(u32),
+    Takeover(u32),
+}
+
+impl Track {
+    /// The device it belongs to.
+    pub(super) fn device(self) -> u32 {
+        match self {
+            Self::Stream(stream) | Self::Submitted(stream) => stream.device,
+            Self::Thread { device, .. } | Self::Memory { device, .. } => device,
+            Self::Device(device) | Self::Heap(device) | Self::Faults(device) | Self::Takeover(device) => {
+                device
+            }
+        }
+    }
+
+    /// Whether it shows a number of bytes.
+    pub(super) fn is_counter(self) -> bool {
+        matches!(self, Self::Memory { .. } | Self::Heap(_))
+    }
+}
+
+/// What devices, streams and tags are called.
+#[derive(Default)]
+pub(super) struct TrackNames {
+    devices: HashMap<u32, String>,
+    streams: HashMap<TraceStream, String>,
+    tags: HashMap<Box<str>, u32>,
+    tag_names: Vec<Box<str>>,
+}
+
+impl TrackNames {
+    pub(super) fn name_device(&mut self, device: u32, name: &str) {
+        self.devices.insert(device, name.to_owned());
+    }
+
+    pub(super) fn name_stream(&mut self, stream: TraceStream, name: &str) {
+        self.streams.insert(stream, name.to_owned());
+    }
+
+    /// The number of a tag.
+    pub(super) fn tag(&mut self, tag: &str) -> u32 {
+        match self.tags.get(tag) {
+            Some(number) => *number,
+            None => {
+                let number = self.tag_names.len() as u32;
+                self.tags.insert(tag.into(), number);
+                self.tag_names.push(tag.into());
+                number
+            }
+        }
+    }
+
+    /// What a track is called.
+    pub(super) fn of(&self, track: Track) -> String {
+        let stream = |stream: TraceStream| match self.streams.get(&stream) {
+            Some(name) if !name.is_empty() => format!("{stream}: {name}"),
+            _ => stream.to_string(),
+        };
+        match track {
+            Track::Device(device) => match self.devices.get(&device) {
+                Some(name) if !name.is_empty() => format!("device {device}: {name}"),
+                _ => format!("device {device}"),
+            },
+            Track::Stream(of) => stream(of),
+            Track::Submitted(of) => format!("{}, submitted", stream(of)),
+            Track::Thread { thread, .. } => format!("waits of thread {thread}"),
+            Track::Memory { tag, .. } => match self.tag_names.get(tag as usize).map(|tag| &**tag) {
+                None | Some("") => "memory without a tag".to_owned(),
+                Some(tag) => format!("memory: {tag}"),
+            },
+            Track::Heap(_) => "memory held by the heap".to_owned(),
+            Track::Faults(_) => "faults".to_owned(),
+            Track::Takeover(_) => "takeover".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What a recording holds.
+
+mod allocation;
+mod collective;
+mod device;
+mod dropped;
+mod event;
+mod fault;
+mod heap;
+mod host_wait;
+mod source_line;
+mod stamp;
+mod start;
+mod stream_wait;
+mod submission;
+mod takeover;
+mod time_span;
+
+pub use allocation::{AllocationRecord, FreeRecord};
+pub use collective::CollectiveRecord;
+pub use device::{DeviceRecord, StreamRecord};
+pub use dropped::DroppedRecord;
+pub use event::TraceEvent;
+pub use fault::FaultRecord;
+pub use heap::{HeapChange, HeapRecord};
+pub use host_wait::{HostWaitCause, HostWaitRecord};
+pub use source_line::SourceLine;
+pub use stamp::{TraceStamp, TraceStream};
+pub use start::{RecordingClock, StartRecord};
+pub use stream_wait::{AwaitedBlock, StreamWaitRecord, WaitReason};
+pub use submission::{LaunchSize, SubmissionKind, SubmissionRecord};
+pub use takeover::{TakeoverPhase, TakeoverRecord};
+pub use time_span::TimeSpan;

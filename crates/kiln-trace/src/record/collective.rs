@@ -1,0 +1,34 @@
+//! What a collective does.
+
+use super::TraceStamp;
+use crate::format::{FieldDecoder, FieldEncoder, Malformed};
+
+/// A collective between ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CollectiveRecord<'a> {
+    /// The submission.
+    pub stamp: TraceStamp,
+    /// The operation, such as `all_reduce`.
+    pub name: &'a str,
+    /// This rank.
+    pub rank: u32,
+    /// How many ranks take part.
+    pub ranks: u32,
+    /// Bytes of the larger buffer.
+    pub bytes: u64,
+}
+
+impl<'a> CollectiveRecord<'a> {
+    pub(crate) fn encode(&self, to: &mut FieldEncoder) {
+        self.stamp.encode(to);
+        to.name(self.name);
+        to.number(self.rank.into());
+        to.number(self.ranks.into());
+        to.number(self.bytes);
+    }
+
+    pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
+        let (stamp, name) = (TraceStamp::decode(from)?, from.name()?);
+        Ok(Self { stamp, name, rank: from.small()?, ranks: from.small()?, bytes: from.number()? })
+    }
+}

@@ -1,0 +1,78 @@
+//! One event of a recording.
+
+use super::{
+    AllocationRecord, CollectiveRecord, DeviceRecord, DroppedRecord, FaultRecord, FreeRecord, HeapRecord,
+    HostWaitRecord, StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord, TakeoverRecord,
+};
+use crate::format::{FieldDecoder, FieldEncoder, Malformed};
+
+/// One event. Names are borrowed: from the program that writes it, or from the block it is read from.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum TraceEvent<'a> {
+    /// What the recording is of.
+    Start(StartRecord<'a>),
+    /// A device, before its first event.
+    Device(DeviceRecord<'a>),
+    /// A stream, before its first event.
+    Stream(StreamRecord<'a>),
+    /// Work that was submitted.
+    Submission(SubmissionRecord<'a>),
+    /// Work that waits on the device.
+    StreamWait(StreamWaitRecord<'a>),
+    /// A thread that waited.
+    HostWait(HostWaitRecord<'a>),
+    /// Memory that was given out.
+    Allocation(AllocationRecord<'a>),
+    /// Memory that was given back.
+    Free(FreeRecord<'a>),
+    /// The heap took memory from the device, or gave some back.
+    Heap(HeapRecord),
+    /// Something went wrong.
+    Fault(FaultRecord<'a>),
+    /// A step on the way from a lost worker to a new one.
+    Takeover(TakeoverRecord),
+    /// What a collective does; the submission itself is an event too.
+    Collective(CollectiveRecord<'a>),
+    /// Events that are missing.
+    Dropped(DroppedRecord),
+}
+
+impl<'a> TraceEvent<'a> {
+    pub(crate) fn encode(&self, to: &mut FieldEncoder) {
+        let mut tag = |tag: u8| to.byte(tag);
+        match self {
+            Self::Start(record) => (tag(1), record.encode(to)).1,
+            Self::Device(record) => (tag(2), record.encode(to)).1,
+            Self::Stream(record) => (tag(3), record.encode(to)).1,
+            Self::Submission(record) => (tag(4), record.encode(to)).1,
+            Self::StreamWait(record) => (tag(5), record.encode(to)).1,
+            Self::HostWait(record) => (tag(6), record.encode(to)).1,
+            Self::Allocation(record) => (tag(7), record.encode(to)).1,
+            Self::Free(record) => (tag(8), record.encode(to)).1,
+            Self::Heap(record) => (tag(9), record.encode(to)).1,
+            Self::Fault(record) => (tag(10), record.encode(to)).1,
+            Self::Takeover(record) => (tag(11), record.encode(to)).1,
+            Self::Collective(record) => (tag(12), record.encode(to)).1,
+            Self::Dropped(record) => (tag(13), record.encode(to)).1,
+        }
+    }
+
+    pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
+        Ok(match from.byte()? {
+            1 => Self::Start(StartRecord::decode(from)?),
+            2 => Self::Device(DeviceRecord::decode(from)?),
+            3 => Self::Stream(StreamRecord::decode(from)?),
+            4 => Self::Submission(SubmissionRecord::decode(from)?),
+            5 => Self::StreamWait(StreamWaitRecord::decode(from)?),
+            6 => Self::HostWait(HostWaitRecord::decode(from)?),
+            7 => Self::Allocation(AllocationRecord::decode(from)?),
+            8 => Self::Free(FreeRecord::decode(from)?),
+            9 => Self::Heap(HeapRecord::decode(from)?),
+            10 => Self::Fault(FaultRecord::decode(from)?),
+            11 => Self::Takeover(TakeoverRecord::decode(from)?),
+            12 => Self::Collective(CollectiveRecord::decode(from)?),
+            13 => Self::Dropped(DroppedRecord::decode(from)?),
+            _ => return Err(Malformed("an event of an unknown kind")),
+        })
+    }
+}

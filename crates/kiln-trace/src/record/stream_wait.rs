@@ -1,0 +1,92 @@
+//! Work that waits on the device for other work.
+
+use super::TraceStamp;
+use crate::format::{FieldDecoder, FieldEncoder, Malformed};
+
+/// Why work has to wait for other work.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+pub enum WaitReason {
+    /// It reads what the other writes.
+    #[default]
+    ReadAfterWrite,
+    /// It overwrites what the other writes.
+    WriteAfterWrite,
+    /// It overwrites what the other reads.
+    WriteAfterRead,
+    /// Memory that the other uses is given out again.
+    MemoryReuse,
+    /// The program asked for it.
+    Asked,
+    /// Not known.
+    Unknown,
+}
+
+/// The block of memory that a wait is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AwaitedBlock<'a> {
+    /// Its number.
+    pub block: u64,
+    /// Its tag; empty if it has none.
+    pub tag: &'a str,
+}
+
+/// A submission that waits for another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StreamWaitRecord<'a> {
+    /// What waits.
+    pub waiter: TraceStamp,
+    /// What it has to come after.
+    pub writer: TraceStamp,
+    /// The last submission of the writer's stream that the event in between covers. If it is later than the writer, the waiter
+    /// also waits for work that it has nothing to do with.
+    pub covers: u64,
+    /// Why.
+    pub reason: WaitReason,
+    /// The memory it is about, if that is known.
+    pub block: Option<AwaitedBlock<'a>>,
+    /// When the host queued the wait.
+    pub time_ns: u64,
+}
+
+const REASONS: [WaitReason; 6] = [
+    WaitReason::ReadAfterWrite,
+    WaitReason::WriteAfterWrite,
+    WaitReason::WriteAfterRead,
+    WaitReason::MemoryReuse,
+    WaitReason::Asked,
+    WaitReason::Unknown,
+];
+
+const HAS_BLOCK: u8 = 0x10;
+
+impl<'a> StreamWaitRecord<'a> {
+    pub(crate) fn encode(&self, to: &mut FieldEncoder) {
+        let reason = REASONS.iter().position(|reason| *reason == self.reason).unwrap_or_default() as u8;
+        to.byte(reason | if self.block.is_some() { HAS_BLOCK } else { 0 });
+        self.waiter.encode(to);
+        self.writer.encode(to);
+        to.number(self.covers.saturating_sub(self.writer.number));
+        if let Some(block) = self.block {
+            to.number(block.block);
+            to.name(block.tag);
+        }
+        to.time(self.time_ns);
+    }
+
+    pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
+        let flags = from.byte()?;
+        let unknown = Malformed("a wait for an unknown reason");
+        if flags & !(HAS_BLOCK | 0x0f) != 0 {
+            return Err(unknown);
+        }
+        let reason = *REASONS.get(usize::from(flags & 0x0f)).ok_or(unknown)?;
+        let (waiter, writer) = (TraceStamp::decode(from)?, TraceStamp::decode(from)?);
+        let covers = writer.number.saturating_add(from.number()?);
+        let block = match flags & HAS_BLOCK {
+            0 => None,
+            _ => Some(AwaitedBlock { block: from.number()?, tag: from.name()? }),
+        };
+        Ok(Self { waiter, writer, covers, reason, block, time_ns: from.time()? })
+    }
+}

@@ -1,0 +1,212 @@
+//! The thread that writes a recording.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::lane::RecordingLane;
+use super::locked;
+use super::recording_file::RecordingFile;
+use crate::file::RecordingWriter;
+use crate::record::{DroppedRecord, TraceEvent};
+
+/// What was recorded.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RecordingTotals {
+    /// Events in the file.
+    pub written: u64,
+    /// Events that are not, because there was no room in memory or on the disk.
+    pub dropped: u64,
+    /// What the disk said last, where it took less than it was given.
+    pub failure: Option<String>,
+}
+
+/// What the thread shares with the program.
+pub(super) struct RecordingThread {
+    lanes: Mutex<Vec<Arc<RecordingLane>>>,
+    requests: Mutex<Requests>,
+    changed: Condvar,
+    totals: Mutex<RecordingTotals>,
+    /// Taken by the thread.
+    output: Mutex<Option<Output>>,
+}
+
+#[derive(Default)]
+struct Requests {
+    asked: u64,
+    served: u64,
+    is_woken: bool,
+    stops: bool,
+    has_ended: bool,
+}
+
+impl RecordingThread {
+    pub(super) fn new(file: Box<dyn RecordingFile>) -> io::Result<Self> {
+        Ok(Self {
+            lanes: Mutex::default(),
+            requests: Mutex::default(),
+            changed: Condvar::new(),
+            totals: Mutex::default(),
+            output: Mutex::new(Some(Output::begin(file)?)),
+        })
+    }
+
+    pub(super) fn lane(self: &Arc<Self>, room: usize) -> Arc<RecordingLane> {
+        let lane = Arc::new(RecordingLane::new(room, Arc::downgrade(self)));
+        locked(&self.lanes).push(lane.clone());
+        lane
+    }
+
+    pub(super) fn start(self: &Arc<Self>, every: Duration) -> io::Result<()> {
+        let Some(output) = locked(&self.output).take() else { return Ok(()) };
+        let shared = self.clone();
+        let name = "kiln-recording".to_owned();
+        std::thread::Builder::new().name(name).spawn(move || shared.run(output, every)).map(|_| ())
+    }
+
+    pub(super) fn wake(&self) {
+        locked(&self.requests).is_woken = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn totals(&self) -> RecordingTotals {
+        locked(&self.totals).clone()
+    }
+
+    pub(super) fn flush(&self, limit: Duration) -> bool {
+        let mut requests = locked(&self.requests);
+        requests.asked += 1;
+        let asked = requests.asked;
+        self.await_that(requests, limit, |requests| requests.served >= asked)
+    }
+
+    pub(super) fn stop(&self, limit: Duration) {
+        let mut requests = locked(&self.requests);
+        requests.stops = true;
+        requests.asked += 1;
+        // A disk that hangs keeps its thread, and not the program.
+        let _ = self.await_that(requests, limit, |requests| requests.has_ended);
+    }
+
+    fn await_that(
+        &self,
+        mut requests: std::sync::MutexGuard<'_, Requests>,
+        limit: Duration,
+        is_so: impl Fn(&Requests) -> bool,
+    ) -> bool {
+        self.changed.notify_all();
+        let end = Instant::now() + limit;
+        while !is_so(&requests) && !requests.has_ended {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            (requests, _) = self.changed.wait_timeout(requests, left).unwrap_or_else(PoisonError::into_inner);
+        }
+        is_so(&requests)
+    }
+
+    fn run(&self, mut output: Output, every: Duration) {
+        let mut taken = Vec::new();
+        loop {
+            let (asked, stops) = self.await_request(every);
+            self.write_all(&mut output, &mut taken);
+            let mut requests = locked(&self.requests);
+            requests.served = asked;
+            requests.has_ended = stops;
+            drop(requests);
+            self.changed.notify_all();
+            if stops {
+                return;
+            }
+        }
+    }
+
+    /// Waits for something to do; what was asked for so far, and whether this is the end.
+    fn await_request(&self, every: Duration) -> (u64, bool) {
+        let mut requests = locked(&self.requests);
+        if requests.asked == requests.served && !requests.is_woken && !requests.stops {
+            (requests, _) =
+                self.changed.wait_timeout(requests, every).unwrap_or_else(PoisonError::into_inner);
+        }
+        requests.is_woken = false;
+        (requests.asked, requests.stops)
+    }
+
+    /// Writes what all lanes hold.
+    fn write_all(&self, output: &mut Output, taken: &mut Vec<TraceEvent<'static>>) {
+        let lanes = locked(&self.lanes).clone();
+        for lane in lanes {
+            let dropped = lane.take(taken);
+            let result = output.append(taken, dropped);
+            let mut totals = locked(&self.totals);
+            totals.dropped += dropped;
+            match result {
+                Ok(()) => totals.written += taken.len() as u64,
+                Err(error) => {
+                    totals.dropped += taken.len() as u64;
+                    totals.failure = Some(error.to_string());
+                }
+            }
+        }
+    }
+}
+
+/// The file. What could not be written whole is cut off again, so that it is readable at any time.
+struct Output {
+    file: Box<dyn RecordingFile>,
+    /// Bytes that are written whole.
+    whole: u64,
+    /// Blocks are made here before they are written.
+    blocks: RecordingWriter<Vec<u8>>,
+    /// Dropped events that the file does not say yet.
+    untold: u64,
+    last_time: u64,
+}
+
+impl Output {
+    fn begin(mut file: Box<dyn RecordingFile>) -> io::Result<Self> {
+        let mut blocks = RecordingWriter::new(Vec::new())?;
+        file.write_all(blocks.get_mut())?;
+        let whole = blocks.get_mut().len() as u64;
+        blocks.get_mut().clear();
+        Ok(Self { file, whole, blocks, untold: 0, last_time: 0 })
+    }
+
+    fn append(&mut self, events: &[TraceEvent<'static>], dropped: u64) -> io::Result<()> {
+        self.untold += dropped;
+        if events.is_empty() && self.untold == 0 {
+            return Ok(());
+        }
+        let result = self.encode(events).and_then(|()| self.write());
+        match result {
+            Ok(()) => self.untold = 0,
+            Err(_) => {
+                self.untold += events.len() as u64;
+                // If that fails too, a reader finds a block that is cut or damaged, and everything before it.
+                let _ = self.file.cut(self.whole);
+            }
+        }
+        self.blocks.get_mut().clear();
+        result
+    }
+
+    fn encode(&mut self, events: &[TraceEvent<'static>]) -> io::Result<()> {
+        if let Some(TraceEvent::Submission(work)) = events.last() {
+            self.last_time = work.host.end_ns;
+        }
+        if self.untold > 0 {
+            let dropped = DroppedRecord { events: self.untold, time_ns: self.last_time };
+            self.blocks.push(&TraceEvent::Dropped(dropped))?;
+        }
+        events.iter().try_for_each(|event| self.blocks.push(event))?;
+        self.blocks.write_block()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let bytes = self.blocks.get_mut();
+        self.file.write_all(bytes)?;
+        self.whole += bytes.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Files that are cut, changed or made up. Nothing panics, and what is whole is read.
+
+use std::io::Cursor;
+
+use kiln_trace::{Explainer, ReadError, RecordingReader, export_perfetto};
+use proptest::prelude::*;
+
+use crate::samples::{all_kinds, recorded};
+
+/// Reads all of a file, going on behind damaged blocks: how many events, how many damaged blocks, whether it is cut.
+fn read(bytes: &[u8]) -> Result<(usize, usize, bool), ReadError> {
+    let mut reader = RecordingReader::new(bytes)?;
+    let (mut events, mut damaged) = (0, 0);
+    loop {
+        match reader.next_event() {
+            Ok(Some(_)) => events += 1,
+            Ok(None) => return Ok((events, damaged, reader.is_cut())),
+            Err(ReadError::Damaged { offset, .. }) => {
+                assert!(offset >= 16 && offset < bytes.len() as u64, "{offset}");
+                damaged += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Where the blocks of a file begin, and where it ends.
+fn blocks(bytes: &[u8]) -> Vec<usize> {
+    let mut at = vec![16];
+    while let Some(length) = bytes.get(at[at.len() - 1]..).and_then(|rest| rest.first_chunk::<4>()) {
+        at.push(at[at.len() - 1] + 12 + u32::from_le_bytes(*length) as usize);
+    }
+    at
+}
+
+#[test]
+fn every_start_of_a_file_is_readable_up_to_its_last_whole_block() {
+    let per_block = 3;
+    let bytes = recorded(&all_kinds(), per_block);
+    let ends = blocks(&bytes);
+    for cut in 0..=bytes.len() {
+        match read(&bytes[..cut]) {
+            Err(ReadError::NoRecording) => assert_eq!(cut, 0),
+            Err(ReadError::CutStart) => assert!((1..16).contains(&cut)),
+            Err(error) => panic!("{cut}: {error}"),
+            Ok((events, damaged, is_cut)) => {
+                let whole = ends.iter().filter(|end| **end <= cut).count() - 1;
+                assert_eq!(events, (whole * per_block).min(all_kinds().len()), "cut at {cut}");
+                assert_eq!((damaged, is_cut), (0, !ends.contains(&cut)), "cut at {cut}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_changed_byte_is_noticed() {
+    let per_block = 3;
+    let bytes = recorded(&all_kinds(), per_block);
+    let starts = blocks(&bytes);
+    let all = all_kinds().len();
+    for at in 0..bytes.len() {
+        for change in [1, 0x80, 0xff] {
+            let mut changed = bytes.clone();
+            changed[at] ^= change;
+            match read(&changed) {
+                Err(ReadError::NoRecording) => assert!(at < 8),
+                Err(ReadError::Damaged { offset: 0, .. }) => assert!((8..16).contains(&at)),
+                Err(error) => panic!("{at}: {error}"),
+                Ok((events, damaged, _)) => {
+                    assert_eq!(damaged, 1, "byte {at}");
+                    let block = starts.iter().filter(|start| **start <= at).count() - 1;
+                    let in_head = at < starts[block] + 12;
+                    let lost = if in_head {
+                        all - block * per_block
+                    } else {
+                        per_block.min(all - block * per_block)
+                    };
+                    assert_eq!(events, all - lost, "byte {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_blocks_can_be_left_out() {
+    let bytes = recorded(&all_kinds(), 3);
+    let starts = blocks(&bytes);
+    let mut changed = bytes.clone();
+    changed[starts[1] + 20] ^= 4;
+    let mut strict = RecordingReader::new(Cursor::new(changed.clone())).unwrap();
+    let mut sink = Vec::new();
+    let error = export_perfetto(&mut strict, &mut sink).unwrap_err();
+    assert!(error.to_string().contains(&format!("the block at byte {}", starts[1])), "{error}");
+    let mut reader = RecordingReader::new(Cursor::new(changed)).unwrap().skipping_damage();
+    let summary = export_perfetto(&mut reader, &mut sink).unwrap();
+    assert_eq!(summary.events as usize, all_kinds().len() - 3);
+    assert_eq!(reader.damaged_blocks(), 1);
+}
+
+/// Everything that is done with a recording, on any bytes.
+fn use_all(bytes: &[u8]) {
+    if let Ok(reader) = RecordingReader::new(Cursor::new(bytes)) {
+        let mut reader = reader.skipping_damage();
+        let mut explainer = Explainer::default();
+        while let Ok(Some(event)) = reader.next_event() {
+            explainer.add(&event);
+        }
+        let _ = explainer.finish().to_string();
+        if reader.rewind().is_ok() {
+            let _ = export_perfetto(&mut reader, std::io::sink());
+        }
+    }
+}
+
+/// A block with any contents and the right checksums, so that they reach the decoder.
+fn sealed(contents: &[u8]) -> Vec<u8> {
+    fn sum(bytes: &[u8]) -> [u8; 4] {
+        let step = |crc: u32, byte: &u8| {
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+                (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 }
+            })
+        };
+        (!bytes.iter().fold(u32::MAX, step)).to_le_bytes()
+    }
+    let head = [(contents.len() as u32).to_le_bytes(), sum(contents)].concat();
+    [recorded(&[], 1), head.clone(), sum(&head).to_vec(), contents.to_vec()].concat()
+}
+
+#[test]
+fn a_block_sealed_by_hand_is_read() {
+    let bytes = recorded(&all_kinds(), 1000);
+    assert_eq!(sealed(&bytes[28..]), bytes);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_contents_of_a_block_are_read_without_a_panic(contents in proptest::collection::vec(any::<u8>(), 0..200)) {
+        use_all(&sealed(&contents));
+    }
+
+    #[test]
+    fn a_block_with_some_bytes_changed_is_read_without_a_panic(
+        changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut contents = recorded(&all_kinds(), 1000).split_off(28);
+        for (at, byte) in changes {
+            let at = at.index(contents.len());
+            contents[at] = byte;
+        }
+        use_all(&sealed(&contents));
+    }
+
+    #[test]
+    fn any_file_is_read_without_a_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..100),
+        keeps_start in any::<bool>(),
+    ) {
+        let start = if keeps_start { recorded(&[], 1) } else { Vec::new() };
+        use_all(&[start, bytes].concat());
+    }
+}

@@ -1,0 +1,18 @@
+//! Recordings: written, read, cut, damaged, exported and explained.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test stops at the first surprise, and says why"
+)]
+
+mod damage;
+mod explain;
+mod perfetto;
+mod protobuf;
+mod recorder;
+mod round_trip;
+mod samples;
+mod size;

@@ -1,0 +1,246 @@
+//! The trace for Perfetto, read back as its readers would: times, names and defaults of each sequence.
+
+use std::collections::HashMap;
+use std::io::Cursor;
+
+use kiln_trace::{PerfettoSummary, RecordingReader, TraceEvent, export_perfetto};
+
+use crate::protobuf::Fields;
+use crate::samples::{all_kinds, freed, kernel, recorded, span, stamp, wait};
+
+/// An event of a track.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Shown {
+    track: String,
+    parent: String,
+    time: u64,
+    kind: u64,
+    name: String,
+    line: String,
+    counter: Option<u64>,
+    notes: Vec<(String, String)>,
+    starts: Vec<u64>,
+    ends: Vec<u64>,
+}
+
+const BEGIN: u64 = 1;
+const END: u64 = 2;
+const INSTANT: u64 = 3;
+const COUNTER: u64 = 4;
+
+#[derive(Default)]
+struct Sequence {
+    time: Option<u64>,
+    track: u64,
+    names: HashMap<u64, String>,
+    lines: HashMap<u64, String>,
+    note_names: HashMap<u64, String>,
+}
+
+#[derive(Default)]
+struct Trace {
+    sequences: HashMap<u64, Sequence>,
+    tracks: HashMap<u64, (String, u64)>,
+    events: Vec<Shown>,
+    wall_clock: Option<u64>,
+}
+
+impl Trace {
+    fn read(bytes: &[u8]) -> Self {
+        let mut trace = Self::default();
+        for packet in Fields::of(bytes, &[1]).all_bytes(1) {
+            trace.packet(&Fields::of(packet, &[6, 8, 10, 11, 12, 13, 59, 60]));
+        }
+        trace
+    }
+
+    fn packet(&mut self, packet: &Fields) {
+        let sequence = self.sequences.entry(packet.number(10).expect("a sequence")).or_default();
+        if let Some(snapshot) = packet.bytes(6) {
+            for clock in Fields::of(snapshot, &[1]).all_bytes(1) {
+                let clock = Fields::of(clock, &[1, 2, 3]);
+                match clock.number(1) {
+                    Some(64) => {
+                        assert_eq!((clock.number(2), clock.number(3)), (Some(0), Some(1)));
+                        sequence.time = Some(0);
+                    }
+                    Some(1) => self.wall_clock = clock.number(2),
+                    other => assert_eq!((other, clock.number(2)), (Some(6), Some(0))),
+                }
+            }
+        }
+        if let Some(defaults) = packet.bytes(59) {
+            assert_eq!(packet.number(13), Some(1), "the state is cleared where it begins");
+            let defaults = Fields::of(defaults, &[11, 58]);
+            assert_eq!(defaults.number(58), Some(64));
+            sequence.track = Fields::of(defaults.bytes(11).unwrap(), &[11]).number(11).unwrap();
+        }
+        if let Some(names) = packet.bytes(12) {
+            sequence.intern(&Fields::of(names, &[2, 3, 4]));
+        }
+        if let Some(track) = packet.bytes(60) {
+            let track = Fields::of(track, &[1, 2, 5, 8]);
+            let entry = (track.text(2).unwrap(), track.number(5).unwrap_or_default());
+            assert!(
+                self.tracks.insert(track.number(1).unwrap(), entry).is_none(),
+                "a track is described once"
+            );
+        }
+        if let Some(event) = packet.bytes(11) {
+            let time = sequence.time.as_mut().expect("a clock");
+            *time += packet.number(8).expect("a time");
+            let event = sequence.event(&Fields::of(event, &[4, 9, 10, 30, 34, 47, 48]));
+            let (track, parent) = self.tracks.get(&sequence.track).expect("a track before its events");
+            let parent = self.tracks.get(parent).map(|(name, _)| name.clone()).expect("a parent");
+            self.events.push(Shown { track: track.clone(), parent, ..event });
+        }
+    }
+
+    fn on(&self, track: &str) -> Vec<&Shown> {
+        self.events.iter().filter(|event| event.track == track).collect()
+    }
+
+    fn beginning(&self, name: &str) -> &Shown {
+        self.events.iter().find(|event| event.kind == BEGIN && event.name == name).expect("a slice")
+    }
+}
+
+impl Sequence {
+    fn intern(&mut self, names: &Fields) {
+        for name in names.all_bytes(2) {
+            let name = Fields::of(name, &[1, 2]);
+            assert!(self.names.insert(name.number(1).unwrap(), name.text(2).unwrap()).is_none());
+        }
+        for name in names.all_bytes(3) {
+            let name = Fields::of(name, &[1, 2]);
+            self.note_names.insert(name.number(1).unwrap(), name.text(2).unwrap());
+        }
+        for line in names.all_bytes(4) {
+            let line = Fields::of(line, &[1, 2, 4]);
+            let text = format!("{}:{}", line.text(2).unwrap(), line.number(4).unwrap());
+            assert!(self.lines.insert(line.number(1).unwrap(), text).is_none());
+        }
+    }
+
+    fn event(&self, event: &Fields) -> Shown {
+        let known = |names: &HashMap<u64, String>, id: Option<u64>| {
+            id.map(|id| names.get(&id).expect("a name that was written before").clone()).unwrap_or_default()
+        };
+        let note = |bytes: &&[u8]| {
+            let note = Fields::of(bytes, &[1, 3, 6]);
+            let value = note.number(3).map(|number| number.to_string()).or(note.text(6));
+            (known(&self.note_names, note.number(1)), value.unwrap())
+        };
+        Shown {
+            time: self.time.unwrap(),
+            kind: event.number(9).unwrap(),
+            name: known(&self.names, event.number(10)),
+            line: known(&self.lines, event.number(34)),
+            counter: event.number(30),
+            notes: event.all_bytes(4).iter().map(note).collect(),
+            starts: event.all_fixed(47),
+            ends: event.all_fixed(48),
+            ..Shown::default()
+        }
+    }
+}
+
+fn exported(events: &[TraceEvent<'_>]) -> (Trace, PerfettoSummary) {
+    let mut bytes = Vec::new();
+    let mut reader = RecordingReader::new(Cursor::new(recorded(events, 5))).unwrap();
+    let summary = export_perfetto(&mut reader, &mut bytes).unwrap();
+    assert_eq!(summary.bytes, bytes.len() as u64);
+    (Trace::read(&bytes), summary)
+}
+
+#[test]
+fn kernels_have_name_line_submission_and_an_arrow_for_the_wait() {
+    let (trace, summary) = exported(&all_kinds());
+    assert_eq!(summary.arrows, 1);
+    assert_eq!(trace.wall_clock, Some(1_700_000_000_000_000_000));
+    let gemm = trace.beginning("gemm");
+    assert_eq!((&*gemm.track, &*gemm.parent), ("stream 0: main", "device 0: simulated GPU"));
+    assert_eq!((gemm.time, &*gemm.line), (200, "src/train.rs:10"));
+    assert_eq!(gemm.notes, [("submission".to_owned(), "1".to_owned())]);
+    let relu = trace.beginning("relu");
+    assert_eq!((gemm.starts.len(), &gemm.starts), (1, &relu.ends), "both ends of the arrow");
+    let reason = ("waits for".to_owned(), "activations (block 12), submission 1 on stream 0".to_owned());
+    assert!(relu.notes.contains(&reason), "{:?}", relu.notes);
+    let times: Vec<(u64, u64)> =
+        trace.on("stream 0: main").iter().map(|event| (event.kind, event.time)).collect();
+    assert_eq!(times, [(BEGIN, 200), (END, 900)]);
+}
+
+#[test]
+fn work_without_a_device_time_is_shown_when_it_was_submitted() {
+    let (trace, _) = exported(&all_kinds());
+    let copy = trace.beginning("download");
+    assert_eq!((&*copy.track, copy.time), ("stream 1, submitted", 1_100));
+    assert!(copy.notes.contains(&("bytes".to_owned(), "4096".to_owned())));
+    assert!(trace.beginning("all_reduce").notes.contains(&("ranks".to_owned(), "8".to_owned())));
+}
+
+#[test]
+fn memory_is_counted_by_tag_and_faults_are_instants() {
+    let (trace, summary) = exported(&all_kinds());
+    let counters: Vec<_> =
+        trace.on("memory: activations").iter().map(|at| (at.time, at.kind, at.counter)).collect();
+    assert_eq!(counters, [(50, COUNTER, Some(1 << 20)), (1_950, COUNTER, Some(0))]);
+    assert_eq!(trace.on("memory held by the heap")[0].counter, Some(2 << 20));
+    let faults = trace.on("faults");
+    assert_eq!(
+        (faults[0].kind, &*faults[0].name, faults[0].time),
+        (INSTANT, "an illegal address in gemm", 2_000)
+    );
+    assert_eq!(faults[1].name, "4 events are missing before this");
+    assert_eq!(summary.dropped_events, 4);
+    assert_eq!(trace.on("takeover")[0].name, "rebuilding");
+    assert_eq!(trace.on("waits of thread 3")[0].name, "download");
+}
+
+#[test]
+fn every_arrow_has_both_ends() {
+    let events = [
+        kernel("a", stamp(0, 1), 1, 10, span(10, 20)),
+        kernel("b", stamp(0, 2), 2, 10, span(20, 30)),
+        // Two wait for the same work, one of them for two streams.
+        wait(stamp(1, 1), stamp(0, 2), 2, "x"),
+        kernel("c", stamp(1, 1), 3, 10, span(30, 40)),
+        wait(stamp(2, 1), stamp(0, 2), 2, "x"),
+        wait(stamp(2, 1), stamp(1, 1), 1, "y"),
+        // A number without work: its wait belongs to the work that follows.
+        wait(stamp(2, 2), stamp(0, 1), 1, "z"),
+        kernel("d", stamp(2, 3), 4, 10, span(40, 50)),
+        // Work that is not in the recording, and a wait that no work follows.
+        wait(stamp(1, 2), stamp(7, 9), 9, "lost"),
+        kernel("e", stamp(1, 2), 5, 10, span(50, 60)),
+        wait(stamp(0, 3), stamp(1, 2), 2, "open"),
+        freed(1, 1, "z", 0),
+    ];
+    let (trace, summary) = exported(&events);
+    let mut starts: Vec<u64> = trace.events.iter().flat_map(|event| event.starts.clone()).collect();
+    let mut ends: Vec<u64> = trace.events.iter().flat_map(|event| event.ends.clone()).collect();
+    starts.sort_unstable();
+    ends.sort_unstable();
+    assert_eq!(starts, ends);
+    assert_eq!((starts.len() as u64, summary.arrows, summary.arrows_left_out), (4, 4, 1));
+    let b = trace.beginning("b");
+    assert_eq!(b.starts.len(), 2);
+    assert!(trace.beginning("d").ends.iter().any(|end| b.starts.contains(end)));
+    assert!(trace.beginning("e").ends.is_empty());
+    starts.dedup();
+    assert_eq!(starts.len(), 4, "each arrow has its own number");
+}
+
+#[test]
+fn slices_of_a_track_never_overlap_and_time_never_runs_back() {
+    let events = [
+        kernel("a", stamp(0, 1), 1, 10, span(100, 200)),
+        kernel("b", stamp(0, 2), 1, 10, span(150, 180)),
+        kernel("c", stamp(0, 3), 1, 10, span(50, 400)),
+    ];
+    let (trace, _) = exported(&events);
+    let times: Vec<(u64, u64)> = trace.events.iter().map(|event| (event.kind, event.time)).collect();
+    let shown = [(BEGIN, 100), (END, 200), (BEGIN, 200), (END, 200), (BEGIN, 200), (END, 400)];
+    assert_eq!(times, shown);
+}

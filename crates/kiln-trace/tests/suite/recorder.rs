@@ -1,0 +1,170 @@
+//! Recordings of a program that runs: lanes, threads, full and slow disks.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use kiln_trace::{Recorder, RecordingFile, RecordingReader, StartRecord, TraceEvent, interned_name};
+
+use crate::samples::{kernel, span, stamp};
+
+/// A path that no other test has.
+fn path(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("kiln-trace-{}-{name}.kiln", std::process::id()))
+}
+
+fn start() -> TraceEvent<'static> {
+    TraceEvent::Start(StartRecord { program: "test", ..StartRecord::default() })
+}
+
+/// Submissions, and dropped events, in a file.
+fn counted(path: &PathBuf) -> (u64, u64) {
+    counted_in(&std::fs::read(path).unwrap())
+}
+
+/// The same in the bytes of one.
+fn counted_in(bytes: &[u8]) -> (u64, u64) {
+    let mut reader = RecordingReader::new(bytes).unwrap();
+    let (mut events, mut dropped) = (0, 0);
+    while let Some(event) = reader.next_event().unwrap() {
+        match event {
+            TraceEvent::Submission(_) => events += 1,
+            TraceEvent::Dropped(record) => dropped += record.events,
+            _ => {}
+        }
+    }
+    (events, dropped)
+}
+
+#[test]
+fn events_of_many_threads_are_written_or_counted_as_dropped() {
+    let path = path("threads");
+    let recorder = Recorder::create(&path, &[start()]).unwrap();
+    std::thread::scope(|scope| {
+        for stream in 0..4 {
+            let lane = recorder.lane();
+            scope.spawn(move || {
+                for number in 1..=50_000 {
+                    lane.push(kernel("k", stamp(stream, number), 1, number, span(number, number + 1)));
+                }
+            });
+        }
+    });
+    drop(recorder);
+    let (events, dropped) = counted(&path);
+    assert_eq!(events + dropped, 200_000);
+    assert!(events >= 4 * 8192, "{events} written");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_was_pushed_is_in_the_file_after_a_flush_though_the_program_goes_on() {
+    let path = path("flush");
+    let recorder = Recorder::create(&path, &[start()]).unwrap();
+    let lane = recorder.lane();
+    lane.push(kernel("k", stamp(0, 1), 1, 1, span(1, 2)));
+    assert!(recorder.flush(Duration::from_secs(20)));
+    assert_eq!(counted(&path), (1, 0));
+    lane.push(kernel("k", stamp(0, 2), 1, 2, span(2, 3)));
+    let began = Instant::now();
+    while counted(&path).0 < 2 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it is written without being asked");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(recorder.totals().written, 3);
+    drop(recorder);
+    lane.push(kernel("k", stamp(0, 3), 1, 3, span(3, 4)));
+    std::fs::remove_file(path).unwrap();
+}
+
+/// A disk with so much room.
+#[derive(Clone, Default)]
+struct Disk {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    room: Arc<AtomicUsize>,
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut written = self.bytes.lock().unwrap();
+        let taken = bytes.len().min(self.room.load(Ordering::SeqCst).saturating_sub(written.len()));
+        if taken == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        written.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl RecordingFile for Disk {
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        self.bytes.lock().unwrap().truncate(bytes as usize);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_drops_events_with_a_count_and_is_written_again_when_it_has_room() {
+    let disk = Disk::default();
+    assert!(Recorder::into_file(disk.clone(), &[start()]).is_err(), "no room for the first bytes");
+    disk.room.store(1000, Ordering::SeqCst);
+    let recorder = Recorder::into_file(disk.clone(), &[start()]).unwrap();
+    let lane = recorder.lane();
+    let push = |numbers: std::ops::RangeInclusive<u64>| {
+        numbers
+            .for_each(|number| lane.push(kernel("k", stamp(0, number), 1, number, span(number, number + 1))));
+        assert!(recorder.flush(Duration::from_secs(20)));
+    };
+    push(1..=10);
+    push(11..=1010);
+    let totals = recorder.totals();
+    assert_eq!((totals.written, totals.dropped), (11, 1000));
+    assert!(totals.failure.is_some_and(|failure| !failure.is_empty()));
+    assert_eq!(counted_in(&disk.bytes.lock().unwrap()), (10, 0), "readable while the disk is full");
+    disk.room.store(1 << 20, Ordering::SeqCst);
+    push(1011..=1020);
+    drop(recorder);
+    assert_eq!(counted_in(&disk.bytes.lock().unwrap()), (20, 1000));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_disk_that_hangs_never_stops_the_program() {
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    // A pipe that no one reads takes 64 KiB and then hangs, as a disk that is gone does.
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let recorder = Recorder::into_file(File::from(OwnedFd::from(writer)), &[start()]).unwrap();
+    let lane = recorder.lane();
+    let began = Instant::now();
+    for number in 1..=100_000 {
+        lane.push(kernel("k", stamp(0, number), 1, number, span(number, number + 1)));
+    }
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(!recorder.flush(Duration::from_millis(100)), "it hangs");
+    // Now the pipe is read, and the end comes with a count of what was dropped.
+    let read = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    drop(recorder);
+    drop(lane);
+    let bytes = read.join().unwrap();
+    let (events, dropped) = counted_in(&bytes);
+    assert_eq!(events + dropped, 100_000);
+    assert!(dropped > 0);
+}
+
+#[test]
+fn a_name_is_kept_once() {
+    let (first, second) = (interned_name("gemm"), interned_name(&String::from("gemm")));
+    assert!(std::ptr::eq(first, second));
+}

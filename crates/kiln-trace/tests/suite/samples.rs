@@ -1,0 +1,164 @@
+//! Hand-made recordings.
+
+use kiln_trace::{
+    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, FaultRecord, FreeRecord,
+    HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, RecordingWriter,
+    SourceLine, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
+    TakeoverRecord, TimeSpan, TraceEvent, TraceStamp, TraceStream, WaitReason,
+};
+
+/// A submission on stream `stream` of device 0.
+pub(crate) fn stamp(stream: u32, number: u64) -> TraceStamp {
+    TraceStamp { stream: TraceStream { device: 0, stream }, number }
+}
+
+pub(crate) fn span(begin_ns: u64, end_ns: u64) -> TimeSpan {
+    TimeSpan { begin_ns, end_ns }
+}
+
+pub(crate) fn line(line: u32) -> Option<SourceLine<'static>> {
+    Some(SourceLine { file: "src/train.rs", line })
+}
+
+/// A kernel that was submitted in the nanosecond before `queued` and ran in `ran`.
+pub(crate) fn kernel(
+    name: &'static str,
+    at: TraceStamp,
+    in_line: u32,
+    queued: u64,
+    ran: TimeSpan,
+) -> TraceEvent<'static> {
+    TraceEvent::Submission(SubmissionRecord {
+        stamp: at,
+        name,
+        line: line(in_line),
+        size: Some(LaunchSize { grid: [64, 1, 1], block: [256, 1, 1], shared_bytes: 0 }),
+        host: span(queued - 1, queued),
+        device: Some(ran),
+        ..SubmissionRecord::default()
+    })
+}
+
+/// A wait for a block that another stream writes; the event covers submissions up to `covers`.
+pub(crate) fn wait(
+    waiter: TraceStamp,
+    writer: TraceStamp,
+    covers: u64,
+    tag: &'static str,
+) -> TraceEvent<'static> {
+    TraceEvent::StreamWait(StreamWaitRecord {
+        waiter,
+        writer,
+        covers,
+        reason: WaitReason::ReadAfterWrite,
+        block: Some(AwaitedBlock { block: 12, tag }),
+        time_ns: 5,
+    })
+}
+
+pub(crate) fn allocated(
+    block: u64,
+    bytes: u64,
+    tag: &'static str,
+    at: u64,
+    time_ns: u64,
+) -> TraceEvent<'static> {
+    let line = line(at as u32);
+    TraceEvent::Allocation(AllocationRecord { device: 0, block, bytes, tag, line, time_ns })
+}
+
+pub(crate) fn freed(block: u64, bytes: u64, tag: &'static str, time_ns: u64) -> TraceEvent<'static> {
+    TraceEvent::Free(FreeRecord { device: 0, block, bytes, tag, time_ns })
+}
+
+pub(crate) fn synchronized(at: u32, span: TimeSpan) -> TraceEvent<'static> {
+    TraceEvent::HostWait(HostWaitRecord {
+        cause: HostWaitCause::Synchronize,
+        line: line(at),
+        span,
+        ..HostWaitRecord::default()
+    })
+}
+
+/// One event of each kind, and two of some.
+pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
+    vec![
+        TraceEvent::Start(StartRecord {
+            program: "train",
+            process: 77,
+            clock: RecordingClock::Wall,
+            unix_ns: 1_700_000_000_000_000_000,
+        }),
+        TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU" }),
+        TraceEvent::Stream(StreamRecord { stream: stamp(0, 0).stream, name: "main" }),
+        kernel("gemm", stamp(0, 1), 10, 100, span(200, 900)),
+        wait(stamp(1, 1), stamp(0, 1), 1, "activations"),
+        kernel("relu", stamp(1, 1), 11, 150, span(900, 1_000)),
+        TraceEvent::Submission(SubmissionRecord {
+            stamp: stamp(1, 2),
+            kind: SubmissionKind::Copy,
+            name: "download",
+            bytes: 4096,
+            host: span(1_100, 1_200),
+            ..SubmissionRecord::default()
+        }),
+        TraceEvent::Collective(CollectiveRecord {
+            stamp: stamp(1, 3),
+            name: "all_reduce",
+            rank: 1,
+            ranks: 8,
+            bytes: 1 << 20,
+        }),
+        TraceEvent::Submission(SubmissionRecord {
+            stamp: stamp(1, 3),
+            kind: SubmissionKind::Collective,
+            name: "all_reduce",
+            host: span(1_300, 1_310),
+            device: Some(span(1_400, 1_800)),
+            ..SubmissionRecord::default()
+        }),
+        synchronized(20, span(1_350, 1_900)),
+        TraceEvent::HostWait(HostWaitRecord {
+            device: 0,
+            thread: 3,
+            cause: HostWaitCause::Download,
+            awaited: Some(stamp(1, 2)),
+            line: None,
+            span: span(1_200, 1_400),
+        }),
+        allocated(12, 1 << 20, "activations", 9, 50),
+        TraceEvent::Heap(HeapRecord {
+            device: 0,
+            change: HeapChange::Grew,
+            bytes: 2 << 20,
+            held_bytes: 2 << 20,
+            time_ns: 45,
+        }),
+        freed(12, 1 << 20, "activations", 1_950),
+        TraceEvent::Fault(FaultRecord {
+            device: 0,
+            message: "an illegal address in gemm",
+            stamp: Some(stamp(0, 1)),
+            line: line(10),
+            time_ns: 2_000,
+        }),
+        TraceEvent::Takeover(TakeoverRecord {
+            device: 0,
+            phase: TakeoverPhase::Rebuilding,
+            span: span(2_000, 3_000),
+        }),
+        TraceEvent::Dropped(DroppedRecord { events: 4, time_ns: 3_100 }),
+    ]
+}
+
+/// A recording as bytes, with a block after every `per_block` events.
+pub(crate) fn recorded(events: &[TraceEvent<'_>], per_block: usize) -> Vec<u8> {
+    let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+    for (count, event) in (1..).zip(events) {
+        writer.push(event).unwrap();
+        if count % per_block == 0 {
+            writer.write_block().unwrap();
+        }
+    }
+    writer.finish().unwrap()
+}
