@@ -13,6 +13,8 @@
 //! | `bench` | measures memory allocation |
 //! | `launch` | starts the ranks of a program on this host |
 //! | `scale` | estimates how recorded collectives scale to many ranks |
+//! | `trace` | makes a trace for Perfetto of a recording |
+//! | `explain` | says in words what a recording shows |
 //!
 //! Every command returns an [`Exit`] or a [`Failure`]; this file prints failures, as text or as JSON.
 
@@ -30,6 +32,7 @@ mod doctor;
 mod element_type;
 mod emit;
 mod exit_code;
+mod explain;
 mod failure;
 mod inspect;
 mod kernel_name;
@@ -42,6 +45,7 @@ mod plural;
 mod printable_text;
 mod program_file;
 mod progress_line;
+mod recording_file;
 mod replay;
 mod run;
 mod scaling;
@@ -51,6 +55,7 @@ mod stdout_at_start;
 mod table;
 mod template_kernel;
 mod text_file;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -101,6 +106,10 @@ enum Command {
     Launch(local_job::Arguments),
     /// Estimate how recorded collectives scale to many ranks.
     Scale(scaling::Arguments),
+    /// Make a trace for Perfetto of a recording.
+    Trace(trace::Arguments),
+    /// Say in words what a recording shows: idle devices, waits, memory.
+    Explain(explain::Arguments),
 }
 
 impl Command {
@@ -118,6 +127,8 @@ impl Command {
             Self::Bench(arguments) => ("bench", arguments.json),
             Self::Launch(_) => ("launch", false),
             Self::Scale(arguments) => ("scale", arguments.json),
+            Self::Trace(arguments) => ("trace", arguments.json),
+            Self::Explain(arguments) => ("explain", arguments.json),
         }
     }
 
@@ -134,6 +145,8 @@ impl Command {
             Self::Bench(arguments) => bench::run(arguments, console),
             Self::Launch(arguments) => local_job::run(arguments),
             Self::Scale(arguments) => scaling::run(arguments, console),
+            Self::Trace(arguments) => trace::run(arguments, console),
+            Self::Explain(arguments) => explain::run(arguments, console),
         }
     }
 }

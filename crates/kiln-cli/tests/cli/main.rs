@@ -41,6 +41,7 @@ mod limits;
 mod outcome;
 mod output;
 mod program;
+mod recordings;
 mod replay;
 mod run;
 mod samples;

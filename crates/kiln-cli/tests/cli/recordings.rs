@@ -1,0 +1,179 @@
+//! `kiln trace` and `kiln explain`: recordings that are whole, cut, damaged, or something else.
+
+use kiln_trace::{
+    AllocationRecord, AwaitedBlock, DeviceRecord, RecordingWriter, SourceLine, StartRecord, StreamWaitRecord,
+    SubmissionRecord, TimeSpan, TraceEvent, TraceStamp, TraceStream,
+};
+
+use crate::folder::Folder;
+use crate::outcome::{Outcome, command, run};
+
+fn stamp(stream: u32, number: u64) -> TraceStamp {
+    TraceStamp { stream: TraceStream { device: 0, stream }, number }
+}
+
+fn kernel(name: &'static str, at: TraceStamp, line: u32, begin_ns: u64, end_ns: u64) -> TraceEvent<'static> {
+    TraceEvent::Submission(SubmissionRecord {
+        stamp: at,
+        name,
+        line: Some(SourceLine { file: "src/train.rs", line }),
+        host: TimeSpan::new(10, 20),
+        device: Some(TimeSpan::new(begin_ns, end_ns)),
+        ..SubmissionRecord::default()
+    })
+}
+
+/// A consumer that waits for unrelated work, and a block that is not given back; a block of the file for each event.
+fn planted() -> Vec<u8> {
+    let events = [
+        TraceEvent::Start(StartRecord { program: "train", ..StartRecord::default() }),
+        TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU" }),
+        TraceEvent::Allocation(AllocationRecord {
+            device: 0,
+            block: 12,
+            bytes: 3 << 20,
+            tag: "activations",
+            line: Some(SourceLine { file: "src/train.rs", line: 8 }),
+            time_ns: 5,
+        }),
+        kernel("produce", stamp(0, 1), 10, 1_000, 2_000),
+        kernel("unrelated", stamp(0, 2), 11, 2_000, 9_000),
+        TraceEvent::StreamWait(StreamWaitRecord {
+            waiter: stamp(1, 1),
+            writer: stamp(0, 1),
+            covers: 2,
+            block: Some(AwaitedBlock { block: 12, tag: "activations" }),
+            ..StreamWaitRecord::default()
+        }),
+        kernel("consume", stamp(1, 1), 20, 9_000, 9_500),
+    ];
+    let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+    for event in &events {
+        writer.push(event).unwrap();
+        writer.write_block().unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// A file in a folder with these bytes.
+fn file(folder: &Folder, name: &str, bytes: &[u8]) -> String {
+    let path = folder.path(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn done(words: &[&str]) -> Outcome {
+    let outcome = run(command(words));
+    assert_eq!(outcome.code, Some(0), "{words:?}: {}", outcome.stderr);
+    outcome
+}
+
+#[test]
+fn a_recording_is_explained_in_words_and_as_json() {
+    let folder = Folder::new();
+    let file = file(&folder, "train.kiln", &planted());
+    let text = done(&["explain", &file]).stdout;
+    for said in [
+        "Recording of train",
+        "Device 0 (simulated GPU): 3 submissions",
+        "`consume` (src/train.rs:20, stream 1, submission 1) reads `activations` (block 12), written by `produce`",
+        "7.0 us of the longest went to unrelated work, up to `unrelated` (src/train.rs:11",
+        "3.0 MiB in 1 block of `activations`, most by src/train.rs:8",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let json = done(&["explain", &file, "--json"]).json();
+    let stall = &json["devices"][0]["stalls"][0];
+    assert_eq!((&stall["tag"], &stall["reason"]), (&"activations".into(), &"read_after_write".into()));
+    assert_eq!((&stall["block"], &stall["unrelated_ns"]), (&12.into(), &7_000.into()));
+    assert_eq!((&json["is_cut"], &json["damaged_blocks"]), (&false.into(), &0.into()));
+    assert_eq!(json["devices"][0]["memory"][0]["left_bytes"], 3 << 20);
+}
+
+#[test]
+fn a_recording_becomes_a_trace() {
+    let folder = Folder::new();
+    let (file, out) = (file(&folder, "train.kiln", &planted()), folder.path("train.pftrace"));
+    let outcome = done(&["trace", &file, "--perfetto", &out]);
+    assert!(outcome.stdout.contains("3 submissions, 1 arrow"), "{}", outcome.stdout);
+    let trace = std::fs::read(&out).unwrap();
+    assert!(trace.windows(7).any(|bytes| bytes == b"produce") && trace[0] == 0x0a);
+    let json = done(&["trace", &file, "--perfetto", &out, "--json"]).json();
+    assert_eq!((&json["bytes"], &json["arrows"]), (&trace.len().into(), &1.into()));
+    assert_eq!(json["perfetto"], out);
+}
+
+#[test]
+fn a_cut_recording_is_used_up_to_where_it_is_cut() {
+    let folder = Folder::new();
+    let whole = planted();
+    let (file, out) = (file(&folder, "cut.kiln", &whole[..whole.len() - 3]), folder.path("out"));
+    let explained = done(&["explain", &file]);
+    assert!(explained.stdout.contains("2 submissions"), "{}", explained.stdout);
+    assert!(explained.stderr.contains("it ends within a block"), "{}", explained.stderr);
+    let json = done(&["trace", &file, "--perfetto", &out, "--json"]).json();
+    assert_eq!((&json["is_cut"], &json["submissions"]), (&true.into(), &2.into()));
+}
+
+#[test]
+fn a_damaged_block_is_told_with_its_offset_and_can_be_left_out() {
+    let folder = Folder::new();
+    let mut bytes = planted();
+    let last = bytes.len() - 3;
+    bytes[last] ^= 1;
+    let (file, out) = (file(&folder, "damaged.kiln", &bytes), folder.path("out"));
+    for words in [&["explain", &*file][..], &["trace", &*file, "--perfetto", &*out]] {
+        let outcome = run(command(words));
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{words:?}");
+        let said = &outcome.stderr;
+        assert!(said.contains("the block at byte ") && said.contains("--skip-damaged"), "{said}");
+        let skipped = done(&[words, &["--skip-damaged"]].concat());
+        assert!(skipped.stderr.contains("1 damaged block left out"), "{}", skipped.stderr);
+        assert!(skipped.stdout.contains("2 submissions"), "{}", skipped.stdout);
+        std::fs::remove_file(&out).ok();
+    }
+}
+
+#[test]
+fn other_files_and_places_are_told_with_the_next_step() {
+    let folder = Folder::new();
+    let good = file(&folder, "good.kiln", &planted());
+    let (text, empty) = (file(&folder, "text", b"{\"traceEvents\": []}"), file(&folder, "empty", b""));
+    let short = file(&folder, "short", &planted()[..9]);
+    let mut other = planted();
+    other[8..12].copy_from_slice(&7_u32.to_le_bytes());
+    let sum = crc(&other[..12]).to_le_bytes();
+    other[12..16].copy_from_slice(&sum);
+    let other = file(&folder, "other", &other);
+    let (here, nowhere) = (folder.path(""), "/nonexistent/out.pftrace");
+    let full = if cfg!(target_os = "linux") { "/dev/full" } else { nowhere };
+    for (words, said) in [
+        (&["explain", "/nonexistent/a.kiln"][..], "No such file"),
+        (&["explain", &text], "it is no recording of kiln; give a file that kiln recorded"),
+        (&["explain", &empty], "it is no recording of kiln"),
+        (&["explain", &short], "nothing was recorded; record the program again"),
+        (&["explain", &other], "it has version 7 of the format, and this kiln reads version 1; use the kiln"),
+        (&["explain", &here], "directory"),
+        (&["trace", &text, "--perfetto", nowhere], "it is no recording of kiln"),
+        (&["trace", &good, "--perfetto", nowhere], "No such file"),
+        (
+            &["trace", &good, "--perfetto", full],
+            if full == nowhere { "No such" } else { "No space left on device" },
+        ),
+        (&["trace", &good], "--perfetto"),
+    ] {
+        let outcome = run(command(words));
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{words:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(said), "{words:?}: {}", outcome.stderr);
+    }
+    let left: Vec<_> = std::fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 5, "no temporary file stays: {left:?}");
+}
+
+/// CRC-32, as the file format has it.
+fn crc(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+    };
+    !bytes.iter().fold(u32::MAX, step)
+}
