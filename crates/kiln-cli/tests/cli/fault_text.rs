@@ -89,7 +89,16 @@ fn findings_begin_with_their_kind_and_races_have_advice() {
             "1. deadlock: ",
             "let all threads of the block reach the same barrier",
         ),
-        ("st.shared.u32 [cell], %r0;", "1. race: ", "order them: `__syncthreads()` inside a block"),
+        (
+            "st.shared.u32 [cell], %r0;",
+            "1. race: ",
+            "let one thread access these bytes, give each thread its own, or use an atomic",
+        ),
+        (
+            "setp.eq.u32 %p0, %r0, 40; @%p0 st.shared.u32 [cell], %r0; setp.eq.u32 %p0, %r0, 2; @%p0 ld.shared.u32 %r1, [cell];",
+            "1. race: ",
+            "order them: put `__syncthreads()` between the two accesses",
+        ),
     ] {
         let file = folder.write("k.ptx", poke(body));
         let text = launch("check", &file, "64", &["--arg", "zeros:u32:4"]).stdout;
@@ -123,6 +132,62 @@ fn a_narrow_scope_a_mask_that_waits_and_a_missing_fence_have_separate_advice() {
         let text = launch("check", &file, grid, &["--arg", "zeros:u32:4"]).stdout;
         assert!(!text.contains("these accesses race: accesses"), "{text}");
     }
+}
+
+#[test]
+fn advice_fits_the_mistake() {
+    let folder = Folder::new();
+    let wait =
+        "{ .shared .align 8 .b8 bar[8]; .reg .b32 %b; .reg .b64 %s; mov.u32 %b, bar; setp.eq.u32 %p0, %r0, 0;
+        @%p0 mbarrier.init.shared::cta.b64 [%b], 65; bar.sync 0; mbarrier.arrive.shared::cta.b64 %s, [%b];
+        WAIT: mbarrier.try_wait.shared::cta.b64 %p1, [%b], %s; @!%p1 bra WAIT; }";
+    let counted = "setp.lt.u32 %p0, %r0, 32; @%p0 bar.sync 1, 64;";
+    let blocks = "mov.u32 %r1, %ctaid.x; setp.ne.u32 %p0, %r0, 0; @%p0 ret; setp.eq.u32 %p0, %r1, 0; @%p0 st.global.u32 [%d0], %r0;
+        setp.eq.u32 %p0, %r1, 1; @%p0 ld.global.u32 %r1, [%d0];";
+    let lock = "setp.ne.u32 %p0, %r0, 0; @%p0 ret; TAKE: atom.global.cas.b32 %r1, [%d0], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra TAKE;
+        ld.global.u32 %r1, [%d0+4]; add.u32 %r1, %r1, 1; st.global.u32 [%d0+4], %r1; atom.global.exch.b32 %r1, [%d0], 0;";
+    let exited = "setp.gt.u32 %p0, %r0, 15; @%p0 ret; shfl.sync.down.b32 %r1, %r0, 8, 31, 0xffffffff; setp.eq.u32 %p1, %r1, 77; @%p1 trap;";
+    let rows =
+        "{ .shared .align 16 .b8 tile[1024]; .reg .b32 %b; mov.u32 %b, tile; mad.lo.u32 %b, %r0, 12, %b;
+        ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%b]; }";
+    for (body, grid, advice) in [
+        (wait, "1", "initialise the object with the number of arrivals of one phase"),
+        (counted, "1", "let as many threads reach the barrier as its count says"),
+        (blocks, "2", "the threads are in different blocks, which no barrier of a block orders"),
+        (
+            lock,
+            "4",
+            "the lock orders nothing without fences: put `__threadfence()` after it is taken and before it is released",
+        ),
+        (exited, "1", "let the other lane reach the shuffle instead of returning before it"),
+        (rows, "1", "make the stride (leading dimension) of the matrix a multiple of 16 bytes"),
+    ] {
+        let file = folder.write("k.ptx", poke(body));
+        let words = ["check", &file, "--grid", grid, "--block", "64", "--arg", "zeros:u32:4", "--json"];
+        let json = run(without_driver(&words)).json();
+        let findings = json["findings"].as_array().into_iter().flatten();
+        let steps: Vec<&str> = findings.filter_map(|finding| finding["next_step"].as_str()).collect();
+        assert!(steps.iter().any(|step| step.starts_with(advice)), "{body}: {json:#}");
+    }
+}
+
+#[test]
+fn a_pointer_to_a_local_variable_that_is_gone_has_its_own_advice() {
+    let folder = Folder::new();
+    let text = ".version 8.0\n.target sm_90\n.address_size 64
+        .func (.param .b64 result) leak() {
+            .local .align 4 .b8 own[16]; .reg .b64 %d<2>;
+            mov.u64 %d0, own; cvta.local.u64 %d1, %d0; st.u32 [%d1], 7; st.param.b64 [result], %d1; ret;
+        }
+        .visible .entry k(.param .u64 out) {
+            .reg .b64 %d<2>; .reg .b32 %r0;
+            { .param .b64 got; call.uni (got), leak, (); ld.param.b64 %d0, [got]; }
+            ld.u32 %r0, [%d0]; ld.param.u64 %d1, [out]; st.global.u32 [%d1], %r0; ret;
+        }";
+    let file = folder.write("k.ptx", text);
+    let json = launch("check", &file, "1", &["--arg", "zeros:u32:4", "--json"]).json();
+    let step = json["findings"][0]["next_step"].as_str().unwrap_or_default();
+    assert!(step.starts_with("return the value instead of a pointer to it"), "{json:#}");
 }
 
 #[test]

@@ -4,6 +4,10 @@ use super::block::Cta;
 use super::lowered_code::{Base, Code, Constant, Op, OperandUse, Source};
 use super::memory::generic_address::Place;
 use super::out_of_bounds_text::{byte_count, past_end};
+use super::variables::ModuleVariable;
+
+/// The longest way from a variable to an access that missed it, if nothing else tells what the access meant; that of a large variable is its size.
+const NEAR_BYTES: u64 = 256;
 
 /// What an address was computed from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +65,20 @@ impl Cta<'_> {
                 Some(AddressBase::Variable { name: variable.name.clone(), address, bytes: variable.bytes })
             }
         }
+    }
+
+    /// The variable of the module that lies nearest to an address, if one is near.
+    pub(crate) fn variable_near(&self, address: u64) -> Option<AddressBase> {
+        let distance = |(variable, start): (&ModuleVariable, u64)| {
+            let last = start.saturating_add(variable.bytes.saturating_sub(1));
+            start.saturating_sub(address).max(address.saturating_sub(last))
+        };
+        // Those that only the compiler knows have names with a dollar sign.
+        let all = (0..).map_while(|at| self.launch.variable(at)).filter(|(one, _)| !one.name.contains('$'));
+        let (variable, start) = all.min_by_key(|place| distance(*place))?;
+        let is_near = distance((variable, start)) <= NEAR_BYTES.max(variable.bytes);
+        let (name, bytes) = (variable.name.clone(), variable.bytes);
+        is_near.then_some(AddressBase::Variable { name, address: start, bytes })
     }
 
     /// Whether an argument of eight bytes is a pointer, and no number.

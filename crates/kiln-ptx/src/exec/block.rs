@@ -2,7 +2,7 @@
 
 use super::barrier::{Arrival, BARRIERS, BarrierState, Met};
 use super::check::{BlockRaces, ValueRule};
-use super::code_location::{CodeSite, Line};
+use super::code_location::CodeSite;
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::launch::Launch;
@@ -15,8 +15,8 @@ use super::preemption::{Preemption, Switch};
 use super::random::Random;
 use super::refusal::refusal;
 use super::undefined::OriginNotes;
-use super::warp::{LaneGroup, MAX_POLLS, Pause, State, Warp};
-use super::warp_register::{FULL, LANES, LaneOrder, each, first_lane};
+use super::warp::{LaneGroup, MAX_POLLS, Pause, Warp};
+use super::warp_register::{FULL, LANES, LaneOrder, each};
 
 /// Steps a warp runs before the next one of the block gets a turn.
 const QUANTUM: u64 = 1 << 16;
@@ -142,7 +142,7 @@ impl<'l> Block<'l> {
                 return Ok(Progress::Done);
             }
             if !self.cta.moved && !released && !preempted {
-                return Err(self.deadlock());
+                return Err(self.cta.report_deadlock(&self.warps));
             }
             let ran = self.cta.counters.warp_instructions
                 - std::mem::replace(&mut told, self.cta.counters.warp_instructions)
@@ -150,6 +150,9 @@ impl<'l> Block<'l> {
             if self.cta.launch.stalls(ran, std::mem::take(&mut self.cta.exited)) {
                 let limit = self.cta.launch.options.stall_limit;
                 return Err(self.no_end(ExecFindingKind::Stalled(limit)));
+            }
+            if !self.cta.mbarriers.is_empty() && self.only_waits_for_phases() {
+                return Err(self.cta.report_deadlock(&self.warps));
             }
             if self.cta.launch.options.finds_endless_waits() && self.only_repeats() {
                 self.start_polls();
@@ -223,8 +226,14 @@ impl<'l> Block<'l> {
 
     /// Whether no thread can go on until memory changes.
     fn only_repeats(&self) -> bool {
-        let changes = self.cta.all_changes();
-        self.warps.iter().all(|warp| warp.only_repeats(changes))
+        let (changes, mbarrier_changes) = (self.cta.all_changes(), self.cta.mbarriers.changes());
+        self.warps.iter().all(|warp| warp.only_repeats(changes, mbarrier_changes))
+    }
+
+    /// Whether all threads wait for each other or for phases of `mbarrier` objects, which no thread is left to complete.
+    fn only_waits_for_phases(&self) -> bool {
+        let changes = self.cta.mbarriers.changes();
+        self.warps.iter().all(|warp| warp.only_waits(changes))
     }
 
     /// Reports that the kernel does not end, in a thread that could run.
@@ -264,53 +273,6 @@ impl<'l> Block<'l> {
             }
         }
         !met.is_empty()
-    }
-
-    /// Says which thread waits for what when none can go on.
-    fn deadlock(&mut self) -> ExecFault {
-        let mut groups: Vec<(u32, State, usize, u32)> = Vec::new();
-        for warp in &self.warps {
-            for lane_group in &warp.lane_groups {
-                let count = lane_group.mask.count_ones();
-                match groups
-                    .iter_mut()
-                    .find(|(pc, state, ..)| (*pc, *state) == (lane_group.pc, lane_group.state))
-                {
-                    Some((.., threads)) => *threads += count,
-                    None => groups.push((
-                        lane_group.pc,
-                        lane_group.state,
-                        warp.index * LANES + first_lane(lane_group.mask),
-                        count,
-                    )),
-                }
-            }
-        }
-        let code = self.cta.launch.code;
-        let mut parts = Vec::new();
-        for (pc, state, _, count) in &groups {
-            let site = CodeSite::of(code, *pc);
-            let at = match state {
-                State::Barrier(number) => format!("barrier {number}"),
-                _ => format!("`{}`", site.instruction),
-            };
-            let threads =
-                if *count == 1 { "1 thread waits".to_owned() } else { format!("{count} threads wait") };
-            parts.push(format!("{threads} at {at} at {}", Line(&site)));
-        }
-        let gone: u32 =
-            self.cta.existing.iter().zip(&self.cta.live).map(|(all, live)| (all & !live).count_ones()).sum();
-        if gone > 0 {
-            parts.push(format!("{gone} have exited"));
-        }
-        let text = format!("deadlock: no thread of the block can go on; {}", parts.join(", "));
-        // A mask that names too many lanes also keeps a barrier from being complete.
-        let at_mask = groups.iter().find(|(_, state, ..)| *state == State::Collective);
-        let first = at_mask.or(groups.first());
-        let (pc, thread) = first.map_or((0, 0), |(pc, _, thread, _)| (*pc, *thread));
-        let kind = ExecFindingKind::Deadlock { text, at_mask: at_mask.is_some() };
-        self.cta.report(thread / LANES, thread % LANES, pc, kind);
-        ExecFault::LaunchTimeout
     }
 }
 

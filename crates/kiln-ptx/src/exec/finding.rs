@@ -5,6 +5,7 @@ use std::fmt;
 use super::address_base::AddressBase;
 use super::check::RaceCause;
 use super::code_location::{CodeSite, Line};
+use super::deadlock_report::DeadlockPlace;
 use super::fault::ExecFault;
 use super::memory::{Miss, MissKind, SharedMap};
 use super::race_remedy::RaceRemedy;
@@ -96,15 +97,20 @@ pub enum ExecFindingKind {
         earlier_site: Box<CodeSite>,
     },
     /// A lane took a value from a lane that does not take part: it is undefined.
-    InactiveLane(String),
+    InactiveLane {
+        /// Which lane, and by which shuffle.
+        text: String,
+        /// Whether the other lane has exited.
+        has_exited: bool,
+    },
     /// A barrier that not all threads reach, or not in one way.
     Barrier(String),
     /// Threads wait for each other and none can go on.
     Deadlock {
         /// Which threads wait where.
         text: String,
-        /// Whether lanes wait at a warp-level instruction for lanes that its mask names.
-        at_mask: bool,
+        /// What they wait at.
+        place: DeadlockPlace,
     },
     /// A collective that names lanes wrongly.
     Mask(String),
@@ -139,6 +145,8 @@ pub enum ExecFindingKind {
     BadFree(u64),
     /// An operand with a value that the instruction does not allow.
     BadOperand(String),
+    /// An `mbarrier` object that is used wrongly; the text says what to do.
+    Mbarrier(String),
     /// Blocks of `malloc` in kernels that were not freed. A note: a later launch may free them.
     HeapLeak {
         /// How many.
@@ -165,6 +173,18 @@ pub struct BadAccess {
     pub within: String,
     /// What the address was computed from, if it missed and the code tells.
     pub base: Option<AddressBase>,
+    /// What the mistake is, if more is known than that the address is wrong.
+    pub mistake: Option<AddressMistake>,
+}
+
+/// Why an address is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AddressMistake {
+    /// Rows of a matrix lie so many bytes apart, which is not what the instruction needs.
+    RowDistance(u64),
+    /// It points to a local variable of a function that has returned.
+    ReturnedFunction,
 }
 
 impl ExecFindingKind {
@@ -215,9 +235,11 @@ impl ExecFindingKind {
             | Self::StepLimit(_)
             | Self::Stalled(_) => ExecFault::LaunchTimeout,
             Self::Assertion { .. } => ExecFault::Assert,
-            Self::Trap | Self::Unsupported(_) | Self::BadFree(_) | Self::BadOperand(_) => {
-                ExecFault::LaunchFailed
-            }
+            Self::Trap
+            | Self::Unsupported(_)
+            | Self::BadFree(_)
+            | Self::BadOperand(_)
+            | Self::Mbarrier(_) => ExecFault::LaunchFailed,
             Self::StackOverflow(_) => ExecFault::HardwareStackError,
             Self::BadCall(_) => ExecFault::InvalidPc,
             Self::Undeclared(_)
@@ -227,7 +249,7 @@ impl ExecFindingKind {
             | Self::SameValue { .. }
             | Self::PendingCopy { .. }
             | Self::NonCoherent { .. }
-            | Self::InactiveLane(_)
+            | Self::InactiveLane { .. }
             | Self::Barrier(_)
             | Self::Mask(_)
             | Self::HeapLeak { .. } => return None,
@@ -257,7 +279,7 @@ impl ExecFindingKind {
             Self::SameValue { .. } => "same-value",
             Self::PendingCopy { .. } => "pending-copy",
             Self::NonCoherent { .. } => "non-coherent",
-            Self::InactiveLane(_) => "inactive-lane",
+            Self::InactiveLane { .. } => "inactive-lane",
             Self::Barrier(_) => "barrier",
             Self::Deadlock { .. } => "deadlock",
             Self::Mask(_) => "mask",
@@ -270,6 +292,7 @@ impl ExecFindingKind {
             Self::BadCall(_) => "bad-call",
             Self::BadFree(_) => "bad-free",
             Self::BadOperand(_) => "bad-operand",
+            Self::Mbarrier(_) => "mbarrier",
             Self::HeapLeak { .. } => "leak",
         }
     }
@@ -386,7 +409,8 @@ impl fmt::Display for ExecFindingKind {
             Self::Barrier(text)
             | Self::Deadlock { text, .. }
             | Self::Mask(text)
-            | Self::InactiveLane(text)
+            | Self::InactiveLane { text, .. }
+            | Self::Mbarrier(text)
             | Self::BadOperand(text) => f.write_str(text),
             Self::Endless => f.write_str(
                 "no end: the thread comes back to this instruction with the same registers and loops for ever",

@@ -41,14 +41,23 @@ impl Log {
         Self { max_findings, max_printed_bytes, inner: Mutex::default(), stop }
     }
 
-    /// Counts a finding again, if the same was found at these steps before.
-    pub(crate) fn count_again(&self, steps: (u32, u32), is_like: impl Fn(&ExecFindingKind) -> bool) -> bool {
+    /// Counts a finding again, if the same was found at these steps before. `is_like` may add to what is known.
+    pub(crate) fn count_again(
+        &self,
+        steps: (u32, u32),
+        mut is_like: impl FnMut(&mut ExecFindingKind) -> bool,
+    ) -> bool {
         let mut inner = self.inner();
         let key = key(steps);
         let Inner { findings, notes, .. } = &mut *inner;
-        let mut all = findings.iter_mut().chain(notes);
-        let known = all.find(|(at, known)| *at == key && is_like(&known.kind));
-        known.map(|(_, known)| known.times += 1).is_some()
+        let known = findings.iter_mut().chain(notes).filter(|(at, _)| *at == key).map(|(_, known)| known);
+        for known in known {
+            if is_like(&mut known.kind) {
+                known.times += 1;
+                return true;
+            }
+        }
+        false
     }
 
     /// Keeps a finding at a step, or counts it if the same was found there before. A race is about two steps, of which

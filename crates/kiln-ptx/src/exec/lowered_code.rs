@@ -9,6 +9,7 @@ mod carry;
 mod flow;
 mod matrix_step;
 mod mbarrier;
+mod mbarrier_spins;
 mod operands;
 mod special;
 mod synchronisation;
@@ -101,6 +102,10 @@ pub(crate) struct Code {
     /// For barriers of the entry, and calls there that may reach one: the branches behind it that threads execute only if they have been there, as bits by
     /// their marks.
     pub(crate) branches_behind: Vec<(u32, u32)>,
+    /// Waits at `mbarrier` objects that only the end of the phase ends, by rising number.
+    pub(crate) mbarrier_spins: Vec<u32>,
+    /// Exchanges and compare-and-swaps that are tried again until they hold, by rising number.
+    pub(crate) lock_spins: Vec<u32>,
 }
 
 impl Code {

@@ -6,7 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::check::{Clock, joined_options};
+use super::check::{Clock, Time, joined_options};
+use super::code_location::{CodeSite, Line};
+use super::lowered_code::Code;
+use super::warp_register::LANES;
 
 /// Bytes of an object.
 pub(crate) const MBARRIER_BYTES: u64 = 8;
@@ -17,6 +20,30 @@ pub(crate) const MOST: i64 = (1 << 20) - 1;
 #[derive(Default)]
 pub(crate) struct MbarrierTable {
     objects: BTreeMap<u64, Mbarrier>,
+    /// How often any of them was changed.
+    changes: u64,
+    /// Where objects were that have ended, and the step that ended each.
+    ended: BTreeMap<u64, u32>,
+}
+
+/// The last use of an object by a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MbarrierUse {
+    pub(crate) warp: usize,
+    pub(crate) lane: usize,
+    pub(crate) time: Time,
+    pub(crate) pc: u32,
+    /// Whether it was a wait.
+    pub(crate) waits: bool,
+}
+
+/// A wait for a phase that failed, and that threads repeat until it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PhaseWait {
+    pub(crate) pc: u32,
+    pub(crate) address: u64,
+    /// How often objects of the block had been changed.
+    pub(crate) changes: u64,
 }
 
 /// One object.
@@ -26,6 +53,8 @@ pub(crate) struct Mbarrier {
     expected: i64,
     /// Arrivals that this phase still waits for.
     pending: i64,
+    /// Arrivals of this phase.
+    arrived: i64,
     /// Bytes announced and not copied yet.
     bytes: i64,
     /// How many phases are complete.
@@ -35,6 +64,8 @@ pub(crate) struct Mbarrier {
     complete: Option<Arc<Clock>>,
     /// Copies that are done with this phase: warp, lane, and the number of the first that is not among them.
     copies: Vec<(usize, usize, u32)>,
+    /// The last use by each thread of the block.
+    uses: Vec<Option<MbarrierUse>>,
 }
 
 /// Why an operation on an object is wrong.
@@ -42,23 +73,29 @@ pub(crate) struct Mbarrier {
 pub(crate) enum Misuse {
     /// No object is there.
     Absent,
+    /// The object has ended at this step.
+    Ended { pc: u32 },
     /// An object is there already.
     Present,
     /// A count that an object cannot hold.
     Count(i64),
     /// More arrivals than the phase still waits for.
-    TooMany { arrivals: i64, pending: i64 },
+    TooMany { arrivals: i64, pending: i64, of: i64 },
     /// `.noComplete` and the last arrival.
     Completes,
     /// More bytes announced or copied than an object can count.
     Bytes(i64),
-    /// A phase that is neither the present nor the last one.
-    Phase,
+    /// A phase that is neither the present nor the last one; of an object that expects so many arrivals in each.
+    Phase { expected: i64 },
 }
 
 impl Misuse {
-    pub(crate) fn text(self) -> String {
+    pub(crate) fn text(self, code: &Code) -> String {
         match self {
+            Self::Ended { pc } => format!(
+                "the mbarrier object here was ended with `mbarrier.inval` at {}: let all threads that use it meet before that",
+                Line(&CodeSite::of(code, pc))
+            ),
             Self::Absent => "there is no mbarrier object here: initialise it with `mbarrier.init`, and order all other \
                              threads behind that, before it is used"
                 .to_owned(),
@@ -66,17 +103,19 @@ impl Misuse {
                               is initialised again"
                 .to_owned(),
             Self::Count(count) => format!("an mbarrier object cannot count {count}: from 1 to {MOST} arrivals are possible"),
-            Self::TooMany { arrivals, pending } => format!(
-                "{arrivals} arrivals at an mbarrier object that waits for {pending} in this phase: initialise it with the \
-                 number of all arrivals"
+            Self::TooMany { arrivals, pending, of } => format!(
+                "{arrivals} arrivals at an mbarrier object that waits for {pending} more of {of} in this phase: initialise it \
+                 with the number of all arrivals of a phase"
             ),
             Self::Completes => "this arrival completes the phase of the mbarrier object, and it is `.noComplete`".to_owned(),
             Self::Bytes(bytes) => {
                 format!("the mbarrier object would wait for {bytes} bytes: it can count from -{MOST} to {MOST}")
             }
-            Self::Phase => "the phase that is asked for is older than the last one of the mbarrier object: its completion \
-                            cannot be told any more"
-                .to_owned(),
+            Self::Phase { expected } => format!(
+                "the phase that is asked for is older than the last one of the mbarrier object: its completion cannot be told any \
+                 more. A phase of it ends with {expected} arrivals: initialise it with the number of all arrivals of a phase, and wait \
+                 for each phase before the next one ends"
+            ),
         }
     }
 }
@@ -97,6 +136,7 @@ impl MbarrierTable {
     pub(crate) fn start(&mut self, address: u64, count: i64) -> Option<Misuse> {
         let object = Mbarrier { expected: count, pending: count, ..Mbarrier::default() };
         let before = self.objects.insert(address, object);
+        self.ended.remove(&address);
         if !(1..=MOST).contains(&count) {
             Some(Misuse::Count(count))
         } else {
@@ -105,12 +145,52 @@ impl MbarrierTable {
     }
 
     /// `inval`.
-    pub(crate) fn end(&mut self, address: u64) -> Option<Misuse> {
-        if self.objects.remove(&address).is_none() { Some(Misuse::Absent) } else { None }
+    pub(crate) fn end(&mut self, address: u64, pc: u32) -> Option<Misuse> {
+        if self.objects.remove(&address).is_none() {
+            return Some(self.absent(address));
+        }
+        self.ended.insert(address, pc);
+        None
+    }
+
+    /// Why there is no object.
+    pub(crate) fn absent(&self, address: u64) -> Misuse {
+        self.ended.get(&address).map_or(Misuse::Absent, |pc| Misuse::Ended { pc: *pc })
     }
 
     pub(crate) fn at(&mut self, address: u64) -> Option<&mut Mbarrier> {
         self.objects.get_mut(&address)
+    }
+
+    /// How often any object was changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Counts a change.
+    pub(crate) fn change(&mut self) {
+        self.changes += 1;
+    }
+
+    /// What threads wait for that wait for the present phase of an object, in words.
+    pub(crate) fn phase_words(&self, address: u64, place: &str) -> String {
+        let Some(object) = self.objects.get(&address) else {
+            return format!("a phase of the mbarrier object at {place}, which was ended");
+        };
+        let Mbarrier { phase, pending, arrived, bytes, .. } = object;
+        let parity = phase & 1;
+        let mut words = format!(
+            "phase {phase} (parity {parity}) of the mbarrier object at {place}: {arrived} of {} arrivals came",
+            arrived + pending
+        );
+        if *bytes != 0 {
+            words.push_str(&format!(", {bytes} announced bytes were not copied"));
+        }
+        words.push_str(", and no thread is left that could arrive");
+        if *arrived == 0 && *bytes == 0 && *phase > 0 {
+            words.push_str(&format!("; phase {} (parity {}) is complete", phase - 1, parity ^ 1));
+        }
+        words
     }
 }
 
@@ -128,6 +208,20 @@ impl Mbarrier {
     /// The state before an arrival, as a program gets it: the phase, and the arrivals it waited for.
     pub(crate) fn state(&self) -> u64 {
         self.phase << 20 | (self.pending.clamp(0, MOST) as u64)
+    }
+
+    /// Notes a use by a thread.
+    pub(crate) fn note_use(&mut self, used: MbarrierUse) {
+        let thread = used.warp * LANES + used.lane;
+        if self.uses.len() <= thread {
+            self.uses.resize(thread + 1, None);
+        }
+        self.uses[thread] = Some(used);
+    }
+
+    /// The last use by each thread.
+    pub(crate) fn uses(&self) -> impl Iterator<Item = &MbarrierUse> {
+        self.uses.iter().flatten()
     }
 
     /// Leaves what happened before an arrival.
@@ -155,12 +249,17 @@ impl Mbarrier {
             return Some(misuse);
         }
         if count > self.pending {
-            return Some(Misuse::TooMany { arrivals: count, pending: self.pending });
+            return Some(Misuse::TooMany {
+                arrivals: count,
+                pending: self.pending,
+                of: self.arrived + self.pending,
+            });
         }
         if drops {
             self.expected = (self.expected - count).max(0);
         }
         self.pending -= count;
+        self.arrived += count;
         (self.pending == 0 && !completes).then_some(Misuse::Completes)
     }
 
@@ -177,6 +276,7 @@ impl Mbarrier {
         }
         self.phase += 1;
         self.pending = self.expected;
+        self.arrived = 0;
         self.complete = self.gathering.take();
         std::mem::take(&mut self.copies)
     }
@@ -186,7 +286,7 @@ impl Mbarrier {
         match self.phase.checked_sub(state >> 20) {
             Some(0) => Ok(false),
             Some(1) => Ok(true),
-            _ => Err(Misuse::Phase),
+            _ => Err(Misuse::Phase { expected: self.expected }),
         }
     }
 
@@ -225,7 +325,10 @@ mod tests {
         // One arrival was dropped.
         assert_eq!(object.arrive(ONE), None);
         object.advance();
-        assert_eq!((object.is_complete(state), object.is_parity_complete(1)), (Err(Misuse::Phase), true));
+        assert_eq!(
+            (object.is_complete(state), object.is_parity_complete(1)),
+            (Err(Misuse::Phase { expected: 1 }), true)
+        );
     }
 
     #[test]
@@ -235,7 +338,8 @@ mod tests {
         assert_eq!(table.start(0, 1), Some(Misuse::Present));
         let object = table.at(0).unwrap();
         assert_eq!(object.arrive(MbarrierArrival { completes: false, ..ONE }), Some(Misuse::Completes));
-        assert_eq!(object.arrive(ONE), Some(Misuse::TooMany { arrivals: 1, pending: 0 }));
-        assert_eq!((table.end(0), table.end(0)), (None, Some(Misuse::Absent)));
+        assert_eq!(object.arrive(ONE), Some(Misuse::TooMany { arrivals: 1, pending: 0, of: 1 }));
+        assert_eq!(table.absent(0), Misuse::Absent);
+        assert_eq!((table.end(0, 7), table.end(0, 8)), (None, Some(Misuse::Ended { pc: 7 })));
     }
 }

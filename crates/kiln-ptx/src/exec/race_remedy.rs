@@ -3,7 +3,7 @@
 use super::block::Cta;
 use super::check::{Conflict, RaceCause};
 use super::code_location::CodeSite;
-use super::lowered_code::{Address, BarrierKind, Base, Code, Op, OperandUse};
+use super::lowered_code::{BarrierKind, Code, Op, OperandUse};
 use super::warp_register::LANES;
 
 /// The most steps between the parts of an update.
@@ -13,9 +13,13 @@ const LONGEST_UPDATE: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RaceRemedy {
-    /// A barrier inside of a block, a fence and an atomic between blocks.
+    /// Both threads are in one block: a barrier of the block.
     Order,
-    /// Both threads are in one warp: a barrier of the warp.
+    /// The threads are in different blocks: a fence and an atomic, a barrier of the grid, or two launches.
+    Grid,
+    /// Both threads executed the same instruction, which no barrier stands in between of: one thread for each place, or an atomic.
+    OneThread,
+    /// Both threads are in one warp, and no other warp was seen to take part: a barrier of the warp.
     WarpBarrier,
     /// Both threads are in one block, of which parts wait at named barriers: a barrier that both take part in.
     NamedBarrier,
@@ -23,8 +27,30 @@ pub enum RaceRemedy {
     StrongLoad,
     /// The writer has published the value, and the reader has learned of it: a fence of the reader in between.
     ReaderFence,
+    /// Both hold the same lock, around which fences are missing.
+    LockFences,
     /// Both read a place and write it back: this function of CUDA C does it in one step.
     Atomic(&'static str),
+}
+
+/// How far apart two threads are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Distance {
+    Lanes,
+    Warps,
+    Blocks,
+}
+
+impl RaceRemedy {
+    /// How far apart threads may be that it orders, if it is a barrier.
+    pub(super) fn reach(self) -> Option<Distance> {
+        match self {
+            Self::WarpBarrier => Some(Distance::Lanes),
+            Self::Order | Self::NamedBarrier => Some(Distance::Warps),
+            Self::Grid => Some(Distance::Blocks),
+            _ => None,
+        }
+    }
 }
 
 impl Cta<'_> {
@@ -32,27 +58,46 @@ impl Cta<'_> {
     pub(super) fn remedy(&self, warp: usize, pc: u32, conflict: &Conflict) -> RaceRemedy {
         let code = self.launch.code;
         if conflict.cause != RaceCause::Unordered {
-            return RaceRemedy::Order;
+            return self.barrier(warp, pc, conflict);
         }
         if code.is_load_before_swap(pc, conflict.pc) || code.is_load_before_swap(conflict.pc, pc) {
             return RaceRemedy::StrongLoad;
+        }
+        if code.lacks_lock_fence(pc, conflict.pc) {
+            return RaceRemedy::LockFences;
         }
         if let Some(function) = code.updated_by(pc, conflict.pc).or_else(|| code.updated_by(conflict.pc, pc))
         {
             return RaceRemedy::Atomic(function);
         }
+        if conflict.is_heard_of {
+            return RaceRemedy::ReaderFence;
+        }
+        if pc == conflict.pc && !code.is_in_loop(pc) {
+            return RaceRemedy::OneThread;
+        }
+        self.barrier(warp, pc, conflict)
+    }
+
+    /// The barrier that orders an access of a warp and an earlier one.
+    pub(super) fn barrier(&self, warp: usize, pc: u32, conflict: &Conflict) -> RaceRemedy {
+        match self.distance(warp, conflict) {
+            Distance::Blocks => RaceRemedy::Grid,
+            // No barrier orders the lanes of one execution.
+            Distance::Lanes if pc != conflict.pc => RaceRemedy::WarpBarrier,
+            _ if self.launch.code.has_named_barriers() => RaceRemedy::NamedBarrier,
+            _ => RaceRemedy::Order,
+        }
+    }
+
+    /// How far a warp is from the thread of an earlier access.
+    pub(super) fn distance(&self, warp: usize, conflict: &Conflict) -> Distance {
         let warps = self.launch.shape.threads().div_ceil(LANES as u64).max(1);
         let block = self.first_thread / self.launch.shape.threads().max(1);
         match () {
-            () if conflict.is_heard_of => RaceRemedy::ReaderFence,
-            // No barrier orders the lanes of one execution.
-            () if pc != conflict.pc && conflict.earlier_warp == block * warps + warp as u64 => {
-                RaceRemedy::WarpBarrier
-            }
-            () if conflict.earlier_warp / warps == block && code.has_named_barriers() => {
-                RaceRemedy::NamedBarrier
-            }
-            () => RaceRemedy::Order,
+            () if conflict.earlier_warp / warps != block => Distance::Blocks,
+            () if conflict.earlier_warp % warps != warp as u64 => Distance::Warps,
+            () => Distance::Lanes,
         }
     }
 }
@@ -62,6 +107,13 @@ impl Code {
     fn has_named_barriers(&self) -> bool {
         let is_named = |op: &Op| matches!(op, Op::Barrier(barrier) if barrier.count.is_some() || barrier.kind == BarrierKind::Arrive);
         self.steps.iter().any(|step| is_named(&step.op))
+    }
+
+    /// Whether a thread can come to a step again.
+    fn is_in_loop(&self, pc: u32) -> bool {
+        let Some(step) = self.steps.get(pc as usize) else { return false };
+        let next = (step.op.falls_through()).then_some(pc + 1);
+        step.op.targets().iter().copied().chain(next).any(|after| self.leads_to(after, pc))
     }
 
     fn is_load_before_swap(&self, load: u32, swap: u32) -> bool {
@@ -99,7 +151,7 @@ impl Code {
                 continue;
             }
             if let Op::Load(load) = op {
-                if !load.strength.strong && is_same(&load.address, &to.address) {
+                if !load.strength.strong && load.address.is_same(&to.address) {
                     return Some((function?, at));
                 }
                 continue;
@@ -112,15 +164,6 @@ impl Code {
         }
         None
     }
-}
-
-fn is_same(a: &Address, b: &Address) -> bool {
-    let base = match (a.base, b.base) {
-        (Base::Value(a), Base::Value(b)) => a == b,
-        (Base::Zero, Base::Zero) => true,
-        _ => false,
-    };
-    base && a.offset == b.offset
 }
 
 /// The function of CUDA C that does what an instruction does, to memory.

@@ -18,8 +18,15 @@ impl Cta<'_> {
     ) {
         let log = self.launch.log;
         let steps = (pc, conflict.pc);
-        let again = |known: &ExecFindingKind| match known {
-            ExecFindingKind::Race { cause, .. } => !same && *cause == conflict.cause,
+        let again = |known: &mut ExecFindingKind| match known {
+            ExecFindingKind::Race { cause, remedy, .. } => {
+                let is_known = !same && *cause == conflict.cause;
+                // Threads that are further apart race at the same two steps.
+                if is_known && remedy.reach().is_some_and(|reach| reach < self.distance(warp, &conflict)) {
+                    *remedy = self.barrier(warp, pc, &conflict);
+                }
+                is_known
+            }
             ExecFindingKind::SameValue { .. } => same,
             _ => false,
         };

@@ -4,7 +4,7 @@ use super::block::Cta;
 use super::code_location::{CodeSite, Line};
 use super::finding::{AccessKind, BadAccess, ExecFinding, ExecFindingKind};
 use super::memory::UndefinedStore;
-use super::undefined::Origin;
+use super::undefined::{Absence, Origin};
 use super::warp_register::LANES;
 use crate::PtxFunctionId;
 
@@ -13,9 +13,9 @@ impl Cta<'_> {
     pub(crate) fn report_use(&self, warp: usize, lane: usize, pc: u32, origin: Origin) {
         let steps = (pc, origin.pc_or(pc));
         let log = self.launch.log;
-        let again = |known: &ExecFindingKind| match known {
+        let again = |known: &mut ExecFindingKind| match known {
             ExecFindingKind::Uninitialised { .. } => matches!(origin, Origin::Memory { .. }),
-            ExecFindingKind::InactiveLane(_) => matches!(origin, Origin::Lane { .. }),
+            ExecFindingKind::InactiveLane { .. } => matches!(origin, Origin::Lane { .. }),
             ExecFindingKind::Unassigned { .. } => matches!(origin, Origin::Register { .. }),
             _ => false,
         };
@@ -49,16 +49,26 @@ impl Cta<'_> {
                 let read = CodeSite::of(self.launch.code, pc).in_thread(block, self.thread(warp, lane));
                 let (memory, near) = (place.name(), unwritten_part(bits, bytes));
                 let (kind, within) = (self.access_at(pc), String::new());
-                let access = BadAccess { access: kind, memory, address, bytes, near, within, base: None };
+                let access = BadAccess {
+                    access: kind,
+                    memory,
+                    address,
+                    bytes,
+                    near,
+                    within,
+                    base: None,
+                    mistake: None,
+                };
                 ExecFindingKind::Uninitialised { access, read_site: Box::new(read) }
             }
             Origin::Lane { pc, block, thread, from, why } => {
                 let (warp, lane) = (thread as usize / LANES, thread as usize % LANES);
                 let site = CodeSite::of(self.launch.code, pc).in_thread(block, self.thread(warp, lane));
                 let ([x, y, z], place) = (site.thread, Line(&site));
-                ExecFindingKind::InactiveLane(format!(
+                let text = format!(
                     "inactive lane: an undefined value, which thread ({x},{y},{z}) took by the shuffle at {place} from lane {from}, which {why}"
-                ))
+                );
+                ExecFindingKind::InactiveLane { text, has_exited: why == Absence::Exited }
             }
             Origin::Register { function, register } => {
                 let code = self.launch.code;

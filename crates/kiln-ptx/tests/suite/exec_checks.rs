@@ -2,8 +2,8 @@
 
 use crate::kernels::{Bench, line};
 use kiln_ptx::exec::{
-    AccessKind, BadAccess, Checks, DeviceHeap, ExecFault, ExecFindingKind, ExecOutcome, LaunchShape, Options,
-    SimpleMemory,
+    AccessKind, BadAccess, Checks, DeadlockPlace, DeviceHeap, ExecFault, ExecFindingKind, ExecOutcome,
+    LaunchShape, Options, SimpleMemory,
 };
 
 const ONE_WARP: LaunchShape = threads(32);
@@ -352,7 +352,9 @@ fn threads_that_wait_for_each_other_are_found() {
     let out = bench.memory.allocate(256);
     assert!(bench.run("never_met", &threads(64), &[out, 2]).is_clean());
     let bad = bench.run("never_met", &threads(64), &[out, 3]);
-    let ExecFindingKind::Deadlock { text, at_mask: false } = only(&bad, "never_met_first") else {
+    let ExecFindingKind::Deadlock { text, place: DeadlockPlace::CountedBarrier } =
+        only(&bad, "never_met_first")
+    else {
         panic!("{:#?}", bad.findings)
     };
     assert!(text.contains("32 threads wait at barrier 2 at checks.cu:"), "{text}");
@@ -362,7 +364,10 @@ fn threads_that_wait_for_each_other_are_found() {
     assert!(bench.run("crossed_votes", &ONE_WARP, &[out, 0]).is_clean());
     let bad = bench.run("crossed_votes", &ONE_WARP, &[out, 1]);
     let finding = &bad.findings[0];
-    assert!(matches!(finding.kind, ExecFindingKind::Deadlock { at_mask: true, .. }), "{finding}");
+    assert!(
+        matches!(finding.kind, ExecFindingKind::Deadlock { place: DeadlockPlace::Mask, .. }),
+        "{finding}"
+    );
     assert!(
         finding.is_barrier() && finding.to_string().contains("16 threads wait at `vote.sync.ballot.b32`")
     );

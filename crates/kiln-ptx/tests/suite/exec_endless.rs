@@ -136,3 +136,21 @@ fn warps_that_run_on_are_stopped_together_unless_one_of_them_ends() {
     assert_eq!(outcome.fault, Some(ExecFault::LaunchTimeout));
     assert!(outcome.counters.warp_instructions < 1_000_000, "{:?}", outcome.counters);
 }
+
+#[test]
+fn a_lock_that_all_lanes_of_a_warp_spin_for_costs_about_its_work() {
+    let checks = Checks { strict: false, ..Checks::ALL };
+    let alone = Options { sole_writer: true, checks, ..Options::default() };
+    for take in ["atom.global.exch.b32 %r1, [%rd1], 1;", "atom.global.cas.b32 %r1, [%rd1], 0, 1;"] {
+        let body = format!(
+            "TAKE: {take} setp.ne.u32 %p1, %r1, 0; @%p1 bra TAKE; membar.gl;
+             ld.global.u32 %r2, [%rd2]; add.u32 %r2, %r2, 1; st.global.u32 [%rd2], %r2; membar.gl; atom.global.exch.b32 %r1, [%rd1], 0;"
+        );
+        for seed in 0..3 {
+            let outcome = run_ptx(&body, 64, &Options { seed, ..alone });
+            assert!(outcome.is_clean(), "{take} with seed {seed}: {:#?}", outcome.findings);
+            let instructions = outcome.counters.warp_instructions;
+            assert!(instructions < 200_000, "{take} with seed {seed}: {instructions} instructions");
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! `mbarrier`: phases order threads, and misuse is told.
 
 use kiln_ptx::PtxModule;
-use kiln_ptx::exec::{Checks, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory};
+use kiln_ptx::exec::{
+    Checks, DeadlockPlace, ExecFindingKind, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory,
+};
 
 const HOPPER: &str = ".version 8.0\n.target sm_90";
 
@@ -131,11 +133,136 @@ fn arrivals_beyond_the_count_and_waits_for_old_phases_are_told() {
 
 #[test]
 fn a_phase_that_never_completes_is_told() {
-    for wait in [WAIT.to_owned(), WAIT.replace("test_wait", "try_wait")] {
-        let found = findings(32, &format!("{}{ARRIVE}{wait}", init(33)));
-        told(&found, "no end: the thread waits here in a loop");
-        told(&found, "PTX line ");
+    for seed in 0..3 {
+        for wait in [WAIT.to_owned(), WAIT.replace("test_wait", "try_wait")] {
+            let (_, outcome) = run(HOPPER, 64, &format!("{}{ARRIVE}{wait}", init(65)), seed);
+            let [finding] = &outcome.findings[..] else { panic!("{:#?}", outcome.findings) };
+            let ExecFindingKind::Deadlock { text, place: DeadlockPlace::Mbarrier } = &finding.kind else {
+                panic!("{finding}")
+            };
+            told(
+                &[text.clone()],
+                "for phase 0 (parity 0) of the mbarrier object at byte 0 of `bar`: 64 of 65 arrivals came, and no thread is left that could arrive",
+            );
+            assert!(finding.site.instruction.contains("_wait"), "{finding}");
+            assert!(outcome.counters.warp_instructions < 10_000, "{:?}", outcome.counters);
+        }
     }
+}
+
+/// A wait as libraries write it: a few rounds at once, then with pauses that become longer. It ends with the phase alone.
+const PATIENT_WAIT: &str = "mov.u64 %s1, %globaltimer;\nmov.u32 %r5, 0;\nbra test;\nsoon:\nadd.u32 %r5, %r5, 1;\ntest:\n\
+    mbarrier.test_wait.shared::cta.b64 %p0, [%bar], %s0;\nselp.u32 %r6, 1, 0, %p0;\nsetp.eq.s32 %p1, %r6, 0;\n@%p1 bra later;\nbra done;\nlater:\n\
+    setp.lt.u32 %p2, %r5, 16;\n@%p2 bra soon;\nmov.u64 %s2, %globaltimer;\nsub.u64 %s2, %s2, %s1;\nsetp.lt.u64 %p3, %s2, 4000;\n@%p3 bra test;\n\
+    nanosleep.u32 100;\nbra test;\ndone:\n";
+
+#[test]
+fn a_wait_with_timers_and_pauses_is_told_unless_it_gives_up() {
+    let found = findings(64, &format!("{}{ARRIVE}{PATIENT_WAIT}", init(65)));
+    told(&found, "64 of 65 arrivals came");
+    for seed in 0..4 {
+        let right = format!("{}{WRITE}{ARRIVE}{PATIENT_WAIT}{READ}", init(64));
+        let (words, outcome) = run(HOPPER, 64, &right, seed);
+        assert!(outcome.is_clean(), "{:?}", outcome.findings);
+        assert_eq!(words, (0..64).map(|thread| thread ^ 32).collect::<Vec<u32>>());
+    }
+    // It gives up after some rounds, or after some time.
+    let counted = PATIENT_WAIT.replace("@%p2 bra soon;", "@%p2 bra soon;\nbra done;");
+    let timed = PATIENT_WAIT.replace("nanosleep.u32 100;\nbra test;", "");
+    for wait in [counted, timed] {
+        assert_eq!(findings(64, &format!("{}{ARRIVE}{wait}", init(65))), Vec::<String>::new(), "{wait}");
+    }
+}
+
+#[test]
+fn threads_that_wait_at_a_barrier_or_have_gone_do_not_hide_a_phase_that_never_completes() {
+    // The first warp waits at a barrier of the block, some threads of the second have exited, and the rest waits for a phase.
+    let body = format!(
+        "{}setp.lt.u32 %p2, %t, 32;\n@%p2 bra meet;\nsetp.gt.u32 %p2, %t, 40;\n@%p2 bra out;\n{ARRIVE}{WAIT}meet:\nbar.sync 0;\nout:\n",
+        init(32)
+    );
+    let found = findings(64, &body);
+    told(&found, "32 threads wait at barrier 0 at PTX line ");
+    told(&found, "9 of 32 arrivals came");
+    told(&found, "23 have exited");
+}
+
+#[test]
+fn a_wait_for_the_wrong_phase_names_the_last_complete_one() {
+    let late = "late:\nmbarrier.test_wait.parity.shared::cta.b64 %p0, [%bar], 1;\n@!%p0 bra late;\n";
+    let found = findings(64, &format!("{}{ARRIVE}{WAIT}{late}", init(64)));
+    told(&found, "for phase 1 (parity 1)");
+    told(&found, "0 of 64 arrivals came");
+    told(&found, "; phase 0 (parity 0) is complete");
+}
+
+#[test]
+fn bytes_that_were_announced_and_never_copied_are_told() {
+    let body = format!(
+        "{}mbarrier.arrive.expect_tx.shared::cta.b64 %s0, [%bar], 64;\nmbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [%bar], 48;\n{WAIT}",
+        init(1)
+    );
+    told(
+        &findings(1, &body),
+        "1 of 1 arrivals came, 16 announced bytes were not copied, and no thread is left",
+    );
+}
+
+/// Producers of one warp fill two slots for consumers of another, round after round; each slot has an object for "full" and one for "empty".
+fn stages(arrivals_of_consumers: u32) -> String {
+    format!(
+        "@%first mbarrier.init.shared::cta.b64 [%bar], 32;\n@%first mbarrier.init.shared::cta.b64 [%bar+8], 32;\n\
+         @%first mbarrier.init.shared::cta.b64 [%data+512], {arrivals_of_consumers};\n@%first mbarrier.init.shared::cta.b64 [%data+520], {arrivals_of_consumers};\nbar.sync 0;\n\
+         and.b32 %r1, %t, 31;\nmad.lo.u32 %own, %r1, 4, %data;\nmov.u32 %r2, 0;\nmov.u32 %r9, 0;\nsetp.ge.u32 %p1, %t, 32;\nround:\nand.b32 %r3, %r2, 1;\nshr.u32 %r4, %r2, 1;\nand.b32 %r4, %r4, 1;\n\
+         mad.lo.u32 %r5, %r3, 8, %bar;\nmad.lo.u32 %r6, %r3, 8, %data;\nmad.lo.u32 %r7, %r3, 128, %own;\n@%p1 bra consume;\n\
+         xor.b32 %r8, %r4, 1;\nempty:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%r6+512], %r8;\n@!%p0 bra empty;\n\
+         add.u32 %r10, %r2, %t;\nst.shared.u32 [%r7], %r10;\nmbarrier.arrive.shared::cta.b64 _, [%r5];\nbra next;\n\
+         consume:\nfull:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%r5], %r4;\n@!%p0 bra full;\n\
+         ld.shared.u32 %r10, [%r7];\nadd.u32 %r9, %r9, %r10;\nmbarrier.arrive.shared::cta.b64 _, [%r6+512];\n\
+         next:\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p2, %r2, 8;\n@%p2 bra round;\nst.global.u32 [%out], %r9;\n"
+    )
+}
+
+#[test]
+fn producers_and_consumers_with_two_stages_are_clean_and_a_wrong_count_is_told() {
+    for seed in 0..6 {
+        let (words, outcome) = run(HOPPER, 64, &stages(32), seed);
+        assert!(outcome.is_clean(), "{:?}", outcome.findings);
+        assert_eq!(words[33], 28 + 8, "sums of what the second thread produced");
+        let (_, outcome) = run(HOPPER, 64, &stages(33), seed);
+        let found: Vec<String> = outcome.findings.iter().map(ToString::to_string).collect();
+        told(&found, "32 of 33 arrivals came");
+        assert!(outcome.counters.warp_instructions < 100_000, "{:?}", outcome.counters);
+    }
+}
+
+/// How `cuda::pipeline` ends its objects: one lane of each warp counts for those that came with it, and the last one ends the object.
+const QUIT: &str = "activemask.b32 %r1;\nmatch.any.sync.b32 %r2, %bar, %r1;\nbrev.b32 %r3, %r2;\nbfind.shiftamt.u32 %r4, %r3;\nmov.u32 %r5, %laneid;\n\
+    setp.ne.s32 %p1, %r5, %r4;\n@%p1 bra quit;\npopc.b32 %r6, %r2;\nneg.s32 %r7, %r6;\nfence.sc.cta;\natom.add.acquire.cta.shared.u32 %r8, [%data+512], %r7;\n\
+    setp.ne.s32 %p2, %r8, %r6;\n@%p2 bra quit;\nmbarrier.inval.shared::cta.b64 [%bar];\nquit:\n";
+
+#[test]
+fn an_object_ends_when_all_its_uses_are_over() {
+    let count = "@%first st.relaxed.cta.shared.u32 [%data+512], 64;\n";
+    let body = format!("{count}{}{WRITE}{ARRIVE}{WAIT}{READ}{QUIT}", init(64));
+    for seed in 0..6 {
+        let (_, outcome) = run(HOPPER, 64, &body, seed);
+        assert!(outcome.is_clean(), "seed {seed}: {:?}", outcome.findings);
+    }
+    // The lanes of a warp do not meet before one of them counts for all.
+    let apart = body.replace("match.any.sync.b32 %r2, %bar, %r1;", "mov.u32 %r2, 0xffffffff;");
+    told(&findings(64, &apart), "race");
+    // The other warp has not counted.
+    let early = body.replace("@%p2 bra quit;\nmbarrier.inval", "mbarrier.inval");
+    assert_ne!(findings(64, &early), Vec::<String>::new());
+    // Nothing at all.
+    let alone =
+        format!("{}{WRITE}{ARRIVE}{WAIT}{READ}@%first mbarrier.inval.shared::cta.b64 [%bar];\n", init(64));
+    assert_ne!(findings(64, &alone), Vec::<String>::new());
+    let met = alone.replace("@%first mbarrier.inval", "bar.sync 0;\n@%first mbarrier.inval");
+    assert_eq!(findings(64, &met), Vec::<String>::new());
+    let used = format!("{met}bar.sync 0;\n{ARRIVE}");
+    told(&findings(64, &used), "the mbarrier object here was ended with `mbarrier.inval` at PTX line ");
 }
 
 #[test]

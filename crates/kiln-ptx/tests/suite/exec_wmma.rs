@@ -306,7 +306,10 @@ fn a_matrix_out_of_bounds_or_off_its_alignment_is_found() {
         &findings(HOPPER, 32, &load_a("%out+8", 16)),
         "no multiple of 32, as the start of this matrix must be",
     );
-    told(&findings(HOPPER, 32, &load_a("%out", 20)), "a stride of 40 bytes, which is no multiple of 16");
+    told(
+        &findings(HOPPER, 32, &load_a("%out", 20)),
+        "a stride (leading dimension) of 40 bytes, which is no multiple of 16",
+    );
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl Told {
             ExecFindingKind::Race { cause: RaceCause::NoFence, .. } => self == Self::NoFence,
             ExecFindingKind::PendingCopy { .. } => self == Self::PendingCopy,
             ExecFindingKind::NonCoherent { .. } => self == Self::NonCoherent,
-            ExecFindingKind::InactiveLane(_) => self == Self::InactiveLane,
+            ExecFindingKind::InactiveLane { .. } => self == Self::InactiveLane,
             _ => false,
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use kiln_driver::{Access, DeviceAddress, DeviceFinding, Error, ErrorKind, FindingLine, FindingRule};
-use kiln_ptx::exec::{ExecFindingKind as InCode, RaceCause, RaceRemedy};
+use kiln_ptx::exec::{AddressMistake, DeadlockPlace, ExecFindingKind as InCode, RaceCause, RaceRemedy};
 
 use crate::check::access_origin::{Action, Actor};
 use crate::machine_config::Mode;
@@ -168,14 +168,24 @@ impl FindingKind {
                 "put `__threadfence()` between the write of the value and the write of the flag (`__threadfence_block()` inside a block)"
             }
             InCode::Race { remedy, .. } => advice_on_race(*remedy),
-            InCode::SameValue { .. } => advice_on_race(RaceRemedy::Order),
+            InCode::SameValue { .. } => "let one thread write it, or order the writes",
             InCode::Unassigned { .. } => "give the variable a value on every path to its use",
             InCode::PendingCopy { .. } => "wait for the copy before the access",
             InCode::NonCoherent { .. } => "read it with a plain load, or write it in another launch",
+            InCode::Mbarrier(_) => {
+                "let one thread initialise the object with the number of arrivals of a phase, and let no thread use it before that or after \
+                 `mbarrier.inval`"
+            }
             InCode::BadOperand(_) => "check the value before the instruction",
+            InCode::OutOfBounds(bad) if bad.mistake == Some(AddressMistake::ReturnedFunction) => {
+                "return the value instead of a pointer to it, or let the caller give the memory"
+            }
             InCode::OutOfBounds(_) => "check indices against the length of the buffer",
             InCode::UseAfterFree(_) => Self::UseAfterFree.advice(),
             InCode::ReadOnly(_) => Self::ReadOnly.advice(),
+            InCode::Misaligned(bad) if matches!(bad.mistake, Some(AddressMistake::RowDistance(_))) => {
+                "make the stride (leading dimension) of the matrix a multiple of 16 bytes, 8 halves or 4 floats: pad its rows"
+            }
             InCode::Misaligned(_) => Self::Misaligned.advice(),
             InCode::Uninitialised { .. } => Self::Uninitialised.advice(),
             InCode::Assertion { .. } => {
@@ -185,13 +195,23 @@ impl FindingKind {
             InCode::StackOverflow(_) => {
                 "use less local memory in the functions, or a loop instead of deep recursion"
             }
-            InCode::Deadlock { at_mask: true, .. } => {
+            InCode::Deadlock { place: DeadlockPlace::Mask, .. } => {
                 "let all lanes that the mask names execute the instruction, or name only those that do"
+            }
+            InCode::Deadlock { place: DeadlockPlace::Mbarrier, .. } => {
+                "initialise the object with the number of arrivals of one phase, let that many arrive, and wait for the phase that they arrive at \
+                 (with its parity)"
+            }
+            InCode::Deadlock { place: DeadlockPlace::CountedBarrier, .. } => {
+                "let as many threads reach the barrier as its count says, or give it the count of those that reach it"
             }
             InCode::Barrier(_) | InCode::Deadlock { .. } => {
                 "let all threads of the block reach the same barrier"
             }
-            InCode::InactiveLane(_) => {
+            InCode::InactiveLane { has_exited: true, .. } => {
+                "let the other lane reach the shuffle instead of returning before it, or take values only from lanes that are left"
+            }
+            InCode::InactiveLane { .. } => {
                 "name in the mask the lanes that execute the instruction, and no others"
             }
             // The texts about masks say it: it differs between a mask and a width.
@@ -226,7 +246,7 @@ impl FindingKind {
                 InCode::Misaligned(_) => FindingRule::Misaligned,
                 InCode::Uninitialised { .. } | InCode::Unassigned { .. } => FindingRule::Uninitialised,
                 InCode::Race { .. } => FindingRule::Race,
-                InCode::Barrier(_) | InCode::Deadlock { .. } | InCode::Mask(_) => {
+                InCode::Barrier(_) | InCode::Deadlock { .. } | InCode::Mask(_) | InCode::Mbarrier(_) => {
                     FindingRule::Synchronisation
                 }
                 InCode::Endless | InCode::EndlessWait | InCode::StepLimit(_) | InCode::Stalled(_) => {
@@ -251,7 +271,7 @@ fn advice_on_race(remedy: RaceRemedy) -> &'static str {
     }
     match remedy {
         RaceRemedy::WarpBarrier => {
-            "both threads are in one warp: put `__syncwarp()` between the two accesses, or a barrier of the block if other warps use these bytes, too"
+            "both threads are in one warp: put `__syncwarp()` between the two accesses, or `__syncthreads()` if other warps use these bytes, too"
         }
         RaceRemedy::NamedBarrier => {
             "order them: let the warps of both threads meet at one barrier in between (`bar.sync` with one number and the count of all its threads)"
@@ -271,7 +291,19 @@ fn advice_on_race(remedy: RaceRemedy) -> &'static str {
         RaceRemedy::Atomic("atomicMin") => in_one_step!("atomicMin"),
         RaceRemedy::Atomic("atomicMax") => in_one_step!("atomicMax"),
         RaceRemedy::Atomic(_) => in_one_step!("atomicAdd"),
-        _ => "order them: `__syncthreads()` inside a block, a fence and an atomic between blocks",
+        RaceRemedy::LockFences => {
+            "the lock orders nothing without fences: put `__threadfence()` after it is taken and before it is released \
+             (`__threadfence_block()` if threads of one block alone take it)"
+        }
+        RaceRemedy::Grid => {
+            "the threads are in different blocks, which no barrier of a block orders: put a fence (`__threadfence()`) and an atomic flag between \
+             the two accesses, or a barrier of the grid, or make two launches of it"
+        }
+        RaceRemedy::OneThread => {
+            "both threads executed this instruction, with no barrier in between that could order them: let one thread access these bytes, give each \
+             thread its own, or use an atomic"
+        }
+        _ => "order them: put `__syncthreads()` between the two accesses",
     }
 }
 

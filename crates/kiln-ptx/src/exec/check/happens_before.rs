@@ -329,6 +329,11 @@ impl Clocks {
         Party { block: self.block, thread, wide }
     }
 
+    /// The present time of a warp.
+    pub(crate) fn now(&self, warp: usize) -> Time {
+        self.warps[warp].now
+    }
+
     /// A warp goes on to its next time.
     pub(crate) fn tick(&mut self, warp: usize) {
         let clock = &mut self.warps[warp];

@@ -7,6 +7,7 @@ mod constant_reads;
 mod fence_snapshot;
 mod happens_before;
 mod last_poll;
+mod meetings;
 mod published;
 mod race_rule;
 mod races;
@@ -29,4 +30,4 @@ pub(crate) use sync_location::{Acquired, Locations};
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use value_rule::ValueRule;
 pub(crate) use value_rule::ValueRules;
-pub(crate) use vector_clock::{Clock, joined_options};
+pub(crate) use vector_clock::{Clock, Time, joined_options};

@@ -12,6 +12,7 @@ use super::access_order::{Order, RaceCause};
 use super::async_copies::Copies;
 use super::constant_reads::ConstantReads;
 use super::happens_before::{Clocks, TIME_BITS};
+use super::meetings::Meetings;
 use super::race_rule::{RaceRule, Rules};
 use super::shadow_page::{PAGE_BYTES, Page};
 use super::sync_location::Locations;
@@ -163,6 +164,7 @@ pub(crate) struct BlockRaces<'l> {
     /// Places in shared memory that threads synchronise at.
     pub(crate) locations: Locations,
     pub(crate) copies: Copies,
+    pub(super) meetings: Meetings,
     shared: Vec<Option<Box<Page>>>,
     cached: Vec<Option<(u64, SharedPage)>>,
 }
@@ -178,6 +180,7 @@ impl<'l> BlockRaces<'l> {
             clocks: Clocks::new(block, first, lanes, launch.lockstep, launch.rules),
             locations: Locations::default(),
             copies: Copies::default(),
+            meetings: Meetings::default(),
             shared: (0..pages).map(|_| None).collect(),
             cached: (0..CACHED).map(|_| None).collect(),
         })

@@ -62,8 +62,12 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
         static_shared_bytes: layout.static_bytes,
         shared: layout.map,
         branches_behind: Vec::new(),
+        mbarrier_spins: Vec::new(),
+        lock_spins: Vec::new(),
     };
     branches_behind::mark(&mut code);
+    code.mbarrier_spins = code.find_mbarrier_spins();
+    code.lock_spins = code.find_lock_spins();
     code
 }
 

@@ -43,6 +43,13 @@ impl Code {
         if waits.contains(&true) { waits } else { Vec::new() }
     }
 
+    /// The exchanges and compare-and-swaps that wait, by rising number.
+    pub(crate) fn find_lock_spins(&self) -> Vec<u32> {
+        let takes = |op: &Op| matches!(op, Op::Atomic(atomic) if atomic.compares || !atomic.reads);
+        let steps = (0..).zip(&self.steps).filter(|(_, step)| takes(&step.op));
+        steps.map(|(at, _)| at).filter(|at| self.is_wait(*at)).collect()
+    }
+
     fn is_wait(&self, at: u32) -> bool {
         let op = &self.steps[at as usize].op;
         let may_wait = match op {

@@ -94,7 +94,8 @@ impl Warp {
             let why = self.absence(cta, pc, from);
             let text =
                 format!("lane {lane} takes a value from lane {from}, which {why}: the value is undefined");
-            cta.report(self.index, lane, pc, ExecFindingKind::InactiveLane(text));
+            let has_exited = why == Absence::Exited;
+            cta.report(self.index, lane, pc, ExecFindingKind::InactiveLane { text, has_exited });
         });
     }
 }

@@ -154,9 +154,19 @@ impl Warp {
     }
 
     /// Whether no thread of the warp can go on until memory changes: each waits, or repeats what it does.
-    pub(crate) fn only_repeats(&self, changes: u64) -> bool {
+    pub(crate) fn only_repeats(&self, changes: u64, mbarrier_changes: u64) -> bool {
         self.lane_groups.iter().all(|lane_group| match lane_group.state {
-            State::Ready => lane_group.repeats == Some(changes),
+            State::Ready => {
+                lane_group.repeats == Some(changes) || lane_group.waits_for_phase(mbarrier_changes)
+            }
+            State::Collective | State::Barrier(_) => true,
+        })
+    }
+
+    /// Whether each thread of the warp waits for others or for a phase of an `mbarrier` object; `changes`: how often objects of the block were changed.
+    pub(crate) fn only_waits(&self, changes: u64) -> bool {
+        self.lane_groups.iter().all(|lane_group| match lane_group.state {
+            State::Ready => lane_group.waits_for_phase(changes),
             State::Collective | State::Barrier(_) => true,
         })
     }

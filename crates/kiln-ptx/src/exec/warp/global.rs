@@ -176,7 +176,8 @@ impl Warp {
         // One that changes nothing probably waits for another thread: `atomicAdd(p, 0)`, a compare-and-swap that fails.
         let polls = !changed && matches!(access.place, Place::Global | Place::Generic);
         cta.polls += u32::from(polls);
-        Ok(if polls && cta.polls > MAX_POLLS { Flow::Yield } else { Flow::Next })
+        let lets_lanes = !changed && self.lane_groups.len() > 1 && self.lets_lanes_run(cta, at);
+        Ok(if lets_lanes || polls && cta.polls > MAX_POLLS { Flow::Yield } else { Flow::Next })
     }
 
     fn update_shared(
@@ -417,8 +418,10 @@ impl Warp {
 
     /// A finding with what its address was computed from; of a variable it tells the distance.
     fn with_base(&self, cta: &Cta<'_>, at: usize, mut kind: ExecFindingKind) -> ExecFindingKind {
+        let is_freed = matches!(kind, ExecFindingKind::UseAfterFree(_));
         if let Some(bad) = kind.access_mut() {
-            bad.base = cta.address_base(self.lane_groups[at].pc);
+            let near = || cta.variable_near(bad.address).filter(|_| !is_freed);
+            bad.base = cta.address_base(self.lane_groups[at].pc).or_else(near);
             let near = bad.base.as_ref().and_then(|base| base.near(bad.address, bad.bytes));
             bad.near = near.unwrap_or(std::mem::take(&mut bad.near));
         }

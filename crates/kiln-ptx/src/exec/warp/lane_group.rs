@@ -1,9 +1,10 @@
 //! Lane groups: lanes of a warp that are at the same place, and which of them runs.
 
 use super::frame::FrameId;
-use super::{MAX_POLLS, PATIENCE, TURN, Warp};
+use super::{FAILED_LOCKS, MAX_POLLS, PATIENCE, TURN, Warp};
 use crate::exec::block::Cta;
 use crate::exec::lowered_code::{Code, Op, Step};
+use crate::exec::mbarrier_table::PhaseWait;
 use crate::exec::memory::generic_address::Place;
 use crate::exec::preemption::Switch;
 use crate::exec::warp_register::first_lane;
@@ -25,6 +26,8 @@ pub(crate) struct LaneGroup {
     pub(crate) passed: u32,
     /// Set when it was found to do the same again and again until memory changes: how often memory had changed until then.
     pub(crate) repeats: Option<u64>,
+    /// The wait for a phase that failed in all its lanes, and that they repeat until it holds.
+    pub(crate) phase_wait: Option<PhaseWait>,
     /// Of a group that waits at a collective: the lanes that its mask names and that came to the instruction with it, and with another mask.
     pub(crate) unlike: u32,
 }
@@ -32,6 +35,11 @@ pub(crate) struct LaneGroup {
 impl LaneGroup {
     /// Stands for the rounds of lanes that do not agree.
     pub(crate) const NO_ROUNDS: u32 = u32::MAX;
+
+    /// Whether it waits for a phase of an `mbarrier` object; `changes`: how often objects of the block were changed.
+    pub(super) fn waits_for_phase(&self, changes: u64) -> bool {
+        self.phase_wait.is_some_and(|wait| wait.changes == changes)
+    }
 
     /// Another round of a loop with a barrier in it begins.
     pub(super) fn count_round(&mut self) {
@@ -93,7 +101,8 @@ impl Warp {
         let lane_group = self.lane_groups[at];
         self.lane_groups[at].mask &= !mask;
         self.lane_groups[at].repeats = None;
-        self.lane_groups.push(LaneGroup { mask, pc, repeats: None, ..lane_group });
+        self.lane_groups[at].phase_wait = None;
+        self.lane_groups.push(LaneGroup { mask, pc, repeats: None, phase_wait: None, ..lane_group });
     }
 
     /// Lets some lanes of a lane group go ahead of the others, now and then.
@@ -142,8 +151,7 @@ impl Warp {
         let others = self.lane_groups.len() > 1 && self.lane_groups.iter().enumerate().any(ready);
         let switch = cta.preempt(pc, reads, place != Place::Shared, others);
         if switch == Some(Switch::Lanes) {
-            self.lane_groups[at].last_run = self.steps;
-            self.passed_over = true;
+            self.pass_over(at);
         }
         if switch.is_some() {
             self.last_strong = u32::MAX;
@@ -159,6 +167,30 @@ impl Warp {
             self.polls = 0;
         }
         lets_others.then_some(Switch::Warp)
+    }
+
+    /// Lets other lanes of the warp run first, if these failed to take a lock: one of the others may hold it. A lock that nobody releases is left to
+    /// the search for endless loops.
+    #[cold]
+    pub(super) fn lets_lanes_run(&mut self, cta: &Cta<'_>, at: usize) -> bool {
+        if cta.launch.code.lock_spins.binary_search(&self.lane_groups[at].pc).is_err() {
+            return false;
+        }
+        let changes = cta.all_changes();
+        let (last, times) = self.failed_locks;
+        let times = if last == changes { times + 1 } else { 0 };
+        self.failed_locks = (changes, times);
+        let lets = FAILED_LOCKS.contains(&times);
+        if lets {
+            self.pass_over(at);
+        }
+        lets
+    }
+
+    /// Lets the lane group run next that waited longest.
+    pub(super) fn pass_over(&mut self, at: usize) {
+        self.lane_groups[at].last_run = self.steps;
+        self.passed_over = true;
     }
 
     /// Whether a strong access changes nothing: a load, or an atomic such as `atomicAdd(p, 0)`.
@@ -200,6 +232,7 @@ impl Warp {
                     if same(&self.lane_groups[other]) {
                         self.lane_groups[at].mask |= self.lane_groups[other].mask;
                         self.lane_groups[at].repeats = None;
+                        self.lane_groups[at].phase_wait = None;
                         if self.lane_groups[at].rounds != self.lane_groups[other].rounds {
                             self.lane_groups[at].rounds = LaneGroup::NO_ROUNDS;
                         }

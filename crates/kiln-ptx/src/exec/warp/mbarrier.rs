@@ -4,12 +4,12 @@
 //! plain writes of the object and everything else as atomic accesses, so that threads must be ordered behind the one that initialises it.
 
 use super::memory::{Access, check_aligned};
-use super::{Done, Flow, Trouble, Warp};
+use super::{Done, Flow, LaneGroup, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::{Acquired, Touch, Touching};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
 use crate::exec::lowered_code::{Mbarrier, MbarrierAction, Strength};
-use crate::exec::mbarrier_table::{MBARRIER_BYTES, MbarrierArrival, Misuse};
+use crate::exec::mbarrier_table::{MBARRIER_BYTES, MbarrierArrival, MbarrierUse, Misuse, PhaseWait};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::warp_register::{Column, LANES, each, first_lane};
 
@@ -27,26 +27,28 @@ impl Warp {
         } else {
             self.watch.drop_state();
             cta.changes += 1;
+            cta.mbarriers.change();
         }
         let addresses = self.mbarrier_addresses(cta, at, step, lanes)?;
         let frame = self.lane_groups[at].frame;
         let values = *self.frames[frame].column(step.value, &cta.launch.constants);
+        let pc = self.lane_groups[at].pc;
         let mut states = [0; LANES];
         let mut holds = 0;
         for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
             let done = match step.action {
                 MbarrierAction::Start => cta.mbarriers.start(addresses[lane], i64::from(values[lane] as u32)),
-                MbarrierAction::Invalidate => cta.mbarriers.end(addresses[lane]),
+                MbarrierAction::Invalidate => cta.mbarriers.end(addresses[lane], pc),
                 _ => self.use_mbarrier(
                     cta,
                     step,
                     (addresses[lane], values[lane]),
-                    lane,
+                    (lane, pc),
                     (&mut states, &mut holds),
                 ),
             };
             if let Some(misuse) = done {
-                return Err(Trouble::new(lane, ExecFindingKind::BadOperand(misuse.text())));
+                return Err(Trouble::new(lane, ExecFindingKind::Mbarrier(misuse.text(cta.launch.code))));
             }
         }
         if let Some(races) = cta.races.as_mut().filter(|_| !is_wait && step.orders) {
@@ -55,7 +57,27 @@ impl Warp {
         self.frames[frame].write(step.to, &states, lanes);
         self.frames[frame].set(step.to_pred, holds, lanes);
         let suspends = matches!(step.action, MbarrierAction::Wait { suspends: true, .. });
-        Ok(if suspends && holds != lanes { Flow::Yield } else { Flow::Next })
+        let fails = is_wait && self.note_phase_wait(cta, at, &addresses, lanes, holds);
+        Ok(if fails || suspends && holds != lanes { Flow::Yield } else { Flow::Next })
+    }
+
+    /// Notes a wait that failed in all lanes of a lane group, which repeat it until it holds: others run first, other lanes of the warp among them.
+    fn note_phase_wait(
+        &mut self,
+        cta: &Cta<'_>,
+        at: usize,
+        addresses: &Column,
+        lanes: u32,
+        holds: u32,
+    ) -> bool {
+        let LaneGroup { mask, pc, .. } = self.lane_groups[at];
+        let fails = holds == 0 && lanes == mask && cta.launch.code.mbarrier_spins.binary_search(&pc).is_ok();
+        let (address, changes) = (addresses[first_lane(lanes)], cta.mbarriers.changes());
+        self.lane_groups[at].phase_wait = fails.then_some(PhaseWait { pc, address, changes });
+        if fails && self.lane_groups.len() > 1 {
+            self.pass_over(at);
+        }
+        fails
     }
 
     /// What one lane does with an object that must be there.
@@ -64,12 +86,18 @@ impl Warp {
         cta: &mut Cta<'_>,
         step: &Mbarrier,
         (address, value): (u64, u64),
-        lane: usize,
+        (lane, pc): (usize, u32),
         (states, holds): (&mut Column, &mut u32),
     ) -> Option<Misuse> {
-        let Some(object) = cta.mbarriers.at(address) else { return Some(Misuse::Absent) };
+        let absent = cta.mbarriers.absent(address);
+        let Some(object) = cta.mbarriers.at(address) else { return Some(absent) };
         let amount = i64::from(value as u32);
         let mut races = cta.races.as_mut();
+        if let Some(races) = &races {
+            let waits = matches!(step.action, MbarrierAction::Wait { .. });
+            let time = races.clocks.now(self.index);
+            object.note_use(MbarrierUse { warp: self.index, lane, time, pc, waits });
+        }
         let misuse = match step.action {
             MbarrierAction::Wait { parity, .. } => {
                 let is_complete = match parity {
@@ -155,7 +183,11 @@ impl Warp {
         if matches!(step.action, MbarrierAction::ArriveAfterCopies { .. }) {
             self.write_copies(cta, lanes);
         }
-        self.watch_order(cta, at, &access, &addresses, lanes, |_, _| false);
+        if step.action == MbarrierAction::Invalidate {
+            self.watch_mbarrier_ends(cta, at, &access, &addresses, lanes);
+        } else {
+            self.watch_order(cta, at, &access, &addresses, lanes, |_, _| false);
+        }
         Ok(addresses)
     }
 

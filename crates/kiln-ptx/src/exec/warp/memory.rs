@@ -10,7 +10,7 @@ use super::{Done, Flow, Trouble, Warp};
 use crate::PtxFunctionId;
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
-use crate::exec::finding::{AccessKind, BadAccess, ExecFindingKind};
+use crate::exec::finding::{AccessKind, AddressMistake, BadAccess, ExecFindingKind};
 use crate::exec::lowered_code::{Address, Base, Load, Store, Strength};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::out_of_bounds_text::{below_zero, byte_count, past_end};
@@ -33,7 +33,7 @@ pub(super) struct Access {
 impl Access {
     pub(super) fn bad(&self, address: u64, near: String) -> BadAccess {
         let (memory, bytes, within) = (self.place.name(), self.bytes, String::new());
-        BadAccess { access: self.kind, memory, address, bytes, near, within, base: None }
+        BadAccess { access: self.kind, memory, address, bytes, near, within, base: None, mistake: None }
     }
 
     /// A read of the stack by a call.
@@ -320,6 +320,7 @@ impl Warp {
             bad.near = "in the local memory of a function that has returned: a pointer to a local variable is not valid any more when its function \
                         returns"
                 .to_owned();
+            bad.mistake = Some(AddressMistake::ReturnedFunction);
         }
         checked
     }

@@ -17,6 +17,7 @@ mod global;
 mod lane_group;
 mod matrix;
 mod mbarrier;
+mod mbarrier_end;
 mod memory;
 mod race_hooks;
 mod special_registers;
@@ -46,6 +47,8 @@ pub(crate) use memory::MAX_POLLS;
 const PATIENCE: u64 = 8192;
 /// Steps of such a turn.
 const TURN: u64 = 1024;
+/// After how many failures to take a lock, with memory unchanged, lanes let others of their warp run, and until how many.
+const FAILED_LOCKS: std::ops::Range<u32> = 16..256;
 /// How often lanes of a warp part without a branch. It has an end, so that a loop that waits comes to repeat itself.
 const SPLITS: u32 = 64;
 
@@ -73,6 +76,8 @@ pub(crate) struct Warp {
     last_strong: u32,
     /// Whether its last atomic changed memory.
     last_changed: bool,
+    /// How often lanes failed to take a lock since memory changed, and how often it had been changed.
+    failed_locks: (u64, u32),
     /// How often it executed that access in a row, if it only read.
     polls: u32,
     /// How often its lanes may still part without a branch.
@@ -140,6 +145,7 @@ impl Warp {
             last_branch: None,
             passed: 0,
             repeats: None,
+            phase_wait: None,
             unlike: 0,
         };
         let mut warp = Self {
@@ -156,6 +162,7 @@ impl Warp {
             passed_over: false,
             last_strong: u32::MAX,
             last_changed: false,
+            failed_locks: (0, 0),
             polls: 0,
             splits: SPLITS,
             watch: Watch::default(),
@@ -257,7 +264,9 @@ impl Warp {
     /// Reports what ends the launch.
     fn fail(&self, cta: &mut Cta<'_>, at: usize, trouble: &Trouble) -> ExecFault {
         let pc = self.lane_groups.get(at).map_or(0, |lane_group| lane_group.pc);
-        cta.report(self.index, trouble.lane, pc, trouble.kind.clone());
+        let mut kind = trouble.kind.clone();
+        self.explain_misaligned_row(cta, at, &mut kind);
+        cta.report(self.index, trouble.lane, pc, kind);
         trouble.kind.fault().unwrap_or(ExecFault::LaunchFailed)
     }
 

@@ -98,7 +98,7 @@ impl Warp {
     }
 
     #[cold]
-    fn report_conflicts(
+    pub(super) fn report_conflicts(
         &self,
         cta: &Cta<'_>,
         touch: &Touch,

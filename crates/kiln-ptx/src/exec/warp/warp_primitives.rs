@@ -146,10 +146,12 @@ impl Warp {
                 frame.undefined.set(collective.to, carried, mask);
             }
         }
-        if kind == CollectiveKind::Sync
-            && let Some(races) = &mut cta.races
-        {
-            races.clocks.meet_lanes(self.index, lanes);
+        if let Some(races) = &mut cta.races {
+            if kind == CollectiveKind::Sync {
+                races.clocks.meet_lanes(self.index, lanes);
+            } else if !cta.mbarriers.is_empty() {
+                races.note_meeting(self.index, lanes);
+            }
         }
     }
 }
