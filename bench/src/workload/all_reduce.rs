@@ -36,12 +36,12 @@ const SIZES: [usize; 7] = [4, 256, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_LIMIT: usize = 16;
 /// Batches of each subject in a repeat, where they are short and where they are long.
-const BATCHES: usize = 20;
+const BATCHES: usize = 8;
 const LONG_BATCHES: usize = 2;
 /// From so many bytes on.
 const LONG_BYTES: usize = 16 << 20;
 /// The ranks of one number must be done within this.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(480);
 
 /// N1.
 pub(crate) fn ranks(table: &mut Table, repeats: usize) -> Result<(), Failure> {
@@ -49,8 +49,9 @@ pub(crate) fn ranks(table: &mut Table, repeats: usize) -> Result<(), Failure> {
     let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
     table.note(format!("n1: NCCL {major}.{minor}.{patch}; all ranks on the first GPU, data through sockets"));
     for size in [1, 2] {
-        let rows = Ranks::start(size, repeats)?.wait()?;
+        let (rows, ended) = Ranks::start(size, repeats)?.wait();
         table.add_peers(&rows)?;
+        ended?;
     }
     Ok(())
 }
@@ -61,7 +62,7 @@ struct Ranks(Vec<RankProcess>);
 struct RankProcess {
     child: Child,
     said: JoinHandle<String>,
-    told: JoinHandle<String>,
+    told: Option<JoinHandle<String>>,
 }
 
 impl Ranks {
@@ -78,45 +79,60 @@ impl Ranks {
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut child = command.spawn()?;
             let said = text_of(child.stdout.take());
-            let told = text_of(child.stderr.take());
+            let told = Some(text_of(child.stderr.take()));
             ranks.0.push(RankProcess { child, said, told });
         }
         Ok(ranks)
     }
 
-    /// Waits for all of them, and gives what rank 0 printed. One that fails ends the others, which would wait for it.
-    fn wait(mut self) -> Result<String, Failure> {
+    /// Waits for all of them, and gives what rank 0 printed, also if that is not all. One that fails ends the others, which would wait for it.
+    fn wait(mut self) -> (String, Result<(), Failure>) {
         let end = Instant::now() + LIMIT;
-        loop {
-            let mut left = 0;
-            for (rank, process) in self.0.iter_mut().enumerate() {
-                match process.child.try_wait()? {
-                    None => left += 1,
-                    Some(status) if status.success() => {}
-                    Some(status) => {
-                        let RankProcess { told, .. } = self.0.swap_remove(rank);
-                        return Err(format!("rank {rank}: {status}: {}", joined(told).trim()).into());
-                    }
+        let failed: Option<Failure> = loop {
+            match self.look() {
+                Ok(0) => break None,
+                Ok(left) if Instant::now() >= end => {
+                    break Some(format!("{left} of the ranks are not done after {LIMIT:?}").into());
+                }
+                Ok(_) => std::thread::sleep(Duration::from_millis(20)),
+                Err(failure) => break Some(failure),
+            }
+        };
+        self.end();
+        (
+            self.0.drain(..).next().map_or_else(String::new, |zero| joined(zero.said)),
+            failed.map_or(Ok(()), Err),
+        )
+    }
+
+    /// How many still run, unless one has failed.
+    fn look(&mut self) -> Result<usize, Failure> {
+        let mut left = 0;
+        for (rank, process) in self.0.iter_mut().enumerate() {
+            match process.child.try_wait()? {
+                None => left += 1,
+                Some(status) if status.success() => {}
+                Some(status) => {
+                    let told = process.told.take().map_or_else(String::new, joined);
+                    return Err(format!("rank {rank}: {status}: {}", told.trim()).into());
                 }
             }
-            if left == 0 {
-                return Ok(joined(self.0.swap_remove(0).said));
-            }
-            if Instant::now() >= end {
-                return Err(format!("{left} of the ranks are not done after {LIMIT:?}").into());
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(left)
+    }
+
+    fn end(&mut self) {
+        for process in &mut self.0 {
+            // One that has ended already needs no more.
+            let _ = process.child.kill();
+            let _ = process.child.wait();
         }
     }
 }
 
 impl Drop for Ranks {
     fn drop(&mut self) {
-        for process in &mut self.0 {
-            // One that has ended already needs no more.
-            let _ = process.child.kill();
-            let _ = process.child.wait();
-        }
+        self.end();
     }
 }
 

@@ -7,6 +7,7 @@ use crate::collective_part::Part;
 use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
 use crate::one_rank;
+use crate::repeat::RememberedCall;
 
 /// One collective, or several that run as one.
 ///
@@ -69,7 +70,7 @@ impl<'a> CollectiveCall<'a> {
         // have called it, or by the deadline of the communicator.
         let submitted = unsafe { launch.submit() };
         let ticket = submitted.map_err(|source| communicator.refused(source))?;
-        communicator.note(&ticket);
+        communicator.note(&ticket, RememberedCall::new(&parts));
         Ok(ticket)
     }
 

@@ -15,11 +15,13 @@ use kiln_runtime::{
 use crate::abort::abort;
 use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
+use crate::job_ranks::Job;
 use crate::ledger::Ledger;
-use crate::membership::{Job, LocalEntry, LocalRank, Membership};
+use crate::membership::{LocalEntry, LocalRank, Membership};
 use crate::rank_loss::CommunicatorRankLost;
 use crate::rank_watch::watch;
 use crate::rendezvous::{LostRank, Rendezvous};
+use crate::repeat::{RememberedCall, RememberedCalls};
 
 /// How long an abort waits for a submission that is under way.
 const TURN_LIMIT: Duration = Duration::from_millis(200);
@@ -47,7 +49,8 @@ impl Default for DeviceCommunicatorConfig {
 /// A rank is **lost** if its device is, or if its thread panics while it holds the rank. Ranks of one [group](DeviceGroup::communicators) are told of that within a second. Ranks
 /// that [meet](Self::meet) in a job are told within a second of a process that ends. Their unfinished collectives end with
 /// [`CommunicatorRankLost`](crate::CommunicatorRankLost), and so does unfinished work behind them. What that was to write cannot be read until it is overwritten
-/// whole; all other buffers are as they were. [`rebuild`](Self::rebuild) makes a communicator of the ranks that are left.
+/// whole; all other buffers are as they were. [`rebuild`](Self::rebuild) makes a communicator of the ranks that are left, and
+/// [`rebuild_replaced`](Self::rebuild_replaced) one with replacements of the lost ranks.
 ///
 /// ```
 /// use kiln::group::{DeviceGroup, Reduction};
@@ -113,7 +116,7 @@ impl DeviceCommunicator {
         size: u32,
         config: &DeviceCommunicatorConfig,
     ) -> Result<Self> {
-        Self::join_in(runtime, id, (rank, size), config, &Membership::new(id, size, None))
+        Self::join_in(runtime, id, (rank, size), config, &Membership::new(id, size))
     }
 
     /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
@@ -137,7 +140,8 @@ impl DeviceCommunicator {
         let id = rendezvous.get(KEY).map_err(failed)?;
         let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;
         let job = Job { rendezvous: rendezvous.clone(), ranks: (0..size).collect() };
-        Self::join_in(runtime, id, (rank, size), config, &Membership::new(id, size, Some(job)))
+        let seen = rendezvous.losses_seen();
+        Self::join_in(runtime, id, (rank, size), config, &Membership::of_job(id, size, job, seen))
     }
 
     /// Becomes one of the ranks of a communicator.
@@ -151,6 +155,8 @@ impl DeviceCommunicator {
         let failed = |source| GroupError::Rank { rank, source };
         let joined = CommunicatorRank { id, rank, size, deadline: config.deadline };
         joined.check().map_err(GroupError::collective)?;
+        // Before the module is loaded: a device that is rebuilt after it has lost it.
+        let changes = runtime.watch().status().changes;
         let scratch = runtime.zeros::<u8>(1).map_err(failed)?;
         let load = || runtime.load_module(&Image::Communicator(&joined.to_string())).map_err(failed);
         let module = (size > 1).then(load).transpose()?;
@@ -164,6 +170,7 @@ impl DeviceCommunicator {
                 let entry = LocalEntry {
                     rank: weak.clone(),
                     state: runtime.watch(),
+                    changes,
                     driver: runtime.driver().clone(),
                     ledger: Arc::clone(&ledger),
                 };
@@ -232,10 +239,10 @@ impl DeviceCommunicator {
         self.inner.lost.get()
     }
 
-    /// Collectives that are known to be done, and those that were submitted.
-    pub(crate) fn counts(&self) -> (u64, u64) {
+    /// Collectives that are known to be done, those that were submitted, and those that may be done again.
+    pub(crate) fn counts(&self) -> (u64, u64, RememberedCalls) {
         let ledger = self.inner.ledger();
-        (ledger.done(), ledger.submitted)
+        (ledger.done(), ledger.submitted, ledger.remembered())
     }
 
     /// Begins a submission, unless a rank is lost.
@@ -256,9 +263,9 @@ impl DeviceCommunicator {
     }
 
     /// A collective was submitted. If a rank was lost meanwhile, it is ended like those before it.
-    pub(crate) fn note(&self, ticket: &Ticket) {
+    pub(crate) fn note(&self, ticket: &Ticket, call: Option<RememberedCall>) {
         let inner = &self.inner;
-        inner.ledger().note(ticket);
+        inner.ledger().note(ticket, call);
         if let Some(lost) = inner.lost.get() {
             let told = Arc::new(inner.loss(lost));
             end_work(&inner.runtime, EndedWork::Submissions(&[ticket.stamp()]), told);
@@ -376,7 +383,7 @@ impl DeviceGroup {
         let id = DeviceCommunicator::new_id(self.runtime(0)?)?;
         let size = self.len() as u32;
         let ranks = (0..size).zip(self.runtimes());
-        let membership = Membership::new(id, size, None);
+        let membership = Membership::new(id, size);
         let join =
             |(rank, runtime)| DeviceCommunicator::join_in(runtime, id, (rank, size), config, &membership);
         ranks.map(join).collect()

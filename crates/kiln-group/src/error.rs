@@ -106,12 +106,22 @@ pub enum GroupError {
     },
     /// Ranks that did not come to rebuild their communicator.
     #[error(
-        "ranks {ranks:?} did not rebuild their communicator within {waited:?}; call `rebuild` on each rank that is left"
+        "ranks {ranks:?} did not rebuild their communicator within {waited:?}; call `rebuild` or `rebuild_replaced` on each rank that is left"
     )]
     RanksAbsent {
         /// The ranks.
         ranks: Vec<u32>,
         /// How long they were waited for.
+        waited: std::time::Duration,
+    },
+    /// Lost ranks that were not replaced.
+    #[error(
+        "ranks {ranks:?} were not replaced within {waited:?}; start a replacement of each, or go on without them with `rebuild`"
+    )]
+    ReplacementsAbsent {
+        /// The lost ranks.
+        ranks: Vec<u32>,
+        /// How long replacements were waited for.
         waited: std::time::Duration,
     },
     /// The ranks of a job could not exchange values.

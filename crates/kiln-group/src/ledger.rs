@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use kiln_runtime::Ticket;
 
+use crate::repeat::{RememberedCall, RememberedCalls};
+
 /// Unfinished collectives before it is looked which of them are done.
 const LOOK_AT: usize = 64;
 
@@ -12,7 +14,7 @@ const LOOK_AT: usize = 64;
 pub(crate) struct Ledger {
     /// Collectives that were submitted, without those in graphs.
     pub(crate) submitted: u64,
-    unfinished: VecDeque<Ticket>,
+    unfinished: VecDeque<(Ticket, Option<RememberedCall>)>,
     /// Some are nodes of graphs, whose replays are not known here.
     pub(crate) has_graphs: bool,
     look_at: usize,
@@ -26,9 +28,9 @@ impl Default for Ledger {
 
 impl Ledger {
     /// A collective was submitted.
-    pub(crate) fn note(&mut self, ticket: &Ticket) {
+    pub(crate) fn note(&mut self, ticket: &Ticket, call: Option<RememberedCall>) {
         self.submitted += 1;
-        self.unfinished.push_back(ticket.clone());
+        self.unfinished.push_back((ticket.clone(), call));
         if self.unfinished.len() >= self.look_at {
             self.settle();
             self.look_at = LOOK_AT.max(2 * self.unfinished.len());
@@ -37,7 +39,7 @@ impl Ledger {
 
     /// Forgets what is done.
     pub(crate) fn settle(&mut self) {
-        while self.unfinished.front().is_some_and(|ticket| ticket.is_done().unwrap_or(false)) {
+        while self.unfinished.front().is_some_and(|(ticket, _)| ticket.is_done().unwrap_or(false)) {
             self.unfinished.pop_front();
         }
     }
@@ -54,6 +56,12 @@ impl Ledger {
 
     /// The others.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = &Ticket> {
-        self.unfinished.iter()
+        self.unfinished.iter().map(|(ticket, _)| ticket)
+    }
+
+    /// Those of them that may be done again.
+    pub(crate) fn remembered(&self) -> RememberedCalls {
+        let numbered = (self.done()..).zip(&self.unfinished);
+        numbered.filter_map(|(number, (_, call))| Some((number, call.clone()?))).collect()
     }
 }

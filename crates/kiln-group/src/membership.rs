@@ -3,7 +3,7 @@
 //! Ranks that one process made together share one of these. Ranks of several processes have a [`Rendezvous`] in common, which says when a process is lost.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,10 @@ use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 
 use crate::abort::{abort, all_at_once};
 use crate::error::{GroupError, Result};
+use crate::job_ranks::Job;
 use crate::ledger::Ledger;
-use crate::rendezvous::{LostRank, Rendezvous, RendezvousError};
+use crate::rendezvous::LostRank;
+use crate::seat::Seat;
 
 /// What the others do to a rank of this process.
 pub(crate) trait LocalRank: Send + Sync {
@@ -30,17 +32,14 @@ pub(crate) trait LocalRank: Send + Sync {
 pub(crate) struct LocalEntry {
     pub(crate) rank: Weak<dyn LocalRank>,
     pub(crate) state: StateWatch,
+    /// How often the state of the device had changed when the rank was made. A device that was lost and rebuilt since has lost the rank.
+    pub(crate) changes: u64,
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
 }
 
-/// The job of ranks in several processes.
-#[derive(Clone)]
-pub(crate) struct Job {
-    pub(crate) rendezvous: Arc<Rendezvous>,
-    /// The rank in the job of each rank of the communicator.
-    pub(crate) ranks: Vec<u32>,
-}
+/// Names what a replacement has asked for.
+pub(crate) type Application = u128;
 
 pub(crate) struct Membership {
     id: CommunicatorId,
@@ -64,6 +63,11 @@ struct State {
     /// The same once they were aborted: the device is not to take them for ranks that left as planned.
     kept: Vec<(DeviceRuntime, Module)>,
     rounds: HashMap<String, Round>,
+    /// Losses of the job that were looked at.
+    losses_seen: usize,
+    /// Replacements in this process that have no place yet, by the rank they replace, and places that were given and not taken yet.
+    applications: BTreeMap<u32, Application>,
+    seats: HashMap<Application, Seat>,
 }
 
 /// What ranks say to each other once.
@@ -76,13 +80,23 @@ struct Round {
 
 impl Membership {
     /// The ranks of a new communicator.
-    pub(crate) fn new(id: CommunicatorId, size: u32, job: Option<Job>) -> Arc<Self> {
-        let (state, changed, is_watched) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
+    pub(crate) fn new(id: CommunicatorId, size: u32) -> Arc<Self> {
+        Self::made(id, size, None, 0)
+    }
+
+    /// Those that are processes of a job, which had so many losses before.
+    pub(crate) fn of_job(id: CommunicatorId, size: u32, job: Job, losses_seen: usize) -> Arc<Self> {
+        Self::made(id, size, Some(job), losses_seen)
+    }
+
+    fn made(id: CommunicatorId, size: u32, job: Option<Job>, losses_seen: usize) -> Arc<Self> {
+        let state = Mutex::new(State { losses_seen, ..State::default() });
+        let (changed, is_watched) = (Condvar::new(), AtomicBool::new(false));
         Arc::new(Self { id, size, job, state, changed, is_watched })
     }
 
-    /// The ranks of a communicator that is made of some of these: the same for all of them in this process.
-    pub(crate) fn child(&self, id: CommunicatorId, ranks: &[u32]) -> Arc<Self> {
+    /// The ranks of a communicator that is made of some of these, after so many losses of their job: the same for all of them in this process.
+    pub(crate) fn child(&self, id: CommunicatorId, ranks: &[u32], losses_seen: usize) -> Arc<Self> {
         let mut state = self.state();
         if let Some(known) = state.children.get(&id).and_then(Weak::upgrade) {
             return known;
@@ -91,7 +105,7 @@ impl Membership {
             rendezvous: job.rendezvous.clone(),
             ranks: ranks.iter().filter_map(|rank| job.ranks.get(*rank as usize).copied()).collect(),
         });
-        let fresh = Self::new(id, ranks.len() as u32, job);
+        let fresh = Self::made(id, ranks.len() as u32, job, losses_seen);
         state.children.insert(id, Arc::downgrade(&fresh));
         fresh
     }
@@ -128,8 +142,14 @@ impl Membership {
 
     /// The ranks that are lost.
     pub(crate) fn lost(&self) -> Vec<LostRank> {
+        self.lost_so_far().0
+    }
+
+    /// The same, and how many losses of the job were looked at for it.
+    pub(crate) fn lost_so_far(&self) -> (Vec<LostRank>, usize) {
         let state = self.state();
-        state.lost.iter().map(|(rank, cause)| LostRank { rank: *rank, cause: cause.clone() }).collect()
+        let lost = state.lost.iter().map(|(rank, cause)| LostRank { rank: *rank, cause: cause.clone() });
+        (lost.collect(), state.losses_seen)
     }
 
     /// Looks which ranks are lost, and tells the others. `asks` also asks devices of which nothing was heard while a collective waits.
@@ -145,6 +165,9 @@ impl Membership {
                     found.push((*rank, cause));
                 }
                 Phase::ShuttingDown | Phase::Stopped => {}
+                Phase::Ready if status.changes != entry.changes => {
+                    found.push((*rank, "its device was lost, and rebuilt since".into()));
+                }
                 _ if asks => {
                     devices.push((*rank, entry.driver.clone()));
                     ledgers.push(entry.ledger.clone());
@@ -159,11 +182,15 @@ impl Membership {
                 }
             }
         }
+        let mut losses_seen = self.state().losses_seen;
         if let Some(job) = &self.job {
-            found.extend(job.lost());
+            let lost;
+            (lost, losses_seen) = job.lost(losses_seen);
+            found.extend(lost);
         }
         let lost = found.into_iter().map(|(rank, cause)| LostRank { rank, cause });
         let ended: Vec<Arc<dyn LocalRank>> = lost.flat_map(|lost| self.declare(&lost)).collect();
+        self.state().losses_seen = losses_seen;
         // What a rank had queued when it was given up would wait for the others.
         let given_up = std::mem::take(&mut self.state().given_up);
         if ended.is_empty() && given_up.is_empty() {
@@ -249,6 +276,81 @@ impl Membership {
         }
     }
 
+    /// Waits until each lost rank has a replacement. None if another rank is lost meanwhile.
+    ///
+    /// # Errors
+    /// The ranks that have no replacement within the time limit; the store is lost.
+    pub(crate) fn applications(
+        &self,
+        lost: &[LostRank],
+        limit: Duration,
+    ) -> Result<Option<BTreeMap<u32, Application>>> {
+        if let Some(job) = &self.job {
+            return job.applications(lost);
+        }
+        let end = Instant::now() + limit;
+        let mut state = self.state();
+        loop {
+            if state.lost.len() != lost.len() {
+                return Ok(None);
+            }
+            let is_absent = |rank: &u32| !state.applications.contains_key(rank);
+            let absent: Vec<u32> = lost.iter().map(|lost| lost.rank).filter(is_absent).collect();
+            let left = end.saturating_duration_since(Instant::now());
+            match (absent.is_empty(), left.is_zero()) {
+                (true, _) => return Ok(Some(state.applications.clone())),
+                (_, true) => return Err(GroupError::ReplacementsAbsent { ranks: absent, waited: limit }),
+                _ => {}
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Gives a replacement its place.
+    pub(crate) fn seat(&self, application: Application, seat: Seat) -> Result<()> {
+        if let Some(job) = &self.job {
+            return job.seat(application, &seat);
+        }
+        let mut state = self.state();
+        state.applications.retain(|_, waiting| *waiting != application);
+        state.seats.insert(application, seat);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Asks for the place of a lost rank, and waits until the ranks that are left have given it.
+    ///
+    /// # Errors
+    /// They did not do so within the time limit; another replacement waits for the same place.
+    pub(crate) fn apply(&self, rank: u32, limit: Duration) -> Result<Seat> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let application = Application::from(LAST.fetch_add(1, Ordering::Relaxed));
+        let end = Instant::now() + limit;
+        let mut state = self.state();
+        if state.applications.contains_key(&rank) {
+            return Err(GroupError::Collective {
+                what: format!("rank {rank} has a replacement already"),
+                next: "make one replacement of a lost rank",
+            });
+        }
+        state.applications.insert(rank, application);
+        self.changed.notify_all();
+        loop {
+            if let Some(seat) = state.seats.remove(&application) {
+                return Ok(seat);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.applications.remove(&rank);
+                let ranks = (0..self.size).filter(|rank| !state.lost.contains_key(rank)).collect();
+                return Err(GroupError::RanksAbsent { ranks, waited: limit });
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -277,39 +379,4 @@ fn waits(ledger: &Arc<Mutex<Ledger>>) -> bool {
     let Ok(mut ledger) = ledger.try_lock() else { return false };
     ledger.settle();
     ledger.may_wait()
-}
-
-impl Job {
-    /// Ranks of the communicator whose processes are lost.
-    fn lost(&self) -> Vec<(u32, String)> {
-        let place = |rank: u32| self.ranks.iter().position(|known| *known == rank);
-        match self.rendezvous.lost_ranks() {
-            Ok(lost) => {
-                lost.into_iter().filter_map(|lost| Some((place(lost.rank)? as u32, lost.cause))).collect()
-            }
-            Err(error) => place(0).map(|at| (at as u32, error.to_string())).into_iter().collect(),
-        }
-    }
-
-    fn exchange(
-        &self,
-        rank: u32,
-        (name, lost): (&str, &[LostRank]),
-        said: &[u8],
-    ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
-        self.rendezvous.acknowledge_losses();
-        let key = |rank: u32| format!("{name}/{rank}");
-        let failed = |error| GroupError::Rendezvous(Arc::new(error));
-        self.rendezvous.put(&key(rank), said).map_err(failed)?;
-        let is_left = |rank: &u32| lost.iter().all(|lost| lost.rank != *rank);
-        let mut heard = BTreeMap::new();
-        for other in (0..self.ranks.len() as u32).filter(is_left) {
-            match self.rendezvous.get(&key(other)) {
-                Ok(value) => heard.insert(other, value),
-                Err(RendezvousError::RankLost { .. }) => return Ok(None),
-                Err(error) => return Err(failed(error)),
-            };
-        }
-        Ok(Some(heard))
-    }
 }

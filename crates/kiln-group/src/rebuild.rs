@@ -1,16 +1,24 @@
-//! A communicator of the ranks that are left after one was lost.
+//! A communicator of the ranks that are left after one was lost, and of replacements.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kiln_operation::CommunicatorId;
 
 use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
 use crate::rendezvous::LostRank;
+use crate::repeat::RememberedCalls;
+use crate::seat::Seat;
 
-/// What came of a communicator that lost a rank, on one of the ranks that are left.
+/// The most collectives that a rank offers to do again.
+const REPEATED_LIMIT: usize = 10_000;
+
+/// What came of a communicator that lost a rank, on one of its ranks.
 ///
 /// Collectives are counted from 0 in the order in which this rank submitted them, without those in graphs. All before `done` are done on every rank that is left. Those
 /// from `done` to `done_here` are done on this rank and not on all. Those from `done_here` to `submitted` were ended: their tickets fail, and what they were to write
-/// cannot be read until it is overwritten whole. None of them is done again by itself: it is not known of each whether it had begun.
+/// cannot be read until it is overwritten whole. Of these, [`repeatable`](Self::repeatable) are those that no rank has done and every rank can do again.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RebuiltCommunicator {
@@ -18,14 +26,28 @@ pub struct RebuiltCommunicator {
     pub communicator: DeviceCommunicator,
     /// The ranks that are lost, by their number in the old communicator.
     pub lost: Vec<LostRank>,
+    /// Those of them that were replaced: all, or none.
+    pub replaced: Vec<u32>,
     /// The number that each rank of the new communicator had in the old one.
     pub former_ranks: Vec<u32>,
     /// Collectives that are done on all ranks that are left.
     pub done: u64,
-    /// Collectives that are done on this rank.
+    /// Collectives that are done on this rank; 0 on a replacement.
     pub done_here: u64,
-    /// Collectives that this rank had submitted.
+    /// Collectives that this rank had submitted; 0 on a replacement.
     pub submitted: u64,
+    /// Collectives that none of the ranks that are left has done and whose inputs all of them still have: not in place, buffers not freed, and nothing that is read was to be
+    /// written by other work that was ended. All ranks have the same list. [`repeat`](Self::repeat) does them again. Without replacements only all-reduces, reduces and
+    /// broadcasts from and to ranks that are left, and barriers.
+    pub repeatable: Vec<u64>,
+    pub(crate) remembered: Arc<RememberedCalls>,
+}
+
+/// What becomes of the lost ranks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LostRanks {
+    LeftOut,
+    Replaced,
 }
 
 impl DeviceCommunicator {
@@ -42,39 +64,149 @@ impl DeviceCommunicator {
     /// # Errors
     /// No rank is lost; ranks that do not call it within the deadline; what [`join`](Self::join) answers.
     pub fn rebuild(&self) -> Result<RebuiltCommunicator> {
+        self.rebuild_as(LostRanks::LeftOut)
+    }
+
+    /// Makes a communicator in which every lost rank has a replacement: its size and the numbers of its ranks are those of the old one. A replacement is a thread that
+    /// [takes the place](crate::RankVacancy::take) of a lost rank of this process, or a process that joins the job as that rank and calls
+    /// [`replace`](Self::replace).
+    ///
+    /// It waits for the replacements, and otherwise does what [`rebuild`](Self::rebuild) does. A replacement that is lost before it has its place is waited for again.
+    ///
+    /// # Errors
+    /// [`GroupError::ReplacementsAbsent`] with the ranks that were not replaced within the deadline, or the time limit of the rendezvous: call it again, or
+    /// [`rebuild`](Self::rebuild). What [`rebuild`](Self::rebuild) answers.
+    pub fn rebuild_replaced(&self) -> Result<RebuiltCommunicator> {
+        self.rebuild_as(LostRanks::Replaced)
+    }
+
+    fn rebuild_as(&self, lost_ranks: LostRanks) -> Result<RebuiltCommunicator> {
         let Some(membership) = self.membership().filter(|_| self.lost_rank().is_some()) else {
             let what = format!("no rank of {self:?} is lost");
             return Err(GroupError::Collective { what, next: "rebuild it when an error names a lost rank" });
         };
-        let (rank, limit) = (self.rank(), self.config().deadline);
-        let (done_here, submitted) = self.counts();
+        let (rank, old_size, limit) = (self.rank(), self.size(), self.config().deadline);
+        let (done_here, submitted, remembered) = self.counts();
         loop {
-            let lost = membership.lost();
-            let round = |name| (name, &lost[..]);
-            let Some(counts) = membership.exchange(rank, round("done"), &done_here.to_le_bytes(), limit)?
+            let (lost, losses_seen) = membership.lost_so_far();
+            let applications = match lost_ranks {
+                LostRanks::LeftOut => BTreeMap::new(),
+                LostRanks::Replaced => match membership.applications(&lost, limit)? {
+                    Some(applications) => applications,
+                    None => continue,
+                },
+            };
+            // Ranks that wait for other replacements are in another round.
+            let round = |name: &str| {
+                let replacements: Vec<String> = applications.values().map(|one| format!("{one:x}")).collect();
+                format!("{name}/{}", replacements.join(" "))
+            };
+            let left: Vec<u32> =
+                (0..old_size).filter(|rank| lost.iter().all(|lost| lost.rank != *rank)).collect();
+            let former_ranks = match lost_ranks {
+                LostRanks::LeftOut => left,
+                LostRanks::Replaced => (0..old_size).collect(),
+            };
+            let is_repeatable = |(number, call): (&u64, &crate::repeat::RememberedCall)| {
+                let is_it = call.fits(&former_ranks, old_size) && call.is_intact(rank, old_size);
+                is_it.then_some(*number)
+            };
+            let offered = remembered.iter().filter_map(is_repeatable).take(REPEATED_LIMIT).collect();
+            let said = RankCounts { done: done_here, submitted, offered }.to_bytes();
+            let Some(counts) = membership.exchange(rank, (&round("done")[..], &lost[..]), &said, limit)?
             else {
                 continue;
             };
-            let former_ranks: Vec<u32> = counts.keys().copied().collect();
-            let count = |bytes: &Vec<u8>| bytes[..].try_into().map(u64::from_le_bytes).ok();
-            let done = counts.values().filter_map(count).min().unwrap_or(0);
-            let is_leader = former_ranks.first() == Some(&rank);
+            let is_leader = counts.keys().next() == Some(&rank);
+            let (done, repeatable) = agreed(counts.values());
             let size = former_ranks.len() as u32;
-            let id = match is_leader && size > 1 {
-                true => Self::new_id(self.runtime())?.bytes().to_vec(),
-                false => Vec::new(),
+            let mut id = Vec::new();
+            if is_leader && size > 1 {
+                let made = Self::new_id(self.runtime())?;
+                for (rank, application) in &applications {
+                    let (lost, repeatable) = (lost.clone(), repeatable.clone());
+                    let seat =
+                        Seat { id: made, rank: *rank, size, done, repeatable, lost, job_ranks: Vec::new() };
+                    membership.seat(*application, seat)?;
+                }
+                id = made.bytes().to_vec();
+            }
+            let Some(ids) = membership.exchange(rank, (&round("id")[..], &lost[..]), &id, limit)? else {
+                continue;
             };
-            let Some(ids) = membership.exchange(rank, round("id"), &id, limit)? else { continue };
             let place = former_ranks.iter().position(|former| *former == rank).unwrap_or(0);
             let communicator = match ids.values().next() {
                 Some(id) if size > 1 => {
                     let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;
-                    let members = membership.child(id, &former_ranks);
+                    let members = membership.child(id, &former_ranks, losses_seen);
                     Self::join_in(self.runtime(), id, (place as u32, size), &self.config(), &members)?
                 }
                 _ => Self::alone(self.runtime())?,
             };
-            return Ok(RebuiltCommunicator { communicator, lost, former_ranks, done, done_here, submitted });
+            let replaced = applications.keys().copied().collect();
+            let remembered = Arc::new(remembered);
+            return Ok(RebuiltCommunicator {
+                communicator,
+                lost,
+                replaced,
+                former_ranks,
+                done,
+                done_here,
+                submitted,
+                repeatable,
+                remembered,
+            });
         }
+    }
+}
+
+/// What a rank says of its collectives.
+struct RankCounts {
+    done: u64,
+    submitted: u64,
+    /// Those that it can do again.
+    offered: Vec<u64>,
+}
+
+impl RankCounts {
+    fn to_bytes(&self) -> Vec<u8> {
+        [self.done, self.submitted]
+            .iter()
+            .chain(&self.offered)
+            .flat_map(|number| number.to_le_bytes())
+            .collect()
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (numbers, []) = bytes.as_chunks::<8>() else { return None };
+        let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+        Some(Self { done: numbers.next()?, submitted: numbers.next()?, offered: numbers.collect() })
+    }
+}
+
+/// Collectives that are done on all ranks, and those that none has done and all can do again.
+fn agreed<'a>(said: impl Iterator<Item = &'a Vec<u8>>) -> (u64, Vec<u64>) {
+    let counts: Vec<RankCounts> = said.filter_map(|said| RankCounts::parse(said)).collect();
+    let done = counts.iter().map(|counts| counts.done).min().unwrap_or(0);
+    let begun = counts.iter().map(|counts| counts.done).max().unwrap_or(0);
+    let mut offered = counts.into_iter().map(|counts| counts.offered.into_iter().collect::<BTreeSet<u64>>());
+    let first = offered.next().unwrap_or_default();
+    let common = offered.fold(first, |common, more| common.intersection(&more).copied().collect());
+    (done, common.into_iter().filter(|number| *number >= begun).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RankCounts, agreed};
+
+    #[test]
+    fn what_a_rank_has_done_or_cannot_do_is_not_repeated() {
+        let said = |done, submitted, offered: &[u64]| {
+            RankCounts { done, submitted, offered: offered.to_vec() }.to_bytes()
+        };
+        let all = [said(2, 9, &[2, 3, 4, 5, 7]), said(4, 8, &[4, 5, 6, 7]), said(3, 9, &[3, 4, 5, 6, 7, 8])];
+        assert_eq!(agreed(all.iter()), (2, vec![4, 5, 7]));
+        assert_eq!(agreed([said(5, 5, &[])].iter()), (5, vec![]));
+        assert!(RankCounts::parse(&[0; 15]).is_none() && RankCounts::parse(&[0; 23]).is_none());
     }
 }

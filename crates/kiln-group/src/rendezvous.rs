@@ -268,6 +268,33 @@ impl Rendezvous {
         self.connection.acknowledge().into_iter().map(|(rank, cause)| LostRank { rank, cause }).collect()
     }
 
+    /// Whether this process has joined in the place of a lost rank, after all ranks had met.
+    pub fn is_replacement(&self) -> bool {
+        self.connection.is_replacement()
+    }
+
+    /// How many losses this rank was told of so far.
+    pub(crate) fn losses_seen(&self) -> usize {
+        self.connection.losses_seen()
+    }
+
+    /// Ranks that are lost now, and those that were lost after so many losses and may be replaced since; and how many losses there were.
+    pub(crate) fn losses_since(&self, seen: usize) -> Result<(Vec<LostRank>, usize)> {
+        let (lost, seen) = self.connection.losses_since(seen)?;
+        Ok((lost.into_iter().map(|(rank, cause)| LostRank { rank, cause }).collect(), seen))
+    }
+
+    /// How the keys of values begin that are removed when this rank is lost.
+    pub(crate) fn own_keys(rank: u32) -> String {
+        store::own_keys(rank)
+    }
+
+    /// A number that no one can guess.
+    pub(crate) fn random_number() -> u128 {
+        let nonce = token_proof::random_nonce();
+        u128::from_le_bytes(std::array::from_fn(|at| nonce[at]))
+    }
+
     fn deadline(&self) -> Instant {
         Instant::now() + self.timeout
     }

@@ -51,7 +51,7 @@ impl DeviceCommunicator {
         let (rank, size) = (rank as u32, former.len() as u32);
         match self.membership() {
             Some(members) => {
-                let members = members.child(id, &former);
+                let members = members.child(id, &former, members.lost_so_far().1);
                 Self::join_in(self.runtime(), id, (rank, size), &self.config(), &members).map(Some)
             }
             None => Self::join(self.runtime(), id, rank, size, &self.config()).map(Some),

@@ -4,7 +4,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +13,10 @@ use kiln::group::{
     Rendezvous, RendezvousConfig, RendezvousError,
 };
 use kiln::sim::{DeviceConfig, Machine, MachineConfig};
+
+mod example_program;
+
+use example_program::example_program;
 
 /// A port of this host that was free a moment ago.
 fn free_port() -> u16 {
@@ -27,21 +30,9 @@ fn config(port: u16, rank: u32, size: u32) -> RendezvousConfig {
     config
 }
 
-/// Where cargo puts the example when it builds the tests; built now if only this test was asked for.
-fn program(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
-    if !program.exists() {
-        let arguments = ["build", "--quiet", "--package", "kiln-group", "--example", name];
-        let built = Command::new(env!("CARGO")).args(arguments).status().unwrap();
-        assert!(built.success() && program.exists(), "the example was not built");
-    }
-    program
-}
-
 /// The example, which joins as its environment says.
 fn rank_process(variables: &[(&str, String)], arguments: &[&str]) -> Child {
-    Command::new(program("ranks"))
+    Command::new(example_program("ranks"))
         .args(arguments)
         .env_clear()
         .envs(variables.iter().map(|(name, value)| (name, value.as_str())))
@@ -183,6 +174,64 @@ fn ranks_that_meet_in_a_job_go_on_without_a_killed_process() {
 }
 
 #[test]
+fn a_process_that_is_killed_is_replaced_in_the_communicator() {
+    let port = free_port();
+    let mut killed = rank_process(&by_hand(port, 2, 3), &["--until-loss"]);
+    let config_of = |config, _| MachineConfig::device(config, DeviceConfig::default());
+    let machine = Machine::new((0..3).fold(MachineConfig::seeded(1), config_of));
+    let devices: Vec<_> = (0..3).map(|ordinal| machine.device(ordinal).unwrap()).collect();
+    let group = DeviceGroup::over(devices, &Default::default()).unwrap();
+    let settings = DeviceCommunicatorConfig { deadline: Duration::from_secs(3600) };
+    let (told, hears) = std::sync::mpsc::channel();
+    let survivors: Vec<_> = (0..2)
+        .map(|rank| (rank, group.runtime(rank as usize).unwrap().clone(), told.clone()))
+        .map(|(rank, gpu, told)| {
+            std::thread::spawn(move || {
+                let job = Arc::new(Rendezvous::join(&config(port, rank, 3)).unwrap());
+                assert!(!job.is_replacement());
+                let error = DeviceCommunicator::replace(&gpu, &job, &settings).unwrap_err();
+                assert!(error.to_string().contains("replaces no lost rank"), "{error}");
+                job.exchange("parts", &0_u32.to_le_bytes()).unwrap();
+                let all = DeviceCommunicator::meet(&gpu, &job, &settings).unwrap();
+                let (send, recv) = (gpu.upload(&[rank + 1; 4]).unwrap(), gpu.zeros::<u32>(4).unwrap());
+                let ticket = all.all_reduce(&send, &recv, Reduction::Sum).submit().unwrap();
+                told.send(()).unwrap();
+                let error = ticket.wait().unwrap_err();
+                assert!(error.downcast_ref::<CommunicatorRankLost>().is_some(), "{error}");
+                assert!(all.vacancy(2).unwrap_err().to_string().contains("is a process of a job"));
+                let rebuilt = all.rebuild_replaced().unwrap();
+                assert_eq!((rebuilt.former_ranks.len(), &rebuilt.replaced[..]), (3, &[2][..]));
+                assert_eq!(rebuilt.repeatable, [0]);
+                rebuilt.repeat().unwrap()[0].1.wait().unwrap();
+                assert_eq!(recv.download().unwrap(), [103; 4]);
+                job.barrier("end").unwrap();
+            })
+        })
+        .collect();
+    (0..2).for_each(|_| hears.recv().unwrap());
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    // Its replacement comes at once: the others are told of the loss all the same.
+    let gpu = group.runtime(2).unwrap();
+    let joined = loop {
+        match Rendezvous::join(&config(port, 2, 3)) {
+            Err(RendezvousError::RankTaken { .. }) => std::thread::sleep(Duration::from_millis(1)),
+            joined => break joined.unwrap(),
+        }
+    };
+    let job = Arc::new(joined);
+    assert!(job.is_replacement());
+    let rebuilt = DeviceCommunicator::replace(gpu, &job, &settings).unwrap();
+    assert_eq!((rebuilt.communicator.rank(), rebuilt.communicator.size(), rebuilt.submitted), (2, 3, 0));
+    assert_eq!((rebuilt.repeatable.as_slice(), rebuilt.lost[0].rank), (&[0][..], 2));
+    let (send, recv) = (gpu.upload(&[100_u32; 4]).unwrap(), gpu.zeros::<u32>(4).unwrap());
+    rebuilt.communicator.all_reduce(&send, &recv, Reduction::Sum).submit().unwrap();
+    assert_eq!(recv.download().unwrap(), [103; 4]);
+    job.barrier("end").unwrap();
+    survivors.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
 fn without_rank_zero_the_others_end_with_an_error() {
     let port = free_port();
     let mut zero = rank_process(&by_hand(port, 0, 2), &["--until-loss"]);
@@ -197,7 +246,7 @@ fn without_rank_zero_the_others_end_with_an_error() {
 
 #[test]
 fn every_collective_gives_the_right_result_on_simulated_devices() {
-    let output = Command::new(program("collectives")).output().unwrap();
+    let output = Command::new(example_program("collectives")).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(text.matches("right on rank 0 of 4").count(), 13, "{text}");

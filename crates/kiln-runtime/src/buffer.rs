@@ -11,6 +11,7 @@ pub(crate) mod pattern;
 mod pinned;
 pub(crate) mod try_reserve;
 pub(crate) mod usable;
+pub(crate) mod weak_buffer;
 
 pub(crate) use block_range::{BlockRange, used};
 pub use element::Element;

@@ -31,7 +31,12 @@ fn once() -> u64 {
 /// # Errors
 /// A file that cannot be read; something that is no trace, with its line; no collective in it.
 pub(super) fn read(path: &Path) -> Result<CollectiveTrace, Failure> {
-    let text = read_text(path)?;
+    let text = read_text(path).map_err(|failure| match path.exists() {
+        true => failure,
+        false => failure.next(
+            "record the collectives of a program with `kiln::group::CollectiveTrace`, or write lines such as `all_reduce bytes=4MB count=12 compute=1.5ms`",
+        ),
+    })?;
     let trace = match text.trim_start().starts_with('[') {
         true => from_json(path, &text)?,
         false => text.parse().map_err(|error: kiln::group::CollectiveTraceError| {

@@ -4,10 +4,10 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::example_program::example_program;
 use crate::folder::Folder;
 use crate::machine::Machine;
 use crate::outcome::{Outcome, command, run, without_driver};
@@ -25,18 +25,6 @@ fn launched(flags: &[&str], text: &str) -> Outcome {
 fn lines_of(outcome: &Outcome, rank: u32) -> Vec<&str> {
     let prefix = format!("[{rank}] ");
     outcome.stdout.lines().filter_map(|line| line.strip_prefix(&prefix)).collect()
-}
-
-/// An example of `kiln-group`; built now if only this test was asked for.
-pub(crate) fn group_example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
-    if !program.exists() {
-        let arguments = ["build", "--quiet", "--package", "kiln-group", "--example", name];
-        let built = Command::new(env!("CARGO")).args(arguments).status().unwrap();
-        assert!(built.success() && program.exists(), "the example was not built");
-    }
-    program
 }
 
 /// Whether a process runs; one that has ended and was not waited for does not.
@@ -299,7 +287,7 @@ fn a_policy_without_gpus_refuses_a_list_of_them() {
 
 #[test]
 fn ranks_meet_under_the_command() {
-    let program = group_example("ranks");
+    let program = example_program("ranks");
     let outcome = run(without_driver(&["launch", "-n", "3", "--", program.to_str().unwrap()]));
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     for rank in 0..3 {
@@ -309,7 +297,7 @@ fn ranks_meet_under_the_command() {
 
 #[test]
 fn a_replacement_meets_the_others() {
-    let program = group_example("ranks");
+    let program = example_program("ranks");
     let text = format!(
         "[ $KILN_RANK = 1 ] && [ $KILN_RESTARTS = 0 ] && kill -9 $$; exec {}",
         program.to_str().unwrap()
@@ -321,7 +309,7 @@ fn a_replacement_meets_the_others() {
 
 #[test]
 fn survivors_of_a_killed_rank_go_on_under_the_command() {
-    let program = group_example("ranks");
+    let program = example_program("ranks");
     let text = format!("echo pid $$; exec {} --until-loss", program.to_str().unwrap());
     let (child, mut output, _) = started(script(&["-n", "3", "--keep-going"], &text), 0);
     let (mut lines, mut victim) = (String::new(), None);

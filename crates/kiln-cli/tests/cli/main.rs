@@ -12,6 +12,9 @@
 #[allow(dead_code, reason = "the machines are shared with tests that need more of them")]
 mod machine;
 
+#[cfg(target_os = "linux")]
+#[path = "../../../kiln-group/tests/example_program/mod.rs"]
+mod example_program;
 #[path = "../../../kiln/tests/skip/mod.rs"]
 mod skip;
 

@@ -60,6 +60,7 @@ fn what_does_not_fit_is_told_with_its_place() {
         (vec![lines("f", "[{\"kind\": \"none\"}]")], 2, "step 0 is `none`"),
         (vec![lines("g", "[{")], 2, "g:1:2"),
         (vec!["/nonexistent".into()], 2, "No such file"),
+        (vec!["/nonexistent".into()], 2, "CollectiveTrace`, or write lines such as `all_reduce bytes=4MB"),
         (vec![good.clone(), "--topology".into(), "8x string".into()], 2, "column 4"),
         (vec![good.clone(), "--ranks".into(), "12".into()], 3, "12 ranks"),
         (vec![good.clone(), "--ranks".into(), "0".into()], 3, "0 ranks"),

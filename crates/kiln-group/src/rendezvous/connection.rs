@@ -24,6 +24,7 @@ pub(super) struct Connection {
 
 #[derive(Debug)]
 struct Shared {
+    rank: u32,
     stream: Mutex<TcpStream>,
     seen: Mutex<Seen>,
     changed: Condvar,
@@ -34,6 +35,10 @@ struct Shared {
 struct Seen {
     complete: bool,
     lost: BTreeMap<u32, String>,
+    /// Every loss in its order, also of ranks that were replaced since.
+    losses: Vec<(u32, String)>,
+    /// This rank was lost before, and its process is a replacement.
+    is_replacement: bool,
     /// Lost ranks that the caller knows of.
     acknowledged: BTreeSet<u32>,
     next_id: u64,
@@ -73,7 +78,9 @@ impl Connection {
                 match attempt(*address, greeting, deadline)? {
                     Attempt::Joined(stream) => {
                         let system = |source| RendezvousError::System { what: "a connection", source };
-                        return Self::start(stream, heartbeat, silence).map(Ok).map_err(system);
+                        return Self::start(stream, greeting.rank, heartbeat, silence)
+                            .map(Ok)
+                            .map_err(system);
                     }
                     Attempt::Again(why) => last = why,
                 }
@@ -84,12 +91,12 @@ impl Connection {
         Ok(Err(last))
     }
 
-    fn start(stream: TcpStream, heartbeat: Duration, silence: Duration) -> io::Result<Self> {
+    fn start(stream: TcpStream, rank: u32, heartbeat: Duration, silence: Duration) -> io::Result<Self> {
         stream.set_read_timeout(Some(silence))?;
         stream.set_write_timeout(Some(silence))?;
         let mut reading = stream.try_clone()?;
         let (stream, seen) = (Mutex::new(stream), Mutex::new(Seen::default()));
-        let shared = Arc::new(Shared { stream, seen, changed: Condvar::new() });
+        let shared = Arc::new(Shared { rank, stream, seen, changed: Condvar::new() });
         let reader = Arc::clone(&shared);
         thread::Builder::new().name("kiln rendezvous reader".into()).spawn(move || {
             let error = loop {
@@ -151,6 +158,29 @@ impl Connection {
             Some(cause) => Err(RendezvousError::StoreLost { cause: cause.clone() }),
             None => Ok(seen.lost.iter().map(|(rank, cause)| (*rank, cause.clone())).collect()),
         }
+    }
+
+    /// Lost ranks, and those that were lost after so many losses; and how many losses there were.
+    pub(super) fn losses_since(
+        &self,
+        seen_before: usize,
+    ) -> Result<(Vec<(u32, String)>, usize), RendezvousError> {
+        let seen = self.shared.lock();
+        if let Some(cause) = &seen.ended {
+            return Err(RendezvousError::StoreLost { cause: cause.clone() });
+        }
+        let now = seen.lost.iter().map(|(rank, cause)| (*rank, cause.clone()));
+        let since = seen.losses.get(seen_before..).unwrap_or_default().iter().cloned();
+        Ok((now.chain(since).collect(), seen.losses.len()))
+    }
+
+    /// How many losses there were.
+    pub(super) fn losses_seen(&self) -> usize {
+        self.shared.lock().losses.len()
+    }
+
+    pub(super) fn is_replacement(&self) -> bool {
+        self.shared.lock().is_replacement
     }
 
     /// Lost ranks that the caller knows of.
@@ -218,8 +248,10 @@ impl Shared {
         match message {
             Message::Complete => seen.complete = true,
             Message::Lost { rank, cause } => {
+                seen.losses.push((rank, cause.clone()));
                 seen.lost.insert(rank, cause);
             }
+            Message::Back { rank } if rank == self.rank => seen.is_replacement = true,
             Message::Back { rank } => {
                 seen.lost.remove(&rank);
                 seen.acknowledged.remove(&rank);

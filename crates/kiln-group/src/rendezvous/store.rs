@@ -54,6 +54,10 @@ impl Store {
         if was_lost {
             deliveries.extend(self.present.iter().map(|other| (*other, Message::Back { rank })));
         }
+        // It is told that it is a replacement, unless the ranks have not met yet.
+        if was_lost && self.complete {
+            deliveries.push((rank, Message::Back { rank }));
+        }
         deliveries.extend(
             self.lost.iter().map(|(lost, cause)| (rank, Message::Lost { rank: *lost, cause: cause.clone() })),
         );
@@ -78,6 +82,12 @@ impl Store {
         }
         self.waiting.retain(|_, waiting| !waiting.is_empty());
         let Some(cause) = cause else { return Vec::new() };
+        let own = own_keys(rank);
+        self.values.retain(|key, value| {
+            let is_kept = !key.starts_with(&own);
+            self.bytes -= if is_kept { 0 } else { key.len() + value.len() };
+            is_kept
+        });
         self.lost.insert(rank, cause.clone());
         self.present.iter().map(|other| (*other, Message::Lost { rank, cause: cause.clone() })).collect()
     }
@@ -124,6 +134,11 @@ impl Store {
     }
 }
 
+/// How the keys of values begin that are removed when this rank is lost.
+pub(super) fn own_keys(rank: u32) -> String {
+    format!("kiln/of rank {rank}/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,7 +173,32 @@ mod tests {
         assert_eq!(store.leave(1, Some("closed".into())), []);
         store.leave(2, Some("closed".into()));
         let back = store.join(1);
-        assert_eq!(back, [(0, Message::Back { rank: 1 }), (1, lost(2)), (1, Message::Complete)]);
+        let told = [Message::Back { rank: 1 }, lost(2), Message::Complete].map(|message| (1, message));
+        assert_eq!(back[0], (0, Message::Back { rank: 1 }));
+        assert_eq!(back[1..], told);
+    }
+
+    #[test]
+    fn a_rank_that_comes_back_before_all_have_met_is_no_replacement() {
+        let mut store = Store::new(2);
+        store.join(1);
+        store.leave(1, Some("closed".into()));
+        assert_eq!(store.join(1), []);
+    }
+
+    #[test]
+    fn values_of_a_lost_rank_alone_go_away_with_it() {
+        let mut store = Store::new(12);
+        [0, 1, 11].into_iter().for_each(|rank| drop(store.join(rank)));
+        let put = |store: &mut Store, key: String| {
+            store.request(1, Message::Put { id: 1, key, value: vec![5; 10] });
+        };
+        put(&mut store, own_keys(11) + "a");
+        put(&mut store, "k".into());
+        let kept = store.bytes;
+        put(&mut store, own_keys(1) + "a");
+        store.leave(1, Some("closed".into()));
+        assert_eq!((store.bytes, store.values.len()), (kept, 2));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod collective_mistakes;
 mod collective_numbers;
 mod collective_programs;
 mod collective_races;
+mod collective_replacement;
 mod collective_survival;
 mod collective_traces;
 mod collectives;

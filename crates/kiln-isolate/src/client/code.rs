@@ -16,8 +16,8 @@ use super::objects::{Block, Code, Graph, Kernel, Module, Origin};
 use super::proxy::DeviceProxy;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::wire::{
-    Ask, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take,
-    WireCommand, WireNode, WireObject, Writer,
+    Ask, IMAGE_COMMUNICATOR, IMAGE_COMMUNICATOR_ID, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY,
+    IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take, WireCommand, WireNode, WireObject, Writer,
 };
 
 impl DeviceProxy {
@@ -32,16 +32,25 @@ impl DeviceProxy {
             Image::Cubin(bytes) => (IMAGE_CUBIN, *bytes),
             Image::HostKernels(name) => (IMAGE_HOST_KERNELS, name.as_bytes()),
             Image::Library(text) => (IMAGE_LIBRARY, text.as_bytes()),
+            Image::Communicator(text) => (IMAGE_COMMUNICATOR, text.as_bytes()),
+            // No image is empty.
+            Image::CommunicatorId { .. } => (IMAGE_COMMUNICATOR_ID, &b"id"[..]),
             _ => return Err(Error::unsupported(CALL, "this kind of image", "a worker does not take it")),
         };
         let bytes = contents.len() as u64;
         let sent = MemoryFile::holding(contents).map_err(|_| Error::out_of_memory(CALL, bytes, None))?;
         let id = self.shared.new_id();
         let ask = Ask::Load { id, kind, bytes };
-        let (code_bytes, theirs) = link.ask(CALL, &ask, Some(sent.descriptor()), |reader| match kind {
-            IMAGE_PTX_TO_KEEP => reader.u64(),
-            _ => Ok(0),
-        })?;
+        let ((code_bytes, made_id), theirs) =
+            link.ask(CALL, &ask, Some(sent.descriptor()), |reader| match kind {
+                IMAGE_PTX_TO_KEEP => Ok((reader.u64()?, Vec::new())),
+                IMAGE_COMMUNICATOR_ID => Ok((0, reader.slice()?.to_vec())),
+                _ => Ok((0, Vec::new())),
+            })?;
+        if let Image::CommunicatorId { id } = image {
+            // A cell that is full already stays as it is.
+            let _ = id.set(made_id);
+        }
         let remote = Remote::new(&self.shared, WireObject::Module, id);
         // Machine code that cannot be read is not kept; the next worker compiles the text again.
         let code = theirs.and_then(|theirs| MemoryFile::adopt(theirs, code_bytes).ok());

@@ -30,7 +30,7 @@ use crate::protocol::wire::{Farewell, Hello, Reader, Take, Welcome, Writer};
 
 /// Environment variables that every worker inherits, by name and by the beginning of the name.
 const INHERITED: [&str; 5] = ["HOME", "LD_LIBRARY_PATH", "PATH", "RUST_BACKTRACE", "TMPDIR"];
-const INHERITED_PREFIXES: [&str; 4] = ["CUDA_", "KILN_", "NVIDIA_", "LLVM_PROFILE"];
+const INHERITED_PREFIXES: [&str; 5] = ["CUDA_", "KILN_", "NVIDIA_", "NCCL_", "LLVM_PROFILE"];
 
 /// How long after its socket a process may end.
 const EXIT_DELAY_LIMIT: Duration = Duration::from_secs(1);

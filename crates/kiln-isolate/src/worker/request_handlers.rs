@@ -15,7 +15,8 @@ use super::server::Server;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::segment::REPLY_LIMIT_BYTES;
 use crate::protocol::wire::{
-    Ask, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY, IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, WireNode, Writer,
+    Ask, IMAGE_COMMUNICATOR, IMAGE_COMMUNICATOR_ID, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY,
+    IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, WireNode, Writer,
 };
 
 /// A batch ends when its answers are longer than this, so that the next answer still fits.
@@ -168,10 +169,12 @@ impl Server {
     ) -> Result<()> {
         match ask {
             Ask::Load { id, kind, bytes } => {
-                let machine_code = OnceLock::new();
-                self.load(*id, *kind, *bytes, &machine_code)?;
-                if *kind == IMAGE_PTX_TO_KEEP {
-                    put_code(machine_code.get(), to, descriptor);
+                let made = OnceLock::new();
+                self.load(*id, *kind, *bytes, &made)?;
+                match *kind {
+                    IMAGE_PTX_TO_KEEP => put_code(made.get(), to, descriptor),
+                    IMAGE_COMMUNICATOR_ID => to.slice(made.get().map_or(&[], Vec::as_slice)),
+                    _ => {}
                 }
                 Ok(())
             }
@@ -222,7 +225,8 @@ impl Server {
         Ok(())
     }
 
-    fn load(&mut self, id: u64, kind: u8, bytes: u64, machine_code: &OnceLock<Vec<u8>>) -> Result<()> {
+    /// Loads an image; `made` gets the machine code of one that is to be kept, or the id of a communicator.
+    fn load(&mut self, id: u64, kind: u8, bytes: u64, made: &OnceLock<Vec<u8>>) -> Result<()> {
         const CALL: &str = "load";
         let theirs = self.descriptor().map_err(|violation| missing(CALL, &violation))?;
         let contents = MemoryFile::adopt(theirs, bytes).and_then(|file| file.read());
@@ -233,10 +237,12 @@ impl Server {
         };
         let image = match kind {
             IMAGE_PTX => Image::Ptx(text()?),
-            IMAGE_PTX_TO_KEEP => Image::PtxToKeep { text: text()?, machine_code },
+            IMAGE_PTX_TO_KEEP => Image::PtxToKeep { text: text()?, machine_code: made },
             IMAGE_CUBIN => Image::Cubin(&contents),
             IMAGE_HOST_KERNELS => Image::HostKernels(text()?),
             IMAGE_LIBRARY => Image::Library(text()?),
+            IMAGE_COMMUNICATOR => Image::Communicator(text()?),
+            IMAGE_COMMUNICATOR_ID => Image::CommunicatorId { id: made },
             _ => return Err(Error::unsupported(CALL, "this kind of image", "the worker does not know it")),
         };
         let module = self.driver.load(&image)?;

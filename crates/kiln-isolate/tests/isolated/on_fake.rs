@@ -1,9 +1,14 @@
 //! The laws on CUDA in a worker process, over a library that stands in for the driver.
 
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
 use kiln_conform::{Chapter, Kernels, Opened, Subject};
+use kiln_driver::{Driver, DriverExt, Error, Image, MemoryRequest, Refusal, StreamRequest};
 use kiln_isolate::{DeviceSpec, IsolatedDevice, IsolationConfig, WorkerEntry};
 
-use crate::machine::Machine;
+use crate::machine::{Machine, log};
+use crate::rig;
 
 fn hold(chapter: Chapter, test: &str) {
     let subject = Subject::new("a worker with CUDA on the stand-in", Kernels::ptx(), |_| {
@@ -29,4 +34,83 @@ on_machine! {
     fn handles() on Machine::fake().quiet() => { hold(Chapter::Handles, "handles") }
     fn threads() on Machine::fake().quiet() => { hold(Chapter::Threads, "threads") }
     fn loss() on Machine::fake().quiet() => { hold(Chapter::Loss, "loss") }
+
+    fn nccl_is_called_in_the_worker_alone() on with_nccl() => {
+        let device = IsolatedDevice::open(config()).unwrap();
+        let id = OnceLock::new();
+        device.load(&Image::CommunicatorId { id: &id }).unwrap();
+        assert_eq!(id.get().unwrap(), &(0..128).collect::<Vec<u8>>());
+        let rank = device.load(&Image::Communicator(&text())).unwrap();
+        let stream = device.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+        let buffer = device.allocate(MemoryRequest::Direct { bytes: 64 }).unwrap().address.0;
+        let packed: Vec<u8> = [buffer, 4].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let broadcast = device.function(rank, "broadcast element=u8 root=0").unwrap();
+        device.submit(stream, &rig::launch(&broadcast, &packed)).unwrap();
+        device.synchronize(stream).unwrap();
+        let abort = device.function(rank, "abort").unwrap();
+        device.submit(stream, &rig::launch(&abort, &[])).unwrap();
+        device.synchronize(stream).unwrap();
+        // What NCCL refuses is told with its words.
+        device.submit(stream, &rig::launch(&broadcast, &packed)).unwrap();
+        let error = device.synchronize(stream).unwrap_err();
+        assert!(matches!(error.refusal(), Some(Refusal::Library { library: "NCCL", why }) if why.contains("was aborted")), "{error}");
+        let expected = ["ncclGetUniqueId", "ncclCommInitRankConfig", "ncclGroupStart", "ncclBroadcast", "ncclGroupEnd", "ncclCommAbort"];
+        let (calls, processes) = nccl_calls();
+        assert_eq!(calls, expected);
+        assert!(!processes.contains(&std::process::id()), "{processes:?}");
+        assert_eq!(processes.len(), 1);
+    }
+
+    // A standby and a successor have everything else; the rank would join twice.
+    fn a_rank_is_lost_with_its_worker_and_is_not_made_again() on with_nccl() => {
+        let device = IsolatedDevice::open(config().standby(true)).unwrap();
+        let rank = device.load(&Image::Communicator(&text())).unwrap();
+        let stream = device.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+        let barrier = device.function(rank, "barrier").unwrap();
+        let kept = device.load(&Image::Ptx(PTX)).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        let began = Instant::now();
+        device.kill_worker();
+        while device.take_over().is_err() {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let is_stale = |error: Error| matches!(error.refusal(), Some(Refusal::Stale { .. }));
+        assert!(is_stale(device.submit(stream, &rig::launch(&barrier, &[])).unwrap_err()));
+        assert!(is_stale(device.function(rank, "barrier").unwrap_err()));
+        device.function(kept, "nothing").unwrap();
+        device.synchronize(stream).unwrap();
+        let (calls, _) = nccl_calls();
+        assert_eq!(calls, ["ncclCommInitRankConfig"]);
+    }
+}
+
+const PTX: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+
+fn with_nccl() -> Machine {
+    Machine::fake().with_library("KILN_NCCL", include_str!("../../../kiln-cuda/tests/on_fake/libnccl/nccl.c"))
+}
+
+fn config() -> IsolationConfig {
+    let mut config = IsolationConfig::new(DeviceSpec::cuda(0)).entry(WorkerEntry::Test("worker".into()));
+    config.inherited_variables = vec!["FAKE_CUDA_LOG".into()];
+    config
+}
+
+/// One rank of two.
+fn text() -> String {
+    let id: String = (0..128).map(|byte| format!("{byte:02x}")).collect();
+    format!("communicator id={id} rank=0 size=2 deadline_ms=5000")
+}
+
+/// The calls of NCCL, and the processes that made them.
+fn nccl_calls() -> (Vec<String>, std::collections::BTreeSet<u32>) {
+    let lines = log().into_iter().filter(|line| line.contains(" nccl"));
+    lines
+        .map(|line| {
+            let mut words = line.split(' ');
+            let process: u32 = words.next().unwrap().parse().unwrap();
+            (words.next().unwrap().to_owned(), process)
+        })
+        .unzip()
 }

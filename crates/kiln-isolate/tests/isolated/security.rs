@@ -128,7 +128,9 @@ fn a_worker_gets_what_it_needs_and_shows_nothing() {
     assert!(!names.contains(SECRET));
     let is_known = |name: &&&str| {
         ["HOME", "LD_LIBRARY_PATH", "PATH", "RUST_BACKTRACE", "TMPDIR", NAMED].contains(*name)
-            || ["CUDA_", "KILN_", "NVIDIA_", "LLVM_PROFILE"].iter().any(|start| name.starts_with(start))
+            || ["CUDA_", "KILN_", "NVIDIA_", "NCCL_", "LLVM_PROFILE"]
+                .iter()
+                .any(|start| name.starts_with(start))
     };
     let strangers: Vec<_> = names.iter().filter(|name| !is_known(name)).collect();
     assert!(strangers.is_empty(), "{strangers:?}");

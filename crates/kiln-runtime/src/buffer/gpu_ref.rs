@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Place};
 use kiln_mem::AllocTag;
@@ -398,7 +398,7 @@ impl<T: Element> GpuRef<T> {
     /// stays lost.
     fn overwrite(&self, queue: impl FnOnce(&Arc<Inner>) -> Result<Ticket>) -> Result<Ticket> {
         let runtime = self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))?;
-        let is_whole = self.byte_range() == (0..self.block.bytes());
+        let is_whole = self.is_whole_block();
         let lost = match self.block.check_kept(&runtime) {
             Ok(()) => None,
             // The device is the same: the order with earlier work stays, and the new write hides the one that was ended.
@@ -415,9 +415,24 @@ impl<T: Element> GpuRef<T> {
         queued
     }
 
+    /// The block it lies in, and its first byte there.
+    pub(super) fn weak_place(&self) -> (Weak<Block>, u64) {
+        (Arc::downgrade(&self.block), self.offset)
+    }
+
+    /// Elements of a block that were a handle before.
+    pub(super) fn at(block: Arc<Block>, offset: u64, len: usize) -> Self {
+        Self { block, offset, len, element: PhantomData }
+    }
+
+    /// Whether it is all of its block.
+    pub(super) fn is_whole_block(&self) -> bool {
+        self.byte_range() == (0..self.block.bytes())
+    }
+
     /// Its runtime, if it is all of its block.
     pub(crate) fn whole_block(&self) -> Result<Arc<Inner>> {
-        if self.byte_range() != (0..self.block.bytes()) {
+        if !self.is_whole_block() {
             return Err(Misuse::PartOfBlock { bytes: self.bytes(), block: self.block.bytes() }.into());
         }
         self.runtime()

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::Takeover;
+use crate::protocol::wire::is_kept;
 use crate::supervise::isolated_device::IsolatedDevice;
 
 impl IsolatedDevice {
@@ -28,6 +29,17 @@ impl IsolatedDevice {
         }
         for module in objects.modules.handles().into_iter().filter_map(|id| objects.modules.pin(id).ok()) {
             module.variables.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+        // Ranks of communicators are gone with the old worker.
+        for id in objects.functions.handles() {
+            if objects.functions.pin(id).is_ok_and(|kernel| !is_kept(kernel.code.kind)) {
+                drop(objects.functions.remove(id));
+            }
+        }
+        for id in objects.modules.handles() {
+            if objects.modules.pin(id).is_ok_and(|module| !is_kept(module.code.kind)) {
+                drop(objects.modules.remove(id));
+            }
         }
         for stream in objects.streams.handles().into_iter().filter_map(|id| objects.streams.pin(id).ok()) {
             stream.count.learn(stream.count.submitted.load(Ordering::Acquire));

@@ -8,7 +8,7 @@ use super::step_batch::{AnswerError, SyncPlan};
 use super::{CALL, StateSync, SyncError};
 use crate::client::memory::busy;
 use crate::client::objects::Kernel;
-use crate::protocol::wire::{Ask, Take, WireObject};
+use crate::protocol::wire::{Ask, Take, WireObject, is_kept};
 
 impl StateSync<'_> {
     /// Gives the worker the code; returns whether it has all of it.
@@ -24,7 +24,7 @@ impl StateSync<'_> {
         let mut plan = SyncPlan::default();
         for code in modules.iter().map(|module| &module.code) {
             let id = code.remote.id;
-            if !self.state.modules.contains(&id) {
+            if !self.state.modules.contains(&id) && is_kept(code.kind) {
                 let ask = Ask::Load { id, kind: code.kind, bytes: code.image.bytes() };
                 let what = format_args!("a module of {} bytes", code.image.bytes());
                 let descriptor = Some(code.image.descriptor());
@@ -35,7 +35,7 @@ impl StateSync<'_> {
         }
         for kernel in &kernels {
             // A kernel whose module is being destroyed is about to be destroyed as well.
-            let is_wanted = wanted.contains(&kernel.code.remote.id);
+            let is_wanted = wanted.contains(&kernel.code.remote.id) && is_kept(kernel.code.kind);
             if is_wanted && !self.state.kernels.contains_key(&kernel.wire) {
                 find(kernel, &mut plan);
             }

@@ -1,0 +1,117 @@
+//! The ranks of a communicator as processes of a job.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::error::{GroupError, Result};
+use crate::membership::Application;
+use crate::rendezvous::{LostRank, Rendezvous, RendezvousError};
+use crate::seat::Seat;
+
+/// The job of ranks in several processes.
+#[derive(Clone)]
+pub(crate) struct Job {
+    pub(crate) rendezvous: Arc<Rendezvous>,
+    /// The rank in the job of each rank of the communicator.
+    pub(crate) ranks: Vec<u32>,
+}
+
+fn failed(error: RendezvousError) -> GroupError {
+    GroupError::Rendezvous(Arc::new(error))
+}
+
+/// Under which name a rank of a job says that it is a replacement. The value goes away when that rank is lost.
+fn application_key(rank: u32) -> String {
+    format!("{}replacement", Rendezvous::own_keys(rank))
+}
+
+fn seat_key(application: Application) -> String {
+    format!("kiln/seat/{application:032x}")
+}
+
+impl Job {
+    /// Ranks of the communicator whose processes are lost now, or were lost since there had been `seen` losses and may be replaced. And how many losses there were.
+    pub(crate) fn lost(&self, seen: usize) -> (Vec<(u32, String)>, usize) {
+        let place = |rank: u32| self.ranks.iter().position(|known| *known == rank);
+        match self.rendezvous.losses_since(seen) {
+            Ok((lost, seen)) => {
+                let placed = |lost: LostRank| Some((place(lost.rank)? as u32, lost.cause));
+                (lost.into_iter().filter_map(placed).collect(), seen)
+            }
+            Err(error) => (place(0).map(|at| (at as u32, error.to_string())).into_iter().collect(), seen),
+        }
+    }
+
+    pub(crate) fn exchange(
+        &self,
+        rank: u32,
+        (name, lost): (&str, &[LostRank]),
+        said: &[u8],
+    ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
+        self.rendezvous.acknowledge_losses();
+        let key = |rank: u32| format!("{name}/{rank}");
+        self.rendezvous.put(&key(rank), said).map_err(failed)?;
+        let is_left = |rank: &u32| lost.iter().all(|lost| lost.rank != *rank);
+        let mut heard = BTreeMap::new();
+        for other in (0..self.ranks.len() as u32).filter(is_left) {
+            match self.rendezvous.get(&key(other)) {
+                Ok(value) => heard.insert(other, value),
+                Err(RendezvousError::RankLost { .. }) => return Ok(None),
+                Err(error) => return Err(failed(error)),
+            };
+        }
+        Ok(Some(heard))
+    }
+
+    /// Waits until each lost rank has a replacement. None if another rank is lost meanwhile.
+    pub(crate) fn applications(&self, lost: &[LostRank]) -> Result<Option<BTreeMap<u32, Application>>> {
+        self.rendezvous.acknowledge_losses();
+        let began = Instant::now();
+        let mut found = BTreeMap::new();
+        for LostRank { rank, .. } in lost {
+            let Some(process) = self.ranks.get(*rank as usize) else { continue };
+            match self.rendezvous.get(&application_key(*process)) {
+                Ok(value) => {
+                    let value = value.try_into().map(u128::from_le_bytes).unwrap_or_default();
+                    found.insert(*rank, value);
+                }
+                Err(RendezvousError::RankLost { .. }) => return Ok(None),
+                Err(RendezvousError::NoValue { .. }) => {
+                    let missing = lost.iter().map(|lost| lost.rank).filter(|rank| !found.contains_key(rank));
+                    let (ranks, waited) = (missing.collect(), began.elapsed());
+                    return Err(GroupError::ReplacementsAbsent { ranks, waited });
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Gives a replacement its place.
+    pub(crate) fn seat(&self, application: Application, seat: &Seat) -> Result<()> {
+        let seat = Seat { job_ranks: self.ranks.clone(), ..seat.clone() };
+        self.rendezvous.put(&seat_key(application), &seat.to_bytes()).map_err(failed)
+    }
+}
+
+/// Says that this process is a replacement, and waits until the ranks that are left have given it its place.
+pub(crate) fn apply(rendezvous: &Rendezvous) -> Result<Seat> {
+    let application: Application = Rendezvous::random_number();
+    rendezvous.put(&application_key(rendezvous.rank()), &application.to_le_bytes()).map_err(failed)?;
+    loop {
+        rendezvous.acknowledge_losses();
+        match rendezvous.get(&seat_key(application)) {
+            Ok(bytes) => {
+                return Seat::parse(&bytes).ok_or_else(|| GroupError::Collective {
+                    what: "the place of a replacement is told in a way that this version does not read"
+                        .into(),
+                    next: "start the same version of kiln on all hosts",
+                });
+            }
+            // The others begin again without that one.
+            Err(RendezvousError::RankLost { .. }) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Replacements of lost ranks.
+
+use std::sync::Arc;
+
+use kiln_runtime::DeviceRuntime;
+
+use crate::communicator::{DeviceCommunicator, DeviceCommunicatorConfig};
+use crate::error::{GroupError, Result};
+use crate::job_ranks::{self, Job};
+use crate::membership::Membership;
+use crate::rebuild::RebuiltCommunicator;
+use crate::rendezvous::Rendezvous;
+use crate::seat::Seat;
+
+/// The place of a lost rank, for a replacement in the same process. Made by [`DeviceCommunicator::vacancy`].
+#[derive(Clone)]
+pub struct RankVacancy {
+    membership: Arc<Membership>,
+    rank: u32,
+    config: DeviceCommunicatorConfig,
+}
+
+impl RankVacancy {
+    /// The lost rank.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Becomes the rank, with another device. It waits until all ranks that are left have called
+    /// [`rebuild_replaced`](DeviceCommunicator::rebuild_replaced); so it needs a thread.
+    ///
+    /// # Errors
+    /// Ranks that do not call that within the deadline; a replacement that came before; what [`join`](DeviceCommunicator::join) answers.
+    pub fn take(&self, runtime: &DeviceRuntime) -> Result<RebuiltCommunicator> {
+        let seat = self.membership.apply(self.rank, self.config.deadline)?;
+        let ranks: Vec<u32> = (0..seat.size).collect();
+        let members = self.membership.child(seat.id, &ranks, 0);
+        seated(runtime, seat, &self.config, &members)
+    }
+}
+
+impl DeviceCommunicator {
+    /// The place of a lost rank, for a replacement in this process: a thread with another device.
+    ///
+    /// # Errors
+    /// That rank is not lost; the ranks are processes of a job.
+    pub fn vacancy(&self, rank: u32) -> Result<RankVacancy> {
+        let members = self.membership().filter(|members| members.lost().iter().any(|lost| lost.rank == rank));
+        match members {
+            Some(members) if members.job.is_none() => {
+                Ok(RankVacancy { membership: members.clone(), rank, config: self.config() })
+            }
+            Some(_) => Err(GroupError::Collective {
+                what: format!("rank {rank} of {self:?} is a process of a job"),
+                next: "start a process that joins the job as this rank and calls `DeviceCommunicator::replace`",
+            }),
+            None => Err(GroupError::Collective {
+                what: format!("rank {rank} of {self:?} is not lost"),
+                next: "replace a rank that an error names as lost",
+            }),
+        }
+    }
+
+    /// Becomes the rank of this process in the communicator of a job whose process was lost, in its place:
+    /// [`is_replacement`](Rendezvous::is_replacement) says whether this process is one. It waits until all ranks that are left have called
+    /// [`rebuild_replaced`](Self::rebuild_replaced).
+    ///
+    /// # Errors
+    /// This process replaces none; what the rendezvous answers; what [`join`](Self::join) answers.
+    pub fn replace(
+        runtime: &DeviceRuntime,
+        rendezvous: &Arc<Rendezvous>,
+        config: &DeviceCommunicatorConfig,
+    ) -> Result<RebuiltCommunicator> {
+        if !rendezvous.is_replacement() {
+            return Err(GroupError::Collective {
+                what: format!("rank {} of this job replaces no lost rank", rendezvous.rank()),
+                next: "join the others with `DeviceCommunicator::meet`",
+            });
+        }
+        let mut seat = job_ranks::apply(rendezvous)?;
+        let losses_seen = rendezvous.losses_seen();
+        let job = Job { rendezvous: rendezvous.clone(), ranks: std::mem::take(&mut seat.job_ranks) };
+        let members = Membership::of_job(seat.id, seat.size, job, losses_seen);
+        seated(runtime, seat, config, &members)
+    }
+}
+
+/// Joins as a replacement. If that fails the others are told, who would wait.
+fn seated(
+    runtime: &DeviceRuntime,
+    seat: Seat,
+    config: &DeviceCommunicatorConfig,
+    members: &Arc<Membership>,
+) -> Result<RebuiltCommunicator> {
+    let Seat { id, rank, size, done, repeatable, lost, .. } = seat;
+    let joined = DeviceCommunicator::join_in(runtime, id, (rank, size), config, members);
+    let communicator = joined.inspect_err(|error| {
+        members.report(rank, format!("its replacement could not join: {error}"), None);
+    })?;
+    Ok(RebuiltCommunicator {
+        communicator,
+        replaced: lost.iter().map(|lost| lost.rank).collect(),
+        lost,
+        former_ranks: (0..size).collect(),
+        done,
+        done_here: 0,
+        submitted: 0,
+        repeatable,
+        remembered: Arc::default(),
+    })
+}
+
+impl std::fmt::Debug for RankVacancy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the place of lost rank {}", self.rank)
+    }
+}
