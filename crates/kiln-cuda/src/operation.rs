@@ -33,6 +33,7 @@ use crate::libraries::LibraryKind;
 use crate::stream::Stream;
 use crate::stream_progress::SubmissionKind;
 
+use arguments::ArgumentCheck;
 pub(crate) use arguments::OperationArguments;
 pub(crate) use capture::{CaptureStream, CapturedGraph};
 pub(crate) use cublas::CublasHandle;
@@ -80,13 +81,25 @@ trait PreparedOperation: Send + Sync {
 }
 
 /// A loaded operation.
+// In this order: a launch reads what comes before the name.
+#[repr(C)]
 pub(crate) struct LoadedOperation {
+    prepared: Box<dyn PreparedOperation>,
+    check: ArgumentCheck,
     name: &'static str,
     operands: Vec<OperationOperand>,
-    prepared: Box<dyn PreparedOperation>,
 }
 
 impl LoadedOperation {
+    fn new(
+        name: &'static str,
+        operands: Vec<OperationOperand>,
+        prepared: Box<dyn PreparedOperation>,
+    ) -> Self {
+        let check = ArgumentCheck::new(&operands, prepared.workspace_bytes());
+        Self { prepared, check, name, operands }
+    }
+
     /// Opens the library that has the operation, and prepares it.
     pub(crate) fn load(call: &'static str, device: &CudaDevice, text: &str) -> Result<Self> {
         let api = device.context.enter(call)?;
@@ -102,6 +115,7 @@ impl LoadedOperation {
             | Operation::Getrs(_)
             | Operation::Geqrf(_)
             | Operation::Ormqr(_)
+            | Operation::Orgqr(_)
             | Operation::Syevd(_)
             | Operation::Gesvd(_) => Box::new(cusolver::SolverCall::prepare(call, device, &operation)?),
             Operation::Spmv(_) | Operation::Spmm(_) | Operation::SparseToDense(_) => {
@@ -112,7 +126,7 @@ impl LoadedOperation {
             }
             other => Box::new(cublas::CublasCall::prepare(call, device, other)?),
         };
-        let loaded = Self { name: operation.name(), operands: operation.operands(), prepared };
+        let loaded = Self::new(operation.name(), operation.operands(), prepared);
         // The first use of a kernel loads it, which takes long; a capture is such a use, and runs nothing.
         let arguments = OperationArguments::placeholders(&loaded.operands, loaded.workspace_bytes());
         if let (Ok(arguments), true) = (arguments, loaded.prepared.is_captured_at_load()) {
@@ -125,10 +139,10 @@ impl LoadedOperation {
     pub(crate) fn collective(call: &'static str, rank: &Arc<NcclRank>, name: &str) -> Result<Self> {
         if name == ABORT {
             let prepared = Box::new(nccl::NcclAbort::new(rank));
-            return Ok(Self { name: ABORT, operands: Vec::new(), prepared });
+            return Ok(Self::new(ABORT, Vec::new(), prepared));
         }
         let (collective, name, operands) = nccl::NcclCollective::new(call, rank, name)?;
-        Ok(Self { name, operands, prepared: Box::new(collective) })
+        Ok(Self::new(name, operands, Box::new(collective)))
     }
 
     /// The name of its one function.
@@ -178,7 +192,12 @@ impl LoadedOperation {
 
     /// The arguments of a launch, checked.
     pub(crate) fn arguments(&self, call: &'static str, packed: &[u8]) -> Result<OperationArguments> {
-        OperationArguments::new(call, self.name(), &self.operands, self.workspace_bytes(), packed)
+        match self.check.read(packed) {
+            Some(arguments) => Ok(arguments),
+            None => {
+                OperationArguments::new(call, self.name(), &self.operands, self.workspace_bytes(), packed)
+            }
+        }
     }
 
     /// # Safety

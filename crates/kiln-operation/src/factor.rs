@@ -110,6 +110,22 @@ operation! {
     }
 }
 
+operation! {
+    /// The first columns of `Q`, which replace the Householder vectors that `geqrf` left in them.
+    Orgqr = "solve.orgqr" {
+        /// Of all matrices.
+        element: ElementType,
+        /// Rows of `Q`.
+        m: u64,
+        /// Columns of `Q` that are formed.
+        n: u64,
+        /// How many Householder vectors.
+        k: u64,
+        /// Distance between columns.
+        leading: u64,
+    }
+}
+
 /// Sizes that a library counts in 32 bits.
 pub(crate) const SMALL_SIZE_LIMIT: u64 = 1 << 31;
 
@@ -244,6 +260,25 @@ impl Ormqr {
             a.read("a", self.element),
             Extent::vector(Self::NAME, k, 1)?.read("tau", self.element),
             c.written("c", self.element, true),
+            info(),
+        ])
+    }
+}
+
+impl Orgqr {
+    pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
+        let (m, n, k) = (self.m, self.n, self.k);
+        check_element(Self::NAME, self.element)?;
+        check_sizes(Self::NAME, &[("m", m), ("n", n), ("k", k)])?;
+        check_small(Self::NAME, &[("m", m), ("n", n), ("k", k), ("leading", self.leading)])?;
+        if k > n || n > m {
+            let what = format!("{n} columns of {m} elements out of {k} Householder vectors");
+            let hint = "use at least as many columns as vectors, and at most as many as rows";
+            return Err(OperationError::shape(Self::NAME, what, hint));
+        }
+        Ok(vec![
+            matrix(Self::NAME, (m, n), self.leading)?.written("a", self.element, true),
+            Extent::vector(Self::NAME, k, 1)?.read("tau", self.element),
             info(),
         ])
     }

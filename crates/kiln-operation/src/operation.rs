@@ -7,11 +7,11 @@ use crate::attention::Attention;
 use crate::convolution::Convolution;
 use crate::eigenvalues::{Gesvd, Syevd};
 use crate::error::OperationError;
-use crate::factor::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs};
+use crate::factor::{Geqrf, Getrf, Getrs, Orgqr, Ormqr, Potrf, Potrs};
 use crate::fft::FftOperation;
 use crate::level1::{Asum, Axpy, Dot, Iamax, Nrm2, Scal, Swap, VectorCopy};
 use crate::level2::{Gemv, Ger};
-use crate::level3::{Syrk, Trsm};
+use crate::level3::{Geam, Symm, Syrk, Trmm, Trsm};
 use crate::matmul::Matmul;
 use crate::operand::OperationOperand;
 use crate::sparse::{SparseToDense, Spmm, Spmv};
@@ -103,6 +103,12 @@ operations! {
     Syrk(Syrk),
     /// A triangular system of equations.
     Trsm(Trsm),
+    /// A sum of two matrices, or a transpose.
+    Geam(Geam),
+    /// A product with a symmetric matrix.
+    Symm(Symm),
+    /// A product with a triangular matrix.
+    Trmm(Trmm),
     /// A Fourier transform.
     Fft(FftOperation),
     /// A Cholesky factor.
@@ -117,6 +123,8 @@ operations! {
     Geqrf(Geqrf),
     /// A product with an orthogonal factor.
     Ormqr(Ormqr),
+    /// An orthogonal factor as a matrix.
+    Orgqr(Orgqr),
     /// Eigenvalues and eigenvectors of a symmetric matrix.
     Syevd(Syevd),
     /// Singular values and vectors.

@@ -4,10 +4,10 @@
 
 use kiln_operation::{
     Activation, Asum, Attention, AttentionLayout, AttentionMask, Axpy, Convolution, ConvolutionPass,
-    DenseLayout, Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape, Gemv,
-    Geqrf, Ger, Gesvd, Getrf, Getrs, Iamax, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect, Operation,
-    OperationError, Ormqr, Potrf, Potrs, Scal, Side, SparseFormat, SparseToDense, Spatial, Spmm, Spmv, Swap,
-    Syevd, Syrk, TensorLayout, Triangle, Trsm, VectorCopy,
+    DenseLayout, Determinism, Diagonal, Dot, ElementType, Epilogue, FftKind, FftOperation, FftShape, Geam,
+    Gemv, Geqrf, Ger, Gesvd, Getrf, Getrs, Iamax, IndexType, Layout, Math, Matmul, Nrm2, OperandEffect,
+    Operation, OperationError, Orgqr, Ormqr, Potrf, Potrs, Scal, Side, SparseFormat, SparseToDense, Spatial,
+    Spmm, Spmv, Swap, Syevd, Symm, Syrk, TensorLayout, Triangle, Trmm, Trsm, VectorCopy,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -72,13 +72,13 @@ fn matmul() -> impl Strategy<Value = Operation> {
 }
 
 fn others() -> impl Strategy<Value = Operation> {
-    (float(), (size(), 1_u64..60), (1_u64..5, 1_u64..5, 0_u64..4), any::<[bool; 4]>(), 0_usize..13).prop_map(
+    (float(), (size(), 1_u64..60), (1_u64..5, 1_u64..5, 0_u64..4), any::<[bool; 4]>(), 0_usize..16).prop_map(
         |(element, (m, n), (x_step, y_step, gap), [one, two, three, four], which)| {
             let triangle = if two { Triangle::Upper } else { Triangle::Lower };
             let side = if three { Side::Left } else { Side::Right };
             let diagonal = if four { Diagonal::Unit } else { Diagonal::Stored };
             let kind = FftKind::ALL[usize::from(one) * 2 + usize::from(two)];
-            let m = if (6..8).contains(&which) { m % 97 + 1 } else { m };
+            let m = if (6..8).contains(&which) || which > 12 { m % 97 + 1 } else { m };
             let leading = m + gap;
             let large = m.max(n) + gap;
             match which {
@@ -98,6 +98,32 @@ fn others() -> impl Strategy<Value = Operation> {
                 9 => Swap { element, n: m, x_step, y_step }.into(),
                 10 => Asum { element, n: m, x_step }.into(),
                 11 => Iamax { element, n: m, x_step }.into(),
+                13 => {
+                    let (b_transposed, b_leading) = if three { (two, large) } else { (false, 0) };
+                    let (a_transposed, a_leading, c_leading, has_b) = (one, large, leading, three);
+                    Geam { element, m, n, a_transposed, a_leading, has_b, b_transposed, b_leading, c_leading }
+                        .into()
+                }
+                14 => {
+                    let (a_leading, b_leading, c_leading, accumulate) = (large, leading, m, one);
+                    Symm { element, m, n, side, triangle, a_leading, b_leading, c_leading, accumulate }.into()
+                }
+                15 => {
+                    let (a_leading, b_leading, c_leading, transposed) = (large, leading, m, one);
+                    Trmm {
+                        element,
+                        m,
+                        n,
+                        side,
+                        triangle,
+                        transposed,
+                        diagonal,
+                        a_leading,
+                        b_leading,
+                        c_leading,
+                    }
+                    .into()
+                }
                 7 => {
                     let (a_leading, b_leading) = (large, leading);
                     Trsm { element, m, n, side, triangle, transposed: one, diagonal, a_leading, b_leading }
@@ -116,7 +142,7 @@ fn others() -> impl Strategy<Value = Operation> {
 
 fn solvers() -> impl Strategy<Value = Operation> {
     let sizes = (1_u64..90, 1_u64..90, 0_u64..4);
-    (float(), sizes, any::<[bool; 3]>(), 0_usize..8).prop_map(
+    (float(), sizes, any::<[bool; 3]>(), 0_usize..9).prop_map(
         |(element, (m, n, gap), [one, two, three], which)| {
             let triangle = if one { Triangle::Upper } else { Triangle::Lower };
             let side = if two { Side::Left } else { Side::Right };
@@ -134,6 +160,10 @@ fn solvers() -> impl Strategy<Value = Operation> {
                     let order = if two { m } else { n };
                     let (k, a_leading, transposed) = (1 + gap.min(order - 1), order + gap, three);
                     Ormqr { element, side, transposed, m, n, k, a_leading, c_leading: leading }.into()
+                }
+                8 => {
+                    let (m, n) = (m.max(n), m.min(n));
+                    Orgqr { element, m, n, k: 1 + gap.min(n - 1), leading: m + gap }.into()
                 }
                 6 => Syevd { element, n: m, triangle, vectors: two, leading }.into(),
                 _ => {
@@ -373,6 +403,22 @@ fn operations_that_cannot_be_are_refused() {
     shape(
         "solve.ormqr element=f32 side=left transposed=false m=4 n=4 k=5 a_leading=4 c_leading=4",
         "5 Householder vectors of 4 elements",
+    );
+    shape(
+        "solve.orgqr element=f32 m=4 n=5 k=4 leading=4",
+        "5 columns of 4 elements out of 4 Householder vectors",
+    );
+    shape("solve.orgqr element=f32 m=4 n=3 k=4 leading=4", "3 columns of 4 elements");
+    let geam = "blas.geam element=f32 m=4 n=4 a_transposed=false a_leading=4 c_leading=4";
+    shape(&format!("{geam} has_b=false b_transposed=true b_leading=0"), "no `b`, but b_transposed=true");
+    shape(&format!("{geam} has_b=true b_transposed=true b_leading=3"), "leading dimension of 3");
+    shape(
+        "blas.symm element=f32 m=4 n=5 side=right triangle=upper a_leading=4 b_leading=4 c_leading=4 accumulate=false",
+        "leading dimension of 4 for columns of 5",
+    );
+    shape(
+        "blas.trmm element=f16 m=4 n=5 side=left triangle=upper transposed=false diagonal=unit a_leading=4 b_leading=4 c_leading=4",
+        "elements of f16",
     );
     shape(
         "solve.gesvd element=f64 m=2147483648 n=1 vectors=false a_leading=2147483648 u_leading=0 v_leading=0",

@@ -19,6 +19,61 @@ pub(crate) struct OperationArguments {
     operands: usize,
 }
 
+/// What the arguments of a launch are compared with: the usual ones by their bits alone, because every launch does it.
+pub(super) struct ArgumentCheck {
+    words: [WordCheck; MOST_ARGUMENTS],
+    /// Operands, and the workspace where there is one; more than fit where each launch is compared in full.
+    count: usize,
+    /// How many come before the workspace.
+    operands: usize,
+}
+
+/// What one word is compared with.
+#[derive(Clone, Copy, Default)]
+struct WordCheck {
+    /// Bits below the alignment of an address; none for a scalar.
+    low_bits: u16,
+    /// Whether it is an address, and not null then.
+    is_address: bool,
+}
+
+impl ArgumentCheck {
+    pub(super) fn new(operands: &[OperationOperand], workspace_bytes: u64) -> Self {
+        let addresses = operands.iter().map(|operand| (operand.effect.is_memory(), operand.alignment));
+        let workspace = (workspace_bytes > 0).then_some((true, WORKSPACE_ALIGNMENT));
+        let mut words = [WordCheck::default(); MOST_ARGUMENTS];
+        let mut count = 0;
+        for (at, (is_address, alignment)) in addresses.chain(workspace).enumerate() {
+            count = at + 1;
+            // An alignment that is no power of two of 16 bits is compared in full.
+            let low_bits = u16::try_from(alignment.max(1) - 1).ok().filter(|_| alignment.is_power_of_two());
+            match (words.get_mut(at), low_bits) {
+                (Some(word), Some(low_bits)) => {
+                    *word = WordCheck { low_bits: if is_address { low_bits } else { 0 }, is_address };
+                }
+                _ => return Self { words, count: usize::MAX, operands: operands.len() },
+            }
+        }
+        Self { words, count, operands: operands.len() }
+    }
+
+    /// The arguments of a launch; none if they need a closer look.
+    #[inline]
+    pub(super) fn read(&self, packed: &[u8]) -> Option<OperationArguments> {
+        let (given, rest) = packed.as_chunks::<8>();
+        if given.len() != self.count || !rest.is_empty() {
+            return None;
+        }
+        let mut words = [0; MOST_ARGUMENTS];
+        let mut is_wrong = false;
+        for ((word, check), bytes) in words.iter_mut().zip(&self.words).zip(given) {
+            *word = u64::from_ne_bytes(*bytes);
+            is_wrong |= *word & u64::from(check.low_bits) != 0 || check.is_address && *word == 0;
+        }
+        (!is_wrong).then_some(OperationArguments { words, more: Vec::new(), operands: self.operands })
+    }
+}
+
 impl OperationArguments {
     /// Reads packed arguments and checks addresses: none is null, and each is aligned as the operation was told.
     pub(super) fn new(

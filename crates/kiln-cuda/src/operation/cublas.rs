@@ -1,19 +1,20 @@
-//! Operations of cuBLAS: on vectors, and on triangular and symmetric matrices.
+//! Operations of cuBLAS: on vectors, sums of matrices, and on triangular and symmetric matrices.
 //!
 //! A device has one handle, because each costs 64 MiB of device memory. Stream, workspace and the place of scalars are state of the handle, so that they
 //! are set before each call under its lock.
+
+mod calls;
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::{Error, Result};
-use kiln_operation::{ElementType, Operation};
+use kiln_operation::Operation;
 
 use super::PreparedOperation;
 use super::arguments::OperationArguments;
 use super::failure::LibraryFailure;
-use super::library_enums::{self, scalar};
 use super::symbol_lookup::entry_points;
 use crate::context::Context;
 use crate::device::CudaDevice;
@@ -64,6 +65,12 @@ entry_points! {
         dsyrk = "cublasDsyrk_v2_64"(Handle, i32, i32, i64, i64, In, In, i64, In, Out, i64);
         strsm = "cublasStrsm_v2_64"(Handle, i32, i32, i32, i32, i64, i64, In, In, i64, Out, i64);
         dtrsm = "cublasDtrsm_v2_64"(Handle, i32, i32, i32, i32, i64, i64, In, In, i64, Out, i64);
+        sgeam = "cublasSgeam_64"(Handle, i32, i32, i64, i64, In, In, i64, In, In, i64, Out, i64);
+        dgeam = "cublasDgeam_64"(Handle, i32, i32, i64, i64, In, In, i64, In, In, i64, Out, i64);
+        ssymm = "cublasSsymm_v2_64"(Handle, i32, i32, i64, i64, In, In, i64, In, i64, In, Out, i64);
+        dsymm = "cublasDsymm_v2_64"(Handle, i32, i32, i64, i64, In, In, i64, In, i64, In, Out, i64);
+        strmm = "cublasStrmm_v2_64"(Handle, i32, i32, i32, i32, i64, i64, In, In, i64, In, i64, Out, i64);
+        dtrmm = "cublasDtrmm_v2_64"(Handle, i32, i32, i32, i32, i64, i64, In, In, i64, In, i64, Out, i64);
     }
 }
 
@@ -121,6 +128,9 @@ impl CublasCall {
                 | Operation::Iamax(_)
                 | Operation::Syrk(_)
                 | Operation::Trsm(_)
+                | Operation::Geam(_)
+                | Operation::Symm(_)
+                | Operation::Trmm(_)
         ) {
             return Err(Error::unsupported(call, "this operation", operation.name()));
         }
@@ -136,7 +146,9 @@ impl CublasCall {
 impl PreparedOperation for CublasCall {
     fn workspace_bytes(&self) -> u64 {
         match self.operation {
-            Operation::Syrk(_) | Operation::Trsm(_) => MATRIX_WORKSPACE_BYTES,
+            Operation::Syrk(_) | Operation::Trsm(_) | Operation::Symm(_) | Operation::Trmm(_) => {
+                MATRIX_WORKSPACE_BYTES
+            }
             _ => VECTOR_WORKSPACE_BYTES,
         }
     }
@@ -163,138 +175,9 @@ impl PreparedOperation for CublasCall {
         // SAFETY: as above.
         check("cublasSetPointerMode", unsafe { (api.set_pointer_mode)(handle, mode) })?;
         // SAFETY: as above.
-        let (call, status) = unsafe { self.call(api, handle, arguments) };
+        let (call, status) = unsafe { calls::Calling { api, handle, arguments }.call(&self.operation) };
         check(call, status)
     }
-}
-
-impl CublasCall {
-    /// # Safety
-    /// The caller holds the lock of the handle, and vouches for the addresses.
-    unsafe fn call(
-        &self,
-        api: &CublasApi,
-        handle: Handle,
-        arguments: &OperationArguments,
-    ) -> (&'static str, i32) {
-        let at = |index: usize| arguments.address(index);
-        let is_single = |element: ElementType| element == ElementType::F32;
-        let number = |element, index| scalar(element, arguments.scalar(index));
-        let transposition = library_enums::transposition;
-        // SAFETY: sizes and distances were checked to fit the memory that the caller vouches for, and fit 63 bits; scalars are live locals.
-        unsafe {
-            match self.operation {
-                Operation::Gemv(o) => {
-                    let (alpha, beta) = (number(o.element, 3), beta(o.element, o.accumulate, arguments, 4));
-                    let gemv = if is_single(o.element) { api.sgemv } else { api.dgemv };
-                    let (m, n, lda, incx, incy) = long5(o.m, o.n, o.leading, o.x_step, o.y_step);
-                    let op = transposition(o.transposed);
-                    let (alpha, beta) = (alpha.as_ptr().cast(), beta.as_ptr().cast());
-                    ("cublasGemv", gemv(handle, op, m, n, alpha, at(0), lda, at(1), incx, beta, at(2), incy))
-                }
-                Operation::Ger(o) => {
-                    let alpha = number(o.element, 3);
-                    let ger = if is_single(o.element) { api.sger } else { api.dger };
-                    let (m, n, lda, incx, incy) = long5(o.m, o.n, o.leading, o.x_step, o.y_step);
-                    let alpha = alpha.as_ptr().cast();
-                    ("cublasGer", ger(handle, m, n, alpha, at(0), incx, at(1), incy, at(2), lda))
-                }
-                Operation::Axpy(o) => {
-                    let alpha = number(o.element, 2);
-                    let axpy = if is_single(o.element) { api.saxpy } else { api.daxpy };
-                    let (n, incx, incy) = (long(o.n), long(o.x_step), long(o.y_step));
-                    ("cublasAxpy", axpy(handle, n, alpha.as_ptr().cast(), at(0), incx, at(1), incy))
-                }
-                Operation::Scal(o) => {
-                    let alpha = number(o.element, 1);
-                    let scal = if is_single(o.element) { api.sscal } else { api.dscal };
-                    ("cublasScal", scal(handle, long(o.n), alpha.as_ptr().cast(), at(0), long(o.x_step)))
-                }
-                Operation::Syrk(o) => {
-                    let (alpha, beta) = (number(o.element, 2), beta(o.element, o.accumulate, arguments, 3));
-                    let syrk = if is_single(o.element) { api.ssyrk } else { api.dsyrk };
-                    let (fill, op) = (library_enums::fill_mode(o.triangle), transposition(o.transposed));
-                    let (n, k, lda, ldc, _) = long5(o.n, o.k, o.a_leading, o.c_leading, 0);
-                    let (alpha, beta) = (alpha.as_ptr().cast(), beta.as_ptr().cast());
-                    ("cublasSyrk", syrk(handle, fill, op, n, k, alpha, at(0), lda, beta, at(1), ldc))
-                }
-                Operation::Trsm(o) => {
-                    let alpha = number(o.element, 2);
-                    let trsm = if is_single(o.element) { api.strsm } else { api.dtrsm };
-                    let (side, fill) = (library_enums::side(o.side), library_enums::fill_mode(o.triangle));
-                    let (op, diagonal) = (transposition(o.transposed), library_enums::diagonal(o.diagonal));
-                    let (m, n, lda, ldb, _) = long5(o.m, o.n, o.a_leading, o.b_leading, 0);
-                    let alpha = alpha.as_ptr().cast();
-                    let status = trsm(handle, side, fill, op, diagonal, m, n, alpha, at(0), lda, at(1), ldb);
-                    ("cublasTrsm", status)
-                }
-                _ => self.call_plain(api, handle, arguments),
-            }
-        }
-    }
-}
-
-impl CublasCall {
-    /// Operations on vectors that take no scalars from the host.
-    ///
-    /// # Safety
-    /// As for [`call`](Self::call).
-    unsafe fn call_plain(
-        &self,
-        api: &CublasApi,
-        handle: Handle,
-        arguments: &OperationArguments,
-    ) -> (&'static str, i32) {
-        let at = |index: usize| arguments.address(index);
-        let is_single = |element: ElementType| element == ElementType::F32;
-        // SAFETY: sizes and distances were checked to fit the memory that the caller vouches for, and fit 63 bits.
-        unsafe {
-            match self.operation {
-                Operation::Dot(o) => {
-                    let dot = if is_single(o.element) { api.sdot } else { api.ddot };
-                    let (n, incx, incy) = (long(o.n), long(o.x_step), long(o.y_step));
-                    ("cublasDot", dot(handle, n, at(0), incx, at(1), incy, at(2)))
-                }
-                Operation::Nrm2(o) => {
-                    let nrm2 = if is_single(o.element) { api.snrm2 } else { api.dnrm2 };
-                    ("cublasNrm2", nrm2(handle, long(o.n), at(0), long(o.x_step), at(1)))
-                }
-                Operation::VectorCopy(o) => {
-                    let copy = if is_single(o.element) { api.scopy } else { api.dcopy };
-                    ("cublasCopy", copy(handle, long(o.n), at(0), long(o.x_step), at(1), long(o.y_step)))
-                }
-                Operation::Swap(o) => {
-                    let swap = if is_single(o.element) { api.sswap } else { api.dswap };
-                    ("cublasSwap", swap(handle, long(o.n), at(0), long(o.x_step), at(1), long(o.y_step)))
-                }
-                Operation::Asum(o) => {
-                    let asum = if is_single(o.element) { api.sasum } else { api.dasum };
-                    ("cublasAsum", asum(handle, long(o.n), at(0), long(o.x_step), at(1)))
-                }
-                Operation::Iamax(o) => {
-                    let iamax = if is_single(o.element) { api.isamax } else { api.idamax };
-                    ("cublasIamax", iamax(handle, long(o.n), at(0), long(o.x_step), at(1)))
-                }
-                _ => ("cublas", NOT_SUPPORTED),
-            }
-        }
-    }
-}
-
-/// `CUBLAS_STATUS_NOT_SUPPORTED`.
-const NOT_SUPPORTED: i32 = 15;
-
-fn beta(element: ElementType, accumulate: bool, arguments: &OperationArguments, index: usize) -> [u8; 8] {
-    scalar(element, if accumulate { arguments.scalar(index) } else { 0.0 })
-}
-
-/// A size or distance, which was checked to fit.
-fn long(size: u64) -> i64 {
-    i64::try_from(size).unwrap_or(i64::MAX)
-}
-
-fn long5(a: u64, b: u64, c: u64, d: u64, e: u64) -> (i64, i64, i64, i64, i64) {
-    (long(a), long(b), long(c), long(d), long(e))
 }
 
 fn check(call: &'static str, status: i32) -> std::result::Result<(), LibraryFailure> {

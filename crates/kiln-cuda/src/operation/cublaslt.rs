@@ -94,8 +94,10 @@ pub(crate) struct LtHandle {
 pub(super) struct LtMatmul {
     operation: Matmul,
     scale: ElementType,
-    /// The addresses of the bias and of scale factors are attributes of it, so that a launch takes the lock.
-    product: Mutex<Descriptor>,
+    product: Descriptor,
+    /// The addresses of the bias and of scale factors are attributes of the product. A launch that has any sets those that differ from the last launch's, and holds
+    /// this lock until the library has read them.
+    attributes: Mutex<[u64; 3]>,
     a: Descriptor,
     b: Descriptor,
     d: Descriptor,
@@ -192,7 +194,8 @@ impl LtMatmul {
         Ok(Self {
             operation: *operation,
             scale,
-            product: Mutex::new(product),
+            product,
+            attributes: Mutex::default(),
             a,
             b,
             d,
@@ -200,6 +203,26 @@ impl LtMatmul {
             workspace_bytes: found.workspace_bytes,
             handle,
         })
+    }
+}
+
+impl LtMatmul {
+    /// Sets the addresses of bias and scale factors, where they are not those of the launch before.
+    fn set_addresses(&self, known: &mut [u64; 3], arguments: &OperationArguments) -> LtResult<()> {
+        let bias = self.operation.epilogue.bias.then_some((DESC_BIAS_POINTER, 3));
+        let scales = self
+            .operation
+            .scale_operand()
+            .map(|first| [(DESC_A_SCALE_POINTER, first), (DESC_B_SCALE_POINTER, first + 1)]);
+        let all = bias.into_iter().chain(scales.into_iter().flatten());
+        for (known, (attribute, operand)) in known.iter_mut().zip(all) {
+            let address = arguments.word(operand);
+            if *known != address {
+                set(&self.product, self.handle.api.desc_set, attribute, address as usize)?;
+                *known = address;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -285,18 +308,16 @@ impl PreparedOperation for LtMatmul {
 
     unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> LtResult<()> {
         let api = self.handle.api;
-        let has_bias = self.operation.epilogue.bias;
         let first_scalar = self.operation.memory_operands();
         let alpha = scalar(self.scale, arguments.scalar(first_scalar));
         let beta = if self.operation.accumulate { arguments.scalar(first_scalar + 1) } else { 0.0 };
         let beta = scalar(self.scale, beta);
-        let product = self.product.lock().unwrap_or_else(PoisonError::into_inner);
-        if has_bias {
-            set(&product, api.desc_set, DESC_BIAS_POINTER, arguments.address(3) as usize)?;
-        }
-        if let Some(first) = self.operation.scale_operand() {
-            set(&product, api.desc_set, DESC_A_SCALE_POINTER, arguments.address(first) as usize)?;
-            set(&product, api.desc_set, DESC_B_SCALE_POINTER, arguments.address(first + 1) as usize)?;
+        // Products without attributes that change are queued by any number of threads at once.
+        let has_attributes = self.operation.epilogue.bias || self.operation.scaled;
+        let mut attributes =
+            has_attributes.then(|| self.attributes.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(known) = &mut attributes {
+            self.set_addresses(known, arguments)?;
         }
         let d = arguments.address(2);
         // SAFETY: the caller vouches for stream and addresses; descriptors and algorithm belong together and to this handle; scalars are live locals
@@ -304,7 +325,7 @@ impl PreparedOperation for LtMatmul {
         let status = unsafe {
             (api.matmul)(
                 self.handle.raw.raw(),
-                product.raw(),
+                self.product.raw(),
                 alpha.as_ptr().cast(),
                 arguments.address(0),
                 self.a.raw(),

@@ -93,6 +93,33 @@ on_machine! {
         assert!(bench.device.submit(bench.stream, &Command::Launch(launch(&axpy, &packed))).unwrap_err().is_refused());
     }
 
+    fn operations_on_matrices_get_their_arguments_in_order() on with_cublas() => {
+        let bench = Bench::new();
+        let [a, b, c] = [(); 3].map(|()| bench.memory(400).address.0);
+        let workspace = bench.memory(32 << 20).address.0;
+        let submit = |text: &str, words: &[u64]| {
+            let module = bench.device.load(&Image::Library(text)).unwrap();
+            let function = bench.device.function(module, text.split(' ').next().unwrap()).unwrap();
+            let packed: Vec<u8> = words.iter().chain([&workspace]).flat_map(|word| word.to_le_bytes()).collect();
+            bench.device.submit(bench.stream, &Command::Launch(launch(&function, &packed))).unwrap();
+        };
+        let (alpha, beta) = (1.5_f64.to_bits(), 0.25_f64.to_bits());
+        let geam = "blas.geam element=f32 m=3 n=4 a_transposed=true a_leading=5";
+        submit(&format!("{geam} has_b=true b_transposed=false b_leading=6 c_leading=7"), &[a, b, c, alpha, beta]);
+        submit(&format!("{geam} has_b=false b_transposed=false b_leading=0 c_leading=7"), &[a, c, alpha]);
+        let with_b = format!("1 0 3 4 1.5 {a:#x} 5 0.25 {b:#x} 6 {c:#x} 7");
+        // Without `B`, 0 times `C` is added.
+        assert_eq!(calls("cublasSgeam"), [with_b, format!("1 0 3 4 1.5 {a:#x} 5 0 {c:#x} 7 {c:#x} 7")]);
+        let symm = "blas.symm element=f32 m=3 n=4 side=right triangle=upper a_leading=5 b_leading=6 c_leading=7";
+        submit(&format!("{symm} accumulate=true"), &[a, b, c, alpha, beta]);
+        submit(&format!("{symm} accumulate=false"), &[a, b, c, alpha]);
+        let wanted = |beta: &str| format!("1 1 3 4 1.5 {a:#x} 5 {b:#x} 6 {beta} {c:#x} 7");
+        assert_eq!(calls("cublasSsymm"), [wanted("0.25"), wanted("0")]);
+        let trmm = "blas.trmm element=f32 m=3 n=4 side=left triangle=lower transposed=true diagonal=unit";
+        submit(&format!("{trmm} a_leading=5 b_leading=6 c_leading=7"), &[a, b, c, alpha]);
+        assert_eq!(calls("cublasStrmm"), [format!("0 0 1 1 3 4 1.5 {a:#x} 5 {b:#x} 6 {c:#x} 7")]);
+    }
+
     fn a_call_that_the_library_refuses_is_told_with_its_status() on with_cublas().with("FAKE_CUBLAS_STATUS", "13") => {
         let bench = Bench::new();
         let module = bench.device.load(&Image::Library(AXPY)).unwrap();

@@ -100,6 +100,11 @@ on_machine! {
         assert_eq!(calls("Sormqr"), [arguments]);
         run(&bench, &format!("solve.ormqr element=f64 {ormqr}"), 4);
         assert_eq!(calls("Dormqr").len(), 1);
+        let at = run(&bench, "solve.orgqr element=f32 m=6 n=4 k=3 leading=7", 3);
+        assert_eq!(calls("Sorgqr_bufferSize"), ["6 4 3 7"]);
+        assert_eq!(calls("Sorgqr"), [format!("6 4 3 {} 7 {} {} 200 {}", at[0], at[1], at[3], at[2])]);
+        run(&bench, "solve.orgqr element=f64 m=6 n=4 k=3 leading=7", 3);
+        assert_eq!(calls("Dorgqr").len(), 1);
         let at = run(&bench, "solve.syevd element=f64 n=4 triangle=lower vectors=true leading=5", 3);
         assert_eq!(calls("Xsyevd_bufferSize"), ["1 0 4 1 5 1 1"]);
         assert_eq!(calls("Xsyevd"), [format!("1 0 4 1 {} 5 1 {} 1 {} 1000 0 0 {}", at[0], at[1], at[3], at[2])]);

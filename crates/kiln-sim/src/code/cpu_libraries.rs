@@ -68,6 +68,7 @@ fn workspace_bytes(operation: &Operation) -> u64 {
         | Operation::Getrf(_)
         | Operation::Geqrf(_)
         | Operation::Ormqr(_)
+        | Operation::Orgqr(_)
         | Operation::Syevd(_)
         | Operation::Gesvd(_) => operation.operands().iter().map(|operand| operand.bytes).max().unwrap_or(0),
         _ => 0,
@@ -99,6 +100,9 @@ impl SimKernel for CpuOperation {
             Operation::Iamax(operation) => vector::iamax(&arguments, operation)?,
             Operation::Syrk(operation) => triangular::syrk(&arguments, operation)?,
             Operation::Trsm(operation) => triangular::trsm(&arguments, operation)?,
+            Operation::Geam(operation) => triangular::geam(&arguments, operation)?,
+            Operation::Symm(operation) => triangular::symm(&arguments, operation)?,
+            Operation::Trmm(operation) => triangular::trmm(&arguments, operation)?,
             Operation::Fft(operation) => fourier::run(&arguments, operation)?,
             Operation::Potrf(operation) => solver::potrf(&arguments, operation)?,
             Operation::Potrs(operation) => solver::potrs(&arguments, operation)?,
@@ -106,6 +110,7 @@ impl SimKernel for CpuOperation {
             Operation::Getrs(operation) => solver::getrs(&arguments, operation)?,
             Operation::Geqrf(operation) => solver::geqrf(&arguments, operation)?,
             Operation::Ormqr(operation) => solver::ormqr(&arguments, operation)?,
+            Operation::Orgqr(operation) => solver::orgqr(&arguments, operation)?,
             Operation::Syevd(operation) => solver::syevd(&arguments, operation)?,
             Operation::Gesvd(operation) => solver::gesvd(&arguments, operation)?,
             Operation::Spmv(operation) => sparse::spmv(&arguments, operation)?,

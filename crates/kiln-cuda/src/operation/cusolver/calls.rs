@@ -28,7 +28,9 @@ impl SolverCall {
             match self.operation {
                 Operation::Potrf(_) | Operation::Potrs(_) => self.call_cholesky(arguments, work, host),
                 Operation::Getrf(_) | Operation::Getrs(_) => self.call_lu(arguments, work, host),
-                Operation::Geqrf(_) | Operation::Ormqr(_) => self.call_qr(arguments, work, host),
+                Operation::Geqrf(_) | Operation::Ormqr(_) | Operation::Orgqr(_) => {
+                    self.call_qr(arguments, work, host)
+                }
                 _ => self.call_spectrum(arguments, work, host),
             }
         }
@@ -213,6 +215,11 @@ impl SolverCall {
                     let status =
                         ormqr(raw, side, op, m, n, k, at(0), lda, at(1), at(2), ldc, work, elements, at(3));
                     ("cusolverDnOrmqr", status)
+                }
+                Operation::Orgqr(o) => {
+                    let orgqr = if is_single(o.element) { api.sorgqr } else { api.dorgqr };
+                    let [m, n, k, lda] = [o.m, o.n, o.k, o.leading].map(short);
+                    ("cusolverDnOrgqr", orgqr(raw, m, n, k, at(0), lda, at(1), work, elements, at(2)))
                 }
                 _ => ("cusolverDn", NOT_SUPPORTED),
             }

@@ -56,6 +56,10 @@ entry_points! {
         dormqr = "cusolverDnDormqr"(
             Handle, i32, i32, i32, i32, i32, In, i32, In, Out, i32, Out, i32, Out,
         );
+        sorgqr_size = "cusolverDnSorgqr_bufferSize"(Handle, i32, i32, i32, In, i32, In, *mut i32);
+        dorgqr_size = "cusolverDnDorgqr_bufferSize"(Handle, i32, i32, i32, In, i32, In, *mut i32);
+        sorgqr = "cusolverDnSorgqr"(Handle, i32, i32, i32, Out, i32, In, Out, i32, Out);
+        dorgqr = "cusolverDnDorgqr"(Handle, i32, i32, i32, Out, i32, In, Out, i32, Out);
         sgesvdj_size = "cusolverDnSgesvdj_bufferSize"(
             Handle, i32, i32, i32, i32, In, i32, In, In, i32, In, i32, *mut i32, Handle,
         );

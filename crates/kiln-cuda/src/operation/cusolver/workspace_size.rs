@@ -68,6 +68,13 @@ pub(super) fn workspace_sizes(handle: &SolverHandle, operation: &Operation) -> S
                 check("cusolverDnOrmqr_bufferSize", status)?;
                 sizes.device_bytes = element_bytes(sizes.elements, o.element);
             }
+            Operation::Orgqr(o) => {
+                let size = if is_single(o.element) { api.sorgqr_size } else { api.dorgqr_size };
+                let [m, n, k, lda] = [o.m, o.n, o.k, o.leading].map(short);
+                let status = size(raw, m, n, k, none, lda, none, &mut sizes.elements);
+                check("cusolverDnOrgqr_bufferSize", status)?;
+                sizes.device_bytes = element_bytes(sizes.elements, o.element);
+            }
             Operation::Gesvd(o) => {
                 let size = if is_single(o.element) { api.sgesvdj_size } else { api.dgesvdj_size };
                 let (job, m, n, lda) = (i32::from(o.vectors), short(o.m), short(o.n), short(o.a_leading));

@@ -60,3 +60,30 @@ ENTRY(cublasSscal_v2_64) ENTRY(cublasDscal_v2_64) ENTRY(cublasSsyrk_v2_64) ENTRY
 ENTRY(cublasStrsm_v2_64) ENTRY(cublasDtrsm_v2_64)
 ENTRY(cublasScopy_v2_64) ENTRY(cublasDcopy_v2_64) ENTRY(cublasSswap_v2_64) ENTRY(cublasDswap_v2_64)
 ENTRY(cublasSasum_v2_64) ENTRY(cublasDasum_v2_64) ENTRY(cublasIsamax_v2_64) ENTRY(cublasIdamax_v2_64)
+ENTRY(cublasDgeam_64) ENTRY(cublasDsymm_v2_64) ENTRY(cublasDtrmm_v2_64)
+
+typedef long long number_t;
+
+int cublasSgeam_64(
+    void *handle, int op_a, int op_b, int64_t m, int64_t n, const float *alpha, const float *a, int64_t lda, const float *beta,
+    const float *b, int64_t ldb, float *c, int64_t ldc
+) {
+    return called("cublasSgeam", "%d %d %lld %lld %g %p %lld %g %p %lld %p %lld", op_a, op_b, (number_t)m, (number_t)n, *alpha, (void *)a,
+                  (number_t)lda, *beta, (void *)b, (number_t)ldb, (void *)c, (number_t)ldc);
+}
+
+int cublasSsymm_v2_64(
+    void *handle, int side, int fill, int64_t m, int64_t n, const float *alpha, const float *a, int64_t lda, const float *b,
+    int64_t ldb, const float *beta, float *c, int64_t ldc
+) {
+    return called("cublasSsymm", "%d %d %lld %lld %g %p %lld %p %lld %g %p %lld", side, fill, (number_t)m, (number_t)n, *alpha, (void *)a,
+                  (number_t)lda, (void *)b, (number_t)ldb, *beta, (void *)c, (number_t)ldc);
+}
+
+int cublasStrmm_v2_64(
+    void *handle, int side, int fill, int op, int unit, int64_t m, int64_t n, const float *alpha, const float *a, int64_t lda,
+    const float *b, int64_t ldb, float *c, int64_t ldc
+) {
+    return called("cublasStrmm", "%d %d %d %d %lld %lld %g %p %lld %p %lld %p %lld", side, fill, op, unit, (number_t)m, (number_t)n, *alpha,
+                  (void *)a, (number_t)lda, (void *)b, (number_t)ldb, (void *)c, (number_t)ldc);
+}

@@ -168,6 +168,20 @@ int cusolverDnXsyevd(
                       (void *)tau, (void *)c, ldc, (void *)work, count, (void *)info);                                   \
     }
 
+#define ORGQR(letter, type)                                                                                              \
+    int cusolverDn##letter##orgqr_bufferSize(                                                                            \
+        handle_t handle, int m, int n, int k, const type *a, int lda, const type *tau, int *count                        \
+    ) {                                                                                                                  \
+        *count = 200;                                                                                                    \
+        return called(#letter "orgqr_bufferSize", "%d %d %d %d", m, n, k, lda);                                          \
+    }                                                                                                                    \
+    int cusolverDn##letter##orgqr(                                                                                       \
+        handle_t handle, int m, int n, int k, type *a, int lda, const type *tau, type *work, int count, int *info        \
+    ) {                                                                                                                  \
+        return called(#letter "orgqr", "%d %d %d %p %d %p %p %d %p", m, n, k, (void *)a, lda, (void *)tau, (void *)work, \
+                      count, (void *)info);                                                                              \
+    }
+
 #define GESVDJ(letter, type)                                                                                             \
     int cusolverDn##letter##gesvdj_bufferSize(                                                                           \
         handle_t handle, int job, int thin, int m, int n, const type *a, int lda, const type *s, const type *u, int ldu, \
@@ -187,5 +201,7 @@ int cusolverDnXsyevd(
 
 ORMQR(S, float)
 ORMQR(D, double)
+ORGQR(S, float)
+ORGQR(D, double)
 GESVDJ(S, float)
 GESVDJ(D, double)

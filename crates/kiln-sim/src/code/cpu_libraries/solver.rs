@@ -3,7 +3,9 @@
 //! Where a library does not say what it leaves in an operand, NaN is written, so that no program may use it.
 
 use kiln_driver::Code;
-use kiln_operation::{ElementType, Geqrf, Gesvd, Getrf, Getrs, Ormqr, Potrf, Potrs, Side, Syevd, Triangle};
+use kiln_operation::{
+    ElementType, Geqrf, Gesvd, Getrf, Getrs, Orgqr, Ormqr, Potrf, Potrs, Side, Syevd, Triangle,
+};
 
 use super::arguments::{OperationArguments, Run};
 use super::dense_matrix::Dense;
@@ -89,15 +91,38 @@ pub(super) fn geqrf(arguments: &OperationArguments<'_>, operation: &Geqrf) -> Wo
     Ok(2_u64.saturating_mul(m * n).saturating_mul(operation.vectors()))
 }
 
-pub(super) fn ormqr(arguments: &OperationArguments<'_>, operation: &Ormqr) -> Work {
-    let Ormqr { element, side, transposed, m, n, k, a_leading, c_leading } = *operation;
-    // What lies above the diagonal belongs to `R`, and is not read.
-    let mut a = Dense::zeros(operation.order() as usize, k as usize);
+/// The first columns of `Q` are those of the identity, reflected.
+pub(super) fn orgqr(arguments: &OperationArguments<'_>, operation: &Orgqr) -> Work {
+    let Orgqr { element, m, n, k, leading } = *operation;
+    let a = read_vectors(arguments, element, (m, k), leading)?;
+    let tau = arguments.read(1, element, Run::dense(0, k))?;
+    let mut q = Dense::zeros(m as usize, n as usize);
+    (0..n as usize).for_each(|at| q.column_mut(at)[at] = 1.0);
+    factorization::apply_q(&a, &tau, false, &mut q);
+    write_dense(arguments, 0, element, leading, &q)?;
+    arguments.write_integers(2, 4, 0, &[0])?;
+    Ok(2_u64.saturating_mul(m * n).saturating_mul(k))
+}
+
+/// The Householder vectors below the diagonal of the first operand. What lies above belongs to `R`, and is not read.
+fn read_vectors(
+    arguments: &OperationArguments<'_>,
+    element: ElementType,
+    (order, k): (u64, u64),
+    leading: u64,
+) -> Result<Dense, KernelFault> {
+    let mut a = Dense::zeros(order as usize, k as usize);
     for column in 0..k {
-        let run = Run::dense(column * a_leading + column + 1, operation.order() - column - 1);
+        let run = Run::dense(column * leading + column + 1, order - column - 1);
         let vector = arguments.read(0, element, run)?;
         a.column_mut(column as usize)[column as usize + 1..].copy_from_slice(&vector);
     }
+    Ok(a)
+}
+
+pub(super) fn ormqr(arguments: &OperationArguments<'_>, operation: &Ormqr) -> Work {
+    let Ormqr { element, side, transposed, m, n, k, a_leading, c_leading } = *operation;
+    let a = read_vectors(arguments, element, (operation.order(), k), a_leading)?;
     let tau = arguments.read(1, element, Run::dense(0, k))?;
     let mut c = read_dense(arguments, 2, element, (m, n), c_leading)?;
     match side {
