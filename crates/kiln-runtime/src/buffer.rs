@@ -2,6 +2,7 @@
 
 mod allocation;
 mod block_range;
+pub(crate) mod buffer_bytes;
 mod element;
 mod gpu_ref;
 pub(crate) mod host_vec;
@@ -14,6 +15,7 @@ pub(crate) mod usable;
 pub(crate) mod weak_buffer;
 
 pub(crate) use block_range::{BlockRange, used};
+pub(crate) use buffer_bytes::BufferBytes;
 pub use element::Element;
 pub use gpu_ref::GpuRef;
 pub(crate) use host_vec::zeroed_vec;

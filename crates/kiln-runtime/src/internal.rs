@@ -1,5 +1,6 @@
 //! What the crates above need and users do not. It is no part of the public interface and changes without notice.
 
+pub use crate::buffer::buffer_bytes::BufferBytes;
 pub use crate::buffer::host_vec::zeroed_vec;
 pub use crate::buffer::last_write::note_overwritten;
 pub use crate::buffer::pattern::pattern;
@@ -9,9 +10,11 @@ pub use crate::buffer::weak_buffer::{WeakBuffer, is_whole_block};
 pub use crate::code::library_fingerprint::cublaslt_identity;
 pub use crate::code::module_builder::{count_found, ptx_key};
 pub use crate::graph::recorded_work::RecordedWork;
+pub use crate::launch::byte_arguments::pass_bytes;
 pub use crate::recovery::expendable_buffers::mark_workspace;
 pub use crate::runtime::ended_work::{EndedWork, end_work};
 pub use crate::runtime::external_state::FollowedState;
 pub use crate::runtime::memory_pressure::{current_generation, pressure_policy};
 pub use crate::wake::reply_slot::ReplySlot;
 pub use crate::wake::wake;
+pub use kiln_order::StreamKey;

@@ -3,6 +3,7 @@
 mod argument_tuple;
 mod arguments;
 mod builder;
+pub(crate) mod byte_arguments;
 mod check;
 mod extra_buffers;
 mod kernel;

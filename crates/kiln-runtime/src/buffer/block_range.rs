@@ -20,12 +20,16 @@ pub(crate) struct BlockRange {
 impl<T: Element> GpuRef<T> {
     /// Its bytes, held; none if it has no elements.
     pub(crate) fn held(&self) -> Option<BlockRange> {
-        let range = self.byte_range();
-        (!range.is_empty()).then(|| BlockRange { block: self.shared_block().clone(), range })
+        BlockRange::of(self.shared_block(), self.byte_range())
     }
 }
 
 impl BlockRange {
+    /// Bytes of a block; none if the range is empty.
+    pub(crate) fn of(block: &Arc<Block>, range: Range<u64>) -> Option<Self> {
+        (!range.is_empty()).then(|| Self { block: block.clone(), range })
+    }
+
     /// All bytes of a block.
     pub(crate) fn whole(block: Arc<Block>) -> Self {
         let range = 0..block.bytes();

@@ -55,6 +55,11 @@ impl<T: Element> GpuRef<T> {
         Self { block, offset: 0, len, element: PhantomData }
     }
 
+    /// Elements of a block from a byte on; the caller knows that the block has so many and that they are aligned.
+    pub(crate) fn part_of(block: Arc<Block>, offset: u64, len: usize) -> Self {
+        Self { block, offset, len, element: PhantomData }
+    }
+
     /// All elements of a block that is held; its bytes are a whole number of them.
     pub(crate) fn of_whole(held: &BlockRange) -> Self {
         let len = held.bytes().checked_div(size_of::<T>() as u64).unwrap_or(0) as usize;

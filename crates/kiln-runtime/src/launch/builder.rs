@@ -17,7 +17,7 @@ use super::kernel::{Kernel, place};
 use super::owned_launch::{LaunchTemplate, TemplateArgument, command};
 use super::retained_arguments::Kept;
 use super::shape::Shape;
-use crate::buffer::{Element, GpuRef, used};
+use crate::buffer::{BufferBytes, Element, GpuRef, used};
 use crate::error::{Error, ErrorKind, Misuse, Result};
 use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, Timed};
 use crate::signature::{Given, Number, Slot, explain};
@@ -225,23 +225,51 @@ impl<'a, T> Launch<'a, T> {
         }
     }
 
+    /// As [`buffer`](Self::buffer), for bytes that are borrowed from one.
+    #[inline(never)]
+    pub(super) fn bytes(&mut self, part: BufferBytes<'a>, access: Access) -> &mut Self {
+        let slot = self.slots.and_then(|slots| slots.get(self.given));
+        match slot.and_then(|slot| slot.place(Given::Buffer(access))) {
+            Some(offset)
+                if part.block().is_usable(self.runtime)
+                    && !part.is_empty()
+                    && self.uses.has_room()
+                    && self.kept.is_none()
+                    && self.arguments.are_followed_by(offset, size_of::<u64>()) =>
+            {
+                self.take_home(part.block(), access);
+                self.uses.push(part.used(access, self.given as u16));
+                self.arguments.put(offset, &part.address().0.to_ne_bytes());
+                self.given += 1;
+                self
+            }
+            _ => self.bytes_slowly(part, access),
+        }
+    }
+
     /// A buffer that needs a closer look, and every buffer of a graph.
     #[cold]
     #[inline(never)]
     fn buffer_slowly<V: Element>(&mut self, buffer: &'a GpuRef<V>, access: Access) -> &mut Self {
-        if !buffer.is_usable(self.runtime) && !self.admit(buffer.block()) {
+        self.bytes_slowly(BufferBytes::of(buffer), access)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn bytes_slowly(&mut self, part: BufferBytes<'a>, access: Access) -> &mut Self {
+        if !part.block().is_usable(self.runtime) && !self.admit(part.block()) {
             return self;
         }
-        self.take_home(buffer.block(), access);
-        if !buffer.is_empty() {
-            self.uses.push(buffer.used(access, self.given as u16));
+        self.take_home(part.block(), access);
+        if !part.is_empty() {
+            self.uses.push(part.used(access, self.given as u16));
         }
         let index = self.given;
-        self.put(&buffer.address().0.to_ne_bytes(), size_of::<u64>(), Given::Buffer(access));
+        self.put(&part.address().0.to_ne_bytes(), size_of::<u64>(), Given::Buffer(access));
         if let Some(kept) = &mut self.kept {
-            kept.declare(buffer, access, Some(index));
+            kept.declare(&part, access, Some(index));
             if let Some(argument) = kept.arguments.as_mut().and_then(|arguments| arguments.last_mut()) {
-                argument.held = buffer.held();
+                argument.held = part.held();
             }
         }
         self

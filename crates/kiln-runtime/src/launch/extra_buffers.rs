@@ -3,7 +3,7 @@
 use kiln_driver::Access;
 
 use super::builder::Launch;
-use crate::buffer::{Element, GpuRef};
+use crate::buffer::{BufferBytes, Element, GpuRef};
 use crate::error::Misuse;
 
 impl<'a, T> Launch<'a, T> {
@@ -56,7 +56,7 @@ impl<'a, T> Launch<'a, T> {
         let Some(held) = buffer.held() else { return self };
         self.uses.push(buffer.used(access, Misuse::BESIDE));
         if let Some(kept) = &mut self.kept {
-            kept.declare(buffer, access, None);
+            kept.declare(&BufferBytes::of(buffer), access, None);
             if kept.arguments.is_some() {
                 kept.beside.push((held, access));
             }

@@ -7,7 +7,7 @@ use kiln_driver::{Access, DeclaredSpan};
 
 use super::kernel::Kernel;
 use super::owned_launch::TemplateArgument;
-use crate::buffer::{BlockRange, Element, GpuRef};
+use crate::buffer::{BlockRange, BufferBytes};
 
 /// What a launch keeps beside its packed arguments.
 #[derive(Clone)]
@@ -40,20 +40,10 @@ impl Kept {
     }
 
     /// Declares a buffer.
-    pub(super) fn declare<V: Element>(
-        &mut self,
-        buffer: &GpuRef<V>,
-        access: Access,
-        parameter: Option<usize>,
-    ) {
+    pub(super) fn declare(&mut self, buffer: &BufferBytes<'_>, access: Access, parameter: Option<usize>) {
         if let (Some(declared), false) = (&mut self.declared, buffer.is_empty()) {
             let parameter = parameter.and_then(|index| u16::try_from(index).ok());
-            declared.push(DeclaredSpan {
-                address: buffer.address(),
-                bytes: buffer.bytes(),
-                access,
-                parameter,
-            });
+            declared.push(DeclaredSpan { address: buffer.address(), bytes: buffer.len(), access, parameter });
         }
     }
 }
