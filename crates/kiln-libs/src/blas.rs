@@ -15,6 +15,9 @@
 //! | [`Blas::asum`] | `result = Σ \|x\|` | `f32`, `f64` | cuBLAS |
 //! | [`Blas::iamax`] | the place of the largest `\|x\|`, counted from 1 | `f32`, `f64` | cuBLAS |
 //! | [`Blas::syrk`] | one triangle of `C = alpha A Aᵀ + beta C` | `f32`, `f64` | cuBLAS |
+//! | [`Blas::symm`] | `C = alpha A B + beta C` or `C = alpha B A + beta C`, `A` symmetric | `f32`, `f64` | cuBLAS |
+//! | [`Blas::trmm`] | `C = alpha A B` or `C = alpha B A`, `A` triangular | `f32`, `f64` | cuBLAS |
+//! | [`Blas::geam`], [`Blas::transpose`] | `C = alpha A + beta B`; `C = Aᵀ` | `f32`, `f64` | cuBLAS |
 //! | [`Blas::trsm`] | `X` of `A X = alpha B` or `X A = alpha B`, `A` triangular | `f32`, `f64` | cuBLAS |
 //!
 //! Types in reading order: [`Blas`], [`Matrix`], [`Vector`], [`MatmulCall`], [`MatmulTuning`], [`MatrixElement`].
@@ -23,6 +26,7 @@ mod element;
 mod handle;
 mod matmul;
 mod matrix;
+mod matrix_operations;
 mod triangular;
 mod tuning;
 mod vector;

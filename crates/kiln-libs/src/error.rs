@@ -1,7 +1,7 @@
 //! Why a library operation was not queued.
 
 use kiln_driver::Refusal;
-use kiln_operation::{Geqrf, Gesvd, Getrf, Getrs, OperationError, Ormqr, Potrf, Potrs, Syevd};
+use kiln_operation::{Geqrf, Gesvd, Getrf, Getrs, OperationError, Orgqr, Ormqr, Potrf, Potrs, Syevd};
 
 use crate::solve_failure::SolveFailure;
 
@@ -107,6 +107,7 @@ pub(crate) fn method_name(operation: &'static str) -> &'static str {
         Getrs::NAME => "solve.lu_solve",
         Geqrf::NAME => "solve.qr",
         Ormqr::NAME => "solve.apply_q",
+        Orgqr::NAME => "solve.form_q",
         Syevd::NAME => "solve.eigenvalues",
         Gesvd::NAME => "solve.svd",
         _ => operation,

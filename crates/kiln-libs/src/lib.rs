@@ -8,6 +8,7 @@
 //! - [`solve`]: Cholesky, LU, QR, least squares, symmetric eigenvalues, singular values; cuSOLVER on a GPU. Cholesky and LU of batches (kernels of this crate).
 //! - [`sparse`]: products with sparse matrices (cuSPARSE on a GPU, or kernels of this crate), triangular systems and conversions (kernels of this crate).
 //! - [`dnn`]: convolutions, attention (cuDNN on a GPU), softmax, normalisation and pooling (kernels of this crate), with gradients.
+//! - [`elementwise`]: functions, sums and products of elements, and conversions between types, the same bits on every device.
 //! - [`rand`]: random numbers by Philox4x32-10, the same on every device, bit for bit those of cuRAND where cuRAND has them.
 //! - [`prims`]: reductions, scans, sorts and what is built of them.
 //!
@@ -36,16 +37,22 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod blas;
+mod call_arguments;
+mod described;
 pub mod dnn;
+pub mod elementwise;
 mod error;
 pub mod fft;
 mod kept_workspace;
 mod kernel_operation;
 mod library_call;
 mod library_tag;
+mod loaded_operation;
 mod loaded_operations;
 mod needed_capability;
+mod operand_fit;
 mod operation_hasher;
+mod operation_table;
 pub mod prims;
 pub mod rand;
 mod scalar_argument;

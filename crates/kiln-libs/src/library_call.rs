@@ -1,16 +1,17 @@
 //! One call of an operation: checked, then queued or recorded.
 
-use std::sync::Arc;
-
-use kiln_operation::{Matmul, OperandEffect, Operation, OperationOperand};
-use kiln_runtime::{DeviceState, Element, GpuRef, GraphBuilder, Launch, NodeId, Stale, Stream, Ticket};
-use smallvec::SmallVec;
+use kiln_operation::Operation;
+use kiln_runtime::internal::{BufferBytes, StreamKey, pass_bytes};
+use kiln_runtime::{DeviceState, GraphBuilder, Launch, NodeId, Stale, Stream, Ticket};
 
 use crate::Result;
+use crate::call_arguments::Argument;
+use crate::described::Described;
 use crate::error::LibraryError;
 use crate::kept_workspace::Workspace;
-use crate::loaded_operations::{LoadedOperation, LoadedOperations};
-use crate::scaling::{PreparedScaling, Scaling};
+use crate::loaded_operation::LoadedOperation;
+use crate::loaded_operations::LoadedOperations;
+use crate::scaling::PreparedScaling;
 
 /// One call of a library operation.
 ///
@@ -21,141 +22,21 @@ use crate::scaling::{PreparedScaling, Scaling};
 pub struct LibraryCall<'a> {
     loaded: &'a LoadedOperations,
     /// The operation with its arguments, or what is wrong.
-    described: Result<Described>,
+    described: Result<Described<'a>>,
     stream: Option<&'a Stream>,
 }
 
-/// An operation with its arguments.
-#[derive(Debug)]
-pub(crate) struct Described {
-    operation: Operation,
-    arguments: Arguments,
-    /// What the result is multiplied with, by another launch.
-    scaling: Option<Scaling>,
-    /// How messages name the operands.
-    names: OperandNames,
-    /// Whether the result has no elements, so that there is nothing to do.
-    is_empty: bool,
-}
-
-/// How messages name the operands of a call: as the caller did. BLAS stores matrices column after column, so that a product of matrices that are stored row
-/// after row takes the factors in exchange.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct OperandNames {
-    /// Whether the first factor of the operation is the caller's second.
-    pub(crate) is_exchanged: bool,
-}
-
-impl OperandNames {
-    fn name(self, operation: &'static str, name: &'static str) -> &'static str {
-        if operation != Matmul::NAME {
-            return name;
-        }
-        match (name, self.is_exchanged) {
-            ("a", true) => "b",
-            ("b", true) => "a",
-            ("a_scale", true) => "b_scale",
-            ("b_scale", true) => "a_scale",
-            ("d", _) => "c",
-            _ => name,
-        }
-    }
-}
-
-type Arguments = SmallVec<[Argument; 8]>;
-
-/// One argument: memory, or a scalar.
-#[derive(Clone, Debug)]
-pub(crate) enum Argument {
-    Memory(GpuRef<u8>),
-    Scalar(f64),
-}
-
-impl Argument {
-    /// A buffer, as its bytes.
-    pub(crate) fn memory<T: Element>(buffer: &GpuRef<T>) -> Result<Self> {
-        Ok(Self::Memory(buffer.cast::<u8>()?))
-    }
-}
-
-impl Described {
-    pub(crate) fn new(
-        operation: impl Into<Operation>,
-        arguments: impl IntoIterator<Item = Result<Argument>>,
-    ) -> Result<Self> {
-        let mut described = Self::of(operation);
-        for argument in arguments {
-            described.arguments.push(argument?);
-        }
-        Ok(described)
-    }
-
-    /// An operation without arguments yet.
-    #[inline]
-    pub(crate) fn of(operation: impl Into<Operation>) -> Self {
-        let (arguments, names) = (SmallVec::new(), OperandNames::default());
-        Self { operation: operation.into(), arguments, scaling: None, names, is_empty: false }
-    }
-
-    /// A call whose result has no elements: it does nothing.
-    pub(crate) fn nothing(operation: impl Into<Operation>) -> Self {
-        Self { is_empty: true, ..Self::of(operation) }
-    }
-
-    /// The same with other names of operands.
-    pub(crate) fn named(self, names: OperandNames) -> Self {
-        Self { names, ..self }
-    }
-
-    /// Adds a buffer.
-    #[inline]
-    pub(crate) fn push_memory<T: Element>(&mut self, buffer: &GpuRef<T>) -> Result<()> {
-        self.arguments.push(Argument::memory(buffer)?);
-        Ok(())
-    }
-
-    /// Adds a scalar.
-    #[inline]
-    pub(crate) fn push_scalar(&mut self, value: f64) {
-        self.arguments.push(Argument::Scalar(value));
-    }
-
-    /// The same with another argument.
-    pub(crate) fn with(mut self, argument: Argument) -> Self {
-        self.arguments.push(argument);
-        self
-    }
-
-    /// The same with another argument in a place.
-    pub(crate) fn replaced(mut self, place: usize, argument: Argument) -> Self {
-        if let Some(there) = self.arguments.get_mut(place) {
-            *there = argument;
-        }
-        self
-    }
-
-    /// Whether the operation and its buffers fit, without loading anything.
-    pub(crate) fn check(&self) -> Result<()> {
-        let mut arguments = self.arguments.clone();
-        checked(&self.operation, self.names, &mut arguments).map(drop)
-    }
-
-    /// The operation, checked.
-    pub(crate) fn operation(&self) -> Result<Operation> {
-        if !self.is_empty {
-            self.operation.check()?;
-        }
-        Ok(self.operation)
-    }
-
-    /// The same with a factor for the result.
-    pub(crate) fn scaled(self, scaling: Option<Scaling>) -> Self {
-        Self { scaling, ..self }
-    }
+/// What a call runs as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RunsAs {
+    /// Work on a stream, which uses the workspace of the calls before it.
+    Submission,
+    /// A node of a graph, whose workspace nothing else uses.
+    Node,
 }
 
 impl<'a> LibraryCall<'a> {
-    pub(crate) fn new(loaded: &'a LoadedOperations, described: Result<Described>) -> Self {
+    pub(crate) fn new(loaded: &'a LoadedOperations, described: Result<Described<'a>>) -> Self {
         Self { loaded, described, stream: None }
     }
 
@@ -169,7 +50,7 @@ impl<'a> LibraryCall<'a> {
     /// # Errors
     /// What is wrong with the call.
     pub fn operation(&self) -> Result<Operation> {
-        self.described.as_ref().map_err(Clone::clone)?.operation()
+        self.described()?.operation()
     }
 
     /// Loads the operation, if it is not yet: on a GPU that opens the library, makes its plan and loads its kernels, which can take 100 ms. The first
@@ -179,7 +60,7 @@ impl<'a> LibraryCall<'a> {
     /// # Errors
     /// What is wrong with the call; a library that is missing, too old, or does not have the operation; a device that was shut down.
     pub fn load(&self) -> Result<u64> {
-        let described = self.described.as_ref().map_err(Clone::clone)?;
+        let described = self.described()?;
         if described.is_empty {
             return Ok(0);
         }
@@ -188,12 +69,12 @@ impl<'a> LibraryCall<'a> {
         if matches!(self.loaded.gpu().state(), DeviceState::ShuttingDown | DeviceState::Stopped) {
             return Err(kiln_runtime::Error::from(Stale::ShuttingDown).into());
         }
-        Ok(self.loaded.load(&described.operation, operands)?.kernel.attributes().workspace_bytes)
+        Ok(self.loaded.load(&described.operation, &operands)?.workspace_bytes)
     }
 
     /// Whether the operation and its buffers fit, without loading anything.
     pub(crate) fn check(&self) -> Result<()> {
-        self.described.as_ref().map_err(Clone::clone)?.check()
+        self.described()?.check().map(drop)
     }
 
     /// Queues the call, after everything that it has to come after.
@@ -203,11 +84,13 @@ impl<'a> LibraryCall<'a> {
     /// queued then.
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
-        if self.is_empty() {
+        let described = self.described()?;
+        if described.is_empty {
             let stream = self.stream.unwrap_or_else(|| self.loaded.gpu().main_stream());
             return Ok(stream.ticket()?);
         }
-        self.prepare()?.submit()
+        let needs = Needs::of(self.loaded, described, self.stream, RunsAs::Submission)?;
+        needs.submit(self.loaded, described, self.stream)
     }
 
     /// Makes the call a node of a graph, or two if its result is scaled. The workspace belongs to the graph. Returns the last node.
@@ -215,220 +98,194 @@ impl<'a> LibraryCall<'a> {
     /// # Errors
     /// As for [`submit`](Self::submit), and an operation for which the library waits for the device; the graph is unchanged.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
-        if self.is_empty() {
+        if self.described()?.is_empty {
             let nothing = graph.scratch::<u8>(0)?;
             return Ok(graph.fill(&nothing, 0)?);
         }
-        self.prepare()?.record(graph)
+        self.prepare(RunsAs::Node)?.record(graph)
     }
 
-    /// Whether there is nothing to do.
-    fn is_empty(&self) -> bool {
-        self.described.as_ref().is_ok_and(|described| described.is_empty)
+    #[inline]
+    fn described(&self) -> Result<&Described<'a>> {
+        self.described.as_ref().map_err(Clone::clone)
     }
 
     /// Does everything that can fail before the call is queued: checks, loads the operation, and allocates its workspace.
-    #[inline]
-    pub(crate) fn prepare(self) -> Result<PreparedCall<'a>> {
-        let Described { operation, mut arguments, scaling, names, .. } = self.described?;
-        let loaded = match self.loaded.find(&operation) {
-            // It was checked when it was loaded.
-            Some(loaded) => {
-                fit_all((operation.name(), names), &loaded.operands, &mut arguments)?;
-                loaded
-            }
-            None => {
-                let operands = checked(&operation, names, &mut arguments)?;
-                self.loaded.load(&operation, operands)?
-            }
-        };
-        let gpu = self.loaded.gpu();
-        let workspace = match loaded.kernel.attributes().workspace_bytes {
-            0 => None,
-            bytes => {
-                let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
-                Some(self.loaded.workspaces.take(gpu, stream, bytes)?)
-            }
-        };
-        let scaling = scaling.map(|scaling| scaling.prepare(gpu, &self.loaded.scaling)).transpose()?;
-        let (known, stream) = (self.loaded, self.stream);
-        Ok(PreparedCall { known, arguments, names, loaded, workspace, scaling, stream })
+    pub(crate) fn prepare(self, runs_as: RunsAs) -> Result<PreparedCall<'a>> {
+        let described = self.described?;
+        let needs = Needs::of(self.loaded, &described, self.stream, runs_as)?;
+        Ok(PreparedCall { known: self.loaded, described, needs, stream: self.stream })
     }
-}
-
-/// The operands of a call whose buffers fit. Buffers are cut to what their operands reach over.
-fn checked(
-    operation: &Operation,
-    names: OperandNames,
-    arguments: &mut Arguments,
-) -> Result<Vec<OperationOperand>> {
-    let operands = operation.checked_operands()?;
-    fit_all((operation.name(), names), &operands, arguments)?;
-    Ok(operands)
-}
-
-/// Whether an operation fits those of its buffers that are there; `None` stands for one that is allocated later.
-pub(crate) fn check_given(
-    operation: impl Into<Operation>,
-    given: impl IntoIterator<Item = Option<Argument>>,
-) -> Result<()> {
-    let operation = operation.into();
-    let all = operation.checked_operands()?;
-    let there = all.into_iter().zip(given).filter_map(|(operand, argument)| Some((operand, argument?)));
-    let (operands, mut arguments): (Vec<_>, Arguments) = there.unzip();
-    fit_all((operation.name(), OperandNames::default()), &operands, &mut arguments)
-}
-
-/// An operation's name, and those of its operands.
-type Named = (&'static str, OperandNames);
-
-fn fit_all(named: Named, operands: &[OperationOperand], arguments: &mut Arguments) -> Result<()> {
-    for (operand, argument) in operands.iter().zip(arguments.iter_mut()) {
-        fit(named, operand, argument)?;
-    }
-    check_overlaps(named, operands, arguments)
 }
 
 /// A call that passed all checks, with everything it needs.
 pub(crate) struct PreparedCall<'a> {
     known: &'a LoadedOperations,
-    arguments: Arguments,
-    names: OperandNames,
-    loaded: Arc<LoadedOperation>,
-    workspace: Option<Workspace>,
-    scaling: Option<PreparedScaling>,
+    described: Described<'a>,
+    needs: Needs<'a>,
     stream: Option<&'a Stream>,
 }
 
 impl PreparedCall<'_> {
-    #[inline]
     #[track_caller]
     pub(crate) fn submit(self) -> Result<Ticket> {
-        let gpu = self.known.gpu();
-        let mut launch = gpu.launch(&self.loaded.kernel);
-        if let Some(stream) = self.stream {
-            launch.on(stream);
-        }
-        let workspace = self.workspace.as_ref().map(|workspace| &workspace.buffer);
-        describe(&mut launch, &self.arguments, &self.loaded.operands, workspace);
-        // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
-        let ticket = unsafe { launch.submit() }.map_err(|error| self.refusal(error))?;
-        if let Some(workspace) = self.workspace {
-            self.known.workspaces.keep(workspace);
-        }
-        match self.scaling {
-            None => Ok(ticket),
-            Some(scaling) => scaling.submit(gpu, self.stream),
-        }
+        self.needs.submit(self.known, &self.described, self.stream)
     }
 
     pub(crate) fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
-        if self.loaded.waits_for_device {
+        self.needs.record(self.known, &self.described, graph)
+    }
+}
+
+/// What a call needs beside its buffers.
+struct Needs<'a> {
+    loaded: &'a LoadedOperation,
+    workspace: Option<Workspace>,
+    scaling: Option<PreparedScaling>,
+}
+
+impl<'a> Needs<'a> {
+    #[inline]
+    fn of(
+        known: &'a LoadedOperations,
+        described: &Described<'_>,
+        stream: Option<&Stream>,
+        runs_as: RunsAs,
+    ) -> Result<Self> {
+        let loaded = match known.find(&described.operation) {
+            // The operation was checked when it was loaded.
+            Some(loaded) if described.fits(&loaded.operands) => loaded,
+            _ => known.load(&described.operation, &described.check()?)?,
+        };
+        let gpu = known.gpu();
+        let workspace = match loaded.workspace_bytes {
+            0 => None,
+            bytes => {
+                let stream = loaded.stream(known, described, stream);
+                Some(match runs_as {
+                    RunsAs::Submission => known.workspaces.take(gpu, stream, bytes)?,
+                    RunsAs::Node => Workspace::allocate(gpu, stream, bytes)?,
+                })
+            }
+        };
+        let scaling = match &described.scaling {
+            None => None,
+            Some(scaling) => Some(scaling.clone().prepare(gpu, &known.scaling)?),
+        };
+        Ok(Self { loaded, workspace, scaling })
+    }
+
+    #[inline]
+    #[track_caller]
+    fn submit(
+        self,
+        known: &LoadedOperations,
+        described: &Described<'_>,
+        stream: Option<&Stream>,
+    ) -> Result<Ticket> {
+        let gpu = known.gpu();
+        let mut launch = gpu.launch(&self.loaded.kernel);
+        if let Some(stream) = stream {
+            launch.on(stream);
+        }
+        self.describe(&mut launch, described);
+        // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
+        let ticket = unsafe { launch.submit() }.map_err(|error| refusal(known, described, error))?;
+        drop(launch);
+        if let Some(workspace) = self.workspace {
+            known.workspaces.keep(workspace);
+        }
+        match self.scaling {
+            None => Ok(ticket),
+            Some(scaling) => scaling.submit(gpu, stream),
+        }
+    }
+
+    fn record(
+        self,
+        known: &LoadedOperations,
+        described: &Described<'_>,
+        graph: &mut GraphBuilder,
+    ) -> Result<NodeId> {
+        let operation = described.operation;
+        let refuse = |what, hint| Err(LibraryError::argument(operation.name(), what, hint));
+        if operation.waits_for_device() {
             let what = "no graph can hold it: the library waits for the device while it queues it";
-            return Err(LibraryError::argument(self.loaded.name, what, "submit it between two replays"));
+            return refuse(what, "submit it between two replays");
         }
-        let gpu = self.known.gpu();
-        let is_ours = |argument: &Argument| matches!(argument, Argument::Memory(buffer) if buffer.belongs_to(gpu) && !buffer.belongs_to(graph.runtime()));
-        if self.arguments.iter().any(is_ours) {
+        let gpu = known.gpu();
+        let is_ours = |bytes: BufferBytes<'_>| bytes.belongs_to(gpu) && !bytes.belongs_to(graph.runtime());
+        if described.arguments.iter().filter_map(|argument| argument.bytes()).any(is_ours) {
             let what = "the graph belongs to another runtime";
-            return Err(LibraryError::argument(
-                self.loaded.name,
-                what,
-                "record into a graph of the runtime of this handle",
-            ));
+            return refuse(what, "record into a graph of the runtime of this handle");
         }
-        let workspace = self.workspace.as_ref().map(|workspace| &workspace.buffer);
         let mut launch = graph.launch(&self.loaded.kernel);
-        describe(&mut launch, &self.arguments, &self.loaded.operands, workspace);
+        self.describe(&mut launch, described);
         // SAFETY: as for `submit`, at each replay.
-        let node = unsafe { launch.record() }.map_err(|error| self.refusal(error))?;
+        let node = unsafe { launch.record() }.map_err(|error| refusal(known, described, error))?;
+        drop(launch);
         match self.scaling {
             None => Ok(node),
             Some(scaling) => scaling.record(graph),
         }
     }
 
-    /// What the runtime answered, or which operand belongs to another runtime: the launch names operands as the library does.
-    #[cold]
-    fn refusal(&self, error: kiln_runtime::Error) -> LibraryError {
-        let gpu = self.known.gpu();
-        let is_foreign = |argument: &Argument| match argument {
-            Argument::Memory(buffer) => !buffer.belongs_to(gpu),
-            Argument::Scalar(_) => false,
-        };
-        match self.arguments.iter().zip(&self.loaded.operands).find(|(argument, _)| is_foreign(argument)) {
-            None => error.into(),
-            Some((_, operand)) => {
-                let name = self.names.name(self.loaded.name, operand.name);
-                let what = format!("`{name}` belongs to another runtime");
-                LibraryError::argument(self.loaded.name, what, "use buffers of the runtime of this handle")
+    /// Gives a launch its arguments, each buffer cut to what its operand reaches over, so that the order knows what is used of it.
+    #[inline]
+    fn describe<'l, W>(&'l self, launch: &mut Launch<'l, W>, described: &'l Described<'_>) {
+        launch.grid(1).block(1);
+        for (argument, operand) in described.arguments.iter().zip(&self.loaded.operands) {
+            match argument {
+                Argument::Scalar(value) => {
+                    launch.value(*value);
+                }
+                memory => {
+                    if let Some(bytes) = memory.bytes() {
+                        pass_bytes(launch, bytes.first(operand.bytes), operand.access());
+                    }
+                }
             }
+        }
+        if let Some(workspace) = &self.workspace {
+            launch.write(&workspace.buffer);
         }
     }
 }
 
-/// Cuts a buffer to what the operand reaches over, so that the order knows what is used of it.
-fn fit((operation, names): Named, operand: &OperationOperand, argument: &mut Argument) -> Result<()> {
-    let Argument::Memory(buffer) = argument else { return Ok(()) };
-    if buffer.bytes() < operand.bytes {
-        let name = names.name(operation, operand.name);
-        let what = format!("`{name}` has {} bytes and must have {}", buffer.bytes(), operand.bytes);
-        return Err(LibraryError::argument(operation, what, "use a longer buffer, or smaller sizes"));
-    }
-    if !buffer.address().0.is_multiple_of(operand.alignment) {
-        let name = names.name(operation, operand.name);
-        let what = format!("`{name}` does not begin at a multiple of {} bytes", operand.alignment);
-        return Err(LibraryError::argument(operation, what, "begin the view at an aligned element"));
-    }
-    if buffer.bytes() > operand.bytes {
-        *buffer = buffer.view(..operand.bytes as usize)?;
-    }
-    Ok(())
-}
-
-/// Refuses a written operand that shares bytes with another: libraries read and write in any order.
-fn check_overlaps(
-    (operation, names): Named,
-    operands: &[OperationOperand],
-    arguments: &[Argument],
-) -> Result<()> {
-    for (at, (first, one)) in operands.iter().zip(arguments).enumerate() {
-        let Argument::Memory(one) = one else { continue };
-        for (second, other) in operands.iter().zip(arguments).skip(at + 1) {
-            let Argument::Memory(other) = other else { continue };
-            if (first.effect.changes() || second.effect.changes()) && one.overlaps(other) {
-                return Err(overlap(operation, [first, second].map(|one| names.name(operation, one.name))));
-            }
+impl LoadedOperation {
+    /// The stream that a call runs on: the one that was named, or the home of the first buffer that changes.
+    #[inline]
+    fn stream(
+        &self,
+        known: &LoadedOperations,
+        described: &Described<'_>,
+        stream: Option<&Stream>,
+    ) -> StreamKey {
+        let gpu = known.gpu();
+        if let Some(stream) = stream {
+            return stream.key();
+        }
+        let mut pairs = self.operands.iter().zip(described.arguments.iter());
+        let changed = pairs.find(|(operand, _)| operand.effect.changes());
+        match changed.and_then(|(_, argument)| argument.bytes()) {
+            Some(bytes) => bytes.home(gpu),
+            None => gpu.main_stream().key(),
         }
     }
-    Ok(())
 }
 
+/// What the runtime answered, or which operand belongs to another runtime: the launch names operands as the library does.
 #[cold]
-fn overlap(operation: &'static str, [first, second]: [&str; 2]) -> LibraryError {
-    let what = format!("`{first}` and `{second}` share memory, and one is written");
-    LibraryError::argument(operation, what, "use buffers or views that do not overlap")
-}
-
-fn describe<'l, W>(
-    launch: &mut Launch<'l, W>,
-    arguments: &'l [Argument],
-    operands: &[OperationOperand],
-    workspace: Option<&'l GpuRef<u8>>,
-) {
-    launch.grid(1).block(1);
-    for (argument, operand) in arguments.iter().zip(operands) {
-        match (argument, operand.effect) {
-            (Argument::Scalar(value), _) => launch.value(*value),
-            (Argument::Memory(buffer), OperandEffect::Scalar | OperandEffect::Reads) => launch.read(buffer),
-            (Argument::Memory(buffer), OperandEffect::Overwrites) => launch.write(buffer),
-            // What lies in the gaps stays, so that the buffer is not overwritten.
-            (Argument::Memory(buffer), OperandEffect::Writes | OperandEffect::ReadsAndWrites) => {
-                launch.read_write(buffer)
-            }
-        };
-    }
-    if let Some(workspace) = workspace {
-        launch.write(workspace);
+fn refusal(known: &LoadedOperations, described: &Described<'_>, error: kiln_runtime::Error) -> LibraryError {
+    let operation = &described.operation;
+    let operands = operation.operands();
+    let mut pairs = described.arguments.iter().zip(&operands);
+    match pairs.find(|(argument, _)| argument.is_foreign(known.gpu())) {
+        None => error.into(),
+        Some((_, operand)) => {
+            let name = described.names.name(operation.name(), operand.name);
+            let what = format!("`{name}` belongs to another runtime");
+            LibraryError::argument(operation.name(), what, "use buffers of the runtime of this handle")
+        }
     }
 }

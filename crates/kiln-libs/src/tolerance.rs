@@ -8,7 +8,7 @@ use kiln_operation::{Activation, ElementType, Math, Operation};
 ///
 /// | operation | magnitude |
 /// |---|---|
-/// | matmul, gemv, ger, syrk, spmv, spmm | the same with absolute values: `\|alpha\| \|A\| \|B\| + \|beta C\| + \|bias\|` |
+/// | matmul, gemv, ger, syrk, symm, trmm, geam, spmv, spmm | the same with absolute values: `\|alpha\| \|A\| \|B\| + \|beta C\| + \|bias\|` |
 /// | dot | `Σ \|x\| \|y\|` |
 /// | nrm2, asum, axpy, scal | the same with absolute values |
 /// | copy, swap | any: elements are what they were |
@@ -18,6 +18,7 @@ use kiln_operation::{Activation, ElementType, Math, Operation};
 /// | potrf, getrf, geqrf | `‖A‖₁`; what is bounded is the norm of the difference of `A` and the product of its factors |
 /// | potrs, getrs | `‖A‖₁ ‖x‖₁`; what is bounded is the norm of the residual `A x - b` |
 /// | ormqr | `‖C‖₁`; what is bounded is the norm of the difference of `Qᵀ Q C` and `C` |
+/// | orgqr | 1; what is bounded is the norm `‖QᵀQ - 1‖₁` |
 /// | syevd, gesvd | `‖A‖₁`, for values and for residuals such as `A v - λ v` |
 /// | fft | the length `‖X‖₂` of the spectrum, or of the result of an inverse transform |
 /// | softmax | `y (1 + d)` with the distance `d` of the element from the greatest of its row; of logarithms `1 + d + log Σ exp(-d)` |
@@ -25,6 +26,13 @@ use kiln_operation::{Activation, ElementType, Math, Operation};
 /// | layer_norm, rms_norm | `\|w\| (1 + \|n\|) (1 + s (\|x\| + a)) + \|bias\|` with the normal value `n`, the weight `w`, the scale `s` of the row and the average `a` of its `\|x\|` |
 /// | their gradients, of the means and scales that are given | of `dx`: `s (\|g\| + a + \|n\| p)` with `g = w dy`, and the averages `a` of `\|g\|` and `p` of `\|g n\|`; of weight and bias: `Σ \|dy n\|` and `Σ \|dy\|` |
 /// | average_pool, and gradients of pools | the same with absolute values |
+/// | elementwise functions | `\|x\| + \|f(x)\|` |
+/// | their gradients | `\|dy\| (1 + \|x\|) (1 + \|f'(x)\|)` |
+/// | elementwise sums, products and quotients | the same with absolute values |
+/// | cross_entropy | `1 + d + log Σ exp(-d)` with the distances `d` of elements from the greatest of their row: that of the label, and in the sum those of all |
+/// | cross_entropy_backward | `\|dl\| (p (1 + d) + t)` with the share `p` of the element, and `t` 1 for the label and 0 for others |
+/// | embedding | any: rows are copied, and the bound is 0 |
+/// | embedding_backward | the same with absolute values |
 /// | max_pool | any: elements are chosen, and the bound is 0 |
 ///
 /// Two devices differ by at most twice the bound.
@@ -75,9 +83,10 @@ impl Tolerance {
         operation.tolerance()
     }
 
-    /// The tolerance of a sum in `f32` that is rounded to a type.
+    /// The tolerance of a sum in `f32`, or in `f64` for that type, that is rounded to a type.
     pub(crate) fn of_sum(count: u64, element: ElementType) -> Self {
-        let relative = terms(count, ElementType::F32);
+        let added_in = if element == ElementType::F64 { ElementType::F64 } else { ElementType::F32 };
+        let relative = terms(count, added_in);
         Self { relative, rounding: element.unit_roundoff(), absolute: smallest(element) }
     }
 
@@ -113,6 +122,9 @@ impl Tolerance {
             Operation::Iamax(_) => (0.0, ElementType::I32),
             Operation::Syrk(syrk) => (terms(syrk.k, syrk.element), syrk.element),
             Operation::Trsm(trsm) => (terms(trsm.order(), trsm.element), trsm.element),
+            Operation::Geam(geam) => (terms(2, geam.element), geam.element),
+            Operation::Symm(symm) => (terms(symm.order(), symm.element), symm.element),
+            Operation::Trmm(trmm) => (terms(trmm.order(), trmm.element), trmm.element),
             Operation::Fft(fft) => {
                 let halvings: f64 =
                     fft.shape.extents().iter().map(|extent| (*extent as f64).log2().max(1.0)).sum();
@@ -124,6 +136,7 @@ impl Tolerance {
             Operation::Getrs(getrs) => (solver(getrs.n, getrs.element), getrs.element),
             Operation::Geqrf(geqrf) => (solver(geqrf.m.max(geqrf.n), geqrf.element), geqrf.element),
             Operation::Ormqr(ormqr) => (solver(ormqr.order(), ormqr.element), ormqr.element),
+            Operation::Orgqr(orgqr) => (solver(orgqr.m, orgqr.element), orgqr.element),
             Operation::Syevd(syevd) => (solver(syevd.n, syevd.element), syevd.element),
             Operation::Gesvd(gesvd) => (solver(gesvd.m.max(gesvd.n), gesvd.element), gesvd.element),
             Operation::Spmv(spmv) => (terms(spmv.lengths().0.min(spmv.nonzeros), spmv.element), spmv.element),

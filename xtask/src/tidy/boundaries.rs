@@ -70,7 +70,7 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         package: "kiln-libs",
-        may_use: &["kiln-driver", "kiln-ir", "kiln-mem", "kiln-operation", "kiln-runtime"],
+        may_use: &["kiln-driver", "kiln-ir", "kiln-mem", "kiln-operation", "kiln-runtime", "kiln-sync"],
         unsafe_code: true,
     },
     Boundary {

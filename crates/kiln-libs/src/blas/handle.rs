@@ -8,8 +8,10 @@ use super::matmul::MatmulCall;
 use super::matrix::Matrix;
 use super::vector::Vector;
 use crate::Result;
+use crate::call_arguments::Argument;
+use crate::described::Described;
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall};
+use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 use crate::scalar_argument::{accumulated, rounded};
 
@@ -140,8 +142,8 @@ impl Blas {
     }
 }
 
-pub(super) fn memory<T: kiln_runtime::Element>(buffer: &GpuRef<T>) -> Result<Argument> {
-    Argument::memory(buffer)
+pub(super) fn memory<T: kiln_runtime::Element>(buffer: &GpuRef<T>) -> Result<Argument<'_>> {
+    Ok(Argument::borrowed(buffer))
 }
 
 /// Refuses a batch where an operation takes one matrix.
@@ -193,23 +195,23 @@ pub(crate) fn without_terms<T: MatrixElement>(
     loaded: &LoadedOperations,
     c: Matrix<'_, T>,
     beta: Option<f64>,
-) -> Result<Described> {
+) -> Result<Described<'static>> {
     let a = Matrix { rows: c.rows, columns: 0, ..c };
     let b = Matrix { rows: 0, columns: c.columns, ..c };
     let product = MatmulCall::new(loaded, a, b, c);
-    match beta {
+    let product = match beta {
         Some(beta) => product.beta(beta),
         None => product,
-    }
-    .described()
+    };
+    Ok(product.described()?.into_held())
 }
 
-fn gemv<T: Real>(
+fn gemv<'a, T: Real>(
     loaded: &LoadedOperations,
     (alpha, beta): (f64, Option<f64>),
-    a: &Matrix<'_, T>,
-    (x, y): (&Vector<'_, T>, &Vector<'_, T>),
-) -> Result<Described> {
+    a: &Matrix<'a, T>,
+    (x, y): (&Vector<'a, T>, &Vector<'a, T>),
+) -> Result<Described<'a>> {
     check_lengths(Gemv::NAME, a, (a.columns, a.rows), (x, y))?;
     let ((m, n), beta) = (a.stored(), accumulated(T::TYPE, beta));
     let operation = Gemv {
@@ -235,7 +237,12 @@ fn gemv<T: Real>(
 }
 
 /// What is stored is the matrix or its transpose, and the transpose of `x yᵀ` is `y xᵀ`.
-fn ger<T: Real>(alpha: f64, x: Vector<'_, T>, y: Vector<'_, T>, a: &Matrix<'_, T>) -> Result<Described> {
+fn ger<'a, T: Real>(
+    alpha: f64,
+    x: Vector<'a, T>,
+    y: Vector<'a, T>,
+    a: &Matrix<'a, T>,
+) -> Result<Described<'a>> {
     check_lengths(Ger::NAME, a, (a.rows, a.columns), (&x, &y))?;
     let (m, n) = a.stored();
     let (x, y) = if a.by_columns { (x, y) } else { (y, x) };

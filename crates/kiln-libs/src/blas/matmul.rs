@@ -7,8 +7,9 @@ use super::element::MatrixElement;
 use super::matrix::Matrix;
 use super::tuning::MatmulTuning;
 use crate::Result;
+use crate::described::{Described, OperandNames};
 use crate::error::LibraryError;
-use crate::library_call::{Described, LibraryCall, OperandNames};
+use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 use crate::scalar_argument;
 
@@ -222,7 +223,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         }
     }
 
-    pub(super) fn described(&self) -> Result<Described> {
+    pub(super) fn described(&self) -> Result<Described<'a>> {
         self.check_shapes()?;
         let operation = self.stored_product()?;
         if self.c.rows == 0 || self.c.columns == 0 || self.c.batch == 0 {
@@ -235,17 +236,17 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
         let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
         let names = OperandNames { is_exchanged: !self.c.by_columns };
-        let mut described = Described::of(operation).named(names);
-        described.push_memory(first.buffer)?;
-        described.push_memory(second.buffer)?;
-        described.push_memory(self.c.buffer)?;
+        let mut described = Described { names, ..Described::of(operation) };
+        described.push_memory(first.buffer);
+        described.push_memory(second.buffer);
+        described.push_memory(self.c.buffer);
         if let Some(bias) = self.bias {
-            described.push_memory(bias)?;
+            described.push_memory(bias);
         }
         if let Some([a, b]) = self.scales {
             let (first, second) = if self.c.by_columns { (a, b) } else { (b, a) };
-            described.push_memory(first)?;
-            described.push_memory(second)?;
+            described.push_memory(first);
+            described.push_memory(second);
         }
         described.push_scalar(scalar_argument::checked(Matmul::NAME, "alpha", self.scale(), self.alpha)?);
         if let Some(beta) = self.accumulated()? {
@@ -256,7 +257,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
 
     /// A product of no terms: `C` is `beta C` before bias and activation. Libraries do not take matrices without elements, so two of zeros stand for
     /// them.
-    fn without_terms(&self) -> Result<Described> {
+    fn without_terms(&self) -> Result<Described<'static>> {
         let (rows, columns) = (self.c.rows as usize, self.c.columns as usize);
         // Libraries multiply rows of 8-bit numbers that are multiples of 16 bytes.
         let terms = if size_of::<T>() == 1 { 16 } else { 1 };
@@ -264,7 +265,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         let batch = self.c.batch as usize;
         let a = Matrix::new(&zeros, rows, terms).batch(batch).stride(0);
         let b = Matrix::new(&zeros, terms, columns).batch(batch).stride(0);
-        MatmulCall { a, b, alpha: 0.0, stream: None, ..*self }.described()
+        Ok(MatmulCall { a, b, alpha: 0.0, stream: None, ..*self }.described()?.into_held())
     }
 
     /// Refuses rows or columns that overlap, in the caller's words.

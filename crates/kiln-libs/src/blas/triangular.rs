@@ -6,8 +6,10 @@ use super::element::Real;
 use super::handle::{Blas, check_single, memory};
 use super::matrix::Matrix;
 use crate::Result;
+use crate::call_arguments::Argument;
+use crate::described::Described;
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall};
+use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 use crate::scalar_argument::{accumulated, rounded};
 
@@ -49,13 +51,13 @@ pub(crate) fn stored_triangle<T: Real>(matrix: &Matrix<'_, T>, triangle: Triangl
     }
 }
 
-fn syrk<T: Real>(
+fn syrk<'a, T: Real>(
     loaded: &LoadedOperations,
     (alpha, beta): (f64, Option<f64>),
-    a: &Matrix<'_, T>,
+    a: &Matrix<'a, T>,
     triangle: Triangle,
-    c: &Matrix<'_, T>,
-) -> Result<Described> {
+    c: &Matrix<'a, T>,
+) -> Result<Described<'a>> {
     let beta = accumulated(T::TYPE, beta);
     check_single(Syrk::NAME, a)?;
     check_single(Syrk::NAME, c)?;
@@ -70,7 +72,8 @@ fn syrk<T: Real>(
     if a.rows > 0 && a.columns == 0 {
         // A product of no terms: one of zeros stands for it.
         let zeros = loaded.gpu().zeros::<T>(a.rows as usize)?;
-        return syrk(loaded, (0.0, beta), &Matrix::new(&zeros, a.rows as usize, 1), triangle, c);
+        let described = syrk(loaded, (0.0, beta), &Matrix::new(&zeros, a.rows as usize, 1), triangle, c)?;
+        return Ok(described.into_held());
     }
     let operation = Syrk {
         element: T::TYPE,
@@ -89,13 +92,13 @@ fn syrk<T: Real>(
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
 }
 
-fn trsm<T: Real>(
+fn trsm<'a, T: Real>(
     side: Side,
     alpha: f64,
-    a: &Matrix<'_, T>,
+    a: &Matrix<'a, T>,
     (triangle, diagonal): (Triangle, Diagonal),
-    b: &Matrix<'_, T>,
-) -> Result<Described> {
+    b: &Matrix<'a, T>,
+) -> Result<Described<'a>> {
     check_single(Trsm::NAME, a)?;
     check_single(Trsm::NAME, b)?;
     let order = match side {

@@ -7,8 +7,9 @@ use super::element::Real;
 use super::handle::{Blas, memory, same_length, without_terms};
 use super::matrix::Matrix;
 use super::vector::Vector;
+use crate::described::Described;
 use crate::error::LibraryError;
-use crate::library_call::{Described, LibraryCall};
+use crate::library_call::LibraryCall;
 
 impl Blas {
     /// `y = x`, for vectors with steps; [`GpuRef::copy_from`] copies buffers without.

@@ -5,8 +5,10 @@ use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::tensor::{NetworkElement, dimensions_text};
 use crate::Result;
+use crate::call_arguments::Argument;
+use crate::described::Described;
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall};
+use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 
 /// Workspace at most, unless a call says otherwise.
@@ -164,7 +166,7 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
         }
     }
 
-    fn described(&self) -> Result<Described> {
+    fn described(&self) -> Result<Described<'a>> {
         let [q, k, v, o] = &self.tensors;
         let refuse = |what, hint| Err(LibraryError::argument(Attention::NAME, what, hint));
         if self.tensors.iter().any(|tensor| tensor.layout != q.layout) {
@@ -198,7 +200,7 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
             order: self.determinism,
             workspace: self.workspace_limit_bytes,
         };
-        let buffers = [q, k, v, o].map(|tensor| Argument::memory(tensor.buffer));
+        let buffers = [q, k, v, o].map(|tensor| Ok(Argument::borrowed(tensor.buffer)));
         Described::new(operation, buffers.into_iter().chain([Ok(Argument::Scalar(scale))]))
     }
 }

@@ -6,8 +6,10 @@ use kiln_runtime::{GraphBuilder, NodeId, Stream, Ticket};
 use super::tensor::{NetworkElement, Tensor, dimensions_text};
 use crate::Result;
 use crate::blas::{Matrix, without_terms};
+use crate::call_arguments::Argument;
+use crate::described::Described;
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall};
+use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 
 /// Workspace at most, unless a call says otherwise.
@@ -155,7 +157,7 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
         }
     }
 
-    fn described(&self) -> Result<Described> {
+    fn described(&self) -> Result<Described<'a>> {
         let [x, w, y] = &self.tensors;
         let refuse = |what, hint| Err(LibraryError::argument(Convolution::NAME, what, hint));
         if x.layout != w.layout || x.layout != y.layout {
@@ -185,7 +187,7 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
             };
         }
         operation_fits(&operation, y.dimensions)?;
-        Described::new(operation, [x, w, y].map(|tensor| Argument::memory(tensor.buffer)))
+        Described::new(operation, [x, w, y].map(|tensor| Ok(Argument::borrowed(tensor.buffer))))
     }
 
     fn operation_of(&self) -> Convolution {

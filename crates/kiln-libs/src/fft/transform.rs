@@ -2,11 +2,14 @@
 
 use kiln_operation::{FftKind, FftOperation, FftShape, Operation};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef};
+use smallvec::SmallVec;
 
 use super::element::{Complex, RealPart, parts};
 use crate::Result;
+use crate::call_arguments::Argument;
+use crate::described::Described;
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall};
+use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 
 /// Fourier transforms on one device. It holds the plans that were used, and nothing else.
@@ -53,7 +56,8 @@ impl Fft {
 
     /// Begins a transform of arrays of one to three extents, the slowest first.
     pub fn transform(&self, extents: &[usize]) -> FftCall<'_> {
-        let extents: Vec<u64> = extents.iter().map(|extent| *extent as u64).collect();
+        // One more than a shape has, so that too many are refused.
+        let extents: SmallVec<[u64; 4]> = extents.iter().map(|extent| *extent as u64).collect();
         FftCall { loaded: &self.loaded, shape: FftShape::new(&extents), batch: 1, scale: Scale::None }
     }
 }
@@ -132,25 +136,26 @@ impl<'a> FftCall<'a> {
     fn between<T: RealPart>(
         self,
         kind: FftKind,
-        input: &GpuRef<impl Element>,
-        output: &GpuRef<impl Element>,
+        input: &'a GpuRef<impl Element>,
+        output: &'a GpuRef<impl Element>,
     ) -> LibraryCall<'a> {
         let described = self.operation::<T>(kind, false).and_then(|operation| {
             if self.batch == 0 {
                 return Ok(Described::nothing(operation));
             }
-            let described = Described::new(operation, [Argument::memory(input), Argument::memory(output)])?;
+            let buffers = [Argument::borrowed(input), Argument::borrowed(output)];
+            let described = Described::new(operation, buffers.map(Ok))?;
             self.scaled::<T>(operation, described, output)
         });
         LibraryCall::new(self.loaded, described)
     }
 
-    fn in_place<T: RealPart>(self, kind: FftKind, data: &GpuRef<impl Element>) -> LibraryCall<'a> {
+    fn in_place<T: RealPart>(self, kind: FftKind, data: &'a GpuRef<impl Element>) -> LibraryCall<'a> {
         let described = self.operation::<T>(kind, true).and_then(|operation| {
             if self.batch == 0 {
                 return Ok(Described::nothing(operation));
             }
-            self.scaled::<T>(operation, Described::new(operation, [Argument::memory(data)])?, data)
+            self.scaled::<T>(operation, Described::new(operation, [Ok(Argument::borrowed(data))])?, data)
         });
         LibraryCall::new(self.loaded, described)
     }
@@ -166,9 +171,9 @@ impl<'a> FftCall<'a> {
     fn scaled<T: RealPart>(
         &self,
         operation: FftOperation,
-        described: Described,
+        described: Described<'a>,
         result: &GpuRef<impl Element>,
-    ) -> Result<Described> {
+    ) -> Result<Described<'a>> {
         let elements: f64 = operation.shape.extents().iter().map(|extent| *extent as f64).product();
         let factor = match self.scale {
             Scale::None => return Ok(described),

@@ -162,12 +162,23 @@ impl<'a> Plan<'a> {
         shared_bytes: u32,
         arguments: Vec<Argument>,
     ) -> Result<()> {
-        if blocks > MAX_BLOCKS {
-            let what = format!("{family}: {blocks} blocks");
-            return Err(LibraryError::argument("prims", what, "split the buffer into views"));
-        }
+        check_blocks(family, blocks)?;
         let kernel = self.primitives.kernel(family, of, entry)?;
         self.steps.push(Step::Launch { kernel, blocks: blocks as u32, threads, shared_bytes, arguments });
+        Ok(())
+    }
+
+    /// A launch of a program (`.kir`) that a name stands for.
+    pub(crate) fn launch_program(
+        &mut self,
+        (name, text): (&str, impl FnOnce() -> String),
+        blocks: u64,
+        threads: u32,
+        arguments: Vec<Argument>,
+    ) -> Result<()> {
+        check_blocks(name, blocks)?;
+        let kernel = self.primitives.program_kernel(name, text)?;
+        self.steps.push(Step::Launch { kernel, blocks: blocks as u32, threads, shared_bytes: 0, arguments });
         Ok(())
     }
 
@@ -249,6 +260,14 @@ impl Steps {
             }
         }
     }
+}
+
+fn check_blocks(name: &str, blocks: u64) -> Result<()> {
+    if blocks <= MAX_BLOCKS {
+        return Ok(());
+    }
+    let what = format!("{name}: {blocks} blocks");
+    Err(LibraryError::argument("prims", what, "split the buffer into views"))
 }
 
 fn give<'l, W>(launch: &mut Launch<'l, W>, arguments: &'l [Argument]) {

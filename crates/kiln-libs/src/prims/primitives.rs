@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use kiln_driver::DeviceKind;
+use kiln_ir::{Program, PtxTarget};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, Kernel};
 
 use super::element::{Comparable, Numeric};
@@ -42,6 +43,8 @@ pub struct Primitives {
     gpu: DeviceRuntime,
     shipped: &'static [ShippedKernels],
     kernels: Mutex<HashMap<KernelName, Kernel>>,
+    /// Kernels that are made of programs, by their names.
+    programs: Mutex<HashMap<Box<str>, Kernel>>,
     /// Whether operations launch assertions about their inputs first: on simulated devices, so that no GPU spends time on them.
     pub(crate) has_assertions: bool,
 }
@@ -55,7 +58,8 @@ impl Primitives {
     /// Other kernels of this crate beside those of the primitives, loaded and launched the same way.
     pub(crate) fn of(gpu: &DeviceRuntime, shipped: &'static [ShippedKernels]) -> Self {
         let has_assertions = gpu.info().kind == DeviceKind::Simulated;
-        Self { gpu: gpu.clone(), shipped, kernels: Mutex::default(), has_assertions }
+        let (kernels, programs) = (Mutex::default(), Mutex::default());
+        Self { gpu: gpu.clone(), shipped, kernels, programs, has_assertions }
     }
 
     /// Combines all elements into the one element of `output`. The same input gives the same bits on every device and in every run.
@@ -244,6 +248,25 @@ impl Primitives {
             })?;
         let kernel = self.gpu.kernel(shipped.ptx, entry)?;
         kernels.insert((family, of, entry), kernel.clone());
+        Ok(kernel)
+    }
+}
+
+impl Primitives {
+    /// A kernel that is made of a program (`.kir`), which gives the same bits on every device. A name stands for one text.
+    pub(super) fn program_kernel(&self, name: &str, text: impl FnOnce() -> String) -> Result<Kernel> {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = programs.get(name) {
+            return Ok(kernel.clone());
+        }
+        let program = Program::parse(&text()).map_err(kiln_runtime::Error::other)?;
+        let capability = self.gpu.info().capability;
+        let target = PtxTarget::for_device(capability.major * 10 + capability.minor).ok_or_else(|| {
+            let what = format!("the device has compute capability {capability}");
+            LibraryError::argument("prims", what, "use a device of compute capability 7.0 or newer")
+        })?;
+        let kernel = self.gpu.kernel(program.emit(target).text.as_str(), name)?;
+        programs.insert(name.into(), kernel.clone());
         Ok(kernel)
     }
 }

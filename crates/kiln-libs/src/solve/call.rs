@@ -7,7 +7,9 @@ use kiln_runtime::{GraphBuilder, NodeId, Stream};
 use super::info::{SolveInfo, SolveTicket};
 use super::system::{PreparedSystem, System};
 use crate::Result;
-use crate::library_call::{Argument, Described, LibraryCall};
+use crate::call_arguments::Argument;
+use crate::described::Described;
+use crate::library_call::{LibraryCall, RunsAs};
 use crate::library_tag::library_tag;
 use crate::loaded_operations::LoadedOperations;
 use crate::prims::plan::{Plan, Scratch};
@@ -21,21 +23,21 @@ use crate::prims::plan::{Plan, Scratch};
 pub struct SolveCall<'a> {
     pub(super) loaded: &'a LoadedOperations,
     /// The operation with its arguments but the info word, or what is wrong.
-    pub(super) described: Result<Described>,
+    pub(super) described: Result<Described<'a>>,
     pub(super) stream: Option<&'a Stream>,
     /// Kernels around a system of equations, and the stream that its right-hand sides are at home on.
     pub(super) system: Option<(System<'a>, StreamKey)>,
 }
 
 impl<'a> SolveCall<'a> {
-    pub(super) fn new(loaded: &'a LoadedOperations, described: Result<Described>) -> Self {
+    pub(super) fn new(loaded: &'a LoadedOperations, described: Result<Described<'a>>) -> Self {
         Self { loaded, described, stream: None, system: None }
     }
 
     /// A system of equations.
     pub(super) fn of_system(
         loaded: &'a LoadedOperations,
-        described: Result<(Described, System<'a>)>,
+        described: Result<(Described<'a>, System<'a>)>,
         home: StreamKey,
     ) -> Self {
         match described {
@@ -89,7 +91,7 @@ impl<'a> SolveCall<'a> {
         system.add_before(&mut before)?;
         let mut after = Plan::new(kernels, Scratch::Stream(stream));
         system.add_after(&mut after)?;
-        let call = call.prepare()?;
+        let call = call.prepare(RunsAs::Submission)?;
         after.check_buffers()?;
         before.submit(stream)?;
         let ticket = call.submit()?;
@@ -114,7 +116,7 @@ impl<'a> SolveCall<'a> {
         let mut after = Plan::new(kernels, Scratch::Graph(graph));
         system.add_after(&mut after)?;
         let after = after.into_steps()?;
-        let call = call.prepare()?;
+        let call = call.prepare(RunsAs::Node)?;
         if !before.is_empty() {
             before.record(graph)?;
         }

@@ -8,8 +8,9 @@ use super::handle::Solve;
 use super::layout::{check_shape, check_square, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
+use crate::call_arguments::Argument;
+use crate::described::Described;
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described};
 
 impl Solve {
     /// The eigenvalues of a symmetric matrix, in ascending order. One triangle is read. What `A` holds afterwards is not defined. On a GPU `submit`
@@ -58,7 +59,7 @@ fn eigen<T: Real>(
     triangle: Triangle,
     vectors: bool,
     values: &GpuRef<T>,
-) -> Result<Described> {
+) -> Result<Described<'static>> {
     let n = check_square(Syevd::NAME, "a", a)?;
     let triangle = stored_triangle(a, triangle);
     let operation = Syevd { element: T::TYPE, n, triangle, vectors, leading: a.distance() };
@@ -69,7 +70,7 @@ fn svd<T: Real>(
     a: &Matrix<'_, T>,
     s: &GpuRef<T>,
     vectors: Option<(&Matrix<'_, T>, &Matrix<'_, T>)>,
-) -> Result<Described> {
+) -> Result<Described<'static>> {
     check_single(Gesvd::NAME, a)?;
     let (m, n) = a.stored();
     let mut operation = Gesvd {

@@ -1,6 +1,6 @@
 //! `Solve`: the entry point of factorisations and of the systems of equations that they solve.
 
-use kiln_operation::{Geqrf, Getrf, Getrs, Ormqr, Potrf, Potrs, Side, Triangle};
+use kiln_operation::{Geqrf, Getrf, Getrs, Orgqr, Ormqr, Potrf, Potrs, Side, Triangle};
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
 use super::call::SolveCall;
@@ -9,8 +9,9 @@ use super::layout::{check_shape, check_square, column_distance};
 use super::system::System;
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
+use crate::call_arguments::Argument;
+use crate::described::Described;
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described};
 use crate::loaded_operations::LoadedOperations;
 use crate::prims::Primitives;
 use crate::prims::check::Check;
@@ -146,6 +147,27 @@ impl Solve {
         SolveCall::new(&self.loaded, apply_q(side, false, &factored, tau, &c))
     }
 
+    /// `Q` as a matrix: the vectors that [`qr`](Self::qr) left in `a` and in `tau` are replaced by as many columns of `Q` as `a` has. `a` has at least as many rows as
+    /// columns, and is stored column after column. `R` is lost; copy it before.
+    ///
+    /// ```
+    /// use kiln::DeviceRuntime;
+    /// use kiln_libs::solve::{Matrix, Solve};
+    ///
+    /// let gpu = DeviceRuntime::simulated(1)?;
+    /// let solve = Solve::new(&gpu);
+    /// let (a, tau) = (gpu.upload(&[3.0_f64, 4.0])?, gpu.allocate::<f64>(1)?);
+    /// let column = Matrix::new(&a, 1, 2).transposed(); // one column of two rows
+    /// solve.qr(column, &tau).submit()?;
+    /// solve.form_q(column, &tau).submit()?.wait()?;
+    /// let q = a.download()?;
+    /// assert!((q[0].abs() - 0.6).abs() < 1e-15 && (q[1].abs() - 0.8).abs() < 1e-15);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn form_q<'a, T: Real>(&'a self, a: Matrix<'a, T>, tau: &'a GpuRef<T>) -> SolveCall<'a> {
+        SolveCall::new(&self.loaded, form_q(&a, tau))
+    }
+
     /// `C = Qᵀ C` ([`Side::Left`]) or `C = C Qᵀ` ([`Side::Right`]); see [`apply_q`](Self::apply_q).
     pub fn apply_q_transposed<'a, T: Real>(
         &'a self,
@@ -158,7 +180,22 @@ impl Solve {
     }
 }
 
-pub(super) fn qr<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Described> {
+fn form_q<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Described<'static>> {
+    check_single(Orgqr::NAME, a)?;
+    let leading = column_distance(Orgqr::NAME, "a", a)?;
+    if a.rows < a.columns {
+        let what = format!("`a` is {}: it has more columns than `q` has", a.shape_text());
+        return Err(LibraryError::argument(
+            Orgqr::NAME,
+            what,
+            "use the first columns, as many as there are rows",
+        ));
+    }
+    let operation = Orgqr { element: T::TYPE, m: a.rows, n: a.columns, k: a.columns, leading };
+    Described::new(operation, [Argument::memory(a.buffer), Argument::memory(tau)])
+}
+
+pub(super) fn qr<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Described<'static>> {
     Described::new(qr_operation(a)?, [Argument::memory(a.buffer), Argument::memory(tau)])
 }
 
@@ -174,7 +211,7 @@ pub(super) fn apply_q<T: Real>(
     factored: &Matrix<'_, T>,
     tau: &GpuRef<T>,
     c: &Matrix<'_, T>,
-) -> Result<Described> {
+) -> Result<Described<'static>> {
     let operation = q_operation(side, transposed, factored, c)?;
     let buffers = [Argument::memory(factored.buffer), Argument::memory(tau), Argument::memory(c.buffer)];
     Described::new(operation, buffers)

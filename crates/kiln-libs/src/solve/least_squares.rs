@@ -9,8 +9,10 @@ use super::info::{SolveInfo, SolveTicket};
 use super::layout::{check_shape, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real};
+use crate::call_arguments::Argument;
+use crate::described::{Described, check_given};
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall, PreparedCall, check_given};
+use crate::library_call::{LibraryCall, PreparedCall, RunsAs};
 use crate::library_tag::library_tag;
 use crate::loaded_operations::LoadedOperations;
 
@@ -66,7 +68,7 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
     /// As for [`SolveCall::submit`].
     #[track_caller]
     pub fn submit(self) -> Result<SolveTicket> {
-        let (calls, info) = self.prepare()?;
+        let (calls, info) = self.prepare(RunsAs::Submission)?;
         let [factor, project, substitute] = calls;
         factor.submit()?;
         project.submit()?;
@@ -78,14 +80,14 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
     /// # Errors
     /// As for [`SolveCall::record`].
     pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
-        let (calls, info) = self.prepare()?;
+        let (calls, info) = self.prepare(RunsAs::Node)?;
         let [factor, project, substitute] = calls;
         factor.record(graph)?;
         project.record(graph)?;
         Ok((substitute.record(graph)?, info))
     }
 
-    fn prepare(self) -> Result<([PreparedCall<'a>; 3], SolveInfo)> {
+    fn prepare(self, runs_as: RunsAs) -> Result<([PreparedCall<'a>; 3], SolveInfo)> {
         let (a, b) = (self.a, self.b);
         if a.rows < a.columns {
             let what = format!("`a` is {}: there are more unknowns than equations", a.shape_text());
@@ -121,6 +123,6 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
             Some(stream) => substitute.on(stream),
             None => substitute,
         };
-        Ok(([factor.prepare()?, project.prepare()?, substitute.prepare()?], info))
+        Ok(([factor.prepare(runs_as)?, project.prepare(runs_as)?, substitute.prepare(runs_as)?], info))
     }
 }

@@ -9,8 +9,10 @@ use super::index::SparseIndex;
 use super::view::SparseView;
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, without_terms};
+use crate::call_arguments::Argument;
+use crate::described::Described;
 use crate::error::LibraryError;
-use crate::library_call::{Argument, Described, LibraryCall};
+use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 use crate::prims::Primitives;
 use crate::scalar_argument::{accumulated, rounded};
@@ -92,7 +94,7 @@ impl Sparse {
 
 type Scaled = (Determinism, f64, Option<f64>);
 
-fn scalars<T: Real>(alpha: f64, beta: Option<f64>) -> impl Iterator<Item = Result<Argument>> {
+fn scalars<T: Real>(alpha: f64, beta: Option<f64>) -> impl Iterator<Item = Result<Argument<'static>>> {
     [Some(rounded(T::TYPE, alpha)), beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)))
 }
 
@@ -106,7 +108,7 @@ fn spmv<T: Real, I: SparseIndex>(
     a: SparseView<'_, T, I>,
     x: &GpuRef<T>,
     y: &GpuRef<T>,
-) -> Result<Described> {
+) -> Result<Described<'static>> {
     let ((rows, columns), beta) = (a.shape(), accumulated(T::TYPE, beta));
     if (x.len() as u64, y.len() as u64) != (columns, rows) {
         let given = format!("x of {} and y of {} elements", x.len(), y.len());
@@ -138,7 +140,7 @@ fn spmm<T: Real, I: SparseIndex>(
     a: SparseView<'_, T, I>,
     b: &Matrix<'_, T>,
     c: &Matrix<'_, T>,
-) -> Result<Described> {
+) -> Result<Described<'static>> {
     let beta = accumulated(T::TYPE, beta);
     check_single(Spmm::NAME, b)?;
     check_single(Spmm::NAME, c)?;
@@ -181,7 +183,7 @@ fn to_dense<T: Real, I: SparseIndex>(
     loaded: &LoadedOperations,
     a: SparseView<'_, T, I>,
     dense: Matrix<'_, T>,
-) -> Result<Described> {
+) -> Result<Described<'static>> {
     check_single(SparseToDense::NAME, &dense)?;
     if (dense.rows, dense.columns) != a.shape() {
         let what = format!("a matrix of {} into {}", a.shape_text(), dense.shape_text());

@@ -9,7 +9,7 @@ use super::csr::CsrMatrix;
 use super::index::SparseIndex;
 use crate::Result;
 use crate::blas::Real;
-use crate::library_call::Argument;
+use crate::call_arguments::Argument;
 use crate::prims::check::Check;
 
 /// A sparse matrix of any format, or its transpose: what operations take. It is made of `&CsrMatrix`, `&CscMatrix` and `&CooMatrix`.
@@ -102,7 +102,7 @@ impl<T: Real, I: SparseIndex> SparseView<'_, T, I> {
     }
 
     /// The arguments that it is in a call of a library.
-    pub(super) fn arguments(&self) -> [Result<Argument>; 3] {
+    pub(super) fn arguments(&self) -> [Result<Argument<'static>>; 3] {
         [Argument::memory(self.rows), Argument::memory(self.columns), Argument::memory(self.values)]
     }
 

@@ -8,12 +8,15 @@
     reason = "a test stops at the first surprise, and says what it skips"
 )]
 
+mod call_cost;
 mod curand;
 mod dnn_attention;
 mod dnn_convolutions;
+mod dnn_labels;
 mod dnn_mistakes;
 mod dnn_pools;
 mod dnn_rows;
+mod elementwise_values;
 mod empty_calls;
 mod exact;
 mod fft_values;
@@ -25,6 +28,7 @@ mod library_mistakes;
 mod library_states;
 mod library_workers;
 mod matmul_tuning;
+mod matrix_operations;
 mod model;
 mod model_generation;
 mod model_reference;
@@ -50,6 +54,7 @@ mod solver_batches;
 mod solver_factors;
 mod solver_failures;
 mod solver_pivots;
+mod solver_q;
 mod solver_spectra;
 mod sparse_findings;
 mod sparse_formats;

@@ -1,0 +1,199 @@
+//! An operation with its arguments, and whether they fit.
+
+use kiln_operation::{Matmul, Operation, OperationOperand};
+use kiln_runtime::internal::BufferBytes;
+use kiln_runtime::{Element, GpuRef};
+
+use crate::Result;
+use crate::call_arguments::{Argument, Arguments};
+use crate::error::LibraryError;
+use crate::operand_fit::OperandFit;
+use crate::scaling::Scaling;
+
+/// An operation with its arguments.
+#[derive(Debug)]
+pub(crate) struct Described<'a> {
+    pub(crate) operation: Operation,
+    pub(crate) arguments: Arguments<'a>,
+    /// What the result is multiplied with, by another launch.
+    pub(crate) scaling: Option<Scaling>,
+    /// How messages name the operands.
+    pub(crate) names: OperandNames,
+    /// Whether the result has no elements, so that there is nothing to do.
+    pub(crate) is_empty: bool,
+}
+
+/// How messages name the operands of a call: as the caller did. BLAS stores matrices column after column, so that a product of matrices that are stored row
+/// after row takes the factors in exchange.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct OperandNames {
+    /// Whether the first factor of the operation is the caller's second.
+    pub(crate) is_exchanged: bool,
+}
+
+impl OperandNames {
+    pub(crate) fn name(self, operation: &'static str, name: &'static str) -> &'static str {
+        if operation != Matmul::NAME {
+            return name;
+        }
+        match (name, self.is_exchanged) {
+            ("a", true) => "b",
+            ("b", true) => "a",
+            ("a_scale", true) => "b_scale",
+            ("b_scale", true) => "a_scale",
+            ("d", _) => "c",
+            _ => name,
+        }
+    }
+}
+
+impl<'a> Described<'a> {
+    pub(crate) fn new(
+        operation: impl Into<Operation>,
+        arguments: impl IntoIterator<Item = Result<Argument<'a>>>,
+    ) -> Result<Self> {
+        let mut described = Self::of(operation);
+        for argument in arguments {
+            described.arguments.push(argument?);
+        }
+        Ok(described)
+    }
+
+    /// An operation without arguments yet.
+    #[inline]
+    pub(crate) fn of(operation: impl Into<Operation>) -> Self {
+        let (arguments, names) = (Arguments::default(), OperandNames::default());
+        Self { operation: operation.into(), arguments, scaling: None, names, is_empty: false }
+    }
+
+    /// A call whose result has no elements: it does nothing.
+    pub(crate) fn nothing(operation: impl Into<Operation>) -> Self {
+        Self { is_empty: true, ..Self::of(operation) }
+    }
+
+    /// Adds a buffer.
+    #[inline]
+    pub(crate) fn push_memory<T: Element>(&mut self, buffer: &'a GpuRef<T>) {
+        self.arguments.push(Argument::borrowed(buffer));
+    }
+
+    /// Adds a scalar.
+    #[inline]
+    pub(crate) fn push_scalar(&mut self, value: f64) {
+        self.arguments.push(Argument::Scalar(value));
+    }
+
+    /// The same with another argument.
+    pub(crate) fn with(mut self, argument: Argument<'a>) -> Self {
+        self.arguments.push(argument);
+        self
+    }
+
+    /// The same with another argument in a place.
+    pub(crate) fn replaced(mut self, place: usize, argument: Argument<'a>) -> Self {
+        if let Some(there) = self.arguments.get_mut(place) {
+            *there = argument;
+        }
+        self
+    }
+
+    /// The same with a factor for the result.
+    pub(crate) fn scaled(self, scaling: Option<Scaling>) -> Self {
+        Self { scaling, ..self }
+    }
+
+    /// The same, holding its buffers.
+    pub(crate) fn into_held(self) -> Described<'static> {
+        let Self { operation, arguments, scaling, names, is_empty } = self;
+        Described { operation, arguments: arguments.into_held(), scaling, names, is_empty }
+    }
+
+    /// The operation, checked.
+    pub(crate) fn operation(&self) -> Result<Operation> {
+        if !self.is_empty {
+            self.operation.check()?;
+        }
+        Ok(self.operation)
+    }
+
+    /// Whether the operation and its buffers fit, without loading anything.
+    pub(crate) fn check(&self) -> Result<Vec<OperationOperand>> {
+        let operands = self.operation.checked_operands()?;
+        fit_all(&self.operation, self.names, &operands, &self.arguments)?;
+        Ok(operands)
+    }
+
+    /// Whether the buffers fit an operation that passed its checks before. Where this says no, [`check`](Self::check) says why.
+    #[inline]
+    pub(crate) fn fits(&self, operands: &[OperandFit]) -> bool {
+        let Some(arguments) = self.arguments.as_slice() else { return false };
+        let shares_memory = |at: usize, operand: &OperandFit, bytes: &BufferBytes<'_>| {
+            let bytes = bytes.first(operand.bytes);
+            let mut others = operands.iter().zip(arguments).enumerate();
+            others.any(|(other_at, (other, argument))| {
+                other_at != at && argument.bytes().is_some_and(|it| it.first(other.bytes).overlaps(&bytes))
+            })
+        };
+        operands.iter().zip(arguments).enumerate().all(|(at, (operand, argument))| match argument.bytes() {
+            None => true,
+            Some(bytes) => {
+                bytes.len() >= operand.bytes
+                    && bytes.address().0 & operand.alignment_mask == 0
+                    && !(operand.effect.changes() && shares_memory(at, operand, &bytes))
+            }
+        })
+    }
+}
+
+/// Whether an operation fits those of its buffers that are there; `None` stands for one that is allocated later.
+pub(crate) fn check_given<'a>(
+    operation: impl Into<Operation>,
+    given: impl IntoIterator<Item = Option<Argument<'a>>>,
+) -> Result<()> {
+    let operation = operation.into();
+    let all = operation.checked_operands()?;
+    let (mut operands, mut arguments) = (Vec::new(), Arguments::default());
+    for (operand, argument) in all.into_iter().zip(given) {
+        if let Some(argument) = argument {
+            operands.push(operand);
+            arguments.push(argument);
+        }
+    }
+    fit_all(&operation, OperandNames::default(), &operands, &arguments)
+}
+
+/// Refuses buffers that do not fit, in words.
+fn fit_all(
+    operation: &Operation,
+    names: OperandNames,
+    operands: &[OperationOperand],
+    arguments: &Arguments<'_>,
+) -> Result<()> {
+    let named = |name| names.name(operation.name(), name);
+    let refuse = |what, hint| Err(LibraryError::argument(operation.name(), what, hint));
+    let pairs =
+        || operands.iter().zip(arguments.iter()).filter_map(|(operand, it)| Some((operand, it.bytes()?)));
+    for (operand, bytes) in pairs() {
+        let name = named(operand.name);
+        if bytes.len() < operand.bytes {
+            let what = format!("`{name}` has {} bytes and must have {}", bytes.len(), operand.bytes);
+            return refuse(what, "use a longer buffer, or smaller sizes");
+        }
+        if !bytes.address().0.is_multiple_of(operand.alignment) {
+            let what = format!("`{name}` does not begin at a multiple of {} bytes", operand.alignment);
+            return refuse(what, "begin the view at an aligned element");
+        }
+    }
+    // Libraries read and write in any order.
+    for (at, (first, one)) in pairs().enumerate() {
+        for (second, other) in pairs().skip(at + 1) {
+            let is_written = first.effect.changes() || second.effect.changes();
+            if is_written && one.first(first.bytes).overlaps(&other.first(second.bytes)) {
+                let (first, second) = (named(first.name), named(second.name));
+                let what = format!("`{first}` and `{second}` share memory, and one is written");
+                return refuse(what, "use buffers or views that do not overlap");
+            }
+        }
+    }
+    Ok(())
+}

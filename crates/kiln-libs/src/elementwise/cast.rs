@@ -1,0 +1,42 @@
+//! Elements in another type.
+
+use kiln_mem::StreamKey;
+use kiln_runtime::GpuRef;
+
+use super::element_program::{ElementProgram, Input};
+use super::number::Number;
+use crate::Result;
+use crate::prims::check::Check;
+use crate::prims::plan::Plan;
+use crate::prims::primitive_call::Operation;
+
+/// A [`cast`](super::Elementwise::cast).
+#[derive(Clone, Debug)]
+pub struct Cast<A, B> {
+    pub(super) x: GpuRef<A>,
+    pub(super) y: GpuRef<B>,
+}
+
+const CHECK: Check = Check("elementwise.cast");
+
+impl<A: Number, B: Number> Operation for Cast<A, B> {
+    fn check(&self) -> Result<()> {
+        CHECK.length("input", &self.x, self.y.len())?;
+        CHECK.apart(("input", &self.x), ("result", &self.y))
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        if A::NAME == B::NAME {
+            return plan.copy(&self.x.cast::<u8>()?, &self.y.cast::<u8>()?);
+        }
+        // Rounded once, from the type that is stored to the type that is stored.
+        let value = format!("{}(x)", B::NAME);
+        let program =
+            ElementProgram { name: "cast", computed_in: B::NAME, value: &value, scalars: Vec::new() };
+        program.plan(plan, &[Input::stored("x", &self.x)?], &self.y)
+    }
+
+    fn home(&self) -> StreamKey {
+        self.y.home()
+    }
+}
