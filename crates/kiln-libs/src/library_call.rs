@@ -84,13 +84,7 @@ impl<'a> LibraryCall<'a> {
     /// queued then.
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
-        let described = self.described()?;
-        if described.is_empty {
-            let stream = self.stream.unwrap_or_else(|| self.loaded.gpu().main_stream());
-            return Ok(stream.ticket()?);
-        }
-        let needs = Needs::of(self.loaded, described, self.stream, RunsAs::Submission)?;
-        needs.submit(self.loaded, described, self.stream)
+        submit_described(self.loaded, self.described()?, self.stream)
     }
 
     /// Makes the call a node of a graph, or two if its result is scaled. The workspace belongs to the graph. Returns the last node.
@@ -116,6 +110,21 @@ impl<'a> LibraryCall<'a> {
         let needs = Needs::of(self.loaded, &described, self.stream, runs_as)?;
         Ok(PreparedCall { known: self.loaded, described, needs, stream: self.stream })
     }
+}
+
+/// Queues a call. The description stays where it is: it is long, and moving it takes as much time as reading it.
+#[track_caller]
+pub(crate) fn submit_described(
+    loaded: &LoadedOperations,
+    described: &Described<'_>,
+    stream: Option<&Stream>,
+) -> Result<Ticket> {
+    if described.is_empty {
+        let stream = stream.unwrap_or_else(|| loaded.gpu().main_stream());
+        return Ok(stream.ticket()?);
+    }
+    let needs = Needs::of(loaded, described, stream, RunsAs::Submission)?;
+    needs.submit(loaded, described, stream)
 }
 
 /// A call that passed all checks, with everything it needs.

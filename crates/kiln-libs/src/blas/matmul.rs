@@ -9,7 +9,7 @@ use super::tuning::MatmulTuning;
 use crate::Result;
 use crate::described::{Described, OperandNames};
 use crate::error::LibraryError;
-use crate::library_call::LibraryCall;
+use crate::library_call::{LibraryCall, submit_described};
 use crate::loaded_operations::LoadedOperations;
 use crate::scalar_argument;
 
@@ -158,7 +158,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// As for [`LibraryCall::submit`].
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
-        self.call().submit()
+        submit_described(self.loaded, &self.described()?, self.stream)
     }
 
     /// Makes the product a node of a graph; see [`LibraryCall::record`].
@@ -236,7 +236,8 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
         let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
         let names = OperandNames { is_exchanged: !self.c.by_columns };
-        let mut described = Described { names, ..Described::of(operation) };
+        let mut described = Described::of(operation);
+        described.names = names;
         described.push_memory(first.buffer);
         described.push_memory(second.buffer);
         described.push_memory(self.c.buffer);

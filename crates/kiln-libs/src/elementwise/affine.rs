@@ -4,7 +4,7 @@ use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
 use super::element_program::{ElementProgram, Input, check_inputs};
-use super::number::Float;
+use super::element_number::ElementFloat;
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
 use crate::prims::PrimitiveCall;
@@ -23,7 +23,7 @@ pub struct Affine<T> {
 
 const CHECK: Check = Check("elementwise.affine");
 
-impl<T: Float> PrimitiveCall<'_, Affine<T>> {
+impl<T: ElementFloat> PrimitiveCall<'_, Affine<T>> {
     /// The operation, for [`Tolerance::of`](crate::Tolerance::of).
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl<T: Float> PrimitiveCall<'_, Affine<T>> {
     }
 }
 
-impl<T: Float> Operation for Affine<T> {
+impl<T: ElementFloat> Operation for Affine<T> {
     fn check(&self) -> Result<()> {
         check_inputs(CHECK, &[("input", &self.x)], &self.y)
     }

@@ -4,8 +4,8 @@ use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
 use super::element_program::{ElementProgram, Input, check_inputs};
-use super::function::Function;
-use super::number::Float;
+use super::element_function::ElementFunction;
+use super::element_number::ElementFloat;
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
 use crate::prims::PrimitiveCall;
@@ -16,7 +16,7 @@ use crate::prims::primitive_call::Operation;
 /// An [`apply`](super::Elementwise::apply).
 #[derive(Clone, Debug)]
 pub struct Apply<T> {
-    pub(super) function: Function,
+    pub(super) function: ElementFunction,
     pub(super) x: GpuRef<T>,
     pub(super) y: GpuRef<T>,
 }
@@ -24,7 +24,7 @@ pub struct Apply<T> {
 /// An [`apply_backward`](super::Elementwise::apply_backward).
 #[derive(Clone, Debug)]
 pub struct ApplyBackward<T> {
-    pub(super) function: Function,
+    pub(super) function: ElementFunction,
     pub(super) x: GpuRef<T>,
     pub(super) dy: GpuRef<T>,
     pub(super) dx: GpuRef<T>,
@@ -33,7 +33,7 @@ pub struct ApplyBackward<T> {
 const FORWARD: Check = Check("elementwise.apply");
 const BACKWARD: Check = Check("elementwise.apply_backward");
 
-impl<T: Float> PrimitiveCall<'_, Apply<T>> {
+impl<T: ElementFloat> PrimitiveCall<'_, Apply<T>> {
     /// The operation, for [`Tolerance::of`](crate::Tolerance::of).
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl<T: Float> PrimitiveCall<'_, Apply<T>> {
     }
 }
 
-impl<T: Float> PrimitiveCall<'_, ApplyBackward<T>> {
+impl<T: ElementFloat> PrimitiveCall<'_, ApplyBackward<T>> {
     /// The operation, for [`Tolerance::of`](crate::Tolerance::of).
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl<T: Float> PrimitiveCall<'_, ApplyBackward<T>> {
     }
 }
 
-impl<T: Float> Operation for Apply<T> {
+impl<T: ElementFloat> Operation for Apply<T> {
     fn check(&self) -> Result<()> {
         check_inputs(FORWARD, &[("input", &self.x)], &self.y)
     }
@@ -76,7 +76,7 @@ impl<T: Float> Operation for Apply<T> {
     }
 }
 
-impl<T: Float> Operation for ApplyBackward<T> {
+impl<T: ElementFloat> Operation for ApplyBackward<T> {
     fn check(&self) -> Result<()> {
         check_inputs(BACKWARD, &[("input", &self.x), ("gradient", &self.dy)], &self.dx)
     }

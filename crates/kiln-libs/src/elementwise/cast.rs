@@ -4,7 +4,7 @@ use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
 use super::element_program::{ElementProgram, Input};
-use super::number::Number;
+use super::element_number::ElementNumber;
 use crate::Result;
 use crate::prims::check::Check;
 use crate::prims::plan::Plan;
@@ -19,7 +19,7 @@ pub struct Cast<A, B> {
 
 const CHECK: Check = Check("elementwise.cast");
 
-impl<A: Number, B: Number> Operation for Cast<A, B> {
+impl<A: ElementNumber, B: ElementNumber> Operation for Cast<A, B> {
     fn check(&self) -> Result<()> {
         CHECK.length("input", &self.x, self.y.len())?;
         CHECK.apart(("input", &self.x), ("result", &self.y))

@@ -4,7 +4,7 @@ use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
 use super::element_program::{ElementProgram, Input, check_inputs};
-use super::number::{Float, Number};
+use super::element_number::{ElementFloat, ElementNumber};
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
 use crate::prims::PrimitiveCall;
@@ -58,7 +58,7 @@ pub struct Combine<T> {
 
 const CHECK: Check = Check("elementwise.combine");
 
-impl<T: Float> PrimitiveCall<'_, Combine<T>> {
+impl<T: ElementFloat> PrimitiveCall<'_, Combine<T>> {
     /// The operation, for [`Tolerance::of`](crate::Tolerance::of).
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl<T: Float> PrimitiveCall<'_, Combine<T>> {
     }
 }
 
-impl<T: Number> Operation for Combine<T> {
+impl<T: ElementNumber> Operation for Combine<T> {
     fn check(&self) -> Result<()> {
         check_inputs(CHECK, &[("first input", &self.a), ("second input", &self.b)], &self.c)
     }

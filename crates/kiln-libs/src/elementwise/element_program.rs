@@ -4,7 +4,7 @@
 
 use kiln_runtime::{Element, GpuRef};
 
-use super::number::Number;
+use super::element_number::ElementNumber;
 use crate::Result;
 use crate::prims::check::{Check, begin_together};
 use crate::prims::plan::{Argument, Plan};
@@ -24,12 +24,12 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn new<T: Number>(name: &'static str, buffer: &GpuRef<T>) -> Result<Self> {
+    pub(super) fn new<T: ElementNumber>(name: &'static str, buffer: &GpuRef<T>) -> Result<Self> {
         Ok(Self { name, of: T::NAME, computed_in: T::COMPUTED_IN, buffer: buffer.cast()? })
     }
 
     /// An input that the expression takes in the type that is stored.
-    pub(super) fn stored<T: Number>(name: &'static str, buffer: &GpuRef<T>) -> Result<Self> {
+    pub(super) fn stored<T: ElementNumber>(name: &'static str, buffer: &GpuRef<T>) -> Result<Self> {
         Ok(Self { computed_in: T::NAME, ..Self::new(name, buffer)? })
     }
 }
@@ -47,7 +47,7 @@ pub(super) struct ElementProgram<'a> {
 
 impl ElementProgram<'_> {
     /// Adds the launch to a plan.
-    pub(super) fn plan<T: Number>(
+    pub(super) fn plan<T: ElementNumber>(
         self,
         plan: &mut Plan<'_>,
         inputs: &[Input],

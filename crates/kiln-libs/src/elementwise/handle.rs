@@ -6,8 +6,8 @@ use super::affine::Affine;
 use super::apply::{Apply, ApplyBackward};
 use super::cast::Cast;
 use super::combine::{Combination, Combine};
-use super::function::Function;
-use super::number::{Float, Number};
+use super::element_function::ElementFunction;
+use super::element_number::{ElementFloat, ElementNumber};
 use crate::prims::{PrimitiveCall, Primitives};
 
 /// Operations on elements, on one device. It holds kernels, which are made when they are first used, and nothing else.
@@ -23,9 +23,9 @@ impl Elementwise {
     }
 
     /// `y = f(x)`. `y` may be `x`.
-    pub fn apply<T: Float>(
+    pub fn apply<T: ElementFloat>(
         &self,
-        function: Function,
+        function: ElementFunction,
         x: &GpuRef<T>,
         y: &GpuRef<T>,
     ) -> PrimitiveCall<'_, Apply<T>> {
@@ -33,9 +33,9 @@ impl Elementwise {
     }
 
     /// The gradient `dx = dy f'(x)`, of the input `x` and the gradient `dy` of the result. `dx` may be either.
-    pub fn apply_backward<T: Float>(
+    pub fn apply_backward<T: ElementFloat>(
         &self,
-        function: Function,
+        function: ElementFunction,
         x: &GpuRef<T>,
         dy: &GpuRef<T>,
         dx: &GpuRef<T>,
@@ -45,7 +45,7 @@ impl Elementwise {
     }
 
     /// `c = a + b`, or another [`Combination`]. `c` may be either input, or both.
-    pub fn combine<T: Number>(
+    pub fn combine<T: ElementNumber>(
         &self,
         combination: Combination,
         a: &GpuRef<T>,
@@ -57,7 +57,7 @@ impl Elementwise {
     }
 
     /// `y = scale x + shift`, rounded after the product and after the sum. Both numbers are rounded to the type in which is computed: `f64` for `f64`, otherwise `f32`. `y` may be `x`.
-    pub fn affine<T: Float>(
+    pub fn affine<T: ElementFloat>(
         &self,
         scale: f64,
         x: &GpuRef<T>,
@@ -69,7 +69,7 @@ impl Elementwise {
 
     /// The elements of `x` in the type of `y`. Floats are rounded once, to the nearest, ties to even. Floats that become integers are cut toward zero; what is beyond the
     /// type becomes its least or greatest number, and NaN becomes 0. Integers that become shorter keep their lowest bits. The buffers share no memory.
-    pub fn cast<A: Number, B: Number>(&self, x: &GpuRef<A>, y: &GpuRef<B>) -> PrimitiveCall<'_, Cast<A, B>> {
+    pub fn cast<A: ElementNumber, B: ElementNumber>(&self, x: &GpuRef<A>, y: &GpuRef<B>) -> PrimitiveCall<'_, Cast<A, B>> {
         PrimitiveCall::new(&self.kernels, Cast { x: x.clone(), y: y.clone() })
     }
 }

@@ -150,7 +150,7 @@ fn calls_with_different_shapes_take_turns_at_no_cost() {
 }
 
 #[test]
-fn results_on_different_streams_have_workspaces_of_their_own() {
+fn results_on_different_streams_do_not_share_a_workspace() {
     let rig = Rig::new();
     let (gpu, fft) = (&rig.gpu, Fft::new(&rig.gpu));
     let streams = [gpu.stream().unwrap(), gpu.stream().unwrap()];

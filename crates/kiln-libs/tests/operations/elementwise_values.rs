@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use kiln::DeviceRuntime;
 use kiln_libs::Tolerance;
-use kiln_libs::elementwise::{Combination, Elementwise, Float, Function, Number};
+use kiln_libs::elementwise::{Combination, Elementwise, ElementFloat, ElementFunction, ElementNumber};
 
 use crate::numbers::{TestNumber, close, made_up};
 use crate::rig::everywhere_and_in_workers;
@@ -12,43 +12,43 @@ use crate::rig::everywhere_and_in_workers;
 const LEN: usize = 300;
 
 /// The value of a function at `x` and its slope there, by definitions that share nothing with the kernels.
-fn exact(function: Function, x: f64) -> (f64, f64) {
+fn exact(function: ElementFunction, x: f64) -> (f64, f64) {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let gelu = |x: f64| {
         let tangent = (std::f64::consts::FRAC_2_PI.sqrt() * (x + 0.044_715 * x * x * x)).tanh();
         0.5 * x * (1.0 + tangent)
     };
     match function {
-        Function::Negate => (-x, -1.0),
-        Function::Absolute => (x.abs(), if x == 0.0 { 0.0 } else { x.signum() }),
-        Function::Reciprocal => (x.recip(), -x.powi(-2)),
-        Function::SquareRoot => (x.sqrt(), 0.5 / x.sqrt()),
-        Function::ReciprocalSquareRoot => (x.powf(-0.5), -0.5 * x.powf(-1.5)),
-        Function::Exponential => (x.exp(), x.exp()),
-        Function::Logarithm => (x.ln(), x.recip()),
-        Function::Sine => (x.sin(), x.cos()),
-        Function::Cosine => (x.cos(), -x.sin()),
-        Function::Tanh => (x.tanh(), x.cosh().powi(-2)),
-        Function::Sigmoid => (sigmoid(x), sigmoid(x) * sigmoid(-x)),
-        Function::Relu => (x.max(0.0), f64::from(u8::from(x > 0.0))),
-        Function::Silu => (x * sigmoid(x), sigmoid(x) + x * sigmoid(x) * sigmoid(-x)),
+        ElementFunction::Negate => (-x, -1.0),
+        ElementFunction::Absolute => (x.abs(), if x == 0.0 { 0.0 } else { x.signum() }),
+        ElementFunction::Reciprocal => (x.recip(), -x.powi(-2)),
+        ElementFunction::SquareRoot => (x.sqrt(), 0.5 / x.sqrt()),
+        ElementFunction::ReciprocalSquareRoot => (x.powf(-0.5), -0.5 * x.powf(-1.5)),
+        ElementFunction::Exponential => (x.exp(), x.exp()),
+        ElementFunction::Logarithm => (x.ln(), x.recip()),
+        ElementFunction::Sine => (x.sin(), x.cos()),
+        ElementFunction::Cosine => (x.cos(), -x.sin()),
+        ElementFunction::Tanh => (x.tanh(), x.cosh().powi(-2)),
+        ElementFunction::Sigmoid => (sigmoid(x), sigmoid(x) * sigmoid(-x)),
+        ElementFunction::Relu => (x.max(0.0), f64::from(u8::from(x > 0.0))),
+        ElementFunction::Silu => (x * sigmoid(x), sigmoid(x) + x * sigmoid(x) * sigmoid(-x)),
         // Central differences, of which the error is far below that of any type but `f64`, and below 1e-9 there.
-        Function::Gelu => (gelu(x), (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5),
+        ElementFunction::Gelu => (gelu(x), (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5),
         other => panic!("{other:?} has no oracle"),
     }
 }
 
 /// Whether a function has a value at a number that is not negative only.
-fn needs_positive(function: Function) -> bool {
+fn needs_positive(function: ElementFunction) -> bool {
     matches!(
         function,
-        Function::Logarithm | Function::SquareRoot | Function::ReciprocalSquareRoot | Function::Reciprocal
+        ElementFunction::Logarithm | ElementFunction::SquareRoot | ElementFunction::ReciprocalSquareRoot | ElementFunction::Reciprocal
     )
 }
 
-fn functions<T: TestNumber + Float>(gpu: &DeviceRuntime, gelu_slack: f64) {
+fn functions<T: TestNumber + ElementFloat>(gpu: &DeviceRuntime, gelu_slack: f64) {
     let elements = Elementwise::new(gpu);
-    for function in Function::ALL.iter().copied() {
+    for function in ElementFunction::ALL.iter().copied() {
         let numbers = made_up::<T>(1, LEN).into_iter().map(|x| match needs_positive(function) {
             true => T::from_number(x.number().abs() + 0.25),
             false => T::from_number(4.0 * x.number()),
@@ -74,14 +74,14 @@ fn functions<T: TestNumber + Float>(gpu: &DeviceRuntime, gelu_slack: f64) {
             let ((value, slope), dy) = (exact(function, x), gradients[at].number());
             let what = format!("{function:?} of {x}");
             close(&what, &bound, values[at].number(), value, x.abs() + value.abs());
-            let slack = if function == Function::Gelu { gelu_slack } else { 1.0 };
+            let slack = if function == ElementFunction::Gelu { gelu_slack } else { 1.0 };
             let magnitude = dy.abs() * (1.0 + x.abs()) * (1.0 + slope.abs()) * slack;
             close(&format!("slope of {what}"), &slope_bound, slopes[at].number(), dy * slope, magnitude);
         }
     }
 }
 
-fn bytemuck_bytes<T: Number>(values: &[T]) -> Vec<u8> {
+fn bytemuck_bytes<T: ElementNumber>(values: &[T]) -> Vec<u8> {
     bytemuck::cast_slice(values).to_vec()
 }
 
@@ -111,26 +111,26 @@ fn functions_at_their_limits() {
             assert!(same, "{what}: {rest:?} and not {wanted:?}");
         };
         for (function, wanted) in [
-            (Function::Relu, [0.0, infinity, 0.0, 0.0]),
-            (Function::Gelu, [0.0, infinity, 0.0, 0.0]),
-            (Function::Silu, [0.0, infinity, 0.0, 0.0]),
-            (Function::Sigmoid, [0.0, 1.0, 0.5, 0.5]),
-            (Function::Tanh, [-1.0, 1.0, 0.0, 0.0]),
-            (Function::Exponential, [0.0, infinity, 1.0, 1.0]),
-            (Function::Logarithm, [nan, infinity, -infinity, -infinity]),
-            (Function::SquareRoot, [nan, infinity, 0.0, 0.0]),
-            (Function::Absolute, [infinity, infinity, 0.0, 0.0]),
+            (ElementFunction::Relu, [0.0, infinity, 0.0, 0.0]),
+            (ElementFunction::Gelu, [0.0, infinity, 0.0, 0.0]),
+            (ElementFunction::Silu, [0.0, infinity, 0.0, 0.0]),
+            (ElementFunction::Sigmoid, [0.0, 1.0, 0.5, 0.5]),
+            (ElementFunction::Tanh, [-1.0, 1.0, 0.0, 0.0]),
+            (ElementFunction::Exponential, [0.0, infinity, 1.0, 1.0]),
+            (ElementFunction::Logarithm, [nan, infinity, -infinity, -infinity]),
+            (ElementFunction::SquareRoot, [nan, infinity, 0.0, 0.0]),
+            (ElementFunction::Absolute, [infinity, infinity, 0.0, 0.0]),
         ] {
             elements.apply(function, &x, &y).submit().unwrap();
             check(&format!("{function:?}"), wanted);
         }
         for (function, wanted) in [
-            (Function::Relu, [0.0, 1.0, 0.0, 0.0]),
-            (Function::Gelu, [0.0, 1.0, 0.5, 0.5]),
-            (Function::Silu, [0.0, 1.0, 0.5, 0.5]),
-            (Function::Sigmoid, [0.0, 0.0, 0.25, 0.25]),
-            (Function::Tanh, [0.0, 0.0, 1.0, 1.0]),
-            (Function::Absolute, [-1.0, 1.0, 0.0, 0.0]),
+            (ElementFunction::Relu, [0.0, 1.0, 0.0, 0.0]),
+            (ElementFunction::Gelu, [0.0, 1.0, 0.5, 0.5]),
+            (ElementFunction::Silu, [0.0, 1.0, 0.5, 0.5]),
+            (ElementFunction::Sigmoid, [0.0, 0.0, 0.25, 0.25]),
+            (ElementFunction::Tanh, [0.0, 0.0, 1.0, 1.0]),
+            (ElementFunction::Absolute, [-1.0, 1.0, 0.0, 0.0]),
         ] {
             elements.apply_backward(function, &x, &ones, &y).submit().unwrap();
             check(&format!("the slope of {function:?}"), wanted);
@@ -150,7 +150,7 @@ fn combined(combination: Combination, a: f64, b: f64) -> f64 {
     }
 }
 
-fn combinations<T: TestNumber + Float>(gpu: &DeviceRuntime) {
+fn combinations<T: TestNumber + ElementFloat>(gpu: &DeviceRuntime) {
     let elements = Elementwise::new(gpu);
     let (first, second) = (made_up::<T>(3, LEN), made_up::<T>(4, LEN));
     let second: Vec<T> = second.iter().map(|b| T::from_number(b.number() + 3.0)).collect();
@@ -234,7 +234,7 @@ fn multiples_with_a_shift() {
     });
 }
 
-fn cast<A: Number, B: Number>(gpu: &DeviceRuntime, from: &[A], oracle: impl Fn(A) -> B) {
+fn cast<A: ElementNumber, B: ElementNumber>(gpu: &DeviceRuntime, from: &[A], oracle: impl Fn(A) -> B) {
     let (x, y) = (gpu.upload(from).unwrap(), gpu.allocate::<B>(from.len()).unwrap());
     Elementwise::new(gpu).cast(&x, &y).submit().unwrap();
     let wanted: Vec<B> = from.iter().map(|x| oracle(*x)).collect();
@@ -300,11 +300,11 @@ fn elements_that_do_not_fit_are_refused() {
         let refused = |text: String, wanted: &str| assert!(text.contains(wanted), "{text}");
         let error = |result: kiln_libs::Result<kiln::Ticket>| result.unwrap_err().to_string();
         refused(
-            error(elements.apply(Function::Relu, &x, &y).submit()),
+            error(elements.apply(ElementFunction::Relu, &x, &y).submit()),
             "elementwise.apply: the input has 8 elements, and not 7",
         );
         refused(
-            error(elements.apply(Function::Relu, &shifted.0, &shifted.1).submit()),
+            error(elements.apply(ElementFunction::Relu, &shifted.0, &shifted.1).submit()),
             "share a part of their memory",
         );
         refused(
@@ -321,10 +321,10 @@ fn elements_that_do_not_fit_are_refused() {
         refused(error(elements.cast(&y, &words).submit()), "the input has 7 elements, and not 8");
         let other = DeviceRuntime::simulated(3).unwrap();
         let foreign = other.upload(&[1.0_f32; 8]).unwrap();
-        assert!(elements.apply(Function::Relu, &foreign, &x).submit().is_err());
+        assert!(elements.apply(ElementFunction::Relu, &foreign, &x).submit().is_err());
         assert_eq!(x.download().unwrap(), [5.0; 8]);
         let none = gpu.allocate::<f32>(0).unwrap();
-        elements.apply(Function::Relu, &none, &none).submit().unwrap();
+        elements.apply(ElementFunction::Relu, &none, &none).submit().unwrap();
         elements.cast(&none, &gpu.allocate::<f16>(0).unwrap()).submit().unwrap();
     });
 }

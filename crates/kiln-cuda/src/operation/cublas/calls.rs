@@ -39,6 +39,7 @@ impl Calling<'_> {
                 | Operation::Asum(_)
                 | Operation::Iamax(_) => self.call_vector(operation),
                 Operation::Gemv(_) | Operation::Ger(_) => self.call_matrix_and_vector(operation),
+                Operation::Symm(_) | Operation::Trmm(_) => self.call_products(operation),
                 _ => self.call_matrices(operation),
             }
         }
@@ -122,7 +123,7 @@ impl Calling<'_> {
         }
     }
 
-    /// Operations on matrices.
+    /// Other operations on matrices.
     ///
     /// # Safety
     /// As for [`call`](Self::call).
@@ -148,6 +149,34 @@ impl Calling<'_> {
                     let status = trsm(handle, on, fill, op, unit, m, n, alpha, at(0), lda, at(1), ldb);
                     ("cublasTrsm", status)
                 }
+                Operation::Geam(o) => {
+                    let geam = one_of(o.element, api.sgeam, api.dgeam);
+                    let [m, n, lda, ldb, ldc] = [o.m, o.n, o.a_leading, o.b_leading, o.c_leading].map(long);
+                    let (op_a, op_b) = (transposition(o.a_transposed), transposition(o.b_transposed));
+                    let first_scalar = 2 + usize::from(o.has_b);
+                    let alpha = self.number(o.element, first_scalar);
+                    let beta = self.beta(o.element, o.has_b, first_scalar + 1);
+                    // Without `B` the library adds 0 times `C`, which it does not read then.
+                    let (b, ldb, c) = if o.has_b { (at(1), ldb, at(2)) } else { (at(1), ldc, at(1)) };
+                    let (alpha, beta) = (alpha.as_ptr().cast(), beta.as_ptr().cast());
+                    let status = geam(handle, op_a, op_b, m, n, alpha, at(0), lda, beta, b, ldb, c, ldc);
+                    ("cublasGeam", status)
+                }
+                _ => ("cublas", NOT_SUPPORTED),
+            }
+        }
+    }
+
+    /// Products with a symmetric or triangular matrix.
+    ///
+    /// # Safety
+    /// As for [`call`](Self::call).
+    unsafe fn call_products(&self, operation: &Operation) -> Called {
+        let (api, handle) = (self.api, self.handle);
+        let at = |index| self.at(index);
+        // SAFETY: as for operations on vectors.
+        unsafe {
+            match *operation {
                 Operation::Symm(o) => {
                     let (alpha, beta) = (self.number(o.element, 3), self.beta(o.element, o.accumulate, 4));
                     let symm = one_of(o.element, api.ssymm, api.dsymm);
@@ -166,19 +195,6 @@ impl Calling<'_> {
                     let status =
                         trmm(handle, on, fill, op, unit, m, n, alpha, at(0), lda, at(1), ldb, at(2), ldc);
                     ("cublasTrmm", status)
-                }
-                Operation::Geam(o) => {
-                    let geam = one_of(o.element, api.sgeam, api.dgeam);
-                    let [m, n, lda, ldb, ldc] = [o.m, o.n, o.a_leading, o.b_leading, o.c_leading].map(long);
-                    let (op_a, op_b) = (transposition(o.a_transposed), transposition(o.b_transposed));
-                    let first_scalar = 2 + usize::from(o.has_b);
-                    let alpha = self.number(o.element, first_scalar);
-                    let beta = self.beta(o.element, o.has_b, first_scalar + 1);
-                    // Without `B` the library adds 0 times `C`, which it does not read then.
-                    let (b, ldb, c) = if o.has_b { (at(1), ldb, at(2)) } else { (at(1), ldc, at(1)) };
-                    let (alpha, beta) = (alpha.as_ptr().cast(), beta.as_ptr().cast());
-                    let status = geam(handle, op_a, op_b, m, n, alpha, at(0), lda, beta, b, ldb, c, ldc);
-                    ("cublasGeam", status)
                 }
                 _ => ("cublas", NOT_SUPPORTED),
             }

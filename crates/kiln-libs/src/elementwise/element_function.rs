@@ -3,7 +3,7 @@
 /// A function of one number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
-pub enum Function {
+pub enum ElementFunction {
     /// `-x`.
     Negate,
     /// `|x|`. Its slope at 0 is 0.
@@ -39,7 +39,7 @@ const GELU_SCALE: f64 = 0.797_884_560_802_865_4;
 /// The factor of the cube.
 const GELU_CUBE: f64 = 0.044_715;
 
-impl Function {
+impl ElementFunction {
     /// All of them.
     pub const ALL: &'static [Self] = &[
         Self::Negate,

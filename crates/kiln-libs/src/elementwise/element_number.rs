@@ -5,7 +5,7 @@ use kiln_operation::ElementType;
 use kiln_runtime::Element;
 
 /// What elements can be: floats, and integers of 8 to 64 bits.
-pub trait Number: Element {
+pub trait ElementNumber: Element {
     /// The name of the type in programs.
     #[doc(hidden)]
     const NAME: &'static str;
@@ -15,7 +15,7 @@ pub trait Number: Element {
 }
 
 /// `f32`, `f64`, `f16` and `bf16`.
-pub trait Float: Number {
+pub trait ElementFloat: ElementNumber {
     /// The type, for tolerances.
     #[doc(hidden)]
     const TYPE: ElementType;
@@ -23,7 +23,7 @@ pub trait Float: Number {
 
 macro_rules! numbers {
     ($($type:ty: $name:literal in $computed:literal;)*) => {$(
-        impl Number for $type {
+        impl ElementNumber for $type {
             const NAME: &'static str = $name;
             const COMPUTED_IN: &'static str = $computed;
         }
@@ -45,15 +45,15 @@ numbers! {
     u64: "u64" in "u64";
 }
 
-impl Float for f64 {
+impl ElementFloat for f64 {
     const TYPE: ElementType = ElementType::F64;
 }
-impl Float for f32 {
+impl ElementFloat for f32 {
     const TYPE: ElementType = ElementType::F32;
 }
-impl Float for f16 {
+impl ElementFloat for f16 {
     const TYPE: ElementType = ElementType::F16;
 }
-impl Float for bf16 {
+impl ElementFloat for bf16 {
     const TYPE: ElementType = ElementType::Bf16;
 }
