@@ -3,8 +3,8 @@
 use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
-use super::element_program::{ElementProgram, Input};
 use super::element_number::ElementNumber;
+use super::element_program::{ElementProgram, Input};
 use crate::Result;
 use crate::prims::check::Check;
 use crate::prims::plan::Plan;

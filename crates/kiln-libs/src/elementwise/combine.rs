@@ -3,8 +3,8 @@
 use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
-use super::element_program::{ElementProgram, Input, check_inputs};
 use super::element_number::{ElementFloat, ElementNumber};
+use super::element_program::{ElementProgram, Input, check_inputs};
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
 use crate::prims::PrimitiveCall;

@@ -69,7 +69,11 @@ impl Elementwise {
 
     /// The elements of `x` in the type of `y`. Floats are rounded once, to the nearest, ties to even. Floats that become integers are cut toward zero; what is beyond the
     /// type becomes its least or greatest number, and NaN becomes 0. Integers that become shorter keep their lowest bits. The buffers share no memory.
-    pub fn cast<A: ElementNumber, B: ElementNumber>(&self, x: &GpuRef<A>, y: &GpuRef<B>) -> PrimitiveCall<'_, Cast<A, B>> {
+    pub fn cast<A: ElementNumber, B: ElementNumber>(
+        &self,
+        x: &GpuRef<A>,
+        y: &GpuRef<B>,
+    ) -> PrimitiveCall<'_, Cast<A, B>> {
         PrimitiveCall::new(&self.kernels, Cast { x: x.clone(), y: y.clone() })
     }
 }

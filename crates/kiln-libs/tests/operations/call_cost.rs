@@ -97,7 +97,9 @@ fn a_warm_product_is_one_submission_and_no_allocation() {
     let (a, b) = (gpu.upload(&[1.0_f32; 64]).unwrap(), gpu.upload(&[2.0_f32; 64]).unwrap());
     let (bias, c) = (gpu.upload(&[3.0_f32; 8]).unwrap(), gpu.allocate::<f32>(64).unwrap());
     let square = |buffer| Matrix::new(buffer, 8, 8);
-    let plain = || drop(blas.matmul(square(&a), square(&b), square(&c)).submit().unwrap());
+    let plain = || {
+        blas.matmul(square(&a), square(&b), square(&c)).submit().unwrap();
+    };
     assert_eq!(rig.warm(plain), TEN_SUBMISSIONS);
     let epilogue = || {
         let product = blas.matmul(square(&a), square(&b).transposed(), square(&c)).beta(1.0);
@@ -119,11 +121,19 @@ fn other_warm_calls_are_one_submission_and_no_allocation() {
     let (gpu, blas, fft) = (&rig.gpu, Blas::new(&rig.gpu), Fft::new(&rig.gpu));
     let (x, y) = (gpu.upload(&[1.0_f64; 100]).unwrap(), gpu.upload(&[2.0_f64; 100]).unwrap());
     let dot = gpu.allocate::<f64>(1).unwrap();
-    assert_eq!(rig.warm(|| drop(blas.axpy(0.5, &x, &y).submit().unwrap())), TEN_SUBMISSIONS);
-    assert_eq!(rig.warm(|| drop(blas.dot(&x, &y, &dot).submit().unwrap())), TEN_SUBMISSIONS);
+    let axpy = || {
+        blas.axpy(0.5, &x, &y).submit().unwrap();
+    };
+    assert_eq!(rig.warm(axpy), TEN_SUBMISSIONS);
+    let inner = || {
+        blas.dot(&x, &y, &dot).submit().unwrap();
+    };
+    assert_eq!(rig.warm(inner), TEN_SUBMISSIONS);
     // A transform has a workspace, which it takes and keeps again.
     let signal = gpu.upload(&[[1.0_f32, 0.0]; 64]).unwrap();
-    let transform = || drop(fft.transform(&[64]).forward_in_place(&signal).submit().unwrap());
+    let transform = || {
+        fft.transform(&[64]).forward_in_place(&signal).submit().unwrap();
+    };
     assert!(fft.transform(&[64]).forward_in_place(&signal).load().unwrap() > 0);
     assert_eq!(rig.warm(transform), TEN_SUBMISSIONS);
 }
@@ -155,7 +165,9 @@ fn results_on_different_streams_do_not_share_a_workspace() {
     let (gpu, fft) = (&rig.gpu, Fft::new(&rig.gpu));
     let streams = [gpu.stream().unwrap(), gpu.stream().unwrap()];
     let signals = streams.each_ref().map(|stream| gpu.allocate_on::<[f32; 2]>(stream, 64).unwrap());
-    signals.iter().for_each(|signal| drop(signal.fill([1.0, 0.0]).unwrap()));
+    for signal in &signals {
+        signal.fill([1.0, 0.0]).unwrap();
+    }
     let both = || {
         for signal in &signals {
             fft.transform(&[64]).forward_in_place(signal).submit().unwrap();

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use kiln::DeviceRuntime;
 use kiln_libs::Tolerance;
-use kiln_libs::elementwise::{Combination, Elementwise, ElementFloat, ElementFunction, ElementNumber};
+use kiln_libs::elementwise::{Combination, ElementFloat, ElementFunction, ElementNumber, Elementwise};
 
 use crate::numbers::{TestNumber, close, made_up};
 use crate::rig::everywhere_and_in_workers;
@@ -42,7 +42,10 @@ fn exact(function: ElementFunction, x: f64) -> (f64, f64) {
 fn needs_positive(function: ElementFunction) -> bool {
     matches!(
         function,
-        ElementFunction::Logarithm | ElementFunction::SquareRoot | ElementFunction::ReciprocalSquareRoot | ElementFunction::Reciprocal
+        ElementFunction::Logarithm
+            | ElementFunction::SquareRoot
+            | ElementFunction::ReciprocalSquareRoot
+            | ElementFunction::Reciprocal
     )
 }
 
