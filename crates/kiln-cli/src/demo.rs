@@ -17,6 +17,8 @@ mod report;
 mod timeline;
 mod workload;
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::Serialize;
 
@@ -42,14 +44,18 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Run the device in a worker process, kill the worker halfway, and verify the memory in the next one.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "trace")]
     isolate: bool,
+    /// Record the pipeline to a file, for `kiln trace` and `kiln explain`.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "Examples:
   kiln demo
   kiln demo --device sim --seed 7
   kiln demo --isolate
+  kiln demo --trace demo.kiln && kiln explain demo.kiln
 
 Exit codes: 0 every check passed, 2 wrong usage, 3 a missing device, 5 a check failed.";
 
@@ -82,6 +88,9 @@ fn show(
 
 fn perform(arguments: &Arguments) -> kiln::Result<Report> {
     let stage = Stage::set(arguments.device, arguments.seed)?;
+    if let Some(path) = &arguments.trace {
+        stage.runtime().trace_timed(path)?;
+    }
     let work = workload::run(&stage, arguments.seed)?;
     let twin = racy_pipeline::run(arguments.seed)?;
     Ok(Report::new(stage.close(), work, twin, arguments.seed))

@@ -1,39 +1,50 @@
-//! `kiln trace`: a recording as a trace for Perfetto.
+//! `kiln trace`: records a program, and makes a trace for Perfetto of a recording.
 
 mod new_file;
+mod recorded_program;
 
+use std::ffi::OsString;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kiln_trace::{ExportError, PerfettoSummary, export_perfetto};
 use serde::Serialize;
 
-use crate::console::Console;
+use crate::console::{Console, complain};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::plural::counted;
 use crate::recording_file;
 use new_file::NewFile;
 
+/// Where a program is recorded if no file is given.
+const DEFAULT_FILE: &str = "trace.kiln";
+
 /// The flags of `kiln trace`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The recording.
-    file: PathBuf,
+    /// The recording: what is read, or where a program is recorded (`trace.kiln` if it is left out).
+    #[arg(required_unless_present = "program")]
+    file: Option<PathBuf>,
     /// Write a trace that Perfetto opens.
-    #[arg(long, value_name = "OUT", required = true)]
-    perfetto: PathBuf,
+    #[arg(long, value_name = "OUT", required_unless_present = "program")]
+    perfetto: Option<PathBuf>,
     /// Leave damaged blocks out instead of stopping at the first.
     #[arg(long)]
     skip_damaged: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// A program that is run and recorded, with its arguments.
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "Examples:
+  kiln trace -- ./train --steps 10
+  kiln trace train.kiln --perfetto train.pftrace -- ./train --steps 10
   kiln trace train.kiln --perfetto train.pftrace
   kiln trace train.kiln --perfetto train.pftrace --skip-damaged --json
 
@@ -43,9 +54,12 @@ details), an arrow for each wait from the work that was waited for, the waits of
 the program's threads, memory by tag, faults and takeovers. Work whose time on
 the device was not measured is on a track of its stream that says \"submitted\".
 
-A recording of a program that was killed is read up to where it is cut.
+A program is run with KILN_TRACE=FILE, which every kiln runtime understands. A
+recording of a program that was killed is read up to where it is cut.
 
-Exit codes: 0 done, 2 wrong usage, or a file that cannot be read or written.";
+Exit codes: that of the program, where one is run and ends with another than 0;
+otherwise 0 done, 2 wrong usage, or a file that cannot be read or written, 3 the
+program cannot be started, or recorded nothing.";
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -59,7 +73,26 @@ struct Written<'a> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
-    let (file, out) = (&arguments.file, &arguments.perfetto);
+    let file = arguments.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+    let ended = match arguments.program.split_first() {
+        Some((program, words)) => recorded_program::run(program, words, file)?,
+        None => Exit::Done,
+    };
+    if ended != Exit::Done && !file.exists() {
+        complain("the program recorded nothing");
+        return Ok(ended);
+    }
+    match &arguments.perfetto {
+        Some(out) => convert(arguments, file, out, console)?,
+        None => {
+            complain(format_args!("recorded to {0}; `kiln explain {0}` says what it shows", file.display()))
+        }
+    }
+    Ok(ended)
+}
+
+/// Writes the trace of a recording.
+fn convert(arguments: &Arguments, file: &Path, out: &Path, console: &mut Console) -> Result<(), Failure> {
     let mut reader = recording_file::open(file, arguments.skip_damaged)?;
     let not_written =
         |error| Failure::file(out, error).next("give another place with --perfetto, or make room");
@@ -72,12 +105,11 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
     let (is_cut, damaged_blocks) = (reader.is_cut(), reader.damaged_blocks());
     if arguments.json {
         let perfetto = out.display().to_string();
-        console.json(&Written { perfetto, summary: &summary, is_cut, damaged_blocks })?;
-        return Ok(Exit::Done);
+        return console.json(&Written { perfetto, summary: &summary, is_cut, damaged_blocks });
     }
     recording_file::note_gaps(file, &reader);
     console.line(format_args!("{}: {}", out.display(), in_words(&summary)));
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn in_words(summary: &PerfettoSummary) -> String {

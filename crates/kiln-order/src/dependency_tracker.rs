@@ -1,6 +1,6 @@
 //! The dependency tracker of one device: it numbers submissions, finds what each must wait for, and submits it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTarget, Waited};
 
@@ -17,6 +17,7 @@ use crate::stream_state::{Point, Recorded, StreamEntry, StreamState};
 use crate::submit_error::{SubmitError, given_back, held_error};
 use crate::sync_shim::{AtomicBool, AtomicU32, Ordering, RwLock};
 use crate::vector_clock::{HostClock, StreamClock};
+use crate::wait_observer::WaitObserver;
 
 /// The order of one device.
 // In this order and place: what every submission looks at stands first, in one cache line.
@@ -34,6 +35,8 @@ pub struct DependencyTracker {
     pub(crate) turns: AtomicU32,
     /// Memory is made on streams, past the order.
     makes_memory: AtomicBool,
+    /// Told of waits; looked at only where there are some.
+    observer: OnceLock<Arc<dyn WaitObserver>>,
 }
 
 impl DependencyTracker {
@@ -47,6 +50,7 @@ impl DependencyTracker {
             events: EventPool::new(),
             turns: AtomicU32::new(0),
             makes_memory: AtomicBool::new(false),
+            observer: OnceLock::new(),
             recording,
             rules: Rules::default(),
         }
@@ -56,6 +60,11 @@ impl DependencyTracker {
     #[must_use]
     pub fn with_rules(self, rules: Rules) -> Self {
         Self { rules, ..self }
+    }
+
+    /// Tells an observer of every wait from here on; false if there is one already, which stays.
+    pub fn observe_waits(&self, observer: Arc<dyn WaitObserver>) -> bool {
+        self.observer.set(observer).is_ok()
     }
 
     /// The driver made memory on a stream. That is work without a number.
@@ -362,6 +371,8 @@ impl DependencyTracker {
             });
         }
         let mut queued = 0;
+        // The number is given out already.
+        let waiter = Stamp { stream: state.key, number: entry.next.saturating_sub(1) };
         for at in 0..entry.waits.len() {
             let stamp = entry.waits.at(at);
             if entry.clock.covers(stamp) {
@@ -374,6 +385,9 @@ impl DependencyTracker {
                 let is_exact = self.rules.waits_cover_the_past_only();
                 let number = if is_exact { point.stamp.number } else { u64::MAX };
                 entry.clock.learn(Stamp { number, ..point.stamp });
+                if let Some(observer) = self.observer.get() {
+                    observer.waits(waiter, stamp, point.stamp.number);
+                }
                 Ok(())
             });
             match edge {

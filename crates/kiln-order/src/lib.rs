@@ -31,7 +31,7 @@
 //! before, and what is done. [`AccessHistory`] and [`Waits`]: what a block remembers, and what follows for a submission.
 //! [`DependencyTracker`] with [`StreamState`], [`Use`] and [`PendingSubmission`]: the order of one device. [`Order`]: what memory asks;
 //! [`DriverOrder`] answers it without a runtime. [`Recording`]: when events are recorded. [`Hold`]: streams that a thread stays inside
-//! of between two calls. [`StreamCounters`] and [`LaunchSites`]: what each stream did.
+//! of between two calls. [`StreamCounters`] and [`LaunchSites`]: what each stream did. [`WaitObserver`]: told of waits.
 //!
 //! # What it does not do
 //!
@@ -75,6 +75,7 @@ mod submission_pause;
 mod submit_error;
 mod sync_shim;
 mod vector_clock;
+mod wait_observer;
 mod wait_planner;
 
 pub use access_history::AccessHistory;
@@ -97,4 +98,5 @@ pub use stream_key::{MAX_STREAMS, NoSuchStreamKey, StreamKey, StreamRef};
 pub use stream_state::{Point, Recorded, StreamState};
 pub use submit_error::SubmitError;
 pub use vector_clock::{HostClock, StreamClock};
+pub use wait_observer::WaitObserver;
 pub use wait_planner::Waits;

@@ -14,6 +14,7 @@ mod kind;
 mod misuse;
 mod predicates;
 mod read_only;
+mod recording;
 mod similar_names;
 mod stale;
 
@@ -30,6 +31,7 @@ pub use invalid_findings_setting::{FINDINGS_VARIABLE, UnknownFindings};
 pub use kind::ErrorKind;
 pub use misuse::Misuse;
 pub use read_only::SealError;
+pub use recording::{RecordingError, TRACE_VARIABLE};
 pub use stale::Stale;
 
 pub(crate) use code::explained;

@@ -8,11 +8,16 @@ pub struct BlockId(u64);
 
 impl BlockId {
     /// Bits of the number that counts the blocks of one runtime; those above it say which runtime.
-    const NUMBER_BITS: u32 = 40;
+    pub(crate) const NUMBER_BITS: u32 = 40;
 
     /// The name with that number.
     pub(crate) fn of(number: u64) -> Self {
         Self(number)
+    }
+
+    /// The number.
+    pub(crate) fn number(self) -> u64 {
+        self.0
     }
 
     /// The number of the first block of a runtime.

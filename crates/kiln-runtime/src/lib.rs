@@ -14,7 +14,7 @@
 //!   graph      recovery  foreign  future         recorded work; replacing a worker; work of other libraries; awaiting
 //!   launch                                       kernels and their launches
 //!   buffer                                       typed device memory and pinned host memory
-//!   runtime                                      the core: streams, blocks, submissions, transfers, tickets
+//!   runtime                                      the core: streams, blocks, submissions, transfers, tickets, recordings
 //!   completion isolation  resubmission          the thread that sees work end; configuration; work that is done again
 //!   error                                        the one error, and the reasons it is made of
 //!   device_state  signature  code_cache          phases, causes and losses; parameters of kernels; files of compiled code
@@ -67,8 +67,8 @@ pub use code::{CodeCounters, ModuleBuilder, Source};
 pub use completion::CompletionConfig;
 pub use device_state::{Cause, DeviceState, Status};
 pub use error::{
-    CodeError, Error, ErrorKind, FINDINGS_VARIABLE, GraphError, Misuse, OutOfHostMemory, Result, SealError,
-    Stale, UnknownFindings,
+    CodeError, Error, ErrorKind, FINDINGS_VARIABLE, GraphError, Misuse, OutOfHostMemory, RecordingError,
+    Result, SealError, Stale, TRACE_VARIABLE, UnknownFindings,
 };
 pub use findings::Findings;
 pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, Recorder, TrackError};

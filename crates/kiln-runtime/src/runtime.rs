@@ -13,6 +13,7 @@ mod freed_uses;
 mod inner;
 mod memory_config;
 pub(crate) mod memory_pressure;
+mod recording;
 mod recoverable_submit;
 mod recovery_hook;
 mod runtime_table;
@@ -33,6 +34,7 @@ use std::time::Duration;
 
 use kiln_driver::{DeviceInfo, Driver, MemoryInfo};
 use kiln_mem::{Budget, MemoryResource, MemoryResourceExt, Order};
+use kiln_trace::HostWaitCause;
 
 pub use config::RuntimeConfig;
 pub use drain_frees::Drained;
@@ -46,6 +48,7 @@ pub use timing::{Timed, Timing};
 
 pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};
+pub(crate) use recording::WorkLabel;
 pub(crate) use recovery_hook::RecoveryHook;
 pub(crate) use runtime_table::{RuntimeLookup, process_runtimes};
 pub(crate) use stream::Keep;
@@ -122,6 +125,7 @@ impl DeviceRuntime {
         if let Some(recovery) = runtime.inner.recovery() {
             recovery.start(&runtime)?;
         }
+        runtime.inner.trace_as_environment_says()?;
         // A device that was lost meanwhile stays so, and says why at the first call.
         let _ = runtime.inner.state().change(Phase::Ready);
         Ok(runtime)
@@ -183,16 +187,18 @@ impl DeviceRuntime {
     /// # Errors
     /// The fault, if the device is lost. One that comes back has not done the work: that is told until something new is submitted to any
     /// of its streams, also to those who ask only then. Where several threads submit, tickets tell for ever what became of each one's work.
+    #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        self.inner.synchronize_all(None).map(|_| ())
+        self.inner.waiting(HostWaitCause::Synchronize, None, || self.inner.synchronize_all(None)).map(|_| ())
     }
 
     /// As [`synchronize`](Self::synchronize), but no longer than this; false if time ran out.
     ///
     /// # Errors
     /// The fault, if the device is lost.
+    #[track_caller]
     pub fn synchronize_within(&self, limit: Duration) -> Result<bool> {
-        self.inner.synchronize_all(Some(limit))
+        self.inner.waiting(HostWaitCause::Synchronize, None, || self.inner.synchronize_all(Some(limit)))
     }
 
     /// Bytes of blocks that are alive or whose last use is not known to be done.

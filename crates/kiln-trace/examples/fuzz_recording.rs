@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, Explainer, FaultRecord,
-    FreeRecord, HeapRecord, HostWaitRecord, LaunchSize, RecordingReader, RecordingWriter, SourceLine,
-    StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord, TakeoverRecord, TimeSpan, TraceEvent,
+    FreeRecord, HeapRecord, HostWaitRecord, LaunchSize, RecordingReader, RecordingWriter, StartRecord,
+    StreamRecord, StreamWaitRecord, SubmissionRecord, TakeoverRecord, TimeSpan, TraceEvent, TraceLine,
     TraceStamp, TraceStream, export_perfetto,
 };
 
@@ -125,7 +125,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
         let time = |random: &mut Random| random.below(1000) as u64;
         let (at, other, time_ns) = (stamp(random), stamp(random), time(random));
         let span = TimeSpan::new(time_ns, time_ns + time(random));
-        let line = Some(SourceLine { file: "a.rs", line: random.below(5) as u32 });
+        let line = Some(TraceLine { file: "a.rs", line: random.below(5) as u32 });
         let (device, bytes, block) = (at.stream.device, time(random), other.number);
         let tag = ["", "weights", "activations"][random.below(3)];
         let event = match random.below(13) {

@@ -4,7 +4,7 @@
 //! its data model, its file format, and what can be made of it: a trace for Perfetto and an explanation in words.
 //!
 //! ```text
-//!   Recorder (a thread, lanes)
+//!   ProgramRecorder (a thread, lanes)
 //!        │
 //!   RecordingWriter ──► file of blocks ──► RecordingReader ──┬─► export_perfetto
 //!    (TraceEvent)       (length, checksum)   (TraceEvent)    └─► Explainer ─► Explanation
@@ -23,14 +23,15 @@
 //!
 //! - Times are nanoseconds since the recording began, on one clock for host and devices ([`RecordingClock`] says which).
 //! - A stream has one name in the whole file ([`TraceStream`]), and its submissions are numbered upwards.
-//! - Events of one stream come in the order of their numbers; those of different streams come in any order.
+//! - Events of one stream come in the order of their numbers, and waits before the work that waits; where two threads submit to one
+//!   stream at once, neighbours may be swapped. Events of different streams come in any order.
 //! - Nothing panics on any input.
 //!
 //! # In reading order
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
 //! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`]. [`RecordingWriter`] and
-//! [`RecordingReader`] with [`ReadError`]. [`Recorder`] and [`RecordingLane`]: events of a program that runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`].
+//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`] and [`RecordingLane`]: events of a program that runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`].
 //!
 //! ```
 //! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
@@ -70,8 +71,8 @@ pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
 pub use record::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, FaultRecord, FreeRecord,
-    HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, SourceLine,
-    StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
-    TakeoverRecord, TimeSpan, TraceEvent, TraceStamp, TraceStream, WaitReason,
+    HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, StartRecord,
+    StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord,
+    TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
 };
-pub use recorder::{Recorder, RecordingFile, RecordingLane, RecordingTotals, interned_name};
+pub use recorder::{ProgramRecorder, RecordingFile, RecordingLane, RecordingTotals, interned_name};

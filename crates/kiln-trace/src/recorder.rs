@@ -33,11 +33,11 @@ const FINISH_LIMIT: Duration = Duration::from_secs(5);
 const LANE_EVENTS: usize = 8192;
 
 /// A recording that is being made. Dropping it writes the rest, and waits no longer than a few seconds for that.
-pub struct Recorder {
+pub struct ProgramRecorder {
     thread: Arc<RecordingThread>,
 }
 
-impl Recorder {
+impl ProgramRecorder {
     /// Begins a recording at a path. A file that is there is overwritten.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Recorder {
     }
 }
 
-impl Drop for Recorder {
+impl Drop for ProgramRecorder {
     fn drop(&mut self) {
         self.thread.stop(FINISH_LIMIT);
     }

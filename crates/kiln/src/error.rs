@@ -1,4 +1,4 @@
 //! The kinds of [`Error`](crate::Error).
 
 pub use kiln_driver::Code;
-pub use kiln_runtime::{ErrorKind, Misuse, OutOfHostMemory};
+pub use kiln_runtime::{ErrorKind, Misuse, OutOfHostMemory, RecordingError};

@@ -133,3 +133,5 @@ pub use kiln_service as service;
 #[cfg(feature = "sim")]
 #[doc(inline)]
 pub use kiln_sim as sim;
+#[doc(inline)]
+pub use kiln_trace as trace;

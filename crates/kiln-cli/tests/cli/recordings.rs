@@ -1,8 +1,8 @@
 //! `kiln trace` and `kiln explain`: recordings that are whole, cut, damaged, or something else.
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, DeviceRecord, RecordingWriter, SourceLine, StartRecord, StreamWaitRecord,
-    SubmissionRecord, TimeSpan, TraceEvent, TraceStamp, TraceStream,
+    AllocationRecord, AwaitedBlock, DeviceRecord, RecordingWriter, StartRecord, StreamWaitRecord,
+    SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream,
 };
 
 use crate::folder::Folder;
@@ -16,7 +16,7 @@ fn kernel(name: &'static str, at: TraceStamp, line: u32, begin_ns: u64, end_ns: 
     TraceEvent::Submission(SubmissionRecord {
         stamp: at,
         name,
-        line: Some(SourceLine { file: "src/train.rs", line }),
+        line: Some(TraceLine { file: "src/train.rs", line }),
         host: TimeSpan::new(10, 20),
         device: Some(TimeSpan::new(begin_ns, end_ns)),
         ..SubmissionRecord::default()
@@ -33,7 +33,7 @@ fn planted() -> Vec<u8> {
             block: 12,
             bytes: 3 << 20,
             tag: "activations",
-            line: Some(SourceLine { file: "src/train.rs", line: 8 }),
+            line: Some(TraceLine { file: "src/train.rs", line: 8 }),
             time_ns: 5,
         }),
         kernel("produce", stamp(0, 1), 10, 1_000, 2_000),
@@ -168,6 +168,73 @@ fn other_files_and_places_are_told_with_the_next_step() {
     }
     let left: Vec<_> = std::fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 5, "no temporary file stays: {left:?}");
+}
+
+#[test]
+fn the_demo_is_recorded_in_virtual_time() {
+    let folder = Folder::new();
+    let (file, out) = (folder.path("demo.kiln"), folder.path("demo.pftrace"));
+    done(&["demo", "--device", "sim", "--trace", &file]);
+    let json = done(&["explain", &file, "--json"]).json();
+    let device = &json["devices"][0];
+    assert_eq!((&json["is_virtual"], &json["missing_events"]), (&true.into(), &0.into()));
+    assert!(
+        device["submissions"].as_u64().unwrap() > 10 && device["busy_ns"].as_u64().unwrap() > 0,
+        "{json}"
+    );
+    assert_eq!(device["untimed_submissions"], 0);
+    let kernels = done(&["explain", &file]).stdout;
+    assert!(kernels.contains("Most memory in use"), "{kernels}");
+    let trace = done(&["trace", &file, "--perfetto", &out, "--json"]).json();
+    assert!(trace["arrows"].as_u64().unwrap() > 0 && trace["dropped_events"] == 0, "{trace}");
+    let nowhere = run(command(&["demo", "--device", "sim", "--trace", "/nonexistent/a.kiln"]));
+    assert!(nowhere.code != Some(0) && nowhere.stderr.contains("/nonexistent/a.kiln"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn a_program_is_run_and_recorded() {
+    let folder = Folder::new();
+    let kiln = env!("CARGO_BIN_EXE_kiln");
+    let (file, out) = (folder.path("a.kiln"), folder.path("a.pftrace"));
+    let words = ["trace", &file, "--perfetto", &out, "--", kiln, "demo", "--device", "sim"];
+    let outcome = done(&words);
+    assert!(
+        outcome.stdout.contains("a.pftrace: ") && outcome.stdout.contains("submissions"),
+        "{}",
+        outcome.stdout
+    );
+    let json = done(&["explain", &file, "--json"]).json();
+    assert_eq!(json["devices"][0]["untimed_submissions"], 0, "{json}");
+    assert!(json["devices"][0]["stalls"][0]["block"].is_u64(), "{json}");
+    let mut here = command(&["trace", "--", kiln, "demo", "--device", "sim"]);
+    here.current_dir(folder.path(""));
+    let outcome = run(here);
+    assert!(
+        outcome.code == Some(0) && outcome.stderr.contains("recorded to trace.kiln"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(std::path::Path::new(&folder.path("trace.kiln")).is_file());
+}
+
+#[test]
+fn a_program_that_fails_or_records_nothing_is_told() {
+    let folder = Folder::new();
+    let file = folder.path("a.kiln");
+    std::fs::write(&file, planted()).unwrap();
+    for (words, code, said) in [
+        (&["/nonexistent/program"][..], 3, "cannot be started"),
+        (&["true"], 3, "recorded nothing"),
+        (&["sh", "-c", "exit 7"], 7, "recorded nothing"),
+    ] {
+        let outcome = run(command(&[&["trace", &file, "--"], words].concat()));
+        assert_eq!(outcome.code, Some(code), "{words:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(said), "{words:?}: {}", outcome.stderr);
+    }
+    assert!(
+        !std::path::Path::new(&file).exists(),
+        "what an earlier run left is not taken for a recording of this one"
+    );
 }
 
 /// CRC-32, as the file format has it.

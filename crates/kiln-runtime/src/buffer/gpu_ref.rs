@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Place};
 use kiln_mem::AllocTag;
 use kiln_order::{StreamKey, StreamState, Use};
+use kiln_trace::HostWaitCause;
 
 use super::block_range::BlockRange;
 use super::element::{Element, bytes_of};
@@ -226,6 +227,7 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// If the device is lost; if the [host has no memory](crate::OutOfHostMemory) for them, and then nothing is queued.
+    #[track_caller]
     pub fn download(&self) -> Result<Vec<T>> {
         let mut data = zeroed_vec(self.len)?;
         self.download_into(&mut data)?;
@@ -236,9 +238,11 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// If the lengths differ, or the device is lost; what `into` holds then is not to be relied upon.
+    #[track_caller]
     pub fn download_into(&self, into: &mut [T]) -> Result<()> {
         let runtime = self.runtime()?;
-        self.block.at_home(&runtime, |lane| self.download_lane(&runtime, lane, into))
+        let download = || self.block.at_home(&runtime, |lane| self.download_lane(&runtime, lane, into));
+        runtime.waiting(HostWaitCause::Download, None, download)
     }
 
     /// As [`download_into`](Self::download_into), on a stream.

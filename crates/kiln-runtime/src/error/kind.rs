@@ -13,6 +13,7 @@ use super::host_memory::OutOfHostMemory;
 use super::invalid_findings_setting::UnknownFindings;
 use super::misuse::Misuse;
 use super::read_only::SealError;
+use super::recording::RecordingError;
 use super::stale::Stale;
 use crate::device_state::{Cause, Phase};
 use crate::signature::Mismatch;
@@ -103,6 +104,9 @@ pub enum ErrorKind {
     /// The environment says something about findings that is none of the words.
     #[error(transparent)]
     UnknownFindings(#[from] UnknownFindings),
+    /// What the runtime does cannot be recorded.
+    #[error(transparent)]
+    Trace(#[from] RecordingError),
     /// A job panicked.
     #[error("the job panicked: {message}")]
     JobPanicked {

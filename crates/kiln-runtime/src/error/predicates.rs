@@ -101,6 +101,7 @@ impl Error {
             | ErrorKind::Graph(_)
             | ErrorKind::Seal(_)
             | ErrorKind::Library(_)
+            | ErrorKind::Trace(_)
             | ErrorKind::ConfigInUse { .. }
             | ErrorKind::JobPanicked { .. } => false,
         }

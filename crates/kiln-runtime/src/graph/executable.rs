@@ -14,7 +14,7 @@ use super::node::{NodeId, Work};
 use super::node_list::NodeList;
 use crate::buffer::Element;
 use crate::error::{Error, GraphError, Misuse, Result, Stale};
-use crate::runtime::{Block, Inner, Stream, Ticket, Timed};
+use crate::runtime::{Block, Inner, Stream, Ticket, Timed, WorkLabel};
 use crate::tracing_span;
 
 /// Recorded work. The [builder](crate::GraphBuilder) has an example.
@@ -82,7 +82,9 @@ impl Graph {
         let mut uses = Uses::new();
         self.footprint.add_uses(&self.hosts, &mut uses);
         self.at_home(&runtime, |lane| {
-            runtime.submit_timed(lane, &mut uses, self.native.map(Command::Graph), None)
+            runtime.submit_timed(lane, &mut uses, self.native.map(Command::Graph), None, || {
+                self.native.and_then(|native| WorkLabel::of(&Command::Graph(native)))
+            })
         })
     }
 
@@ -169,7 +171,8 @@ impl Graph {
     fn queue(&self, runtime: &Inner, lane: &StreamState, native: GraphId) -> Result<Stamp> {
         let mut uses = Uses::new();
         self.footprint.add_uses(&self.hosts, &mut uses);
-        runtime.submit(lane, &mut uses, |driver, stream| {
+        let label = || WorkLabel::of(&Command::Graph(native));
+        runtime.submit_as(lane, &mut uses, label, |driver, stream| {
             driver.submit(stream, &Command::Graph(native))?;
             lane.counters().add_entered(StreamCount::Replays, 1);
             Ok(())

@@ -4,13 +4,14 @@ use std::cell::Cell;
 
 use kiln_driver::{Driver, StreamId};
 use kiln_order::{StreamState, Uses};
+use kiln_trace::SubmissionKind;
 
 use super::builder::{GraphBuilder, MAX_RANGES};
 use super::host_data::Output;
 use super::node::{NodeId, Work};
 use crate::buffer::{BlockRange, Element};
 use crate::error::{GraphError, Result};
-use crate::runtime::{Ticket, Timed};
+use crate::runtime::{Ticket, Timed, WorkLabel};
 use crate::tracing_span;
 
 /// Work of some nodes, which can be recorded again.
@@ -40,7 +41,7 @@ impl GraphBuilder {
         let submitted = {
             let _span = tracing_span::submission(lane.stream, "sequence");
             let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
-            self.runtime.inner().submit(lane, &mut uses, work)
+            self.runtime.inner().submit_as(lane, &mut uses, sequence, work)
         };
         self.is_queued |= queued.get();
         let stamp = submitted?;
@@ -55,7 +56,7 @@ impl GraphBuilder {
         let mut uses = Uses::new();
         self.nodes.footprint.add_uses_once(&self.nodes.hosts, &mut uses);
         let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
-        let submitted = self.runtime.inner().submit_work_timed(lane, &mut uses, work);
+        let submitted = self.runtime.inner().submit_work_timed(lane, &mut uses, sequence, work);
         self.is_queued |= queued.get();
         let timed = submitted?;
         self.note_overwritten();
@@ -124,4 +125,9 @@ impl GraphBuilder {
     fn home(&self) -> &StreamState {
         self.runtime.main_stream().lane()
     }
+}
+
+/// What commands that are queued together are called in a recording.
+fn sequence() -> Option<WorkLabel> {
+    Some(WorkLabel::new(SubmissionKind::Graph, "sequence", 0))
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use kiln_driver::{Access, DeclaredSpan, Dim3, Vouched};
 use kiln_order::{StreamState, Uses};
+use kiln_trace::{LaunchSize, SubmissionKind};
 
 use super::argument_tuple::Pass;
 use super::arguments::Arguments;
@@ -19,7 +20,7 @@ use super::retained_arguments::Kept;
 use super::shape::Shape;
 use crate::buffer::{BufferBytes, Element, GpuRef, used};
 use crate::error::{Error, ErrorKind, Misuse, Result};
-use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, Timed};
+use crate::runtime::{Block, DeviceRuntime, Inner, Stream, Ticket, Timed, WorkLabel};
 use crate::signature::{Given, Number, Slot, explain};
 
 /// A launch being built: shape, arguments in the order of the kernel's parameters, then [`submit`](Self::submit) or
@@ -371,9 +372,12 @@ impl<'a> Launch<'a> {
         let vouched = unsafe { Vouched::new() };
         let command =
             command(self.kernel, &self.shape, self.arguments.bytes(), declared(&self.kept), vouched);
-        self.runtime.submit_launch(lane, &mut self.uses, &command, caller).or_else(|error| {
-            let again =
-                |lane: &StreamState| self.runtime.submit_launch(lane, &mut self.uses, &command, caller);
+        let (kernel, shape) = (self.kernel, &self.shape);
+        let label = || labelled(kernel, shape);
+        self.runtime.submit_launch(lane, &mut self.uses, &command, caller, label).or_else(|error| {
+            let again = |lane: &StreamState| {
+                self.runtime.submit_launch(lane, &mut self.uses, &command, caller, label)
+            };
             elsewhere(self.runtime, lane, error, again).map_err(|error| named(self.kernel, error))
         })
     }
@@ -393,9 +397,11 @@ impl<'a> Launch<'a> {
         let vouched = unsafe { Vouched::new() };
         let command =
             command(self.kernel, &self.shape, self.arguments.bytes(), declared(&self.kept), vouched);
-        self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller)).or_else(|error| {
+        let (kernel, shape) = (self.kernel, &self.shape);
+        let label = || Some(labelled(kernel, shape).at(caller));
+        self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller), label).or_else(|error| {
             let again = |lane: &StreamState| {
-                self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller))
+                self.runtime.submit_timed(lane, &mut self.uses, Some(command), Some(caller), label)
             };
             elsewhere(self.runtime, lane, error, again).map_err(|error| named(self.kernel, error))
         })
@@ -438,6 +444,15 @@ impl<'a> Launch<'a> {
             }
         }
     }
+}
+
+/// What a launch is called in a recording.
+#[cold]
+fn labelled(kernel: &Kernel, shape: &Shape) -> WorkLabel {
+    let extents = |dim: Dim3| [dim.x, dim.y, dim.z];
+    let (grid, block) = (extents(shape.grid), extents(shape.block));
+    let size = Some(LaunchSize { grid, block, shared_bytes: shape.dynamic_shared_bytes });
+    WorkLabel { size, ..WorkLabel::new(SubmissionKind::Kernel, kernel.recorded_name(), 0) }
 }
 
 /// What a launch may touch; none where the device does not look at it.

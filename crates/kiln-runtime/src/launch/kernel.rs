@@ -1,9 +1,10 @@
 //! A kernel that can be launched.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{DeviceInfo, Function, FunctionAttributes, FunctionId, Image, Occupancy};
+use kiln_trace::interned_name;
 
 use super::module::Module;
 use super::shape::Bounds;
@@ -36,6 +37,8 @@ struct Parts {
     attributes: FunctionAttributes,
     module: Module,
     name: Box<str>,
+    /// The name as recordings have it, once it was recorded.
+    recorded_name: OnceLock<&'static str>,
 }
 
 impl DeviceRuntime {
@@ -69,8 +72,14 @@ impl Kernel {
             attributes: function.attributes,
             module,
             name: name.into(),
+            recorded_name: OnceLock::new(),
         };
         Self { parts: Arc::new(parts) }
+    }
+
+    /// Its name as recordings have it.
+    pub(super) fn recorded_name(&self) -> &'static str {
+        self.parts.recorded_name.get_or_init(|| interned_name(&self.parts.name))
     }
 
     /// Its name.

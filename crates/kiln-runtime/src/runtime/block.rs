@@ -291,6 +291,9 @@ impl Drop for Block {
         if let Some(recovery) = runtime.recovery() {
             recovery.block_dropped(self.id);
         }
+        if let (Some(recording), None) = (runtime.recording(), &self.lent) {
+            recording.freed(self.id.number(), &memory);
+        }
         if *self.is_named.get_mut() {
             runtime.named_blocks().leave(self.id);
         }

@@ -202,6 +202,9 @@ impl Block {
         if let Some(recovery) = runtime.recovery() {
             recovery.block_allocated(&block);
         }
+        if let (Some(recording), Some(memory)) = (runtime.recording(), &block.memory) {
+            recording.allocated(block.id.number(), memory);
+        }
         block
     }
 

@@ -1,8 +1,8 @@
 //! What the clones of a runtime share.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use kiln_driver::layer::Layered;
@@ -16,6 +16,7 @@ use kiln_order::{DependencyTracker, Stamp};
 use super::block_id_table::NamedBlocks;
 use super::config::RuntimeConfig;
 use super::extensions::Extensions;
+use super::recording::DeviceRecording;
 use super::recovery_hook::RecoveryHook;
 use super::runtime_table::{EndedRuntime, RuntimeKey};
 use super::staging_pool::Staging;
@@ -50,6 +51,8 @@ pub(crate) struct Inner {
     key: RuntimeKey,
     /// Set if the device lives in a worker process.
     recovery: Option<Box<dyn RecoveryHook>>,
+    /// Whether `recording` is set: what every submission looks at.
+    is_recorded: AtomicBool,
     reactor: Reactor,
     pool: Arc<StreamPool>,
     main: Stream,
@@ -70,6 +73,8 @@ pub(crate) struct Inner {
     timers: Timers,
     /// What the device found; none if it checks nothing, or findings are ignored.
     findings: Option<Arc<FindingLog>>,
+    /// Set once what it does is recorded.
+    recording: OnceLock<DeviceRecording>,
 }
 
 impl Inner {
@@ -127,6 +132,8 @@ impl Inner {
             baseline: Baseline::default(),
             timers: Timers::default(),
             findings,
+            is_recorded: AtomicBool::new(false),
+            recording: OnceLock::new(),
         });
         key.enter(Arc::downgrade(&inner), inner.meters());
         Ok(inner)
@@ -146,6 +153,28 @@ impl Inner {
     /// What the device found; none if it checks nothing, or findings are ignored.
     pub(crate) fn findings(&self) -> Option<&Arc<FindingLog>> {
         self.findings.as_ref()
+    }
+
+    /// Whether what it does is recorded.
+    #[inline(always)]
+    pub(super) fn is_recorded(&self) -> bool {
+        self.is_recorded.load(Ordering::Relaxed)
+    }
+
+    /// Its recording; none if nothing is recorded.
+    #[inline]
+    pub(super) fn recording(&self) -> Option<&DeviceRecording> {
+        if self.is_recorded() { self.recording.get() } else { None }
+    }
+
+    /// Records what it does from here on. The recording comes back if there is one already.
+    pub(super) fn set_recording(
+        &self,
+        recording: DeviceRecording,
+    ) -> std::result::Result<(), DeviceRecording> {
+        self.recording.set(recording)?;
+        self.is_recorded.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// The finding that fails work that is done, if one does.
@@ -375,6 +404,7 @@ impl Drop for Inner {
         if let Some(recovery) = &self.recovery {
             recovery.end();
         }
+        self.end_recording();
         self.print_unread();
         self.print_leaks();
         // Waiters that are still there need no device, and nothing else asks it.

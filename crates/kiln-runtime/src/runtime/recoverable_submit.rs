@@ -6,6 +6,7 @@ use kiln_driver::{Driver, StreamId, Timeout};
 use kiln_order::{Stamp, StreamKey, StreamState, Use, held_here};
 
 use super::inner::Inner;
+use super::recording::WorkLabel;
 use super::recovery_hook::RecoveryHook;
 use crate::error::{Error, Misuse, Result};
 use crate::ids::Generation;
@@ -24,10 +25,11 @@ impl Inner {
         lane: &StreamState,
         uses: &mut [Use<'_>],
         why: &'static str,
+        label: impl FnOnce() -> Option<WorkLabel>,
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
         match self.replay_log() {
-            None => self.submit(lane, uses, work),
+            None => self.submit_as(lane, uses, label, work),
             Some(log) => {
                 self.check_ready()?;
                 self.submit_kept(log, lane, uses, Some(why), work)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kiln_driver::{StreamId, Timeout};
 use kiln_order::{Stamp, StreamKey, StreamState};
+use kiln_trace::HostWaitCause;
 
 use super::inner::Inner;
 use super::ticket::Ticket;
@@ -95,6 +96,7 @@ impl Stream {
     /// # Errors
     /// The fault, if the device is lost. One that comes back has not done the work: that is told until something new is submitted to the
     /// stream, also to those who ask only then.
+    #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         self.synchronize_for(Timeout::Never).map(|_| ())
     }
@@ -103,12 +105,19 @@ impl Stream {
     ///
     /// # Errors
     /// The fault, if the device is lost.
+    #[track_caller]
     pub fn synchronize_within(&self, limit: Duration) -> Result<bool> {
         self.synchronize_for(Timeout::After(limit))
     }
 
+    #[track_caller]
     fn synchronize_for(&self, timeout: Timeout) -> Result<bool> {
         let runtime = self.runtime()?;
+        let stamp = Stamp { stream: self.key(), number: self.lease.lane.submitted() };
+        runtime.waiting(HostWaitCause::Synchronize, Some(stamp), || self.await_all(&runtime, timeout))
+    }
+
+    fn await_all(&self, runtime: &Inner, timeout: Timeout) -> Result<bool> {
         let generation = runtime.state().generation();
         let ticket = self.ticket()?;
         if ticket.stamp().number == self.lease.before {

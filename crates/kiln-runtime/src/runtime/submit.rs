@@ -7,6 +7,7 @@ use kiln_driver::{Command, Driver, StreamId};
 use kiln_order::{Stamp, StreamCount, StreamState, Use};
 
 use super::inner::Inner;
+use super::recording::WorkLabel;
 use super::ticket::Ticket;
 use super::timing::Timed;
 use crate::error::Result;
@@ -21,7 +22,33 @@ impl Inner {
         uses: &mut [Use<'_>],
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
+        self.submit_as(lane, uses, || None, work)
+    }
+
+    /// As [`submit`](Self::submit), with what the work is called where it is recorded.
+    #[inline(always)]
+    pub(crate) fn submit_as(
+        &self,
+        lane: &StreamState,
+        uses: &mut [Use<'_>],
+        label: impl FnOnce() -> Option<WorkLabel>,
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Stamp> {
         self.check_ready()?;
+        if self.is_recorded() {
+            return self.submit_recorded(lane, uses, label(), work);
+        }
+        self.submit_unrecorded(lane, uses, work)
+    }
+
+    /// The part that is not recorded; the device was found to be ready.
+    #[inline(always)]
+    pub(super) fn submit_unrecorded(
+        &self,
+        lane: &StreamState,
+        uses: &mut [Use<'_>],
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Stamp> {
         match self.replay_log() {
             None => Ok(self.tracker().submit(lane, uses, work)?),
             Some(log) => self.submit_kept(log, lane, uses, None, work),
@@ -42,11 +69,12 @@ impl Inner {
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
+        label: impl FnOnce() -> WorkLabel,
     ) -> Result<Ticket> {
         if tracing_span::is_submission_heard() {
-            return self.submit_launch_heard(lane, uses, command, caller);
+            return self.submit_launch_heard(lane, uses, command, caller, label);
         }
-        self.submit_launch_unheard(lane, uses, command, caller)
+        self.submit_launch_unheard(lane, uses, command, caller, label)
     }
 
     #[cold]
@@ -57,9 +85,10 @@ impl Inner {
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
+        label: impl FnOnce() -> WorkLabel,
     ) -> Result<Ticket> {
         let _span = tracing_span::submission(lane.stream, command.name());
-        self.submit_launch_unheard(lane, uses, command, caller)
+        self.submit_launch_unheard(lane, uses, command, caller, label)
     }
 
     #[inline(always)]
@@ -69,8 +98,10 @@ impl Inner {
         uses: &mut [Use<'_>],
         command: &Command<'_>,
         caller: &'static Location<'static>,
+        label: impl FnOnce() -> WorkLabel,
     ) -> Result<Ticket> {
-        let stamp = self.submit(lane, uses, |driver, stream| {
+        let label = || Some(label().at(caller));
+        let stamp = self.submit_as(lane, uses, label, |driver, stream| {
             // The stream is entered, so what was planned last is this launch.
             lane.sites().note(lane.planned(), caller, || driver.submit(stream, command))?;
             lane.note_launch();
@@ -90,11 +121,16 @@ impl Inner {
         let stamp = match command {
             Some(command) => {
                 let _span = tracing_span::submission(lane.stream, command.name());
-                self.submit(lane, uses, |driver, stream| {
-                    driver.submit(stream, command)?;
-                    lane.counters().note(command);
-                    Ok(())
-                })?
+                self.submit_as(
+                    lane,
+                    uses,
+                    || WorkLabel::of(command),
+                    |driver, stream| {
+                        driver.submit(stream, command)?;
+                        lane.counters().note(command);
+                        Ok(())
+                    },
+                )?
             }
             None => {
                 self.check_ready()?;
@@ -111,8 +147,9 @@ impl Inner {
         uses: &mut [Use<'_>],
         command: Option<Command<'_>>,
         launched_at: Option<&'static Location<'static>>,
+        label: impl FnOnce() -> Option<WorkLabel>,
     ) -> Result<Timed> {
-        self.submit_work_timed(lane, uses, |driver, stream| {
+        self.submit_work_timed(lane, uses, label, |driver, stream| {
             let Some(command) = &command else { return Ok(()) };
             let queue = || driver.submit(stream, command);
             match launched_at {
@@ -129,6 +166,7 @@ impl Inner {
         self: &Arc<Self>,
         lane: &StreamState,
         uses: &mut [Use<'_>],
+        label: impl FnOnce() -> Option<WorkLabel>,
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Timed> {
         let began = self.driver().clock().now();
@@ -147,7 +185,7 @@ impl Inner {
             }
             Ok(())
         };
-        match self.submit_not_again(lane, uses, "its time is taken", work) {
+        match self.submit_not_again(lane, uses, "its time is taken", label, work) {
             Ok(stamp) => Ok(Timed::new(self.clone(), Ticket::new(self, stamp), events, began, untimed)),
             Err(error) => {
                 self.timers().put_back(events);

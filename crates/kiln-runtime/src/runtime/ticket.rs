@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::Timeout;
 use kiln_order::Stamp;
+use kiln_trace::HostWaitCause;
 
 use super::inner::Inner;
 use super::runtime_table::{RuntimeKey, RuntimeLookup};
@@ -66,6 +67,7 @@ impl Ticket {
     ///
     /// # Errors
     /// As for [`is_done`](Self::is_done).
+    #[track_caller]
     pub fn wait(&self) -> Result<()> {
         self.wait_for(Timeout::Never).map(|_| ())
     }
@@ -74,6 +76,7 @@ impl Ticket {
     ///
     /// # Errors
     /// As for [`is_done`](Self::is_done).
+    #[track_caller]
     pub fn wait_within(&self, limit: Duration) -> Result<bool> {
         self.wait_for(Timeout::After(limit))
     }
@@ -82,6 +85,7 @@ impl Ticket {
     ///
     /// # Errors
     /// The fault, if a device is lost.
+    #[track_caller]
     pub fn wait_all(tickets: &[Self], limit: Option<Duration>) -> Result<bool> {
         let mut left = limit;
         for ticket in tickets {
@@ -102,6 +106,7 @@ impl Ticket {
         Ok(true)
     }
 
+    #[track_caller]
     pub(crate) fn wait_for(&self, timeout: Timeout) -> Result<bool> {
         match self.lookup() {
             RuntimeLookup::Live(runtime) => self.ask(&runtime, timeout),
@@ -111,9 +116,16 @@ impl Ticket {
         }
     }
 
+    #[track_caller]
     fn ask(&self, runtime: &Inner, timeout: Timeout) -> Result<bool> {
         self.check_not_lost(runtime)?;
-        let waited = runtime.wait_out(self.stamp, timeout);
+        let wait = || runtime.wait_out(self.stamp, timeout);
+        let waited = match timeout {
+            Timeout::Poll => wait(),
+            Timeout::After(_) | Timeout::Never => {
+                runtime.waiting(HostWaitCause::Ticket, Some(self.stamp), wait)
+            }
+        };
         let done = waited.map_err(|error| error.told_to(self.stamp, runtime.state()))?;
         // The device may have been rebuilt meanwhile; the new context does not know what the last one left unfinished.
         if !done {

@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{Command, DevicePlace, Driver, Error, HostBlock, Place, StreamId, Timeout, WaitTarget};
 use kiln_order::{EventLease, Stamp, Stamps, StreamCount, StreamState, Use};
+use kiln_trace::SubmissionKind;
 
 use super::inner::Inner;
+use super::recording::WorkLabel;
 use super::ticket::Ticket;
 use crate::error::{OutOfHostMemory, Result};
 use crate::tracing_span;
@@ -37,7 +39,7 @@ pub(crate) fn upload(
     let chunks = Mutex::new(data.chunks(size).enumerate());
     // A function, so that the lock is let go before the chunk is copied.
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
-    run(runtime, lane, uses, data.len(), |worker| {
+    run(runtime, lane, uses, ("upload", data.len()), |worker| {
         while let Some((at, chunk)) = next() {
             worker.upload(chunk, to.plus((at * size) as u64))?;
         }
@@ -59,7 +61,7 @@ pub(crate) fn download(
     let size = chunk_bytes(runtime);
     let chunks = Mutex::new(into.chunks_mut(size).enumerate());
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let ticket = run(runtime, lane, uses, bytes, |worker| {
+    let ticket = run(runtime, lane, uses, ("download", bytes), |worker| {
         let mut under_way: Option<(usize, &mut [u8])> = None;
         while let Some((at, chunk)) = next() {
             let slot = worker.start_download(from.plus((at * size) as u64), chunk.len())?;
@@ -93,7 +95,7 @@ pub(crate) fn repeat(
     let what = "the first elements of a fill";
     first.try_reserve_exact(whole).map_err(|_| OutOfHostMemory { bytes: whole as u64, what })?;
     first.extend(unit.iter().copied().cycle().take(whole));
-    run(runtime, lane, uses, first.len(), |worker| {
+    run(runtime, lane, uses, ("fill", first.len()), |worker| {
         worker.upload(&first, to)?;
         let mut written = first.len() as u64;
         while written < bytes {
@@ -115,14 +117,15 @@ fn run(
     runtime: &Arc<Inner>,
     lane: &StreamState,
     uses: &mut [Use<'_>],
-    bytes: usize,
+    (name, bytes): (&'static str, usize),
     body: impl Fn(&mut TransferWorker<'_>) -> std::result::Result<(), Error> + Sync,
 ) -> Result<Ticket> {
     let chunks = bytes.div_ceil(chunk_bytes(runtime)).max(1);
     let threads =
         if bytes < PARALLEL_FROM_BYTES { 1 } else { runtime.config().transfer_threads.clamp(1, chunks) };
     let used = Mutex::new(Vec::with_capacity(CHUNKS_PER_THREAD));
-    let stamp = runtime.submit(lane, uses, |driver, stream| {
+    let label = || Some(WorkLabel::new(SubmissionKind::Copy, name, bytes as u64));
+    let stamp = runtime.submit_as(lane, uses, label, |driver, stream| {
         let work = || {
             let mut worker = TransferWorker { runtime, driver, lane, stream, slots: Vec::new(), next: 0 };
             let result = body(&mut worker);

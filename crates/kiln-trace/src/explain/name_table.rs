@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::record::SourceLine;
+use crate::record::TraceLine;
 
 /// A name that a [`NameTable`] has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ impl NameTable {
         id
     }
 
-    pub(super) fn line(&mut self, line: Option<SourceLine<'_>>) -> Option<LineId> {
+    pub(super) fn line(&mut self, line: Option<TraceLine<'_>>) -> Option<LineId> {
         line.map(|line| LineId { file: self.name(line.file), line: line.line })
     }
 

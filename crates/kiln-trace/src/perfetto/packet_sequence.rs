@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::schema::{annotation, clock, defaults, descriptor, event, interned, packet};
 use super::wire::Wire;
-use crate::record::SourceLine;
+use crate::record::TraceLine;
 
 /// The annotations that events have, by number.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ pub(super) enum Shown<'a> {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Named<'a> {
     pub(super) name: &'a str,
-    pub(super) line: Option<SourceLine<'a>>,
+    pub(super) line: Option<TraceLine<'a>>,
     pub(super) notes: &'a [Note<'a>],
     /// Arrows that begin here.
     pub(super) from_here: &'a [u64],
@@ -169,7 +169,7 @@ impl PacketSequence {
         Interned { number, is_fresh: true }
     }
 
-    fn line(&mut self, line: SourceLine<'_>) -> Interned {
+    fn line(&mut self, line: TraceLine<'_>) -> Interned {
         let next = self.lines.len() as u64 + 1;
         // A key that can be looked up without a copy would need a map of maps, and most programs launch from few lines.
         let number = *self.lines.entry((line.file.into(), line.line)).or_insert(next);

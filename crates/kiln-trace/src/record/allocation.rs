@@ -1,6 +1,6 @@
 //! Memory that was given out and given back.
 
-use super::SourceLine;
+use super::TraceLine;
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
 /// A block that was given out.
@@ -15,7 +15,7 @@ pub struct AllocationRecord<'a> {
     /// Its tag; empty if it has none.
     pub tag: &'a str,
     /// Which line asked for it.
-    pub line: Option<SourceLine<'a>>,
+    pub line: Option<TraceLine<'a>>,
     /// When.
     pub time_ns: u64,
 }
@@ -41,13 +41,13 @@ impl<'a> AllocationRecord<'a> {
         to.number(self.block);
         to.number(self.bytes);
         to.name(self.tag);
-        SourceLine::encode(self.line, to);
+        TraceLine::encode(self.line, to);
         to.time(self.time_ns);
     }
 
     pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
         let (device, block, bytes) = (from.small()?, from.number()?, from.number()?);
-        let (tag, line) = (from.name()?, SourceLine::decode(from)?);
+        let (tag, line) = (from.name()?, TraceLine::decode(from)?);
         Ok(Self { device, block, bytes, tag, line, time_ns: from.time()? })
     }
 }

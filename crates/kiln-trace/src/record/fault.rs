@@ -1,6 +1,6 @@
 //! Something that went wrong on a device.
 
-use super::{SourceLine, TraceStamp};
+use super::{TraceLine, TraceStamp};
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
 /// A fault of a device, or a mistake that a simulated device found.
@@ -13,7 +13,7 @@ pub struct FaultRecord<'a> {
     /// The submission it belongs to, if that is known.
     pub stamp: Option<TraceStamp>,
     /// Which line submitted that.
-    pub line: Option<SourceLine<'a>>,
+    pub line: Option<TraceLine<'a>>,
     /// When it was noticed.
     pub time_ns: u64,
 }
@@ -26,7 +26,7 @@ impl<'a> FaultRecord<'a> {
         if let Some(stamp) = self.stamp {
             stamp.encode(to);
         }
-        SourceLine::encode(self.line, to);
+        TraceLine::encode(self.line, to);
         to.time(self.time_ns);
     }
 
@@ -37,6 +37,6 @@ impl<'a> FaultRecord<'a> {
             1 => Some(TraceStamp::decode(from)?),
             _ => return Err(Malformed("a fault that is cut off")),
         };
-        Ok(Self { device, message, stamp, line: SourceLine::decode(from)?, time_ns: from.time()? })
+        Ok(Self { device, message, stamp, line: TraceLine::decode(from)?, time_ns: from.time()? })
     }
 }

@@ -1,6 +1,6 @@
 //! A thread of the program that waited for a device.
 
-use super::{SourceLine, TimeSpan, TraceStamp};
+use super::{TimeSpan, TraceLine, TraceStamp};
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
 /// What the thread had asked for.
@@ -34,7 +34,7 @@ pub struct HostWaitRecord<'a> {
     /// The last submission that it waited for, if there is one.
     pub awaited: Option<TraceStamp>,
     /// Which line waited.
-    pub line: Option<SourceLine<'a>>,
+    pub line: Option<TraceLine<'a>>,
     /// From when to when.
     pub span: TimeSpan,
 }
@@ -73,7 +73,7 @@ impl<'a> HostWaitRecord<'a> {
         if let Some(awaited) = self.awaited {
             awaited.encode(to);
         }
-        SourceLine::encode(self.line, to);
+        TraceLine::encode(self.line, to);
         self.span.encode(to);
     }
 
@@ -86,7 +86,7 @@ impl<'a> HostWaitRecord<'a> {
         let cause = *CAUSES.get(usize::from(flags & 0x0f)).ok_or(unknown)?;
         let (device, thread) = (from.small()?, from.small()?);
         let awaited = if flags & HAS_STAMP == 0 { None } else { Some(TraceStamp::decode(from)?) };
-        let line = SourceLine::decode(from)?;
+        let line = TraceLine::decode(from)?;
         Ok(Self { device, thread, cause, awaited, line, span: TimeSpan::decode(from)? })
     }
 }

@@ -1,6 +1,6 @@
 //! Work that was submitted to a stream.
 
-use super::{SourceLine, TimeSpan, TraceStamp};
+use super::{TimeSpan, TraceLine, TraceStamp};
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
 /// What kind of work a submission is.
@@ -47,7 +47,7 @@ pub struct SubmissionRecord<'a> {
     /// The kernel, the operation, or the kind in words.
     pub name: &'a str,
     /// Which line submitted it.
-    pub line: Option<SourceLine<'a>>,
+    pub line: Option<TraceLine<'a>>,
     /// The shape of a launch.
     pub size: Option<LaunchSize>,
     /// Bytes that are moved or written; 0 where that is not known.
@@ -85,7 +85,7 @@ impl<'a> SubmissionRecord<'a> {
         to.byte(kind | size | device);
         self.stamp.encode(to);
         to.name(self.name);
-        SourceLine::encode(self.line, to);
+        TraceLine::encode(self.line, to);
         if let Some(LaunchSize { grid, block, shared_bytes }) = self.size {
             grid.iter().chain(&block).for_each(|number| to.number((*number).into()));
             to.number(shared_bytes.into());
@@ -104,7 +104,7 @@ impl<'a> SubmissionRecord<'a> {
             return Err(unknown);
         }
         let kind = *KINDS.get(usize::from(flags & 0x0f)).ok_or(unknown)?;
-        let (stamp, name, line) = (TraceStamp::decode(from)?, from.name()?, SourceLine::decode(from)?);
+        let (stamp, name, line) = (TraceStamp::decode(from)?, from.name()?, TraceLine::decode(from)?);
         let size = if flags & HAS_SIZE != 0 { Some(LaunchSize::decode(from)?) } else { None };
         let (bytes, host) = (from.number()?, TimeSpan::decode(from)?);
         let device = if flags & HAS_DEVICE != 0 { Some(TimeSpan::decode(from)?) } else { None };

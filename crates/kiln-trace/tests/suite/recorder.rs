@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kiln_trace::{Recorder, RecordingFile, RecordingReader, StartRecord, TraceEvent, interned_name};
+use kiln_trace::{ProgramRecorder, RecordingFile, RecordingReader, StartRecord, TraceEvent, interned_name};
 
 use crate::samples::{kernel, span, stamp};
 
@@ -41,7 +41,7 @@ fn counted_in(bytes: &[u8]) -> (u64, u64) {
 #[test]
 fn events_of_many_threads_are_written_or_counted_as_dropped() {
     let path = path("threads");
-    let recorder = Recorder::create(&path, &[start()]).unwrap();
+    let recorder = ProgramRecorder::create(&path, &[start()]).unwrap();
     std::thread::scope(|scope| {
         for stream in 0..4 {
             let lane = recorder.lane();
@@ -62,7 +62,7 @@ fn events_of_many_threads_are_written_or_counted_as_dropped() {
 #[test]
 fn what_was_pushed_is_in_the_file_after_a_flush_though_the_program_goes_on() {
     let path = path("flush");
-    let recorder = Recorder::create(&path, &[start()]).unwrap();
+    let recorder = ProgramRecorder::create(&path, &[start()]).unwrap();
     let lane = recorder.lane();
     lane.push(kernel("k", stamp(0, 1), 1, 1, span(1, 2)));
     assert!(recorder.flush(Duration::from_secs(20)));
@@ -112,9 +112,9 @@ impl RecordingFile for Disk {
 #[test]
 fn a_full_disk_drops_events_with_a_count_and_is_written_again_when_it_has_room() {
     let disk = Disk::default();
-    assert!(Recorder::into_file(disk.clone(), &[start()]).is_err(), "no room for the first bytes");
+    assert!(ProgramRecorder::into_file(disk.clone(), &[start()]).is_err(), "no room for the first bytes");
     disk.room.store(1000, Ordering::SeqCst);
-    let recorder = Recorder::into_file(disk.clone(), &[start()]).unwrap();
+    let recorder = ProgramRecorder::into_file(disk.clone(), &[start()]).unwrap();
     let lane = recorder.lane();
     let push = |numbers: std::ops::RangeInclusive<u64>| {
         numbers
@@ -140,8 +140,8 @@ fn a_disk_that_hangs_never_stops_the_program() {
     use std::io::Read;
     use std::os::fd::OwnedFd;
     // A pipe that no one reads takes 64 KiB and then hangs, as a disk that is gone does.
-    let (mut reader, writer) = std::io::pipe().unwrap();
-    let recorder = Recorder::into_file(File::from(OwnedFd::from(writer)), &[start()]).unwrap();
+    let (mut reader, writer) = io::pipe().unwrap();
+    let recorder = ProgramRecorder::into_file(File::from(OwnedFd::from(writer)), &[start()]).unwrap();
     let lane = recorder.lane();
     let began = Instant::now();
     for number in 1..=100_000 {

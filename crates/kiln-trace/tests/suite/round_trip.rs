@@ -3,8 +3,8 @@
 use std::io::{Cursor, Write};
 
 use kiln_trace::{
-    LaunchSize, MAX_NAME_BYTES, ReadError, RecordingReader, RecordingWriter, SourceLine, SubmissionRecord,
-    TimeSpan, TraceEvent, TraceStamp, TraceStream,
+    LaunchSize, MAX_NAME_BYTES, ReadError, RecordingReader, RecordingWriter, SubmissionRecord, TimeSpan,
+    TraceEvent, TraceLine, TraceStamp, TraceStream,
 };
 use proptest::prelude::*;
 
@@ -115,7 +115,7 @@ proptest! {
         let event = TraceEvent::Submission(SubmissionRecord {
             stamp: TraceStamp { stream: TraceStream { device, stream }, number },
             name: &name,
-            line: (!file.is_empty()).then_some(SourceLine { file: &file, line }),
+            line: (!file.is_empty()).then_some(TraceLine { file: &file, line }),
             size: size.map(|(grid, block, shared_bytes)| LaunchSize { grid, block, shared_bytes }),
             bytes,
             host,

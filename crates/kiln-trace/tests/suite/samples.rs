@@ -3,8 +3,8 @@
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, FaultRecord, FreeRecord,
     HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, RecordingWriter,
-    SourceLine, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
-    TakeoverRecord, TimeSpan, TraceEvent, TraceStamp, TraceStream, WaitReason,
+    StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
+    TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 
 /// A submission on stream `stream` of device 0.
@@ -16,8 +16,8 @@ pub(crate) fn span(begin_ns: u64, end_ns: u64) -> TimeSpan {
     TimeSpan { begin_ns, end_ns }
 }
 
-pub(crate) fn line(line: u32) -> Option<SourceLine<'static>> {
-    Some(SourceLine { file: "src/train.rs", line })
+pub(crate) fn line(line: u32) -> Option<TraceLine<'static>> {
+    Some(TraceLine { file: "src/train.rs", line })
 }
 
 /// A kernel that was submitted in the nanosecond before `queued` and ran in `ran`.

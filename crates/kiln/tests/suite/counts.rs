@@ -107,6 +107,34 @@ fn work_that_stays_on_its_stream_costs_one_driver_call() {
     assert!(report.is_clean(), "{report}");
 }
 
+#[test]
+fn a_launch_that_is_recorded_takes_nothing_from_the_heap() {
+    let Bench { machine, gpu, .. } = bench();
+    let path = std::env::temp_dir().join(format!("kiln-counts-{}.kiln", std::process::id()));
+    gpu.trace(&path).unwrap();
+    let kernels = Kernels::load(&gpu);
+    let (to, from) = (gpu.upload(&[1_u32; 4]).unwrap(), gpu.upload(&[2_u32; 4]).unwrap());
+    let streams = [gpu.main_stream().clone(), gpu.stream().unwrap()];
+    // A wait of the host may allocate, and is not counted.
+    let launches = |count: usize| {
+        let mut allocated = 0;
+        for at in 0..count {
+            allocated += allocations(|| launch(&gpu, &kernels, &streams[at / 8 % 2], &to, &from));
+            if at % 64 == 63 {
+                gpu.synchronize().unwrap();
+            }
+        }
+        allocated
+    };
+    // Lanes, and events for the times, are made with the first.
+    launches(512);
+    assert_eq!(launches(256), 0, "nothing goes to the heap");
+    drop((to, from, kernels, streams, gpu));
+    let report = machine.finish();
+    assert!(report.is_clean(), "{report}");
+    std::fs::remove_file(path).unwrap();
+}
+
 const MANY: usize = 32;
 
 /// `many(p0, ..., p31)` reads the first word behind each.

@@ -6,14 +6,14 @@ use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
 /// The line of the program that asked for something.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct SourceLine<'a> {
+pub struct TraceLine<'a> {
     /// The file, as the compiler names it.
     pub file: &'a str,
     /// The line, from 1.
     pub line: u32,
 }
 
-impl<'a> SourceLine<'a> {
+impl<'a> TraceLine<'a> {
     /// A line, or none: an empty file name stands for it.
     pub(crate) fn encode(line: Option<Self>, to: &mut FieldEncoder) {
         let line = line.filter(|line| !line.file.is_empty());
@@ -32,7 +32,7 @@ impl<'a> SourceLine<'a> {
     }
 }
 
-impl fmt::Display for SourceLine<'_> {
+impl fmt::Display for TraceLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }

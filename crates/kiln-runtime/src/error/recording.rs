@@ -1,0 +1,31 @@
+//! Errors of recording what a runtime does.
+
+use std::path::{Path, PathBuf};
+
+/// The variable that names a file for a recording.
+pub const TRACE_VARIABLE: &str = "KILN_TRACE";
+
+/// Why a runtime is not recorded.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordingError {
+    /// It is recorded already.
+    #[error(
+        "the runtime is recorded already, and a recording lasts until its runtime ends; unset {TRACE_VARIABLE}, or do not ask for another"
+    )]
+    AlreadyRecorded,
+    /// The file cannot be written.
+    #[error("the recording {} cannot be written: {reason}; name a file in a folder that exists and has room", path.display())]
+    File {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the operating system says.
+        reason: String,
+    },
+}
+
+impl RecordingError {
+    pub(crate) fn file(path: &Path, error: &std::io::Error) -> Self {
+        Self::File { path: path.to_owned(), reason: error.to_string() }
+    }
+}

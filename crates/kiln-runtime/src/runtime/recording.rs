@@ -1,0 +1,191 @@
+//! Records what a runtime does, where that was asked for.
+//!
+//! Off, it costs a submission one comparison. On, a submission is measured by the host and put into the lane of its stream, without
+//! memory from the heap; a thread of [`kiln_trace::ProgramRecorder`] writes the file. Where the device's times are taken, events stand around
+//! the work. They are read once the work is known to be done, by a thread that submits or waits, so that a simulated device sees the
+//! same calls in every run.
+
+mod device_recording;
+mod measured_work;
+mod noted_uses;
+mod process_recording;
+mod stream_lanes;
+mod waiting;
+mod work_label;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kiln_driver::{Command, Driver, StreamId};
+use kiln_order::{Stamp, StreamCount, StreamState, Use};
+use kiln_trace::{ProgramRecorder, RecordingTotals};
+
+use super::DeviceRuntime;
+use super::inner::Inner;
+use crate::error::{RecordingError, Result};
+
+pub(crate) use device_recording::DeviceRecording;
+pub(crate) use work_label::WorkLabel;
+
+/// How long a flush waits for the disk.
+const FLUSH_LIMIT: Duration = Duration::from_secs(5);
+
+/// Whether the device's times are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum DeviceTimes {
+    /// Where that costs no time: on a simulated device.
+    IfFree,
+    Always,
+}
+
+impl DeviceRuntime {
+    /// Records what this runtime does from here on, until it ends: submissions with kernel and line, waits with the block they are about,
+    /// allocations by tag, the program's waits. `kiln trace` and `kiln explain` read the file. A file that is there is overwritten.
+    ///
+    /// The program never waits for the disk: what that has no room for is dropped, and the recording says how much. When work ran on a
+    /// simulated device is recorded in its virtual time; on a GPU use [`trace_timed`](Self::trace_timed) for that.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let path = std::env::temp_dir().join(format!("doc-{}.kiln", std::process::id()));
+    /// let gpu = kiln::DeviceRuntime::simulated(1)?;
+    /// gpu.trace(&path)?;
+    /// assert_eq!(gpu.upload(&[1_u32, 2, 3])?.download()?, [1, 2, 3]);
+    /// drop(gpu);
+    /// assert!(std::fs::metadata(&path)?.len() > 100);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A runtime that is recorded already; a file that cannot be written.
+    pub fn trace(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.inner().begin_trace(path.as_ref(), DeviceTimes::IfFree)
+    }
+
+    /// As [`trace`](Self::trace), and when work ran is measured with two events around each submission, also on a GPU. Each costs the host
+    /// about as much as the event of a wait. A device in a worker process is not measured.
+    ///
+    /// # Errors
+    /// As for [`trace`](Self::trace); what the driver says to the first event.
+    pub fn trace_timed(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.inner().begin_trace(path.as_ref(), DeviceTimes::Always)
+    }
+
+    /// Writes what was recorded so far to the file, and says how much there is; none if nothing is recorded. It waits for the disk, but no
+    /// longer than a few seconds.
+    pub fn flush_trace(&self) -> Option<RecordingTotals> {
+        let recording = self.inner().recording()?;
+        recording.collect(self.inner());
+        recording.recorder().flush(FLUSH_LIMIT);
+        Some(recording.recorder().totals())
+    }
+}
+
+impl Inner {
+    fn begin_trace(self: &Arc<Self>, path: &Path, times: DeviceTimes) -> Result<()> {
+        if self.recording().is_some() {
+            return Err(RecordingError::AlreadyRecorded.into());
+        }
+        let first = [process_recording::start(self.driver().info().kind)];
+        let recorder =
+            ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
+        self.record_into(Arc::new(recorder), 0, 0, times)
+    }
+
+    /// Records into the file that the environment names, if it does.
+    pub(super) fn trace_as_environment_says(self: &Arc<Self>) -> Result<()> {
+        let kind = self.driver().info().kind;
+        match process_recording::device_of_process(kind)? {
+            Some((recorder, device, elapsed)) => {
+                self.record_into(recorder, device, elapsed, DeviceTimes::IfFree)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn record_into(
+        &self,
+        recorder: Arc<ProgramRecorder>,
+        device: u32,
+        elapsed_ns: u64,
+        times: DeviceTimes,
+    ) -> Result<()> {
+        let is_measured = match times {
+            DeviceTimes::IfFree => self.driver().info().kind == kiln_driver::DeviceKind::Simulated,
+            DeviceTimes::Always => true,
+        };
+        // Work that may be done again by another worker has no times in this one.
+        let is_measured = is_measured && self.recovery().is_none();
+        let recording = DeviceRecording::begin(self, recorder, device, elapsed_ns, is_measured)?;
+        let lanes = recording.lanes().clone();
+        if self.set_recording(recording).is_err() {
+            return Err(RecordingError::AlreadyRecorded.into());
+        }
+        self.tracker().observe_waits(lanes);
+        Ok(())
+    }
+
+    /// As [`submit`](Self::submit), recorded.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn submit_recorded(
+        &self,
+        lane: &StreamState,
+        uses: &mut [Use<'_>],
+        label: Option<WorkLabel>,
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Stamp> {
+        let Some(recording) = self.recording() else { return self.submit_unrecorded(lane, uses, work) };
+        noted_uses::note(lane.key, uses);
+        let begin = recording.now();
+        let events = match label {
+            Some(_) if recording.is_measured() => self.timers().take(&**self.driver()).ok(),
+            _ => None,
+        };
+        let mut is_measured = events.is_some();
+        let measured = |driver: &dyn Driver, stream| {
+            let mut mark = |event| {
+                match driver.submit(stream, &Command::Signal(event)) {
+                    Ok(_) => lane.counters().add(StreamCount::Signals, 1),
+                    Err(error) if error.is_sticky() => return Err(error),
+                    // Only its time stays unknown.
+                    Err(_) => is_measured = false,
+                }
+                Ok(())
+            };
+            events.map_or(Ok(()), |events| mark(events.start))?;
+            work(driver, stream)?;
+            events.map_or(Ok(()), |events| mark(events.end))
+        };
+        let submitted = self.submit_unrecorded(lane, uses, measured);
+        noted_uses::forget();
+        let events = match events {
+            Some(events) if submitted.is_err() || !is_measured => {
+                self.timers().put_back(events);
+                None
+            }
+            events => events,
+        };
+        if let (Ok(stamp), Some(label)) = (&submitted, label) {
+            recording.submitted(self, *stamp, label, begin, events);
+        }
+        submitted.inspect_err(|error| recording.failed(error))
+    }
+
+    /// The end of the runtime: what was measured is read, and everything written.
+    pub(super) fn end_recording(&self) {
+        let Some(recording) = self.recording() else { return };
+        recording.end(self);
+        if !recording.recorder().flush(FLUSH_LIMIT) {
+            tracing::warn!(target: "kiln", "the disk did not take the recording in time");
+        }
+        let RecordingTotals { dropped, failure, .. } = recording.recorder().totals();
+        if dropped > 0 {
+            let why = failure.unwrap_or_else(|| "they came faster than they could be written".to_owned());
+            tracing::warn!(target: "kiln", dropped, "events are missing from the recording: {why}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The recording of one device.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kiln_driver::{Command, EventId, EventRequest, Timeout, WaitTarget};
+use kiln_mem::DeviceBlock;
+use kiln_order::{MAX_STREAMS, Stamp, StreamKey};
+use kiln_trace::{
+    AllocationRecord, DeviceRecord, FaultRecord, FreeRecord, HostWaitCause, HostWaitRecord, ProgramRecorder,
+    RecordingLane, StreamRecord, SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStream,
+    interned_name,
+};
+
+use super::measured_work::{Measured, MeasuredWork};
+use super::stream_lanes::{StreamLanes, short};
+use super::work_label::WorkLabel;
+use crate::error::{Error, Result};
+use crate::runtime::inner::Inner;
+use crate::runtime::timing::EventPair;
+
+/// Faults that are recorded; their texts are kept for ever.
+const MAX_FAULTS: u32 = 16;
+/// Submissions of a stream whose times are not read, after which the device is asked whether the oldest is done.
+const ASK_AFTER: usize = 64;
+
+/// The recording of one device.
+pub(crate) struct DeviceRecording {
+    lanes: Arc<StreamLanes>,
+    /// Events of no stream.
+    host: Arc<RecordingLane>,
+    /// Set if the device's times are taken.
+    origin: Option<Origin>,
+    /// By the key of the stream.
+    measured: Vec<Mutex<MeasuredWork>>,
+    faults: AtomicU32,
+}
+
+/// An event from which the device's times are counted.
+struct Origin {
+    event: EventId,
+    at_ns: u64,
+}
+
+impl DeviceRecording {
+    pub(super) fn begin(
+        runtime: &Inner,
+        recorder: Arc<ProgramRecorder>,
+        device: u32,
+        elapsed_ns: u64,
+        is_measured: bool,
+    ) -> Result<Self> {
+        let driver = runtime.driver();
+        let (host, info) = (recorder.lane(), driver.info());
+        let lanes = Arc::new(StreamLanes::new(recorder, driver.clone(), device, elapsed_ns));
+        let name = interned_name(&info.name);
+        host.push(TraceEvent::Device(DeviceRecord { device, name }));
+        host.push(TraceEvent::Stream(StreamRecord {
+            stream: TraceStream { device, stream: 0 },
+            name: "main",
+        }));
+        let origin = if is_measured { Some(Origin::take(runtime, &lanes)?) } else { None };
+        let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new())).collect();
+        Ok(Self { lanes, host, origin, measured, faults: AtomicU32::new(0) })
+    }
+
+    pub(super) fn lanes(&self) -> &Arc<StreamLanes> {
+        &self.lanes
+    }
+
+    pub(super) fn recorder(&self) -> &ProgramRecorder {
+        self.lanes.recorder()
+    }
+
+    /// The time of the recording.
+    pub(super) fn now(&self) -> u64 {
+        self.lanes.now()
+    }
+
+    /// Whether submissions are measured.
+    pub(super) fn is_measured(&self) -> bool {
+        self.origin.is_some()
+    }
+
+    /// Work was submitted.
+    pub(super) fn submitted(
+        &self,
+        runtime: &Inner,
+        stamp: Stamp,
+        label: WorkLabel,
+        begin_ns: u64,
+        events: Option<EventPair>,
+    ) {
+        let record = SubmissionRecord {
+            stamp: self.lanes.stamp(stamp),
+            kind: label.kind,
+            name: label.name,
+            line: label.line,
+            size: label.size,
+            bytes: label.bytes,
+            host: TimeSpan::new(begin_ns, self.now()),
+            device: None,
+        };
+        let Some(mut measured) = self.measured(stamp.stream).filter(|_| self.origin.is_some()) else {
+            return self.lanes.push(stamp.stream, TraceEvent::Submission(record));
+        };
+        if let Some(oldest) = measured.add(Measured { number: stamp.number, record, events }) {
+            self.write_down(runtime, stamp.stream, oldest);
+        }
+        let asks = measured.len() % ASK_AFTER == 0;
+        self.collect_stream(runtime, stamp.stream, &mut measured, asks);
+    }
+
+    /// A thread waited.
+    pub(super) fn waited(
+        &self,
+        cause: HostWaitCause,
+        awaited: Option<Stamp>,
+        line: &'static std::panic::Location<'static>,
+        thread: u32,
+        span: TimeSpan,
+    ) {
+        let line = Some(TraceLine { file: line.file(), line: line.line() });
+        let awaited = awaited.map(|stamp| self.lanes.stamp(stamp));
+        let device = self.lanes.device();
+        self.host.push(TraceEvent::HostWait(HostWaitRecord { device, thread, cause, awaited, line, span }));
+    }
+
+    /// A block was allocated.
+    pub(crate) fn allocated(&self, number: u64, memory: &DeviceBlock) {
+        let tag = memory.tag().name();
+        self.lanes.note_tag(number, tag);
+        self.host.push(TraceEvent::Allocation(AllocationRecord {
+            device: self.lanes.device(),
+            block: short(number),
+            bytes: memory.bytes(),
+            tag,
+            line: None,
+            time_ns: self.now(),
+        }));
+    }
+
+    /// The last handle of a block was dropped.
+    pub(crate) fn freed(&self, number: u64, memory: &DeviceBlock) {
+        self.lanes.forget_tag(number);
+        self.host.push(TraceEvent::Free(FreeRecord {
+            device: self.lanes.device(),
+            block: short(number),
+            bytes: memory.bytes(),
+            tag: memory.tag().name(),
+            time_ns: self.now(),
+        }));
+    }
+
+    /// A call told the program of a fault or a finding.
+    pub(super) fn failed(&self, error: &Error) {
+        let is_fault = error.finding().is_some() || error.driver().is_some_and(kiln_driver::Error::is_sticky);
+        if !is_fault || self.faults.fetch_add(1, Ordering::Relaxed) >= MAX_FAULTS {
+            return;
+        }
+        let text = error.to_string();
+        self.host.push(TraceEvent::Fault(FaultRecord {
+            device: self.lanes.device(),
+            message: interned_name(text.lines().next().unwrap_or_default()),
+            stamp: None,
+            line: None,
+            time_ns: self.now(),
+        }));
+    }
+
+    /// Reads the times of work that is known to be done.
+    pub(super) fn collect(&self, runtime: &Inner) {
+        for (index, measured) in self.measured.iter().enumerate() {
+            let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
+            if measured.len() > 0
+                && let Ok(stream) = StreamKey::new(index)
+            {
+                self.collect_stream(runtime, stream, &mut measured, false);
+            }
+        }
+    }
+
+    /// Reads the times of all work, and gives the events back. What is not done has no time.
+    pub(super) fn end(&self, runtime: &Inner) {
+        self.collect(runtime);
+        for measured in &self.measured {
+            let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
+            while let Some(left) = measured.take(|_| true) {
+                if let Ok(stream) = StreamKey::new(left.record.stamp.stream.stream as usize) {
+                    self.write_down(runtime, stream, left);
+                }
+            }
+        }
+        if let Some(origin) = &self.origin {
+            // A lost device has no events.
+            let _ = runtime.driver().destroy(origin.event.into());
+        }
+    }
+
+    fn measured(&self, stream: StreamKey) -> Option<MutexGuard<'_, MeasuredWork>> {
+        Some(self.measured.get(stream.index())?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the times of a stream's work that is known to be done; where `asks`, the device is asked about the oldest.
+    fn collect_stream(&self, runtime: &Inner, stream: StreamKey, measured: &mut MeasuredWork, asks: bool) {
+        let driver = runtime.driver();
+        let host = runtime.tracker().host();
+        let is_known = |work: &Measured| host.covers(Stamp { stream, number: work.number });
+        let is_done = |work: &Measured| {
+            let Some(events) = work.events else { return true };
+            driver.wait(WaitTarget::Event(events.end), Timeout::Poll).is_ok_and(kiln_driver::Waited::is_done)
+        };
+        while let Some(mut done) =
+            measured.take(|work| work.events.is_none() || is_known(work) || asks && is_done(work))
+        {
+            let origin = self.origin.as_ref().zip(done.events);
+            done.record.device = origin.and_then(|(origin, events)| origin.span(runtime, events));
+            self.write_down(runtime, stream, done);
+        }
+    }
+
+    /// Records work with what is known of it.
+    fn write_down(&self, runtime: &Inner, stream: StreamKey, work: Measured) {
+        self.lanes.push(stream, TraceEvent::Submission(work.record));
+        if let Some(events) = work.events {
+            runtime.timers().put_back(events);
+        }
+    }
+}
+
+impl Origin {
+    /// Signals an event on the main stream, and waits for it.
+    fn take(runtime: &Inner, lanes: &StreamLanes) -> Result<Self> {
+        let (driver, stream) = (runtime.driver(), runtime.main_stream().id());
+        let event = driver.create_event(EventRequest::Timed)?;
+        let signalled = driver
+            .submit(stream, &Command::Signal(event))
+            .and_then(|_| driver.wait(WaitTarget::Event(event), Timeout::Never));
+        match signalled {
+            Ok(_) => Ok(Self { event, at_ns: lanes.now() }),
+            Err(error) => {
+                let _ = driver.destroy(event.into());
+                Err(error.into())
+            }
+        }
+    }
+
+    /// When the work between two events ran.
+    fn span(&self, runtime: &Inner, events: EventPair) -> Option<TimeSpan> {
+        let since = |event| {
+            let elapsed = runtime.driver().elapsed(self.event, event).ok()?;
+            u64::try_from(elapsed.as_nanos()).ok()?.checked_add(self.at_ns)
+        };
+        Some(TimeSpan::new(since(events.start)?, since(events.end)?))
+    }
+}

@@ -1,0 +1,59 @@
+//! Waits of the program's threads.
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kiln_order::Stamp;
+use kiln_trace::{HostWaitCause, TimeSpan};
+
+use crate::error::Result;
+use crate::runtime::inner::Inner;
+
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// A number for each thread that waited.
+    static THREAD: u32 = THREADS.fetch_add(1, Ordering::Relaxed);
+    /// Whether the thread is in a wait that is recorded: one within another is a part of it.
+    static WAITS: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Inner {
+    /// Waits, and records that. The line is that of the caller.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn waiting<R>(
+        &self,
+        cause: HostWaitCause,
+        awaited: Option<Stamp>,
+        wait: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        if self.is_recorded() {
+            self.waiting_recorded(cause, awaited, Location::caller(), wait)
+        } else {
+            wait()
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn waiting_recorded<R>(
+        &self,
+        cause: HostWaitCause,
+        awaited: Option<Stamp>,
+        line: &'static Location<'static>,
+        wait: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let is_known = awaited.is_some_and(|stamp| self.tracker().host().covers(stamp));
+        let Some(recording) = self.recording().filter(|_| !is_known && !WAITS.get()) else { return wait() };
+        let begin = recording.now();
+        WAITS.set(true);
+        let waited = wait();
+        WAITS.set(false);
+        let span = TimeSpan::new(begin, recording.now());
+        recording.collect(self);
+        recording.waited(cause, awaited, line, THREAD.with(|thread| *thread), span);
+        waited.inspect_err(|error| recording.failed(error))
+    }
+}

@@ -1,0 +1,215 @@
+//! Recordings of runtimes on simulated devices: what is in them, and what is said about them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kiln::memory::AllocTag;
+use kiln::trace::{
+    Explainer, Explanation, HostWaitCause, RecordingReader, SubmissionKind, TraceEvent, WaitReason,
+    export_perfetto,
+};
+use kiln::{DeviceRuntime, GpuRef, Stream};
+
+/// A file that goes away with the test.
+struct Recorded(PathBuf);
+
+impl Recorded {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(std::env::temp_dir().join(format!("kiln-recording-{}-{number}.kiln", std::process::id())))
+    }
+
+    fn reader(&self) -> RecordingReader<BufReader<File>> {
+        RecordingReader::new(BufReader::new(File::open(&self.0).unwrap())).unwrap()
+    }
+
+    /// Calls something with each event.
+    fn each(&self, mut look: impl FnMut(&TraceEvent<'_>)) {
+        let mut reader = self.reader();
+        while let Some(event) = reader.next_event().unwrap() {
+            look(&event);
+        }
+        assert!(!reader.is_cut());
+    }
+
+    fn explained(&self) -> Explanation {
+        let mut explainer = Explainer::default();
+        self.each(|event| explainer.add(event));
+        explainer.finish()
+    }
+}
+
+impl AsRef<Path> for Recorded {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn tagged(gpu: &DeviceRuntime, stream: &Stream, len: usize, tag: &'static str) -> GpuRef<u32> {
+    gpu.allocate_tagged(stream, len, AllocTag::new(tag).unwrap()).unwrap()
+}
+
+/// One stream writes a block and then another; a second stream reads the first.
+fn planted(gpu: &DeviceRuntime) {
+    let (producer, consumer) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+    let activations = tagged(gpu, &producer, 1 << 10, "activations");
+    let unrelated = tagged(gpu, &producer, 1 << 23, "unrelated");
+    let copy = tagged(gpu, &consumer, 1 << 10, "copy");
+    activations.fill_on(&producer, 7).unwrap();
+    unrelated.fill_on(&producer, 1).unwrap();
+    copy.copy_from_on(&consumer, &activations).unwrap();
+    gpu.synchronize().unwrap();
+    assert_eq!(copy.download().unwrap(), [7; 1 << 10]);
+}
+
+#[test]
+fn a_consumer_that_waits_for_unrelated_work_is_named_with_its_block() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    planted(&gpu);
+    drop(gpu);
+    let mut waits = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::StreamWait(wait) = event
+            && wait.block.is_some_and(|block| block.tag == "activations")
+        {
+            waits.push((
+                wait.reason,
+                wait.covers > wait.writer.number,
+                wait.waiter.stream != wait.writer.stream,
+            ));
+        }
+    });
+    assert_eq!(waits, [(WaitReason::ReadAfterWrite, true, true)]);
+    let explained = file.explained();
+    assert!(explained.is_virtual && explained.missing_events == 0, "{explained}");
+    let [device] = &*explained.devices else { panic!("{explained}") };
+    let stall = device
+        .stalls
+        .iter()
+        .find(|stall| stall.tag == "activations")
+        .unwrap_or_else(|| panic!("{explained}"));
+    assert_eq!((&*stall.waiter.name, &*stall.writer.name), ("copy", "fill"));
+    assert!(stall.unrelated.is_some() && stall.unrelated_ns > 0, "{explained}");
+    assert_eq!(
+        (device.untimed_submissions, device.memory.iter().map(|tag| tag.left_bytes).sum::<u64>()),
+        (0, 0)
+    );
+}
+
+#[test]
+fn waits_of_the_program_have_their_line() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(3).unwrap();
+    gpu.trace(&file).unwrap();
+    planted(&gpu);
+    drop(gpu);
+    let mut waits = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::HostWait(wait) = event {
+            waits.push((wait.cause, wait.line.map(|line| line.file.ends_with("main.rs") && line.line > 60)));
+        }
+    });
+    assert_eq!(waits, [(HostWaitCause::Synchronize, Some(true)), (HostWaitCause::Download, Some(true))]);
+}
+
+#[test]
+fn submissions_are_in_order_and_have_virtual_times() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(5).unwrap();
+    gpu.trace(&file).unwrap();
+    planted(&gpu);
+    let totals = gpu.flush_trace().unwrap();
+    assert!(totals.written > 10 && totals.dropped == 0 && totals.failure.is_none(), "{totals:?}");
+    drop(gpu);
+    let (mut last, mut kinds) = (std::collections::HashMap::new(), Vec::new());
+    file.each(|event| {
+        if let TraceEvent::Submission(work) = event {
+            let before = last.insert(work.stamp.stream, work.stamp.number).unwrap_or_default();
+            assert!(work.stamp.number > before);
+            let ran = work.device.unwrap();
+            assert!(ran.ns() > 0 && ran.end_ns > work.host.begin_ns, "{work:?}");
+            kinds.push((work.kind, work.name.to_owned(), work.bytes));
+        }
+    });
+    kinds.sort_by_key(|(_, name, bytes)| (name.clone(), *bytes));
+    let expected = [
+        (SubmissionKind::Copy, "copy", 4 << 10),
+        (SubmissionKind::Copy, "download", 4 << 10),
+        (SubmissionKind::Fill, "fill", 4 << 10),
+        (SubmissionKind::Fill, "fill", 4 << 23),
+    ];
+    assert_eq!(kinds, expected.map(|(kind, name, bytes)| (kind, name.to_owned(), bytes)));
+}
+
+#[test]
+fn the_trace_has_an_arrow_for_each_wait() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(9).unwrap();
+    gpu.trace(&file).unwrap();
+    planted(&gpu);
+    drop(gpu);
+    let summary = export_perfetto(&mut file.reader(), std::io::sink()).unwrap();
+    assert!(summary.arrows >= 1 && summary.submissions == 4, "{summary:?}");
+}
+
+#[test]
+fn the_same_seed_makes_the_same_recording() {
+    let bytes = || {
+        let file = Recorded::new();
+        let gpu = DeviceRuntime::simulated(11).unwrap();
+        gpu.trace(&file).unwrap();
+        planted(&gpu);
+        drop(gpu);
+        let mut events = Vec::new();
+        file.each(|event| {
+            if let TraceEvent::Submission(work) = event {
+                events.push(format!("{work:?}"));
+            }
+        });
+        events.sort();
+        events
+    };
+    assert_eq!(bytes(), bytes());
+}
+
+#[test]
+fn a_leak_is_told_with_its_tag() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let kept: Vec<GpuRef<u32>> =
+        (0..5).map(|_| tagged(&gpu, gpu.main_stream(), 1 << 10, "history")).collect();
+    drop(tagged(&gpu, gpu.main_stream(), 1 << 12, "scratch"));
+    gpu.flush_trace().unwrap();
+    let explained = file.explained();
+    let left: Vec<_> = explained.devices[0].memory.iter().filter(|tag| tag.left_bytes > 0).collect();
+    let [leak] = &*left else { panic!("{explained}") };
+    assert_eq!((&*leak.tag, leak.left_blocks, leak.left_bytes >= 5 << 12), ("history", 5, true));
+    drop(kept);
+}
+
+#[test]
+fn a_runtime_is_recorded_once_and_where_there_is_room_for_a_file() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let error = gpu.trace("/nonexistent/folder/a.kiln").unwrap_err().to_string();
+    assert!(error.contains("/nonexistent/folder/a.kiln") && error.contains("No such file"), "{error}");
+    assert!(gpu.flush_trace().is_none(), "nothing is recorded");
+    gpu.trace(&file).unwrap();
+    let error = gpu.trace(&file).unwrap_err().to_string();
+    assert!(error.contains("recorded already"), "{error}");
+    assert_eq!(gpu.upload(&[1_u32, 2]).unwrap().download().unwrap(), [1, 2], "the program goes on");
+}
