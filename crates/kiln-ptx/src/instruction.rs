@@ -11,6 +11,8 @@ pub struct Instruction {
     pub form: FormId,
     /// The predicate before it, if any.
     pub guard: Option<Guard>,
+    /// Whether it comes from inline assembly: compilers put that between the comments `begin inline asm` and `end inline asm`.
+    pub is_inline_assembly: bool,
     /// Where it stood in the PTX text.
     pub origin: Origin,
     pub(crate) first_operand: u32,

@@ -1,6 +1,7 @@
 //! The barriers of a block: which threads have arrived, and when a barrier completes.
 
 use super::lowered_code::BarrierKind;
+use super::path_tree::Path;
 use super::warp_register::LANES;
 
 /// Barriers of a block.
@@ -17,8 +18,8 @@ pub(crate) struct Arrival {
     pub(crate) pred: u32,
     pub(crate) pc: u32,
     pub(crate) aligned: bool,
-    /// Rounds of loops with a barrier in them since the last barrier of these threads.
-    pub(crate) rounds: u32,
+    /// The way of these threads since the last barrier of the whole block.
+    pub(crate) path: Path,
     /// The steps behind it: the next one, and those behind the calls of the functions it is in.
     pub(crate) behind: Vec<u32>,
 }
@@ -41,14 +42,14 @@ pub(crate) struct Met {
     pub(crate) pc: u32,
     /// The steps behind that: the next one, and those behind the calls of the functions it is in.
     pub(crate) behind: Vec<u32>,
-    /// Where warps waited at other instructions.
-    pub(crate) other_pcs: Vec<u32>,
+    /// The way that the first of them came.
+    pub(crate) path: Path,
+    /// Where warps waited that came on other ways, each with its number.
+    pub(crate) others: Vec<(u32, Path, usize)>,
     /// Whether all threads of the block were meant.
     pub(crate) whole_block: bool,
     /// Whether all threads of a warp must execute the instruction together.
     pub(crate) aligned: bool,
-    /// The most rounds of loops with a barrier in them that threads made before they arrived.
-    pub(crate) rounds: u32,
 }
 
 /// What is wrong with an arrival.
@@ -56,6 +57,8 @@ pub(crate) struct Met {
 pub(crate) enum Complaint {
     /// Other lanes of the warp arrived at another instruction.
     Diverged { other_pc: u32 },
+    /// Other lanes of the warp arrived at the same instruction, perhaps on another way.
+    OtherWay { other: Path },
     /// Others arrived with another number of threads.
     CountDiffers { first: Option<u32>, second: Option<u32> },
     /// Others combine predicates there in another way, or do not.
@@ -116,16 +119,16 @@ impl BadCount {
 pub(crate) struct BarrierState {
     arrived: Vec<u32>,
     waiting: Vec<u32>,
-    /// The instruction each warp arrived at.
-    pcs: Vec<u32>,
+    /// The instruction each warp arrived at, and the way that it came.
+    places: Vec<(u32, Path)>,
     kind: Option<BarrierKind>,
     count: Option<u32>,
     first_pc: u32,
+    first_path: Path,
     count_true: u32,
     any_false: bool,
     used: bool,
     aligned: bool,
-    rounds: u32,
     /// Whether threads arrived that had arrived before.
     arrived_again: bool,
     /// The steps behind the first arrival.
@@ -137,10 +140,11 @@ impl BarrierState {
     pub(crate) fn arrive(&mut self, arrival: &Arrival, warps: usize) -> Option<Complaint> {
         self.arrived.resize(warps, 0);
         self.waiting.resize(warps, 0);
-        self.pcs.resize(warps, 0);
+        self.places.resize(warps, (0, Path::START));
         let mut complaint = None;
         if !self.used {
-            (self.used, self.count, self.first_pc) = (true, arrival.count, arrival.pc);
+            (self.used, self.count) = (true, arrival.count);
+            (self.first_pc, self.first_path) = (arrival.pc, arrival.path);
             self.behind.clone_from(&arrival.behind);
         } else if self.count != arrival.count {
             complaint = Some(Complaint::CountDiffers { first: self.count, second: arrival.count });
@@ -153,20 +157,19 @@ impl BarrierState {
         }
         let warp = arrival.warp;
         self.aligned |= arrival.aligned;
-        self.rounds = self.rounds.max(arrival.rounds);
         if self.arrived[warp] & arrival.lanes != 0 {
             self.arrived_again = true;
-            complaint = Some(Complaint::ArrivesAgain { other_pc: self.pcs[warp] });
-        } else if arrival.aligned
-            && self.arrived[warp] != 0
-            && self.pcs[warp] != arrival.pc
-            && !self.arrived_again
-        {
+            complaint = Some(Complaint::ArrivesAgain { other_pc: self.places[warp].0 });
+        } else if arrival.aligned && self.arrived[warp] != 0 && !self.arrived_again {
             // Once threads have gone on to their next arrival, the others of their warp are at another one, too.
-            complaint = Some(Complaint::Diverged { other_pc: self.pcs[warp] });
+            match self.places[warp] {
+                (pc, _) if pc != arrival.pc => complaint = Some(Complaint::Diverged { other_pc: pc }),
+                (_, other) if other != arrival.path => complaint = Some(Complaint::OtherWay { other }),
+                _ => {}
+            }
         }
         self.arrived[warp] |= arrival.lanes;
-        self.pcs[warp] = arrival.pc;
+        self.places[warp] = (arrival.pc, arrival.path);
         if arrival.waits() {
             self.waiting[warp] |= arrival.lanes;
         }
@@ -181,20 +184,22 @@ impl BarrierState {
             return None;
         }
         let state = std::mem::take(self);
-        let places = state.arrived.iter().zip(&state.pcs).filter(|(lanes, _)| **lanes != 0);
-        let mut other_pcs: Vec<u32> = places.map(|(_, pc)| *pc).filter(|pc| *pc != state.first_pc).collect();
-        other_pcs.dedup();
+        let first = (state.first_pc, state.first_path);
+        let is_other = |(warp, place): &(usize, &(u32, Path))| state.arrived[*warp] != 0 && **place != first;
+        let places = state.places.iter().enumerate().filter(is_other);
+        let mut others: Vec<_> = places.map(|(warp, (pc, path))| (*pc, *path, warp)).collect();
+        others.dedup_by_key(|(pc, path, _)| (*pc, *path));
         Some(Met {
-            other_pcs,
+            others,
             arrived: state.arrived,
             waiting: state.waiting,
             count_true: state.count_true,
             all_true: !state.any_false,
             pc: state.first_pc,
+            path: state.first_path,
             behind: state.behind,
             whole_block: state.count.is_none(),
             aligned: state.aligned,
-            rounds: state.rounds,
         })
     }
 
@@ -233,7 +238,7 @@ mod tests {
             pred: lanes,
             pc: 7,
             aligned: true,
-            rounds: 0,
+            path: Path::START,
             behind: vec![8],
         }
     }

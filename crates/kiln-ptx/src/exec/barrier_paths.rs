@@ -1,34 +1,92 @@
-//! Which threads went around a barrier: what they ran before they exited, compared with the code behind the barrier.
+//! Whether threads that meet at a barrier came to it on the same way, and which threads went around it.
+//!
+//! CUDA C wants a `__syncthreads()` in a branch or a loop only if all threads of the block decide it alike. So threads that meet at a barrier must have made the
+//! same decisions since the last one, as far as these decide about the barrier: a decision is over where both sides of its branch
+//! meet again, if no barrier was reached on the way. A loop is over when it is left, so a thread that skipped a barrier in one pass comes to it
+//! with one pass more.
 
 use super::barrier::Met;
 use super::block::{Cta, Exit};
-use super::lowered_code::{Code, Op, OperandUse, Step};
-use super::memory::generic_address::Place;
+use super::lower::BarrierDecisions;
+use super::lowered_code::{Code, Op, Step};
+use super::path_tree::{Decision, Path};
 use super::warp_register::lanes_where;
 
 impl Cta<'_> {
+    /// The way of lanes that go on together from a step and came on two ways. There is none if they came in different passes of a loop with a barrier in it:
+    /// such lanes go on apart until they have left the loop, or meet at the barrier.
+    pub(crate) fn joined(&self, paths: [Path; 2], at: u32) -> Option<Path> {
+        if paths[0] == paths[1] {
+            return Some(paths[0]);
+        }
+        match paths.map(|path| self.open_decisions(path, at)) {
+            [Some(first), Some(second)] => (first == second).then_some(paths[0]),
+            _ => Some(Path::UNKNOWN),
+        }
+    }
+
+    /// Whether two ways to two steps are known and differ in what is still open there.
+    pub(super) fn differ(&self, first: (u32, Path), second: (u32, Path)) -> Option<bool> {
+        if first == second {
+            return Some(false);
+        }
+        let [first, second] = [first, second].map(|(at, path)| self.open_decisions(path, at));
+        Some(first? != second?)
+    }
+
+    /// The branch at which a way to a barrier and another way part.
+    pub(super) fn parting(&self, to_barrier: (u32, Path), other: Path) -> Option<Decision> {
+        let facts = self.launch.code.barrier_decisions.as_deref()?;
+        let wanted = self.open_decisions(to_barrier.1, to_barrier.0)?;
+        let mut open = OpenDecisions { facts, open: Vec::new() };
+        let (mut deepest, mut parting) = (0, None);
+        for decision in self.paths.decisions(other)? {
+            open.make(decision);
+            let same = open.open.iter().zip(&wanted).take_while(|(own, wanted)| own == wanted).count();
+            if let (Some(own), Some(wanted)) = (open.open.get(same), wanted.get(same))
+                && (same >= deepest && own.at == wanted.at)
+            {
+                (deepest, parting) = (same, Some(*own));
+            }
+        }
+        parting
+    }
+
+    fn open_decisions(&self, path: Path, at: u32) -> Option<Vec<Decision>> {
+        let facts = self.launch.code.barrier_decisions.as_deref()?;
+        let mut open = OpenDecisions { facts, open: Vec::new() };
+        self.paths.decisions(path)?.into_iter().for_each(|decision| open.make(decision));
+        open.come_to(at);
+        Some(open.open)
+    }
+
     /// The lanes among those that have ended without a barrier which went around it.
     pub(super) fn lanes_around(&self, met: &Met, warp: usize, absent: u32, is_part: bool) -> u32 {
-        let exits = &self.exits[warp];
-        let ahead = lanes_where(absent, |lane| exits[lane].is_ahead_of(met, self.barriers_met));
-        if ahead != 0 && self.launch.code.leads_to(met.pc + 1, met.pc) {
-            return ahead;
-        }
-        let around = if is_part { self.lanes_gone_around(&met.behind, warp, absent) } else { 0 };
-        if around != 0 {
-            return around;
-        }
         self.lanes_where_exit(warp, absent, |exit| {
-            let code = self.launch.code;
-            exit.barriers_met == self.barriers_met
-                && (code.has_passed(met, exit) || code.is_around(met, exit))
+            exit.barriers_met == self.barriers_met && self.is_around(met, exit, is_part)
         })
+    }
+
+    /// Whether threads that have ended went around a barrier: they decided a branch otherwise than those that wait there, and then stayed in the code that
+    /// leads to barriers, or left it in a way that is no early `return`.
+    fn is_around(&self, met: &Met, exit: &Exit, is_part: bool) -> bool {
+        let code = self.launch.code;
+        let Some(facts) = code.barrier_decisions.as_deref() else { return false };
+        let parting = self.parting((met.pc, met.path), exit.path);
+        if parting.is_some_and(|parting| !facts.leaves(parting)) {
+            return true;
+        }
+        let left = || self.paths.decisions(exit.path)?.pop().filter(|last| facts.leaves(*last));
+        let Some(left) = parting.or_else(left) else { return false };
+        // The entry's own step: the barrier, or the call that led to it.
+        let site = met.behind.last().map_or(met.pc, |behind| behind.saturating_sub(1));
+        code.goes_around(left.at, site, is_part)
     }
 
     /// The lanes that ran code which also lies behind a step before they exited. An early `return` leads to the last instruction alone. `behind` is the
     /// next step, and those behind the calls that lead to it.
     pub(crate) fn lanes_gone_around(&self, behind: &[u32], warp: usize, lanes: u32) -> u32 {
-        self.lanes_where_exit(warp, lanes, |exit| self.launch.code.goes_around(behind, exit.pc))
+        self.lanes_where_exit(warp, lanes, |exit| self.launch.code.ran_behind(behind, exit.pc))
     }
 
     /// The lanes of which something holds about where they exited. Most exited at the same place.
@@ -48,40 +106,41 @@ impl Cta<'_> {
     }
 }
 
+/// The decisions of a thread that still decide about what it does, and the calls that it is in.
+struct OpenDecisions<'a> {
+    facts: &'a BarrierDecisions,
+    open: Vec<Decision>,
+}
+
+impl OpenDecisions<'_> {
+    fn make(&mut self, decision: Decision) {
+        if decision == Decision::RETURN {
+            while self.open.pop().is_some_and(|last| !last.is_call()) {}
+            return;
+        }
+        self.come_to(decision.at);
+        if decision.is_call() || self.facts.controls(decision) {
+            self.open.push(decision);
+        }
+    }
+
+    /// The thread comes to a step: decisions whose sides have met again are over.
+    fn come_to(&mut self, step: u32) {
+        while let Some(last) = self.open.last()
+            && !last.is_call()
+            && !self.facts.is_decided_by(last.at, step)
+        {
+            self.open.pop();
+        }
+    }
+}
+
 impl Code {
-    fn goes_around(&self, behind: &[u32], exit: u32) -> bool {
+    fn ran_behind(&self, behind: &[u32], exit: u32) -> bool {
         let Some(entered) = self.entered(exit) else { return false };
         let is_code = |step: &Step| !matches!(step.op, Op::Nothing | Op::Exit | Op::Return);
         let ran = self.steps.get(entered as usize..exit as usize).unwrap_or_default();
         ran.iter().any(is_code) && behind.iter().any(|step| self.leads_to(*step, entered))
-    }
-
-    /// Whether threads that exited executed a branch that lies on all ways from a barrier to the end.
-    fn has_passed(&self, met: &Met, exit: &Exit) -> bool {
-        // The entry's own step: the barrier, or the call that led to it.
-        let site = met.behind.last().map(|behind| behind.saturating_sub(1));
-        self.branches_behind.iter().any(|(at, branches)| Some(*at) == site && branches & exit.passed != 0)
-    }
-
-    /// Whether threads that exited went around a barrier: the last branch that they decided, or the last code that they ran, lies behind the barrier, and
-    /// no way leads back to it. Compilers merge the end of an early `return` with the end of the kernel. What a return stored is then chosen before the
-    /// merged code, so code that depends on the way the threads came is not taken for code behind the barrier, and neither is code that reads nothing.
-    fn is_around(&self, met: &Met, exit: &Exit) -> bool {
-        let is_behind = |first: u32, last: u32| {
-            self.source_line(last).is_some()
-                && met.behind.iter().any(|step| self.leads_to(*step, first))
-                && !self.leads_to(first, met.pc)
-                && !met.behind.iter().any(|step| self.depends_on_way(*step, first, last))
-        };
-        let decided = exit.last_branch.filter(|branch| *branch != met.pc);
-        let decided = decided.and_then(|branch| Some((self.entered(branch)?, branch)));
-        if decided.is_some_and(|(first, branch)| is_behind(first, branch)) {
-            return true;
-        }
-        let Some(first) = self.entered(exit.pc) else { return false };
-        let ran = self.steps.get(first as usize..exit.pc as usize).unwrap_or_default();
-        let reads = |step: &Step| matches!(&step.op, Op::Load(load) if load.place != Place::Param);
-        ran.iter().any(reads) && is_behind(first, exit.pc.saturating_sub(1))
     }
 
     /// The last target of a branch before a step, in its function: where threads that executed the step came in.
@@ -90,40 +149,5 @@ impl Code {
         let start = starts.filter(|start| *start <= step).max().unwrap_or(0);
         let targets = self.steps.iter().flat_map(|step| step.op.targets());
         targets.copied().filter(|target| (start..=step).contains(target)).max()
-    }
-
-    /// Whether the steps from `first` to `last` use a register that is assigned on the way from a step to `first`.
-    fn depends_on_way(&self, from: u32, first: u32, last: u32) -> bool {
-        use OperandUse::{Carries, CarriesPredicate, Uses, UsesPredicate, Writes, WritesPredicate};
-        let (mut columns, mut predicates) = (Vec::new(), Vec::new());
-        let (mut set_columns, mut set_predicates) = (Vec::new(), Vec::new());
-        for step in self.steps.get(first as usize..=last as usize).unwrap_or_default() {
-            if !set_predicates.contains(&step.guard.pred.0) {
-                predicates.push(step.guard.pred.0);
-            }
-            step.op.operands(&mut |operand| match operand {
-                Uses(source) | Carries(source) => {
-                    columns.extend(source.split().err().filter(|column| !set_columns.contains(column)));
-                }
-                UsesPredicate(source) | CarriesPredicate(source) => {
-                    predicates.extend(Some(source.pred.0).filter(|pred| !set_predicates.contains(pred)));
-                }
-                Writes(_) | WritesPredicate(_) => {}
-            });
-            step.op.operands(&mut |operand| match operand {
-                Writes(to) => set_columns.push(to.0),
-                WritesPredicate(to) => set_predicates.push(to.0),
-                _ => {}
-            });
-        }
-        let mut depends = false;
-        self.each_step_to(from, first, |step| {
-            step.op.operands(&mut |operand| match operand {
-                Writes(to) => depends |= to.0 != 0 && columns.contains(&to.0),
-                WritesPredicate(to) => depends |= to.0 > 1 && predicates.contains(&to.0),
-                _ => {}
-            });
-        });
-        depends
     }
 }

@@ -1,5 +1,7 @@
 //! A block of threads: its warps, its shared memory, its barriers.
 
+use std::cell::Cell;
+
 use super::barrier::{Arrival, BARRIERS, BarrierState, Met};
 use super::check::{BlockRaces, ValueRule};
 use super::code_location::CodeSite;
@@ -11,6 +13,7 @@ use super::mbarrier_table::MbarrierTable;
 use super::memory::generic_address::shared_window;
 use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
+use super::path_tree::{Path, PathTree};
 use super::preemption::{Preemption, Switch};
 use super::random::Random;
 use super::refusal::refusal;
@@ -71,28 +74,20 @@ pub(crate) struct Cta<'l> {
     pub(super) barriers_met: u32,
     /// Barriers at which all threads have arrived and which none has left yet.
     met: Vec<(usize, Met)>,
+    /// The ways of the threads since the last barrier of the whole block.
+    pub(crate) paths: PathTree,
+    /// Whether threads were found to meet on different ways: what follows from that is not told.
+    pub(super) is_astray: Cell<bool>,
 }
 
 /// Where a thread exited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) pc: u32,
-    /// The last branch with a condition that it executed, if its lanes agree.
-    pub(super) last_branch: Option<u32>,
-    /// The marked branches that it executed, as bits.
-    pub(super) passed: u32,
-    /// Rounds of loops with a barrier in them since the last barrier of the thread.
-    rounds: u32,
+    /// Its way since the last barrier of the whole block.
+    pub(super) path: Path,
     /// How many barriers of the whole block had completed.
     pub(super) barriers_met: u32,
-}
-
-impl Exit {
-    /// Whether the thread made more rounds of loops with a barrier in them than those that reached the next barrier.
-    pub(super) fn is_ahead_of(self, met: &Met, barriers_met: u32) -> bool {
-        let are_known = self.rounds != LaneGroup::NO_ROUNDS && met.rounds != LaneGroup::NO_ROUNDS;
-        are_known && self.barriers_met == barriers_met && self.rounds > met.rounds
-    }
 }
 
 /// A block that runs.
@@ -320,6 +315,8 @@ impl<'l> Cta<'l> {
             barriers_met: 0,
             existing,
             met: Vec::new(),
+            paths: PathTree::default(),
+            is_astray: Cell::new(false),
         }
     }
 
@@ -393,7 +390,7 @@ impl<'l> Cta<'l> {
             races.clocks.arrive(number, arrival.warp, arrival.lanes);
         }
         let complaint = self.barriers[number].arrive(arrival, self.existing.len());
-        if let Some(complaint) = complaint {
+        if let Some(complaint) = complaint.filter(|complaint| self.is_founded(arrival, *complaint)) {
             self.complain(number, arrival, complaint);
         }
         self.check_barrier(number);
@@ -402,8 +399,8 @@ impl<'l> Cta<'l> {
     /// Threads of a warp have exited.
     pub(crate) fn leave(&mut self, warp: usize, live: u32, lane_group: &LaneGroup) {
         self.live[warp] = live;
-        let LaneGroup { mask, pc, last_branch, passed, rounds, .. } = *lane_group;
-        let exit = Exit { pc, last_branch, passed, rounds, barriers_met: self.barriers_met };
+        let LaneGroup { mask, pc, path, .. } = *lane_group;
+        let exit = Exit { pc, path, barriers_met: self.barriers_met };
         each(mask, |lane| self.exits[warp][lane] = exit);
         if let Some(races) = &mut self.races {
             races.clocks.leave(warp, live);
@@ -422,10 +419,13 @@ impl<'l> Cta<'l> {
         }
         let checks = self.launch.options.checks;
         if checks.barriers && met.whole_block {
-            self.tell_two_places(number, &met);
+            self.tell_other_ways(number, &met);
             self.tell_absent(number, &met);
         }
-        self.barriers_met += u32::from(met.whole_block);
+        if met.whole_block {
+            self.barriers_met += 1;
+            self.paths.restart();
+        }
         self.met.push((number, met));
     }
 }

@@ -19,6 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::alu::{Alu, Mode, Test};
+use super::lower::BarrierDecisions;
 use super::matrix::SparseMultiply;
 use super::memory::SharedMap;
 use super::memory::generic_address::Place;
@@ -99,9 +100,8 @@ pub(crate) struct Code {
     pub(crate) static_shared_bytes: u64,
     /// Where its shared variables lie here: with gaps, which those sizes do not count.
     pub(crate) shared: SharedMap,
-    /// For barriers of the entry, and calls there that may reach one: the branches behind it that threads execute only if they have been there, as bits by
-    /// their marks.
-    pub(crate) branches_behind: Vec<(u32, u32)>,
+    /// The branches that decide whether a barrier of the whole block is reached; none without such a barrier.
+    pub(crate) barrier_decisions: Option<Box<BarrierDecisions>>,
     /// Waits at `mbarrier` objects that only the end of the phase ends, by rising number.
     pub(crate) mbarrier_spins: Vec<u32>,
     /// Exchanges and compare-and-swaps that are tried again until they hold, by rising number.
@@ -189,19 +189,9 @@ pub(crate) struct Step {
     pub(crate) guard: PredSource,
     /// Whether it is the first step of its instruction: instructions are counted, not steps.
     pub(crate) first: bool,
-    /// Whether it is a branch that begins another round of a loop with a barrier in it.
-    pub(crate) is_round: bool,
-    /// The number of a branch by which threads show that they went around a barrier, from one; zero for other steps.
-    pub(crate) mark: u8,
+    /// Whether the ways of threads keep it, see [`BarrierDecisions`]: of a branch the first bit if it is taken and the second if not; of other steps one bit.
+    pub(crate) decides: u8,
     pub(crate) op: Op,
-}
-
-impl Step {
-    /// The bit of a marked branch; none for other steps.
-    #[inline(always)]
-    pub(crate) fn passed(&self) -> u32 {
-        ((1u64 << self.mark) >> 1) as u32
-    }
 }
 
 /// What a step does.

@@ -81,6 +81,7 @@ mod memory;
 mod options;
 mod out_of_bounds_text;
 mod outcome;
+mod path_tree;
 mod preemption;
 mod printf;
 mod race_lock;

@@ -32,6 +32,8 @@ pub(crate) struct Token<'a> {
     pub(crate) kind: TokenKind,
     pub(crate) text: &'a str,
     pub(crate) position: Position,
+    /// Whether it stands between the comments that compilers put around inline assembly.
+    pub(crate) is_inline_assembly: bool,
 }
 
 /// The rest of the text to read.
@@ -40,6 +42,7 @@ pub(crate) struct Lexer<'a> {
     at: usize,
     line: u32,
     line_start: usize,
+    is_inline_assembly: bool,
 }
 
 const WORD: u8 = 1;
@@ -72,7 +75,7 @@ impl<'a> Lexer<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         // Compilers hand out C strings; a NUL ends the text.
         let text = text.split('\0').next().unwrap_or(text);
-        Self { text, at: 0, line: 1, line_start: 0 }
+        Self { text, at: 0, line: 1, line_start: 0, is_inline_assembly: false }
     }
 
     /// The next token. Past the end it is `End` for ever.
@@ -94,7 +97,8 @@ impl<'a> Lexer<'a> {
             b'"' => self.string(position)?,
             _ => self.punctuation(byte),
         };
-        Ok(Token { kind, text: self.text.get(start..self.at).unwrap_or(""), position })
+        let text = self.text.get(start..self.at).unwrap_or("");
+        Ok(Token { kind, text, position, is_inline_assembly: self.is_inline_assembly })
     }
 
     /// The text up to the next closing brace, which stays unread; for the content of debug sections.
@@ -135,7 +139,13 @@ impl<'a> Lexer<'a> {
                 }
                 b'/' if self.byte(1) == b'/' => {
                     let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);
-                    self.at += rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+                    let length = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+                    match rest.get(2..length).unwrap_or(&[]).trim_ascii() {
+                        b"begin inline asm" => self.is_inline_assembly = true,
+                        b"end inline asm" => self.is_inline_assembly = false,
+                        _ => {}
+                    }
+                    self.at += length;
                 }
                 b'/' if self.byte(1) == b'*' => self.skip_block_comment()?,
                 byte if is(byte, BLANK) => self.at += 1,

@@ -153,7 +153,14 @@ impl<'a> Parser<'a> {
         }
         let operand_count = builder.body.operands.len() as u32 - first_operand;
         let origin = Origin::new(word.position);
-        builder.body.instructions.push(Instruction { form, guard, origin, first_operand, operand_count });
+        builder.body.instructions.push(Instruction {
+            form,
+            guard,
+            is_inline_assembly: word.is_inline_assembly,
+            origin,
+            first_operand,
+            operand_count,
+        });
         Ok(())
     }
 

@@ -16,13 +16,25 @@ use crate::source_line::SourceLine;
 pub(super) fn print_body(module: &PtxModule, function: &PtxFunction, f: &mut Formatter<'_>) -> fmt::Result {
     let Some(body) = &function.body else { return Ok(()) };
     let mut marks = body.marks().iter().peekable();
+    let mut is_inline_assembly = false;
     for (index, instruction) in body.instructions().iter().enumerate() {
         while let Some(mark) = marks.next_if(|mark| mark.before as usize <= index) {
             print_directive(module, function, body, &mark.directive, f)?;
         }
+        if std::mem::replace(&mut is_inline_assembly, instruction.is_inline_assembly) != is_inline_assembly {
+            print_assembly_edge(is_inline_assembly, f)?;
+        }
         print_instruction(module, function, body, instruction, f)?;
     }
+    if is_inline_assembly {
+        print_assembly_edge(false, f)?;
+    }
     marks.try_for_each(|mark| print_directive(module, function, body, &mark.directive, f))
+}
+
+/// The comment where inline assembly begins or ends.
+fn print_assembly_edge(begins: bool, f: &mut Formatter<'_>) -> fmt::Result {
+    writeln!(f, "\t// {} inline asm", if begins { "begin" } else { "end" })
 }
 
 fn print_instruction(

@@ -8,6 +8,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod barrier_ways;
 mod damage;
 mod effects;
 mod effects_executed;

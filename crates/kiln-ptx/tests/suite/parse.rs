@@ -307,3 +307,28 @@ fn code_inlined_from_headers_names_the_line_of_the_program() {
     let lines = [0, 1, 2, 3].map(|at| body.inlined_at(at).map(|place| (place.file, place.line)));
     assert_eq!(lines, [Some((1, 7)), None, Some((1, 9)), Some((1, 7))]);
 }
+
+#[test]
+fn instructions_of_inline_assembly_are_told_from_others_and_stay_so_when_printed() {
+    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {
+        bar.sync 0;
+        // begin inline asm
+        { .reg .b32 %a;
+        mov.u32 %a, 1;
+        bar.sync 1; }
+        // end inline asm
+        // a comment about begin inline asm
+        bar.sync 2;
+        //begin inline asm
+        bar.sync 3;
+        //end inline asm
+        }";
+    let flags = |module: &PtxModule| -> Vec<bool> {
+        let body = module.entry("k").unwrap().body.as_ref().unwrap();
+        body.instructions().iter().map(|instruction| instruction.is_inline_assembly).collect()
+    };
+    let module = PtxModule::parse(text).unwrap();
+    assert_eq!(flags(&module), [false, true, true, false, true]);
+    let printed = PtxModule::parse(&module.to_string()).unwrap();
+    assert!(printed == module, "{module}");
+}

@@ -270,7 +270,7 @@ impl Lowering<'_> {
             .origins
             .last()
             .is_none_or(|last| last.instruction != self.at || last.function != self.id.0);
-        self.out.steps.push(Step { guard, first, is_round: false, mark: 0, op });
+        self.out.steps.push(Step { guard, first, decides: 0, op });
         self.out.origins.push(Origin { function: self.id.0, instruction: self.at });
     }
 }

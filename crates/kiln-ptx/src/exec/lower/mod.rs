@@ -4,9 +4,9 @@
 //! fails: an instruction the executor cannot run becomes a step that says so when a thread reaches it.
 
 mod atomics;
-mod barrier_loop;
+mod barrier_decisions;
+mod behind_barrier;
 mod bits;
-mod branches_behind;
 mod control;
 mod conversion;
 mod dispatch;
@@ -34,6 +34,8 @@ use super::lowered_code::{Code, Constant, Origin, Source, Step};
 use super::variables::Variables;
 use crate::{PtxFunctionId, PtxModule};
 
+pub(crate) use barrier_decisions::BarrierDecisions;
+
 /// Lowers an entry and all it can reach.
 pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFunctionId) -> Code {
     let reached = reachable_code::reach(module, entry);
@@ -49,7 +51,6 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
         }
     }
     let starts: Vec<u32> = functions.iter().map(|f| f.start).collect();
-    barrier_loop::mark_rounds(&mut builder.steps, &starts);
     let ranks = reconvergence::ranks(&builder.steps, starts.into_iter());
     let mut code = Code {
         module: Arc::clone(module),
@@ -61,11 +62,11 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
         shared_bytes: layout.bytes,
         static_shared_bytes: layout.static_bytes,
         shared: layout.map,
-        branches_behind: Vec::new(),
+        barrier_decisions: None,
         mbarrier_spins: Vec::new(),
         lock_spins: Vec::new(),
     };
-    branches_behind::mark(&mut code);
+    barrier_decisions::mark(&mut code);
     code.mbarrier_spins = code.find_mbarrier_spins();
     code.lock_spins = code.find_lock_spins();
     code

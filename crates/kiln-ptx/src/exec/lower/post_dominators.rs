@@ -10,12 +10,17 @@ pub(super) struct PostDominators {
 }
 
 impl PostDominators {
-    pub(super) fn new(graph: &Graph, steps: &[Step]) -> Self {
-        let count = graph.blocks.len();
-        let is_end = |block: usize| {
+    /// Those of whole functions.
+    pub(super) fn to_returns(graph: &Graph, steps: &[Step]) -> Self {
+        Self::new(graph, |block| {
             let last = graph.blocks[block].end.saturating_sub(1);
             matches!(steps.get(last as usize).map(|step| &step.op), Some(Op::Exit | Op::Return))
-        };
+        })
+    }
+
+    /// Those of a graph whose ways end at some blocks.
+    pub(super) fn new(graph: &Graph, is_end: impl Fn(usize) -> bool) -> Self {
+        let count = graph.blocks.len();
         // The end of the function is one more node.
         let end = count;
         let order = ends_first(graph, (0..count).filter(|block| is_end(*block)));
@@ -91,10 +96,10 @@ mod tests {
     use super::*;
 
     fn post_dominators(ops: Vec<Op>) -> (Graph, PostDominators) {
-        let step = |op| Step { guard: PredSource::ALWAYS, first: true, is_round: false, mark: 0, op };
+        let step = |op| Step { guard: PredSource::ALWAYS, first: true, decides: 0, op };
         let steps: Vec<Step> = ops.into_iter().map(step).collect();
         let graph = Graph::new(&steps, &[0]);
-        let found = PostDominators::new(&graph, &steps);
+        let found = PostDominators::to_returns(&graph, &steps);
         (graph, found)
     }
 

@@ -221,9 +221,7 @@ mod tests {
     use super::*;
 
     fn code(ops: Vec<Op>) -> Vec<Step> {
-        ops.into_iter()
-            .map(|op| Step { guard: PredSource::ALWAYS, first: true, is_round: false, mark: 0, op })
-            .collect()
+        ops.into_iter().map(|op| Step { guard: PredSource::ALWAYS, first: true, decides: 0, op }).collect()
     }
 
     fn branch(target: u32) -> Op {

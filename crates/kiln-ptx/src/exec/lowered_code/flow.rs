@@ -55,4 +55,13 @@ impl Code {
         let body = self.module.function(PtxFunctionId(origin.function))?.body.as_ref()?;
         body.source_line(origin.instruction as usize).filter(|line| line.place.line != 0)
     }
+
+    /// Whether a step comes from inline assembly, as far as the compiler says.
+    pub(crate) fn is_inline_assembly(&self, step: u32) -> bool {
+        let instruction = self.origins.get(step as usize).and_then(|origin| {
+            let body = self.module.function(PtxFunctionId(origin.function))?.body.as_ref()?;
+            body.instructions().get(origin.instruction as usize)
+        });
+        instruction.is_some_and(|instruction| instruction.is_inline_assembly)
+    }
 }

@@ -6,6 +6,7 @@ use crate::exec::barrier::{Arrival, BARRIERS, BadCount, Complaint, Met};
 use crate::exec::block::Cta;
 use crate::exec::finding::ExecFindingKind;
 use crate::exec::lowered_code::{Barrier, BarrierKind, Op};
+use crate::exec::path_tree::Path;
 use crate::exec::warp_register::{LANES, first_lane, lanes_where};
 
 impl Warp {
@@ -35,7 +36,7 @@ impl Warp {
             pred: self.frames[frame].test(barrier.pred) & together,
             pc,
             aligned: barrier.aligned,
-            rounds: self.lane_groups[at].rounds,
+            path: self.lane_groups[at].path,
             behind: self.steps_behind(at),
         };
         if let (Some(first), Some(counts)) = (count, counts) {
@@ -82,7 +83,9 @@ impl Warp {
             }
             self.lane_groups[at].state = State::Ready;
             self.lane_groups[at].repeats = None;
-            self.lane_groups[at].rounds = 0;
+            if met.whole_block {
+                self.lane_groups[at].path = Path::START;
+            }
             self.lane_groups[at].pc = pc + 1;
         }
     }

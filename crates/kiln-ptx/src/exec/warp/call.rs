@@ -7,6 +7,7 @@ use crate::exec::finding::ExecFindingKind;
 use crate::exec::lowered_code::{Actual, Call, Callee, Op, PredSource, Reg, Slot, Source};
 use crate::exec::memory::generic_address::function_at;
 use crate::exec::options::LaunchShape;
+use crate::exec::path_tree::Decision;
 use crate::exec::warp_register::{Column, LANES, first_lane, lanes_where};
 
 /// The deepest nesting of calls.
@@ -55,6 +56,9 @@ impl Warp {
         for (actual, slot) in call.arguments.iter().zip(&callee.parameters) {
             self.pass(cta, at, (*actual, frame), (*slot, inner), lanes);
         }
+        if code.steps.get(pc as usize).is_some_and(|step| step.decides != 0) {
+            self.decide(cta, at, Decision::call(pc));
+        }
         self.lane_groups[at].frame = inner;
         self.lane_groups[at].pc = callee.start;
         Ok(if lanes == mask { Flow::Stay } else { Flow::Switch })
@@ -63,7 +67,7 @@ impl Warp {
     /// Returns from a function; what the entry returns from is the end of the thread.
     pub(super) fn return_lanes(&mut self, cta: &mut Cta<'_>, at: usize) -> Flow {
         let code = Self::code(cta);
-        let LaneGroup { mask, frame, .. } = self.lane_groups[at];
+        let LaneGroup { mask, frame, pc, .. } = self.lane_groups[at];
         let Some(parent) = self.frames[frame].parent else { return self.exit(cta, at) };
         let return_to = self.frames[frame].return_to;
         let callee = &code.functions[self.frames[frame].function as usize];
@@ -71,6 +75,9 @@ impl Warp {
             for (slot, actual) in callee.returns.iter().zip(&call.returns) {
                 self.receive(cta, at, (*slot, frame), (*actual, parent), mask);
             }
+        }
+        if code.steps.get(pc as usize).is_some_and(|step| step.decides != 0) {
+            self.decide(cta, at, Decision::RETURN);
         }
         self.frames.leave(frame, mask);
         self.lane_groups[at].frame = parent;

@@ -52,13 +52,8 @@ impl Warp {
             }
             Op::Load(load) => return self.load(cta, at, load, lanes),
             Op::Store(store) => return self.store(cta, at, store, lanes),
-            Op::Branch { target, when } => return Ok(self.branch(at, *target, *when, step)),
-            Op::Jump { target } => {
-                if step.is_round {
-                    self.lane_groups[at].count_round();
-                }
-                return Ok(Flow::Jump(*target));
-            }
+            Op::Branch { target, when } => return Ok(self.branch(cta, at, *target, *when, step)),
+            Op::Jump { target } => return Ok(Flow::Jump(*target)),
             op => return self.execute_other(cta, at, op, lanes),
         }
         Ok(Flow::Next)

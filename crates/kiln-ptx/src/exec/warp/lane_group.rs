@@ -6,6 +6,7 @@ use crate::exec::block::Cta;
 use crate::exec::lowered_code::{Code, Op, Step};
 use crate::exec::mbarrier_table::PhaseWait;
 use crate::exec::memory::generic_address::Place;
+use crate::exec::path_tree::Path;
 use crate::exec::preemption::Switch;
 use crate::exec::warp_register::first_lane;
 
@@ -18,12 +19,8 @@ pub(crate) struct LaneGroup {
     pub(crate) state: State,
     /// The step of the warp at which it last started to run.
     pub(crate) last_run: u64,
-    /// Rounds of loops with a barrier in them since its last barrier; [`Self::NO_ROUNDS`] if its lanes made different ones.
-    pub(crate) rounds: u32,
-    /// The last branch with a condition that it executed; `None` if its lanes executed different ones.
-    pub(crate) last_branch: Option<u32>,
-    /// The marked branches that all of its lanes have executed, as bits; see [`Step::mark`].
-    pub(crate) passed: u32,
+    /// Its way since the last barrier of the whole block.
+    pub(crate) path: Path,
     /// Set when it was found to do the same again and again until memory changes: how often memory had changed until then.
     pub(crate) repeats: Option<u64>,
     /// The wait for a phase that failed in all its lanes, and that they repeat until it holds.
@@ -33,17 +30,9 @@ pub(crate) struct LaneGroup {
 }
 
 impl LaneGroup {
-    /// Stands for the rounds of lanes that do not agree.
-    pub(crate) const NO_ROUNDS: u32 = u32::MAX;
-
     /// Whether it waits for a phase of an `mbarrier` object; `changes`: how often objects of the block were changed.
     pub(super) fn waits_for_phase(&self, changes: u64) -> bool {
         self.phase_wait.is_some_and(|wait| wait.changes == changes)
-    }
-
-    /// Another round of a loop with a barrier in it begins.
-    pub(super) fn count_round(&mut self) {
-        self.rounds = self.rounds.saturating_add(1);
     }
 }
 
@@ -59,8 +48,9 @@ pub(crate) enum State {
 
 impl Warp {
     /// The lane group to run next, after those at the same place are joined.
-    pub(super) fn pick(&mut self, code: &Code) -> Option<usize> {
-        self.join_ready();
+    pub(super) fn pick(&mut self, cta: &Cta<'_>) -> Option<usize> {
+        self.join_ready(cta);
+        let code = Self::code(cta);
         let ready = |(_, lane_group): &(usize, &LaneGroup)| lane_group.state == State::Ready;
         let passed_over = std::mem::take(&mut self.passed_over);
         let fair = self.lane_groups.len() > 1 && (passed_over || self.is_turn_due());
@@ -216,7 +206,7 @@ impl Warp {
         u64::from(u32::MAX - depth) << 32 | u64::from(rank)
     }
 
-    fn join_ready(&mut self) {
+    fn join_ready(&mut self, cta: &Cta<'_>) {
         if self.lane_groups.len() < 2 {
             return;
         }
@@ -229,20 +219,17 @@ impl Warp {
             if lane_group.state == State::Ready {
                 let mut other = at + 1;
                 while other < self.lane_groups.len() {
-                    if same(&self.lane_groups[other]) {
-                        self.lane_groups[at].mask |= self.lane_groups[other].mask;
-                        self.lane_groups[at].repeats = None;
-                        self.lane_groups[at].phase_wait = None;
-                        if self.lane_groups[at].rounds != self.lane_groups[other].rounds {
-                            self.lane_groups[at].rounds = LaneGroup::NO_ROUNDS;
+                    let paths = [self.lane_groups[at].path, self.lane_groups[other].path];
+                    let is_there = same(&self.lane_groups[other]);
+                    match is_there.then(|| cta.joined(paths, lane_group.pc)).flatten() {
+                        Some(path) => {
+                            self.lane_groups[at].mask |= self.lane_groups[other].mask;
+                            self.lane_groups[at].repeats = None;
+                            self.lane_groups[at].phase_wait = None;
+                            self.lane_groups[at].path = path;
+                            self.lane_groups.swap_remove(other);
                         }
-                        if self.lane_groups[at].last_branch != self.lane_groups[other].last_branch {
-                            self.lane_groups[at].last_branch = None;
-                        }
-                        self.lane_groups[at].passed &= self.lane_groups[other].passed;
-                        self.lane_groups.swap_remove(other);
-                    } else {
-                        other += 1;
+                        None => other += 1,
                     }
                 }
             }

@@ -35,6 +35,7 @@ use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::lowered_code::Code;
 use super::memory::Local;
+use super::path_tree::Path;
 use super::preemption::Switch;
 use super::undefined::OriginNotes;
 use super::warp_register::LANES;
@@ -141,9 +142,7 @@ impl Warp {
             frame: entry,
             state: State::Ready,
             last_run: 0,
-            rounds: 0,
-            last_branch: None,
-            passed: 0,
+            path: Path::START,
             repeats: None,
             phase_wait: None,
             unlike: 0,
@@ -180,9 +179,8 @@ impl Warp {
     }
 
     fn run_lane_groups(&mut self, cta: &mut Cta<'_>, left: &mut u64) -> Result<Pause, ExecFault> {
-        let code = cta.launch.code;
         let limit = cta.launch.options.step_limit;
-        while let Some(at) = self.pick(code) {
+        while let Some(at) = self.pick(cta) {
             if self.steps >= limit {
                 let lane = self.lane_groups[at].mask.trailing_zeros() as usize;
                 return Err(self.fail(cta, at, &Trouble { lane, kind: ExecFindingKind::StepLimit(limit) }));
