@@ -377,11 +377,7 @@ impl fmt::Display for ExecFindingKind {
             Self::ReadOnly(bad) => write!(f, "{bad}, which may only be read"),
             Self::Undeclared(bad) => write!(f, "undeclared access: {bad}, which is {}", bad.near),
             Self::Misaligned(bad) => write!(f, "misaligned: {bad}, which is {}", bad.near),
-            Self::Uninitialised { access, read_site } => {
-                let BadAccess { near, .. } = access;
-                write!(f, "uninitialised: {access} by {}, ", Thread(read_site))?;
-                if near.is_empty() { f.write_str("which was never written") } else { write!(f, "of which {near}") }
-            }
+            Self::Uninitialised { access, read_site } => write_uninitialised(f, access, read_site),
             Self::Unassigned { register } => {
                 write!(f, "unassigned: a variable that was never assigned (register {register})")
             }
@@ -441,6 +437,12 @@ impl fmt::Display for ExecFindingKind {
             Self::HeapLeak { blocks, bytes } => write_leak(f, *blocks, *bytes),
         }
     }
+}
+
+fn write_uninitialised(f: &mut fmt::Formatter<'_>, access: &BadAccess, read_site: &CodeSite) -> fmt::Result {
+    let near = &access.near;
+    write!(f, "uninitialised: {access} by {}, ", Thread(read_site))?;
+    if near.is_empty() { f.write_str("which was never written") } else { write!(f, "of which {near}") }
 }
 
 fn write_leak(f: &mut fmt::Formatter<'_>, blocks: u64, bytes: u64) -> fmt::Result {

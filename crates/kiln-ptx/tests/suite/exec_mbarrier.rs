@@ -141,7 +141,7 @@ fn a_phase_that_never_completes_is_told() {
                 panic!("{finding}")
             };
             told(
-                &[text.clone()],
+                std::slice::from_ref(text),
                 "for phase 0 (parity 0) of the mbarrier object at byte 0 of `bar`: 64 of 65 arrivals came, and no thread is left that could arrive",
             );
             assert!(finding.site.instruction.contains("_wait"), "{finding}");
