@@ -233,6 +233,11 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             return self.without_terms();
         }
         self.check_leading()?;
+        let alpha = scalar_argument::checked(Matmul::NAME, "alpha", self.scale(), self.alpha)?;
+        if alpha == 0.0 {
+            // As in BLAS, the factors are not read then. cuBLASLt reads them, and a NaN in them would reach C.
+            return self.without_terms();
+        }
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
         let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
         let names = OperandNames { is_exchanged: !self.c.by_columns };
@@ -249,7 +254,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             described.push_memory(first);
             described.push_memory(second);
         }
-        described.push_scalar(scalar_argument::checked(Matmul::NAME, "alpha", self.scale(), self.alpha)?);
+        described.push_scalar(alpha);
         if let Some(beta) = self.accumulated()? {
             described.push_scalar(beta);
         }
@@ -266,7 +271,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         let batch = self.c.batch as usize;
         let a = Matrix::new(&zeros, rows, terms).batch(batch).stride(0);
         let b = Matrix::new(&zeros, terms, columns).batch(batch).stride(0);
-        Ok(MatmulCall { a, b, alpha: 0.0, stream: None, ..*self }.described()?.into_held())
+        Ok(MatmulCall { a, b, alpha: 1.0, stream: None, ..*self }.described()?.into_held())
     }
 
     /// Refuses rows or columns that overlap, in the caller's words.

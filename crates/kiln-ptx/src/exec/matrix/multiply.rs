@@ -151,6 +151,23 @@ impl Multiply {
         self.places().map(|(row, column)| element(row, column)).collect()
     }
 
+    /// D as the product over the second half of the depth, added to that over the first half.
+    pub(super) fn dense_by_halves(
+        &self,
+        rows: &[u64],
+        columns: &[u64],
+        before: impl Fn(usize, usize) -> u64,
+    ) -> Vec<u64> {
+        let depth = usize::from(self.shape.k);
+        let half = Self { shape: MultiplyShape { k: self.shape.k / 2, ..self.shape }, ..*self };
+        let part = |lines: &[u64], from: usize| -> Vec<u64> {
+            lines.chunks(depth).flat_map(|line| line[from..][..depth / 2].iter().copied()).collect()
+        };
+        let first = half.dense(&part(rows, 0), &part(columns, 0), before);
+        let n = usize::from(self.shape.n);
+        half.dense(&part(rows, depth / 2), &part(columns, depth / 2), |row, column| first[row * n + column])
+    }
+
     /// The undefined bits of D, from those of A, B and C in the same order.
     pub(super) fn undefined_dense(
         &self,

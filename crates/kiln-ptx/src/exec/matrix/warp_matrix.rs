@@ -193,7 +193,8 @@ impl WarpMultiply {
 
     /// The registers of D from those of A, B and C.
     ///
-    /// C is of the type of D, or becomes it: exactly where D is wider. A narrower D is rounded from the sum in `f32`.
+    /// C is of the type of D, or becomes it: exactly where D is wider. A narrower D is rounded from the sum in `f32`. A product of `tf32` is two
+    /// products of half the depth, one after the other.
     pub(crate) fn product(&self, from: &[Column]) -> Vec<Column> {
         let [a_tile, b_tile, c_tile, d_tile] = self.tiles();
         let [a, b, c] = self.split(from);
@@ -204,10 +205,15 @@ impl WarpMultiply {
         let is_narrowed = (self.c, self.multiply.sum) == (Accumulator::F32, Accumulator::F16);
         let sum = if is_narrowed { Accumulator::F32 } else { self.multiply.sum };
         let multiply = Multiply { sum, ..self.multiply };
-        let mut elements = multiply.dense(&rows, &columns, |row, column| match before[row * n + column] {
+        let before = |row: usize, column: usize| match before[row * n + column] {
             half if is_widened => u64::from((widen(F16, half) as f32).to_bits()),
             bits => bits,
-        });
+        };
+        let mut elements = if self.multiply.a == MatrixElement::Tf32 {
+            multiply.dense_by_halves(&rows, &columns, before)
+        } else {
+            multiply.dense(&rows, &columns, before)
+        };
         if is_narrowed {
             elements.iter_mut().for_each(|bits| {
                 *bits = narrow(F16, f64::from(f32::from_bits(*bits as u32)), Mode::default());
