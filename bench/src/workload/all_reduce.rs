@@ -1,7 +1,7 @@
 //! N1: all-reduces through kiln, beside NCCL called directly in the same processes on the same memory.
 //!
 //! `kiln-bench n1 --device cuda` starts a process for each rank: first one rank alone, then two ranks. There is one GPU for both. NCCL refuses that for ranks of one
-//! host, so each process is given a host of its own (`NCCL_HOSTID`), and the data goes through sockets: device times say what kiln adds, not how fast NCCL is over NVLink.
+//! host, so each process is given another host (`NCCL_HOSTID`), and the data goes through sockets: device times say what kiln adds, not how fast NCCL is over NVLink.
 //!
 //! Three figures for each number of bytes: `call` is what a submission takes on the host, and its last row is what kiln takes more than `ncclAllReduce`; `device` is the time
 //! between events on the stream around several submissions, so that it counts what a slow submission keeps the device waiting for; `graph` is the time of the same in a

@@ -7,7 +7,7 @@ use crate::collective_part::Part;
 use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
 use crate::one_rank;
-use crate::repeat::RememberedCall;
+use crate::remembered_call::RememberedCall;
 
 /// One collective, or several that run as one.
 ///

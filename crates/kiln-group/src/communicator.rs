@@ -20,8 +20,8 @@ use crate::ledger::Ledger;
 use crate::membership::{LocalEntry, LocalRank, Membership};
 use crate::rank_loss::CommunicatorRankLost;
 use crate::rank_watch::watch;
+use crate::remembered_call::{RememberedCall, RememberedCalls};
 use crate::rendezvous::{LostRank, Rendezvous};
-use crate::repeat::{RememberedCall, RememberedCalls};
 
 /// How long an abort waits for a submission that is under way.
 const TURN_LIMIT: Duration = Duration::from_millis(200);

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{GroupError, Result};
-use crate::membership::Application;
 use crate::rendezvous::{LostRank, Rendezvous, RendezvousError};
-use crate::seat::Seat;
+use crate::seat::{Application, Seat};
 
 /// The job of ranks in several processes.
 #[derive(Clone)]

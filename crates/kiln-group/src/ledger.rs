@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use kiln_runtime::Ticket;
 
-use crate::repeat::{RememberedCall, RememberedCalls};
+use crate::remembered_call::{RememberedCall, RememberedCalls};
 
 /// Unfinished collectives before it is looked which of them are done.
 const LOOK_AT: usize = 64;

@@ -74,6 +74,7 @@ mod rank_environment_error;
 mod rank_loss;
 mod rank_watch;
 mod rebuild;
+mod remembered_call;
 mod rendezvous;
 mod repeat;
 mod replacement;

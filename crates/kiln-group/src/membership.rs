@@ -17,7 +17,7 @@ use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
 use crate::ledger::Ledger;
 use crate::rendezvous::LostRank;
-use crate::seat::Seat;
+use crate::seat::{Application, Seat};
 
 /// What the others do to a rank of this process.
 pub(crate) trait LocalRank: Send + Sync {
@@ -37,9 +37,6 @@ pub(crate) struct LocalEntry {
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
 }
-
-/// Names what a replacement has asked for.
-pub(crate) type Application = u128;
 
 pub(crate) struct Membership {
     id: CommunicatorId,

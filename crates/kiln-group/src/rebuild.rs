@@ -7,8 +7,9 @@ use kiln_operation::CommunicatorId;
 
 use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
+use crate::membership::Membership;
+use crate::remembered_call::{RememberedCall, RememberedCalls};
 use crate::rendezvous::LostRank;
-use crate::repeat::RememberedCalls;
 use crate::seat::Seat;
 
 /// The most collectives that a rank offers to do again.
@@ -107,11 +108,7 @@ impl DeviceCommunicator {
                 LostRanks::LeftOut => left,
                 LostRanks::Replaced => (0..old_size).collect(),
             };
-            let is_repeatable = |(number, call): (&u64, &crate::repeat::RememberedCall)| {
-                let is_it = call.fits(&former_ranks, old_size) && call.is_intact(rank, old_size);
-                is_it.then_some(*number)
-            };
-            let offered = remembered.iter().filter_map(is_repeatable).take(REPEATED_LIMIT).collect();
+            let offered = offered(&remembered, &former_ranks, (rank, old_size));
             let said = RankCounts { done: done_here, submitted, offered }.to_bytes();
             let Some(counts) = membership.exchange(rank, (&round("done")[..], &lost[..]), &said, limit)?
             else {
@@ -123,26 +120,18 @@ impl DeviceCommunicator {
             let mut id = Vec::new();
             if is_leader && size > 1 {
                 let made = Self::new_id(self.runtime())?;
+                let (lost, repeatable) = (lost.clone(), repeatable.clone());
+                let seat = Seat { id: made, rank, size, done, repeatable, lost, job_ranks: Vec::new() };
                 for (rank, application) in &applications {
-                    let (lost, repeatable) = (lost.clone(), repeatable.clone());
-                    let seat =
-                        Seat { id: made, rank: *rank, size, done, repeatable, lost, job_ranks: Vec::new() };
-                    membership.seat(*application, seat)?;
+                    membership.seat(*application, Seat { rank: *rank, ..seat.clone() })?;
                 }
                 id = made.bytes().to_vec();
             }
             let Some(ids) = membership.exchange(rank, (&round("id")[..], &lost[..]), &id, limit)? else {
                 continue;
             };
-            let place = former_ranks.iter().position(|former| *former == rank).unwrap_or(0);
-            let communicator = match ids.values().next() {
-                Some(id) if size > 1 => {
-                    let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;
-                    let members = membership.child(id, &former_ranks, losses_seen);
-                    Self::join_in(self.runtime(), id, (place as u32, size), &self.config(), &members)?
-                }
-                _ => Self::alone(self.runtime())?,
-            };
+            let id = ids.into_values().next().unwrap_or_default();
+            let communicator = self.join_rebuilt(membership, &id, &former_ranks, losses_seen)?;
             let replaced = applications.keys().copied().collect();
             let remembered = Arc::new(remembered);
             return Ok(RebuiltCommunicator {
@@ -158,6 +147,31 @@ impl DeviceCommunicator {
             });
         }
     }
+
+    /// Joins the new communicator, whose ranks had these numbers.
+    fn join_rebuilt(
+        &self,
+        membership: &Membership,
+        id: &[u8],
+        former_ranks: &[u32],
+        losses_seen: usize,
+    ) -> Result<Self> {
+        let size = former_ranks.len() as u32;
+        if size == 1 {
+            return Self::alone(self.runtime());
+        }
+        let place = former_ranks.iter().position(|former| *former == self.rank()).unwrap_or(0) as u32;
+        let id = CommunicatorId::try_from(id).map_err(GroupError::collective)?;
+        let members = membership.child(id, former_ranks, losses_seen);
+        Self::join_in(self.runtime(), id, (place, size), &self.config(), &members)
+    }
+}
+
+/// The collectives that a rank of so many can do again with the ranks that had these numbers.
+fn offered(calls: &RememberedCalls, former_ranks: &[u32], (rank, size): (u32, u32)) -> Vec<u64> {
+    let can_be = |call: &RememberedCall| call.fits(former_ranks, size) && call.is_intact(rank, size);
+    let numbers = calls.iter().filter(|(_, call)| can_be(call)).map(|(number, _)| *number);
+    numbers.take(REPEATED_LIMIT).collect()
 }
 
 /// What a rank says of its collectives.

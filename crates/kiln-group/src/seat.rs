@@ -4,6 +4,9 @@ use kiln_operation::CommunicatorId;
 
 use crate::rendezvous::LostRank;
 
+/// Names what a replacement has asked for.
+pub(crate) type Application = u128;
+
 /// The place of a replacement in the communicator that takes the place of one which lost a rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Seat {

@@ -211,7 +211,7 @@ fn a_process_that_is_killed_is_replaced_in_the_communicator() {
     (0..2).for_each(|_| hears.recv().unwrap());
     killed.kill().unwrap();
     killed.wait().unwrap();
-    // Its replacement comes at once: the others are told of the loss all the same.
+    // Its replacement comes at once: the others are still told of the loss.
     let gpu = group.runtime(2).unwrap();
     let joined = loop {
         match Rendezvous::join(&config(port, 2, 3)) {

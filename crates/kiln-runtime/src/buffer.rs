@@ -4,7 +4,7 @@ mod allocation;
 mod block_range;
 pub(crate) mod buffer_bytes;
 mod element;
-mod gpu_ref;
+pub(crate) mod gpu_ref;
 pub(crate) mod host_vec;
 pub(crate) mod last_write;
 mod memory_location;
@@ -12,7 +12,6 @@ pub(crate) mod pattern;
 mod pinned;
 pub(crate) mod try_reserve;
 pub(crate) mod usable;
-pub(crate) mod weak_buffer;
 
 pub(crate) use block_range::{BlockRange, used};
 pub(crate) use buffer_bytes::BufferBytes;

@@ -1,12 +1,12 @@
 //! What the crates above need and users do not. It is no part of the public interface and changes without notice.
 
 pub use crate::buffer::buffer_bytes::BufferBytes;
+pub use crate::buffer::gpu_ref::weak_buffer::{WeakBuffer, is_whole_block};
 pub use crate::buffer::host_vec::zeroed_vec;
 pub use crate::buffer::last_write::note_overwritten;
 pub use crate::buffer::pattern::pattern;
 pub use crate::buffer::try_reserve::{copied, reserve};
 pub use crate::buffer::usable::check_usable;
-pub use crate::buffer::weak_buffer::{WeakBuffer, is_whole_block};
 pub use crate::code::library_fingerprint::cublaslt_identity;
 pub use crate::code::module_builder::{count_found, ptx_key};
 pub use crate::graph::recorded_work::RecordedWork;

@@ -93,6 +93,19 @@ fn with_spare(ranks: u32, seed: u64, faults: FaultPlan) -> (Rig, DeviceRuntime) 
     (Rig { machine, group }, spare)
 }
 
+/// Takes the place of the lost rank, and does its part.
+fn replace(keeper: &DeviceCommunicator, victim: u32, spare: &DeviceRuntime, count: usize) {
+    while keeper.lost_rank().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let rebuilt = keeper.vacancy(victim).unwrap().take(spare).unwrap();
+    let new = &rebuilt.communicator;
+    assert_eq!((new.rank(), new.size(), &rebuilt.lost[0].rank), (victim, keeper.size(), &victim));
+    let data = Data::new(spare, victim, count);
+    data.complete(&rebuilt);
+    new.barrier().submit().unwrap().wait().unwrap();
+}
+
 fn job(seed: u64, count: usize, is_replaced: bool) {
     let mut numbers = Numbers::new(seed);
     let size = 2 + numbers.below(3) as u32;
@@ -147,15 +160,7 @@ fn job(seed: u64, count: usize, is_replaced: bool) {
         })
         .collect();
     if is_replaced {
-        while keeper.lost_rank().is_none() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let rebuilt = keeper.vacancy(victim).unwrap().take(&spare).unwrap();
-        let new = &rebuilt.communicator;
-        assert_eq!((new.rank(), new.size(), &rebuilt.lost[0].rank), (victim, size, &victim));
-        let data = Data::new(&spare, victim, count);
-        data.complete(&rebuilt);
-        new.barrier().submit().unwrap().wait().unwrap();
+        replace(&keeper, victim, &spare, count);
     }
     drop(keeper);
     for (rank, thread) in threads.into_iter().enumerate() {

@@ -1,9 +1,11 @@
 //! A handle to elements on a device.
 
+pub(crate) mod weak_buffer;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Place};
 use kiln_mem::AllocTag;
@@ -424,18 +426,8 @@ impl<T: Element> GpuRef<T> {
         queued
     }
 
-    /// The block it lies in, and its first byte there.
-    pub(super) fn weak_place(&self) -> (Weak<Block>, u64) {
-        (Arc::downgrade(&self.block), self.offset)
-    }
-
-    /// Elements of a block that were a handle before.
-    pub(super) fn at(block: Arc<Block>, offset: u64, len: usize) -> Self {
-        Self { block, offset, len, element: PhantomData }
-    }
-
     /// Whether it is all of its block.
-    pub(super) fn is_whole_block(&self) -> bool {
+    fn is_whole_block(&self) -> bool {
         self.byte_range() == (0..self.block.bytes())
     }
 

@@ -1,9 +1,10 @@
 //! Buffers that are remembered and not kept.
 
-use std::sync::Weak;
+use std::marker::PhantomData;
+use std::sync::{Arc, Weak};
 
-use super::element::Element;
-use super::gpu_ref::GpuRef;
+use super::GpuRef;
+use crate::buffer::element::Element;
 use crate::runtime::Block;
 
 /// A buffer that is remembered: its memory is freed when the last handle goes, and then it is none any more.
@@ -17,13 +18,13 @@ pub struct WeakBuffer {
 impl WeakBuffer {
     /// Remembers a buffer.
     pub fn new(buffer: &GpuRef<u8>) -> Self {
-        let (block, offset) = buffer.weak_place();
-        Self { block, offset, bytes: buffer.len() }
+        Self { block: Arc::downgrade(&buffer.block), offset: buffer.offset, bytes: buffer.len }
     }
 
     /// The buffer, if it is there.
     pub fn upgrade(&self) -> Option<GpuRef<u8>> {
-        Some(GpuRef::at(self.block.upgrade()?, self.offset, self.bytes))
+        let block = self.block.upgrade()?;
+        Some(GpuRef { block, offset: self.offset, len: self.bytes, element: PhantomData })
     }
 }
 
