@@ -4,6 +4,7 @@ mod allocation;
 mod block_range;
 pub(crate) mod buffer_bytes;
 mod element;
+mod element_range;
 pub(crate) mod gpu_ref;
 pub(crate) mod host_vec;
 pub(crate) mod last_write;

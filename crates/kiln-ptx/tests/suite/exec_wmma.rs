@@ -382,3 +382,20 @@ fn forms_that_do_not_exist_are_refused_by_name() {
     let product = "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32.satfinite";
     told(&findings(HOPPER, 32, &format!("{product} {FLOATS}, {EIGHT}, {EIGHT}, {FLOATS};")), "wmma.mma");
 }
+
+#[test]
+fn the_rounding_of_doubles_may_stand_before_or_behind_the_types() {
+    let product = |form: &str| {
+        let loads = "wmma.load.a.sync.aligned.row.m8n8k4.global.f64 {%d0}, [%out];\n\
+                     wmma.load.b.sync.aligned.col.m8n8k4.global.f64 {%d1}, [%out];\n\
+                     wmma.load.c.sync.aligned.row.m8n8k4.global.f64 {%d2, %d3}, [%out];\n";
+        let text = format!(
+            ".reg .f64 %d<4>;\n{loads}wmma.mma.sync.aligned.row.col.m8n8k4{form} {{%d2, %d3}}, {{%d0}}, {{%d1}}, {{%d2, %d3}};\n"
+        );
+        findings(HOPPER, 32, &text)
+    };
+    for form in [".f64.f64.f64.f64", ".rz.f64.f64.f64.f64", ".f64.f64.f64.f64.rn", ".f64.f64.f64.f64.rp"] {
+        assert_eq!(product(form), Vec::<String>::new(), "{form}");
+    }
+    told(&product(".rn.f64.f64.f64.f64.rn"), "wmma.mma");
+}

@@ -4,7 +4,7 @@ pub(crate) mod weak_buffer;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Range, RangeBounds};
 use std::sync::Arc;
 
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Place};
@@ -14,6 +14,7 @@ use kiln_trace::HostWaitCause;
 
 use super::block_range::BlockRange;
 use super::element::{Element, bytes_of};
+use super::element_range::resolve;
 use super::host_vec::zeroed_vec;
 use super::last_write::LastWrite;
 use super::memory_location::Memory;
@@ -483,25 +484,4 @@ fn check_stream(stream: &Stream, runtime: &Arc<Inner>) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(Misuse::ForeignStream { stream: stream.id().to_string() }))
-}
-
-fn resolve(range: impl RangeBounds<usize>, len: usize) -> Result<Range<usize>> {
-    let start = match range.start_bound() {
-        Bound::Included(start) => Some(*start),
-        Bound::Excluded(start) => start.checked_add(1),
-        Bound::Unbounded => Some(0),
-    };
-    let end = match range.end_bound() {
-        Bound::Included(end) => end.checked_add(1),
-        Bound::Excluded(end) => Some(*end),
-        Bound::Unbounded => Some(len),
-    };
-    match (start, end) {
-        (Some(start), Some(end)) if start <= end && end <= len => Ok(start..end),
-        _ => Err(Error::new(Misuse::ViewOutOfRange {
-            start: start.unwrap_or(usize::MAX),
-            end: end.unwrap_or(usize::MAX),
-            len,
-        })),
-    }
 }

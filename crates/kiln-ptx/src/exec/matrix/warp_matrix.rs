@@ -120,18 +120,18 @@ impl WarpMultiply {
         take_sync(words)?;
         let (a_row_major, b_row_major) = (take_layout(words)?, take_layout(words)?);
         let shape = MultiplyShape::named(words.next()?)?;
-        let round = match words.next_if(|word| matches!(*word, "rn" | "rz" | "rm" | "rp")) {
-            Some("rz") => Some(Round::Zero),
-            Some("rm") => Some(Round::Down),
-            Some("rp") => Some(Round::Up),
-            Some(_) => Some(Round::Nearest),
-            None => None,
-        };
+        let first = words.next_if(|word| rounding(word).is_some());
         let rest: Vec<&str> = words.collect();
-        let (types, satfinite) = match rest.split_last() {
-            Some((&"satfinite", types)) => (types, true),
-            _ => (&rest[..], false),
+        let (types, satfinite, last) = match rest.split_last() {
+            Some((&"satfinite", types)) => (types, true, None),
+            // Compilers write the rounding behind the types.
+            Some((last, types)) if rounding(last).is_some() => (types, false, Some(*last)),
+            _ => (&rest[..], false, None),
         };
+        if first.is_some() && last.is_some() {
+            return None;
+        }
+        let round = first.or(last).and_then(rounding);
         let (d, a, b, c) = match *types {
             [d, c] => (d, "f16", "f16", c),
             [_, "f16", ..] => return None,
@@ -264,6 +264,16 @@ fn fits(shape: MultiplyShape, element: MatrixElement) -> bool {
 /// Elements smaller than a byte lie next to each other along k.
 fn has_layout(element: MatrixElement, row_major: bool, is_a: bool) -> bool {
     element.bits() >= 8 || row_major == is_a
+}
+
+fn rounding(word: &str) -> Option<Round> {
+    match word {
+        "rn" => Some(Round::Nearest),
+        "rz" => Some(Round::Zero),
+        "rm" => Some(Round::Down),
+        "rp" => Some(Round::Up),
+        _ => None,
+    }
 }
 
 fn take_sync(words: &mut Words<'_>) -> Option<()> {
