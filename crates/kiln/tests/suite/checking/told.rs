@@ -112,14 +112,14 @@ fn an_endless_wait_is_told_as_the_command_tells_it() {
 }
 
 #[test]
-fn a_race_is_told_once_with_its_argument_and_what_orders_it() {
+fn a_race_is_told_once_with_its_argument_and_what_mends_it() {
     let gpu = gpu();
     let all = gpu.kernel(MISTAKES, "all").unwrap();
     let y = gpu.zeros::<u32>(1).unwrap();
     // SAFETY: as above.
     unsafe { gpu.launch(&all).grid(4).block(1).write(&y).submit().unwrap() };
     let error = y.download().unwrap_err();
-    check(&error, &["race: ", "0 bytes into argument 0 (`y`)", "`__syncthreads()` inside a block"]);
+    check(&error, &["race: ", "0 bytes into argument 0 (`y`)", "let one thread access these bytes"]);
     assert_eq!(gpu.findings().findings.len(), 1, "{:#?}", gpu.findings().findings);
 }
 
