@@ -43,6 +43,7 @@ mod litmus_oracle;
 mod parse;
 mod planted_pairs;
 mod race_cases;
+mod race_dropped;
 mod race_pair;
 mod race_published;
 mod race_remedies;

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::super::lowered_code::{FunctionCode, Op, Origin, Pred, PredSource, Reg, Slot, Step, Why};
 use super::super::memory::generic_address::Place;
+use super::dropped_values;
 use super::register_uses::Mentions;
 use super::unassigned::{Register, read_before_assigned};
 use super::{Builder, Context};
@@ -83,6 +84,8 @@ pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: PtxFunctionId)
         unassigned_predicates: Vec::new(),
     };
     lowering.find_unassigned(&mut code);
+    let Builder { steps, origins, .. } = lowering.out;
+    dropped_values::mark(steps, origins, &code);
     Some(code)
 }
 

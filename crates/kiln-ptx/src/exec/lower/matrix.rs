@@ -104,7 +104,9 @@ impl Lowering<'_> {
         let (bytes, strength) = (4, Strength::default());
         if is_load {
             let to = words.clone().into();
-            let load = Load { place, bytes, extend_to: 0, strength, constant: false, address, to };
+            let used_where = PredSource::ALWAYS;
+            let load =
+                Load { place, bytes, extend_to: 0, strength, constant: false, address, to, used_where };
             self.emit_guarded(guard, Op::Load(Box::new(load)));
             let step = MatrixStep::Distribute { matrices: tiles.count, transposed: tiles.transposed };
             self.emit_matrix(step, words.into_iter().map(Source::from).collect(), registers);

@@ -30,7 +30,17 @@ impl Lowering<'_> {
         let strength = strength(form, false);
         let constant = form.modifiers().contains(&Modifier::Cache(Cache::Nc)) || form.opcode() == Opcode::Ldu;
         let to = to.into();
-        self.emit(Op::Load(Box::new(Load { place, bytes, extend_to, strength, constant, address, to })));
+        let used_where = PredSource::ALWAYS;
+        self.emit(Op::Load(Box::new(Load {
+            place,
+            bytes,
+            extend_to,
+            strength,
+            constant,
+            address,
+            to,
+            used_where,
+        })));
         Some(())
     }
 

@@ -10,6 +10,7 @@ mod bits;
 mod control;
 mod conversion;
 mod dispatch;
+mod dropped_values;
 mod float;
 mod function;
 mod integer;

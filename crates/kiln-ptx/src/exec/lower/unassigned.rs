@@ -143,10 +143,10 @@ fn block(steps: &[Step], function: &FunctionCode) -> (Vec<Register>, Vec<Registe
     (reads, assigns.into_iter().collect())
 }
 
-fn of_source(source: Source) -> Option<Register> {
+pub(super) fn of_source(source: Source) -> Option<Register> {
     source.split().err().filter(|column| *column != Reg::default().0).map(Register::Column)
 }
 
-fn of_predicate(pred: Pred) -> Option<Register> {
+pub(super) fn of_predicate(pred: Pred) -> Option<Register> {
     (pred.0 >= Pred::FIRST).then_some(Register::Predicate(pred.0))
 }

@@ -4,7 +4,7 @@
 //! accesses are checked like those of any load; the same goes for a store.
 
 use super::super::lowered_code::{
-    Address, Base, Load, MatrixStep, Op, Reg, Source, Store, Strength, TileAddresses, Why,
+    Address, Base, Load, MatrixStep, Op, PredSource, Reg, Source, Store, Strength, TileAddresses, Why,
 };
 use super::super::matrix::{Piece, TileForm, WarpMatrix, WarpMultiply};
 use super::super::memory::generic_address::Place;
@@ -108,6 +108,7 @@ impl Lowering<'_> {
                     constant: false,
                     address,
                     to,
+                    used_where: PredSource::ALWAYS,
                 }))
             } else {
                 let from = Box::new([(*part).into()]);

@@ -42,6 +42,8 @@ pub(crate) struct Load {
     pub(crate) constant: bool,
     pub(crate) address: Address,
     pub(crate) to: Box<[Reg]>,
+    /// The lanes that use what is read; the others drop it, whatever it is.
+    pub(crate) used_where: PredSource,
 }
 
 impl Load {

@@ -65,7 +65,7 @@ impl Warp {
         while rest != 0 {
             let (span, group) = self.find(cta, at, access, addresses, rest)?;
             if span.writable {
-                self.watch(cta, at, access, addresses, group, |_, _| false);
+                self.watch_read(cta, at, load, access, addresses, group);
                 if load.constant && span.declared != Declared::Read {
                     self.watch_constant(cta, at, access, addresses, group);
                 }

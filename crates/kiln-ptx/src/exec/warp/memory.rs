@@ -134,7 +134,7 @@ impl Warp {
         lanes: u32,
     ) -> Done<()> {
         self.check_shared(cta, at, access, addresses, lanes)?;
-        self.watch(cta, at, access, addresses, lanes, |_, _| false);
+        self.watch_read(cta, at, load, access, addresses, lanes);
         for (part, to) in load.parts() {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));

@@ -7,7 +7,7 @@ use super::memory::Access;
 use crate::exec::block::Cta;
 use crate::exec::check::{BlockRaces, Conflict, ConstantTouch, Locations, RaceRule, Touch, Touching};
 use crate::exec::finding::AccessKind;
-use crate::exec::lowered_code::{Fence, Source, Store, Strength};
+use crate::exec::lowered_code::{Fence, Load, PredSource, Source, Store, Strength};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::warp_register::{Column, LANES, LaneOrder, each};
 
@@ -46,6 +46,26 @@ impl Warp {
             self.report_mbarrier_access(cta, at, access, addresses, lanes);
         }
         self.watch_order(cta, at, access, addresses, lanes, same);
+    }
+
+    /// Lets the race check see a load, in the lanes that use what it reads.
+    #[inline]
+    pub(super) fn watch_read(
+        &self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        load: &Load,
+        access: &Access,
+        addresses: &Column,
+        lanes: u32,
+    ) {
+        let lanes = match load.used_where {
+            PredSource::ALWAYS => lanes,
+            used_where => lanes & self.frames[self.lane_groups[at].frame].test(used_where),
+        };
+        if lanes != 0 {
+            self.watch(cta, at, access, addresses, lanes, |_, _| false);
+        }
     }
 
     /// The same for an access that may reach an `mbarrier` object.
