@@ -74,11 +74,15 @@ struct Written<'a> {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
-    let ended = match arguments.program.split_first() {
+    if let Some(out) = arguments.perfetto.as_deref().filter(|out| is_same(file, out)) {
+        let what = format!("{} is the recording and cannot be the trace, too", out.display());
+        return Err(Failure::usage(what).next("give another file with --perfetto"));
+    }
+    let (ended, is_recorded) = match arguments.program.split_first() {
         Some((program, words)) => recorded_program::run(program, words, file)?,
-        None => Exit::Done,
+        None => (Exit::Done, true),
     };
-    if ended != Exit::Done && !file.exists() {
+    if !is_recorded {
         complain("the program recorded nothing");
         return Ok(ended);
     }
@@ -89,6 +93,12 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         }
     }
     Ok(ended)
+}
+
+/// Whether two paths name one file, or would.
+fn is_same(file: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
+    whole(file).is_some_and(|file| Some(file) == whole(other))
 }
 
 /// Writes the trace of a recording.

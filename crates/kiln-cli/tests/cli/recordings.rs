@@ -232,9 +232,14 @@ fn a_program_that_fails_or_records_nothing_is_told() {
         assert!(outcome.stderr.contains(said), "{words:?}: {}", outcome.stderr);
     }
     assert!(
-        !std::path::Path::new(&file).exists(),
-        "what an earlier run left is not taken for a recording of this one"
+        std::fs::read(&file).unwrap() == planted(),
+        "an earlier recording is kept until there is a new one"
     );
+    let outcome = run(command(&["trace", &file, "--perfetto", &folder.path("./a.kiln")]));
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("is the recording and cannot be the trace, too"), "{}", outcome.stderr);
+    assert!(std::fs::read(&file).unwrap() == planted(), "a trace does not replace its recording");
+    assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 1, "nothing is left beside it");
 }
 
 /// CRC-32, as the file format has it.

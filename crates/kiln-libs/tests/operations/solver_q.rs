@@ -6,7 +6,7 @@ use kiln_libs::solve::{Matrix, Real, Solve};
 
 use crate::exact::{Exact, small};
 use crate::numbers::TestNumber;
-use crate::rig::everywhere_and_in_workers;
+use crate::rig::{everywhere_and_in_workers, is_simulated};
 use crate::stored::Stored;
 
 fn explicit<T: TestNumber + Real>(gpu: &DeviceRuntime, (m, n): (usize, usize), gap: usize) {
@@ -50,7 +50,15 @@ fn q_in_a_graph() {
         let mut graph = gpu.graph();
         let (_, factor) = solve.qr(column, &tau).record(&mut graph).unwrap();
         let (_, form) = solve.form_q(column, &tau).record(&mut graph).unwrap();
-        let graph = graph.build().unwrap();
+        let graph = match graph.build() {
+            Ok(graph) => graph,
+            // cuSOLVER 12 of CUDA 13.0 cannot be captured here, and the graph says so.
+            Err(error) if !is_simulated(gpu) => {
+                assert!(error.driver().is_some_and(|driver| driver.is_unsupported()), "{error}");
+                return println!("not recorded: {error}");
+            }
+            Err(error) => panic!("{error}"),
+        };
         for (x, y) in [(3.0, 4.0), (-8.0, 6.0)] {
             a.upload(&[x, y]).unwrap();
             graph.replay().unwrap();
