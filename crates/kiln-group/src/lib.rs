@@ -59,6 +59,7 @@ mod collective_trace;
 mod collectives;
 mod communicator;
 mod copy;
+mod deadline;
 mod device_group;
 mod device_load;
 mod error;

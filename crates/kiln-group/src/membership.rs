@@ -13,6 +13,7 @@ use kiln_runtime::device_state::Phase;
 use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 
 use crate::abort::{abort, all_at_once};
+use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
 use crate::ledger::Ledger;
@@ -241,7 +242,7 @@ impl Membership {
         said: &[u8],
         limit: Duration,
     ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
-        let end = Instant::now() + limit;
+        let end = after(Instant::now(), limit);
         let size = self.size as usize;
         let mut state = self.state();
         if state.lost.len() == lost.len() {
@@ -285,7 +286,7 @@ impl Membership {
         if let Some(job) = &self.job {
             return job.applications(lost);
         }
-        let end = Instant::now() + limit;
+        let end = after(Instant::now(), limit);
         let mut state = self.state();
         loop {
             if state.lost.len() != lost.len() {
@@ -323,7 +324,7 @@ impl Membership {
     pub(crate) fn apply(&self, rank: u32, limit: Duration) -> Result<Seat> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let application = Application::from(LAST.fetch_add(1, Ordering::Relaxed));
-        let end = Instant::now() + limit;
+        let end = after(Instant::now(), limit);
         let mut state = self.state();
         if state.applications.contains_key(&rank) {
             return Err(GroupError::Collective {

@@ -17,6 +17,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use crate::deadline::after;
 use crate::rank_environment::{MeetingPoint, RankEnvironment};
 use connection::{Connection, Greeting};
 pub use error::RendezvousError;
@@ -128,7 +129,7 @@ impl Rendezvous {
     /// that has joined already, or the ranks that did not come, by number.
     pub fn join(config: &RendezvousConfig) -> Result<Self> {
         let started = Instant::now();
-        let deadline = started + config.timeout;
+        let deadline = after(started, config.timeout);
         let (rank, size, silence) = (config.rank, config.size, config.silence);
         if rank >= size {
             return Err(RendezvousError::NoSuchRank { rank, size });
@@ -250,7 +251,7 @@ impl Rendezvous {
     /// # Errors
     /// The store is lost.
     pub fn wait_for_loss(&self, timeout: Duration) -> Result<Option<LostRank>> {
-        let lost = self.connection.wait_for_loss(Instant::now() + timeout)?;
+        let lost = self.connection.wait_for_loss(after(Instant::now(), timeout))?;
         Ok(lost.map(|(rank, cause)| LostRank { rank, cause }))
     }
 
@@ -296,7 +297,7 @@ impl Rendezvous {
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + self.timeout
+        after(Instant::now(), self.timeout)
     }
 
     fn who_is_missing(&self, started: Instant) -> Result<RendezvousError> {

@@ -53,6 +53,14 @@ fn a_job_of_one_rank_meets_itself() {
 }
 
 #[test]
+fn a_time_limit_without_end_is_taken() {
+    let mut config = config(free_port(), 0, 1);
+    config.timeout = Duration::MAX;
+    let job = Rendezvous::join(&config).unwrap();
+    assert_eq!(job.exchange("x", b"y").unwrap(), [Some(b"y".to_vec())]);
+}
+
+#[test]
 fn ranks_that_do_not_come_are_named_within_the_limit() {
     let port = free_port();
     let start = Instant::now();

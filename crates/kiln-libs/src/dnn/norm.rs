@@ -49,7 +49,7 @@ impl<T: NetworkElement> PrimitiveCall<'_, Norm<T>> {
         self
     }
 
-    /// Writes the mean of each row, which the gradient of a layer norm needs.
+    /// Writes the mean of each row, which the gradient of a layer norm needs. An RMS norm has none and is refused with them.
     pub fn means(mut self, means: &GpuRef<f32>) -> Self {
         self.operation.means = Some(means.clone());
         self
@@ -92,6 +92,10 @@ impl<T: NetworkElement> Operation for Norm<T> {
         check.apart(("input", &self.x), ("result", &self.y))?;
         if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
             return check.refuse(format!("an epsilon of {}", self.epsilon), "use a small positive number");
+        }
+        if self.means.is_some() && !self.is_centred {
+            return check
+                .refuse("means, which this norm does not compute", "leave them out, or use `layer_norm`");
         }
         for (name, vector) in [("weight", &self.weight), ("bias", &self.bias)] {
             let Some(vector) = vector else { continue };

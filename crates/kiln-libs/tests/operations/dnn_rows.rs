@@ -102,12 +102,13 @@ fn norm<T: TestNumber + NetworkElement>(gpu: &DeviceRuntime, rows: usize, column
     let (weight, bias) = (made_up::<T>(54, columns), made_up::<T>(55, columns));
     let [input, gradient, w, b] = [&x, &dy, &weight, &bias].map(|values| gpu.upload(values).unwrap());
     let (y, dx) = (gpu.allocate::<T>(x.len()).unwrap(), gpu.allocate::<T>(x.len()).unwrap());
-    let (means, scales) = (gpu.allocate::<f32>(rows).unwrap(), gpu.allocate::<f32>(rows).unwrap());
+    let (means, scales) = (gpu.zeros::<f32>(rows).unwrap(), gpu.allocate::<f32>(rows).unwrap());
     let (dw, db) = (gpu.allocate::<T>(columns).unwrap(), gpu.allocate::<T>(columns).unwrap());
     let epsilon = 1e-3_f32;
     let call =
         if is_centred { dnn.layer_norm(&input, columns, &y) } else { dnn.rms_norm(&input, columns, &y) };
-    let call = call.weight(&w).bias(&b).epsilon(epsilon).means(&means).scales(&scales);
+    let call = call.weight(&w).bias(&b).epsilon(epsilon).scales(&scales);
+    let call = if is_centred { call.means(&means) } else { call };
     let forward = Tolerance::of(&call.operation().unwrap());
     call.submit().unwrap();
     let call = match is_centred {
@@ -216,6 +217,8 @@ fn rows_that_do_not_fit_are_refused() {
     assert!(text.contains("dnn.rms_norm: the scales has 12 elements, and not 3"), "{text}");
     let text = refused(dnn.rms_norm(&x, 4, &y).epsilon(-1.0).submit());
     assert!(text.contains("an epsilon of -1"), "{text}");
+    let text = refused(dnn.rms_norm(&x, 4, &y).means(&numbers).submit());
+    assert!(text.contains("dnn.rms_norm: means, which this norm does not compute"), "{text}");
     let text = refused(dnn.rms_norm(&x, 4, &x).submit());
     assert!(text.contains("the input and the result share memory"), "{text}");
     let text = refused(
