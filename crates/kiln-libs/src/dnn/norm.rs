@@ -94,8 +94,10 @@ impl<T: NetworkElement> Operation for Norm<T> {
             return check.refuse(format!("an epsilon of {}", self.epsilon), "use a small positive number");
         }
         if self.means.is_some() && !self.is_centred {
-            return check
-                .refuse("means, which this norm does not compute", "leave them out, or use `layer_norm`");
+            return check.refuse(
+                "means, which this norm does not compute".to_owned(),
+                "leave them out, or use `layer_norm`",
+            );
         }
         for (name, vector) in [("weight", &self.weight), ("bias", &self.bias)] {
             let Some(vector) = vector else { continue };
