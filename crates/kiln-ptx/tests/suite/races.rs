@@ -33,7 +33,8 @@ fn every_right_twin_is_clean() {
 #[test]
 fn the_wrong_twins_are_found_on_several_threads() {
     for pair in all() {
-        let found = (0..4).any(|seed| {
+        // Which orders come about depends on the host's load, too.
+        let found = (0..32).any(|seed| {
             let outcome = pair.run(pair.wrong, &Options { seed, threads: 3, ..Options::default() });
             outcome.findings.iter().any(|finding| pair.told.is(&finding.kind))
         });
