@@ -60,8 +60,40 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
         totals.add(more);
         succeeded &= all_passed;
     }
-    let verdict = Verdict { totals, succeeded, skips: log.read()?, missing: toolkit.missing() };
+    let skips = log.read()?;
+    let unstable = if totals.died() == 0 && !totals.failures.is_empty() {
+        run_again(workspace, arguments, &toolkit, &totals.failures)?
+    } else {
+        Vec::new()
+    };
+    let verdict = Verdict { totals, succeeded, unstable, skips, missing: toolkit.missing() };
     verdict.report(is_ci())
+}
+
+/// Runs the failed tests once more, one at a time. Returns those that pass now: their result depends on how busy the machine is.
+fn run_again(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    toolkit: &Toolkit,
+    failures: &[String],
+) -> Result<Vec<String>> {
+    if !arguments.has_others() {
+        return Ok(Vec::new());
+    }
+    println!("\nrunning the failed tests again, one at a time");
+    let mut command = cargo_test(workspace, arguments, toolkit);
+    command.env("XDG_CACHE_HOME", workspace.target.join("test-cache"));
+    command.args(["--no-fail-fast", "--", "--exact", "--test-threads=1"]).args(failures);
+    let (again, _) = stream(&mut command)?;
+    Ok(passed_again(failures, &again))
+}
+
+/// The tests that failed and now passed: none unless the second run accounts for every one of them.
+fn passed_again(failures: &[String], again: &Totals) -> Vec<String> {
+    if again.died() > 0 || again.passed + again.failed < failures.len() {
+        return Vec::new();
+    }
+    failures.iter().filter(|&name| !again.failures.contains(name)).cloned().collect()
 }
 
 fn cargo_test(workspace: &Workspace, arguments: &Arguments, toolkit: &Toolkit) -> Command {
@@ -103,6 +135,8 @@ fn is_ci() -> bool {
 struct Verdict {
     totals: Totals,
     succeeded: bool,
+    /// Failed tests that passed when they ran again alone.
+    unstable: Vec<String>,
     skips: Vec<String>,
     missing: Vec<&'static str>,
 }
@@ -111,11 +145,18 @@ impl Verdict {
     /// Prints what failed and what was skipped, the totals last.
     fn report(&self, ci: bool) -> Result {
         println!();
-        for name in &self.totals.failures {
-            println!("failed: {name}");
-        }
         for line in &self.skips {
             println!("skipped: {line}");
+        }
+        for line in &self.totals.printed {
+            println!("  {line}");
+        }
+        for name in &self.totals.failures {
+            if self.unstable.contains(name) {
+                println!("unstable: {name} failed, and passed when it ran again alone");
+            } else {
+                println!("failed: {name}");
+            }
         }
         if self.totals.died() > 0 {
             println!("failed: {} test binaries ended without a result", self.totals.died());
@@ -126,21 +167,27 @@ impl Verdict {
             println!("missing: {missing}; the tests that need it were skipped{also}");
         }
         println!("{}", self.line());
-        let accepted = self.succeeded && self.failed() == 0 && (missing.is_empty() || !ci);
+        let accepted = self.failed() == 0 && (missing.is_empty() || !ci);
         if accepted { Ok(()) } else { Err(Failure::told()) }
     }
 
     /// The totals on one line.
     fn line(&self) -> String {
         let skipped = self.skips.len() + self.totals.ignored;
-        let passed = self.totals.passed.saturating_sub(self.skips.len());
-        format!("{passed} passed, {} failed, {skipped} skipped", self.failed())
+        let passed = self.totals.passed.saturating_sub(self.skips.len()) + self.unstable.len();
+        let unstable = if self.unstable.is_empty() {
+            String::new()
+        } else {
+            format!(", {} unstable", self.unstable.len())
+        };
+        format!("{passed} passed, {} failed, {skipped} skipped{unstable}", self.failed())
     }
 
-    /// Failures, with at least one if cargo says that something failed.
+    /// Failures, with at least one if cargo says that something failed and no failed test explains it.
     fn failed(&self) -> usize {
         let counted = self.totals.failed + self.totals.died();
-        if self.succeeded { counted } else { counted.max(1) }
+        let explained = self.succeeded || counted > 0;
+        counted.max(usize::from(!explained)) - self.unstable.len().min(counted)
     }
 }
 
@@ -151,7 +198,7 @@ mod tests {
     fn verdict(lines: &[&str], succeeded: bool) -> Verdict {
         let mut totals = Totals::default();
         lines.iter().for_each(|line| totals.read_line(line));
-        Verdict { totals, succeeded, skips: Vec::new(), missing: Vec::new() }
+        Verdict { totals, succeeded, unstable: Vec::new(), skips: Vec::new(), missing: Vec::new() }
     }
 
     const GOOD: [&str; 2] = ["running 5 tests", "test result: ok. 5 passed; 0 failed; 0 ignored"];
@@ -175,6 +222,32 @@ mod tests {
         let verdict = verdict(&GOOD, false);
         assert_eq!(verdict.line(), "5 passed, 1 failed, 0 skipped");
         assert!(verdict.report(false).is_err());
+    }
+
+    const BAD: [&str; 3] =
+        ["running 5 tests", "test a ... FAILED", "test result: FAILED. 4 passed; 1 failed; 0 ignored"];
+
+    #[test]
+    fn a_test_that_passes_alone_is_unstable_and_told() {
+        let failures = ["a".to_owned()];
+        let again = |lines: &[&str]| passed_again(&failures, &verdict(lines, true).totals);
+        assert_eq!(again(&["running 1 test", "test result: ok. 1 passed; 0 failed"]), failures);
+        let verdict = Verdict { unstable: failures.to_vec(), ..verdict(&BAD, false) };
+        assert_eq!(verdict.line(), "5 passed, 0 failed, 0 skipped, 1 unstable");
+        assert!(verdict.report(true).is_ok());
+    }
+
+    #[test]
+    fn a_test_that_fails_again_or_does_not_run_again_has_failed() {
+        let failures = ["a".to_owned()];
+        let again = |lines: &[&str]| passed_again(&failures, &verdict(lines, true).totals);
+        assert!(
+            again(&["running 1 test", "test a ... FAILED", "test result: FAILED. 0 passed; 1 failed"])
+                .is_empty()
+        );
+        assert!(again(&["running 1 test"]).is_empty());
+        assert!(again(&[]).is_empty());
+        assert!(verdict(&BAD, false).report(false).is_err());
     }
 
     #[test]

@@ -6,8 +6,13 @@
 //! A test may run its own binary again, as a child process. If it fails, what the child printed stands between
 //! `failures:` and the result, with similar lines; there only a result for the right number of tests counts.
 
+use std::collections::VecDeque;
+
 /// The end of the line a test binary prints for a test that is a helper process: other tests start it, and it tests nothing itself.
 const HELPER: &str = " ... ignored, helper process";
+
+/// How many lines of what its failed tests printed are kept for each test binary. The last ones: a panic message is at the end.
+const KEPT: usize = 60;
 
 /// What the tests came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -20,6 +25,8 @@ pub(crate) struct Totals {
     pub(crate) ignored: usize,
     /// Names of the failed tests.
     pub(crate) failures: Vec<String>,
+    /// What the failed tests printed, at most [`KEPT`] lines of each test binary.
+    pub(crate) printed: VecDeque<String>,
     started: usize,
     finished: usize,
     /// Helper processes of the binary that is running.
@@ -28,6 +35,8 @@ pub(crate) struct Totals {
     announced: usize,
     /// Whether it is showing what its failed tests printed.
     showing: bool,
+    /// How many lines of that are kept.
+    shown: usize,
 }
 
 impl Totals {
@@ -37,12 +46,20 @@ impl Totals {
         if let Some(counts) = line.strip_prefix("test result: ").map(Counts::read) {
             self.finish(&counts);
         } else if self.showing {
-            // What failed tests printed is theirs.
+            // What failed tests printed is theirs: shown again at the end, never counted.
+            if self.shown == KEPT {
+                let first = self.printed.len() - KEPT;
+                self.printed.remove(first);
+            } else {
+                self.shown += 1;
+            }
+            self.printed.push_back(line);
         } else if let Some(announced) = announced(&line) {
             self.started += 1;
             self.announced = announced;
         } else if line == "failures:" && self.died() > 0 {
             self.showing = true;
+            self.shown = 0;
         } else if line.starts_with("test ") && line.ends_with(HELPER) {
             self.helpers += 1;
         } else if let Some(name) =
@@ -58,6 +75,7 @@ impl Totals {
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.failures.extend(other.failures);
+        self.printed.extend(other.printed);
         self.started += other.started;
         self.finished += other.finished;
     }
@@ -186,6 +204,21 @@ mod tests {
         );
         assert_eq!((totals.passed, totals.failed, totals.died()), (2, 2, 0));
         assert_eq!(totals.failures, ["b", "d"]);
+        assert_eq!(totals.printed[1], "---- b stdout ----");
+    }
+
+    #[test]
+    fn the_last_lines_of_each_binary_are_kept() {
+        let binary = |name: &str| {
+            let noise: String = (0..2 * KEPT).map(|line| format!("{name} {line}\n")).collect();
+            format!(
+                "running 1 test\ntest {name} ... FAILED\n\nfailures:\n{noise}test result: FAILED. 0 passed; 1 failed\n"
+            )
+        };
+        let totals = read(&format!("{}{}", binary("a"), binary("b")));
+        assert_eq!(totals.printed.len(), 2 * KEPT);
+        assert_eq!((totals.printed[0].as_str(), totals.printed[KEPT].as_str()), ("a 60", "b 60"));
+        assert_eq!(totals.printed.back().map(String::as_str), Some("b 119"));
     }
 
     #[test]
