@@ -148,8 +148,7 @@ impl DeviceProxy {
         let link = self.shared.link();
         link.check(CALL)?;
         let stream = self.objects.streams.pin(stream).map_err(|error| error.seen_by(CALL))?;
-        let progress = stream.count.progress(&link.segment);
-        check_possible(CALL, &link, progress)?;
+        let progress = possible_progress(CALL, &link, &stream.count)?;
         if progress.completed < progress.submitted {
             watch_stream(CALL, &link, &stream.count, progress.submitted.0)?;
         }
@@ -189,7 +188,7 @@ impl DeviceProxy {
                 let stream = self.objects.streams.pin(stream).map_err(seen)?;
                 let number = stream.count.submitted.load(Ordering::Acquire);
                 let waited = self.wait_for(&link, &Goal::Stream { count: &stream.count, number }, timeout)?;
-                check_possible(CALL, &link, stream.count.progress(&link.segment))?;
+                possible_progress(CALL, &link, &stream.count)?;
                 if waited.is_done() {
                     self.shared.late_failure(&link, CALL, stream.count.wire)?;
                 }
@@ -247,10 +246,16 @@ impl DeviceProxy {
     }
 }
 
-/// Refuses progress beyond what was submitted.
-fn check_possible(call: &'static str, link: &Link, progress: Progress) -> Result<()> {
+/// How far the stream is. Refuses progress beyond what was submitted.
+fn possible_progress(call: &'static str, link: &Link, count: &StreamCount) -> Result<Progress> {
+    let mut progress = count.progress(&link.segment);
+    if progress.completed > progress.submitted {
+        // A request is in the ring, and perhaps done, before its sender counts it. It does both under this lock.
+        drop(link.sender());
+        progress.submitted = Submission(count.submitted.load(Ordering::Acquire));
+    }
     if progress.completed <= progress.submitted {
-        return Ok(());
+        return Ok(progress);
     }
     link.mark_lost(LossCause::Violation(ProtocolViolation::new("more work done than was submitted")));
     link.check(call)?;

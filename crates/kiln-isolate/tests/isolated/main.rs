@@ -21,6 +21,7 @@ mod laws;
 mod on_fake;
 mod protection;
 mod security;
+mod shared_streams;
 mod stopped;
 mod takeover;
 
