@@ -4,6 +4,7 @@ use crate::body::{LabelId, TableId};
 use crate::call::CallId;
 use crate::function::PtxFunctionId;
 use crate::register::RegisterId;
+use crate::selected_register::SelectedRegister;
 use crate::special_register::{Axis, SpecialRegister};
 use crate::variable::VariableId;
 
@@ -16,6 +17,8 @@ pub enum PtxOperand {
     Not(RegisterId),
     /// `%v1.x`: one element of a vector register.
     Element(RegisterId, Axis),
+    /// `%r1.h0` or `-%r1`: a register of a video instruction.
+    Selected(SelectedRegister),
     /// `%r1|%p1`: two results, as of `shfl` and `setp`; `None` is `_`.
     Pair(Option<RegisterId>, Option<RegisterId>),
     /// `%tid.x`.

@@ -200,6 +200,7 @@ impl<'a> Decoder<'a> {
             PtxOperand::Register(id) | PtxOperand::Not(id) | PtxOperand::Element(id, _) => {
                 Source::Register(self.code.slot(id))
             }
+            PtxOperand::Selected(selected) => Source::Register(self.code.slot(selected.register)),
             PtxOperand::Immediate(value) => Source::Constant(value.bits() as i64),
             PtxOperand::Variable(id, offset) => Source::Address(id, offset),
             PtxOperand::Function(_) => Source::Module,
@@ -327,6 +328,7 @@ fn is_wide(form: &Form) -> bool {
 fn registers_of(operand: &PtxOperand) -> Vec<RegisterId> {
     match *operand {
         PtxOperand::Register(id) | PtxOperand::Not(id) | PtxOperand::Element(id, _) => vec![id],
+        PtxOperand::Selected(selected) => vec![selected.register],
         PtxOperand::Pair(first, second) => first.into_iter().chain(second).collect(),
         _ => Vec::new(),
     }

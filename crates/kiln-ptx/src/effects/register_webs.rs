@@ -57,8 +57,10 @@ fn whole_slots(code: &Code, function: &PtxFunction, body: &Body) -> HashSet<Slot
         }
     }
     for operand in body.operands.iter().chain(&body.elements) {
-        if let PtxOperand::Element(register, _) = operand {
-            keep(*register);
+        match operand {
+            PtxOperand::Element(register, _) => keep(*register),
+            PtxOperand::Selected(selected) => keep(selected.register),
+            _ => {}
         }
     }
     whole

@@ -116,6 +116,12 @@ impl<'a> Lexer<'a> {
         content
     }
 
+    /// Whether a name is next: of a register or of anything else that is declared.
+    pub(crate) fn is_before_name(&self) -> bool {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]).trim_ascii_start();
+        rest.first().is_some_and(|byte| *byte == b'%' || is(*byte, WORD) && !is(*byte, DIGIT))
+    }
+
     fn byte(&self, ahead: usize) -> u8 {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }

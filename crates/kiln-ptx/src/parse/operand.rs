@@ -9,6 +9,7 @@ use crate::error::ParseError;
 use crate::opcode::Opcode;
 use crate::operand::{Address, AddressBase, Elements, Immediate, PtxOperand, WordId};
 use crate::register::RegisterId;
+use crate::selected_register::{SelectedRegister, Selector};
 use crate::special_register::{Axis, SpecialRegister};
 
 impl<'a> Parser<'a> {
@@ -57,6 +58,12 @@ impl<'a> Parser<'a> {
                 let name = self.expect_word("a predicate")?;
                 let register = self.find_register(name.text);
                 register.map(PtxOperand::Not).ok_or_else(|| unknown_name(&name, "predicate"))
+            }
+            TokenKind::Punct(b'-') if opcode == Opcode::Vmad && self.lexer.is_before_name() => {
+                self.bump()?;
+                let name = self.expect_word("a register")?;
+                let selected = self.selected_register(opcode, &name, true);
+                selected.ok_or_else(|| unknown_name(&name, "register"))
             }
             TokenKind::Number | TokenKind::Punct(b'-' | b'+' | b'~' | b'(') => {
                 self.constant().map(PtxOperand::Immediate)
@@ -108,6 +115,9 @@ impl<'a> Parser<'a> {
         {
             return Ok(PtxOperand::Element(register, axis));
         }
+        if let Some(selected) = self.selected_register(opcode, &word, false) {
+            return Ok(selected);
+        }
         if let Some(function) = self.function_ids.get(word.text) {
             return Ok(PtxOperand::Function(*function));
         }
@@ -116,6 +126,19 @@ impl<'a> Parser<'a> {
             return Ok(PtxOperand::Word(WordId(builder.body.words.len() as u32 - 1)));
         }
         Err(unknown_name(&word, "register or variable"))
+    }
+
+    /// A register of a video instruction, with a selector or without one.
+    fn selected_register(&self, opcode: Opcode, word: &Token<'a>, negated: bool) -> Option<PtxOperand> {
+        if !(Opcode::Vadd..=Opcode::Vset4).contains(&opcode) {
+            return None;
+        }
+        let (name, selector) = match word.text.rsplit_once('.') {
+            Some((name, selector)) => (name, Some(Selector::from_keyword(selector)?)),
+            None => (word.text, None),
+        };
+        let register = self.find_register(name)?;
+        Some(PtxOperand::Selected(SelectedRegister { register, selector, negated }))
     }
 
     /// The second register of `%r1|%p1`.

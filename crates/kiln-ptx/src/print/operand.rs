@@ -39,6 +39,11 @@ fn print_operand(
             print_register(function, id, f)?;
             write!(f, ".{}", axis.letter())
         }
+        PtxOperand::Selected(selected) => {
+            f.write_str(if selected.negated { "-" } else { "" })?;
+            print_register(function, selected.register, f)?;
+            selected.selector.map_or(Ok(()), |selector| write!(f, ".{selector}"))
+        }
         PtxOperand::Pair(first, second) => {
             print_register_or_sink(function, first, f)?;
             f.write_str("|")?;

@@ -19,6 +19,7 @@ pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod packed;
 pub(crate) mod single;
+pub(crate) mod video;
 
 /// What an operation reads.
 pub(crate) struct Input<'a> {

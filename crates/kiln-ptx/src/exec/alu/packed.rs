@@ -98,6 +98,12 @@ pub(crate) enum SmallOp {
     Difference,
     Minimum,
     Maximum,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
 }
 
 /// The types and modifiers of a video instruction.
@@ -120,7 +126,20 @@ pub(crate) fn small(op: SmallOp, quad: bool) -> Alu {
             }
         };
     }
-    by_op!(Add, Subtract, Average, Difference, Minimum, Maximum)
+    by_op!(
+        Add,
+        Subtract,
+        Average,
+        Difference,
+        Minimum,
+        Maximum,
+        Equal,
+        NotEqual,
+        Less,
+        LessOrEqual,
+        Greater,
+        GreaterOrEqual
+    )
 }
 
 fn each_small(op: SmallOp, bits: u32, a: u64, b: u64, c: u64, mode: Mode) -> u64 {
@@ -141,6 +160,12 @@ fn each_small(op: SmallOp, bits: u32, a: u64, b: u64, c: u64, mode: Mode) -> u64
             SmallOp::Difference => (x - y).abs(),
             SmallOp::Minimum => x.min(y),
             SmallOp::Maximum => x.max(y),
+            SmallOp::Equal => i32::from(x == y),
+            SmallOp::NotEqual => i32::from(x != y),
+            SmallOp::Less => i32::from(x < y),
+            SmallOp::LessOrEqual => i32::from(x <= y),
+            SmallOp::Greater => i32::from(x > y),
+            SmallOp::GreaterOrEqual => i32::from(x >= y),
         };
         let result = if mode.sat { result.clamp(range.0, range.1) } else { result };
         packed |= u64::from(result as u32 & (u32::MAX >> (32 - bits))) << at;

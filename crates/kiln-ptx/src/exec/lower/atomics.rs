@@ -4,17 +4,20 @@ use super::super::alu::Mode;
 use super::super::alu::float_format::{BF16, F16, F32, F64, Format};
 use super::super::alu::half::{HalfOp, compute};
 use super::super::alu::single::{canonical, float};
-use super::super::lowered_code::{Atomic, Op, Update};
+use super::super::lowered_code::{Address, Atomic, Op, Source, Update};
 use super::super::memory::generic_address::Place;
 use super::function::Lowering;
 use super::memory::strength;
-use crate::{Form, Opcode, Operation, PtxOperand, ScalarType};
+use crate::{Flag, Form, Opcode, Operation, PtxOperand, ScalarType};
 
 impl Lowering<'_> {
     pub(super) fn lower_atomic(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let ty = form.ty()?;
         let operation = form.operation()?;
-        if form.vector() != 1 || ty.size_bytes() > 8 {
+        if form.vector() != 1 {
+            return self.lower_vector_atomic(form, operands, (operation, ty));
+        }
+        if ty.size_bytes() > 8 {
             return None;
         }
         let (to, rest) = match form.opcode() {
@@ -32,11 +35,127 @@ impl Lowering<'_> {
         let strength = strength(form, true);
         let compares = operation == Operation::Cas;
         let reads = operation != Operation::Exch;
-        let atomic =
-            Atomic { place, bytes, update, update_global, address, b, c, to, strength, compares, reads };
+        let align = bytes;
+        let atomic = Atomic {
+            place,
+            bytes,
+            align,
+            update,
+            update_global,
+            address,
+            b,
+            c,
+            to,
+            strength,
+            compares,
+            reads,
+        };
         self.emit(Op::Atomic(Box::new(atomic)));
         Some(())
     }
+
+    /// Updates of vectors in global memory: each element is updated apart, and the vector is aligned as a whole.
+    fn lower_vector_atomic(
+        &mut self,
+        form: &Form,
+        operands: &[PtxOperand],
+        (operation, ty): (Operation, ScalarType),
+    ) -> Option<()> {
+        let count = usize::from(form.vector());
+        let noftz = form.has(Flag::Noftz);
+        if !is_vector_form(operation, ty, count, noftz) {
+            return None;
+        }
+        let (to, rest) = match form.opcode() {
+            Opcode::Atom => (Some(operands.first()?), operands.get(1..)?),
+            _ => (None, operands),
+        };
+        let place =
+            Place::of(form.space()).filter(|place| matches!(place, Place::Global | Place::Generic))?;
+        let (place, address) = self.address(rest.first()?, place)?;
+        let to = match to {
+            Some(to) => {
+                let parts = self.parts(to);
+                Some(parts.iter().map(|part| self.destination(part)).collect::<Option<Vec<_>>>()?)
+            }
+            None => None,
+        };
+        let parts = self.parts(rest.get(1)?);
+        let mut from = parts.iter().map(|part| self.source(part, ty)).collect::<Option<Vec<_>>>()?;
+        if from.len() != count || to.as_ref().is_some_and(|to| to.len() != count) {
+            return None;
+        }
+        // An element may be written before a later one is read: those are read first.
+        for at in 1..count {
+            let before = to.iter().flat_map(|to| to.iter().take(at));
+            if before.clone().any(|to| Source::from(*to) == from[at]) {
+                let copy = self.scratch();
+                self.emit(Op::Copy { to: copy, from: from[at] });
+                from[at] = copy.into();
+            }
+        }
+        let (update, update_global) = update_of_element(operation, ty)?;
+        let (bytes, zero) = (ty.size_bytes(), self.constant(0));
+        for (at, b) in (0..).zip(from) {
+            let offset = address.offset.wrapping_add(i64::from(at * bytes));
+            self.emit(Op::Atomic(Box::new(Atomic {
+                place,
+                bytes,
+                align: if at == 0 { bytes * count as u32 } else { bytes },
+                update,
+                update_global,
+                address: Address { offset, ..address },
+                b,
+                c: zero,
+                to: to.as_ref().and_then(|to| to.get(at as usize).copied()),
+                strength: strength(form, true),
+                compares: false,
+                reads: true,
+            })));
+        }
+        Some(())
+    }
+}
+
+/// Whether there is such an update of a vector.
+fn is_vector_form(operation: Operation, ty: ScalarType, count: usize, noftz: bool) -> bool {
+    use Operation::{Add, Max, Min};
+    match ty {
+        ScalarType::F32 => operation == Add && matches!(count, 2 | 4) && !noftz,
+        ScalarType::F16 | ScalarType::Bf16 => {
+            matches!(operation, Add | Min | Max) && matches!(count, 2 | 4 | 8) && noftz
+        }
+        ScalarType::F16x2 | ScalarType::Bf16x2 => {
+            matches!(operation, Add | Min | Max) && matches!(count, 2 | 4) && noftz
+        }
+        _ => false,
+    }
+}
+
+/// What an operation makes of an element of a vector: those of one value, and the smaller or greater of halves.
+fn update_of_element(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
+    use Operation::{Max, Min};
+    use ScalarType as Type;
+    let same = |update: Update| Some((update, update));
+    match (operation, ty) {
+        (Min, Type::F16) => same(|old, b, _| half_extreme(HalfOp::Minimum, F16, old, b)),
+        (Max, Type::F16) => same(|old, b, _| half_extreme(HalfOp::Maximum, F16, old, b)),
+        (Min, Type::Bf16) => same(|old, b, _| half_extreme(HalfOp::Minimum, BF16, old, b)),
+        (Max, Type::Bf16) => same(|old, b, _| half_extreme(HalfOp::Maximum, BF16, old, b)),
+        (Min, Type::F16x2) => same(|old, b, _| pair_extreme(HalfOp::Minimum, F16, old, b)),
+        (Max, Type::F16x2) => same(|old, b, _| pair_extreme(HalfOp::Maximum, F16, old, b)),
+        (Min, Type::Bf16x2) => same(|old, b, _| pair_extreme(HalfOp::Minimum, BF16, old, b)),
+        (Max, Type::Bf16x2) => same(|old, b, _| pair_extreme(HalfOp::Maximum, BF16, old, b)),
+        _ => update(operation, ty),
+    }
+}
+
+fn half_extreme(op: HalfOp, format: Format, a: u64, b: u64) -> u64 {
+    compute(op, format, [a, b, 0], Mode::default())
+}
+
+fn pair_extreme(op: HalfOp, format: Format, a: u64, b: u64) -> u64 {
+    half_extreme(op, format, a, b) | half_extreme(op, format, a >> 16, b >> 16) << 16
 }
 
 /// What an operation makes of the old value, in shared and in global memory.

@@ -20,8 +20,14 @@ impl Lowering<'_> {
                 ScalarKind::Float => self.lower_float(form, operands),
                 _ => self.lower_integer(form, operands),
             },
-            Vadd4 | Vsub4 | Vavrg4 | Vabsdiff4 | Vmin4 | Vmax4 => self.lower_video(form, operands),
-            Vadd2 | Vsub2 | Vavrg2 | Vabsdiff2 | Vmin2 | Vmax2 => self.lower_video(form, operands),
+            Vadd4 | Vsub4 | Vavrg4 | Vabsdiff4 | Vmin4 | Vmax4 | Vset4 => {
+                self.lower_packed_video(form, operands)
+            }
+            Vadd2 | Vsub2 | Vavrg2 | Vabsdiff2 | Vmin2 | Vmax2 | Vset2 => {
+                self.lower_packed_video(form, operands)
+            }
+            Vadd | Vsub | Vabsdiff | Vmin | Vmax | Vshl | Vshr | Vset => self.lower_video(form, operands),
+            Vmad => self.lower_video_product(form, operands),
             Mul24 | Mad24 | Sad | Addc | Subc | Madc | Dp4a | Dp2a => self.lower_integer(form, operands),
             Rcp | Sqrt | Rsqrt | Sin | Cos | Lg2 | Ex2 | Tanh | Copysign | Testp => {
                 self.lower_float(form, operands)

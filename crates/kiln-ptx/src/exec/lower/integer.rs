@@ -1,11 +1,11 @@
 //! Integer arithmetic.
 
-use super::super::alu::packed::{self, PairOp, Small, SmallOp};
+use super::super::alu::packed::{self, PairOp};
 use super::super::alu::{Alu, Mode, integer};
 use super::super::lowered_code::{Carry, CarryKind, Op};
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
-use crate::{Flag, Form, Opcode, Operation, Part, PtxOperand, ScalarKind, ScalarType};
+use crate::{Flag, Form, Opcode, Part, PtxOperand, ScalarKind, ScalarType};
 
 impl Lowering<'_> {
     pub(super) fn lower_integer(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
@@ -47,36 +47,6 @@ impl Lowering<'_> {
                 self.emit_alu(run, mode, operands, ty)
             }
         }
-    }
-
-    /// `vadd4` and its kind, on whole operands: without selectors and masks.
-    pub(super) fn lower_video(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
-        let mut signed = form.types().map(|ty| ty == ScalarType::S32);
-        let (to_signed, a_signed, b_signed) = (signed.next()?, signed.next()?, signed.next()?);
-        let (op, quad) = match form.opcode() {
-            Opcode::Vadd4 => (SmallOp::Add, true),
-            Opcode::Vsub4 => (SmallOp::Subtract, true),
-            Opcode::Vavrg4 => (SmallOp::Average, true),
-            Opcode::Vabsdiff4 => (SmallOp::Difference, true),
-            Opcode::Vmin4 => (SmallOp::Minimum, true),
-            Opcode::Vmax4 => (SmallOp::Maximum, true),
-            Opcode::Vadd2 => (SmallOp::Add, false),
-            Opcode::Vsub2 => (SmallOp::Subtract, false),
-            Opcode::Vavrg2 => (SmallOp::Average, false),
-            Opcode::Vabsdiff2 => (SmallOp::Difference, false),
-            Opcode::Vmin2 => (SmallOp::Minimum, false),
-            _ => (SmallOp::Maximum, false),
-        };
-        let sum = form.operation() == Some(Operation::Add);
-        let small = Small { a_signed, b_signed, to_signed, sum };
-        let bits = if quad { 8 } else { 16 };
-        // The third operand counts in a sum alone.
-        let (flow, operands) = match sum {
-            true => (DataFlow::Computes, operands),
-            false => (DataFlow::Parts { from: bits, to: bits }, operands.get(..3)?),
-        };
-        let mode = Mode { small, sat: form.has(Flag::Sat), flow, ..Mode::default() };
-        self.emit_alu(packed::small(op, quad), mode, operands, ScalarType::B32)
     }
 
     fn lower_carry(&mut self, form: &Form, operands: &[PtxOperand], kind: CarryKind) -> Option<()> {

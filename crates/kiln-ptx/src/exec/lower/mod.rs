@@ -25,6 +25,7 @@ mod reconvergence;
 mod register_uses;
 mod shared_layout;
 mod unassigned;
+mod video;
 mod warp_matrix;
 mod warp_primitives;
 
@@ -40,8 +41,11 @@ pub(crate) use barrier_decisions::BarrierDecisions;
 /// Lowers an entry and all it can reach.
 pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFunctionId) -> Code {
     let reached = reachable_code::reach(module, entry);
-    let layout =
-        shared_layout::SharedLayout::new(module, &reachable_code::shared_variables(module, &reached));
+    let layout = shared_layout::SharedLayout::new(
+        module,
+        &reachable_code::shared_variables(module, &reached),
+        reachable_code::uses_reserved_memory(module, &reached),
+    );
     let places: HashMap<u32, u32> = reached.iter().zip(0..).map(|(id, at)| (id.0, at)).collect();
     let context = Context { module, variables, layout: &layout, places: &places };
     let mut builder = Builder::default();

@@ -5,7 +5,6 @@ use super::super::lowered_code::{Op, PredSource, Reg, Source, Special};
 use super::super::memory::generic_address::Place;
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
-use super::operand::special_of;
 use crate::{Flag, Form, Opcode, PtxOperand, ScalarType, Space};
 
 impl Lowering<'_> {
@@ -47,7 +46,7 @@ impl Lowering<'_> {
 
     fn move_one(&mut self, to: &PtxOperand, from: &PtxOperand, ty: ScalarType) -> Option<()> {
         if let PtxOperand::Special(special) = from {
-            let which = special_of(*special)?;
+            let which = self.special(*special)?;
             let to = self.destination(to)?;
             self.emit(Op::Special { to, which });
             return Some(());

@@ -119,7 +119,7 @@ impl Lowering<'_> {
             PtxOperand::Register(_) | PtxOperand::Element(..) => self.destination(operand).map(Source::from),
             PtxOperand::Immediate(number) => Some(self.constant(immediate_bits(*number, ty))),
             PtxOperand::Special(special) => {
-                let which = special_of(*special)?;
+                let which = self.special(*special)?;
                 let to = self.scratch();
                 self.emit_always(Op::Special { to, which });
                 Some(to.into())
@@ -130,6 +130,17 @@ impl Lowering<'_> {
                 Some(self.constant(address))
             }
             _ => None,
+        }
+    }
+
+    /// What the executor answers for a special register.
+    pub(super) fn special(&self, register: SpecialRegister) -> Option<Special> {
+        match register {
+            SpecialRegister::Named(name, axis) => {
+                let reserved = self.context.layout.reserved(name).map(Special::Constant);
+                reserved.or_else(|| Special::named(name, axis))
+            }
+            SpecialRegister::Env(number) => Some(Special::Environment(number)),
         }
     }
 
@@ -205,14 +216,6 @@ impl Lowering<'_> {
 }
 
 const AXES: [Axis; 4] = [Axis::X, Axis::Y, Axis::Z, Axis::W];
-
-/// What the executor answers for a special register.
-pub(super) fn special_of(register: SpecialRegister) -> Option<Special> {
-    match register {
-        SpecialRegister::Named(name, axis) => Special::named(name, axis),
-        SpecialRegister::Env(number) => Some(Special::Environment(number)),
-    }
-}
 
 /// The bits of a number as a value of type `ty`.
 pub(super) fn immediate_bits(number: Immediate, ty: ScalarType) -> u64 {

@@ -1,7 +1,8 @@
 //! What an entry can reach: functions through calls and pointers, and the shared variables they use.
 
 use crate::{
-    AddressBase, Body, Callee, PtxFunctionId, PtxModule, PtxOperand, RelocationTarget, Space, VariableId,
+    AddressBase, Body, Callee, PtxFunctionId, PtxModule, PtxOperand, RelocationTarget, Space, SpecialName,
+    SpecialRegister, VariableId,
 };
 
 /// The functions an entry can reach, the entry first. Functions without a body are left out.
@@ -64,6 +65,18 @@ pub(super) fn shared_variables(module: &PtxModule, reached: &[PtxFunctionId]) ->
     }
     used.sort_unstable_by_key(|id| id.0);
     used
+}
+
+/// Whether functions use the shared memory that is reserved for the system.
+pub(super) fn uses_reserved_memory(module: &PtxModule, reached: &[PtxFunctionId]) -> bool {
+    let bodies = reached.iter().filter_map(|id| module.function(*id)?.body.as_ref());
+    let is_reserved = |operand: &PtxOperand| match operand {
+        PtxOperand::Special(SpecialRegister::Named(name, _)) => {
+            (SpecialName::ReservedSmemOffsetBegin..=SpecialName::ReservedSmemOffset1).contains(name)
+        }
+        _ => false,
+    };
+    bodies.flat_map(|body| body.operands.iter().chain(&body.elements)).any(is_reserved)
 }
 
 fn variables(body: &Body) -> impl Iterator<Item = VariableId> + '_ {

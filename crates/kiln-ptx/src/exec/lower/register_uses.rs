@@ -37,6 +37,7 @@ impl Mentions {
     fn add(&mut self, operand: &PtxOperand) {
         match operand {
             PtxOperand::Register(id) | PtxOperand::Not(id) | PtxOperand::Element(id, _) => self.count(*id),
+            PtxOperand::Selected(selected) => self.count(selected.register),
             PtxOperand::Pair(first, second) => {
                 [first, second].into_iter().flatten().for_each(|id| self.count(*id))
             }

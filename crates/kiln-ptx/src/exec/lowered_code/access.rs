@@ -69,6 +69,8 @@ pub(crate) type Update = fn(u64, u64, u64) -> u64;
 pub(crate) struct Atomic {
     pub(crate) place: Place,
     pub(crate) bytes: u32,
+    /// The alignment of the address: that of the whole vector, for its first element.
+    pub(crate) align: u32,
     pub(crate) update: Update,
     /// What is done in global memory, where it differs.
     pub(crate) update_global: Update,
@@ -81,6 +83,13 @@ pub(crate) struct Atomic {
     pub(crate) compares: bool,
     /// Whether what it does depends on the old value: all but `exch`.
     pub(crate) reads: bool,
+}
+
+impl Atomic {
+    /// Whether it updates the elements of a vector, this one first.
+    pub(crate) fn is_vector(&self) -> bool {
+        self.align != self.bytes
+    }
 }
 
 /// `cp.async` of 4, 8 or 16 bytes.

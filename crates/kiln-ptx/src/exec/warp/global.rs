@@ -128,7 +128,7 @@ impl Warp {
         let mut addresses = self.addresses(cta, at, atomic.address);
         let Atomic { place, bytes, strength, .. } = *atomic;
         let access = Access { kind: AccessKind::Atomic, place, bytes, part_bytes: bytes, strength };
-        check_aligned(&access, &addresses, lanes)?;
+        check_aligned(&Access { bytes: atomic.align, ..access }, &addresses, lanes)?;
         let frame = self.lane_groups[at].frame;
         let [b, c] = [atomic.b, atomic.c].map(|s| *self.frames[frame].column(s, &cta.launch.constants));
         let new = if atomic.compares { atomic.c } else { atomic.b };
@@ -147,13 +147,18 @@ impl Warp {
         while rest != 0 {
             let mut group = self.resolve(cta, at, &mut update.access, place, &mut addresses, rest);
             match update.access.place {
+                Place::Shared if atomic.is_vector() => {
+                    return Err(out_of_reach(&update.access, &addresses, group, "atomics on vectors"));
+                }
                 Place::Shared => self.update_shared(cta, at, &mut update, &addresses, group)?,
                 Place::Global | Place::Generic => {
                     let (span, inside) = self.find(cta, at, &update.access, &addresses, group)?;
                     group = inside;
                     self.update_global(cta, at, &mut update, &addresses, (&span, group));
                 }
-                Place::Local | Place::Param => return Err(out_of_reach(&update.access, &addresses, group)),
+                Place::Local | Place::Param => {
+                    return Err(out_of_reach(&update.access, &addresses, group, "atomics"));
+                }
             }
             let wrote = lanes_where(group, |lane| update.writes(lane));
             let lanes = (group, wrote, update.order);
@@ -449,8 +454,8 @@ fn is_told(cta: &Cta<'_>, span: &Span<'_>) -> bool {
 
 /// An atomic on memory that atomics do not reach.
 #[cold]
-fn out_of_reach(access: &Access, addresses: &Column, lanes: u32) -> Box<Trouble> {
+fn out_of_reach(access: &Access, addresses: &Column, lanes: u32, what: &str) -> Box<Trouble> {
     let lane = first_lane(lanes);
-    let near = format!("{} memory, which atomics do not reach", access.place.name());
+    let near = format!("{} memory, which {what} do not reach", access.place.name());
     Trouble::new(lane, ExecFindingKind::OutOfBounds(access.bad(addresses[lane], near)))
 }
