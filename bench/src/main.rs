@@ -205,6 +205,11 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
         Workload::Cuda(workload::threaded_launches::eight),
     ),
     ("l5", "the bookkeeping of a submission without a kernel", Workload::Cuda(workload::launch::no_kernel)),
+    (
+        "l6",
+        "what recording adds to a launch with 4 buffers and a scalar",
+        Workload::Cuda(workload::launch::recorded),
+    ),
     ("lk", "5 uncontended locks: mutex against biased lock", Workload::Any(workload::lock_cost::uncontended)),
     ("m1", "64 KiB allocated and freed, one thread", Workload::Memory(memory::alloc_free_pairs::one_thread)),
     (

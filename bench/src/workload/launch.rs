@@ -45,6 +45,43 @@ pub(crate) fn four_buffers(table: &mut Table, repeats: usize) -> Result<(), Fail
     Ok(())
 }
 
+/// L6: what recording adds to a launch with four buffers and a scalar.
+pub(crate) fn recorded(table: &mut Table, repeats: usize) -> Result<(), Failure> {
+    let file = TemporaryRecording::new();
+    let (plain, recorded) = (Four::new(runtime()?)?, Four::new(runtime()?)?);
+    recorded.gpu.trace(file.path())?;
+    let one = subject(BATCH, || plain.launch(), || Ok(plain.gpu.synchronize()?));
+    let other = subject(BATCH, || recorded.launch(), || Ok(recorded.gpu.synchronize()?));
+    let [plain_time, recorded_time] = in_turn(BATCHES * repeats, [one, other])?;
+    let (p50, p99) = (recorded_time.p50 - plain_time.p50, recorded_time.p99 - plain_time.p99);
+    let totals = recorded.gpu.flush_trace().unwrap_or_default();
+    table.add("l6", "kiln, 4 tracked buffers + scalar", plain_time);
+    table.add("l6", "the same, recorded", recorded_time);
+    table.add("l6", "the difference", Percentiles { p50, p99 });
+    table.note(format!("l6: {} events were written, {} dropped", totals.written, totals.dropped));
+    Ok(())
+}
+
+/// The name of a recording that is removed at the end.
+pub(crate) struct TemporaryRecording(std::path::PathBuf);
+
+impl TemporaryRecording {
+    pub(crate) fn new() -> Self {
+        Self(std::env::temp_dir().join(format!("kiln-bench-{}.kiln", std::process::id())))
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryRecording {
+    fn drop(&mut self) {
+        // A file that cannot be removed lies in the temporary folder.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// A kernel with four buffers.
 pub(crate) struct Four {
     gpu: DeviceRuntime,
@@ -64,7 +101,7 @@ impl Four {
         batches(BATCHES, BATCH, || self.launch(), || Ok(self.gpu.synchronize()?))
     }
 
-    fn launch(&self) -> Result<(), Failure> {
+    pub(crate) fn launch(&self) -> Result<(), Failure> {
         let [a, b, c, d] = &self.buffers;
         let mut launch = self.gpu.launch(&self.kernel);
         launch.grid(1).block(1);

@@ -22,6 +22,7 @@ use crate::raw_driver::{self, KERNELS};
 use crate::result_table::Table;
 use crate::timing::Percentiles;
 use crate::workload::fake_libcuda::{Caches, FakeLibcuda, Meter};
+use crate::workload::launch::{Four, TemporaryRecording};
 
 /// Launches of the graph that is replayed.
 const NODES: usize = 10;
@@ -81,6 +82,7 @@ pub(crate) fn repeat(operation: &str, times: usize) -> Result<(), Failure> {
             "task" => subjects.prepare()?,
             "pinned" => subjects.pin()?,
             "product" => subjects.multiply()?,
+            "recorded" => subjects.recorded.launch()?,
             other => return Err(format!("no operation is called {other}").into()),
         }
     }
@@ -97,6 +99,9 @@ struct Subjects {
     one: Kernel,
     many: Kernel,
     buffers: [GpuRef<f32>; 4],
+    recorded: Four,
+    /// Where it is recorded; removed at the end.
+    _recording: TemporaryRecording,
     many_buffers: Vec<GpuRef<f32>>,
     leases: [Stream; 2],
     graph: Graph,
@@ -114,6 +119,9 @@ impl Subjects {
         let zeros = || gpu.zeros(1024);
         let buffers = [zeros()?, zeros()?, zeros()?, zeros()?];
         let (four, one, many) = (kernel("four")?, kernel("one")?, kernel("many")?);
+        let recording = TemporaryRecording::new();
+        let recorded = DeviceRuntime::from_driver(device.clone(), kiln::RuntimeConfig::default())?;
+        recorded.trace(recording.path())?;
         let mut builder = gpu.graph();
         for _ in 0..NODES {
             let mut launch = builder.launch(&one);
@@ -135,13 +143,15 @@ impl Subjects {
             one,
             many,
             buffers,
+            recorded: Four::new(recorded)?,
+            _recording: recording,
         })
     }
 
     /// One after the other in each repeat, so that what disturbs the machine disturbs all of them.
     fn measure(&self, meter: &Meter, repeats: usize) -> Result<Vec<Figure>, Failure> {
         let mut turn = 0;
-        let mut spreads: [Vec<Percentiles>; 11] = Default::default();
+        let mut spreads: [Vec<Percentiles>; 12] = Default::default();
         for _ in 0..repeats {
             let measured = [
                 meter.time(|| raw_driver::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES]))?,
@@ -155,17 +165,31 @@ impl Subjects {
                 meter.time(|| self.prepare())?,
                 meter.time(|| self.pin())?,
                 meter.time(|| self.multiply())?,
+                meter.time(|| self.recorded.launch())?,
             ];
             spreads.iter_mut().zip(measured).for_each(|(all, spread)| all.push(spread));
         }
-        let [bare, untracked, launch, many, bare_turn, turn, bare_graph, graph, task, pinned, product] =
-            spreads.map(|all| Percentiles::median(&all));
+        let [
+            bare,
+            untracked,
+            launch,
+            many,
+            bare_turn,
+            turn,
+            bare_graph,
+            graph,
+            task,
+            pinned,
+            product,
+            recorded,
+        ] = spreads.map(|all| Percentiles::median(&all));
         let over = |bare: &Percentiles, all: Percentiles| Percentiles {
             p50: all.p50 - bare.p50,
             p99: all.p99 - bare.p99,
         };
         Ok(vec![
             ("l0.launch", "kiln's driver over the bare call", over(&bare, untracked)),
+            ("l0.recorded", "kiln, recorded, over the same launch not recorded", over(&launch, recorded)),
             ("l0.launch", "kiln, 4 tracked buffers + scalar, the same", over(&bare, launch)),
             ("l0.many", "kiln, 32 tracked buffers, the same", over(&bare, many)),
             ("l0.turns", "kiln, two streams in turn, over bare calls", over(&bare_turn, turn)),

@@ -58,7 +58,7 @@ impl From<&kiln::Error> for Exit {
                 | ProbeError::UnknownSelection { .. }
                 | ProbeError::Environment { .. },
             ) => Self::Usage,
-            ErrorKind::UnknownFindings(_) => Self::Usage,
+            ErrorKind::UnknownFindings(_) | ErrorKind::Trace(_) => Self::Usage,
             ErrorKind::Code(error) if error.is_compile_error() => Self::Compile,
             ErrorKind::Code(_) | ErrorKind::Library(_) => Self::Absent,
             ErrorKind::Probe(

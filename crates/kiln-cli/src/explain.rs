@@ -39,7 +39,12 @@ submitted only after that, the reason is the program, and the wait it was in is
 named. A wait is called unrelated where the event between two streams was
 recorded behind later work than the waiter needs.
 
-A recording of a program that was killed is read up to where it is cut.
+An allocation that was refused is told with its line, the tags that held most and
+the free pieces; a lost device with the steps that brought it back; collectives
+with bytes, rank and communicator.
+
+A recording of a program that was killed is read up to where it is cut, and has no
+end mark, which is said.
 
 Exit codes: 0 done, 2 wrong usage, or a file that cannot be read.";
 

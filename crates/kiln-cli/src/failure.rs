@@ -197,6 +197,7 @@ impl From<kiln::Error> for Failure {
     fn from(error: kiln::Error) -> Self {
         let exit = Exit::from(&error);
         let kind = match exit {
+            Exit::Usage if matches!(error.kind(), ErrorKind::Trace(_)) => FailureKind::File,
             Exit::Usage => FailureKind::Usage,
             Exit::Compile => FailureKind::Compile,
             Exit::Fault | Exit::Done | Exit::Program(_) => FailureKind::Fault,

@@ -45,6 +45,11 @@ pub(crate) fn note_gaps(path: &Path, reader: &OpenRecording) {
             "{path}: note: it ends within a block, as the file of a program does that was killed; everything before was read"
         ));
     }
+    if !reader.is_cut() && !reader.has_end_mark() {
+        complain(format_args!(
+            "{path}: note: it ended without an end mark: the program was killed or crashed, ended without dropping its runtime, or still runs"
+        ));
+    }
     if reader.damaged_blocks() > 0 {
         let blocks = counted(reader.damaged_blocks(), "damaged block");
         complain(format_args!("{path}: note: {blocks} left out"));

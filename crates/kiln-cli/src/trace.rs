@@ -68,6 +68,7 @@ struct Written<'a> {
     #[serde(flatten)]
     summary: &'a PerfettoSummary,
     is_cut: bool,
+    is_whole: bool,
     damaged_blocks: u64,
 }
 
@@ -115,7 +116,13 @@ fn convert(arguments: &Arguments, file: &Path, out: &Path, console: &mut Console
     let (is_cut, damaged_blocks) = (reader.is_cut(), reader.damaged_blocks());
     if arguments.json {
         let perfetto = out.display().to_string();
-        return console.json(&Written { perfetto, summary: &summary, is_cut, damaged_blocks });
+        return console.json(&Written {
+            perfetto,
+            summary: &summary,
+            is_cut,
+            is_whole: reader.has_end_mark(),
+            damaged_blocks,
+        });
     }
     recording_file::note_gaps(file, &reader);
     console.line(format_args!("{}: {}", out.display(), in_words(&summary)));

@@ -1,6 +1,9 @@
 //! One call of collectives: checked, then queued or recorded.
 
+use std::panic::Location;
+
 use kiln_operation::{CollectiveGroup, CollectiveKind, CollectiveOperand, OperandEffect};
+use kiln_runtime::internal::{CollectiveLabel, as_collective, called_from};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
 use crate::collective_part::Part;
@@ -56,6 +59,7 @@ impl<'a> CollectiveCall<'a> {
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
         let (communicator, stream) = (self.communicator, self.stream);
+        let _context = called_from(communicator.runtime(), Location::caller());
         let (group, parts) = self.checked()?;
         let Some(kernel) = communicator.function(&group)? else {
             return one_rank::submit(communicator, &parts, stream);
@@ -66,6 +70,7 @@ impl<'a> CollectiveCall<'a> {
             launch.on(stream);
         }
         describe(&mut launch, communicator, &parts);
+        let _collective = as_collective(communicator.runtime(), || labelled(communicator, &parts));
         // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the collective ends: when all ranks
         // have called it, or by the deadline of the communicator.
         let submitted = unsafe { launch.submit() };
@@ -93,22 +98,8 @@ impl<'a> CollectiveCall<'a> {
 
     /// What it does and the bytes of its larger buffer, for each collective of it; none for a call that is refused.
     pub(crate) fn described(&self) -> Vec<(CollectiveKind, u64)> {
-        let size = u64::from(self.communicator.size());
-        let one = |part: &Part| {
-            let kind = part.collective.kind();
-            let blocks = match kind {
-                CollectiveKind::AllGather
-                | CollectiveKind::ReduceScatter
-                | CollectiveKind::AllToAll
-                | CollectiveKind::Gather
-                | CollectiveKind::Scatter => size,
-                CollectiveKind::Barrier => 0,
-                _ => 1,
-            };
-            let bytes = part.count.saturating_mul(part.collective.element().bytes());
-            (kind, bytes.saturating_mul(blocks))
-        };
-        self.parts.iter().flatten().map(one).collect()
+        let size = self.communicator.size();
+        self.parts.iter().flatten().map(|part| (part.collective.kind(), larger_bytes(part, size))).collect()
     }
 
     fn checked(self) -> Result<(CollectiveGroup, Vec<Part>)> {
@@ -134,6 +125,35 @@ impl<'a> CollectiveCall<'a> {
         }
         Ok((group, parts))
     }
+}
+
+/// Bytes of the larger buffer of a collective.
+fn larger_bytes(part: &Part, size: u32) -> u64 {
+    let blocks = match part.collective.kind() {
+        CollectiveKind::AllGather
+        | CollectiveKind::ReduceScatter
+        | CollectiveKind::AllToAll
+        | CollectiveKind::Gather
+        | CollectiveKind::Scatter => u64::from(size),
+        CollectiveKind::Barrier => 0,
+        _ => 1,
+    };
+    part.count.saturating_mul(part.collective.element().bytes()).saturating_mul(blocks)
+}
+
+/// What a recording says about a call.
+fn labelled(communicator: &DeviceCommunicator, parts: &[Part]) -> CollectiveLabel {
+    let (rank, ranks) = (communicator.rank(), communicator.size());
+    let name = match parts {
+        [first, others @ ..]
+            if others.iter().all(|part| part.collective.name() == first.collective.name()) =>
+        {
+            first.collective.name()
+        }
+        _ => "collectives",
+    };
+    let bytes = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(larger_bytes(part, ranks)));
+    CollectiveLabel { name, communicator: communicator.number(), rank, ranks, bytes }
 }
 
 fn describe<'l, W>(launch: &mut Launch<'l, W>, communicator: &DeviceCommunicator, parts: &'l [Part]) {

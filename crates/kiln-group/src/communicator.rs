@@ -79,6 +79,8 @@ pub struct DeviceCommunicator {
 struct Inner {
     runtime: DeviceRuntime,
     rank: CommunicatorRank,
+    /// Its short name as a number, for recordings.
+    number: u64,
     /// What the barrier works in.
     scratch: GpuRef<u8>,
     functions: Mutex<HashMap<CollectiveGroup, Kernel>>,
@@ -179,6 +181,7 @@ impl DeviceCommunicator {
             Inner {
                 runtime: runtime.clone(),
                 rank: joined,
+                number: u64::from_str_radix(&id.short(), 16).unwrap_or_default(),
                 scratch,
                 functions: Mutex::default(),
                 module,
@@ -220,6 +223,11 @@ impl DeviceCommunicator {
     /// The id that all ranks of it have.
     pub fn id(&self) -> CommunicatorId {
         self.inner.rank.id
+    }
+
+    /// What recordings call it.
+    pub(crate) fn number(&self) -> u64 {
+        self.inner.number
     }
 
     /// The device of this rank.

@@ -1,6 +1,9 @@
 //! Communicators of some of the ranks of another.
 
+use std::panic::Location;
+
 use kiln_operation::CommunicatorId;
+use kiln_runtime::internal::called_from;
 
 use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
@@ -16,7 +19,9 @@ impl DeviceCommunicator {
     ///
     /// # Errors
     /// What the collectives answer, and what [`join`](Self::join) does.
+    #[track_caller]
     pub fn split(&self, color: Option<u32>, key: u32) -> Result<Option<Self>> {
+        let _context = called_from(self.runtime(), Location::caller());
         if self.size() == 1 {
             return color.map(|_| Self::alone(self.runtime())).transpose();
         }

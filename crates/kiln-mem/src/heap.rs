@@ -199,6 +199,11 @@ impl Heap {
         self.activity.with(self.arenas.iter().map(|cell| cell.visit().activity))
     }
 
+    /// Bytes that it has taken from the device. It is one load, unlike [`accounting`](MemoryResource::accounting).
+    pub fn held_bytes(&self) -> u64 {
+        self.backing.reserved_bytes()
+    }
+
     /// What the mapped remaps cost the host at present, approximately, in bytes: memory of the driver that no tool shows as the program's.
     /// [`HeapConfig::mapping_host_bytes`] limits it.
     pub fn mapping_host_bytes(&self) -> u64 {

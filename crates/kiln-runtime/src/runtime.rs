@@ -13,7 +13,7 @@ mod freed_uses;
 mod inner;
 mod memory_config;
 pub(crate) mod memory_pressure;
-mod recording;
+pub(crate) mod recording;
 mod recoverable_submit;
 mod recovery_hook;
 mod runtime_table;

@@ -7,6 +7,7 @@
 //! after the device had become idle, the host is the reason, and a wait that the host was in then is named. If it waited for another
 //! device, that is the reason. A stream can wait while its device is busy; such waits are listed apart.
 
+mod collective_calls;
 mod device_idle;
 mod explainer;
 mod explanation;
@@ -21,5 +22,6 @@ mod timeline;
 
 pub use explainer::Explainer;
 pub use explanation::{
-    ExplainedDevice, ExplainedHostWait, Explanation, HeldTag, IdleReason, IdleWhy, StreamStall, WorkName,
+    ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explanation, HeldTag,
+    IdleReason, IdleWhy, RefusedAllocation, StreamStall, TagBytes, WorkName,
 };

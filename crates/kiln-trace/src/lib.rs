@@ -25,12 +25,13 @@
 //! - A stream has one name in the whole file ([`TraceStream`]), and its submissions are numbered upwards.
 //! - Events of one stream come in the order of their numbers, and waits before the work that waits; where two threads submit to one
 //!   stream at once, neighbours may be swapped. Events of different streams come in any order.
+//! - The last event is an [`EndRecord`] where the program ended its recording itself ([`RecordingReader::has_end_mark`]).
 //! - Nothing panics on any input.
 //!
 //! # In reading order
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
-//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`]. [`RecordingWriter`] and
+//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`EndRecord`]. [`RecordingWriter`] and
 //! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`] and [`RecordingLane`]: events of a program that runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`].
 //!
 //! ```
@@ -63,16 +64,16 @@ mod record;
 mod recorder;
 
 pub use explain::{
-    ExplainedDevice, ExplainedHostWait, Explainer, Explanation, HeldTag, IdleReason, IdleWhy, StreamStall,
-    WorkName,
+    ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer, Explanation,
+    HeldTag, IdleReason, IdleWhy, RefusedAllocation, StreamStall, TagBytes, WorkName,
 };
 pub use file::{ReadError, RecordingReader, RecordingWriter};
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
 pub use record::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, FaultRecord, FreeRecord,
-    HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, StartRecord,
-    StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord,
-    TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, EndRecord, FaultRecord,
+    FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock,
+    StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
+    TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 pub use recorder::{ProgramRecorder, RecordingFile, RecordingLane, RecordingTotals, interned_name};

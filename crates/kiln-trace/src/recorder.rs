@@ -4,13 +4,16 @@
 //! memory from the heap. A thread takes what is there every [`WRITE_EVERY`], or when a lane is half full, and appends it as a block. The
 //! program never waits for the file: what a full lane, a slow disk or a full one has no room for is dropped and counted, and the count
 //! is an event of the recording. A disk that has room again is written again.
+//!
+//! A file has one writer: it is locked as long as it is written, and a second recorder is refused, in this process or another. When a
+//! recording ends, a mark says so; without it, the program was killed or crashed.
 
 mod interned_name;
 mod lane;
+mod locked_file;
 mod recording_file;
 mod recording_thread;
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -32,18 +35,20 @@ const FINISH_LIMIT: Duration = Duration::from_secs(5);
 /// Events that a lane holds.
 const LANE_EVENTS: usize = 8192;
 
-/// A recording that is being made. Dropping it writes the rest, and waits no longer than a few seconds for that.
+/// A recording that is being made. Dropping it writes the rest and the mark of the end, if that is not there yet, and waits no longer than a
+/// few seconds for that.
 pub struct ProgramRecorder {
     thread: Arc<RecordingThread>,
 }
 
 impl ProgramRecorder {
-    /// Begins a recording at a path. A file that is there is overwritten.
+    /// Begins a recording at a path. A file that is there is overwritten, unless it is being written.
     ///
     /// # Errors
-    /// A file that cannot be written; no thread that can be started.
+    /// A file that another recorder writes, in this process or another, which is left alone ([`ResourceBusy`](io::ErrorKind::ResourceBusy)); a
+    /// file that cannot be written; no thread that can be started.
     pub fn create(path: &Path, first: &[TraceEvent<'static>]) -> io::Result<Self> {
-        Self::into_file(File::create(path)?, first)
+        Self::into_file(locked_file::create(path)?, first)
     }
 
     /// Begins a recording in a file that is open, at its start.
@@ -69,6 +74,17 @@ impl ProgramRecorder {
         self.thread.flush(limit)
     }
 
+    /// Writes everything pushed so far and the mark of the end, for a recorder that is kept; false if that takes longer. Another device may follow
+    /// the mark, and needs another mark.
+    pub fn mark_end(&self, time_ns: u64, limit: Duration) -> bool {
+        self.thread.mark_end(time_ns, limit)
+    }
+
+    /// As [`mark_end`](Self::mark_end), and closes the file: what is pushed from here on is lost.
+    pub fn finish(&self, time_ns: u64, limit: Duration) -> bool {
+        self.thread.finish(time_ns, limit)
+    }
+
     /// What was recorded so far.
     pub fn totals(&self) -> RecordingTotals {
         self.thread.totals()
@@ -77,7 +93,7 @@ impl ProgramRecorder {
 
 impl Drop for ProgramRecorder {
     fn drop(&mut self) {
-        self.thread.stop(FINISH_LIMIT);
+        let _ = self.thread.stop(FINISH_LIMIT);
     }
 }
 

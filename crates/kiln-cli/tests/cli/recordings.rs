@@ -1,7 +1,7 @@
 //! `kiln trace` and `kiln explain`: recordings that are whole, cut, damaged, or something else.
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, DeviceRecord, RecordingWriter, StartRecord, StreamWaitRecord,
+    AllocationRecord, AwaitedBlock, DeviceRecord, EndRecord, RecordingWriter, StartRecord, StreamWaitRecord,
     SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream,
 };
 
@@ -46,9 +46,14 @@ fn planted() -> Vec<u8> {
             ..StreamWaitRecord::default()
         }),
         kernel("consume", stamp(1, 1), 20, 9_000, 9_500),
+        TraceEvent::End(EndRecord { time_ns: 9_600 }),
     ];
+    written(&events)
+}
+
+fn written(events: &[TraceEvent<'_>]) -> Vec<u8> {
     let mut writer = RecordingWriter::new(Vec::new()).unwrap();
-    for event in &events {
+    for event in events {
         writer.push(event).unwrap();
         writer.write_block().unwrap();
     }
@@ -87,6 +92,7 @@ fn a_recording_is_explained_in_words_and_as_json() {
     assert_eq!((&stall["tag"], &stall["reason"]), (&"activations".into(), &"read_after_write".into()));
     assert_eq!((&stall["block"], &stall["unrelated_ns"]), (&12.into(), &7_000.into()));
     assert_eq!((&json["is_cut"], &json["damaged_blocks"]), (&false.into(), &0.into()));
+    assert_eq!(json["is_whole"], true);
     assert_eq!(json["devices"][0]["memory"][0]["left_bytes"], 3 << 20);
 }
 
@@ -107,7 +113,16 @@ fn a_recording_becomes_a_trace() {
 fn a_cut_recording_is_used_up_to_where_it_is_cut() {
     let folder = Folder::new();
     let whole = planted();
-    let (file, out) = (file(&folder, "cut.kiln", &whole[..whole.len() - 3]), folder.path("out"));
+    // The last block is the mark of the end.
+    let last = written(&[TraceEvent::End(EndRecord { time_ns: 9_600 })]).len() - 16;
+    let end = whole.len() - last;
+    let unmarked = file(&folder, "unmarked.kiln", &whole[..end]);
+    let explained = done(&["explain", &unmarked]);
+    assert!(explained.stdout.contains("3 submissions"), "{}", explained.stdout);
+    assert!(explained.stdout.contains("ended without an end mark"), "{}", explained.stdout);
+    let json = done(&["explain", &unmarked, "--json"]).json();
+    assert_eq!((&json["is_cut"], &json["is_whole"]), (&false.into(), &false.into()));
+    let (file, out) = (file(&folder, "cut.kiln", &whole[..end - 3]), folder.path("out"));
     let explained = done(&["explain", &file]);
     assert!(explained.stdout.contains("2 submissions"), "{}", explained.stdout);
     assert!(explained.stderr.contains("it ends within a block"), "{}", explained.stderr);
@@ -119,7 +134,8 @@ fn a_cut_recording_is_used_up_to_where_it_is_cut() {
 fn a_damaged_block_is_told_with_its_offset_and_can_be_left_out() {
     let folder = Folder::new();
     let mut bytes = planted();
-    let last = bytes.len() - 3;
+    let last = written(&[TraceEvent::End(EndRecord { time_ns: 9_600 })]).len() - 16;
+    let last = bytes.len() - last - 3;
     bytes[last] ^= 1;
     let (file, out) = (file(&folder, "damaged.kiln", &bytes), folder.path("out"));
     for words in [&["explain", &*file][..], &["trace", &*file, "--perfetto", &*out]] {
@@ -152,7 +168,7 @@ fn other_files_and_places_are_told_with_the_next_step() {
         (&["explain", &text], "it is no recording of kiln; give a file that kiln recorded"),
         (&["explain", &empty], "it is no recording of kiln"),
         (&["explain", &short], "nothing was recorded; record the program again"),
-        (&["explain", &other], "it has version 7 of the format, and this kiln reads version 1; use the kiln"),
+        (&["explain", &other], "it has version 7 of the format, and this kiln reads version 2; use the kiln"),
         (&["explain", &here], "directory"),
         (&["trace", &text, "--perfetto", nowhere], "it is no recording of kiln"),
         (&["trace", &good, "--perfetto", nowhere], "No such file"),
@@ -188,7 +204,8 @@ fn the_demo_is_recorded_in_virtual_time() {
     let trace = done(&["trace", &file, "--perfetto", &out, "--json"]).json();
     assert!(trace["arrows"].as_u64().unwrap() > 0 && trace["dropped_events"] == 0, "{trace}");
     let nowhere = run(command(&["demo", "--device", "sim", "--trace", "/nonexistent/a.kiln"]));
-    assert!(nowhere.code != Some(0) && nowhere.stderr.contains("/nonexistent/a.kiln"), "{}", nowhere.stderr);
+    assert_eq!(nowhere.code, Some(2), "{}", nowhere.stderr);
+    assert!(nowhere.stderr.contains("/nonexistent/a.kiln"), "{}", nowhere.stderr);
 }
 
 #[test]

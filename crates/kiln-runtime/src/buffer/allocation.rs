@@ -12,6 +12,7 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// Out of memory.
+    #[track_caller]
     pub fn allocate<T: Element>(&self, len: usize) -> Result<GpuRef<T>> {
         self.allocate_on(self.main_stream(), len)
     }
@@ -20,6 +21,7 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// Out of memory; a stream of another runtime.
+    #[track_caller]
     pub fn allocate_on<T: Element>(&self, stream: &Stream, len: usize) -> Result<GpuRef<T>> {
         GpuRef::allocate(self.inner(), stream, len, AllocTag::default())
     }
@@ -28,6 +30,7 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// As for [`allocate_on`](Self::allocate_on).
+    #[track_caller]
     pub fn allocate_tagged<T: Element>(
         &self,
         stream: &Stream,
@@ -41,6 +44,7 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// Out of memory.
+    #[track_caller]
     pub fn zeros<T: Element>(&self, len: usize) -> Result<GpuRef<T>> {
         let buffer = self.allocate(len)?;
         buffer.fill_bytes(0)?;
@@ -51,6 +55,7 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// Out of memory.
+    #[track_caller]
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<GpuRef<T>> {
         let buffer = self.allocate(data.len())?;
         buffer.upload(data)?;

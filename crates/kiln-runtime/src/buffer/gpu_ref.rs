@@ -5,6 +5,7 @@ pub(crate) mod weak_buffer;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Range, RangeBounds};
+use std::panic::Location;
 use std::sync::Arc;
 
 use kiln_driver::{Access, Command, DeviceAddress, DevicePlace, Place};
@@ -49,6 +50,7 @@ pub struct GpuRef<T> {
 }
 
 impl<T: Element> GpuRef<T> {
+    #[track_caller]
     pub(crate) fn allocate(runtime: &Arc<Inner>, home: &Stream, len: usize, tag: AllocTag) -> Result<Self> {
         let block = Block::allocate(runtime, home, bytes_of::<T>(len)?, align_of::<T>() as u64, tag)?;
         Ok(Self { block, offset: 0, len, element: PhantomData })
@@ -211,6 +213,7 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// If the lengths differ; if the device is lost or refuses a part, and then what the elements are is not to be relied upon.
+    #[track_caller]
     pub fn upload(&self, data: &[T]) -> Result<Ticket> {
         self.overwrite(|runtime| self.block.at_home(runtime, |lane| self.upload_lane(runtime, lane, data)))
     }
@@ -219,6 +222,7 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// As for [`upload`](Self::upload); a stream of another runtime.
+    #[track_caller]
     pub fn upload_on(&self, stream: &Stream, data: &[T]) -> Result<Ticket> {
         self.overwrite(|runtime| {
             check_stream(stream, runtime)?;
@@ -252,8 +256,10 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// As for [`download_into`](Self::download_into); a stream of another runtime.
+    #[track_caller]
     pub fn download_into_on(&self, stream: &Stream, into: &mut [T]) -> Result<()> {
         let runtime = self.runtime_for(stream)?;
+        let _context = runtime.called_from(Location::caller());
         self.download_lane(&runtime, stream.lane(), into)
     }
 
@@ -261,6 +267,7 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// If the lengths differ, the handles belong to different runtimes, or they overlap.
+    #[track_caller]
     pub fn copy_from(&self, from: &Self) -> Result<Ticket> {
         self.overwrite(|runtime| self.block.at_home(runtime, |lane| self.copy_lane(runtime, lane, from)))
     }
@@ -269,6 +276,7 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// As for [`copy_from`](Self::copy_from); a stream of another runtime.
+    #[track_caller]
     pub fn copy_from_on(&self, stream: &Stream, from: &Self) -> Result<Ticket> {
         self.overwrite(|runtime| {
             check_stream(stream, runtime)?;
@@ -280,6 +288,7 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// If the device is lost.
+    #[track_caller]
     pub fn fill(&self, value: T) -> Result<Ticket> {
         let unit = bytemuck::bytes_of(&value);
         self.overwrite(|runtime| self.block.at_home(runtime, |lane| self.fill_lane(runtime, lane, unit)))
@@ -289,6 +298,7 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// As for [`fill`](Self::fill); a stream of another runtime.
+    #[track_caller]
     pub fn fill_on(&self, stream: &Stream, value: T) -> Result<Ticket> {
         self.overwrite(|runtime| {
             check_stream(stream, runtime)?;
@@ -300,6 +310,7 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// If the device is lost.
+    #[track_caller]
     pub fn fill_bytes(&self, byte: u8) -> Result<Ticket> {
         self.overwrite(|runtime| self.block.at_home(runtime, |lane| self.fill_lane(runtime, lane, &[byte])))
     }
@@ -408,8 +419,10 @@ impl<T: Element> GpuRef<T> {
 
     /// Queues work that overwrites all of its elements. If they are a whole block that was lost, the block is usable again from then on; if the work is refused, it
     /// stays lost.
+    #[track_caller]
     fn overwrite(&self, queue: impl FnOnce(&Arc<Inner>) -> Result<Ticket>) -> Result<Ticket> {
         let runtime = self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))?;
+        let _context = runtime.called_from(Location::caller());
         let is_whole = self.is_whole_block();
         let lost = match self.block.check_kept(&runtime) {
             Ok(()) => None,

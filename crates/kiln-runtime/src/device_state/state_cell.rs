@@ -12,6 +12,7 @@ use super::cause::Cause;
 use super::loss::Loss;
 use super::phase::{ForbiddenChange, Phase};
 use super::state_data::StateData;
+use super::state_observer::StateObserver;
 use super::status::{DeviceState, Status};
 use super::submission_set::SubmissionSet;
 use crate::ids::Generation;
@@ -34,6 +35,7 @@ pub(crate) struct StateCell {
     signal: Arc<WakeSignal>,
     /// Who brings the device back.
     rebuilder: OnceLock<ThreadId>,
+    pub(super) observer: OnceLock<Box<dyn StateObserver>>,
 }
 
 impl StateCell {
@@ -47,6 +49,7 @@ impl StateCell {
             changed: Condvar::new(),
             signal,
             rebuilder: OnceLock::new(),
+            observer: OnceLock::new(),
         }
     }
 
@@ -347,6 +350,7 @@ impl StateCell {
         drop(data);
         self.changed.notify_all();
         self.signal.notify();
+        self.observer.get().inspect(|observer| observer.changed(&status));
         tracing::debug!(%from, %status, "the device's state changed");
         Ok(status)
     }

@@ -14,6 +14,15 @@ pub enum RecordingError {
         "the runtime is recorded already, and a recording lasts until its runtime ends; unset {TRACE_VARIABLE}, or do not ask for another"
     )]
     AlreadyRecorded,
+    /// Another runtime is recorded into the file, in this process or another.
+    #[error(
+        "{} is being written by another recording; give another file to each runtime, or set {TRACE_VARIABLE}, which records all runtimes of a process into one",
+        path.display()
+    )]
+    InUse {
+        /// The file, which was left alone.
+        path: PathBuf,
+    },
     /// The file cannot be written.
     #[error("the recording {} cannot be written: {reason}; name a file in a folder that exists and has room", path.display())]
     File {
@@ -26,6 +35,9 @@ pub enum RecordingError {
 
 impl RecordingError {
     pub(crate) fn file(path: &Path, error: &std::io::Error) -> Self {
-        Self::File { path: path.to_owned(), reason: error.to_string() }
+        match error.kind() {
+            std::io::ErrorKind::ResourceBusy => Self::InUse { path: path.to_owned() },
+            _ => Self::File { path: path.to_owned(), reason: error.to_string() },
+        }
     }
 }

@@ -292,7 +292,7 @@ impl Drop for Block {
             recovery.block_dropped(self.id);
         }
         if let (Some(recording), None) = (runtime.recording(), &self.lent) {
-            recording.freed(self.id.number(), &memory);
+            recording.freed(&runtime, self.id.number(), &memory);
         }
         if *self.is_named.get_mut() {
             runtime.named_blocks().leave(self.id);

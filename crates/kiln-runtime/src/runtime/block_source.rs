@@ -1,5 +1,6 @@
 //! Where the memory of a block comes from: the memory stack, another library, or a module.
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
@@ -120,6 +121,7 @@ impl Block {
         runtime.submit(&self.home, &mut [first], |_, _| Ok(()))
     }
 
+    #[track_caller]
     pub(crate) fn allocate(
         runtime: &Arc<Inner>,
         home: &Stream,
@@ -130,13 +132,18 @@ impl Block {
         if !home.belongs_to(runtime) {
             return Err(Error::new(Misuse::ForeignStream { stream: home.id().to_string() }));
         }
+        let _context = runtime.called_from(Location::caller());
         runtime.check_ready()?;
         let lane = home.lane();
         let generation = runtime.state().generation();
         let request = AllocationRequest::new(bytes, lane.stream_ref())
             .align(align.max(AllocationRequest::MIN_ALIGN))
             .tag(tag);
-        let memory = runtime.memory().allocate(&request)?;
+        let memory = runtime.memory().allocate(&request).inspect_err(|error| {
+            if let (Some(recording), Some(exhausted)) = (runtime.recording(), error.exhausted()) {
+                recording.refused(exhausted);
+            }
+        })?;
         let mut block = Self::owning(runtime, lane, memory, generation);
         if block.needs_number(runtime) {
             block.take_number(runtime)?;
@@ -203,7 +210,7 @@ impl Block {
             recovery.block_allocated(&block);
         }
         if let (Some(recording), Some(memory)) = (runtime.recording(), &block.memory) {
-            recording.allocated(block.id.number(), memory);
+            recording.allocated(runtime, block.id.number(), memory);
         }
         block
     }

@@ -10,16 +10,18 @@ mod measured_work;
 mod noted_uses;
 mod process_recording;
 mod stream_lanes;
+mod takeover_log;
 mod waiting;
+pub(crate) mod work_context;
 mod work_label;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln_driver::{Command, Driver, StreamId};
+use kiln_driver::{Command, DeviceKind, Driver, StreamId};
 use kiln_order::{Stamp, StreamCount, StreamState, Use};
-use kiln_trace::{ProgramRecorder, RecordingTotals};
+use kiln_trace::{ProgramRecorder, RecordingClock, RecordingTotals};
 
 use super::DeviceRuntime;
 use super::inner::Inner;
@@ -39,9 +41,20 @@ enum DeviceTimes {
     Always,
 }
 
+/// Where the recording of a device stands in its file.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    device: u32,
+    /// How long the file has been recorded into.
+    elapsed_ns: u64,
+    /// Whether other devices are recorded into it, too.
+    shares_file: bool,
+}
+
 impl DeviceRuntime {
     /// Records what this runtime does from here on, until it ends: submissions with kernel and line, waits with the block they are about,
-    /// allocations by tag, the program's waits. `kiln trace` and `kiln explain` read the file. A file that is there is overwritten.
+    /// allocations by tag, what the heap takes and refuses, faults, takeovers, collectives, the program's waits. `kiln trace` and `kiln explain` read the
+    /// file. A file that is there is overwritten, unless it is being written.
     ///
     /// The program never waits for the disk: what that has no room for is dropped, and the recording says how much. When work ran on a
     /// simulated device is recorded in its virtual time; on a GPU use [`trace_timed`](Self::trace_timed) for that.
@@ -60,7 +73,7 @@ impl DeviceRuntime {
     /// ```
     ///
     /// # Errors
-    /// A runtime that is recorded already; a file that cannot be written.
+    /// A runtime that is recorded already; a file that another recording writes, in this process or another; a file that cannot be written.
     pub fn trace(&self, path: impl AsRef<Path>) -> Result<()> {
         self.inner().begin_trace(path.as_ref(), DeviceTimes::IfFree)
     }
@@ -79,6 +92,7 @@ impl DeviceRuntime {
     pub fn flush_trace(&self) -> Option<RecordingTotals> {
         let recording = self.inner().recording()?;
         recording.collect(self.inner());
+        recording.note_heap(self.inner());
         recording.recorder().flush(FLUSH_LIMIT);
         Some(recording.recorder().totals())
     }
@@ -89,42 +103,40 @@ impl Inner {
         if self.recording().is_some() {
             return Err(RecordingError::AlreadyRecorded.into());
         }
-        let first = [process_recording::start(self.driver().info().kind)];
+        let first = [process_recording::start(self.recording_clock())];
         let recorder =
             ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
-        self.record_into(Arc::new(recorder), 0, 0, times)
+        self.record_into(Arc::new(recorder), Place { device: 0, elapsed_ns: 0, shares_file: false }, times)
     }
 
     /// Records into the file that the environment names, if it does.
     pub(super) fn trace_as_environment_says(self: &Arc<Self>) -> Result<()> {
-        let kind = self.driver().info().kind;
-        match process_recording::device_of_process(kind)? {
-            Some((recorder, device, elapsed)) => {
-                self.record_into(recorder, device, elapsed, DeviceTimes::IfFree)
-            }
+        match process_recording::device_of_process(self.recording_clock())? {
+            Some((recorder, place)) => self.record_into(recorder, place, DeviceTimes::IfFree),
             None => Ok(()),
         }
     }
 
-    fn record_into(
-        &self,
-        recorder: Arc<ProgramRecorder>,
-        device: u32,
-        elapsed_ns: u64,
-        times: DeviceTimes,
-    ) -> Result<()> {
+    /// The clock of its device. One in a worker process has that of the wall.
+    fn recording_clock(&self) -> RecordingClock {
+        let is_virtual = self.driver().info().kind == DeviceKind::Simulated && self.recovery().is_none();
+        if is_virtual { RecordingClock::Virtual } else { RecordingClock::Wall }
+    }
+
+    fn record_into(&self, recorder: Arc<ProgramRecorder>, place: Place, times: DeviceTimes) -> Result<()> {
         let is_measured = match times {
-            DeviceTimes::IfFree => self.driver().info().kind == kiln_driver::DeviceKind::Simulated,
+            DeviceTimes::IfFree => self.driver().info().kind == DeviceKind::Simulated,
             DeviceTimes::Always => true,
         };
         // Work that may be done again by another worker has no times in this one.
         let is_measured = is_measured && self.recovery().is_none();
-        let recording = DeviceRecording::begin(self, recorder, device, elapsed_ns, is_measured)?;
-        let lanes = recording.lanes().clone();
+        let recording = DeviceRecording::begin(self, recorder, place, is_measured)?;
+        let (lanes, takeovers) = (recording.lanes().clone(), recording.takeover_log());
         if self.set_recording(recording).is_err() {
             return Err(RecordingError::AlreadyRecorded.into());
         }
         self.tracker().observe_waits(lanes);
+        self.state().observe(Box::new(takeovers));
         Ok(())
     }
 
@@ -139,6 +151,7 @@ impl Inner {
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
         let Some(recording) = self.recording() else { return self.submit_unrecorded(lane, uses, work) };
+        let label = label.map(WorkLabel::in_context);
         noted_uses::note(lane.key, uses);
         let begin = recording.now();
         let events = match label {
@@ -172,14 +185,20 @@ impl Inner {
         if let (Ok(stamp), Some(label)) = (&submitted, label) {
             recording.submitted(self, *stamp, label, begin, events);
         }
-        submitted.inspect_err(|error| recording.failed(error))
+        submitted.inspect_err(|error| recording.failed(self, error))
     }
 
     /// The end of the runtime: what was measured is read, and everything written.
     pub(super) fn end_recording(&self) {
         let Some(recording) = self.recording() else { return };
         recording.end(self);
-        if !recording.recorder().flush(FLUSH_LIMIT) {
+        let (recorder, now) = (recording.recorder(), recording.now());
+        let is_written = match recording.shares_file() {
+            false => recorder.finish(now, FLUSH_LIMIT),
+            true if process_recording::device_ended() => recorder.mark_end(now, FLUSH_LIMIT),
+            true => recorder.flush(FLUSH_LIMIT),
+        };
+        if !is_written {
             tracing::warn!(target: "kiln", "the disk did not take the recording in time");
         }
         let RecordingTotals { dropped, failure, .. } = recording.recorder().totals();

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::collective_calls::CollectiveCalls;
 use super::device_idle::{DeviceIdle, IdleCase, Surroundings, Why};
 use super::explanation::{
-    ExplainedDevice, ExplainedHostWait, Explanation, IdleReason, IdleWhy, StreamStall, WorkName,
+    ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explanation, IdleReason, IdleWhy, StreamStall,
+    WorkName,
 };
 use super::held_memory::HeldMemory;
 use super::host_waiting::{HostWait, HostWaiting};
@@ -12,7 +14,9 @@ use super::name_table::NameTable;
 use super::ranking::{Cost, Ranking};
 use super::stream_stalls::{StallCase, StallKey, Wait, Waits};
 use super::timeline::{Timeline, Work};
-use crate::record::{FaultRecord, RecordingClock, SubmissionRecord, TakeoverRecord, TraceEvent, TraceStamp};
+use crate::record::{
+    FaultRecord, RecordingClock, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp,
+};
 
 /// How many reasons are named.
 const NAMED: usize = 3;
@@ -35,6 +39,7 @@ pub struct Explainer {
     waits: Waits,
     host: HostWaiting,
     takeovers: Vec<TakeoverRecord>,
+    collectives: CollectiveCalls,
     memory: BTreeMap<u32, HeldMemory>,
     devices: BTreeMap<u32, String>,
     explanation: Explanation,
@@ -48,7 +53,11 @@ impl Explainer {
                 self.explanation.program = start.program.to_owned();
                 self.explanation.is_virtual = start.clock == RecordingClock::Virtual;
             }
-            TraceEvent::Device(device) => drop(self.devices.insert(device.device, device.name.to_owned())),
+            TraceEvent::Device(device) => {
+                self.devices.insert(device.device, device.name.to_owned());
+                // Another runtime of the program, after the last had ended.
+                self.explanation.is_whole = false;
+            }
             TraceEvent::Submission(work) => self.submission(work),
             TraceEvent::StreamWait(wait) => {
                 let block = wait.block.map(|block| (block.block, self.names.name(block.tag)));
@@ -74,7 +83,13 @@ impl Explainer {
                 let missing = &mut self.explanation.missing_events;
                 *missing = missing.saturating_add(dropped.events);
             }
-            TraceEvent::Stream(_) | TraceEvent::Heap(_) | TraceEvent::Collective(_) => {}
+            TraceEvent::Heap(heap) => {
+                let line = self.names.line(heap.line);
+                self.memory.entry(heap.device).or_default().heap(heap, line);
+            }
+            TraceEvent::Collective(call) => self.collectives.add(call, &mut self.names),
+            TraceEvent::End(_) => self.explanation.is_whole = true,
+            TraceEvent::Stream(_) => {}
         }
     }
 
@@ -86,19 +101,36 @@ impl Explainer {
         let mut stalls = self.waits.stalls(&self.timeline);
         let mut devices: BTreeSet<u32> = self.timeline.devices().into_iter().collect();
         devices.extend(memory.keys());
+        devices.extend(self.takeovers.iter().map(|takeover| takeover.device));
         let explained = devices.into_iter().map(|device| {
             let memory = memory.remove(&device).unwrap_or_default().finish(&self.names);
             ExplainedDevice {
                 peak_bytes: memory.peak_bytes,
                 peak_ns: memory.peak_ns,
                 memory: memory.tags,
+                heap_peak_bytes: memory.heap_peak_bytes,
+                refusals: memory.refusals,
+                refused: memory.refused,
+                takeovers: self.steps(device),
                 stalls: stalls.remove(&device).map(|found| self.stalls(found)).unwrap_or_default(),
                 ..self.device(device)
             }
         });
         let devices = explained.collect();
         let host_waits = self.host_waits();
-        Explanation { devices, host_waits, ..self.explanation }
+        let collectives = self.collectives.largest(NAMED, &self.names, &self.timeline);
+        Explanation { devices, host_waits, collectives, ..self.explanation }
+    }
+
+    /// How long the steps of bringing a device back took.
+    fn steps(&self, device: u32) -> Vec<ExplainedTakeover> {
+        let phases = [TakeoverPhase::Lost, TakeoverPhase::Rebuilding, TakeoverPhase::Resubmitting];
+        let steps = phases.into_iter().map(|phase| {
+            let own = || self.takeovers.iter().filter(|step| step.device == device && step.phase == phase);
+            let ns = own().fold(0, |sum: u64, step| sum.saturating_add(step.span.ns()));
+            ExplainedTakeover { phase, ns, times: own().count() as u64 }
+        });
+        steps.filter(|step| step.times > 0).collect()
     }
 
     fn submission(&mut self, work: &SubmissionRecord<'_>) {

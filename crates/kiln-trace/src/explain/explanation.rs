@@ -16,8 +16,12 @@ pub struct Explanation {
     pub host_waits: Vec<ExplainedHostWait>,
     /// Faults, in one line each, the first few.
     pub faults: Vec<String>,
+    /// Collectives, those first that took longest.
+    pub collectives: Vec<ExplainedCollective>,
     /// Events that the recording misses.
     pub missing_events: u64,
+    /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without dropping its runtime, or still runs.
+    pub is_whole: bool,
 }
 
 /// One device.
@@ -46,6 +50,80 @@ pub struct ExplainedDevice {
     pub peak_ns: u64,
     /// Who held memory, the largest at the peak first.
     pub memory: Vec<HeldTag>,
+    /// The most bytes that the heap took from the device; 0 if that is not known.
+    pub heap_peak_bytes: u64,
+    /// Allocations that were refused.
+    pub refusals: u64,
+    /// The first few of them.
+    pub refused: Vec<RefusedAllocation>,
+    /// What was spent on bringing the device back, by step.
+    pub takeovers: Vec<ExplainedTakeover>,
+}
+
+/// An allocation that was refused.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct RefusedAllocation {
+    /// Bytes that were asked for.
+    pub bytes: u64,
+    /// The line that asked for them.
+    pub line: Option<String>,
+    /// When.
+    pub time_ns: u64,
+    /// The limit that was reached; none if the device had no more.
+    pub limit_bytes: Option<u64>,
+    /// Bytes that the heap held.
+    pub held_bytes: u64,
+    /// Bytes of them that were free.
+    pub free_bytes: u64,
+    /// The largest free piece.
+    pub largest_free_bytes: u64,
+    /// Who held most since the recording began, the largest first.
+    pub tags: Vec<TagBytes>,
+}
+
+/// How much memory is held under a tag.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct TagBytes {
+    /// The tag; empty for memory without one.
+    pub tag: String,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// A step of bringing a device back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ExplainedTakeover {
+    /// The step.
+    pub phase: TakeoverPhase,
+    /// How long, altogether.
+    pub ns: u64,
+    /// How often.
+    pub times: u64,
+}
+
+/// A kind of collective on one communicator.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ExplainedCollective {
+    /// The operation.
+    pub name: String,
+    /// The communicator, the same word on all its ranks.
+    pub communicator: String,
+    /// This rank.
+    pub rank: u32,
+    /// How many ranks take part.
+    pub ranks: u32,
+    /// How often it was called.
+    pub calls: u64,
+    /// Bytes of the larger buffer, altogether.
+    pub bytes: u64,
+    /// How long it was under way on the device, with the wait for other ranks; none if that was not measured.
+    pub ns: Option<u64>,
+    /// How long at the most.
+    pub longest_ns: Option<u64>,
 }
 
 /// A reason why a device was idle.

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::explanation::HeldTag;
+use super::explanation::{HeldTag, RefusedAllocation, TagBytes};
 use super::name_table::{LineId, NameId, NameTable};
+use crate::record::{HeapChange, HeapRecord};
 
 /// A block that was given out and not given back.
 struct Live {
@@ -18,7 +19,22 @@ struct Live {
 pub(super) struct HeldMemory {
     changes: Vec<Change>,
     live: HashMap<u64, Live>,
+    heap_peak_bytes: u64,
+    refusals: u64,
+    refused: Vec<Refused>,
 }
+
+/// An allocation that was refused.
+struct Refused {
+    known: RefusedAllocation,
+    line: Option<LineId>,
+    tags: Vec<(NameId, u64)>,
+}
+
+/// Refusals that are described.
+const MAX_REFUSED: usize = 3;
+/// Tags that are named with a refusal.
+const NAMED_TAGS: usize = 3;
 
 #[derive(Clone, Copy)]
 struct Change {
@@ -33,6 +49,9 @@ pub(super) struct MemoryFound {
     pub(super) peak_bytes: u64,
     pub(super) peak_ns: u64,
     pub(super) tags: Vec<HeldTag>,
+    pub(super) heap_peak_bytes: u64,
+    pub(super) refusals: u64,
+    pub(super) refused: Vec<RefusedAllocation>,
 }
 
 impl HeldMemory {
@@ -46,6 +65,28 @@ impl HeldMemory {
         if let Some(live) = self.live.remove(&block) {
             let bytes = i64::try_from(live.bytes).unwrap_or(i64::MAX);
             self.changes.push(Change { time, tag: live.tag, bytes: -bytes });
+        }
+    }
+
+    /// The heap changed, or refused an allocation.
+    pub(super) fn heap(&mut self, heap: &HeapRecord<'_>, line: Option<LineId>) {
+        self.heap_peak_bytes = self.heap_peak_bytes.max(heap.held_bytes);
+        if heap.change != HeapChange::OutOfMemory {
+            return;
+        }
+        self.refusals += 1;
+        if self.refused.len() < MAX_REFUSED {
+            let known = RefusedAllocation {
+                bytes: heap.bytes,
+                time_ns: heap.time_ns,
+                limit_bytes: (heap.limit_bytes > 0).then_some(heap.limit_bytes),
+                held_bytes: heap.held_bytes,
+                free_bytes: heap.free_bytes,
+                largest_free_bytes: heap.largest_free_bytes,
+                ..RefusedAllocation::default()
+            };
+            let tags = self.largest();
+            self.refused.push(Refused { known, line, tags });
         }
     }
 
@@ -68,7 +109,29 @@ impl HeldMemory {
         let mut tags: Vec<HeldTag> =
             at_peak.iter().map(|(tag, bytes)| self.tag(*tag, *bytes, names)).collect();
         tags.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| a.tag.cmp(&b.tag)));
-        MemoryFound { peak_bytes: u64::try_from(peak).unwrap_or_default(), peak_ns, tags }
+        let described = std::mem::take(&mut self.refused);
+        let refused = described.into_iter().map(|Refused { known, line, tags }| {
+            let tags =
+                tags.into_iter().map(|(tag, bytes)| TagBytes { tag: names.text(tag), bytes }).collect();
+            RefusedAllocation { line: names.line_text(line), tags, ..known }
+        });
+        let refused = refused.collect();
+        let (heap_peak_bytes, refusals) = (self.heap_peak_bytes, self.refusals);
+        let peak_bytes = u64::try_from(peak).unwrap_or_default();
+        MemoryFound { peak_bytes, peak_ns, tags, heap_peak_bytes, refusals, refused }
+    }
+
+    /// The tags that hold most now.
+    fn largest(&self) -> Vec<(NameId, u64)> {
+        let mut held: HashMap<NameId, u64> = HashMap::new();
+        for live in self.live.values() {
+            let bytes = held.entry(live.tag).or_default();
+            *bytes = bytes.saturating_add(live.bytes);
+        }
+        let mut tags: Vec<(NameId, u64)> = held.into_iter().collect();
+        tags.sort_by_key(|(tag, bytes)| (std::cmp::Reverse(*bytes), *tag));
+        tags.truncate(NAMED_TAGS);
+        tags
     }
 
     fn tag(&self, tag: NameId, peak_bytes: i64, names: &NameTable) -> HeldTag {

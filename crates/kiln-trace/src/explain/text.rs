@@ -3,7 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::explanation::{
-    ExplainedDevice, ExplainedHostWait, Explanation, HeldTag, IdleReason, IdleWhy, StreamStall, WorkName,
+    ExplainedCollective, ExplainedDevice, ExplainedHostWait, Explanation, HeldTag, IdleReason, IdleWhy,
+    RefusedAllocation, StreamStall, WorkName,
 };
 use super::quantity::{Bytes, Share, Time};
 use crate::record::WaitReason;
@@ -13,12 +14,21 @@ const NAMED_TAGS: usize = 3;
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let clock = if self.is_virtual { " (times of the simulated device)" } else { "" };
+        let clock = if self.is_virtual { " (in virtual time)" } else { "" };
         match &*self.program {
             "" => writeln!(f, "Recording{clock}")?,
             program => writeln!(f, "Recording of {program}{clock}")?,
         }
-        self.devices.iter().try_for_each(|device| write!(f, "\n{device}"))?;
+        if !self.is_whole {
+            writeln!(
+                f,
+                "It ended without an end mark: the program was killed or crashed, ended without dropping its runtime, or still runs."
+            )?;
+        }
+        for device in &self.devices {
+            writeln!(f)?;
+            device.describe(f, self.is_whole)?;
+        }
         if self.devices.is_empty() {
             writeln!(f, "\nNo device did anything.")?;
         }
@@ -29,6 +39,10 @@ impl Display for Explanation {
         if !self.faults.is_empty() {
             writeln!(f, "\nFaults:")?;
             self.faults.iter().try_for_each(|fault| writeln!(f, "  {fault}"))?;
+        }
+        if !self.collectives.is_empty() {
+            writeln!(f, "\nCollectives:")?;
+            self.collectives.iter().try_for_each(|kind| writeln!(f, "  {kind}"))?;
         }
         match self.missing_events {
             0 => Ok(()),
@@ -41,6 +55,23 @@ impl Display for Explanation {
 
 impl Display for ExplainedDevice {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.describe(f, true)
+    }
+}
+
+impl ExplainedDevice {
+    /// All of it; `is_whole` if the program ended the recording itself.
+    fn describe(&self, f: &mut Formatter<'_>, is_whole: bool) -> fmt::Result {
+        self.work(f)?;
+        for step in &self.takeovers {
+            let (word, took) = (step.phase.word(), Time(step.ns));
+            writeln!(f, "  The device was lost and brought back: {word} {took}, {}", times(step.times))?;
+        }
+        self.memory(f, is_whole)
+    }
+
+    /// What ran, and why nothing did.
+    fn work(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let name = if self.name.is_empty() { String::new() } else { format!(" ({})", self.name) };
         write!(
             f,
@@ -72,27 +103,39 @@ impl Display for ExplainedDevice {
             writeln!(f, "  Streams waited for each other:")?;
             self.stalls.iter().try_for_each(|stall| writeln!(f, "    {stall}"))?;
         }
+        Ok(())
+    }
+
+    /// Who held memory, and what was refused.
+    fn memory(&self, f: &mut Formatter<'_>, is_whole: bool) -> fmt::Result {
         if self.peak_bytes > 0 {
             let (peak, at) = (Bytes(self.peak_bytes), Time(self.peak_ns));
-            writeln!(f, "  Most memory in use: {peak}, {at} after the beginning")?;
+            write!(f, "  Most memory in use: {peak}, {at} after the beginning")?;
+            match self.heap_peak_bytes {
+                0 => writeln!(f)?,
+                held => writeln!(f, "; the heap took up to {} from the device", Bytes(held))?,
+            }
             let largest = self.memory.iter().filter(|tag| tag.peak_bytes > 0).take(NAMED_TAGS);
             for tag in largest {
                 let share = Share { part: tag.peak_bytes, whole: self.peak_bytes };
                 writeln!(f, "    {} ({share}) {}", Bytes(tag.peak_bytes), tag_words(&tag.tag))?;
             }
-            self.left(f)?;
+            self.left(f, is_whole)?;
         }
-        Ok(())
+        self.refused.iter().try_for_each(|refused| writeln!(f, "  {refused}"))?;
+        match self.refusals.saturating_sub(self.refused.len() as u64) {
+            0 => Ok(()),
+            more => writeln!(f, "  Out of memory {more} more times."),
+        }
     }
-}
 
-impl ExplainedDevice {
     /// What was not given back.
-    fn left(&self, f: &mut Formatter<'_>) -> fmt::Result {
+    fn left(&self, f: &mut Formatter<'_>, is_whole: bool) -> fmt::Result {
         let mut left: Vec<&HeldTag> = self.memory.iter().filter(|tag| tag.left_bytes > 0).collect();
         left.sort_by_key(|tag| std::cmp::Reverse(tag.left_bytes));
         if !left.is_empty() {
-            writeln!(f, "  Not given back by the end:")?;
+            let when = if is_whole { "Not given back by the end" } else { "Held when the recording stops" };
+            writeln!(f, "  {when}:")?;
         }
         for tag in left.iter().take(NAMED_TAGS) {
             let line = tag.left_line.as_ref().map(|line| format!(", most by {line}")).unwrap_or_default();
@@ -106,6 +149,41 @@ impl ExplainedDevice {
             writeln!(f, "    {bytes} in {blocks} {words}{line}{}", since.unwrap_or_default())?;
         }
         Ok(())
+    }
+}
+
+impl Display for RefusedAllocation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (bytes, at) = (Bytes(self.bytes), Time(self.time_ns));
+        let line = self.line.as_ref().map(|line| format!(" at {line}")).unwrap_or_default();
+        write!(f, "Out of memory: {bytes} were asked for{line}, {at} after the beginning")?;
+        if let Some(limit) = self.limit_bytes {
+            write!(f, ", with a limit of {}", Bytes(limit))?;
+        }
+        write!(f, "; the heap held {}", Bytes(self.held_bytes))?;
+        if self.free_bytes > 0 {
+            write!(f, ", {} free", Bytes(self.free_bytes))?;
+            write!(f, " with a largest piece of {}", Bytes(self.largest_free_bytes))?;
+        }
+        for (tag, before) in
+            self.tags.iter().zip(std::iter::once("; most was held by ").chain(std::iter::repeat(", ")))
+        {
+            let name =
+                if tag.tag.is_empty() { "memory without a tag".to_owned() } else { format!("`{}`", tag.tag) };
+            write!(f, "{before}{name} ({})", Bytes(tag.bytes))?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for ExplainedCollective {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { name, communicator, rank, ranks, .. } = self;
+        write!(f, "`{name}` {}, {} altogether", times(self.calls), Bytes(self.bytes))?;
+        if let (Some(ns), Some(longest)) = (self.ns, self.longest_ns) {
+            write!(f, ", {} on the device with the wait for others, at most {}", Time(ns), Time(longest))?;
+        }
+        write!(f, " (rank {rank} of {ranks}, communicator {communicator})")
     }
 }
 
@@ -196,6 +274,10 @@ impl Display for Costs {
             _ => write!(f, "{} in {times} times, at most {}", Time(ns), Time(longest)),
         }
     }
+}
+
+fn times(times: u64) -> String {
+    if times == 1 { "once".to_owned() } else { format!("{times} times") }
 }
 
 fn tag_words(tag: &str) -> String {

@@ -23,6 +23,7 @@ pub struct RecordingReader<R> {
     state: State,
     skips_damage: bool,
     damaged_blocks: u64,
+    has_end_mark: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,6 +63,7 @@ impl<R: Read> RecordingReader<R> {
             state: State::Reading,
             skips_damage: false,
             damaged_blocks: 0,
+            has_end_mark: false,
         })
     }
 
@@ -94,6 +96,12 @@ impl<R: Read> RecordingReader<R> {
         match TraceEvent::decode(&mut from) {
             Ok(event) => {
                 (self.at, self.last_time) = (from.at(), from.last_time());
+                match event {
+                    TraceEvent::End(_) => self.has_end_mark = true,
+                    // Another runtime of the program, after the last had ended.
+                    TraceEvent::Device(_) => self.has_end_mark = false,
+                    _ => {}
+                }
                 Ok(Some(event))
             }
             // The checksum was right, so that no accident did this.
@@ -107,6 +115,12 @@ impl<R: Read> RecordingReader<R> {
     /// Whether the file ended within a block, as that of a program does which was killed. Known at the end.
     pub fn is_cut(&self) -> bool {
         self.state == State::Cut
+    }
+
+    /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without dropping its runtime, or still runs.
+    /// Known at the end.
+    pub fn has_end_mark(&self) -> bool {
+        self.has_end_mark
     }
 
     /// Where the block begins that the next event is in, as far as that is known.
@@ -167,6 +181,7 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.next_block = START_BYTES as u64;
         self.state = State::Reading;
         self.damaged_blocks = 0;
+        self.has_end_mark = false;
         Ok(())
     }
 }

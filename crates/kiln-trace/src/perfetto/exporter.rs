@@ -12,8 +12,8 @@ use super::track::{Track, TrackNames};
 use super::wire::Wire;
 use crate::file::{ReadError, RecordingReader};
 use crate::record::{
-    FaultRecord, RecordingClock, StartRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TimeSpan,
-    TraceEvent,
+    CollectiveRecord, FaultRecord, HeapChange, HeapRecord, RecordingClock, StartRecord, StreamWaitRecord,
+    SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent, TraceStamp,
 };
 
 /// Why there is no trace.
@@ -77,9 +77,17 @@ struct Exporter<W> {
     /// The next arrow, counted as the first look did.
     next_arrow: u64,
     open: OpenWaits<String>,
-    collectives: HashMap<crate::record::TraceStamp, u32>,
+    collectives: HashMap<TraceStamp, Collective>,
     memory: MemoryCounters,
     summary: PerfettoSummary,
+}
+
+/// What a collective shows besides its submission.
+struct Collective {
+    rank: u32,
+    ranks: u32,
+    bytes: u64,
+    communicator: String,
 }
 
 /// The sequence of packets that belong to no track.
@@ -140,16 +148,16 @@ impl<W: Write> Exporter<W> {
                 let used = self.memory.freed(block.device, tag, block.bytes);
                 self.show(Track::Memory { device: block.device, tag }, block.time_ns, Shown::Bytes(used))
             }
-            TraceEvent::Heap(heap) => {
-                self.show(Track::Heap(heap.device), heap.time_ns, Shown::Bytes(heap.held_bytes))
-            }
+            TraceEvent::Heap(heap) => self.heap(heap),
             TraceEvent::Fault(fault) => self.fault(fault),
             TraceEvent::Takeover(takeover) => {
                 let named = Named { name: takeover.phase.word(), ..Named::default() };
                 self.slice(Track::Takeover(takeover.device), takeover.span, named)
             }
             TraceEvent::Collective(collective) => {
-                self.collectives.insert(collective.stamp, collective.ranks);
+                let CollectiveRecord { rank, ranks, bytes, .. } = *collective;
+                let communicator = format!("{:08x}", collective.communicator);
+                self.collectives.insert(collective.stamp, Collective { rank, ranks, bytes, communicator });
                 Ok(())
             }
             TraceEvent::Dropped(dropped) => {
@@ -158,6 +166,7 @@ impl<W: Write> Exporter<W> {
                 let named = Named { name: &name, ..Named::default() };
                 self.show(Track::Faults(0), dropped.time_ns, Shown::Instant(named))
             }
+            TraceEvent::End(_) => Ok(()),
         }
     }
 
@@ -203,7 +212,15 @@ impl<W: Write> Exporter<W> {
             notes.push(Note::Bytes(work.bytes));
         }
         notes.extend(reasons.iter().map(|reason| Note::WaitsFor(reason)));
-        notes.extend(self.collectives.remove(&work.stamp).map(|ranks| Note::Ranks(ranks.into())));
+        let collective = self.collectives.remove(&work.stamp);
+        if let Some(collective) = &collective {
+            if work.bytes == 0 {
+                notes.push(Note::Bytes(collective.bytes));
+            }
+            notes.push(Note::Rank(collective.rank.into()));
+            notes.push(Note::Ranks(collective.ranks.into()));
+            notes.push(Note::Communicator(&collective.communicator));
+        }
         let track = match work.device {
             Some(_) => Track::Stream(work.stamp.stream),
             None => Track::Submitted(work.stamp.stream),
@@ -214,6 +231,17 @@ impl<W: Write> Exporter<W> {
             work.span(),
             Named { name: work.name, line: work.line, notes: &notes, from_here, to_here },
         )
+    }
+
+    /// What the heap holds, and an instant where it refused an allocation.
+    fn heap(&mut self, heap: &HeapRecord<'_>) -> io::Result<()> {
+        self.show(Track::Heap(heap.device), heap.time_ns, Shown::Bytes(heap.held_bytes))?;
+        if heap.change != HeapChange::OutOfMemory {
+            return Ok(());
+        }
+        let notes = [Note::Bytes(heap.bytes)];
+        let named = Named { name: "out of memory", line: heap.line, notes: &notes, ..Named::default() };
+        self.show(Track::Faults(heap.device), heap.time_ns, Shown::Instant(named))
     }
 
     fn fault(&mut self, fault: &FaultRecord<'_>) -> io::Result<()> {

@@ -13,10 +13,12 @@ pub(super) enum Note<'a> {
     Bytes(u64),
     WaitsFor(&'a str),
     Ranks(u64),
+    Rank(u64),
+    Communicator(&'a str),
 }
 
 /// Their names; the first has number 1.
-const NOTE_NAMES: [&str; 4] = ["submission", "bytes", "waits for", "ranks"];
+const NOTE_NAMES: [&str; 6] = ["submission", "bytes", "waits for", "ranks", "rank", "communicator"];
 
 /// What one packet shows.
 #[derive(Clone, Copy)]
@@ -193,6 +195,8 @@ impl Note<'_> {
                 Self::Bytes(bytes) => to.number(annotation::NAME, 2).number(annotation::NUMBER, *bytes),
                 Self::WaitsFor(text) => to.number(annotation::NAME, 3).text(annotation::TEXT, text),
                 Self::Ranks(ranks) => to.number(annotation::NAME, 4).number(annotation::NUMBER, *ranks),
+                Self::Rank(rank) => to.number(annotation::NAME, 5).number(annotation::NUMBER, *rank),
+                Self::Communicator(text) => to.number(annotation::NAME, 6).text(annotation::TEXT, text),
             };
         });
     }

@@ -10,6 +10,8 @@ pub struct CollectiveRecord<'a> {
     pub stamp: TraceStamp,
     /// The operation, such as `all_reduce`.
     pub name: &'a str,
+    /// What the communicator is called, the same for all its ranks.
+    pub communicator: u64,
     /// This rank.
     pub rank: u32,
     /// How many ranks take part.
@@ -22,13 +24,15 @@ impl<'a> CollectiveRecord<'a> {
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
         self.stamp.encode(to);
         to.name(self.name);
+        to.number(self.communicator);
         to.number(self.rank.into());
         to.number(self.ranks.into());
         to.number(self.bytes);
     }
 
     pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
-        let (stamp, name) = (TraceStamp::decode(from)?, from.name()?);
-        Ok(Self { stamp, name, rank: from.small()?, ranks: from.small()?, bytes: from.number()? })
+        let (stamp, name, communicator) = (TraceStamp::decode(from)?, from.name()?, from.number()?);
+        let (rank, ranks) = (from.small()?, from.small()?);
+        Ok(Self { stamp, name, communicator, rank, ranks, bytes: from.number()? })
     }
 }

@@ -1,8 +1,9 @@
 //! One event of a recording.
 
 use super::{
-    AllocationRecord, CollectiveRecord, DeviceRecord, DroppedRecord, FaultRecord, FreeRecord, HeapRecord,
-    HostWaitRecord, StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord, TakeoverRecord,
+    AllocationRecord, CollectiveRecord, DeviceRecord, DroppedRecord, EndRecord, FaultRecord, FreeRecord,
+    HeapRecord, HostWaitRecord, StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord,
+    TakeoverRecord,
 };
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
@@ -26,7 +27,7 @@ pub enum TraceEvent<'a> {
     /// Memory that was given back.
     Free(FreeRecord<'a>),
     /// The heap took memory from the device, or gave some back.
-    Heap(HeapRecord),
+    Heap(HeapRecord<'a>),
     /// Something went wrong.
     Fault(FaultRecord<'a>),
     /// A step on the way from a lost worker to a new one.
@@ -35,6 +36,8 @@ pub enum TraceEvent<'a> {
     Collective(CollectiveRecord<'a>),
     /// Events that are missing.
     Dropped(DroppedRecord),
+    /// The last runtime that is recorded has ended.
+    End(EndRecord),
 }
 
 impl<'a> TraceEvent<'a> {
@@ -54,6 +57,7 @@ impl<'a> TraceEvent<'a> {
             Self::Takeover(record) => (tag(11), record.encode(to)).1,
             Self::Collective(record) => (tag(12), record.encode(to)).1,
             Self::Dropped(record) => (tag(13), record.encode(to)).1,
+            Self::End(record) => (tag(14), record.encode(to)).1,
         }
     }
 
@@ -72,6 +76,7 @@ impl<'a> TraceEvent<'a> {
             11 => Self::Takeover(TakeoverRecord::decode(from)?),
             12 => Self::Collective(CollectiveRecord::decode(from)?),
             13 => Self::Dropped(DroppedRecord::decode(from)?),
+            14 => Self::End(EndRecord::decode(from)?),
             _ => return Err(Malformed("an event of an unknown kind")),
         })
     }

@@ -1,5 +1,6 @@
 //! What the heap takes from the device and gives back.
 
+use super::TraceLine;
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
 /// What the heap did.
@@ -16,17 +17,25 @@ pub enum HeapChange {
     OutOfMemory,
 }
 
-/// The heap of a device changed.
+/// The heap of a device changed, or refused an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct HeapRecord {
+pub struct HeapRecord<'a> {
     /// The device whose memory it is.
     pub device: u32,
     /// What it did.
     pub change: HeapChange,
-    /// How many bytes it did that with.
+    /// How many bytes it did that with; those that were asked for, where they were refused.
     pub bytes: u64,
     /// Bytes that it holds since.
     pub held_bytes: u64,
+    /// Bytes of these that are free, where an allocation was refused.
+    pub free_bytes: u64,
+    /// The largest free piece, where an allocation was refused.
+    pub largest_free_bytes: u64,
+    /// The limit that was reached, where it was a limit and not the device; 0 for none.
+    pub limit_bytes: u64,
+    /// The line that asked for the memory, where it was refused.
+    pub line: Option<TraceLine<'a>>,
     /// When.
     pub time_ns: u64,
 }
@@ -34,20 +43,34 @@ pub struct HeapRecord {
 const CHANGES: [HeapChange; 4] =
     [HeapChange::Grew, HeapChange::Shrank, HeapChange::Remapped, HeapChange::OutOfMemory];
 
-impl HeapRecord {
+impl<'a> HeapRecord<'a> {
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
         to.number(self.device.into());
         to.byte(CHANGES.iter().position(|change| *change == self.change).unwrap_or_default() as u8);
         to.number(self.bytes);
         to.number(self.held_bytes);
+        if self.change == HeapChange::OutOfMemory {
+            to.number(self.free_bytes);
+            to.number(self.largest_free_bytes);
+            to.number(self.limit_bytes);
+            TraceLine::encode(self.line, to);
+        }
         to.time(self.time_ns);
     }
 
-    pub(crate) fn decode(from: &mut FieldDecoder<'_>) -> Result<Self, Malformed> {
+    pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
         let device = from.small()?;
         let unknown = Malformed("an unknown change of the heap");
         let change = *CHANGES.get(usize::from(from.byte()?)).ok_or(unknown)?;
         let (bytes, held_bytes) = (from.number()?, from.number()?);
-        Ok(Self { device, change, bytes, held_bytes, time_ns: from.time()? })
+        let mut record = Self { device, change, bytes, held_bytes, ..Self::default() };
+        if change == HeapChange::OutOfMemory {
+            record.free_bytes = from.number()?;
+            record.largest_free_bytes = from.number()?;
+            record.limit_bytes = from.number()?;
+            record.line = TraceLine::decode(from)?;
+        }
+        record.time_ns = from.time()?;
+        Ok(record)
     }
 }

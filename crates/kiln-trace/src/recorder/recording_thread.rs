@@ -8,7 +8,7 @@ use super::lane::RecordingLane;
 use super::locked;
 use super::recording_file::RecordingFile;
 use crate::file::RecordingWriter;
-use crate::record::{DroppedRecord, TraceEvent};
+use crate::record::{DroppedRecord, EndRecord, TraceEvent};
 
 /// What was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,6 +37,8 @@ struct Requests {
     served: u64,
     is_woken: bool,
     stops: bool,
+    /// The time of an end that is to be marked.
+    end: Option<u64>,
     has_ended: bool,
 }
 
@@ -80,12 +82,25 @@ impl RecordingThread {
         self.await_that(requests, limit, |requests| requests.served >= asked)
     }
 
-    pub(super) fn stop(&self, limit: Duration) {
+    pub(super) fn mark_end(&self, time_ns: u64, limit: Duration) -> bool {
+        let mut requests = locked(&self.requests);
+        requests.end = Some(time_ns);
+        requests.asked += 1;
+        let asked = requests.asked;
+        self.await_that(requests, limit, |requests| requests.served >= asked)
+    }
+
+    pub(super) fn finish(&self, time_ns: u64, limit: Duration) -> bool {
+        locked(&self.requests).end = Some(time_ns);
+        self.stop(limit)
+    }
+
+    /// Whether everything was written in time. A disk that hangs keeps its thread, and not the program.
+    pub(super) fn stop(&self, limit: Duration) -> bool {
         let mut requests = locked(&self.requests);
         requests.stops = true;
         requests.asked += 1;
-        // A disk that hangs keeps its thread, and not the program.
-        let _ = self.await_that(requests, limit, |requests| requests.has_ended);
+        self.await_that(requests, limit, |requests| requests.has_ended)
     }
 
     fn await_that(
@@ -109,28 +124,39 @@ impl RecordingThread {
     fn run(&self, mut output: Output, every: Duration) {
         let mut taken = Vec::new();
         loop {
-            let (asked, stops) = self.await_request(every);
+            let (asked, stops, end) = self.await_request(every);
             self.write_all(&mut output, &mut taken);
-            let mut requests = locked(&self.requests);
-            requests.served = asked;
-            requests.has_ended = stops;
-            drop(requests);
-            self.changed.notify_all();
-            if stops {
-                return;
+            // What the disk does not take is missing, as any other event is.
+            match end {
+                Some(time_ns) => drop(output.append_end(time_ns)),
+                None if stops && !output.is_ended => drop(output.append_end(output.last_time)),
+                None => {}
             }
+            if stops {
+                // Before that is told: the file is free for another recording then.
+                drop(output);
+                return self.tell(asked, true);
+            }
+            self.tell(asked, false);
         }
     }
 
-    /// Waits for something to do; what was asked for so far, and whether this is the end.
-    fn await_request(&self, every: Duration) -> (u64, bool) {
+    fn tell(&self, served: u64, has_ended: bool) {
+        let mut requests = locked(&self.requests);
+        (requests.served, requests.has_ended) = (served, has_ended);
+        drop(requests);
+        self.changed.notify_all();
+    }
+
+    /// Waits for something to do; what was asked for so far, whether this is all, and an end that is to be marked.
+    fn await_request(&self, every: Duration) -> (u64, bool, Option<u64>) {
         let mut requests = locked(&self.requests);
         if requests.asked == requests.served && !requests.is_woken && !requests.stops {
             (requests, _) =
                 self.changed.wait_timeout(requests, every).unwrap_or_else(PoisonError::into_inner);
         }
         requests.is_woken = false;
-        (requests.asked, requests.stops)
+        (requests.asked, requests.stops, requests.end.take())
     }
 
     /// Writes what all lanes hold.
@@ -162,6 +188,8 @@ struct Output {
     /// Dropped events that the file does not say yet.
     untold: u64,
     last_time: u64,
+    /// Whether the mark of the end is the last event.
+    is_ended: bool,
 }
 
 impl Output {
@@ -170,7 +198,7 @@ impl Output {
         file.write_all(blocks.get_mut())?;
         let whole = blocks.get_mut().len() as u64;
         blocks.get_mut().clear();
-        Ok(Self { file, whole, blocks, untold: 0, last_time: 0 })
+        Ok(Self { file, whole, blocks, untold: 0, last_time: 0, is_ended: false })
     }
 
     fn append(&mut self, events: &[TraceEvent<'static>], dropped: u64) -> io::Result<()> {
@@ -180,7 +208,7 @@ impl Output {
         }
         let result = self.encode(events).and_then(|()| self.write());
         match result {
-            Ok(()) => self.untold = 0,
+            Ok(()) => (self.untold, self.is_ended) = (0, false),
             Err(_) => {
                 self.untold += events.len() as u64;
                 // If that fails too, a reader finds a block that is cut or damaged, and everything before it.
@@ -189,6 +217,12 @@ impl Output {
         }
         self.blocks.get_mut().clear();
         result
+    }
+
+    fn append_end(&mut self, time_ns: u64) -> io::Result<()> {
+        self.append(&[TraceEvent::End(EndRecord { time_ns })], 0)?;
+        self.is_ended = true;
+        Ok(())
     }
 
     fn encode(&mut self, events: &[TraceEvent<'static>]) -> io::Result<()> {

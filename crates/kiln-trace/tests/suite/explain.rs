@@ -173,3 +173,26 @@ fn every_kind_of_event_can_be_explained() {
         assert!(text.contains(said), "{said}: {text}");
     }
 }
+
+#[test]
+fn a_refused_allocation_is_told_with_the_largest_tags_and_holes() {
+    let text = explained(&all_kinds()).to_string();
+    let said = "Out of memory: 8.0 MiB were asked for at src/train.rs:33, 1.9 us after the beginning, with a limit of 4.0 MiB; \
+                the heap held 2.0 MiB, 1.0 MiB free with a largest piece of 512.0 KiB; most was held by `activations` (1.0 MiB)";
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("the heap took up to 2.0 MiB from the device"), "{text}");
+    assert!(text.contains("The device was lost and brought back: rebuilding 1.0 us, once"), "{text}");
+    let said = "`all_reduce` once, 1.0 MiB altogether, 400 ns on the device with the wait for others, at most 400 ns \
+                (rank 1 of 8, communicator 00000abc)";
+    assert!(text.contains(said), "{text}");
+    assert!(!text.contains("end mark"), "{text}");
+}
+
+#[test]
+fn a_recording_without_an_end_mark_says_so() {
+    let all = all_kinds();
+    let cut = explained(&all[..all.len() - 1]);
+    assert!(!cut.is_whole && cut.to_string().contains("It ended without an end mark"), "{cut}");
+    let again = [&all[..], &all[1..2]].concat();
+    assert!(!explained(&again).is_whole, "another device began after the mark");
+}

@@ -188,6 +188,8 @@ fn memory_is_counted_by_tag_and_faults_are_instants() {
     assert_eq!(counters, [(50, COUNTER, Some(1 << 20)), (1_950, COUNTER, Some(0))]);
     assert_eq!(trace.on("memory held by the heap")[0].counter, Some(2 << 20));
     let faults = trace.on("faults");
+    assert_eq!((&*faults[0].name, faults[0].time), ("out of memory", 1_940));
+    let faults = &faults[1..];
     assert_eq!(
         (faults[0].kind, &*faults[0].name, faults[0].time),
         (INSTANT, "an illegal address in gemm", 2_000)

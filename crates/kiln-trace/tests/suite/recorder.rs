@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kiln_trace::{ProgramRecorder, RecordingFile, RecordingReader, StartRecord, TraceEvent, interned_name};
+use kiln_trace::{
+    DeviceRecord, ProgramRecorder, RecordingFile, RecordingReader, StartRecord, TraceEvent, interned_name,
+};
 
 use crate::samples::{kernel, span, stamp};
 
@@ -167,4 +169,45 @@ fn a_disk_that_hangs_never_stops_the_program() {
 fn a_name_is_kept_once() {
     let (first, second) = (interned_name("gemm"), interned_name(&String::from("gemm")));
     assert!(std::ptr::eq(first, second));
+}
+
+#[test]
+fn a_file_has_one_writer_at_a_time() {
+    let path = path("one-writer");
+    let first = ProgramRecorder::create(&path, &[start()]).unwrap();
+    first.lane().push(kernel("k", stamp(0, 1), 1, 1, span(1, 2)));
+    let refused = ProgramRecorder::create(&path, &[start()]).map(drop).unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy, "{refused}");
+    assert!(first.finish(5, Duration::from_secs(20)));
+    assert_eq!(counted(&path), (1, 0), "the second changed nothing");
+    let second = ProgramRecorder::create(&path, &[start()]).unwrap();
+    drop((first, second));
+    assert_eq!(counted(&path), (0, 0), "a file that is not written is overwritten");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn the_end_is_marked_once_for_each_time_it_was_reached() {
+    let path = path("end");
+    let ends = |path: &PathBuf| {
+        let bytes = std::fs::read(path).unwrap();
+        let mut reader = RecordingReader::new(&bytes[..]).unwrap();
+        let mut ends = 0;
+        while let Some(event) = reader.next_event().unwrap() {
+            ends += u32::from(matches!(event, TraceEvent::End(_)));
+        }
+        (ends, reader.has_end_mark())
+    };
+    let recorder = ProgramRecorder::create(&path, &[start()]).unwrap();
+    let lane = recorder.lane();
+    assert!(recorder.flush(Duration::from_secs(20)));
+    assert_eq!(ends(&path), (0, false));
+    assert!(recorder.mark_end(7, Duration::from_secs(20)));
+    assert_eq!(ends(&path), (1, true));
+    lane.push(TraceEvent::Device(DeviceRecord { device: 1, name: "another" }));
+    assert!(recorder.flush(Duration::from_secs(20)));
+    assert_eq!(ends(&path), (1, false), "a device that began is not ended");
+    drop(recorder);
+    assert_eq!(ends(&path), (2, true));
+    std::fs::remove_file(path).unwrap();
 }

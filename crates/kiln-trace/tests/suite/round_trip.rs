@@ -129,3 +129,17 @@ proptest! {
         prop_assert_eq!(reader.next_event().unwrap(), None);
     }
 }
+
+#[test]
+fn the_end_mark_is_known_at_the_end_and_again_after_a_rewind() {
+    let all = all_kinds();
+    for (events, has_mark) in [(&all[..], true), (&all[..all.len() - 1], false)] {
+        let mut reader = RecordingReader::new(Cursor::new(recorded(events, 4))).unwrap();
+        for _ in 0..2 {
+            assert!(!reader.has_end_mark());
+            while reader.next_event().unwrap().is_some() {}
+            assert_eq!((reader.has_end_mark(), reader.is_cut()), (has_mark, false));
+            reader.rewind().unwrap();
+        }
+    }
+}

@@ -1,10 +1,10 @@
 //! Hand-made recordings.
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, FaultRecord, FreeRecord,
-    HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, RecordingWriter,
-    StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
-    TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, EndRecord, FaultRecord,
+    FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock,
+    RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord,
+    TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 
 /// A submission on stream `stream` of device 0.
@@ -105,6 +105,7 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
         TraceEvent::Collective(CollectiveRecord {
             stamp: stamp(1, 3),
             name: "all_reduce",
+            communicator: 0xabc,
             rank: 1,
             ranks: 8,
             bytes: 1 << 20,
@@ -133,6 +134,18 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
             bytes: 2 << 20,
             held_bytes: 2 << 20,
             time_ns: 45,
+            ..HeapRecord::default()
+        }),
+        TraceEvent::Heap(HeapRecord {
+            device: 0,
+            change: HeapChange::OutOfMemory,
+            bytes: 8 << 20,
+            held_bytes: 2 << 20,
+            free_bytes: 1 << 20,
+            largest_free_bytes: 1 << 19,
+            limit_bytes: 4 << 20,
+            line: line(33),
+            time_ns: 1_940,
         }),
         freed(12, 1 << 20, "activations", 1_950),
         TraceEvent::Fault(FaultRecord {
@@ -148,6 +161,7 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
             span: span(2_000, 3_000),
         }),
         TraceEvent::Dropped(DroppedRecord { events: 4, time_ns: 3_100 }),
+        TraceEvent::End(EndRecord { time_ns: 3_200 }),
     ]
 }
 

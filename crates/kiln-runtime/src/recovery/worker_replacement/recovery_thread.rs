@@ -87,6 +87,9 @@ impl RecoveryThread {
         let replaying = Instant::now();
         let Some(mut plan) = self.replay_not_started(&takeover)? else { return Ok(()) };
         let repairing = Instant::now();
+        if self.log.is_some() {
+            self.state.note_resubmitted(repairing.duration_since(replaying));
+        }
         let repaired = loop {
             match self.repair_blocks(&takeover, &plan, &blocks) {
                 Ok(repaired) => break repaired,

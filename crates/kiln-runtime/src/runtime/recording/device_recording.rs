@@ -1,26 +1,28 @@
 //! The recording of one device.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Command, EventId, EventRequest, Timeout, WaitTarget};
-use kiln_mem::DeviceBlock;
+use kiln_mem::{DeviceBlock, Exhausted, Heap, MemoryResourceExt};
 use kiln_order::{MAX_STREAMS, Stamp, StreamKey};
 use kiln_trace::{
-    AllocationRecord, DeviceRecord, FaultRecord, FreeRecord, HostWaitCause, HostWaitRecord, ProgramRecorder,
-    RecordingLane, StreamRecord, SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStream,
-    interned_name,
+    AllocationRecord, CollectiveRecord, DeviceRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
+    HostWaitRecord, ProgramRecorder, RecordingLane, StreamRecord, SubmissionRecord, TimeSpan, TraceEvent,
+    TraceLine, TraceStream, interned_name,
 };
 
+use super::Place;
 use super::measured_work::{Measured, MeasuredWork};
 use super::stream_lanes::{StreamLanes, short};
+use super::takeover_log::{FaultLog, TakeoverLog};
+use super::work_context::{self, CollectiveLabel};
 use super::work_label::WorkLabel;
+use crate::device_state::Phase;
 use crate::error::{Error, Result};
 use crate::runtime::inner::Inner;
 use crate::runtime::timing::EventPair;
 
-/// Faults that are recorded; their texts are kept for ever.
-const MAX_FAULTS: u32 = 16;
 /// Submissions of a stream whose times are not read, after which the device is asked whether the oldest is done.
 const ASK_AFTER: usize = 64;
 
@@ -33,7 +35,10 @@ pub(crate) struct DeviceRecording {
     origin: Option<Origin>,
     /// By the key of the stream.
     measured: Vec<Mutex<MeasuredWork>>,
-    faults: AtomicU32,
+    faults: Arc<FaultLog>,
+    shares_file: bool,
+    /// What the heap held when that was recorded last.
+    heap_bytes: AtomicU64,
 }
 
 /// An event from which the device's times are counted.
@@ -46,8 +51,7 @@ impl DeviceRecording {
     pub(super) fn begin(
         runtime: &Inner,
         recorder: Arc<ProgramRecorder>,
-        device: u32,
-        elapsed_ns: u64,
+        Place { device, elapsed_ns, shares_file }: Place,
         is_measured: bool,
     ) -> Result<Self> {
         let driver = runtime.driver();
@@ -61,7 +65,21 @@ impl DeviceRecording {
         }));
         let origin = if is_measured { Some(Origin::take(runtime, &lanes)?) } else { None };
         let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new())).collect();
-        Ok(Self { lanes, host, origin, measured, faults: AtomicU32::new(0) })
+        let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
+        let heap_bytes = AtomicU64::new(0);
+        let recording = Self { lanes, host, origin, measured, faults, shares_file, heap_bytes };
+        recording.note_heap(runtime);
+        Ok(recording)
+    }
+
+    /// What writes down how the device is lost and brought back.
+    pub(super) fn takeover_log(&self) -> TakeoverLog {
+        TakeoverLog::new(self.faults.clone())
+    }
+
+    /// Whether other devices are recorded into the same file.
+    pub(super) fn shares_file(&self) -> bool {
+        self.shares_file
     }
 
     pub(super) fn lanes(&self) -> &Arc<StreamLanes> {
@@ -101,6 +119,11 @@ impl DeviceRecording {
             host: TimeSpan::new(begin_ns, self.now()),
             device: None,
         };
+        if let Some(collective) = label.collective {
+            let CollectiveLabel { name, communicator, rank, ranks, bytes } = collective;
+            let collective = CollectiveRecord { stamp: record.stamp, name, communicator, rank, ranks, bytes };
+            self.lanes.push(stamp.stream, TraceEvent::Collective(collective));
+        }
         let Some(mut measured) = self.measured(stamp.stream).filter(|_| self.origin.is_some()) else {
             return self.lanes.push(stamp.stream, TraceEvent::Submission(record));
         };
@@ -127,7 +150,8 @@ impl DeviceRecording {
     }
 
     /// A block was allocated.
-    pub(crate) fn allocated(&self, number: u64, memory: &DeviceBlock) {
+    pub(crate) fn allocated(&self, runtime: &Inner, number: u64, memory: &DeviceBlock) {
+        self.note_heap(runtime);
         let tag = memory.tag().name();
         self.lanes.note_tag(number, tag);
         self.host.push(TraceEvent::Allocation(AllocationRecord {
@@ -135,13 +159,14 @@ impl DeviceRecording {
             block: short(number),
             bytes: memory.bytes(),
             tag,
-            line: None,
+            line: work_line(),
             time_ns: self.now(),
         }));
     }
 
     /// The last handle of a block was dropped.
-    pub(crate) fn freed(&self, number: u64, memory: &DeviceBlock) {
+    pub(crate) fn freed(&self, runtime: &Inner, number: u64, memory: &DeviceBlock) {
+        self.note_heap(runtime);
         self.lanes.forget_tag(number);
         self.host.push(TraceEvent::Free(FreeRecord {
             device: self.lanes.device(),
@@ -152,20 +177,48 @@ impl DeviceRecording {
         }));
     }
 
-    /// A call told the program of a fault or a finding.
-    pub(super) fn failed(&self, error: &Error) {
-        let is_fault = error.finding().is_some() || error.driver().is_some_and(kiln_driver::Error::is_sticky);
-        if !is_fault || self.faults.fetch_add(1, Ordering::Relaxed) >= MAX_FAULTS {
-            return;
+    /// Records what the heap holds, if that changed.
+    pub(super) fn note_heap(&self, runtime: &Inner) {
+        let Some(heap) = runtime.memory().find::<Heap>() else { return };
+        let held_bytes = heap.held_bytes();
+        let before = self.heap_bytes.swap(held_bytes, Ordering::Relaxed);
+        if held_bytes != before {
+            let change = if held_bytes > before { HeapChange::Grew } else { HeapChange::Shrank };
+            let bytes = held_bytes.abs_diff(before);
+            self.push_heap(HeapRecord { change, bytes, held_bytes, ..HeapRecord::default() });
         }
-        let text = error.to_string();
-        self.host.push(TraceEvent::Fault(FaultRecord {
-            device: self.lanes.device(),
-            message: interned_name(text.lines().next().unwrap_or_default()),
-            stamp: None,
-            line: None,
-            time_ns: self.now(),
-        }));
+    }
+
+    /// An allocation was refused.
+    pub(crate) fn refused(&self, exhausted: &Exhausted) {
+        self.push_heap(HeapRecord {
+            change: HeapChange::OutOfMemory,
+            bytes: exhausted.requested_bytes,
+            held_bytes: exhausted.reserved_bytes,
+            free_bytes: exhausted.free_bytes,
+            largest_free_bytes: exhausted.largest_free_bytes,
+            limit_bytes: exhausted.limit_bytes.unwrap_or(0),
+            line: work_line(),
+            ..HeapRecord::default()
+        });
+    }
+
+    fn push_heap(&self, record: HeapRecord<'static>) {
+        let (device, time_ns) = (self.lanes.device(), self.now());
+        self.host.push(TraceEvent::Heap(HeapRecord { device, time_ns, ..record }));
+    }
+
+    /// A call told the program of a fault or a finding. The loss of a device is recorded where it is noticed, and not again for every call.
+    pub(super) fn failed(&self, runtime: &Inner, error: &Error) {
+        let is_told = || {
+            let phase = runtime.state().phase();
+            matches!(phase, Phase::Lost | Phase::Rebuilding | Phase::Failed)
+        };
+        let is_fault = error.finding().is_some()
+            || error.driver().is_some_and(kiln_driver::Error::is_sticky) && !is_told();
+        if is_fault {
+            self.faults.note(&error.to_string(), None);
+        }
     }
 
     /// Reads the times of work that is known to be done.
@@ -226,6 +279,11 @@ impl DeviceRecording {
             runtime.timers().put_back(events);
         }
     }
+}
+
+/// The line of the program that this thread works for, if a call noted it.
+fn work_line() -> Option<TraceLine<'static>> {
+    work_context::line().map(|line| TraceLine { file: line.file(), line: line.line() })
 }
 
 impl Origin {

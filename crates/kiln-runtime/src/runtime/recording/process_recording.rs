@@ -1,13 +1,14 @@
 //! The recording that the environment asks for: one file for all devices of a process.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use kiln_driver::DeviceKind;
 use kiln_trace::{ProgramRecorder, RecordingClock, StartRecord, TraceEvent, interned_name};
 
+use super::Place;
 use crate::error::{RecordingError, Result, TRACE_VARIABLE};
 
 /// The recording of this process, once the first runtime was made.
@@ -17,10 +18,12 @@ struct ProcessRecording {
     recorder: Arc<ProgramRecorder>,
     began: Instant,
     devices: AtomicU32,
+    /// Devices whose runtimes have not ended.
+    recorded: AtomicU32,
 }
 
-/// The recorder of this process, the number of the next device, and how long it has been recording; none if the environment asks for none.
-pub(super) fn device_of_process(kind: DeviceKind) -> Result<Option<(Arc<ProgramRecorder>, u32, u64)>> {
+/// The recorder of this process and the place of the next device in it; none if the environment asks for none.
+pub(super) fn device_of_process(clock: RecordingClock) -> Result<Option<(Arc<ProgramRecorder>, Place)>> {
     let Some(value) = std::env::var_os(TRACE_VARIABLE).filter(|value| !value.is_empty()) else {
         return Ok(None);
     };
@@ -28,33 +31,65 @@ pub(super) fn device_of_process(kind: DeviceKind) -> Result<Option<(Arc<ProgramR
     if recording.is_none() {
         // Programs with several processes give each its file.
         let path = PathBuf::from(value.to_string_lossy().replace("%p", &std::process::id().to_string()));
-        let recorder = ProgramRecorder::create(&path, &[start(kind)])
-            .map_err(|error| RecordingError::file(&path, &error))?;
+        let recorder = create(path, &[start(clock)])?;
         *recording = Some(ProcessRecording {
             recorder: Arc::new(recorder),
             began: Instant::now(),
             devices: AtomicU32::new(0),
+            recorded: AtomicU32::new(0),
         });
     }
     let Some(recording) = &*recording else { return Ok(None) };
-    let elapsed = match kind {
-        DeviceKind::Simulated => 0,
-        DeviceKind::Cuda => u64::try_from(recording.began.elapsed().as_nanos()).unwrap_or_default(),
+    let elapsed_ns = match clock {
+        RecordingClock::Virtual => 0,
+        RecordingClock::Wall => u64::try_from(recording.began.elapsed().as_nanos()).unwrap_or_default(),
     };
     let device = recording.devices.fetch_add(1, Ordering::Relaxed);
-    Ok(Some((recording.recorder.clone(), device, elapsed)))
+    recording.recorded.fetch_add(1, Ordering::Relaxed);
+    Ok(Some((recording.recorder.clone(), Place { device, elapsed_ns, shares_file: true })))
+}
+
+/// A device of this process is recorded no more; whether it was the last.
+pub(super) fn device_ended() -> bool {
+    let recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
+    recording.as_ref().is_none_or(|recording| recording.recorded.fetch_sub(1, Ordering::Relaxed) == 1)
+}
+
+/// Begins the recording of this process: in the file that is named, or beside it, where another process is recorded into that.
+fn create(path: PathBuf, first: &[TraceEvent<'static>]) -> Result<ProgramRecorder> {
+    match ProgramRecorder::create(&path, first) {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            let own = with_process(&path);
+            tracing::warn!(
+                target: "kiln",
+                "{} is being written by another process; this one is recorded to {}; %p in {TRACE_VARIABLE} gives each process its file",
+                path.display(),
+                own.display()
+            );
+            Ok(ProgramRecorder::create(&own, first).map_err(|error| RecordingError::file(&own, &error))?)
+        }
+        made => Ok(made.map_err(|error| RecordingError::file(&path, &error))?),
+    }
+}
+
+/// The same place with the number of this process before the ending: `run.kiln` becomes `run.4711.kiln`.
+fn with_process(path: &Path) -> PathBuf {
+    let number = std::process::id().to_string();
+    let ending = match path.extension() {
+        Some(ending) => [number.as_ref(), ending].join(".".as_ref()),
+        None => number.into(),
+    };
+    path.with_extension(ending)
 }
 
 /// What a recording begins with.
-pub(super) fn start(kind: DeviceKind) -> TraceEvent<'static> {
+pub(super) fn start(clock: RecordingClock) -> TraceEvent<'static> {
     let program = std::env::args_os().next().map(PathBuf::from);
     let program = program.and_then(|path| Some(interned_name(&path.file_name()?.to_string_lossy())));
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map(|since| since.as_nanos());
-    let (clock, unix_ns) = match kind {
-        DeviceKind::Simulated => (RecordingClock::Virtual, 0),
-        DeviceKind::Cuda => {
-            (RecordingClock::Wall, unix.ok().and_then(|ns| u64::try_from(ns).ok()).unwrap_or_default())
-        }
+    let unix_ns = match clock {
+        RecordingClock::Virtual => 0,
+        RecordingClock::Wall => unix.ok().and_then(|ns| u64::try_from(ns).ok()).unwrap_or_default(),
     };
     TraceEvent::Start(StartRecord {
         program: program.unwrap_or_default(),

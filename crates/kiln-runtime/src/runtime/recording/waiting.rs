@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kiln_order::Stamp;
 use kiln_trace::{HostWaitCause, TimeSpan};
 
+use super::work_context;
 use crate::error::Result;
 use crate::runtime::inner::Inner;
 
@@ -49,11 +50,20 @@ impl Inner {
         let Some(recording) = self.recording().filter(|_| !is_known && !WAITS.get()) else { return wait() };
         let begin = recording.now();
         WAITS.set(true);
-        let waited = wait();
+        let waited = {
+            let _context = self.called_from(line);
+            wait()
+        };
         WAITS.set(false);
         let span = TimeSpan::new(begin, recording.now());
         recording.collect(self);
-        recording.waited(cause, awaited, line, THREAD.with(|thread| *thread), span);
-        waited.inspect_err(|error| recording.failed(error))
+        recording.waited(
+            cause,
+            awaited,
+            work_context::line().unwrap_or(line),
+            THREAD.with(|thread| *thread),
+            span,
+        );
+        waited.inspect_err(|error| recording.failed(self, error))
     }
 }

@@ -1,0 +1,101 @@
+//! Writes down how a device was lost and brought back.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kiln_trace::{
+    FaultRecord, RecordingLane, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, interned_name,
+};
+
+use super::stream_lanes::StreamLanes;
+use crate::device_state::{Cause, Phase, StateObserver, Status};
+
+/// Faults that are recorded; their texts are kept for ever.
+const MAX_FAULTS: u32 = 16;
+
+/// The faults of one device, a limited number.
+pub(super) struct FaultLog {
+    lanes: Arc<StreamLanes>,
+    host: Arc<RecordingLane>,
+    faults: AtomicU32,
+}
+
+/// The steps from a loss to a device that takes work again.
+pub(super) struct TakeoverLog {
+    faults: Arc<FaultLog>,
+    /// The step that is under way, and when it began.
+    open: Mutex<Option<(TakeoverPhase, u64)>>,
+}
+
+impl FaultLog {
+    pub(super) fn new(lanes: Arc<StreamLanes>, host: Arc<RecordingLane>) -> Self {
+        Self { lanes, host, faults: AtomicU32::new(0) }
+    }
+
+    /// Records a fault in one line, with the work that met it if that is known.
+    pub(super) fn note(&self, text: &str, cause: Option<&Cause>) {
+        if self.faults.fetch_add(1, Ordering::Relaxed) >= MAX_FAULTS {
+            return;
+        }
+        let at = cause.and_then(Cause::launched_at);
+        self.host.push(TraceEvent::Fault(FaultRecord {
+            device: self.lanes.device(),
+            message: interned_name(text.lines().next().unwrap_or_default()),
+            stamp: cause.and_then(Cause::ticket).map(|stamp| self.lanes.stamp(stamp)),
+            line: at.map(|at| TraceLine { file: at.file(), line: at.line() }),
+            time_ns: self.lanes.now(),
+        }));
+    }
+}
+
+impl TakeoverLog {
+    pub(super) fn new(faults: Arc<FaultLog>) -> Self {
+        Self { faults, open: Mutex::new(None) }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Option<(TakeoverPhase, u64)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, phase: TakeoverPhase, begin_ns: u64, end_ns: u64) {
+        let FaultLog { lanes, host, .. } = &*self.faults;
+        let span = TimeSpan::new(begin_ns, end_ns);
+        host.push(TraceEvent::Takeover(TakeoverRecord { device: lanes.device(), phase, span }));
+    }
+}
+
+impl StateObserver for TakeoverLog {
+    fn changed(&self, status: &Status) {
+        let now = self.faults.lanes.now();
+        let next = match status.phase() {
+            Phase::Lost => Some((TakeoverPhase::Lost, now)),
+            Phase::Rebuilding => Some((TakeoverPhase::Rebuilding, now)),
+            _ => None,
+        };
+        let before = std::mem::replace(&mut *self.open(), next);
+        if let Some((phase, begin)) = before {
+            self.push(phase, begin, now);
+        }
+        match (status.phase(), status.state.cause()) {
+            (Phase::Lost, Some(cause)) => self.faults.note(&cause.error().to_string(), Some(cause)),
+            (Phase::Failed, Some(cause)) => {
+                if let Some(why) = cause.why_given_up() {
+                    self.faults.note(&format!("the device was not brought back: {why}"), None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn resubmitted(&self, took: Duration) {
+        let now = self.faults.lanes.now();
+        let begin = now.saturating_sub(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        let before = self.open().replace((TakeoverPhase::Rebuilding, now));
+        if let Some((phase, began)) = before {
+            let begin = begin.max(began);
+            self.push(phase, began, begin);
+            self.push(TakeoverPhase::Resubmitting, begin, now);
+        }
+    }
+}

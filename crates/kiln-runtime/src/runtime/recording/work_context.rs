@@ -1,0 +1,88 @@
+//! What a recording is told about the work of a call before that is submitted: the program's line, and the collective it is.
+//!
+//! A call of the program goes through several functions, of which some take closures, so that the compiler cannot hand the line down. The
+//! outermost function notes it for its thread; what is done inside belongs to that line.
+
+use std::cell::Cell;
+use std::panic::Location;
+
+use crate::runtime::DeviceRuntime;
+use crate::runtime::inner::Inner;
+
+/// A collective that is being submitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CollectiveLabel {
+    /// The operation, such as `all_reduce`.
+    pub name: &'static str,
+    /// What the communicator is called on all its ranks.
+    pub communicator: u64,
+    /// This rank.
+    pub rank: u32,
+    /// How many ranks take part.
+    pub ranks: u32,
+    /// Bytes of the larger buffer.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Context {
+    line: Option<&'static Location<'static>>,
+    collective: Option<CollectiveLabel>,
+}
+
+const NOTHING: Context = Context { line: None, collective: None };
+
+thread_local! {
+    static CONTEXT: Cell<Context> = const { Cell::new(NOTHING) };
+}
+
+/// What is known until it is dropped.
+#[must_use = "it is forgotten when this is dropped"]
+pub struct WorkContext {
+    /// What was known before; none if nothing was noted.
+    before: Option<Context>,
+}
+
+impl Drop for WorkContext {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            CONTEXT.set(before);
+        }
+    }
+}
+
+/// The line of the program that the work of this thread belongs to, where a call noted one.
+pub(super) fn line() -> Option<&'static Location<'static>> {
+    CONTEXT.get().line
+}
+
+/// The collective that this thread is submitting.
+pub(super) fn collective() -> Option<CollectiveLabel> {
+    CONTEXT.get().collective
+}
+
+impl Inner {
+    /// What is done until the answer is dropped belongs to that line, or to the one of a call around it.
+    #[inline]
+    pub(crate) fn called_from(&self, line: &'static Location<'static>) -> WorkContext {
+        if self.is_recorded() { note(Some(line), None) } else { WorkContext { before: None } }
+    }
+}
+
+/// What is done with a runtime until the answer is dropped belongs to that line, or to the one of a call around it.
+pub fn called_from(gpu: &DeviceRuntime, line: &'static Location<'static>) -> WorkContext {
+    gpu.inner().called_from(line)
+}
+
+/// The work that this thread submits to a runtime until the answer is dropped is a collective. It is asked for only if it is recorded.
+pub fn as_collective(gpu: &DeviceRuntime, label: impl FnOnce() -> CollectiveLabel) -> WorkContext {
+    if gpu.inner().is_recorded() { note(None, Some(label())) } else { WorkContext { before: None } }
+}
+
+#[cold]
+fn note(line: Option<&'static Location<'static>>, collective: Option<CollectiveLabel>) -> WorkContext {
+    let before = CONTEXT.get();
+    CONTEXT.set(Context { line: before.line.or(line), collective: before.collective.or(collective) });
+    WorkContext { before: Some(before) }
+}

@@ -1,0 +1,130 @@
+//! How recordings end: cleanly, with a program that is killed, with a full disk; and two that want one file.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use kiln::DeviceRuntime;
+use kiln::error::{ErrorKind, RecordingError};
+use kiln::trace::TraceEvent;
+
+use crate::Recorded;
+
+/// Names what this binary does when it is started as a child.
+const ROLE: &str = "KILN_TEST_ROLE";
+const TRACE: &str = "KILN_TRACE";
+
+/// What a child does, which a test below started.
+#[test]
+#[ignore = "helper process"]
+fn child() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let buffer = gpu.upload(&[1_u32, 2, 3]).unwrap();
+    assert_eq!(buffer.download().unwrap(), [1, 2, 3]);
+    gpu.flush_trace();
+    match &*role {
+        "abort" => std::process::abort(),
+        // Until the test has seen all of them.
+        "wait" => {
+            std::io::stdout().write_all(b"\nready\n").unwrap();
+            let _ = std::io::stdin().read(&mut [0]);
+        }
+        _ => {}
+    }
+}
+
+fn start(role: &str, trace: &std::path::Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "ends::child", "--nocapture"]).env(ROLE, role).env(TRACE, trace);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_second_runtime_does_not_write_into_the_file_of_a_first() {
+    let file = Recorded::new();
+    let (first, second) = (DeviceRuntime::simulated(1).unwrap(), DeviceRuntime::simulated(2).unwrap());
+    first.trace(&file).unwrap();
+    let error = second.trace(&file).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Trace(RecordingError::InUse { path }) if path == &file.0),
+        "{error}"
+    );
+    assert!(error.to_string().contains("another file"), "{error}");
+    assert_eq!(second.upload(&[4_u32]).unwrap().download().unwrap(), [4], "it goes on without");
+    assert_eq!(first.upload(&[5_u32]).unwrap().download().unwrap(), [5]);
+    drop((first, second));
+    let explained = file.explained();
+    assert!(explained.is_whole && explained.devices.len() == 1, "{explained}");
+    let third = DeviceRuntime::simulated(3).unwrap();
+    third.trace(&file).unwrap();
+    drop(third);
+    assert!(file.explained().is_whole, "a file that nobody writes is overwritten");
+}
+
+#[test]
+fn a_program_that_was_killed_left_what_it_did_and_no_end_mark() {
+    let file = Recorded::new();
+    assert!(!start("abort", &file.0).wait().unwrap().success());
+    let (mut submissions, mut ends) = (0, 0);
+    file.each(|event| match event {
+        TraceEvent::Submission(_) => submissions += 1,
+        TraceEvent::End(_) => ends += 1,
+        _ => {}
+    });
+    assert_eq!((submissions, ends), (2, 0));
+    let explained = file.explained();
+    assert!(!explained.is_whole, "{explained}");
+    let text = explained.to_string();
+    assert!(text.contains("ended without an end mark") && text.contains("killed or crashed"), "{text}");
+    assert!(text.contains("Held when the recording stops"), "{text}");
+    assert!(start("end", &file.0).wait().unwrap().success());
+    let text = file.explained().to_string();
+    assert!(!text.contains("end mark"), "{text}");
+}
+
+#[test]
+fn processes_that_share_the_variable_have_a_file_each() {
+    let folder = std::env::temp_dir().join(format!("kiln-recording-shared-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut children: Vec<Child> = (0..3).map(|_| start("wait", &folder.join("run.kiln"))).collect();
+    for child in &mut children {
+        let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == "ready"));
+    }
+    let mut names: Vec<PathBuf> =
+        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let processes: Vec<u32> = children.iter().map(Child::id).collect();
+    for mut child in children {
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+    }
+    names.sort();
+    assert_eq!(names.len(), 3, "{names:?}");
+    let mut recorded: Vec<u32> = Vec::new();
+    for name in names {
+        let file = Recorded(name);
+        assert!(file.explained().is_whole);
+        file.each(|event| {
+            if let TraceEvent::Start(start) = event {
+                let own = file.0.to_string_lossy().ends_with(&format!("run.{}.kiln", start.process));
+                assert!(own || file.0.ends_with("run.kiln"), "{file:?}", file = file.0);
+                recorded.push(start.process);
+            }
+        });
+    }
+    recorded.sort_unstable();
+    let mut processes = processes;
+    processes.sort_unstable();
+    assert_eq!(recorded, processes);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_told_and_the_program_goes_on() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let error = gpu.trace("/dev/full").unwrap_err().to_string();
+    assert!(error.contains("/dev/full") && error.contains("No space left"), "{error}");
+    assert_eq!(gpu.upload(&[6_u32]).unwrap().download().unwrap(), [6]);
+}

@@ -1,0 +1,91 @@
+//! Memory in recordings: leaks, refused allocations, and what the heap takes from the device.
+
+use kiln::memory::MemoryConfig;
+use kiln::trace::{HeapChange, TraceEvent, export_perfetto};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
+
+use crate::{Recorded, tagged};
+
+const MIB: usize = 1 << 20;
+
+fn limited(limit_bytes: u64) -> DeviceRuntime {
+    let memory = MemoryConfig { limit_bytes: Some(limit_bytes), ..MemoryConfig::default() };
+    let driver = kiln::sim::SimDevice::single(1);
+    DeviceRuntime::from_driver(driver, RuntimeConfig { memory, ..RuntimeConfig::default() }).unwrap()
+}
+
+#[test]
+fn a_leak_is_told_with_its_tag_and_line() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let line = line!() + 1;
+    let kept: Vec<GpuRef<u32>> = (0..5).map(|_| tagged(&gpu, gpu.main_stream(), MIB, "history")).collect();
+    drop(gpu.zeros::<u32>(MIB).unwrap());
+    drop(gpu);
+    let explained = file.explained();
+    let text = explained.to_string();
+    assert!(
+        text.contains("Not given back by the end") && text.contains("20.0 MiB in 5 blocks of `history`"),
+        "{text}"
+    );
+    let leak = explained.devices[0].memory.iter().find(|tag| tag.tag == "history").unwrap();
+    assert_eq!(leak.left_line.as_deref(), Some(&*format!("{}:{line}", file!())));
+    drop(kept);
+}
+
+#[test]
+fn a_refused_allocation_names_the_largest_tags_the_holes_and_the_line() {
+    let file = Recorded::new();
+    let gpu = limited(64 << 20);
+    gpu.trace(&file).unwrap();
+    let stream = gpu.main_stream();
+    let weights = tagged(&gpu, stream, 6 * MIB, "weights");
+    let history: Vec<GpuRef<u32>> = (0..4).map(|_| tagged(&gpu, stream, 2 * MIB, "history")).collect();
+    let line = line!() + 1;
+    let error = gpu.allocate::<u32>(12 * MIB).unwrap_err();
+    assert!(error.is_oom(), "{error}");
+    drop((weights, history));
+    drop(gpu);
+    let explained = file.explained();
+    let [device] = &*explained.devices else { panic!("{explained}") };
+    let [refused] = &*device.refused else { panic!("{explained}") };
+    assert_eq!((refused.bytes, refused.limit_bytes, device.refusals), (48 << 20, Some(64 << 20), 1));
+    let tags: Vec<_> = refused.tags.iter().map(|tag| (&*tag.tag, tag.bytes)).collect();
+    assert_eq!(tags, [("history", 32 << 20), ("weights", 24 << 20)]);
+    assert!(refused.held_bytes >= 56 << 20, "{refused:?}");
+    assert_eq!(refused.line.as_deref(), Some(&*format!("{}:{line}", file!())));
+    let text = explained.to_string();
+    let said = "Out of memory: 48.0 MiB were asked for at ";
+    assert!(
+        text.contains(said) && text.contains("most was held by `history` (32.0 MiB), `weights` (24.0 MiB)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_the_heap_takes_from_the_device_is_a_counter() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let small = tagged(&gpu, gpu.main_stream(), 1 << 10, "small");
+    let large = tagged(&gpu, gpu.main_stream(), 64 * MIB, "large");
+    drop((small, large));
+    drop(gpu);
+    let (mut grown, mut held) = (0, 0);
+    file.each(|event| {
+        if let TraceEvent::Heap(heap) = event
+            && heap.change == HeapChange::Grew
+        {
+            grown += heap.bytes;
+            held = heap.held_bytes;
+        }
+    });
+    assert!(grown >= 256 << 20 && held == grown, "{grown} {held}");
+    assert_eq!(file.explained().devices[0].heap_peak_bytes, held);
+    let mut trace = Vec::new();
+    export_perfetto(&mut file.reader(), &mut trace).unwrap();
+    for track in ["memory: small", "memory: large", "memory held by the heap"] {
+        assert!(trace.windows(track.len()).any(|bytes| bytes == track.as_bytes()), "{track}");
+    }
+}

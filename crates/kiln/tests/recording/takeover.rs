@@ -1,0 +1,58 @@
+//! Lost devices in recordings: a fault, the steps of a takeover, and the words about them.
+
+use std::time::Duration;
+
+use kiln::recovery::{DeviceSpec, Isolation, Phase, Process, Status, WorkerEntry};
+use kiln::trace::{TakeoverPhase, TraceEvent, export_perfetto};
+use kiln::{DeviceRuntime, RuntimeConfig};
+
+use crate::Recorded;
+
+/// The worker process.
+#[test]
+#[ignore = "helper process"]
+fn worker() {
+    kiln::worker_entry();
+}
+
+#[test]
+fn a_killed_worker_is_a_fault_and_a_takeover() {
+    let file = Recorded::new();
+    let process = Process { entry: WorkerEntry::Test("takeover::worker".into()), ..Process::default() };
+    let config = RuntimeConfig { isolation: Isolation::Process(process), ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(1), config).unwrap();
+    gpu.trace(&file).unwrap();
+    let kept = gpu.upload(&[1_u32, 2, 3]).unwrap();
+    gpu.synchronize().unwrap();
+    gpu.isolated_device().unwrap().kill_worker();
+    let ready = |status: &Status| status.generation.0 > 0 && status.phase() == Phase::Ready;
+    assert!(ready(&gpu.watch().wait_until(ready, Some(Duration::from_secs(60)))));
+    assert_eq!(kept.download().unwrap(), [1, 2, 3]);
+    drop(kept);
+    drop(gpu);
+    let (mut steps, mut faults) = (Vec::new(), Vec::new());
+    file.each(|event| match event {
+        TraceEvent::Takeover(step) => steps.push((step.phase, step.span)),
+        TraceEvent::Fault(fault) => faults.push(fault.message.to_owned()),
+        _ => {}
+    });
+    assert_eq!(faults.len(), 1, "the loss, and not every call that was told: {faults:?}");
+    assert_eq!((steps[0].0, steps.len() >= 2), (TakeoverPhase::Lost, true), "{steps:?}");
+    assert!(
+        steps.iter().any(|(phase, span)| *phase == TakeoverPhase::Rebuilding && span.ns() > 0),
+        "{steps:?}"
+    );
+    for pair in steps.windows(2) {
+        assert!(pair[0].1.end_ns <= pair[1].1.begin_ns, "one after the other: {steps:?}");
+    }
+    let explained = file.explained();
+    assert!(!explained.is_virtual && explained.is_whole, "{explained}");
+    let text = explained.to_string();
+    assert!(text.contains("The device was lost and brought back: rebuilding"), "{text}");
+    assert!(!text.contains("virtual") && text.contains("when they ran was not measured"), "{text}");
+    let mut trace = Vec::new();
+    export_perfetto(&mut file.reader(), &mut trace).unwrap();
+    for word in ["takeover", "rebuilding", "faults", faults[0].as_str()] {
+        assert!(trace.windows(word.len()).any(|bytes| bytes == word.as_bytes()), "{word}");
+    }
+}
