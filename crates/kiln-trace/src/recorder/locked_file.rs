@@ -9,7 +9,7 @@ use std::path::Path;
 /// # Errors
 /// [`ResourceBusy`](io::ErrorKind::ResourceBusy) for a file that another recorder writes, which stays as it is; what the operating system says.
 pub(super) fn create(path: &Path) -> io::Result<File> {
-    // Emptied only once it is known that nobody writes it.
+    // Emptied only once it is known that no recorder writes it.
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     if file.metadata()?.is_file() {
         lock(&file)?;

@@ -82,7 +82,7 @@ pub(crate) fn synchronized(at: u32, span: TimeSpan) -> TraceEvent<'static> {
 
 /// One event of each kind, and two of some.
 pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
-    vec![
+    let work = vec![
         TraceEvent::Start(StartRecord {
             program: "train",
             process: 77,
@@ -127,6 +127,12 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
             line: None,
             span: span(1_200, 1_400),
         }),
+    ];
+    [work, memory_and_faults()].concat()
+}
+
+fn memory_and_faults() -> Vec<TraceEvent<'static>> {
+    vec![
         allocated(12, 1 << 20, "activations", 9, 50),
         TraceEvent::Heap(HeapRecord {
             device: 0,

@@ -59,7 +59,7 @@ fn a_second_runtime_does_not_write_into_the_file_of_a_first() {
     let third = DeviceRuntime::simulated(3).unwrap();
     third.trace(&file).unwrap();
     drop(third);
-    assert!(file.explained().is_whole, "a file that nobody writes is overwritten");
+    assert!(file.explained().is_whole, "a file that is not written any more is overwritten");
 }
 
 #[test]
