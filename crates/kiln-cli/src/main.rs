@@ -15,6 +15,7 @@
 //! | `scale` | estimates how recorded collectives scale to many ranks |
 //! | `trace` | makes a trace for Perfetto of a recording |
 //! | `explain` | says in words what a recording shows |
+//! | `watch` | serves a page that shows a recording |
 //!
 //! Every command returns an [`Exit`] or a [`Failure`]; this file prints failures, as text or as JSON.
 
@@ -56,6 +57,7 @@ mod table;
 mod template_kernel;
 mod text_file;
 mod trace;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -110,6 +112,8 @@ enum Command {
     Trace(trace::Arguments),
     /// Say in words what a recording shows: idle devices, waits, memory.
     Explain(explain::Arguments),
+    /// Serve a page that shows a recording, also while the program runs.
+    Watch(watch::Arguments),
 }
 
 impl Command {
@@ -129,6 +133,7 @@ impl Command {
             Self::Scale(arguments) => ("scale", arguments.json),
             Self::Trace(arguments) => ("trace", arguments.json),
             Self::Explain(arguments) => ("explain", arguments.json),
+            Self::Watch(arguments) => ("watch", arguments.json),
         }
     }
 
@@ -147,6 +152,7 @@ impl Command {
             Self::Scale(arguments) => scaling::run(arguments, console),
             Self::Trace(arguments) => trace::run(arguments, console),
             Self::Explain(arguments) => explain::run(arguments, console),
+            Self::Watch(arguments) => watch::run(arguments, console),
         }
     }
 }

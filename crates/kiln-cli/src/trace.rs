@@ -1,7 +1,7 @@
 //! `kiln trace`: records a program, and makes a trace for Perfetto of a recording.
 
 mod new_file;
-mod recorded_program;
+pub(crate) mod recorded_program;
 
 use std::ffi::OsString;
 use std::io::BufWriter;
@@ -19,7 +19,7 @@ use crate::recording_file;
 use new_file::NewFile;
 
 /// Where a program is recorded if no file is given.
-const DEFAULT_FILE: &str = "trace.kiln";
+pub(crate) const DEFAULT_FILE: &str = "trace.kiln";
 
 /// The flags of `kiln trace`.
 #[derive(Args)]

@@ -52,7 +52,7 @@ fn is_recorded(file: &Path) -> bool {
 ///
 /// # Errors
 /// A program that cannot be started, or that ended well and recorded nothing.
-pub(super) fn run(program: &OsStr, words: &[OsString], file: &Path) -> Result<(Exit, bool), Failure> {
+pub(crate) fn run(program: &OsStr, words: &[OsString], file: &Path) -> Result<(Exit, bool), Failure> {
     let _earlier = Earlier::move_aside(file)?;
     let place = std::path::absolute(file).map_err(|error| Failure::file(file, error))?;
     let name = program.to_string_lossy();

@@ -52,3 +52,4 @@ mod scale;
 mod terminal;
 mod troubleshooting_page;
 mod usage;
+mod watch;

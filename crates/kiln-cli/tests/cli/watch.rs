@@ -1,0 +1,123 @@
+//! `kiln watch`: the address it prints answers, and what cannot be watched is told.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use kiln_trace::{RecordingWriter, StartRecord, TraceEvent};
+
+use crate::folder::Folder;
+use crate::outcome::{command, run};
+
+/// The command while it runs, and the address it printed.
+struct Running {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// Starts the command; the address is on its standard output, or error.
+    fn start(words: &[&str], is_in_stderr: bool) -> Self {
+        let mut command = command(words);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        if is_in_stderr {
+            BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        } else {
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        }
+        let address = line.split("http://").nth(1).unwrap_or_else(|| panic!("{line}"));
+        let address = address.split(['"', ' ']).next().unwrap().to_owned();
+        Self { child, address }
+    }
+
+    /// Asks for something below the address.
+    fn ask(&self, what: &str) -> String {
+        let (host, token) = self.address.split_once('/').unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        let request = format!("GET /{token}{what} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        answer
+    }
+
+    /// Asks for the state until it has a text.
+    fn await_state(&self, wanted: &str) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !self.ask("state").contains(wanted) {
+            assert!(Instant::now() < deadline, "{}", self.ask("state"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn recorded(program: &'static str) -> Vec<u8> {
+    let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+    writer.push(&TraceEvent::Start(StartRecord { program, ..StartRecord::default() })).unwrap();
+    writer.finish().unwrap()
+}
+
+#[test]
+fn the_page_of_a_file_is_served() {
+    let folder = Folder::new();
+    let file = folder.write("train.kiln", recorded("train"));
+    let running = Running::start(&["watch", &file], false);
+    assert!(running.ask("").contains("<title>kiln watch</title>"));
+    running.await_state("\"program\":\"train\"");
+    let json = Running::start(&["watch", &file, "--json"], false);
+    json.await_state("\"events\":1");
+}
+
+#[test]
+fn a_file_that_is_not_there_yet_is_waited_for() {
+    let folder = Folder::new();
+    let file = folder.path("late.kiln");
+    let running = Running::start(&["watch", "--live", &file], false);
+    running.await_state("\"events\":0");
+    folder.write("late.kiln", recorded("late"));
+    running.await_state("\"program\":\"late\"");
+}
+
+#[test]
+fn a_program_is_recorded_and_shown() {
+    let folder = Folder::new();
+    let file = folder.write("demo.kiln", "an earlier file that is no recording");
+    let kiln = env!("CARGO_BIN_EXE_kiln");
+    let running = Running::start(&["watch", &file, "--", kiln, "demo", "--device", "sim"], true);
+    running.await_state("\"is_virtual\":true");
+    running.await_state("\"kind\":\"stream\"");
+    assert!(running.ask("explain").contains("submissions in"));
+}
+
+#[test]
+fn what_cannot_be_watched_is_told_with_the_next_step() {
+    let folder = Folder::new();
+    let (file, other) = (folder.write("a.kiln", recorded("a")), folder.write("b.txt", "something else"));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (words, code, said) in [
+        (&["watch", &*file, "--port", &*port][..], 3, "is in use; give another with --port"),
+        (&["watch", &*other], 2, "it is no recording of kiln"),
+        (&["watch", "--live", &*other], 2, "it is no recording of kiln"),
+        (&["watch", "/nonexistent/a.kiln"], 2, "/nonexistent/a.kiln"),
+        (&["watch"], 2, "FILE"),
+        (&["watch", &*file, "--port", "99999"], 2, "99999"),
+        (&["watch", &*folder.path("c.kiln"), "--", "/nonexistent/program"], 3, "cannot be started"),
+        (&["watch", &*folder.path("c.kiln"), "--", "true"], 3, "recorded nothing"),
+    ] {
+        let outcome = run(command(words));
+        assert_eq!(outcome.code, Some(code), "{words:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(said), "{words:?}: {}", outcome.stderr);
+    }
+}

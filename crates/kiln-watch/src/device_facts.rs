@@ -1,0 +1,70 @@
+//! What is known of a device, and the state it was in at the end.
+
+use kiln_trace::{HeapChange, HeapRecord, TakeoverRecord};
+use serde::Serialize;
+
+/// What is known of a device.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct DeviceFacts {
+    /// Its number in the recording.
+    pub device: u32,
+    /// What it is called.
+    pub name: String,
+    /// The state it was in at the end, in words.
+    pub state: String,
+    /// Its streams.
+    pub streams: u64,
+    /// Submissions.
+    pub submissions: u64,
+    /// Submissions whose time on the device was not measured.
+    pub untimed: u64,
+    /// When its last work ended.
+    pub end_ns: u64,
+    /// Faults.
+    pub faults: u64,
+    /// Bytes in use at the end, as far as allocations are recorded.
+    pub used_bytes: i64,
+    /// The most bytes in use.
+    pub peak_bytes: i64,
+    /// Bytes that its heap holds, if that is recorded.
+    pub heap_bytes: Option<u64>,
+    /// Allocations that were refused.
+    pub refused: u64,
+    #[serde(skip)]
+    last_fault_ns: u64,
+    #[serde(skip)]
+    last_takeover: Option<TakeoverRecord>,
+}
+
+impl DeviceFacts {
+    pub(crate) fn fault(&mut self, time_ns: u64) {
+        self.faults += 1;
+        self.last_fault_ns = self.last_fault_ns.max(time_ns);
+    }
+
+    pub(crate) fn takeover(&mut self, takeover: TakeoverRecord) {
+        self.last_takeover = Some(takeover);
+    }
+
+    pub(crate) fn heap(&mut self, heap: &HeapRecord) {
+        self.heap_bytes = Some(heap.held_bytes);
+        self.refused += u64::from(heap.change == HeapChange::OutOfMemory);
+    }
+
+    /// In words: what it did when the recording ended.
+    pub(crate) fn state_at(&self, end_ns: u64) -> String {
+        if let Some(takeover) = self.last_takeover.filter(|last| last.span.end_ns > self.end_ns) {
+            return format!("being brought back ({})", takeover.phase.word());
+        }
+        if self.faults > 0 && self.last_fault_ns >= self.end_ns {
+            return "faulted".to_owned();
+        }
+        match (self.submissions, end_ns.saturating_sub(self.end_ns)) {
+            (0, _) => "unused".to_owned(),
+            (_, 0) => "working at the end".to_owned(),
+            (_, idle @ 1..1_000) => format!("idle for the last {idle} ns"),
+            (_, idle @ 1_000..1_000_000) => format!("idle for the last {:.1} us", idle as f64 / 1e3),
+            (_, idle) => format!("idle for the last {:.1} ms", idle as f64 / 1e6),
+        }
+    }
+}

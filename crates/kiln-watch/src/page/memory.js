@@ -1,0 +1,80 @@
+// Memory by tag over time.
+
+let curves = [], curvesFor = "", isAskingCurves = false;
+
+async function drawMemory() {
+  const section = byId("view-memory");
+  if (!state.has_memory) {
+    if (!section.querySelector("#no-memory")) section.replaceChildren(make("p", { class: "quiet", id: "no-memory" }, "The recording has no allocations."));
+    return;
+  }
+  const span = [Math.max(0, Math.floor(view.begin)), Math.max(1, Math.ceil(view.end))];
+  const wanted = `${span}/${state.version}`;
+  if (wanted !== curvesFor && !isAskingCurves) {
+    isAskingCurves = true;
+    try {
+      curves = await ask("memory", { begin: span[0], end: span[1], points: 1024 });
+      curvesFor = wanted;
+    } catch (error) { showProblem(error.message); }
+    isAskingCurves = false;
+  }
+  for (const curve of curves) drawCurve(section, curve);
+  for (const old of section.querySelectorAll("[data-device]")) if (!curves.some((curve) => `${curve.device}` === old.dataset.device)) old.remove();
+  const gone = section.querySelector("#no-memory");
+  if (gone) gone.remove();
+  if (wanted !== `${[Math.max(0, Math.floor(view.begin)), Math.max(1, Math.ceil(view.end))]}/${state.version}`) redraw();
+}
+
+const tagWords = (tag) => (tag === null ? "(other tags)" : names[tag] || "(no tag)");
+
+function drawCurve(section, curve) {
+  let figure = section.querySelector(`[data-device="${curve.device}"]`);
+  if (!figure) {
+    figure = make("div", { "data-device": curve.device }, make("h2", {}), make("canvas", { class: "memory", role: "img" }), make("table", {}));
+    section.append(figure);
+  }
+  const device = state.devices.find((each) => each.device === curve.device);
+  figure.querySelector("h2").textContent = `Device ${curve.device}${device && device.name ? `: ${device.name}` : ""}`;
+  const most = Math.max(1, curve.peak_bytes);
+  const sorted = curve.tags.map((tag) => ({ ...tag, most: Math.max(0, ...tag.bytes), last: tag.bytes[tag.bytes.length - 1] || 0 })).sort((a, b) => b.most - a.most);
+  const picture = figure.querySelector("canvas"), ratio = devicePixelRatio || 1, box = picture.getBoundingClientRect();
+  picture.width = Math.max(1, Math.round(box.width * ratio));
+  picture.height = Math.max(1, Math.round(box.height * ratio));
+  const pen = picture.getContext("2d");
+  pen.scale(ratio, ratio);
+  const left = LABELS, wide = box.width - left, high = box.height - 16;
+  const x = (at) => left + ((curve.begin_ns + at * curve.step_ns - view.begin) / (view.end - view.begin)) * wide;
+  const y = (bytes) => 8 + high * (1 - bytes / (most * 1.05));
+  pen.save();
+  pen.beginPath();
+  pen.rect(left, 0, wide, box.height);
+  pen.clip();
+  const floor = new Array(curve.high.length).fill(0);
+  for (const tag of [...sorted].reverse()) {
+    pen.fillStyle = nameColour(tag.tag === null ? 1e4 : tag.tag);
+    pen.beginPath();
+    for (let at = 0; at < floor.length; at++) { pen.lineTo(x(at), y(floor[at])); pen.lineTo(x(at + 1), y(floor[at])); }
+    for (let at = floor.length - 1; at >= 0; at--) {
+      floor[at] += Math.max(0, tag.bytes[at]);
+      pen.lineTo(x(at + 1), y(floor[at]));
+      pen.lineTo(x(at), y(floor[at]));
+    }
+    pen.fill();
+  }
+  pen.strokeStyle = colours.front;
+  pen.beginPath();
+  curve.high.forEach((bytes, at) => { pen.lineTo(x(at), y(bytes)); pen.lineTo(x(at + 1), y(bytes)); });
+  pen.stroke();
+  pen.restore();
+  pen.fillStyle = colours.quiet;
+  pen.font = "12px system-ui, 'Open Sans', sans-serif";
+  pen.fillText(`most: ${byteWords(most)}`, 8, 20);
+  pen.fillText(`at ${timeWords(curve.peak_ns)}`, 8, 36);
+  picture.setAttribute("aria-label", `Memory of device ${curve.device} by tag; at most ${byteWords(curve.peak_bytes)}, at ${timeWords(curve.peak_ns)}`);
+  const rows = sorted.slice(0, 12).map((tag) => {
+    const swatch = make("span", { class: "swatch" });
+    swatch.style.background = nameColour(tag.tag === null ? 1e4 : tag.tag);
+    return make("tr", {}, make("td", {}, swatch, tagWords(tag.tag)), make("td", { class: "number" }, byteWords(tag.most)), make("td", { class: "number" }, byteWords(tag.last)));
+  });
+  figure.querySelector("table").replaceChildren(make("tr", {}, make("th", {}, "Tag"), make("th", { class: "number" }, "Most in view"), make("th", { class: "number" }, "At the end of the view")), ...rows);
+}

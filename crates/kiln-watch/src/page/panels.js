@@ -1,0 +1,146 @@
+// The views in words: details of a work, devices, faults, ranks, the explanation.
+
+function table(heads, rows) {
+  const head = make("tr", {}, ...heads.map(([text, isNumber]) => make("th", isNumber ? { class: "number" } : {}, text)));
+  const body = rows.map((row) => make("tr", {}, ...row.map((cell, at) => make("td", heads[at][1] ? { class: "number" } : {}, cell))));
+  return make("table", {}, head, ...body);
+}
+
+const say = (text) => { byId("said").textContent = text; };
+const laneWords = (row) => {
+  const known = state.rows[row];
+  if (!known) return "";
+  return known.kind === "stream" ? `device ${known.device}, ${known.name || `stream ${known.stream}`}` : known.name || `thread ${known.thread}`;
+};
+
+/** Selects a work: shows what is known of it, and says it. */
+async function select(row, number, isGap) {
+  try {
+    const work = await askWork(row, number);
+    const span = work.device_ns || work.host_ns;
+    view.selected = { row, number, span, gap: work.gap };
+    view.row = row;
+    showDetails(work, isGap);
+    say([workWords(work), ...(work.gap ? work.gap.sentences : [])].join(". "));
+  } catch (error) { showProblem(error.message); }
+  redraw();
+}
+
+function workWords(work) {
+  const span = work.device_ns || work.host_ns;
+  return `${work.name}, ${work.kind}, ${timeWords(span[1] - span[0])}, ${laneWords(work.row)}${work.line ? `, ${work.line}` : ""}`;
+}
+
+function gapLines(work) {
+  const gap = work.gap;
+  if (!gap) return [];
+  const head = work.device_ns && gap.end_ns > gap.begin_ns ? [make("p", {}, `Before it the stream did nothing for ${timeWords(gap.end_ns - gap.begin_ns)}:`)] : [];
+  return [...head, ...gap.sentences.map((text) => make("p", { class: "why" }, text))];
+}
+
+function showDetails(work) {
+  const span = work.device_ns || work.host_ns;
+  const facts = [
+    make("p", {}, make("strong", {}, work.name), ` (${work.kind}), ${timeWords(span[1] - span[0])}${work.device_ns ? "" : " to submit; when it ran was not measured"}`),
+    make("p", { class: "quiet" }, `${laneWords(work.row)}, number ${work.number}, at ${timeWords(span[0])}${work.line ? `, ${work.line}` : ""}${work.bytes ? `, ${byteWords(work.bytes)}` : ""}`),
+  ];
+  if (work.size) facts.push(make("p", { class: "quiet" }, `grid ${work.size[0].join("x")}, block ${work.size[1].join("x")}${work.size[2] ? `, ${byteWords(work.size[2])} shared` : ""}`));
+  const waits = ((work.gap && work.gap.waits) || []).map((wait) => {
+    const block = wait.block === null ? "" : ` ${wait.tag ? `\`${wait.tag}\` (block ${wait.block})` : `block ${wait.block}`}`;
+    const writer = `${wait.writer || "work"} (device ${wait.device}, stream ${wait.stream}, number ${wait.number}${wait.line ? `, ${wait.line}` : ""})`;
+    const go = wait.row === null ? null : make("button", { type: "button", onclick: () => jump(wait.row, wait.number) }, "Go to it");
+    return make("p", {}, `It ${wait.reason}:${block} of ${writer} `, go);
+  });
+  byId("details").replaceChildren(...facts, ...gapLines(work), ...waits);
+}
+
+async function jump(row, number) {
+  try {
+    const work = await askWork(row, number);
+    const span = work.device_ns || work.host_ns;
+    setView("timeline");
+    goTo({ row, begin_ns: span[0], end_ns: span[1] });
+    await select(row, number);
+  } catch (error) { showProblem(error.message); }
+}
+
+function showDevices() {
+  const rows = state.devices.map((device) => [
+    `${device.device}`, device.name || "", device.state, `${device.streams}`, device.submissions.toLocaleString("en"),
+    state.has_memory ? `${byteWords(device.used_bytes)} (most ${byteWords(device.peak_bytes)})` : "not recorded",
+    device.heap_bytes === null ? "not recorded" : byteWords(device.heap_bytes), `${device.faults}`,
+  ]);
+  const heads = [["Device"], ["Name"], ["State at the end"], ["Streams", true], ["Submissions", true], ["Memory in use", true], ["Heap", true], ["Faults", true]];
+  byId("view-devices").replaceChildren(rows.length ? table(heads, rows) : make("p", { class: "quiet" }, "No device did anything."));
+}
+
+function showFindings() {
+  const faults = state.faults.map((fault) => {
+    const go = fault.work ? make("button", { type: "button", onclick: () => jump(fault.work[0], fault.work[1]) }, "Go to the work") : make("button", { type: "button", onclick: () => { setView("timeline"); goTo({ row: view.row, begin_ns: fault.time_ns, end_ns: fault.time_ns }); } }, "Go there");
+    return [`${fault.device}`, timeWords(fault.time_ns), make("span", { class: "fault" }, fault.message), fault.line || "", go];
+  });
+  const parts = [make("h2", {}, countWords(state.fault_count, "fault"))];
+  if (faults.length) parts.push(table([["Device"], ["When"], ["What"], ["Line"], [""]], faults));
+  if (state.takeovers.length) {
+    parts.push(make("h2", {}, "Devices that were brought back"));
+    parts.push(table([["Device"], ["Step"], ["When"], ["How long", true]], state.takeovers.map((step) => [`${step.device}`, step.phase, timeWords(step.begin_ns), timeWords(step.end_ns - step.begin_ns)])));
+  }
+  if (state.missing_events) parts.push(make("p", {}, `${countWords(state.missing_events, "event")} are missing: they came faster than they could be written.`));
+  if (state.is_cut) parts.push(make("p", {}, "The file ends within a block, as that of a program does that runs or was killed; everything before is shown."));
+  for (const [offset, what] of state.damaged) parts.push(make("p", { class: "fault" }, `The block at byte ${offset} is damaged: ${what}. It is left out.`));
+  byId("view-findings").replaceChildren(...parts);
+}
+
+function showRanks() {
+  const rows = state.collectives.map((each) => [names[each.name] || "", `${each.rank} of ${each.ranks}`, each.count.toLocaleString("en"), byteWords(each.bytes), timeWords(each.ns), timeWords(each.longest_ns)]);
+  const heads = [["Collective"], ["Rank"], ["Times", true], ["Bytes", true], ["Altogether", true], ["Longest", true]];
+  byId("view-ranks").replaceChildren(rows.length ? table(heads, rows) : make("p", { class: "quiet" }, "The recording has no collectives."));
+}
+
+let explainedFor = -1;
+async function showExplanation() {
+  const section = byId("view-explain");
+  if (explainedFor === state.version) return;
+  const version = state.version;
+  if (explainedFor < 0) section.replaceChildren(make("p", { class: "quiet" }, "Reading…"));
+  explainedFor = version;
+  try {
+    const { text } = await ask("explain");
+    section.replaceChildren(make("pre", { tabindex: 0 }, text));
+  } catch (error) {
+    explainedFor = -2;
+    section.replaceChildren(make("p", { class: "fault" }, error.message));
+  }
+}
+
+function showFacts() {
+  const ended = state.is_at_end ? "" : `, read ${Math.floor((100 * state.read_bytes) / Math.max(1, state.file_bytes))} %`;
+  const clock = state.is_virtual ? ", times of the simulated device" : "";
+  byId("title").textContent = state.program ? `kiln watch: ${state.program.split("/").pop()}` : "kiln watch";
+  document.title = byId("title").textContent;
+  byId("facts").textContent = `${state.file}: ${countWords(state.events, "event")}, ${timeWords(recordingLength())}${clock}${ended}`;
+  byId("tab-findings").textContent = state.fault_count ? `4 Faults (${state.fault_count})` : "4 Faults";
+}
+
+/** Shows what the current view shows. */
+function showView() {
+  showFacts();
+  if (view.name === "devices") showDevices();
+  if (view.name === "findings") showFindings();
+  if (view.name === "ranks") showRanks();
+  if (view.name === "explain") showExplanation();
+  if (view.name === "memory") drawMemory();
+}
+
+function setView(name) {
+  view.name = name;
+  for (const tab of document.querySelectorAll("[role=tab]")) {
+    const isChosen = tab.dataset.view === name;
+    tab.setAttribute("aria-selected", isChosen);
+    tab.tabIndex = isChosen ? 0 : -1;
+    byId(`view-${tab.dataset.view}`).hidden = !isChosen;
+  }
+  if (!state) return;
+  showView();
+  redraw();
+}

@@ -1,0 +1,368 @@
+// The timeline: tiles from the server, drawn once each as a picture, and moved as pictures.
+
+const TILE = 512, CHUNK = 64, MAX_TILES = 500, MAX_ASKED = 6;
+const tiles = new Map();
+let asked = 0, missing = 0, drawings = 0;
+const canvas = byId("timeline");
+const ink = canvas.getContext("2d");
+
+const tileKey = (level, index, chunk) => `${level}/${index}/${chunk}`;
+
+function forgetTiles() { tiles.clear(); }
+function forgetPictures() { for (const tile of tiles.values()) tile.picture = null; }
+
+/** A bucket is not wider than a pixel. */
+const wantedLevel = () => Math.max(0, Math.min(50, Math.floor(Math.log2(nsPerPixel()))));
+
+async function askTile(level, index, chunk) {
+  const key = tileKey(level, index, chunk);
+  const known = tiles.get(key);
+  if (known && known.isAsked) return;
+  const tile = known || { level, index, chunk, rows: null, picture: null };
+  tile.isAsked = true;
+  tiles.set(key, tile);
+  asked += 1;
+  const version = state.version;
+  try {
+    const answer = await ask("tile", { level, index, first: chunk * CHUNK, rows: CHUNK });
+    tile.rows = new Map(answer.rows.map((row) => [row.row, row]));
+    tile.version = version;
+    tile.picture = null;
+  } catch (error) {
+    tiles.delete(key);
+    showProblem(`${error.message}; the page tries again`);
+  }
+  tile.isAsked = false;
+  asked -= 1;
+  redraw();
+}
+
+/** The tiles that are seen, and asks for those that are missing or old; one more on each side is asked for last. */
+function seenTiles(level) {
+  const width = TILE * 2 ** level;
+  const first = Math.max(0, Math.floor(view.begin / width)), last = Math.max(first, Math.floor(view.end / width));
+  const chunks = new Set(seenLanes().filter((lane) => lane.row !== undefined).map((lane) => Math.floor(lane.row / CHUNK)));
+  const seen = [];
+  missing = 0;
+  const wish = (index, chunk, isSeen) => {
+    const key = tileKey(level, index, chunk);
+    const tile = tiles.get(key);
+    if (isSeen) {
+      seen.push({ level, index, chunk, tile });
+      if (!tile || !tile.rows) missing += 1;
+      else { tiles.delete(key); tiles.set(key, tile); }
+    }
+    const isOld = !tile || (tile.version !== state.version && !tile.isAsked);
+    if (isOld && asked < MAX_ASKED) askTile(level, index, chunk);
+  };
+  for (const chunk of chunks) for (let index = first; index <= last; index++) wish(index, chunk, true);
+  for (const chunk of chunks) for (const index of [last + 1, first - 1]) if (index >= 0 && index * width < state.end_ns) wish(index, chunk, false);
+  for (const key of tiles.keys()) {
+    if (tiles.size <= MAX_TILES) break;
+    if (!tiles.get(key).isAsked) tiles.delete(key);
+  }
+  return seen;
+}
+
+const seenLanes = () => lanes.filter((lane) => lane.y + lane.height > view.scroll && lane.y < view.scroll + view.height - AXIS);
+const isDim = (name) => view.matches && !view.matches.has(name);
+
+/** The picture of a tile: its rows below each other, in the order of their numbers. */
+function tilePicture(tile, scale) {
+  const key = `${scale}/${view.query}`;
+  if (tile.picture && tile.picture.key === key) return tile.picture;
+  const width = Math.max(1, Math.ceil((TILE * 2 ** tile.level) / scale));
+  const picture = new OffscreenCanvas(width, Math.max(1, Math.min(CHUNK, state.rows.length - tile.chunk * CHUNK)) * ROW);
+  const pen = picture.getContext("2d");
+  for (const row of tile.rows.values()) {
+    const top = (row.row - tile.chunk * CHUNK) * ROW;
+    if (row.works) drawWorks(pen, row.works, top, scale, width);
+    else drawSums(pen, row.sums, tile, top, scale);
+  }
+  tile.picture = picture;
+  picture.key = key;
+  drawings += 1;
+  return picture;
+}
+
+function drawWorks(pen, works, top, scale, width) {
+  let drawnTo = -1;
+  for (let at = 0; at < works.begin.length; at++) {
+    const begin = works.begin[at] / scale, end = (works.begin[at] + works.length[at]) / scale;
+    if (works.gap[at] > 0 && works.gap[at] / scale >= 1) {
+      const ready = begin - works.ready[at] / scale;
+      line(pen, begin - works.gap[at] / scale, ready, top + ROW / 2, 1, colours.late);
+      if (works.flags[at] & 16) box(pen, ready, begin, top + 9, ROW - 18, colours.wait, 1, width);
+      else line(pen, ready, begin, top + ROW / 2, 2, colours.queued);
+    }
+    // Of works in one pixel only the first is drawn.
+    if (end - begin < 0.5 && begin < drawnTo) continue;
+    drawnTo = Math.floor(begin) + 1;
+    const colour = nameColour(works.name[at]);
+    const isTimed = works.flags[at] & 32;
+    box(pen, begin, end, top + (isTimed ? 3 : 8), isTimed ? ROW - 6 : ROW - 16, colour, isDim(works.name[at]) ? 0.2 : 1, width);
+  }
+}
+
+function drawSums(pen, sums, tile, top, scale) {
+  const width = 2 ** sums.level, begin = tile.index * TILE * 2 ** tile.level;
+  const first = Math.floor(begin / width);
+  for (let at = 0; at < sums.at.length; at++) {
+    const from = ((first + sums.at[at]) * width - begin) / scale, to = from + width / scale;
+    const x = Math.floor(from), wide = Math.max(1, Math.ceil(to) - x);
+    const room = ROW - 6;
+    const busy = sums.starts[at] || sums.busy[at] ? Math.max(2, Math.min(1, sums.busy[at] / width) * room) : 0;
+    const wait = sums.wait[at] ? Math.max(2, Math.min(1, sums.wait[at] / width) * room) : 0;
+    if (wait) { pen.fillStyle = colours.wait; pen.fillRect(x, top + 3, wide, Math.min(wait, room)); }
+    if (busy) {
+      pen.globalAlpha = isDim(sums.name[at]) ? 0.2 : 1;
+      pen.fillStyle = nameColour(sums.name[at]);
+      pen.fillRect(x, top + 3 + room - busy, wide, busy);
+      pen.globalAlpha = 1;
+    }
+  }
+}
+
+function box(pen, begin, end, top, height, colour, alpha, width) {
+  const x = Math.max(-2, begin), wide = Math.max(1, Math.min(end, width + 2) - x);
+  pen.globalAlpha = alpha;
+  pen.fillStyle = colour;
+  // A hairline of the background keeps neighbours apart.
+  pen.fillRect(x, top, wide > 3 ? wide - 0.75 : wide, height);
+  pen.globalAlpha = 1;
+}
+
+function line(pen, begin, end, y, height, colour) {
+  if (end <= begin) return;
+  pen.fillStyle = colour;
+  pen.fillRect(begin, y - height / 2, end - begin, height);
+}
+
+function draw() {
+  const ratio = devicePixelRatio || 1;
+  const { width, height } = canvas.getBoundingClientRect();
+  if (width < 1) return;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  [view.width, view.height] = [width, height];
+  ink.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ink.fillStyle = colours.back;
+  ink.fillRect(0, 0, width, height);
+  if (!state.rows.length && !state.devices.length) return sayEmpty();
+  const level = wantedLevel(), seen = seenTiles(level);
+  ink.save();
+  ink.beginPath();
+  ink.rect(LABELS, AXIS, width - LABELS, height - AXIS);
+  ink.clip();
+  for (const place of seen) drawTile(place);
+  drawNames(seen);
+  drawMarks();
+  drawSelection();
+  ink.restore();
+  drawLabels();
+  drawAxis();
+  if (view.name === "memory") drawMemory();
+  if (!missing && !performance.getEntriesByName("tiles-painted").length) performance.mark("tiles-painted");
+}
+
+function sayEmpty() {
+  ink.fillStyle = colours.quiet;
+  ink.font = "14px system-ui, 'Open Sans', sans-serif";
+  ink.fillText(state.is_at_end ? "Nothing was recorded yet." : "Reading…", 24, 40);
+}
+
+/** Draws a tile, or what is known of it from a wider one. */
+function drawTile({ level, index, chunk, tile }) {
+  const scale = nsPerPixel();
+  if (tile && tile.rows) return placePicture(tile, tilePicture(tile, scale), scale, null);
+  for (let up = 1; up <= 8; up++) {
+    const wider = tiles.get(tileKey(level + up, Math.floor(index / 2 ** up), chunk));
+    if (wider && wider.rows) {
+      const width = TILE * 2 ** level;
+      return placePicture(wider, wider.picture || tilePicture(wider, scale * 2 ** up), scale, [xOf(index * width), xOf((index + 1) * width)]);
+    }
+  }
+}
+
+/** Copies the rows of a picture to where they are seen; only between two places if they are given. */
+function placePicture(tile, picture, scale, between) {
+  const begin = xOf(tile.index * TILE * 2 ** tile.level), wide = (TILE * 2 ** tile.level) / scale;
+  const from = between ? Math.max(begin, between[0]) : begin, to = between ? Math.min(begin + wide, between[1]) : begin + wide;
+  const sx = ((from - begin) / wide) * picture.width, sw = ((to - from) / wide) * picture.width;
+  if (sw <= 0) return;
+  for (const lane of seenLanes()) {
+    if (lane.row === undefined || Math.floor(lane.row / CHUNK) !== tile.chunk) continue;
+    const row = lane.row - tile.chunk * CHUNK;
+    if ((row + 1) * ROW > picture.height || !tile.rows.has(lane.row)) continue;
+    ink.drawImage(picture, sx, row * ROW, sw, ROW, from, AXIS + lane.y - view.scroll, to - from, ROW);
+  }
+}
+
+/** Names on works that are wide enough. */
+function drawNames(seen) {
+  const scale = nsPerPixel(), done = new Set();
+  ink.font = "12px system-ui, 'Open Sans', sans-serif";
+  ink.textBaseline = "middle";
+  ink.fillStyle = colours.front;
+  for (const { tile } of seen) {
+    if (!tile || !tile.rows) continue;
+    const start = tile.index * TILE * 2 ** tile.level;
+    for (const lane of seenLanes()) {
+      const row = tile.rows.get(lane.row);
+      if (!row || !row.works) continue;
+      const works = row.works, y = AXIS + lane.y - view.scroll + ROW / 2;
+      for (let at = 0; at < works.begin.length; at++) {
+        if (works.length[at] / scale < 40 || done.has(`${lane.row}/${works.number[at]}`)) continue;
+        done.add(`${lane.row}/${works.number[at]}`);
+        const left = Math.max(LABELS, xOf(start + works.begin[at])), right = Math.min(view.width, xOf(start + works.begin[at] + works.length[at]));
+        const text = names[works.name[at]] || "";
+        const fits = Math.floor((right - left - 8) / 6.6);
+        if (fits >= 3) ink.fillText(text.length > fits ? `${text.slice(0, fits - 1)}…` : text, left + 4, y);
+      }
+    }
+  }
+}
+
+/** Faults and takeovers, on the heads of their devices. */
+function drawMarks() {
+  for (const lane of seenLanes().filter((each) => each.head && each.device !== undefined)) {
+    const y = AXIS + lane.y - view.scroll;
+    for (const step of state.takeovers.filter((each) => each.device === lane.device)) {
+      ink.fillStyle = colours.takeover;
+      ink.fillRect(xOf(step.begin_ns), y + 5, Math.max(2, xOf(step.end_ns) - xOf(step.begin_ns)), HEAD - 10);
+    }
+    for (const fault of state.faults.filter((each) => each.device === lane.device)) {
+      const x = xOf(fault.time_ns);
+      ink.fillStyle = colours.fault;
+      ink.beginPath();
+      ink.moveTo(x, y + HEAD - 2);
+      ink.lineTo(x - 6, y + 4);
+      ink.lineTo(x + 6, y + 4);
+      ink.fill();
+    }
+  }
+}
+
+/** A frame around the selected work, and a line from each work that it waited for. */
+function drawSelection() {
+  const chosen = view.selected, lane = chosen && lanes.find((each) => each.row === chosen.row);
+  if (!lane) return;
+  const y = AXIS + lane.y - view.scroll, [begin, end] = chosen.span;
+  ink.strokeStyle = colours.front;
+  ink.lineWidth = 2;
+  ink.strokeRect(xOf(begin), y + 2, Math.max(3, xOf(end) - xOf(begin)), ROW - 4);
+  if (!chosen.gap) return;
+  ink.strokeStyle = colours.wait;
+  for (const wait of chosen.gap.waits) {
+    const from = lanes.find((each) => each.row === wait.row);
+    if (!from || wait.end_ns === null) continue;
+    const fromY = AXIS + from.y - view.scroll + ROW / 2;
+    ink.beginPath();
+    ink.moveTo(xOf(wait.end_ns), fromY);
+    ink.bezierCurveTo(xOf(wait.end_ns) + 30, fromY, xOf(begin) - 30, y + ROW / 2, xOf(begin), y + ROW / 2);
+    ink.stroke();
+  }
+}
+
+function drawLabels() {
+  ink.font = "12px system-ui, 'Open Sans', sans-serif";
+  ink.textBaseline = "middle";
+  ink.fillStyle = colours.back;
+  ink.fillRect(0, AXIS, LABELS, view.height - AXIS);
+  ink.save();
+  ink.beginPath();
+  ink.rect(0, AXIS, view.width, view.height - AXIS);
+  ink.clip();
+  for (const lane of seenLanes()) {
+    const y = AXIS + lane.y - view.scroll;
+    if (lane.head) {
+      ink.fillStyle = colours.quiet;
+      ink.fillText(lane.head.slice(0, 26), 8, y + HEAD / 2);
+    } else {
+      if (lane.row === view.row) { ink.fillStyle = colours.panel; ink.fillRect(0, y, LABELS - 1, ROW); }
+      ink.fillStyle = colours.front;
+      ink.fillText(`${lane.label}${lane.untimed ? " (submitted)" : ""}`.slice(0, 24), 20, y + ROW / 2);
+    }
+    ink.fillStyle = colours.line;
+    ink.fillRect(0, y + lane.height - 0.5, view.width, 0.5);
+  }
+  ink.restore();
+  ink.fillRect(LABELS - 1, AXIS, 1, view.height - AXIS);
+}
+
+/** Times along the top, in steps of 1, 2 or 5. */
+function drawAxis() {
+  const wanted = nsPerPixel() * 110, power = 10 ** Math.floor(Math.log10(wanted));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= wanted);
+  ink.fillStyle = colours.panel;
+  ink.fillRect(0, 0, view.width, AXIS);
+  ink.fillStyle = colours.quiet;
+  ink.font = "11px system-ui, 'Open Sans', sans-serif";
+  ink.fillText(`${timeWords(view.end - view.begin)} in view`, 8, AXIS / 2);
+  for (let at = Math.ceil(view.begin / step) * step; at < view.end; at += step) {
+    const x = xOf(at);
+    if (x < LABELS) continue;
+    ink.fillRect(x, AXIS - 5, 1, 5);
+    ink.fillText(axisWords(at, step), x + 3, AXIS / 2);
+  }
+}
+
+function axisWords(ns, step) {
+  const [unit, word] = step < 1e3 ? [1, "ns"] : step < 1e6 ? [1e3, "us"] : step < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+  return `${(ns / unit).toLocaleString("en", { maximumFractionDigits: 0 })} ${word}`;
+}
+
+/** What is at a place of the canvas: a work, the gap before one, a sum, a fault, or nothing. */
+function hit(x, y) {
+  const lane = lanes.find((each) => y >= AXIS && y - AXIS + view.scroll >= each.y && y - AXIS + view.scroll < each.y + each.height);
+  if (!lane || x < LABELS) return null;
+  const ns = nsOf(x);
+  if (lane.head) {
+    const fault = state.faults.find((each) => each.device === lane.device && Math.abs(xOf(each.time_ns) - x) < 7);
+    const step = state.takeovers.find((each) => each.device === lane.device && each.begin_ns <= ns && ns <= each.end_ns);
+    return fault ? { fault } : step ? { step } : null;
+  }
+  const found = rowContent(lane.row, ns);
+  if (!found) return { row: lane.row };
+  const { content, start } = found;
+  return content.works ? hitWork(lane.row, content.works, ns - start) : hitSum(lane.row, content.sums, ns, start);
+}
+
+/** What the finest tile that is known has of a row at a time. */
+function rowContent(row, ns) {
+  const wanted = wantedLevel();
+  for (let level = wanted; level < wanted + 3; level++) {
+    const index = Math.floor(Math.max(0, ns) / (TILE * 2 ** level));
+    const tile = tiles.get(tileKey(level, index, Math.floor(row / CHUNK)));
+    if (tile && tile.rows) {
+      const content = tile.rows.get(row);
+      return content && { content, start: index * TILE * 2 ** level };
+    }
+  }
+  return null;
+}
+
+function hitWork(row, works, at) {
+  const slack = nsPerPixel() * 2;
+  let near = null;
+  for (let each = 0; each < works.begin.length; each++) {
+    const begin = works.begin[each], end = begin + works.length[each];
+    const work = { row, number: works.number[each], name: works.name[each], length: works.length[each] };
+    if (at >= begin && at < end) return { work };
+    if (at < begin && at >= begin - works.gap[each] && works.gap[each] > slack) {
+      const isWait = (works.flags[each] & 16) && at >= begin - works.ready[each];
+      return { gap: { ...work, ns: works.gap[each], isWait, isLate: at < begin - works.ready[each] } };
+    }
+    if (Math.abs(at - begin) < slack) near = near || { work };
+  }
+  return near || { row };
+}
+
+function hitSum(row, sums, ns, start) {
+  const width = 2 ** sums.level, at = Math.floor(ns / width) - Math.floor(start / width);
+  const place = sums.at.indexOf(at);
+  if (place < 0) return { row };
+  return { sum: { row, width, busy: sums.busy[place], wait: sums.wait[place], starts: sums.starts[place], name: sums.name[place], longest: sums.longest[place] } };
+}

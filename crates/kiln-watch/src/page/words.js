@@ -1,0 +1,51 @@
+// Times, sizes and colours.
+
+const byId = (id) => document.getElementById(id);
+
+/** A time in words, as `kiln explain` says it. */
+function timeWords(ns) {
+  const size = Math.abs(ns);
+  if (size < 1e3) return `${Math.round(ns)} ns`;
+  if (size < 1e6) return `${(ns / 1e3).toFixed(1)} us`;
+  if (size < 1e9) return `${(ns / 1e6).toFixed(1)} ms`;
+  return `${(ns / 1e9).toFixed(2)} s`;
+}
+
+function byteWords(bytes) {
+  const size = Math.abs(bytes);
+  if (size < 1024) return `${bytes} bytes`;
+  if (size < 2 ** 20) return `${(bytes / 1024).toFixed(1)} KiB`;
+  if (size < 2 ** 30) return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  return `${(bytes / 2 ** 30).toFixed(2)} GiB`;
+}
+
+const countWords = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+
+/** An element with attributes and children; texts stay texts. */
+function make(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== null) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== undefined && child !== null));
+  return element;
+}
+
+let colours = {};
+function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  const names = ["back", "front", "quiet", "line", "panel", "wait", "late", "queued", "fault", "takeover", "mark", "light", "grey"];
+  colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  colours.names = new Map();
+}
+
+/** The colour of a name: neighbours in the table are far apart on the wheel. */
+function nameColour(name) {
+  let colour = colours.names.get(name);
+  if (!colour) {
+    colour = `hsl(${((name + 1) * 137.508) % 360} ${colours.grey} ${colours.light})`;
+    colours.names.set(name, colour);
+  }
+  return colour;
+}

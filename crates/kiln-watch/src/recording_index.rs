@@ -1,0 +1,282 @@
+//! What is kept of a recording while it is read: rows, summaries, where things are in the file, and the few facts that are shown whole.
+//!
+//! All of it is bounded, however long the recording is.
+
+use std::collections::{BTreeMap, HashMap};
+
+use kiln_trace::{FaultRecord, HostWaitRecord, RecordingClock, SubmissionKind, SubmissionRecord, TraceEvent};
+use serde::Serialize;
+
+use crate::bucket_store::BucketStore;
+use crate::collective_totals::Collectives;
+use crate::device_facts::DeviceFacts;
+use crate::gap_state::{DrawnWork, GapState, THREAD_WAIT};
+use crate::memory_series::MemorySeries;
+use crate::name_table::{NameTable, WorkPlace};
+use crate::page_table::PageTable;
+use crate::timeline_row::{RowKind, TimelineRow};
+
+/// Rows that are drawn.
+const MAX_ROWS: usize = 1024;
+const MAX_DEVICES: usize = 1024;
+/// Faults, takeovers and damaged blocks that are listed.
+const MAX_LISTED: usize = 500;
+
+/// A fault of the recording.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FaultNote {
+    /// The device.
+    pub device: u32,
+    /// What it says.
+    pub message: String,
+    /// Which line submitted the work, if that is known.
+    pub line: Option<String>,
+    /// The row of the work and its number, if that is known.
+    pub work: Option<(u32, u64)>,
+    /// When it was noticed.
+    pub time_ns: u64,
+}
+
+/// A step of bringing a device back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct TakeoverNote {
+    /// The device.
+    pub device: u32,
+    /// The step.
+    pub phase: &'static str,
+    /// When it began.
+    pub begin_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+}
+
+/// What is kept of a recording.
+#[derive(Default)]
+pub(crate) struct RecordingIndex {
+    pub(crate) program: String,
+    pub(crate) process: u32,
+    pub(crate) is_virtual: bool,
+    pub(crate) has_start: bool,
+    pub(crate) events: u64,
+    pub(crate) missing_events: u64,
+    pub(crate) hidden_rows: u64,
+    pub(crate) begin_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) names: NameTable,
+    pub(crate) rows: Vec<TimelineRow>,
+    pub(crate) buckets: BucketStore,
+    pub(crate) pages: PageTable,
+    pub(crate) memory: MemorySeries,
+    pub(crate) faults: Vec<FaultNote>,
+    pub(crate) fault_count: u64,
+    pub(crate) takeovers: Vec<TakeoverNote>,
+    pub(crate) damaged: Vec<(u64, &'static str)>,
+    pub(crate) collectives: Collectives,
+    devices: BTreeMap<u32, DeviceFacts>,
+    row_of: HashMap<RowKind, u32>,
+    gaps: Vec<GapState>,
+}
+
+impl RecordingIndex {
+    /// Takes an event; the block it is in begins at `offset`.
+    pub(crate) fn add(&mut self, event: &TraceEvent<'_>, offset: u64) {
+        self.pages.begin_block(offset);
+        self.events += 1;
+        match event {
+            TraceEvent::Start(start) => {
+                self.has_start = true;
+                self.program = start.program.to_owned();
+                self.process = start.process;
+                self.is_virtual = start.clock == RecordingClock::Virtual;
+            }
+            TraceEvent::Device(device) => {
+                let name = device.name.to_owned();
+                self.with_device(device.device, |facts| facts.name = name);
+            }
+            TraceEvent::Stream(stream) => {
+                if let Some(row) = self.row(RowKind::of(stream.stream)) {
+                    row.1.name = stream.name.to_owned();
+                }
+            }
+            TraceEvent::Submission(work) => self.submission(work),
+            TraceEvent::StreamWait(wait) => {
+                let Some((row, _)) = self.row(RowKind::of(wait.waiter.stream)) else { return };
+                let Some(gap) = self.gaps.get_mut(row as usize) else { return };
+                let _ = self.pages.touch(row, *gap);
+                gap.wait(wait);
+            }
+            TraceEvent::HostWait(wait) => self.host_wait(wait),
+            TraceEvent::Allocation(block) => {
+                let tag = self.names.intern(block.tag);
+                self.reach(block.time_ns, block.time_ns);
+                self.memory.allocated(block.device, block.block, block.bytes, tag, block.time_ns);
+                self.with_device(block.device, |_| {});
+            }
+            TraceEvent::Free(block) => {
+                let tag = self.names.intern(block.tag);
+                self.reach(block.time_ns, block.time_ns);
+                self.memory.freed(block.device, block.block, block.bytes, tag, block.time_ns);
+            }
+            TraceEvent::Heap(heap) => self.with_device(heap.device, |facts| facts.heap(heap)),
+            TraceEvent::Fault(fault) => self.fault(fault),
+            TraceEvent::Takeover(takeover) => {
+                self.reach(takeover.span.begin_ns, takeover.span.end_ns);
+                self.with_device(takeover.device, |facts| facts.takeover(*takeover));
+                if self.takeovers.len() < MAX_LISTED {
+                    self.takeovers.push(TakeoverNote {
+                        device: takeover.device,
+                        phase: takeover.phase.word(),
+                        begin_ns: takeover.span.begin_ns,
+                        end_ns: takeover.span.end_ns,
+                    });
+                }
+            }
+            TraceEvent::Collective(collective) => {
+                let name = self.names.intern(collective.name);
+                self.collectives.record(collective, name);
+            }
+            TraceEvent::Dropped(dropped) => {
+                self.missing_events = self.missing_events.saturating_add(dropped.events);
+            }
+            #[allow(unreachable_patterns, reason = "a recording may have more kinds than are shown")]
+            _ => {}
+        }
+    }
+
+    /// What was read so far ends here.
+    pub(crate) fn read_to(&mut self, offset: u64) {
+        self.pages.end_block(offset);
+    }
+
+    /// A block that could not be read.
+    pub(crate) fn damage(&mut self, offset: u64, what: &'static str) {
+        if self.damaged.len() < MAX_LISTED && self.damaged.iter().all(|(known, _)| *known != offset) {
+            self.damaged.push((offset, what));
+        }
+    }
+
+    /// The number of a row, if it is shown.
+    pub(crate) fn row_number(&self, kind: RowKind) -> Option<u32> {
+        self.row_of.get(&kind).copied()
+    }
+
+    /// The devices, with the state of each at the end.
+    pub(crate) fn devices(&self) -> Vec<DeviceFacts> {
+        let facts = |(device, facts): (&u32, &DeviceFacts)| {
+            let of_device =
+                |row: &&TimelineRow| matches!(row.kind, RowKind::Stream { device: of, .. } if of == *device);
+            let streams = self.rows.iter().filter(of_device).count() as u64;
+            let state = facts.state_at(self.end_ns);
+            let mut facts = facts.clone();
+            facts.device = *device;
+            facts.state = state;
+            facts.streams = streams;
+            (facts.used_bytes, facts.peak_bytes) = self.memory.now_and_peak(*device);
+            facts
+        };
+        self.devices.iter().map(facts).collect()
+    }
+
+    fn submission(&mut self, work: &SubmissionRecord<'_>) {
+        let name = self.names.intern(work.name);
+        let span = work.span();
+        self.reach(work.host.begin_ns.min(span.begin_ns), span.end_ns);
+        self.with_device(work.stamp.stream.device, |facts| {
+            facts.submissions += 1;
+            facts.untimed += u64::from(work.device.is_none());
+            facts.end_ns = facts.end_ns.max(span.end_ns);
+        });
+        if work.kind == SubmissionKind::Collective {
+            self.collectives.submission(work.stamp, span);
+        }
+        let Some((number, row)) = self.row(RowKind::of(work.stamp.stream)) else { return };
+        row.untimed += u64::from(work.device.is_none());
+        let Some(gap) = self.gaps.get_mut(number as usize) else { return };
+        let before = *gap;
+        let drawn = gap.submission(work, number, name);
+        self.draw(&drawn, before);
+    }
+
+    fn host_wait(&mut self, wait: &HostWaitRecord<'_>) {
+        let name = self.names.intern(wait.cause.words());
+        self.reach(wait.span.begin_ns, wait.span.end_ns);
+        let Some((number, row)) = self.row(RowKind::Thread { thread: wait.thread }) else { return };
+        let drawn = DrawnWork {
+            row: number,
+            name,
+            number: row.count + 1,
+            begin_ns: wait.span.begin_ns,
+            end_ns: wait.span.end_ns,
+            gap_ns: wait.span.begin_ns,
+            ready_ns: wait.span.begin_ns,
+            waits: false,
+            is_timed: true,
+            kind: THREAD_WAIT,
+        };
+        self.draw(&drawn, GapState::default());
+    }
+
+    fn draw(&mut self, drawn: &DrawnWork, before: GapState) {
+        if let Some(row) = self.rows.get_mut(drawn.row as usize) {
+            row.count += 1;
+            row.begin_ns = row.begin_ns.min(drawn.begin_ns);
+            row.end_ns = row.end_ns.max(drawn.end_ns);
+        }
+        let DrawnWork { row, number, begin_ns, end_ns, .. } = *drawn;
+        self.names.count(drawn.name, WorkPlace { row, number, begin_ns, end_ns });
+        self.buckets.add(drawn);
+        self.pages.add(drawn, before);
+    }
+
+    fn fault(&mut self, fault: &FaultRecord<'_>) {
+        self.fault_count += 1;
+        self.reach(fault.time_ns, fault.time_ns);
+        self.with_device(fault.device, |facts| facts.fault(fault.time_ns));
+        if self.faults.len() < MAX_LISTED {
+            let work = fault
+                .stamp
+                .and_then(|stamp| Some((self.row_number(RowKind::of(stamp.stream))?, stamp.number)));
+            self.faults.push(FaultNote {
+                device: fault.device,
+                message: fault.message.to_owned(),
+                line: fault.line.map(|line| line.to_string()),
+                work,
+                time_ns: fault.time_ns,
+            });
+        }
+    }
+
+    fn with_device(&mut self, device: u32, change: impl FnOnce(&mut DeviceFacts)) {
+        if self.devices.len() < MAX_DEVICES || self.devices.contains_key(&device) {
+            change(self.devices.entry(device).or_default());
+        }
+    }
+
+    /// The recording goes on at least from here to there.
+    fn reach(&mut self, begin_ns: u64, end_ns: u64) {
+        if self.end_ns == 0 {
+            self.begin_ns = begin_ns;
+        }
+        self.begin_ns = self.begin_ns.min(begin_ns);
+        self.end_ns = self.end_ns.max(end_ns);
+    }
+
+    /// A row, which is made if there is room.
+    fn row(&mut self, kind: RowKind) -> Option<(u32, &mut TimelineRow)> {
+        let number = match self.row_of.get(&kind) {
+            Some(number) => *number,
+            None if self.rows.len() >= MAX_ROWS => {
+                self.hidden_rows += 1;
+                return None;
+            }
+            None => {
+                let number = self.rows.len() as u32;
+                self.rows.push(TimelineRow::new(kind));
+                self.gaps.push(GapState::default());
+                self.row_of.insert(kind, number);
+                number
+            }
+        };
+        self.rows.get_mut(number as usize).map(|row| (number, row))
+    }
+}

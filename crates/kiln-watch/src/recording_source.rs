@@ -1,0 +1,90 @@
+//! The file of a recording, read from any block on.
+
+use std::fs::File;
+use std::io::{self, BufReader, Chain, Cursor, Read, Seek, SeekFrom, Take};
+use std::path::{Path, PathBuf};
+
+use kiln_trace::{ReadError, RecordingReader, TraceEvent};
+
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 256 << 10;
+/// More than the start of a file has in any version.
+const LONGEST_START: u64 = 64;
+
+/// A file, and how it begins: every part of it is read as if it were the whole behind that.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordingSource {
+    path: PathBuf,
+    start: Vec<u8>,
+}
+
+/// Reads a part of a file.
+pub(crate) struct PartReader {
+    reader: RecordingReader<Chain<Cursor<Vec<u8>>, BufReader<Take<File>>>>,
+    /// What the reader's offsets are short of those in the file.
+    shift: u64,
+}
+
+impl RecordingSource {
+    /// Looks at the start of a file.
+    ///
+    /// # Errors
+    /// No recording, one of another version, or a file that cannot be read.
+    pub(crate) fn open(path: &Path) -> Result<Self, ReadError> {
+        let start_bytes = RecordingReader::new(File::open(path)?)?.offset();
+        let mut start = Vec::new();
+        File::open(path)?.take(start_bytes.min(LONGEST_START)).read_to_end(&mut start)?;
+        Ok(Self { path: path.to_owned(), start })
+    }
+
+    /// Where the first block begins.
+    pub(crate) fn first_block(&self) -> u64 {
+        self.start.len() as u64
+    }
+
+    /// Whether the file at the path begins as it did.
+    pub(crate) fn has_same_start(&self) -> bool {
+        let mut now = Vec::new();
+        let read =
+            File::open(&self.path).and_then(|file| file.take(self.first_block()).read_to_end(&mut now));
+        read.is_ok() && now == self.start
+    }
+
+    /// Reads from the block that begins at `begin` up to `end`.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) fn part(&self, begin: u64, end: u64) -> Result<PartReader, ReadError> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(begin))?;
+        let blocks = BufReader::with_capacity(BUFFER_BYTES, file.take(end.saturating_sub(begin)));
+        let reader = RecordingReader::new(Cursor::new(self.start.clone()).chain(blocks))?;
+        Ok(PartReader { reader, shift: begin.saturating_sub(self.first_block()) })
+    }
+
+    /// How long the file is.
+    pub(crate) fn bytes(&self) -> io::Result<u64> {
+        Ok(std::fs::metadata(&self.path)?.len())
+    }
+}
+
+impl PartReader {
+    /// Where in the file the block begins that the next event is in.
+    pub(crate) fn offset(&self) -> u64 {
+        self.reader.offset().saturating_add(self.shift)
+    }
+
+    /// The next event; damage has the offset in the file.
+    ///
+    /// # Errors
+    /// A damaged block, once; what the operating system says.
+    pub(crate) fn next_event(&mut self) -> Result<Option<TraceEvent<'_>>, ReadError> {
+        let shift = self.shift;
+        self.reader.next_event().map_err(|error| match error {
+            ReadError::Damaged { offset, what } => {
+                ReadError::Damaged { offset: offset.saturating_add(shift), what }
+            }
+            other => other,
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! Why a stream waited, in the words of `kiln explain`.
+
+use kiln_trace::{RecordingReader, TraceEvent};
+use kiln_watch::{WatchError, WatchedRecording, WorkDetails};
+
+use crate::samples::{Recording, kernel, planted, random_events, span, stamp, synchronized, wait};
+
+fn work(watched: &WatchedRecording, name: &str) -> WorkDetails {
+    let found = watched.find(name);
+    let place = found[0].totals.longest;
+    watched.work(place.row, place.number).unwrap()
+}
+
+#[test]
+fn a_consumer_that_waited_for_unrelated_work_says_so() {
+    let recording = Recording::of(&planted(), 3);
+    let watched = recording.read();
+    let consume = work(&watched, "consume");
+    assert_eq!((consume.kind, consume.line.as_deref()), ("kernel", Some("src/train.rs:20")));
+    let gap = consume.gap.unwrap();
+    assert_eq!((gap.begin_ns, gap.end_ns), (1_000, 90_000));
+    let said = "89.0 us: `consume` (src/train.rs:20, stream 1, submission 1) reads `activations` (block 12), written by \
+                `produce` (src/train.rs:10, stream 0, submission 1); 60.0 us of the longest went to unrelated work, up to \
+                `unrelated` (src/train.rs:11, stream 0, submission 2)";
+    assert_eq!(gap.sentences, [said]);
+    let [wait] = &*gap.waits else { panic!("{:?}", gap.waits) };
+    assert_eq!((wait.block, &*wait.tag, &*wait.writer), (Some(12), "activations", "produce"));
+    assert_eq!((wait.device, wait.stream, wait.number, wait.end_ns), (0, 0, 1, Some(30_000)));
+    assert_eq!(wait.line.as_deref(), Some("src/train.rs:10"));
+    // The same sentence is in the explanation.
+    let text = watched.explain().unwrap();
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn a_late_host_is_named_with_the_wait_it_was_in() {
+    let recording = Recording::of(&planted(), 100);
+    let step = work(&recording.read(), "step");
+    let gap = step.gap.unwrap();
+    assert_eq!((gap.begin_ns, gap.end_ns), (90_000, 120_500));
+    let waited = "30.0 us: the program was in `synchronize` at src/train.rs:30 and had queued nothing more; next came `step` \
+                  (src/train.rs:40, stream 0, submission 3)";
+    let queued = "500 ns: queued work had not started; the longest was `step` (src/train.rs:40, stream 0, submission 3)";
+    assert_eq!(gap.sentences, [waited, queued]);
+    assert!(gap.waits.is_empty());
+}
+
+#[test]
+fn the_first_work_of_a_stream_and_work_without_a_time_have_no_gap() {
+    let recording = Recording::of(&planted(), 100);
+    let watched = recording.read();
+    let gap = work(&watched, "produce").gap.unwrap();
+    assert_eq!((gap.begin_ns, gap.end_ns), (900, 10_000));
+    assert!(gap.sentences[0].contains("queued work had not started"), "{gap:?}");
+    assert!(matches!(watched.work(0, 99), Err(WatchError::Unknown(_))));
+    assert!(matches!(watched.work(99, 1), Err(WatchError::Unknown(_))));
+}
+
+#[test]
+fn a_wait_of_the_program_says_what_it_waited_for() {
+    let mut events = planted();
+    let TraceEvent::HostWait(mut waited) = synchronized(0, 31, span(200_000, 210_000)) else { panic!() };
+    waited.awaited = Some(stamp(0, 3));
+    events.push(TraceEvent::HostWait(waited));
+    let recording = Recording::of(&events, 2);
+    let watched = recording.read();
+    let row =
+        watched.state().rows.iter().position(|row| row.count == 2 && row.untimed == 0 && row.name.is_empty());
+    let details = watched.work(row.unwrap() as u32, 2).unwrap();
+    assert_eq!((details.kind, details.line.as_deref()), ("wait of the program", Some("src/train.rs:31")));
+    assert!(details.gap.unwrap().sentences[0].contains("`step`"));
+}
+
+#[test]
+fn waits_are_found_across_pages() {
+    // The wait is in one page, and its work in the next.
+    let mut events: Vec<TraceEvent<'static>> = Vec::new();
+    let many = 30_000;
+    for number in 1..=many {
+        events.push(kernel("k", stamp(0, number), 1, number * 10, span(number * 10, number * 10 + 5)));
+    }
+    events.push(wait(stamp(1, 1), stamp(0, many), many, "x"));
+    for number in many + 1..=2 * many {
+        events.push(kernel("k", stamp(0, number), 1, number * 10, span(number * 10, number * 10 + 5)));
+    }
+    events.push(kernel("late", stamp(1, 1), 2, 50, span(many * 10 + 5, many * 10 + 9)));
+    let recording = Recording::of(&events, 200);
+    let watched = recording.read();
+    let gap = work(&watched, "late").gap.unwrap();
+    assert_eq!(gap.waits.len(), 1);
+    assert!(gap.sentences[0].contains("reads `x` (block 12), written by `k`"), "{gap:?}");
+}
+
+#[test]
+fn the_explanation_is_that_of_the_library() {
+    let events = random_events(4, 3, 2_000);
+    let recording = Recording::of(&events, 50);
+    let mut explainer = kiln_trace::Explainer::default();
+    let file = std::fs::read(&recording.0).unwrap();
+    let mut reader = RecordingReader::new(&*file).unwrap();
+    while let Some(event) = reader.next_event().unwrap() {
+        explainer.add(&event);
+    }
+    let watched = recording.read();
+    assert_eq!(watched.explain().unwrap(), explainer.finish().to_string());
+    assert_eq!(watched.explain().unwrap(), watched.explain().unwrap());
+}

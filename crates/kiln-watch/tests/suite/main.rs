@@ -1,0 +1,18 @@
+//! The page of a recording: its tiles against a brute-force count, its words, its server, and files that grow, are cut or damaged.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test stops at the first surprise, and says why"
+)]
+
+mod client;
+mod details;
+mod files;
+mod memory;
+mod oracle;
+mod requests;
+mod samples;
+mod tiles;

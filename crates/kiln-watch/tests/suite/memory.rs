@@ -1,0 +1,77 @@
+//! Memory by tag over time, against a plain sum.
+
+use kiln_trace::TraceEvent;
+
+use crate::samples::{Random, Recording, allocated, freed, planted};
+
+#[test]
+fn amounts_at_the_end_of_each_step_are_exact() {
+    let mut random = Random::new(8);
+    let tags = ["weights", "activations", "gradients", ""];
+    let (mut events, mut live): (Vec<TraceEvent<'static>>, Vec<(u64, u64, &'static str)>) =
+        (Vec::new(), Vec::new());
+    let mut changes: Vec<(u64, &str, i64)> = Vec::new();
+    let mut time = 0;
+    for block in 0..3_000 {
+        time += random.below(40_000);
+        if random.below(2) == 0 && !live.is_empty() {
+            let (block, bytes, tag) = live.swap_remove(random.below(live.len() as u64) as usize);
+            events.push(freed(block, bytes, tag, time));
+            changes.push((time, tag, -(bytes as i64)));
+        }
+        let (bytes, tag) = (1 + random.below(1 << 20), tags[random.below(4) as usize]);
+        events.push(allocated(block, bytes, tag, time));
+        live.push((block, bytes, tag));
+        changes.push((time, tag, bytes as i64));
+    }
+    // Given out before the recording began, so that it does not count.
+    events.push(freed(999_999, 1 << 30, "weights", time));
+    let watched = Recording::of(&events, 100).read();
+    let names = watched.names(0);
+    for points in [1, 16, 1024] {
+        let [curve] = &*watched.memory(0, time, points) else { panic!() };
+        assert!(curve.high.len() <= points);
+        for step in 0..curve.high.len() {
+            let end = curve.begin_ns + (step as u64 + 1) * curve.step_ns;
+            for tag in &curve.tags {
+                let name = &*names[tag.tag.unwrap() as usize];
+                let of_tag = changes.iter().filter(|(when, known, _)| *when < end && *known == name);
+                assert_eq!(tag.bytes[step], of_tag.map(|(.., bytes)| bytes).sum::<i64>(), "{name} at {end}");
+            }
+            assert!(curve.high[step] >= curve.tags.iter().map(|tag| tag.bytes[step]).sum());
+            assert!(curve.high[step] <= curve.peak_bytes);
+        }
+        assert_eq!(curve.high.iter().max(), Some(&curve.peak_bytes));
+    }
+    // A part of the time begins with what was in use before it.
+    let [part] = &*watched.memory(time / 2, time, 64) else { panic!() };
+    assert!(part.tags.iter().all(|tag| tag.bytes[0] > 0));
+}
+
+#[test]
+fn devices_say_what_they_hold_and_in_which_state_they_ended() {
+    let recording = Recording::of(&planted(), 4);
+    let state = recording.read().state();
+    let [device] = &*state.devices else { panic!() };
+    assert_eq!((device.used_bytes, device.peak_bytes, device.faults), (1 << 20, 4 << 20, 1));
+    assert_eq!((device.streams, device.submissions), (2, 5));
+    assert_eq!(device.state, "being brought back (rebuilding)");
+    let [collective] = &*state.collectives else { panic!() };
+    assert_eq!((collective.rank, collective.ranks, collective.count), (1, 4, 1));
+    assert_eq!((collective.bytes, collective.ns, collective.longest_ns), (1 << 16, 10_000, 10_000));
+    let [fault] = &*state.faults else { panic!() };
+    assert_eq!((&*fault.message, fault.work), ("an illegal address in step", Some((0, 3))));
+    assert_eq!((state.takeovers.len(), state.begin_ns, state.end_ns), (1, 500, 160_000));
+}
+
+#[test]
+fn many_tags_are_joined_and_nothing_is_lost() {
+    let names: Vec<&'static str> =
+        (0..200).map(|tag| &*Box::leak(format!("tag {tag}").into_boxed_str())).collect();
+    let events: Vec<_> = (0..200).map(|block| allocated(block, 10, names[block as usize], block)).collect();
+    let watched = Recording::of(&events, 9).read();
+    let [curve] = &*watched.memory(0, 1_000, 4) else { panic!() };
+    assert!(curve.tags.len() < 40);
+    assert_eq!(curve.tags.iter().map(|tag| tag.bytes[0]).sum::<i64>(), 2_000);
+    assert_eq!(curve.tags.iter().filter(|tag| tag.tag.is_none()).count(), 1);
+}
