@@ -62,10 +62,10 @@ impl Follower {
     /// # Errors
     /// What the operating system says.
     pub(crate) fn read(&mut self, index: &mut RecordingIndex, most: usize) -> Result<Step, ReadError> {
-        let Some(source) = &self.source else { return Ok(Step::AtEnd) };
+        let Some(source) = &mut self.source else { return Ok(Step::AtEnd) };
         if self.reader.is_none() {
             let bytes = source.bytes()?;
-            if bytes < self.at || identity(&self.path) != self.identity || !source.has_same_start() {
+            if bytes < self.at || identity(&self.path) != self.identity || !source.has_same_beginning() {
                 *self = Self::new(&self.path);
                 return Ok(Step::Replaced);
             }

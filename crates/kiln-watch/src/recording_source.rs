@@ -10,12 +10,16 @@ use kiln_trace::{ReadError, RecordingReader, TraceEvent};
 const BUFFER_BYTES: usize = 256 << 10;
 /// More than the start of a file has in any version.
 const LONGEST_START: u64 = 64;
+/// Bytes that tell a recording from another in the same file.
+const FIRST_BYTES: u64 = 128;
 
 /// A file, and how it begins: every part of it is read as if it were the whole behind that.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordingSource {
     path: PathBuf,
     start: Vec<u8>,
+    /// The first bytes, as far as they are known: the first block of another recording has another checksum.
+    first: Vec<u8>,
 }
 
 /// Reads a part of a file.
@@ -34,7 +38,7 @@ impl RecordingSource {
         let start_bytes = RecordingReader::new(File::open(path)?)?.offset();
         let mut start = Vec::new();
         File::open(path)?.take(start_bytes.min(LONGEST_START)).read_to_end(&mut start)?;
-        Ok(Self { path: path.to_owned(), start })
+        Ok(Self { path: path.to_owned(), first: start.clone(), start })
     }
 
     /// Where the first block begins.
@@ -43,11 +47,14 @@ impl RecordingSource {
     }
 
     /// Whether the file at the path begins as it did.
-    pub(crate) fn has_same_start(&self) -> bool {
+    pub(crate) fn has_same_beginning(&mut self) -> bool {
         let mut now = Vec::new();
-        let read =
-            File::open(&self.path).and_then(|file| file.take(self.first_block()).read_to_end(&mut now));
-        read.is_ok() && now == self.start
+        let read = File::open(&self.path).and_then(|file| file.take(FIRST_BYTES).read_to_end(&mut now));
+        let is_same = read.is_ok() && now.starts_with(&self.first);
+        if is_same {
+            self.first = now;
+        }
+        is_same
     }
 
     /// Reads from the block that begins at `begin` up to `end`.

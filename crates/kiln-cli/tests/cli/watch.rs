@@ -29,13 +29,13 @@ impl Running {
         let mut command = command(words);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        if is_in_stderr {
-            BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        } else {
-            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        }
-        let address = line.split("http://").nth(1).unwrap_or_else(|| panic!("{line}"));
+        let from: Box<dyn Read> = match is_in_stderr {
+            true => Box::new(child.stderr.take().unwrap()),
+            false => Box::new(child.stdout.take().unwrap()),
+        };
+        let mut lines = BufReader::new(from).lines().map(Result::unwrap);
+        let address = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned()));
+        let address = address.unwrap();
         let address = address.split(['"', ' ']).next().unwrap().to_owned();
         Self { child, address }
     }

@@ -103,6 +103,10 @@ fn a_file_that_is_replaced_is_read_from_its_beginning() {
     watched.read_all().unwrap();
     let state = watched.state();
     assert_eq!((state.events, &*state.program), (planted().len() as u64, "train"));
+    // In place, by a longer one.
+    std::fs::write(&recording.0, bytes(&random_events(4, 2, 700), 50)).unwrap();
+    watched.read_all().unwrap();
+    assert!(submissions(&watched) > 400 && watched.state().program.is_empty());
     // By another file of the same name, and a longer one.
     let other = Recording::of(&random_events(2, 2, 900), 50);
     std::fs::rename(&other.0, &recording.0).unwrap();

@@ -1,0 +1,116 @@
+//! Figures and a picture, made when a variable asks for them.
+//!
+//! `KILN_WATCH_FIGURES=1 cargo test --release --test browser figures -- --nocapture` prints when a page is first painted and how many
+//! frames a second panning has; `KILN_WATCH_PICTURE=docs/book/src/watch.png cargo test --test browser the_picture_of_the_book` makes
+//! the picture of the book.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::time::Instant;
+
+use kiln_trace::{
+    DeviceRecord, RecordingWriter, StartRecord, StreamRecord, SubmissionRecord, TraceEvent, TraceLine,
+};
+use kiln_watch::{WatchOptions, WatchServer};
+
+use crate::dev_tools::Page;
+use crate::samples::{Random, Recording, planted, span, stamp, wait};
+
+const STREAMS: u32 = 8;
+
+/// A recording of so many works on eight streams.
+fn large(works: u64) -> Recording {
+    let recording = Recording::empty();
+    let mut writer = RecordingWriter::new(BufWriter::new(File::create(&recording.0).unwrap())).unwrap();
+    writer.push(&TraceEvent::Start(StartRecord { program: "train", ..StartRecord::default() })).unwrap();
+    writer.push(&TraceEvent::Device(DeviceRecord { device: 0, name: "GPU" })).unwrap();
+    let names = ["gemm", "relu", "norm", "copy", "softmax", "adam"];
+    let mut random = Random::new(1);
+    let mut clocks = [0_u64; STREAMS as usize];
+    for stream in 0..STREAMS {
+        writer.push(&TraceEvent::Stream(StreamRecord { stream: stamp(stream, 0).stream, name: "" })).unwrap();
+    }
+    for work in 0..works {
+        let (stream, number) = ((work % u64::from(STREAMS)) as u32, work / u64::from(STREAMS) + 1);
+        let clock = &mut clocks[stream as usize];
+        let begin = *clock + if random.below(8) == 0 { random.below(4_000) } else { 0 };
+        *clock = begin + 500 + random.below(9_000);
+        if random.below(16) == 0 {
+            writer
+                .push(&wait(stamp(stream, number), stamp((stream + 1) % STREAMS, number), number, "x"))
+                .unwrap();
+        }
+        writer
+            .push(&TraceEvent::Submission(SubmissionRecord {
+                stamp: stamp(stream, number),
+                name: names[random.below(6) as usize],
+                line: Some(TraceLine { file: "src/train.rs", line: 10 }),
+                host: span(begin.saturating_sub(900), begin.saturating_sub(600)),
+                device: Some(span(begin, *clock)),
+                ..SubmissionRecord::default()
+            }))
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    recording
+}
+
+/// Moves all the time for two seconds; frames a second.
+const PAN: &str = "new Promise((done) => {
+  let frames = 0, by = 9;
+  const begun = performance.now();
+  const step = (now) => {
+    frames += 1;
+    if (frames % 40 === 0) by = -by;
+    kilnWatch.pan(by);
+    if (now - begun < 2000) requestAnimationFrame(step);
+    else done(1000 * frames / (now - begun));
+  };
+  requestAnimationFrame(step);
+})";
+
+#[test]
+fn figures() {
+    if std::env::var_os("KILN_WATCH_FIGURES").is_none() {
+        return;
+    }
+    for works in [1_000_000, 10_000_000] {
+        let recording = large(works);
+        let begun = Instant::now();
+        let server = WatchServer::start(&recording.0, &WatchOptions::default()).unwrap();
+        server.recording().read_all().unwrap();
+        let read = begun.elapsed();
+        drop(server);
+        let server = WatchServer::start(&recording.0, &WatchOptions::default()).unwrap();
+        let Some(mut page) = Page::open("figures", server.url(), "light") else { return };
+        let painted = page.number("performance.getEntriesByName('tiles-painted')[0].startTime");
+        page.wait_until("kilnWatch.isSettled() && kilnWatch.state().is_at_end");
+        println!("{works} works: read in {read:?}, first painted after {painted:.0} ms");
+        for zooms in [0, 8, 8, 8] {
+            for _ in 0..zooms {
+                page.press("+");
+            }
+            page.settle();
+            let frames = page.number(PAN);
+            let seen = page.number("kilnWatch.view.end - kilnWatch.view.begin") / 1e6;
+            println!("  panning with {seen:.3} ms in view: {frames:.0} frames a second");
+        }
+        page.finish();
+    }
+}
+
+#[test]
+fn the_picture_of_the_book() {
+    let Some(path) = std::env::var_os("KILN_WATCH_PICTURE") else { return };
+    let recording = Recording::of(&planted(), 3);
+    let server = WatchServer::start(&recording.0, &WatchOptions::default()).unwrap();
+    let Some(mut page) = Page::open("the_picture_of_the_book", server.url(), "light") else { return };
+    let (x, y) = page.place(1, 92_000.0);
+    page.click(x, y);
+    page.wait_until("document.getElementById('details').textContent.startsWith('consume')");
+    page.value("document.getElementById('facts').textContent = 'train.kiln: 17 events, 159.5 us'");
+    let (x, y) = page.place(1, 50_000.0);
+    page.point(x, y);
+    page.wait_until("document.getElementById('tip').textContent.includes('written by')");
+    std::fs::write(path, page.picture()).unwrap();
+}
