@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "these are commands; printing is what they do")]
 
 mod book;
+mod browser;
 mod check;
 mod corpus;
 mod cross;

@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use clap::Args;
 
+use crate::browser;
 use crate::failure::{Failure, Result};
 use crate::models::{self, CHECKERS};
 use crate::process;
@@ -35,13 +37,47 @@ impl Arguments {
     fn has_others(&self) -> bool {
         self.package.is_empty() || self.package.iter().any(|name| name != models::PACKAGE)
     }
+
+    /// Whether those in a browser are.
+    fn has_browser(&self) -> bool {
+        self.package.is_empty() || self.package.iter().any(|name| name == BROWSER_PACKAGE)
+    }
+}
+
+/// The package whose tests open a browser.
+const BROWSER_PACKAGE: &str = "kiln-watch";
+
+/// What the tests need of the machine.
+struct Tools {
+    toolkit: Toolkit,
+    /// None if no test needs it.
+    browser: Option<Option<PathBuf>>,
+}
+
+impl Tools {
+    fn find_or_fetch(workspace: &Workspace, arguments: &Arguments) -> Result<Self> {
+        Ok(Self {
+            toolkit: Toolkit::find_or_fetch(&workspace.target, Search::Everywhere)?,
+            browser: arguments.has_browser().then(|| browser::find_or_fetch(&workspace.target)),
+        })
+    }
+
+    fn set_environment(&self, command: &mut Command) {
+        self.toolkit.set_environment(command);
+        browser::set_environment(self.browser.as_ref().and_then(Option::as_deref), command);
+    }
+
+    fn missing(&self) -> Vec<&'static str> {
+        let browser = self.browser.as_ref().is_some_and(Option::is_none).then_some(browser::NAME);
+        self.toolkit.missing().into_iter().chain(browser).collect()
+    }
 }
 
 /// Builds and runs the tests.
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
-    let toolkit = Toolkit::find_or_fetch(&workspace.target, Search::Everywhere)?;
+    let tools = Tools::find_or_fetch(workspace, arguments)?;
     let commands = || {
-        let plain = arguments.has_others().then(|| cargo_test(workspace, arguments, &toolkit));
+        let plain = arguments.has_others().then(|| cargo_test(workspace, arguments, &tools));
         let checkers = CHECKERS.iter().filter(|_| arguments.has_models());
         plain.into_iter().chain(checkers.map(|checker| checker.cargo_test(workspace)))
     };
@@ -62,11 +98,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     }
     let skips = log.read()?;
     let unstable = if totals.died() == 0 && !totals.failures.is_empty() {
-        run_again(workspace, arguments, &toolkit, &totals.failures)?
+        run_again(workspace, arguments, &tools, &totals.failures)?
     } else {
         Vec::new()
     };
-    let verdict = Verdict { totals, succeeded, unstable, skips, missing: toolkit.missing() };
+    let verdict = Verdict { totals, succeeded, unstable, skips, missing: tools.missing() };
     verdict.report(is_ci())
 }
 
@@ -74,14 +110,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
 fn run_again(
     workspace: &Workspace,
     arguments: &Arguments,
-    toolkit: &Toolkit,
+    tools: &Tools,
     failures: &[String],
 ) -> Result<Vec<String>> {
     if !arguments.has_others() {
         return Ok(Vec::new());
     }
     println!("\nrunning the failed tests again, one at a time");
-    let mut command = cargo_test(workspace, arguments, toolkit);
+    let mut command = cargo_test(workspace, arguments, tools);
     command.env("XDG_CACHE_HOME", workspace.target.join("test-cache"));
     command.args(["--no-fail-fast", "--", "--exact", "--test-threads=1"]).args(failures);
     let (again, _) = stream(&mut command)?;
@@ -96,14 +132,14 @@ fn passed_again(failures: &[String], again: &Totals) -> Vec<String> {
     failures.iter().filter(|&name| !again.failures.contains(name)).cloned().collect()
 }
 
-fn cargo_test(workspace: &Workspace, arguments: &Arguments, toolkit: &Toolkit) -> Command {
+fn cargo_test(workspace: &Workspace, arguments: &Arguments, tools: &Tools) -> Command {
     let mut command = workspace.cargo();
     command.args(["test", "--all-features"]);
     if arguments.package.is_empty() {
         command.arg("--workspace");
     }
     command.args(arguments.package.iter().flat_map(|name| ["--package", name]));
-    toolkit.set_environment(&mut command);
+    tools.set_environment(&mut command);
     command
 }
 

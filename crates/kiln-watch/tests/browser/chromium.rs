@@ -1,6 +1,6 @@
 //! A headless Chromium that ends with the test.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -102,14 +102,23 @@ impl Drop for Chromium {
     }
 }
 
+/// What is at a path; the browser leaves the connection open, so that the length counts.
 fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
+    stream.set_read_timeout(Some(START)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").unwrap();
+    let mut answer = BufReader::new(stream);
+    let (mut length, mut line) = (0, String::new());
+    while answer.read_line(&mut line).unwrap() > 2 {
+        let field = line.to_ascii_lowercase();
+        if let Some(value) = field.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    answer.read_exact(&mut body).unwrap();
+    String::from_utf8(body).unwrap()
 }
 
 fn skip(test: &str) {
