@@ -13,7 +13,7 @@ use crate::process;
 /// The variable that names the executable to the tests, and may name it to us.
 const VARIABLE: &str = "KILN_CHROMIUM";
 /// What messages call it.
-pub(crate) const NAME: &str = "Chromium";
+const NAME: &str = "Chromium";
 
 const VERSION: &str = "147.0.0";
 const URL: &str = "https://registry.npmjs.org/@sparticuz/chromium/-/chromium-147.0.0.tgz";

@@ -50,26 +50,26 @@ const BROWSER_PACKAGE: &str = "kiln-watch";
 /// What the tests need of the machine.
 struct Tools {
     toolkit: Toolkit,
-    /// None if no test needs it.
-    browser: Option<Option<PathBuf>>,
+    /// None if no test needs it, or if there is none.
+    browser: Option<PathBuf>,
 }
 
 impl Tools {
     fn find_or_fetch(workspace: &Workspace, arguments: &Arguments) -> Result<Self> {
         Ok(Self {
             toolkit: Toolkit::find_or_fetch(&workspace.target, Search::Everywhere)?,
-            browser: arguments.has_browser().then(|| browser::find_or_fetch(&workspace.target)),
+            browser: arguments.has_browser().then(|| browser::find_or_fetch(&workspace.target)).flatten(),
         })
     }
 
     fn set_environment(&self, command: &mut Command) {
         self.toolkit.set_environment(command);
-        browser::set_environment(self.browser.as_ref().and_then(Option::as_deref), command);
+        browser::set_environment(self.browser.as_deref(), command);
     }
 
+    /// What is missing that the tests cannot do without. A browser is not: its tests are listed as skipped where npm's registry is out of reach.
     fn missing(&self) -> Vec<&'static str> {
-        let browser = self.browser.as_ref().is_some_and(Option::is_none).then_some(browser::NAME);
-        self.toolkit.missing().into_iter().chain(browser).collect()
+        self.toolkit.missing()
     }
 }
 

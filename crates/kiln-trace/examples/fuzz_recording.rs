@@ -155,7 +155,14 @@ fn sample(random: &mut Random) -> Vec<u8> {
             10 => TraceEvent::Fault(FaultRecord { device, message: "m", stamp: Some(at), line, time_ns }),
             11 => TraceEvent::Takeover(TakeoverRecord { device, span, ..TakeoverRecord::default() }),
             _ if random.below(2) == 0 => TraceEvent::Dropped(DroppedRecord { events: bytes, time_ns }),
-            _ => TraceEvent::Collective(CollectiveRecord { stamp: at, name: "c", rank: 0, ranks: 2, bytes }),
+            _ => TraceEvent::Collective(CollectiveRecord {
+                stamp: at,
+                name: "c",
+                communicator: 1,
+                rank: 0,
+                ranks: 2,
+                bytes,
+            }),
         };
         // Nothing that is written to memory fails.
         let _ = writer.push(&event);

@@ -46,7 +46,7 @@ impl DeviceFacts {
         self.last_takeover = Some(takeover);
     }
 
-    pub(crate) fn heap(&mut self, heap: &HeapRecord) {
+    pub(crate) fn heap(&mut self, heap: &HeapRecord<'_>) {
         self.heap_bytes = Some(heap.held_bytes);
         self.refused += u64::from(heap.change == HeapChange::OutOfMemory);
     }
