@@ -1,6 +1,6 @@
 //! What is known of a device, and the state it was in at the end.
 
-use kiln_trace::{HeapChange, HeapRecord, TakeoverRecord};
+use kiln_trace::{HeapChange, TakeoverRecord};
 use serde::Serialize;
 
 /// What is known of a device.
@@ -46,9 +46,10 @@ impl DeviceFacts {
         self.last_takeover = Some(takeover);
     }
 
-    pub(crate) fn heap(&mut self, heap: &HeapRecord<'_>) {
-        self.heap_bytes = Some(heap.held_bytes);
-        self.refused += u64::from(heap.change == HeapChange::OutOfMemory);
+    /// The heap changed, and holds so much since.
+    pub(crate) fn heap(&mut self, change: HeapChange, held_bytes: u64) {
+        self.heap_bytes = Some(held_bytes);
+        self.refused += u64::from(change == HeapChange::OutOfMemory);
     }
 
     /// In words: what it did when the recording ended.

@@ -59,7 +59,7 @@ pub(crate) struct RecordingIndex {
     pub(crate) has_start: bool,
     pub(crate) events: u64,
     pub(crate) missing_events: u64,
-    pub(crate) hidden_rows: u64,
+    pub(crate) hidden_events: u64,
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
     pub(crate) names: NameTable,
@@ -117,7 +117,10 @@ impl RecordingIndex {
                 self.reach(block.time_ns, block.time_ns);
                 self.memory.freed(block.device, block.block, block.bytes, tag, block.time_ns);
             }
-            TraceEvent::Heap(heap) => self.with_device(heap.device, |facts| facts.heap(heap)),
+            TraceEvent::Heap(heap) => {
+                self.reach(heap.time_ns, heap.time_ns);
+                self.with_device(heap.device, |facts| facts.heap(heap.change, heap.held_bytes));
+            }
             TraceEvent::Fault(fault) => self.fault(fault),
             TraceEvent::Takeover(takeover) => {
                 self.reach(takeover.span.begin_ns, takeover.span.end_ns);
@@ -266,7 +269,7 @@ impl RecordingIndex {
         let number = match self.row_of.get(&kind) {
             Some(number) => *number,
             None if self.rows.len() >= MAX_ROWS => {
-                self.hidden_rows += 1;
+                self.hidden_events += 1;
                 return None;
             }
             None => {

@@ -175,7 +175,7 @@ impl WatchedRecording {
             end_ns: index.end_ns,
             names: index.names.len(),
             rows: index.rows.clone(),
-            hidden_events: index.hidden_rows,
+            hidden_events: index.hidden_events,
             devices: index.devices(),
             has_memory: !index.memory.is_empty(),
             faults: index.faults.clone(),

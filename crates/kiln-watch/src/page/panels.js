@@ -10,7 +10,7 @@ const say = (text) => { byId("said").textContent = text; };
 const laneWords = (row) => {
   const known = state.rows[row];
   if (!known) return "";
-  return known.kind === "stream" ? `device ${known.device}, ${known.name || `stream ${known.stream}`}` : known.name || `thread ${known.thread}`;
+  return known.kind === "stream" ? `device ${known.device}, ${streamWords(known)}` : known.name || `thread ${known.thread}`;
 };
 
 /** Selects a work: shows what is known of it, and says it. */
@@ -85,6 +85,8 @@ function showFindings() {
     parts.push(make("h2", {}, "Devices that were brought back"));
     parts.push(table([["Device"], ["Step"], ["When"], ["How long", true]], state.takeovers.map((step) => [`${step.device}`, step.phase, timeWords(step.begin_ns), timeWords(step.end_ns - step.begin_ns)])));
   }
+  for (const device of state.devices.filter((each) => each.refused)) parts.push(make("p", { class: "fault" }, `Device ${device.device} refused ${countWords(device.refused, "allocation")}; the explanation says who held the memory.`));
+  if (state.hidden_events) parts.push(make("p", {}, `${countWords(state.hidden_events, "event")} of further streams are not drawn.`));
   if (state.missing_events) parts.push(make("p", {}, `${countWords(state.missing_events, "event")} are missing: they came faster than they could be written.`));
   if (state.is_cut) parts.push(make("p", {}, "The file ends within a block, as that of a program does that runs or was killed; everything before is shown."));
   for (const [offset, what] of state.damaged) parts.push(make("p", { class: "fault" }, `The block at byte ${offset} is damaged: ${what}. It is left out.`));

@@ -29,5 +29,5 @@ follow();
 window.kilnWatch = {
   isSettled: () => Boolean(state) && state.is_at_end && !missing && !asked && !isDirty && !isAskingCurves,
   view, pan, zoom, setSpan, xOf, lanes: () => lanes, state: () => state, drawings: () => drawings,
-  tiles: () => tiles.size, AXIS, ROW, LABELS,
+  tiles: () => tiles.size, missing: () => missing, AXIS, ROW, LABELS,
 };

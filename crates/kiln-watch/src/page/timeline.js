@@ -301,7 +301,7 @@ function drawAxis() {
   ink.fillStyle = colours.quiet;
   ink.font = "11px system-ui, 'Open Sans', sans-serif";
   ink.fillText(`${timeWords(view.end - view.begin)} in view`, 8, AXIS / 2);
-  for (let at = Math.ceil(view.begin / step) * step; at < view.end; at += step) {
+  for (let at = Math.ceil(view.begin / step) * step + 0; at < view.end; at += step) {
     const x = xOf(at);
     if (x < LABELS) continue;
     ink.fillRect(x, AXIS - 5, 1, 5);

@@ -6,6 +6,9 @@ const view = {
 };
 const LABELS = 170, AXIS = 24, ROW = 26, HEAD = 20;
 
+/** What a stream is called, with the number by which sentences name it. */
+const streamWords = (row) => (!row.name || row.name === `stream ${row.stream}` ? `stream ${row.stream}` : `${row.name} (stream ${row.stream})`);
+
 /** Rows in the order in which they are drawn: a head for each device, its streams, then the threads. */
 let lanes = [];
 function arrangeLanes() {
@@ -19,7 +22,7 @@ function arrangeLanes() {
   for (const device of new Set([...devices.keys(), ...streams.map((row) => row.device)])) {
     const known = devices.get(device);
     put({ head: known && known.name ? `Device ${device}: ${known.name}` : `Device ${device}`, device }, HEAD);
-    for (const row of streams.filter((each) => each.device === device)) put({ row: row.number, label: row.name || `stream ${row.stream}`, untimed: row.untimed > 0 && row.untimed === row.count }, ROW);
+    for (const row of streams.filter((each) => each.device === device)) put({ row: row.number, label: streamWords(row), untimed: row.untimed > 0 && row.untimed === row.count }, ROW);
   }
   if (threads.length) {
     put({ head: "Waits of the program" }, HEAD);

@@ -55,19 +55,26 @@ fn large(works: u64) -> Recording {
     recording
 }
 
-/// Moves all the time for two seconds; frames a second.
+/// Moves in one direction for two seconds, 12 pixels a frame; frames a second, and the share of frames in which something was missing.
 const PAN: &str = "new Promise((done) => {
-  let frames = 0, by = 9;
+  let frames = 0, holes = 0;
   const begun = performance.now();
   const step = (now) => {
     frames += 1;
-    if (frames % 40 === 0) by = -by;
-    kilnWatch.pan(by);
+    if (kilnWatch.missing()) holes += 1;
+    kilnWatch.pan(12);
     if (now - begun < 2000) requestAnimationFrame(step);
-    else done(1000 * frames / (now - begun));
+    else done([1000 * frames / (now - begun), 100 * holes / frames]);
   };
   requestAnimationFrame(step);
 })";
+
+/// The most memory that this process had, the server among it, in MB.
+fn most_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1000
+}
 
 #[test]
 fn figures() {
@@ -85,15 +92,22 @@ fn figures() {
         let Some(mut page) = Page::open("figures", server.url(), "light") else { return };
         let painted = page.number("performance.getEntriesByName('tiles-painted')[0].startTime");
         page.wait_until("kilnWatch.isSettled() && kilnWatch.state().is_at_end");
-        println!("{works} works: read in {read:?}, first painted after {painted:.0} ms");
+        let whole = page.number("performance.now()");
+        let memory = most_memory();
+        println!(
+            "{works} works: read in {read:?}, first painted after {painted:.0} ms, all of it before {whole:.0} ms, {memory} MB"
+        );
         for zooms in [0, 8, 8, 8] {
             for _ in 0..zooms {
                 page.press("+");
             }
             page.settle();
-            let frames = page.number(PAN);
+            let pan = page.value(PAN);
+            let (frames, holes) = (pan[0].as_f64().unwrap(), pan[1].as_f64().unwrap());
             let seen = page.number("kilnWatch.view.end - kilnWatch.view.begin") / 1e6;
-            println!("  panning with {seen:.3} ms in view: {frames:.0} frames a second");
+            println!(
+                "  panning with {seen:.3} ms in view: {frames:.0} frames a second, {holes:.0} % with something missing"
+            );
         }
         page.finish();
     }

@@ -47,7 +47,13 @@ fn a_file_is_opened_and_painted() {
     let lanes = page.value("kilnWatch.lanes().map((lane) => lane.head || lane.label)");
     assert_eq!(
         lanes,
-        serde_json::json!(["Device 0: simulated GPU", "main", "copies", "Waits of the program", "thread 0"])
+        serde_json::json!([
+            "Device 0: simulated GPU",
+            "main (stream 0)",
+            "copies (stream 1)",
+            "Waits of the program",
+            "thread 0"
+        ])
     );
     page.finish();
 }
@@ -270,7 +276,7 @@ fn faults_devices_ranks_and_the_explanation_are_in_words() {
     page.press("5");
     let ranks = page.text("document.getElementById('view-ranks').textContent");
     assert!(
-        ranks.contains("all_reduce") && ranks.contains("1 of 4") && ranks.contains("64.0 KiB"),
+        ranks.contains("all_reduce") && ranks.contains("0 of 4") && ranks.contains("64.0 KiB"),
         "{ranks}"
     );
     page.press("6");

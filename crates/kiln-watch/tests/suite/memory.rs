@@ -57,7 +57,7 @@ fn devices_say_what_they_hold_and_in_which_state_they_ended() {
     assert_eq!((device.streams, device.submissions), (2, 5));
     assert_eq!(device.state, "being brought back (rebuilding)");
     let [collective] = &*state.collectives else { panic!() };
-    assert_eq!((collective.rank, collective.ranks, collective.count), (1, 4, 1));
+    assert_eq!((collective.rank, collective.ranks, collective.count), (0, 4, 1));
     assert_eq!((collective.bytes, collective.ns, collective.longest_ns), (1 << 16, 10_000, 10_000));
     let [fault] = &*state.faults else { panic!() };
     assert_eq!((&*fault.message, fault.work), ("an illegal address in step", Some((0, 3))));

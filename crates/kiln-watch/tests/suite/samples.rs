@@ -143,10 +143,9 @@ pub(crate) fn planted() -> Vec<TraceEvent<'static>> {
         TraceEvent::Collective(CollectiveRecord {
             stamp: stamp(1, 2),
             name: "all_reduce",
-            communicator: 5,
-            rank: 1,
             ranks: 4,
             bytes: 1 << 16,
+            ..CollectiveRecord::default()
         }),
         TraceEvent::Submission(SubmissionRecord {
             stamp: stamp(1, 2),
