@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::effects::Doubt;
-use crate::exec::matrix::is_run;
+use crate::exec::{matrix::is_run, texture};
 use crate::function::PtxFunctionId;
 use crate::instruction_family::Family;
+use crate::instruction_form::Form;
 use crate::launch_bounds::LaunchBounds;
 use crate::modifier::Flag;
 use crate::module::{PtxModule, PtxVersion, Target};
@@ -220,12 +221,18 @@ impl Survey {
             if family != Family::Ordinary {
                 self.needs(Feature::Family(family), position);
             }
-            if family != Family::Ordinary && !is_run(form) {
+            if family != Family::Ordinary && !is_executed(form) {
                 let (instruction, function) = (form.name(), function.name.clone());
                 self.unsupported.push(Unsupported { instruction, family, function, position });
             }
         }
     }
+}
+
+/// Whether an instruction of a family other than the ordinary one is executed, as far as its form tells.
+fn is_executed(form: &Form) -> bool {
+    let is_bulk = form.opcode() == Opcode::Cp && form.has(Flag::Bulk) && !form.has(Flag::Tensor);
+    is_bulk || is_run(form) || texture::is_run(form)
 }
 
 /// The bits of the barriers an instruction names; a reduction has its result before them.

@@ -11,6 +11,7 @@ use super::lowered_code::{Code, FunctionCode, Slot};
 use super::memory::{DeviceHeap, GlobalMemory};
 use super::options::{LaunchShape, Options};
 use super::outcome::ExecOutcome;
+use super::statistics::{LaunchStatistics, StatisticsReport};
 use crate::{PtxFunction, PtxFunctionId};
 
 /// A kernel of a [`Program`](super::ExecProgram).
@@ -68,6 +69,16 @@ impl Entry {
     /// The lines of the entry and of functions it can reach, and whether launches with this account executed them.
     pub fn lines(&self, coverage: &Coverage) -> Vec<CoveredLine> {
         coverage.lines(self.code())
+    }
+
+    /// Counts of what launches of this entry execute, all zero at first.
+    pub fn statistics(&self) -> LaunchStatistics {
+        LaunchStatistics::new(self.code())
+    }
+
+    /// What launches with these counts executed, added up by kind of instruction and by line.
+    pub fn statistics_report(&self, statistics: &LaunchStatistics) -> StatisticsReport {
+        statistics.report(self.code())
     }
 
     /// Runs all threads of a launch.

@@ -141,7 +141,7 @@ impl<'l> Launch<'l> {
     /// Runs all blocks.
     pub(crate) fn run(&self) {
         let workers = (self.options.threads.max(1) as u64).min(self.shape.blocks().max(1));
-        if self.code.ends_at_once() {
+        if self.code.ends_at_once() && self.options.statistics.is_none() {
             return self.run_one_for_all();
         }
         let next = AtomicU64::new(0);

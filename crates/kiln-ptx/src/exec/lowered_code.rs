@@ -13,6 +13,7 @@ mod mbarrier_spins;
 mod operands;
 mod special;
 mod synchronisation;
+mod texture;
 mod waits;
 
 use std::ops::Range;
@@ -26,12 +27,13 @@ use super::memory::generic_address::Place;
 use super::requirement::Requirement;
 use crate::{Operation, PtxModule, ScalarType, Shuffle, Vote};
 
-pub(crate) use access::{Address, Atomic, Base, CopyAsync, Fence, Load, Store, Strength, Update};
+pub(crate) use access::{Address, Atomic, Base, BulkCopy, CopyAsync, Fence, Load, Store, Strength, Update};
 pub(crate) use carry::{Carry, CarryKind};
 pub(crate) use matrix_step::{MatrixStep, TileAddresses};
 pub(crate) use mbarrier::{Mbarrier, MbarrierAction};
 pub(crate) use operands::OperandUse;
 pub(crate) use special::Special;
+pub(crate) use texture::{Geometry, Outside, SurfaceAccess, TextureAction, TextureQuery, TextureStep};
 
 /// A column of a frame that is written. Column 0 is a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -265,7 +267,9 @@ pub(crate) enum Op {
     Store(Box<Store>),
     Atomic(Box<Atomic>),
     CopyAsync(Box<CopyAsync>),
+    BulkCopy(Box<BulkCopy>),
     Mbarrier(Box<Mbarrier>),
+    Texture(Box<TextureStep>),
     /// A look at the metadata of a sparse matrix.
     CheckMetadata {
         sparse: SparseMultiply,

@@ -52,7 +52,11 @@
 //! It does not model caches, timing or weak memory: accesses happen in program order, so a race is found but its worst outcome may not be
 //! seen. Races between launches, and with copies of the host, are not looked for here. Of many readers of one place it remembers up to eight:
 //! where threads are ordered by barriers of whole warps and blocks alone that loses nothing, elsewhere it can miss a race with one of
-//! the others. Clusters and copies of other proxies are not executed.
+//! the others. Clusters and tensor copies are not executed, and a bulk copy is done at once, by the thread that issues it.
+//!
+//! # Textures
+//!
+//! A texture or surface is a [`TextureObject`]: a record in global memory, whose address is its handle.
 
 mod address_base;
 mod alu;
@@ -67,6 +71,7 @@ mod deadlock_report;
 mod entry;
 mod fault;
 mod finding;
+mod instruction_kind;
 mod launch;
 mod launch_check;
 mod launch_error;
@@ -91,6 +96,9 @@ mod random;
 mod refusal;
 mod requirement;
 mod resident_blocks;
+mod statistics;
+pub(crate) mod texture;
+mod texture_object;
 mod undefined;
 mod undefined_report;
 mod variables;
@@ -107,6 +115,7 @@ pub use deadlock_report::DeadlockPlace;
 pub use entry::Entry;
 pub use fault::ExecFault;
 pub use finding::{AccessKind, AddressMistake, BadAccess, ExecFinding, ExecFindingKind};
+pub use instruction_kind::InstructionKind;
 pub use launch_error::LaunchError;
 pub use launch_progress::LaunchProgress;
 pub use loaded_module::{ExecProgram, UnsupportedInstruction};
@@ -118,4 +127,6 @@ pub use options::{Checks, LaunchShape, Options, OtherWriters};
 pub use out_of_bounds_text::{byte_count, past_end};
 pub use outcome::{Counters, ExecOutcome};
 pub use race_remedy::RaceRemedy;
+pub use statistics::{ExecutionCounts, LaunchStatistics, LineStatistics, MemoryBytes, StatisticsReport};
+pub use texture_object::{AddressMode, TexelFormat, TexelKind, TextureObject, TextureSampler};
 pub use variables::ModuleVariable;

@@ -6,6 +6,7 @@ use super::check::{RaceRule, ValueRule};
 use super::coverage::Coverage;
 use super::launch_progress::LaunchProgress;
 use super::memory::DeviceHeap;
+use super::statistics::LaunchStatistics;
 
 /// Blocks in the grid, threads in a block, and shared memory beyond what the kernel declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,8 @@ pub struct Options<'a> {
     pub heap: Option<&'a DeviceHeap>,
     /// Where it is kept which instructions were executed; none to keep nothing.
     pub coverage: Option<&'a Coverage>,
+    /// Where it is counted what every instruction does; none to count nothing of it.
+    pub statistics: Option<&'a LaunchStatistics>,
     /// The most findings kept, and the most notes.
     pub max_findings: usize,
     /// The most bytes of printed text that are kept.
@@ -161,6 +164,7 @@ impl Default for Options<'_> {
             other_writers: None,
             heap: None,
             coverage: None,
+            statistics: None,
             max_findings: 100,
             max_printed_bytes: 16 << 20,
             progress: None,

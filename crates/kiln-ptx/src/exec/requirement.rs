@@ -32,6 +32,7 @@ impl Requirement {
             Opcode::Mma => SparseMultiply::named(form.text()).map(|sparse| sparse.requirement()),
             Opcode::Mbarrier => Some(Self::of_mbarrier(form)),
             Opcode::Atom | Opcode::Red if form.vector() > 1 => Some(Self::new(8, 1, 90)),
+            Opcode::Cp if form.has(Flag::Bulk) => Some(Self::new(8, 0, 90)),
             Opcode::Cp if form.has(Flag::Mbarrier) => Some(Self::new(7, 0, 80)),
             Opcode::Fence if form.has(Flag::MbarrierInit) => Some(Self::new(8, 0, 90)),
             Opcode::Fence if form.has(Flag::Proxy) && form.has(Flag::Async) => Some(Self::new(8, 0, 90)),

@@ -125,12 +125,14 @@ fn features_beyond_the_ordinary_are_named() {
 
 #[test]
 fn unsupported_instructions_are_listed_with_their_places() {
-    let sample = facts("textures", "sample");
-    let load = sample.unsupported.first().unwrap();
-    assert!(load.instruction.starts_with("tex.2d"), "{}", load.instruction);
-    assert_eq!((load.family, &*load.function), (Family::Texture, "sample"));
-    let line = include_str!("../data/textures.ptx").lines().nth(load.position.line as usize - 1).unwrap();
-    assert!(line[load.position.column as usize - 1..].starts_with("tex.2d"), "{line}");
+    let cluster = facts("hopper", "cluster");
+    let place = cluster.unsupported.first().unwrap();
+    assert!(place.instruction.starts_with("mapa"), "{}", place.instruction);
+    assert_eq!((place.family, &*place.function), (Family::Cluster, "cluster"));
+    let line = include_str!("../data/hopper.ptx").lines().nth(place.position.line as usize - 1).unwrap();
+    assert!(line[place.position.column as usize - 1..].starts_with("mapa"), "{line}");
+    assert!(facts("hopper", "bulk").unsupported.is_empty(), "`cp.async.bulk` is executed");
+    assert!(facts("textures", "sample").unsupported.is_empty(), "`tex` and `sust` are executed");
     assert!(facts("tensor", "matrix").unsupported.is_empty(), "`wmma` is executed");
     assert!(facts("tensor", "raw_mma").unsupported.is_empty(), "`mma` is executed");
 }

@@ -86,12 +86,12 @@ impl Lowering<'_> {
             return None;
         }
         // An element may be written before a later one is read: those are read first.
-        for at in 1..count {
-            let before = to.iter().flat_map(|to| to.iter().take(at));
-            if before.clone().any(|to| Source::from(*to) == from[at]) {
+        for (at, source) in from.iter_mut().enumerate() {
+            let mut before = to.iter().flat_map(|to| to.iter().take(at));
+            if before.any(|to| Source::from(*to) == *source) {
                 let copy = self.scratch();
-                self.emit(Op::Copy { to: copy, from: from[at] });
-                from[at] = copy.into();
+                self.emit(Op::Copy { to: copy, from: *source });
+                *source = copy.into();
             }
         }
         let (update, update_global) = update_of_element(operation, ty)?;
@@ -133,7 +133,7 @@ fn is_vector_form(operation: Operation, ty: ScalarType, count: usize, noftz: boo
 }
 
 /// What an operation makes of an element of a vector: those of one value, and the smaller or greater of halves.
-fn update_of_element(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
+pub(super) fn update_of_element(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
     use Operation::{Max, Min};
     use ScalarType as Type;
     let same = |update: Update| Some((update, update));
@@ -159,7 +159,7 @@ fn pair_extreme(op: HalfOp, format: Format, a: u64, b: u64) -> u64 {
 }
 
 /// What an operation makes of the old value, in shared and in global memory.
-fn update(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
+pub(super) fn update(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
     use Operation::*;
     use ScalarType as Type;
     let same = |update: Update| Some((update, update));

@@ -52,6 +52,9 @@ impl Lowering<'_> {
             Bra | Brx | Call | Ret | Exit | Trap | Brkpt | Nanosleep => {
                 return self.lower_control(form, operands);
             }
+            Tex | Tld4 => self.lower_texture(form, operands),
+            Txq | Suq => self.lower_texture_query(form, operands),
+            Suld | Sust | Sured => self.lower_surface(form, operands),
             Membar | Fence => return self.lower_fence(form),
             // They change how fast something is, never what it does.
             Prefetch | Prefetchu | Applypriority | Createpolicy | Pmevent | Setmaxnreg | Griddepcontrol => {

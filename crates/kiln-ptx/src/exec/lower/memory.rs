@@ -70,8 +70,10 @@ impl Lowering<'_> {
 
     /// `cp.async` in its plain form, with its groups.
     pub(super) fn lower_copy(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
-        let known = form.has(Flag::Async) && !form.has(Flag::Bulk) && !form.has(Flag::Reduce);
-        if !known {
+        if form.has(Flag::Async) && form.has(Flag::Bulk) {
+            return self.lower_bulk_copy(form, operands);
+        }
+        if !form.has(Flag::Async) || form.has(Flag::Reduce) {
             return Err(Why::Instruction);
         }
         if form.has(Flag::Mbarrier) {

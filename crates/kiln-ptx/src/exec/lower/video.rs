@@ -75,10 +75,7 @@ impl Lowering<'_> {
             },
         };
         let signs = [a, b, c].iter().filter(|operand| is_negated(operand)).count();
-        if self.selector_of(to)?.is_some()
-            || signs > 1 && !(signs == 2 && !is_negated(c))
-            || plus_one && signs > 0
-        {
+        if self.selector_of(to)?.is_some() || signs > 1 && is_negated(c) || plus_one && signs > 0 {
             return None;
         }
         let (a, b) = (self.picked(a, small.a_signed)?, self.picked(b, small.b_signed)?);

@@ -103,6 +103,17 @@ pub(crate) struct CopyAsync {
     pub(crate) ignore: PredSource,
 }
 
+/// `cp.async.bulk` and `cp.reduce.async.bulk` between shared and global memory.
+pub(crate) struct BulkCopy {
+    /// Where it goes; it comes from the other one.
+    pub(crate) to_place: Place,
+    pub(crate) to: Address,
+    pub(crate) from: Address,
+    pub(crate) bytes: Source,
+    /// What is done with the elements there, and the bytes of each; without it they are replaced.
+    pub(crate) reduce: Option<(Update, u32)>,
+}
+
 /// `fence` and `membar`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fence {

@@ -77,7 +77,13 @@ impl Op {
             | Self::Yield
             | Self::Nothing
             | Self::Unsupported(_) => {}
-            Self::Load(_) | Self::Store(_) | Self::Atomic(_) | Self::CopyAsync(_) | Self::Mbarrier(_) => {
+            Self::Load(_)
+            | Self::Store(_)
+            | Self::Atomic(_)
+            | Self::CopyAsync(_)
+            | Self::Mbarrier(_)
+            | Self::Texture(_)
+            | Self::BulkCopy(_) => {
                 self.memory_operands(visit);
             }
             Self::CheckMetadata { .. } | Self::TileAddresses(_) => self.meeting_operands(visit),
@@ -119,6 +125,21 @@ impl Op {
                 visit(Uses(mbarrier.value));
                 visit(Writes(mbarrier.to));
                 visit(WritesPredicate(mbarrier.to_pred));
+            }
+            Self::BulkCopy(copy) => {
+                [copy.to, copy.from].into_iter().filter_map(address).for_each(&mut *visit);
+                visit(Uses(copy.bytes));
+            }
+            Self::Texture(texture) => {
+                let places = [texture.handle].into_iter().chain(texture.sampler);
+                let places =
+                    places.chain(texture.coordinates.iter().copied()).chain(texture.offsets.iter().copied());
+                places.for_each(|source| visit(Uses(source)));
+                let is_stored = matches!(texture.action, TextureAction::Store(access) if !access.formatted);
+                texture.from.iter().for_each(|source| {
+                    visit(if is_stored { Carries(*source) } else { Uses(*source) });
+                });
+                texture.to.iter().for_each(|to| visit(Writes(*to)));
             }
             Self::CopyAsync(copy) => {
                 [copy.to, copy.from].into_iter().filter_map(address).for_each(&mut *visit);

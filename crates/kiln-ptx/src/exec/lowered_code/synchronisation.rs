@@ -34,9 +34,15 @@ impl Code {
         first.is_some_and(|step| matches!(step.op, Op::Return | Op::Exit) && step.guard == PredSource::ALWAYS)
     }
 
-    /// Whether it reads memory as a constant: `ld.global.nc`, `ldu`.
+    /// Whether it reads memory as a constant: `ld.global.nc`, `ldu`, `tex`, `tld4`.
     pub(crate) fn reads_constants(&self) -> bool {
-        self.steps.iter().any(|step| matches!(&step.op, Op::Load(load) if load.constant))
+        self.steps.iter().any(|step| match &step.op {
+            Op::Load(load) => load.constant,
+            Op::Texture(texture) => {
+                matches!(texture.action, TextureAction::Fetch { .. } | TextureAction::Gather { .. })
+            }
+            _ => false,
+        })
     }
 
     /// Whether lanes of a warp run in lockstep, as on devices before sm_70.

@@ -119,6 +119,8 @@ impl Op {
                 | Self::Atomic(_)
                 | Self::CopyAsync(_)
                 | Self::Mbarrier(_)
+                | Self::Texture(_)
+                | Self::BulkCopy(_)
                 | Self::Barrier(_)
                 | Self::Call(_)
                 | Self::Builtin(_)

@@ -210,6 +210,8 @@ impl Op {
             | Self::Load(_)
             | Self::Store(_)
             | Self::CopyAsync(_)
+            | Self::Texture(_)
+            | Self::BulkCopy(_)
             | Self::CommitCopies
             | Self::WaitForCopies { .. }
             | Self::Collective(_)

@@ -90,6 +90,8 @@ impl Warp {
             }
             Op::Atomic(atomic) => return self.atomic(cta, at, atomic, lanes),
             Op::CopyAsync(copy) => return self.copy_async(cta, at, copy, lanes),
+            Op::BulkCopy(copy) => return self.bulk_copy(cta, at, copy, lanes),
+            Op::Texture(texture) => return self.texture(cta, at, texture, lanes),
             Op::Mbarrier(mbarrier) => return self.mbarrier(cta, at, mbarrier, lanes),
             Op::CheckMetadata { sparse, metadata } => {
                 self.check_metadata(cta, at, *sparse, *metadata, lanes)?

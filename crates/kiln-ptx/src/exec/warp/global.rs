@@ -354,7 +354,7 @@ impl Warp {
 
     /// The block of global memory the first lane reaches, and the lanes that stay inside it.
     #[inline]
-    fn find<'l>(
+    pub(super) fn find<'l>(
         &self,
         cta: &mut Cta<'l>,
         at: usize,
@@ -435,7 +435,7 @@ impl Warp {
 }
 
 /// The undefined bits at an address; all of them outside of the span.
-fn undefined_at(span: &Span<'_>, address: u64, bytes: u32) -> u64 {
+pub(super) fn undefined_at(span: &Span<'_>, address: u64, bytes: u32) -> u64 {
     let is_inside = address >= span.start && span.end.saturating_sub(address) >= u64::from(bytes);
     if is_inside {
         span.cells.undefined_bits(address - span.origin, bytes)

@@ -7,6 +7,7 @@
 
 mod absent_lanes;
 mod barrier;
+mod bulk_copy;
 mod call;
 mod control;
 mod endless_loop;
@@ -21,7 +22,10 @@ mod mbarrier_end;
 mod memory;
 mod race_hooks;
 mod special_registers;
+mod statistics_hooks;
+mod surface;
 mod system_calls;
+mod texture;
 mod tile;
 mod undefined;
 mod undefined_alternatives;
@@ -199,6 +203,8 @@ impl Warp {
     fn run_lane_group(&mut self, cta: &mut Cta<'_>, at: usize, left: &mut u64) -> Done<bool> {
         let code = cta.launch.code;
         let limit = cta.launch.options.step_limit;
+        let (coverage, statistics) = (cta.launch.options.coverage, cta.launch.options.statistics);
+        let is_counted = coverage.is_some() || statistics.is_some();
         let mut stop = limit.min(self.watch.next);
         loop {
             if *left == 0 {
@@ -235,8 +241,13 @@ impl Warp {
                 cta.counters.warp_instructions += 1;
                 cta.counters.thread_instructions += u64::from(lanes.count_ones());
             }
-            if let (Some(coverage), true) = (cta.launch.options.coverage, lanes != 0) {
-                coverage.mark(pc);
+            if is_counted {
+                if let (Some(coverage), true) = (coverage, lanes != 0) {
+                    coverage.mark(pc);
+                }
+                if let Some(statistics) = statistics {
+                    self.count_step(cta, at, step, (mask, lanes), statistics);
+                }
             }
             let flow = match lanes {
                 0 => Flow::Next,

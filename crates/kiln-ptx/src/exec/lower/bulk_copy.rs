@@ -1,0 +1,73 @@
+//! Bulk copies between global and shared memory.
+
+use super::super::lowered_code::{BulkCopy, Mbarrier, MbarrierAction, Op, Pred, Reg, Why};
+use super::super::memory::generic_address::Place;
+use super::atomics::update_of_element;
+use super::function::Lowering;
+use crate::{Flag, Form, Modifier, Operation, PtxOperand, ScalarType, Space};
+
+impl Lowering<'_> {
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`, with their groups. A copy is done when it is issued; groups concern its thread alone.
+    pub(super) fn lower_bulk_copy(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
+        if form.has(Flag::Tensor) {
+            return Err(Why::Instruction);
+        }
+        if form.has(Flag::CommitGroup) || form.has(Flag::WaitGroup) || form.has(Flag::Prefetch) {
+            self.emit(Op::Nothing);
+            return Ok(());
+        }
+        self.lower_bulk(form, operands).ok_or(Why::Operands)
+    }
+
+    fn lower_bulk(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
+        let mut spaces = form.spaces().map(place_of);
+        let (to_place, from_place) = (spaces.next()??, spaces.next()??);
+        let words = |word: &Modifier| match word {
+            Modifier::Other(word) => matches!(&**word, "mbarrier::complete_tx::bytes" | "bulk_group"),
+            _ => true,
+        };
+        let has_barrier = form.has_word("mbarrier::complete_tx::bytes");
+        let is_known =
+            matches!((to_place, from_place), (Place::Shared, Place::Global) | (Place::Global, Place::Shared));
+        // A copy to shared memory tells an object, one to global memory belongs to a group.
+        if !is_known || !form.modifiers().iter().all(words) || has_barrier != (to_place == Place::Shared) {
+            return None;
+        }
+        let [to, from, bytes, rest @ ..] = operands else { return None };
+        let (_, to) = self.address(to, to_place)?;
+        let (_, from) = self.address(from, from_place)?;
+        let bytes = self.source(bytes, ScalarType::U32)?;
+        let reduce = match form.has(Flag::Reduce) {
+            true => {
+                let ty = form.ty()?;
+                let operation =
+                    form.operation().filter(|op| !matches!(op, Operation::Exch | Operation::Cas))?;
+                let is_half = matches!(ty, ScalarType::F16 | ScalarType::Bf16);
+                if to_place != Place::Global
+                    || is_half && operation == Operation::Add && !form.has(Flag::Noftz)
+                {
+                    return None;
+                }
+                Some((update_of_element(operation, ty)?.1, ty.size_bytes()))
+            }
+            false => None,
+        };
+        self.emit(Op::BulkCopy(Box::new(BulkCopy { to_place, to, from, bytes, reduce })));
+        if has_barrier {
+            let (place, address) = self.address(rest.first()?, Place::Shared)?;
+            let (action, to, to_pred) = (MbarrierAction::Complete, Reg(0), Pred::SINK);
+            let step = Mbarrier { action, place, address, value: bytes, to, to_pred, orders: true };
+            self.emit(Op::Mbarrier(Box::new(step)));
+        }
+        Some(())
+    }
+}
+
+/// The memory of a space; without clusters that of a cluster is the block's own.
+fn place_of(space: Space) -> Option<Place> {
+    match space.base() {
+        Space::Global => Some(Place::Global),
+        Space::Shared | Space::SharedCluster => Some(Place::Shared),
+        _ => None,
+    }
+}

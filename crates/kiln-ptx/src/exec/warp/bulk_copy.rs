@@ -1,0 +1,186 @@
+//! Bulk copies, done at once by the thread that issues them.
+
+use super::global::undefined_at;
+use super::memory::Access;
+use super::undefined_memory::StoredBits;
+use super::{Done, Flow, Trouble, Warp};
+use crate::exec::block::Cta;
+use crate::exec::check::ValueRule;
+use crate::exec::finding::{AccessKind, ExecFindingKind};
+use crate::exec::lowered_code::{BulkCopy, Strength, Update};
+use crate::exec::memory::generic_address::Place;
+use crate::exec::undefined::Carried;
+use crate::exec::warp_register::{LANES, LaneOrder};
+
+/// What sizes and addresses are multiples of; so much is copied at once.
+const CHUNK_BYTES: u64 = 16;
+/// Bytes of a value that is copied.
+const WORD_BYTES: u64 = 4;
+
+impl Warp {
+    pub(super) fn bulk_copy(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        copy: &BulkCopy,
+        lanes: u32,
+    ) -> Done<Flow> {
+        self.watch.drop_state();
+        cta.changes += 1;
+        let (to, from) = (self.addresses(cta, at, copy.to), self.addresses(cta, at, copy.from));
+        let sizes = *self.frames[self.lane_groups[at].frame].column(copy.bytes, &cta.launch.constants);
+        for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
+            let bytes = u64::from(sizes[lane] as u32);
+            for (what, value) in [("size", bytes), ("destination", to[lane]), ("source", from[lane])] {
+                if !value.is_multiple_of(CHUNK_BYTES) {
+                    let text =
+                        format!("the {what} of a bulk copy, {value:#x}, is no multiple of {CHUNK_BYTES}");
+                    return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
+                }
+            }
+            let whole = |kind: AccessKind| bulk_access(kind, Place::Shared, bytes as u32);
+            if bytes > 0 {
+                let (kind, shared) = match copy.to_place {
+                    Place::Shared => (AccessKind::Write, to[lane]),
+                    _ => (AccessKind::Read, from[lane]),
+                };
+                self.check_shared(cta, at, &whole(kind), &[shared; LANES], 1 << lane)?;
+            }
+            for chunk in (0..bytes).step_by(CHUNK_BYTES as usize) {
+                self.copy_chunk(
+                    cta,
+                    at,
+                    copy,
+                    (to[lane].wrapping_add(chunk), from[lane].wrapping_add(chunk)),
+                    lane,
+                )?;
+            }
+            cta.more_work += bytes / CHUNK_BYTES;
+        }
+        Ok(Flow::Next)
+    }
+
+    fn copy_chunk(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        copy: &BulkCopy,
+        (to, from): (u64, u64),
+        lane: usize,
+    ) -> Done<()> {
+        let (mut words, mut undefined) = ([0; 4], [Carried::NOTHING; 4]);
+        self.read_chunk(cta, at, copy, (from, lane), (&mut words, &mut undefined))?;
+        if let Some((update, bytes)) = copy.reduce {
+            return self.reduce_chunk(cta, at, (to, lane), (update, bytes), words);
+        }
+        let (addresses, mask) = ([to; LANES], 1 << lane);
+        let write = bulk_access(AccessKind::Write, copy.to_place, CHUNK_BYTES as u32);
+        let span = match copy.to_place {
+            Place::Shared => None,
+            _ => Some(self.find(cta, at, &write, &addresses, mask)?.0),
+        };
+        self.watch(cta, at, &write, &addresses, mask, |_, _| false);
+        let carries = cta.launch.rules.has(ValueRule::AsyncCopies);
+        for (word, (value, undefined)) in (0..).zip(words.into_iter().zip(&undefined)) {
+            let address = to.wrapping_add(word * WORD_BYTES);
+            match &span {
+                None => cta.shared.store(address, WORD_BYTES as u32, value),
+                Some(span) => span.cells.store(address - span.origin, WORD_BYTES as u32, value),
+            }
+            if carries && undefined.bits[lane] != 0 {
+                let bits = StoredBits::of(undefined.bits[lane], undefined.origins[lane]);
+                self.undefine(cta, at, &write, (address, lane), bits, span.as_ref());
+            }
+        }
+        Ok(())
+    }
+
+    fn read_chunk(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        copy: &BulkCopy,
+        (from, lane): (u64, usize),
+        (words, undefined): (&mut [u64; 4], &mut [Carried; 4]),
+    ) -> Done<()> {
+        let (addresses, mask) = ([from; LANES], 1 << lane);
+        let place = if copy.to_place == Place::Shared { Place::Global } else { Place::Shared };
+        let read = bulk_access(AccessKind::Read, place, CHUNK_BYTES as u32);
+        let checks = cta.launch.options.checks.uninitialised;
+        let span = match place {
+            Place::Shared => None,
+            _ => Some(self.find(cta, at, &read, &addresses, mask)?.0),
+        };
+        if span.is_none_or(|span| span.writable) {
+            self.watch(cta, at, &read, &addresses, mask, |_, _| false);
+        }
+        for (word, (value, undefined)) in (0..).zip(words.iter_mut().zip(undefined)) {
+            let address = from.wrapping_add(word * WORD_BYTES);
+            let part = [address; LANES];
+            *value = match &span {
+                None => cta.shared.load(address, WORD_BYTES as u32),
+                Some(span) => span.cells.load(address - span.origin, WORD_BYTES as u32),
+            };
+            if !checks {
+                continue;
+            }
+            let bare = match &span {
+                None => cta.shared.unwritten(&part, mask, WORD_BYTES as u32),
+                Some(span) => span.cells.unwritten(&[address - span.origin; LANES], mask, WORD_BYTES as u32),
+            };
+            if bare != 0 {
+                *undefined = match &span {
+                    None => {
+                        let look = |_: usize, at: u64, bytes: u32| cta.shared.undefined(at, bytes);
+                        self.undefined_in(cta, at, &read, (&addresses, &part), bare, look)
+                    }
+                    Some(span) => {
+                        let look = |_: usize, at: u64, bytes: u32| undefined_at(span, at, bytes);
+                        self.undefined_in(cta, at, &read, (&addresses, &part), bare, look)
+                    }
+                };
+                if copy.reduce.is_some() {
+                    cta.report_use(self.index, lane, self.lane_groups[at].pc, undefined.origins[lane]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Updates global memory, element by element.
+    fn reduce_chunk(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        (to, lane): (u64, usize),
+        (update, bytes): (Update, u32),
+        words: [u64; 4],
+    ) -> Done<()> {
+        let mask = 1 << lane;
+        let strength = Strength { strong: true, wide: true, ..Strength::default() };
+        let access =
+            Access { kind: AccessKind::Atomic, place: Place::Global, bytes, part_bytes: bytes, strength };
+        let chunk = words.iter().flat_map(|word| (*word as u32).to_le_bytes()).collect::<Vec<u8>>();
+        for (element, value) in (0..).zip(chunk.chunks(bytes as usize)) {
+            let addresses = [to.wrapping_add(element * u64::from(bytes)); LANES];
+            let value = value.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+            let (span, _) = self.find(cta, at, &access, &addresses, mask)?;
+            let ones = u64::MAX >> (64 - 8 * bytes);
+            let offset = addresses[lane] - span.origin;
+            if cta.launch.options.checks.uninitialised {
+                let bare = span.cells.unwritten(&[offset; LANES], mask, bytes);
+                if bare != 0 {
+                    let look = |_: usize, at: u64, bytes: u32| undefined_at(&span, at, bytes);
+                    self.use_unwritten(cta, at, &access, &addresses, bare, look);
+                }
+            }
+            span.cells.update(offset, bytes, &mut |old| update(old, value, 0) & ones);
+            self.watch_updates(cta, at, &access, &addresses, (mask, mask, LaneOrder::default()), None);
+        }
+        Ok(())
+    }
+}
+
+fn bulk_access(kind: AccessKind, place: Place, bytes: u32) -> Access {
+    Access { kind, place, bytes, part_bytes: WORD_BYTES as u32, strength: Strength::default() }
+}
