@@ -1,11 +1,14 @@
 //! An argument of a kernel, as written on the command line.
 
 mod syntax;
+mod texture;
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::element_type::ElementType;
+
+pub(crate) use texture::TextureSpec;
 
 /// An argument: an array that the kernel reads, writes or both; a null pointer; a value; a struct of these.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +27,10 @@ pub(crate) enum Spec {
     Bytes(Vec<u8>),
     /// `struct:{f32:1.5,u32:2}`
     Struct(Vec<Self>),
+    /// `tex:2d+linear:A.npy`
+    Texture { texture: TextureSpec, from: PathBuf },
+    /// `surf:2d:A.npy:B.npy`; without the second file the result is not kept.
+    Surface { texture: TextureSpec, from: PathBuf, to: Option<PathBuf> },
 }
 
 /// What a new array holds before the launch.
@@ -55,16 +62,21 @@ impl Spec {
     /// The files that are written when the kernel has run.
     pub(crate) fn outputs(&self) -> Vec<&PathBuf> {
         match self {
-            Self::Out { to, .. } | Self::InOut { to, .. } => to.iter().collect(),
+            Self::Out { to, .. } | Self::InOut { to, .. } | Self::Surface { to, .. } => to.iter().collect(),
             Self::Struct(fields) => fields.iter().flat_map(Self::outputs).collect(),
-            Self::In { .. } | Self::Null | Self::Value { .. } | Self::Bytes(_) => Vec::new(),
+            Self::In { .. } | Self::Null | Self::Value { .. } | Self::Bytes(_) | Self::Texture { .. } => {
+                Vec::new()
+            }
         }
     }
 
     /// The files that are read before the kernel runs.
     pub(crate) fn inputs(&self) -> Vec<&PathBuf> {
         match self {
-            Self::In { from } | Self::InOut { from, .. } => vec![from],
+            Self::In { from }
+            | Self::InOut { from, .. }
+            | Self::Texture { from, .. }
+            | Self::Surface { from, .. } => vec![from],
             Self::Struct(fields) => fields.iter().flat_map(Self::inputs).collect(),
             Self::Out { .. } | Self::Null | Self::Value { .. } | Self::Bytes(_) => Vec::new(),
         }
@@ -73,9 +85,12 @@ impl Spec {
     /// Size and alignment as C lays it out.
     pub(crate) fn layout(&self) -> Layout {
         match self {
-            Self::In { .. } | Self::Out { .. } | Self::InOut { .. } | Self::Null => {
-                Layout { bytes: 8, alignment: 8 }
-            }
+            Self::In { .. }
+            | Self::Out { .. }
+            | Self::InOut { .. }
+            | Self::Null
+            | Self::Texture { .. }
+            | Self::Surface { .. } => Layout { bytes: 8, alignment: 8 },
             Self::Value { bytes, .. } => {
                 Layout { bytes: bytes.len() as u64, alignment: (bytes.len() as u64).max(1) }
             }
@@ -116,6 +131,11 @@ impl fmt::Display for Spec {
             }
             Self::InOut { from, to } => {
                 write!(f, "inout:{}", from.display())?;
+                to.as_ref().map_or(Ok(()), |to| write!(f, ":{}", to.display()))
+            }
+            Self::Texture { texture, from } => write!(f, "tex:{texture}:{}", from.display()),
+            Self::Surface { texture, from, to } => {
+                write!(f, "surf:{texture}:{}", from.display())?;
                 to.as_ref().map_or(Ok(()), |to| write!(f, ":{}", to.display()))
             }
             Self::Null => f.write_str("null"),

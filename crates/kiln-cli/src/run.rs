@@ -1,9 +1,11 @@
 //! `kiln run`: one launch, from arrays in files to arrays in files.
 
+mod statistics;
 mod text;
 
 use clap::Args;
 use kiln::checking::{FINDINGS_VARIABLE, Findings, UnknownFindings};
+use kiln_sim::KernelLog;
 use serde::Serialize;
 
 use crate::argument_spec::Spec;
@@ -16,6 +18,7 @@ use crate::launch::{
 };
 use crate::npy::{Outputs, check_writable};
 use crate::progress_line::ProgressLine;
+use statistics::KernelStatistics;
 
 /// The flags of `kiln run`.
 #[derive(Args)]
@@ -23,6 +26,9 @@ use crate::progress_line::ProgressLine;
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) launch: LaunchFlags,
+    /// Count what the kernel executes: instructions by kind and line, bytes by memory, divergence, sectors, bank conflicts (simulated device only).
+    #[arg(long)]
+    pub(crate) stats: bool,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -71,6 +77,9 @@ struct Report {
     refused: Vec<KernelFinding>,
     /// What was found or printed beyond the limits.
     left_out: LeftOut,
+    /// What the kernels executed, with `--stats`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statistics: Option<Vec<KernelStatistics>>,
     written: Vec<Written>,
     /// Why the output files were not written.
     not_written: Option<&'static str>,
@@ -88,7 +97,7 @@ struct Written {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let flags = &arguments.launch;
-    let (report, exit) = perform(flags, console)?;
+    let (report, exit) = perform(flags, arguments.stats, console)?;
     if flags.json {
         console.json(&report)?;
     } else {
@@ -98,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
     Ok(exit)
 }
 
-fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit), Failure> {
+fn perform(flags: &LaunchFlags, counts: bool, console: &mut Console) -> Result<(Report, Exit), Failure> {
     let setting = findings_setting()?;
     let code = CodeFile::read(&flags.source)?;
     let plan = Plan::read(&flags.arguments, &flags.source.file)?;
@@ -108,6 +117,11 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         })?;
     }
     let choice = flags.device.choose()?;
+    if counts && choice.gpu.is_some() {
+        let message = "--stats counts on the simulated device, and this run is on a GPU";
+        return Err(Failure::usage(message.to_owned()).next("add --device sim"));
+    }
+    let log = if counts { KernelLog::counting() } else { KernelLog::default() };
     let attempt = match choice.gpu {
         Some(runtime) => {
             if flags.json {
@@ -117,7 +131,7 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         }
         None => {
             check_memory(&flags.arguments, 1)?;
-            Attempt::simulated(flags, flags.seed)?
+            Attempt::simulated(flags, flags.seed, &log)?
         }
     };
     let progress = attempt.progress().map(|progress| ProgressLine::start(progress, String::new()));
@@ -147,6 +161,7 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         printed: simulated.then_some(outcome.printed),
         fault: outcome.fault,
         left_out: outcome.left_out,
+        statistics: counts.then(|| statistics_of(&log)),
         findings,
         refused,
         written,
@@ -154,6 +169,11 @@ fn perform(flags: &LaunchFlags, console: &mut Console) -> Result<(Report, Exit),
         exit: exit.code(),
     };
     Ok((report, exit))
+}
+
+/// What the kernels of a log executed.
+fn statistics_of(log: &KernelLog) -> Vec<KernelStatistics> {
+    log.statistics().into_iter().map(|(kernel, report)| KernelStatistics::new(kernel, &report)).collect()
 }
 
 /// What the variable `KILN_FINDINGS` says about findings.

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::{Spec, Start};
+use super::{Spec, Start, TextureSpec};
 use crate::element_type::ElementType;
 
 /// The deepest nesting of structs.
 const MAX_NESTING: usize = 16;
 
 const FORMS: &str = "write in:FILE, out:TYPE:LENGTH:FILE (or zeros:, uninit:), scratch:TYPE:LENGTH, inout:FILE:FILE (or inout:FILE, which is not kept), null, TYPE:VALUE such as f32:2.5, \
-                     'struct:{FIELD,...}' or bytes:HEX";
+                     'struct:{FIELD,...}', bytes:HEX, tex:GEOMETRY:FILE or surf:GEOMETRY:FILE:FILE";
 
 impl FromStr for Spec {
     type Err = String;
@@ -36,6 +36,7 @@ fn parse(text: &str, depth: usize) -> Result<Spec, String> {
             let (from, to) = rest.split_once(':').map_or((rest, None), |(from, to)| (from, Some(to)));
             Ok(Spec::InOut { from: file(from)?, to: to.map(file).transpose()? })
         }
+        "tex" | "surf" => texture(text, rest, kind == "surf"),
         "bytes" => hex(rest).map(Spec::Bytes).ok_or_else(|| {
             format!("`{rest}` in `{text}` is not hexadecimal; write two digits for each byte")
         }),
@@ -80,6 +81,19 @@ fn new_array(text: &str, rest: &str, start: Start) -> Result<Spec, String> {
         ));
     }
     Ok(Spec::Out { start, element, len, to })
+}
+
+/// `GEOMETRY:FILE`, and for a surface perhaps another file.
+fn texture(text: &str, rest: &str, is_surface: bool) -> Result<Spec, String> {
+    let form = if is_surface { "surf:2d:FILE:FILE or surf:2d:FILE" } else { "tex:2d+linear:FILE" };
+    let (words, from) = rest.split_once(':').ok_or_else(|| format!("`{text}` is not {form}"))?;
+    let texture = TextureSpec::parse(words).map_err(|why| format!("`{text}`: {why}"))?;
+    if !is_surface {
+        return Ok(Spec::Texture { texture, from: file(text, from)? });
+    }
+    let (from, to) = from.split_once(':').map_or((from, None), |(from, to)| (from, Some(to)));
+    let to = to.map(|to| file(text, to)).transpose()?;
+    Ok(Spec::Surface { texture, from: file(text, from)?, to })
 }
 
 /// The fields between the braces of a struct.
@@ -153,6 +167,9 @@ mod tests {
             "struct:{f32:1.5,u32:2}",
             "struct:{in:a.npy,struct:{null,bytes:01},inout:a.npy:b.npy}",
             "struct:{}",
+            "tex:2d+linear+wrap:a.npy",
+            "surf:a2d:a.npy:b.npy",
+            "surf:1d:a.npy",
         ] {
             assert_eq!(text.parse::<Spec>().unwrap().to_string(), text);
         }
@@ -198,6 +215,9 @@ mod tests {
             ("struct:{f32:1,}", "no colon"),
             ("struct:{}}", "do not match"),
             ("struct:{f32:x}", "not a value of type f32"),
+            ("tex:a.npy", "is not tex:2d+linear:FILE"),
+            ("tex:4d:a.npy", "no geometry"),
+            ("surf:2d:a.npy:", "names no file"),
         ] {
             let wrong = text.parse::<Spec>().unwrap_err();
             assert!(wrong.contains(word), "{text}: {wrong}");

@@ -104,6 +104,13 @@ fn fit(
         }
         Argument::Array(_) if is_struct => Err(not_a_struct(bytes)),
         Argument::Array(array) => fit_array(array, parameter.pointers.first(), ty, cast),
+        Argument::Texture { .. } if bytes != 8 || is_struct => {
+            let bytes = counted(bytes, "byte");
+            Err(Misfit::new(format!(
+                "the handle of a texture or surface has 8 bytes, and the parameter {bytes}"
+            )))
+        }
+        Argument::Texture { .. } => Ok(Vec::new()),
         Argument::Null if matches!(parameter.kind, PtxParameterKind::Pointer | PtxParameterKind::Word) => {
             Ok(Vec::new())
         }

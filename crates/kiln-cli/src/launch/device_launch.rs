@@ -8,7 +8,7 @@ use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_driver::{Access, Dim3};
 use kiln_mem::Direct;
 use kiln_ptx::Feature;
-use kiln_ptx::exec::{Checks, LaunchProgress};
+use kiln_ptx::exec::{Checks, LaunchProgress, TextureObject};
 use kiln_sim::{KernelLog, Machine, MachineConfig, PtxEngine};
 
 use super::argument_check::Fitted;
@@ -87,8 +87,8 @@ struct Arrays {
 impl Attempt {
     /// A simulated device for one launch. Every array is an allocation with no memory next to it, so that every access outside of
     /// an array is seen.
-    pub(crate) fn simulated(flags: &LaunchFlags, seed: u64) -> Result<Self, Failure> {
-        Self::with_engine(PtxEngine::default(), flags, seed, false, &KernelLog::default())
+    pub(crate) fn simulated(flags: &LaunchFlags, seed: u64, log: &KernelLog) -> Result<Self, Failure> {
+        Self::with_engine(PtxEngine::default(), flags, seed, false, log)
     }
 
     /// The same with every check on, and lines that are executed in a log. A kernel that may reach an instruction which is not executed
@@ -208,6 +208,16 @@ impl Attempt {
                 (Argument::Array(array), [buffer]) if array.access == Access::Read => _ = launch.read(buffer),
                 (Argument::Array(_), [buffer]) => _ = launch.read_write(buffer),
                 (Argument::Array(_), _) => {}
+                (Argument::Texture { texels, .. }, [buffer, object]) => {
+                    match texels.access {
+                        Access::Read => _ = launch.also_read(buffer),
+                        _ => _ = launch.also_write(buffer),
+                    }
+                    launch.also_read(object);
+                    let handle = object.access().map_err(kiln::Error::from)?.address.0;
+                    _ = launch.value_bytes(&handle.to_le_bytes());
+                }
+                (Argument::Texture { .. }, _) => {}
                 (Argument::Null, _) => _ = launch.null(),
                 (Argument::Value(bytes), _) => _ = launch.value_bytes(bytes),
                 (Argument::Struct { bytes, arrays }, buffers) => {
@@ -285,9 +295,28 @@ impl Attempt {
                 arrays.map.add(index, memory.address.0, memory.bytes);
                 buffers.push(buffer);
             }
+            if let Argument::Texture { object, .. } = argument {
+                let object = self.upload_object(*object, buffers.first())?;
+                buffers.push(object);
+            }
             arrays.buffers.push(buffers);
         }
         Ok(arrays)
+    }
+
+    /// Makes the object of a texture, whose handle is its address on the simulated device.
+    fn upload_object(
+        &self,
+        object: TextureObject,
+        texels: Option<&GpuRef<u8>>,
+    ) -> Result<GpuRef<u8>, Failure> {
+        if self.machine.is_none() {
+            let message = "textures and surfaces are bound on the simulated device alone";
+            return Err(Failure::refused(message.to_owned()).next("add --device sim"));
+        }
+        let memory = texels.map(GpuRef::access).transpose().map_err(kiln::Error::from)?;
+        let texels = memory.map_or(0, |memory| memory.address.0);
+        Ok(self.runtime.upload(&TextureObject { texels, ..object }.record())?)
     }
 
     /// The outcome of a launch; arrays are copied back unless it faulted.

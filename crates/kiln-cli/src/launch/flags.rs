@@ -29,7 +29,8 @@ pub(crate) struct LaunchFlags {
     /// One argument; repeat the flag in the order of the parameters (of a program: its buffers, then its scalars). Input: in:A.npy. Output: out:f32:1024:B.npy
     /// (the kernel writes every element), zeros:f32:1024:B.npy (begins as zeros) or uninit:f32:1024:B.npy (begins uninitialised, and the kernel may write a
     /// part); without :B.npy the result is not saved. Input and output: inout:A.npy:B.npy, or inout:A.npy to save nothing. Temporary: scratch:f32:1024.
-    /// Others: null, a value such as f32:2.5, 'struct:{f32:1.5,u32:2}', bytes:00ff.
+    /// Others: null, a value such as f32:2.5, 'struct:{f32:1.5,u32:2}', bytes:00ff. Texture: tex:2d+linear+normalized:A.npy. Surface:
+    /// surf:2d:A.npy:B.npy.
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
     pub(crate) arguments: Vec<Spec>,
     /// Convert arrays whose element type is not the kernel's, such as float64 for a `float*`.

@@ -34,6 +34,8 @@ fn need_bytes(specs: &[Spec], results: u64) -> u64 {
     let of_one = |spec: &Spec| match spec {
         Spec::Out { start: crate::argument_spec::Start::Scratch, .. } => 0,
         Spec::Out { element, len, .. } => len.saturating_mul(element.bytes()).saturating_mul(1 + results),
+        Spec::Texture { from, .. } => file_bytes(from).saturating_mul(2),
+        Spec::Surface { from, .. } => file_bytes(from).saturating_mul(2 + results),
         Spec::In { from } => file_bytes(from).saturating_mul(2),
         Spec::InOut { from, .. } => file_bytes(from).saturating_mul(2 + results),
         Spec::Struct(fields) => need_bytes(fields, results),

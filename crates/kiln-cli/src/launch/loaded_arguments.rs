@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kiln_driver::Access;
+use kiln_ptx::exec::TextureObject;
 use serde::Serialize;
 
 use crate::argument_spec::{Spec, Start, struct_layout};
@@ -27,6 +28,8 @@ pub(crate) enum Argument {
     Array(ArrayArgument),
     /// A struct by value: its bytes, and the arrays whose addresses go into it, by offset.
     Struct { bytes: Vec<u8>, arrays: Vec<(u64, ArrayArgument)> },
+    /// The handle of a texture or surface: its texels, and its object without their address.
+    Texture { texels: ArrayArgument, object: TextureObject },
 }
 
 /// An array on its way to the device.
@@ -104,6 +107,12 @@ impl Argument {
                 lay_out(fields, 0, &mut bytes, &mut arrays)?;
                 Self::Struct { bytes, arrays }
             }
+            Spec::Texture { texture, .. } | Spec::Surface { texture, .. } => {
+                let texels = ArrayArgument::read(spec)?;
+                let object = texture.object(texels.array.element, &texels.array.shape);
+                let object = object.map_err(|why| Failure::usage(format!("{spec}: {why}")))?;
+                Self::Texture { texels, object }
+            }
             array => Self::Array(ArrayArgument::read(array)?),
         })
     }
@@ -111,7 +120,7 @@ impl Argument {
     /// The arrays it refers to.
     pub(crate) fn arrays(&self) -> Vec<&ArrayArgument> {
         match self {
-            Self::Array(array) => vec![array],
+            Self::Array(array) | Self::Texture { texels: array, .. } => vec![array],
             Self::Struct { arrays, .. } => arrays.iter().map(|(_, array)| array).collect(),
             Self::Value(_) | Self::Null => Vec::new(),
         }
@@ -160,8 +169,10 @@ impl ArrayArgument {
             Array::read(path).map_err(|error| Failure::file(path, error))
         };
         let (array, access, to) = match spec {
-            Spec::In { from } => (load(from)?, Access::Read, None),
-            Spec::InOut { from, to } => (load(from)?, Access::ReadWrite, to.as_ref()),
+            Spec::In { from } | Spec::Texture { from, .. } => (load(from)?, Access::Read, None),
+            Spec::InOut { from, to } | Spec::Surface { from, to, .. } => {
+                (load(from)?, Access::ReadWrite, to.as_ref())
+            }
             Spec::Out { element, len, to, .. } => {
                 let zeros = Array::zeros(*element, *len).ok_or_else(|| {
                     Failure::usage(format!("{spec}: this machine does not have so much memory"))
@@ -225,6 +236,10 @@ impl ArgumentSheet {
         let (effect, element, shape, bytes) = match argument {
             Argument::Array(ArrayArgument { array, .. }) => {
                 (effect, array.element.to_string(), Some(array.shape.clone()), array.bytes.len() as u64)
+            }
+            Argument::Texture { texels: ArrayArgument { array, access, .. }, .. } => {
+                let effect = if access.writes() { "accesses" } else { "reads" };
+                (Some(effect), array.element.to_string(), Some(array.shape.clone()), array.bytes.len() as u64)
             }
             Argument::Value(bytes) => {
                 let element = match spec {

@@ -41,6 +41,9 @@ pub(super) fn render(report: &Report, columns: usize) -> String {
     {
         let _ = write!(text, "\nfault: {fault}");
     }
+    for statistics in report.statistics.iter().flatten() {
+        let _ = write!(text, "\n{}", statistics.render(columns));
+    }
     for written in &report.written {
         let _ = write!(text, "\nwrote {}: {} x {}", written.file, written.elements, written.element);
     }

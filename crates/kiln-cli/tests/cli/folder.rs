@@ -38,6 +38,12 @@ impl Folder {
         self.array(name, "<f4", list.len(), &bytes)
     }
 
+    /// Writes rows of numbers.
+    pub(crate) fn floats_2d(&self, name: &str, list: &[f32], [rows, columns]: [usize; 2]) -> String {
+        let bytes: Vec<u8> = list.iter().flat_map(|number| number.to_le_bytes()).collect();
+        self.write(name, npy("<f4", "False", &format!("({rows}, {columns})"), &bytes))
+    }
+
     /// Writes numbers.
     pub(crate) fn integers(&self, name: &str, list: &[i32]) -> String {
         let bytes: Vec<u8> = list.iter().flat_map(|number| number.to_le_bytes()).collect();

@@ -50,6 +50,7 @@ mod run;
 mod samples;
 mod scale;
 mod terminal;
+mod textures;
 mod troubleshooting_page;
 mod usage;
 mod watch;

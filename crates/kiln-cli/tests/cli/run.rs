@@ -408,3 +408,32 @@ const FILL: &str = "
         st.global.u32 [%rd3], %r1;
         ret;
     }";
+
+#[test]
+fn statistics_count_what_was_executed() {
+    let folder = Folder::new();
+    let numbers: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    let (x, y) = (folder.floats("x.npy", &numbers), folder.floats("y.npy", &numbers));
+    let arguments = ["f32:2.5", &format!("in:{x}"), &format!("inout:{y}"), "i32:1000"];
+    let kernel = |more: &[&str]| launch(&right("elementwise"), "saxpy", ["4", "256"], &arguments, more);
+    let outcome = kernel(&["--stats", "--json"]);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    let statistics = outcome.json()["statistics"][0].clone();
+    // Of 1024 threads 1000 load two words and store one; the words of a warp are four sectors, those of the last 8 threads one.
+    assert_eq!(statistics["kernel"], json!("saxpy"));
+    assert_eq!(statistics["bytes"]["global_loaded"], json!(8000));
+    assert_eq!(statistics["bytes"]["global_stored"], json!(4000));
+    assert_eq!((&statistics["global_requests"], &statistics["barriers"]), (&json!(96), &json!(0)));
+    assert_eq!((&statistics["global_sectors"], &statistics["ideal_sectors"]), (&json!(375), &json!(375)));
+    assert_eq!(statistics["shared_requests"], json!(0));
+    let kinds = statistics["kinds"].as_array().unwrap();
+    let f32s = kinds.iter().find(|kind| kind["kind"] == "f32").unwrap();
+    assert_eq!((&f32s["thread_instructions"], &f32s["warp_instructions"]), (&json!(1000), &json!(32)));
+    let text = kernel(&["--stats"]).stdout;
+    for words in
+        ["executed by saxpy", "96 requests, 3.9 sectors of 32 bytes for each, 3.9 would hold", "global"]
+    {
+        assert!(text.contains(words), "`{words}` is not in\n{text}");
+    }
+    assert_eq!(kernel(&["--json"]).json().get("statistics"), None);
+}

@@ -1,7 +1,8 @@
 //! Arguments that fit a kernel of which nothing is known but its PTX.
 
 use kiln::{DeviceRuntime, GpuRef};
-use kiln_ptx::{EntryFacts, PtxParameter, PtxParameterKind, ScalarKind};
+use kiln_ptx::exec::{TexelFormat, TexelKind, TextureObject};
+use kiln_ptx::{EntryFacts, Family, Feature, PtxParameter, PtxParameterKind, ScalarKind};
 
 use crate::known_launch::KnownArgument;
 
@@ -25,9 +26,12 @@ pub(crate) fn arguments(
     seed: u64,
 ) -> kiln::Result<Vec<Invented>> {
     let known = known.iter().chain(std::iter::repeat(&KnownArgument::Invented));
+    let needs = |family| facts.requirements.needs(Feature::Family(family));
+    let has_textures = needs(Family::Texture) || needs(Family::Surface);
     let parameters = facts.signature.parameters.iter().zip(known);
     parameters
         .map(|(parameter, known)| match known {
+            KnownArgument::Invented if has_textures && is_handle(parameter) => texture(gpu, seed),
             KnownArgument::Invented => argument(gpu, parameter, seed),
             KnownArgument::Bytes(bytes) => Ok(Invented::Bytes(bytes.clone(), Vec::new())),
             KnownArgument::Fill(number) => Ok(Invented::Array(gpu.upload(&vec![*number; WORDS])?)),
@@ -37,6 +41,28 @@ pub(crate) fn arguments(
             }
         })
         .collect()
+}
+
+/// Whether a parameter may be the handle of a texture or surface.
+fn is_handle(parameter: &PtxParameter) -> bool {
+    let is_number = matches!(parameter.ty.kind(), ScalarKind::Float | ScalarKind::Signed);
+    parameter.size_bytes == 8 && !is_number && parameter.kind != PtxParameterKind::Pointer
+}
+
+/// A texture with four floats in each texel, which is large enough for small launches, and 4 slices or layers.
+fn texture(gpu: &DeviceRuntime, seed: u64) -> kiln::Result<Invented> {
+    let texels = array(gpu, seed)?;
+    let address = texels.access().map_err(kiln::Error::from)?.address.0;
+    let format = TexelFormat { kind: TexelKind::F32, channels: 4 };
+    let object = TextureObject { layers: 4, ..TextureObject::image(address, format, [512, 32, 4]) };
+    let words = object
+        .record()
+        .chunks_exact(4)
+        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+        .collect::<Vec<_>>();
+    let object = gpu.upload(&words)?;
+    let handle = object.access().map_err(kiln::Error::from)?.address.0;
+    Ok(Invented::Bytes(handle.to_le_bytes().to_vec(), vec![texels, object]))
 }
 
 fn argument(gpu: &DeviceRuntime, parameter: &PtxParameter, seed: u64) -> kiln::Result<Invented> {

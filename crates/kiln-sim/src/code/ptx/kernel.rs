@@ -6,7 +6,7 @@ use kiln_driver::{Access, Code, Dim3};
 use kiln_ptx::EntryFacts;
 use kiln_ptx::exec::{
     AccessKind, BadAccess, Checks, Coverage, DeviceHeap, Entry, ExecFindingKind, ExecOutcome, LaunchShape,
-    Options, OtherWriters,
+    LaunchStatistics, Options, OtherWriters,
 };
 
 use super::engine::PtxEngine;
@@ -26,6 +26,7 @@ pub(super) struct PtxKernel {
     /// Why it cannot be run; its code is looked through at its first launch.
     unsupported: OnceLock<Option<String>>,
     coverage: Option<Arc<Coverage>>,
+    statistics: Option<Arc<LaunchStatistics>>,
 }
 
 impl PtxKernel {
@@ -53,8 +54,9 @@ impl PtxKernel {
             workspace_bytes: 0,
         };
         let coverage = engine.log.as_ref().map(|log| log.add(&entry));
+        let statistics = engine.log.as_ref().and_then(|log| log.count(&entry));
         let names = facts.signature.parameters.iter().map(|parameter| parameter.name.to_string()).collect();
-        Self { entry, signature, names, engine, heap, unsupported: OnceLock::new(), coverage }
+        Self { entry, signature, names, engine, heap, unsupported: OnceLock::new(), coverage, statistics }
     }
 
     /// The first instruction that the executor does not run, and how many there are.
@@ -138,6 +140,7 @@ impl SimKernel for PtxKernel {
             other_writers: Some(OtherWriters(&|| launch.let_others_write())),
             heap: Some(&self.heap),
             coverage: self.coverage.as_deref(),
+            statistics: self.statistics.as_deref(),
             max_findings: self.engine.max_findings.unwrap_or(defaults.max_findings),
             max_printed_bytes: self.engine.max_printed_bytes.unwrap_or(defaults.max_printed_bytes),
             progress: self.engine.progress.as_deref(),

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_ptx::exec::{Coverage, CoveredLine, DeviceHeap, Entry, ExecFinding};
+use kiln_ptx::exec::{
+    Coverage, CoveredLine, DeviceHeap, Entry, ExecFinding, LaunchStatistics, StatisticsReport,
+};
 
 /// Which lines of kernels were executed, and notes about launches. Clones are the same log; engines that share it add to it.
 ///
@@ -19,6 +21,8 @@ pub struct KernelLog {
     kernels: Arc<Mutex<HashMap<String, Vec<CoveredKernel>>>>,
     notes: Arc<Mutex<Vec<ExecFinding>>>,
     refused: Arc<Mutex<Vec<String>>>,
+    /// What kernels executed, where it is counted.
+    counted: Option<Arc<Mutex<Vec<CountedKernel>>>>,
     /// The heaps of modules that were loaded since leaks were last noted.
     heaps: Arc<Mutex<Vec<Arc<DeviceHeap>>>>,
 }
@@ -26,10 +30,37 @@ pub struct KernelLog {
 /// A kernel that was loaded, and which of its instructions were executed.
 type CoveredKernel = (Entry, Arc<Coverage>);
 
+/// A kernel that was loaded, and what its instructions did.
+type CountedKernel = (Entry, Arc<LaunchStatistics>);
+
 /// Notes beyond this many are dropped.
 const MAX_NOTES: usize = 1000;
 
 impl KernelLog {
+    /// A log that also counts what kernels execute. That takes several times as long.
+    #[must_use]
+    pub fn counting() -> Self {
+        Self { counted: Some(Arc::default()), ..Self::default() }
+    }
+
+    /// What each kernel executed that was launched, by name, with all its launches taken together; nothing if the log does not [count](Self::counting).
+    pub fn statistics(&self) -> Vec<(String, StatisticsReport)> {
+        let Some(counted) = &self.counted else { return Vec::new() };
+        let counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let reports =
+            counted.iter().map(|(entry, counts)| (entry.name().to_owned(), entry.statistics_report(counts)));
+        reports.filter(|(_, report)| report.total.warp_instructions > 0).collect()
+    }
+
+    /// Takes a kernel in that was loaded, if the log counts.
+    pub(super) fn count(&self, entry: &Entry) -> Option<Arc<LaunchStatistics>> {
+        let counted = self.counted.as_ref()?;
+        let counts = Arc::new(entry.statistics());
+        let mut list = counted.lock().unwrap_or_else(PoisonError::into_inner);
+        list.push((entry.clone(), counts.clone()));
+        Some(counts)
+    }
+
     /// The lines of a kernel and of functions it can reach, by file and number, with all its launches taken together. None if no kernel of
     /// that name was loaded.
     pub fn lines(&self, kernel: &str) -> Option<Vec<CoveredLine>> {
