@@ -77,19 +77,15 @@ impl Op {
             | Self::Yield
             | Self::Nothing
             | Self::Unsupported(_) => {}
-            Self::Load(_)
-            | Self::Store(_)
-            | Self::Atomic(_)
-            | Self::CopyAsync(_)
-            | Self::Mbarrier(_)
-            | Self::Texture(_)
-            | Self::BulkCopy(_) => {
-                self.memory_operands(visit);
-            }
             Self::CheckMetadata { .. } | Self::TileAddresses(_) => self.meeting_operands(visit),
-            Self::IsSpace { .. } => self.memory_operands(visit),
             Self::Collective(_) | Self::Barrier(_) | Self::Call(_) | Self::Builtin(_) => {
                 self.meeting_operands(visit);
+            }
+            Self::IsSpace { .. } | Self::Load(_) | Self::Store(_) | Self::Atomic(_) => {
+                self.memory_operands(visit)
+            }
+            Self::CopyAsync(_) | Self::Mbarrier(_) | Self::Texture(_) | Self::BulkCopy(_) => {
+                self.memory_operands(visit);
             }
         }
     }

@@ -132,7 +132,8 @@ impl SimKernel for PtxKernel {
         #[allow(clippy::needless_update, reason = "with the feature `mutations` there are more fields")]
         let options = Options {
             checks: Checks { uninitialised, ..self.engine.checks },
-            seed: launch.seed(),
+            // A seed parts lanes that a GPU would leave together, which would be counted.
+            seed: if self.statistics.is_some() { 0 } else { launch.seed() },
             threads: launch.parallelism(),
             step_limit: self.engine.step_limit.unwrap_or(defaults.step_limit),
             stall_limit: self.engine.stall_limit.unwrap_or(defaults.stall_limit),

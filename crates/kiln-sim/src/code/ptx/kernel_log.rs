@@ -37,7 +37,7 @@ type CountedKernel = (Entry, Arc<LaunchStatistics>);
 const MAX_NOTES: usize = 1000;
 
 impl KernelLog {
-    /// A log that also counts what kernels execute. That takes several times as long.
+    /// A log that also counts what kernels execute. That takes several times as long, and the seed of the machine does not change the order of threads.
     #[must_use]
     pub fn counting() -> Self {
         Self { counted: Some(Arc::default()), ..Self::default() }
