@@ -89,10 +89,11 @@ fn walk(root: &Path, directory: &Path, left_out: &[PathBuf], files: &mut Vec<Fil
     Ok(())
 }
 
-/// Takes a file in unless it is not text, or was removed while we looked.
+/// Takes a file in unless it was removed while we looked; one that is not text has none.
 fn read(root: &Path, path: &Path, files: &mut Vec<File>) {
     let relative = path.strip_prefix(root).unwrap_or(path);
-    if let Ok(text) = std::fs::read_to_string(path) {
+    if let Ok(bytes) = std::fs::read(path) {
+        let text = String::from_utf8(bytes).unwrap_or_default();
         let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
         files.push(File { path: parts.join("/"), text });
     }

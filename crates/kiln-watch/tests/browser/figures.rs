@@ -12,6 +12,7 @@ use kiln_trace::{
     DeviceRecord, RecordingWriter, StartRecord, StreamRecord, SubmissionRecord, TraceEvent, TraceLine,
 };
 use kiln_watch::{WatchOptions, WatchServer};
+use serde_json::json;
 
 use crate::dev_tools::Page;
 use crate::samples::{Random, Recording, planted, span, stamp, wait};
@@ -119,6 +120,9 @@ fn the_picture_of_the_book() {
     let recording = Recording::of(&planted(), 3);
     let server = WatchServer::start(&recording.0, &WatchOptions::default()).unwrap();
     let Some(mut page) = Page::open("the_picture_of_the_book", server.url(), "light") else { return };
+    let size = json!({ "width": 1000, "height": 560, "deviceScaleFactor": 1, "mobile": false });
+    page.call("Emulation.setDeviceMetricsOverride", &size);
+    page.settle();
     let (x, y) = page.place(1, 92_000.0);
     page.click(x, y);
     page.wait_until("document.getElementById('details').textContent.startsWith('consume')");
