@@ -28,7 +28,9 @@ impl Running {
     fn start(words: &[&str], is_in_stderr: bool) -> Self {
         let mut command = command(words);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        // From here on a test that stops ends it.
+        let mut running = Self { child: command.spawn().unwrap(), address: String::new() };
+        let child = &mut running.child;
         let from: Box<dyn Read> = match is_in_stderr {
             true => Box::new(child.stderr.take().unwrap()),
             false => Box::new(child.stdout.take().unwrap()),
@@ -36,8 +38,8 @@ impl Running {
         let mut lines = BufReader::new(from).lines().map(Result::unwrap);
         let address = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned()));
         let address = address.unwrap();
-        let address = address.split(['"', ' ']).next().unwrap().to_owned();
-        Self { child, address }
+        running.address = address.split(['"', ' ']).next().unwrap().to_owned();
+        running
     }
 
     /// Asks for something below the address.
