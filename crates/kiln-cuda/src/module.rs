@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::{Code, DeviceMemory, Error, Function, Image, ModuleId, Pinned, Refusal, Result, kind};
+use kiln_operation::FAILURE;
 
 use crate::context::Context;
 use crate::convert;
@@ -159,6 +160,9 @@ impl CudaDevice {
             return Ok(*known);
         }
         if module.code.raw == Native::NULL {
+            if let (Some(rank), FAILURE) = (&module.code.communicator, name) {
+                rank.state(CALL)?;
+            }
             return Err(not_found(CALL, module_id, "variable", name, Vec::new()));
         }
         let (mut address, mut bytes) = (0, 0);

@@ -2,13 +2,15 @@
 
 use std::panic::Location;
 
-use kiln_operation::{CollectiveGroup, CollectiveKind, CollectiveOperand, OperandEffect};
+use kiln_operation::{CollectiveKind, OperandEffect};
 use kiln_runtime::internal::{CollectiveLabel, as_collective, called_from};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
 use crate::collective_part::Part;
 use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
+use crate::few::Few;
+use crate::known_functions::KnownFunction;
 use crate::one_rank;
 use crate::remembered_call::RememberedCall;
 
@@ -20,13 +22,13 @@ use crate::remembered_call::RememberedCall;
 #[must_use = "nothing is exchanged until `submit` or `record`"]
 pub struct CollectiveCall<'a> {
     communicator: &'a DeviceCommunicator,
-    parts: Result<Vec<Part>>,
+    parts: Result<Few<Part>>,
     stream: Option<&'a Stream>,
 }
 
 impl<'a> CollectiveCall<'a> {
     pub(crate) fn new(communicator: &'a DeviceCommunicator, part: Result<Part>) -> Self {
-        Self { communicator, parts: part.map(|part| vec![part]), stream: None }
+        Self { communicator, parts: part.map(Few::One), stream: None }
     }
 
     /// The stream to run on. Otherwise it is the home of the first buffer that is written.
@@ -42,10 +44,7 @@ impl<'a> CollectiveCall<'a> {
                 what: "a group of calls of two communicators".into(),
                 next: "put calls of one communicator into a group",
             }),
-            (Ok(mut parts), Ok(others)) => {
-                parts.extend(others);
-                Ok(parts)
-            }
+            (Ok(parts), Ok(others)) => Ok(parts.and(others)),
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
         Self { parts, stream: self.stream.or(other.stream), ..self }
@@ -60,23 +59,33 @@ impl<'a> CollectiveCall<'a> {
     pub fn submit(self) -> Result<Ticket> {
         let (communicator, stream) = (self.communicator, self.stream);
         let _context = called_from(communicator.runtime(), Location::caller());
-        let (group, parts) = self.checked()?;
-        let Some(kernel) = communicator.function(&group)? else {
-            return one_rank::submit(communicator, &parts, stream);
-        };
-        let _turn = communicator.begin()?;
-        let mut launch = communicator.runtime().launch(&kernel);
+        let parts = self.checked()?;
+        let parts = parts.as_slice();
+        if communicator.size() == 1 {
+            return one_rank::submit(communicator, parts, stream);
+        }
+        communicator.await_ranks()?;
+        let mut turn = communicator.begin()?;
+        let function = communicator.function(&mut turn, parts)?;
+        let mut launch = communicator.runtime().launch(&function.kernel);
         if let Some(stream) = stream {
             launch.on(stream);
         }
-        describe(&mut launch, communicator, &parts);
-        let _collective = as_collective(communicator.runtime(), || labelled(communicator, &parts));
+        describe(&mut launch, function, parts);
+        let _collective = as_collective(communicator.runtime(), || labelled(communicator, parts));
         // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the collective ends: when all ranks
         // have called it, or by the deadline of the communicator.
-        let submitted = unsafe { launch.submit() };
-        let ticket = submitted.map_err(|source| communicator.refused(source))?;
-        communicator.note(&ticket, RememberedCall::new(&parts));
-        Ok(ticket)
+        match unsafe { launch.submit() } {
+            Ok(ticket) => {
+                let is_pairwise = parts.iter().any(Part::is_pairwise);
+                communicator.note(&ticket, RememberedCall::new(parts), is_pairwise);
+                Ok(ticket)
+            }
+            Err(source) => {
+                drop(turn);
+                Err(communicator.refused(source))
+            }
+        }
     }
 
     /// Makes the call a node of a graph. Every rank replays its graph as often as the others.
@@ -85,13 +94,16 @@ impl<'a> CollectiveCall<'a> {
     /// As for [`submit`](Self::submit); the graph is unchanged. What other ranks call is compared at each replay.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
         let communicator = self.communicator;
-        let (group, parts) = self.checked()?;
-        let Some(kernel) = communicator.function(&group)? else {
-            return one_rank::record(communicator, &parts, graph);
-        };
+        let parts = self.checked()?;
+        let parts = parts.as_slice();
+        if communicator.size() == 1 {
+            return one_rank::record(communicator, parts, graph);
+        }
+        let mut turn = communicator.turn();
+        let function = communicator.function(&mut turn, parts)?;
         communicator.note_graph();
-        let mut launch = graph.launch(&kernel);
-        describe(&mut launch, communicator, &parts);
+        let mut launch = graph.launch(&function.kernel);
+        describe(&mut launch, function, parts);
         // SAFETY: as for `submit`, at each replay.
         unsafe { launch.record() }.map_err(|source| GroupError::Rank { rank: communicator.rank(), source })
     }
@@ -99,31 +111,26 @@ impl<'a> CollectiveCall<'a> {
     /// What it does and the bytes of its larger buffer, for each collective of it; none for a call that is refused.
     pub(crate) fn described(&self) -> Vec<(CollectiveKind, u64)> {
         let size = self.communicator.size();
-        self.parts.iter().flatten().map(|part| (part.collective.kind(), larger_bytes(part, size))).collect()
+        let one = |part: &Part| (part.collective.kind(), larger_bytes(part, size));
+        self.parts.iter().flat_map(Few::as_slice).map(one).collect()
     }
 
-    fn checked(self) -> Result<(CollectiveGroup, Vec<Part>)> {
+    fn checked(self) -> Result<Few<Part>> {
         let (parts, rank, size) = (self.parts?, self.communicator.rank(), self.communicator.size());
-        let group = CollectiveGroup::new(parts.iter().map(|part| part.collective).collect())
-            .map_err(GroupError::collective)?;
-        group.check(rank, size).map_err(GroupError::collective)?;
-        let operands = group.operands(rank, size);
-        let each =
-            || parts.iter().zip(&operands).flat_map(|(part, operands)| part.buffers.iter().zip(operands));
-        for (at, (buffer, operand)) in each().enumerate() {
-            for (other, other_operand) in each().skip(at + 1) {
-                let is_written = operand.effect.changes() || other_operand.effect.changes();
-                if is_written && buffer.overlaps(other) {
-                    let what = format!(
-                        "`{}` and `{}` share memory, and one is written",
-                        operand.name, other_operand.name
-                    );
-                    let next = "use buffers or views that do not overlap, or the collective in place";
-                    return Err(GroupError::Collective { what, next });
-                }
-            }
+        for part in parts.as_slice() {
+            part.collective.check(rank, size).map_err(GroupError::collective)?;
         }
-        Ok((group, parts))
+        let are_apart = match parts.as_slice() {
+            [part] => match part.buffers.both() {
+                (Some(first), Some(second)) => !first.overlaps(second),
+                _ => true,
+            },
+            _ => false,
+        };
+        if !are_apart {
+            check_apart(parts.as_slice(), rank, size)?;
+        }
+        Ok(parts)
     }
 }
 
@@ -156,11 +163,32 @@ fn labelled(communicator: &DeviceCommunicator, parts: &[Part]) -> CollectiveLabe
     CollectiveLabel { name, communicator: communicator.number(), rank, ranks, bytes }
 }
 
-fn describe<'l, W>(launch: &mut Launch<'l, W>, communicator: &DeviceCommunicator, parts: &'l [Part]) {
+/// Refuses buffers that share memory, of which one is written.
+#[cold]
+fn check_apart(parts: &[Part], rank: u32, size: u32) -> Result<()> {
+    let operands: Vec<_> = parts.iter().map(|part| part.collective.operands(rank, size)).collect();
+    let each = || parts.iter().zip(&operands).flat_map(|(part, operands)| part.buffers.iter().zip(operands));
+    for (at, (buffer, operand)) in each().enumerate() {
+        for (other, other_operand) in each().skip(at + 1) {
+            let is_written = operand.effect.changes() || other_operand.effect.changes();
+            if is_written && buffer.overlaps(other) {
+                let what = format!(
+                    "`{}` and `{}` share memory, and one is written",
+                    operand.name, other_operand.name
+                );
+                let next = "use buffers or views that do not overlap, or the collective in place";
+                return Err(GroupError::Collective { what, next });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn describe<'l, W>(launch: &mut Launch<'l, W>, function: &KnownFunction, parts: &'l [Part]) {
     launch.grid(1).block(1);
+    let mut effects = function.effects.iter();
     for part in parts {
-        let operands = part.collective.operands(communicator.rank(), communicator.size());
-        for (buffer, CollectiveOperand { effect, .. }) in part.buffers.iter().zip(operands) {
+        for (buffer, effect) in part.buffers.iter().zip(&mut effects) {
             match effect {
                 OperandEffect::Scalar | OperandEffect::Reads => launch.read(buffer),
                 OperandEffect::Overwrites => launch.write(buffer),

@@ -203,7 +203,7 @@ fn fitted<T: Element>(
         return Err(GroupError::Collective { what, next: "use a length that is a multiple of the ranks" });
     }
     let count = len / blocks as usize;
-    let mut part = Part::new(collective, count);
+    let mut part = Part::new(collective, count as u64);
     for (buffer_name, buffer, blocks) in buffers {
         let wanted = count.saturating_mul(*blocks as usize);
         if buffer.len() != wanted {

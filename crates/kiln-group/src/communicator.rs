@@ -1,21 +1,22 @@
 //! `DeviceCommunicator`: one rank of several that exchange data.
 
-use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 
-use kiln_driver::Image;
-use kiln_operation::{ARGUMENT_BYTES, CollectiveGroup, CommunicatorId, CommunicatorRank, OperandEffect};
+use kiln_driver::{DeviceKind, Image, Object, Refusal};
+use kiln_operation::{CommunicatorId, CommunicatorRank, FAILURE};
 use kiln_runtime::internal::{EndedWork, end_work};
-use kiln_runtime::{
-    DeviceRuntime, Effect, Error, GpuRef, Kernel, Module, Number, Parameter, ParameterKind, Signature, Ticket,
-};
+use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Ticket};
 
 use crate::abort::abort;
+use crate::communicator_failure::CommunicatorFailed;
+use crate::deadline::after;
 use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
+use crate::known_functions::KnownFunctions;
 use crate::ledger::Ledger;
 use crate::membership::{LocalEntry, LocalRank, Membership};
 use crate::rank_loss::CommunicatorRankLost;
@@ -25,6 +26,10 @@ use crate::rendezvous::{LostRank, Rendezvous};
 
 /// How long an abort waits for a submission that is under way.
 const TURN_LIMIT: Duration = Duration::from_millis(200);
+/// How long a rank sleeps before it asks again whether the others have joined.
+const JOIN_POLL: Duration = Duration::from_millis(1);
+/// How long a failure of the library is held back for the rank whose loss may be behind it.
+const LOSS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a communicator behaves. All ranks should have the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,11 +88,12 @@ struct Inner {
     number: u64,
     /// What the barrier works in.
     scratch: GpuRef<u8>,
-    functions: Mutex<HashMap<CollectiveGroup, Kernel>>,
     /// None for a rank that is alone.
     module: Option<Module>,
+    /// Whether the other ranks have joined, or cannot.
+    is_joined: AtomicBool,
     /// Held over one submission: collectives are counted in the order in which the driver has them.
-    turn: Mutex<()>,
+    turn: Mutex<KnownFunctions>,
     ledger: Arc<Mutex<Ledger>>,
     /// None for a rank that is alone.
     membership: Option<Arc<Membership>>,
@@ -183,8 +189,8 @@ impl DeviceCommunicator {
                 rank: joined,
                 number: u64::from_str_radix(&id.short(), 16).unwrap_or_default(),
                 scratch,
-                functions: Mutex::default(),
                 module,
+                is_joined: AtomicBool::new(size == 1 || runtime.info().kind != DeviceKind::Cuda),
                 turn: Mutex::default(),
                 ledger,
                 membership: membership.clone(),
@@ -254,26 +260,61 @@ impl DeviceCommunicator {
     }
 
     /// Begins a submission, unless a rank is lost.
-    pub(crate) fn begin(&self) -> Result<MutexGuard<'_, ()>> {
-        let turn = self.inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn begin(&self) -> Result<MutexGuard<'_, KnownFunctions>> {
+        let turn = self.turn();
         match self.inner.lost.get() {
             Some(lost) => Err(self.inner.refusal(lost)),
             None => Ok(turn),
         }
     }
 
+    pub(crate) fn turn(&self) -> MutexGuard<'_, KnownFunctions> {
+        self.inner.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all ranks have joined, before the first collective. It asks the device again and again, so that a device in a worker process, which takes one
+    /// request at a time, can be told to end the rank meanwhile.
+    ///
+    /// # Errors
+    /// A rank was lost meanwhile. All else is told by the collective.
+    #[inline]
+    pub(crate) fn await_ranks(&self) -> Result<()> {
+        match self.inner.is_joined.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => self.inner.await_ranks(),
+        }
+    }
+
     /// The error of a submission that the device refused. A rank that was lost meanwhile is the reason.
+    #[cold]
     pub(crate) fn refused(&self, source: Error) -> GroupError {
-        match self.inner.lost.get() {
-            Some(lost) if !source.is_lost() => self.inner.refusal(lost),
-            _ => GroupError::Rank { rank: self.rank(), source },
+        let inner = &self.inner;
+        let is_of_library = matches!(source.refusal(), Some(Refusal::Library { .. }));
+        // NCCL may see that a connection is gone before the job knows that a rank is.
+        if is_of_library && inner.membership.as_ref().is_some_and(|membership| membership.job.is_some()) {
+            let end = Instant::now() + LOSS_PATIENCE;
+            while inner.lost.get().is_none() && Instant::now() < end {
+                std::thread::sleep(JOIN_POLL);
+            }
+        }
+        match inner.lost.get() {
+            Some(lost) if !source.is_lost() => inner.refusal(lost),
+            _ => {
+                if is_of_library {
+                    inner.fail(&source.to_string());
+                }
+                GroupError::Rank { rank: self.rank(), source }
+            }
         }
     }
 
     /// A collective was submitted. If a rank was lost meanwhile, it is ended like those before it.
-    pub(crate) fn note(&self, ticket: &Ticket, call: Option<RememberedCall>) {
+    pub(crate) fn note(&self, ticket: &Ticket, call: Option<RememberedCall>, is_pairwise: bool) {
         let inner = &self.inner;
-        inner.ledger().note(ticket, call);
+        let mut ledger = inner.ledger();
+        ledger.note(ticket, call);
+        ledger.has_pairs |= is_pairwise;
+        drop(ledger);
         if let Some(lost) = inner.lost.get() {
             let told = Arc::new(inner.loss(lost));
             end_work(&inner.runtime, EndedWork::Submissions(&[ticket.stamp()]), told);
@@ -294,19 +335,8 @@ impl DeviceCommunicator {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The kernel of a group, which is looked up once; none for a rank that is alone.
-    pub(crate) fn function(&self, group: &CollectiveGroup) -> Result<Option<Kernel>> {
-        let Some(module) = &self.inner.module else { return Ok(None) };
-        let mut functions = self.inner.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = functions.get(group) {
-            return Ok(Some(known.clone()));
-        }
-        group.check(self.rank(), self.size()).map_err(GroupError::collective)?;
-        let failed = |source| GroupError::Rank { rank: self.rank(), source };
-        let signature = signature(group, self.rank(), self.size());
-        let kernel = module.kernel(&group.to_string(), Some(signature)).map_err(failed)?;
-        functions.insert(group.clone(), kernel.clone());
-        Ok(Some(kernel))
+    pub(crate) fn module(&self) -> Option<&Module> {
+        self.inner.module.as_ref()
     }
 }
 
@@ -326,13 +356,35 @@ impl Inner {
     fn refusal(&self, lost: &LostRank) -> GroupError {
         GroupError::Rank { rank: self.rank.rank, source: Error::other(self.loss(lost)) }
     }
-}
 
-impl LocalRank for Inner {
-    fn end(&self, lost: &LostRank) -> bool {
-        if self.lost.set(lost.clone()).is_err() {
-            return false;
+    #[cold]
+    fn await_ranks(&self) -> Result<()> {
+        let end = after(Instant::now(), self.rank.deadline);
+        while self.lookup().is_some_and(|error| error.is_unsupported()) && Instant::now() < end {
+            if let Some(lost) = self.lost.get() {
+                return Err(self.refusal(lost));
+            }
+            std::thread::sleep(JOIN_POLL);
         }
+        self.is_joined.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What the device answers of its communicator.
+    fn lookup(&self) -> Option<kiln_driver::Error> {
+        self.runtime.driver().global(self.module.as_ref()?.id(), FAILURE).err()
+    }
+
+    /// Ends what is unfinished, with the reason why the communicator failed, and has the device end it.
+    fn fail(&self, why: &str) {
+        let told = CommunicatorFailed { communicator: self.rank.id.short(), cause: why.to_owned() };
+        if self.end_unfinished(Arc::new(told)) {
+            self.abort();
+        }
+    }
+
+    /// Says of unfinished collectives that they are ended. False if there are none.
+    fn end_unfinished(&self, told: Arc<dyn std::error::Error + Send + Sync>) -> bool {
         let mut ledger = self.ledger();
         ledger.settle();
         let stamps: Vec<_> = ledger.unfinished().map(Ticket::stamp).collect();
@@ -340,10 +392,37 @@ impl LocalRank for Inner {
             true => EndedWork::AllUnfinished,
             false => EndedWork::Submissions(&stamps),
         };
-        if ledger.has_graphs || !stamps.is_empty() {
-            end_work(&self.runtime, ended, Arc::new(self.loss(lost)));
+        let is_some = ledger.has_graphs || !stamps.is_empty();
+        if is_some {
+            end_work(&self.runtime, ended, told);
         }
+        is_some
+    }
+}
+
+impl LocalRank for Inner {
+    fn end(&self, lost: &LostRank) -> bool {
+        if self.lost.set(lost.clone()).is_err() {
+            return false;
+        }
+        self.end_unfinished(Arc::new(self.loss(lost)));
         true
+    }
+
+    fn failure(&self) -> Option<String> {
+        let module = self.module.as_ref()?;
+        // A worker process takes one request at a time, and may be inside of a call of the library.
+        if self.runtime.info().kind != DeviceKind::Cuda
+            || self.runtime.driver().native(Object::Module(module.id())).is_err()
+        {
+            return None;
+        }
+        let error = self.lookup()?;
+        matches!(error.refusal(), Some(Refusal::Library { .. })).then(|| error.to_string())
+    }
+
+    fn fail(&self, why: &str) {
+        Inner::fail(self, why);
     }
 
     fn abort(&self) {
@@ -396,28 +475,6 @@ impl DeviceGroup {
             |(rank, runtime)| DeviceCommunicator::join_in(runtime, id, (rank, size), config, &membership);
         ranks.map(join).collect()
     }
-}
-
-/// The parameters of a group, as launches are compared with them.
-fn signature(group: &CollectiveGroup, rank: u32, size: u32) -> Signature {
-    let operands = group.operands(rank, size).into_iter();
-    let names = operands.flat_map(|operands| {
-        let buffers = operands.into_iter().map(|operand| (operand.name, operand.effect));
-        buffers.chain([("count", OperandEffect::Scalar)])
-    });
-    let parameter = |(at, (name, effect)): (u32, (&str, OperandEffect))| Parameter {
-        name: Some(name.to_owned()),
-        offset: at * ARGUMENT_BYTES,
-        bytes: ARGUMENT_BYTES,
-        kind: match effect {
-            OperandEffect::Scalar => ParameterKind::Value,
-            OperandEffect::Reads => ParameterKind::Pointer(Effect::Reads),
-            OperandEffect::Overwrites | OperandEffect::Writes => ParameterKind::Pointer(Effect::Writes),
-            OperandEffect::ReadsAndWrites => ParameterKind::Pointer(Effect::ReadsAndWrites),
-        },
-        number: Number::Unknown,
-    };
-    Signature::new((0..).zip(names).map(parameter).collect())
 }
 
 impl fmt::Debug for DeviceCommunicator {

@@ -17,12 +17,20 @@ pub(crate) struct Ledger {
     unfinished: VecDeque<(Ticket, Option<RememberedCall>)>,
     /// Some are nodes of graphs, whose replays are not known here.
     pub(crate) has_graphs: bool,
+    /// Some were between two ranks alone, so that ranks have submitted different numbers of them.
+    pub(crate) has_pairs: bool,
     look_at: usize,
 }
 
 impl Default for Ledger {
     fn default() -> Self {
-        Self { submitted: 0, unfinished: VecDeque::new(), has_graphs: false, look_at: LOOK_AT }
+        Self {
+            submitted: 0,
+            unfinished: VecDeque::new(),
+            has_graphs: false,
+            has_pairs: false,
+            look_at: LOOK_AT,
+        }
     }
 }
 

@@ -27,7 +27,16 @@ pub(crate) trait LocalRank: Send + Sync {
 
     /// Has its device end it.
     fn abort(&self);
+
+    /// Why its library failed, if it did.
+    fn failure(&self) -> Option<String>;
+
+    /// Its library failed: everything unfinished of it is said to be ended, and its device ends it.
+    fn fail(&self, why: &str);
 }
+
+/// How long a library has failed before its rank is ended for it: the loss of a rank that is behind it is told first, where it is known.
+const FAILURE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A rank of this process, as far as it can be looked at without keeping it.
 pub(crate) struct LocalEntry {
@@ -56,6 +65,10 @@ struct State {
     lost: BTreeMap<u32, String>,
     /// Ranks that were given up by their threads, until the others are told.
     reported: Vec<(u32, String)>,
+    /// Ranks that were dropped as planned, and how many collectives they had submitted, where that can be compared.
+    left: BTreeMap<u32, Option<u64>>,
+    /// Ranks whose library failed, and since when that is known.
+    failing: BTreeMap<u32, Instant>,
     /// What those ranks have loaded.
     given_up: Vec<(DeviceRuntime, Module)>,
     /// The same once they were aborted: the device is not to take them for ranks that left as planned.
@@ -125,8 +138,48 @@ impl Membership {
             ledger.settle();
             !ledger.may_wait()
         };
+        let submitted =
+            state.here.get(&rank).and_then(|entry| comparable(&entry.ledger).map(|(count, _)| count));
+        state.left.insert(rank, submitted);
         if state.here.get(&rank).is_some_and(is_over) {
             state.here.remove(&rank);
+        }
+    }
+
+    /// Ranks that were dropped while another rank waits for them in a collective.
+    fn missed(&self) -> Vec<(u32, String)> {
+        let state = self.state();
+        let mut missed = Vec::new();
+        for (left, submitted) in &state.left {
+            let Some(submitted) = *submitted else { continue };
+            let waits = |(rank, entry): (&u32, &LocalEntry)| {
+                let waits =
+                    comparable(&entry.ledger).is_some_and(|(count, waits)| waits && count > submitted);
+                (waits && !state.left.contains_key(rank)).then_some(*rank)
+            };
+            if let Some(rank) = state.here.iter().find_map(waits) {
+                let cause = format!(
+                    "its `DeviceCommunicator` was dropped after {submitted} collectives, and rank {rank} waits in a later one"
+                );
+                missed.push((*left, cause));
+            }
+        }
+        missed
+    }
+
+    /// Ends ranks whose library has failed for a while.
+    fn end_failing(&self) {
+        let waiting: Vec<(u32, Arc<dyn LocalRank>)> = {
+            let state = self.state();
+            let waiting = state.here.iter().filter(|(_, entry)| waits(&entry.ledger));
+            waiting.filter_map(|(rank, entry)| Some((*rank, entry.rank.upgrade()?))).collect()
+        };
+        for (rank, local) in waiting {
+            let Some(why) = local.failure() else { continue };
+            let since = *self.state().failing.entry(rank).or_insert_with(Instant::now);
+            if since.elapsed() >= FAILURE_PATIENCE {
+                local.fail(&why);
+            }
         }
     }
 
@@ -185,6 +238,10 @@ impl Membership {
             let lost;
             (lost, losses_seen) = job.lost(losses_seen);
             found.extend(lost);
+        }
+        found.extend(self.missed());
+        if asks {
+            self.end_failing();
         }
         let lost = found.into_iter().map(|(rank, cause)| LostRank { rank, cause });
         let ended: Vec<Arc<dyn LocalRank>> = lost.flat_map(|lost| self.declare(&lost)).collect();
@@ -369,6 +426,13 @@ impl Aborted<'_> {
             Self::GivenUp((runtime, module)) => abort(runtime, module),
         }
     }
+}
+
+/// How many collectives a rank has submitted and whether one of them may wait; none where ranks submit different numbers of them, or it is not known.
+fn comparable(ledger: &Arc<Mutex<Ledger>>) -> Option<(u64, bool)> {
+    let mut ledger = ledger.try_lock().ok()?;
+    ledger.settle();
+    (!ledger.has_graphs && !ledger.has_pairs).then(|| (ledger.submitted, ledger.may_wait()))
 }
 
 /// Whether a rank waits for a collective.

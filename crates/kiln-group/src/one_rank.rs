@@ -62,9 +62,9 @@ enum Copied<'p> {
 }
 
 fn copied(part: &Part) -> Copied<'_> {
-    match &part.buffers[..] {
-        [from, to] => Copied::To { from, to },
-        [buffer]
+    match part.buffers.both() {
+        (Some(from), Some(to)) => Copied::To { from, to },
+        (Some(buffer), None)
             if part.collective.kind() != kiln_operation::CollectiveKind::Barrier && !buffer.is_empty() =>
         {
             Copied::InPlace(buffer.view(..1).map_err(|source| GroupError::Rank { rank: 0, source }))

@@ -39,12 +39,12 @@ fn submit(call: &RememberedCall, communicator: &DeviceCommunicator, former_ranks
     let (rank, size) = (communicator.rank(), communicator.size());
     let failed = |source| GroupError::Rank { rank, source };
     let mut repeated: Option<CollectiveCall<'_>> = None;
-    for (collective, count, buffers) in &call.parts {
+    for (collective, count, buffers) in call.parts() {
         let root = collective.root_rank().and_then(|root| former_ranks.iter().position(|rank| *rank == root));
         let collective = root.map_or(*collective, |root| collective.root(root as u32));
-        let mut part = Part { collective, count: *count, buffers: Vec::new() };
+        let mut part = Part::new(collective, *count);
         if collective.kind() == CollectiveKind::Barrier {
-            part.buffers.push(communicator.scratch().clone());
+            part = part.with_bytes(communicator.scratch().clone())?;
         }
         for (buffer, operand) in buffers.iter().zip(collective.operands(rank, size)) {
             let Some(buffer) = buffer.upgrade() else { return Err(freed()) };
@@ -52,7 +52,7 @@ fn submit(call: &RememberedCall, communicator: &DeviceCommunicator, former_ranks
                 // Usable again from here on; the collective overwrites it.
                 buffer.fill(0).map_err(failed)?;
             }
-            part.buffers.push(buffer);
+            part = part.with_bytes(buffer)?;
         }
         let next = CollectiveCall::new(communicator, Ok(part));
         repeated = Some(match repeated {

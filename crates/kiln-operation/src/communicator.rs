@@ -14,6 +14,10 @@ const KEYS: &[&str] = &["id", "rank", "size", "deadline_ms"];
 /// ends without having been done, and it takes nothing more. The device goes on.
 pub const ABORT: &str = "abort";
 
+/// A variable that no communicator has. Looking it up says how a communicator is: unsupported while its ranks have not all joined, refused by the library that failed, or
+/// not found.
+pub const FAILURE: &str = "failure";
+
 /// Names one communicator among all of a job. All ranks are given the same; NCCL's ids have the same size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommunicatorId([u8; Self::BYTES]);
@@ -112,9 +116,9 @@ impl CommunicatorRank {
     /// Whether there can be such a rank.
     ///
     /// # Errors
-    /// A communicator of no ranks; a rank that is not below the size; a deadline of less than a millisecond.
+    /// A communicator of no ranks; a rank that is not below the size; several ranks with an id that nobody made; a deadline of less than a millisecond.
     pub fn check(&self) -> Result<(), OperationError> {
-        let Self { rank, size, deadline, .. } = *self;
+        let Self { id, rank, size, deadline } = *self;
         if size == 0 {
             return Err(OperationError::shape(
                 NAME,
@@ -125,6 +129,10 @@ impl CommunicatorRank {
         if rank >= size {
             let what = format!("rank {rank} of a communicator of {size} ranks");
             return Err(OperationError::shape(NAME, what, "count ranks from 0"));
+        }
+        if size > 1 && id.0 == [0; CommunicatorId::BYTES] {
+            let next = "make an id on one rank, and pass its 128 bytes on to the others";
+            return Err(OperationError::shape(NAME, "an id of zeros, which nobody made", next));
         }
         if deadline < Duration::from_millis(1) {
             let what = format!("a deadline of {deadline:?}");
@@ -137,7 +145,9 @@ impl CommunicatorRank {
 impl fmt::Display for CommunicatorRank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, rank, size, deadline } = self;
-        write!(f, "{NAME} id={id} rank={rank} size={size} deadline_ms={}", deadline.as_millis())
+        // Longer than that is as good as for ever.
+        let deadline_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+        write!(f, "{NAME} id={id} rank={rank} size={size} deadline_ms={deadline_ms}")
     }
 }
 

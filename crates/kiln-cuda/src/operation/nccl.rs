@@ -1,20 +1,23 @@
 //! Communicators by NCCL.
 //!
-//! A rank is made without waiting for the others; the first launch waits for them, on the host, until the deadline of the communicator. Every call is
-//! made in a group of NCCL, so that the sends and receives of one launch do not wait for each other. A communicator that failed or ran out of time is aborted, and
-//! so is one whose function `abort` is launched, also while a thread waits for its ranks or a collective runs. `ncclCommAbort` may not return; it is called on a
-//! separate thread, and a communicator that it does not return from is left to that thread. A graph with collectives of a communicator that was aborted is not replayed: its
-//! kernels use memory that the abort has freed.
+//! A rank is made on a thread of its own, by a call that returns when all ranks have joined; the first launch waits for that thread until the deadline of the
+//! communicator. The calls of a communicator are blocking ones: they return when the work is queued, so that a submission asks NCCL for nothing else. A call that needs
+//! new connections waits inside of NCCL for the other ranks, without any lock that an abort takes. A second thread, one for the process, looks at the
+//! communicators from outside: it reads what NCCL found wrong in the background, and aborts a communicator whose call has not returned by the deadline.
+//!
+//! A communicator that failed takes nothing more, and says why. It is aborted by its function `abort`, also while a thread waits for its ranks, is inside of NCCL, or a
+//! collective runs; and with its module. A graph with collectives of a communicator that was aborted is not replayed: its kernels use memory that the abort has freed.
 
 mod abort;
 mod collective;
+mod making;
 mod replay;
 mod symbols;
+mod watch;
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::{Error, Refusal, Result};
 use kiln_operation::{CommunicatorId, CommunicatorRank};
@@ -23,12 +26,12 @@ use super::failure::LibraryFailure;
 use crate::context::Context;
 use crate::device::CudaDevice;
 use crate::libraries::LibraryKind;
-use crate::native_handle::Native;
 pub(super) use abort::NcclAbort;
-use abort::{abort_in_time, without_answer};
+use abort::{AbortState, without_answer};
 pub(super) use collective::NcclCollective;
+use making::Making;
 pub(crate) use replay::NcclReplay;
-use symbols::{NcclApi, NcclConfig, UniqueId};
+use symbols::{NcclApi, UniqueId};
 
 /// The oldest version whose entry points and configuration these are: 2.18.
 const OLDEST_VERSION: c_int = 21_800;
@@ -36,10 +39,6 @@ const OLDEST_VERSION: c_int = 21_800;
 const FLOAT8_VERSION: c_int = 22_400;
 /// `ncclInProgress`.
 const IN_PROGRESS: c_int = 7;
-/// How long a thread sleeps before it asks again.
-const POLL: Duration = Duration::from_micros(50);
-/// How often it asks before it sleeps: NCCL queues most calls in less time than a thread takes to wake.
-const ASKED_AT_ONCE: u32 = 200;
 
 pub(super) type NcclResult<T> = std::result::Result<T, LibraryFailure>;
 
@@ -49,20 +48,29 @@ pub(crate) struct NcclRank {
     version: c_int,
     rank: CommunicatorRank,
     context: Arc<Context>,
-    /// Whether it is to be aborted, or was: a thread that waits in its turn leaves, and no graph is replayed.
+    /// The communicator, and who is inside of NCCL with it.
+    making: Arc<Making>,
+    /// Whether it is to be aborted, or was: a thread that waits for its ranks leaves, and nothing more is queued or replayed.
     is_to_end: AtomicBool,
-    /// NCCL takes one call at a time.
+    /// Why nothing more is taken.
+    failed: OnceLock<LibraryFailure>,
+    /// NCCL takes one call at a time. Held while a call is queued; an abort does not take it.
     turn: Mutex<Turn>,
+    /// Taken by aborts, and by the thread that looks at the communicator.
+    abort: Mutex<AbortState>,
 }
 
 struct Turn {
-    raw: Native<c_void>,
-    is_ready: bool,
-    /// Why it was aborted.
-    aborted: Option<LibraryFailure>,
-    /// Why the abort did not succeed.
-    left: Option<LibraryFailure>,
+    /// The communicator, once all ranks have joined.
+    raw: Option<RawComm>,
 }
+
+/// A communicator of NCCL.
+#[derive(Clone, Copy)]
+struct RawComm(*mut c_void);
+
+// SAFETY: it is only passed to NCCL, which takes a communicator from any thread.
+unsafe impl Send for RawComm {}
 
 /// Opens NCCL.
 fn open(call: &'static str) -> Result<(&'static NcclApi, c_int)> {
@@ -86,7 +94,7 @@ pub(crate) fn make_id(call: &'static str, id: &OnceLock<Vec<u8>>) -> Result<()> 
     let mut made = UniqueId([0; CommunicatorId::BYTES]);
     // SAFETY: the out-parameter is a live local of the size that NCCL declares.
     let status = unsafe { (api.unique_id)(&mut made) };
-    check(api, None, "ncclGetUniqueId", status).map_err(|failure| failure.error(call, "a communicator"))?;
+    check(api, "ncclGetUniqueId", status).map_err(|failure| failure.error(call, "a communicator"))?;
     // A cell that is full already stays as it is.
     let _ = id.set(made.0.to_vec());
     Ok(())
@@ -105,18 +113,26 @@ impl NcclRank {
             let what = format!("rank {} of {}", rank.rank, rank.size);
             return Err(Error::invalid(call, what, "use fewer than 2^31 ranks"));
         };
-        let mut raw = Native::NULL;
-        let mut config = NcclConfig::non_blocking();
-        let id = UniqueId(*rank.id.bytes());
-        // SAFETY: the out-parameter and the configuration are live locals, the id has the size NCCL declares, and the context is current.
-        let status = unsafe { (api.init_rank)(raw.slot(), size, id, number, &mut config) };
         let context = device.context.clone();
-        let turn = Mutex::new(Turn { raw, is_ready: false, aborted: None, left: None });
-        let is_to_end = AtomicBool::new(false);
-        let made = Self { api, version, rank, context, is_to_end, turn };
-        check(api, Some(raw), "ncclCommInitRankConfig", status)
-            .map_err(|failure| failure.error(call, &made.words()))?;
-        Ok(Arc::new(made))
+        let id = UniqueId(*rank.id.bytes());
+        let no_thread = |error: std::io::Error| {
+            let why = format!("a communicator cannot be made without a thread ({error}); end other threads");
+            Error::refused(call, Refusal::Library { library: LibraryKind::Nccl.name(), why })
+        };
+        let made = Arc::new(Self {
+            api,
+            version,
+            rank,
+            context: context.clone(),
+            making: Making::new(api),
+            is_to_end: AtomicBool::new(false),
+            failed: OnceLock::new(),
+            turn: Mutex::new(Turn { raw: None }),
+            abort: Mutex::default(),
+        });
+        made.making.start(context, size, number, id).map_err(no_thread)?;
+        watch::watch(&made).map_err(no_thread)?;
+        Ok(made)
     }
 
     /// The rank in words.
@@ -125,143 +141,147 @@ impl NcclRank {
         format!("rank {rank} of {size} of communicator {}", id.short())
     }
 
-    /// Runs calls of NCCL as one group, once all ranks have joined.
+    /// Waits until all ranks have joined, for no longer than the deadline. No lock is held meanwhile.
+    fn join(&self) -> NcclResult<()> {
+        if self.making.is_done() {
+            return Ok(());
+        }
+        let is_done = self.making.wait(self.rank.deadline, || self.is_to_end());
+        if is_done || self.is_to_end() {
+            return Ok(());
+        }
+        let failure = self.late("ncclCommInitRankConfig");
+        self.fail(failure.clone());
+        // A call that does not return is left to its thread.
+        Err(match self.abort() {
+            Ok(()) => failure,
+            Err(left) => LibraryFailure { detail: format!("{}; {}", failure.detail, left.detail), ..failure },
+        })
+    }
+
+    /// Runs calls of NCCL, once all ranks have joined. `is_group` makes several of them one.
     ///
     /// # Safety
     /// The calls may be made with the communicator they are given.
-    unsafe fn grouped(
+    unsafe fn queue(
         &self,
+        is_group: bool,
         calls: impl FnOnce(&'static NcclApi, *mut c_void) -> NcclResult<()>,
     ) -> NcclResult<()> {
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(aborted) = &turn.aborted {
-            return Err(aborted.clone());
+        let mut turn = self.turn();
+        let raw = match turn.raw {
+            Some(raw) => raw,
+            None => self.joined(&mut turn)?,
+        };
+        let inside = self.making.enter_call();
+        // After the thread has said that it is inside: an abort either waits for it, or is seen here.
+        if self.is_to_end() {
+            return Err(self.ended());
         }
-        self.grouped_in_turn(&mut turn, calls).map_err(|mut failure| {
-            self.is_to_end.store(true, Ordering::Release);
-            if let Err(left) = self.abort_in_turn(&mut turn) {
-                failure.detail = format!("{}; {}", failure.detail, left.detail);
+        if let Some(failed) = self.failed.get() {
+            return Err(failed.clone());
+        }
+        let api = self.api;
+        let queued = match is_group {
+            false => calls(api, raw.0),
+            true => grouped(api, || calls(api, raw.0)),
+        };
+        drop(inside);
+        queued.map_err(|failure| {
+            if self.is_to_end() {
+                return self.ended();
             }
-            turn.aborted = Some(failure.clone());
+            self.fail(failure.clone());
             failure
         })
     }
 
-    /// Ends the communicator.
-    fn abort(&self) -> NcclResult<()> {
-        self.is_to_end.store(true, Ordering::Release);
-        let mut turn = self.turn_in_time()?;
-        if turn.aborted.is_none() {
-            turn.aborted = Some(self.ended());
+    /// The communicator, once all ranks have joined.
+    #[cold]
+    fn joined(&self, turn: &mut Turn) -> NcclResult<RawComm> {
+        self.join()?;
+        if self.is_to_end() {
+            return Err(self.ended());
         }
-        self.abort_in_turn(&mut turn)
+        if let Some(failed) = self.failed.get() {
+            return Err(failed.clone());
+        }
+        let raw = self.making.outcome().inspect_err(|failure| self.fail(failure.clone()))?;
+        turn.raw = Some(RawComm(raw));
+        Ok(RawComm(raw))
     }
 
-    fn abort_in_turn(&self, turn: &mut Turn) -> NcclResult<()> {
-        // Taken out of the turn, so that no call uses it any more.
-        let raw = std::mem::replace(&mut turn.raw, Native::NULL);
-        if raw != Native::NULL {
-            turn.left = abort_in_time(self.api, raw, Some(self.context.clone()), &self.words()).err();
-        }
-        turn.left.clone().map_or(Ok(()), Err)
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It takes nothing more. The first reason counts.
+    fn fail(&self, failure: LibraryFailure) {
+        let _ = self.failed.set(failure);
     }
 
     fn is_to_end(&self) -> bool {
-        self.is_to_end.load(Ordering::Acquire)
+        self.is_to_end.load(Ordering::SeqCst)
     }
 
     /// What calls are told after an abort.
     fn ended(&self) -> LibraryFailure {
-        without_answer(format!("{} was aborted; make another communicator", self.words()))
+        let aborted = || without_answer(format!("{} was aborted; make another communicator", self.words()));
+        self.failed.get().cloned().unwrap_or_else(aborted)
     }
 
-    fn grouped_in_turn(
-        &self,
-        turn: &mut Turn,
-        calls: impl FnOnce(&'static NcclApi, *mut c_void) -> NcclResult<()>,
-    ) -> NcclResult<()> {
-        let (api, raw) = (self.api, turn.raw);
-        if self.is_to_end() {
-            return Err(self.ended());
-        }
-        if !turn.is_ready {
-            self.wait(raw, "ncclCommInitRankConfig")?;
-            turn.is_ready = true;
-        }
-        // SAFETY: the call takes nothing; the group is ended below on the same thread.
-        check(api, Some(raw), "ncclGroupStart", unsafe { (api.group_start)() })?;
-        let queued = calls(api, raw.raw());
-        // SAFETY: the group was begun above.
-        let ended = check(api, Some(raw), "ncclGroupEnd", unsafe { (api.group_end)() });
-        queued?;
-        ended?;
-        self.wait(raw, "ncclGroupEnd")
+    /// The failure of a call that has not returned by the deadline.
+    fn late(&self, call: &'static str) -> LibraryFailure {
+        let detail = format!(
+            "{} waited {:?} for the other ranks; start all {} ranks, give them one id, and see what NCCL_DEBUG=INFO says",
+            self.words(),
+            self.rank.deadline,
+            self.rank.size
+        );
+        LibraryFailure { library: LibraryKind::Nccl, call, status: IN_PROGRESS, detail }
     }
 
-    /// Waits until the communicator has done what it was asked, for no longer than its deadline.
-    fn wait(&self, raw: Native<c_void>, call: &'static str) -> NcclResult<()> {
-        let began = Instant::now();
-        let mut asked = 0;
-        loop {
-            let mut state = 0;
-            // SAFETY: the communicator is alive while the turn is held, and the out-parameter is a live local.
-            let status = unsafe { (self.api.async_error)(raw.raw(), &mut state) };
-            check(self.api, Some(raw), "ncclCommGetAsyncError", status)?;
-            if state != IN_PROGRESS {
-                return check(self.api, Some(raw), call, state);
-            }
-            if self.is_to_end() {
-                return Err(self.ended());
-            }
-            if began.elapsed() >= self.rank.deadline {
-                let detail = format!(
-                    "{} waited {:?} for the other ranks; start all {} ranks, give them one id, and see what NCCL_DEBUG=INFO says",
-                    self.words(),
-                    self.rank.deadline,
-                    self.rank.size
-                );
-                return Err(LibraryFailure { library: LibraryKind::Nccl, call, status: state, detail });
-            }
-            if asked < ASKED_AT_ONCE {
-                asked += 1;
-                std::thread::yield_now();
-            } else {
-                std::thread::sleep(POLL);
+    /// Whether all ranks have joined, and nothing has failed since.
+    ///
+    /// # Errors
+    /// Unsupported while ranks are missing; refused with the reason why it takes nothing more.
+    pub(crate) fn state(&self, call: &'static str) -> Result<()> {
+        match self.failed.get() {
+            Some(failed) => Err(failed.error(call, "the communicator")),
+            None if self.making.is_done() || self.is_to_end() => Ok(()),
+            None => {
+                self.making.ask();
+                Err(Error::unsupported(call, self.words(), "its ranks have not all joined; ask again later"))
             }
         }
     }
 }
 
-impl Drop for NcclRank {
-    fn drop(&mut self) {
-        let turn = self.turn.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let (api, raw) = (self.api, turn.raw);
-        if raw == Native::NULL {
-            return;
-        }
-        // Weak, because the context keeps the closure.
-        let (words, context) = (self.words(), Arc::downgrade(&self.context));
-        // Its work is done by then. Destroying instead would wait for the other ranks.
-        self.context.free_when_idle(move |_| {
-            // This was the only owner. A failure leaves memory in use, and there is no caller to tell.
-            let _ = abort_in_time(api, raw, context.upgrade(), &words);
-            0
-        });
-    }
+/// Makes calls of NCCL one: none of them waits for another.
+fn grouped(api: &NcclApi, calls: impl FnOnce() -> NcclResult<()>) -> NcclResult<()> {
+    // SAFETY: the call takes nothing; the group is ended below on the same thread.
+    check(api, "ncclGroupStart", unsafe { (api.group_start)() })?;
+    let queued = calls();
+    // SAFETY: the group was begun above.
+    let ended = check(api, "ncclGroupEnd", unsafe { (api.group_end)() });
+    queued?;
+    ended
 }
 
-/// Success or progress, or the failure with what NCCL says of it.
-fn check(api: &NcclApi, raw: Option<Native<c_void>>, call: &'static str, status: c_int) -> NcclResult<()> {
-    if status == 0 || status == IN_PROGRESS {
-        return Ok(());
-    }
-    let pointer = raw.map_or(std::ptr::null_mut(), |raw| raw.raw());
+/// Success, or the failure with what NCCL says of it.
+#[inline]
+fn check(api: &NcclApi, call: &'static str, status: c_int) -> NcclResult<()> {
+    if status == 0 { Ok(()) } else { Err(failure(api, call, status)) }
+}
+
+#[cold]
+fn failure(api: &NcclApi, call: &'static str, status: c_int) -> LibraryFailure {
     // SAFETY: both calls answer a text that ends in a zero and is not freed; NCCL takes a null communicator for the last error.
-    let texts = unsafe { [(api.error_string)(status), (api.last_error)(pointer)] };
+    let texts = unsafe { [(api.error_string)(status), (api.last_error)(std::ptr::null_mut())] };
     let text = |text: *const std::ffi::c_char| {
         // SAFETY: as above.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned())
     };
     let words: Vec<String> = texts.into_iter().filter_map(text).filter(|text| !text.is_empty()).collect();
-    Err(LibraryFailure { library: LibraryKind::Nccl, call, status, detail: words.join(": ") })
+    LibraryFailure { library: LibraryKind::Nccl, call, status, detail: words.join(": ") }
 }

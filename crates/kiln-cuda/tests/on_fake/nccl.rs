@@ -45,6 +45,20 @@ fn unusable(error: &Error) -> String {
     why.clone()
 }
 
+/// Waits until the stand-in has logged a call of this name.
+fn wait_for(name: &str) {
+    let began = Instant::now();
+    while calls(name).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{name} is not called");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// No communicator was freed while a call used it, nor used afterwards.
+fn assert_not_misused() {
+    assert_eq!(calls("ncclMisused"), [""; 0]);
+}
+
 /// A call for the log: addresses as C prints them.
 fn line(arguments: &[u64]) -> String {
     arguments.iter().map(|address| format!("{address:#x}")).collect::<Vec<_>>().join(" ")
@@ -78,11 +92,14 @@ on_machine! {
         assert!(device.function(module, "barrier").unwrap_err().is_refused());
     }
 
-    fn a_rank_is_made_without_waiting_and_aborted_at_its_end() on with_nccl().with("FAKE_NCCL_PENDING", "3") => {
+    fn a_rank_is_made_without_waiting_and_aborted_at_its_end() on with_nccl().with("FAKE_NCCL_LATE", "300") => {
         let bench = Bench::new();
+        let began = Instant::now();
         let module = rank(&bench, 1, 3);
+        assert!(began.elapsed() < Duration::from_millis(250), "{:?}", began.elapsed());
+        wait_for("ncclCommInitRankConfig");
         let made = calls("ncclCommInitRankConfig");
-        let wanted = format!("1 of 3 id 0..127 size 48 magic cafebeef version 21800 blocking 0 min {}", i32::MIN);
+        let wanted = format!("1 of 3 id 0..127 size 48 magic cafebeef version 21800 blocking 1 min {}", i32::MIN);
         assert_eq!(made, [wanted]);
         let buffer = bench.memory(64).address.0;
         submit(&bench, module, "broadcast element=f32 root=2", &[buffer, 16]).unwrap();
@@ -90,9 +107,41 @@ on_machine! {
         bench.device.destroy(Object::Module(module)).unwrap();
         drop(bench);
         assert_eq!(calls("ncclCommAbort").len(), 1);
+        assert_not_misused();
     }
 
-    fn every_collective_is_the_call_of_its_name_in_a_group() on with_nccl() => {
+    fn a_rank_that_is_dropped_while_it_is_made_is_aborted() on with_nccl().with("FAKE_NCCL_WAITS", "ncclCommInitRankConfig") => {
+        let bench = Bench::new();
+        let module = rank(&bench, 1, 3);
+        wait_for("ncclCommInitRankConfig");
+        bench.device.destroy(Object::Module(module)).unwrap();
+        drop(bench);
+        wait_for("ncclCommAbort");
+        assert_not_misused();
+    }
+
+    fn a_submission_asks_nccl_for_nothing_but_its_work() on with_nccl() => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        let buffer = bench.memory(64).address.0;
+        let function = bench.device.function(module, "all_reduce element=f32 reduction=sum in_place=true").unwrap();
+        let packed: Vec<u8> = [buffer, 4].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let began = Instant::now();
+        let mut queued = 0;
+        while began.elapsed() < Duration::from_millis(300) {
+            bench.device.submit(bench.stream, &Command::Launch(launch(&function, &packed))).unwrap();
+            queued += 1;
+        }
+        assert_eq!(calls("ncclAllReduce").len(), queued);
+        assert_eq!((calls("ncclGroupStart").len(), calls("ncclGroupEnd").len()), (0, 0));
+        // A thread of its own looks at the communicator now and then.
+        let asked = calls("ncclCommGetAsyncError");
+        assert!(!asked.is_empty() && asked.len() < 20, "{}", asked.len());
+        assert!(asked.iter().all(|thread| thread == "kiln-nccl-watch"), "{asked:?}");
+        bench.device.synchronize(bench.stream).unwrap();
+    }
+
+    fn every_collective_is_the_call_of_its_name() on with_nccl() => {
         let bench = Bench::new();
         let module = rank(&bench, 1, 3);
         let (a, b) = (bench.memory(256).address.0, bench.memory(256).address.0);
@@ -116,7 +165,7 @@ on_machine! {
         run("reduce_scatter element=i8 reduction=sum in_place=false", &[a, b, 4]);
         run("reduce_scatter element=i32 reduction=sum in_place=true", &[a, 4]);
         assert_eq!(calls("ncclReduceScatter"), [format!("{} 4 0 0", line(&[a, b])), format!("{} 4 2 0", line(&[a, a + 16]))]);
-        assert_eq!(calls("ncclGroupStart").len(), calls("ncclGroupEnd").len());
+        assert!(calls("ncclGroupStart").is_empty(), "one call is no group");
         assert!(calls("ncclSend").is_empty());
     }
 
@@ -150,7 +199,9 @@ on_machine! {
         assert_eq!(received(10), [format!("{b:#x} 2 7 0"), format!("{:#x} 2 7 2", b + 8)]);
     }
 
-    fn ranks_that_do_not_come_end_the_first_launch_by_the_deadline() on with_nccl().with("FAKE_NCCL_PENDING", "-1") => {
+    fn ranks_that_do_not_come_end_the_first_launch_by_the_deadline() on {
+        with_nccl().with("FAKE_NCCL_WAITS", "ncclCommInitRankConfig")
+    } => {
         let bench = Bench::new();
         let module = bench.device.load(&Image::Communicator(&text(0, 4, 100))).unwrap();
         let buffer = bench.memory(64).address.0;
@@ -163,15 +214,73 @@ on_machine! {
         assert!(began.elapsed() < Duration::from_secs(5));
         assert_eq!(calls("ncclCommAbort").len(), 1, "it is aborted once, and says the same afterwards");
         assert!(calls("ncclAllReduce").is_empty());
+        assert_not_misused();
     }
 
-    fn a_call_that_nccl_refuses_is_named_and_ends_the_communicator() on with_nccl().with("FAKE_NCCL_FAILS", "ncclBroadcast") => {
+    fn a_call_that_waits_for_ranks_ends_by_the_deadline() on with_nccl().with("FAKE_NCCL_WAITS", "ncclAllReduce") => {
+        let bench = Bench::new();
+        let module = bench.device.load(&Image::Communicator(&text(0, 4, 100))).unwrap();
+        let buffer = bench.memory(64).address.0;
+        let began = Instant::now();
+        let name = "all_reduce element=f32 reduction=sum in_place=true";
+        for _ in 0..2 {
+            let why = unusable(&submit(&bench, module, name, &[buffer, 4]).unwrap_err());
+            assert!(why.contains("rank 0 of 4") && why.contains("waited 100ms for the other ranks"), "{why}");
+        }
+        assert!(began.elapsed() < Duration::from_secs(5));
+        assert_eq!((calls("ncclCommAbort").len(), calls("ncclAllReduce").len()), (1, 1));
+        assert_not_misused();
+    }
+
+    fn an_abort_ends_a_call_that_waits_for_ranks_within_a_second() on with_nccl().with("FAKE_NCCL_WAITS", "ncclAllReduce") => {
+        let bench = Bench::new();
+        let module = bench.device.load(&Image::Communicator(&text(0, 4, 3_600_000))).unwrap();
+        let buffer = bench.memory(64).address.0;
+        std::thread::scope(|threads| {
+            let waiting = threads.spawn(|| {
+                let name = "all_reduce element=f32 reduction=sum in_place=true";
+                submit(&bench, module, name, &[buffer, 4]).unwrap_err()
+            });
+            wait_for("ncclAllReduce");
+            let began = Instant::now();
+            submit_on(&bench, bench.stream(), module, "abort", &[]).unwrap();
+            let why = unusable(&waiting.join().unwrap());
+            assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+            assert!(why.contains("rank 0 of 4") && why.contains("was aborted; make another communicator"), "{why}");
+        });
+        assert_eq!(calls("ncclCommAbort").len(), 1);
+        // What it has was freed when the call had returned.
+        assert_not_misused();
+    }
+
+    // Those free a communicator at once, whoever uses it.
+    fn an_older_nccl_is_not_aborted_while_a_call_is_inside() on {
+        with_nccl().with("FAKE_NCCL_WAITS", "ncclAllReduce").with("FAKE_NCCL_VERSION", "22105")
+    } => {
+        // The thread that waits has them until the process ends.
+        let bench: &Bench = Box::leak(Box::new(Bench::new()));
+        let module = bench.device.load(&Image::Communicator(&text(0, 4, 3_600_000))).unwrap();
+        let buffer = bench.memory(64).address.0;
+        let name = "all_reduce element=f32 reduction=sum in_place=true";
+        std::thread::spawn(move || submit(bench, module, name, &[buffer, 4]));
+        wait_for("ncclAllReduce");
+        let why = unusable(&submit_on(bench, bench.stream(), module, "abort", &[]).unwrap_err());
+        assert!(why.contains("a call of NCCL has not returned within 2s") && why.contains("end this process"), "{why}");
+        assert!(calls("ncclCommAbort").is_empty());
+    }
+
+    fn a_call_that_nccl_refuses_is_named_and_fails_the_communicator() on with_nccl().with("FAKE_NCCL_FAILS", "ncclBroadcast") => {
         let bench = Bench::new();
         let module = rank(&bench, 0, 2);
         let buffer = bench.memory(64).address.0;
         let why = unusable(&submit(&bench, module, "broadcast element=u8 root=0", &[buffer, 4]).unwrap_err());
         assert!(why.contains("ncclBroadcast answered ncclInvalidUsage (5)"), "{why}");
         assert!(why.contains("invalid usage: what the log says"), "{why}");
+        let again = unusable(&submit(&bench, module, "barrier", &[buffer, 1]).unwrap_err());
+        assert!(again.contains("ncclBroadcast answered ncclInvalidUsage (5) for barrier"), "{again}");
+        // What it has queued before may still end well; `abort` ends it.
+        assert!(calls("ncclCommAbort").is_empty() && calls("ncclAllReduce").is_empty());
+        submit(&bench, module, "abort", &[]).unwrap();
         assert_eq!(calls("ncclCommAbort").len(), 1);
     }
 
@@ -188,7 +297,9 @@ on_machine! {
         bench.run("nothing").unwrap();
     }
 
-    fn an_abort_ends_a_wait_for_ranks_that_do_not_come() on with_nccl().with("FAKE_NCCL_PENDING", "-1") => {
+    fn an_abort_ends_a_wait_for_ranks_that_do_not_come() on {
+        with_nccl().with("FAKE_NCCL_WAITS", "ncclCommInitRankConfig")
+    } => {
         let bench = Bench::new();
         let module = bench.device.load(&Image::Communicator(&text(0, 4, 3_600_000))).unwrap();
         let buffer = bench.memory(64).address.0;
@@ -202,8 +313,9 @@ on_machine! {
             let why = unusable(&submit(&bench, module, name, &[buffer, 4]).unwrap_err());
             assert!(why.contains("rank 0 of 4") && why.contains("was aborted; make another communicator"), "{why}");
         });
-        assert!(began.elapsed() < Duration::from_secs(60));
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         assert_eq!(calls("ncclCommAbort").len(), 1);
+        assert_not_misused();
     }
 
     fn an_aborted_rank_takes_nothing_more() on with_nccl() => {
@@ -219,12 +331,22 @@ on_machine! {
         bench.device.synchronize(bench.stream).unwrap();
     }
 
-    fn an_error_of_another_rank_ends_the_communicator() on with_nccl().with("FAKE_NCCL_STATE", "6") => {
+    fn an_error_of_another_rank_fails_the_communicator() on with_nccl().with("FAKE_NCCL_STATE", "6") => {
         let bench = Bench::new();
         let module = rank(&bench, 0, 2);
         let buffer = bench.memory(64).address.0;
+        let failure = || bench.device.global(module, "failure").unwrap_err();
+        // It is noticed in the background, also while nothing is submitted.
+        let began = Instant::now();
+        while matches!(failure().refusal(), Some(Refusal::NotFound { .. })) {
+            assert!(began.elapsed() < Duration::from_secs(10));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(unusable(&failure()).contains("ncclRemoteError (6) for the communicator"), "{}", failure());
         let why = unusable(&submit(&bench, module, "broadcast element=u8 root=0", &[buffer, 4]).unwrap_err());
         assert!(why.contains("ncclRemoteError (6)") && why.contains("what the log says"), "{why}");
+        assert!(calls("ncclBroadcast").is_empty());
+        submit(&bench, module, "abort", &[]).unwrap();
         assert_eq!(calls("ncclCommAbort").len(), 1);
     }
 
@@ -264,18 +386,17 @@ on_machine! {
         bench.device.synchronize(bench.stream).unwrap();
     }
 
-    fn an_abort_does_not_wait_for_ever_for_a_call_that_hangs() on with_nccl().with("FAKE_NCCL_HANGS", "ncclGroupEnd") => {
+    fn an_abort_does_not_wait_for_ever_for_a_call_that_hangs() on with_nccl().with("FAKE_NCCL_HANGS", "ncclBroadcast") => {
         // The thread that hangs has them until the process ends.
         let bench: &Bench = Box::leak(Box::new(Bench::new()));
         let module = rank(bench, 0, 2);
         let buffer = bench.memory(64).address.0;
         std::thread::spawn(move || submit(bench, module, "broadcast element=u8 root=0", &[buffer, 4]));
-        while calls("ncclGroupEnd").is_empty() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_for("ncclBroadcast");
         let why = unusable(&submit_on(bench, bench.stream(), module, "abort", &[]).unwrap_err());
-        assert!(why.contains("rank 0 of 2") && why.contains("has not returned for 4s; end this process"), "{why}");
-        assert!(calls("ncclCommAbort").is_empty());
+        assert!(why.contains("rank 0 of 2") && why.contains("has not returned within 2s"), "{why}");
+        // It was told to stop, and is not freed while the call is inside.
+        assert_eq!((calls("ncclCommAbort").len(), calls("ncclGroupEnd").len()), (1, 0));
     }
 
     fn an_abort_is_no_node_of_a_graph() on with_nccl() => {
@@ -330,7 +451,11 @@ on_machine! {
         let graph = bench.device.build_graph(&[node]).unwrap();
         // SAFETY: no other thread reads or writes the environment now.
         unsafe { std::env::set_var("FAKE_NCCL_STATE", "6") };
-        assert!(submit(&bench, module, "barrier", &[bench.memory(64).address.0, 1]).is_err());
+        let began = Instant::now();
+        while submit(&bench, module, "barrier", &[bench.memory(64).address.0, 1]).is_ok() {
+            assert!(began.elapsed() < Duration::from_secs(10));
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let why = unusable(&bench.device.submit(bench.stream, &Command::Graph(graph)).unwrap_err());
         assert!(why.contains("ncclRemoteError (6) for a graph with its collectives"), "{why}");
     }

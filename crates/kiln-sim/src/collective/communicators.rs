@@ -13,7 +13,7 @@ pub(crate) struct Communicators {
     by_id: BTreeMap<CommunicatorId, SimCommunicator>,
     /// Ids whose communicators all ranks have left.
     over: BTreeSet<CommunicatorId>,
-    made: u64,
+    made: BTreeSet<CommunicatorId>,
 }
 
 impl Communicators {
@@ -31,11 +31,13 @@ impl Communicators {
 
     /// An id that no communicator of the machine has. The same program gets the same ids.
     pub(crate) fn new_id(&mut self, seed: u64) -> CommunicatorId {
-        self.made += 1;
+        let number = self.made.len() as u64 + 1;
         let mut bytes = [0; CommunicatorId::BYTES];
-        let words = [*b"kiln-sim", seed.to_le_bytes(), self.made.to_le_bytes()].concat();
+        let words = [*b"kiln-sim", seed.to_le_bytes(), number.to_le_bytes()].concat();
         bytes.iter_mut().zip(words).for_each(|(byte, word)| *byte = word);
-        CommunicatorId::new(bytes)
+        let id = CommunicatorId::new(bytes);
+        self.made.insert(id);
+        id
     }
 
     /// A rank is loaded on a device.
@@ -44,6 +46,12 @@ impl Communicators {
         if self.over.contains(&rank.id) {
             let what = format!("communicator {name} is over: all of its ranks were unloaded");
             return Err(Error::invalid(call, what, "make another id"));
+        }
+        if !self.made.contains(&rank.id) {
+            let what = format!("no device of this simulated machine made the id of communicator {name}");
+            let next =
+                "make the id on a device of the same machine; simulated ranks are devices of one machine";
+            return Err(Error::invalid(call, what, next));
         }
         let fresh = || SimCommunicator::new(rank.rank, rank.size, rank.deadline);
         let communicator = self.by_id.entry(rank.id).or_insert_with(fresh);
@@ -62,15 +70,31 @@ impl Communicators {
                 },
             ));
         }
+        let is_here = |state: &MemberState| *state == MemberState::Loaded { device };
+        let other = communicator.members.iter().position(|member| is_here(&member.state));
         let state = &mut communicator.members[rank.rank as usize].state;
-        match state {
-            MemberState::Absent => {
+        match (&mut *state, other) {
+            (MemberState::Absent, Some(other)) => {
+                let what = format!(
+                    "ranks {other} and {} of communicator {name} are both on device {device}",
+                    rank.rank
+                );
+                Err(Error::invalid(
+                    call,
+                    what,
+                    "give each rank a device; NCCL refuses two ranks on one GPU, too",
+                ))
+            }
+            (MemberState::Absent, None) => {
                 *state = MemberState::Loaded { device };
                 Ok(())
             }
-            MemberState::Loaded { device }
-            | MemberState::Left { device }
-            | MemberState::Lost { device, .. } => {
+            (
+                MemberState::Loaded { device }
+                | MemberState::Left { device }
+                | MemberState::Lost { device, .. },
+                _,
+            ) => {
                 let what = format!(
                     "rank {} of communicator {name} was loaded before, on device {device}",
                     rank.rank

@@ -1,90 +1,154 @@
 //! The end of a communicator by `ncclCommAbort`, which may not return.
 //!
+//! The call is made in a group of NCCL. It then tells everything that uses the communicator to stop, also threads that wait inside of NCCL; what the communicator has is
+//! freed at the end of the group, which comes when those threads have left. NCCL before 2.22 frees at once, so there the abort waits for them first.
+//!
 //! NCCL says that the communicator is gone once the call returns, so its state cannot be asked; the call itself is given a time limit instead. It frees memory of the
 //! device, which may wait for work that never ends, such as a collective of another communicator that waits for the same rank. That is why the call has a thread
 //! without any lock: the abort of the other communicator can follow, and both then end.
 
-use std::ffi::{c_int, c_void};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, MutexGuard, TryLockError};
-use std::time::{Duration, Instant};
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use cudarc::driver::sys::CUstream;
 
+use super::making::Making;
 use super::symbols::NcclApi;
-use super::{NcclRank, NcclResult, POLL, Turn, check};
+use super::{NcclRank, NcclResult, check, grouped};
 use crate::context::Context;
 use crate::libraries::LibraryKind;
-use crate::native_handle::Native;
 use crate::operation::PreparedOperation;
 use crate::operation::arguments::OperationArguments;
 use crate::operation::failure::{LibraryFailure, NO_ANSWER};
 
 const CALL: &str = "ncclCommAbort";
-
+/// The first version that frees a communicator at the end of the group that aborts it: 2.22.
+const FREES_LATE_VERSION: c_int = 22_200;
 /// How long an abort may take.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
-
-/// How long an abort waits for a call of another thread, which may itself abort.
-const TURN_LIMIT: Duration = Duration::from_secs(4);
+/// How long a thread sleeps before it looks again whether others have left NCCL.
+const POLL: Duration = Duration::from_micros(50);
 
 /// A failure that NCCL has no status for.
 pub(super) fn without_answer(detail: String) -> LibraryFailure {
     LibraryFailure { library: LibraryKind::Nccl, call: CALL, status: NO_ANSWER, detail }
 }
 
-/// Aborts a communicator that no other call uses any more, on a separate thread. One that is not aborted in time is left to that thread, with what it holds; the
-/// context stays until then.
-///
-/// # Errors
-/// It was not aborted in time, or NCCL says that it could not.
-pub(super) fn abort_in_time(
-    api: &'static NcclApi,
-    raw: Native<c_void>,
-    context: Option<Arc<Context>>,
-    words: &str,
-) -> NcclResult<()> {
-    let (done, ends) = mpsc::channel::<c_int>();
-    let abort = move || {
-        // SAFETY: the caller took the communicator away from all others. NCCL makes the device of the communicator current itself.
-        let status = unsafe { (api.abort)(raw.raw()) };
-        drop(context);
-        // A caller that waits no longer need not be told.
-        let _ = done.send(status);
-    };
-    if let Err(error) = std::thread::Builder::new().name("kiln-nccl-abort".into()).spawn(abort) {
-        let detail = format!(
-            "{words} cannot be aborted without a thread ({error}); work that it has queued may never end: end this process"
-        );
-        return Err(without_answer(detail));
+/// Whether a communicator was aborted, and how that went.
+#[derive(Default)]
+pub(super) struct AbortState {
+    ended: Option<NcclResult<()>>,
+}
+
+impl AbortState {
+    pub(super) fn has_begun(&self) -> bool {
+        self.ended.is_some()
     }
-    match ends.recv_timeout(ABORT_LIMIT) {
-        Ok(status) => check(api, None, CALL, status),
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(without_answer(format!(
-            "{CALL} of {words} did not return within {ABORT_LIMIT:?}; work that it has queued may go on or never end, and its memory is not freed: abort the other \
-             communicators of this device, or end this process"
-        ))),
+}
+
+/// What an abort needs, without the rank.
+struct Ending {
+    api: &'static NcclApi,
+    making: Arc<Making>,
+    frees_late: bool,
+    words: String,
+}
+
+impl Ending {
+    /// Aborts the communicator on a separate thread. One that is not aborted in time is left to that thread, with what it holds; the context stays until then.
+    ///
+    /// # Errors
+    /// It was not aborted in time, or NCCL says that it could not.
+    fn run(self, context: Option<Arc<Context>>) -> NcclResult<()> {
+        let (done, ends) = mpsc::channel();
+        let (making, words) = (self.making.clone(), self.words.clone());
+        let abort = move || {
+            let ended = self.abort();
+            drop(context);
+            // A caller that waits no longer need not be told.
+            let _ = done.send(ended);
+        };
+        if let Err(error) = std::thread::Builder::new().name("kiln-nccl-abort".into()).spawn(abort) {
+            let detail = format!(
+                "{words} cannot be aborted without a thread ({error}); work that it has queued may never end: end this process"
+            );
+            return Err(without_answer(detail));
+        }
+        if let Ok(ended) = ends.recv_timeout(ABORT_LIMIT) {
+            return ended;
+        }
+        Err(without_answer(match making.is_free() {
+            true => format!(
+                "{CALL} of {words} did not return within {ABORT_LIMIT:?}; work that it has queued may go on or never end, and its memory is not freed: abort the other \
+                 communicators of this device, or end this process"
+            ),
+            false => format!(
+                "a call of NCCL has not returned within {ABORT_LIMIT:?} after {words} was aborted; end this process"
+            ),
+        }))
+    }
+
+    fn abort(&self) -> NcclResult<()> {
+        // NCCL may not have said yet where it is.
+        let raw = loop {
+            match self.making.raw() {
+                Some(raw) => break raw,
+                None if self.making.is_done() => return Ok(()),
+                None => std::thread::sleep(POLL),
+            }
+        };
+        let others_leave = || {
+            while !self.making.is_free() {
+                std::thread::sleep(POLL);
+            }
+        };
+        // SAFETY: this is the only abort of the communicator, and no call begins after it. NCCL makes the device of the communicator current itself.
+        let abort = || check(self.api, CALL, unsafe { (self.api.abort)(raw) });
+        if !self.frees_late {
+            others_leave();
+            return abort();
+        }
+        grouped(self.api, || {
+            let aborted = abort();
+            others_leave();
+            aborted
+        })
     }
 }
 
 impl NcclRank {
-    /// The turn, also if another thread does not give it back for a while.
-    pub(super) fn turn_in_time(&self) -> NcclResult<MutexGuard<'_, Turn>> {
-        let began = Instant::now();
-        loop {
-            match self.turn.try_lock() {
-                Ok(turn) => return Ok(turn),
-                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
-                Err(TryLockError::WouldBlock) if began.elapsed() < TURN_LIMIT => std::thread::sleep(POLL),
-                Err(TryLockError::WouldBlock) => {
-                    let detail = format!(
-                        "{} is not aborted: another call of NCCL has not returned for {TURN_LIMIT:?}; end this process",
-                        self.words()
-                    );
-                    return Err(without_answer(detail));
-                }
-            }
+    /// Ends the communicator: what waits inside of NCCL returns, what it has queued ends, and nothing more is taken.
+    pub(super) fn abort(&self) -> NcclResult<()> {
+        self.is_to_end.store(true, Ordering::SeqCst);
+        self.making.wake();
+        let mut state = self.abort.lock().unwrap_or_else(PoisonError::into_inner);
+        let ending = || self.ending().run(Some(self.context.clone()));
+        state.ended.get_or_insert_with(ending).clone()
+    }
+
+    fn ending(&self) -> Ending {
+        let frees_late = self.version >= FREES_LATE_VERSION;
+        Ending { api: self.api, making: self.making.clone(), frees_late, words: self.words() }
+    }
+}
+
+impl Drop for NcclRank {
+    fn drop(&mut self) {
+        let state = self.abort.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.has_begun() {
+            return;
         }
+        // Weak, because the context keeps the closure.
+        let (ending, context) = (self.ending(), Arc::downgrade(&self.context));
+        // Its work is done by then. Destroying instead would wait for the other ranks.
+        self.context.free_when_idle(move |_| {
+            // This was the only owner. A failure leaves memory in use, and there is no caller to tell.
+            let _ = ending.run(context.upgrade());
+            0
+        });
     }
 }
 

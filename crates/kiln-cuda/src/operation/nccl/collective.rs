@@ -20,6 +20,8 @@ pub(in crate::operation) struct NcclCollective {
     group: CollectiveGroup,
     /// How many buffers each collective has on this rank.
     buffers: Vec<usize>,
+    /// Whether it is several calls of NCCL, which must not wait for each other.
+    is_group: bool,
 }
 
 impl NcclCollective {
@@ -60,7 +62,11 @@ impl NcclCollective {
             [one] => one.name(),
             _ => "a group of collectives",
         };
-        Ok((Self { rank: rank.clone(), group, buffers }, words, operands))
+        let is_group = match group.collectives() {
+            [one] => is_several_calls(one, rank.rank.rank),
+            _ => true,
+        };
+        Ok((Self { rank: rank.clone(), group, buffers, is_group }, words, operands))
     }
 }
 
@@ -76,6 +82,11 @@ impl PreparedOperation for NcclCollective {
 
     fn communicator(&self) -> Option<&Arc<NcclRank>> {
         Some(&self.rank)
+    }
+
+    /// The other ranks are waited for before the stream is entered.
+    fn before_queue(&self) -> NcclResult<()> {
+        self.rank.join()
     }
 
     unsafe fn queue(&self, stream: CUstream, arguments: &OperationArguments) -> NcclResult<()> {
@@ -102,7 +113,16 @@ impl PreparedOperation for NcclCollective {
             Ok(())
         };
         // SAFETY: as above.
-        unsafe { self.rank.grouped(calls) }
+        unsafe { self.rank.queue(self.is_group, calls) }
+    }
+}
+
+/// Whether NCCL has no single call for a collective of this rank.
+fn is_several_calls(collective: &Collective, rank: u32) -> bool {
+    match collective.kind() {
+        CollectiveKind::AllToAll => true,
+        CollectiveKind::Gather | CollectiveKind::Scatter => collective.root_rank() == Some(rank),
+        _ => false,
     }
 }
 
@@ -137,7 +157,7 @@ impl Called {
         let operation = collective.reduction_kind().map_or(0, reduction);
         let root = collective.root_rank().unwrap_or(0) as usize;
         let root_number = root as c_int;
-        let failed = |call, status| check(api, None, call, status);
+        let failed = |call, status| check(api, call, status);
         // SAFETY: here and below, as the caller vouches; blocks lie inside of the buffers.
         unsafe {
             match collective.kind() {
@@ -204,14 +224,14 @@ impl Called {
         let (count, data) = self.moved(collective);
         // SAFETY: the caller vouches for the buffer.
         let status = unsafe { (self.api.send)(from, count, data, peer as c_int, self.comm, self.stream) };
-        check(self.api, None, "ncclSend", status)
+        check(self.api, "ncclSend", status)
     }
 
     unsafe fn recv(&self, collective: &Collective, to: *mut c_void, peer: usize) -> NcclResult<()> {
         let (count, data) = self.moved(collective);
         // SAFETY: the caller vouches for the buffer.
         let status = unsafe { (self.api.recv)(to, count, data, peer as c_int, self.comm, self.stream) };
-        check(self.api, None, "ncclRecv", status)
+        check(self.api, "ncclRecv", status)
     }
 }
 

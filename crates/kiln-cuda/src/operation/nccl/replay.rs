@@ -1,9 +1,9 @@
 //! Replays of graphs with collectives, which a communicator that was aborted does not take any more.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
+use super::making::Inside;
 use super::{NcclRank, NcclResult, Turn};
-use crate::operation::failure::LibraryFailure;
 
 /// The ranks whose collectives are in a graph: each once, in an order that is the same for all graphs.
 #[derive(Clone, Default)]
@@ -11,8 +11,10 @@ pub(crate) struct NcclReplay {
     ranks: Vec<Arc<NcclRank>>,
 }
 
-/// Keeps the communicators of a graph from being aborted.
+/// Keeps what the communicators of a graph have from being freed.
 pub(crate) struct ReplayTurn<'a> {
+    // In this order: a rank is left before another thread has its turn.
+    _inside: Vec<Inside<'a>>,
     _turns: Vec<MutexGuard<'a, Turn>>,
 }
 
@@ -35,23 +37,19 @@ impl NcclReplay {
         self.ranks.is_empty()
     }
 
-    /// Begins a replay: none of the communicators is aborted until it is queued.
+    /// Begins a replay: nothing that the communicators have is freed until it is queued.
     ///
     /// # Errors
-    /// One was aborted, and why.
+    /// One was aborted or has failed, and why.
     pub(crate) fn begin(&self) -> NcclResult<ReplayTurn<'_>> {
-        let turns: NcclResult<Vec<_>> = self.ranks.iter().map(|rank| rank.replay_turn()).collect();
-        Ok(ReplayTurn { _turns: turns? })
-    }
-}
-
-impl NcclRank {
-    fn replay_turn(&self) -> NcclResult<MutexGuard<'_, Turn>> {
-        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let failure: Option<LibraryFailure> = match &turn.aborted {
-            Some(aborted) => Some(aborted.clone()),
-            None => self.is_to_end().then(|| self.ended()),
-        };
-        failure.map_or(Ok(turn), Err)
+        let turns = self.ranks.iter().map(|rank| rank.turn()).collect();
+        let inside = self.ranks.iter().map(|rank| rank.making.enter_replay()).collect();
+        let begun = ReplayTurn { _inside: inside, _turns: turns };
+        // After this thread has said that it is inside: an abort either waits for it, or is seen here.
+        self.ranks.iter().try_for_each(|rank| match rank.is_to_end() {
+            true => Err(rank.ended()),
+            false => rank.failed.get().map_or(Ok(()), |failed| Err(failed.clone())),
+        })?;
+        Ok(begun)
     }
 }

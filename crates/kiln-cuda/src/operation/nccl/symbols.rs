@@ -28,15 +28,15 @@ pub(super) struct NcclConfig {
 }
 
 impl NcclConfig {
-    /// Calls return before they are done.
-    pub(super) fn non_blocking() -> Self {
+    /// Calls return when they are done.
+    pub(super) fn blocking() -> Self {
         /// `NCCL_CONFIG_UNDEF_INT`.
         const UNDEFINED: c_int = c_int::MIN;
         Self {
             size: size_of::<Self>(),
             magic: 0xcafe_beef,
             version: 21_800,
-            blocking: 0,
+            blocking: 1,
             cga_cluster_size: UNDEFINED,
             min_ctas: UNDEFINED,
             max_ctas: UNDEFINED,
