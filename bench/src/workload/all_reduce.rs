@@ -5,7 +5,7 @@
 //!
 //! Three figures for each number of bytes: `call` is what a submission takes on the host, and its last row is what kiln takes more than `ncclAllReduce`; `device` is the time
 //! between events on the stream around several submissions, so that it counts what a slow submission keeps the device waiting for; `graph` is the time of the same in a
-//! graph, which the host has no part in. The row with non-blocking calls is NCCL alone, too: such calls can be given up while they wait for other ranks.
+//! graph, which the host has no part in. Kiln's calls of NCCL are blocking, as those of the first row are. The row with non-blocking calls is NCCL alone, too.
 
 use std::io::Read;
 use std::net::TcpListener;

@@ -10,6 +10,7 @@
 mod device_list;
 mod job_token;
 mod meeting_port;
+mod rank_findings;
 mod rank_variables;
 
 #[cfg(target_os = "linux")]
@@ -34,6 +35,7 @@ use clap::Args;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use device_list::DeviceList;
+use rank_findings::RankFindings;
 use rank_variables::JobVariables;
 
 /// The most ranks that one command starts.
@@ -66,8 +68,8 @@ pub(crate) struct Arguments {
     /// Start a failed rank again, at most K times. Rank 0 is not started again: where the ranks meet is lost with it.
     #[arg(long, value_name = "K", default_value_t = 0)]
     restart: u32,
-    /// Refused: ranks in several processes cannot be checked together, because a simulated communicator lives in one process.
-    #[arg(long)]
+    /// Run the ranks on simulated devices, and print what their checks find. Exit code 5 if they find anything.
+    #[arg(long, conflicts_with = "devices")]
     check: bool,
     /// The program of every rank, and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
@@ -78,11 +80,18 @@ const EXAMPLES: &str = "Examples:
   kiln launch -n 4 -- target/release/train --epochs 3
   kiln launch -n 2 --devices 0,1 --time-limit 600 -- ./train
   kiln launch -n 8 --restart 2 -- ./train
+  kiln launch -n 4 --check -- ./train
 
 Every rank gets KILN_RANK, KILN_WORLD_SIZE, KILN_LOCAL_RANK, KILN_LOCAL_SIZE,
 KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job) and
 KILN_RESTARTS (how often this rank was started again). Its standard input is
 empty. Its lines are printed as `[rank] line`, in order for each rank.
+
+With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and
+KILN_FINDINGS_FILE. A program that takes its device with DeviceRuntime::auto
+and its communicator with DeviceCommunicator::meet runs as it is; collectives
+go through the store where the ranks meet. What the simulated device of a rank
+found is printed with the rank when all have ended.
 
 When a rank fails, the command names it and ends the others. SIGINT, SIGTERM,
 SIGHUP and SIGQUIT are passed on to all ranks; the second one kills them.
@@ -92,24 +101,23 @@ it ends.
 Exit codes: that of the rank that failed first, or 128 and the number of its
 signal; 0 if all ranks succeeded. The command itself ends with 2 for wrong usage
 or a program that cannot be started, 3 for a port in use or a GPU that is not
-there, 5 after --time-limit.";
+there, 5 after --time-limit and for findings of --check.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    if arguments.check {
-        let message = "--check: ranks in several processes cannot be checked together, because a simulated communicator lives in one process";
-        return Err(Failure::refused(message).next(
-            "make the ranks threads over the devices of one simulated machine, as examples/collectives.rs does",
-        ));
-    }
     let visible_devices = arguments.devices.as_ref().map(|list| list.visible(arguments.ranks)).transpose()?;
-    let variables = JobVariables {
-        ranks: arguments.ranks,
-        port: meeting_port::choose(arguments.port)?,
-        token: job_token::fresh()?,
-        visible_devices,
+    let token = job_token::fresh()?;
+    let findings = match arguments.check {
+        true => Some(RankFindings::new(&job_token::fresh()?)?),
+        false => None,
     };
-    supervisor::run(arguments, &variables)
+    let port = meeting_port::choose(arguments.port)?;
+    let variables = JobVariables { ranks: arguments.ranks, port, token, visible_devices, findings };
+    let ended = supervisor::run(arguments, &variables);
+    match &variables.findings {
+        Some(findings) => findings.report(arguments.ranks, ended),
+        None => ended,
+    }
 }
 
 /// A number of seconds, as a flag gives it.

@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// The numbers of ranks, at most a host or a multiple of it.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [8, 16, 32, 64, 128, 256, 512, 1024])]
     ranks: Vec<u32>,
+    /// As if no computing waited for a collective before it.
+    #[arg(long)]
+    overlap: bool,
     /// Draw the efficiency as a picture.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -52,8 +55,11 @@ In JSON: [{\"kind\": \"all_reduce\", \"bytes\": 100000000, \"count\": 12,
 \"compute_ns\": 4000000}]. A program records it with CollectiveTrace.
 
 Buffers keep their size and ranks their computing on every number of ranks, as
-in data-parallel training. Communication does not overlap with computing.
-Efficiency is the share of computing. All times are estimates: latency times
+in data-parallel training. Computing waits for the collective before it, unless
+that has the word `overlap` at its end (in JSON \"overlap\": true), as gradients
+that are summed while others are computed; collectives come one after the other.
+Exposed is communication while nothing is computed. Efficiency is the share of
+computing. All times are estimates: latency times
 steps and bytes by bandwidth, with the best of ring, tree and hierarchical.
 
 Exit codes: 0 done, 2 wrong usage or file, 3 a number of ranks that the topology
@@ -65,6 +71,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         return Err(Failure::usage(format!("--ranks has more than {MAX_POINTS} numbers")));
     }
     let trace = trace_file::read(&arguments.file)?;
+    let trace = if arguments.overlap { trace.overlapped() } else { trace };
     let curve = Curve::of(&trace, arguments.topology, &arguments.ranks)?;
     if let Some(path) = &arguments.svg {
         std::fs::write(path, curve_svg::draw(&curve)).map_err(|error| Failure::file(path, error))?;

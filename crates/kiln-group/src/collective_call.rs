@@ -64,6 +64,15 @@ impl<'a> CollectiveCall<'a> {
         if communicator.size() == 1 {
             return one_rank::submit(communicator, parts, stream);
         }
+        if let Some((bridge, module)) = communicator.bridge() {
+            let turn = communicator.begin()?;
+            let device = (communicator.runtime(), module);
+            let submitted = bridge.submit(device, communicator.scratch(), parts, stream);
+            let ticket = submitted.map_err(|error| communicator.told(error))?;
+            communicator.note(&ticket, None, parts.iter().any(Part::is_pairwise));
+            drop(turn);
+            return Ok(ticket);
+        }
         communicator.await_ranks()?;
         let mut turn = communicator.begin()?;
         let function = communicator.function(&mut turn, parts)?;
@@ -98,6 +107,12 @@ impl<'a> CollectiveCall<'a> {
         let parts = parts.as_slice();
         if communicator.size() == 1 {
             return one_rank::record(communicator, parts, graph);
+        }
+        if communicator.bridge().is_some() {
+            return Err(GroupError::Collective {
+                what: "a collective of simulated devices in several processes in a graph".into(),
+                next: "submit it, or make the ranks threads over the devices of one simulated machine",
+            });
         }
         let mut turn = communicator.turn();
         let function = communicator.function(&mut turn, parts)?;

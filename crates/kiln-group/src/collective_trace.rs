@@ -15,6 +15,8 @@ use crate::topology::Topology;
 
 /// The first line of a trace.
 const HEADER: &str = "# kiln collectives 1";
+/// The word for a collective that the computing after it does not wait for.
+const OVERLAP: &str = "overlap";
 /// The most steps of a trace.
 const MAX_STEPS: usize = 10_000_000;
 
@@ -29,6 +31,8 @@ pub struct TracedCollective {
     pub count: u64,
     /// How long a rank computes before each of them.
     pub compute: Duration,
+    /// Whether the computing after each of them does not wait for it. Collectives always come one after the other.
+    pub overlaps: bool,
 }
 
 impl TracedCollective {
@@ -62,13 +66,15 @@ pub struct CollectiveTrace {
     computed: Duration,
 }
 
-/// How long a trace takes, without overlap of computing and communication.
+/// How long a trace takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceTime {
     /// Of computing.
     pub compute: Duration,
     /// Of collectives.
     pub communication: Duration,
+    /// Of all of it: computing, and what there is of communication while nothing is computed.
+    pub total: Duration,
 }
 
 /// Why a text is no trace.
@@ -82,11 +88,15 @@ pub struct CollectiveTraceError {
 }
 
 impl TraceTime {
-    /// The share of the time that is computing: 1 if communication takes no time.
+    /// The share of the time that is computing: 1 if computing never waits for communication.
     pub fn efficiency(&self) -> f64 {
-        let (compute, whole) =
-            (self.compute.as_secs_f64(), (self.compute + self.communication).as_secs_f64());
+        let (compute, whole) = (self.compute.as_secs_f64(), self.total.as_secs_f64());
         if whole > 0.0 { compute / whole } else { 1.0 }
+    }
+
+    /// What communication adds: the time of it while nothing is computed.
+    pub fn exposed(&self) -> Duration {
+        self.total.saturating_sub(self.compute)
     }
 }
 
@@ -116,10 +126,9 @@ impl CollectiveTrace {
         let ticket = call.submit()?;
         for (kind, bytes) in described {
             let compute = std::mem::take(&mut self.computed);
-            let step = TracedCollective { kind, bytes, count: 1, compute };
-            let same = |last: &&mut TracedCollective| {
-                (last.kind, last.bytes, last.compute) == (kind, bytes, compute)
-            };
+            let step = TracedCollective { kind, bytes, count: 1, compute, overlaps: false };
+            let same =
+                |last: &&mut TracedCollective| **last == TracedCollective { count: last.count, ..step };
             match self.steps.last_mut().filter(same) {
                 Some(last) => last.count += 1,
                 None => self.steps.push(step),
@@ -128,27 +137,91 @@ impl CollectiveTrace {
         Ok(ticket)
     }
 
+    /// As [`submit`](Self::submit), for a call whose result the computing after it does not need, such as the sum of gradients of a layer while those of the next
+    /// one are computed.
+    ///
+    /// # Errors
+    /// As for [`submit`](Self::submit).
+    #[track_caller]
+    pub fn submit_overlapping(&mut self, call: CollectiveCall<'_>) -> Result<Ticket> {
+        let mut alone = Self { steps: Vec::new(), computed: std::mem::take(&mut self.computed) };
+        let submitted = alone.submit(call);
+        self.computed = alone.computed;
+        for step in alone.steps {
+            let step = TracedCollective { overlaps: true, ..step };
+            let same =
+                |last: &&mut TracedCollective| **last == TracedCollective { count: last.count, ..step };
+            match self.steps.last_mut().filter(same) {
+                Some(last) => last.count += step.count,
+                None => self.steps.push(step),
+            }
+        }
+        submitted
+    }
+
+    /// The same trace as if no computing waited for a collective before it.
+    #[must_use]
+    pub fn overlapped(&self) -> Self {
+        let steps = self.steps.iter().map(|step| TracedCollective { overlaps: true, ..*step });
+        Self { steps: steps.collect(), computed: self.computed }
+    }
+
     /// How long the trace takes on a topology. Buffers keep their size and ranks their computing, as in data-parallel training.
     pub fn time_on(&self, topology: &Topology) -> TraceTime {
-        let times = |time: Duration, count: u64| {
-            let ns = time.as_nanos().saturating_mul(u128::from(count));
-            Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
-        };
-        let mut total = TraceTime { compute: self.computed, communication: Duration::ZERO };
+        let mut run = TraceRun::default();
         for step in &self.steps {
-            let one = topology.estimate(step.kind, step.bytes).time;
-            total.compute = total.compute.saturating_add(times(step.compute, step.count));
-            total.communication = total.communication.saturating_add(times(one, step.count));
+            run.step(step, topology.estimate(step.kind, step.bytes).time);
         }
-        total
+        let compute = run.compute.saturating_add(self.computed.as_nanos());
+        let total = run.now.saturating_add(self.computed.as_nanos()).max(run.free);
+        let duration = |ns: u128| Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
+        TraceTime {
+            compute: duration(compute),
+            communication: duration(run.communication),
+            total: duration(total),
+        }
+    }
+}
+
+/// A run of a trace on one rank. Times are nanoseconds since its start.
+#[derive(Default)]
+struct TraceRun {
+    compute: u128,
+    communication: u128,
+    /// When computing goes on.
+    now: u128,
+    /// When the last collective ends.
+    free: u128,
+}
+
+impl TraceRun {
+    /// So many times: computing, then a collective of this time.
+    fn step(&mut self, step: &TracedCollective, time: Duration) {
+        let count = u128::from(step.count);
+        let (compute, time) = (step.compute.as_nanos(), time.as_nanos());
+        let times = |time: u128, count: u128| time.saturating_mul(count);
+        self.compute = self.compute.saturating_add(times(compute, count));
+        self.communication = self.communication.saturating_add(times(time, count));
+        let (now, first) = (self.now, self.now.saturating_add(compute).max(self.free));
+        if step.overlaps {
+            // Either all collectives follow each other without a gap, or the last one begins when its computing is done.
+            let computed = now.saturating_add(times(compute, count));
+            self.free = first.saturating_add(times(time, count)).max(computed.saturating_add(time));
+            self.now = computed;
+        } else {
+            let others = times(compute.saturating_add(time), count.saturating_sub(1));
+            self.now = first.saturating_add(time).saturating_add(others);
+            self.free = self.now;
+        }
     }
 }
 
 impl fmt::Display for CollectiveTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEADER}")?;
-        for TracedCollective { kind, bytes, count, compute } in &self.steps {
-            writeln!(f, "{kind} bytes={bytes} count={count} compute={}ns", compute.as_nanos())?;
+        for TracedCollective { kind, bytes, count, compute, overlaps } in &self.steps {
+            let overlap = if *overlaps { " overlap" } else { "" };
+            writeln!(f, "{kind} bytes={bytes} count={count} compute={}ns{overlap}", compute.as_nanos())?;
         }
         Ok(())
     }
@@ -178,12 +251,22 @@ fn step(text: &str) -> std::result::Result<TracedCollective, String> {
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
     let kind = TracedCollective::kind_named(name).ok_or_else(|| format!("`{name}` is no collective"))?;
-    let mut step = TracedCollective { kind, bytes: 0, count: 1, compute: Duration::ZERO };
+    let mut step = TracedCollective { kind, bytes: 0, count: 1, compute: Duration::ZERO, overlaps: false };
     let mut has_bytes = kind == CollectiveKind::Barrier;
+    let mut seen: Vec<&str> = Vec::new();
     for word in words {
-        let wrong = || format!("`{word}` is no bytes=, count= or compute= with a value that fits");
-        let (name, value) = word.split_once('=').ok_or_else(wrong)?;
+        let wrong =
+            || format!("`{word}` is no `overlap` and no bytes=, count= or compute= with a value that fits");
+        let (name, value) = match word {
+            OVERLAP => (OVERLAP, ""),
+            word => word.split_once('=').ok_or_else(wrong)?,
+        };
+        if seen.contains(&name) {
+            return Err(format!("`{name}` comes twice"));
+        }
+        seen.push(name);
         match name {
+            OVERLAP if value.is_empty() && word == OVERLAP => step.overlaps = true,
             "bytes" => {
                 let units = [("", 1.0), ("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0)];
                 let larger = [("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)];

@@ -11,18 +11,17 @@ use kiln_runtime::internal::{EndedWork, end_work};
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Ticket};
 
 use crate::abort::abort;
+use crate::bridge::{Bridge, random_id};
 use crate::communicator_failure::CommunicatorFailed;
 use crate::deadline::after;
-use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
-use crate::job_ranks::Job;
 use crate::known_functions::KnownFunctions;
 use crate::ledger::Ledger;
 use crate::membership::{LocalEntry, LocalRank, Membership};
 use crate::rank_loss::CommunicatorRankLost;
 use crate::rank_watch::watch;
 use crate::remembered_call::{RememberedCall, RememberedCalls};
-use crate::rendezvous::{LostRank, Rendezvous};
+use crate::rendezvous::LostRank;
 
 /// How long an abort waits for a submission that is under way.
 const TURN_LIMIT: Duration = Duration::from_millis(200);
@@ -51,7 +50,7 @@ impl Default for DeviceCommunicatorConfig {
 /// Each rank calls the same collectives in the same order. A collective is a launch: it is queued, ordered with everything else that uses its
 /// buffers, and can be part of a graph. It is done on a rank when that rank's buffers are.
 ///
-/// A rank is **lost** if its device is, or if its thread panics while it holds the rank. Ranks of one [group](DeviceGroup::communicators) are told of that within a second. Ranks
+/// A rank is **lost** if its device is, or if its thread panics while it holds the rank. Ranks of one [group](crate::DeviceGroup::communicators) are told of that within a second. Ranks
 /// that [meet](Self::meet) in a job are told within a second of a process that ends. Their unfinished collectives end with
 /// [`CommunicatorRankLost`](crate::CommunicatorRankLost), and so does unfinished work behind them. What that was to write cannot be read until it is overwritten
 /// whole; all other buffers are as they were. [`rebuild`](Self::rebuild) makes a communicator of the ranks that are left, and
@@ -90,6 +89,8 @@ struct Inner {
     scratch: GpuRef<u8>,
     /// None for a rank that is alone.
     module: Option<Module>,
+    /// How it reaches simulated devices of other processes.
+    bridge: Option<Bridge>,
     /// Whether the other ranks have joined, or cannot.
     is_joined: AtomicBool,
     /// Held over one submission: collectives are counted in the order in which the driver has them.
@@ -127,29 +128,12 @@ impl DeviceCommunicator {
         Self::join_in(runtime, id, (rank, size), config, &Membership::new(id, size))
     }
 
-    /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
-    ///
-    /// # Errors
-    /// As for [`join`](Self::join); what the rendezvous answers.
-    pub fn meet(
-        runtime: &DeviceRuntime,
-        rendezvous: &Arc<Rendezvous>,
-        config: &DeviceCommunicatorConfig,
-    ) -> Result<Self> {
-        const KEY: &str = "kiln/communicator";
-        let failed = |error| GroupError::Rendezvous(Arc::new(error));
-        let (rank, size) = (rendezvous.rank(), rendezvous.size());
-        if size == 1 {
-            return Self::alone(runtime);
+    /// The id of a new communicator of some of these ranks.
+    pub(crate) fn next_id(&self) -> Result<CommunicatorId> {
+        match &self.inner.bridge {
+            Some(_) => Ok(random_id()),
+            None => Self::new_id(self.runtime()),
         }
-        if rank == 0 {
-            rendezvous.put(KEY, Self::new_id(runtime)?.bytes()).map_err(failed)?;
-        }
-        let id = rendezvous.get(KEY).map_err(failed)?;
-        let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;
-        let job = Job { rendezvous: rendezvous.clone(), ranks: (0..size).collect() };
-        let seen = rendezvous.losses_seen();
-        Self::join_in(runtime, id, (rank, size), config, &Membership::of_job(id, size, job, seen))
     }
 
     /// Becomes one of the ranks of a communicator.
@@ -166,7 +150,14 @@ impl DeviceCommunicator {
         // Before the module is loaded: a device that is rebuilt after it has lost it.
         let changes = runtime.watch().status().changes;
         let scratch = runtime.zeros::<u8>(1).map_err(failed)?;
-        let load = || runtime.load_module(&Image::Communicator(&joined.to_string())).map_err(failed);
+        let bridge = membership.job.as_ref().filter(|_| membership.is_bridged && size > 1);
+        let bridge = bridge.map(|job| Bridge::new(&job.rendezvous, id, (rank, size), config.deadline));
+        // The device of this process knows this rank alone, by an id of its own.
+        let loaded = match bridge {
+            Some(_) => CommunicatorRank { id: Self::new_id(runtime)?, ..joined },
+            None => joined,
+        };
+        let load = || runtime.load_module(&Image::Communicator(&loaded.to_string())).map_err(failed);
         let module = (size > 1).then(load).transpose()?;
         let membership = (size > 1).then(|| membership.clone());
         if let Some(membership) = membership.as_ref().filter(|membership| membership.begin_watch()) {
@@ -190,6 +181,7 @@ impl DeviceCommunicator {
                 number: u64::from_str_radix(&id.short(), 16).unwrap_or_default(),
                 scratch,
                 module,
+                bridge,
                 is_joined: AtomicBool::new(size == 1 || runtime.info().kind != DeviceKind::Cuda),
                 turn: Mutex::default(),
                 ledger,
@@ -289,7 +281,8 @@ impl DeviceCommunicator {
     #[cold]
     pub(crate) fn refused(&self, source: Error) -> GroupError {
         let inner = &self.inner;
-        let is_of_library = matches!(source.refusal(), Some(Refusal::Library { .. }));
+        let refusal = source.driver().and_then(kiln_driver::Error::refusal);
+        let is_of_library = matches!(refusal, Some(Refusal::Library { .. }));
         // NCCL may see that a connection is gone before the job knows that a rank is.
         if is_of_library && inner.membership.as_ref().is_some_and(|membership| membership.job.is_some()) {
             let end = Instant::now() + LOSS_PATIENCE;
@@ -306,6 +299,21 @@ impl DeviceCommunicator {
                 GroupError::Rank { rank: self.rank(), source }
             }
         }
+    }
+
+    /// The error of a call that could not reach the other ranks. A rank that is lost is the reason, where that is known.
+    #[cold]
+    pub(crate) fn told(&self, error: GroupError) -> GroupError {
+        if matches!(&error, GroupError::Rendezvous(_)) {
+            let end = Instant::now() + LOSS_PATIENCE;
+            while self.inner.lost.get().is_none() && Instant::now() < end {
+                std::thread::sleep(JOIN_POLL);
+            }
+            if let Some(lost) = self.inner.lost.get() {
+                return self.inner.refusal(lost);
+            }
+        }
+        error
     }
 
     /// A collective was submitted. If a rank was lost meanwhile, it is ended like those before it.
@@ -333,6 +341,11 @@ impl DeviceCommunicator {
     /// Whether both are the same rank of the same communicator.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// The way to simulated devices of other processes, and what it needs.
+    pub(crate) fn bridge(&self) -> Option<(&Bridge, &Module)> {
+        Some((self.inner.bridge.as_ref()?, self.inner.module.as_ref()?))
     }
 
     pub(crate) fn module(&self) -> Option<&Module> {
@@ -455,25 +468,6 @@ impl Drop for Inner {
             }
             false => membership.leave(self.rank.rank),
         }
-    }
-}
-
-impl DeviceGroup {
-    /// A communicator of all devices of the group, as one rank for each device, in their order.
-    ///
-    /// # Errors
-    /// As for [`DeviceCommunicator::join`].
-    pub fn communicators(&self, config: &DeviceCommunicatorConfig) -> Result<Vec<DeviceCommunicator>> {
-        if self.len() == 1 {
-            return Ok(vec![DeviceCommunicator::alone(self.runtime(0)?)?]);
-        }
-        let id = DeviceCommunicator::new_id(self.runtime(0)?)?;
-        let size = self.len() as u32;
-        let ranks = (0..size).zip(self.runtimes());
-        let membership = Membership::new(id, size);
-        let join =
-            |(rank, runtime)| DeviceCommunicator::join_in(runtime, id, (rank, size), config, &membership);
-        ranks.map(join).collect()
     }
 }
 

@@ -49,6 +49,7 @@ impl Job {
         said: &[u8],
     ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
         self.rendezvous.acknowledge_losses();
+        let began = Instant::now();
         let key = |rank: u32| format!("{name}/{rank}");
         self.rendezvous.put(&key(rank), said).map_err(failed)?;
         let is_left = |rank: &u32| lost.iter().all(|lost| lost.rank != *rank);
@@ -57,6 +58,9 @@ impl Job {
             match self.rendezvous.get(&key(other)) {
                 Ok(value) => heard.insert(other, value),
                 Err(RendezvousError::RankLost { .. }) => return Ok(None),
+                Err(RendezvousError::NoValue { .. }) => {
+                    return Err(GroupError::RanksAbsent { ranks: vec![other], waited: began.elapsed() });
+                }
                 Err(error) => return Err(failed(error)),
             };
         }

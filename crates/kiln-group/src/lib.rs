@@ -53,6 +53,7 @@
 //! It splits no kernels. Copies and shared buffers connect devices of one process; collectives also connect processes.
 
 mod abort;
+mod bridge;
 mod collective_call;
 mod collective_part;
 mod collective_trace;
@@ -69,6 +70,7 @@ mod job_ranks;
 mod known_functions;
 mod launcher;
 mod ledger;
+mod meet;
 mod membership;
 mod one_rank;
 mod peer_access;

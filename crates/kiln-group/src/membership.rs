@@ -52,6 +52,8 @@ pub(crate) struct Membership {
     id: CommunicatorId,
     size: u32,
     pub(crate) job: Option<Job>,
+    /// Whether its ranks have simulated devices in several processes.
+    pub(crate) is_bridged: bool,
     state: Mutex<State>,
     changed: Condvar,
     is_watched: AtomicBool,
@@ -92,18 +94,28 @@ struct Round {
 impl Membership {
     /// The ranks of a new communicator.
     pub(crate) fn new(id: CommunicatorId, size: u32) -> Arc<Self> {
-        Self::made(id, size, None, 0)
+        Self::made(id, size, None, (0, false))
     }
 
     /// Those that are processes of a job, which had so many losses before.
     pub(crate) fn of_job(id: CommunicatorId, size: u32, job: Job, losses_seen: usize) -> Arc<Self> {
-        Self::made(id, size, Some(job), losses_seen)
+        Self::made(id, size, Some(job), (losses_seen, false))
     }
 
-    fn made(id: CommunicatorId, size: u32, job: Option<Job>, losses_seen: usize) -> Arc<Self> {
+    /// Those with simulated devices in several processes of a job.
+    pub(crate) fn bridged(id: CommunicatorId, size: u32, job: Job, losses_seen: usize) -> Arc<Self> {
+        Self::made(id, size, Some(job), (losses_seen, true))
+    }
+
+    fn made(
+        id: CommunicatorId,
+        size: u32,
+        job: Option<Job>,
+        (losses_seen, is_bridged): (usize, bool),
+    ) -> Arc<Self> {
         let state = Mutex::new(State { losses_seen, ..State::default() });
         let (changed, is_watched) = (Condvar::new(), AtomicBool::new(false));
-        Arc::new(Self { id, size, job, state, changed, is_watched })
+        Arc::new(Self { id, size, job, is_bridged, state, changed, is_watched })
     }
 
     /// The ranks of a communicator that is made of some of these, after so many losses of their job: the same for all of them in this process.
@@ -116,7 +128,7 @@ impl Membership {
             rendezvous: job.rendezvous.clone(),
             ranks: ranks.iter().filter_map(|rank| job.ranks.get(*rank as usize).copied()).collect(),
         });
-        let fresh = Self::made(id, ranks.len() as u32, job, losses_seen);
+        let fresh = Self::made(id, ranks.len() as u32, job, (losses_seen, self.is_bridged));
         state.children.insert(id, Arc::downgrade(&fresh));
         fresh
     }

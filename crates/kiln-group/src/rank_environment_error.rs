@@ -8,8 +8,8 @@ use crate::launcher::Launcher;
 pub enum RankEnvironmentError {
     /// A launcher of which only a part is set.
     #[error(
-        "{marker} is set, as by {launcher}, and {} is not; start every rank by the launcher, or set it by hand",
-        .names.join(" or ")
+        "{marker} is set{}, and {} is not; start every rank by the launcher, or set it by hand",
+        by(*.launcher), .names.join(" or ")
     )]
     Missing {
         /// The launcher.
@@ -75,4 +75,12 @@ pub enum RankEnvironmentError {
         /// Its value.
         text: String,
     },
+}
+
+/// Who sets such variables, where that is not the variable itself.
+fn by(launcher: Launcher) -> String {
+    match launcher {
+        Launcher::ByHand => ", as `kiln launch` does".into(),
+        launcher => format!(", as by {launcher}"),
+    }
 }

@@ -119,7 +119,7 @@ impl DeviceCommunicator {
             let size = former_ranks.len() as u32;
             let mut id = Vec::new();
             if is_leader && size > 1 {
-                let made = Self::new_id(self.runtime())?;
+                let made = self.next_id()?;
                 let (lost, repeatable) = (lost.clone(), repeatable.clone());
                 let seat = Seat { id: made, rank, size, done, repeatable, lost, job_ranks: Vec::new() };
                 for (rank, application) in &applications {

@@ -25,6 +25,9 @@ use message::{MAX_KEY, MAX_VALUE, Message};
 use server::Server;
 use token_proof::TokenKey;
 
+/// How long a rank waits in an exchange before it says where it waits, and for the word of another.
+const SILENT_WAIT: Duration = Duration::from_millis(100);
+
 type Result<T> = std::result::Result<T, RendezvousError>;
 
 /// As which rank a process joins its job, and where.
@@ -205,9 +208,15 @@ impl Rendezvous {
     /// No rank has put it within the time limit; a rank is lost, unless that was acknowledged; the store is lost.
     pub fn get(&self, key: &str) -> Result<Vec<u8>> {
         check(key, &[])?;
-        match self.connection.request(|id| Message::Get { id, key: key.into() }, self.deadline(), true)? {
-            Some(Message::Value { value, .. }) => Ok(value),
-            _ => Err(RendezvousError::NoValue { key: key.into(), waited: self.timeout }),
+        let value = self.get_until(key, self.deadline())?;
+        value.ok_or_else(|| RendezvousError::NoValue { key: key.into(), waited: self.timeout })
+    }
+
+    /// Waits for a value; none if no rank has put it until then.
+    pub(crate) fn get_until(&self, key: &str, end: Instant) -> Result<Option<Vec<u8>>> {
+        match self.connection.request(|id| Message::Get { id, key: key.into() }, end, true)? {
+            Some(Message::Value { value, .. }) => Ok(Some(value)),
+            _ => Ok(None),
         }
     }
 
@@ -225,17 +234,36 @@ impl Rendezvous {
     /// name once.
     ///
     /// # Errors
-    /// As for [`put`](Self::put) and [`get`](Self::get).
+    /// A rank that did not come, and where it waits instead; a value or a name that is too large; a rank is lost, unless that was acknowledged; the store is full or
+    /// lost.
     pub fn exchange(&self, name: &str, value: &[u8]) -> Result<Vec<Option<Vec<u8>>>> {
         let key = |rank: u32| format!("{name}/{rank}");
+        check(&key(self.size), value)?;
         self.put(&key(self.rank), value)?;
         let absent = self.connection.acknowledged();
-        (0..self.size)
-            .map(|rank| match absent.contains(&rank) {
-                true => Ok(None),
-                false => self.get(&key(rank)).map(Some),
-            })
-            .collect()
+        let (mut values, end) = (Vec::new(), self.deadline());
+        for rank in 0..self.size {
+            values.push(match absent.contains(&rank) {
+                true => None,
+                false => Some(self.get_of(rank, (name, &key(rank)), end)?),
+            });
+        }
+        Ok(values)
+    }
+
+    /// The value of a rank in an exchange. Who waits for long says where.
+    fn get_of(&self, rank: u32, (name, key): (&str, &str), end: Instant) -> Result<Vec<u8>> {
+        let place = |rank: u32| format!("{}at", Self::own_keys(rank));
+        if let Some(value) = self.get_until(key, end.min(Instant::now() + SILENT_WAIT))? {
+            return Ok(value);
+        }
+        self.put(&place(self.rank), name.as_bytes())?;
+        if let Some(value) = self.get_until(key, end)? {
+            return Ok(value);
+        }
+        let at = self.get_until(&place(rank), Instant::now() + SILENT_WAIT)?;
+        let at = at.map(|at| String::from_utf8_lossy(&at).into_owned()).filter(|at| at != name);
+        Err(RendezvousError::NotThere { rank, name: name.to_owned(), at, waited: self.timeout })
     }
 
     /// Waits until all ranks have come to a barrier of this name. Each name is used once.

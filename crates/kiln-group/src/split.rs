@@ -40,7 +40,7 @@ impl DeviceCommunicator {
         let mine = self.rank() as usize;
         let leader = ranks.first().map(|(_, rank)| *rank);
         let id = match leader {
-            Some(leader) if leader == mine => *Self::new_id(self.runtime())?.bytes(),
+            Some(leader) if leader == mine => *self.next_id()?.bytes(),
             _ => [0; CommunicatorId::BYTES],
         };
         let ids = self.exchange(&id)?;

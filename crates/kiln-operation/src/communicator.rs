@@ -14,6 +14,10 @@ const KEYS: &[&str] = &["id", "rank", "size", "deadline_ms"];
 /// ends without having been done, and it takes nothing more. The device goes on.
 pub const ABORT: &str = "abort";
 
+/// How the name of a function begins that reduces on one device what all ranks brought, where their devices are simulated and in several processes. The name of the collective
+/// follows. It takes the blocks of all ranks in one buffer, in their order, a buffer for the result, and the count.
+pub const FOLD: &str = "fold ";
+
 /// A variable that no communicator has. Looking it up says how a communicator is: unsupported while its ranks have not all joined, refused by the library that failed, or
 /// not found.
 pub const FAILURE: &str = "failure";

@@ -4,6 +4,7 @@
 //! order and before the first caller was told. Work submitted later is not concerned: its caller knew. A device that checks nothing has
 //! no log, and no call asks for it.
 
+pub(crate) mod finding_file;
 mod finding_log;
 mod finding_policy;
 mod submission_stamps;

@@ -16,5 +16,6 @@ pub(crate) mod communicators;
 pub(crate) mod deadlock;
 pub(crate) mod description;
 pub(crate) mod duration;
+pub(crate) mod fold_kernel;
 pub(crate) mod reduce;
 pub(crate) mod stall;

@@ -1,11 +1,15 @@
 //! What the ranks of a job are told in environment variables.
 
+use super::rank_findings::RankFindings;
+
 /// What is the same for all ranks of a job.
 pub(crate) struct JobVariables {
     pub(crate) ranks: u32,
     pub(crate) port: u16,
     pub(crate) token: String,
     pub(crate) visible_devices: Option<String>,
+    /// Where ranks write what their simulated devices found.
+    pub(super) findings: Option<RankFindings>,
 }
 
 impl JobVariables {
@@ -20,6 +24,7 @@ impl JobVariables {
             ("KILN_JOB_TOKEN", self.token.clone()),
             ("KILN_RESTARTS", restarts.to_string()),
         ];
+        variables.extend(self.findings.iter().flat_map(|findings| findings.variables(rank)));
         variables
             .extend(self.visible_devices.iter().map(|devices| ("CUDA_VISIBLE_DEVICES", devices.clone())));
         variables
@@ -34,7 +39,8 @@ mod tests {
 
     #[test]
     fn a_rank_reads_what_it_is_told() {
-        let job = JobVariables { ranks: 3, port: 29_600, token: "secret".into(), visible_devices: None };
+        let (token, visible_devices, findings) = ("secret".into(), None, None);
+        let job = JobVariables { ranks: 3, port: 29_600, token, visible_devices, findings };
         let variables = job.of_rank(2, 1);
         let find = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);

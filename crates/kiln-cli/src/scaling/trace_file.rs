@@ -20,6 +20,8 @@ struct Step {
     count: u64,
     #[serde(default)]
     compute_ns: u64,
+    #[serde(default)]
+    overlap: bool,
 }
 
 fn once() -> u64 {
@@ -58,13 +60,13 @@ fn from_json(path: &Path, text: &str) -> Result<CollectiveTrace, Failure> {
         Failure::file(path, error).at(place)
     })?;
     let step = |(at, step): (usize, Step)| {
-        let Step { kind, bytes, count, compute_ns } = step;
+        let Step { kind, bytes, count, compute_ns, overlap } = step;
         let known = TracedCollective::kind_named(&kind).ok_or_else(|| {
             Failure::file(path, format!("step {at} is `{kind}`, which is no collective"))
                 .next("use a name such as all_reduce, all_gather or broadcast")
         })?;
         let compute = Duration::from_nanos(compute_ns);
-        Ok(TracedCollective { kind: known, bytes, count, compute })
+        Ok(TracedCollective { kind: known, bytes, count, compute, overlaps: overlap })
     };
     steps.into_iter().enumerate().map(step).collect::<Result<Vec<_>, _>>().map(CollectiveTrace::new)
 }

@@ -257,7 +257,7 @@ fn wrong_words_are_refused_before_a_rank_is_started() {
         (&["-n", "1", "--devices", "x", "--", "true"], 2, "no device and no range"),
         (&["-n", "1", "--devices", "0,1", "--", "true"], 2, "2 devices for 1 rank"),
         (&["-n", "2", "--devices", "0,0", "--", "true"], 2, "given twice"),
-        (&["-n", "2", "--check", "--", "true"], 3, "lives in one process"),
+        (&["-n", "2", "--check", "--devices", "0,1", "--", "true"], 2, "--devices"),
         (&["-n", "1", "--devices", "0", "--", "true"], 3, "no usable CUDA driver"),
     ] {
         let outcome = run(without_driver(&[&["launch"], words].concat()));

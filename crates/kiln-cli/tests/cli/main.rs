@@ -40,6 +40,7 @@ mod json_errors;
 mod kernel_names;
 mod kernels;
 mod launch;
+mod launch_check;
 mod limits;
 mod outcome;
 mod output;

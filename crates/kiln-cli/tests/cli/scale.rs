@@ -40,7 +40,7 @@ fn a_thousand_ranks_are_a_table_and_a_picture() {
         outcome.stdout.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows.len(), 8);
     assert_eq!((rows[0][0], rows[7][0], rows[7][1]), ("8", "1024", "128"));
-    let efficiency = |row: &Vec<&str>| row[6].parse::<f64>().unwrap();
+    let efficiency = |row: &Vec<&str>| row[8].parse::<f64>().unwrap();
     assert!(rows.windows(2).all(|pair| efficiency(&pair[1]) <= efficiency(&pair[0])), "{}", outcome.stdout);
     let svg = std::fs::read_to_string(picture).unwrap();
     assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.matches("<circle").count() == 8);
@@ -56,6 +56,19 @@ fn what_does_not_fit_is_told_with_its_place() {
         (vec![lines("b", "reduce_all bytes=1\n")], 2, "b:1: `reduce_all` is no collective"),
         (vec![lines("c", "all_reduce bytes=1 count=0\n")], 2, "`count=0`"),
         (vec![lines("d", "all_reduce bytes=-1\n")], 2, "`bytes=-1`"),
+        (vec![lines("h", "all_reduce bytes=1 bytes=2\n")], 2, "h:1: `bytes` comes twice"),
+        (vec![lines("i", "all_reduce bytes=1 overlap overlap\n")], 2, "`overlap` comes twice"),
+        (vec![lines("k", "all_reduce bytes=1 overlap=no\n")], 2, "`overlap=no` is no"),
+        (
+            vec![lines("l", "[{\"kind\": \"barrier\", \"count\": 1, \"count\": 2}]")],
+            2,
+            "duplicate field `count`",
+        ),
+        (
+            vec![lines("m", "all_reduce bytes=1GB count=18446744073709551615 compute=1s\n")],
+            2,
+            "on 8 ranks these collectives take longer than 584 years",
+        ),
         (vec![lines("e", "# nothing\n")], 2, "it has no collective"),
         (vec![lines("f", "[{\"kind\": \"none\"}]")], 2, "step 0 is `none`"),
         (vec![lines("g", "[{")], 2, "g:1:2"),
@@ -71,5 +84,37 @@ fn what_does_not_fit_is_told_with_its_place() {
         let outcome = run(command(&words));
         assert_eq!(outcome.code, Some(code), "{words:?}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(what), "{words:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn communication_behind_computing_is_not_seen() {
+    let folder = Folder::new();
+    let text = "all_reduce bytes=16MB count=10 compute=3ms";
+    let (plain, marked) = (folder.write("p", text), folder.write("m", &format!("{text} overlap\n")));
+    let json = folder.write(
+        "j",
+        r#"[{"kind": "all_reduce", "bytes": 16000000, "count": 10, "compute_ns": 3000000, "overlap": true}]"#,
+    );
+    let words =
+        |file: &str| ["scale", file, "--topology", TOPOLOGY, "--ranks", "4", "--json"].map(str::to_owned);
+    let outcomes = [
+        (words(&plain).to_vec(), 10 * 246_000),
+        ([words(&plain).to_vec(), vec!["--overlap".into()]].concat(), 246_000),
+        (words(&marked).to_vec(), 246_000),
+        (words(&json).to_vec(), 246_000),
+    ];
+    for (words, exposed_ns) in outcomes {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let outcome = run(command(&words));
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        let point = &outcome.json()["points"][0];
+        assert_eq!(
+            (&point["exposed_ns"], &point["communication_ns"]),
+            (&exposed_ns.into(), &2_460_000.into()),
+            "{words:?}"
+        );
+        let efficiency = 30e6 / (30e6 + f64::from(exposed_ns));
+        assert!((point["efficiency"].as_f64().unwrap() - efficiency).abs() < 1e-9);
     }
 }

@@ -251,7 +251,8 @@ impl NcclRank {
             None if self.making.is_done() || self.is_to_end() => Ok(()),
             None => {
                 self.making.ask();
-                Err(Error::unsupported(call, self.words(), "its ranks have not all joined; ask again later"))
+                let why = format!("{} waits for the others; ask again later", self.words());
+                Err(Error::unsupported(call, "a communicator whose ranks have not all joined", why))
             }
         }
     }

@@ -125,6 +125,20 @@ pub enum RendezvousError {
         /// How long this rank waited.
         waited: Duration,
     },
+    /// A rank did not come to an exchange or a barrier.
+    #[error(
+        "rank {rank} did not come to `{name}` within {:.1} s{}; let all ranks come to the same exchanges and barriers in the same order", .waited.as_secs_f64(), elsewhere(.at)
+    )]
+    NotThere {
+        /// The rank that did not come.
+        rank: u32,
+        /// The name of the exchange or barrier.
+        name: String,
+        /// Where that rank waits, if it waits in another one.
+        at: Option<String>,
+        /// How long this rank waited.
+        waited: Duration,
+    },
     /// A rank is gone.
     #[error("rank {rank} is lost: {cause}")]
     RankLost {
@@ -164,6 +178,10 @@ pub enum RendezvousError {
         /// What the system says.
         source: io::Error,
     },
+}
+
+fn elsewhere(at: &Option<String>) -> String {
+    at.as_ref().map_or_else(String::new, |at| format!(", and waits at `{at}`"))
 }
 
 /// `1, 3 and 5`; a long list is cut.

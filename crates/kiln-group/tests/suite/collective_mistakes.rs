@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Reduction};
+use kiln::group::{
+    CommunicatorId, CommunicatorRankLost, DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Reduction,
+};
 use kiln::sim::FindingKind;
 use kiln::{GpuRef, Ticket};
 
@@ -300,4 +302,87 @@ fn memory_that_was_never_written_is_found_in_what_a_rank_sends() {
     let findings = rig.machine.findings();
     assert!(findings.iter().all(|found| found.kind == FindingKind::Uninitialised), "{findings:?}");
     assert_eq!(findings.len(), 2);
+}
+
+#[test]
+fn an_id_that_no_device_of_the_machine_made() {
+    let (one, other) = (Rig::new(2, 1), Rig::new(2, 2));
+    let join =
+        |id, rank| DeviceCommunicator::join(one.group.runtime(rank as usize).unwrap(), id, rank, 2, &short());
+    let foreign = DeviceCommunicator::new_id(other.group.runtime(0).unwrap()).unwrap();
+    let error = join(foreign, 0).unwrap_err().to_string();
+    assert!(error.contains("no device of this simulated machine made the id"), "{error}");
+    // One that the machine will make, and has not made yet.
+    let early = DeviceCommunicator::new_id(Rig::new(1, 1).group.runtime(0).unwrap()).unwrap();
+    assert!(join(early, 0).is_err());
+    let zeros = join(CommunicatorId::new([0; CommunicatorId::BYTES]), 0).unwrap_err().to_string();
+    assert!(zeros.contains("an id of zeros, which nobody made"), "{zeros}");
+    let id = DeviceCommunicator::new_id(one.group.runtime(1).unwrap()).unwrap();
+    let ranks = [join(id, 0).unwrap(), join(id, 1).unwrap()];
+    drop(ranks);
+}
+
+#[test]
+fn two_ranks_on_one_device() {
+    let rig = Rig::new(2, 1);
+    let gpu = rig.group.runtime(0).unwrap();
+    let id = DeviceCommunicator::new_id(gpu).unwrap();
+    let first = DeviceCommunicator::join(gpu, id, 0, 2, &short()).unwrap();
+    let error = DeviceCommunicator::join(gpu, id, 1, 2, &short()).unwrap_err().to_string();
+    assert!(
+        error.contains("ranks 0 and 1 of communicator") && error.contains("are both on device 0"),
+        "{error}"
+    );
+    let second = DeviceCommunicator::join(rig.group.runtime(1).unwrap(), id, 1, 2, &short()).unwrap();
+    first.barrier().submit().unwrap();
+    second.barrier().submit().unwrap();
+    rig.group.synchronize().unwrap();
+}
+
+#[test]
+fn a_deadline_without_end_is_taken() {
+    let rig = Rig::new(2, 1);
+    let ranks = rig.group.communicators(&DeviceCommunicatorConfig { deadline: Duration::MAX }).unwrap();
+    ranks.iter().for_each(|rank| drop(rank.barrier().submit().unwrap()));
+    rig.group.synchronize().unwrap();
+}
+
+#[test]
+fn a_rank_that_was_dropped_is_told_long_before_the_deadline() {
+    let rig = Rig::new(3, 1);
+    let long = DeviceCommunicatorConfig { deadline: Duration::from_secs(3600) };
+    let mut ranks = rig.group.communicators(&long).unwrap();
+    ranks.iter().for_each(|rank| drop(rank.barrier().submit().unwrap()));
+    rig.group.synchronize().unwrap();
+    drop(ranks.remove(1));
+    let began = Instant::now();
+    let untouched = ranks[0].runtime().upload(&[7_u32; 4]).unwrap();
+    for rank in &ranks {
+        let ticket = rank.barrier().submit().unwrap();
+        let error = ticket.wait().unwrap_err();
+        let lost = error.downcast_ref::<CommunicatorRankLost>().unwrap_or_else(|| panic!("{error}"));
+        assert_eq!(lost.lost, 1);
+        assert!(lost.cause.contains("was dropped after 1 collectives"), "{lost}");
+        assert!(rank.lost_rank().is_some_and(|lost| lost.rank == 1));
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // Their devices go on, and so do the two ranks that are left.
+    assert_eq!(untouched.download().unwrap(), [7; 4]);
+    let rebuilt: Vec<_> = std::thread::scope(|threads| {
+        let threads: Vec<_> = ranks.iter().map(|rank| threads.spawn(|| rank.rebuild().unwrap())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    rebuilt.iter().for_each(|rebuilt| drop(rebuilt.communicator.barrier().submit().unwrap()));
+    rig.group.synchronize().unwrap();
+}
+
+#[test]
+fn a_rank_that_leaves_after_its_last_collective_is_not_lost() {
+    let rig = Rig::new(2, 1);
+    let mut ranks = rig.group.communicators(&short()).unwrap();
+    ranks.iter().for_each(|rank| drop(rank.barrier().submit().unwrap()));
+    drop(ranks.remove(1));
+    std::thread::sleep(Duration::from_millis(100));
+    rig.group.synchronize().unwrap();
+    assert_eq!(ranks[0].lost_rank(), None);
 }

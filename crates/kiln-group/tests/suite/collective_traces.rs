@@ -24,8 +24,13 @@ fn what_a_rank_submits_is_recorded() {
         assert!(trace.submit(rank.all_gather(&one, &one)).is_err());
         gpu.synchronize_within(Duration::ZERO).unwrap();
     }
-    let step =
-        |kind, bytes, count, us| TracedCollective { kind, bytes, count, compute: Duration::from_micros(us) };
+    let step = |kind, bytes, count, us| TracedCollective {
+        kind,
+        bytes,
+        count,
+        compute: Duration::from_micros(us),
+        overlaps: false,
+    };
     let expected = [
         step(CollectiveKind::AllReduce, 400, 1, 7),
         step(CollectiveKind::AllGather, 800, 2, 0),
@@ -82,4 +87,50 @@ fn ranks_fill_hosts() {
     let shape = |ranks| cluster.with_ranks(ranks).map(|it| (it.ranks(), it.hosts(), it.ranks_per_host()));
     assert_eq!((shape(3), shape(8), shape(1024)), (Ok((3, 1, 3)), Ok((8, 1, 8)), Ok((1024, 128, 8))));
     assert!(shape(12).is_err() && shape(0).is_err());
+}
+
+#[test]
+fn computing_and_collectives_overlap_where_the_trace_says_so() {
+    // 14 steps of 126 us: 1764 us for each collective.
+    let topology: Topology = "8x nvlink(450GB/s, 1us)".parse().unwrap();
+    let total = |text: &str| text.parse::<CollectiveTrace>().unwrap().time_on(&topology);
+    let one = 1764;
+    // Computing takes longer: only the last collective is seen.
+    let hidden = total("all_reduce bytes=450MB count=10 compute=2ms overlap");
+    assert_eq!((hidden.total.as_micros(), hidden.exposed().as_micros()), (20_000 + one, one));
+    assert_eq!(hidden.communication.as_micros(), 10 * one);
+    // Communication takes longer: it follows the first computing without a gap.
+    let busy = total("all_reduce bytes=450MB count=10 compute=1ms overlap");
+    assert_eq!(busy.total.as_micros(), 1_000 + 10 * one);
+    // A collective that is waited for comes after all before it, and computing after it.
+    let mixed =
+        total("all_reduce bytes=450MB count=2 compute=1ms overlap\nbarrier compute=5ms\nbarrier compute=1ms");
+    assert_eq!(mixed.total.as_micros(), 2_000 + 5_000 + 14 + 1_000 + 14);
+    assert!((mixed.efficiency() - 8_000.0 / 8_028.0).abs() < 1e-9);
+    // The same, collective by collective.
+    let same = total(&"all_reduce bytes=450MB compute=1ms overlap\n".repeat(10));
+    assert_eq!(same, busy);
+    let plain: CollectiveTrace = "all_reduce bytes=450MB count=10 compute=1ms".parse().unwrap();
+    assert_eq!(plain.overlapped().time_on(&topology), busy);
+    assert_eq!(plain.overlapped().to_string().parse::<CollectiveTrace>(), Ok(plain.overlapped()));
+}
+
+#[test]
+fn overlapping_calls_are_recorded_as_such() {
+    let rig = Rig::new(2, 1);
+    let ranks = rig.group.communicators(&Default::default()).unwrap();
+    for rank in &ranks {
+        let mut trace = CollectiveTrace::default();
+        let buffer = rank.runtime().zeros::<f32>(100).unwrap();
+        for _ in 0..3 {
+            trace.compute(Duration::from_micros(3));
+            trace.submit_overlapping(rank.all_reduce_in_place(&buffer, Reduction::Sum)).unwrap();
+        }
+        trace.submit(rank.barrier()).unwrap();
+        let steps: Vec<_> = trace.steps().iter().map(|step| (step.count, step.overlaps)).collect();
+        assert_eq!(steps, [(3, true), (1, false)]);
+        assert!(trace.submit_overlapping(rank.all_gather(&buffer, &buffer)).is_err());
+        assert_eq!(trace.steps().len(), 2);
+    }
+    rig.group.synchronize().unwrap();
 }

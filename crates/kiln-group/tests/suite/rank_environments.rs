@@ -119,6 +119,11 @@ fn a_variable_that_is_missing_is_named() {
         let text = error.to_string();
         assert!(text.contains(set.0) && text.contains(missing), "{text}");
     }
+    let by_hand = parse(&[("KILN_RANK", "0")]).unwrap_err().to_string();
+    assert!(
+        by_hand.contains("KILN_RANK is set, as `kiln launch` does, and KILN_WORLD_SIZE is not"),
+        "{by_hand}"
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ use kiln_driver::{
 };
 use kiln_order::{DependencyTracker, Stamp, StreamClock};
 
+use super::finding_file::note_finding;
 use super::finding_policy::Findings;
 use super::submission_stamps::SubmissionStamps;
 use crate::error::{Error, ErrorKind, Result};
@@ -127,6 +128,9 @@ impl FindingLog {
             drop(stamps);
             // The loss of the device tells its callers, and recovery decides which later work it concerns.
             let told = error.finding().is_some_and(|finding| finding.fatal).then(Vec::new);
+            if let Some(finding) = error.finding() {
+                note_finding(&finding.to_string());
+            }
             kept.add(KeptFinding { error, at, followers, told });
         }
         let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);

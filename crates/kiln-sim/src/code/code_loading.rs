@@ -7,7 +7,7 @@ use kiln_driver::{
     Code, DeviceAddress, DeviceMemory, Error, Function, FunctionId, Image, Limits, ModuleId, Object,
     Occupancy, Protection, Refusal, Result,
 };
-use kiln_operation::{ABORT, CommunicatorRank, Operation, OperationError};
+use kiln_operation::{ABORT, CommunicatorRank, FOLD, Operation, OperationError};
 
 use crate::check::access_origin::Action;
 use crate::code::code_engine::{CompileError, CompiledModule, Relocate, SimVariable};
@@ -17,6 +17,7 @@ use crate::code::machine_code;
 use crate::code::occupancy::occupancy;
 use crate::collective::abort_kernel::AbortKernel;
 use crate::collective::collective_kernel::CollectiveKernel;
+use crate::collective::fold_kernel::FoldKernel;
 use crate::device::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
 use crate::fault_plan::PlannedFault;
 use crate::schedule::machine_core::Core;
@@ -302,6 +303,10 @@ fn collective(call: &'static str, rank: CommunicatorRank, name: &str, limits: &L
     if name == ABORT {
         let loaded = loaded(name, Arc::new(AbortKernel::default()), limits.max_threads_per_block);
         return Ok(Loaded { aborts: Some(rank), ..loaded });
+    }
+    if let Some(folded) = name.strip_prefix(FOLD) {
+        let kernel = FoldKernel::new(call, rank, folded)?;
+        return Ok(loaded(name, kernel, limits.max_threads_per_block));
     }
     let kernel = CollectiveKernel::new(call, rank, name)?;
     let loaded = loaded(name, kernel.clone(), limits.max_threads_per_block);

@@ -184,7 +184,7 @@ impl CollectiveKernel {
 }
 
 /// The blocks of all ranks as one, in the order of the ranks.
-fn reduced(collective: &Collective, mut blocks: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+pub(crate) fn reduced(collective: &Collective, mut blocks: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let (element, reduction) = (collective.element(), collective.reduction_kind());
     let Some(mut result) = blocks.next() else { return Vec::new() };
     let mut ranks = 1;

@@ -49,7 +49,7 @@ pub(super) fn render(report: &ClusterReport, columns: usize) -> String {
         let how = match by {
             "nccl" => "an all-reduce over NCCL",
             _ => {
-                "exchanged over the rendezvous, because simulated devices of several processes have no communicator"
+                "exchanged over the rendezvous, because the devices are simulated"
             }
         };
         text.push(format!(

@@ -1,0 +1,95 @@
+//! What the simulated devices of the ranks of a job found.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::console::complain;
+use crate::exit_code::Exit;
+use crate::failure::Failure;
+use crate::plural::counted;
+
+/// Findings of a rank that are printed; the others are counted.
+const MAX_PRINTED: usize = 100;
+
+/// The files that ranks write their findings to, in a folder that goes with this.
+pub(super) struct RankFindings {
+    folder: PathBuf,
+}
+
+impl RankFindings {
+    /// Makes the folder, with a name that no one can guess.
+    ///
+    /// # Errors
+    /// The folder for temporary files cannot be written to.
+    pub(super) fn new(secret: &str) -> Result<Self, Failure> {
+        let name = format!("kiln-launch-{}-{}", std::process::id(), secret.get(..16).unwrap_or_default());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir(&folder).map_err(|error| {
+            Failure::file(&folder, error).next("set TMPDIR to a folder that can be written to")
+        })?;
+        Ok(Self { folder })
+    }
+
+    /// What a rank is told: use simulated devices, go on after a finding, and where to write it.
+    pub(super) fn variables(&self, rank: u32) -> [(&'static str, String); 3] {
+        let file = self.file(rank).to_string_lossy().into_owned();
+        [("KILN_POLICY", "simulate".into()), ("KILN_FINDINGS", "report".into()), ("KILN_FINDINGS_FILE", file)]
+    }
+
+    /// Prints what every rank found. The exit code is 5 if there is anything, and otherwise that of the ranks.
+    ///
+    /// # Errors
+    /// How the job ended, if it did not end well and nothing was found; a file that cannot be read.
+    pub(super) fn report(&self, ranks: u32, ended: Result<Exit, Failure>) -> Result<Exit, Failure> {
+        let mut found = 0;
+        for rank in 0..ranks {
+            let findings = self.read(rank)?;
+            for finding in findings.iter().take(MAX_PRINTED) {
+                complain(format_args!("kiln launch: rank {rank} found: {finding}"));
+            }
+            if findings.len() > MAX_PRINTED {
+                complain(format_args!(
+                    "kiln launch: rank {rank} found {} more",
+                    findings.len() - MAX_PRINTED
+                ));
+            }
+            found += findings.len();
+        }
+        if found == 0 {
+            if let Ok(Exit::Done) = ended {
+                complain(format_args!("kiln launch: no findings in {}", counted(u64::from(ranks), "rank")));
+            }
+            return ended;
+        }
+        if let Err(failure) = ended {
+            complain(format_args!("kiln launch: {failure}"));
+        }
+        complain(format_args!(
+            "kiln launch: {} in {}",
+            counted(found as u64, "finding"),
+            counted(u64::from(ranks), "rank")
+        ));
+        Ok(Exit::Fault)
+    }
+
+    fn read(&self, rank: u32) -> Result<Vec<String>, Failure> {
+        let path = self.file(rank);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(Failure::file(&path, error)),
+        }
+    }
+
+    fn file(&self, rank: u32) -> PathBuf {
+        self.folder.join(format!("rank-{rank}"))
+    }
+}
+
+impl Drop for RankFindings {
+    fn drop(&mut self) {
+        // What is left in the folder for temporary files goes with it.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,116 @@
+//! `kiln launch --check`: ranks as processes over simulated devices. The program of the ranks is this test itself.
+
+#![cfg(target_os = "linux")]
+
+use std::process::Command;
+use std::sync::Arc;
+
+use kiln::DeviceRuntime;
+use kiln::group::{DeviceCommunicator, Reduction, Rendezvous};
+
+use crate::example_program::example_program;
+use crate::outcome::{Outcome, command, run};
+
+const MISTAKE: &str = "KILN_TEST_MISTAKE";
+
+const PTX: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry copy_one(.param .u64 from, .param .u64 to) {
+    .reg .u64 %rd<3>;
+    .reg .u32 %r<2>;
+    ld.param.u64 %rd1, [from];
+    ld.param.u64 %rd2, [to];
+    ld.global.u32 %r1, [%rd1];
+    st.global.u32 [%rd2], %r1;
+    ret;
+}";
+
+/// What every rank does, with one mistake.
+#[test]
+fn rank_program() {
+    let Ok(mistake) = std::env::var(MISTAKE) else { return };
+    let job = Arc::new(Rendezvous::from_process().unwrap().unwrap());
+    let gpu = DeviceRuntime::auto().unwrap();
+    let rank = DeviceCommunicator::meet(&gpu, &job, &Default::default()).unwrap();
+    let me = rank.rank();
+    let large = vec![me + 1; 300_000];
+    let (send, recv) = (gpu.upload(&large).unwrap(), gpu.zeros::<u32>(large.len()).unwrap());
+    for _ in 0..5 {
+        rank.all_reduce(&send, &recv, Reduction::Sum).submit().unwrap();
+        assert_eq!(recv.download().unwrap(), vec![6; large.len()]);
+    }
+    if mistake == "never written" && me == 1 {
+        let kernel = gpu.kernel(PTX, "copy_one").unwrap();
+        let (from, to) = (gpu.allocate::<u32>(8).unwrap(), gpu.zeros::<u32>(8).unwrap());
+        // SAFETY: it reads and writes the first element of two buffers of eight, and ends.
+        unsafe { gpu.launch(&kernel).grid(1).block(1).read(&from).read_write(&to).submit() }.unwrap();
+    }
+    if mistake == "another collective" && me == 2 {
+        let error = rank.broadcast(&send, 0).submit().unwrap_err().to_string();
+        assert!(error.contains("rank 2 and rank 0 differ in collective 5"), "{error}");
+        return;
+    }
+    let ended = rank.barrier().submit();
+    if mistake != "another collective" {
+        ended.unwrap().wait().unwrap();
+    }
+    gpu.synchronize().unwrap();
+}
+
+fn checked(mistake: &str) -> Outcome {
+    let program = std::env::current_exe().unwrap();
+    let words = ["launch", "-n", "3", "--check", "--", program.to_str().unwrap()];
+    let test = ["--exact", "launch_check::rank_program", "--nocapture"];
+    let mut launch: Command = command(&[&words[..], &test].concat());
+    launch.env(MISTAKE, mistake);
+    run(launch)
+}
+
+#[test]
+fn ranks_without_a_mistake_have_no_findings() {
+    let outcome = checked("none");
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stderr.contains("kiln launch: no findings in 3 ranks"), "{}", outcome.stderr);
+}
+
+#[test]
+fn what_a_rank_finds_is_printed_with_the_rank() {
+    let outcome = checked("never written");
+    assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
+    let found = |rank: u32| outcome.stderr.contains(&format!("kiln launch: rank {rank} found: "));
+    assert_eq!([0, 1, 2].map(found), [false, true, false], "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("copy_one") && outcome.stderr.contains("never written"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stderr.contains("1 finding in 3 ranks"), "{}", outcome.stderr);
+}
+
+#[test]
+fn ranks_that_call_different_collectives_are_a_finding() {
+    let outcome = checked("another collective");
+    assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
+    let words = "found: rank 2 and rank 0 differ in collective 5: broadcast of u32 root 0 of 300000 and barrier of u8 of 1";
+    assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_exit_code_of_a_rank_counts_where_nothing_was_found() {
+    let outcome = run(command(&["launch", "-n", "2", "--check", "--", "sh", "-c", "exit 4"]));
+    assert_eq!(outcome.code, Some(4), "{}", outcome.stderr);
+    let both = run(command(&["launch", "-n", "2", "--check", "--devices", "0,1", "--", "true"]));
+    assert_eq!(both.code, Some(2), "{}", both.stderr);
+}
+
+#[test]
+fn every_collective_of_the_example_is_right_between_processes() {
+    let program = example_program("collectives");
+    let outcome = run(command(&["launch", "-n", "4", "--check", "--", program.to_str().unwrap()]));
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stderr.contains("no findings in 4 ranks"), "{}", outcome.stderr);
+    let right = outcome.stdout.lines().filter(|line| line.contains(": right on rank 0 of 4")).count();
+    assert!(right >= 12, "{}", outcome.stdout);
+}

@@ -1,0 +1,355 @@
+//! Collectives between simulated devices of several processes.
+//!
+//! A simulated communicator lives in one process. Ranks that [meet](crate::DeviceCommunicator::meet) with simulated devices in several processes exchange what they bring through
+//! the store of their job instead: a call waits for the others on the host, and what this rank receives is then written on its device, where every access is checked. Reductions are
+//! computed by the device, in the order of the ranks, so that all ranks get the same bits as ranks of one process do. It is for checks of programs, and slow.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use kiln_driver::Refusal;
+use kiln_operation::{Collective, CollectiveKind, CommunicatorId, FOLD};
+use kiln_runtime::internal::note_finding;
+use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Stream, Ticket};
+
+use crate::collective_part::Part;
+use crate::deadline::after;
+use crate::error::{GroupError, Result};
+use crate::rendezvous::{Rendezvous, RendezvousError};
+
+/// Bytes of a value that the store is given at a time.
+const CHUNK_BYTES: usize = 512 << 10;
+const NEXT: &str = "let all ranks call the same collectives in the same order";
+
+/// The way of one rank to the others.
+pub(crate) struct Bridge {
+    rendezvous: Arc<Rendezvous>,
+    /// Names the communicator among those of the job.
+    name: String,
+    rank: u32,
+    size: u32,
+    deadline: Duration,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    collectives: u64,
+    sent: BTreeMap<u32, u64>,
+    received: BTreeMap<u32, u64>,
+    /// Values that this rank gave for collectives of all ranks, call by call.
+    given: VecDeque<Vec<String>>,
+}
+
+/// Calls whose values are kept. A rank that comes to a call has all values of the one before, which the others gave after they had read those before that.
+const KEPT_CALLS: usize = 3;
+
+/// What a rank brings to a collective: what it calls, and its bytes.
+struct Brought {
+    called: String,
+    bytes: Vec<u8>,
+}
+
+/// Where a collective meets those of other ranks.
+enum Place {
+    All(u64),
+    Pair { from: u32, to: u32, number: u64 },
+}
+
+/// Whether the ranks of a job are in several processes.
+pub(crate) fn spans_processes(rendezvous: &Rendezvous) -> Result<bool> {
+    static PROCESS: std::sync::OnceLock<u128> = std::sync::OnceLock::new();
+    let own = PROCESS.get_or_init(Rendezvous::random_number).to_le_bytes();
+    let failed = |error| GroupError::Rendezvous(Arc::new(error));
+    let all = rendezvous.exchange("kiln/processes of simulated devices", &own).map_err(failed)?;
+    Ok(all.into_iter().flatten().any(|other| other != own))
+}
+
+/// An id that no other process makes.
+pub(crate) fn random_id() -> CommunicatorId {
+    let mut bytes = [0; CommunicatorId::BYTES];
+    let number = Rendezvous::random_number().to_le_bytes();
+    bytes.iter_mut().zip(number).for_each(|(byte, random)| *byte = random);
+    CommunicatorId::new(bytes)
+}
+
+impl Bridge {
+    pub(crate) fn new(
+        rendezvous: &Arc<Rendezvous>,
+        id: CommunicatorId,
+        (rank, size): (u32, u32),
+        deadline: Duration,
+    ) -> Self {
+        let name = format!("kiln/exchange/{}", id.to_string().trim_end_matches('0'));
+        Self { rendezvous: rendezvous.clone(), name, rank, size, deadline, counts: Mutex::default() }
+    }
+
+    /// Does collectives, after everything that wrote their buffers. The ticket is that of the last write.
+    pub(crate) fn submit(
+        &self,
+        (runtime, module): (&DeviceRuntime, &Module),
+        scratch: &GpuRef<u8>,
+        parts: &[Part],
+        stream: Option<&Stream>,
+    ) -> Result<Ticket> {
+        let mut counts = self.counts();
+        if parts.iter().any(|part| !part.is_pairwise()) {
+            counts.given.push_back(Vec::new());
+        }
+        if counts.given.len() > KEPT_CALLS {
+            for old in counts.given.pop_front().unwrap_or_default() {
+                self.rendezvous.remove(&old).map_err(rendezvous)?;
+            }
+        }
+        let end = after(Instant::now(), self.deadline);
+        // All bring what they have before one waits: a send and a receive of one call may meet each other.
+        let places = parts.iter().map(|part| self.bring(&mut counts, part)).collect::<Result<Vec<_>>>()?;
+        let mut last = None;
+        for (part, place) in parts.iter().zip(places) {
+            let brought = self.meet(part, &place, end)?;
+            let Some((to, bytes)) = self.received(part, &brought)? else { continue };
+            let write = |to: &GpuRef<u8>, bytes: &[u8]| match stream {
+                Some(stream) => to.upload_on(stream, bytes),
+                None => to.upload(bytes),
+            };
+            last = Some(match part.collective.kind().reduces() && !to.is_empty() {
+                false => write(&to, &bytes).map_err(|source| self.failed(source))?,
+                true => {
+                    let blocks = runtime.upload(&bytes).map_err(|source| self.failed(source))?;
+                    self.fold((runtime, module), part, (&blocks, &to), stream)?
+                }
+            });
+        }
+        match (last, stream) {
+            (Some(last), _) => Ok(last),
+            // The ticket of a call that writes nothing is still one of work on its stream.
+            (None, Some(stream)) => scratch.fill_on(stream, 0).map_err(|source| self.failed(source)),
+            (None, None) => scratch.fill(0).map_err(|source| self.failed(source)),
+        }
+    }
+
+    /// Reads what this rank brings, and gives it to the store.
+    fn bring(&self, counts: &mut Counts, part: &Part) -> Result<Place> {
+        let Part { collective, count, .. } = part;
+        let bytes = match self.given(part)? {
+            Some(from) => from.download().map_err(|source| self.failed(source))?,
+            None => Vec::new(),
+        };
+        let peer = collective.root_rank().unwrap_or(0);
+        let next = |known: &mut BTreeMap<u32, u64>| {
+            let number = known.entry(peer).or_default();
+            *number += 1;
+            *number - 1
+        };
+        let place = match collective.kind() {
+            CollectiveKind::Send => Place::Pair { from: self.rank, to: peer, number: next(&mut counts.sent) },
+            CollectiveKind::Recv => {
+                return Ok(Place::Pair { from: peer, to: self.rank, number: next(&mut counts.received) });
+            }
+            _ => {
+                counts.collectives += 1;
+                Place::All(counts.collectives - 1)
+            }
+        };
+        let called = format!("{} of {count}", called(collective));
+        let message = [&(called.len() as u64).to_le_bytes()[..], called.as_bytes(), &bytes].concat();
+        let key = self.key(&place, self.rank);
+        let chunks = message.len().div_ceil(CHUNK_BYTES).max(1);
+        for (at, chunk) in message.chunks(CHUNK_BYTES).enumerate() {
+            let (key, value) = (format!("{key}/{at}"), [&(chunks as u64).to_le_bytes()[..], chunk].concat());
+            self.rendezvous.put(&key, &value).map_err(rendezvous)?;
+            if let (Place::All(_), Some(given)) = (&place, counts.given.back_mut()) {
+                given.push(key);
+            }
+        }
+        Ok(place)
+    }
+
+    /// Waits for what the others bring, by rank; for a transfer the sender's alone.
+    fn meet(&self, part: &Part, place: &Place, end: Instant) -> Result<Vec<Brought>> {
+        let ranks: Vec<u32> = match place {
+            Place::All(_) => (0..self.size).collect(),
+            Place::Pair { to, .. } if *to != self.rank => return Ok(Vec::new()),
+            Place::Pair { from, .. } => vec![*from],
+        };
+        let mut all = Vec::with_capacity(ranks.len());
+        for rank in ranks {
+            let brought = self.brought(place, rank, (part, end))?;
+            let (own, theirs) = (format!("{} of {}", called(&part.collective), part.count), &brought.called);
+            if own != *theirs {
+                return Err(self.disagreement(place, rank, (own, theirs.clone())));
+            }
+            all.push(brought);
+        }
+        Ok(all)
+    }
+
+    fn brought(&self, place: &Place, rank: u32, (part, end): (&Part, Instant)) -> Result<Brought> {
+        let key = self.key(place, rank);
+        let absent = || {
+            let what = format!(
+                "rank {rank} did not come to {}, {}, within {:?}",
+                number_text(place),
+                part.collective,
+                self.deadline
+            );
+            note_finding(&format!("rank {}: {what}", self.rank));
+            GroupError::Collective { what, next: NEXT }
+        };
+        let (mut message, mut at, mut chunks) = (Vec::new(), 0, 1);
+        while at < chunks {
+            let found = self.rendezvous.get_until(&format!("{key}/{at}"), end).map_err(rendezvous)?;
+            let found = found.ok_or_else(absent)?;
+            let Some((head, chunk)) = found.split_first_chunk::<8>() else { return Err(absent()) };
+            chunks = u64::from_le_bytes(*head);
+            message.extend(chunk);
+            at += 1;
+        }
+        if let Place::Pair { .. } = place {
+            (0..chunks)
+                .try_for_each(|at| self.rendezvous.remove(&format!("{key}/{at}")))
+                .map_err(rendezvous)?;
+        }
+        let split = message.split_first_chunk::<8>().and_then(|(head, rest)| {
+            let len = usize::try_from(u64::from_le_bytes(*head)).ok()?;
+            rest.split_at_checked(len)
+        });
+        let (called, bytes) = split.ok_or_else(absent)?;
+        Ok(Brought { called: String::from_utf8_lossy(called).into_owned(), bytes: bytes.to_vec() })
+    }
+
+    /// What this rank brings, in its first buffer.
+    fn given(&self, part: &Part) -> Result<Option<GpuRef<u8>>> {
+        use CollectiveKind::*;
+        let (collective, block) = (&part.collective, self.block(part));
+        let (is_root, rank, size) = (collective.root_rank() == Some(self.rank), self.rank, self.size);
+        let blocks = match collective.kind() {
+            AllReduce | Reduce | Send => 0..1,
+            AllGather if collective.is_in_place() => rank..rank + 1,
+            Gather if collective.is_in_place() && is_root => rank..rank + 1,
+            AllGather | Gather => 0..1,
+            ReduceScatter | AllToAll => 0..size,
+            Scatter if is_root => 0..size,
+            Broadcast if is_root => 0..1,
+            Broadcast | Scatter | Recv | Barrier => return Ok(None),
+        };
+        let Some(first) = part.buffers.iter().next() else { return Ok(None) };
+        first.view(bytes_of(blocks, block)).map(Some).map_err(|source| self.failed(source))
+    }
+
+    /// Where this rank receives something, and that; for a reduction the blocks of all ranks.
+    fn received(&self, part: &Part, brought: &[Brought]) -> Result<Option<(GpuRef<u8>, Vec<u8>)>> {
+        use CollectiveKind::*;
+        let (collective, block) = (&part.collective, self.block(part));
+        let (is_root, rank, size) = (collective.root_rank() == Some(self.rank), self.rank, self.size);
+        let of = |brought: &Brought, at: u32| {
+            brought.bytes.get(bytes_of(at..at + 1, block)).unwrap_or_default().to_vec()
+        };
+        let all = |at: u32| brought.iter().flat_map(|one| of(one, at)).collect::<Vec<u8>>();
+        let root = collective.root_rank().and_then(|root| brought.get(root as usize));
+        let (blocks, bytes) = match collective.kind() {
+            Send | Barrier => return Ok(None),
+            Reduce | Gather if !is_root => return Ok(None),
+            Broadcast if is_root => return Ok(None),
+            Scatter if is_root && collective.is_in_place() => return Ok(None),
+            AllReduce | Reduce => (0..1, all(0)),
+            ReduceScatter if collective.is_in_place() => (rank..rank + 1, all(rank)),
+            ReduceScatter => (0..1, all(rank)),
+            AllGather | Gather => (0..size, all(0)),
+            AllToAll => (0..size, all(rank)),
+            Recv => (0..1, brought.first().map(|one| one.bytes.clone()).unwrap_or_default()),
+            Broadcast => (0..1, root.map(|one| of(one, 0)).unwrap_or_default()),
+            Scatter => (0..1, root.map(|one| of(one, rank)).unwrap_or_default()),
+        };
+        let Some(last) = part.buffers.iter().last() else { return Ok(None) };
+        let to = last.view(bytes_of(blocks, block)).map_err(|source| self.failed(source))?;
+        Ok(Some((to, bytes)))
+    }
+
+    /// Has the device reduce the blocks of all ranks.
+    fn fold(
+        &self,
+        (runtime, module): (&DeviceRuntime, &Module),
+        part: &Part,
+        (blocks, to): (&GpuRef<u8>, &GpuRef<u8>),
+        stream: Option<&Stream>,
+    ) -> Result<Ticket> {
+        let failed = |source| self.failed(source);
+        let kernel = module.kernel(&format!("{FOLD}{}", part.collective), None).map_err(failed)?;
+        let mut launch = runtime.launch(&kernel);
+        if let Some(stream) = stream {
+            launch.on(stream);
+        }
+        launch.grid(1).block(1).read(blocks).write(to).value(part.count);
+        // SAFETY: it reads as many blocks as there are ranks, writes one, and ends.
+        unsafe { launch.submit() }.map_err(failed)
+    }
+
+    fn disagreement(
+        &self,
+        place: &Place,
+        other_rank: u32,
+        (value, other_value): (String, String),
+    ) -> GroupError {
+        let refusal = Refusal::Disagreement {
+            communicator: self.name.rsplit('/').next().unwrap_or_default().chars().take(8).collect(),
+            rank: self.rank,
+            other_rank,
+            what: number_text(place),
+            value,
+            other_value,
+            next: NEXT,
+        };
+        note_finding(&refusal.to_string());
+        self.failed(Error::new(kiln_driver::Error::refused("submit", refusal)))
+    }
+
+    fn key(&self, place: &Place, rank: u32) -> String {
+        match place {
+            Place::All(number) => format!("{}/{number}/{rank}", self.name),
+            Place::Pair { from, to, number } => format!("{}/{from} to {to}/{number}", self.name),
+        }
+    }
+
+    fn block(&self, part: &Part) -> usize {
+        (part.count * part.collective.element().bytes()) as usize
+    }
+
+    fn failed(&self, source: Error) -> GroupError {
+        GroupError::Rank { rank: self.rank, source }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A collective as all ranks must call it: whether it is in place is each rank's choice, and a send meets a receive.
+fn called(collective: &Collective) -> String {
+    let (kind, element) = (collective.kind(), collective.element());
+    match kind {
+        CollectiveKind::Send | CollectiveKind::Recv => format!("a transfer of {element}"),
+        _ => {
+            let reduction = collective.reduction_kind().map_or_else(String::new, |one| format!(" {one}"));
+            let root = collective.root_rank().map_or_else(String::new, |root| format!(" root {root}"));
+            format!("{kind} of {element}{reduction}{root}")
+        }
+    }
+}
+
+fn bytes_of(blocks: Range<u32>, block: usize) -> Range<usize> {
+    blocks.start as usize * block..blocks.end as usize * block
+}
+
+fn number_text(place: &Place) -> String {
+    match place {
+        Place::All(number) => format!("collective {number}"),
+        Place::Pair { from, to, number } => format!("transfer {number} from rank {from} to rank {to}"),
+    }
+}
+
+fn rendezvous(error: RendezvousError) -> GroupError {
+    GroupError::Rendezvous(Arc::new(error))
+}

@@ -1,0 +1,72 @@
+//! Communicators of all ranks of a job, and of all devices of a group.
+
+use std::sync::Arc;
+
+use kiln_driver::DeviceKind;
+use kiln_operation::CommunicatorId;
+use kiln_runtime::DeviceRuntime;
+
+use crate::bridge::spans_processes;
+use crate::communicator::{DeviceCommunicator, DeviceCommunicatorConfig};
+use crate::device_group::DeviceGroup;
+use crate::error::{GroupError, Result};
+use crate::job_ranks::Job;
+use crate::membership::Membership;
+use crate::rendezvous::{Rendezvous, RendezvousError};
+
+impl DeviceCommunicator {
+    /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
+    ///
+    /// # Errors
+    /// As for [`join`](Self::join); what the rendezvous answers.
+    pub fn meet(
+        runtime: &DeviceRuntime,
+        rendezvous: &Arc<Rendezvous>,
+        config: &DeviceCommunicatorConfig,
+    ) -> Result<Self> {
+        const KEY: &str = "kiln/communicator";
+        let failed = |error| GroupError::Rendezvous(Arc::new(error));
+        let (rank, size) = (rendezvous.rank(), rendezvous.size());
+        if size == 1 {
+            return Self::alone(runtime);
+        }
+        if rank == 0 {
+            rendezvous.put(KEY, Self::new_id(runtime)?.bytes()).map_err(failed)?;
+        }
+        let id = rendezvous.get(KEY).map_err(|error| match error {
+            RendezvousError::NoValue { waited, .. } => GroupError::Collective {
+                what: format!("rank 0 has not made the id of the communicator within {waited:?}"),
+                next: "call `DeviceCommunicator::meet` on every rank of the job",
+            },
+            error => failed(error),
+        })?;
+        let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;
+        let job = Job { rendezvous: rendezvous.clone(), ranks: (0..size).collect() };
+        let seen = rendezvous.losses_seen();
+        let is_simulated = runtime.info().kind != DeviceKind::Cuda;
+        let membership = match is_simulated && spans_processes(rendezvous)? {
+            true => Membership::bridged(id, size, job, seen),
+            false => Membership::of_job(id, size, job, seen),
+        };
+        Self::join_in(runtime, id, (rank, size), config, &membership)
+    }
+}
+
+impl DeviceGroup {
+    /// A communicator of all devices of the group, as one rank for each device, in their order.
+    ///
+    /// # Errors
+    /// As for [`DeviceCommunicator::join`].
+    pub fn communicators(&self, config: &DeviceCommunicatorConfig) -> Result<Vec<DeviceCommunicator>> {
+        if self.len() == 1 {
+            return Ok(vec![DeviceCommunicator::alone(self.runtime(0)?)?]);
+        }
+        let id = DeviceCommunicator::new_id(self.runtime(0)?)?;
+        let size = self.len() as u32;
+        let ranks = (0..size).zip(self.runtimes());
+        let membership = Membership::new(id, size);
+        let join =
+            |(rank, runtime)| DeviceCommunicator::join_in(runtime, id, (rank, size), config, &membership);
+        ranks.map(join).collect()
+    }
+}
