@@ -27,6 +27,8 @@ use crate::rendezvous::LostRank;
 const TURN_LIMIT: Duration = Duration::from_millis(200);
 /// How long a rank sleeps before it asks again whether the others have joined.
 const JOIN_POLL: Duration = Duration::from_millis(1);
+/// How long a rank that is dropped waits for other work of its simulated device, on the clock of the device.
+const UNLOAD_LIMIT: Duration = Duration::from_secs(1);
 /// How long a failure of the library is held back for the rank whose loss may be behind it.
 const LOSS_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -383,6 +385,18 @@ impl Inner {
         Ok(())
     }
 
+    /// Has a simulated device unload the rank now, so that ranks which wait for it are told. It cannot while work is unfinished that was queued before, such as the
+    /// first write of the scratch buffer.
+    fn unload(&mut self) {
+        if self.runtime.info().kind == DeviceKind::Cuda || self.ledger().may_wait() {
+            return;
+        }
+        *self.turn.get_mut().unwrap_or_else(PoisonError::into_inner) = KnownFunctions::default();
+        self.module = None;
+        // It is unloaded later if that work takes longer, and a lost device has nothing loaded.
+        let _ = self.runtime.drain_pending(UNLOAD_LIMIT);
+    }
+
     /// What the device answers of its communicator.
     fn lookup(&self) -> Option<kiln_driver::Error> {
         self.runtime.driver().global(self.module.as_ref()?.id(), FAILURE).err()
@@ -466,7 +480,10 @@ impl Drop for Inner {
                 let loaded = self.module.take().map(|module| (self.runtime.clone(), module));
                 membership.report(self.rank.rank, "its thread panicked".into(), loaded);
             }
-            false => membership.leave(self.rank.rank),
+            false => {
+                membership.leave(self.rank.rank);
+                self.unload();
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use kiln_driver::{Driver, Health};
+use kiln_driver::{DeviceKind, Driver, Health};
 use kiln_operation::CommunicatorId;
 use kiln_runtime::device_state::Phase;
 use kiln_runtime::{DeviceRuntime, Module, StateWatch};
@@ -150,8 +150,9 @@ impl Membership {
             ledger.settle();
             !ledger.may_wait()
         };
-        let submitted =
-            state.here.get(&rank).and_then(|entry| comparable(&entry.ledger).map(|(count, _)| count));
+        // A simulated machine itself knows that a rank is gone, and what waits for it.
+        let entry = state.here.get(&rank).filter(|entry| entry.driver.info().kind == DeviceKind::Cuda);
+        let submitted = entry.and_then(|entry| comparable(&entry.ledger).map(|(count, _)| count));
         state.left.insert(rank, submitted);
         if state.here.get(&rank).is_some_and(is_over) {
             state.here.remove(&rank);
@@ -183,7 +184,8 @@ impl Membership {
     fn end_failing(&self) {
         let waiting: Vec<(u32, Arc<dyn LocalRank>)> = {
             let state = self.state();
-            let waiting = state.here.iter().filter(|(_, entry)| waits(&entry.ledger));
+            let has_library = |entry: &LocalEntry| entry.driver.info().kind == DeviceKind::Cuda;
+            let waiting = state.here.iter().filter(|(_, entry)| has_library(entry) && waits(&entry.ledger));
             waiting.filter_map(|(rank, entry)| Some((*rank, entry.rank.upgrade()?))).collect()
         };
         for (rank, local) in waiting {

@@ -54,6 +54,8 @@ pub(crate) struct NcclRank {
     is_to_end: AtomicBool,
     /// Why nothing more is taken.
     failed: OnceLock<LibraryFailure>,
+    /// Whether a call is inside of NCCL for longer than the deadline.
+    is_late: AtomicBool,
     /// NCCL takes one call at a time. Held while a call is queued; an abort does not take it.
     turn: Mutex<Turn>,
     /// Taken by aborts, and by the thread that looks at the communicator.
@@ -127,6 +129,7 @@ impl NcclRank {
             making: Making::new(api),
             is_to_end: AtomicBool::new(false),
             failed: OnceLock::new(),
+            is_late: AtomicBool::new(false),
             turn: Mutex::new(Turn { raw: None }),
             abort: Mutex::default(),
         });

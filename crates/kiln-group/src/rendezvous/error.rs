@@ -127,7 +127,7 @@ pub enum RendezvousError {
     },
     /// A rank did not come to an exchange or a barrier.
     #[error(
-        "rank {rank} did not come to `{name}` within {:.1} s{}; let all ranks come to the same exchanges and barriers in the same order", .waited.as_secs_f64(), elsewhere(.at)
+        "rank {rank} did not come to `{name}` within {:.1} s{}; let all ranks come to the same exchanges and barriers in the same order", .waited.as_secs_f64(), elsewhere(.at.as_deref())
     )]
     NotThere {
         /// The rank that did not come.
@@ -180,8 +180,8 @@ pub enum RendezvousError {
     },
 }
 
-fn elsewhere(at: &Option<String>) -> String {
-    at.as_ref().map_or_else(String::new, |at| format!(", and waits at `{at}`"))
+fn elsewhere(at: Option<&str>) -> String {
+    at.map_or_else(String::new, |at| format!(", and waits at `{at}`"))
 }
 
 /// `1, 3 and 5`; a long list is cut.

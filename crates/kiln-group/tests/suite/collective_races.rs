@@ -18,7 +18,9 @@ struct Rank {
 }
 
 fn ranks(machine: &Machine) -> Vec<Rank> {
-    let id = "ab".repeat(128);
+    let made = std::sync::OnceLock::new();
+    machine.device(0).unwrap().load(&Image::CommunicatorId { id: &made }).unwrap();
+    let id: String = made.get().unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
     let rank = |rank: u32| {
         let device = machine.device(rank).unwrap();
         let text = format!("communicator id={id} rank={rank} size=2 deadline_ms=1000");

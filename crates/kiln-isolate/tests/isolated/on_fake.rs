@@ -61,6 +61,30 @@ on_machine! {
         assert_eq!(processes.len(), 1);
     }
 
+    fn a_worker_takes_an_abort_while_ranks_have_not_joined() on with_nccl().with("FAKE_NCCL_WAITS", "ncclCommInitRankConfig") => {
+        let mut config = config();
+        config.inherited_variables.push("FAKE_NCCL_WAITS".into());
+        let device = IsolatedDevice::open(config).unwrap();
+        let rank = device.load(&Image::Communicator(&text())).unwrap();
+        let stream = device.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+        let began = Instant::now();
+        // Whoever waits for the ranks asks, and does not keep the worker.
+        for _ in 0..20 {
+            assert!(device.global(rank, "failure").unwrap_err().is_unsupported());
+        }
+        let abort = device.function(rank, "abort").unwrap();
+        device.submit(stream, &rig::launch(&abort, &[])).unwrap();
+        device.synchronize(stream).unwrap();
+        let buffer = device.allocate(MemoryRequest::Direct { bytes: 64 }).unwrap().address.0;
+        let packed: Vec<u8> = [buffer, 4].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let broadcast = device.function(rank, "broadcast element=u8 root=0").unwrap();
+        device.submit(stream, &rig::launch(&broadcast, &packed)).unwrap();
+        let error = device.synchronize(stream).unwrap_err();
+        assert!(error.to_string().contains("was aborted"), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(4), "long before the deadline: {:?}", began.elapsed());
+        assert!(nccl_calls().0.contains(&"ncclCommAbort".to_owned()));
+    }
+
     // A standby and a successor have everything else; the rank would join twice.
     fn a_rank_is_lost_with_its_worker_and_is_not_made_again() on with_nccl() => {
         let device = IsolatedDevice::open(config().standby(true)).unwrap();

@@ -48,9 +48,7 @@ pub(super) fn render(report: &ClusterReport, columns: usize) -> String {
     if let (Some(by), Some(time_us)) = (sum.by, sum.time_us) {
         let how = match by {
             "nccl" => "an all-reduce over NCCL",
-            _ => {
-                "exchanged over the rendezvous, because the devices are simulated"
-            }
+            _ => "exchanged over the rendezvous, because the devices are simulated",
         };
         text.push(format!(
             "The sum over all ranks is right, in {} ms: {how}.",

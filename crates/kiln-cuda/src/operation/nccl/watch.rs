@@ -4,6 +4,7 @@
 //! for longer than the deadline is ended here, by an abort.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -69,6 +70,7 @@ impl Watched {
         };
         if self.inside.is_some_and(|(_, since)| since.elapsed() >= rank.rank.deadline) {
             rank.fail(rank.late("ncclGroupEnd"));
+            rank.is_late.store(true, Ordering::Release);
         }
         Some(rank)
     }
@@ -78,7 +80,7 @@ impl NcclRank {
     /// Reads what NCCL found wrong in the background, and ends a call that is late.
     fn look(self: Arc<Self>) {
         if self.failed.get().is_some() {
-            if self.making.call().is_some() && !self.is_to_end() {
+            if self.is_late.load(Ordering::Acquire) && !self.is_to_end() {
                 self.abort_late();
             }
             return;

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use kiln::group::{DeviceGroup, GroupError};
+use kiln::group::{
+    CommunicatorFailed, CommunicatorRankLost, DeviceCommunicatorConfig, DeviceGroup, GroupError,
+};
 
 use crate::machine::{Machine, calls};
 
@@ -38,5 +40,71 @@ on_machine! {
             let error = rank.barrier().submit().unwrap_err();
             assert!(matches!(&error, GroupError::Rank { .. }) && error.lost_rank().is_some(), "{error}");
         }
+    }
+
+    fn a_rank_that_waits_for_its_first_collective_is_told_of_a_loss() on {
+        let nccl = include_str!("../../../../kiln-cuda/tests/on_fake/libnccl/nccl.c");
+        Machine::fake().devices(2).with_library("KILN_NCCL", nccl).with("FAKE_NCCL_WAITS", "ncclCommInitRankConfig")
+    } => {
+        let group = DeviceGroup::all().unwrap();
+        let config = DeviceCommunicatorConfig { deadline: Duration::from_secs(3600) };
+        let mut ranks = group.communicators(&config).unwrap();
+        let (lost, left) = (ranks.remove(1), ranks.remove(0));
+        let began = Instant::now();
+        std::thread::scope(|threads| {
+            let waiting = threads.spawn(|| left.barrier().submit().unwrap_err());
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!waiting.is_finished());
+            threads.spawn(move || {
+                let _rank = lost;
+                std::panic::resume_unwind(Box::new("this rank is to end"));
+            }).join().unwrap_err();
+            let error = waiting.join().unwrap();
+            assert_eq!(error.lost_rank().map(|lost| lost.lost), Some(1), "{error}");
+        });
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        wait_for("ncclCommAbort", 2);
+        assert_eq!(calls("ncclMisused"), [""; 0]);
+    }
+
+    fn what_nccl_finds_wrong_ends_unfinished_collectives() on {
+        let nccl = include_str!("../../../../kiln-cuda/tests/on_fake/libnccl/nccl.c");
+        Machine::fake().devices(2).with_library("KILN_NCCL", nccl).with("FAKE_NCCL_RUNS", "1")
+    } => {
+        let group = DeviceGroup::all().unwrap();
+        let ranks = group.communicators(&Default::default()).unwrap();
+        let buffer = ranks[0].runtime().upload(&[1_u32; 4]).unwrap();
+        // It runs until it is aborted.
+        let ticket = ranks[0].broadcast(&buffer, 1).submit().unwrap();
+        // SAFETY: no other thread of this test writes the environment.
+        unsafe { std::env::set_var("FAKE_NCCL_STATE", "6") };
+        let began = Instant::now();
+        let error = ticket.wait().unwrap_err();
+        let failed = error.downcast_ref::<CommunicatorFailed>().unwrap_or_else(|| panic!("{error}"));
+        assert!(failed.cause.contains("ncclRemoteError (6)"), "{failed}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        // The device goes on.
+        assert_eq!(ranks[0].runtime().upload(&[7_u32]).unwrap().download().unwrap(), [7]);
+        let again = ranks[0].barrier().submit().unwrap_err().to_string();
+        assert!(again.contains("ncclRemoteError"), "{again}");
+    }
+
+    fn a_rank_that_was_dropped_is_told_to_one_that_waits_for_it() on {
+        let nccl = include_str!("../../../../kiln-cuda/tests/on_fake/libnccl/nccl.c");
+        Machine::fake().devices(2).with_library("KILN_NCCL", nccl).with("FAKE_NCCL_RUNS", "1")
+    } => {
+        let group = DeviceGroup::all().unwrap();
+        let config = DeviceCommunicatorConfig { deadline: Duration::from_secs(3600) };
+        let mut ranks = group.communicators(&config).unwrap();
+        ranks.iter().for_each(|rank| drop(rank.barrier().submit().unwrap()));
+        group.synchronize().unwrap();
+        drop(ranks.remove(1));
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(ranks[0].lost_rank(), None, "nothing waits for it");
+        let buffer = ranks[0].runtime().upload(&[1_u32; 4]).unwrap();
+        let error = ranks[0].broadcast(&buffer, 1).submit().unwrap().wait().unwrap_err();
+        let lost = error.downcast_ref::<CommunicatorRankLost>().unwrap_or_else(|| panic!("{error}"));
+        assert_eq!(lost.lost, 1);
+        assert!(lost.cause.contains("was dropped after 1 collectives, and rank 0 waits in a later one"), "{lost}");
     }
 }
