@@ -148,6 +148,8 @@ fn what_does_not_fit_is_refused_and_nothing_is_copied() {
     assert!(matches!(error, GroupError::NotInGroup { what: "destination" }), "{error}");
     let overlapping = group.copy(&from.view(0..4).unwrap(), &from.view(2..6).unwrap()).unwrap_err();
     assert_eq!(overlapping.device(), Some(0));
+    let text = format!("{overlapping} {:?}", std::error::Error::source(&overlapping));
+    assert!(text.contains("the source and the destination of the copy share bytes"), "{text}");
     for error in [group.runtime(2).unwrap_err(), group.peer_access(0, 2).unwrap_err()] {
         assert!(matches!(error, GroupError::NoSuchDevice { index: 2, len: 2 }), "{error}");
     }

@@ -376,7 +376,7 @@ impl<T: Element> GpuRef<T> {
         self.check_len(from.len())?;
         from.check_runtime(runtime)?;
         if self.overlaps(from) {
-            return Err(Error::new(Misuse::Overlap { first: 0, second: 1 }));
+            return Err(Error::new(Misuse::CopyOverlap));
         }
         let uses = &mut [from.used(Access::Read, 0), self.used(Access::Write, 1)];
         let command = from.place().zip(self.place()).map(|(from, to)| Command::Copy {

@@ -154,7 +154,12 @@ pub enum Misuse {
         /// Bytes of an element.
         element_bytes: u64,
     },
-    /// Two uses in one submission write the same bytes, or a copy overlaps itself.
+    /// A copy from bytes to some of the same bytes.
+    #[error(
+        "the source and the destination of the copy share bytes; copy between buffers or views that do not overlap"
+    )]
+    CopyOverlap,
+    /// Two uses in one submission write the same bytes.
     #[error("{} overlap and are both written; give each different bytes", pair(*first, *second))]
     Overlap {
         /// One of them.

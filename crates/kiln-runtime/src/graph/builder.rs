@@ -219,7 +219,7 @@ pub(super) fn copy_work<T: Element>(runtime: &Inner, from: &GpuRef<T>, to: &GpuR
     to.check_runtime(runtime)?;
     check_len(to, from.len())?;
     match from.held().zip(to.held()) {
-        Some((from, to)) if from.overlaps(&to) => Err(Misuse::Overlap { first: 0, second: 1 }.into()),
+        Some((from, to)) if from.overlaps(&to) => Err(Misuse::CopyOverlap.into()),
         Some((from, to)) => Ok(Work::Copy { from, to }),
         None => Ok(Work::Nothing),
     }

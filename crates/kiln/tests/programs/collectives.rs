@@ -233,7 +233,7 @@ fn what_does_not_fit_is_refused_and_the_sequence_goes_on() {
     assert_eq!(collective_refusal(sequence.broadcast(&world, &a, &b, 1)), root);
     let overlapping = (a.view(0..6).unwrap(), a.view(4..10).unwrap());
     let error = sequence.all_reduce(&world, &overlapping.0, &overlapping.1, sum).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Overlap { .. })), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::CopyOverlap)), "{error}");
     assert_eq!(format!("{sequence:?}"), "sequence of 0 commands");
     sequence.all_reduce(&world, &a, &b, sum).unwrap();
     sequence.run().unwrap();

@@ -144,7 +144,7 @@ fn what_cannot_be_right_is_refused_and_nothing_is_queued() {
         let half = buffer.view(..4).unwrap();
         assert!(matches!(
             misuse(buffer.view(2..6).unwrap().copy_from(&half).unwrap_err()),
-            Misuse::Overlap { .. }
+            Misuse::CopyOverlap
         ));
         assert_eq!(gpu.main_stream().ticket().unwrap().stamp(), before, "nothing was stamped");
         assert_eq!(buffer.download().unwrap(), [1; 8]);

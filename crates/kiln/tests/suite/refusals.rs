@@ -238,7 +238,8 @@ fn views_out_of_range_and_bytes_written_twice() {
     assert_eq!(next.number, before.number + 1);
     scene.gpu.synchronize().unwrap();
     let error = scene.refused("a copy onto itself", |_| to.view(2..6)?.copy_from(&to.view(0..4)?));
-    assert!(matches!(misuse(&error), Misuse::Overlap { .. }), "{error}");
+    assert!(matches!(misuse(&error), Misuse::CopyOverlap), "{error}");
+    assert!(error.to_string().contains("the source and the destination of the copy share bytes"), "{error}");
     let error = scene.refused("too much data", |_| to.upload(&[0; LEN + 1]));
     assert!(matches!(misuse(&error), Misuse::Length { buffer: LEN, given: 9 }), "{error}");
     drop((low, high, spare, second));
