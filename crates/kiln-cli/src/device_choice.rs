@@ -86,6 +86,7 @@ fn no_gpu(absence: &str) -> String {
         "switched-off" => "switched off by the policy",
         "unsupported-platform" => "CUDA does not support this system",
         "no-driver" => "no NVIDIA driver was found",
+        "driver-misnamed" => "KILN_LIBCUDA names a file that cannot be used",
         "driver-too-old" => "the NVIDIA driver is too old",
         "driver-mismatch" => "the driver library does not match the kernel module",
         "no-device" => "the NVIDIA driver sees no device",

@@ -49,6 +49,16 @@ pub enum DriverAbsence {
         /// What the loader said.
         why: String,
     },
+    /// The environment names a driver library, and it is none that can be used.
+    #[error("{variable} names {}, which cannot be used as the driver: {why}; correct or unset {variable}", path.display())]
+    Named {
+        /// The variable.
+        variable: &'static str,
+        /// What it names.
+        path: PathBuf,
+        /// What the loader said, or what the file lacks.
+        why: String,
+    },
     /// The library is the one that programs are linked against where there is no driver.
     #[error("{library} is a stub for linking; take the toolkit's `stubs` folder out of LD_LIBRARY_PATH")]
     Stub {

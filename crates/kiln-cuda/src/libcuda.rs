@@ -108,7 +108,7 @@ impl Libcuda {
     fn start() -> Result<Self, Unavailable> {
         let birth = Birth::here();
         let opened = libcuda_search::open(&SearchEnvironment::of_process())?;
-        let incomplete = |symbol| DriverAbsence::Incomplete { library: opened.name.clone(), symbol };
+        let incomplete = |symbol| opened.incomplete(symbol);
 
         let mut number: c_int = 0;
         let driver_version = libcuda_symbols::version_entry(&opened.library).map_err(incomplete)?;

@@ -1,7 +1,7 @@
 //! Opens libcuda: which names are tried, and the error if none works.
 
 use std::error::Error;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,26 @@ const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcud
 pub(crate) struct Opened {
     pub(crate) library: ManuallyDrop<Library>,
     pub(crate) name: String,
+    /// Whether the environment names it.
+    is_named: bool,
+}
+
+impl Opened {
+    /// The answer where it has no such entry point.
+    pub(crate) fn incomplete(&self, symbol: &'static str) -> DriverAbsence {
+        if self.is_named {
+            return named(Path::new(&self.name), &format!("it has no `{symbol}`"));
+        }
+        DriverAbsence::Incomplete { library: self.name.clone(), symbol }
+    }
+}
+
+/// The answer where the environment names what cannot be used.
+fn named(path: &Path, why: &str) -> DriverAbsence {
+    // The loader begins with the name itself.
+    let name = path.to_string_lossy();
+    let why = why.strip_prefix(&*name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(why);
+    DriverAbsence::Named { variable: OVERRIDE_VARIABLE, path: path.to_owned(), why: why.to_owned() }
 }
 
 /// Opens libcuda, and starts nothing in it.
@@ -30,21 +50,29 @@ pub(crate) fn open(surroundings: &SearchEnvironment) -> Result<Opened, DriverAbs
     if !cfg!(target_os = "linux") {
         return Err(DriverAbsence::UnsupportedPlatform { system: std::env::consts::OS });
     }
-    let names: Vec<OsString> = match surroundings.variable(OVERRIDE_VARIABLE) {
-        Some(path) => vec![path.to_owned()],
-        None => NAMES.iter().map(OsString::from).collect(),
-    };
+    if let Some(name) = surroundings.variable(OVERRIDE_VARIABLE) {
+        let opened = load(name, true);
+        return opened.map_err(|attempt| named(Path::new(name), &attempt.error));
+    }
+    let names: Vec<OsString> = NAMES.iter().map(OsString::from).collect();
     let mut tried = Vec::new();
     for name in &names {
-        let text = name.to_string_lossy().into_owned();
-        // SAFETY: running the initialisers of libcuda is what the caller asked for; they have no precondition, and
-        // its finalisers run at the end of the process only.
-        match unsafe { Library::new(name) } {
-            Ok(library) => return Ok(Opened { library: ManuallyDrop::new(library), name: text }),
-            Err(error) => tried.push(Attempt { name: text, error: loader_text(&error) }),
+        match load(name, false) {
+            Ok(opened) => return Ok(opened),
+            Err(attempt) => tried.push(attempt),
         }
     }
     Err(unusable(surroundings, &names, &tried).unwrap_or(DriverAbsence::NoDriver { tried }))
+}
+
+fn load(name: &OsStr, is_named: bool) -> Result<Opened, Attempt> {
+    let text = name.to_string_lossy().into_owned();
+    // SAFETY: running the initialisers of libcuda is what the caller asked for; they have no precondition, and
+    // its finalisers run at the end of the process only.
+    match unsafe { Library::new(name) } {
+        Ok(library) => Ok(Opened { library: ManuallyDrop::new(library), name: text, is_named }),
+        Err(error) => Err(Attempt { name: text, error: loader_text(&error) }),
+    }
 }
 
 /// What the system's loader said.

@@ -41,6 +41,7 @@ impl Absence {
             Self::SwitchedOff { .. } => "switched-off",
             Self::Cuda(CudaAbsence::UnsupportedPlatform { .. }) => "unsupported-platform",
             Self::Cuda(CudaAbsence::NoDriver { .. }) => "no-driver",
+            Self::Cuda(CudaAbsence::Named { .. }) => "driver-misnamed",
             Self::Cuda(CudaAbsence::TooOld { .. }) => "driver-too-old",
             Self::Cuda(CudaAbsence::Mismatched { .. }) => "driver-mismatch",
             Self::Cuda(CudaAbsence::NoDevice) => "no-device",
@@ -67,6 +68,7 @@ impl Absence {
                 "install the NVIDIA driver (in a container: start it with the GPU made visible), or use the \
                  simulated device"
             }
+            Self::Cuda(CudaAbsence::Named { .. }) => "correct or unset KILN_LIBCUDA",
             Self::Cuda(CudaAbsence::Stub { .. }) => {
                 "take the toolkit's `stubs` folder out of LD_LIBRARY_PATH"
             }

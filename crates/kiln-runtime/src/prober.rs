@@ -14,7 +14,7 @@ mod test_gate;
 
 use std::sync::{Arc, Once};
 
-use kiln_probe::{Absence, Availability, DefaultPolicy, Platform, Policy, Selection};
+use kiln_probe::{Absence, Availability, CudaAbsence, DefaultPolicy, Platform, Policy, Selection};
 
 pub use memory_budget::MemoryBudget;
 pub use multi_device::{Decline, Part, PartOutcome, Share, gather};
@@ -215,7 +215,7 @@ impl Prober {
     }
 
     /// A runtime for a caller that accepts a simulated device: the best CUDA device that can be opened, where there is one and
-    /// the policy in force does not leave CUDA alone, else the simulator. The runtime's info says which, and so does the log.
+    /// the policy in force does not leave CUDA alone, else the simulator, also under [`Policy::Off`]. The runtime's info says which, and so does the log.
     ///
     /// # Errors
     /// A fault: a GPU that does not work is not replaced by a simulation. Absence, if the policy in force is
@@ -234,7 +234,14 @@ impl Prober {
         };
         let runtime = self.simulator.select(&Selection::Best)?;
         self.said_why_simulated.call_once(|| {
-            tracing::info!("no CUDA device is used ({absence}); work runs on {}", runtime.info().name);
+            let name = &runtime.info().name;
+            match absence {
+                // A mistake in the environment, and not a machine without a GPU.
+                Absence::Cuda(CudaAbsence::Named { .. }) => {
+                    tracing::warn!("no CUDA device is used ({absence}); work runs on {name}");
+                }
+                absence => tracing::info!("no CUDA device is used ({absence}); work runs on {name}"),
+            }
         });
         Ok(runtime)
     }

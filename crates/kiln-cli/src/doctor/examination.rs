@@ -127,7 +127,7 @@ impl Examination {
         let why = why.unwrap_or_default();
         (self.runs_on, self.summary) = match (self.result, cuda) {
             (_, _) if policy == Policy::Off => {
-                let text = "No: under the policy `off` programs get no device; `kiln run`, `check` and `demo` use the simulated one.";
+                let text = "No: the policy `off` leaves CUDA alone; `DeviceRuntime::auto()`, `kiln run`, `check` and `demo` use the simulated device, and other requests get none.";
                 (None, text.to_owned())
             }
             (Exit::Done, Some(device)) => {

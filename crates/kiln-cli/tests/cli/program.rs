@@ -300,7 +300,7 @@ fn a_gpu_that_is_not_there_and_a_check_on_one_are_refused_with_3() {
     let file = folder.write("saxpy.kir", SAXPY);
     let x = format!("in:{}", folder.floats("x.npy", &[1.0; 4]));
     let y = format!("inout:{}:{}", folder.floats("y.npy", &[1.0; 4]), folder.path("z.npy"));
-    for (command, word) in [("run", "no NVIDIA driver"), ("check", "--device sim")] {
+    for (command, word) in [("run", "KILN_LIBCUDA names"), ("check", "--device sim")] {
         let words = [command, &file, "--arg", &x, "--arg", &y, "--arg", "f32:1", "--device", "cuda"];
         let outcome = run(without_driver(&words));
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(3), ""));

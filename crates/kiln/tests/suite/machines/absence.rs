@@ -56,7 +56,7 @@ fn abort_on_panic() {
 on_machine! {
     fn a_machine_without_a_driver_answers_everything() on Machine::without_driver() => {
         abort_on_panic();
-        assert!(matches!(absence(), CudaAbsence::NoDriver { .. }));
+        assert!(matches!(absence(), CudaAbsence::Named { .. }));
         ask_for_everything();
     }
 
