@@ -104,18 +104,21 @@ pub(crate) fn submitted(table: &mut Table, repeats: usize) -> Result<(), Failure
         let direct = stage.direct(&raw, stream)?;
         let untracked = Untracked::new(&stage, &raw)?;
         untracked.submit()?;
+        let prepared = stage.product().prepare()?;
         stage.settle()?;
         let settle = || stage.settle();
         let subjects = [
             subject(BATCH, || direct.queue(stream, stage.addresses()), settle),
             subject(BATCH, || untracked.submit(), settle),
             subject(BATCH, || stage.submit(), settle),
+            subject(BATCH, || Ok(drop(prepared.submit(&stage.a, &stage.b, &stage.c)?)), settle),
         ];
-        let [direct, untracked, kiln] = in_turn(BATCHES * repeats, subjects)?;
+        let [direct, untracked, kiln, kiln_prepared] = in_turn(BATCHES * repeats, subjects)?;
         let workload = format!("b1.bf16.{n}.call");
         table.add(&workload, "cublasLtMatmul", direct);
         table.add(&workload, "kiln's driver", untracked);
         table.add(&workload, "kiln", kiln);
+        table.add(&workload, "kiln, prepared", kiln_prepared);
     }
     Ok(())
 }

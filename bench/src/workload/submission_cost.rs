@@ -14,7 +14,7 @@ use kiln_cuda::CudaDevice;
 use kiln_driver::{
     Access, Command as Work, Dim3, Driver, FunctionId, Image, LaunchCommand, StreamId, StreamRequest, Vouched,
 };
-use kiln_libs::blas::{Blas, Matrix};
+use kiln_libs::blas::{Blas, Matrix, PreparedMatmul};
 use serde_json::json;
 
 use crate::Failure;
@@ -72,6 +72,7 @@ pub(crate) fn in_this_process(repeats: usize) -> Result<(), Failure> {
 /// Does one operation over and over in this process, for tools that count what it executes and touches.
 pub(crate) fn repeat(operation: &str, times: usize) -> Result<(), Failure> {
     let subjects = Subjects::new()?;
+    let prepared = subjects.prepared()?;
     let mut turn = 0;
     for _ in 0..times {
         match operation {
@@ -83,6 +84,7 @@ pub(crate) fn repeat(operation: &str, times: usize) -> Result<(), Failure> {
             "pinned" => subjects.pin()?,
             "product" => subjects.multiply()?,
             "recorded" => subjects.recorded.launch()?,
+            "prepared" => subjects.multiply_prepared(&prepared)?,
             other => return Err(format!("no operation is called {other}").into()),
         }
     }
@@ -151,7 +153,8 @@ impl Subjects {
     /// One after the other in each repeat, so that what disturbs the machine disturbs all of them.
     fn measure(&self, meter: &Meter, repeats: usize) -> Result<Vec<Figure>, Failure> {
         let mut turn = 0;
-        let mut spreads: [Vec<Percentiles>; 12] = Default::default();
+        let prepared = self.prepared()?;
+        let mut spreads: [Vec<Percentiles>; 13] = Default::default();
         for _ in 0..repeats {
             let measured = [
                 meter.time(|| raw_driver::launch(ptr::null_mut(), ptr::null_mut(), &[0; ARGUMENT_BYTES]))?,
@@ -166,6 +169,7 @@ impl Subjects {
                 meter.time(|| self.pin())?,
                 meter.time(|| self.multiply())?,
                 meter.time(|| self.recorded.launch())?,
+                meter.time(|| self.multiply_prepared(&prepared))?,
             ];
             spreads.iter_mut().zip(measured).for_each(|(all, spread)| all.push(spread));
         }
@@ -182,6 +186,7 @@ impl Subjects {
             pinned,
             product,
             recorded,
+            prepared,
         ] = spreads.map(|all| Percentiles::median(&all));
         let over = |bare: &Percentiles, all: Percentiles| Percentiles {
             p50: all.p50 - bare.p50,
@@ -197,6 +202,7 @@ impl Subjects {
             ("l0.task", "kiln, task of 4 blocks without a kernel", task),
             ("l0.pinned", "kiln, pinned block from the pool", pinned),
             ("l0.product", "kiln, product with a workspace, over an empty call", over(&bare, product)),
+            ("l0.product", "kiln, prepared product, the same", over(&bare, prepared)),
         ])
     }
 
@@ -267,6 +273,18 @@ impl Subjects {
         let [a, b, c, _] = &self.buffers;
         let matrix = |buffer| Matrix::new(buffer, SIDE, SIDE);
         self.blas.matmul(matrix(a), matrix(b), matrix(c)).submit()?;
+        Ok(())
+    }
+
+    fn prepared(&self) -> Result<PreparedMatmul<'_, f32, f32>, Failure> {
+        let [a, b, c, _] = &self.buffers;
+        let matrix = |buffer| Matrix::new(buffer, SIDE, SIDE);
+        Ok(self.blas.matmul(matrix(a), matrix(b), matrix(c)).prepare()?)
+    }
+
+    fn multiply_prepared(&self, prepared: &PreparedMatmul<'_, f32, f32>) -> Result<(), Failure> {
+        let [a, b, c, _] = &self.buffers;
+        prepared.submit(a, b, c)?;
         Ok(())
     }
 

@@ -20,13 +20,15 @@
 //! | [`Blas::geam`], [`Blas::transpose`] | `C = alpha A + beta B`; `C = Aᵀ` | `f32`, `f64` | cuBLAS |
 //! | [`Blas::trsm`] | `X` of `A X = alpha B` or `X A = alpha B`, `A` triangular | `f32`, `f64` | cuBLAS |
 //!
-//! Types in reading order: [`Blas`], [`Matrix`], [`Vector`], [`MatmulCall`], [`MatmulTuning`], [`MatrixElement`].
+//! Types in reading order: [`Blas`], [`Matrix`], [`Vector`], [`MatmulCall`], [`PreparedMatmul`], [`MatmulTuning`], [`MatrixElement`].
 
 mod element;
 mod handle;
 mod matmul;
 mod matrix;
 mod matrix_operations;
+mod prepared_matmul;
+mod product_launch;
 mod triangular;
 mod tuning;
 mod vector;
@@ -38,6 +40,7 @@ pub(crate) use handle::{check_single, without_terms};
 pub use kiln_operation::{Activation, Determinism, Diagonal, Math, Side, Triangle};
 pub use matmul::MatmulCall;
 pub use matrix::Matrix;
+pub use prepared_matmul::PreparedMatmul;
 pub(crate) use triangular::stored_triangle;
 pub use tuning::MatmulTuning;
 pub use vector::Vector;

@@ -1,7 +1,7 @@
 //! The arguments of a call, in order.
 
 use kiln_runtime::internal::BufferBytes;
-use kiln_runtime::{DeviceRuntime, Element, GpuRef};
+use kiln_runtime::{Element, GpuRef};
 
 use crate::Result;
 
@@ -53,11 +53,6 @@ impl<'a> Argument<'a> {
             Self::Memory(buffer) => Some(BufferBytes::of(buffer)),
             Self::Scalar(_) => None,
         }
-    }
-
-    /// Whether it is memory of another runtime.
-    pub(crate) fn is_foreign(&self, gpu: &DeviceRuntime) -> bool {
-        self.bytes().is_some_and(|bytes| !bytes.belongs_to(gpu))
     }
 
     /// The same, holding its memory.

@@ -6,8 +6,11 @@ use kiln_runtime::{Element, GpuRef};
 
 use crate::Result;
 use crate::call_arguments::{Argument, Arguments};
-use crate::error::LibraryError;
+use crate::called::Called;
+use crate::error::{LibraryError, method_name};
+use crate::loaded_operations::LoadedOperations;
 use crate::operand_fit::OperandFit;
+use crate::operands::Operands;
 use crate::scaling::Scaling;
 
 /// An operation with its arguments.
@@ -29,10 +32,28 @@ pub(crate) struct Described<'a> {
 pub(crate) struct OperandNames {
     /// Whether the first factor of the operation is the caller's second.
     pub(crate) is_exchanged: bool,
+    /// What was called, if it is not the method of the operation.
+    pub(crate) called: Option<&'static Called>,
 }
 
 impl OperandNames {
+    /// The method that was called.
+    pub(crate) fn call(self, operation: &Operation) -> &'static str {
+        self.called.map_or_else(|| method_name(operation.name()), |called| called.call)
+    }
+
+    /// What is wrong with an operation, said of what was called.
+    pub(crate) fn renamed(self, error: impl Into<LibraryError>) -> LibraryError {
+        match self.called {
+            Some(called) => called.renamed(error),
+            None => error.into(),
+        }
+    }
+
     pub(crate) fn name(self, operation: &'static str, name: &'static str) -> &'static str {
+        if let (Some(called), "c" | "d") = (self.called, name) {
+            return called.result;
+        }
         if operation != Matmul::NAME {
             return name;
         }
@@ -66,9 +87,20 @@ impl<'a> Described<'a> {
         Self { operation: operation.into(), arguments, scaling: None, names, is_empty: false }
     }
 
-    /// A call whose result has no elements: it does nothing.
-    pub(crate) fn nothing(operation: impl Into<Operation>) -> Self {
-        Self { is_empty: true, ..Self::of(operation) }
+    /// A call whose result has no elements: it does nothing. Its buffers must be those of the runtime all the same.
+    pub(crate) fn nothing(
+        loaded: &LoadedOperations,
+        operation: impl Into<Operation>,
+        operands: &Operands<'_>,
+    ) -> Result<Self> {
+        operands.check(loaded.gpu())?;
+        Ok(Self { is_empty: true, ..Self::of(operation) })
+    }
+
+    /// The same, of which messages speak as of another call.
+    pub(crate) fn called(mut self, called: &'static Called) -> Self {
+        self.names.called = Some(called);
+        self
     }
 
     /// Adds a buffer.
@@ -111,16 +143,21 @@ impl<'a> Described<'a> {
     /// The operation, checked.
     pub(crate) fn operation(&self) -> Result<Operation> {
         if !self.is_empty {
-            self.operation.check()?;
+            self.checked_operands()?;
         }
         Ok(self.operation)
     }
 
     /// Whether the operation and its buffers fit, without loading anything.
     pub(crate) fn check(&self) -> Result<Vec<OperationOperand>> {
-        let operands = self.operation.checked_operands()?;
+        let operands = self.checked_operands()?;
         fit_all(&self.operation, self.names, &operands, &self.arguments)?;
         Ok(operands)
+    }
+
+    /// The operands of the operation, if its sizes fit each other.
+    pub(crate) fn checked_operands(&self) -> Result<Vec<OperationOperand>> {
+        self.operation.checked_operands().map_err(|error| self.names.renamed(error))
     }
 
     /// Whether the buffers fit an operation that passed its checks before. Where this says no, [`check`](Self::check) says why.
@@ -148,10 +185,12 @@ impl<'a> Described<'a> {
 /// Whether an operation fits those of its buffers that are there; `None` stands for one that is allocated later.
 pub(crate) fn check_given<'a>(
     operation: impl Into<Operation>,
+    called: &'static Called,
     given: impl IntoIterator<Item = Option<Argument<'a>>>,
 ) -> Result<()> {
     let operation = operation.into();
-    let all = operation.checked_operands()?;
+    let names = OperandNames { called: Some(called), ..OperandNames::default() };
+    let all = operation.checked_operands().map_err(|error| names.renamed(error))?;
     let (mut operands, mut arguments) = (Vec::new(), Arguments::default());
     for (operand, argument) in all.into_iter().zip(given) {
         if let Some(argument) = argument {
@@ -159,7 +198,7 @@ pub(crate) fn check_given<'a>(
             arguments.push(argument);
         }
     }
-    fit_all(&operation, OperandNames::default(), &operands, &arguments)
+    fit_all(&operation, names, &operands, &arguments)
 }
 
 /// Refuses buffers that do not fit, in words.
@@ -170,7 +209,7 @@ fn fit_all(
     arguments: &Arguments<'_>,
 ) -> Result<()> {
     let named = |name| names.name(operation.name(), name);
-    let refuse = |what, hint| Err(LibraryError::argument(operation.name(), what, hint));
+    let refuse = |what, hint| Err(LibraryError::argument(names.call(operation), what, hint));
     let pairs =
         || operands.iter().zip(arguments.iter()).filter_map(|(operand, it)| Some((operand, it.bytes()?)));
     for (operand, bytes) in pairs() {

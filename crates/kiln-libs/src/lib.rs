@@ -38,6 +38,7 @@
 
 pub mod blas;
 mod call_arguments;
+mod called;
 mod described;
 pub mod dnn;
 pub mod elementwise;
@@ -51,6 +52,7 @@ mod loaded_operation;
 mod loaded_operations;
 mod needed_capability;
 mod operand_fit;
+mod operands;
 mod operation_hasher;
 mod operation_table;
 pub mod prims;

@@ -11,6 +11,7 @@ use crate::error::LibraryError;
 use crate::kept_workspace::Workspace;
 use crate::loaded_operation::LoadedOperation;
 use crate::loaded_operations::LoadedOperations;
+use crate::operands::check_operand;
 use crate::scaling::PreparedScaling;
 
 /// One call of a library operation.
@@ -64,7 +65,7 @@ impl<'a> LibraryCall<'a> {
         if described.is_empty {
             return Ok(0);
         }
-        let operands = described.operation.checked_operands()?;
+        let operands = described.checked_operands()?;
         // What was loaded before is known without the device.
         if matches!(self.loaded.gpu().state(), DeviceState::ShuttingDown | DeviceState::Stopped) {
             return Err(kiln_runtime::Error::from(Stale::ShuttingDown).into());
@@ -193,14 +194,16 @@ impl<'a> Needs<'a> {
         stream: Option<&Stream>,
     ) -> Result<Ticket> {
         let gpu = known.gpu();
-        let mut launch = gpu.launch(&self.loaded.kernel);
-        if let Some(stream) = stream {
-            launch.on(stream);
-        }
-        self.describe(&mut launch, described);
-        // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
-        let ticket = unsafe { launch.submit() }.map_err(|error| refusal(known, described, error))?;
-        drop(launch);
+        // In a block, and not dropped by name: the launch is long, and moving it takes as much time as filling it.
+        let ticket = {
+            let mut launch = gpu.launch(&self.loaded.kernel);
+            if let Some(stream) = stream {
+                launch.on(stream);
+            }
+            self.describe(&mut launch, described);
+            // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
+            unsafe { launch.submit() }.map_err(|error| refusal(known, described, error))?
+        };
         if let Some(workspace) = self.workspace {
             known.workspaces.keep(workspace);
         }
@@ -217,7 +220,8 @@ impl<'a> Needs<'a> {
         graph: &mut GraphBuilder,
     ) -> Result<NodeId> {
         let operation = described.operation;
-        let refuse = |what, hint| Err(LibraryError::argument(operation.name(), what, hint));
+        let call = described.names.call(&operation);
+        let refuse = |what, hint| Err(LibraryError::argument(call, what, hint));
         if operation.waits_for_device() {
             let what = "no graph can hold it: the library waits for the device while it queues it";
             return refuse(what, "submit it between two replays");
@@ -283,18 +287,14 @@ impl LoadedOperation {
     }
 }
 
-/// What the runtime answered, or which operand belongs to another runtime: the launch names operands as the library does.
+/// What the runtime answered, or which operand cannot be used: the launch names operands as the library does.
 #[cold]
 fn refusal(known: &LoadedOperations, described: &Described<'_>, error: kiln_runtime::Error) -> LibraryError {
     let operation = &described.operation;
     let operands = operation.operands();
-    let mut pairs = described.arguments.iter().zip(&operands);
-    match pairs.find(|(argument, _)| argument.is_foreign(known.gpu())) {
-        None => error.into(),
-        Some((_, operand)) => {
-            let name = described.names.name(operation.name(), operand.name);
-            let what = format!("`{name}` belongs to another runtime");
-            LibraryError::argument(operation.name(), what, "use buffers of the runtime of this handle")
-        }
-    }
+    let unusable = described.arguments.iter().zip(&operands).find_map(|(argument, operand)| {
+        let name = described.names.name(operation.name(), operand.name);
+        check_operand(known.gpu(), described.names.call(operation), name, argument.bytes()?).err()
+    });
+    unusable.unwrap_or_else(|| error.into())
 }

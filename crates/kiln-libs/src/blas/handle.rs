@@ -1,6 +1,7 @@
 //! `Blas`: the entry point of all BLAS operations on a device.
 
 use kiln_operation::{Axpy, Dot, Gemv, Ger, Getrf, Getrs, Nrm2, Potrf, Potrs, Scal};
+use kiln_runtime::internal::BufferBytes;
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
 use super::element::{MatrixElement, Real};
@@ -9,11 +10,13 @@ use super::matrix::Matrix;
 use super::vector::Vector;
 use crate::Result;
 use crate::call_arguments::Argument;
+use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
-use crate::scalar_argument::{accumulated, rounded};
+use crate::operands::{Operands, check_operand};
+use crate::scalar_argument::{accumulated, scalar};
 
 /// Linear algebra on one device. It holds the operations that were used, and nothing else.
 ///
@@ -73,7 +76,7 @@ impl Blas {
         y: impl Into<Vector<'a, T>>,
         a: Matrix<'a, T>,
     ) -> LibraryCall<'a> {
-        LibraryCall::new(&self.loaded, ger(alpha, x.into(), y.into(), &a))
+        LibraryCall::new(&self.loaded, ger(&self.loaded, alpha, x.into(), y.into(), &a))
     }
 
     /// `result = x · y`, and 0 for vectors without elements; the result is the first element of a buffer.
@@ -86,7 +89,8 @@ impl Blas {
         let (x, y) = (x.into(), y.into());
         let described = same_length(Dot::NAME, &x, &y).and_then(|n| {
             if n == 0 {
-                return without_terms(&self.loaded, Matrix::new(result, 1, 1), None);
+                Operands::of(Dot::NAME).with("x", x.buffer).with("y", y.buffer).check(self.loaded.gpu())?;
+                return without_terms(&self.loaded, &DOT, Matrix::new(result, 1, 1), None);
             }
             let dot = Dot { element: T::TYPE, n, x_step: x.step, y_step: y.step };
             Described::new(dot, [memory(x.buffer), memory(y.buffer), memory(result)])
@@ -103,7 +107,10 @@ impl Blas {
         let x = x.into();
         let nrm2 = Nrm2 { element: T::TYPE, n: x.len(), x_step: x.step };
         let described = match x.len() {
-            0 => without_terms(&self.loaded, Matrix::new(result, 1, 1), None),
+            0 => Operands::of(Nrm2::NAME)
+                .with("x", x.buffer)
+                .check(self.loaded.gpu())
+                .and_then(|()| without_terms(&self.loaded, &NRM2, Matrix::new(result, 1, 1), None)),
             _ => Described::new(nrm2, [memory(x.buffer), memory(result)]),
         };
         LibraryCall::new(&self.loaded, described)
@@ -119,13 +126,12 @@ impl Blas {
         let (x, y) = (x.into(), y.into());
         let described = same_length(Axpy::NAME, &x, &y).and_then(|n| {
             let axpy = Axpy { element: T::TYPE, n, x_step: x.step, y_step: y.step };
+            let alpha = scalar(Axpy::NAME, "alpha", T::TYPE, alpha)?;
             if n == 0 {
-                return Ok(Described::nothing(axpy));
+                let operands = Operands::of(Axpy::NAME).with("x", x.buffer).with("y", y.buffer);
+                return Described::nothing(&self.loaded, axpy, &operands);
             }
-            Described::new(
-                axpy,
-                [memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))],
-            )
+            Described::new(axpy, [memory(x.buffer), memory(y.buffer), Ok(alpha)])
         });
         LibraryCall::new(&self.loaded, described)
     }
@@ -134,10 +140,10 @@ impl Blas {
     pub fn scal<'a, T: Real>(&'a self, alpha: f64, x: impl Into<Vector<'a, T>>) -> LibraryCall<'a> {
         let x = x.into();
         let scal = Scal { element: T::TYPE, n: x.len(), x_step: x.step };
-        let described = match x.len() {
-            0 => Ok(Described::nothing(scal)),
-            _ => Described::new(scal, [memory(x.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))]),
-        };
+        let described = scalar(Scal::NAME, "alpha", T::TYPE, alpha).and_then(|alpha| match x.len() {
+            0 => Described::nothing(&self.loaded, scal, &Operands::of(Scal::NAME).with("x", x.buffer)),
+            _ => Described::new(scal, [memory(x.buffer), Ok(alpha)]),
+        });
         LibraryCall::new(&self.loaded, described)
     }
 }
@@ -190,12 +196,18 @@ fn check_lengths<T: Real>(
     Err(LibraryError::argument(operation, what, "give vectors that are as long as the rows and columns"))
 }
 
-/// `C = beta C`, or zeros: what is left of an operation whose sums have no terms.
+static DOT: Called = Called { call: Dot::NAME, result: "result" };
+static NRM2: Called = Called { call: Nrm2::NAME, result: "result" };
+static GEMV: Called = Called { call: Gemv::NAME, result: "y" };
+
+/// `C = beta C`, or zeros: what is left of an operation whose sums have no terms. The buffers of the terms are checked by the caller.
 pub(crate) fn without_terms<T: MatrixElement>(
     loaded: &LoadedOperations,
+    called: &'static Called,
     c: Matrix<'_, T>,
     beta: Option<f64>,
 ) -> Result<Described<'static>> {
+    check_operand(loaded.gpu(), called.call, called.result, BufferBytes::of(c.buffer))?;
     let a = Matrix { rows: c.rows, columns: 0, ..c };
     let b = Matrix { rows: 0, columns: c.columns, ..c };
     let product = MatmulCall::new(loaded, a, b, c);
@@ -203,7 +215,8 @@ pub(crate) fn without_terms<T: MatrixElement>(
         Some(beta) => product.beta(beta),
         None => product,
     };
-    Ok(product.described()?.into_held())
+    let described = product.described().map_err(|error| called.renamed(error))?;
+    Ok(described.called(called).into_held())
 }
 
 fn gemv<'a, T: Real>(
@@ -213,7 +226,8 @@ fn gemv<'a, T: Real>(
     (x, y): (&Vector<'a, T>, &Vector<'a, T>),
 ) -> Result<Described<'a>> {
     check_lengths(Gemv::NAME, a, (a.columns, a.rows), (x, y))?;
-    let ((m, n), beta) = (a.stored(), accumulated(T::TYPE, beta));
+    let ((m, n), beta) = (a.stored(), accumulated(Gemv::NAME, T::TYPE, beta)?);
+    let alpha = scalar(Gemv::NAME, "alpha", T::TYPE, alpha)?;
     let operation = Gemv {
         element: T::TYPE,
         m,
@@ -224,33 +238,35 @@ fn gemv<'a, T: Real>(
         y_step: y.step,
         accumulate: beta.is_some(),
     };
+    let operands = || Operands::of(Gemv::NAME).with("a", a.buffer).with("x", x.buffer).with("y", y.buffer);
     if a.rows == 0 {
-        return Ok(Described::nothing(operation));
+        return Described::nothing(loaded, operation, &operands());
     }
     if a.columns == 0 {
+        operands().check(loaded.gpu())?;
         let column = Matrix::new(y.buffer, a.rows as usize, 1).leading(y.step as usize);
-        return without_terms(loaded, column, beta);
+        return without_terms(loaded, &GEMV, column, beta);
     }
-    let buffers =
-        [memory(a.buffer), memory(x.buffer), memory(y.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))];
+    let buffers = [memory(a.buffer), memory(x.buffer), memory(y.buffer), Ok(alpha)];
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
 }
 
 /// What is stored is the matrix or its transpose, and the transpose of `x yᵀ` is `y xᵀ`.
 fn ger<'a, T: Real>(
+    loaded: &LoadedOperations,
     alpha: f64,
     x: Vector<'a, T>,
     y: Vector<'a, T>,
     a: &Matrix<'a, T>,
 ) -> Result<Described<'a>> {
     check_lengths(Ger::NAME, a, (a.rows, a.columns), (&x, &y))?;
+    let alpha = scalar(Ger::NAME, "alpha", T::TYPE, alpha)?;
+    let operands = Operands::of(Ger::NAME).with("x", x.buffer).with("y", y.buffer).with("a", a.buffer);
     let (m, n) = a.stored();
     let (x, y) = if a.by_columns { (x, y) } else { (y, x) };
     let operation = Ger { element: T::TYPE, m, n, leading: a.distance(), x_step: x.step, y_step: y.step };
     if m == 0 || n == 0 {
-        return Ok(Described::nothing(operation));
+        return Described::nothing(loaded, operation, &operands);
     }
-    let buffers =
-        [memory(x.buffer), memory(y.buffer), memory(a.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))];
-    Described::new(operation, buffers)
+    Described::new(operation, [memory(x.buffer), memory(y.buffer), memory(a.buffer), Ok(alpha)])
 }

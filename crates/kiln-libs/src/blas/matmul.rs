@@ -1,16 +1,20 @@
 //! Matrix products.
 
 use kiln_operation::{Activation, Determinism, ElementType, Epilogue, Layout, Math, Matmul, Operation};
+use kiln_runtime::internal::BufferBytes;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::element::MatrixElement;
 use super::matrix::Matrix;
+use super::prepared_matmul::PreparedMatmul;
+use super::product_launch::ProductLaunch;
 use super::tuning::MatmulTuning;
 use crate::Result;
 use crate::described::{Described, OperandNames};
 use crate::error::LibraryError;
 use crate::library_call::{LibraryCall, submit_described};
 use crate::loaded_operations::LoadedOperations;
+use crate::operands::Operands;
 use crate::scalar_argument;
 
 /// Workspace at most, unless a call says otherwise.
@@ -158,7 +162,21 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// As for [`LibraryCall::submit`].
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
-        submit_described(self.loaded, &self.described()?, self.stream)
+        match self.submit_loaded()? {
+            Some(ticket) => Ok(ticket),
+            None => submit_described(self.loaded, &self.described()?, self.stream),
+        }
+    }
+
+    /// Checks and loads the product once, for a loop that queues it often: [`PreparedMatmul::submit`] takes the buffers, and costs the host less than a
+    /// call that describes the product anew. Of the buffers of this call only bias and scale factors are used. It uses the algorithm that is chosen now, so
+    /// [`tune`](Self::tune) before.
+    ///
+    /// # Errors
+    /// As for [`LibraryCall::load`], and buffers of this call that do not fit.
+    pub fn prepare(self) -> Result<PreparedMatmul<'a, T, O>> {
+        let loaded = self.loaded;
+        PreparedMatmul::new(self, loaded)
     }
 
     /// Makes the product a node of a graph; see [`LibraryCall::record`].
@@ -174,7 +192,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// next process that asks for it measures nothing.
     ///
     /// The inputs are read and the result is written to temporary memory, so that `C` does not change. Takes some milliseconds for each algorithm;
-    /// graphs that were recorded before keep theirs. Another algorithm may round differently: sums are made in another order.
+    /// graphs that were recorded before keep theirs. A product without elements is not measured: its times are 0. Another algorithm may round differently: sums are made in another order.
     ///
     /// ```
     /// use kiln::DeviceRuntime;
@@ -195,6 +213,10 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// As for [`LibraryCall::submit`], and too little memory for a second result. The algorithm stays as it was.
     pub fn tune(self) -> Result<MatmulTuning> {
         let call = LibraryCall::new(self.loaded, self.described());
+        if self.is_empty() {
+            call.operation()?;
+            return Ok(MatmulTuning::NOTHING);
+        }
         call.check()?;
         let Operation::Matmul(operation) = call.operation()? else {
             return Err(LibraryError::argument(Matmul::NAME, "no matrix product", "tune a matrix product"));
@@ -215,6 +237,32 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         })
     }
 
+    /// Queues a product whose operation is loaded, without a description of it. None where it is not loaded, or the buffers do not fit.
+    #[inline]
+    #[track_caller]
+    fn submit_loaded(&self) -> Result<Option<Ticket>> {
+        self.check_shapes()?;
+        let alpha = self.checked_alpha()?;
+        if !self.is_product(alpha) {
+            return Ok(None);
+        }
+        let operation = Operation::from(self.stored_product()?);
+        // The operation was checked when it was loaded.
+        let Some(found) = self.loaded.find(&operation) else { return Ok(None) };
+        let (first, second) = if self.c.by_columns { (&self.a, &self.b) } else { (&self.b, &self.a) };
+        let launch = ProductLaunch {
+            known: self.loaded,
+            operation: found,
+            factors: [BufferBytes::of(first.buffer), BufferBytes::of(second.buffer)],
+            result: BufferBytes::of(self.c.buffer),
+            bias: self.bias,
+            scales: self.stored_scales(),
+            alpha,
+            beta: self.accumulated()?,
+        };
+        Ok(launch.submit(self.stream))
+    }
+
     fn call(self) -> LibraryCall<'a> {
         let call = LibraryCall::new(self.loaded, self.described());
         match self.stream {
@@ -225,22 +273,22 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
 
     pub(super) fn described(&self) -> Result<Described<'a>> {
         self.check_shapes()?;
+        let alpha = self.checked_alpha()?;
         let operation = self.stored_product()?;
-        if self.c.rows == 0 || self.c.columns == 0 || self.c.batch == 0 {
-            return Ok(Described::nothing(operation));
+        if self.is_empty() {
+            return Described::nothing(self.loaded, operation, &self.operands());
         }
         if self.a.columns == 0 {
             return self.without_terms();
         }
         self.check_leading()?;
-        let alpha = scalar_argument::checked(Matmul::NAME, "alpha", self.scale(), self.alpha)?;
         if alpha == 0.0 {
             // As in BLAS, the factors are not read then. cuBLASLt reads them, and a NaN in them would reach C.
             return self.without_terms();
         }
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
         let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
-        let names = OperandNames { is_exchanged: !self.c.by_columns };
+        let names = OperandNames { is_exchanged: !self.c.by_columns, called: None };
         let mut described = Described::of(operation);
         described.names = names;
         described.push_memory(first.buffer);
@@ -249,8 +297,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         if let Some(bias) = self.bias {
             described.push_memory(bias);
         }
-        if let Some([a, b]) = self.scales {
-            let (first, second) = if self.c.by_columns { (a, b) } else { (b, a) };
+        if let Some([first, second]) = self.stored_scales() {
             described.push_memory(first);
             described.push_memory(second);
         }
@@ -261,9 +308,64 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         Ok(described)
     }
 
+    /// The factor of the product, as the library takes it.
+    #[inline]
+    pub(super) fn checked_alpha(&self) -> Result<f64> {
+        scalar_argument::checked(Matmul::NAME, "alpha", self.scale(), self.alpha)
+    }
+
+    /// Whether there are elements and terms, and a factor that is not 0.
+    pub(super) fn is_product(&self, alpha: f64) -> bool {
+        !self.is_empty() && self.a.columns != 0 && alpha != 0.0
+    }
+
+    /// The stream that was named.
+    pub(super) fn stream(&self) -> Option<&'a Stream> {
+        self.stream
+    }
+
+    pub(super) fn bias_buffer(&self) -> Option<&'a GpuRef<O>> {
+        self.bias
+    }
+
+    /// Scale factors of the factors as they are stored.
+    pub(super) fn stored_scales(&self) -> Option<[&'a GpuRef<f32>; 2]> {
+        let [a, b] = self.scales?;
+        Some(if self.c.by_columns { [a, b] } else { [b, a] })
+    }
+
+    /// The factors and the result.
+    pub(super) fn matrices(&self) -> (Matrix<'a, T>, Matrix<'a, T>, Matrix<'a, O>) {
+        (self.a, self.b, self.c)
+    }
+
+    /// The same product of other matrices.
+    pub(super) fn with_matrices<'b>(
+        &'b self,
+        (a, b, c): (Matrix<'b, T>, Matrix<'b, T>, Matrix<'b, O>),
+        stream: Option<&'b Stream>,
+    ) -> MatmulCall<'b, T, O> {
+        MatmulCall { a, b, c, stream, ..*self }
+    }
+
+    /// Whether there is nothing to do.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.c.rows == 0 || self.c.columns == 0 || self.c.batch == 0
+    }
+
+    /// The buffers that were given.
+    fn operands(&self) -> Operands<'a> {
+        let operands = Operands::of(Matmul::NAME).with("a", self.a.buffer).with("b", self.b.buffer);
+        let [a_scale, b_scale] = [0, 1].map(|at| self.scales.and_then(|scales| scales.get(at).copied()));
+        let operands = operands.with("c", self.c.buffer).with_some("bias", self.bias);
+        operands.with_some("a_scale", a_scale).with_some("b_scale", b_scale)
+    }
+
     /// A product of no terms: `C` is `beta C` before bias and activation. Libraries do not take matrices without elements, so two of zeros stand for
     /// them.
     fn without_terms(&self) -> Result<Described<'static>> {
+        self.operands().check(self.loaded.gpu())?;
         let (rows, columns) = (self.c.rows as usize, self.c.columns as usize);
         // Libraries multiply rows of 8-bit numbers that are multiples of 16 bytes.
         let terms = if size_of::<T>() == 1 { 16 } else { 1 };
@@ -292,10 +394,8 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     }
 
     /// The factor of what `C` holds, if it is read.
-    fn accumulated(&self) -> Result<Option<f64>> {
-        let Some(beta) = self.beta else { return Ok(None) };
-        let beta = scalar_argument::checked(Matmul::NAME, "beta", self.scale(), beta)?;
-        Ok(Some(beta).filter(|beta| *beta != 0.0))
+    pub(super) fn accumulated(&self) -> Result<Option<f64>> {
+        scalar_argument::accumulated(Matmul::NAME, self.scale(), self.beta)
     }
 
     fn check_shapes(&self) -> Result<()> {

@@ -8,11 +8,13 @@ use super::matrix::Matrix;
 use super::triangular::stored_triangle;
 use crate::Result;
 use crate::call_arguments::Argument;
+use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
-use crate::scalar_argument::{accumulated, rounded};
+use crate::operands::Operands;
+use crate::scalar_argument::{accumulated, checked};
 
 impl Blas {
     /// `C = alpha A`, or `C = alpha A + beta B` where a `beta` and a `B` are given. Each of them may be a transpose. A matrix with a factor of 0 is not read.
@@ -42,7 +44,7 @@ impl Blas {
 
     /// `C = Aᵀ`, to memory that `A` does not share. [`Matrix::transposed`] is the transpose without a copy.
     pub fn transpose<'a, T: Real>(&'a self, a: Matrix<'a, T>, c: Matrix<'a, T>) -> LibraryCall<'a> {
-        self.geam(1.0, a.transposed(), None, c)
+        LibraryCall::new(&self.loaded, transpose(&self.loaded, &a, &c))
     }
 
     /// `C = alpha A B` ([`Side::Left`]) or `C = alpha B A` ([`Side::Right`]), or with `+ beta C` where a `beta` is given; without one, and with 0, `C` is not read. `A`
@@ -57,8 +59,8 @@ impl Blas {
         beta: Option<f64>,
         c: Matrix<'a, T>,
     ) -> LibraryCall<'a> {
-        let factors = (alpha, accumulated(T::TYPE, beta));
-        LibraryCall::new(&self.loaded, symm(&self.loaded, (side, triangle), factors, [&a, &b, &c]))
+        let described = symm(&self.loaded, (side, triangle), (alpha, beta), [&a, &b, &c]);
+        LibraryCall::new(&self.loaded, described)
     }
 
     /// `C = alpha A B` ([`Side::Left`]) or `C = alpha B A` ([`Side::Right`]). `A` is triangular; the other triangle is not read, and with [`Diagonal::Unit`] neither is the
@@ -77,6 +79,34 @@ impl Blas {
     }
 }
 
+static TRANSPOSE: Called = Called { call: "blas.transpose", result: "c" };
+static GEAM: Called = Called { call: Geam::NAME, result: "c" };
+static SYMM: Called = Called { call: Symm::NAME, result: "c" };
+static TRMM: Called = Called { call: Trmm::NAME, result: "c" };
+
+/// A sum of one matrix. Messages speak of the transpose that was asked for.
+fn transpose<'a, T: Real>(
+    loaded: &LoadedOperations,
+    a: &Matrix<'a, T>,
+    c: &Matrix<'a, T>,
+) -> Result<Described<'a>> {
+    let call = TRANSPOSE.call;
+    check_single(call, a)?;
+    check_single(call, c)?;
+    if (a.rows, a.columns) != (c.columns, c.rows) {
+        let what = format!("the transpose of an `a` of {} into a `c` of {}", a.shape_text(), c.shape_text());
+        let hint = "give a `c` that has as many rows as `a` has columns, and as many columns as `a` has rows";
+        return Err(LibraryError::argument(call, what, hint));
+    }
+    a.check_leading(call, "a")?;
+    c.check_leading(call, "c")?;
+    if a.rows == 0 || a.columns == 0 {
+        Operands::of(call).with("a", a.buffer).with("c", c.buffer).check(loaded.gpu())?;
+    }
+    let described = geam(loaded, (1.0, &a.transposed()), None, c)?;
+    Ok(described.called(&TRANSPOSE))
+}
+
 /// What is stored of `C` is the matrix or its transpose, and with it those of `A` and `B`.
 fn geam<'a, T: Real>(
     loaded: &LoadedOperations,
@@ -84,7 +114,10 @@ fn geam<'a, T: Real>(
     b: Option<(f64, Matrix<'a, T>)>,
     c: &Matrix<'a, T>,
 ) -> Result<Described<'a>> {
-    let given = b.map(|(beta, b)| (rounded(T::TYPE, beta), b));
+    let given = match b {
+        Some((beta, b)) => Some((checked(Geam::NAME, "beta", T::TYPE, beta)?, b)),
+        None => None,
+    };
     for (name, matrix) in [("a", Some(a)), ("b", given.as_ref().map(|(_, b)| b)), ("c", Some(c))] {
         let Some(matrix) = matrix else { continue };
         check_single(Geam::NAME, matrix)?;
@@ -94,33 +127,41 @@ fn geam<'a, T: Real>(
         }
         matrix.check_leading(Geam::NAME, name)?;
     }
-    let alpha = rounded(T::TYPE, alpha);
+    let operands = || {
+        let operands = Operands::of(Geam::NAME).with("a", a.buffer);
+        operands.with_some("b", given.as_ref().map(|(_, b)| b.buffer)).with("c", c.buffer)
+    };
+    let alpha = checked(Geam::NAME, "alpha", T::TYPE, alpha)?;
     let terms = [(alpha != 0.0).then_some((alpha, *a)), given.filter(|(beta, _)| *beta != 0.0)];
     let mut terms = terms.into_iter().flatten();
     let (first, second) = (terms.next(), terms.next());
     let (m, n) = c.stored();
     let is_transposed = |matrix: &Matrix<'a, T>| matrix.by_columns != c.by_columns;
     // Where all factors are 0, nothing is read of this one.
-    let (alpha, a) = first.unwrap_or((0.0, *a));
+    let (alpha, first_term) = first.unwrap_or((0.0, *a));
     let operation = Geam {
         element: T::TYPE,
         m,
         n,
-        a_transposed: is_transposed(&a),
-        a_leading: a.distance(),
+        a_transposed: is_transposed(&first_term),
+        a_leading: first_term.distance(),
         has_b: second.is_some(),
         b_transposed: second.as_ref().is_some_and(|(_, b)| is_transposed(b)),
         b_leading: second.as_ref().map_or(0, |(_, b)| b.distance()),
         c_leading: c.distance(),
     };
     if m == 0 || n == 0 {
-        return Ok(Described::nothing(operation));
+        return Described::nothing(loaded, operation, &operands());
+    }
+    if first.is_none() || (given.is_some() && second.is_none()) {
+        // A matrix is not read.
+        operands().check(loaded.gpu())?;
     }
     if first.is_none() {
-        return without_terms(loaded, *c, None);
+        return without_terms(loaded, &GEAM, *c, None);
     }
     let mut described = Described::of(operation);
-    described.push_memory(a.buffer);
+    described.push_memory(first_term.buffer);
     if let Some((_, b)) = &second {
         described.push_memory(b.buffer);
     }
@@ -162,13 +203,19 @@ fn check_product<T: Real>(
     })
 }
 
+fn product_operands<'a, T: Real>(call: &'static str, [a, b, c]: [&Matrix<'a, T>; 3]) -> Operands<'a> {
+    Operands::of(call).with("a", a.buffer).with("b", b.buffer).with("c", c.buffer)
+}
+
 fn symm<'a, T: Real>(
     loaded: &LoadedOperations,
     (side, triangle): (Side, Triangle),
     (alpha, beta): (f64, Option<f64>),
     [a, b, c]: [&Matrix<'a, T>; 3],
 ) -> Result<Described<'a>> {
-    let (side, alpha) = (check_product(Symm::NAME, side, [a, b, c])?, rounded(T::TYPE, alpha));
+    let side = check_product(Symm::NAME, side, [a, b, c])?;
+    let alpha = checked(Symm::NAME, "alpha", T::TYPE, alpha)?;
+    let beta = accumulated(Symm::NAME, T::TYPE, beta)?;
     let (m, n) = c.stored();
     let operation = Symm {
         element: T::TYPE,
@@ -182,10 +229,11 @@ fn symm<'a, T: Real>(
         accumulate: beta.is_some(),
     };
     if m == 0 || n == 0 {
-        return Ok(Described::nothing(operation));
+        return Described::nothing(loaded, operation, &product_operands(Symm::NAME, [a, b, c]));
     }
     if alpha == 0.0 {
-        return without_terms(loaded, *c, beta);
+        product_operands(Symm::NAME, [a, b, c]).check(loaded.gpu())?;
+        return without_terms(loaded, &SYMM, *c, beta);
     }
     let buffers = [memory(a.buffer), memory(b.buffer), memory(c.buffer), Ok(Argument::Scalar(alpha))];
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
@@ -197,7 +245,8 @@ fn trmm<'a, T: Real>(
     alpha: f64,
     [a, b, c]: [&Matrix<'a, T>; 3],
 ) -> Result<Described<'a>> {
-    let (side, alpha) = (check_product(Trmm::NAME, side, [a, b, c])?, rounded(T::TYPE, alpha));
+    let side = check_product(Trmm::NAME, side, [a, b, c])?;
+    let alpha = checked(Trmm::NAME, "alpha", T::TYPE, alpha)?;
     let (m, n) = c.stored();
     let operation = Trmm {
         element: T::TYPE,
@@ -212,10 +261,11 @@ fn trmm<'a, T: Real>(
         c_leading: c.distance(),
     };
     if m == 0 || n == 0 {
-        return Ok(Described::nothing(operation));
+        return Described::nothing(loaded, operation, &product_operands(Trmm::NAME, [a, b, c]));
     }
     if alpha == 0.0 {
-        return without_terms(loaded, *c, None);
+        product_operands(Trmm::NAME, [a, b, c]).check(loaded.gpu())?;
+        return without_terms(loaded, &TRMM, *c, None);
     }
     Described::new(
         operation,

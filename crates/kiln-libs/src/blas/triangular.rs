@@ -11,7 +11,8 @@ use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
-use crate::scalar_argument::{accumulated, rounded};
+use crate::operands::Operands;
+use crate::scalar_argument::{accumulated, scalar};
 
 impl Blas {
     /// One triangle of `C = alpha A Aᵀ`, or of `C = alpha A Aᵀ + beta C` where a `beta` is given; without one, and with 0, `C` is not read. The other
@@ -38,7 +39,7 @@ impl Blas {
         (triangle, diagonal): (Triangle, Diagonal),
         b: Matrix<'a, T>,
     ) -> LibraryCall<'a> {
-        LibraryCall::new(&self.loaded, trsm(side, alpha, &a, (triangle, diagonal), &b))
+        LibraryCall::new(&self.loaded, trsm(&self.loaded, (side, alpha), &a, (triangle, diagonal), &b))
     }
 }
 
@@ -58,7 +59,9 @@ fn syrk<'a, T: Real>(
     triangle: Triangle,
     c: &Matrix<'a, T>,
 ) -> Result<Described<'a>> {
-    let beta = accumulated(T::TYPE, beta);
+    let beta = accumulated(Syrk::NAME, T::TYPE, beta)?;
+    let factor = scalar(Syrk::NAME, "alpha", T::TYPE, alpha)?;
+    let operands = || Operands::of(Syrk::NAME).with("a", a.buffer).with("c", c.buffer);
     check_single(Syrk::NAME, a)?;
     check_single(Syrk::NAME, c)?;
     if (c.rows, c.columns) != (a.rows, a.rows) {
@@ -70,6 +73,7 @@ fn syrk<'a, T: Real>(
         ));
     }
     if a.rows > 0 && a.columns == 0 {
+        operands().check(loaded.gpu())?;
         // A product of no terms: one of zeros stands for it.
         let zeros = loaded.gpu().zeros::<T>(a.rows as usize)?;
         let described = syrk(loaded, (0.0, beta), &Matrix::new(&zeros, a.rows as usize, 1), triangle, c)?;
@@ -86,15 +90,15 @@ fn syrk<'a, T: Real>(
         accumulate: beta.is_some(),
     };
     if a.rows == 0 {
-        return Ok(Described::nothing(operation));
+        return Described::nothing(loaded, operation, &operands());
     }
-    let buffers = [memory(a.buffer), memory(c.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))];
+    let buffers = [memory(a.buffer), memory(c.buffer), Ok(factor)];
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
 }
 
 fn trsm<'a, T: Real>(
-    side: Side,
-    alpha: f64,
+    loaded: &LoadedOperations,
+    (side, alpha): (Side, f64),
     a: &Matrix<'a, T>,
     (triangle, diagonal): (Triangle, Diagonal),
     b: &Matrix<'a, T>,
@@ -113,6 +117,7 @@ fn trsm<'a, T: Real>(
             "give a square `a` that fits the side of `b` it is on",
         ));
     }
+    let alpha = scalar(Trsm::NAME, "alpha", T::TYPE, alpha)?;
     // Of A X = B the transpose is Xᵀ Aᵀ = Bᵀ, which is what is stored where rows lie one after the other.
     let (m, n) = b.stored();
     let side = match (b.by_columns, side) {
@@ -132,10 +137,8 @@ fn trsm<'a, T: Real>(
         b_leading: b.distance(),
     };
     if m == 0 || n == 0 {
-        return Ok(Described::nothing(operation));
+        let operands = Operands::of(Trsm::NAME).with("a", a.buffer).with("b", b.buffer);
+        return Described::nothing(loaded, operation, &operands);
     }
-    Described::new(
-        operation,
-        [memory(a.buffer), memory(b.buffer), Ok(Argument::Scalar(rounded(T::TYPE, alpha)))],
-    )
+    Described::new(operation, [memory(a.buffer), memory(b.buffer), Ok(alpha)])
 }

@@ -41,6 +41,10 @@ pub struct MatmulTuning {
 }
 
 impl MatmulTuning {
+    /// Of a product without elements: the library's choice, and no time.
+    pub(super) const NOTHING: Self =
+        Self { algorithm: 0, time: Duration::ZERO, default_time: Duration::ZERO, measured: 0 };
+
     /// The choice on disk, which is used from now on. None if there is none, or the library does not propose that algorithm any more.
     pub(super) fn kept(loaded: &LoadedOperations, operation: &Matmul) -> Result<Option<Self>> {
         let gpu = loaded.gpu();

@@ -7,9 +7,13 @@ use super::element::Real;
 use super::handle::{Blas, memory, same_length, without_terms};
 use super::matrix::Matrix;
 use super::vector::Vector;
+use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
+use crate::operands::Operands;
+
+static ASUM: Called = Called { call: Asum::NAME, result: "result" };
 
 impl Blas {
     /// `y = x`, for vectors with steps; [`GpuRef::copy_from`] copies buffers without.
@@ -22,7 +26,8 @@ impl Blas {
         let described = same_length(VectorCopy::NAME, &x, &y).and_then(|n| {
             let copy = VectorCopy { element: T::TYPE, n, x_step: x.step, y_step: y.step };
             if n == 0 {
-                return Ok(Described::nothing(copy));
+                let operands = Operands::of(VectorCopy::NAME).with("x", x.buffer).with("y", y.buffer);
+                return Described::nothing(&self.loaded, copy, &operands);
             }
             Described::new(copy, [memory(x.buffer), memory(y.buffer)])
         });
@@ -39,7 +44,8 @@ impl Blas {
         let described = same_length(Swap::NAME, &x, &y).and_then(|n| {
             let swap = Swap { element: T::TYPE, n, x_step: x.step, y_step: y.step };
             if n == 0 {
-                return Ok(Described::nothing(swap));
+                let operands = Operands::of(Swap::NAME).with("x", x.buffer).with("y", y.buffer);
+                return Described::nothing(&self.loaded, swap, &operands);
             }
             Described::new(swap, [memory(x.buffer), memory(y.buffer)])
         });
@@ -55,7 +61,10 @@ impl Blas {
         let x = x.into();
         let asum = Asum { element: T::TYPE, n: x.len(), x_step: x.step };
         let described = match x.len() {
-            0 => without_terms(&self.loaded, Matrix::new(result, 1, 1), None),
+            0 => Operands::of(Asum::NAME)
+                .with("x", x.buffer)
+                .check(self.loaded.gpu())
+                .and_then(|()| without_terms(&self.loaded, &ASUM, Matrix::new(result, 1, 1), None)),
             _ => Described::new(asum, [memory(x.buffer), memory(result)]),
         };
         LibraryCall::new(&self.loaded, described)

@@ -1,6 +1,6 @@
 //! Scaled dot-product attention.
 
-use kiln_operation::{Attention, AttentionLayout, AttentionMask, Determinism, Operation};
+use kiln_operation::{Attention, AttentionLayout, AttentionMask, Determinism, ElementType, Operation};
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::tensor::{NetworkElement, dimensions_text};
@@ -10,6 +10,8 @@ use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
+use crate::operands::Operands;
+use crate::scalar_argument::checked;
 
 /// Workspace at most, unless a call says otherwise.
 const WORKSPACE_LIMIT_BYTES: u64 = 256 << 20;
@@ -184,9 +186,7 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
             return refuse(format!("queries, keys, values and results of {texts}"), hint);
         }
         let scale = self.scale.unwrap_or_else(|| 1.0 / (head.max(1) as f64).sqrt());
-        if !scale.is_finite() {
-            return refuse(format!("a scale of {scale}"), "use a finite number");
-        }
+        let scale = checked(Attention::NAME, "scale", ElementType::F32, scale)?;
         let operation = Attention {
             element: T::TYPE,
             layout: q.layout,
@@ -200,6 +200,15 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
             order: self.determinism,
             workspace: self.workspace_limit_bytes,
         };
+        if batch == 0 || heads == 0 || queries == 0 {
+            // The rest must fit as if there were something to do.
+            let (heads, key_heads) = if heads == 0 { (1, 1) } else { (heads, key_heads) };
+            let (batch, queries) = (batch.max(1), queries.max(1));
+            Operation::from(Attention { batch, heads, key_heads, queries, ..operation }).check()?;
+            let operands = Operands::of(Attention::NAME).with("q", q.buffer).with("k", k.buffer);
+            let operands = operands.with("v", v.buffer).with("o", o.buffer);
+            return Described::nothing(self.loaded, operation, &operands);
+        }
         let buffers = [q, k, v, o].map(|tensor| Ok(Argument::borrowed(tensor.buffer)));
         Described::new(operation, buffers.into_iter().chain([Ok(Argument::Scalar(scale))]))
     }

@@ -7,17 +7,23 @@ use super::tensor::{NetworkElement, Tensor, dimensions_text};
 use crate::Result;
 use crate::blas::{Matrix, without_terms};
 use crate::call_arguments::Argument;
+use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
+use crate::operands::Operands;
 
 /// Workspace at most, unless a call says otherwise.
 const WORKSPACE_LIMIT_BYTES: u64 = 256 << 20;
 
+static FORWARD: Called = Called { call: "dnn.convolution", result: "y" };
+static BACKWARD_DATA: Called = Called { call: "dnn.convolution_backward_data", result: "dx" };
+static BACKWARD_FILTER: Called = Called { call: "dnn.convolution_backward_filter", result: "dw" };
+
 /// A convolution, or one of its gradients, that is being described.
 ///
-/// A batch without images does nothing, and the gradient of its filters is zero. Filters have the dimensions `[out, channels / groups, height, width]`. Images, filters and results have one layout.
+/// Without images, channels or filters there is nothing to do where the result has no elements; otherwise it is zero. Filters have the dimensions `[out, channels / groups, height, width]`. Images, filters and results have one layout.
 ///
 /// ```
 /// use kiln::DeviceRuntime;
@@ -159,7 +165,7 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
 
     fn described(&self) -> Result<Described<'a>> {
         let [x, w, y] = &self.tensors;
-        let refuse = |what, hint| Err(LibraryError::argument(Convolution::NAME, what, hint));
+        let refuse = |what, hint| Err(LibraryError::argument(self.called().call, what, hint));
         if x.layout != w.layout || x.layout != y.layout {
             let what = format!("tensors in the layouts {}, {} and {}", x.layout, w.layout, y.layout);
             return refuse(what, "use one layout for all of them");
@@ -174,20 +180,82 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
             return refuse(what, "give filters the channels of the images divided by the groups");
         }
         let operation = self.operation_of();
-        if let ([0, ..], [0, rest @ ..]) = (x.dimensions, y.dimensions) {
-            let [filters, height, width] = rest;
-            operation_fits(&Convolution { batch: 1, ..operation }, [1, filters, height, width])?;
-            return match self.pass {
-                // A sum over no images.
-                ConvolutionPass::BackwardFilter => {
-                    let elements = w.dimensions.iter().product::<u64>() as usize;
-                    without_terms(self.loaded, Matrix::new(w.buffer, 1, elements), None)
-                }
-                ConvolutionPass::Forward | ConvolutionPass::BackwardData => Ok(Described::nothing(operation)),
-            };
+        let [batch, filters, ..] = y.dimensions;
+        let is_empty = x.dimensions[0] == 0 || x.dimensions[1] == 0 || w.dimensions[0] == 0;
+        if is_empty && (batch, filters) == (x.dimensions[0], w.dimensions[0]) {
+            return self.without_terms(operation);
         }
-        operation_fits(&operation, y.dimensions)?;
-        Described::new(operation, [x, w, y].map(|tensor| Ok(Argument::borrowed(tensor.buffer))))
+        self.operation_fits(&operation, y.dimensions)?;
+        let described =
+            Described::new(operation, [x, w, y].map(|tensor| Ok(Argument::borrowed(tensor.buffer))));
+        Ok(described?.called(self.called()))
+    }
+
+    /// A convolution without images, channels or filters: the result has no elements, or its sums have no terms.
+    fn without_terms(&self, operation: Convolution) -> Result<Described<'a>> {
+        let [x, w, y] = &self.tensors;
+        // The rest must fit as if there were something to do.
+        let or = |size: u64, other: u64| if size == 0 { other } else { size };
+        let channels = or(operation.channels, operation.groups);
+        let (batch, filters) = (or(operation.batch, 1), or(operation.filters, operation.groups));
+        let [_, _, height, width] = y.dimensions;
+        let some = Convolution { batch, channels, filters, ..operation };
+        self.operation_fits(&some, [batch, filters, height, width])?;
+        let (called, names) = (self.called(), self.names());
+        let operands = Operands::of(called.call).with(names[0], x.buffer).with(names[1], w.buffer);
+        let operands = operands.with(names[2], y.buffer);
+        let result = match self.pass {
+            ConvolutionPass::Forward => y,
+            ConvolutionPass::BackwardData => x,
+            ConvolutionPass::BackwardFilter => w,
+        };
+        let elements = result.dimensions.iter().try_fold(1_u64, |count, size| count.checked_mul(*size));
+        match elements.map(usize::try_from) {
+            _ if result.dimensions.contains(&0) => Described::nothing(self.loaded, operation, &operands),
+            Some(Ok(elements)) => {
+                operands.check(self.loaded.gpu())?;
+                without_terms(self.loaded, called, Matrix::new(result.buffer, 1, elements), None)
+            }
+            _ => {
+                let what = format!("a result of {}", result.shape_text());
+                Err(LibraryError::argument(called.call, what, "use smaller sizes"))
+            }
+        }
+    }
+
+    /// What messages name the call by.
+    fn called(&self) -> &'static Called {
+        match self.pass {
+            ConvolutionPass::Forward => &FORWARD,
+            ConvolutionPass::BackwardData => &BACKWARD_DATA,
+            ConvolutionPass::BackwardFilter => &BACKWARD_FILTER,
+        }
+    }
+
+    /// What messages name the tensors by.
+    fn names(&self) -> [&'static str; 3] {
+        match self.pass {
+            ConvolutionPass::Forward => ["x", "w", "y"],
+            ConvolutionPass::BackwardData => ["dx", "w", "dy"],
+            ConvolutionPass::BackwardFilter => ["x", "dw", "dy"],
+        }
+    }
+
+    /// Refuses a result whose dimensions are not those of the operation.
+    fn operation_fits(&self, operation: &Convolution, given: [u64; 4]) -> Result<()> {
+        let called = self.called();
+        Operation::from(*operation).check().map_err(|error| called.renamed(error))?;
+        let wanted = operation.dimensions().unwrap_or_default()[2];
+        if given == wanted {
+            return Ok(());
+        }
+        let what = format!(
+            "a result of {} where images and filters give {}",
+            dimensions_text(given),
+            dimensions_text(wanted)
+        );
+        let hint = "give the result the dimensions that follow from the others";
+        Err(LibraryError::argument(called.call, what, hint))
     }
 
     fn operation_of(&self) -> Convolution {
@@ -212,23 +280,4 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
             workspace: self.workspace_limit_bytes,
         }
     }
-}
-
-/// Refuses a result whose dimensions are not those of the operation.
-fn operation_fits(operation: &Convolution, given: [u64; 4]) -> Result<()> {
-    Operation::from(*operation).check()?;
-    let wanted = operation.dimensions().unwrap_or_default()[2];
-    if given == wanted {
-        return Ok(());
-    }
-    let what = format!(
-        "a result of {} where images and filters give {}",
-        dimensions_text(given),
-        dimensions_text(wanted)
-    );
-    Err(LibraryError::argument(
-        Convolution::NAME,
-        what,
-        "give the result the dimensions that follow from the others",
-    ))
 }

@@ -11,6 +11,7 @@ use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -126,6 +127,13 @@ impl<T: NetworkElement, I: RowIndex> Operation for CrossEntropy<T, I> {
         plan.launch_program((&name, text), rows.rows.div_ceil(ROWS), THREADS, arguments)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(FORWARD.0)
+            .with("logits", &self.logits)
+            .with("labels", &self.labels)
+            .with("losses", &self.losses)
+    }
+
     fn home(&self) -> StreamKey {
         self.losses.home()
     }
@@ -178,6 +186,14 @@ impl<T: NetworkElement, I: RowIndex> Operation for CrossEntropyBackward<T, I> {
             Argument::value(rows.columns),
         ];
         plan.launch_program((&name, text), rows.rows.div_ceil(ROWS), THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(BACKWARD.0)
+            .with("logits", &self.logits)
+            .with("labels", &self.labels)
+            .with("loss_gradients", &self.loss_gradients)
+            .with("logit_gradients", &self.logit_gradients)
     }
 
     fn home(&self) -> StreamKey {

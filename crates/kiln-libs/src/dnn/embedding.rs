@@ -11,6 +11,7 @@ use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
+use crate::operands::Operands;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
@@ -127,6 +128,13 @@ impl<T: NetworkElement, I: RowIndex> Operation for Embedding<T, I> {
         plan.launch_program((&name, text), blocks(elements), THREADS, arguments)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(FORWARD.0)
+            .with("table", &self.table)
+            .with("indices", &self.indices)
+            .with("rows", &self.rows)
+    }
+
     fn home(&self) -> StreamKey {
         self.rows.home()
     }
@@ -212,6 +220,13 @@ impl<T: NetworkElement, I: RowIndex> Operation for EmbeddingBackward<T, I> {
             Argument::value(table.rows),
         ];
         plan.launch_program((&name, text), blocks(self.row_gradients.len() as u64), THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(BACKWARD.0)
+            .with("indices", &self.indices)
+            .with("row_gradients", &self.row_gradients)
+            .with("table_gradients", &self.table_gradients)
     }
 
     fn home(&self) -> StreamKey {

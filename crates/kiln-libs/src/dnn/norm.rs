@@ -7,6 +7,7 @@ use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -138,6 +139,16 @@ impl<T: NetworkElement> Operation for Norm<T> {
         ];
         let entry = if rows.are_short() { "norm_warp" } else { "norm_block" };
         plan.launch(("norm", T::TYPE.name(), entry), rows.blocks(), THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(self.name().0)
+            .with("x", &self.x)
+            .with("y", &self.y)
+            .with_some("weight", self.weight.as_ref())
+            .with_some("bias", self.bias.as_ref())
+            .with_some("means", self.means.as_ref())
+            .with_some("scales", self.scales.as_ref())
     }
 
     fn home(&self) -> StreamKey {

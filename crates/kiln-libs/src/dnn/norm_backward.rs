@@ -8,6 +8,7 @@ use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -173,6 +174,18 @@ impl<T: NetworkElement> Operation for NormBackward<T> {
             self.plan_weights(plan, rows)?;
         }
         Ok(())
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(self.name().0)
+            .with("x", &self.x)
+            .with("dy", &self.dy)
+            .with_some("means", self.means.as_ref())
+            .with("scales", &self.scales)
+            .with("dx", &self.dx)
+            .with_some("weight", self.weight.as_ref())
+            .with_some("weight_gradient", self.weight_gradient.as_ref())
+            .with_some("bias_gradient", self.bias_gradient.as_ref())
     }
 
     fn home(&self) -> StreamKey {

@@ -8,6 +8,7 @@ use super::row_launch_shape::THREADS;
 use super::tensor::{NetworkElement, Tensor, dimensions_text};
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -140,10 +141,11 @@ impl<T: NetworkElement> Pool<T> {
     fn check_windows(&self) -> Result<()> {
         let check = self.name();
         let (window, padding, stride) = (self.window, self.padding, self.stride);
-        if window.contains(&0) || stride.contains(&0) || self.image.0.contains(&0) {
+        let [images, channels, height, width] = self.image.0;
+        if window.contains(&0) || stride.contains(&0) || height == 0 || width == 0 {
             let image = dimensions_text(self.image.0);
             let what = format!("windows of {window:?}, {stride:?} apart, in images of {image}");
-            return check.refuse(what, "use sizes that are not 0");
+            return check.refuse(what, "use windows, strides and images whose sizes are not 0");
         }
         let is_large = [window, stride, padding].as_flattened().iter().any(|size| *size >= WINDOW_LIMIT);
         if is_large || window[0] as u128 * window[1] as u128 >= WINDOW_AREA_LIMIT {
@@ -158,7 +160,6 @@ impl<T: NetworkElement> Pool<T> {
             let what = format!("images in the layout {} and results in {}", self.image.1, self.result.1);
             return check.refuse(what, "use one layout for both");
         }
-        let [images, channels, ..] = self.image.0;
         let wanted = match (self.positions(0), self.positions(1)) {
             (Some(rows), Some(columns)) => [images, channels, rows, columns],
             _ => {
@@ -237,6 +238,9 @@ impl<T: NetworkElement> Operation for Pool<T> {
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         let (images, results) = self.lengths()?;
+        if results == 0 {
+            return Ok(());
+        }
         match (&self.pass, self.kind) {
             (PoolPass::Forward { x, y }, PoolKind::Max) => {
                 let arguments = vec![Argument::read(x)?, Argument::write(y)?, Argument::Null];
@@ -256,6 +260,16 @@ impl<T: NetworkElement> Operation for Pool<T> {
             (PoolPass::Backward { x: None, dy, dx }, _) => {
                 let arguments = vec![Argument::read(dy)?, Argument::write(dx)?];
                 self.launch(plan, "pool_average_backward", images, arguments)
+            }
+        }
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        let operands = Operands::of(self.name().0);
+        match &self.pass {
+            PoolPass::Forward { x, y } => operands.with("x", x).with("y", y),
+            PoolPass::Backward { x, dy, dx } => {
+                operands.with_some("x", x.as_ref()).with("dy", dy).with("dx", dx)
             }
         }
     }

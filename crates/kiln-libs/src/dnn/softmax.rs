@@ -7,6 +7,7 @@ use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::{Check, begin_together};
 use crate::prims::plan::{Argument, Plan};
@@ -96,6 +97,10 @@ impl<T: NetworkElement> Operation for Softmax<T> {
         plan.launch(("softmax", T::TYPE.name(), entry), rows.blocks(), THREADS, arguments)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(FORWARD.0).with("x", &self.x).with("y", &self.y)
+    }
+
     fn home(&self) -> StreamKey {
         self.y.home()
     }
@@ -125,6 +130,10 @@ impl<T: NetworkElement> Operation for SoftmaxBackward<T> {
             Argument::value(u32::from(self.is_log)),
         ];
         plan.launch(("softmax", T::TYPE.name(), entry), rows.blocks(), THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(BACKWARD.0).with("y", &self.y).with("dy", &self.dy).with("dx", &self.dx)
     }
 
     fn home(&self) -> StreamKey {

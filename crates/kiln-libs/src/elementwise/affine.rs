@@ -1,16 +1,19 @@
 //! A multiple of each element, and a number added to it.
 
 use kiln_mem::StreamKey;
+use kiln_operation::ElementType;
 use kiln_runtime::GpuRef;
 
 use super::element_number::ElementFloat;
 use super::element_program::{ElementProgram, Input, check_inputs};
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
+use crate::scalar_argument::checked;
 
 /// An [`affine`](super::Elementwise::affine).
 #[derive(Clone, Debug)]
@@ -36,6 +39,9 @@ impl<T: ElementFloat> PrimitiveCall<'_, Affine<T>> {
 
 impl<T: ElementFloat> Operation for Affine<T> {
     fn check(&self) -> Result<()> {
+        let computed = if T::COMPUTED_IN == "f64" { ElementType::F64 } else { ElementType::F32 };
+        checked(CHECK.0, "scale", computed, self.scale)?;
+        checked(CHECK.0, "shift", computed, self.shift)?;
         check_inputs(CHECK, &[("input", &self.x)], &self.y)
     }
 
@@ -48,6 +54,10 @@ impl<T: ElementFloat> Operation for Affine<T> {
         let scalars = vec![("scale", of, number(self.scale)), ("shift", of, number(self.shift))];
         let program = ElementProgram { name: "affine", computed_in: of, value: "x * scale + shift", scalars };
         program.plan(plan, &[Input::new("x", &self.x)?], &self.y)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(CHECK.0).with("x", &self.x).with("y", &self.y)
     }
 
     fn home(&self) -> StreamKey {

@@ -8,6 +8,7 @@ use super::element_number::ElementFloat;
 use super::element_program::{ElementProgram, Input, check_inputs};
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::Plan;
@@ -71,6 +72,10 @@ impl<T: ElementFloat> Operation for Apply<T> {
         program.plan(plan, &[Input::new("x", &self.x)?], &self.y)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(FORWARD.0).with("x", &self.x).with("y", &self.y)
+    }
+
     fn home(&self) -> StreamKey {
         self.y.home()
     }
@@ -87,6 +92,10 @@ impl<T: ElementFloat> Operation for ApplyBackward<T> {
         let program =
             ElementProgram { name: &name, computed_in: T::COMPUTED_IN, value: &value, scalars: Vec::new() };
         program.plan(plan, &[Input::new("x", &self.x)?, Input::new("dy", &self.dy)?], &self.dx)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(BACKWARD.0).with("x", &self.x).with("dy", &self.dy).with("dx", &self.dx)
     }
 
     fn home(&self) -> StreamKey {

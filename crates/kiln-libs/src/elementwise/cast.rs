@@ -6,6 +6,7 @@ use kiln_runtime::GpuRef;
 use super::element_number::ElementNumber;
 use super::element_program::{ElementProgram, Input};
 use crate::Result;
+use crate::operands::Operands;
 use crate::prims::check::Check;
 use crate::prims::plan::Plan;
 use crate::prims::primitive_call::Operation;
@@ -34,6 +35,10 @@ impl<A: ElementNumber, B: ElementNumber> Operation for Cast<A, B> {
         let program =
             ElementProgram { name: "cast", computed_in: B::NAME, value: &value, scalars: Vec::new() };
         program.plan(plan, &[Input::stored("x", &self.x)?], &self.y)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(CHECK.0).with("x", &self.x).with("y", &self.y)
     }
 
     fn home(&self) -> StreamKey {

@@ -7,6 +7,7 @@ use super::element_number::{ElementFloat, ElementNumber};
 use super::element_program::{ElementProgram, Input, check_inputs};
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::Plan;
@@ -78,6 +79,10 @@ impl<T: ElementNumber> Operation for Combine<T> {
         let (name, value) = self.combination.program();
         let program = ElementProgram { name, computed_in: T::COMPUTED_IN, value, scalars: Vec::new() };
         program.plan(plan, &[Input::new("a", &self.a)?, Input::new("b", &self.b)?], &self.c)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(CHECK.0).with("a", &self.a).with("b", &self.b).with("c", &self.c)
     }
 
     fn home(&self) -> StreamKey {

@@ -1,9 +1,9 @@
 //! Element types of Fourier transforms.
 
-use kiln_operation::ElementType;
 use kiln_runtime::{Element, GpuRef};
 
 use crate::Result;
+use crate::blas::MatrixElement;
 use crate::scaling::Scaling;
 
 mod sealed {
@@ -13,10 +13,7 @@ mod sealed {
 }
 
 /// What real and imaginary parts are: `f32` or `f64`.
-pub trait RealPart: Element + sealed::Sealed {
-    /// The type, as operations name it.
-    const TYPE: ElementType;
-
+pub trait RealPart: MatrixElement + sealed::Sealed {
     #[doc(hidden)]
     fn scaling(values: GpuRef<Self>, factor: f64) -> ScalingOf;
 }
@@ -27,16 +24,12 @@ pub trait RealPart: Element + sealed::Sealed {
 pub struct ScalingOf(pub(super) Scaling);
 
 impl RealPart for f32 {
-    const TYPE: ElementType = ElementType::F32;
-
     fn scaling(values: GpuRef<Self>, factor: f64) -> ScalingOf {
         ScalingOf(Scaling::F32(values, factor as Self))
     }
 }
 
 impl RealPart for f64 {
-    const TYPE: ElementType = ElementType::F64;
-
     fn scaling(values: GpuRef<Self>, factor: f64) -> ScalingOf {
         ScalingOf(Scaling::F64(values, factor))
     }

@@ -6,11 +6,15 @@ use smallvec::SmallVec;
 
 use super::element::{Complex, RealPart, parts};
 use crate::Result;
+use crate::blas::{Matrix, without_terms};
 use crate::call_arguments::Argument;
+use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
+use crate::operands::Operands;
+use crate::scalar_argument::checked;
 
 /// Fourier transforms on one device. It holds the plans that were used, and nothing else.
 ///
@@ -62,7 +66,10 @@ impl Fft {
     }
 }
 
-/// A transform that is being described.
+static BETWEEN: Called = Called { call: FftOperation::NAME, result: "output" };
+static IN_PLACE: Called = Called { call: FftOperation::NAME, result: "data" };
+
+/// A transform that is being described. Of no arrays, and of arrays without elements, nothing is transformed; rows of no real numbers have a spectrum of one, which is zero.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "nothing is computed until the kind of transform is said, and `submit` or `record`"]
 pub struct FftCall<'a> {
@@ -140,8 +147,9 @@ impl<'a> FftCall<'a> {
         output: &'a GpuRef<impl Element>,
     ) -> LibraryCall<'a> {
         let described = self.operation::<T>(kind, false).and_then(|operation| {
-            if self.batch == 0 {
-                return Ok(Described::nothing(operation));
+            if self.is_empty() {
+                let operands = Operands::of(FftOperation::NAME).with("input", input).with("output", output);
+                return self.without_terms::<T>(operation, &operands, output, &BETWEEN);
             }
             let buffers = [Argument::borrowed(input), Argument::borrowed(output)];
             let described = Described::new(operation, buffers.map(Ok))?;
@@ -152,12 +160,47 @@ impl<'a> FftCall<'a> {
 
     fn in_place<T: RealPart>(self, kind: FftKind, data: &'a GpuRef<impl Element>) -> LibraryCall<'a> {
         let described = self.operation::<T>(kind, true).and_then(|operation| {
-            if self.batch == 0 {
-                return Ok(Described::nothing(operation));
+            if self.is_empty() {
+                let operands = Operands::of(FftOperation::NAME).with("data", data);
+                return self.without_terms::<T>(operation, &operands, data, &IN_PLACE);
             }
             self.scaled::<T>(operation, Described::new(operation, [Ok(Argument::borrowed(data))])?, data)
         });
         LibraryCall::new(self.loaded, described)
+    }
+
+    /// Whether there are no arrays, or arrays without elements.
+    fn is_empty(&self) -> bool {
+        self.batch == 0 || self.shape.is_some_and(|shape| shape.extents().contains(&0))
+    }
+
+    /// A transform of nothing. Rows of no real numbers have a spectrum of one, which is zero.
+    fn without_terms<T: RealPart>(
+        &self,
+        operation: FftOperation,
+        operands: &Operands<'_>,
+        result: &GpuRef<impl Element>,
+        called: &'static Called,
+    ) -> Result<Described<'a>> {
+        self.factor(operation)?;
+        let mut rows = operation.shape.extents().iter().rev().skip(1).chain([&operation.batch]);
+        let count = rows.try_fold(2_u64, |count, rows| count.checked_mul(*rows));
+        let count = match operation.kind {
+            FftKind::RealForward => count.and_then(|count| usize::try_from(count).ok()),
+            FftKind::Forward | FftKind::Inverse | FftKind::RealInverse => Some(0),
+        };
+        match count {
+            Some(0) => Described::nothing(self.loaded, operation, operands),
+            Some(count) => {
+                operands.check(self.loaded.gpu())?;
+                let numbers = parts::<_, T>(result, count as u64 * T::TYPE.bytes())?;
+                Ok(without_terms(self.loaded, called, Matrix::new(&numbers, 1, count), None)?)
+            }
+            None => {
+                let what = "an operand of 2^59 elements or more";
+                Err(LibraryError::argument(FftOperation::NAME, what, "use smaller sizes"))
+            }
+        }
     }
 
     fn operation<T: RealPart>(&self, kind: FftKind, in_place: bool) -> Result<FftOperation> {
@@ -168,19 +211,26 @@ impl<'a> FftCall<'a> {
         Ok(FftOperation { kind, element: T::TYPE, shape, batch: self.batch, in_place })
     }
 
+    /// What the result is multiplied with.
+    fn factor(&self, operation: FftOperation) -> Result<Option<f64>> {
+        let extents = operation.shape.extents().iter().map(|extent| (*extent).max(1) as f64);
+        let elements: f64 = extents.product();
+        let factor = match self.scale {
+            Scale::None => return Ok(None),
+            Scale::ByLength => 1.0 / elements,
+            Scale::Unitary => 1.0 / elements.sqrt(),
+            Scale::Factor(factor) => factor,
+        };
+        checked(FftOperation::NAME, "scale", operation.element, factor).map(Some)
+    }
+
     fn scaled<T: RealPart>(
         &self,
         operation: FftOperation,
         described: Described<'a>,
         result: &GpuRef<impl Element>,
     ) -> Result<Described<'a>> {
-        let elements: f64 = operation.shape.extents().iter().map(|extent| *extent as f64).product();
-        let factor = match self.scale {
-            Scale::None => return Ok(described),
-            Scale::ByLength => 1.0 / elements,
-            Scale::Unitary => 1.0 / elements.sqrt(),
-            Scale::Factor(factor) => factor,
-        };
+        let Some(factor) = self.factor(operation)? else { return Ok(described) };
         let operands = Operation::from(operation).checked_operands()?;
         let bytes = operands.last().map_or(0, |operand| operand.bytes);
         let scaling = T::scaling(parts(result, bytes)?, factor).0;

@@ -16,6 +16,14 @@ pub trait Comparable: Element + PartialOrd + sealed::Sealed {
     /// The number as a wide integer, if it is one.
     #[doc(hidden)]
     fn to_i128(self) -> i128;
+    /// The number in words.
+    #[doc(hidden)]
+    fn to_text(self) -> String {
+        match Self::KIND {
+            NumberKind::Float => format!("{:?}", self.to_f64()),
+            NumberKind::Unsigned | NumberKind::Signed => self.to_i128().to_string(),
+        }
+    }
 }
 
 /// Numbers that can be reduced, scanned and sorted: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.

@@ -10,6 +10,7 @@ use super::element::{Comparable, NumberKind};
 use super::plan::{Argument, Plan};
 use super::primitive_call::Operation;
 use crate::Result;
+use crate::operands::Operands;
 
 /// Threads of a block, as the kernels are written.
 const THREADS: u32 = 256;
@@ -21,6 +22,8 @@ const ELEMENTS: u64 = 16;
 const SHARED_BINS: usize = 8192;
 /// Bins at most.
 const MAX_BINS: u64 = (1 << 31) - 1;
+
+const CHECK: Check = Check("prims.histogram");
 
 /// A [`histogram`](super::Primitives::histogram).
 #[derive(Clone, Debug)]
@@ -38,11 +41,7 @@ impl<T: Comparable> Histogram<T> {
 
     /// The ends in words.
     fn range_text(&self) -> String {
-        let text = |bound: T| match T::KIND {
-            NumberKind::Float => format!("{:?}", bound.to_f64()),
-            _ => bound.to_i128().to_string(),
-        };
-        format!("{} to {}", text(self.values.start), text(self.values.end))
+        format!("{} to {}", self.values.start.to_text(), self.values.end.to_text())
     }
 
     /// How far the ends are apart, for integers.
@@ -53,7 +52,7 @@ impl<T: Comparable> Histogram<T> {
 
 impl<T: Comparable> Operation for Histogram<T> {
     fn check(&self) -> Result<()> {
-        let check = Check("prims.histogram");
+        let check = CHECK;
         check.apart(("input", &self.input), ("output", &self.output))?;
         if self.output.is_empty() {
             return check.refuse("there are no bins".into(), "use an output of one element for each bin");
@@ -101,6 +100,10 @@ impl<T: Comparable> Operation for Histogram<T> {
         let (entry, shared_bytes) =
             if bins <= SHARED_BINS { ("histogram_shared", bins as u32 * 4) } else { ("histogram_global", 0) };
         plan.launch_shared(("histogram", T::NAME, entry), blocks, THREADS, shared_bytes, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(CHECK.0).with("input", &self.input).with("output", &self.output)
     }
 
     fn home(&self) -> StreamKey {

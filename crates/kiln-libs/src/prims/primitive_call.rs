@@ -5,6 +5,7 @@ use kiln_runtime::{GraphBuilder, NodeId, Stream, Ticket};
 use super::plan::{Plan, Scratch};
 use super::primitives::Primitives;
 use crate::Result;
+use crate::operands::Operands;
 
 /// An operation on device memory: what it checks, and what it queues.
 pub(crate) trait Operation {
@@ -13,6 +14,9 @@ pub(crate) trait Operation {
 
     /// Adds the steps.
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()>;
+
+    /// All buffers that the caller gave, which are looked at also where there is nothing to do with them.
+    fn operands(&self) -> Operands<'_>;
 
     /// The stream that the result is at home on.
     fn home(&self) -> kiln_mem::StreamKey;
@@ -46,7 +50,7 @@ impl<O: Operation> PrimitiveCall<'_, O> {
     /// Buffers that do not fit the operation or each other; what the runtime answers. No buffer of the caller is changed then.
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
-        self.operation.check()?;
+        self.check()?;
         let found;
         let gpu = self.primitives.gpu();
         let stream = match self.stream {
@@ -66,10 +70,16 @@ impl<O: Operation> PrimitiveCall<'_, O> {
     /// # Errors
     /// As for [`submit`](Self::submit), and a graph of another runtime. No node is added then.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
-        self.operation.check()?;
+        self.check()?;
         let mut plan = Plan::new(self.primitives, Scratch::Graph(graph));
         self.operation.plan(&mut plan)?;
         plan.into_steps()?.record(graph)
+    }
+
+    /// Refuses what has no meaning, and buffers that cannot be used, before anything is allocated.
+    fn check(&self) -> Result<()> {
+        self.operation.check()?;
+        self.operation.operands().check(self.primitives.gpu())
     }
 }
 

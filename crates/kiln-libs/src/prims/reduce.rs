@@ -8,6 +8,7 @@ use super::element::Numeric;
 use super::plan::{Argument, Plan};
 use super::primitive_call::Operation;
 use crate::Result;
+use crate::operands::Operands;
 
 /// Threads of a block, as the kernels are written.
 const THREADS: u32 = 256;
@@ -15,6 +16,8 @@ const THREADS: u32 = 256;
 const TILE_BYTES: u64 = THREADS as u64 * 16 * 4;
 /// Values that the first launch leaves to the second at most. Fixed, so that sums of floats are the same on every device.
 const MAX_PARTS: u64 = 4096;
+
+const REDUCE: Check = Check("prims.reduce");
 
 /// How elements are combined into one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -59,7 +62,7 @@ pub struct Reduce<T> {
 
 impl<T: Numeric> Operation for Reduce<T> {
     fn check(&self) -> Result<()> {
-        let check = Check("prims.reduce");
+        let check = REDUCE;
         check.length("output", &self.output, 1)?;
         check.apart(("input", &self.input), ("output", &self.output))
     }
@@ -79,6 +82,10 @@ impl<T: Numeric> Operation for Reduce<T> {
         step(plan, &sums, 1, &self.output)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(REDUCE.0).with("input", &self.input).with("output", &self.output)
+    }
+
     fn home(&self) -> StreamKey {
         self.output.home()
     }
@@ -92,9 +99,18 @@ pub struct ArgReduce<T> {
     pub(super) output: GpuRef<u64>,
 }
 
+impl<T: Numeric> ArgReduce<T> {
+    fn name(&self) -> Check {
+        match self.extreme {
+            Extreme::Min => Check("prims.arg_min"),
+            Extreme::Max => Check("prims.arg_max"),
+        }
+    }
+}
+
 impl<T: Numeric> Operation for ArgReduce<T> {
     fn check(&self) -> Result<()> {
-        let check = Check("prims.arg_reduce");
+        let check = self.name();
         if self.input.is_empty() {
             return check.refuse("the input has no elements".into(), "give at least one");
         }
@@ -125,6 +141,10 @@ impl<T: Numeric> Operation for ArgReduce<T> {
             Argument::write(&self.output)?,
         ];
         plan.launch(("reduce", T::NAME, "arg_final"), 1, THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(self.name().0).with("input", &self.input).with("output", &self.output)
     }
 
     fn home(&self) -> StreamKey {

@@ -9,6 +9,7 @@ use super::plan::{Argument, Plan};
 use super::primitive_call::Operation;
 use super::tile_state::Tiles;
 use crate::Result;
+use crate::operands::Operands;
 
 /// Threads of a block, as the kernels are written.
 const THREADS: u32 = 256;
@@ -66,9 +67,15 @@ impl<T: Numeric> Scan<T> {
     }
 }
 
+impl<T: Numeric> Scan<T> {
+    fn name(&self) -> Check {
+        Check(if self.first.is_some() { "prims.scan_exclusive" } else { "prims.scan_inclusive" })
+    }
+}
+
 impl<T: Numeric> Operation for Scan<T> {
     fn check(&self) -> Result<()> {
-        let check = Check("prims.scan");
+        let check = self.name();
         check.length("output", &self.output, self.input.len())?;
         check.same_or_apart(("input", &self.input), ("output", &self.output))
     }
@@ -90,6 +97,10 @@ impl<T: Numeric> Operation for Scan<T> {
             Argument::value(tiles.count as u32),
         ];
         plan.launch((self.operator.family(), T::NAME, "scan"), tiles.count, THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(self.name().0).with("input", &self.input).with("output", &self.output)
     }
 
     fn home(&self) -> StreamKey {

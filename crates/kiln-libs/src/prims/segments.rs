@@ -9,6 +9,7 @@ use super::plan::{Argument, Plan};
 use super::primitive_call::Operation;
 use super::reduce::ReduceOperator;
 use crate::Result;
+use crate::operands::Operands;
 
 /// Threads of a block, as the kernels are written.
 const THREADS: u32 = 256;
@@ -30,6 +31,8 @@ mod sealed {
 
 impl Offset for u32 {}
 impl Offset for u64 {}
+
+const CHECK: Check = Check("prims.reduce_segments");
 
 /// A [`reduce_segments`](super::Primitives::reduce_segments).
 #[derive(Clone, Debug)]
@@ -62,7 +65,7 @@ impl ReduceOperator {
 
 impl<T: Numeric, O: Offset> Operation for SegmentedReduce<T, O> {
     fn check(&self) -> Result<()> {
-        let check = Check("prims.reduce_segments");
+        let check = CHECK;
         check.length("list of offsets", &self.offsets, self.output.len() + 1)?;
         check.apart(("input", &self.input), ("output", &self.output))?;
         check.apart(("list of offsets", &self.offsets), ("output", &self.output))
@@ -87,6 +90,13 @@ impl<T: Numeric, O: Offset> Operation for SegmentedReduce<T, O> {
             (self.operator.warp_entry(), segments.div_ceil(WARPS))
         };
         plan.launch(("segments", T::NAME, entry), blocks, THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(CHECK.0)
+            .with("input", &self.input)
+            .with("offsets", &self.offsets)
+            .with("output", &self.output)
     }
 
     fn home(&self) -> StreamKey {

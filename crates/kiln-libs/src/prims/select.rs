@@ -9,13 +9,17 @@ use super::plan::{Argument, Plan};
 use super::primitive_call::{Operation, PrimitiveCall};
 use super::tile_state::Tiles;
 use crate::Result;
+use crate::operands::Operands;
 
 /// Threads of a block, as the kernels are written.
 const THREADS: u32 = 256;
 /// Elements of a tile.
 pub(super) const TILE: u64 = THREADS as u64 * 16;
 
-/// Which elements are kept, by their value.
+const SELECT: Check = Check("prims.select");
+const FLAGGED: Check = Check("prims.select_flagged");
+
+/// Which elements are kept, by their value. A bound may be an infinity and is not NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Predicate<T> {
     /// Those equal to it.
@@ -30,7 +34,7 @@ pub enum Predicate<T> {
     Greater(T),
     /// Those not less than it, NaN excepted.
     AtLeast(T),
-    /// Those not less than `first` and less than `end`.
+    /// Those not less than `first` and less than `end`, so none where both are equal. `end` is not less than `first`.
     Between {
         /// The least that is kept.
         first: T,
@@ -40,17 +44,45 @@ pub enum Predicate<T> {
 }
 
 impl<T: Comparable> Predicate<T> {
+    /// Refuses what nothing compares with, and a range whose end comes first.
+    fn check(self) -> Result<()> {
+        let (bound, end) = self.bounds();
+        if bound.to_f64().is_nan() || end.to_f64().is_nan() {
+            let what = "a comparison with NaN, which no element equals".to_owned();
+            return SELECT.refuse(what, "give a number; `select_flagged` keeps elements by flags");
+        }
+        if matches!(self, Self::Between { .. }) && end < bound {
+            let what = format!("elements from {} to {}", bound.to_text(), end.to_text());
+            return SELECT.refuse(what, "give the lower bound first");
+        }
+        Ok(())
+    }
+
+    /// What elements are compared with.
+    fn bounds(self) -> (T, T) {
+        match self {
+            Self::Equal(bound)
+            | Self::NotEqual(bound)
+            | Self::Less(bound)
+            | Self::AtMost(bound)
+            | Self::Greater(bound)
+            | Self::AtLeast(bound) => (bound, bound),
+            Self::Between { first, end } => (first, end),
+        }
+    }
+
     /// What the kernel is given: which comparison, and with what.
     fn arguments(self) -> [Argument; 3] {
-        let (comparison, bound, end) = match self {
-            Self::Equal(bound) => (0_u32, bound, bound),
-            Self::NotEqual(bound) => (1, bound, bound),
-            Self::Less(bound) => (2, bound, bound),
-            Self::AtMost(bound) => (3, bound, bound),
-            Self::Greater(bound) => (4, bound, bound),
-            Self::AtLeast(bound) => (5, bound, bound),
-            Self::Between { first, end } => (6, first, end),
+        let comparison = match self {
+            Self::Equal(_) => 0_u32,
+            Self::NotEqual(_) => 1,
+            Self::Less(_) => 2,
+            Self::AtMost(_) => 3,
+            Self::Greater(_) => 4,
+            Self::AtLeast(_) => 5,
+            Self::Between { .. } => 6,
         };
+        let (bound, end) = self.bounds();
         [Argument::value(comparison), Argument::value(bound), Argument::value(end)]
     }
 }
@@ -117,6 +149,12 @@ impl<T: Element> Kept<T> {
         plan.launch((family, of, "compact"), tiles.count, THREADS, arguments)
     }
 
+    /// The buffers that were given for what is kept.
+    pub(super) fn operands<'a>(&'a self, operands: Operands<'a>) -> Operands<'a> {
+        let operands = operands.with_some("output", self.elements.as_ref());
+        operands.with_some("indices", self.indices.as_ref()).with_some("count", self.count.as_ref())
+    }
+
     pub(super) fn home(&self, otherwise: &GpuRef<T>) -> StreamKey {
         let elements = self.elements.as_ref().map(GpuRef::home);
         elements.or(self.indices.as_ref().map(GpuRef::home)).unwrap_or_else(|| otherwise.home())
@@ -157,11 +195,16 @@ impl<T: Element> PrimitiveCall<'_, SelectFlagged<T>> {
 
 impl<T: Comparable> Operation for Select<T> {
     fn check(&self) -> Result<()> {
-        self.kept.check(Check("prims.select"), &self.input)
+        self.predicate.check()?;
+        self.kept.check(SELECT, &self.input)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         self.kept.plan(plan, ("select_compare", T::NAME), &self.input, self.predicate.arguments())
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        self.kept.operands(Operands::of(SELECT.0).with("input", &self.input))
     }
 
     fn home(&self) -> StreamKey {
@@ -171,7 +214,7 @@ impl<T: Comparable> Operation for Select<T> {
 
 impl<T: Element> Operation for SelectFlagged<T> {
     fn check(&self) -> Result<()> {
-        let check = Check("prims.select_flagged");
+        let check = FLAGGED;
         bits_of::<T>(check)?;
         check.length("list of flags", &self.flags, self.input.len())?;
         if let Some(elements) = &self.kept.elements {
@@ -187,8 +230,12 @@ impl<T: Element> Operation for SelectFlagged<T> {
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        let of = bits_of::<T>(Check("prims.select_flagged"))?;
+        let of = bits_of::<T>(FLAGGED)?;
         self.kept.plan(plan, ("select_flags", of), &self.input, [Argument::read(&self.flags)?])
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        self.kept.operands(Operands::of(FLAGGED.0).with("input", &self.input).with("flags", &self.flags))
     }
 
     fn home(&self) -> StreamKey {

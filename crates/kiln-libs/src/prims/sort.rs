@@ -11,6 +11,7 @@ use super::embedded_ptx::items_of;
 use super::plan::{Argument, Plan};
 use super::primitive_call::{Operation, PrimitiveCall};
 use crate::Result;
+use crate::operands::Operands;
 
 /// Threads of a block in a pass.
 const THREADS: u64 = 384;
@@ -22,6 +23,9 @@ const MAX_COUNT_BLOCKS: u64 = 2048;
 const DIGITS: u64 = 256;
 /// Elements at most: a word that tiles exchange has 30 bits for a count.
 pub(crate) const MAX_LEN: u64 = (1 << 30) - 1;
+
+const SORT: Check = Check("prims.sort");
+const SORT_BY_KEY: Check = Check("prims.sort_by_key");
 
 /// The order of keys: which bits are flipped before they are compared as unsigned numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,11 +133,15 @@ impl<K: Numeric> Sort<K> {
 
 impl<K: Numeric> Operation for Sort<K> {
     fn check(&self) -> Result<()> {
-        self.check_keys(Check("prims.sort"))
+        self.check_keys(SORT)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         Passes { keys: self, values: None::<(&GpuRef<u32>, &GpuRef<u32>)> }.plan(plan)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(SORT.0).with("input", &self.input).with("output", &self.output)
     }
 
     fn home(&self) -> StreamKey {
@@ -143,7 +151,7 @@ impl<K: Numeric> Operation for Sort<K> {
 
 impl<K: Numeric, V: Element> Operation for SortByKey<K, V> {
     fn check(&self) -> Result<()> {
-        let check = Check("prims.sort_by_key");
+        let check = SORT_BY_KEY;
         self.keys.check_keys(check)?;
         if ![4, 8].contains(&size_of::<V>()) {
             let what = format!("values of {} bytes", size_of::<V>());
@@ -159,6 +167,14 @@ impl<K: Numeric, V: Element> Operation for SortByKey<K, V> {
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         Passes { keys: &self.keys, values: Some((&self.values, &self.sorted_values)) }.plan(plan)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(SORT_BY_KEY.0)
+            .with("keys", &self.keys.input)
+            .with("values", &self.values)
+            .with("sorted_keys", &self.keys.output)
+            .with("sorted_values", &self.sorted_values)
     }
 
     fn home(&self) -> StreamKey {

@@ -10,6 +10,7 @@ use super::primitive_call::{Operation, PrimitiveCall};
 use super::select::Kept;
 use super::sort::{KeyOrder, MAX_LEN, Sort, SortByKey};
 use crate::Result;
+use crate::operands::Operands;
 
 /// Threads of a block, as the kernels are written.
 const THREADS: u32 = 256;
@@ -19,6 +20,8 @@ const MAX_BLOCKS: u64 = 1056;
 const ELEMENTS: u64 = 16;
 /// Values of a digit.
 const DIGITS: u64 = 256;
+
+const CHECK: Check = Check("prims.top");
 
 /// A [`top`](super::Primitives::top).
 #[derive(Clone, Debug)]
@@ -45,7 +48,7 @@ impl<T: Numeric> PrimitiveCall<'_, Top<T>> {
 
 impl<T: Numeric> Operation for Top<T> {
     fn check(&self) -> Result<()> {
-        let check = Check("prims.top");
+        let check = CHECK;
         if self.output.len() > self.input.len() {
             let what = format!("the first {} of {} elements", self.output.len(), self.input.len());
             return check.refuse(what, "use an output that is not longer than the input");
@@ -83,6 +86,13 @@ impl<T: Numeric> Operation for Top<T> {
             Some((values, indices)) => SortByKey { keys, values, sorted_values: indices.clone() }.plan(plan),
             None => keys.plan(plan),
         }
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(CHECK.0)
+            .with("input", &self.input)
+            .with("output", &self.output)
+            .with_some("indices", self.indices.as_ref())
     }
 
     fn home(&self) -> StreamKey {

@@ -8,11 +8,14 @@ use super::plan::{Argument, Plan};
 use super::primitive_call::{Operation, PrimitiveCall};
 use super::select::{Kept, bits_of};
 use crate::Result;
+use crate::operands::Operands;
 
 /// Threads of a block, as the kernels are written.
 const THREADS: u32 = 256;
 /// Blocks that compute lengths at most.
 const MAX_BLOCKS: u64 = 4096;
+
+const CHECK: Check = Check("prims.unique");
 
 /// A [`unique`](super::Primitives::unique).
 #[derive(Clone, Debug)]
@@ -43,7 +46,7 @@ impl<T: Element> Unique<T> {
 
 impl<T: Element> Operation for Unique<T> {
     fn check(&self) -> Result<()> {
-        let check = Check("prims.unique");
+        let check = CHECK;
         bits_of::<T>(check)?;
         if let Some(lengths) = &self.lengths {
             check.room("list of lengths", lengths, self.input.len())?;
@@ -52,7 +55,7 @@ impl<T: Element> Operation for Unique<T> {
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        let (of, len) = (bits_of::<T>(Check("prims.unique"))?, self.input.len() as u64);
+        let (of, len) = (bits_of::<T>(CHECK)?, self.input.len() as u64);
         let starts = match &self.lengths {
             Some(_) => Some(plan.scratch::<u64>(len)?),
             None => None,
@@ -69,6 +72,14 @@ impl<T: Element> Operation for Unique<T> {
         ];
         let blocks = len.div_ceil(u64::from(THREADS)).min(MAX_BLOCKS);
         plan.launch(("select_changes", of, "run_lengths"), blocks, THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(CHECK.0)
+            .with("input", &self.input)
+            .with("output", &self.output)
+            .with("count", &self.count)
+            .with_some("lengths", self.lengths.as_ref())
     }
 
     fn home(&self) -> StreamKey {

@@ -20,6 +20,8 @@ pub trait Distribution<T: Element> {
 /// A kernel of a distribution with its parameters.
 #[derive(Clone, Debug)]
 pub struct RandomKernel {
+    /// What messages call the draw, such as `rand.normal`.
+    pub(super) call: &'static str,
     pub(super) name: &'static str,
     pub(super) text: fn() -> String,
     /// Elements that a thread writes.
@@ -29,8 +31,13 @@ pub struct RandomKernel {
 }
 
 impl RandomKernel {
-    fn new(name: &'static str, grouping: Grouping, text: fn() -> String, values: Vec<Vec<u8>>) -> Self {
-        Self { name, text, per_thread: grouping.elements(), values }
+    fn new(
+        (call, name): (&'static str, &'static str),
+        grouping: Grouping,
+        text: fn() -> String,
+        values: Vec<Vec<u8>>,
+    ) -> Self {
+        Self { call, name, text, per_thread: grouping.elements(), values }
     }
 }
 
@@ -87,7 +94,7 @@ fn bytes<T: Element>(value: T) -> Vec<u8> {
 impl Distribution<u32> for Bits {
     fn kernel(&self, _: u64) -> Result<RandomKernel> {
         let text = || text::kernel("bits_u32", "u32", Grouping::Fours, "", &each_word("W"));
-        Ok(RandomKernel::new("bits_u32", Grouping::Fours, text, Vec::new()))
+        Ok(RandomKernel::new(("rand.bits", "bits_u32"), Grouping::Fours, text, Vec::new()))
     }
 }
 
@@ -95,21 +102,21 @@ impl Distribution<u64> for Bits {
     fn kernel(&self, _: u64) -> Result<RandomKernel> {
         let text =
             || text::kernel("bits_u64", "u64", Grouping::Twos, "", &each_pair("u64(L) | u64(H) << 32"));
-        Ok(RandomKernel::new("bits_u64", Grouping::Twos, text, Vec::new()))
+        Ok(RandomKernel::new(("rand.bits", "bits_u64"), Grouping::Twos, text, Vec::new()))
     }
 }
 
 impl Distribution<f32> for Uniform {
     fn kernel(&self, _: u64) -> Result<RandomKernel> {
         let text = || text::kernel("uniform_f32", "f32", Grouping::Fours, "", &each_word(UNIFORM_F32));
-        Ok(RandomKernel::new("uniform_f32", Grouping::Fours, text, Vec::new()))
+        Ok(RandomKernel::new(("rand.uniform", "uniform_f32"), Grouping::Fours, text, Vec::new()))
     }
 }
 
 impl Distribution<f64> for Uniform {
     fn kernel(&self, _: u64) -> Result<RandomKernel> {
         let text = || text::kernel("uniform_f64", "f64", Grouping::Doubles, "", &each_pair(UNIFORM_F64));
-        Ok(RandomKernel::new("uniform_f64", Grouping::Doubles, text, Vec::new()))
+        Ok(RandomKernel::new(("rand.uniform", "uniform_f64"), Grouping::Doubles, text, Vec::new()))
     }
 }
 
@@ -136,7 +143,7 @@ macro_rules! normal {
                     let parameters = concat!(", mean: ", stringify!($float), ", deviation: ", stringify!($float));
                     text::kernel($name, stringify!($float), Grouping::$grouping, parameters, &text::$body($value))
                 };
-                Ok(RandomKernel::new($name, Grouping::$grouping, text, values))
+                Ok(RandomKernel::new(($operation, $name), Grouping::$grouping, text, values))
             }
         }
     )*};
@@ -160,7 +167,12 @@ impl Distribution<u8> for Bernoulli {
             let body = each_word("u8(u64(W) < threshold)");
             text::kernel("bernoulli_u8", "u8", Grouping::Fours, ", threshold: u64", &body)
         };
-        Ok(RandomKernel::new("bernoulli_u8", Grouping::Fours, text, vec![bytes(threshold)]))
+        Ok(RandomKernel::new(
+            ("rand.bernoulli", "bernoulli_u8"),
+            Grouping::Fours,
+            text,
+            vec![bytes(threshold)],
+        ))
     }
 }
 
@@ -178,7 +190,8 @@ macro_rules! integers {
                     let parameters = concat!(", low_end: ", stringify!($integer), ", count: u64");
                     text::kernel($name, stringify!($integer), Grouping::$grouping, parameters, &$body(stringify!($integer)))
                 };
-                Ok(RandomKernel::new($name, Grouping::$grouping, text, vec![bytes(self.first), bytes(count)]))
+                let values = vec![bytes(self.first), bytes(count)];
+                Ok(RandomKernel::new(("rand.integers", $name), Grouping::$grouping, text, values))
             }
         }
     )*};
@@ -204,14 +217,24 @@ impl Distribution<u32> for Permutation {
             return Err(LibraryError::argument("rand.permutation", what, "use a buffer of u64"));
         }
         let text = || text::permutation("permutation_u32", "u32");
-        Ok(RandomKernel::new("permutation_u32", Grouping::Ones, text, vec![bytes(half_bits(elements))]))
+        Ok(RandomKernel::new(
+            ("rand.permutation", "permutation_u32"),
+            Grouping::Ones,
+            text,
+            vec![bytes(half_bits(elements))],
+        ))
     }
 }
 
 impl Distribution<u64> for Permutation {
     fn kernel(&self, elements: u64) -> Result<RandomKernel> {
         let text = || text::permutation("permutation_u64", "u64");
-        Ok(RandomKernel::new("permutation_u64", Grouping::Ones, text, vec![bytes(half_bits(elements))]))
+        Ok(RandomKernel::new(
+            ("rand.permutation", "permutation_u64"),
+            Grouping::Ones,
+            text,
+            vec![bytes(half_bits(elements))],
+        ))
     }
 }
 

@@ -10,6 +10,7 @@ use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch,
 use super::distribution::{Distribution, RandomKernel};
 use crate::Result;
 use crate::error::LibraryError;
+use crate::operands::Operands;
 
 /// Threads of a block, as the kernels are written.
 const BLOCK_THREADS: u64 = 256;
@@ -55,7 +56,7 @@ impl Sampler {
         let capability = self.gpu.info().capability;
         let target = PtxTarget::for_device(capability.major * 10 + capability.minor).ok_or_else(|| {
             let what = format!("the device has compute capability {capability}");
-            LibraryError::argument("rand", what, "use a device of compute capability 7.0 or newer")
+            LibraryError::argument(wanted.call, what, "use a device of compute capability 7.0 or newer")
         })?;
         let kernel = self.gpu.kernel(program.emit(target).text.as_str(), wanted.name)?;
         kernels.insert(wanted.name, kernel.clone());
@@ -98,6 +99,7 @@ impl<'a> Draw<'a> {
     #[track_caller]
     pub fn fill<T: Element>(self, buffer: &GpuRef<T>, distribution: impl Distribution<T>) -> Result<Ticket> {
         let wanted = distribution.kernel(buffer.len() as u64)?;
+        Operands::of(wanted.call).with("buffer", buffer).check(&self.random.gpu)?;
         let blocks = self.blocks(&wanted, buffer.len() as u64)?;
         let kernel = self.random.kernel(&wanted)?;
         let mut launch = self.random.gpu.launch(&kernel);
@@ -120,6 +122,7 @@ impl<'a> Draw<'a> {
         distribution: impl Distribution<T>,
     ) -> Result<NodeId> {
         let wanted = distribution.kernel(buffer.len() as u64)?;
+        Operands::of(wanted.call).with("buffer", buffer).check(&self.random.gpu)?;
         let blocks = self.blocks(&wanted, buffer.len() as u64)?;
         let kernel = self.random.kernel(&wanted)?;
         let mut launch = graph.launch(&kernel);
@@ -146,13 +149,13 @@ impl<'a> Draw<'a> {
     fn blocks(&self, wanted: &RandomKernel, elements: u64) -> Result<u32> {
         if self.offset.checked_add(elements).is_none() {
             let what = format!("{elements} elements at offset {}, which passes 2^64", self.offset);
-            return Err(LibraryError::argument("rand", what, "use a smaller offset, or another seed"));
+            return Err(LibraryError::argument(wanted.call, what, "use a smaller offset, or another seed"));
         }
         let threads = (self.offset % wanted.per_thread + elements).div_ceil(wanted.per_thread);
         let blocks = threads.div_ceil(BLOCK_THREADS).max(1);
         if blocks > MAX_BLOCKS {
             let what = format!("a draw of {elements} elements");
-            return Err(LibraryError::argument("rand", what, "split the buffer into views"));
+            return Err(LibraryError::argument(wanted.call, what, "split the buffer into views"));
         }
         Ok(blocks as u32)
     }

@@ -12,6 +12,7 @@ use super::batched_call::{BatchOperation, BatchedCall, FailureKind, FoundWords};
 use super::handle::Solve;
 use crate::Result;
 use crate::blas::{Matrix, Real};
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -180,6 +181,10 @@ impl<T: Real> BatchOperation for CholeskyBatched<'_, T> {
         plan.launch_shared(("batch", Batch::<T>::kernels(), "cholesky"), a.count, THREADS, shared, arguments)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(CHOLESKY.0).with("a", self.a.buffer)
+    }
+
     fn home(&self) -> StreamKey {
         self.a.buffer.home()
     }
@@ -215,6 +220,10 @@ impl<T: Real> BatchOperation for LuBatched<'_, T> {
         plan.launch_shared(("batch", Batch::<T>::kernels(), "lu"), a.count, THREADS, shared, arguments)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(LU.0).with("a", self.a.buffer).with("pivots", self.pivots)
+    }
+
     fn home(&self) -> StreamKey {
         self.a.buffer.home()
     }
@@ -240,6 +249,10 @@ impl<T: Real> Operation for CholeskySolveBatched<'_, T> {
         arguments.extend([Argument::read_write(&b.buffer)?, Argument::value(b.columns)]);
         arguments.extend(b.steps());
         plan.launch(("batch", Batch::<T>::kernels(), "cholesky_solve"), b.count, THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(CHOLESKY_SOLVE.0).with("factor", self.factor.buffer).with("b", self.b.buffer)
     }
 
     fn home(&self) -> StreamKey {
@@ -278,6 +291,13 @@ impl<T: Real> BatchOperation for LuSolveBatched<'_, T> {
         arguments.extend(b.steps());
         arguments.extend([Argument::write(&found.words)?, Argument::write(&found.values)?]);
         plan.launch(("batch", Batch::<T>::kernels(), "lu_solve"), b.count, THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(LU_SOLVE.0)
+            .with("factors", self.factors.buffer)
+            .with("pivots", self.pivots)
+            .with("b", self.b.buffer)
     }
 
     fn home(&self) -> StreamKey {

@@ -6,6 +6,7 @@ use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 use crate::Result;
 use crate::error::LibraryError;
 use crate::library_tag::library_tag;
+use crate::operands::Operands;
 use crate::prims::plan::Plan;
 use crate::prims::primitive_call::Operation;
 use crate::prims::{PrimitiveCall, Primitives};
@@ -23,6 +24,9 @@ pub(crate) trait BatchOperation {
 
     /// Adds the steps, which write a word for each matrix.
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()>;
+
+    /// All buffers that the caller gave.
+    fn operands(&self) -> Operands<'_>;
 
     /// The stream that the result is at home on.
     fn home(&self) -> StreamKey;
@@ -137,6 +141,10 @@ impl<O: BatchOperation> Operation for WithInfo<O> {
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         self.operation.plan(plan, &self.found)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        self.operation.operands()
     }
 
     fn home(&self) -> StreamKey {

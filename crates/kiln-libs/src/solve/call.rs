@@ -129,6 +129,7 @@ impl<'a> SolveCall<'a> {
         let described = self.described?;
         described.check()?;
         let operation = described.operation()?;
+        let call_name = described.names.call(&operation);
         let gpu = self.loaded.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
         let words = gpu.allocate_tagged::<i32>(stream, 4, library_tag())?;
@@ -152,13 +153,14 @@ impl<'a> SolveCall<'a> {
             Some(stream) => call.on(stream),
             None => call,
         };
-        Ok((call, system, SolveInfo { word, pivot_words, operation }))
+        Ok((call, system, SolveInfo { word, pivot_words, operation, call: call_name }))
     }
 
     /// The call with an info word as its last argument.
     pub(super) fn with_info(self) -> Result<(LibraryCall<'a>, SolveInfo)> {
         let described = self.described?;
         let operation = described.operation()?;
+        let call_name = described.names.call(&operation);
         let gpu = self.loaded.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
         let word = gpu.allocate_tagged::<i32>(stream, 1, library_tag())?;
@@ -167,6 +169,6 @@ impl<'a> SolveCall<'a> {
             Some(stream) => call.on(stream),
             None => call,
         };
-        Ok((call, SolveInfo { word, pivot_words: None, operation }))
+        Ok((call, SolveInfo { word, pivot_words: None, operation, call: call_name }))
     }
 }

@@ -9,8 +9,12 @@ use super::layout::{check_shape, check_square, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
 use crate::call_arguments::Argument;
+use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
+
+static EIGENVECTORS: Called = Called { call: "solve.eigenvectors", result: "a" };
+static SINGULAR_VALUES: Called = Called { call: "solve.singular_values", result: "a" };
 
 impl Solve {
     /// The eigenvalues of a symmetric matrix, in ascending order. One triangle is read. What `A` holds afterwards is not defined. On a GPU `submit`
@@ -60,10 +64,11 @@ fn eigen<T: Real>(
     vectors: bool,
     values: &GpuRef<T>,
 ) -> Result<Described<'static>> {
-    let n = check_square(Syevd::NAME, "a", a)?;
+    let n = check_square(if vectors { EIGENVECTORS.call } else { Syevd::NAME }, "a", a)?;
     let triangle = stored_triangle(a, triangle);
     let operation = Syevd { element: T::TYPE, n, triangle, vectors, leading: a.distance() };
-    Described::new(operation, [Argument::memory(a.buffer), Argument::memory(values)])
+    let described = Described::new(operation, [Argument::memory(a.buffer), Argument::memory(values)])?;
+    Ok(if vectors { described.called(&EIGENVECTORS) } else { described })
 }
 
 fn svd<T: Real>(
@@ -71,7 +76,7 @@ fn svd<T: Real>(
     s: &GpuRef<T>,
     vectors: Option<(&Matrix<'_, T>, &Matrix<'_, T>)>,
 ) -> Result<Described<'static>> {
-    check_single(Gesvd::NAME, a)?;
+    check_single(if vectors.is_some() { Gesvd::NAME } else { SINGULAR_VALUES.call }, a)?;
     let (m, n) = a.stored();
     let mut operation = Gesvd {
         element: T::TYPE,
@@ -94,7 +99,8 @@ fn svd<T: Real>(
         (operation.u_leading, operation.v_leading) = (first.0, second.0);
         buffers.extend([Argument::memory(first.1), Argument::memory(second.1)]);
     }
-    Described::new(operation, buffers)
+    let described = Described::new(operation, buffers)?;
+    Ok(if vectors.is_none() { described.called(&SINGULAR_VALUES) } else { described })
 }
 
 /// The distance between rows of `vt`, which must be stored row after row.

@@ -10,6 +10,7 @@ use super::system::System;
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
 use crate::call_arguments::Argument;
+use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::loaded_operations::LoadedOperations;
@@ -18,6 +19,7 @@ use crate::prims::check::Check;
 
 const CHOLESKY_SOLVE: Check = Check("solve.cholesky_solve");
 const LU_SOLVE: Check = Check("solve.lu_solve");
+static APPLY_Q_TRANSPOSED: Called = Called { call: "solve.apply_q_transposed", result: "c" };
 
 /// Solvers on one device. It holds the operations and kernels that were used, and nothing else.
 ///
@@ -144,7 +146,7 @@ impl Solve {
         tau: &'a GpuRef<T>,
         c: Matrix<'a, T>,
     ) -> SolveCall<'a> {
-        SolveCall::new(&self.loaded, apply_q(side, false, &factored, tau, &c))
+        SolveCall::new(&self.loaded, apply_q((side, false), &factored, tau, &c))
     }
 
     /// `Q` as a matrix: the vectors that [`qr`](Self::qr) left in `a` and in `tau` are replaced by as many columns of `Q` as `a` has. `a` has at least as many rows as
@@ -176,7 +178,7 @@ impl Solve {
         tau: &'a GpuRef<T>,
         c: Matrix<'a, T>,
     ) -> SolveCall<'a> {
-        SolveCall::new(&self.loaded, apply_q(side, true, &factored, tau, &c))
+        SolveCall::new(&self.loaded, apply_q((side, true), &factored, tau, &c))
     }
 }
 
@@ -196,36 +198,38 @@ fn form_q<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Described<'stat
 }
 
 pub(super) fn qr<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Described<'static>> {
-    Described::new(qr_operation(a)?, [Argument::memory(a.buffer), Argument::memory(tau)])
+    Described::new(qr_operation(Geqrf::NAME, a)?, [Argument::memory(a.buffer), Argument::memory(tau)])
 }
 
-pub(super) fn qr_operation<T: Real>(a: &Matrix<'_, T>) -> Result<Geqrf> {
-    check_single(Geqrf::NAME, a)?;
-    let leading = column_distance(Geqrf::NAME, "a", a)?;
+pub(super) fn qr_operation<T: Real>(call: &'static str, a: &Matrix<'_, T>) -> Result<Geqrf> {
+    check_single(call, a)?;
+    let leading = column_distance(call, "a", a)?;
     Ok(Geqrf { element: T::TYPE, m: a.rows, n: a.columns, leading })
 }
 
 pub(super) fn apply_q<T: Real>(
-    side: Side,
-    transposed: bool,
+    (side, transposed): (Side, bool),
     factored: &Matrix<'_, T>,
     tau: &GpuRef<T>,
     c: &Matrix<'_, T>,
 ) -> Result<Described<'static>> {
-    let operation = q_operation(side, transposed, factored, c)?;
+    let call = if transposed { APPLY_Q_TRANSPOSED.call } else { Ormqr::NAME };
+    let operation = q_operation(call, (side, transposed), factored, c)?;
     let buffers = [Argument::memory(factored.buffer), Argument::memory(tau), Argument::memory(c.buffer)];
-    Described::new(operation, buffers)
+    let described = Described::new(operation, buffers)?;
+    Ok(if transposed { described.called(&APPLY_Q_TRANSPOSED) } else { described })
 }
 
+/// A product with `Q`; messages name the call that it is made for.
 pub(super) fn q_operation<T: Real>(
-    side: Side,
-    transposed: bool,
+    call: &'static str,
+    (side, transposed): (Side, bool),
     factored: &Matrix<'_, T>,
     c: &Matrix<'_, T>,
 ) -> Result<Ormqr> {
-    check_single(Ormqr::NAME, factored)?;
-    check_single(Ormqr::NAME, c)?;
-    let a_leading = column_distance(Ormqr::NAME, "factored", factored)?;
+    check_single(call, factored)?;
+    check_single(call, c)?;
+    let a_leading = column_distance(call, "factored", factored)?;
     let order = match side {
         Side::Left => c.rows,
         Side::Right => c.columns,
@@ -233,7 +237,7 @@ pub(super) fn q_operation<T: Real>(
     if factored.rows != order {
         let what = format!("factors of {} and c of {}", factored.shape_text(), c.shape_text());
         let hint = "give a `c` whose side next to `q` is as long as the factored matrix has rows";
-        return Err(LibraryError::argument(Ormqr::NAME, what, hint));
+        return Err(LibraryError::argument(call, what, hint));
     }
     // Where rows of C lie one after the other, its transpose is stored, and (Q C)ᵀ = Cᵀ Qᵀ.
     let (side, transposed) = match (c.by_columns, side) {

@@ -4,7 +4,7 @@ use kiln_operation::Operation;
 use kiln_runtime::{GpuRef, Ticket};
 
 use crate::Result;
-use crate::error::{LibraryError, method_name};
+use crate::error::LibraryError;
 use crate::solve_failure::SolveFailure;
 
 /// What an operation found out about its matrix: a word in device memory, 0 if all went well.
@@ -14,6 +14,8 @@ pub struct SolveInfo {
     /// Of a solution with pivots: the word, that of the library, and the two halves of a pivot.
     pub(super) pivot_words: Option<GpuRef<i32>>,
     pub(super) operation: Operation,
+    /// The method that was called.
+    pub(super) call: &'static str,
 }
 
 /// A solver operation that was queued.
@@ -68,7 +70,7 @@ impl SolveInfo {
             (_, Operation::Getrf(_)) => SolveFailure::Singular { pivot: word as u64 - 1 },
             _ => SolveFailure::NotConverged,
         };
-        Err(LibraryError::Solve { operation: method_name(self.operation.name()), failure })
+        Err(LibraryError::Solve { operation: self.call, failure })
     }
 
     /// Whether all pivots were rows. Returns the library's word.
@@ -83,6 +85,6 @@ impl SolveInfo {
         }
         let pivot = bytemuck::cast([low, high]);
         let failure = SolveFailure::PivotOutOfRange { row: place - 1, pivot, order: operation.n };
-        Err(LibraryError::Solve { operation: method_name(self.operation.name()), failure })
+        Err(LibraryError::Solve { operation: self.call, failure })
     }
 }

@@ -1,6 +1,6 @@
 //! Least squares.
 
-use kiln_operation::{Diagonal, Geqrf, Operation, Side, Triangle, Trsm};
+use kiln_operation::{Diagonal, Operation, Side, Triangle, Trsm};
 use kiln_runtime::{GraphBuilder, NodeId, Stream};
 
 use super::call::SolveCall;
@@ -10,11 +10,15 @@ use super::layout::{check_shape, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real};
 use crate::call_arguments::Argument;
+use crate::called::Called;
 use crate::described::{Described, check_given};
 use crate::error::LibraryError;
 use crate::library_call::{LibraryCall, PreparedCall, RunsAs};
 use crate::library_tag::library_tag;
 use crate::loaded_operations::LoadedOperations;
+use crate::operands::Operands;
+
+static CALLED: Called = Called { call: "solve.least_squares", result: "b" };
 
 /// A least-squares problem that is being described: three launches, which are all checked before the first is queued.
 ///
@@ -91,21 +95,24 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
         let (a, b) = (self.a, self.b);
         if a.rows < a.columns {
             let what = format!("`a` is {}: there are more unknowns than equations", a.shape_text());
-            return Err(LibraryError::argument(Geqrf::NAME, what, "use `svd`"));
+            return Err(LibraryError::argument(CALLED.call, what, "use `svd`"));
         }
-        check_shape(Geqrf::NAME, "b", &b, (a.rows, b.columns))?;
-        let b_leading = column_distance(Geqrf::NAME, "b", &b)?;
+        check_shape(CALLED.call, "b", &b, (a.rows, b.columns))?;
+        let b_leading = column_distance(CALLED.call, "b", &b)?;
         // All sizes and buffers, before memory is allocated for them; the substitution uses parts of both.
         let (a_memory, b_memory) = (Argument::memory(a.buffer)?, Argument::memory(b.buffer)?);
-        check_given(qr_operation(&a)?, [Some(a_memory.clone())])?;
-        check_given(q_operation(Side::Left, true, &a, &b)?, [Some(a_memory), None, Some(b_memory)])?;
+        check_given(qr_operation(CALLED.call, &a)?, &CALLED, [Some(a_memory.clone())])?;
+        let project = q_operation(CALLED.call, (Side::Left, true), &a, &b)?;
+        check_given(project, &CALLED, [Some(a_memory), None, Some(b_memory)])?;
         let gpu = self.loaded.gpu();
+        Operands::of(CALLED.call).with("a", a.buffer).with("b", b.buffer).check(gpu)?;
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
         let tau = gpu.allocate_tagged::<T>(stream, a.columns as usize, library_tag())?;
         let solver = |described| SolveCall { stream: self.stream, ..SolveCall::new(self.loaded, described) };
-        let (factor, info) = solver(qr(&a, &tau)).with_info()?;
+        let (factor, info) = solver(qr(&a, &tau).map(|described| described.called(&CALLED))).with_info()?;
         // Qᵀ B.
-        let (project, _) = solver(apply_q(Side::Left, true, &a, &tau, &b)).with_info()?;
+        let project = apply_q((Side::Left, true), &a, &tau, &b);
+        let (project, _) = solver(project.map(|described| described.called(&CALLED))).with_info()?;
         let trsm = Trsm {
             element: T::TYPE,
             m: a.columns,
@@ -114,11 +121,13 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
             triangle: Triangle::Upper,
             transposed: false,
             diagonal: Diagonal::Stored,
-            a_leading: column_distance(Geqrf::NAME, "a", &a)?,
+            a_leading: column_distance(CALLED.call, "a", &a)?,
             b_leading,
         };
         let buffers = [Argument::memory(a.buffer), Argument::memory(b.buffer), Ok(Argument::Scalar(1.0))];
-        let substitute = LibraryCall::new(self.loaded, Described::new(Operation::from(trsm), buffers));
+        let substitute =
+            Described::new(Operation::from(trsm), buffers).map(|described| described.called(&CALLED));
+        let substitute = LibraryCall::new(self.loaded, substitute);
         let substitute = match self.stream {
             Some(stream) => substitute.on(stream),
             None => substitute,

@@ -8,9 +8,10 @@ use super::coo::CooMatrix;
 use super::device_index_check::{ElementOrder, assert_indices};
 use super::handle::Sparse;
 use super::index::SparseIndex;
-use super::view::SparseView;
+use super::view::{SparseNames, SparseView};
 use crate::Result;
 use crate::blas::Real;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -21,6 +22,7 @@ use crate::prims::{MAX_SORTED, Sort, SortByKey};
 pub(super) const THREADS: u32 = 256;
 
 const CHECK: Check = Check("sparse.convert");
+const SORT: Check = Check("sparse.sort_coordinates");
 
 /// A [`convert`](Sparse::convert).
 #[derive(Debug)]
@@ -81,7 +83,7 @@ impl Sparse {
 
 impl<T: Real, I: SparseIndex> Operation for SortCoordinates<'_, T, I> {
     fn check(&self) -> Result<()> {
-        let check = Check("sparse.sort_coordinates");
+        let check = SORT;
         check.at_most("matrix", self.from.values.len(), MAX_SORTED)?;
         check_pair(check, &self.from, &self.to)
     }
@@ -105,6 +107,11 @@ impl<T: Real, I: SparseIndex> Operation for SortCoordinates<'_, T, I> {
         };
         exchange(plan, from, &between)?;
         exchange(plan, &between, &self.to)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        let operands = self.from.operands(Operands::of(SORT.0), SparseNames::FROM);
+        self.to.operands(operands, SparseNames::TO)
     }
 
     fn home(&self) -> StreamKey {
@@ -138,6 +145,11 @@ impl<T: Real, I: SparseIndex> Operation for Conversion<'_, T, I> {
         }
         plan.copy(from.columns, to.columns)?;
         plan.copy(from.values, to.values)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        let operands = self.from.operands(Operands::of(CHECK.0), SparseNames::FROM);
+        self.to.operands(operands, SparseNames::TO)
     }
 
     fn home(&self) -> StreamKey {

@@ -7,9 +7,10 @@ use kiln_runtime::GpuRef;
 use super::conversion::{THREADS, blocks};
 use super::handle::Sparse;
 use super::index::SparseIndex;
-use super::view::SparseView;
+use super::view::{SparseNames, SparseView};
 use crate::Result;
 use crate::blas::Real;
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -168,6 +169,10 @@ impl<T: Real, I: SparseIndex> Operation for IndexCheck<'_, T, I> {
             launch("check_order", nonzeros, arguments)?;
         }
         launch("check_range", nonzeros, range(columns, a.stored.1, COLUMN)?)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        self.a.operands(Operands::of(CHECK.0), SparseNames::A)
     }
 
     fn home(&self) -> StreamKey {

@@ -7,9 +7,10 @@ use kiln_runtime::GpuRef;
 use super::conversion::check_index;
 use super::handle::Sparse;
 use super::index::{SparseIndex, matrix_name};
-use super::view::SparseView;
+use super::view::{SparseNames, SparseView};
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single};
+use crate::operands::Operands;
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -131,6 +132,10 @@ impl<T: Real, I: SparseIndex> Operation for CountNonzeros<'_, T, I> {
         Scan::new(self.offsets.clone(), ScanOperator::Sum, self.offsets.clone()).plan(plan)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(COUNT.0).with("dense", self.dense.buffer).with("offsets", self.offsets)
+    }
+
     fn home(&self) -> StreamKey {
         self.offsets.home()
     }
@@ -173,6 +178,10 @@ impl<T: Real, I: SparseIndex> Operation for CopyNonzeros<'_, T, I> {
         ]);
         let kernel = ("sparse_matrix", matrix_name::<T, I>(), "copy_nonzeros");
         plan.launch(kernel, dense.rows.div_ceil(BLOCK_ROWS), ROW_THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        self.to.operands(Operands::of(COPY.0).with("dense", self.dense.buffer), SparseNames::TO)
     }
 
     fn home(&self) -> StreamKey {

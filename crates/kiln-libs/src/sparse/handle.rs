@@ -6,16 +6,18 @@ use kiln_runtime::{DeviceRuntime, GpuRef};
 
 use super::embedded_ptx::SHIPPED;
 use super::index::SparseIndex;
-use super::view::SparseView;
+use super::view::{SparseNames, SparseView};
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, without_terms};
 use crate::call_arguments::Argument;
+use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
+use crate::operands::Operands;
 use crate::prims::Primitives;
-use crate::scalar_argument::{accumulated, rounded};
+use crate::scalar_argument::{accumulated, scalar};
 
 /// Sparse linear algebra on one device. It holds the operations and kernels that were used, and nothing else.
 ///
@@ -94,8 +96,12 @@ impl Sparse {
 
 type Scaled = (Determinism, f64, Option<f64>);
 
-fn scalars<T: Real>(alpha: f64, beta: Option<f64>) -> impl Iterator<Item = Result<Argument<'static>>> {
-    [Some(rounded(T::TYPE, alpha)), beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)))
+static SPMV: Called = Called { call: Spmv::NAME, result: "y" };
+static SPMM: Called = Called { call: Spmm::NAME, result: "c" };
+static TO_DENSE: Called = Called { call: SparseToDense::NAME, result: "dense" };
+
+fn scalars(alpha: Argument<'static>, beta: Option<f64>) -> impl Iterator<Item = Result<Argument<'static>>> {
+    [Some(alpha), beta.map(Argument::Scalar)].into_iter().flatten().map(Ok)
 }
 
 fn layout<T: Real>(matrix: &Matrix<'_, T>) -> DenseLayout {
@@ -109,15 +115,17 @@ fn spmv<T: Real, I: SparseIndex>(
     x: &GpuRef<T>,
     y: &GpuRef<T>,
 ) -> Result<Described<'static>> {
-    let ((rows, columns), beta) = (a.shape(), accumulated(T::TYPE, beta));
+    let ((rows, columns), beta) = (a.shape(), accumulated(Spmv::NAME, T::TYPE, beta)?);
     if (x.len() as u64, y.len() as u64) != (columns, rows) {
         let given = format!("x of {} and y of {} elements", x.len(), y.len());
         let what = format!("a matrix of {rows} x {columns} with {given}");
         let hint = "give vectors that are as long as the rows and columns";
         return Err(LibraryError::argument(Spmv::NAME, what, hint));
     }
+    let alpha = scalar(Spmv::NAME, "alpha", T::TYPE, alpha)?;
     if a.nonzeros() == 0 {
-        return without_terms(loaded, Matrix::new(y, y.len(), 1), beta);
+        a.operands(Operands::of(Spmv::NAME), SparseNames::A).with("x", x).check(loaded.gpu())?;
+        return without_terms(loaded, &SPMV, Matrix::new(y, y.len(), 1), beta);
     }
     let operation = Spmv {
         format: a.format,
@@ -131,7 +139,7 @@ fn spmv<T: Real, I: SparseIndex>(
         order,
     };
     let vectors = [Argument::memory(x), Argument::memory(y)];
-    Described::new(operation, a.arguments().into_iter().chain(vectors).chain(scalars::<T>(alpha, beta)))
+    Described::new(operation, a.arguments().into_iter().chain(vectors).chain(scalars(alpha, beta)))
 }
 
 fn spmm<T: Real, I: SparseIndex>(
@@ -141,7 +149,7 @@ fn spmm<T: Real, I: SparseIndex>(
     b: &Matrix<'_, T>,
     c: &Matrix<'_, T>,
 ) -> Result<Described<'static>> {
-    let beta = accumulated(T::TYPE, beta);
+    let beta = accumulated(Spmm::NAME, T::TYPE, beta)?;
     check_single(Spmm::NAME, b)?;
     check_single(Spmm::NAME, c)?;
     let (rows, columns) = a.shape();
@@ -157,8 +165,10 @@ fn spmm<T: Real, I: SparseIndex>(
             "store both row after row, or both column after column",
         ));
     }
+    let alpha = scalar(Spmm::NAME, "alpha", T::TYPE, alpha)?;
     if a.nonzeros() == 0 {
-        return without_terms(loaded, *c, beta);
+        a.operands(Operands::of(Spmm::NAME), SparseNames::A).with("b", b.buffer).check(loaded.gpu())?;
+        return without_terms(loaded, &SPMM, *c, beta);
     }
     let operation = Spmm {
         format: a.format,
@@ -176,7 +186,7 @@ fn spmm<T: Real, I: SparseIndex>(
         order,
     };
     let dense = [Argument::memory(b.buffer), Argument::memory(c.buffer)];
-    Described::new(operation, a.arguments().into_iter().chain(dense).chain(scalars::<T>(alpha, beta)))
+    Described::new(operation, a.arguments().into_iter().chain(dense).chain(scalars(alpha, beta)))
 }
 
 fn to_dense<T: Real, I: SparseIndex>(
@@ -194,7 +204,8 @@ fn to_dense<T: Real, I: SparseIndex>(
         ));
     }
     if a.nonzeros() == 0 {
-        return without_terms(loaded, dense, None);
+        a.operands(Operands::of(SparseToDense::NAME), SparseNames::A).check(loaded.gpu())?;
+        return without_terms(loaded, &TO_DENSE, dense, None);
     }
     let dense = if a.is_transposed { dense.transposed() } else { dense };
     let operation = SparseToDense {

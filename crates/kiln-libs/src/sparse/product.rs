@@ -12,14 +12,15 @@ use super::device_index_check::{ElementOrder, assert_indices};
 use super::from_dense::{BLOCK_ROWS, ROW_THREADS};
 use super::handle::Sparse;
 use super::index::{SparseIndex, matrix_name, number};
-use super::view::SparseView;
+use super::view::{SparseNames, SparseView};
 use crate::Result;
 use crate::blas::Real;
+use crate::operands::Operands;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
 use crate::prims::{MAX_SORTED, PrimitiveCall, Scan, ScanOperator, Sort, Unique};
-use crate::scalar_argument::accumulated;
+use crate::scalar_argument::{accumulated, checked};
 
 const STRUCTURE: Check = Check("sparse.product_structure");
 const PRODUCT: Check = Check("sparse.spgemm");
@@ -122,7 +123,6 @@ impl Sparse {
         beta: Option<f64>,
         c: &'a CsrMatrix<T, I>,
     ) -> PrimitiveCall<'a, SparseProduct<'a, T, I>> {
-        let beta = accumulated(T::TYPE, beta);
         PrimitiveCall::new(&self.kernels, SparseProduct { alpha, a, b, beta, c })
     }
 }
@@ -171,6 +171,11 @@ impl<T: Real, I: SparseIndex> Operation for CountTerms<'_, T, I> {
         Scan::new(starts.clone(), ScanOperator::Sum, starts).exclusive(0).plan(plan)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        let operands = SparseView::from(self.a).operands(Operands::of(STRUCTURE.0), SparseNames::A);
+        SparseView::from(self.b).operands(operands, SparseNames::B)
+    }
+
     fn home(&self) -> StreamKey {
         self.starts.home()
     }
@@ -208,6 +213,10 @@ impl<T: Real, I: SparseIndex> Operation for FindPlaces<'_, T, I> {
         Unique::new(keys, self.places.clone(), self.count.clone()).plan(plan)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(STRUCTURE.0)
+    }
+
     fn home(&self) -> StreamKey {
         self.places.home()
     }
@@ -240,14 +249,27 @@ impl<T: Real, I: SparseIndex> Operation for WriteStructure<'_, T, I> {
         plan.launch(("sparse_index", I::NAME, "key_columns"), blocks(count), THREADS, arguments)
     }
 
+    fn operands(&self) -> Operands<'_> {
+        Operands::of(STRUCTURE.0)
+    }
+
     fn home(&self) -> StreamKey {
         self.c.offsets.home()
+    }
+}
+
+impl<T: Real, I: SparseIndex> SparseProduct<'_, T, I> {
+    /// The factor of what the result holds, if it is read.
+    fn accumulated(&self) -> Result<Option<f64>> {
+        accumulated(PRODUCT.0, T::TYPE, self.beta)
     }
 }
 
 impl<T: Real, I: SparseIndex> Operation for SparseProduct<'_, T, I> {
     fn check(&self) -> Result<()> {
         let (a, b, c) = (self.a, self.b, self.c);
+        checked(PRODUCT.0, "alpha", T::TYPE, self.alpha)?;
+        self.accumulated()?;
         check_factors(PRODUCT, a, b)?;
         if (c.rows, c.columns) != (a.rows, b.columns) {
             let what = format!(
@@ -282,18 +304,25 @@ impl<T: Real, I: SparseIndex> Operation for SparseProduct<'_, T, I> {
         }
         arguments.extend([Argument::read(&c.offsets)?, Argument::read(&c.indices)?]);
         // Every value is written before it is added to.
-        arguments.push(match self.beta {
+        let beta = self.accumulated()?;
+        arguments.push(match beta {
             Some(_) => Argument::read_write(&c.values)?,
             None => Argument::write(&c.values)?,
         });
         arguments.extend([
             Argument::value(c.nonzeros() as u64),
             number::<T>(self.alpha),
-            number::<T>(self.beta.unwrap_or(0.0)),
-            Argument::value(u32::from(self.beta.is_some())),
+            number::<T>(beta.unwrap_or(0.0)),
+            Argument::value(u32::from(beta.is_some())),
         ]);
         let kernel = ("sparse_matrix", matrix_name::<T, I>(), "multiply");
         plan.launch(kernel, c.rows.div_ceil(BLOCK_ROWS), ROW_THREADS, arguments)
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        let operands = SparseView::from(self.a).operands(Operands::of(PRODUCT.0), SparseNames::A);
+        let operands = SparseView::from(self.b).operands(operands, SparseNames::B);
+        SparseView::from(self.c).operands(operands, SparseNames::C)
     }
 
     fn home(&self) -> StreamKey {

@@ -12,15 +12,17 @@ use super::device_index_check::{ElementOrder, assert_indices};
 use super::from_dense::{BLOCK_ROWS, ROW_THREADS, check_dense, steps, used};
 use super::handle::Sparse;
 use super::index::{SparseIndex, matrix_name, number};
-use super::view::SparseView;
+use super::view::{SparseNames, SparseView};
 use crate::Result;
 use crate::blas::{Matrix, Real};
 use crate::error::LibraryError;
 use crate::library_tag::library_tag;
+use crate::operands::Operands;
 use crate::prims::check::{Check, begin_together};
 use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
 use crate::prims::{MAX_SORTED, PrimitiveCall, Primitives};
+use crate::scalar_argument::checked;
 use crate::solve_failure::SolveFailure;
 
 const NAME: &str = "sparse.triangular_solve";
@@ -183,6 +185,7 @@ impl TriangularInfo {
 
 impl<T: Real, I: SparseIndex> System<'_, T, I> {
     fn check(&self) -> Result<()> {
+        checked(NAME, "alpha", T::TYPE, self.alpha)?;
         let (rows, columns) = self.a.shape();
         if rows != columns {
             return CHECK.refuse(format!("`a` is {}", self.a.shape_text()), "give a square matrix");
@@ -286,6 +289,11 @@ impl<T: Real, I: SparseIndex> Operation for SystemWithInfo<'_, T, I> {
                 self.system.solve(plan, &rows, &self.word)
             }
         }
+    }
+
+    fn operands(&self) -> Operands<'_> {
+        let System { a, b, x, .. } = &self.system;
+        a.operands(Operands::of(NAME), SparseNames::A).with("b", b.buffer).with("x", x.buffer)
     }
 
     fn home(&self) -> StreamKey {

@@ -10,6 +10,7 @@ use super::index::SparseIndex;
 use crate::Result;
 use crate::blas::Real;
 use crate::call_arguments::Argument;
+use crate::operands::Operands;
 use crate::prims::check::Check;
 
 /// A sparse matrix of any format, or its transpose: what operations take. It is made of `&CsrMatrix`, `&CscMatrix` and `&CooMatrix`.
@@ -25,6 +26,36 @@ pub struct SparseView<'a, T: Real, I: SparseIndex> {
     /// The column of each element.
     pub(super) columns: &'a GpuRef<I>,
     pub(super) values: &'a GpuRef<T>,
+}
+
+/// How messages name the buffers of a sparse matrix that a call was given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SparseNames {
+    offsets: &'static str,
+    row_indices: &'static str,
+    indices: &'static str,
+    values: &'static str,
+}
+
+macro_rules! names {
+    ($($constant:ident $name:literal,)*) => {
+        impl SparseNames {
+            $(pub(super) const $constant: Self = Self {
+                offsets: concat!($name, ".offsets"),
+                row_indices: concat!($name, ".row_indices"),
+                indices: concat!($name, ".indices"),
+                values: concat!($name, ".values"),
+            };)*
+        }
+    };
+}
+
+names! {
+    A "a",
+    B "b",
+    C "c",
+    FROM "from",
+    TO "to",
 }
 
 impl<T: Real, I: SparseIndex> Clone for SparseView<'_, T, I> {
@@ -75,6 +106,17 @@ impl<'a, T: Real, I: SparseIndex> From<&'a CooMatrix<T, I>> for SparseView<'a, T
             columns: column_indices,
             values,
         }
+    }
+}
+
+impl<'a, T: Real, I: SparseIndex> SparseView<'a, T, I> {
+    /// Its buffers, as operands of a call.
+    pub(super) fn operands(self, operands: Operands<'a>, names: SparseNames) -> Operands<'a> {
+        let rows = match self.format {
+            SparseFormat::Csr => names.offsets,
+            SparseFormat::Coo => names.row_indices,
+        };
+        operands.with(rows, self.rows).with(names.indices, self.columns).with(names.values, self.values)
     }
 }
 

@@ -116,6 +116,24 @@ fn a_warm_product_is_one_submission_and_no_allocation() {
 }
 
 #[test]
+fn a_prepared_product_is_one_submission_and_no_allocation() {
+    let rig = Rig::new();
+    let (gpu, blas) = (&rig.gpu, Blas::new(&rig.gpu));
+    let (a, b) = (gpu.upload(&[1.0_f32; 64]).unwrap(), gpu.upload(&[2.0_f32; 64]).unwrap());
+    let (bias, c) = (gpu.upload(&[3.0_f32; 8]).unwrap(), gpu.zeros::<f32>(64).unwrap());
+    let square = |buffer| Matrix::new(buffer, 8, 8);
+    let plain = blas.matmul(square(&a), square(&b), square(&c)).prepare().unwrap();
+    assert_eq!(rig.warm(|| drop(plain.submit(&a, &b, &c).unwrap())), TEN_SUBMISSIONS);
+    assert_eq!(c.download().unwrap(), [16.0; 64]);
+    let product = blas.matmul(square(&a), square(&b).transposed(), square(&c)).beta(0.5);
+    let epilogue = product.bias(&bias).activation(Activation::Relu).prepare().unwrap();
+    c.fill(0.0).unwrap();
+    assert_eq!(rig.warm(|| drop(epilogue.submit(&a, &b, &c).unwrap())), TEN_SUBMISSIONS);
+    let sum = (0..12).fold(0.0_f32, |sum, _| sum / 2.0 + 19.0);
+    assert_eq!(c.download().unwrap(), [sum; 64]);
+}
+
+#[test]
 fn other_warm_calls_are_one_submission_and_no_allocation() {
     let rig = Rig::new();
     let (gpu, blas, fft) = (&rig.gpu, Blas::new(&rig.gpu), Fft::new(&rig.gpu));

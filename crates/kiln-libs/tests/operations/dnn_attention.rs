@@ -195,7 +195,7 @@ fn attention_that_does_not_fit_is_refused() {
     let text = refused(dnn.attention(of(&q, 4), of(&k, 4), of(&v, 4), of(&q, 4)).submit());
     assert!(text.contains("`q` and `o` share memory"), "{text}");
     let text = refused(dnn.attention(of(&q, 4), of(&k, 4), of(&v, 4), of(&o, 4)).scale(f64::NAN).submit());
-    assert!(text.contains("a scale of NaN"), "{text}");
+    assert!(text.contains("`scale` is NaN; use a finite number"), "{text}");
     let short = k.view(..64).unwrap();
     let text = refused(dnn.attention(of(&q, 4), of(&short, 4), of(&v, 4), of(&o, 4)).submit());
     assert!(text.contains("`k` has 128 bytes and must have 4096"), "{text}");

@@ -2,7 +2,7 @@
 
 use kiln::DeviceRuntime;
 use kiln_libs::blas::{Activation, Blas, Matrix, Triangle, Vector};
-use kiln_libs::dnn::{Dnn, Tensor};
+use kiln_libs::dnn::{AttentionTensor, Dnn, Tensor};
 use kiln_libs::fft::{Fft, Scale};
 use kiln_libs::sparse::{CscMatrix, CsrMatrix, Determinism, Sparse};
 
@@ -89,6 +89,102 @@ fn a_sum_without_terms_is_zero() {
             .unwrap();
         assert_eq!(filters.download().unwrap(), [0.0; 4]);
     });
+}
+
+#[test]
+fn transforms_of_nothing_do_nothing_and_a_spectrum_of_nothing_is_zero() {
+    everywhere("transforms_of_nothing_do_nothing", |gpu| {
+        let fft = Fft::new(gpu);
+        let (none, kept) = (gpu.zeros::<f32>(0).unwrap(), gpu.upload(&[[7.0_f32, 7.0]; 6]).unwrap());
+        let nothing = gpu.zeros::<[f32; 2]>(0).unwrap();
+        for extents in [&[0][..], &[0, 4], &[3, 0], &[2, 0, 2]] {
+            let call = || fft.transform(extents).batch(2).scale(Scale::Unitary);
+            call().forward(&nothing, &kept).submit().unwrap().wait().unwrap();
+            call().inverse_in_place(&kept).submit().unwrap();
+            call().real_inverse(&kept, &none).submit().unwrap();
+            assert_eq!(call().forward(&nothing, &kept).load().unwrap(), 0);
+            call().forward(&nothing, &kept).operation().unwrap();
+            let mut graph = gpu.graph();
+            call().forward(&nothing, &kept).record(&mut graph).unwrap();
+            graph.build().unwrap().replay().unwrap();
+        }
+        fft.transform(&[0, 4]).real_forward(&none, &kept).submit().unwrap();
+        assert_eq!(kept.download().unwrap(), [[7.0, 7.0]; 6]);
+        // Rows of no numbers have a mean of zero each.
+        fft.transform(&[2, 0]).batch(2).real_forward(&none, &kept).submit().unwrap();
+        let wanted = [[0.0; 2], [0.0; 2], [0.0; 2], [0.0; 2], [7.0; 2], [7.0; 2]];
+        assert_eq!(kept.download().unwrap(), wanted);
+        fft.transform(&[0]).real_forward_in_place(&kept.view(4..5).unwrap()).submit().unwrap();
+        assert_eq!(kept.download().unwrap()[4..], [[0.0; 2], [7.0; 2]]);
+        let error = fft.transform(&[7, 0]).real_forward(&none, &kept).submit().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "fft: `output` has 48 bytes and must have 56; use a longer buffer, or smaller sizes"
+        );
+    });
+}
+
+#[test]
+fn convolutions_and_pools_of_nothing() {
+    everywhere("convolutions_and_pools_of_nothing", |gpu| {
+        let dnn = Dnn::new(gpu);
+        let new = || gpu.upload(&[7.0_f32; 36]).unwrap();
+        for [images, channels, filters] in [[0, 2, 3], [2, 0, 3], [2, 2, 0], [0, 0, 0]] {
+            let (x, w, y) = (new(), new(), new());
+            let sizes = ([images, channels, 3, 3], [filters, channels, 2, 2], [images, filters, 2, 2]);
+            let (image, filter) = (Tensor::new(&x, sizes.0), Tensor::new(&w, sizes.1));
+            let result = Tensor::new(&y, sizes.2);
+            // What has elements is a sum without terms.
+            let judge = |buffer: &kiln::GpuRef<f32>, sizes: [usize; 4]| {
+                let (found, zeros) = (buffer.download().unwrap(), sizes.iter().product::<usize>());
+                assert!(found[..zeros].iter().all(|number| *number == 0.0), "{sizes:?}");
+                assert!(found[zeros..].iter().all(|number| *number == 7.0), "{sizes:?}");
+                buffer.fill(7.0).unwrap();
+            };
+            dnn.convolution(image, filter, result).submit().unwrap().wait().unwrap();
+            judge(&y, sizes.2);
+            dnn.convolution_backward_data(result, filter, image).submit().unwrap();
+            judge(&x, sizes.0);
+            dnn.convolution_backward_filter(image, result, filter).submit().unwrap();
+            judge(&w, sizes.1);
+        }
+        let (x, y) = (new(), new());
+        for [images, channels] in [[0, 2], [2, 0]] {
+            let (image, result) =
+                (Tensor::new(&x, [images, channels, 4, 4]), Tensor::new(&y, [images, channels, 2, 2]));
+            dnn.max_pool(image, [2, 2], result).submit().unwrap();
+            dnn.average_pool(image, [2, 2], result).submit().unwrap();
+            dnn.average_pool_backward(result, [2, 2], image).submit().unwrap();
+        }
+        assert_eq!((x.download().unwrap(), y.download().unwrap()), (vec![7.0; 36], vec![7.0; 36]));
+        // The other sizes must fit all the same.
+        let (image, filter) = (Tensor::new(&x, [0, 2, 3, 3]), Tensor::new(&y, [1, 2, 4, 4]));
+        assert!(dnn.convolution(image, filter, Tensor::new(&y, [0, 1, 2, 2])).submit().is_err());
+    });
+}
+
+#[test]
+fn attention_of_nothing_does_nothing() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (dnn, none) = (Dnn::new(&gpu), gpu.zeros::<half::f16>(0).unwrap());
+    let keys = gpu.zeros::<half::f16>(2 * 64).unwrap();
+    for (queries, keys_of) in [([0, 1, 2, 64], [0, 1, 2, 64]), ([1, 1, 0, 64], [1, 1, 2, 64])] {
+        let (q, k) = (AttentionTensor::new(&none, queries), AttentionTensor::new(&keys, keys_of));
+        dnn.attention(q, k, k, q).submit().unwrap().wait().unwrap();
+        let wide = |dimensions: [usize; 4]| {
+            AttentionTensor::new(&keys, [dimensions[0], dimensions[1], dimensions[2], 65])
+        };
+        assert!(dnn.attention(wide(queries), wide(keys_of), wide(keys_of), wide(queries)).submit().is_err());
+    }
+}
+
+#[test]
+fn a_product_of_nothing_is_tuned_in_no_time() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (blas, x) = (Blas::new(&gpu), gpu.zeros::<f32>(4).unwrap());
+    let tuned =
+        blas.matmul(Matrix::new(&x, 0, 2), Matrix::new(&x, 2, 2), Matrix::new(&x, 0, 2)).tune().unwrap();
+    assert_eq!((tuned.algorithm, tuned.measured, tuned.time), (0, 0, std::time::Duration::ZERO));
 }
 
 #[test]

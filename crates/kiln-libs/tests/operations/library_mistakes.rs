@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use kiln::{DeviceRuntime, GpuRef};
 use kiln_libs::blas::{Activation, Blas, Diagonal, Math, Matrix, Side, Triangle, Vector};
+use kiln_libs::dnn::{Dnn, Tensor};
 use kiln_libs::fft::Fft;
+use kiln_libs::prims::{Primitives, ScanOperator};
+use kiln_libs::solve::Solve;
 use kiln_libs::{LibraryError, Result};
 
-/// The words of a refusal that is about arguments.
+/// The words of a refusal that is about arguments or their buffers.
 #[track_caller]
 fn refused<T: std::fmt::Debug>(answer: Result<T>) -> String {
     let error = answer.unwrap_err();
-    assert!(matches!(error, LibraryError::Argument { .. }), "{error}");
+    assert!(matches!(error, LibraryError::Argument { .. } | LibraryError::Runtime(_)), "{error}");
     error.to_string()
 }
 
@@ -122,8 +125,8 @@ fn operands_have_the_names_that_the_caller_knows() {
             ("b", product(&a, &new(&other, 12), &c)),
             ("c", product(&a, &b, &new(&other, 8))),
         ] {
-            let wanted = format!("blas.matmul: `{name}` belongs to another runtime");
-            assert!(text.contains(&wanted), "{text}");
+            let wanted = format!("blas.matmul: `{name}`: ");
+            assert!(text.starts_with(&wanted) && text.contains("belongs to another runtime"), "{text}");
         }
         let leading = |at: usize| {
             let matrices =
@@ -188,7 +191,7 @@ fn another_devices_buffer_and_a_device_that_is_shut_down_are_told() {
     let (gpu, other) = (DeviceRuntime::simulated(3).unwrap(), DeviceRuntime::simulated(4).unwrap());
     let (blas, foreign) = (Blas::new(&gpu), other.zeros::<f32>(4).unwrap());
     let text = refused(blas.scal(2.0, &foreign).submit());
-    assert!(text.contains("`x` belongs to another runtime"), "{text}");
+    assert!(text.starts_with("blas.scal: `x`: ") && text.contains("belongs to another runtime"), "{text}");
     let ours = gpu.zeros::<f32>(4).unwrap();
     let text = refused(blas.scal(2.0, &ours).record(&mut other.graph()));
     assert!(text.contains("the graph belongs to another runtime"), "{text}");
@@ -216,4 +219,63 @@ fn a_library_error_passes_through_functions_that_answer_with_the_runtimes() {
     let error = kiln::Error::from(refused);
     assert_eq!(error.to_string(), wanted);
     assert!(error.downcast_ref::<LibraryError>().is_none());
+}
+
+#[test]
+fn mistakes_are_told_of_the_call_that_was_made() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (blas, solve, prims, dnn) =
+        (Blas::new(&gpu), Solve::new(&gpu), Primitives::new(&gpu), Dnn::new(&gpu));
+    let [a, b] = [(); 2].map(|()| gpu.zeros::<f64>(64).unwrap());
+    let matrix = |rows, columns| Matrix::new(&a, rows, columns);
+    let other = |rows, columns| Matrix::new(&b, rows, columns);
+    assert_eq!(
+        refused(blas.transpose(matrix(4, 8), other(4, 8)).submit()),
+        "blas.transpose: the transpose of an `a` of 4 x 8 into a `c` of 4 x 8; give a `c` that has as many rows as `a` has columns, and as many columns as `a` has rows"
+    );
+    let text = refused(blas.transpose(matrix(9, 8), other(8, 9)).submit());
+    assert_eq!(
+        text,
+        "blas.transpose: `a` has 512 bytes and must have 576; use a longer buffer, or smaller sizes"
+    );
+    let text = refused(blas.transpose(matrix(8, 8), matrix(8, 8)).submit());
+    assert!(text.starts_with("blas.transpose: `a` and `c` share memory"), "{text}");
+    let text = refused(blas.transpose(matrix(2, 2).batch(2), other(2, 2)).submit());
+    assert!(text.starts_with("blas.transpose: a batch of 2 matrices"), "{text}");
+
+    let wide = matrix(4, 2).transposed();
+    let text = refused(solve.least_squares(wide, other(2, 1)).submit());
+    assert!(text.starts_with("solve.least_squares: `a` is 2 x 4: "), "{text}");
+    let tall = matrix(2, 4).transposed();
+    let text = refused(solve.least_squares(tall, other(3, 1)).submit());
+    assert!(text.starts_with("solve.least_squares: `b` is 3 x 1, and must be 4 x 1"), "{text}");
+    let text = refused(solve.least_squares(matrix(4, 2), other(4, 1)).submit());
+    assert!(text.starts_with("solve.least_squares: `a` is stored row after row"), "{text}");
+    let short = b.view(..3).unwrap();
+    let text = refused(solve.least_squares(tall, Matrix::new(&short, 4, 1)).submit());
+    assert!(text.starts_with("solve.least_squares: `b` has 24 bytes and must have 32"), "{text}");
+    let text = refused(solve.least_squares(Matrix::new(&short, 2, 4).transposed(), other(4, 1)).submit());
+    assert!(text.starts_with("solve.least_squares: `a` has 24 bytes and must have 64"), "{text}");
+    let values = gpu.zeros::<f64>(4).unwrap();
+    let text = refused(solve.eigenvectors(matrix(2, 3), Triangle::Lower, &values).submit());
+    assert!(text.starts_with("solve.eigenvectors: "), "{text}");
+    let text = refused(solve.singular_values(matrix(2, 3), &values.view(..1).unwrap()).submit());
+    assert!(text.starts_with("solve.singular_values: `s` has 8 bytes and must have 16"), "{text}");
+    let text = refused(solve.apply_q_transposed(Side::Left, tall, &values, other(3, 1)).submit());
+    assert!(text.starts_with("solve.apply_q_transposed: "), "{text}");
+
+    let (none, place) = (gpu.zeros::<f32>(0).unwrap(), gpu.zeros::<u64>(1).unwrap());
+    let text = refused(prims.arg_min(&none, &place).submit());
+    assert_eq!(text, "prims.arg_min: the input has no elements; give at least one");
+    let text = refused(prims.arg_max(&none, &place).submit());
+    assert!(text.starts_with("prims.arg_max: "), "{text}");
+    let text = refused(prims.scan_inclusive(&none, ScanOperator::Sum, &gpu.zeros(1).unwrap()).submit());
+    assert!(text.starts_with("prims.scan_inclusive: "), "{text}");
+    let images = gpu.zeros::<f32>(64).unwrap();
+    let tensor = |sizes| Tensor::new(&images, sizes);
+    let text = refused(
+        dnn.convolution_backward_data(tensor([1, 1, 1, 1]), tensor([1, 1, 2, 2]), tensor([1, 1, 3, 3]))
+            .submit(),
+    );
+    assert!(text.starts_with("dnn.convolution_backward_data: a result of 1 x 1 x 1 x 1"), "{text}");
 }

@@ -22,7 +22,7 @@ fn lengths_that_do_not_fit_are_refused() {
     refused(prims.reduce(&ten, ReduceOperator::Sum, &nine).submit(), "prims.reduce", "9 elements, and not 1");
     refused(
         prims.scan_inclusive(&ten, ScanOperator::Sum, &nine).submit(),
-        "prims.scan",
+        "prims.scan_inclusive",
         "9 elements, and not 10",
     );
     refused(prims.sort(&ten, &nine).submit(), "prims.sort", "9 elements, and not 10");
@@ -64,7 +64,11 @@ fn memory_that_is_shared_wrongly_is_refused() {
     let prims = Primitives::new(&gpu);
     let all = gpu.zeros::<u32>(20).unwrap();
     let (first, second) = (all.view(0..10).unwrap(), all.view(5..15).unwrap());
-    refused(prims.scan_inclusive(&first, ScanOperator::Sum, &second).submit(), "prims.scan", "share a part");
+    refused(
+        prims.scan_inclusive(&first, ScanOperator::Sum, &second).submit(),
+        "prims.scan_inclusive",
+        "share a part",
+    );
     refused(prims.sort(&first, &second).submit(), "prims.sort", "share a part");
     refused(
         prims.reduce(&first, ReduceOperator::Sum, &all.view(3..4).unwrap()).submit(),
@@ -113,7 +117,7 @@ fn arguments_without_a_meaning_are_refused() {
         "prims.select_flagged",
         "12 bytes",
     );
-    refused(prims.arg_min(&none, &count).submit(), "prims.arg_reduce", "no elements");
+    refused(prims.arg_min(&none, &count).submit(), "prims.arg_min", "no elements");
     let (floats, bins) = (gpu.zeros::<f32>(4).unwrap(), gpu.zeros::<u64>(8).unwrap());
     for (low, high) in [(1.0, 1.0), (2.0, 1.0), (f32::NAN, 1.0), (0.0, f32::INFINITY)] {
         refused(

@@ -13,6 +13,7 @@ use kiln_order::{StreamKey, Use};
 use super::block_range::BlockRange;
 use super::element::Element;
 use super::gpu_ref::GpuRef;
+use crate::error::Result;
 use crate::runtime::{Block, DeviceRuntime};
 
 /// Bytes of a buffer, borrowed from it, with the type of its elements forgotten.
@@ -67,6 +68,14 @@ impl<'a> BufferBytes<'a> {
     /// Whether it is memory of that runtime, or of a clone of it.
     pub fn belongs_to(&self, runtime: &DeviceRuntime) -> bool {
         self.block.runtime().is_ok_and(|own| Arc::ptr_eq(&own, runtime.inner()))
+    }
+
+    /// Refuses memory of another runtime, and what was lost with its context.
+    ///
+    /// # Errors
+    /// Why the memory cannot be used.
+    pub fn check_usable(&self, runtime: &DeviceRuntime) -> Result<()> {
+        self.block.check_runtime(runtime.inner())
     }
 
     /// Where its work goes when nothing else is said, on a runtime that it belongs to.

@@ -1,0 +1,54 @@
+//! The buffers of a call, under the names that its caller gave them by.
+
+use kiln_runtime::internal::BufferBytes;
+use kiln_runtime::{DeviceRuntime, Element, GpuRef};
+use smallvec::SmallVec;
+
+use crate::Result;
+
+/// Buffers that need no memory of the heap. Few calls have more.
+const INLINE: usize = 6;
+
+/// The buffers of a call.
+pub(crate) struct Operands<'a> {
+    /// The call, such as `prims.sort`.
+    call: &'static str,
+    all: SmallVec<[(&'static str, BufferBytes<'a>); INLINE]>,
+}
+
+impl<'a> Operands<'a> {
+    /// None yet.
+    pub(crate) fn of(call: &'static str) -> Self {
+        Self { call, all: SmallVec::new() }
+    }
+
+    /// The same with another one.
+    pub(crate) fn with<T: Element>(mut self, name: &'static str, buffer: &'a GpuRef<T>) -> Self {
+        self.all.push((name, BufferBytes::of(buffer)));
+        self
+    }
+
+    /// The same with another one, if it was given.
+    pub(crate) fn with_some<T: Element>(self, name: &'static str, buffer: Option<&'a GpuRef<T>>) -> Self {
+        match buffer {
+            Some(buffer) => self.with(name, buffer),
+            None => self,
+        }
+    }
+
+    /// Refuses a buffer that work of the runtime cannot use: one of another runtime, or one that was lost. Calls without elements ask this, too.
+    pub(crate) fn check(&self, gpu: &DeviceRuntime) -> Result<()> {
+        self.all.iter().try_for_each(|(name, bytes)| check_operand(gpu, self.call, name, *bytes))
+    }
+}
+
+/// Refuses a buffer that work of the runtime cannot use, by the names of call and operand.
+pub(crate) fn check_operand(
+    gpu: &DeviceRuntime,
+    call: &'static str,
+    name: &str,
+    bytes: BufferBytes<'_>,
+) -> Result<()> {
+    let place = |error: kiln_runtime::Error| error.placed(format!("{call}: `{name}`"));
+    Ok(bytes.check_usable(gpu).map_err(place)?)
+}
