@@ -12,12 +12,15 @@ const MAX_TOTALS: usize = 1024;
 /// Records and submissions that wait for each other.
 const MAX_OPEN: usize = 1 << 14;
 
+/// What tells collectives apart: name, communicator, rank and ranks.
+type CollectiveKey = (NameId, u64, u32, u32);
+
 /// All collectives.
 #[derive(Default)]
 pub(crate) struct Collectives {
-    totals: BTreeMap<(NameId, u32, u32), CollectiveTotals>,
+    totals: BTreeMap<CollectiveKey, CollectiveTotals>,
     /// Records whose submission has not come yet.
-    records: HashMap<TraceStamp, (NameId, u32, u32)>,
+    records: HashMap<TraceStamp, CollectiveKey>,
     /// Submissions whose record has not come yet.
     spans: HashMap<TraceStamp, TimeSpan>,
 }
@@ -27,6 +30,9 @@ pub(crate) struct Collectives {
 pub struct CollectiveTotals {
     /// The name of the operation, by its number.
     pub name: NameId,
+    /// The communicator, the same number on all its ranks.
+    #[serde(serialize_with = "as_hexadecimal")]
+    pub communicator: u64,
     /// The rank.
     pub rank: u32,
     /// How many ranks take part.
@@ -43,12 +49,12 @@ pub struct CollectiveTotals {
 
 impl Collectives {
     pub(crate) fn record(&mut self, record: &CollectiveRecord<'_>, name: NameId) {
-        let key = (name, record.rank, record.ranks);
+        let key = (name, record.communicator, record.rank, record.ranks);
         if self.totals.len() >= MAX_TOTALS && !self.totals.contains_key(&key) {
             return;
         }
         let totals = self.totals.entry(key).or_default();
-        (totals.name, totals.rank, totals.ranks) = key;
+        (totals.name, totals.communicator, totals.rank, totals.ranks) = key;
         totals.count += 1;
         totals.bytes = totals.bytes.saturating_add(record.bytes);
         match self.spans.remove(&record.stamp) {
@@ -80,4 +86,9 @@ impl CollectiveTotals {
         self.ns = self.ns.saturating_add(span.ns());
         self.longest_ns = self.longest_ns.max(span.ns());
     }
+}
+
+/// A browser's numbers have 53 bits.
+fn as_hexadecimal<S: serde::Serializer>(number: &u64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&format!("{number:08x}"))
 }

@@ -1,6 +1,6 @@
 //! What is known of a device, and the state it was in at the end.
 
-use kiln_trace::{HeapChange, TakeoverRecord};
+use kiln_trace::{HeapChange, HeapRecord, TakeoverRecord};
 use serde::Serialize;
 
 /// What is known of a device.
@@ -46,10 +46,9 @@ impl DeviceFacts {
         self.last_takeover = Some(takeover);
     }
 
-    /// The heap changed, and holds so much since.
-    pub(crate) fn heap(&mut self, change: HeapChange, held_bytes: u64) {
-        self.heap_bytes = Some(held_bytes);
-        self.refused += u64::from(change == HeapChange::OutOfMemory);
+    pub(crate) fn heap(&mut self, heap: &HeapRecord<'_>) {
+        self.heap_bytes = Some(heap.held_bytes);
+        self.refused += u64::from(heap.change == HeapChange::OutOfMemory);
     }
 
     /// In words: what it did when the recording ended.

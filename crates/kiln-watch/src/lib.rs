@@ -74,7 +74,7 @@ pub use device_facts::DeviceFacts;
 pub use memory_series::{MemoryCurve, TagCurve};
 pub use name_search::FoundName;
 pub use name_table::{NameTotals, WorkPlace};
-pub use recording_index::{FaultNote, TakeoverNote};
+pub use recording_index::{FaultNote, RefusalNote, TakeoverNote};
 pub use server::{ExpectedFile, WatchOptions, WatchServer};
 pub use timeline_row::{RowKind, TimelineRow};
 pub use timeline_tile::{

@@ -36,12 +36,19 @@ struct DeviceMemory {
     peak_ns: u64,
     live: HashSet<u64>,
     forgets: bool,
+    /// What the heap held last in a bucket, as far as it changed there.
+    heap: Vec<i64>,
 }
+
+/// In a bucket without a change of the heap.
+const NO_CHANGE: i64 = -1;
 
 struct TagChanges {
     /// None for all tags that are not told apart.
     tag: Option<NameId>,
     changes: Vec<i64>,
+    /// Bytes at last.
+    now: i64,
 }
 
 /// Memory of one device over a part of the time.
@@ -57,6 +64,8 @@ pub struct MemoryCurve {
     pub tags: Vec<TagCurve>,
     /// The most bytes of all tags in each step.
     pub high: Vec<i64>,
+    /// Bytes that the heap holds at the end of each step; empty if that is not recorded.
+    pub heap: Vec<i64>,
     /// The most bytes of the whole recording.
     pub peak_bytes: i64,
     /// When that was.
@@ -99,6 +108,28 @@ impl MemorySeries {
         }
     }
 
+    /// The heap of a device holds so many bytes since.
+    pub(crate) fn heap(&mut self, device: u32, held_bytes: u64, time_ns: u64) {
+        let at = self.make_room(time_ns);
+        let Some(memory) = self.device(device) else { return };
+        if memory.heap.len() <= at {
+            memory.heap.resize(at + 1, NO_CHANGE);
+        }
+        if let Some(held) = memory.heap.get_mut(at) {
+            *held = i64::try_from(held_bytes).unwrap_or(i64::MAX);
+        }
+    }
+
+    /// The tags of a device that hold most now, the largest first.
+    pub(crate) fn largest_tags(&self, device: u32, count: usize) -> Vec<(Option<NameId>, u64)> {
+        let tags = self.devices.get(&device).map(|memory| memory.tags.as_slice()).unwrap_or_default();
+        let held = tags.iter().filter_map(|tag| Some((tag.tag, u64::try_from(tag.now).ok()?)));
+        let mut largest: Vec<_> = held.filter(|(_, bytes)| *bytes > 0).collect();
+        largest.sort_by_key(|(tag, bytes)| (std::cmp::Reverse(*bytes), *tag));
+        largest.truncate(count);
+        largest
+    }
+
     /// Bytes of a device in use, and the most there were.
     pub(crate) fn now_and_peak(&self, device: u32) -> (i64, i64) {
         self.devices.get(&device).map_or((0, 0), |memory| (memory.now, memory.peak))
@@ -133,6 +164,7 @@ impl MemorySeries {
                 begin_ns: steps.start() << wider << self.level,
                 step_ns: 1 << wider << self.level,
                 high: high.collect(),
+                heap: last_held(&memory.heap, ends()),
                 peak_bytes: memory.peak,
                 peak_ns: memory.peak_ns,
                 tags,
@@ -148,12 +180,17 @@ impl MemorySeries {
         Some(self.devices.entry(device).or_default())
     }
 
-    fn change(&mut self, device: u32, tag: NameId, bytes: i64, time_ns: u64) {
+    /// The bucket of a time; buckets are widened until there is one.
+    fn make_room(&mut self, time_ns: u64) -> usize {
         while time_ns >> self.level >= MAX_BUCKETS {
             self.level += 1;
             self.devices.values_mut().for_each(DeviceMemory::widen);
         }
-        let at = (time_ns >> self.level) as usize;
+        (time_ns >> self.level) as usize
+    }
+
+    fn change(&mut self, device: u32, tag: NameId, bytes: i64, time_ns: u64) {
+        let at = self.make_room(time_ns);
         let Some(memory) = self.device(device) else { return };
         memory.now = memory.now.saturating_add(bytes);
         if memory.now > memory.peak {
@@ -162,28 +199,30 @@ impl MemorySeries {
         let now = memory.now;
         let high = place(&mut memory.high, at);
         *high = now.max(*high);
-        let changes = place(memory.tag(tag), at);
+        let tag = memory.tag(tag);
+        tag.now = tag.now.saturating_add(bytes);
+        let changes = place(&mut tag.changes, at);
         *changes = changes.saturating_add(bytes);
     }
 }
 
 impl DeviceMemory {
-    fn tag(&mut self, tag: NameId) -> &mut Vec<i64> {
+    fn tag(&mut self, tag: NameId) -> &mut TagChanges {
         let wanted = Some(tag);
         let at = match self.tags.iter().position(|known| known.tag == wanted) {
             Some(at) => at,
             None if self.tags.len() < MAX_TAGS => {
-                self.tags.push(TagChanges { tag: wanted, changes: Vec::new() });
+                self.tags.push(TagChanges { tag: wanted, changes: Vec::new(), now: 0 });
                 self.tags.len() - 1
             }
             None => {
                 if self.tags.len() == MAX_TAGS {
-                    self.tags.push(TagChanges { tag: None, changes: Vec::new() });
+                    self.tags.push(TagChanges { tag: None, changes: Vec::new(), now: 0 });
                 }
                 MAX_TAGS
             }
         };
-        &mut self.tags[at].changes
+        &mut self.tags[at]
     }
 
     fn widen(&mut self) {
@@ -194,6 +233,9 @@ impl DeviceMemory {
                 .map(|pair| pair.iter().fold(0, |a: i64, b| a.saturating_add(*b)))
                 .collect();
         }
+        let last =
+            |pair: &[i64]| pair.iter().rev().copied().find(|held| *held != NO_CHANGE).unwrap_or(NO_CHANGE);
+        self.heap = self.heap.chunks(2).map(last).collect();
         self.high = self.high.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
     }
 }
@@ -206,6 +248,22 @@ fn amounts(changes: &[i64], ends: impl Iterator<Item = usize>) -> Vec<i64> {
         sum = changes.get(at..end).unwrap_or_default().iter().fold(sum, |a, b| a.saturating_add(*b));
         at = end;
         sum
+    })
+    .collect()
+}
+
+/// What was held last before each of some places, which ascend; nothing if it never changed.
+fn last_held(heap: &[i64], ends: impl Iterator<Item = usize>) -> Vec<i64> {
+    if heap.is_empty() {
+        return Vec::new();
+    }
+    let (mut held, mut at) = (0, 0);
+    ends.map(|end| {
+        let end = end.min(heap.len()).max(at);
+        let inside = heap.get(at..end).unwrap_or_default();
+        held = inside.iter().rev().copied().find(|held| *held != NO_CHANGE).unwrap_or(held);
+        at = end;
+        held
     })
     .collect()
 }

@@ -4,7 +4,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kiln_trace::{FaultRecord, HostWaitRecord, RecordingClock, SubmissionKind, SubmissionRecord, TraceEvent};
+use kiln_trace::{
+    FaultRecord, HeapChange, HeapRecord, HostWaitRecord, RecordingClock, RefusedAllocation, SubmissionKind,
+    SubmissionRecord, TagBytes, TraceEvent,
+};
 use serde::Serialize;
 
 use crate::bucket_store::BucketStore;
@@ -21,6 +24,8 @@ const MAX_ROWS: usize = 1024;
 const MAX_DEVICES: usize = 1024;
 /// Faults, takeovers and damaged blocks that are listed.
 const MAX_LISTED: usize = 500;
+/// Tags that are named where an allocation was refused.
+const NAMED_TAGS: usize = 3;
 
 /// A fault of the recording.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -50,13 +55,24 @@ pub struct TakeoverNote {
     pub end_ns: u64,
 }
 
+/// An allocation that was refused.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RefusalNote {
+    /// The device.
+    pub device: u32,
+    /// What was asked for and where, what was free, and who held most, in the words of `kiln explain`.
+    pub message: String,
+    /// When.
+    pub time_ns: u64,
+}
+
 /// What is kept of a recording.
 #[derive(Default)]
 pub(crate) struct RecordingIndex {
     pub(crate) program: String,
     pub(crate) process: u32,
     pub(crate) is_virtual: bool,
-    pub(crate) has_start: bool,
+    pub(crate) has_end_mark: bool,
     pub(crate) events: u64,
     pub(crate) missing_events: u64,
     pub(crate) hidden_events: u64,
@@ -70,6 +86,7 @@ pub(crate) struct RecordingIndex {
     pub(crate) faults: Vec<FaultNote>,
     pub(crate) fault_count: u64,
     pub(crate) takeovers: Vec<TakeoverNote>,
+    pub(crate) refusals: Vec<RefusalNote>,
     pub(crate) damaged: Vec<(u64, &'static str)>,
     pub(crate) collectives: Collectives,
     devices: BTreeMap<u32, DeviceFacts>,
@@ -84,12 +101,13 @@ impl RecordingIndex {
         self.events += 1;
         match event {
             TraceEvent::Start(start) => {
-                self.has_start = true;
                 self.program = start.program.to_owned();
                 self.process = start.process;
                 self.is_virtual = start.clock == RecordingClock::Virtual;
             }
             TraceEvent::Device(device) => {
+                // Another runtime of the program, after the last had ended.
+                self.has_end_mark = false;
                 let name = device.name.to_owned();
                 self.with_device(device.device, |facts| facts.name = name);
             }
@@ -117,10 +135,7 @@ impl RecordingIndex {
                 self.reach(block.time_ns, block.time_ns);
                 self.memory.freed(block.device, block.block, block.bytes, tag, block.time_ns);
             }
-            TraceEvent::Heap(heap) => {
-                self.reach(heap.time_ns, heap.time_ns);
-                self.with_device(heap.device, |facts| facts.heap(heap.change, heap.held_bytes));
-            }
+            TraceEvent::Heap(heap) => self.heap(heap),
             TraceEvent::Fault(fault) => self.fault(fault),
             TraceEvent::Takeover(takeover) => {
                 self.reach(takeover.span.begin_ns, takeover.span.end_ns);
@@ -141,8 +156,10 @@ impl RecordingIndex {
             TraceEvent::Dropped(dropped) => {
                 self.missing_events = self.missing_events.saturating_add(dropped.events);
             }
-            #[allow(unreachable_patterns, reason = "a recording may have more kinds than are shown")]
-            _ => {}
+            TraceEvent::End(end) => {
+                self.has_end_mark = true;
+                self.reach(end.time_ns, end.time_ns);
+            }
         }
     }
 
@@ -247,6 +264,31 @@ impl RecordingIndex {
                 time_ns: fault.time_ns,
             });
         }
+    }
+
+    fn heap(&mut self, heap: &HeapRecord<'_>) {
+        self.reach(heap.time_ns, heap.time_ns);
+        self.with_device(heap.device, |facts| facts.heap(heap));
+        self.memory.heap(heap.device, heap.held_bytes, heap.time_ns);
+        if heap.change != HeapChange::OutOfMemory || self.refusals.len() >= MAX_LISTED {
+            return;
+        }
+        let tags = self.memory.largest_tags(heap.device, NAMED_TAGS).into_iter().map(|(tag, bytes)| {
+            let tag = tag.map_or("(other tags)", |tag| self.names.text(tag)).to_owned();
+            TagBytes { tag, bytes }
+        });
+        let refused = RefusedAllocation {
+            bytes: heap.bytes,
+            line: heap.line.map(|line| line.to_string()),
+            time_ns: heap.time_ns,
+            limit_bytes: (heap.limit_bytes > 0).then_some(heap.limit_bytes),
+            held_bytes: heap.held_bytes,
+            free_bytes: heap.free_bytes,
+            largest_free_bytes: heap.largest_free_bytes,
+            tags: tags.collect(),
+        };
+        let message = refused.to_string();
+        self.refusals.push(RefusalNote { device: heap.device, message, time_ns: heap.time_ns });
     }
 
     fn with_device(&mut self, device: u32, change: impl FnOnce(&mut DeviceFacts)) {

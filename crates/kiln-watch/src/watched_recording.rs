@@ -14,7 +14,7 @@ use crate::device_facts::DeviceFacts;
 use crate::follower::{Follower, Step};
 use crate::memory_series::MemoryCurve;
 use crate::page_table::Page;
-use crate::recording_index::{FaultNote, RecordingIndex, TakeoverNote};
+use crate::recording_index::{FaultNote, RecordingIndex, RefusalNote, TakeoverNote};
 use crate::recording_source::RecordingSource;
 use crate::timeline_row::TimelineRow;
 use crate::watch_error::WatchError;
@@ -70,6 +70,8 @@ pub struct RecordingState {
     pub is_at_end: bool,
     /// Whether the file ends within a block, as that of a program does that runs or was killed.
     pub is_cut: bool,
+    /// Whether the program ended its recording itself. Otherwise it runs, was killed, crashed, or ended without dropping its runtime.
+    pub has_end_mark: bool,
     /// Why nothing more can be read, for now.
     pub problem: Option<String>,
     /// Events that the recording misses.
@@ -94,6 +96,8 @@ pub struct RecordingState {
     pub faults: Vec<FaultNote>,
     /// How many faults there are.
     pub fault_count: u64,
+    /// Allocations that were refused, the first few.
+    pub refusals: Vec<RefusalNote>,
     /// Steps of bringing devices back, the first few.
     pub takeovers: Vec<TakeoverNote>,
     /// Collectives by operation and rank.
@@ -168,6 +172,7 @@ impl WatchedRecording {
             read_bytes: shared.at,
             is_at_end: shared.is_at_end,
             is_cut: shared.is_at_end && shared.file_bytes > shared.at && shared.at > 0,
+            has_end_mark: index.has_end_mark,
             problem: shared.problem.clone(),
             missing_events: index.missing_events,
             damaged: index.damaged.clone(),
@@ -180,6 +185,7 @@ impl WatchedRecording {
             has_memory: !index.memory.is_empty(),
             faults: index.faults.clone(),
             fault_count: index.fault_count,
+            refusals: index.refusals.clone(),
             takeovers: index.takeovers.clone(),
             collectives: index.collectives.totals(),
         }

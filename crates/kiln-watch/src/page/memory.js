@@ -35,7 +35,7 @@ function drawCurve(section, curve) {
   }
   const device = state.devices.find((each) => each.device === curve.device);
   figure.querySelector("h2").textContent = `Device ${curve.device}${device && device.name ? `: ${device.name}` : ""}`;
-  const most = Math.max(1, curve.peak_bytes);
+  const most = Math.max(1, curve.peak_bytes, ...curve.heap);
   const sorted = curve.tags.map((tag) => ({ ...tag, most: Math.max(0, ...tag.bytes), last: tag.bytes[tag.bytes.length - 1] || 0 })).sort((a, b) => b.most - a.most);
   const picture = figure.querySelector("canvas"), ratio = devicePixelRatio || 1, box = picture.getBoundingClientRect();
   picture.width = Math.max(1, Math.round(box.width * ratio));
@@ -65,11 +65,13 @@ function drawCurve(section, curve) {
   pen.beginPath();
   curve.high.forEach((bytes, at) => { pen.lineTo(x(at), y(bytes)); pen.lineTo(x(at + 1), y(bytes)); });
   pen.stroke();
+  drawHeap(pen, curve, x, y);
   pen.restore();
   pen.fillStyle = colours.quiet;
   pen.font = "12px system-ui, 'Open Sans', sans-serif";
-  pen.fillText(`most: ${byteWords(most)}`, 8, 20);
+  pen.fillText(`most: ${byteWords(curve.peak_bytes)}`, 8, 20);
   pen.fillText(`at ${timeWords(curve.peak_ns)}`, 8, 36);
+  if (curve.heap.length) pen.fillText(`heap: ${byteWords(curve.heap[curve.heap.length - 1])} (dashed)`, 8, 52);
   picture.setAttribute("aria-label", `Memory of device ${curve.device} by tag; at most ${byteWords(curve.peak_bytes)}, at ${timeWords(curve.peak_ns)}`);
   const rows = sorted.slice(0, 12).map((tag) => {
     const swatch = make("span", { class: "swatch" });
@@ -77,4 +79,19 @@ function drawCurve(section, curve) {
     return make("tr", {}, make("td", {}, swatch, tagWords(tag.tag)), make("td", { class: "number" }, byteWords(tag.most)), make("td", { class: "number" }, byteWords(tag.last)));
   });
   figure.querySelector("table").replaceChildren(make("tr", {}, make("th", {}, "Tag"), make("th", { class: "number" }, "Most in view"), make("th", { class: "number" }, "At the end of the view")), ...rows);
+}
+
+/** What the heap took from the device, dashed, and allocations that it refused. */
+function drawHeap(pen, curve, x, y) {
+  pen.strokeStyle = colours.queued;
+  pen.setLineDash([6, 4]);
+  pen.beginPath();
+  curve.heap.forEach((bytes, at) => { pen.lineTo(x(at), y(bytes)); pen.lineTo(x(at + 1), y(bytes)); });
+  pen.stroke();
+  pen.setLineDash([]);
+  pen.fillStyle = colours.fault;
+  for (const refusal of state.refusals.filter((each) => each.device === curve.device)) {
+    const at = x((refusal.time_ns - curve.begin_ns) / curve.step_ns);
+    pen.fillRect(at - 1, 0, 2, y(0));
+  }
 }

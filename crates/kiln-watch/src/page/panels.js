@@ -85,17 +85,21 @@ function showFindings() {
     parts.push(make("h2", {}, "Devices that were brought back"));
     parts.push(table([["Device"], ["Step"], ["When"], ["How long", true]], state.takeovers.map((step) => [`${step.device}`, step.phase, timeWords(step.begin_ns), timeWords(step.end_ns - step.begin_ns)])));
   }
-  for (const device of state.devices.filter((each) => each.refused)) parts.push(make("p", { class: "fault" }, `Device ${device.device} refused ${countWords(device.refused, "allocation")}; the explanation says who held the memory.`));
+  if (state.refusals.length) {
+    parts.push(make("h2", {}, "Allocations that were refused"));
+    parts.push(table([["Device"], ["What"], [""]], state.refusals.map((each) => [`${each.device}`, make("span", { class: "fault" }, each.message), make("button", { type: "button", onclick: () => { goTo({ row: view.row, begin_ns: each.time_ns, end_ns: each.time_ns }); setView("memory"); } }, "Go to the memory")])));
+  }
   if (state.hidden_events) parts.push(make("p", {}, `${countWords(state.hidden_events, "event")} of further streams are not drawn.`));
   if (state.missing_events) parts.push(make("p", {}, `${countWords(state.missing_events, "event")} are missing: they came faster than they could be written.`));
+  if (state.is_at_end && !state.has_end_mark) parts.push(make("p", {}, "The recording has no end mark: the program runs, was killed or crashed, or ended without dropping its runtime."));
   if (state.is_cut) parts.push(make("p", {}, "The file ends within a block, as that of a program does that runs or was killed; everything before is shown."));
   for (const [offset, what] of state.damaged) parts.push(make("p", { class: "fault" }, `The block at byte ${offset} is damaged: ${what}. It is left out.`));
   byId("view-findings").replaceChildren(...parts);
 }
 
 function showRanks() {
-  const rows = state.collectives.map((each) => [names[each.name] || "", `${each.rank} of ${each.ranks}`, each.count.toLocaleString("en"), byteWords(each.bytes), timeWords(each.ns), timeWords(each.longest_ns)]);
-  const heads = [["Collective"], ["Rank"], ["Times", true], ["Bytes", true], ["Altogether", true], ["Longest", true]];
+  const rows = state.collectives.map((each) => [names[each.name] || "", each.communicator, `${each.rank} of ${each.ranks}`, each.count.toLocaleString("en"), byteWords(each.bytes), timeWords(each.ns), timeWords(each.longest_ns)]);
+  const heads = [["Collective"], ["Communicator"], ["Rank"], ["Times", true], ["Bytes", true], ["Altogether", true], ["Longest", true]];
   byId("view-ranks").replaceChildren(rows.length ? table(heads, rows) : make("p", { class: "quiet" }, "The recording has no collectives."));
 }
 
@@ -120,7 +124,7 @@ function showFacts() {
   const clock = state.is_virtual ? ", times of the simulated device" : "";
   byId("title").textContent = state.program ? `kiln watch: ${state.program.split("/").pop()}` : "kiln watch";
   document.title = byId("title").textContent;
-  byId("facts").textContent = `${state.file}: ${countWords(state.events, "event")}, ${timeWords(recordingLength())}${clock}${ended}`;
+  byId("facts").textContent = `${state.file}: ${countWords(state.events, "event")}, ${timeWords(recordingLength())}${clock}${ended}${state.has_end_mark ? ", ended" : ""}`;
   byId("tab-findings").textContent = state.fault_count ? `4 Faults (${state.fault_count})` : "4 Faults";
 }
 

@@ -1,8 +1,8 @@
 //! Memory by tag over time, against a plain sum.
 
-use kiln_trace::TraceEvent;
+use kiln_trace::{EndRecord, HeapChange, HeapRecord, TraceEvent};
 
-use crate::samples::{Random, Recording, allocated, freed, planted};
+use crate::samples::{Random, Recording, allocated, freed, line, planted};
 
 #[test]
 fn amounts_at_the_end_of_each_step_are_exact() {
@@ -74,4 +74,48 @@ fn many_tags_are_joined_and_nothing_is_lost() {
     assert!(curve.tags.len() < 40);
     assert_eq!(curve.tags.iter().map(|tag| tag.bytes[0]).sum::<i64>(), 2_000);
     assert_eq!(curve.tags.iter().filter(|tag| tag.tag.is_none()).count(), 1);
+}
+
+#[test]
+fn a_refused_allocation_names_who_held_most_and_the_heap_is_a_curve() {
+    let heap = |change, bytes, held_bytes, time_ns| HeapRecord {
+        change,
+        bytes,
+        held_bytes,
+        time_ns,
+        ..HeapRecord::default()
+    };
+    let events = [
+        TraceEvent::Heap(heap(HeapChange::Grew, 8 << 20, 8 << 20, 100)),
+        allocated(1, 5 << 20, "activations", 1_000),
+        allocated(2, 2 << 20, "weights", 2_000),
+        TraceEvent::Heap(HeapRecord {
+            free_bytes: 1 << 20,
+            largest_free_bytes: 512 << 10,
+            line: line(77),
+            ..heap(HeapChange::OutOfMemory, 4 << 20, 8 << 20, 9_000_000)
+        }),
+        TraceEvent::Heap(heap(HeapChange::Shrank, 6 << 20, 2 << 20, 20_000_000)),
+    ];
+    let recording = Recording::of(&events, 2);
+    let watched = recording.read();
+    let state = watched.state();
+    let [refusal] = &*state.refusals else { panic!() };
+    for said in [
+        "4.0 MiB were asked for at src/train.rs:77",
+        "1.0 MiB free",
+        "512.0 KiB",
+        "`activations` (5.0 MiB), `weights`",
+    ] {
+        assert!(refusal.message.contains(said), "{said}: {}", refusal.message);
+    }
+    assert!(watched.explain().unwrap().contains(&refusal.message), "{}", watched.explain().unwrap());
+    let [curve] = &*watched.memory(0, 20_000_000, 64) else { panic!() };
+    assert_eq!((curve.heap.first(), curve.heap.last()), (Some(&(8 << 20)), Some(&(2 << 20))));
+    assert_eq!(state.devices[0].heap_bytes, Some(2 << 20));
+    // It runs, or was killed, until there is an end mark.
+    assert!(!state.has_end_mark);
+    let ended =
+        Recording::of(&[&events[..], &[TraceEvent::End(EndRecord { time_ns: 30_000_000 })]].concat(), 2);
+    assert!(ended.read().state().has_end_mark && ended.read().state().end_ns == 30_000_000);
 }
