@@ -11,6 +11,7 @@ mod check;
 mod corpus;
 mod cross;
 mod differential;
+mod driver_table;
 mod failure;
 mod fuzz;
 mod gpu_bundle;
@@ -68,6 +69,8 @@ enum Command {
     Sanitize(sanitize::Arguments),
     /// Runs random programs on the interpreter and, as PTX, on the executor
     Differential(differential::Arguments),
+    /// Writes the list of functions that our libcuda.so.1 exports
+    DriverTable,
     /// Compiles the kernels that kiln-libs ships as PTX
     Kernels(shipped_ptx::Arguments),
     /// Writes target/gpu-bundle: the GPU tests and benchmarks for a host that has a driver but no Rust
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Command::Properties(arguments) => properties::run(&workspace, &arguments),
         Command::Sanitize(arguments) => sanitize::run(&workspace, &arguments),
         Command::Differential(arguments) => differential::run(&workspace, &arguments),
+        Command::DriverTable => driver_table::run(&workspace),
         Command::Kernels(arguments) => shipped_ptx::run(&workspace, &arguments),
         Command::GpuBundle => gpu_bundle::run(&workspace),
         Command::Toolkit(arguments) => toolkit::run(&workspace, &arguments),

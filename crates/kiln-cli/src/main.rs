@@ -7,6 +7,7 @@
 //! | `inspect` | lists what kernels or programs take, read, write and need |
 //! | `run` | runs a kernel or program on arrays from files |
 //! | `check` | the same on the simulated device with every check on |
+//! | `exec` | runs a program that calls the CUDA driver API on the simulated device |
 //! | `emit` | prints a program as PTX |
 //! | `cache` | manages compiled kernels on disk |
 //! | `replay` | repeats the calls of an allocation log |
@@ -32,6 +33,7 @@ mod device_choice;
 mod doctor;
 mod element_type;
 mod emit;
+mod exec;
 mod exit_code;
 mod explain;
 mod failure;
@@ -96,6 +98,8 @@ enum Command {
     Run(Box<run::Arguments>),
     /// Run a kernel or a program on the simulated device with every check on.
     Check(Box<check::Arguments>),
+    /// Run a program that calls the CUDA driver API on the simulated device with every check on.
+    Exec(exec::Arguments),
     /// Print a program (.kir) as PTX.
     Emit(emit::Arguments),
     /// List, verify, prune or clear the compiled kernels on disk.
@@ -125,6 +129,7 @@ impl Command {
             Self::Inspect(arguments) => ("inspect", arguments.json),
             Self::Run(arguments) => ("run", arguments.launch.json),
             Self::Check(arguments) => ("check", arguments.launch.json),
+            Self::Exec(arguments) => ("exec", arguments.json),
             Self::Emit(_) => ("emit", false),
             Self::Cache(arguments) => ("cache", arguments.json),
             Self::Replay(arguments) => ("replay", arguments.json),
@@ -144,6 +149,7 @@ impl Command {
             Self::Inspect(arguments) => inspect::run(arguments, console),
             Self::Run(arguments) => run::run(arguments, console),
             Self::Check(arguments) => check::run(arguments, console),
+            Self::Exec(arguments) => exec::run(arguments, console),
             Self::Emit(arguments) => emit::run(arguments, console),
             Self::Cache(arguments) => cache::run(arguments, console),
             Self::Replay(arguments) => replay::run(arguments, console),

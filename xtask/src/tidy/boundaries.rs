@@ -43,6 +43,7 @@ const BOUNDARIES: &[Boundary] = &[
         may_use: &["kiln-driver", "kiln-cuda", "kiln-sim"],
         unsafe_code: true,
     },
+    Boundary { package: "kiln-shim", may_use: &["kiln-driver", "kiln-sim"], unsafe_code: true },
     Boundary { package: "kiln-conform", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-kernels", may_use: &[], unsafe_code: false },
     Boundary {
@@ -136,8 +137,8 @@ const BOUNDARIES: &[Boundary] = &[
 ];
 
 /// Packages from outside that only some of ours may use, and the others not in tests either. The benchmarks name
-/// cudarc because it is a peer they measure, the book because it shows both side by side.
-const RESERVED: [(&str, &[&str]); 1] = [("cudarc", &["kiln-book", "kiln-cuda", "kiln-bench"])];
+/// cudarc because it is a peer they measure, the book because it shows both side by side, and kiln-shim takes types and constants of the driver API from it.
+const RESERVED: [(&str, &[&str]); 1] = [("cudarc", &["kiln-book", "kiln-cuda", "kiln-bench", "kiln-shim"])];
 
 /// For tests and benchmarks: nothing that users build depends on them.
 const DEV_ONLY: [&str; 3] = ["kiln-conform", "kiln-kernels", "kiln-models"];
@@ -238,7 +239,7 @@ mod tests {
         assert!(wrong("kiln-ptx", ("kiln-driver", false))[0].contains("may not use kiln-driver"));
         assert!(
             wrong("kiln", ("cudarc", true))[0]
-                .contains("only kiln-book and kiln-cuda and kiln-bench may use cudarc")
+                .contains("only kiln-book and kiln-cuda and kiln-bench and kiln-shim may use cudarc")
         );
         assert!(wrong("kiln-sim", ("kiln-conform", false))[0].contains("dev-dependency"));
         assert!(wrong("kiln-new", ("clap", false))[0].contains("without a boundary"));

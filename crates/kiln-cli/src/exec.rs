@@ -1,0 +1,154 @@
+//! `kiln exec`: runs a program that calls the CUDA driver API on the simulated device.
+//!
+//! ```text
+//! a private folder with libcuda.so.1 ─► the program, with the folder on its loader path ─► one file of findings for each process ─► report
+//! ```
+//!
+//! The folder is the only way by which the library comes into a process, and it is gone when the command ends.
+
+mod private_folder;
+mod record;
+mod shim_library;
+
+use std::ffi::OsString;
+use std::process::{Command, ExitStatus, Stdio};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::console::{Console, complain};
+use crate::exit_code::Exit;
+use crate::failure::Failure;
+use crate::plural::counted;
+use private_folder::PrivateFolder;
+use record::{Finding, Records};
+
+/// Devices of a run.
+const MAX_DEVICES: i64 = 16;
+
+/// The flags of `kiln exec`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// How often to run the program, each time with the next seed: another order of its streams, blocks and warps.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000), allow_negative_numbers = true)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true)]
+    seed: u64,
+    /// How many devices the program sees.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=MAX_DEVICES), allow_negative_numbers = true)]
+    devices: u32,
+    /// The shared library, if it is not beside this command.
+    #[arg(long, value_name = "FILE")]
+    library: Option<std::path::PathBuf>,
+    /// Print the report as JSON. The program's standard output goes to the standard error then.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "Examples:
+  kiln exec -- ./my_cuda_program
+  kiln exec --seeds 10 -- cargo test
+  kiln exec --json -- python3 train.py
+
+The program finds a libcuda.so.1 of kiln instead of NVIDIA's, and with it a
+simulated device that checks what its kernels, copies and calls do. All
+processes that the program starts get it, too. The library has the documented
+driver API alone: programs that use NVIDIA's runtime library (libcudart) do not
+run with it. Kernels must come as PTX.
+
+Exit codes: 5 if something was found, otherwise that of the program, or 128 and
+the number of its signal. The command itself ends with 2 for wrong usage or a
+program that cannot be started, 3 if its library is missing.";
+
+/// What all runs found.
+#[derive(Serialize)]
+struct Report {
+    runs: u64,
+    /// How the program ended, for each run.
+    exit_codes: Vec<u8>,
+    findings: Vec<Finding>,
+    /// Sentences about what is missing or was refused.
+    notes: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
+    let library = shim_library::find(arguments.library.as_deref())?;
+    let mut records = Records::default();
+    let mut exit_codes = Vec::new();
+    for at in 0..arguments.seeds {
+        let Some(seed) = arguments.seed.checked_add(at) else {
+            return Err(Failure::usage("there are no seeds after the last one").next("give a smaller --seed"));
+        };
+        let folder = PrivateFolder::new(&library)?;
+        exit_codes.push(code_of(start(arguments, &folder, seed)?));
+        records.read(folder.path())?;
+    }
+    let (findings, notes) = records.take();
+    let failed = exit_codes.iter().copied().find(|code| *code != 0);
+    let exit = match failed {
+        _ if !findings.is_empty() => Exit::Fault,
+        Some(code) => Exit::Program(code),
+        None => Exit::Done,
+    };
+    let report = Report { runs: arguments.seeds, exit_codes, findings, notes };
+    if arguments.json {
+        console.json(&report)?;
+    } else {
+        tell(&report);
+    }
+    Ok(exit)
+}
+
+/// Starts the program and waits for its end.
+fn start(arguments: &Arguments, folder: &PrivateFolder, seed: u64) -> Result<ExitStatus, Failure> {
+    let Some((name, rest)) = arguments.program.split_first() else {
+        return Err(Failure::usage("no program is named").next("name it after --"));
+    };
+    let mut command = Command::new(name);
+    command
+        .args(rest)
+        .env("LD_LIBRARY_PATH", folder.loader_path())
+        .env("KILN_EXEC_FOLDER", folder.path())
+        .env("KILN_EXEC_SEED", seed.to_string())
+        .env("KILN_EXEC_DEVICES", arguments.devices.to_string());
+    if arguments.json {
+        command.stdout(Stdio::from(std::io::stderr()));
+    }
+    let cannot = |error: std::io::Error| {
+        let message = format!("{} cannot be started: {error}", name.to_string_lossy());
+        Failure::usage(message).next("name a program that is on the path, or its file")
+    };
+    let mut child = command.spawn().map_err(cannot)?;
+    private_folder::outlive_interrupts();
+    child.wait().map_err(cannot)
+}
+
+/// The program's exit code, or 128 and the number of its signal.
+fn code_of(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return 128 | signal as u8;
+    }
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// Prints what was found after the program's own output.
+fn tell(report: &Report) {
+    for note in &report.notes {
+        complain(format_args!("kiln exec: note: {note}"));
+    }
+    if report.findings.is_empty() {
+        return;
+    }
+    let (findings, runs) = (counted(report.findings.len() as u64, "finding"), counted(report.runs, "run"));
+    complain(format_args!("kiln exec: {findings} in {runs}"));
+    for (at, finding) in report.findings.iter().enumerate() {
+        complain(format_args!("{:3}. process {}: {}", at + 1, finding.process, finding.text));
+    }
+}

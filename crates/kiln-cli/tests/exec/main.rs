@@ -1,0 +1,133 @@
+//! `kiln exec`: programs in C that call the CUDA driver API, run as they are.
+//!
+//! The programs are beside this file. They are compiled with the C compiler and linked against the shared library, whose name inside is that of
+//! NVIDIA's, so that the loader asks for `libcuda.so.1`.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test stops at the first surprise, and says why"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The shared library, which cargo builds for the tests.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folders = [test.parent().unwrap().to_owned(), test.parent().unwrap().parent().unwrap().to_owned()];
+    let found = folders.iter().map(|folder| folder.join("libkiln_shim.so")).find(|path| path.exists());
+    found.unwrap_or_else(|| panic!("libkiln_shim.so is not in {folders:?}"))
+}
+
+/// A folder for the programs of this process.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let path = std::env::temp_dir().join(format!("kiln-exec-tests-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    })
+}
+
+/// Compiles a program; nothing where there is no C compiler.
+fn compiled(name: &str) -> Option<PathBuf> {
+    if Command::new("cc").arg("--version").output().is_err() {
+        println!("skipped: there is no C compiler");
+        return None;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exec").join(format!("{name}.c"));
+    let thread = format!("{:?}", std::thread::current().id());
+    let number: String = thread.chars().filter(char::is_ascii_digit).collect();
+    let program = folder().join(format!("{name}-{number}"));
+    let output = Command::new("cc")
+        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-o"])
+        .arg(&program)
+        .arg(source)
+        .arg(library())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(program)
+}
+
+fn kiln(flags: &[&str], program: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+    command.arg("exec").arg("--library").arg(library()).args(flags).arg("--").arg(program).args(words);
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_program_without_mistakes_ends_as_it_is() {
+    let Some(program) = compiled("right") else { return };
+    let output = kiln(&["--seeds", "5"], &program, &[]);
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "right\n".repeat(5)));
+}
+
+#[test]
+fn mistakes_are_found_with_their_kernel() {
+    let Some(program) = compiled("mistakes") else { return };
+    for (which, said) in [("bounds", "add_one"), ("race", "nothing orders"), ("unwritten", "never written")] {
+        let output = kiln(&[], &program, &[which]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{which}: {told}");
+        assert!(told.contains("kiln exec: ") && told.contains(said), "{which}: {told}");
+    }
+    let output = kiln(&[], &program, &[]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
+
+#[test]
+fn findings_outlive_the_process_and_seeds_are_one_report() {
+    let Some(program) = compiled("mistakes") else { return };
+    let output = kiln(&["--json", "--seeds", "3", "--seed", "7"], &program, &["killed"]);
+    assert_eq!(output.status.code(), Some(5));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["exit_codes"], serde_json::json!([137, 137, 137]), "{report}");
+    assert_eq!(report["runs"], 3);
+    let findings = report["findings"].as_array().unwrap();
+    assert!(!findings.is_empty() && findings.iter().all(|finding| finding["rule"] == "Race"), "{report}");
+    assert_eq!(findings[0]["seed"], 7);
+}
+
+#[test]
+fn wrong_handles_and_pointers_get_the_code_of_the_driver() {
+    let Some(program) = compiled("handles") else { return };
+    let output = kiln(&[], &program, &[]);
+    let told = text(&output.stderr);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "handles\n".into()), "{told}");
+    // Code that was refused is explained.
+    assert!(told.contains("machine code") && told.contains("build it with PTX"), "{told}");
+}
+
+#[test]
+fn forks_queued_work_and_failures_are_no_crash() {
+    let Some(program) = compiled("lives") else { return };
+    for (which, code) in [("before", 0), ("after", 0), ("queued", 0), ("fails", 42)] {
+        let output = kiln(&[], &program, &[which]);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(code), String::new()), "{which}");
+    }
+    let output = kiln(&[], &program, &["table"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("libcudart"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_cannot_be_run_is_told() {
+    let output = kiln(&[], Path::new("/nonexistent/program"), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("cannot be started"), "{}", text(&output.stderr));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+    let output = command.args(["exec", "--library", "/nonexistent/lib.so", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let output = kiln(&["--devices", "0"], Path::new("true"), &[]);
+    assert_eq!(output.status.code(), Some(0));
+}

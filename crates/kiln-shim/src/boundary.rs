@@ -1,0 +1,119 @@
+//! What every exported function goes through: no panic leaves it, and its answer becomes a result code.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use kiln_driver::{Code, Error, ErrorKind, Refusal};
+
+use crate::records;
+
+/// What a function of the API answers.
+pub(crate) type Answer<T = ()> = Result<T, Code>;
+
+thread_local! {
+    /// Whether a null stream is the thread's stream in the call that runs.
+    static NULL_IS_PER_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs the body of a function of the API.
+pub(crate) fn answer(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => Code::SUCCESS.0,
+        Ok(Err(code)) => code.0,
+        Err(_) => {
+            records::note(&format!(
+                "{name} failed inside of kiln and answered CUDA_ERROR_UNKNOWN; this is a bug of kiln"
+            ));
+            Code::UNKNOWN.0
+        }
+    }
+}
+
+/// The same for the form of a function in which a null stream is the thread's stream.
+pub(crate) fn answer_per_thread(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
+    let before = NULL_IS_PER_THREAD.replace(true);
+    let code = answer(name, body);
+    NULL_IS_PER_THREAD.set(before);
+    code
+}
+
+/// Whether a null stream is the thread's stream in the call that runs.
+pub(crate) fn null_is_per_thread() -> bool {
+    NULL_IS_PER_THREAD.get()
+}
+
+/// What a function that is not implemented answers.
+pub(crate) fn unsupported(name: &'static str) -> c_int {
+    answer(name, || {
+        records::note_once(name, &format!("{name} is not implemented and answered CUDA_ERROR_NOT_SUPPORTED"));
+        Err(Code::NOT_SUPPORTED)
+    })
+}
+
+/// The result code of an error below.
+pub(crate) fn code_of(error: &Error) -> Code {
+    match error.kind() {
+        ErrorKind::OutOfMemory { .. } => Code::OUT_OF_MEMORY,
+        ErrorKind::Lost(fault) => fault.code,
+        ErrorKind::Unsupported { .. } => {
+            records::note_once(&error.to_string(), &error.to_string());
+            Code::NOT_SUPPORTED
+        }
+        ErrorKind::Refused(refusal) => match refusal {
+            Refusal::Stale { .. } | Refusal::Foreign { .. } => Code::INVALID_HANDLE,
+            Refusal::Image { code, .. } => code.unwrap_or(Code::INVALID_IMAGE),
+            Refusal::NotFound { .. } => Code::NOT_FOUND,
+            Refusal::CooperativeResidencyExceeded { .. } => Code::COOPERATIVE_LAUNCH_TOO_LARGE,
+            Refusal::Driver(code) => *code,
+            _ => Code::INVALID_VALUE,
+        },
+        _ => Code::UNKNOWN,
+    }
+}
+
+/// Turns errors below into result codes.
+pub(crate) trait OrCode<T> {
+    /// The value, or the code.
+    fn or_code(self) -> Answer<T>;
+}
+
+impl<T> OrCode<T> for Result<T, Error> {
+    fn or_code(self) -> Answer<T> {
+        self.map_err(|error| code_of(&error))
+    }
+}
+
+/// Defines functions of the API. A second name after `|` is the form in which a null stream is the thread's stream.
+macro_rules! driver_api {
+    ($( $(#[$doc:meta])* fn $name:ident $(| $per_thread:ident)? ($($arguments:tt)*) $body:block )*) => {$(
+        driver_function! { [$name $($per_thread)?] ($($arguments)*) $body }
+    )*};
+}
+
+/// One function of the API.
+macro_rules! driver_function {
+    ([$name:ident] ($($argument:ident : $kind:ty),* $(,)?) $body:block) => {
+        const _: () = {
+            #[unsafe(no_mangle)]
+            extern "C" fn $name($($argument: $kind),*) -> ::std::ffi::c_int {
+                $crate::boundary::answer(stringify!($name), move || -> $crate::boundary::Answer { $body })
+            }
+        };
+    };
+    ([$name:ident $per_thread:ident] ($($argument:ident : $kind:ty),* $(,)?) $body:block) => {
+        const _: () = {
+            fn body($($argument: $kind),*) -> $crate::boundary::Answer $body
+
+            #[unsafe(no_mangle)]
+            extern "C" fn $name($($argument: $kind),*) -> ::std::ffi::c_int {
+                $crate::boundary::answer(stringify!($name), move || body($($argument),*))
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn $per_thread($($argument: $kind),*) -> ::std::ffi::c_int {
+                $crate::boundary::answer_per_thread(stringify!($per_thread), move || body($($argument),*))
+            }
+        };
+    };
+}

@@ -1,0 +1,179 @@
+//! A context: what it holds, whether it lives, and which one is current to a thread.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kiln_driver::{Code, Driver, DriverExt, StreamId};
+
+use crate::boundary::{Answer, OrCode};
+use crate::handle_table::RawHandle;
+use crate::process_state::{ProcessState, state};
+use crate::stream_order::StreamOrder;
+
+/// A context of a device.
+pub(crate) struct Context {
+    /// A number that is not used twice in the process.
+    pub(crate) number: u64,
+    pub(crate) device: u32,
+    pub(crate) driver: Arc<dyn Driver>,
+    pub(crate) is_primary: bool,
+    pub(crate) flags: AtomicU32,
+    /// Its streams and their order; nothing while it is not there.
+    order: Mutex<Option<StreamOrder>>,
+    pub(crate) limits: Mutex<BTreeMap<u32, usize>>,
+}
+
+impl Context {
+    fn new(device: u32, driver: Arc<dyn Driver>, is_primary: bool, flags: u32) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            device,
+            driver,
+            is_primary,
+            flags: AtomicU32::new(flags),
+            order: Mutex::new(None),
+            limits: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// The primary context of a device, which is not there before it is retained.
+    pub(crate) fn primary(device: u32, driver: Arc<dyn Driver>) -> Self {
+        Self::new(device, driver, true, 0)
+    }
+
+    /// A context that is there at once.
+    pub(crate) fn create(device: u32, driver: Arc<dyn Driver>, flags: u32) -> Answer<Self> {
+        let context = Self::new(device, driver, false, flags);
+        context.begin()?;
+        Ok(context)
+    }
+
+    /// Makes it usable, if it is not.
+    pub(crate) fn begin(&self) -> Answer {
+        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        if order.is_none() {
+            *order = Some(StreamOrder::new(self.driver.clone())?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Its streams, while it is there.
+    pub(crate) fn order(&self) -> Answer<OrderGuard<'_>> {
+        let guard = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        if guard.is_some() { Ok(OrderGuard(guard)) } else { Err(Code::CONTEXT_IS_DESTROYED) }
+    }
+
+    /// Waits for all work of the context.
+    pub(crate) fn synchronize(&self) -> Answer {
+        let (streams, events) = self.order()?.get()?.everything();
+        let waited = self.wait_for_streams(&streams);
+        if waited.is_ok() {
+            let mut order = self.order()?;
+            order.get()?.forget_orphans(&events);
+            streams.iter().for_each(|stream| {
+                if let Ok(order) = order.get() {
+                    order.drop_staging(*stream);
+                }
+            });
+        }
+        if let Ok(state) = state() {
+            state.collect();
+        }
+        waited
+    }
+
+    fn wait_for_streams(&self, streams: &[StreamId]) -> Answer {
+        for stream in streams {
+            match self.driver.synchronize(*stream) {
+                // A stream that another thread destroyed meanwhile has nothing left that this call promises to wait for.
+                Err(error) if error.is_refused() => {}
+                other => other.or_code()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the context: waits for its work and takes back all it has.
+    pub(crate) fn end(&self, state: &ProcessState) {
+        // A lost device cannot be waited for, and its objects go anyway.
+        let _ = self.synchronize();
+        let ours = self.number;
+        for event in state.events.remove_where(|event| event.context == ours) {
+            let _ = self.driver.destroy(event.id.into());
+        }
+        state.streams.remove_where(|stream| stream.context.number == ours);
+        state.functions.remove_where(|function| function.context == ours);
+        for module in state.modules.remove_where(|module| module.context == ours) {
+            let _ = self.driver.destroy(module.id.into());
+        }
+        state.memory.end_context(ours);
+        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(order) = order {
+            order.end();
+        }
+    }
+}
+
+/// The order of a context's streams, locked.
+pub(crate) struct OrderGuard<'a>(MutexGuard<'a, Option<StreamOrder>>);
+
+impl OrderGuard<'_> {
+    pub(crate) fn get(&mut self) -> Answer<&mut StreamOrder> {
+        self.0.as_mut().ok_or(Code::CONTEXT_IS_DESTROYED)
+    }
+}
+
+thread_local! {
+    static STACK: RefCell<Vec<RawHandle>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The contexts of a thread; the last one is current.
+pub(crate) struct Current;
+
+impl Current {
+    /// The handle of the current context; 0 if there is none.
+    pub(crate) fn handle() -> RawHandle {
+        STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0))
+    }
+
+    /// The current context.
+    pub(crate) fn get(state: &ProcessState) -> Answer<Arc<Context>> {
+        match Self::handle() {
+            0 => Err(Code::INVALID_CONTEXT),
+            handle => {
+                let context = state.contexts.get(handle).ok_or(Code::CONTEXT_IS_DESTROYED)?;
+                if context.is_there() { Ok(context) } else { Err(Code::CONTEXT_IS_DESTROYED) }
+            }
+        }
+    }
+
+    pub(crate) fn push(handle: RawHandle) {
+        STACK.with_borrow_mut(|stack| stack.push(handle));
+    }
+
+    pub(crate) fn pop() -> Option<RawHandle> {
+        STACK.with_borrow_mut(Vec::pop)
+    }
+
+    /// Replaces the current context; 0 takes it away.
+    pub(crate) fn set(handle: RawHandle) {
+        STACK.with_borrow_mut(|stack| {
+            stack.pop();
+            if handle != 0 {
+                stack.push(handle);
+            }
+        });
+    }
+}
+
+/// The context of a handle that a program gave.
+pub(crate) fn named(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Context>> {
+    state.contexts.get(handle).ok_or(Code::INVALID_CONTEXT)
+}

@@ -1,0 +1,233 @@
+//! Copies of one, two and three dimensions.
+
+use cudarc::driver::sys;
+use kiln_driver::Code;
+
+use crate::boundary::Answer;
+use crate::caller_memory::In;
+use crate::context::named;
+use crate::copy_rows::{Extent, Returning, RowsOf, Side, copy};
+use crate::handle_table::RawHandle;
+use crate::process_state::state;
+use crate::streams::chosen;
+
+/// The structure `CUDA_MEMCPY2D`, with kinds of memory as numbers: a program may give any.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Copy2D {
+    from: Plane,
+    to: Plane,
+    width_bytes: usize,
+    height: usize,
+}
+
+/// One end of it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Plane {
+    x_bytes: usize,
+    y: usize,
+    kind: u32,
+    host: u64,
+    device: u64,
+    array: usize,
+    pitch: usize,
+}
+
+/// The structures `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Copy3D {
+    from: Volume,
+    to: Volume,
+    width_bytes: usize,
+    height: usize,
+    depth: usize,
+}
+
+/// One end of it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Volume {
+    x_bytes: usize,
+    y: usize,
+    z: usize,
+    level: usize,
+    kind: u32,
+    host: u64,
+    device: u64,
+    array: usize,
+    context: usize,
+    pitch: usize,
+    height: usize,
+}
+
+const _: () = assert!(size_of::<Copy2D>() == size_of::<sys::CUDA_MEMCPY2D>());
+const _: () = assert!(size_of::<Copy3D>() == size_of::<sys::CUDA_MEMCPY3D>());
+const _: () = assert!(size_of::<Copy3D>() == size_of::<sys::CUDA_MEMCPY3D_PEER>());
+
+/// The address and side that a kind of memory selects.
+fn select(kind: u32, host: u64, device: u64) -> Answer<(Side, u64)> {
+    use sys::CUmemorytype as M;
+    match kind {
+        k if k == M::CU_MEMORYTYPE_HOST as u32 => Ok((Side::Host, host)),
+        k if k == M::CU_MEMORYTYPE_DEVICE as u32 => Ok((Side::Device, device)),
+        k if k == M::CU_MEMORYTYPE_UNIFIED as u32 => Ok((Side::Any, device)),
+        k if k == M::CU_MEMORYTYPE_ARRAY as u32 => Err(Code::NOT_SUPPORTED),
+        _ => Err(Code::INVALID_VALUE),
+    }
+}
+
+impl Plane {
+    fn rows(&self, copy: &Copy2D) -> Answer<RowsOf> {
+        let volume = Volume {
+            x_bytes: self.x_bytes,
+            y: self.y,
+            z: 0,
+            level: 0,
+            kind: self.kind,
+            host: self.host,
+            device: self.device,
+            array: self.array,
+            context: 0,
+            pitch: self.pitch,
+            height: copy.height,
+        };
+        volume.rows(copy.width_bytes, copy.height, 1)
+    }
+}
+
+impl Volume {
+    fn rows(&self, width_bytes: usize, height: usize, depth: usize) -> Answer<RowsOf> {
+        let (side, start) = select(self.kind, self.host, self.device)?;
+        let pitch = if self.pitch == 0 { width_bytes } else { self.pitch };
+        let plane_rows = if self.height == 0 { height } else { self.height };
+        let needed = self.x_bytes.checked_add(width_bytes).ok_or(Code::INVALID_VALUE)?;
+        let has_rows = height > 1 || depth > 1 || self.y > 0 || self.z > 0;
+        if self.level != 0 || has_rows && pitch < needed {
+            return Err(Code::INVALID_VALUE);
+        }
+        let (pitch, plane_rows) = (pitch as u64, plane_rows as u64);
+        let plane_pitch = pitch.checked_mul(plane_rows).ok_or(Code::INVALID_VALUE)?;
+        let offset = (self.z as u64)
+            .checked_mul(plane_pitch)
+            .zip((self.y as u64).checked_mul(pitch))
+            .and_then(|(z, y)| z.checked_add(y)?.checked_add(self.x_bytes as u64));
+        let address = offset.and_then(|offset| start.checked_add(offset)).ok_or(Code::INVALID_VALUE)?;
+        Ok(RowsOf { side, address, row_pitch: pitch, plane_pitch })
+    }
+}
+
+fn line(to: (Side, u64), from: (Side, u64), bytes: usize, stream: RawHandle, returning: Returning) -> Answer {
+    let state = state()?;
+    let (context, choice) = chosen(state, stream)?;
+    let ends = (RowsOf::line(to.0, to.1), RowsOf::line(from.0, from.1));
+    let extent = Extent { row_bytes: bytes as u64, rows: 1, planes: 1 };
+    copy(state, (&context, &choice), ends, extent, returning)
+}
+
+fn plane(what: In<Copy2D>, stream: RawHandle, returning: Returning) -> Answer {
+    let state = state()?;
+    let (context, choice) = chosen(state, stream)?;
+    let what = what.get()?;
+    let ends = (what.to.rows(&what)?, what.from.rows(&what)?);
+    let extent = Extent { row_bytes: what.width_bytes as u64, rows: what.height as u64, planes: 1 };
+    copy(state, (&context, &choice), ends, extent, returning)
+}
+
+fn volume(what: In<Copy3D>, stream: RawHandle, returning: Returning, is_peer: bool) -> Answer {
+    let state = state()?;
+    let (context, choice) = chosen(state, stream)?;
+    let what = what.get()?;
+    if is_peer {
+        for end in [&what.to, &what.from]
+            .iter()
+            .filter(|end| end.kind != sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32)
+        {
+            named(state, end.context)?;
+        }
+    }
+    let rows = |end: &Volume| end.rows(what.width_bytes, what.height, what.depth);
+    let ends = (rows(&what.to)?, rows(&what.from)?);
+    let extent =
+        Extent { row_bytes: what.width_bytes as u64, rows: what.height as u64, planes: what.depth as u64 };
+    copy(state, (&context, &choice), ends, extent, returning)
+}
+
+driver_api! {
+    fn cuMemcpy | cuMemcpy_ptds (to: u64, from: u64, bytes: usize) {
+        line((Side::Any, to), (Side::Any, from), bytes, 0, Returning::Done)
+    }
+
+    fn cuMemcpyAsync | cuMemcpyAsync_ptsz (to: u64, from: u64, bytes: usize, stream: RawHandle) {
+        line((Side::Any, to), (Side::Any, from), bytes, stream, Returning::Early)
+    }
+
+    fn cuMemcpyHtoD_v2 | cuMemcpyHtoD_v2_ptds (to: u64, from: u64, bytes: usize) {
+        line((Side::Device, to), (Side::Host, from), bytes, 0, Returning::Done)
+    }
+
+    fn cuMemcpyHtoDAsync_v2 | cuMemcpyHtoDAsync_v2_ptsz (to: u64, from: u64, bytes: usize, stream: RawHandle) {
+        line((Side::Device, to), (Side::Host, from), bytes, stream, Returning::Early)
+    }
+
+    fn cuMemcpyDtoH_v2 | cuMemcpyDtoH_v2_ptds (to: u64, from: u64, bytes: usize) {
+        line((Side::Host, to), (Side::Device, from), bytes, 0, Returning::Done)
+    }
+
+    fn cuMemcpyDtoHAsync_v2 | cuMemcpyDtoHAsync_v2_ptsz (to: u64, from: u64, bytes: usize, stream: RawHandle) {
+        line((Side::Host, to), (Side::Device, from), bytes, stream, Returning::Early)
+    }
+
+    fn cuMemcpyDtoD_v2 | cuMemcpyDtoD_v2_ptds (to: u64, from: u64, bytes: usize) {
+        line((Side::Device, to), (Side::Device, from), bytes, 0, Returning::Done)
+    }
+
+    fn cuMemcpyDtoDAsync_v2 | cuMemcpyDtoDAsync_v2_ptsz (to: u64, from: u64, bytes: usize, stream: RawHandle) {
+        line((Side::Device, to), (Side::Device, from), bytes, stream, Returning::Early)
+    }
+
+    fn cuMemcpyPeer | cuMemcpyPeer_ptds (to: u64, to_context: RawHandle, from: u64, from_context: RawHandle, bytes: usize) {
+        let state = state()?;
+        named(state, to_context)?;
+        named(state, from_context)?;
+        line((Side::Device, to), (Side::Device, from), bytes, 0, Returning::Done)
+    }
+
+    fn cuMemcpyPeerAsync | cuMemcpyPeerAsync_ptsz (
+        to: u64, to_context: RawHandle, from: u64, from_context: RawHandle, bytes: usize, stream: RawHandle
+    ) {
+        let state = state()?;
+        named(state, to_context)?;
+        named(state, from_context)?;
+        line((Side::Device, to), (Side::Device, from), bytes, stream, Returning::Early)
+    }
+
+    fn cuMemcpy2D_v2 | cuMemcpy2D_v2_ptds (what: In<Copy2D>) {
+        plane(what, 0, Returning::Done)
+    }
+
+    fn cuMemcpy2DUnaligned_v2 | cuMemcpy2DUnaligned_v2_ptds (what: In<Copy2D>) {
+        plane(what, 0, Returning::Done)
+    }
+
+    fn cuMemcpy2DAsync_v2 | cuMemcpy2DAsync_v2_ptsz (what: In<Copy2D>, stream: RawHandle) {
+        plane(what, stream, Returning::Early)
+    }
+
+    fn cuMemcpy3D_v2 | cuMemcpy3D_v2_ptds (what: In<Copy3D>) {
+        volume(what, 0, Returning::Done, false)
+    }
+
+    fn cuMemcpy3DAsync_v2 | cuMemcpy3DAsync_v2_ptsz (what: In<Copy3D>, stream: RawHandle) {
+        volume(what, stream, Returning::Early, false)
+    }
+
+    fn cuMemcpy3DPeer | cuMemcpy3DPeer_ptds (what: In<Copy3D>) {
+        volume(what, 0, Returning::Done, true)
+    }
+
+    fn cuMemcpy3DPeerAsync | cuMemcpy3DPeerAsync_ptsz (what: In<Copy3D>, stream: RawHandle) {
+        volume(what, stream, Returning::Early, true)
+    }
+}

@@ -1,0 +1,230 @@
+//! A copy of one or more rows between two places, of whatever kind they are.
+//!
+//! Pageable memory of the program is staged: rows that go to the device are read during the call, rows that come from it are written before the call
+//! returns. That is what the API promises for such memory.
+
+use kiln_driver::{Code, Command, HostBlock, Place};
+
+use crate::boundary::{Answer, OrCode};
+use crate::caller_memory::{fetch, fetch_slice, store};
+use crate::context::Context;
+use crate::process_state::ProcessState;
+use crate::stream_order::StreamChoice;
+use crate::streams::wait;
+
+/// Rows of one copy; more are refused.
+const MOST_ROWS: usize = 1 << 24;
+
+/// What a call says about an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    /// It is memory of the host.
+    Host,
+    /// It is memory of a device.
+    Device,
+    /// The address tells.
+    Any,
+}
+
+/// One end of a copy: the address of the first row, and how far apart rows and planes are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowsOf {
+    pub(crate) side: Side,
+    pub(crate) address: u64,
+    pub(crate) row_pitch: u64,
+    pub(crate) plane_pitch: u64,
+}
+
+/// How many rows there are, and how long each is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) row_bytes: u64,
+    pub(crate) rows: u64,
+    pub(crate) planes: u64,
+}
+
+/// Whether the call returns when the copy is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Returning {
+    /// When it is done, unless both ends are memory of devices.
+    Done,
+    /// As soon as the ends allow it.
+    Early,
+}
+
+impl RowsOf {
+    /// One row.
+    pub(crate) fn line(side: Side, address: u64) -> Self {
+        Self { side, address, row_pitch: 0, plane_pitch: 0 }
+    }
+
+    fn addresses(self, extent: Extent) -> Answer<Vec<u64>> {
+        let count = extent.rows.checked_mul(extent.planes).ok_or(Code::INVALID_VALUE)?;
+        if count > MOST_ROWS as u64 {
+            return Err(Code::INVALID_VALUE);
+        }
+        let mut addresses = Vec::with_capacity(count as usize);
+        for plane in 0..extent.planes {
+            for row in 0..extent.rows {
+                let offset = plane.checked_mul(self.plane_pitch).zip(row.checked_mul(self.row_pitch));
+                let offset = offset.and_then(|(plane, row)| plane.checked_add(row));
+                let address = offset.and_then(|offset| self.address.checked_add(offset));
+                addresses.push(address.ok_or(Code::INVALID_VALUE)?);
+            }
+        }
+        Ok(addresses)
+    }
+}
+
+/// One end, looked up.
+enum End {
+    /// A place for each row, and whether all are memory of devices alone.
+    Known { places: Vec<Place>, is_of_host: bool },
+    /// Pageable memory: an address for each row.
+    Pageable(Vec<u64>),
+}
+
+/// Copies rows on a stream.
+pub(crate) fn copy(
+    state: &ProcessState,
+    (context, choice): (&Context, &StreamChoice),
+    (to, from): (RowsOf, RowsOf),
+    extent: Extent,
+    returning: Returning,
+) -> Answer {
+    if extent.row_bytes == 0 || extent.rows == 0 || extent.planes == 0 {
+        return Ok(());
+    }
+    let to = look_up(state, context.device, to, extent)?;
+    let from = look_up(state, context.device, from, extent)?;
+    match (to, from) {
+        (
+            End::Known { places: to, is_of_host: to_host },
+            End::Known { places: from, is_of_host: from_host },
+        ) => {
+            submit(context, choice, &to, &from, extent.row_bytes)?;
+            let waits = returning == Returning::Done && (to_host || from_host);
+            if waits { wait(state, context, choice) } else { Ok(()) }
+        }
+        (End::Known { places, .. }, End::Pageable(addresses)) => {
+            upload(state, (context, choice), &places, &addresses, extent.row_bytes, returning)
+        }
+        (End::Pageable(addresses), End::Known { places, .. }) => {
+            download(state, (context, choice), &addresses, &places, extent.row_bytes)
+        }
+        (End::Pageable(to), End::Pageable(from)) => {
+            wait(state, context, choice)?;
+            move_on_host(&to, &from, extent.row_bytes)
+        }
+    }
+}
+
+fn look_up(state: &ProcessState, device: u32, rows: RowsOf, extent: Extent) -> Answer<End> {
+    let addresses = rows.addresses(extent)?;
+    let is_known = addresses.first().is_some_and(|first| state.memory.around(*first).is_some());
+    if !is_known {
+        return if rows.side == Side::Device {
+            Err(Code::INVALID_VALUE)
+        } else {
+            Ok(End::Pageable(addresses))
+        };
+    }
+    let mut is_of_host = false;
+    let mut places = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        let (allocation, offset) = state.memory.find(address, extent.row_bytes)?;
+        if rows.side == Side::Host && !allocation.is_of_host() {
+            return Err(Code::INVALID_VALUE);
+        }
+        is_of_host |= allocation.is_of_host();
+        places.push(allocation.place(device, offset));
+    }
+    Ok(End::Known { places, is_of_host })
+}
+
+fn submit(context: &Context, choice: &StreamChoice, to: &[Place], from: &[Place], bytes: u64) -> Answer {
+    let mut order = context.order()?;
+    let stream = order.get()?.enter(choice)?;
+    for (to, from) in to.iter().zip(from) {
+        if to != from {
+            context.driver.submit(stream, &Command::Copy { from: *from, to: *to, bytes }).or_code()?;
+        }
+    }
+    Ok(())
+}
+
+fn upload(
+    state: &ProcessState,
+    (context, choice): (&Context, &StreamChoice),
+    to: &[Place],
+    from: &[u64],
+    row_bytes: u64,
+    returning: Returning,
+) -> Answer {
+    let block = stage(context, from.len(), row_bytes)?;
+    let row = row_bytes as usize;
+    let fetched = from.iter().enumerate().try_for_each(|(index, address)| {
+        let into = block.bytes().as_ptr().wrapping_add(index * row);
+        // SAFETY: the block has a row for each address, and no other thread knows it yet.
+        unsafe { fetch(*address as usize, into, row) }
+    });
+    if let Err(code) = fetched {
+        let _ = context.driver.destroy(block.id().into());
+        return Err(code);
+    }
+    let staged = rows_of(&block, from.len(), row_bytes);
+    let submitted = submit(context, choice, to, &staged, row_bytes);
+    let mut order = context.order()?;
+    let stream = order.get()?.look(choice);
+    let is_full = order.get()?.keep_staging(stream, block);
+    drop(order);
+    submitted?;
+    if returning == Returning::Done || is_full { wait(state, context, choice) } else { Ok(()) }
+}
+
+fn download(
+    state: &ProcessState,
+    (context, choice): (&Context, &StreamChoice),
+    to: &[u64],
+    from: &[Place],
+    row_bytes: u64,
+) -> Answer {
+    let block = stage(context, to.len(), row_bytes)?;
+    let staged = rows_of(&block, to.len(), row_bytes);
+    let row = row_bytes as usize;
+    let done = submit(context, choice, &staged, from, row_bytes)
+        .and_then(|()| wait(state, context, choice))
+        .and_then(|()| {
+            to.iter().enumerate().try_for_each(|(index, address)| {
+                let source = block.bytes().as_ptr().wrapping_add(index * row);
+                // SAFETY: the block has a row for each address; the copies into it are done, so nothing writes it.
+                unsafe { store(*address as usize, source, row) }
+            })
+        });
+    let _ = context.driver.destroy(block.id().into());
+    done
+}
+
+/// Host memory for all rows.
+fn stage(context: &Context, rows: usize, row_bytes: u64) -> Answer<HostBlock> {
+    let bytes = row_bytes.checked_mul(rows as u64).ok_or(Code::INVALID_VALUE)?;
+    context.driver.allocate_host(bytes).or_code()
+}
+
+fn rows_of(block: &HostBlock, rows: usize, row_bytes: u64) -> Vec<Place> {
+    (0..rows as u64).map(|row| Place::Host { block: block.id(), offset: row * row_bytes }).collect()
+}
+
+/// Copies between two places of the program.
+fn move_on_host(to: &[u64], from: &[u64], row_bytes: u64) -> Answer {
+    let bytes = usize::try_from(row_bytes).map_err(|_| Code::INVALID_VALUE)?;
+    let mut row = Vec::new();
+    row.try_reserve_exact(bytes).map_err(|_| Code::OUT_OF_MEMORY)?;
+    row.resize(bytes, 0);
+    for (to, from) in to.iter().zip(from) {
+        fetch_slice(*from as usize, &mut row)?;
+        // SAFETY: the row has so many bytes.
+        unsafe { store(*to as usize, row.as_ptr(), row.len()) }?;
+    }
+    Ok(())
+}

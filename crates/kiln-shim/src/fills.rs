@@ -1,0 +1,111 @@
+//! Fills of one and two dimensions.
+
+use std::ffi::{c_uchar, c_uint, c_ushort};
+
+use kiln_driver::{Code, Command, Pattern, Place};
+
+use crate::boundary::{Answer, OrCode};
+use crate::handle_table::RawHandle;
+use crate::process_state::state;
+use crate::streams::chosen;
+
+/// Fills rows on a stream.
+fn fill(
+    to: u64,
+    pitch: usize,
+    pattern: Pattern,
+    (width, height): (usize, usize),
+    stream: RawHandle,
+) -> Answer {
+    let state = state()?;
+    let (context, choice) = chosen(state, stream)?;
+    let row_bytes = pattern.bytes().checked_mul(width as u64).ok_or(Code::INVALID_VALUE)?;
+    if row_bytes == 0 || height == 0 {
+        return Ok(());
+    }
+    let is_aligned = to.is_multiple_of(pattern.bytes()) && (pitch as u64).is_multiple_of(pattern.bytes());
+    if !is_aligned || height > 1 && (pitch as u64) < row_bytes {
+        return Err(Code::INVALID_VALUE);
+    }
+    let mut order = context.order()?;
+    let mut below = None;
+    for row in 0..height as u64 {
+        let offset = row.checked_mul(pitch as u64).and_then(|offset| to.checked_add(offset));
+        let (allocation, offset) = state.memory.find(offset.ok_or(Code::INVALID_VALUE)?, row_bytes)?;
+        let Place::Device(place) = allocation.place(context.device, offset) else {
+            // Memory of another device, or registered host memory, which fills do not reach.
+            return Err(Code::NOT_SUPPORTED);
+        };
+        let stream = match below {
+            Some(stream) => stream,
+            None => *below.insert(order.get()?.enter(&choice)?),
+        };
+        let command = Command::Fill { to: place, pattern, count: width as u64 };
+        context.driver.submit(stream, &command).or_code()?;
+    }
+    Ok(())
+}
+
+/// Writes words one after the other, in the order of a stream.
+pub(crate) fn words(stream: RawHandle, address: u64, words: &[u32]) -> Answer {
+    for (index, word) in words.iter().enumerate() {
+        fill(address + 4 * index as u64, 0, Pattern::U32(*word), (1, 1), stream)?;
+    }
+    Ok(())
+}
+
+driver_api! {
+    fn cuMemsetD8_v2 | cuMemsetD8_v2_ptds (to: u64, value: c_uchar, count: usize) {
+        fill(to, 0, Pattern::U8(value), (count, 1), 0)
+    }
+
+    fn cuMemsetD16_v2 | cuMemsetD16_v2_ptds (to: u64, value: c_ushort, count: usize) {
+        fill(to, 0, Pattern::U16(value), (count, 1), 0)
+    }
+
+    fn cuMemsetD32_v2 | cuMemsetD32_v2_ptds (to: u64, value: c_uint, count: usize) {
+        fill(to, 0, Pattern::U32(value), (count, 1), 0)
+    }
+
+    fn cuMemsetD8Async | cuMemsetD8Async_ptsz (to: u64, value: c_uchar, count: usize, stream: RawHandle) {
+        fill(to, 0, Pattern::U8(value), (count, 1), stream)
+    }
+
+    fn cuMemsetD16Async | cuMemsetD16Async_ptsz (to: u64, value: c_ushort, count: usize, stream: RawHandle) {
+        fill(to, 0, Pattern::U16(value), (count, 1), stream)
+    }
+
+    fn cuMemsetD32Async | cuMemsetD32Async_ptsz (to: u64, value: c_uint, count: usize, stream: RawHandle) {
+        fill(to, 0, Pattern::U32(value), (count, 1), stream)
+    }
+
+    fn cuMemsetD2D8_v2 | cuMemsetD2D8_v2_ptds (to: u64, pitch: usize, value: c_uchar, width: usize, height: usize) {
+        fill(to, pitch, Pattern::U8(value), (width, height), 0)
+    }
+
+    fn cuMemsetD2D16_v2 | cuMemsetD2D16_v2_ptds (to: u64, pitch: usize, value: c_ushort, width: usize, height: usize) {
+        fill(to, pitch, Pattern::U16(value), (width, height), 0)
+    }
+
+    fn cuMemsetD2D32_v2 | cuMemsetD2D32_v2_ptds (to: u64, pitch: usize, value: c_uint, width: usize, height: usize) {
+        fill(to, pitch, Pattern::U32(value), (width, height), 0)
+    }
+
+    fn cuMemsetD2D8Async | cuMemsetD2D8Async_ptsz (
+        to: u64, pitch: usize, value: c_uchar, width: usize, height: usize, stream: RawHandle
+    ) {
+        fill(to, pitch, Pattern::U8(value), (width, height), stream)
+    }
+
+    fn cuMemsetD2D16Async | cuMemsetD2D16Async_ptsz (
+        to: u64, pitch: usize, value: c_ushort, width: usize, height: usize, stream: RawHandle
+    ) {
+        fill(to, pitch, Pattern::U16(value), (width, height), stream)
+    }
+
+    fn cuMemsetD2D32Async | cuMemsetD2D32Async_ptsz (
+        to: u64, pitch: usize, value: c_uint, width: usize, height: usize, stream: RawHandle
+    ) {
+        fill(to, pitch, Pattern::U32(value), (width, height), stream)
+    }
+}

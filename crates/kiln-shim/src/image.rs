@@ -1,0 +1,147 @@
+//! Code as a program gives it: PTX text, or a fat binary that holds some.
+
+use std::ffi::c_void;
+
+use kiln_driver::Code;
+
+use crate::boundary::Answer;
+use crate::caller_memory::{Text, fetch_slice};
+use crate::records;
+
+const ELF: [u8; 4] = [0x7f, b'E', b'L', b'F'];
+const FAT_BINARY: u32 = 0xba55_ed50;
+/// What compilers put around a fat binary in a host program.
+const WRAPPER: u32 = 0x4662_43b1;
+const PTX_KIND: u16 = 1;
+/// Bits of an entry's flags that say that it is compressed.
+const COMPRESSED: u64 = 0x2000 | 0x8000;
+/// A fat binary that claims to be larger is refused.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The PTX at an address.
+pub(crate) fn ptx(address: *const c_void) -> Answer<String> {
+    if address.is_null() {
+        return Err(Code::INVALID_VALUE);
+    }
+    let mut magic = [0; 4];
+    fetch_slice(address.addr(), &mut magic)?;
+    if magic == ELF {
+        return Err(no_ptx("machine code"));
+    }
+    match u32::from_le_bytes(magic) {
+        WRAPPER => {
+            let mut inner = [0; 8];
+            fetch_slice(address.addr() + 8, &mut inner)?;
+            fat_binary(u64::from_le_bytes(inner) as usize)
+        }
+        FAT_BINARY => fat_binary(address.addr()),
+        _ => Text::at(address).get(),
+    }
+}
+
+/// The PTX of code in a file or in memory of ours.
+pub(crate) fn ptx_of_bytes(bytes: &[u8]) -> Answer<String> {
+    match bytes {
+        [] => Err(Code::INVALID_IMAGE),
+        _ if bytes.starts_with(&ELF) => Err(no_ptx("machine code")),
+        _ if bytes.starts_with(&FAT_BINARY.to_le_bytes()) => entry_with_ptx(bytes),
+        _ => {
+            let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+            Ok(String::from_utf8_lossy(text).into_owned())
+        }
+    }
+}
+
+fn fat_binary(address: usize) -> Answer<String> {
+    let mut header = [0; 16];
+    fetch_slice(address, &mut header)?;
+    let (magic, head, size) = (number(&header, 0, 4), number(&header, 6, 2), number(&header, 8, 8));
+    let total = head.saturating_add(size);
+    if magic != u64::from(FAT_BINARY) || total > MOST_BYTES {
+        return Err(Code::INVALID_IMAGE);
+    }
+    let mut bytes = vec![0; total as usize];
+    fetch_slice(address, &mut bytes)?;
+    entry_with_ptx(&bytes)
+}
+
+/// The last PTX of a fat binary: the one for the newest architecture.
+fn entry_with_ptx(bytes: &[u8]) -> Answer<String> {
+    let mut at = number(bytes, 6, 2) as usize;
+    let mut found = None;
+    let mut is_compressed = false;
+    while let Some(entry) = bytes.get(at..).filter(|entry| entry.len() >= 64) {
+        let (kind, head, size) = (number(entry, 0, 2), number(entry, 4, 4), number(entry, 8, 8));
+        let (head, size) = (head as usize, size as usize);
+        let Some(payload) = head.checked_add(size).and_then(|end| entry.get(head..end)) else { break };
+        if kind == u64::from(PTX_KIND) && number(entry, 40, 8) & COMPRESSED != 0 {
+            is_compressed = true;
+        } else if kind == u64::from(PTX_KIND) {
+            found = Some(ptx_of_bytes(payload)?);
+        }
+        at += head + size;
+        if head == 0 {
+            break;
+        }
+    }
+    let missing =
+        if is_compressed { "a fat binary whose PTX is compressed" } else { "a fat binary without PTX" };
+    found.ok_or_else(|| no_ptx(missing))
+}
+
+/// An unsigned number at an offset; 0 past the end.
+fn number(bytes: &[u8], offset: usize, size: usize) -> u64 {
+    let digits = bytes.get(offset..offset + size).unwrap_or_default();
+    digits.iter().rev().fold(0, |number, digit| number << 8 | u64::from(*digit))
+}
+
+fn no_ptx(what: &str) -> Code {
+    let text = format!(
+        "the program loads {what}, and the simulated device runs PTX; build it with PTX (nvcc -gencode arch=compute_90,code=compute_90 --no-compress)"
+    );
+    records::note_once(what, &text);
+    Code::NO_BINARY_FOR_GPU
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fat(entries: &[(u16, u64, &[u8])]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (kind, flags, payload) in entries {
+            let mut head = [0; 64];
+            head[..2].copy_from_slice(&kind.to_le_bytes());
+            head[4..8].copy_from_slice(&64_u32.to_le_bytes());
+            head[8..16].copy_from_slice(&(payload.len() as u64).to_le_bytes());
+            head[40..48].copy_from_slice(&flags.to_le_bytes());
+            body.extend_from_slice(&head);
+            body.extend_from_slice(payload);
+        }
+        let mut bytes = FAT_BINARY.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&[1, 0, 16, 0]);
+        bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&body);
+        bytes
+    }
+
+    #[test]
+    fn ptx_is_found_in_text_and_in_fat_binaries() {
+        assert_eq!(ptx_of_bytes(b".version 8.0\0rest").as_deref(), Ok(".version 8.0"));
+        let both = fat(&[(2, 0, b"\x7fELF...."), (1, 0, b".version 7.0\0\0\0\0")]);
+        assert_eq!(ptx_of_bytes(&both).as_deref(), Ok(".version 7.0"));
+        assert_eq!(ptx(both.as_ptr().cast()).as_deref(), Ok(".version 7.0"));
+    }
+
+    #[test]
+    fn code_without_ptx_is_refused() {
+        for bytes in [b"\x7fELF".to_vec(), fat(&[(2, 0, b"\x7fELF....")]), fat(&[(1, 0x2000, b"packed")])] {
+            assert_eq!(ptx_of_bytes(&bytes), Err(Code::NO_BINARY_FOR_GPU));
+        }
+        // Sizes that lead out of the bytes end the search.
+        let mut cut = fat(&[(1, 0, b".version 7.0\0\0\0\0")]);
+        cut.truncate(90);
+        assert_eq!(ptx_of_bytes(&cut), Err(Code::NO_BINARY_FOR_GPU));
+        assert_eq!(ptx(std::ptr::null()), Err(Code::INVALID_VALUE));
+    }
+}

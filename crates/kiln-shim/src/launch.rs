@@ -1,0 +1,214 @@
+//! Launches.
+
+use std::ffi::c_uint;
+
+use cudarc::driver::sys;
+use kiln_driver::{Code, Command, Dim3, LaunchCommand, Vouched};
+
+use crate::boundary::Answer;
+use crate::caller_memory::{In, fetch_slice};
+use crate::functions::{Function, function};
+use crate::handle_table::RawHandle;
+use crate::process_state::{ProcessState, state};
+use crate::streams::chosen;
+
+/// The structure `CUlaunchConfig`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Configuration {
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared_bytes: c_uint,
+    stream: RawHandle,
+    attributes: *const Attribute,
+    attribute_count: c_uint,
+}
+
+/// The structure `CUlaunchAttribute`, with its kind as a number: a program may give any.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Attribute {
+    kind: c_uint,
+    padding: [u8; 4],
+    value: [u32; 16],
+}
+
+const _: () = assert!(size_of::<Configuration>() == size_of::<sys::CUlaunchConfig>());
+const _: () = assert!(size_of::<Attribute>() == size_of::<sys::CUlaunchAttribute>());
+
+/// Attributes of a launch; more are refused.
+const MOST_ATTRIBUTES: usize = 64;
+/// The keys of `extra`.
+const EXTRA_END: usize = 0;
+const EXTRA_BUFFER: usize = 1;
+const EXTRA_SIZE: usize = 2;
+
+/// A launch, but for its arguments.
+#[derive(Clone, Copy)]
+struct Shape {
+    grid: Dim3,
+    block: Dim3,
+    cluster: Option<Dim3>,
+    shared_bytes: c_uint,
+    cooperative: bool,
+}
+
+fn dim([x, y, z]: [c_uint; 3]) -> Dim3 {
+    Dim3::new(x, y, z)
+}
+
+/// The packed arguments of a launch.
+fn arguments(function: &Function, parameters: In<usize>, extra: In<usize>) -> Answer<Vec<u8>> {
+    let spans = function.below.attributes.parameters.as_deref().unwrap_or_default();
+    let bytes = spans.iter().map(|span| (span.offset + span.bytes) as usize).max().unwrap_or(0);
+    if !extra.is_null() {
+        return if parameters.is_null() { packed(extra, bytes) } else { Err(Code::INVALID_VALUE) };
+    }
+    let mut packed = vec![0; bytes];
+    for (index, span) in spans.iter().enumerate() {
+        let mut address = [0; size_of::<usize>()];
+        if parameters.is_null() {
+            return Err(Code::INVALID_VALUE);
+        }
+        fetch_slice(parameters.address() + index * size_of::<usize>(), &mut address)?;
+        let range = span.offset as usize..(span.offset + span.bytes) as usize;
+        let into = packed.get_mut(range).ok_or(Code::INVALID_VALUE)?;
+        fetch_slice(usize::from_ne_bytes(address), into)?;
+    }
+    Ok(packed)
+}
+
+/// The arguments that `extra` names.
+fn packed(extra: In<usize>, bytes: usize) -> Answer<Vec<u8>> {
+    let (mut buffer, mut size) = (0, 0);
+    for pair in 0.. {
+        match extra.at(2 * pair)? {
+            EXTRA_END => break,
+            EXTRA_BUFFER => buffer = extra.at(2 * pair + 1)?,
+            EXTRA_SIZE => {
+                let mut value = [0; size_of::<usize>()];
+                fetch_slice(extra.at(2 * pair + 1)?, &mut value)?;
+                size = usize::from_ne_bytes(value);
+            }
+            _ => return Err(Code::INVALID_VALUE),
+        }
+        if pair > 2 {
+            return Err(Code::INVALID_VALUE);
+        }
+    }
+    // A buffer may be longer than the parameters; what a kernel does not take is not looked at.
+    if size < bytes {
+        return Err(Code::INVALID_VALUE);
+    }
+    let mut packed = vec![0; bytes];
+    fetch_slice(buffer, &mut packed)?;
+    Ok(packed)
+}
+
+fn launch(
+    state: &ProcessState,
+    handle: RawHandle,
+    stream: RawHandle,
+    shape: Shape,
+    (parameters, extra): (In<usize>, In<usize>),
+) -> Answer {
+    let function = function(state, handle)?;
+    let (context, choice) = chosen(state, stream)?;
+    if context.device != function.device {
+        return Err(Code::INVALID_CONTEXT);
+    }
+    if shape.shared_bytes > function.most_dynamic_shared_bytes(state)? {
+        return Err(Code::INVALID_VALUE);
+    }
+    if shape.block.count() > u128::from(function.below.attributes.max_threads_per_block) {
+        let limit = context.driver.info().limits.max_threads_per_block;
+        let is_too_large = shape.block.count() > u128::from(limit);
+        return Err(if is_too_large { Code::INVALID_VALUE } else { Code::LAUNCH_OUT_OF_RESOURCES });
+    }
+    let arguments = arguments(&function, parameters, extra)?;
+    let command = LaunchCommand {
+        function: function.below.id,
+        grid: shape.grid,
+        block: shape.block,
+        cluster: shape.cluster,
+        dynamic_shared_bytes: shape.shared_bytes,
+        cooperative: shape.cooperative,
+        arguments: &arguments,
+        declared: None,
+        // SAFETY: the device is simulated: it checks each access of a kernel and reaches no memory but its own, of which Rust has no references.
+        vouched: unsafe { Vouched::new() },
+    };
+    context.order()?.get()?.submit(&choice, &Command::Launch(command)).map(|_| ())
+}
+
+/// What the attributes of a launch say.
+fn with_attributes(mut shape: Shape, configuration: &Configuration) -> Answer<Shape> {
+    use sys::CUlaunchAttributeID as A;
+    let count = configuration.attribute_count as usize;
+    if count > MOST_ATTRIBUTES {
+        return Err(Code::INVALID_VALUE);
+    }
+    for index in 0..count {
+        let mut bytes = [0; size_of::<Attribute>()];
+        let address = configuration.attributes.addr().wrapping_add(index * size_of::<Attribute>());
+        fetch_slice(address, &mut bytes)?;
+        let word = |at: usize| {
+            let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).unwrap_or([0; 4]);
+            u32::from_ne_bytes(word)
+        };
+        match word(0) {
+            kind if kind == A::CU_LAUNCH_ATTRIBUTE_COOPERATIVE as u32 => shape.cooperative = word(8) != 0,
+            kind if kind == A::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION as u32 => {
+                shape.cluster = Some(Dim3::new(word(8), word(12), word(16)));
+            }
+            // The others are about speed, or order within the stream that the simulated device keeps anyway.
+            _ => {}
+        }
+    }
+    Ok(shape)
+}
+
+driver_api! {
+    fn cuLaunchKernel | cuLaunchKernel_ptsz (
+        function: RawHandle,
+        grid_x: c_uint, grid_y: c_uint, grid_z: c_uint,
+        block_x: c_uint, block_y: c_uint, block_z: c_uint,
+        shared_bytes: c_uint,
+        stream: RawHandle,
+        parameters: In<usize>,
+        extra: In<usize>
+    ) {
+        let (grid, block) = (Dim3::new(grid_x, grid_y, grid_z), Dim3::new(block_x, block_y, block_z));
+        let shape = Shape { grid, block, cluster: None, shared_bytes, cooperative: false };
+        launch(state()?, function, stream, shape, (parameters, extra))
+    }
+
+    fn cuLaunchCooperativeKernel | cuLaunchCooperativeKernel_ptsz (
+        function: RawHandle,
+        grid_x: c_uint, grid_y: c_uint, grid_z: c_uint,
+        block_x: c_uint, block_y: c_uint, block_z: c_uint,
+        shared_bytes: c_uint,
+        stream: RawHandle,
+        parameters: In<usize>
+    ) {
+        let (grid, block) = (Dim3::new(grid_x, grid_y, grid_z), Dim3::new(block_x, block_y, block_z));
+        let shape = Shape { grid, block, cluster: None, shared_bytes, cooperative: true };
+        launch(state()?, function, stream, shape, (parameters, In::null()))
+    }
+
+    fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz (
+        configuration: In<Configuration>, function: RawHandle, parameters: In<usize>, extra: In<usize>
+    ) {
+        let state = state()?;
+        let configuration = configuration.get()?;
+        let shape = Shape {
+            grid: dim(configuration.grid),
+            block: dim(configuration.block),
+            cluster: None,
+            shared_bytes: configuration.shared_bytes,
+            cooperative: false,
+        };
+        let shape = with_attributes(shape, &configuration)?;
+        launch(state, function, configuration.stream, shape, (parameters, extra))
+    }
+}

@@ -1,0 +1,78 @@
+//! A `libcuda.so.1` over kiln's simulated device.
+//!
+//! A program that calls the documented CUDA driver API runs with this library as it is, on a machine without a GPU, and every access of its
+//! kernels is checked. `kiln exec -- PROGRAM` puts the library into the program's process; nothing else does: installing kiln puts no
+//! `libcuda` on any default path.
+//!
+//! ```text
+//!     PROGRAM ── cuMemAlloc, cuLaunchKernel, ... ──►  this library          one file for each area of the API
+//!                                                          │
+//!                                      handles ── contexts ── default streams
+//!                                                          │
+//!                                                    trait Driver
+//!                                                          │
+//!                                                      kiln-sim ──► findings ──► a file that `kiln exec` reads
+//! ```
+//!
+//! # The contract
+//!
+//! - Every function of the CUDA 13.0 driver API is exported. One that is not implemented answers `CUDA_ERROR_NOT_SUPPORTED`, and the
+//!   first call of it is noted by name.
+//! - Handles are slot and generation. A wild, stale or foreign handle gets the code that the driver gives, and nothing is followed.
+//! - A null pointer where memory is needed is `CUDA_ERROR_INVALID_VALUE`. Bytes that a copy moves, and the arguments of a launch, are
+//!   fetched by the kernel of the system, so that an address without memory is an error and no crash. A pointer for a result that is not
+//!   null has to be good, as for the driver.
+//! - No panic leaves a call: it becomes `CUDA_ERROR_UNKNOWN`, and a note.
+//! - After a fork the child gets `CUDA_ERROR_NOT_INITIALIZED`, as with the driver.
+//!
+//! # What it does not do
+//!
+//! Documented functions only: there are no private tables (`cuGetExportTable`), so programs that come through NVIDIA's runtime library
+//! `libcudart` end with an error that says so. Code is PTX; machine code is refused. Host functions and callbacks run on the calling thread,
+//! after a wait for what was queued before them. Textures, surfaces, arrays, external memory and semaphores, and handles for other processes
+//! are not there.
+//!
+//! # Reading order
+//!
+//! `boundary`, `caller_memory` and `handle_table` are what every call uses; `process_state`, `context`, `stream_order` and `memory_map` are the
+//! state; the files named after areas of the API hold its functions; `api_table` lists all names.
+
+#![cfg(target_os = "linux")]
+#![allow(non_snake_case, reason = "the functions have the names of the CUDA driver API")]
+#[macro_use]
+mod boundary;
+mod api_table;
+mod caller_memory;
+mod context;
+mod contexts;
+mod copies;
+mod copy_rows;
+mod device_attributes;
+mod devices;
+mod error_names;
+mod events;
+mod fills;
+mod functions;
+mod handle_table;
+mod host_callbacks;
+mod image;
+mod initialization;
+mod launch;
+mod libraries;
+mod link;
+mod mapped_pages;
+mod memory;
+mod memory_map;
+mod modules;
+mod occupancy;
+mod pinned_memory;
+mod pointer_attributes;
+mod pools;
+mod primary_contexts;
+mod proc_address;
+mod process_state;
+mod records;
+mod stream_order;
+mod streams;
+
+pub use api_table::exported_names;

@@ -1,0 +1,155 @@
+//! Which memory lies at which address: allocations, pinned and managed memory, variables of modules, registered host memory.
+//!
+//! Addresses of devices and of the host are apart, so one map holds both.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kiln_driver::{Base, Code, DevicePlace, Driver, HostBlock, MemoryId, Place};
+
+use crate::boundary::{Answer, OrCode};
+use crate::mapped_pages::MappedPages;
+
+/// A piece of memory that the program knows.
+pub(crate) struct Allocation {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) device: u32,
+    /// The number of its context.
+    pub(crate) context: u64,
+    pub(crate) driver: Arc<dyn Driver>,
+    pub(crate) backing: Backing,
+    /// A number that no other allocation of the process has.
+    pub(crate) number: u64,
+}
+
+/// What is behind an allocation.
+pub(crate) enum Backing {
+    /// Memory from `cuMemAlloc`.
+    Direct(MemoryId),
+    /// Memory from a pool, with the pool's handle.
+    Pool(MemoryId, usize),
+    /// A variable of a module.
+    Variable(MemoryId),
+    /// Managed memory.
+    Managed(MappedPages),
+    /// Pinned host memory, with the flags it was made with.
+    Pinned(MappedPages, u32),
+    /// Memory of the program that was registered, with its flags.
+    Registered(HostBlock, u32),
+}
+
+impl Allocation {
+    pub(crate) fn new(
+        address: u64,
+        bytes: u64,
+        device: u32,
+        context: u64,
+        driver: Arc<dyn Driver>,
+        backing: Backing,
+    ) -> Arc<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { address, bytes, device, context, driver, backing, number })
+    }
+
+    /// The place at an offset, for a command on a device.
+    pub(crate) fn place(&self, device: u32, offset: u64) -> Place {
+        let base = match &self.backing {
+            Backing::Registered(block, _) => return Place::Host { block: block.id(), offset },
+            Backing::Direct(id) | Backing::Pool(id, _) | Backing::Variable(id) => Base::Memory(*id),
+            Backing::Managed(pages) | Backing::Pinned(pages, _) => Base::Reservation(pages.reservation()),
+        };
+        let place = DevicePlace { base, offset };
+        if device == self.device { Place::Device(place) } else { Place::Peer(place) }
+    }
+
+    /// Whether the host can use its addresses.
+    pub(crate) fn is_of_host(&self) -> bool {
+        matches!(self.backing, Backing::Managed(_) | Backing::Pinned(..) | Backing::Registered(..))
+    }
+
+    /// Gives it back, when no work uses it any more.
+    pub(crate) fn free(&self) -> Answer {
+        match &self.backing {
+            Backing::Direct(id) => self.driver.free(*id, None).or_code(),
+            Backing::Managed(pages) | Backing::Pinned(pages, _) => pages.free(&*self.driver),
+            Backing::Registered(block, _) => self.driver.destroy(block.id().into()).or_code(),
+            // The first is freed in the order of a stream, the second with its module.
+            Backing::Pool(..) | Backing::Variable(_) => Ok(()),
+        }
+    }
+}
+
+/// All of it.
+#[derive(Default)]
+pub(crate) struct MemoryMap {
+    allocations: Mutex<BTreeMap<u64, Arc<Allocation>>>,
+}
+
+impl MemoryMap {
+    pub(crate) fn insert(&self, allocation: Arc<Allocation>) {
+        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        map.insert(allocation.address, allocation);
+    }
+
+    /// The allocation around an address, and the offset in it.
+    pub(crate) fn around(&self, address: u64) -> Option<(Arc<Allocation>, u64)> {
+        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, allocation) = map.range(..=address).next_back()?;
+        let offset = address - start;
+        (offset < allocation.bytes).then(|| (allocation.clone(), offset))
+    }
+
+    /// The allocation that holds so many bytes from an address on.
+    pub(crate) fn find(&self, address: u64, bytes: u64) -> Answer<(Arc<Allocation>, u64)> {
+        let (allocation, offset) = self.around(address).ok_or(Code::INVALID_VALUE)?;
+        let fits = offset.checked_add(bytes).is_some_and(|end| end <= allocation.bytes);
+        if fits { Ok((allocation, offset)) } else { Err(Code::INVALID_VALUE) }
+    }
+
+    /// The allocation that begins at an address and is of a kind.
+    pub(crate) fn beginning(
+        &self,
+        address: u64,
+        is_meant: impl Fn(&Backing) -> bool,
+    ) -> Answer<Arc<Allocation>> {
+        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let allocation = map.get(&address).filter(|allocation| is_meant(&allocation.backing));
+        allocation.cloned().ok_or(Code::INVALID_VALUE)
+    }
+
+    /// Takes an allocation out; of two threads one gets it.
+    pub(crate) fn remove(&self, address: u64) -> Answer<Arc<Allocation>> {
+        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        map.remove(&address).ok_or(Code::INVALID_VALUE)
+    }
+
+    /// Whether a range overlaps an allocation.
+    pub(crate) fn overlaps(&self, address: u64, bytes: u64) -> bool {
+        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = map.range(..address.saturating_add(bytes)).next_back();
+        last.is_some_and(|(start, allocation)| start + allocation.bytes > address)
+    }
+
+    /// Frees all memory of a context whose work is done.
+    pub(crate) fn end_context(&self, context: u64) {
+        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let ours: Vec<u64> = map.iter().filter(|(_, of)| of.context == context).map(|(at, _)| *at).collect();
+        let ours: Vec<Arc<Allocation>> = ours.iter().filter_map(|at| map.remove(at)).collect();
+        drop(map);
+        for allocation in ours {
+            // Pool memory belongs to its device and goes with the process; a lost device keeps nothing.
+            let _ = allocation.free();
+        }
+    }
+
+    /// Forgets the variables of a module that is unloaded.
+    pub(crate) fn forget_variables(&self, variables: &[u64]) {
+        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        for address in variables {
+            map.remove(address);
+        }
+    }
+}

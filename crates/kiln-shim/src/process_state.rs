@@ -1,0 +1,209 @@
+//! The state of the process: its devices, and the tables of everything that was given out.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use kiln_driver::{Code, Driver, Version};
+use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine, SimChecks};
+
+use crate::boundary::Answer;
+use crate::context::{Context, Current};
+use crate::events::Event;
+use crate::functions::Function;
+use crate::handle_table::{HandleKind, HandleTable, RawHandle};
+use crate::libraries::{Kernel, Library};
+use crate::link::Link;
+use crate::memory_map::MemoryMap;
+use crate::modules::Module;
+use crate::pools::Pool;
+use crate::records;
+use crate::streams::Stream;
+
+/// The seed of the run.
+const SEED_VARIABLE: &str = "KILN_EXEC_SEED";
+/// How many devices there are.
+const DEVICES_VARIABLE: &str = "KILN_EXEC_DEVICES";
+/// Their memory, in bytes.
+const MEMORY_VARIABLE: &str = "KILN_EXEC_MEMORY";
+/// The CUDA version that is spoken.
+pub(crate) const API_VERSION: Version = Version { major: 13, minor: 0 };
+const MEMORY_BYTES: u64 = 80 << 30;
+const MOST_DEVICES: usize = 16;
+/// Smaller than the granularity that programs see: each pinned allocation has pages of this size.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+static STATE: OnceLock<ProcessState> = OnceLock::new();
+/// Set in the child of a fork; the state belongs to the parent.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+pub(crate) struct ProcessState {
+    machine: Machine,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) contexts: HandleTable<Context>,
+    pub(crate) streams: HandleTable<Stream>,
+    pub(crate) events: HandleTable<Event>,
+    pub(crate) modules: HandleTable<Module>,
+    pub(crate) functions: HandleTable<Function>,
+    pub(crate) libraries: HandleTable<Library>,
+    pub(crate) kernels: HandleTable<Kernel>,
+    pub(crate) links: HandleTable<Link>,
+    pub(crate) pools: HandleTable<Pool>,
+    pub(crate) memory: MemoryMap,
+    printed: Mutex<usize>,
+    may_print: AtomicBool,
+}
+
+pub(crate) struct Device {
+    pub(crate) driver: Arc<dyn Driver>,
+    pub(crate) primary: Arc<Context>,
+    pub(crate) primary_handle: RawHandle,
+    /// How often the primary context was retained.
+    pub(crate) retained: Mutex<u64>,
+    pub(crate) default_pool: RawHandle,
+    /// The pool that allocations without a pool use.
+    pub(crate) current_pool: Mutex<RawHandle>,
+}
+
+/// Makes the state, once.
+pub(crate) fn initialize() -> Answer {
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(Code::NOT_INITIALIZED);
+    }
+    if STATE.get().is_none() {
+        let state = ProcessState::new()?;
+        if STATE.set(state).is_ok() {
+            watch_process();
+        }
+    }
+    Ok(())
+}
+
+/// The state, after `cuInit`.
+pub(crate) fn state() -> Answer<&'static ProcessState> {
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(Code::NOT_INITIALIZED);
+    }
+    STATE.get().ok_or(Code::NOT_INITIALIZED)
+}
+
+/// The context that is current to the thread, with the state.
+pub(crate) fn current() -> Answer<(&'static ProcessState, Arc<Context>)> {
+    let state = state()?;
+    let context = Current::get(state)?;
+    Ok((state, context))
+}
+
+/// The seed of the run.
+pub(crate) fn seed() -> u64 {
+    variable(SEED_VARIABLE).unwrap_or(0)
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+impl ProcessState {
+    fn new() -> Answer<Self> {
+        let mut device = DeviceConfig::with_memory(variable(MEMORY_VARIABLE).unwrap_or(MEMORY_BYTES));
+        device.driver_version = API_VERSION;
+        device.limits.page_granularity_bytes = PAGE_BYTES;
+        // A launch says nothing about what it touches, and programs leave much to the end of the process.
+        let checks = SimChecks { declarations: false, leaks: false, ..SimChecks::default() };
+        let mut config = MachineConfig::seeded(seed()).engine(Arc::new(PtxEngine::default())).checks(checks);
+        config.limits.trace_bytes = 0;
+        config.limits.spans = 0;
+        let count = variable(DEVICES_VARIABLE).map_or(1, |count| count as usize).min(MOST_DEVICES);
+        config.devices = vec![device; count.max(1)];
+        let machine = Machine::new(config);
+        let contexts = HandleTable::new(HandleKind::Context);
+        let pools = HandleTable::new(HandleKind::Pool);
+        let opened = (0..count as u32).map(|ordinal| Device::open(&machine, ordinal, &contexts, &pools));
+        Ok(Self {
+            devices: opened.collect::<Answer<_>>()?,
+            machine,
+            contexts,
+            streams: HandleTable::new(HandleKind::Stream),
+            events: HandleTable::new(HandleKind::Event),
+            modules: HandleTable::new(HandleKind::Module),
+            functions: HandleTable::new(HandleKind::Function),
+            libraries: HandleTable::new(HandleKind::Library),
+            kernels: HandleTable::new(HandleKind::Kernel),
+            links: HandleTable::new(HandleKind::Link),
+            pools,
+            memory: MemoryMap::default(),
+            printed: Mutex::new(0),
+            may_print: AtomicBool::new(false),
+        })
+    }
+
+    /// The device of a number that a program gave.
+    pub(crate) fn device(&self, ordinal: i32) -> Answer<&Device> {
+        let index = usize::try_from(ordinal).map_err(|_| Code::INVALID_DEVICE)?;
+        self.devices.get(index).ok_or(Code::INVALID_DEVICE)
+    }
+
+    /// Keeps what was found, and prints what kernels printed. Called whenever work may have run.
+    pub(crate) fn collect(&self) {
+        self.devices.iter().for_each(|device| records::collect(&*device.driver));
+        if self.may_print.load(Ordering::Relaxed) {
+            self.print();
+        }
+    }
+
+    /// Says that a kernel may print.
+    pub(crate) fn expect_output(&self) {
+        self.may_print.store(true, Ordering::Relaxed);
+    }
+
+    fn print(&self) {
+        let mut done = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = self.machine.printed();
+        if let Some(new) = text.get(*done..).filter(|new| !new.is_empty()) {
+            use std::io::Write;
+            // A program without a standard output wants none.
+            let mut out = std::io::stdout();
+            let _ = out.write_all(new).and_then(|()| out.flush());
+            *done = text.len();
+        }
+    }
+}
+
+impl Device {
+    fn open(
+        machine: &Machine,
+        ordinal: u32,
+        contexts: &HandleTable<Context>,
+        pools: &HandleTable<Pool>,
+    ) -> Answer<Self> {
+        let driver: Arc<dyn Driver> = machine.device(ordinal).map_err(|_| Code::NO_DEVICE)?;
+        let primary = Arc::new(Context::primary(ordinal, driver.clone()));
+        let primary_handle = contexts.insert(primary.clone()).ok_or(Code::OUT_OF_MEMORY)?;
+        let default_pool = pools.insert(Arc::new(Pool::new(ordinal))).ok_or(Code::OUT_OF_MEMORY)?;
+        Ok(Self {
+            driver,
+            primary,
+            primary_handle,
+            retained: Mutex::new(0),
+            default_pool,
+            current_pool: Mutex::new(default_pool),
+        })
+    }
+}
+
+/// Sees the end of the process and its forks.
+fn watch_process() {
+    extern "C" fn at_exit() {
+        if let Ok(state) = state() {
+            // What is queued does not run any more, as on hardware; what was found is kept.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| state.collect()));
+        }
+    }
+    extern "C" fn in_child() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: both functions do not unwind, and live as long as the library, which is never unloaded while it is in use.
+    unsafe {
+        libc::atexit(at_exit);
+        libc::pthread_atfork(None, None, Some(in_child));
+    }
+}

@@ -1,0 +1,110 @@
+//! What this process found, for `kiln exec`: one file of JSON lines for each process.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use kiln_driver::{DeviceFinding, Driver, Timeout, WaitTarget};
+use serde::Serialize;
+
+use crate::process_state;
+
+/// The folder of the run, which `kiln exec` makes.
+pub(crate) const FOLDER_VARIABLE: &str = "KILN_EXEC_FOLDER";
+
+/// Notes that are kept apart by their subject.
+const NOTED_SUBJECTS: usize = 4096;
+
+static RECORDS: Mutex<Records> = Mutex::new(Records { file: None, opened: false, noted: BTreeSet::new() });
+
+struct Records {
+    file: Option<File>,
+    opened: bool,
+    noted: BTreeSet<String>,
+}
+
+/// One line of the file.
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Record<'a> {
+    Finding {
+        process: u32,
+        seed: u64,
+        rule: String,
+        kernel: Option<&'a str>,
+        line: Option<String>,
+        fatal: bool,
+        text: &'a str,
+    },
+    Note {
+        process: u32,
+        text: &'a str,
+    },
+}
+
+/// Keeps what a device found since the last call.
+pub(crate) fn collect(driver: &dyn Driver) {
+    // The limit is what the device keeps; a device that always has something to say must not hold a call for ever.
+    for _ in 0..1024 {
+        let Err(error) = driver.wait(WaitTarget::Findings, Timeout::Poll) else { return };
+        match error.finding() {
+            Some(finding) => keep(finding),
+            None => return,
+        }
+    }
+}
+
+/// A sentence for the user.
+pub(crate) fn note(text: &str) {
+    write(&Record::Note { process: std::process::id(), text });
+}
+
+/// The same, once for each subject.
+pub(crate) fn note_once(subject: &str, text: &str) {
+    let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_new = records.noted.len() < NOTED_SUBJECTS && records.noted.insert(subject.to_owned());
+    drop(records);
+    if is_new {
+        note(text);
+    }
+}
+
+fn keep(finding: &DeviceFinding) {
+    write(&Record::Finding {
+        process: std::process::id(),
+        seed: process_state::seed(),
+        rule: format!("{:?}", finding.rule),
+        kernel: finding.kernel.as_deref(),
+        line: finding.line.as_ref().map(ToString::to_string),
+        fatal: finding.fatal,
+        text: &finding.text,
+    });
+}
+
+fn write(record: &Record<'_>) {
+    let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !records.opened {
+        records.opened = true;
+        records.file = std::env::var_os(FOLDER_VARIABLE).and_then(|folder| open(Path::new(&folder)));
+    }
+    match (&mut records.file, record) {
+        (Some(file), record) => {
+            if let Ok(mut line) = serde_json::to_vec(record) {
+                line.push(b'\n');
+                // One call for a whole line, so that lines stay whole; there is no one to tell if it fails.
+                let _ = file.write_all(&line);
+            }
+        }
+        (None, Record::Finding { text, .. } | Record::Note { text, .. }) => {
+            let _ = writeln!(std::io::stderr(), "kiln: {text}");
+        }
+    }
+}
+
+fn open(folder: &Path) -> Option<File> {
+    let path = folder.join(format!("process-{}.jsonl", std::process::id()));
+    File::options().append(true).create(true).mode(0o600).open(path).ok()
+}

@@ -1,0 +1,234 @@
+//! The streams of a context, and how its default stream orders them.
+//!
+//! Work on the legacy default stream runs after everything that was queued before on the blocking streams of the context, and before what is queued
+//! on them later. Streams made with `CU_STREAM_NON_BLOCKING` do not take part. The edges are made when they are needed: a blocking stream that got no work since the
+//! default stream last waited for it is not waited for again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread::ThreadId;
+
+use kiln_driver::{
+    Code, Command, Driver, DriverExt, EventId, EventRequest, HostBlock, StreamId, StreamRequest, Submission,
+};
+
+use crate::boundary::{Answer, OrCode};
+use crate::streams::Stream;
+
+/// Bytes of staged copies that may wait for their stream; more makes the next copy wait.
+const STAGED_BYTES: usize = 256 << 20;
+
+pub(crate) struct StreamOrder {
+    driver: Arc<dyn Driver>,
+    legacy: StreamId,
+    /// How often work was put on the legacy stream.
+    legacy_turns: u64,
+    places: HashMap<StreamId, StreamPlace>,
+    per_thread: HashMap<ThreadId, Arc<Stream>>,
+    /// The ends of streams that were destroyed with work on them.
+    orphans: Vec<EventId>,
+    /// Events that can be signalled again.
+    spare: Vec<EventId>,
+    /// For work of the library itself, which no stream of the program waits for.
+    setup: Option<StreamId>,
+    /// Host memory that copies in a queue read.
+    staging: Vec<(StreamId, HostBlock)>,
+}
+
+/// Where a stream is in the order.
+struct StreamPlace {
+    is_blocking: bool,
+    /// Whether it got work that the legacy stream does not wait for yet.
+    has_work: bool,
+    /// The turn of the legacy stream that it waits for.
+    seen_turns: u64,
+}
+
+/// A stream that a call names.
+#[derive(Clone)]
+pub(crate) enum StreamChoice {
+    Legacy,
+    Stream(Arc<Stream>),
+}
+
+impl StreamOrder {
+    pub(crate) fn new(driver: Arc<dyn Driver>) -> Answer<Self> {
+        let legacy = driver.create_stream(StreamRequest::New { priority: 0 }).or_code()?;
+        Ok(Self {
+            driver,
+            legacy,
+            legacy_turns: 0,
+            places: HashMap::new(),
+            per_thread: HashMap::new(),
+            orphans: Vec::new(),
+            spare: Vec::new(),
+            setup: None,
+            staging: Vec::new(),
+        })
+    }
+
+    pub(crate) fn add(&mut self, stream: &Arc<Stream>) {
+        let place = StreamPlace { is_blocking: stream.is_blocking(), has_work: false, seen_turns: 0 };
+        self.places.insert(stream.id, place);
+    }
+
+    /// The stream of the calling thread, if it has one.
+    pub(crate) fn of_thread(&self) -> Option<Arc<Stream>> {
+        self.per_thread.get(&std::thread::current().id()).cloned()
+    }
+
+    pub(crate) fn add_of_thread(&mut self, stream: Arc<Stream>) {
+        self.add(&stream);
+        self.per_thread.insert(std::thread::current().id(), stream);
+    }
+
+    /// Takes a stream out; its queued work still runs.
+    pub(crate) fn remove(&mut self, stream: StreamId) -> Answer {
+        let Some(place) = self.places.remove(&stream) else { return Ok(()) };
+        let event = self.event()?;
+        self.driver.submit(stream, &Command::Signal(event)).or_code()?;
+        self.orphans.push(event);
+        if place.is_blocking {
+            // The default stream waits for it now, as it cannot later.
+            self.driver.submit(self.legacy, &Command::Wait(event)).or_code()?;
+            self.legacy_turns += 1;
+        }
+        self.driver.destroy(stream.into()).or_code()
+    }
+
+    /// Prepares a stream for a submission, and says which it is below.
+    pub(crate) fn enter(&mut self, choice: &StreamChoice) -> Answer<StreamId> {
+        match choice {
+            StreamChoice::Legacy => self.enter_legacy(),
+            StreamChoice::Stream(stream) => self.enter_stream(stream.id),
+        }
+    }
+
+    /// The stream below, for waits and questions.
+    pub(crate) fn look(&self, choice: &StreamChoice) -> StreamId {
+        match choice {
+            StreamChoice::Legacy => self.legacy,
+            StreamChoice::Stream(stream) => stream.id,
+        }
+    }
+
+    /// Queues a command.
+    pub(crate) fn submit(&mut self, choice: &StreamChoice, command: &Command<'_>) -> Answer<Submission> {
+        let stream = self.enter(choice)?;
+        self.driver.submit(stream, command).or_code()
+    }
+
+    fn enter_legacy(&mut self) -> Answer<StreamId> {
+        let behind: Vec<StreamId> = self
+            .places
+            .iter_mut()
+            .filter(|(_, place)| place.is_blocking && place.has_work)
+            .map(|(stream, place)| {
+                place.has_work = false;
+                *stream
+            })
+            .collect();
+        for stream in behind {
+            self.edge(stream, self.legacy)?;
+        }
+        self.legacy_turns += 1;
+        Ok(self.legacy)
+    }
+
+    fn enter_stream(&mut self, stream: StreamId) -> Answer<StreamId> {
+        let turns = self.legacy_turns;
+        let Some(place) = self.places.get_mut(&stream) else { return Err(Code::INVALID_HANDLE) };
+        if !place.is_blocking {
+            return Ok(stream);
+        }
+        place.has_work = true;
+        if place.seen_turns < turns {
+            place.seen_turns = turns;
+            self.edge(self.legacy, stream)?;
+        }
+        Ok(stream)
+    }
+
+    /// The stream for work of the library itself.
+    pub(crate) fn setup_stream(&mut self) -> Answer<StreamId> {
+        match self.setup {
+            Some(stream) => Ok(stream),
+            None => {
+                let stream = self.driver.create_stream(StreamRequest::New { priority: 0 }).or_code()?;
+                Ok(*self.setup.insert(stream))
+            }
+        }
+    }
+
+    /// Makes one stream wait for another.
+    fn edge(&mut self, before: StreamId, after: StreamId) -> Answer {
+        let event = self.event()?;
+        let ordered = self.driver.order(before, event, after).or_code();
+        // The wait keeps what the event was signalled for, so that the event can be signalled again.
+        self.spare.push(event);
+        ordered
+    }
+
+    /// An event that can be signalled.
+    pub(crate) fn event(&mut self) -> Answer<EventId> {
+        match self.spare.pop() {
+            Some(event) => Ok(event),
+            None => self.driver.create_event(EventRequest::Timed).or_code(),
+        }
+    }
+
+    /// Takes an event back that the program is done with. Work may still wait for it.
+    pub(crate) fn give_back(&mut self, event: EventId) {
+        self.spare.push(event);
+    }
+
+    /// All streams, and the ends of those that are gone.
+    pub(crate) fn everything(&mut self) -> (Vec<StreamId>, Vec<EventId>) {
+        // The legacy stream waits for what destroyed streams still do.
+        let orphans = self.orphans.clone();
+        for event in &orphans {
+            // A lost device is told by the wait that follows.
+            let _ = self.driver.submit(self.legacy, &Command::Wait(*event));
+        }
+        let mut streams: Vec<StreamId> = self.places.keys().copied().collect();
+        // In the order in which they were made, so that runs repeat.
+        streams.sort_by_key(|stream| (stream.slot(), stream.generation()));
+        streams.push(self.legacy);
+        (streams, orphans)
+    }
+
+    pub(crate) fn forget_orphans(&mut self, done: &[EventId]) {
+        self.orphans.retain(|event| !done.contains(event));
+        self.spare.extend(done);
+    }
+
+    /// Keeps host memory until its stream is waited for; whether that should happen now.
+    pub(crate) fn keep_staging(&mut self, stream: StreamId, block: HostBlock) -> bool {
+        self.staging.push((stream, block));
+        self.staging.iter().map(|(_, block)| block.len()).sum::<usize>() > STAGED_BYTES
+    }
+
+    /// Frees host memory of copies that are done.
+    pub(crate) fn drop_staging(&mut self, stream: StreamId) {
+        let (done, kept) = std::mem::take(&mut self.staging).into_iter().partition(|(of, _)| *of == stream);
+        self.staging = kept;
+        let done: Vec<(StreamId, HostBlock)> = done;
+        for (_, block) in done {
+            // A lost device keeps nothing.
+            let _ = self.driver.destroy(block.id().into());
+        }
+    }
+
+    /// Ends all that the context made below; its work is done.
+    pub(crate) fn end(self) {
+        for stream in self.places.into_keys().chain([self.legacy]).chain(self.setup) {
+            let _ = self.driver.destroy(stream.into());
+        }
+        for event in self.spare.iter().chain(&self.orphans) {
+            let _ = self.driver.destroy((*event).into());
+        }
+        for (_, block) in &self.staging {
+            let _ = self.driver.destroy(block.id().into());
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Streams.
+
+use std::ffi::{c_int, c_uint, c_ulonglong};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cudarc::driver::sys;
+use kiln_driver::{Code, DriverExt, StreamId, StreamRequest};
+
+use crate::boundary::{Answer, OrCode, null_is_per_thread};
+use crate::caller_memory::Out;
+use crate::context::{Context, Current};
+use crate::handle_table::RawHandle;
+use crate::process_state::{ProcessState, current, state};
+use crate::stream_order::StreamChoice;
+
+const NON_BLOCKING: u32 = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+/// The handles of the two default streams, beside null.
+const LEGACY: RawHandle = 1;
+const PER_THREAD: RawHandle = 2;
+
+/// A stream of a program.
+pub(crate) struct Stream {
+    pub(crate) context: Arc<Context>,
+    pub(crate) id: StreamId,
+    flags: u32,
+    priority: i32,
+    number: u64,
+}
+
+impl Stream {
+    fn create(context: &Arc<Context>, flags: u32, priority: i32) -> Answer<Arc<Self>> {
+        static NEXT: AtomicU64 = AtomicU64::new(3);
+        // A priority outside of the range is the next one inside, as for the driver.
+        let range = context.driver.info().limits.priorities;
+        let priority = priority.clamp(range.highest, range.lowest);
+        let id = context.driver.create_stream(StreamRequest::New { priority }).or_code()?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(Self { context: context.clone(), id, flags, priority, number }))
+    }
+
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.flags & NON_BLOCKING == 0
+    }
+}
+
+/// The stream of a handle, with its context.
+pub(crate) fn chosen(state: &ProcessState, handle: RawHandle) -> Answer<(Arc<Context>, StreamChoice)> {
+    let handle = if handle == 0 && null_is_per_thread() { PER_THREAD } else { handle };
+    match handle {
+        0 | LEGACY => Ok((Current::get(state)?, StreamChoice::Legacy)),
+        PER_THREAD => {
+            let context = Current::get(state)?;
+            let mut order = context.order()?;
+            let stream = match order.get()?.of_thread() {
+                Some(stream) => stream,
+                None => {
+                    let stream = Stream::create(&context, 0, 0)?;
+                    order.get()?.add_of_thread(stream.clone());
+                    stream
+                }
+            };
+            drop(order);
+            Ok((context, StreamChoice::Stream(stream)))
+        }
+        handle => {
+            let stream = state.streams.get(handle).ok_or(Code::INVALID_HANDLE)?;
+            Ok((stream.context.clone(), StreamChoice::Stream(stream)))
+        }
+    }
+}
+
+/// Waits for the stream of a choice.
+pub(crate) fn wait(state: &ProcessState, context: &Context, choice: &StreamChoice) -> Answer {
+    let id = match choice {
+        // Work of blocking streams is part of what the default stream waits for.
+        StreamChoice::Legacy => context.order()?.get()?.enter(choice)?,
+        StreamChoice::Stream(stream) => stream.id,
+    };
+    let waited = context.driver.synchronize(id).or_code();
+    if waited.is_ok() {
+        context.order()?.get()?.drop_staging(id);
+    }
+    state.collect();
+    waited
+}
+
+fn create(out: Out<RawHandle>, flags: u32, priority: i32) -> Answer {
+    let (state, context) = current()?;
+    out.check()?;
+    if flags & !NON_BLOCKING != 0 {
+        return Err(Code::INVALID_VALUE);
+    }
+    let stream = Stream::create(&context, flags, priority)?;
+    context.order()?.get()?.add(&stream);
+    out.set(state.streams.insert(stream).ok_or(Code::OUT_OF_MEMORY)?)
+}
+
+/// A property of a stream, or what the default streams have.
+fn ask<T: Copy>(handle: RawHandle, out: Out<T>, default: T, of: impl Fn(&Stream) -> T) -> Answer {
+    let state = state()?;
+    match chosen(state, handle)?.1 {
+        StreamChoice::Legacy => out.set(default),
+        StreamChoice::Stream(stream) => out.set(of(&stream)),
+    }
+}
+
+driver_api! {
+    fn cuStreamCreate(stream: Out<RawHandle>, flags: c_uint) {
+        create(stream, flags, 0)
+    }
+
+    fn cuStreamCreateWithPriority(stream: Out<RawHandle>, flags: c_uint, priority: c_int) {
+        create(stream, flags, priority)
+    }
+
+    fn cuStreamDestroy_v2(stream: RawHandle) {
+        let state = state()?;
+        if stream <= PER_THREAD {
+            return Err(Code::INVALID_HANDLE);
+        }
+        let gone = state.streams.remove(stream).ok_or(Code::INVALID_HANDLE)?;
+        gone.context.order()?.get()?.remove(gone.id)
+    }
+
+    fn cuStreamSynchronize | cuStreamSynchronize_ptsz (stream: RawHandle) {
+        let state = state()?;
+        let (context, choice) = chosen(state, stream)?;
+        wait(state, &context, &choice)
+    }
+
+    fn cuStreamQuery | cuStreamQuery_ptsz (stream: RawHandle) {
+        let state = state()?;
+        let (context, choice) = chosen(state, stream)?;
+        let id = context.order()?.get()?.look(&choice);
+        let progress = context.driver.progress(id).or_code();
+        state.collect();
+        let progress = progress?;
+        if progress.completed == progress.submitted { Ok(()) } else { Err(Code::NOT_READY) }
+    }
+
+    fn cuStreamGetFlags | cuStreamGetFlags_ptsz (stream: RawHandle, flags: Out<c_uint>) {
+        ask(stream, flags, 0, |stream| stream.flags)
+    }
+
+    fn cuStreamGetPriority | cuStreamGetPriority_ptsz (stream: RawHandle, priority: Out<c_int>) {
+        ask(stream, priority, 0, |stream| stream.priority)
+    }
+
+    fn cuStreamGetId | cuStreamGetId_ptsz (stream: RawHandle, id: Out<c_ulonglong>) {
+        ask(stream, id, LEGACY as u64, |stream| stream.number)
+    }
+
+    fn cuStreamGetDevice | cuStreamGetDevice_ptsz (stream: RawHandle, device: Out<c_int>) {
+        let (context, _) = chosen(state()?, stream)?;
+        device.set(context.device as c_int)
+    }
+
+    fn cuStreamGetCtx | cuStreamGetCtx_ptsz (stream: RawHandle, context: Out<RawHandle>) {
+        context.set(context_of(stream)?)
+    }
+
+    fn cuStreamGetCtx_v2 | cuStreamGetCtx_v2_ptsz (stream: RawHandle, context: Out<RawHandle>, green: Out<RawHandle>) {
+        green.set_if_wanted(0);
+        context.set(context_of(stream)?)
+    }
+
+    fn cuStreamCopyAttributes | cuStreamCopyAttributes_ptsz (to: RawHandle, from: RawHandle) {
+        let state = state()?;
+        chosen(state, to)?;
+        chosen(state, from).map(|_| ())
+    }
+
+    fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz (stream: RawHandle, status: Out<c_uint>) {
+        chosen(state()?, stream)?;
+        status.set(sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32)
+    }
+
+    fn cuThreadExchangeStreamCaptureMode(mode: Out<c_uint>) {
+        let wanted = mode.get()?;
+        if wanted > sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as u32 {
+            return Err(Code::INVALID_VALUE);
+        }
+        CAPTURE_MODE.with(|current| mode.set(current.replace(wanted)))
+    }
+
+    fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz (stream: RawHandle, address: u64, _bytes: usize, _flags: c_uint) {
+        let state = state()?;
+        chosen(state, stream)?;
+        // Which stream may use managed memory makes no difference to the order here.
+        state.memory.find(address, 1).map(|_| ())
+    }
+
+    fn cuStreamWriteValue32_v2 | cuStreamWriteValue32_v2_ptsz (stream: RawHandle, address: u64, value: u32, _flags: c_uint) {
+        crate::fills::words(stream, address, &[value])
+    }
+
+    fn cuStreamWriteValue64_v2 | cuStreamWriteValue64_v2_ptsz (stream: RawHandle, address: u64, value: u64, _flags: c_uint) {
+        crate::fills::words(stream, address, &[value as u32, (value >> 32) as u32])
+    }
+}
+
+thread_local! {
+    static CAPTURE_MODE: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+fn context_of(stream: RawHandle) -> Answer<RawHandle> {
+    let state = state()?;
+    match chosen(state, stream)? {
+        (_, StreamChoice::Legacy) => Ok(Current::handle()),
+        (context, StreamChoice::Stream(_)) if context.is_primary => {
+            Ok(state.device(context.device as i32)?.primary_handle)
+        }
+        (context, StreamChoice::Stream(_)) => {
+            state.contexts.find(|other| other.number == context.number).ok_or(Code::INVALID_CONTEXT)
+        }
+    }
+}

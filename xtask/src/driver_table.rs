@@ -1,0 +1,268 @@
+//! `cargo xtask driver-table`: writes `crates/kiln-shim/src/api_table.rs`, the list of all functions that our `libcuda.so.1` exports.
+//!
+//! The names come from the bindings of cudarc, in the version that the workspace uses: every function that is bound for a CUDA version up to 13.0.
+//! A name is implemented if a file of the crate defines it; the rest answers that it is not supported. The version of a name is that of the first bindings
+//! that have it; what is older than the oldest bindings is in a short list here.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::failure::{Failure, Result};
+use crate::process;
+use crate::workspace::Workspace;
+
+const TABLE: &str = "crates/kiln-shim/src/api_table.rs";
+const SOURCES: &str = "crates/kiln-shim/src";
+/// The newest version whose functions are exported, and the oldest that cudarc has bindings for.
+const NEWEST: u32 = 13_000;
+const OLDEST_BOUND: u32 = 11_040;
+const LINE_COLUMNS: usize = 110;
+
+/// Functions older than the oldest bindings, by the end of their name, and the version that has them. Others of that age have no suffix and are
+/// there from the start, or have `_v2` and are of 3.2.
+const OLD: &[(&str, u32)] = &[
+    ("cuCtxDestroy_v2", 4000),
+    ("cuCtxPopCurrent_v2", 4000),
+    ("cuCtxPushCurrent_v2", 4000),
+    ("cuStreamDestroy_v2", 4000),
+    ("cuEventDestroy_v2", 4000),
+    ("cuTexRefSetAddress2D_v3", 4010),
+    ("cuMemHostRegister_v2", 6050),
+    ("cuLinkCreate_v2", 6050),
+    ("cuLinkAddData_v2", 6050),
+    ("cuLinkAddFile_v2", 6050),
+    ("cuGraphicsResourceSetMapFlags_v2", 6050),
+    ("cuStreamBeginCapture_v2", 10_010),
+    ("cuIpcOpenMemHandle_v2", 11_000),
+    ("cuDevicePrimaryCtxRelease_v2", 11_000),
+    ("cuDevicePrimaryCtxReset_v2", 11_000),
+    ("cuDevicePrimaryCtxSetFlags_v2", 11_000),
+    ("cuGraphInstantiate_v2", 11_000),
+    ("cuGetProcAddress", 11_030),
+    ("cuStreamGetCaptureInfo_v2", 11_030),
+    ("cuCtxCreate_v3", 11_040),
+    ("cuDeviceGetUuid_v2", 11_040),
+];
+
+/// Writes the table.
+pub(crate) fn run(workspace: &Workspace) -> Result {
+    let bindings = read(&bindings_of_cudarc(workspace)?)?;
+    let table = table(&bindings, &implemented(&workspace.root.join(SOURCES))?);
+    fs::write(workspace.root.join(TABLE), &table)
+        .map_err(|error| Failure::new(format!("{TABLE} cannot be written: {error}")))?;
+    println!("{TABLE}: {}", table.lines().next().unwrap_or_default());
+    Ok(())
+}
+
+/// The file of cudarc that has its bindings to the driver.
+fn bindings_of_cudarc(workspace: &Workspace) -> Result<String> {
+    let mut command: Command = workspace.cargo();
+    // Packages of other systems need not be downloaded for this.
+    let system = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    command.args(["metadata", "--format-version", "1", "--offline", "--filter-platform", &system]);
+    let text = process::output(&mut command)?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::new(format!("cargo metadata is not JSON: {error}")))?;
+    let packages = value["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let manifest = packages.iter().find(|package| package["name"] == "cudarc");
+    let manifest = manifest.and_then(|package| package["manifest_path"].as_str());
+    let root = manifest.and_then(|manifest| Path::new(manifest).parent());
+    let root = root.ok_or_else(|| Failure::new("the workspace does not use cudarc any more"))?;
+    Ok(root.join("src/driver/sys/mod.rs").to_string_lossy().into_owned())
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(path).map_err(|error| Failure::new(format!("{path} cannot be read: {error}")))
+}
+
+/// The functions that the crate defines, with the forms that use the stream of a thread.
+fn implemented(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).map_err(|error| Failure::new(format!("{SOURCES}: {error}")))?;
+    let mut names = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if !path.ends_with("api_table.rs") {
+            names.extend(defined(&read(&path.to_string_lossy())?));
+        }
+    }
+    Ok(names)
+}
+
+/// The functions that stand in a file as `    fn cuName` or `    fn cuName | cuName_ptsz`.
+fn defined(source: &str) -> Vec<String> {
+    let lines = source.lines().filter_map(|line| line.strip_prefix("    fn cu"));
+    let heads = lines.map(|rest| rest.split('(').next().unwrap_or_default());
+    let names = heads.flat_map(|head| head.split('|').map(|name| name.trim().to_owned()).collect::<Vec<_>>());
+    names.map(|name| if name.starts_with("cu") { name } else { format!("cu{name}") }).collect()
+}
+
+/// All functions up to the newest version, with the version that has them first.
+fn bound(bindings: &str) -> BTreeMap<String, u32> {
+    let mut names = BTreeMap::new();
+    let mut versions = OLDEST_BOUND;
+    for line in bindings.lines() {
+        if let Some(condition) = line.strip_prefix("#[cfg(any(feature = \"cuda-") {
+            versions = condition.get(..5).and_then(|digits| digits.parse().ok()).unwrap_or(OLDEST_BOUND);
+        } else if let Some(rest) = line.strip_prefix("pub unsafe fn cu") {
+            let name = format!("cu{}", rest.split('(').next().unwrap_or_default());
+            if name.as_bytes().get(2).is_some_and(u8::is_ascii_uppercase) && versions <= NEWEST {
+                let since = since(&name, versions);
+                names.entry(name).and_modify(|known: &mut u32| *known = since.min(*known)).or_insert(since);
+            }
+            versions = OLDEST_BOUND;
+        } else if line.starts_with("pub ") || line.starts_with("extern ") {
+            versions = OLDEST_BOUND;
+        }
+    }
+    names
+}
+
+fn since(name: &str, bound_since: u32) -> u32 {
+    let old = OLD.iter().find(|(known, _)| *known == name).map(|(_, version)| *version);
+    match old {
+        Some(version) => version,
+        None if bound_since > OLDEST_BOUND => bound_since,
+        None if name.ends_with("_v2") => 3020,
+        None => 2000,
+    }
+}
+
+fn table(bindings: &str, implemented: &[String]) -> String {
+    let mut names = bound(bindings);
+    // A form with the thread's stream is as old as the function.
+    for name in implemented.iter().filter(|name| name.ends_with("_ptsz") || name.ends_with("_ptds")) {
+        let of = names.get(&name[..name.len() - 5]).copied().unwrap_or(7000).max(7000);
+        names.insert(name.clone(), of);
+    }
+    let (ours, others): (Vec<_>, Vec<_>) = names.iter().partition(|(name, _)| implemented.contains(name));
+    let mut text = format!(
+        "//! All {} functions that the library exports: {} are implemented, {} answer that they are not supported.\n",
+        names.len(),
+        ours.len(),
+        others.len()
+    );
+    text.push_str(HEADER);
+    for (word, group) in [("implemented", ours), ("unsupported", others)] {
+        let _ = writeln!(text, "    {word}:");
+        let mut line = String::new();
+        for (name, since) in group {
+            let entry = format!(" {name}@{since},");
+            if line.len() + entry.len() + 7 > LINE_COLUMNS {
+                let _ = writeln!(text, "       {line}");
+                line.clear();
+            }
+            line.push_str(&entry);
+        }
+        let _ = writeln!(text, "       {line};");
+    }
+    text.push_str("}\n");
+    text
+}
+
+const HEADER: &str = r#"//!
+//! Written by `cargo xtask driver-table` from the bindings of cudarc; do not edit. Each name has the CUDA version that has it first.
+
+use std::ffi::c_int;
+
+/// A function that the library exports.
+pub(crate) struct EntryPoint {
+    pub(crate) name: &'static str,
+    /// The CUDA version that has it first, such as 12040 for 12.4.
+    pub(crate) since: c_int,
+    address: unsafe extern "C" fn() -> c_int,
+}
+
+impl EntryPoint {
+    /// Where it is, for a program that calls it with the arguments that the API says.
+    pub(crate) fn address(&self) -> usize {
+        self.address as usize
+    }
+}
+
+/// The names of all functions that the library exports.
+pub fn exported_names() -> impl Iterator<Item = &'static str> {
+    ENTRY_POINTS.iter().map(|entry| entry.name)
+}
+
+macro_rules! api_table {
+    (implemented: $($ours:ident @ $ours_since:literal,)* ; unsupported: $($other:ident @ $other_since:literal,)* ;) => {
+        /// The functions as symbols; the table needs their addresses alone.
+        mod symbols {
+            use std::ffi::c_int;
+
+            unsafe extern "C" {
+                $(pub(super) fn $ours() -> c_int;)*
+            }
+        }
+
+        /// Functions that are not implemented. They take no arguments: a caller in C passes them in vain.
+        mod unsupported {
+            use std::ffi::c_int;
+
+            $(
+                #[unsafe(no_mangle)]
+                pub(super) extern "C" fn $other() -> c_int {
+                    crate::boundary::unsupported(stringify!($other))
+                }
+            )*
+        }
+
+        /// All of them.
+        pub(crate) static ENTRY_POINTS: &[EntryPoint] = &[
+            $(EntryPoint { name: stringify!($ours), since: $ours_since, address: symbols::$ours },)*
+            $(EntryPoint { name: stringify!($other), since: $other_since, address: unsupported::$other },)*
+        ];
+    };
+}
+
+api_table! {
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BINDINGS: &str = "\
+pub unsafe fn cuInit(Flags: c_uint) -> CUresult {
+pub unsafe fn cuMemAlloc_v2(dptr: *mut CUdeviceptr, bytesize: usize) -> CUresult {
+#[cfg(any(feature = \"cuda-13000\", feature = \"cuda-13010\"))]
+pub unsafe fn cuCtxGetDevice_v2(device: *mut CUdevice, ctx: CUcontext) -> CUresult {
+#[cfg(any(feature = \"cuda-13020\"))]
+pub unsafe fn cuTooNew() -> CUresult {
+#[cfg(any(feature = \"cuda-12080\"))]
+pub struct S {
+pub unsafe fn culib() -> &'static Library {
+pub unsafe fn cuCtxDestroy_v2(ctx: CUcontext) -> CUresult {
+";
+
+    #[test]
+    fn names_and_versions_come_from_the_bindings() {
+        let names = bound(BINDINGS);
+        let names: Vec<_> = names.iter().map(|(name, since)| (name.as_str(), *since)).collect();
+        let expected = [
+            ("cuCtxDestroy_v2", 4000),
+            ("cuCtxGetDevice_v2", 13_000),
+            ("cuInit", 2000),
+            ("cuMemAlloc_v2", 3020),
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn what_is_defined_is_implemented() {
+        let source =
+            "driver_api! {\n    fn cuInit(flags: c_uint) {\n    fn cuMemcpy | cuMemcpy_ptds (to: u64) {\n";
+        assert_eq!(defined(source), ["cuInit", "cuMemcpy", "cuMemcpy_ptds"]);
+        let table = table(BINDINGS, &defined(source));
+        assert!(
+            table.starts_with("//! All 5 functions that the library exports: 2 are implemented, 3 answer"),
+            "{table}"
+        );
+        assert!(table.contains("implemented:\n        cuInit@2000, cuMemcpy_ptds@7000,;"), "{table}");
+    }
+}
