@@ -10,6 +10,7 @@ use kiln_driver::{
     Code, Command, DevicePlace, Driver, DriverExt, Object, PageRequest, PagesId, Pattern, Protection,
     Reservation, ReservationId, ReserveRequest, StreamId,
 };
+use rustix::fs::fstat;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::boundary::{Answer, OrCode};
@@ -40,11 +41,14 @@ impl MappedPages {
         let mapped = driver.map(reservation.id, 0, &[pages], Protection::ReadWrite).or_code();
         let address = reservation.address.0 as usize as *mut c_void;
         let mapped = mapped.and_then(|()| {
+            // The pages are the end of the file.
+            let start = fstat(&descriptor).ok().and_then(|file| (file.st_size as u64).checked_sub(bytes));
+            let start = start.ok_or(Code::OUT_OF_MEMORY)?;
             let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
             // SAFETY: with this flag the system refuses addresses that are in use, so no memory of the process is replaced; the descriptor is a
-            // file of `bytes` bytes.
+            // file that has `bytes` bytes from `start` on.
             let at = unsafe {
-                mmap(address, bytes as usize, ProtFlags::READ | ProtFlags::WRITE, flags, &descriptor, 0)
+                mmap(address, bytes as usize, ProtFlags::READ | ProtFlags::WRITE, flags, &descriptor, start)
             };
             if at.is_ok_and(|at| ptr::eq(at, address)) { Ok(()) } else { Err(Code::OUT_OF_MEMORY) }
         });
