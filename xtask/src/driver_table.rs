@@ -17,7 +17,7 @@ use crate::process;
 use crate::workspace::Workspace;
 
 const TABLE: &str = "crates/kiln-shim/src/api_table.rs";
-const SOURCES: &str = "crates/kiln-shim/src";
+const SOURCES: [&str; 2] = ["crates/kiln-shim/src", "crates/kiln-shim/src/calls"];
 /// The newest version whose functions are exported, and the oldest that cudarc has bindings for.
 const NEWEST: u32 = 13_000;
 const OLDEST_BOUND: u32 = 11_040;
@@ -52,7 +52,7 @@ const OLD: &[(&str, u32)] = &[
 /// Writes the table.
 pub(crate) fn run(workspace: &Workspace) -> Result {
     let bindings = read(&bindings_of_cudarc(workspace)?)?;
-    let table = table(&bindings, &implemented(&workspace.root.join(SOURCES))?);
+    let table = table(&bindings, &implemented(&workspace.root)?);
     fs::write(workspace.root.join(TABLE), &table)
         .map_err(|error| Failure::new(format!("{TABLE} cannot be written: {error}")))?;
     println!("{TABLE}: {}", table.lines().next().unwrap_or_default());
@@ -81,12 +81,14 @@ fn read(path: &str) -> Result<String> {
 }
 
 /// The functions that the crate defines, with the forms that use the stream of a thread.
-fn implemented(folder: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(folder).map_err(|error| Failure::new(format!("{SOURCES}: {error}")))?;
+fn implemented(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if !path.ends_with("api_table.rs") {
+    for folder in SOURCES {
+        let entries = fs::read_dir(root.join(folder));
+        let entries = entries.map_err(|error| Failure::new(format!("{folder} cannot be read: {error}")))?;
+        let files = entries.flatten().map(|entry| entry.path());
+        let sources = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+        for path in sources.filter(|path| !path.ends_with("api_table.rs")) {
             names.extend(defined(&read(&path.to_string_lossy())?));
         }
     }

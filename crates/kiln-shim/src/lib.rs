@@ -34,8 +34,8 @@
 //!
 //! # Reading order
 //!
-//! `boundary`, `caller_memory` and `handle_table` are what every call uses; `process_state`, `context`, `stream_order` and `memory_map` are the
-//! state; the files named after areas of the API hold its functions; `api_table` lists all names.
+//! `boundary`, `caller_memory` and `handle_table` are what every call uses; `calls` has the functions, one file for each area of the API, and their
+//! state; `records` keeps what was found; `api_table` lists all names.
 
 #![cfg(target_os = "linux")]
 #![allow(non_snake_case, reason = "the functions have the names of the CUDA driver API")]
@@ -43,36 +43,11 @@
 mod boundary;
 mod api_table;
 mod caller_memory;
-mod context;
-mod contexts;
-mod copies;
-mod copy_rows;
-mod device_attributes;
-mod devices;
+mod calls;
 mod error_names;
-mod events;
-mod fills;
-mod functions;
 mod handle_table;
-mod host_callbacks;
 mod image;
-mod initialization;
-mod launch;
-mod libraries;
-mod link;
-mod mapped_pages;
-mod memory;
-mod memory_map;
-mod modules;
-mod occupancy;
-mod pinned_memory;
-mod pointer_attributes;
-mod pools;
-mod primary_contexts;
-mod proc_address;
-mod process_state;
 mod records;
-mod stream_order;
-mod streams;
+mod run_settings;
 
 pub use api_table::exported_names;

@@ -10,10 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use kiln_driver::{DeviceFinding, Driver, Timeout, WaitTarget};
 use serde::Serialize;
 
-use crate::process_state;
-
-/// The folder of the run, which `kiln exec` makes.
-pub(crate) const FOLDER_VARIABLE: &str = "KILN_EXEC_FOLDER";
+use crate::run_settings;
 
 /// Notes that are kept apart by their subject.
 const NOTED_SUBJECTS: usize = 4096;
@@ -75,7 +72,7 @@ pub(crate) fn note_once(subject: &str, text: &str) {
 fn keep(finding: &DeviceFinding) {
     write(&Record::Finding {
         process: std::process::id(),
-        seed: process_state::seed(),
+        seed: run_settings::seed(),
         rule: format!("{:?}", finding.rule),
         kernel: finding.kernel.as_deref(),
         line: finding.line.as_ref().map(ToString::to_string),
@@ -88,7 +85,7 @@ fn write(record: &Record<'_>) {
     let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
     if !records.opened {
         records.opened = true;
-        records.file = std::env::var_os(FOLDER_VARIABLE).and_then(|folder| open(Path::new(&folder)));
+        records.file = run_settings::folder().and_then(|folder| open(&folder));
     }
     match (&mut records.file, record) {
         (Some(file), record) => {

@@ -11,9 +11,9 @@ use kiln_driver::{
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::Out;
+use crate::calls::process_state::{ProcessState, current, state};
+use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
-use crate::process_state::{ProcessState, current, state};
-use crate::streams::chosen;
 
 const DISABLE_TIMING: u32 = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
 const INTERPROCESS: u32 = sys::CUevent_flags::CU_EVENT_INTERPROCESS as u32;

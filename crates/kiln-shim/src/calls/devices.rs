@@ -7,8 +7,8 @@ use kiln_driver::{Code, PciId};
 
 use crate::boundary::Answer;
 use crate::caller_memory::{Out, Text, store_text};
-use crate::device_attributes::attribute;
-use crate::process_state::state;
+use crate::calls::device_attributes::attribute;
+use crate::calls::process_state::state;
 
 /// The structure `CUdevprop`.
 #[repr(C)]

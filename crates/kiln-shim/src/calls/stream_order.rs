@@ -13,7 +13,7 @@ use kiln_driver::{
 };
 
 use crate::boundary::{Answer, OrCode};
-use crate::streams::Stream;
+use crate::calls::streams::Stream;
 
 /// Bytes of staged copies that may wait for their stream; more makes the next copy wait.
 const STAGED_BYTES: usize = 256 << 20;

@@ -10,9 +10,9 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::{In, Out, Text, fetch_slice};
+use crate::calls::process_state::{current, state};
 use crate::handle_table::RawHandle;
 use crate::image::ptx_of_bytes;
-use crate::process_state::{current, state};
 
 /// Input of a link; more is refused.
 const MOST_BYTES: usize = 1 << 30;

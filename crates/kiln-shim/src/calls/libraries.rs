@@ -8,11 +8,11 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::{In, Out, Text};
-use crate::functions::parameter;
+use crate::calls::functions::parameter;
+use crate::calls::modules::{self, JitOptions, module, ptx_of_file};
+use crate::calls::process_state::{ProcessState, current, state};
 use crate::handle_table::RawHandle;
 use crate::image;
-use crate::modules::{self, JitOptions, module, ptx_of_file};
-use crate::process_state::{ProcessState, current, state};
 
 /// Code that belongs to no context.
 pub(crate) struct Library {
@@ -190,20 +190,20 @@ driver_api! {
         let state = state()?;
         state.device(device)?;
         kernel(state, handle)?;
-        out.set(crate::functions::function(state, handle)?.attribute(state, number)?)
+        out.set(crate::calls::functions::function(state, handle)?.attribute(state, number)?)
     }
 
     fn cuKernelSetAttribute(number: c_uint, value: c_int, handle: RawHandle, device: c_int) {
         let state = state()?;
         state.device(device)?;
         kernel(state, handle)?;
-        crate::functions::function(state, handle)?.set_attribute(state, number, value)
+        crate::calls::functions::function(state, handle)?.set_attribute(state, number, value)
     }
 
     fn cuKernelGetParamInfo(handle: RawHandle, index: usize, offset: Out<usize>, size: Out<usize>) {
         let state = state()?;
         kernel(state, handle)?;
-        parameter(&*crate::functions::function(state, handle)?, index, offset, size)
+        parameter(&*crate::calls::functions::function(state, handle)?, index, offset, size)
     }
 
     fn cuKernelSetCacheConfig(handle: RawHandle, configuration: c_uint, device: c_int) {

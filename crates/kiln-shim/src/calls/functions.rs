@@ -9,9 +9,9 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::Out;
+use crate::calls::libraries;
+use crate::calls::process_state::{ProcessState, state};
 use crate::handle_table::RawHandle;
-use crate::libraries;
-use crate::process_state::{ProcessState, state};
 
 /// A kernel.
 pub(crate) struct Function {

@@ -8,12 +8,12 @@ use kiln_driver::{Code, MemoryRequest};
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::Out;
-use crate::context::Context;
+use crate::calls::context::Context;
+use crate::calls::mapped_pages::MappedPages;
+use crate::calls::memory_map::{Allocation, Backing};
+use crate::calls::process_state::{ProcessState, current, state};
+use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
-use crate::mapped_pages::MappedPages;
-use crate::memory_map::{Allocation, Backing};
-use crate::process_state::{ProcessState, current, state};
-use crate::streams::chosen;
 
 /// Rows of `cuMemAllocPitch` begin at multiples of this.
 const PITCH_BYTES: usize = 512;
@@ -110,7 +110,7 @@ driver_api! {
             |backing: &Backing| matches!(backing, Backing::Direct(_) | Backing::Managed(_) | Backing::Pool(..));
         let allocation = state.memory.beginning(address, is_meant)?;
         match allocation.backing {
-            Backing::Pool(id, _) => crate::pools::free_at_once(state, &allocation, id),
+            Backing::Pool(id, _) => crate::calls::pools::free_at_once(state, &allocation, id),
             _ => free_synchronously(state, &allocation),
         }
     }

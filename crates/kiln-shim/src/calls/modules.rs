@@ -9,12 +9,12 @@ use kiln_driver::{Code, Driver, Error, Image, ModuleId, Refusal};
 
 use crate::boundary::{Answer, OrCode, code_of};
 use crate::caller_memory::{In, Out, Text, store_text};
-use crate::context::Context;
-use crate::functions::Function;
+use crate::calls::context::Context;
+use crate::calls::functions::Function;
+use crate::calls::memory_map::{Allocation, Backing};
+use crate::calls::process_state::{ProcessState, current, state};
 use crate::handle_table::RawHandle;
 use crate::image;
-use crate::memory_map::{Allocation, Backing};
-use crate::process_state::{ProcessState, current, state};
 use crate::records;
 
 /// A module of a context.

@@ -7,24 +7,19 @@ use kiln_driver::{Code, Driver, Version};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine, SimChecks};
 
 use crate::boundary::Answer;
-use crate::context::{Context, Current};
-use crate::events::Event;
-use crate::functions::Function;
+use crate::calls::context::{Context, Current};
+use crate::calls::events::Event;
+use crate::calls::functions::Function;
+use crate::calls::libraries::{Kernel, Library};
+use crate::calls::link::Link;
+use crate::calls::memory_map::MemoryMap;
+use crate::calls::modules::Module;
+use crate::calls::pools::Pool;
+use crate::calls::streams::Stream;
 use crate::handle_table::{HandleKind, HandleTable, RawHandle};
-use crate::libraries::{Kernel, Library};
-use crate::link::Link;
-use crate::memory_map::MemoryMap;
-use crate::modules::Module;
-use crate::pools::Pool;
 use crate::records;
-use crate::streams::Stream;
+use crate::run_settings;
 
-/// The seed of the run.
-const SEED_VARIABLE: &str = "KILN_EXEC_SEED";
-/// How many devices there are.
-const DEVICES_VARIABLE: &str = "KILN_EXEC_DEVICES";
-/// Their memory, in bytes.
-const MEMORY_VARIABLE: &str = "KILN_EXEC_MEMORY";
 /// The CUDA version that is spoken.
 pub(crate) const API_VERSION: Version = Version { major: 13, minor: 0 };
 const MEMORY_BYTES: u64 = 80 << 30;
@@ -93,26 +88,18 @@ pub(crate) fn current() -> Answer<(&'static ProcessState, Arc<Context>)> {
     Ok((state, context))
 }
 
-/// The seed of the run.
-pub(crate) fn seed() -> u64 {
-    variable(SEED_VARIABLE).unwrap_or(0)
-}
-
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 impl ProcessState {
     fn new() -> Answer<Self> {
-        let mut device = DeviceConfig::with_memory(variable(MEMORY_VARIABLE).unwrap_or(MEMORY_BYTES));
+        let mut device = DeviceConfig::with_memory(run_settings::memory_bytes().unwrap_or(MEMORY_BYTES));
         device.driver_version = API_VERSION;
         device.limits.page_granularity_bytes = PAGE_BYTES;
         // A launch says nothing about what it touches, and programs leave much to the end of the process.
         let checks = SimChecks { declarations: false, leaks: false, ..SimChecks::default() };
-        let mut config = MachineConfig::seeded(seed()).engine(Arc::new(PtxEngine::default())).checks(checks);
+        let mut config =
+            MachineConfig::seeded(run_settings::seed()).engine(Arc::new(PtxEngine::default())).checks(checks);
         config.limits.trace_bytes = 0;
         config.limits.spans = 0;
-        let count = variable(DEVICES_VARIABLE).map_or(1, |count| count as usize).min(MOST_DEVICES);
+        let count = run_settings::devices().map_or(1, |count| count as usize).min(MOST_DEVICES);
         config.devices = vec![device; count.max(1)];
         let machine = Machine::new(config);
         let contexts = HandleTable::new(HandleKind::Context);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_driver::{Base, Code, DevicePlace, Driver, HostBlock, MemoryId, Place};
 
 use crate::boundary::{Answer, OrCode};
-use crate::mapped_pages::MappedPages;
+use crate::calls::mapped_pages::MappedPages;
 
 /// A piece of memory that the program knows.
 pub(crate) struct Allocation {

@@ -5,9 +5,9 @@ use std::ffi::{c_uchar, c_uint, c_ushort};
 use kiln_driver::{Code, Command, Pattern, Place};
 
 use crate::boundary::{Answer, OrCode};
+use crate::calls::process_state::state;
+use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
-use crate::process_state::state;
-use crate::streams::chosen;
 
 /// Fills rows on a stream.
 fn fill(

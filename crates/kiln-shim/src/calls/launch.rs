@@ -7,10 +7,10 @@ use kiln_driver::{Code, Command, Dim3, LaunchCommand, Vouched};
 
 use crate::boundary::Answer;
 use crate::caller_memory::{In, fetch_slice};
-use crate::functions::{Function, function};
+use crate::calls::functions::{Function, function};
+use crate::calls::process_state::{ProcessState, state};
+use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
-use crate::process_state::{ProcessState, state};
-use crate::streams::chosen;
 
 /// The structure `CUlaunchConfig`.
 #[repr(C)]

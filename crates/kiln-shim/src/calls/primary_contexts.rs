@@ -8,8 +8,8 @@ use cudarc::driver::sys;
 use kiln_driver::Code;
 
 use crate::caller_memory::Out;
+use crate::calls::process_state::state;
 use crate::handle_table::RawHandle;
-use crate::process_state::state;
 
 const ALL_FLAGS: u32 = sys::CUctx_flags::CU_CTX_FLAGS_MASK as u32;
 

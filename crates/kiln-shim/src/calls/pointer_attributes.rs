@@ -7,9 +7,9 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::{In, Out};
+use crate::calls::memory_map::{Allocation, Backing};
+use crate::calls::process_state::{ProcessState, current};
 use crate::handle_table::RawHandle;
-use crate::memory_map::{Allocation, Backing};
-use crate::process_state::{ProcessState, current};
 
 /// Writes one attribute of an address.
 fn attribute(state: &ProcessState, out: *mut c_void, number: c_uint, address: u64) -> Answer {

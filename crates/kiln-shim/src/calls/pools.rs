@@ -9,11 +9,11 @@ use kiln_driver::{Code, MemoryId, MemoryRequest};
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::{In, Out};
+use crate::calls::memory_map::{Allocation, Backing};
+use crate::calls::process_state::{ProcessState, state};
+use crate::calls::stream_order::StreamChoice;
+use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
-use crate::memory_map::{Allocation, Backing};
-use crate::process_state::{ProcessState, state};
-use crate::stream_order::StreamChoice;
-use crate::streams::chosen;
 
 /// A pool of a device. All pools of a device share the device's one; what differs is what the program set and counts.
 pub(crate) struct Pool {
@@ -161,7 +161,7 @@ driver_api! {
         let allocation = state.memory.beginning(address, is_meant)?;
         let Backing::Pool(id, _) = allocation.backing else {
             // The driver takes memory of `cuMemAlloc` here, too; its free waits.
-            return crate::memory::free_synchronously(state, &allocation);
+            return crate::calls::memory::free_synchronously(state, &allocation);
         };
         if context.device != allocation.device {
             return Err(Code::INVALID_VALUE);

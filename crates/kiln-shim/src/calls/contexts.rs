@@ -9,9 +9,9 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::Out;
-use crate::context::{Context, Current, named};
+use crate::calls::context::{Context, Current, named};
+use crate::calls::process_state::{current, state};
 use crate::handle_table::RawHandle;
-use crate::process_state::{current, state};
 
 /// Schedules, mapped host memory, local memory, synchronous memory operations.
 const ALL_FLAGS: u32 = sys::CUctx_flags::CU_CTX_FLAGS_MASK as u32;

@@ -6,10 +6,10 @@ use kiln_driver::{Code, Occupancy};
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::{In, Out};
-use crate::functions::function;
+use crate::calls::functions::function;
+use crate::calls::launch::Configuration;
+use crate::calls::process_state::state;
 use crate::handle_table::RawHandle;
-use crate::launch::Configuration;
-use crate::process_state::state;
 
 type SharedOfBlock = Option<extern "C" fn(c_int) -> usize>;
 

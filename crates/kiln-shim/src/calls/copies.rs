@@ -5,11 +5,11 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::In;
-use crate::context::named;
-use crate::copy_rows::{Extent, Returning, RowsOf, Side, copy};
+use crate::calls::context::named;
+use crate::calls::copy_rows::{Extent, Returning, RowsOf, Side, copy};
+use crate::calls::process_state::state;
+use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
-use crate::process_state::state;
-use crate::streams::chosen;
 
 /// The structure `CUDA_MEMCPY2D`, with kinds of memory as numbers: a program may give any.
 #[repr(C)]

@@ -9,9 +9,9 @@ use kiln_driver::{Code, SharedBytes};
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::{Out, fetch_slice};
-use crate::memory::{allocate_mapped, free_synchronously};
-use crate::memory_map::{Allocation, Backing};
-use crate::process_state::current;
+use crate::calls::memory::{allocate_mapped, free_synchronously};
+use crate::calls::memory_map::{Allocation, Backing};
+use crate::calls::process_state::current;
 
 const ALLOCATION_FLAGS: u32 =
     sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP | sys::CU_MEMHOSTALLOC_WRITECOMBINED;

@@ -8,9 +8,9 @@ use std::ffi::{c_int, c_uint, c_void};
 use kiln_driver::Code;
 
 use crate::boundary::Answer;
+use crate::calls::process_state::state;
+use crate::calls::streams::{chosen, wait};
 use crate::handle_table::RawHandle;
-use crate::process_state::state;
-use crate::streams::{chosen, wait};
 
 type HostFunction = Option<extern "C" fn(*mut c_void)>;
 type StreamCallback = Option<extern "C" fn(RawHandle, c_int, *mut c_void)>;

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use kiln_driver::Code;
 
 use crate::caller_memory::Out;
-use crate::process_state::{API_VERSION, initialize, state};
+use crate::calls::process_state::{API_VERSION, initialize, state};
 use crate::records;
 
 driver_api! {

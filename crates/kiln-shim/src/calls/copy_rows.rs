@@ -7,10 +7,10 @@ use kiln_driver::{Code, Command, HostBlock, Place};
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::{fetch, fetch_slice, store};
-use crate::context::Context;
-use crate::process_state::ProcessState;
-use crate::stream_order::StreamChoice;
-use crate::streams::wait;
+use crate::calls::context::Context;
+use crate::calls::process_state::ProcessState;
+use crate::calls::stream_order::StreamChoice;
+use crate::calls::streams::wait;
 
 /// Rows of one copy; more are refused.
 const MOST_ROWS: usize = 1 << 24;

@@ -14,7 +14,7 @@ use rustix::fs::fstat;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::boundary::{Answer, OrCode};
-use crate::process_state::PAGE_BYTES;
+use crate::calls::process_state::PAGE_BYTES;
 
 /// Pages that both have.
 pub(crate) struct MappedPages {

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kiln_driver::{Code, Driver, DriverExt, StreamId};
 
 use crate::boundary::{Answer, OrCode};
+use crate::calls::process_state::{ProcessState, state};
+use crate::calls::stream_order::StreamOrder;
 use crate::handle_table::RawHandle;
-use crate::process_state::{ProcessState, state};
-use crate::stream_order::StreamOrder;
 
 /// A context of a device.
 pub(crate) struct Context {

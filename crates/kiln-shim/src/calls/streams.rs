@@ -9,10 +9,10 @@ use kiln_driver::{Code, DriverExt, StreamId, StreamRequest};
 
 use crate::boundary::{Answer, OrCode, null_is_per_thread};
 use crate::caller_memory::Out;
-use crate::context::{Context, Current};
+use crate::calls::context::{Context, Current};
+use crate::calls::process_state::{ProcessState, current, state};
+use crate::calls::stream_order::StreamChoice;
 use crate::handle_table::RawHandle;
-use crate::process_state::{ProcessState, current, state};
-use crate::stream_order::StreamChoice;
 
 const NON_BLOCKING: u32 = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
 /// The handles of the two default streams, beside null.
@@ -192,11 +192,11 @@ driver_api! {
     }
 
     fn cuStreamWriteValue32_v2 | cuStreamWriteValue32_v2_ptsz (stream: RawHandle, address: u64, value: u32, _flags: c_uint) {
-        crate::fills::words(stream, address, &[value])
+        crate::calls::fills::words(stream, address, &[value])
     }
 
     fn cuStreamWriteValue64_v2 | cuStreamWriteValue64_v2_ptsz (stream: RawHandle, address: u64, value: u64, _flags: c_uint) {
-        crate::fills::words(stream, address, &[value as u32, (value >> 32) as u32])
+        crate::calls::fills::words(stream, address, &[value as u32, (value >> 32) as u32])
     }
 }
 
