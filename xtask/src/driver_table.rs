@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -18,6 +18,8 @@ use crate::workspace::Workspace;
 
 const TABLE: &str = "crates/kiln-shim/src/api_table.rs";
 const SOURCES: [&str; 2] = ["crates/kiln-shim/src", "crates/kiln-shim/src/calls"];
+/// The bindings to the driver, in the sources of cudarc.
+const BINDINGS_FILE: &str = "src/driver/sys/mod.rs";
 /// The newest version whose functions are exported, and the oldest that cudarc has bindings for.
 const NEWEST: u32 = 13_000;
 const OLDEST_BOUND: u32 = 11_040;
@@ -51,7 +53,7 @@ const OLD: &[(&str, u32)] = &[
 
 /// Writes the table.
 pub(crate) fn run(workspace: &Workspace) -> Result {
-    let bindings = read(&bindings_of_cudarc(workspace)?)?;
+    let bindings = read(&sources_of_cudarc(workspace)?.join(BINDINGS_FILE))?;
     let table = table(&bindings, &implemented(&workspace.root)?);
     fs::write(workspace.root.join(TABLE), &table)
         .map_err(|error| Failure::new(format!("{TABLE} cannot be written: {error}")))?;
@@ -59,8 +61,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     Ok(())
 }
 
-/// The file of cudarc that has its bindings to the driver.
-fn bindings_of_cudarc(workspace: &Workspace) -> Result<String> {
+/// The folder in which cargo has the sources of cudarc.
+pub(crate) fn sources_of_cudarc(workspace: &Workspace) -> Result<PathBuf> {
     let mut command: Command = workspace.cargo();
     // Packages of other systems need not be downloaded for this.
     let system = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -73,11 +75,11 @@ fn bindings_of_cudarc(workspace: &Workspace) -> Result<String> {
     let manifest = manifest.and_then(|package| package["manifest_path"].as_str());
     let root = manifest.and_then(|manifest| Path::new(manifest).parent());
     let root = root.ok_or_else(|| Failure::new("the workspace does not use cudarc any more"))?;
-    Ok(root.join("src/driver/sys/mod.rs").to_string_lossy().into_owned())
+    Ok(root.to_owned())
 }
 
-fn read(path: &str) -> Result<String> {
-    fs::read_to_string(path).map_err(|error| Failure::new(format!("{path} cannot be read: {error}")))
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))
 }
 
 /// The functions that the crate defines, with the forms that use the stream of a thread.
@@ -89,7 +91,7 @@ fn implemented(root: &Path) -> Result<Vec<String>> {
         let files = entries.flatten().map(|entry| entry.path());
         let sources = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
         for path in sources.filter(|path| !path.ends_with("api_table.rs")) {
-            names.extend(defined(&read(&path.to_string_lossy())?));
+            names.extend(defined(&read(&path)?));
         }
     }
     Ok(names)

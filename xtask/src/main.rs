@@ -10,6 +10,7 @@ mod browser;
 mod check;
 mod corpus;
 mod cross;
+mod cudarc_suite;
 mod differential;
 mod driver_table;
 mod failure;
@@ -69,6 +70,8 @@ enum Command {
     Sanitize(sanitize::Arguments),
     /// Runs random programs on the interpreter and, as PTX, on the executor
     Differential(differential::Arguments),
+    /// Runs the tests of cudarc on the simulated device, through our libcuda.so.1
+    CudarcSuite(cudarc_suite::Arguments),
     /// Writes the list of functions that our libcuda.so.1 exports
     DriverTable,
     /// Compiles the kernels that kiln-libs ships as PTX
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         Command::Properties(arguments) => properties::run(&workspace, &arguments),
         Command::Sanitize(arguments) => sanitize::run(&workspace, &arguments),
         Command::Differential(arguments) => differential::run(&workspace, &arguments),
+        Command::CudarcSuite(arguments) => cudarc_suite::run(&workspace, &arguments),
         Command::DriverTable => driver_table::run(&workspace),
         Command::Kernels(arguments) => shipped_ptx::run(&workspace, &arguments),
         Command::GpuBundle => gpu_bundle::run(&workspace),

@@ -103,6 +103,7 @@ macro_rules! driver_function {
     };
     ([$name:ident $per_thread:ident] ($($argument:ident : $kind:ty),* $(,)?) $body:block) => {
         const _: () = {
+            #[allow(clippy::too_many_arguments, reason = "the API has as many")]
             fn body($($argument: $kind),*) -> $crate::boundary::Answer $body
 
             #[unsafe(no_mangle)]
