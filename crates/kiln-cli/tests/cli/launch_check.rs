@@ -97,7 +97,8 @@ fn what_a_rank_finds_is_printed_with_the_rank() {
 fn ranks_that_call_different_collectives_are_a_finding() {
     let outcome = checked("another collective");
     assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
-    let words = "rank 2 and rank 0 differ in collective 5: broadcast of u32 root 0 of 300000 and barrier of u8 of 1";
+    let words =
+        "rank 2 and rank 0 differ in collective 5: broadcast of u32 root 0 of 300000 and barrier of u8 of 1";
     assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
 }
 
