@@ -75,7 +75,8 @@ impl<'a> CollectiveCall<'a> {
         }
         communicator.await_ranks()?;
         let mut turn = communicator.begin()?;
-        let function = communicator.function(&mut turn, parts)?;
+        let place = (communicator.rank(), communicator.size());
+        let function = turn.get(place, communicator.module(), parts)?;
         let mut launch = communicator.runtime().launch(&function.kernel);
         if let Some(stream) = stream {
             launch.on(stream);
@@ -115,7 +116,8 @@ impl<'a> CollectiveCall<'a> {
             });
         }
         let mut turn = communicator.turn();
-        let function = communicator.function(&mut turn, parts)?;
+        let place = (communicator.rank(), communicator.size());
+        let function = turn.get(place, communicator.module(), parts)?;
         communicator.note_graph();
         let mut launch = graph.launch(&function.kernel);
         describe(&mut launch, function, parts);

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use kiln_operation::{ARGUMENT_BYTES, Collective, CollectiveGroup, OperandEffect};
-use kiln_runtime::{Effect, Kernel, Number, Parameter, ParameterKind, Signature};
+use kiln_runtime::{Effect, Kernel, Module, Number, Parameter, ParameterKind, Signature};
 
 use crate::collective_part::Part;
-use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
 
 /// A function of a communicator, ready to be launched.
@@ -26,11 +25,25 @@ pub(crate) struct KnownFunctions {
 }
 
 impl KnownFunctions {
-    fn get(
+    /// The function of these parts on a rank of so many, which is looked up once.
+    pub(crate) fn get(
         &mut self,
+        (rank, size): (u32, u32),
+        module: Option<&Module>,
         parts: &[Part],
-        look_up: impl FnOnce(&CollectiveGroup) -> Result<KnownFunction>,
     ) -> Result<&KnownFunction> {
+        let look_up = |group: &CollectiveGroup| {
+            let failed = |source| GroupError::Rank { rank, source };
+            let Some(module) = module else {
+                let what = "a communicator of one rank has no functions".to_owned();
+                return Err(GroupError::Collective { what, next: "submit its collectives as they are" });
+            };
+            group.check(rank, size).map_err(GroupError::collective)?;
+            let signature = signature(group, rank, size);
+            let kernel = module.kernel(&group.to_string(), Some(signature)).map_err(failed)?;
+            let effects = group.operands(rank, size).into_iter().flatten().map(|operand| operand.effect);
+            Ok(KnownFunction { kernel, effects: effects.collect() })
+        };
         if let [part] = parts {
             let known = self.single.iter().position(|(collective, _)| *collective == part.collective);
             let at = match known {
@@ -51,29 +64,6 @@ impl KnownFunctions {
                 Ok(place.insert(function))
             }
         }
-    }
-}
-
-impl DeviceCommunicator {
-    /// The function of these parts, which is looked up once.
-    pub(crate) fn function<'t>(
-        &self,
-        known: &'t mut KnownFunctions,
-        parts: &[Part],
-    ) -> Result<&'t KnownFunction> {
-        known.get(parts, |group| {
-            let (rank, size) = (self.rank(), self.size());
-            let failed = |source| GroupError::Rank { rank, source };
-            let Some(module) = self.module() else {
-                let what = "a communicator of one rank has no functions".to_owned();
-                return Err(GroupError::Collective { what, next: "submit its collectives as they are" });
-            };
-            group.check(rank, size).map_err(GroupError::collective)?;
-            let signature = signature(group, rank, size);
-            let kernel = module.kernel(&group.to_string(), Some(signature)).map_err(failed)?;
-            let effects = group.operands(rank, size).into_iter().flatten().map(|operand| operand.effect);
-            Ok(KnownFunction { kernel, effects: effects.collect() })
-        })
     }
 }
 

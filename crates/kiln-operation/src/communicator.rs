@@ -120,7 +120,7 @@ impl CommunicatorRank {
     /// Whether there can be such a rank.
     ///
     /// # Errors
-    /// A communicator of no ranks; a rank that is not below the size; several ranks with an id that nobody made; a deadline of less than a millisecond.
+    /// A communicator of no ranks; a rank that is not below the size; several ranks with an id that no rank made; a deadline of less than a millisecond.
     pub fn check(&self) -> Result<(), OperationError> {
         let Self { id, rank, size, deadline } = *self;
         if size == 0 {
@@ -136,7 +136,7 @@ impl CommunicatorRank {
         }
         if size > 1 && id.0 == [0; CommunicatorId::BYTES] {
             let next = "make an id on one rank, and pass its 128 bytes on to the others";
-            return Err(OperationError::shape(NAME, "an id of zeros, which nobody made", next));
+            return Err(OperationError::shape(NAME, "an id of zeros, which no rank made", next));
         }
         if deadline < Duration::from_millis(1) {
             let what = format!("a deadline of {deadline:?}");

@@ -1,6 +1,6 @@
 //! Communicators by NCCL.
 //!
-//! A rank is made on a thread of its own, by a call that returns when all ranks have joined; the first launch waits for that thread until the deadline of the
+//! A rank is made on a separate thread, by a call that returns when all ranks have joined; the first launch waits for that thread until the deadline of the
 //! communicator. The calls of a communicator are blocking ones: they return when the work is queued, so that a submission asks NCCL for nothing else. A call that needs
 //! new connections waits inside of NCCL for the other ranks, without any lock that an abort takes. A second thread, one for the process, looks at the
 //! communicators from outside: it reads what NCCL found wrong in the background, and aborts a communicator whose call has not returned by the deadline.

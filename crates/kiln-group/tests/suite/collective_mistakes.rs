@@ -314,7 +314,7 @@ fn an_id_that_no_device_of_the_machine_made() {
     let early = DeviceCommunicator::new_id(Rig::new(1, 1).group.runtime(0).unwrap()).unwrap();
     assert!(join(early, 0).is_err());
     let zeros = join(CommunicatorId::new([0; CommunicatorId::BYTES]), 0).unwrap_err().to_string();
-    assert!(zeros.contains("an id of zeros, which nobody made"), "{zeros}");
+    assert!(zeros.contains("an id of zeros, which no rank made"), "{zeros}");
     let id = DeviceCommunicator::new_id(one.group.runtime(1).unwrap()).unwrap();
     let ranks = [join(id, 0).unwrap(), join(id, 1).unwrap()];
     drop(ranks);

@@ -68,7 +68,7 @@ on_machine! {
         let rank = device.load(&Image::Communicator(&text())).unwrap();
         let stream = device.create_stream(StreamRequest::New { priority: 0 }).unwrap();
         let began = Instant::now();
-        // Whoever waits for the ranks asks, and does not keep the worker.
+        // A client that waits for the ranks asks, and does not keep the worker.
         for _ in 0..20 {
             assert!(device.global(rank, "failure").unwrap_err().is_unsupported());
         }

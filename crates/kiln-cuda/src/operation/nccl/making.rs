@@ -1,4 +1,4 @@
-//! How a communicator is made: by a call that returns when all ranks have joined, on a thread of its own.
+//! How a communicator is made: by a call that returns when all ranks have joined, on a separate thread.
 //!
 //! NCCL says where the communicator is before it waits for the other ranks, so that it can be aborted from another thread meanwhile. What is here outlives the rank:
 //! threads that are inside of NCCL keep it.
@@ -24,7 +24,7 @@ pub(super) struct Making {
     outcome: Mutex<Option<NcclResult<()>>>,
     changed: Condvar,
     is_done: AtomicBool,
-    /// When somebody first waited for it, or asked.
+    /// When a caller first waited for it, or asked.
     asked: OnceLock<Instant>,
     /// Calls that queue something, twice; odd while one is inside of NCCL. Those are made one at a time.
     calls: AtomicU64,
@@ -80,12 +80,12 @@ impl Making {
         self.is_done.load(Ordering::SeqCst)
     }
 
-    /// Somebody asks whether that is so: from now on time counts.
+    /// A caller asks whether that is so: from now on time counts.
     pub(super) fn ask(&self) -> Instant {
         *self.asked.get_or_init(Instant::now)
     }
 
-    /// Waits for that, unless the caller is to leave. False if time ran out since somebody first asked.
+    /// Waits for that, unless the caller is to leave. False if time ran out since a caller first asked.
     pub(super) fn wait(&self, limit: Duration, leaves: impl Fn() -> bool) -> bool {
         let began = self.ask();
         let mut outcome = self.lock();
