@@ -22,9 +22,12 @@ pub(crate) struct RecordingSource {
     first: Vec<u8>,
 }
 
+/// The start of a file, and behind it some of its blocks.
+type StartAndBlocks = Chain<Cursor<Vec<u8>>, BufReader<Take<File>>>;
+
 /// Reads a part of a file.
 pub(crate) struct PartReader {
-    reader: RecordingReader<Chain<Cursor<Vec<u8>>, BufReader<Take<File>>>>,
+    reader: RecordingReader<StartAndBlocks>,
     /// What the reader's offsets are short of those in the file.
     shift: u64,
 }

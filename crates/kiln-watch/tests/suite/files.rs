@@ -45,7 +45,7 @@ fn every_cut_file_shows_its_whole_blocks() {
         let watched = WatchedRecording::new(&recording.0);
         watched.read_all().unwrap();
         let state = watched.state();
-        assert!(state.events < planted().len() as u64 && state.events % 3 == 0, "{cut}");
+        assert!(state.events < planted().len() as u64 && state.events.is_multiple_of(3), "{cut}");
         assert!(state.read_bytes <= cut as u64);
         if cut > 16 {
             assert_eq!(state.is_cut, state.read_bytes < cut as u64, "{cut}");
