@@ -58,6 +58,7 @@ mod stdout_at_start;
 mod table;
 mod template_kernel;
 mod text_file;
+mod top;
 mod trace;
 mod watch;
 
@@ -118,6 +119,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Serve a page that shows a recording, also while the program runs.
     Watch(watch::Arguments),
+    /// Watch the kiln programs of this user: memory by tag, submissions, faults, GPUs.
+    Top(top::Arguments),
 }
 
 impl Command {
@@ -139,6 +142,7 @@ impl Command {
             Self::Trace(arguments) => ("trace", arguments.json),
             Self::Explain(arguments) => ("explain", arguments.json),
             Self::Watch(arguments) => ("watch", arguments.json),
+            Self::Top(arguments) => ("top", arguments.json),
         }
     }
 
@@ -159,6 +163,7 @@ impl Command {
             Self::Trace(arguments) => trace::run(arguments, console),
             Self::Explain(arguments) => explain::run(arguments, console),
             Self::Watch(arguments) => watch::run(arguments, console),
+            Self::Top(arguments) => top::run(arguments, console),
         }
     }
 }

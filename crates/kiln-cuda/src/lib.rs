@@ -77,6 +77,7 @@ mod memory;
 mod memory_pool;
 mod module;
 mod native_handle;
+mod nvml;
 pub mod nvrtc;
 mod open_error;
 mod operation;
@@ -97,4 +98,5 @@ pub use libraries::{
     FoundLibrary, LibraryKind, LibraryOrigin, LibraryVersion, MissingLibrary, SearchEnvironment,
     SearchedPlace,
 };
+pub use nvml::{GpuFigures, Nvml, NvmlAbsence};
 pub use open_error::OpenError;

@@ -52,6 +52,7 @@ mod samples;
 mod scale;
 mod terminal;
 mod textures;
+mod top;
 mod troubleshooting_page;
 mod usage;
 mod watch;

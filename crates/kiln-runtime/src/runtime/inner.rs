@@ -326,6 +326,8 @@ impl Inner {
             pool: self.pool.clone(),
             staging: self.staging.clone(),
             memory: self.memory.clone(),
+            state: self.state.clone(),
+            limit_bytes: self.config().memory.limit_bytes,
         }
     }
 
@@ -428,5 +430,6 @@ impl Drop for Inner {
         let cut_short = reason.map(|reason| (self.tracker.host().snapshot(), reason));
         let findings = self.findings.as_ref().map(|log| log.take_failures()).unwrap_or_default();
         self.key.leave(EndedRuntime { losses: self.state.losses(), cut_short, findings });
+        crate::telemetry::runtime_ended();
     }
 }

@@ -15,6 +15,7 @@ use super::staging_pool::Staging;
 use super::stream_pool::StreamPool;
 use super::user_held_objects::LentObjects;
 use crate::counters::{Count, Counters, Numbers};
+use crate::device_state::StateCell;
 
 /// The parts of a runtime that count.
 pub(crate) struct Meters {
@@ -26,6 +27,9 @@ pub(crate) struct Meters {
     pub(super) pool: Arc<StreamPool>,
     pub(super) staging: Arc<Staging>,
     pub(super) memory: Arc<dyn MemoryResource>,
+    pub(super) state: Arc<StateCell>,
+    /// The limit of the runtime itself.
+    pub(super) limit_bytes: Option<u64>,
 }
 
 impl Meters {
@@ -54,6 +58,14 @@ impl Meters {
     /// The value that a layer above keeps with the runtime, if it does.
     pub(crate) fn extension<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.extensions.get()
+    }
+
+    pub(crate) fn state(&self) -> &StateCell {
+        &self.state
+    }
+
+    pub(crate) fn limit_bytes(&self) -> Option<u64> {
+        self.limit_bytes
     }
 
     pub(crate) fn memory(&self) -> &dyn MemoryResource {

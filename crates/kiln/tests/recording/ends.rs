@@ -34,10 +34,16 @@ fn child() {
     }
 }
 
-fn start(role: &str, trace: &std::path::Path) -> Child {
+/// A child that plays a role.
+pub(crate) fn command(role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "ends::child", "--nocapture"]).env(ROLE, role).env(TRACE, trace);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    command.args(["--ignored", "--exact", "ends::child", "--nocapture"]).env(ROLE, role).env_remove(TRACE);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+fn start(role: &str, trace: &std::path::Path) -> Child {
+    command(role).env(TRACE, trace).spawn().unwrap()
 }
 
 #[test]

@@ -5,6 +5,8 @@
 mod collectives;
 mod ends;
 mod memory;
+#[cfg(unix)]
+mod published;
 mod takeover;
 
 use std::fs::File;

@@ -1,0 +1,60 @@
+//! What a program publishes.
+
+use serde::{Deserialize, Serialize};
+
+/// The format that is understood.
+const FORMAT: u32 = 1;
+
+/// A program.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Program {
+    #[serde(skip_serializing)]
+    pub(super) format: u32,
+    /// Its number.
+    pub(super) process: u32,
+    /// When it began, as the system counts it; 0 if that is not known.
+    #[serde(skip_serializing)]
+    pub(super) started: u64,
+    /// Its name.
+    pub(super) program: String,
+    /// When it was published, in milliseconds since 1970.
+    pub(super) updated_ms: u64,
+    /// Whether it has not published for a while.
+    #[serde(skip_deserializing)]
+    pub(super) is_silent: bool,
+    /// Its runtimes.
+    pub(super) runtimes: Vec<Runtime>,
+}
+
+/// A runtime of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Runtime {
+    pub(super) kind: String,
+    pub(super) ordinal: u32,
+    pub(super) name: String,
+    pub(super) uuid: String,
+    pub(super) state: String,
+    pub(super) faults: u64,
+    pub(super) limit_bytes: u64,
+    pub(super) live_bytes: u64,
+    pub(super) peak_bytes: u64,
+    pub(super) held_bytes: u64,
+    pub(super) streams: u64,
+    pub(super) submissions: u64,
+    pub(super) submissions_per_second: f64,
+    pub(super) tags: Vec<Tag>,
+}
+
+/// Memory under a tag.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Tag {
+    pub(super) tag: String,
+    pub(super) bytes: u64,
+}
+
+impl Program {
+    /// Reads an entry; none if it is something else, or of another version.
+    pub(super) fn read(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice::<Self>(text).ok().filter(|program| program.format == FORMAT)
+    }
+}

@@ -1,0 +1,190 @@
+//! `kiln top`: programs that publish, that are gone, and entries that are something else.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use crate::folder::Folder;
+use crate::outcome::{Outcome, command, run};
+
+/// An entry as a program writes it.
+fn entry(process: u32, program: &str) -> String {
+    format!(
+        r#"{{"format":1,"process":{process},"started":0,"program":"{program}","updated_ms":0,"runtimes":[{{"kind":"cuda",
+        "ordinal":0,"name":"H200","uuid":"GPU-1","state":"ready","faults":1,"limit_bytes":2097152,"live_bytes":1048576,
+        "peak_bytes":1048576,"held_bytes":2097152,"streams":2,"submissions":7,"submissions_per_second":3.5,
+        "tags":[{{"tag":"weights","bytes":1048576}}]}}]}}"#
+    )
+}
+
+/// The command with its own place for entries.
+fn top(folder: &Folder, words: &[&str]) -> Command {
+    let mut command = command(&[&["top"], words].concat());
+    command.env("XDG_RUNTIME_DIR", folder.path(""));
+    command
+}
+
+fn done(folder: &Folder, words: &[&str]) -> Outcome {
+    let outcome = run(top(folder, words));
+    assert_eq!(outcome.code, Some(0), "{words:?}: {}", outcome.stderr);
+    outcome
+}
+
+/// A folder with an entry of this process, which lives.
+fn published() -> Folder {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("kiln")).unwrap();
+    let own = std::process::id();
+    std::fs::write(folder.path(&format!("kiln/{own}.json")), entry(own, "train")).unwrap();
+    folder
+}
+
+#[test]
+fn a_program_is_shown_with_memory_tags_and_rates() {
+    let folder = published();
+    let text = done(&folder, &["--once"]).stdout;
+    for said in [
+        &*format!("train (process {})", std::process::id()),
+        "cuda 0 (H200): ready, 2 streams, 4 submissions/s, 7 so far",
+        "lost 1 time",
+        "1.0 MiB of 2.0 MiB in use",
+        "weights",
+        "it has not published for more than 5 s",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert_eq!(done(&folder, &[]).stdout, text, "a pipe gets it once");
+    let json = done(&folder, &["--json"]).json();
+    let program = &json["programs"][0];
+    assert_eq!((&program["program"], &program["is_silent"]), (&"train".into(), &true.into()));
+    assert_eq!(program["runtimes"][0]["tags"][0]["bytes"], 1 << 20);
+    let has_figures = !json["gpus"].as_array().unwrap().is_empty();
+    assert!(has_figures || json["gpus_absent"].is_string() || json["gpus"].is_array(), "{json}");
+}
+
+#[test]
+fn without_programs_it_says_how_to_publish() {
+    let folder = Folder::new();
+    assert!(done(&folder, &["--once"]).stdout.contains("start one with KILN_TOP=1"));
+    assert_eq!(done(&folder, &["--json"]).json()["programs"], serde_json::json!([]));
+}
+
+#[test]
+fn what_a_dead_program_left_is_removed_and_other_files_stay() {
+    let folder = published();
+    let mut ended = Command::new("true").spawn().unwrap();
+    let gone = ended.id();
+    ended.wait().unwrap();
+    let left = folder.path(&format!("kiln/{gone}.json"));
+    std::fs::write(&left, entry(gone, "gone")).unwrap();
+    std::fs::write(folder.path("kiln/notes.txt"), "mine").unwrap();
+    let text = done(&folder, &["--once"]).stdout;
+    assert!(!text.contains("gone") && text.contains("train"), "{text}");
+    assert!(!std::path::Path::new(&left).exists());
+    assert!(std::path::Path::new(&folder.path("kiln/notes.txt")).exists());
+}
+
+#[test]
+fn entries_that_are_something_else_are_counted() {
+    let own = std::process::id();
+    let whole = entry(own, "train");
+    let path = |folder: &Folder| folder.path(&format!("kiln/{own}.json"));
+    let mut bad: Vec<Vec<u8>> =
+        (0..whole.len()).step_by(7).map(|cut| whole.as_bytes()[..cut].to_vec()).collect();
+    bad.push(vec![b'['; 200_000]);
+    bad.push(vec![0xff; 100]);
+    bad.push(vec![b' '; 1 << 20]);
+    bad.push(entry(own + 1, "of another").into_bytes());
+    bad.push(whole.replace("\"format\":1", "\"format\":9").into_bytes());
+    // All but a few, so that the test is quick.
+    for bytes in bad.iter().step_by(5).chain(bad.iter().rev().take(5)) {
+        let folder = published();
+        std::fs::write(path(&folder), bytes).unwrap();
+        let outcome = done(&folder, &["--json"]).json();
+        assert_eq!((&outcome["unreadable"], outcome["programs"].as_array().unwrap().len()), (&1.into(), 0));
+    }
+    let folder = published();
+    std::fs::write(path(&folder), entry(own, "\\u001b[31mred\\nline")).unwrap();
+    let text = done(&folder, &["--once"]).stdout;
+    assert!(text.contains("\\x1b[31mred line") && !text.contains('\x1b'), "{text}");
+}
+
+#[test]
+fn a_reader_that_leaves_and_wrong_words_are_no_panic() {
+    let folder = published();
+    let mut child = top(&folder, &["--once"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    for words in [&["--every", "0"][..], &["--every", "NaN"], &["--every", "x"], &["file"]] {
+        assert_eq!(run(top(&folder, words)).code, Some(2), "{words:?}");
+    }
+    std::fs::remove_dir_all(folder.path("kiln")).unwrap();
+    std::fs::write(folder.path("kiln"), "no folder").unwrap();
+    let outcome = run(top(&folder, &["--once"]));
+    assert!(outcome.code == Some(2) && outcome.stderr.contains("Not a directory"), "{}", outcome.stderr);
+}
+
+/// Both ends of a terminal of a size: the one that a user sees, and the one for a program.
+#[cfg(target_os = "linux")]
+fn terminal(columns: u16, rows: u16) -> (std::fs::File, std::fs::File) {
+    use std::os::fd::AsRawFd;
+    let open = |path: &str| std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let user = open("/dev/ptmx");
+    let (unlock, mut number): (libc::c_int, libc::c_int) = (0, 0);
+    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the requests take pointers to these types, which live until the calls return.
+    let answers = unsafe {
+        [
+            libc::ioctl(user.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlock),
+            libc::ioctl(user.as_raw_fd(), libc::TIOCGPTN, &raw mut number),
+            libc::ioctl(user.as_raw_fd(), libc::TIOCSWINSZ, &raw const size),
+        ]
+    };
+    assert_eq!(answers, [0; 3]);
+    (user, open(&format!("/dev/pts/{number}")))
+}
+
+/// Reads what a terminal shows; false at its end, which is an error there.
+#[cfg(target_os = "linux")]
+fn read_more(user: &mut std::fs::File, shown: &mut Vec<u8>) -> bool {
+    let mut bytes = [0; 4096];
+    let read = user.read(&mut bytes).unwrap_or(0);
+    shown.extend_from_slice(&bytes[..read]);
+    read > 0
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_is_drawn_on_and_given_back() {
+    use std::io::Write;
+    for (columns, rows, keys) in [(100, 30, &b"q"[..]), (1, 1, b"\x03"), (12, 3, b"j\x1b")] {
+        let folder = published();
+        let (mut user, program) = terminal(columns, rows);
+        let mut command = top(&folder, &["--every", "0.1"]);
+        command
+            .env_remove("COLUMNS")
+            .stdin(program.try_clone().unwrap())
+            .stdout(program)
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The command held both ends that were given to it.
+        drop(command);
+        let mut shown = Vec::new();
+        let has = |shown: &[u8], what: &[u8]| shown.windows(what.len()).any(|bytes| bytes == what);
+        // Drawn at least twice.
+        while shown.windows(3).filter(|bytes| bytes == b"\x1b[H").count() < 2 {
+            assert!(read_more(&mut user, &mut shown), "it ended: {:?}", String::from_utf8_lossy(&shown));
+        }
+        assert!(has(&shown, b"\x1b[?1049h"));
+        assert!(columns < 100 || has(&shown, b"train (process "), "{:?}", String::from_utf8_lossy(&shown));
+        for key in keys.chunks(1) {
+            user.write_all(key).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        while !has(&shown, b"\x1b[?1049l") {
+            assert!(read_more(&mut user, &mut shown), "it ended without giving the terminal back");
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}

@@ -1,0 +1,71 @@
+//! What `kiln top` sees of a program.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::ends;
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("kiln-published-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn mode(path: &std::path::Path) -> u32 {
+    std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_program_publishes_when_it_is_asked_to_and_takes_it_back_at_the_end() {
+    let runtime_folder = folder("asked");
+    for (asked, is_published) in [("1", true), ("0", false)] {
+        let mut child = ends::command("wait")
+            .env("KILN_TOP", asked)
+            .env("XDG_RUNTIME_DIR", &runtime_folder)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == "ready"));
+        let folder = runtime_folder.join("kiln");
+        let entry = folder.join(format!("{}.json", child.id()));
+        let began = Instant::now();
+        while is_published && !entry.exists() {
+            assert!(began.elapsed() < Duration::from_secs(30), "nothing is published");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if is_published {
+            assert_eq!((mode(&folder), mode(&entry)), (0o700, 0o600));
+            let text = std::fs::read_to_string(&entry).unwrap();
+            for said in [
+                "\"format\":1",
+                "\"kind\":\"simulated\"",
+                "\"state\":\"ready\"",
+                "\"live_bytes\":12",
+                "\"streams\":1",
+            ] {
+                assert!(text.contains(said), "{said}: {text}");
+            }
+        } else {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+        assert!(!entry.exists(), "it goes with the last runtime");
+    }
+    std::fs::remove_dir_all(runtime_folder).unwrap();
+}
+
+#[test]
+fn a_folder_of_others_is_not_used_and_the_program_runs_on() {
+    let runtime_folder = folder("others");
+    let open = runtime_folder.join("kiln");
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let mut child =
+        ends::command("end").env("KILN_TOP", "on").env("XDG_RUNTIME_DIR", &runtime_folder).spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(std::fs::read_dir(&open).unwrap().count(), 0);
+    std::fs::remove_dir_all(runtime_folder).unwrap();
+}
