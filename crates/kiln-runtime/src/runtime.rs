@@ -13,6 +13,11 @@ mod freed_uses;
 mod inner;
 mod memory_config;
 pub(crate) mod memory_pressure;
+#[cfg(unix)]
+pub(crate) mod published;
+#[cfg(not(unix))]
+#[path = "runtime/published_unsupported.rs"]
+pub(crate) mod published;
 pub(crate) mod recording;
 mod recoverable_submit;
 mod recovery_hook;
@@ -126,7 +131,7 @@ impl DeviceRuntime {
             recovery.start(&runtime)?;
         }
         runtime.inner.trace_as_environment_says()?;
-        crate::telemetry::publish_as_environment_says();
+        published::publish_as_environment_says();
         // A device that was lost meanwhile stays so, and says why at the first call.
         let _ = runtime.inner.state().change(Phase::Ready);
         Ok(runtime)

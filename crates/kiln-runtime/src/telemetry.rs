@@ -8,7 +8,7 @@
 //! - [`Gauge`]s say how things are at the moment.
 //! - [`process_snapshot`] adds up all runtimes of the process, and [`ProcessSnapshot::prometheus`] is the page for a scraper;
 //!   [`prometheus`] writes a page of snapshots of the caller's choice, one for each device.
-//! - [`publish`] shows the runtimes of the process to `kiln top`, as `KILN_TOP=1` does.
+//! - [`publish`] shows the runtimes of the process to `kiln top`, as `KILN_TOP=1` does; [`Nvml`] has the figures of GPUs.
 //! - Device time is measured where it is asked for: [`Launch::submit_timed`](crate::Launch::submit_timed),
 //!   [`Graph::replay_timed`](crate::Graph::replay_timed).
 //! - Submissions, transfers, compilations and graphs are `tracing` spans with the target `kiln`. Without a subscriber, a span is one
@@ -32,21 +32,16 @@ mod device_name;
 mod metric;
 mod process_totals;
 mod prometheus;
-#[cfg(unix)]
-mod published;
-#[cfg(not(unix))]
-#[path = "telemetry/published_unsupported.rs"]
-mod published;
 mod reader;
 mod snapshot;
 
 pub use device_name::DeviceName;
 pub use process_totals::{ProcessSnapshot, process_snapshot};
 pub use prometheus::prometheus;
-pub use published::{TOP_VARIABLE, publish, published_folder};
-pub(crate) use published::{publish_as_environment_says, runtime_ended};
 pub use reader::Telemetry;
 pub use snapshot::{Gauge, Snapshot};
 
 pub use crate::counters::Count;
+pub use crate::runtime::published::{TOP_VARIABLE, publish, published_folder};
 pub use crate::runtime::{Timed, Timing};
+pub use kiln_cuda::{GpuFigures, Nvml, NvmlAbsence};

@@ -1,6 +1,6 @@
 //! What NVML says about the GPUs.
 
-use kiln_cuda::{GpuFigures, Nvml};
+use kiln::telemetry::{GpuFigures, Nvml};
 use serde::Serialize;
 
 /// NVML, or why it is not there.

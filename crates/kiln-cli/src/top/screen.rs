@@ -192,7 +192,7 @@ mod tests {
         ] {
             assert!(all.contains(said), "{said}:\n{all}");
         }
-        assert!(rows(100, 12, 4)[1].contains("lost 2 times"), "scrolled: {:?}", rows(100, 12, 4));
+        assert!(rows(100, 12, 2)[1].contains("lost 2 times"), "scrolled: {:?}", rows(100, 12, 2));
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn a_program_is_shown_with_memory_tags_and_rates() {
         &*format!("train (process {})", std::process::id()),
         "cuda 0 (H200): ready, 2 streams, 4 submissions/s, 7 so far",
         "lost 1 time",
-        "1.0 MiB of 2.0 MiB in use",
+        "1 MiB of 2 MiB in use",
         "weights",
         "it has not published for more than 5 s",
     ] {

@@ -430,6 +430,6 @@ impl Drop for Inner {
         let cut_short = reason.map(|reason| (self.tracker.host().snapshot(), reason));
         let findings = self.findings.as_ref().map(|log| log.take_failures()).unwrap_or_default();
         self.key.leave(EndedRuntime { losses: self.state.losses(), cut_short, findings });
-        crate::telemetry::runtime_ended();
+        super::published::runtime_ended();
     }
 }

@@ -5,9 +5,6 @@ use std::time::{Instant, SystemTime};
 
 use kiln_mem::{Budget, Heap, MemoryResourceExt};
 
-use super::super::device_name::DeviceName;
-use super::super::reader::gauges;
-use super::super::snapshot::Gauge;
 use crate::counters::Count;
 use crate::runtime::{Meters, process_runtimes};
 
@@ -79,9 +76,7 @@ impl Publication {
 }
 
 fn runtime(meters: &Meters, submissions: u64, rate: f64) -> String {
-    let device = DeviceName::from(meters.device());
-    let levels = gauges(meters);
-    let level = |gauge: Gauge| levels[gauge as usize];
+    let (device, memory) = (meters.device(), meters.memory().accounting());
     let budget = Budget::of_device(meters.device());
     let limit = meters.limit_bytes().unwrap_or_else(|| budget.limit_bytes());
     let mut tags: Vec<(String, u64)> = Vec::new();
@@ -101,17 +96,17 @@ fn runtime(meters: &Meters, submissions: u64, rate: f64) -> String {
     let status = meters.state().status();
     format!(
         "{{\"kind\":{},\"ordinal\":{},\"name\":{},\"uuid\":{},\"state\":{},\"faults\":{},\"limit_bytes\":{limit},\"live_bytes\":{},\"peak_bytes\":{},\"held_bytes\":{},\"streams\":{},\"submissions\":{submissions},\"submissions_per_second\":{rate:.1},\"tags\":[{}]}}",
-        quoted(&device.kind),
+        quoted(&device.kind.to_string().to_ascii_lowercase()),
         device.ordinal,
         quoted(&device.name),
-        quoted(&device.uuid),
+        quoted(&device.uuid.to_string()),
         quoted(&status.phase().to_string()),
         meters.state().losses().len(),
-        level(Gauge::LiveBytes),
-        level(Gauge::PeakLiveBytes),
-        level(Gauge::ReservedBytes),
+        memory.live_bytes,
+        memory.peak_live_bytes,
+        memory.reserved_bytes,
         // The main stream is not leased.
-        level(Gauge::LeasedStreams) + 1,
+        meters.pool().leased() + 1,
         tags.join(",")
     )
 }
