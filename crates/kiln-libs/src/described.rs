@@ -87,7 +87,7 @@ impl<'a> Described<'a> {
         Self { operation: operation.into(), arguments, scaling: None, names, is_empty: false }
     }
 
-    /// A call whose result has no elements: it does nothing. Its buffers must be those of the runtime all the same.
+    /// A call whose result has no elements: it does nothing. Its buffers must still be those of the runtime.
     pub(crate) fn nothing(
         loaded: &LoadedOperations,
         operation: impl Into<Operation>,

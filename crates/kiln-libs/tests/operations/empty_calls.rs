@@ -157,7 +157,7 @@ fn convolutions_and_pools_of_nothing() {
             dnn.average_pool_backward(result, [2, 2], image).submit().unwrap();
         }
         assert_eq!((x.download().unwrap(), y.download().unwrap()), (vec![7.0; 36], vec![7.0; 36]));
-        // The other sizes must fit all the same.
+        // The other sizes must still fit.
         let (image, filter) = (Tensor::new(&x, [0, 2, 3, 3]), Tensor::new(&y, [1, 2, 4, 4]));
         assert!(dnn.convolution(image, filter, Tensor::new(&y, [0, 1, 2, 2])).submit().is_err());
     });
