@@ -7,6 +7,8 @@
 //! torchrun --nproc-per-node 4 --no-python target/debug/examples/collectives
 //! ```
 //!
+//! With `--isolate` each rank has its device, and NCCL, in a worker process.
+//!
 //! `kiln launch -n 4 --check -- target/debug/examples/collectives` runs the same processes on simulated devices, and checks them.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
@@ -14,18 +16,21 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kiln::DeviceRuntime;
 use kiln::group::{
     DeviceCommunicator, DeviceGroup, RankEnvironment, Reduction, Rendezvous, RendezvousConfig,
 };
 use kiln::probe::Policy;
+use kiln::recovery::{DeviceSpec, Isolation, Process};
 use kiln::sim::{DeviceConfig, Machine, MachineConfig};
+use kiln::{DeviceRuntime, RuntimeConfig};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const COUNT: usize = 10_000;
 
 fn main() -> Result<(), Failure> {
+    // In a worker process this serves and never returns.
+    kiln::worker_entry();
     match RankEnvironment::from_process()? {
         Some(ranks) => process(&ranks),
         None => simulated(4),
@@ -36,9 +41,11 @@ fn main() -> Result<(), Failure> {
 fn process(ranks: &RankEnvironment) -> Result<(), Failure> {
     let started = Instant::now();
     let job = Arc::new(Rendezvous::join(&RendezvousConfig::from_environment(ranks)?)?);
+    let local_rank = ranks.local_rank.unwrap_or(0);
     let gpu = match kiln::probe::policy()? {
         Policy::Simulate => DeviceRuntime::simulated(u64::from(ranks.rank))?,
-        _ => DeviceRuntime::cuda(ranks.local_rank.unwrap_or(0))?.clone(),
+        _ if std::env::args().any(|word| word == "--isolate") => in_worker(local_rank)?,
+        _ => DeviceRuntime::cuda(local_rank)?.clone(),
     };
     let rank = DeviceCommunicator::meet(&gpu, &job, &Default::default())?;
     rank.barrier().submit()?.wait()?;
@@ -46,6 +53,12 @@ fn process(ranks: &RankEnvironment) -> Result<(), Failure> {
     collectives(&rank)?;
     job.barrier("end")?;
     Ok(())
+}
+
+/// The GPU in a worker process.
+fn in_worker(ordinal: u32) -> kiln::Result<DeviceRuntime> {
+    let isolation = Isolation::Process(Process::default());
+    DeviceRuntime::open(&DeviceSpec::cuda(ordinal), RuntimeConfig { isolation, ..RuntimeConfig::default() })
 }
 
 /// All ranks are threads of this process, over simulated devices.

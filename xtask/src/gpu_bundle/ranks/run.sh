@@ -48,6 +48,11 @@ for number in 2 3; do
     sed -n 's/^\[\([0-9]*\)\] rank [0-9]*: \(ready after .*\)$/  rank \1: \2/p' "$work/out"
 done
 
+ranks 2 "$collectives" --isolate
+why=
+[ "$code" -eq 0 ] || why="it ended with $code"
+count "collectives on 2 ranks, NCCL in worker processes" "$spent" "$why"
+
 # That the ranks share a GPU is told and is meant here; their sum must be right.
 ranks 2 "$kiln" doctor --cluster
 why=
@@ -79,7 +84,7 @@ while [ "$kill" -lt "$kills" ]; do
     ranks "$number" "$training" --kill-rank "$rank" --at-step "$step"
     why=
     [ "$code" -eq 134 ] || why="it ended with $code instead of 134"
-    grep -q "rank $rank is lost" "$work/out" || why="$why nobody said that rank $rank is lost"
+    grep -q "rank $rank is lost" "$work/out" || why="$why no rank said that rank $rank is lost"
     [ "$(losses)" = "$(cat "$work/losses")" ] || why="$why its losses are not those of one rank"
     count "training on $number ranks, rank $rank killed at step $step" "$spent" "$why"
     kill=$((kill + 1))
