@@ -215,11 +215,15 @@ impl From<kiln::Error> for Failure {
         if in_source == Some(HOST_HEADER) {
             failure.message = failure.message.replace(&format!("; {INCLUDE_HINT}"), "");
         }
-        failure.next_step = next_step(&error)
+        let step = next_step(&error)
             .or(in_source)
-            .or_else(|| failure.message.contains(INCLUDE_HINT).then_some("-I FOLDER adds an include folder"))
-            .filter(|step| !failure.message.contains(*step))
-            .map(str::to_owned);
+            .or_else(|| failure.message.contains(INCLUDE_HINT).then_some("-I FOLDER adds an include folder"));
+        // An error that ends with its next step tells it once, and apart.
+        let ended = step.and_then(|step| failure.message.strip_suffix(step)?.strip_suffix("; "));
+        if let Some(message) = ended.map(str::to_owned) {
+            failure.message = message;
+        }
+        failure.next_step = step.filter(|step| !failure.message.contains(*step)).map(str::to_owned);
         failure
     }
 }

@@ -58,13 +58,12 @@ enum Place {
     Pair { from: u32, to: u32, number: u64 },
 }
 
-/// Whether the ranks of a job are in several processes.
+/// Whether each rank of a job is in another process than rank 0. Ranks that are threads of its process share its simulated machine, and no exchange is needed.
 pub(crate) fn spans_processes(rendezvous: &Rendezvous) -> Result<bool> {
-    static PROCESS: std::sync::OnceLock<u128> = std::sync::OnceLock::new();
-    let own = PROCESS.get_or_init(Rendezvous::random_number).to_le_bytes();
     let failed = |error| GroupError::Rendezvous(Arc::new(error));
-    let all = rendezvous.exchange("kiln/processes of simulated devices", &own).map_err(failed)?;
-    Ok(all.into_iter().flatten().any(|other| other != own))
+    let processes = rendezvous.processes().map_err(failed)?;
+    let (first, others) = processes.split_first().unwrap_or((&None, &[]));
+    Ok(others.iter().all(|other| other != first))
 }
 
 /// An id that no other process makes.

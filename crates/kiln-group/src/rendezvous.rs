@@ -156,10 +156,21 @@ impl Rendezvous {
         let waited = started.elapsed();
         let connection = joined.map_err(|last| RendezvousError::NoAnswer { host, port, waited, last })?;
         let job = Self { connection, server, rank, size, timeout: config.timeout };
+        job.put(&process_key(rank), &process_number().to_le_bytes())?;
         match job.connection.wait_until_complete(deadline)? {
             true => Ok(job),
             false => Err(job.who_is_missing(started)?),
         }
+    }
+
+    /// The number of each rank's process, which no other process has; none for ranks whose loss was acknowledged.
+    pub(crate) fn processes(&self) -> Result<Vec<Option<Vec<u8>>>> {
+        let absent = self.connection.acknowledged();
+        let number = |rank| match absent.contains(&rank) {
+            true => Ok(None),
+            false => self.get(&process_key(rank)).map(Some),
+        };
+        (0..self.size).map(number).collect()
     }
 
     /// Joins as the launcher says in the variables of this process; none if no launcher has started it.
@@ -382,4 +393,15 @@ fn check(key: &str, value: &[u8]) -> Result<()> {
         }
         () => Ok(()),
     }
+}
+
+/// Where a rank says in which process it is.
+fn process_key(rank: u32) -> String {
+    format!("kiln/process/{rank}")
+}
+
+/// The number of this process.
+fn process_number() -> u128 {
+    static NUMBER: std::sync::OnceLock<u128> = std::sync::OnceLock::new();
+    *NUMBER.get_or_init(Rendezvous::random_number)
 }

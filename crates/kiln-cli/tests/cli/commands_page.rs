@@ -56,7 +56,10 @@ fn the_sessions_are_true() {
                 let mut command = without_driver(&words[1..]);
                 command.current_dir(folder.path("")).env("XDG_CACHE_HOME", folder.path("cache"));
                 let outcome = run(command);
-                let outcome_text = outcome.stdout + &outcome.stderr;
+                // The page is of a machine without a driver; here a variable hides the driver that there may be.
+                let hidden = "KILN_LIBCUDA names a file that cannot be used";
+                let outcome_text =
+                    (outcome.stdout + &outcome.stderr).replace(hidden, "no NVIDIA driver was found");
                 assert_eq!(outcome_text, session.printed, "{words:?}");
                 let found = if outcome_text.ends_with("no findings\n") { Some(0) } else { Some(5) };
                 assert!(verb != "check" || outcome.code == found, "{words:?} ended with {:?}", outcome.code);

@@ -62,7 +62,7 @@ fn every_command_reports_its_errors_as_json() {
         "{pointer}"
     );
     let absent = error(&["demo", "--device", "cuda"], 3);
-    assert!(absent["next_step"].as_str().unwrap().contains("install the NVIDIA driver"), "{absent}");
+    assert!(absent["next_step"].as_str().unwrap().contains("correct or unset KILN_LIBCUDA"), "{absent}");
 }
 
 #[test]

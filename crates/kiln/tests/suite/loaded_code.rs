@@ -176,13 +176,10 @@ fn an_instruction_only_a_gpu_has_is_refused_at_submit_by_name_and_line() {
         "mma.sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32 {%f0,%f1,%f2,%f3}, {%r2,%r3,%r4,%r5}, {%r6,%r7,%r8,%r9}, {%f0,%f1,%f2,%f3}, %r10, 0;",
         "wgmma.fence.sync.aligned;",
         "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r2,%r3}, [%r1];",
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r1];",
         "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r1];",
         "barrier.cluster.arrive.release.aligned;",
         "mapa.shared::cluster.u32 %r2, %r1, %r3;",
         "st.shared::cluster.u32 [%r1], %r2;",
-        "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%rd1, {%f4,%f5}];",
-        "suld.b.1d.b32.trap {%r2}, [%rd1, {%r3}];",
         "multimem.ld_reduce.relaxed.sys.global.add.u32 %r2, [%rd1];",
     ];
     for instruction in instructions {
