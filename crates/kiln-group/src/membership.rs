@@ -240,7 +240,10 @@ impl Membership {
                 _ => {}
             }
         }
-        if ledgers.iter().any(waits) {
+        let is_waiting = ledgers.iter().any(waits);
+        // What is unfinished keeps the device.
+        drop(ledgers);
+        if is_waiting {
             for (rank, device) in devices {
                 if let Health::Lost(error) = device.health() {
                     found.push((rank, error.to_string()));

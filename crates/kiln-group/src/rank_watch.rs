@@ -34,16 +34,17 @@ pub(crate) fn watch(membership: &Arc<Membership>) -> std::io::Result<()> {
 fn run() {
     for look in 1_u32.. {
         std::thread::sleep(PERIOD);
-        let memberships: Vec<Arc<Membership>> = {
+        let memberships: Vec<Weak<Membership>> = {
             let mut watch = WATCH.lock().unwrap_or_else(PoisonError::into_inner);
             watch.memberships.retain(|membership| membership.strong_count() > 0);
             if watch.memberships.is_empty() {
                 watch.is_running = false;
                 return;
             }
-            watch.memberships.iter().filter_map(Weak::upgrade).collect()
+            watch.memberships.clone()
         };
         let asks = look.is_multiple_of(LOOKS_PER_QUESTION);
-        memberships.iter().for_each(|membership| membership.look(asks));
+        // One after the other, so that a look that takes long keeps no other communicator, and its devices, alive.
+        memberships.iter().filter_map(Weak::upgrade).for_each(|membership| membership.look(asks));
     }
 }
