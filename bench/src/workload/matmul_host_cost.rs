@@ -111,7 +111,11 @@ pub(crate) fn submitted(table: &mut Table, repeats: usize) -> Result<(), Failure
             subject(BATCH, || direct.queue(stream, stage.addresses()), settle),
             subject(BATCH, || untracked.submit(), settle),
             subject(BATCH, || stage.submit(), settle),
-            subject(BATCH, || Ok(drop(prepared.submit(&stage.a, &stage.b, &stage.c)?)), settle),
+            subject(
+                BATCH,
+                || prepared.submit(&stage.a, &stage.b, &stage.c).map(|_| ()).map_err(Into::into),
+                settle,
+            ),
         ];
         let [direct, untracked, kiln, kiln_prepared] = in_turn(BATCHES * repeats, subjects)?;
         let workload = format!("b1.bf16.{n}.call");
