@@ -4,7 +4,7 @@ mod curve;
 mod curve_svg;
 mod trace_file;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kiln::group::Topology;
@@ -69,6 +69,14 @@ does not have.";
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     if arguments.ranks.len() > MAX_POINTS {
         return Err(Failure::usage(format!("--ranks has more than {MAX_POINTS} numbers")));
+    }
+    let is_input = |path: &PathBuf| {
+        let whole = |path: &Path| path.canonicalize().ok();
+        whole(path).is_some() && whole(path) == whole(&arguments.file)
+    };
+    if let Some(path) = arguments.svg.as_ref().filter(|path| is_input(path)) {
+        let what = format!("--svg would overwrite {}, which is read", path.display());
+        return Err(Failure::usage(what).next("give another file"));
     }
     let trace = trace_file::read(&arguments.file)?;
     let trace = if arguments.overlap { trace.overlapped() } else { trace };

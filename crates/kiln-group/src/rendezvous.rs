@@ -17,6 +17,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use kiln_operation::MAX_RANKS;
+
 use crate::deadline::after;
 use crate::rank_environment::{MeetingPoint, RankEnvironment};
 use connection::{Connection, Greeting};
@@ -134,6 +136,9 @@ impl Rendezvous {
         let started = Instant::now();
         let deadline = after(started, config.timeout);
         let (rank, size, silence) = (config.rank, config.size, config.silence);
+        if size > MAX_RANKS {
+            return Err(RendezvousError::TooManyRanks { size });
+        }
         if rank >= size {
             return Err(RendezvousError::NoSuchRank { rank, size });
         }

@@ -103,6 +103,9 @@ impl FromStr for CommunicatorId {
     }
 }
 
+/// The most ranks of a communicator and of a job: more than any machine has, and few enough to keep a record of each.
+pub const MAX_RANKS: u32 = 1 << 16;
+
 /// One rank of a communicator. Its text is what `kiln_driver::Image::Communicator` carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CommunicatorRank {
@@ -120,7 +123,7 @@ impl CommunicatorRank {
     /// Whether there can be such a rank.
     ///
     /// # Errors
-    /// A communicator of no ranks; a rank that is not below the size; several ranks with an id that no rank made; a deadline of less than a millisecond.
+    /// A communicator of no ranks, or of more than [`MAX_RANKS`]; a rank that is not below the size; several ranks with an id that no rank made; a deadline of less than a millisecond.
     pub fn check(&self) -> Result<(), OperationError> {
         let Self { id, rank, size, deadline } = *self;
         if size == 0 {
@@ -129,6 +132,10 @@ impl CommunicatorRank {
                 "a communicator of no ranks",
                 "give the number of ranks",
             ));
+        }
+        if size > MAX_RANKS {
+            let what = format!("a communicator of {size} ranks, where there can be {MAX_RANKS}");
+            return Err(OperationError::shape(NAME, what, "give the number of ranks"));
         }
         if rank >= size {
             let what = format!("rank {rank} of a communicator of {size} ranks");

@@ -79,6 +79,7 @@ fn a_communicator_is_its_text() {
         (text.replace("rank=1", "rank=2"), "rank 2 of a communicator of 2 ranks"),
         (text.replace("size=2", "size=0"), "no ranks"),
         (text.replace("size=2", "size=4294967296"), "a number below 2^32"),
+        (text.replace("size=2", "size=4294967295"), "where there can be 65536"),
         (text.replace("deadline_ms=1500", "deadline_ms=0"), "a deadline of 0ns"),
         (text.replace("id=00", "id=0"), "256 hexadecimal digits"),
         (text.replace("communicator", "communicators"), "there is no operation"),

@@ -88,6 +88,19 @@ fn what_does_not_fit_is_told_with_its_place() {
 }
 
 #[test]
+fn a_picture_does_not_overwrite_what_is_read() {
+    let folder = Folder::new();
+    let text = "all_reduce bytes=16MB count=10 compute=3ms\n";
+    let file = folder.write("train.collectives", text);
+    for svg in [file.clone(), format!("{file}/../train.collectives").replace("train.collectives/../", "./")] {
+        let outcome = run(command(&["scale", &file, "--topology", TOPOLOGY, "--ranks", "4", "--svg", &svg]));
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stdout);
+        assert!(outcome.stderr.contains("would overwrite"), "{}", outcome.stderr);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    }
+}
+
+#[test]
 fn communication_behind_computing_is_not_seen() {
     let folder = Folder::new();
     let text = "all_reduce bytes=16MB count=10 compute=3ms";

@@ -219,8 +219,10 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.changed.notify_all();
-        // If the store is gone already, there is no one to tell.
-        let _ = self.shared.send(&Message::Leave);
+        // A rank whose thread panics does not leave as planned: the others are told of a lost rank. If the store is gone already, there is no one to tell.
+        if !std::thread::panicking() {
+            let _ = self.shared.send(&Message::Leave);
+        }
         let stream = self.shared.stream.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = stream.shutdown(Shutdown::Both);
     }

@@ -97,6 +97,15 @@ pub enum RendezvousError {
         /// The rank.
         rank: u32,
     },
+    /// More ranks than a job can have.
+    #[error(
+        "a job of {size} ranks, where there can be {}; correct the number of ranks, such as WORLD_SIZE",
+        kiln_operation::MAX_RANKS
+    )]
+    TooManyRanks {
+        /// The number of ranks.
+        size: u32,
+    },
     /// There is no such rank.
     #[error("there is no rank {rank} among {size}; ranks count from 0")]
     NoSuchRank {

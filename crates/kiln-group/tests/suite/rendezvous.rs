@@ -88,6 +88,30 @@ fn ranks_that_do_not_come_are_named_within_the_limit() {
 }
 
 #[test]
+fn a_job_of_more_ranks_than_there_are_is_refused_at_once() {
+    for size in [65_537, 4_294_967_295] {
+        let error = Rendezvous::join(&config(free_port(), 0, size)).unwrap_err();
+        assert!(matches!(error, RendezvousError::TooManyRanks { .. }), "{error}");
+        assert!(error.to_string().contains("correct the number of ranks"), "{error}");
+    }
+}
+
+#[test]
+fn a_rank_whose_thread_panics_is_lost() {
+    let port = free_port();
+    let other = thread::spawn(move || {
+        let job = Rendezvous::join(&config(port, 1, 2)).unwrap();
+        job.barrier("both").unwrap();
+        panic!("rank 1 panics while it holds the job");
+    });
+    let job = Rendezvous::join(&config(port, 0, 2)).unwrap();
+    job.barrier("both").unwrap();
+    let lost = job.wait_for_loss(Duration::from_secs(20)).unwrap().unwrap();
+    assert_eq!(lost.rank, 1);
+    assert!(other.join().is_err());
+}
+
+#[test]
 fn a_rank_zero_that_does_not_answer_is_told() {
     let mut config = config(free_port(), 1, 2);
     config.timeout = Duration::from_millis(300);

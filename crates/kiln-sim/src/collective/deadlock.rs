@@ -19,6 +19,9 @@ pub(crate) struct Stalled {
     pub(crate) run: CollectiveRun,
 }
 
+/// How many ranks that are waited for are named.
+const NAMED_RANKS: usize = 8;
+
 impl State {
     /// Launches that have read what they bring and wait for other ranks, or for earlier launches of their communicator.
     pub(crate) fn stalled(&self) -> Vec<Stalled> {
@@ -96,8 +99,12 @@ impl State {
                 if one.run.phase == Phase::Queued {
                     sentences.push(format!("{who} has queued {number} behind an earlier one"));
                 } else if !missing.is_empty() {
-                    let whom: Vec<_> =
-                        missing.iter().map(|rank| missing_text(communicator, *rank, *place)).collect();
+                    let named = missing.iter().take(NAMED_RANKS);
+                    let mut whom: Vec<_> =
+                        named.map(|rank| missing_text(communicator, *rank, *place)).collect();
+                    if missing.len() > NAMED_RANKS {
+                        whom.push(format!("{} others", missing.len() - NAMED_RANKS));
+                    }
                     sentences.push(format!("{who} waits in {number} for {}", whom.join(" and ")));
                 }
             }
