@@ -22,7 +22,7 @@ const SIZE_LIMIT_BYTES: u64 = 60 * 1024 * 1024;
 
 /// What is compressed, and into which file; the script knows the name, too.
 const LARGE: &[&str] = &["tests", "bin", "peers", "samples"];
-const PACKED: &str = "packed.tar.gz";
+const PACKED: &str = "packed.tar.xz";
 
 /// The script on the host.
 const RUN: &str = include_str!("gpu_bundle/run.sh");
@@ -77,7 +77,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
 fn pack(bundle: &Path) -> Result<u64> {
     let packed = bundle.join(PACKED);
     let large: Vec<_> = LARGE.iter().filter(|name| bundle.join(name).exists()).collect();
-    process::succeed(Command::new("tar").arg("-czf").arg(&packed).arg("-C").arg(bundle).args(&large))?;
+    let mut tar = Command::new("tar");
+    // Fast enough, and smaller than gzip by a quarter.
+    tar.env("XZ_OPT", "-4 -T0").arg("-cJf").arg(&packed).arg("-C").arg(bundle).args(&large);
+    process::succeed(&mut tar)?;
     for name in large {
         let directory = bundle.join(name);
         std::fs::remove_dir_all(&directory).map_err(|error| Failure::file("remove", &directory, &error))?;

@@ -42,9 +42,9 @@ impl Bundle {
 
     /// Puts the tests into the packed file.
     fn pack(&self) -> PathBuf {
-        let packed = self.directory.join("packed.tar.gz");
+        let packed = self.directory.join("packed.tar.xz");
         let mut tar = Command::new("tar");
-        tar.arg("-czf").arg(&packed).arg("-C").arg(&self.directory).arg("tests");
+        tar.arg("-cJf").arg(&packed).arg("-C").arg(&self.directory).arg("tests");
         assert!(tar.status().unwrap().success());
         fs::remove_dir_all(self.directory.join("tests")).unwrap();
         packed
@@ -105,7 +105,7 @@ fn what_is_packed_is_unpacked_once() {
         assert_eq!((code, last_line(&text)), (0, "3 passed, 0 failed"), "{text}");
     }
     assert!(!packed.exists());
-    bundle.file("packed.tar.gz", "damaged");
+    bundle.file("packed.tar.xz", "damaged");
     assert_ne!(bundle.run(&[]).0, 0);
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs what this bundle holds, on a host with a CUDA driver. Needs a POSIX shell, coreutils, awk, sed, tar, gzip and flock.
+# Runs what this bundle holds, on a host with a CUDA driver. Needs a POSIX shell, coreutils, awk, sed, tar, xz and flock.
 #
 #   ./run.sh               every test binary and every command; the last line is "N passed, N failed"
 #   ./run.sh only NAME     one test binary, command or benchmark
@@ -24,10 +24,10 @@ passed=0
 failed=0
 
 # Several of these may be started at once: one unpacks, the others wait until it has. What one left that was killed is unpacked anew.
-if [ -f "$here/packed.tar.gz" ]; then
+if [ -f "$here/packed.tar.xz" ]; then
     (
         flock 9 || exit 1
-        [ ! -f "$here/packed.tar.gz" ] || { tar -xzf "$here/packed.tar.gz" -C "$here" && rm "$here/packed.tar.gz"; }
+        [ ! -f "$here/packed.tar.xz" ] || { tar -xJf "$here/packed.tar.xz" -C "$here" && rm "$here/packed.tar.xz"; }
     ) 9> "$here/unpacking" || exit 1
 fi
 

@@ -220,7 +220,7 @@ impl Drop for Connection {
         self.shared.lock().closed = true;
         self.shared.changed.notify_all();
         // A rank whose thread panics does not leave as planned: the others are told of a lost rank. If the store is gone already, there is no one to tell.
-        if !std::thread::panicking() {
+        if !thread::panicking() {
             let _ = self.shared.send(&Message::Leave);
         }
         let stream = self.shared.stream.lock().unwrap_or_else(PoisonError::into_inner);

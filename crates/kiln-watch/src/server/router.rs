@@ -41,10 +41,12 @@ impl Router {
     /// Names by which a browser on this machine reaches the page. A page of another site that resolves its name to this machine has
     /// another one.
     fn is_own_host(&self, host: &str) -> bool {
-        let port = self.port;
-        [format!("127.0.0.1:{port}"), format!("localhost:{port}")]
-            .iter()
-            .any(|own| own.eq_ignore_ascii_case(host))
+        let (name, port) = match host.rsplit_once(':') {
+            Some((name, port)) => (name, port.parse().ok()),
+            // Browsers leave out the port of the protocol.
+            None => (host, Some(80)),
+        };
+        port == Some(self.port) && ["127.0.0.1", "localhost"].iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
     fn answer_to(&self, what: &str, request: &Request) -> Result<Response, Refusal> {
