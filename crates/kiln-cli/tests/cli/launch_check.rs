@@ -37,7 +37,7 @@ fn rank_program() {
     let Ok(mistake) = std::env::var(MISTAKE) else { return };
     let job = Arc::new(Rendezvous::from_process().unwrap().unwrap());
     let gpu = DeviceRuntime::auto().unwrap();
-    let rank = DeviceCommunicator::meet(&gpu, &job, &Default::default()).unwrap();
+    let rank = DeviceCommunicator::meet(gpu, &job, &Default::default()).unwrap();
     let me = rank.rank();
     let large = vec![me + 1; 300_000];
     let (send, recv) = (gpu.upload(&large).unwrap(), gpu.zeros::<u32>(large.len()).unwrap());

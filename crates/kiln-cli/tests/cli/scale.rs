@@ -104,7 +104,7 @@ fn a_picture_does_not_overwrite_what_is_read() {
 fn communication_behind_computing_is_not_seen() {
     let folder = Folder::new();
     let text = "all_reduce bytes=16MB count=10 compute=3ms";
-    let (plain, marked) = (folder.write("p", text), folder.write("m", &format!("{text} overlap\n")));
+    let (plain, marked) = (folder.write("p", text), folder.write("m", format!("{text} overlap\n")));
     let json = folder.write(
         "j",
         r#"[{"kind": "all_reduce", "bytes": 16000000, "count": 10, "compute_ns": 3000000, "overlap": true}]"#,
