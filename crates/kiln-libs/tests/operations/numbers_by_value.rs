@@ -125,7 +125,7 @@ fn ranges_have_their_lower_end_first_and_bounds_are_numbers() {
     let error = prims.histogram(&input, 9.0..3.0, &bins).submit().unwrap_err();
     assert!(error.to_string().contains("the lower one first"), "{error}");
     let keys = gpu.zeros::<u32>(4).unwrap();
-    let error = prims.sort(&keys, &keys).bits(9..3).submit().unwrap_err();
+    let error = prims.sort(&keys, &keys).bits(std::ops::Range { start: 9, end: 3 }).submit().unwrap_err();
     assert!(error.to_string().contains("the lower end first"), "{error}");
     let error = Sampler::new(&gpu).draw(1).fill(&keys, Integers { first: 9, last: 3 }).unwrap_err();
     assert!(error.to_string().contains("the smaller one first"), "{error}");
