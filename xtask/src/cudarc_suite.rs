@@ -56,7 +56,7 @@ fn built(workspace: &Workspace, home: &Path, sources: &Path) -> Result<PathBuf> 
     command.args(["--message-format", "json"]).stderr(Stdio::inherit());
     let text = process::output(&mut command)?;
     let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let program = messages.filter_map(|message| Some(message["executable"].as_str()?.to_owned())).last();
+    let program = messages.filter_map(|message| Some(message["executable"].as_str()?.to_owned())).next_back();
     program.map(PathBuf::from).ok_or_else(|| Failure::new("cargo built no test program of cudarc"))
 }
 

@@ -341,7 +341,7 @@ fn two_ranks_on_one_device() {
 fn a_deadline_without_end_is_taken() {
     let rig = Rig::new(2, 1);
     let ranks = rig.group.communicators(&DeviceCommunicatorConfig { deadline: Duration::MAX }).unwrap();
-    ranks.iter().for_each(|rank| drop(rank.barrier().submit().unwrap()));
+    ranks.iter().for_each(|rank| assert!(rank.barrier().submit().is_ok()));
     rig.group.synchronize().unwrap();
 }
 
@@ -362,7 +362,7 @@ fn a_rank_that_was_dropped_before_it_did_anything() {
 fn a_rank_that_leaves_after_its_last_collective_is_not_lost() {
     let rig = Rig::new(2, 1);
     let mut ranks = rig.group.communicators(&short()).unwrap();
-    ranks.iter().for_each(|rank| drop(rank.barrier().submit().unwrap()));
+    ranks.iter().for_each(|rank| assert!(rank.barrier().submit().is_ok()));
     drop(ranks.remove(1));
     std::thread::sleep(Duration::from_millis(100));
     rig.group.synchronize().unwrap();

@@ -51,11 +51,8 @@ fn a_collective_has_its_kind_bytes_rank_and_communicator() {
         let [(name, own, size, bytes, _)] = &*calls else { panic!("{calls:?}") };
         assert_eq!((&**name, *own, *size, *bytes), ("all_reduce", rank as u32, 2, 4000));
         let text = file.explained().to_string();
-        let said = format!("`all_reduce` once, 3.9 KiB altogether");
-        assert!(
-            text.contains(&said) && text.contains(&format!("(rank {rank} of 2, communicator ")),
-            "{text}"
-        );
+        let said = "`all_reduce` once, 3.9 KiB altogether";
+        assert!(text.contains(said) && text.contains(&format!("(rank {rank} of 2, communicator ")), "{text}");
         let mut trace = Vec::new();
         export_perfetto(&mut file.reader(), &mut trace).unwrap();
         assert!(trace.windows(12).any(|bytes| bytes == b"communicator"));
