@@ -52,7 +52,8 @@ pub enum Meaning {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     /// The instruction, or a few, with `$d` for its result and `$a`, `$b`, `$c` for its operands. `%out` is the address of
-    /// eight bytes of global memory that belong to the thread, `%cell` of eight bytes of shared memory.
+    /// eight bytes of global memory that belong to the thread, `%cell` of eight bytes of shared memory. `%t0` to `%t3` are
+    /// spare registers of 16 bits.
     pub text: String,
     /// Its result.
     pub result: Class,
@@ -95,7 +96,7 @@ impl Probe {
     pub fn entry(&self, name: &str) -> String {
         let mut text = format!(".visible .entry {name}(.param .u64 from, .param .u64 to)\n{{\n");
         text.push_str(".reg .b16 %h<4>;\n.reg .b32 %w<4>;\n.reg .b64 %l<4>;\n.reg .pred %p;\n");
-        text.push_str(".reg .b32 %i;\n.reg .b64 %in, %out, %cell, %at;\n.shared .align 8 .b8 cells[768];\n");
+        text.push_str(".reg .b32 %i;\n.reg .b16 %t<4>;\n.reg .b64 %in, %out, %cell, %at;\n.shared .align 8 .b8 cells[768];\n");
         text.push_str("ld.param.u64 %in, [from];\nld.param.u64 %out, [to];\nmov.u32 %i, %tid.x;\n");
         text.push_str("mul.wide.u32 %at, %i, 24;\nadd.s64 %in, %in, %at;\nmul.wide.u32 %at, %i, 8;\nadd.s64 %out, %out, %at;\n");
         text.push_str("mov.u64 %cell, cells;\nadd.s64 %cell, %cell, %at;\n");
@@ -138,7 +139,7 @@ impl Probe {
 /// All probes as one module; the kernel of probe `n` is `probe_n`.
 pub fn probe_module(probes: &[Probe]) -> String {
     let entries = probes.iter().enumerate().map(|(at, probe)| probe.entry(&format!("probe_{at}")));
-    format!(".version 8.0\n.target sm_90\n.address_size 64\n\n{}", entries.collect::<String>())
+    format!(".version 8.1\n.target sm_90\n.address_size 64\n\n{}", entries.collect::<String>())
 }
 
 fn register(class: Class, at: usize) -> (String, u32) {

@@ -4,6 +4,8 @@ mod atomic;
 mod convert;
 mod float;
 mod integer;
+mod vector_atomic;
+mod video;
 
 use crate::instruction_probe::{Class, Meaning, Probe, probe_module};
 
@@ -14,7 +16,15 @@ use crate::instruction_probe::{Class, Meaning, Probe, probe_module};
 /// assert!(probes.len() > 300);
 /// ```
 pub fn probes() -> Vec<Probe> {
-    [integer::probes(), float::probes(), convert::probes(), atomic::probes()].concat()
+    [
+        integer::probes(),
+        float::probes(),
+        convert::probes(),
+        atomic::probes(),
+        vector_atomic::probes(),
+        video::probes(),
+    ]
+    .concat()
 }
 
 /// What one H200 answered to every probe, in the order of the table: [`Probe::COUNT`] results each.
