@@ -45,7 +45,7 @@ pub use buffer::{CaseBuffer, Compare, Data};
 pub use case::{Case, CaseShape, Ending};
 pub use cases::cases;
 pub use instruction_probe::{Class, Meaning, Probe, probe_module};
-pub use instruction_probes::{probes, record, recorded};
+pub use instruction_probes::{deviations, probes, record, recorded};
 pub use launch_arguments::CaseArguments;
 pub use mma_probe::{Fragment, MatrixProbe, MatrixProbeKind};
 pub use mma_probe_table::{matrix_probes, record_matrices, recorded_matrices};

@@ -56,6 +56,11 @@ pub fn record(results: &[Vec<u64>]) -> Vec<u8> {
     bytes
 }
 
+/// The probes that the H200 answered otherwise than the PTX ISA says, by their texts; the recording has its answers.
+pub fn deviations() -> impl Iterator<Item = &'static str> {
+    include_str!("../../recorded/h200-deviations.txt").lines().filter(|line| !line.starts_with('#'))
+}
+
 static RECORDED: &[u8] = include_bytes!("../../recorded/h200.bin");
 
 fn read(bytes: &[u8]) -> u64 {
