@@ -110,6 +110,14 @@ const CODES: &[E] = &[
     E::CUDA_ERROR_UNKNOWN,
 ];
 
+/// Codes of newer drivers.
+const NEWER: &[(i32, &str)] = &[
+    (36, "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER"),
+    (226, "CUDA_ERROR_CONTAINED"),
+    (721, "CUDA_ERROR_TENSOR_MEMORY_LEAK"),
+    (916, "CUDA_ERROR_KEY_ROTATION"),
+];
+
 /// A code with its name and text.
 struct Entry {
     code: i32,
@@ -119,15 +127,16 @@ struct Entry {
 
 fn entries() -> &'static [Entry] {
     static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
-    ENTRIES.get_or_init(|| CODES.iter().filter_map(|code| Entry::new(*code)).collect())
+    let known = CODES.iter().map(|code| (*code as i32, format!("{code:?}")));
+    let newer = NEWER.iter().map(|(code, name)| (*code, (*name).to_owned()));
+    ENTRIES.get_or_init(|| known.chain(newer).filter_map(|(code, name)| Entry::new(code, name)).collect())
 }
 
 impl Entry {
-    fn new(code: E) -> Option<Self> {
-        let name = format!("{code:?}");
+    fn new(code: i32, name: String) -> Option<Self> {
         // The words of the name say what happened.
         let words = name.strip_prefix("CUDA_ERROR_").unwrap_or("no error").replace('_', " ").to_lowercase();
-        Some(Self { code: code as i32, name: CString::new(name).ok()?, text: CString::new(words).ok()? })
+        Some(Self { code, name: CString::new(name).ok()?, text: CString::new(words).ok()? })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use kiln_driver::Code;
+use kiln_driver::{Code, DeviceInfo};
 
 use crate::boundary::Answer;
 use crate::caller_memory::{Text, fetch_slice};
@@ -17,6 +17,47 @@ const PTX_KIND: u16 = 1;
 const COMPRESSED: u64 = 0x2000 | 0x8000;
 /// A fat binary that claims to be larger is refused.
 const MOST_BYTES: u64 = 1 << 30;
+
+/// The newest PTX that a driver of this API takes.
+const NEWEST_PTX: (u32, u32) = (9, 0);
+
+/// Refuses text that is no PTX, PTX of a version that a driver of this API does not take, and PTX for newer devices.
+pub(crate) fn check_header(ptx: &str, device: &DeviceInfo) -> Answer {
+    let code = without_comments(ptx);
+    let Some(rest) = code.strip_prefix(".version") else {
+        records::note_once("no PTX", "code was not accepted: the text does not begin with `.version`, so it is no PTX");
+        return Err(Code::INVALID_IMAGE);
+    };
+    let version = rest.split_whitespace().next().unwrap_or_default();
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+    if (number(major), number(minor)) > NEWEST_PTX {
+        let text = format!("code was not accepted: it is PTX {version}, and this driver takes PTX up to {}.{}", NEWEST_PTX.0, NEWEST_PTX.1);
+        records::note_once(&text, &text);
+        return Err(Code(222));
+    }
+    let target = rest.split_once(".target").map(|(_, rest)| rest.trim_start()).and_then(|rest| rest.strip_prefix("sm_"));
+    let digits: String = target.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    let have = device.capability.major * 10 + device.capability.minor;
+    if number(&digits) > have {
+        let text = format!("code was not accepted: it is PTX for sm_{digits}, and the device is sm_{have}");
+        records::note_once(&text, &text);
+        return Err(Code::INVALID_PTX);
+    }
+    Ok(())
+}
+
+/// The text without white space and comments at its start.
+fn without_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    loop {
+        rest = match (rest.strip_prefix("//"), rest.strip_prefix("/*")) {
+            (Some(line), _) => line.split_once('\n').map_or("", |(_, rest)| rest).trim_start(),
+            (_, Some(block)) => block.split_once("*/").map_or("", |(_, rest)| rest).trim_start(),
+            _ => return rest,
+        };
+    }
+}
 
 /// The PTX at an address.
 pub(crate) fn ptx(address: *const c_void) -> Answer<String> {

@@ -11,6 +11,8 @@
     reason = "a test stops at the first surprise, and says why"
 )]
 
+mod answers;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kiln_driver::{Code, Driver, DriverExt, StreamId};
 
 use crate::boundary::{Answer, OrCode};
+use crate::calls::host_callbacks;
 use crate::calls::process_state::{ProcessState, state};
 use crate::calls::stream_order::StreamOrder;
 use crate::handle_table::RawHandle;
@@ -145,6 +146,9 @@ impl Current {
 
     /// The current context.
     pub(crate) fn get(state: &ProcessState) -> Answer<Arc<Context>> {
+        if host_callbacks::is_inside() {
+            return Err(Code::NOT_PERMITTED);
+        }
         match Self::handle() {
             0 => Err(Code::INVALID_CONTEXT),
             handle => {

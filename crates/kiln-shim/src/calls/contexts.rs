@@ -15,18 +15,36 @@ use crate::handle_table::RawHandle;
 
 /// Schedules, mapped host memory, local memory, synchronous memory operations.
 const ALL_FLAGS: u32 = sys::CUctx_flags::CU_CTX_FLAGS_MASK as u32;
+/// Bits of the flags that say how the host waits; at most one of them is set.
+const SCHEDULE: u32 = sys::CUctx_flags::CU_CTX_SCHED_MASK as u32;
+/// This number and greater ones are no limits.
 const LIMITS: u32 = sys::CUlimit::CU_LIMIT_MAX as u32;
+/// A limit of devices that synchronise from kernels, which none does any more.
+const SYNC_DEPTH: u32 = sys::CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH as u32;
 /// Stack of a thread, as the driver has it at first.
 const STACK_BYTES: usize = 1024;
 const PRINT_BYTES: usize = 1 << 20;
 const HEAP_BYTES: usize = 8 << 20;
 
+/// Refuses flags that there are not, and two ways to wait at once.
+pub(crate) fn check_flags(flags: u32) -> Answer {
+    let is_known = flags & !ALL_FLAGS == 0 && (flags & SCHEDULE).count_ones() <= 1;
+    if is_known { Ok(()) } else { Err(Code::INVALID_VALUE) }
+}
+
+/// Refuses limits that there are not, and those that this device has not.
+fn check_limit(limit: u32) -> Answer {
+    match limit {
+        SYNC_DEPTH | LIMITS => Err(Code(215)),
+        limit if limit > LIMITS => Err(Code::INVALID_VALUE),
+        _ => Ok(()),
+    }
+}
+
 fn create(out: Out<RawHandle>, flags: u32, device: c_int) -> Answer {
     let state = state()?;
     out.check()?;
-    if flags & !ALL_FLAGS != 0 {
-        return Err(Code::INVALID_VALUE);
-    }
+    check_flags(flags)?;
     let place = state.device(device)?;
     let context = Arc::new(Context::create(device as u32, place.driver.clone(), flags)?);
     let handle = state.contexts.insert(context).ok_or(Code::OUT_OF_MEMORY)?;
@@ -75,6 +93,9 @@ driver_api! {
 
     fn cuCtxDestroy_v2(handle: RawHandle) {
         let state = state()?;
+        if handle == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
         let context = named(state, handle)?;
         if context.is_primary {
             return Err(Code::INVALID_CONTEXT);
@@ -102,7 +123,11 @@ driver_api! {
     }
 
     fn cuCtxPushCurrent_v2(handle: RawHandle) {
-        named(state()?, handle)?;
+        let state = state()?;
+        if handle == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        named(state, handle)?;
         Current::push(handle);
         Ok(())
     }
@@ -139,9 +164,7 @@ driver_api! {
 
     fn cuCtxSetFlags(flags: c_uint) {
         let (_, context) = current()?;
-        if flags & !ALL_FLAGS != 0 {
-            return Err(Code::INVALID_VALUE);
-        }
+        check_flags(flags)?;
         context.flags.store(flags, Ordering::Relaxed);
         Ok(())
     }
@@ -156,18 +179,14 @@ driver_api! {
 
     fn cuCtxGetLimit(out: Out<usize>, limit: c_uint) {
         let (_, context) = current()?;
-        if limit >= LIMITS {
-            return Err(Code(215));
-        }
+        check_limit(limit)?;
         let limits = context.limits.lock().unwrap_or_else(PoisonError::into_inner);
         out.set(limits.get(&limit).copied().unwrap_or_else(|| default_limit(limit)))
     }
 
     fn cuCtxSetLimit(limit: c_uint, value: usize) {
         let (_, context) = current()?;
-        if limit >= LIMITS {
-            return Err(Code(215));
-        }
+        check_limit(limit)?;
         context.limits.lock().unwrap_or_else(PoisonError::into_inner).insert(limit, value);
         Ok(())
     }

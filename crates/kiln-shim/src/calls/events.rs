@@ -57,7 +57,7 @@ fn record(handle: RawHandle, stream: RawHandle) -> Answer {
 fn elapsed(out: Out<f32>, from: RawHandle, to: RawHandle) -> Answer {
     let state = state()?;
     let (from, to) = (event(state, from)?, event(state, to)?);
-    out.check()?;
+    out.check().map_err(|_| Code::INVALID_HANDLE)?;
     let can_tell = |event: &Event| event.is_timed && event.is_recorded();
     if !can_tell(&from) || !can_tell(&to) || from.device != to.device {
         return Err(Code::INVALID_HANDLE);

@@ -27,20 +27,21 @@ fn fill(
     if !is_aligned || height > 1 && (pitch as u64) < row_bytes {
         return Err(Code::INVALID_VALUE);
     }
-    let mut order = context.order()?;
-    let mut below = None;
+    // All rows are looked up before the first is queued, so that a refused fill changes nothing.
+    let mut places = Vec::new();
     for row in 0..height as u64 {
         let offset = row.checked_mul(pitch as u64).and_then(|offset| to.checked_add(offset));
         let (allocation, offset) = state.memory.find(offset.ok_or(Code::INVALID_VALUE)?, row_bytes)?;
-        let Place::Device(place) = allocation.place(context.device, offset) else {
+        match allocation.place(context.device, offset) {
+            Place::Device(place) => places.push(place),
             // Memory of another device, or registered host memory, which fills do not reach.
-            return Err(Code::NOT_SUPPORTED);
-        };
-        let stream = match below {
-            Some(stream) => stream,
-            None => *below.insert(order.get()?.enter(&choice)?),
-        };
-        let command = Command::Fill { to: place, pattern, count: width as u64 };
+            _ => return Err(Code::NOT_SUPPORTED),
+        }
+    }
+    let mut order = context.order()?;
+    let stream = order.get()?.enter(&choice)?;
+    for to in places {
+        let command = Command::Fill { to, pattern, count: width as u64 };
         context.driver.submit(stream, &command).or_code()?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use kiln_driver::Code;
 
 use crate::caller_memory::Out;
-use crate::calls::process_state::{API_VERSION, initialize, state};
+use crate::calls::process_state::{API_VERSION, current, initialize, state};
 use crate::records;
 
 driver_api! {
@@ -32,11 +32,11 @@ driver_api! {
     }
 
     fn cuProfilerStart() {
-        Ok(())
+        current().map(|_| ())
     }
 
     fn cuProfilerStop() {
-        Ok(())
+        current().map(|_| ())
     }
 
     fn cuProfilerInitialize(_configuration: *const c_char, _output: *const c_char, _mode: c_uint) {

@@ -105,6 +105,12 @@ fn packed(extra: In<usize>, bytes: usize) -> Answer<Vec<u8>> {
     Ok(packed)
 }
 
+/// Whether a grid is made of whole clusters; one without blocks is refused for that.
+fn divides(cluster: Dim3, grid: Dim3) -> bool {
+    let pairs = [(cluster.x, grid.x), (cluster.y, grid.y), (cluster.z, grid.z)];
+    grid.count() == 0 || pairs.iter().all(|(cluster, grid)| *cluster > 0 && grid.is_multiple_of(*cluster))
+}
+
 fn launch(
     state: &ProcessState,
     handle: RawHandle,
@@ -121,9 +127,10 @@ fn launch(
         return Err(Code::INVALID_VALUE);
     }
     if shape.block.count() > u128::from(function.below.attributes.max_threads_per_block) {
-        let limit = context.driver.info().limits.max_threads_per_block;
-        let is_too_large = shape.block.count() > u128::from(limit);
-        return Err(if is_too_large { Code::INVALID_VALUE } else { Code::LAUNCH_OUT_OF_RESOURCES });
+        return Err(Code::INVALID_VALUE);
+    }
+    if shape.cluster.is_some_and(|cluster| !divides(cluster, shape.grid)) {
+        return Err(Code(912));
     }
     let arguments = arguments(&function, parameters, extra)?;
     let command = LaunchCommand {

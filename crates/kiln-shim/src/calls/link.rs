@@ -12,7 +12,7 @@ use crate::boundary::Answer;
 use crate::caller_memory::{In, Out, Text, fetch_slice};
 use crate::calls::process_state::{current, state};
 use crate::handle_table::RawHandle;
-use crate::image::ptx_of_bytes;
+use crate::image::{check_header, ptx_of_bytes};
 
 /// Input of a link; more is refused.
 const MOST_BYTES: usize = 1 << 30;
@@ -39,8 +39,34 @@ fn add(handle: RawHandle, kind: c_uint, bytes: &[u8]) -> Answer {
         return Err(if is_known { Code::NO_BINARY_FOR_GPU } else { Code::INVALID_VALUE });
     }
     let text = ptx_of_bytes(bytes)?;
+    check_header(&text, current()?.1.driver.info())?;
     link.texts.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     Ok(())
+}
+
+/// Functions that devices have without a definition in PTX.
+const OF_THE_SYSTEM: [&str; 6] = ["vprintf", "malloc", "free", "__assertfail", "cudaGetParameterBufferV2", "cudaLaunchDeviceV2"];
+
+/// Functions that the text calls and does not define.
+fn unresolved(text: &str) -> Vec<&str> {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '%');
+    let declared = |is_extern: bool| {
+        text.match_indices(".func").filter_map(move |(at, word)| {
+            let before = text.get(..at)?.trim_end();
+            let rest = text.get(at + word.len()..)?.trim_start();
+            // A result stands in parentheses before the name.
+            let rest = match rest.strip_prefix('(') {
+                Some(result) => result.split_once(')')?.1.trim_start(),
+                None => rest,
+            };
+            let name = rest.split(|c| !is_name(c)).next().filter(|name| !name.is_empty())?;
+            // A declaration ends before a body begins.
+            let ends = rest.find(';').unwrap_or(usize::MAX) < rest.find('{').unwrap_or(usize::MAX);
+            ((before.ends_with(".extern") || ends) == is_extern).then_some(name)
+        })
+    };
+    let defined: Vec<&str> = declared(false).collect();
+    declared(true).filter(|name| !defined.contains(name) && !OF_THE_SYSTEM.contains(name)).collect()
 }
 
 /// One text of several: the directives at the start are those of the first.
@@ -97,7 +123,11 @@ driver_api! {
         let link = link(handle)?;
         out.check()?;
         let mut linked = link.linked.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = join(&link.texts.lock().unwrap_or_else(PoisonError::into_inner)).into_bytes();
+        let text = join(&link.texts.lock().unwrap_or_else(PoisonError::into_inner));
+        if !unresolved(&text).is_empty() {
+            return Err(Code::INVALID_SOURCE);
+        }
+        let mut text = text.into_bytes();
         text.push(0);
         let text = linked.insert(text.into_boxed_slice());
         bytes.set_if_wanted(text.len());

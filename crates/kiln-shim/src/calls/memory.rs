@@ -102,10 +102,11 @@ driver_api! {
     }
 
     fn cuMemFree_v2(address: u64) {
-        let (state, _) = current()?;
+        let process = state()?;
         if address == 0 {
             return Ok(());
         }
+        let (state, _) = (process, current()?);
         let is_meant =
             |backing: &Backing| matches!(backing, Backing::Direct(_) | Backing::Managed(_) | Backing::Pool(..));
         let allocation = state.memory.beginning(address, is_meant)?;
@@ -118,8 +119,9 @@ driver_api! {
     fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
         let (_, context) = current()?;
         let info = context.driver.memory_info().or_code()?;
-        free.set(info.free_bytes as usize)?;
-        total.set(info.total_bytes as usize)
+        free.set_if_wanted(info.free_bytes as usize);
+        total.set_if_wanted(info.total_bytes as usize);
+        Ok(())
     }
 
     fn cuMemGetAddressRange_v2(start: Out<u64>, bytes: Out<usize>, address: u64) {

@@ -63,6 +63,7 @@ pub(crate) fn load(
     ptx: &str,
     options: Option<JitOptions>,
 ) -> Answer<RawHandle> {
+    image::check_header(ptx, context.driver.info())?;
     let id = context.driver.load(&Image::Ptx(ptx)).map_err(|error| refused(&error, options))?;
     if ptx.contains("vprintf") {
         state.expect_output();
@@ -200,11 +201,20 @@ driver_api! {
     fn cuModuleGetFunction(out: Out<RawHandle>, handle: RawHandle, name: Text) {
         let state = state()?;
         out.check()?;
-        out.set(function(state, handle, &name.get()?)?)
+        let name = name.get()?;
+        if name.is_empty() {
+            return Err(Code::INVALID_VALUE);
+        }
+        out.set(function(state, handle, &name)?)
     }
 
     fn cuModuleGetGlobal_v2(address: Out<u64>, bytes: Out<usize>, handle: RawHandle, name: Text) {
-        let (start, length) = global(state()?, handle, &name.get()?)?;
+        let (state, name) = (state()?, name.get()?);
+        let is_kernel = module(state, handle)?.kernels.contains(&name);
+        if is_kernel || address.check().is_err() && bytes.check().is_err() {
+            return Err(Code::INVALID_VALUE);
+        }
+        let (start, length) = global(state, handle, &name)?;
         address.set_if_wanted(start);
         bytes.set_if_wanted(length as usize);
         Ok(())

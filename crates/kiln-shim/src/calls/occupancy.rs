@@ -24,7 +24,13 @@ fn occupancy(handle: RawHandle, block: c_int, shared_bytes: usize) -> Answer<Occ
 
 fn blocks(out: Out<c_int>, handle: RawHandle, block: c_int, shared_bytes: usize) -> Answer {
     out.check()?;
-    out.set(occupancy(handle, block, shared_bytes)?.blocks_per_multiprocessor as c_int)
+    let state = state()?;
+    let limits = &state.device(function(state, handle)?.device as c_int)?.driver.info().limits;
+    let is_too_much = block > limits.max_threads_per_block as c_int
+        || shared_bytes > limits.shared_bytes_per_block_optin as usize;
+    // A block that no multiprocessor holds is an answer and no error.
+    let found = if is_too_much { 0 } else { occupancy(handle, block, shared_bytes)?.blocks_per_multiprocessor };
+    out.set(found as c_int)
 }
 
 /// The block size with the most resident threads, and the grid that fills the device with it.

@@ -28,6 +28,9 @@ fn allocate(out: Out<*mut c_void>, bytes: usize, flags: u32) -> Answer {
     if flags & !ALLOCATION_FLAGS != 0 {
         return Err(Code::INVALID_VALUE);
     }
+    if bytes == 0 {
+        return out.set(std::ptr::null_mut());
+    }
     let address = allocate_mapped(state, &context, bytes as u64, |pages| Backing::Pinned(pages, flags))?;
     out.set(address as usize as *mut c_void)
 }
@@ -43,6 +46,9 @@ driver_api! {
 
     fn cuMemFreeHost(address: u64) {
         let (state, _) = current()?;
+        if address == 0 {
+            return Ok(());
+        }
         let allocation =
             state.memory.beginning(address, |backing| matches!(backing, Backing::Pinned(..)))?;
         free_synchronously(state, &allocation)
@@ -99,8 +105,12 @@ driver_api! {
 
     fn cuMemHostUnregister(address: u64) {
         let (state, _) = current()?;
-        let registered =
-            state.memory.beginning(address, |backing| matches!(backing, Backing::Registered(..)));
+        let is_registered = |backing: &Backing| matches!(backing, Backing::Registered(..));
+        let registered = state.memory.beginning(address, is_registered);
+        let is_inside = || state.memory.around(address).is_some_and(|(around, _)| is_registered(&around.backing));
+        if registered.is_err() && (address == 0 || is_inside()) {
+            return Err(Code::INVALID_VALUE);
+        }
         free_synchronously(state, &registered.map_err(|_| NOT_REGISTERED)?)
     }
 }

@@ -8,8 +8,12 @@ use kiln_driver::Code;
 use crate::boundary::Answer;
 use crate::caller_memory::{In, Out};
 use crate::calls::memory_map::{Allocation, Backing};
-use crate::calls::process_state::{ProcessState, current};
+use crate::calls::process_state::{ProcessState, current, state};
 use crate::handle_table::RawHandle;
+
+/// The numbers that are attributes.
+const FIRST: c_uint = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT as c_uint;
+const LAST: c_uint = 21;
 
 /// Writes one attribute of an address.
 fn attribute(state: &ProcessState, out: *mut c_void, number: c_uint, address: u64) -> Answer {
@@ -53,8 +57,14 @@ fn attribute(state: &ProcessState, out: *mut c_void, number: c_uint, address: u6
             Backing::Pool(_, pool) => Out::<RawHandle>::at(out).set(pool),
             _ => Out::<RawHandle>::at(out).set(0),
         }
-    } else {
+    } else if is(A::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES) {
+        known()?;
+        Out::<u64>::at(out).set(0)
+    } else if (FIRST..=LAST).contains(&number) {
+        known()?;
         Err(Code::NOT_SUPPORTED)
+    } else {
+        Err(Code::INVALID_VALUE)
     }
 }
 
@@ -67,8 +77,7 @@ fn memory_type(allocation: &Allocation) -> c_uint {
 
 driver_api! {
     fn cuPointerGetAttribute(out: *mut c_void, number: c_uint, address: u64) {
-        let (state, _) = current()?;
-        attribute(state, out, number, address)
+        attribute(state()?, out, number, address)
     }
 
     fn cuPointerGetAttributes(count: c_uint, numbers: In<c_uint>, outs: In<*mut c_void>, address: u64) {

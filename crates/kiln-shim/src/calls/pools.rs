@@ -103,7 +103,7 @@ fn allocate(out: Out<u64>, bytes: usize, wanted: Option<RawHandle>, stream: RawH
     let (context, choice) = chosen(state, stream)?;
     out.check()?;
     if bytes == 0 {
-        return Err(Code::INVALID_VALUE);
+        return out.set(0);
     }
     let device = state.device(context.device as c_int)?;
     let handle =
@@ -182,7 +182,8 @@ driver_api! {
 
     fn cuDeviceSetMemPool(device: c_int, handle: RawHandle) {
         let state = state()?;
-        let (pool, place) = (pool(state, handle)?, state.device(device)?);
+        let pool = pool(state, handle)?;
+        let place = state.device(device).map_err(|_| Code::INVALID_VALUE)?;
         if pool.device as c_int != device {
             return Err(Code::INVALID_VALUE);
         }

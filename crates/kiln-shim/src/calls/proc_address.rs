@@ -14,8 +14,6 @@ use crate::caller_memory::{Out, Text};
 
 const PER_THREAD: u64 = sys::CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM as u64;
 const ALL_FLAGS: u64 = PER_THREAD | sys::CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_LEGACY_STREAM as u64;
-/// Versions beyond what is spoken are taken as this.
-const OLDEST_VERSION: c_int = 2000;
 
 /// How a search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +25,7 @@ enum Found {
 
 /// The form of a function that a version has.
 fn search(name: &str, version: c_int, per_thread: bool) -> Found {
-    let forms = || ENTRY_POINTS.iter().filter(|entry| base(entry.name) == name || entry.name == name);
+    let forms = || ENTRY_POINTS.iter().filter(|entry| base(entry.name) == name);
     let newest = forms().filter(|entry| entry.since <= version).max_by_key(|entry| (entry.since, entry.name));
     match newest {
         None if forms().next().is_none() => Found::Unknown,
@@ -53,11 +51,16 @@ fn base(name: &str) -> &str {
     }
 }
 
+/// A function that is not there is an error only for callers who have no place for the status.
+fn missing(status: Out<c_uint>, why: sys::CUdriverProcAddressQueryResult) -> Answer {
+    status.set(why as c_uint).map_err(|_| Code::NOT_FOUND)
+}
+
 fn look_up(name: Text, out: Out<*mut c_void>, version: c_int, flags: u64, status: Out<c_uint>) -> Answer {
     use sys::CUdriverProcAddressQueryResult as Q;
     out.check()?;
     out.set(std::ptr::null_mut())?;
-    if flags & !ALL_FLAGS != 0 || flags == ALL_FLAGS || version < OLDEST_VERSION {
+    if flags & !ALL_FLAGS != 0 {
         return Err(Code::INVALID_VALUE);
     }
     match search(&name.get()?, version, flags & PER_THREAD != 0) {
@@ -65,14 +68,8 @@ fn look_up(name: Text, out: Out<*mut c_void>, version: c_int, flags: u64, status
             status.set_if_wanted(Q::CU_GET_PROC_ADDRESS_SUCCESS as c_uint);
             out.set(address as *mut c_void)
         }
-        Found::Unknown => {
-            status.set_if_wanted(Q::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND as c_uint);
-            Err(Code::NOT_FOUND)
-        }
-        Found::TooOld => {
-            status.set_if_wanted(Q::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT as c_uint);
-            Err(Code::NOT_FOUND)
-        }
+        Found::Unknown => missing(status, Q::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND),
+        Found::TooOld => missing(status, Q::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT),
     }
 }
 
