@@ -3,6 +3,7 @@
 //! `process_state` holds the devices and all tables; `context` and `stream_order` a context with the order of its streams; `memory_map` says which memory
 //! lies at an address, `mapped_pages` is memory that host and device share, `copy_rows` is what every copy becomes. The other files are areas of the API.
 
+mod capture;
 mod context;
 mod contexts;
 mod copies;
@@ -12,6 +13,7 @@ mod devices;
 mod events;
 mod fills;
 mod functions;
+mod graphs;
 mod host_callbacks;
 mod initialization;
 mod launch;

@@ -26,6 +26,9 @@ pub(crate) enum HandleKind {
     Kernel,
     Link,
     Pool,
+    Graph,
+    GraphNode,
+    GraphExec,
 }
 
 /// All objects of a kind.

@@ -25,18 +25,27 @@ const NEWEST_PTX: (u32, u32) = (9, 0);
 pub(crate) fn check_header(ptx: &str, device: &DeviceInfo) -> Answer {
     let code = without_comments(ptx);
     let Some(rest) = code.strip_prefix(".version") else {
-        records::note_once("no PTX", "code was not accepted: the text does not begin with `.version`, so it is no PTX");
+        records::note_once(
+            "no PTX",
+            "code was not accepted: the text does not begin with `.version`, so it is no PTX",
+        );
         return Err(Code::INVALID_IMAGE);
     };
     let version = rest.split_whitespace().next().unwrap_or_default();
     let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     if (number(major), number(minor)) > NEWEST_PTX {
-        let text = format!("code was not accepted: it is PTX {version}, and this driver takes PTX up to {}.{}", NEWEST_PTX.0, NEWEST_PTX.1);
+        let text = format!(
+            "code was not accepted: it is PTX {version}, and this driver takes PTX up to {}.{}",
+            NEWEST_PTX.0, NEWEST_PTX.1
+        );
         records::note_once(&text, &text);
         return Err(Code(222));
     }
-    let target = rest.split_once(".target").map(|(_, rest)| rest.trim_start()).and_then(|rest| rest.strip_prefix("sm_"));
+    let target = rest
+        .split_once(".target")
+        .map(|(_, rest)| rest.trim_start())
+        .and_then(|rest| rest.strip_prefix("sm_"));
     let digits: String = target.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
     let have = device.capability.major * 10 + device.capability.minor;
     if number(&digits) > have {

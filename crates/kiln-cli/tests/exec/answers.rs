@@ -46,9 +46,12 @@ fn every_call_answers_as_on_an_h200() {
 
     let answered = text(&kiln(&[], &program, &[]).stdout);
     let (here, there) = (sections(&answered), sections(H200));
-    let known: Vec<&str> = DIFFERENCES.lines().filter(|line| line.starts_with("- ")).map(|line| &line[2..]).collect();
+    let known: Vec<&str> =
+        DIFFERENCES.lines().filter(|line| line.starts_with("- ")).map(|line| &line[2..]).collect();
     let known = |section: &str, line: &str| {
-        known.iter().any(|known| known.strip_prefix(section).and_then(|rest| rest.strip_prefix(": ")) == Some(name(line)))
+        known.iter().any(|known| {
+            known.strip_prefix(section).and_then(|rest| rest.strip_prefix(": ")) == Some(name(line))
+        })
     };
     let (mut equal, mut wrong) = (0, Vec::new());
     for (section, there) in &there {

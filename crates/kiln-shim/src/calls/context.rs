@@ -114,6 +114,10 @@ impl Context {
         for module in state.modules.remove_where(|module| module.context == ours) {
             let _ = self.driver.destroy(module.id.into());
         }
+        state.graphs.remove_where(|graph| graph.context.number == ours);
+        for executable in state.executables.remove_where(|executable| executable.context.number == ours) {
+            executable.end();
+        }
         state.memory.end_context(ours);
         let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(order) = order {

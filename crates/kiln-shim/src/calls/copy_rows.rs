@@ -97,6 +97,11 @@ pub(crate) fn copy(
     }
     let to = look_up(state, context.device, to, extent)?;
     let from = look_up(state, context.device, from, extent)?;
+    let is_staged = matches!(to, End::Pageable(_)) || matches!(from, End::Pageable(_));
+    if is_staged || returning == Returning::Done {
+        // A graph would have to copy pageable memory when it runs, and a capture cannot wait.
+        context.order()?.get()?.refuse_capture(choice)?;
+    }
     match (to, from) {
         (
             End::Known { places: to, is_of_host: to_host },
@@ -144,11 +149,9 @@ fn look_up(state: &ProcessState, device: u32, rows: RowsOf, extent: Extent) -> A
 
 fn submit(context: &Context, choice: &StreamChoice, to: &[Place], from: &[Place], bytes: u64) -> Answer {
     let mut order = context.order()?;
-    let stream = order.get()?.enter(choice)?;
-    for (to, from) in to.iter().zip(from) {
-        if to != from {
-            context.driver.submit(stream, &Command::Copy { from: *from, to: *to, bytes }).or_code()?;
-        }
+    let order = order.get()?;
+    for (to, from) in to.iter().zip(from).filter(|(to, from)| to != from) {
+        order.submit(choice, &Command::Copy { from: *from, to: *to, bytes })?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use kiln_driver::{
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::Out;
+use crate::calls::capture::CAPTURED_EVENT;
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
@@ -29,11 +30,24 @@ pub(crate) struct Event {
     is_timed: bool,
     /// Below, the event may have been another one of the program before.
     is_recorded: AtomicBool,
+    /// Whether it was last recorded in a capture.
+    is_captured: AtomicBool,
 }
 
 impl Event {
     fn is_recorded(&self) -> bool {
         self.is_recorded.load(Ordering::Relaxed)
+    }
+
+    /// An error for an event of a capture, which cannot be asked or waited for by the host.
+    fn refuse_captured(&self, state: &ProcessState) -> Answer {
+        if !self.is_captured.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if let Some(context) = state.contexts.find_object(|context| context.number == self.context) {
+            context.order()?.get()?.captures.spoil_by(self.id);
+        }
+        Err(CAPTURED_EVENT)
     }
 }
 
@@ -49,7 +63,10 @@ fn record(handle: RawHandle, stream: RawHandle) -> Answer {
     if context.device != event.device {
         return Err(Code::INVALID_HANDLE);
     }
-    context.order()?.get()?.submit(&choice, &Command::Signal(event.id))?;
+    let mut order = context.order()?;
+    let order = order.get()?;
+    order.submit(&choice, &Command::Signal(event.id))?;
+    event.is_captured.store(order.is_capturing(&choice), Ordering::Relaxed);
     event.is_recorded.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -63,6 +80,7 @@ fn elapsed(out: Out<f32>, from: RawHandle, to: RawHandle) -> Answer {
         return Err(Code::INVALID_HANDLE);
     }
     for event in [&from, &to] {
+        event.refuse_captured(state)?;
         if !event.driver.is_done(event.id).or_code()? {
             return Err(Code::NOT_READY);
         }
@@ -78,13 +96,13 @@ fn wait_on(state: &ProcessState, stream: RawHandle, handle: RawHandle) -> Answer
         return Ok(());
     }
     if context.device == event.device {
-        return context.order()?.get()?.submit(&choice, &Command::Wait(event.id)).map(|_| ());
+        return context.order()?.get()?.submit(&choice, &Command::Wait(event.id));
     }
     let native = event.driver.native(event.id.into()).or_code()?;
     // SAFETY: the event lives while its handle is in the table, which `event` holds; streams only wait for it.
     let foreign = unsafe { ForeignHandle::new(native) };
     let here = context.driver.create_event(EventRequest::Foreign(foreign)).or_code()?;
-    let waited = context.order()?.get()?.submit(&choice, &Command::Wait(here)).map(|_| ());
+    let waited = context.order()?.get()?.submit(&choice, &Command::Wait(here));
     // The name for it is not needed any more; the wait keeps what it was signalled for.
     context.driver.destroy(here.into()).or_code()?;
     waited
@@ -106,6 +124,7 @@ driver_api! {
             id,
             is_timed,
             is_recorded: AtomicBool::new(false),
+            is_captured: AtomicBool::new(false),
         };
         out.set(state.events.insert(Arc::new(event)).ok_or(Code::OUT_OF_MEMORY)?)
     }
@@ -138,6 +157,7 @@ driver_api! {
         if !event.is_recorded() {
             return Ok(());
         }
+        event.refuse_captured(state)?;
         let done = event.driver.is_done(event.id).or_code();
         state.collect();
         if done? { Ok(()) } else { Err(Code::NOT_READY) }
@@ -149,6 +169,7 @@ driver_api! {
         if !event.is_recorded() {
             return Ok(());
         }
+        event.refuse_captured(state)?;
         let waited = event.driver.wait(WaitTarget::Event(event.id), Timeout::Never).or_code();
         state.collect();
         waited.map(|_| ())

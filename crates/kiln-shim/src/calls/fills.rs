@@ -4,7 +4,7 @@ use std::ffi::{c_uchar, c_uint, c_ushort};
 
 use kiln_driver::{Code, Command, Pattern, Place};
 
-use crate::boundary::{Answer, OrCode};
+use crate::boundary::Answer;
 use crate::calls::process_state::state;
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
@@ -39,10 +39,9 @@ fn fill(
         }
     }
     let mut order = context.order()?;
-    let stream = order.get()?.enter(&choice)?;
+    let order = order.get()?;
     for to in places {
-        let command = Command::Fill { to, pattern, count: width as u64 };
-        context.driver.submit(stream, &command).or_code()?;
+        order.submit(&choice, &Command::Fill { to, pattern, count: width as u64 })?;
     }
     Ok(())
 }

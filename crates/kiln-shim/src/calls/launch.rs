@@ -145,7 +145,7 @@ fn launch(
         // SAFETY: the device is simulated: it checks each access of a kernel and reaches no memory but its own, of which Rust has no references.
         vouched: unsafe { Vouched::new() },
     };
-    context.order()?.get()?.submit(&choice, &Command::Launch(command)).map(|_| ())
+    context.order()?.get()?.submit(&choice, &Command::Launch(command))
 }
 
 /// What the attributes of a launch say.

@@ -45,7 +45,8 @@ fn add(handle: RawHandle, kind: c_uint, bytes: &[u8]) -> Answer {
 }
 
 /// Functions that devices have without a definition in PTX.
-const OF_THE_SYSTEM: [&str; 6] = ["vprintf", "malloc", "free", "__assertfail", "cudaGetParameterBufferV2", "cudaLaunchDeviceV2"];
+const OF_THE_SYSTEM: [&str; 6] =
+    ["vprintf", "malloc", "free", "__assertfail", "cudaGetParameterBufferV2", "cudaLaunchDeviceV2"];
 
 /// Functions that the text calls and does not define.
 fn unresolved(text: &str) -> Vec<&str> {

@@ -29,7 +29,8 @@ fn blocks(out: Out<c_int>, handle: RawHandle, block: c_int, shared_bytes: usize)
     let is_too_much = block > limits.max_threads_per_block as c_int
         || shared_bytes > limits.shared_bytes_per_block_optin as usize;
     // A block that no multiprocessor holds is an answer and no error.
-    let found = if is_too_much { 0 } else { occupancy(handle, block, shared_bytes)?.blocks_per_multiprocessor };
+    let found =
+        if is_too_much { 0 } else { occupancy(handle, block, shared_bytes)?.blocks_per_multiprocessor };
     out.set(found as c_int)
 }
 

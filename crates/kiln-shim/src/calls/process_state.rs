@@ -10,6 +10,7 @@ use crate::boundary::Answer;
 use crate::calls::context::{Context, Current};
 use crate::calls::events::Event;
 use crate::calls::functions::Function;
+use crate::calls::graphs::{Graph, GraphExec, Node};
 use crate::calls::libraries::{Kernel, Library};
 use crate::calls::link::Link;
 use crate::calls::memory_map::MemoryMap;
@@ -43,6 +44,9 @@ pub(crate) struct ProcessState {
     pub(crate) kernels: HandleTable<Kernel>,
     pub(crate) links: HandleTable<Link>,
     pub(crate) pools: HandleTable<Pool>,
+    pub(crate) graphs: HandleTable<Graph>,
+    pub(crate) graph_nodes: HandleTable<Node>,
+    pub(crate) executables: HandleTable<GraphExec>,
     pub(crate) memory: MemoryMap,
     printed: Mutex<usize>,
     may_print: AtomicBool,
@@ -117,6 +121,9 @@ impl ProcessState {
             kernels: HandleTable::new(HandleKind::Kernel),
             links: HandleTable::new(HandleKind::Link),
             pools,
+            graphs: HandleTable::new(HandleKind::Graph),
+            graph_nodes: HandleTable::new(HandleKind::GraphNode),
+            executables: HandleTable::new(HandleKind::GraphExec),
             memory: MemoryMap::default(),
             printed: Mutex::new(0),
             may_print: AtomicBool::new(false),

@@ -13,6 +13,7 @@ use kiln_driver::{
 };
 
 use crate::boundary::{Answer, OrCode};
+use crate::calls::capture::{CAPTURE_UNSUPPORTED, Captures};
 use crate::calls::streams::Stream;
 
 /// Bytes of staged copies that may wait for their stream; more makes the next copy wait.
@@ -27,6 +28,8 @@ pub(crate) struct StreamOrder {
     per_thread: HashMap<ThreadId, Arc<Stream>>,
     /// The ends of streams that were destroyed with work on them.
     orphans: Vec<EventId>,
+    /// Work that is recorded instead of queued.
+    pub(crate) captures: Captures,
     /// Events that can be signalled again.
     spare: Vec<EventId>,
     /// For work of the library itself, which no stream of the program waits for.
@@ -61,6 +64,7 @@ impl StreamOrder {
             places: HashMap::new(),
             per_thread: HashMap::new(),
             orphans: Vec::new(),
+            captures: Captures::default(),
             spare: Vec::new(),
             setup: None,
             staging: Vec::new(),
@@ -100,8 +104,9 @@ impl StreamOrder {
         self.driver.destroy(stream.into()).or_code()
     }
 
-    /// Prepares a stream for a submission, and says which it is below.
+    /// Prepares a stream for a submission, and says which it is below. A stream that captures is not for this.
     pub(crate) fn enter(&mut self, choice: &StreamChoice) -> Answer<StreamId> {
+        self.refuse_capture(choice)?;
         match choice {
             StreamChoice::Legacy => self.enter_legacy(),
             StreamChoice::Stream(stream) => self.enter_stream(stream.id),
@@ -116,10 +121,30 @@ impl StreamOrder {
         }
     }
 
-    /// Queues a command.
-    pub(crate) fn submit(&mut self, choice: &StreamChoice, command: &Command<'_>) -> Answer<Submission> {
+    /// Queues a command, or records it if the stream captures.
+    pub(crate) fn submit(&mut self, choice: &StreamChoice, command: &Command<'_>) -> Answer {
+        if self.captures.take(self.look(choice), command)? {
+            return Ok(());
+        }
+        if let Command::Signal(event) = command {
+            self.captures.forget(*event);
+        }
         let stream = self.enter(choice)?;
-        self.driver.submit(stream, command).or_code()
+        self.driver.submit(stream, command).or_code().map(|_| ())
+    }
+
+    /// Whether a stream captures.
+    pub(crate) fn is_capturing(&self, choice: &StreamChoice) -> bool {
+        self.captures.of(self.look(choice)).is_some()
+    }
+
+    /// An error for what cannot be captured, which ends the use of the capture.
+    pub(crate) fn refuse_capture(&mut self, choice: &StreamChoice) -> Answer {
+        if !self.is_capturing(choice) {
+            return Ok(());
+        }
+        self.captures.spoil(self.look(choice));
+        Err(CAPTURE_UNSUPPORTED)
     }
 
     fn enter_legacy(&mut self) -> Answer<StreamId> {
@@ -183,6 +208,7 @@ impl StreamOrder {
 
     /// Takes an event back that the program is done with. Work may still wait for it.
     pub(crate) fn give_back(&mut self, event: EventId) {
+        self.captures.forget(event);
         self.spare.push(event);
     }
 

@@ -75,7 +75,10 @@ pub(crate) fn wait(state: &ProcessState, context: &Context, choice: &StreamChoic
     let id = match choice {
         // Work of blocking streams is part of what the default stream waits for.
         StreamChoice::Legacy => context.order()?.get()?.enter(choice)?,
-        StreamChoice::Stream(stream) => stream.id,
+        StreamChoice::Stream(stream) => {
+            context.order()?.get()?.refuse_capture(choice)?;
+            stream.id
+        }
     };
     let waited = context.driver.synchronize(id).or_code();
     if waited.is_ok() {
@@ -132,6 +135,7 @@ driver_api! {
     fn cuStreamQuery | cuStreamQuery_ptsz (stream: RawHandle) {
         let state = state()?;
         let (context, choice) = chosen(state, stream)?;
+        context.order()?.get()?.refuse_capture(&choice)?;
         let id = context.order()?.get()?.look(&choice);
         let progress = context.driver.progress(id).or_code();
         state.collect();
@@ -169,11 +173,6 @@ driver_api! {
         let state = state()?;
         chosen(state, to)?;
         chosen(state, from).map(|_| ())
-    }
-
-    fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz (stream: RawHandle, status: Out<c_uint>) {
-        chosen(state()?, stream)?;
-        status.set(sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32)
     }
 
     fn cuThreadExchangeStreamCaptureMode(mode: Out<c_uint>) {

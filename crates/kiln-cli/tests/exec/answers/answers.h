@@ -65,6 +65,8 @@ void functions(void);
 void launches(void);
 void launch_attributes(void);
 void host_functions(void);
+void captures(void);
+void graphs(void);
 void links(void);
 void libraries(void);
 void occupancy(void);

@@ -39,7 +39,7 @@ static const struct {
     SECTION(copies),           SECTION(copies_of_rows),   SECTION(fills),         SECTION(streams),
     SECTION(destroyed_stream), SECTION(events),           SECTION(destroyed_event), SECTION(modules),
     SECTION(unloaded_module),  SECTION(functions),        SECTION(launches),      SECTION(launch_attributes),
-    SECTION(host_functions),   SECTION(links),            SECTION(libraries),     SECTION(occupancy),
+    SECTION(host_functions),   SECTION(captures),         SECTION(graphs),        SECTION(links),            SECTION(libraries),     SECTION(occupancy),
     SECTION(entry_points),     SECTION(fault_address),    SECTION(fault_trap),    SECTION(fault_misaligned),
     SECTION(fault_assert),
 };

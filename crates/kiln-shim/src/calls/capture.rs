@@ -1,0 +1,260 @@
+//! Stream capture: work that is recorded instead of queued.
+//!
+//! A stream that captures adds a node for each command, after the nodes that it has reached. An event that is recorded there remembers those
+//! nodes, and a stream that waits for the event joins the capture after them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::sys;
+use kiln_driver::{
+    Code, Command, DevicePlace, Dim3, EventId, FunctionId, GraphNode, LaunchCommand, Pattern, Place,
+    StreamId, Vouched,
+};
+
+use crate::boundary::Answer;
+
+pub(crate) const CAPTURE_UNSUPPORTED: Code = Code(900);
+const CAPTURE_INVALIDATED: Code = Code(901);
+const CAPTURE_MERGE: Code = Code(902);
+const CAPTURE_UNMATCHED: Code = Code(903);
+const CAPTURE_UNJOINED: Code = Code(904);
+const CAPTURE_ISOLATION: Code = Code(905);
+pub(crate) const CAPTURED_EVENT: Code = Code(907);
+
+/// A capture, shared by the streams that take part.
+type SharedCapture = Arc<Mutex<Capture>>;
+
+struct Capture {
+    id: u64,
+    origin: StreamId,
+    nodes: Vec<CapturedNode>,
+    /// The nodes that the next one of a stream comes after.
+    reached: HashMap<StreamId, Vec<u32>>,
+    is_invalid: bool,
+}
+
+/// One command of a graph, with the nodes it comes after.
+#[derive(Clone)]
+pub(crate) struct CapturedNode {
+    work: CapturedWork,
+    after: Vec<u32>,
+}
+
+/// A command that owns what it needs.
+#[derive(Clone)]
+enum CapturedWork {
+    Copy { from: Place, to: Place, bytes: u64 },
+    Fill { to: DevicePlace, pattern: Pattern, count: u64 },
+    Launch(Box<CapturedLaunch>),
+}
+
+#[derive(Clone)]
+struct CapturedLaunch {
+    function: FunctionId,
+    grid: Dim3,
+    block: Dim3,
+    cluster: Option<Dim3>,
+    dynamic_shared_bytes: u32,
+    cooperative: bool,
+    arguments: Vec<u8>,
+    vouched: Vouched,
+}
+
+impl CapturedWork {
+    fn new(command: &Command<'_>) -> Option<Self> {
+        Some(match command {
+            Command::Copy { from, to, bytes } => Self::Copy { from: *from, to: *to, bytes: *bytes },
+            Command::Fill { to, pattern, count } => Self::Fill { to: *to, pattern: *pattern, count: *count },
+            Command::Launch(launch) => Self::Launch(Box::new(CapturedLaunch {
+                function: launch.function,
+                grid: launch.grid,
+                block: launch.block,
+                cluster: launch.cluster,
+                dynamic_shared_bytes: launch.dynamic_shared_bytes,
+                cooperative: launch.cooperative,
+                arguments: launch.arguments.to_vec(),
+                vouched: launch.vouched,
+            })),
+            _ => return None,
+        })
+    }
+}
+
+impl CapturedNode {
+    /// Whether it comes after no other.
+    pub(crate) fn is_root(&self) -> bool {
+        self.after.is_empty()
+    }
+
+    /// What it does, as a number of the API.
+    pub(crate) fn kind(&self) -> sys::CUgraphNodeType {
+        match self.work {
+            CapturedWork::Launch(_) => sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL,
+            CapturedWork::Copy { .. } => sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMCPY,
+            CapturedWork::Fill { .. } => sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMSET,
+        }
+    }
+
+    /// The node as the device below takes it.
+    pub(crate) fn below(&self) -> GraphNode<'_> {
+        let command = match &self.work {
+            CapturedWork::Copy { from, to, bytes } => Command::Copy { from: *from, to: *to, bytes: *bytes },
+            CapturedWork::Fill { to, pattern, count } => {
+                Command::Fill { to: *to, pattern: *pattern, count: *count }
+            }
+            CapturedWork::Launch(launch) => Command::Launch(LaunchCommand {
+                function: launch.function,
+                grid: launch.grid,
+                block: launch.block,
+                cluster: launch.cluster,
+                dynamic_shared_bytes: launch.dynamic_shared_bytes,
+                cooperative: launch.cooperative,
+                arguments: &launch.arguments,
+                declared: None,
+                vouched: launch.vouched,
+            }),
+        };
+        GraphNode { command, after: &self.after }
+    }
+}
+
+/// The captures of a context.
+#[derive(Default)]
+pub(crate) struct Captures {
+    streams: HashMap<StreamId, SharedCapture>,
+    events: HashMap<EventId, (SharedCapture, Vec<u32>)>,
+    begun: u64,
+}
+
+impl Captures {
+    pub(crate) fn begin(&mut self, stream: StreamId) -> Answer {
+        if self.streams.contains_key(&stream) {
+            return Err(Code::ILLEGAL_STATE);
+        }
+        self.begun += 1;
+        let reached = HashMap::from([(stream, Vec::new())]);
+        let capture =
+            Capture { id: self.begun, origin: stream, nodes: Vec::new(), reached, is_invalid: false };
+        self.streams.insert(stream, Arc::new(Mutex::new(capture)));
+        Ok(())
+    }
+
+    /// Whether a stream captures: its capture's number, and whether it is still valid.
+    pub(crate) fn of(&self, stream: StreamId) -> Option<(u64, bool)> {
+        let capture = self.streams.get(&stream)?.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((capture.id, !capture.is_invalid))
+    }
+
+    /// Makes a capture useless, because its stream was used for what cannot be captured.
+    pub(crate) fn spoil(&mut self, stream: StreamId) {
+        if let Some(capture) = self.streams.get(&stream) {
+            capture.lock().unwrap_or_else(PoisonError::into_inner).is_invalid = true;
+        }
+    }
+
+    /// The same for the capture in which an event was recorded.
+    pub(crate) fn spoil_by(&mut self, event: EventId) {
+        if let Some((capture, _)) = self.events.get(&event) {
+            capture.lock().unwrap_or_else(PoisonError::into_inner).is_invalid = true;
+        }
+    }
+
+    /// Takes a command, if its stream captures; whether it did.
+    pub(crate) fn take(&mut self, stream: StreamId, command: &Command<'_>) -> Answer<bool> {
+        let joined = match command {
+            Command::Wait(event) => self.events.get(event).cloned(),
+            _ => None,
+        };
+        if let Some((capture, nodes)) = joined {
+            return self.join(stream, &capture, &nodes).map(|()| true);
+        }
+        let Some(shared) = self.streams.get(&stream).cloned() else { return Ok(false) };
+        let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if capture.is_invalid {
+            return Err(CAPTURE_INVALIDATED);
+        }
+        let reached = capture.reached.get(&stream).cloned().unwrap_or_default();
+        match command {
+            Command::Signal(event) => {
+                self.events.insert(*event, (shared.clone(), reached));
+            }
+            // What the capture waits for would have to be part of it.
+            Command::Wait(_) => {
+                capture.is_invalid = true;
+                return Err(CAPTURE_ISOLATION);
+            }
+            other => match CapturedWork::new(other) {
+                Some(work) => {
+                    let node = capture.nodes.len() as u32;
+                    capture.nodes.push(CapturedNode { work, after: reached });
+                    capture.reached.insert(stream, vec![node]);
+                }
+                None => {
+                    capture.is_invalid = true;
+                    return Err(CAPTURE_UNSUPPORTED);
+                }
+            },
+        }
+        Ok(true)
+    }
+
+    /// A stream waits for nodes of a capture.
+    fn join(&mut self, stream: StreamId, shared: &SharedCapture, nodes: &[u32]) -> Answer {
+        let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_running = self.streams.get(&capture.origin).is_some_and(|other| Arc::ptr_eq(other, shared));
+        if !is_running {
+            return Err(CAPTURED_EVENT);
+        }
+        if capture.is_invalid {
+            return Err(CAPTURE_INVALIDATED);
+        }
+        if self.streams.get(&stream).is_some_and(|other| !Arc::ptr_eq(other, shared)) {
+            capture.is_invalid = true;
+            return Err(CAPTURE_MERGE);
+        }
+        let reached = capture.reached.entry(stream).or_default();
+        reached.extend(nodes);
+        reached.sort_unstable();
+        reached.dedup();
+        self.streams.insert(stream, shared.clone());
+        Ok(())
+    }
+
+    /// Ends the capture that a stream began.
+    pub(crate) fn end(&mut self, stream: StreamId) -> Answer<Vec<CapturedNode>> {
+        let shared = self.streams.get(&stream).cloned().ok_or(Code::ILLEGAL_STATE)?;
+        let capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if capture.origin != stream {
+            return Err(CAPTURE_UNMATCHED);
+        }
+        self.streams.retain(|_, other| !Arc::ptr_eq(other, &shared));
+        if capture.is_invalid {
+            return Err(CAPTURE_INVALIDATED);
+        }
+        if capture.has_unjoined() { Err(CAPTURE_UNJOINED) } else { Ok(capture.nodes.clone()) }
+    }
+
+    /// An event is recorded outside of captures, or gone.
+    pub(crate) fn forget(&mut self, event: EventId) {
+        self.events.remove(&event);
+    }
+}
+
+impl Capture {
+    /// Whether a stream has nodes that the origin did not wait for.
+    fn has_unjoined(&self) -> bool {
+        let mut known = vec![false; self.nodes.len()];
+        let mut open: Vec<u32> = self.reached.get(&self.origin).cloned().unwrap_or_default();
+        while let Some(node) = open.pop() {
+            if let Some(seen) = known.get_mut(node as usize).filter(|seen| !**seen) {
+                *seen = true;
+                open.extend(
+                    self.nodes.get(node as usize).map(|node| node.after.as_slice()).unwrap_or_default(),
+                );
+            }
+        }
+        let is_known = |node: &u32| known.get(*node as usize).copied().unwrap_or(true);
+        self.reached.values().flatten().any(|node| !is_known(node))
+    }
+}
