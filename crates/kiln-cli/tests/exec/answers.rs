@@ -1,7 +1,7 @@
 //! The driver API, call by call: what the library answers is what NVIDIA's answered on an H200.
 //!
-//! The program in `answers` prints a line for each call. `h200.txt` has its lines there; `differences.txt` has the names of those that are other
-//! here, each with a reason. Where NVIDIA's library crashes (-1), any answer is right.
+//! The program in `answers` prints a line for each call. `h200.txt` has its lines there; `differences.txt` has those that are other here, each with
+//! a reason. Where NVIDIA's library crashes (-1), any answer is right.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,9 +49,9 @@ fn every_call_answers_as_on_an_h200() {
     let known: Vec<&str> =
         DIFFERENCES.lines().filter(|line| line.starts_with("- ")).map(|line| &line[2..]).collect();
     let known = |section: &str, line: &str| {
-        known.iter().any(|known| {
-            known.strip_prefix(section).and_then(|rest| rest.strip_prefix(": ")) == Some(name(line))
-        })
+        known
+            .iter()
+            .any(|known| known.strip_prefix(section).and_then(|rest| rest.strip_prefix(": ")) == Some(line))
     };
     let (mut equal, mut wrong) = (0, Vec::new());
     for (section, there) in &there {

@@ -3,8 +3,10 @@
 //! A stream that captures adds a node for each command, after the nodes that it has reached. An event that is recorded there remembers those
 //! nodes, and a stream that waits for the event joins the capture after them.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
 
 use cudarc::driver::sys;
 use kiln_driver::{
@@ -20,7 +22,7 @@ const CAPTURE_MERGE: Code = Code(902);
 const CAPTURE_UNMATCHED: Code = Code(903);
 const CAPTURE_UNJOINED: Code = Code(904);
 const CAPTURE_ISOLATION: Code = Code(905);
-pub(crate) const CAPTURED_EVENT: Code = Code(907);
+const CAPTURED_EVENT: Code = Code(907);
 
 /// A capture, shared by the streams that take part.
 type SharedCapture = Arc<Mutex<Capture>>;
@@ -32,6 +34,39 @@ struct Capture {
     /// The nodes that the next one of a stream comes after.
     reached: HashMap<StreamId, Vec<u32>>,
     is_invalid: bool,
+    /// Which calls that may wait for the device end its use: those of every thread, of the thread that began it, or none.
+    mode: CaptureMode,
+    thread: ThreadId,
+}
+
+/// Which threads keep away from calls that may wait for the device while a capture runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CaptureMode {
+    Global,
+    OfThread,
+    Relaxed,
+}
+
+impl CaptureMode {
+    /// The mode with a number of the API.
+    pub(crate) fn of(number: u32) -> Answer<Self> {
+        match number {
+            0 => Ok(Self::Global),
+            1 => Ok(Self::OfThread),
+            2 => Ok(Self::Relaxed),
+            _ => Err(Code::INVALID_VALUE),
+        }
+    }
+}
+
+thread_local! {
+    /// What the thread asked for with `cuThreadExchangeStreamCaptureMode`.
+    static OF_THREAD: Cell<CaptureMode> = const { Cell::new(CaptureMode::Global) };
+}
+
+/// Sets the mode of the thread, and says what it was.
+pub(crate) fn exchange_mode(mode: CaptureMode) -> CaptureMode {
+    OF_THREAD.replace(mode)
 }
 
 /// One command of a graph, with the nodes it comes after.
@@ -128,14 +163,15 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    pub(crate) fn begin(&mut self, stream: StreamId) -> Answer {
+    pub(crate) fn begin(&mut self, stream: StreamId, mode: CaptureMode) -> Answer {
         if self.streams.contains_key(&stream) {
             return Err(Code::ILLEGAL_STATE);
         }
         self.begun += 1;
         let reached = HashMap::from([(stream, Vec::new())]);
+        let (nodes, thread) = (Vec::new(), std::thread::current().id());
         let capture =
-            Capture { id: self.begun, origin: stream, nodes: Vec::new(), reached, is_invalid: false };
+            Capture { id: self.begun, origin: stream, nodes, reached, is_invalid: false, mode, thread };
         self.streams.insert(stream, Arc::new(Mutex::new(capture)));
         Ok(())
     }
@@ -153,11 +189,36 @@ impl Captures {
         }
     }
 
-    /// The same for the capture in which an event was recorded.
-    pub(crate) fn spoil_by(&mut self, event: EventId) {
-        if let Some((capture, _)) = self.events.get(&event) {
-            capture.lock().unwrap_or_else(PoisonError::into_inner).is_invalid = true;
+    /// The same for the capture in which an event was recorded, and what the call is told.
+    pub(crate) fn spoil_by(&mut self, event: EventId) -> Code {
+        let Some((shared, _)) = self.events.get(&event) else { return Code::INVALID_VALUE };
+        let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_running = self.streams.get(&capture.origin).is_some_and(|other| Arc::ptr_eq(other, shared));
+        if !is_running || capture.is_invalid {
+            return Code::INVALID_VALUE;
         }
+        capture.is_invalid = true;
+        CAPTURED_EVENT
+    }
+
+    /// Refuses a call that may wait for the device, if a capture forbids it to this thread, and ends the use of that capture.
+    pub(crate) fn refuse_unsafe(&mut self) -> Answer {
+        let (thread, wanted) = (std::thread::current().id(), OF_THREAD.get());
+        let mut answer = Ok(());
+        for shared in self.streams.values() {
+            let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_ours = capture.thread == thread;
+            let is_forbidden = match (wanted, capture.mode) {
+                (CaptureMode::Relaxed, _) | (_, CaptureMode::Relaxed) => false,
+                (CaptureMode::Global, CaptureMode::Global) => true,
+                _ => is_ours,
+            };
+            if is_forbidden {
+                capture.is_invalid = true;
+                answer = Err(CAPTURE_UNSUPPORTED);
+            }
+        }
+        answer
     }
 
     /// Takes a command, if its stream captures; whether it did.
@@ -204,13 +265,14 @@ impl Captures {
         let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let is_running = self.streams.get(&capture.origin).is_some_and(|other| Arc::ptr_eq(other, shared));
         if !is_running {
-            return Err(CAPTURED_EVENT);
+            return Err(Code::INVALID_VALUE);
         }
         if capture.is_invalid {
             return Err(CAPTURE_INVALIDATED);
         }
-        if self.streams.get(&stream).is_some_and(|other| !Arc::ptr_eq(other, shared)) {
+        if let Some(other) = self.streams.get(&stream).filter(|other| !Arc::ptr_eq(other, shared)) {
             capture.is_invalid = true;
+            other.lock().unwrap_or_else(PoisonError::into_inner).is_invalid = true;
             return Err(CAPTURE_MERGE);
         }
         let reached = capture.reached.entry(stream).or_default();
@@ -224,8 +286,9 @@ impl Captures {
     /// Ends the capture that a stream began.
     pub(crate) fn end(&mut self, stream: StreamId) -> Answer<Vec<CapturedNode>> {
         let shared = self.streams.get(&stream).cloned().ok_or(Code::ILLEGAL_STATE)?;
-        let capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
         if capture.origin != stream {
+            capture.is_invalid = true;
             return Err(CAPTURE_UNMATCHED);
         }
         self.streams.retain(|_, other| !Arc::ptr_eq(other, &shared));

@@ -18,7 +18,7 @@ const ALL_FLAGS: u32 = sys::CUctx_flags::CU_CTX_FLAGS_MASK as u32;
 /// Bits of the flags that say how the host waits; at most one of them is set.
 const SCHEDULE: u32 = sys::CUctx_flags::CU_CTX_SCHED_MASK as u32;
 /// This number and greater ones are no limits.
-const LIMITS: u32 = sys::CUlimit::CU_LIMIT_MAX as u32;
+const LIMITS: u32 = 9;
 /// A limit of devices that synchronise from kernels, which none does any more.
 const SYNC_DEPTH: u32 = sys::CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH as u32;
 /// Stack of a thread, as the driver has it at first.

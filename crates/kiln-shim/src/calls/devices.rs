@@ -44,6 +44,15 @@ fn attribute_of(device: c_int, number: sys::CUdevice_attribute) -> Answer<c_int>
     attribute(state()?.device(device)?.driver.info(), number as c_int)
 }
 
+/// Whether a text has the form of a place on the bus: `domain:bus:device.function`, with or without domain and function.
+fn is_bus_id(text: &str) -> bool {
+    let (place, function) = text.split_once('.').unwrap_or((text, "0"));
+    let is_hexadecimal = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (2..=3).contains(&place.split(':').count())
+        && place.split(':').all(is_hexadecimal)
+        && is_hexadecimal(function)
+}
+
 driver_api! {
     fn cuDeviceGetCount(count: Out<c_int>) {
         count.set(state()?.devices.len() as c_int)
@@ -121,6 +130,9 @@ driver_api! {
         let state = state()?;
         out.check()?;
         let wanted = id.get()?.to_lowercase();
+        if !is_bus_id(&wanted) {
+            return Err(Code::INVALID_VALUE);
+        }
         let found = state.devices.iter().position(|device| bus_id(device.driver.info().pci) == wanted);
         out.set(found.ok_or(Code::INVALID_DEVICE)? as c_int)
     }

@@ -11,7 +11,6 @@ use kiln_driver::{
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::Out;
-use crate::calls::capture::CAPTURED_EVENT;
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
@@ -44,10 +43,10 @@ impl Event {
         if !self.is_captured.load(Ordering::Relaxed) {
             return Ok(());
         }
-        if let Some(context) = state.contexts.find_object(|context| context.number == self.context) {
-            context.order()?.get()?.captures.spoil_by(self.id);
-        }
-        Err(CAPTURED_EVENT)
+        let context = state.contexts.find_object(|context| context.number == self.context);
+        let context = context.ok_or(Code::CONTEXT_IS_DESTROYED)?;
+        let code = context.order()?.get()?.captures.spoil_by(self.id);
+        Err(code)
     }
 }
 

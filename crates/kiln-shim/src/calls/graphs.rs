@@ -8,7 +8,7 @@ use kiln_driver::{Code, Command, Driver, GraphId, GraphNode};
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::Out;
-use crate::calls::capture::{CAPTURE_UNSUPPORTED, CapturedNode};
+use crate::calls::capture::{CAPTURE_UNSUPPORTED, CaptureMode, CapturedNode};
 use crate::calls::context::Context;
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::calls::stream_order::StreamChoice;
@@ -136,11 +136,9 @@ fn executable(state: &ProcessState, handle: RawHandle) -> Answer<Arc<GraphExec>>
 driver_api! {
     fn cuStreamBeginCapture_v2 | cuStreamBeginCapture_v2_ptsz (stream: RawHandle, mode: c_uint) {
         let state = state()?;
-        if mode > sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as c_uint {
-            return Err(Code::INVALID_VALUE);
-        }
+        let mode = CaptureMode::of(mode)?;
         let (context, below) = stream_below(state, stream)?;
-        context.order()?.get()?.captures.begin(below)
+        context.order()?.get()?.captures.begin(below, mode)
     }
 
     fn cuStreamEndCapture | cuStreamEndCapture_ptsz (stream: RawHandle, out: Out<RawHandle>) {

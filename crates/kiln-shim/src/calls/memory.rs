@@ -25,6 +25,7 @@ fn allocate(state: &ProcessState, context: &Context, bytes: u64) -> Answer<u64> 
     if bytes == 0 {
         return Err(Code::INVALID_VALUE);
     }
+    context.order()?.get()?.captures.refuse_unsafe()?;
     let memory = context.driver.allocate(MemoryRequest::Direct { bytes }).or_code()?;
     let allocation = Allocation::new(
         memory.address.0,
@@ -48,6 +49,7 @@ pub(crate) fn allocate_mapped(
     if bytes == 0 {
         return Err(Code::INVALID_VALUE);
     }
+    context.order()?.get()?.captures.refuse_unsafe()?;
     let setup = context.order()?.get()?.setup_stream()?;
     let pages = MappedPages::new(&*context.driver, bytes, setup)?;
     let address = pages.address();
@@ -67,6 +69,7 @@ pub(crate) fn allocate_mapped(
 pub(crate) fn free_synchronously(state: &ProcessState, allocation: &Arc<Allocation>) -> Answer {
     let owner = state.contexts.find_object(|context| context.number == allocation.context);
     if let Some(owner) = owner.filter(|owner| owner.is_there()) {
+        owner.order()?.get()?.captures.refuse_unsafe()?;
         owner.synchronize()?;
     }
     state.memory.remove(allocation.address)?.free()

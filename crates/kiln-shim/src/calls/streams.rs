@@ -9,6 +9,7 @@ use kiln_driver::{Code, DriverExt, StreamId, StreamRequest};
 
 use crate::boundary::{Answer, OrCode, null_is_per_thread};
 use crate::caller_memory::Out;
+use crate::calls::capture::{self, CaptureMode};
 use crate::calls::context::{Context, Current};
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::calls::stream_order::StreamChoice;
@@ -176,11 +177,8 @@ driver_api! {
     }
 
     fn cuThreadExchangeStreamCaptureMode(mode: Out<c_uint>) {
-        let wanted = mode.get()?;
-        if wanted > sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as u32 {
-            return Err(Code::INVALID_VALUE);
-        }
-        CAPTURE_MODE.with(|current| mode.set(current.replace(wanted)))
+        let wanted = CaptureMode::of(mode.get()?)?;
+        mode.set(capture::exchange_mode(wanted) as c_uint)
     }
 
     fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz (stream: RawHandle, address: u64, _bytes: usize, _flags: c_uint) {
@@ -197,10 +195,6 @@ driver_api! {
     fn cuStreamWriteValue64_v2 | cuStreamWriteValue64_v2_ptsz (stream: RawHandle, address: u64, value: u64, _flags: c_uint) {
         crate::calls::fills::words(stream, address, &[value as u32, (value >> 32) as u32])
     }
-}
-
-thread_local! {
-    static CAPTURE_MODE: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
 fn context_of(stream: RawHandle) -> Answer<RawHandle> {

@@ -141,7 +141,6 @@ void devices(void) {
     CODE(cuDeviceComputeCapability(&i, &i, 1000));
     CODE(cuDriverGetVersion(NULL));
     CODE(cuDeviceGetName(NULL, 8, 0));
-    CODE(cuDeviceGetName(text, 0, 0));
 }
 
 /* Attributes whose values are those of a compute capability or of every device, and not of one machine. */

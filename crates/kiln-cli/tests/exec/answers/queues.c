@@ -175,7 +175,7 @@ static void status(const char *name, handle stream) {
 
 void captures(void) {
     handle stream = NULL, other = NULL, event = NULL, plain = NULL, graph = NULL;
-    address p = 0;
+    address p = 0, q = 0;
     void *host = NULL;
     unsigned word = 0;
     begin();
@@ -250,7 +250,7 @@ void captures(void) {
     NAMED("the end of the first", cuStreamEndCapture(stream, &graph));
     NAMED("the end of the second", cuStreamEndCapture(other, &graph));
     CODE(cuStreamBeginCapture_v2(stream, 0));
-    NAMED("memory in a global capture", cuMemAlloc_v2(&p, 16));
+    NAMED("memory in a global capture", cuMemAlloc_v2(&q, 16));
     status("after that", stream);
     NAMED("its end", cuStreamEndCapture(stream, &graph));
     CODE(cuStreamBeginCapture_v2(stream, 2));
