@@ -23,6 +23,8 @@ use crate::plural::counted;
 use private_folder::PrivateFolder;
 use record::{Finding, Records};
 
+/// The memory of each device, in bytes.
+const MEMORY: &str = "KILN_EXEC_MEMORY";
 /// Devices of a run.
 const MAX_DEVICES: i64 = 16;
 
@@ -69,6 +71,8 @@ program that cannot be started, 3 if its library is missing.";
 #[derive(Serialize)]
 struct Report {
     runs: u64,
+    /// How this command ends.
+    exit_code: u8,
     /// How the program ended, for each run.
     exit_codes: Vec<u8>,
     findings: Vec<Finding>,
@@ -79,6 +83,7 @@ struct Report {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let library = shim_library::find(arguments.library.as_deref())?;
+    check_memory()?;
     let mut records = Records::default();
     let mut exit_codes = Vec::new();
     for at in 0..arguments.seeds {
@@ -96,13 +101,24 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         Some(code) => Exit::Program(code),
         None => Exit::Done,
     };
-    let report = Report { runs: arguments.seeds, exit_codes, findings, notes };
+    let report = Report { runs: arguments.seeds, exit_code: exit.code(), exit_codes, findings, notes };
     if arguments.json {
         console.json(&report)?;
     } else {
         tell(&report);
     }
     Ok(exit)
+}
+
+/// Refuses a size of memory that is no number, which the program would not be told of.
+fn check_memory() -> Result<(), Failure> {
+    let Some(given) = std::env::var_os(MEMORY) else { return Ok(()) };
+    let is_number = given.to_str().is_some_and(|text| text.parse::<u64>().is_ok_and(|bytes| bytes > 0));
+    if is_number {
+        return Ok(());
+    }
+    let message = format!("{MEMORY} is `{}`, and no number of bytes", given.to_string_lossy());
+    Err(Failure::usage(message).next("set it to a number such as 1073741824, or remove it"))
 }
 
 /// Starts the program and waits for its end.

@@ -105,6 +105,12 @@ impl<T> HandleTable<T> {
         self.first(meant).map(|(handle, _)| handle)
     }
 
+    /// All objects, in the order of their handles.
+    pub(crate) fn objects(&self) -> Vec<Arc<T>> {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        slots.slots.iter().filter_map(|slot| slot.object.clone()).collect()
+    }
+
     /// The first object that is meant.
     pub(crate) fn find_object(&self, meant: impl Fn(&T) -> bool) -> Option<Arc<T>> {
         self.first(meant).map(|(_, object)| object)

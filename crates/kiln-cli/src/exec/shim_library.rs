@@ -7,6 +7,8 @@ use crate::failure::{Failure, FailureKind};
 
 /// As cargo names it.
 const NAME: &str = "libkiln_shim.so";
+/// Part of every such library, and of no other.
+const MARK: &[u8] = b"KILN_EXEC_FOLDER";
 /// From the folder of this command: where cargo builds, and where it is installed beside a `bin`.
 const PLACES: [&str; 3] = [".", "deps", "../lib"];
 
@@ -16,7 +18,14 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
         return Err(absent("the library is for Linux alone".into(), "run it on Linux"));
     }
     if let Some(path) = named {
-        return path.canonicalize().map_err(|error| Failure::file(path, error));
+        let path = path.canonicalize().map_err(|error| Failure::file(path, error))?;
+        let bytes = std::fs::read(&path).map_err(|error| Failure::file(&path, error))?;
+        // The library reads this variable, so that its name is among its bytes.
+        if !bytes.windows(MARK.len()).any(|window| window == MARK) {
+            let message = format!("{} is not the library of kiln", path.display());
+            return Err(Failure::usage(message).next("name libkiln_shim.so, or leave --library out"));
+        }
+        return Ok(path);
     }
     let command = std::env::current_exe().and_then(|path| path.canonicalize());
     let folder = command.as_deref().ok().and_then(Path::parent).unwrap_or(Path::new("."));

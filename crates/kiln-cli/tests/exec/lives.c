@@ -30,6 +30,9 @@ int main(int count, char **words) {
         }
         TRUE(waitpid(child, &status, 0) == child && status == 0);
         OK(cuCtxSynchronize());
+    } else if (!strcmp(which, "queued wrong")) {
+        /* The launch writes behind the block, and the process ends without a wait. */
+        OK(launch(function, p, 65, NULL));
     } else if (!strcmp(which, "table")) {
         const void *table;
         WANT(801, cuGetExportTable(&table, "0123456789abcdef"));

@@ -94,7 +94,7 @@ fn findings_outlive_the_process_and_seeds_are_one_report() {
     assert_eq!(output.status.code(), Some(5));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["exit_codes"], serde_json::json!([137, 137, 137]), "{report}");
-    assert_eq!(report["runs"], 3);
+    assert_eq!((&report["runs"], &report["exit_code"]), (&3.into(), &5.into()));
     let findings = report["findings"].as_array().unwrap();
     assert!(!findings.is_empty() && findings.iter().all(|finding| finding["rule"] == "Race"), "{report}");
     assert_eq!(findings[0]["seed"], 7);
@@ -117,6 +117,10 @@ fn forks_queued_work_and_failures_are_no_crash() {
         let output = kiln(&[], &program, &[which]);
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(code), String::new()), "{which}");
     }
+    // What is queued at the end of the process is run and checked.
+    let output = kiln(&[], &program, &["queued wrong"]);
+    let told = text(&output.stderr);
+    assert!(output.status.code() == Some(5) && told.contains("out of bounds"), "{told}");
     let output = kiln(&[], &program, &["table"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("libcudart"), "{}", text(&output.stderr));
@@ -130,6 +134,23 @@ fn what_cannot_be_run_is_told() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
     let output = command.args(["exec", "--library", "/nonexistent/lib.so", "--", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    // Another library than kiln's, and memory that is no number.
+    let wrong = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+    let output = command.args(["exec", "--library"]).arg(wrong).args(["--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("not the library of kiln"), "{}", text(&output.stderr));
+    for memory in ["much", "0", "-5", ""] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+        command
+            .args(["exec", "--library"])
+            .arg(library())
+            .args(["--", "true"])
+            .env("KILN_EXEC_MEMORY", memory);
+        let output = command.output().unwrap();
+        let told = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && told.contains("KILN_EXEC_MEMORY"), "{memory}: {told}");
+    }
     let output = kiln(&["--devices", "0"], Path::new("true"), &[]);
     assert_eq!(output.status.code(), Some(0));
 }

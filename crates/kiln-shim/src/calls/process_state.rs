@@ -144,6 +144,15 @@ impl ProcessState {
         }
     }
 
+    /// Runs what is still queued at the end of the process, so that it is checked, too, and keeps what was found.
+    fn finish(&self) {
+        for context in self.contexts.objects().iter().filter(|context| context.is_there()) {
+            // A lost device was told before.
+            let _ = context.synchronize();
+        }
+        self.collect();
+    }
+
     /// Says that a kernel may print.
     pub(crate) fn expect_output(&self) {
         self.may_print.store(true, Ordering::Relaxed);
@@ -188,8 +197,7 @@ impl Device {
 fn watch_process() {
     extern "C" fn at_exit() {
         if let Ok(state) = state() {
-            // What is queued does not run any more, as on hardware; what was found is kept.
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| state.collect()));
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| state.finish()));
         }
     }
     extern "C" fn in_child() {
