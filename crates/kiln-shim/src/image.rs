@@ -1,6 +1,8 @@
 //! Code as a program gives it: PTX text, or a fat binary that holds some.
 
+use std::borrow::Cow;
 use std::ffi::c_void;
+use std::io::Read;
 
 use kiln_driver::{Code, DeviceInfo};
 
@@ -13,8 +15,9 @@ const FAT_BINARY: u32 = 0xba55_ed50;
 /// What compilers put around a fat binary in a host program.
 const WRAPPER: u32 = 0x4662_43b1;
 const PTX_KIND: u16 = 1;
-/// Bits of an entry's flags that say that it is compressed.
-const COMPRESSED: u64 = 0x2000 | 0x8000;
+/// Bits of an entry's flags that say how it is compressed.
+const LZ4: u64 = 0x2000;
+const ZSTANDARD: u64 = 0x8000;
 /// A fat binary that claims to be larger is refused.
 const MOST_BYTES: u64 = 1 << 30;
 
@@ -119,24 +122,46 @@ fn fat_binary(address: usize) -> Answer<String> {
 fn entry_with_ptx(bytes: &[u8]) -> Answer<String> {
     let mut at = number(bytes, 6, 2) as usize;
     let mut found = None;
-    let mut is_compressed = false;
     while let Some(entry) = bytes.get(at..).filter(|entry| entry.len() >= 64) {
         let (kind, head, size) = (number(entry, 0, 2), number(entry, 4, 4), number(entry, 8, 8));
         let (head, size) = (head as usize, size as usize);
         let Some(payload) = head.checked_add(size).and_then(|end| entry.get(head..end)) else { break };
-        if kind == u64::from(PTX_KIND) && number(entry, 40, 8) & COMPRESSED != 0 {
-            is_compressed = true;
-        } else if kind == u64::from(PTX_KIND) {
-            found = Some(ptx_of_bytes(payload)?);
+        if kind == u64::from(PTX_KIND) {
+            found = Some(ptx_of_bytes(&unpacked(entry, payload)?)?);
         }
         at += head + size;
         if head == 0 {
             break;
         }
     }
-    let missing =
-        if is_compressed { "a fat binary whose PTX is compressed" } else { "a fat binary without PTX" };
-    found.ok_or_else(|| no_ptx(missing))
+    found.ok_or_else(|| no_ptx("a fat binary without PTX"))
+}
+
+/// The content of an entry, decompressed.
+fn unpacked<'a>(entry: &[u8], payload: &'a [u8]) -> Answer<Cow<'a, [u8]>> {
+    let flags = number(entry, 40, 8);
+    if flags & (LZ4 | ZSTANDARD) == 0 {
+        return Ok(Cow::Borrowed(payload));
+    }
+    // The content is padded; its length and that of the text are in the entry's header.
+    let (packed, size) = (number(entry, 16, 4) as usize, number(entry, 56, 8));
+    let packed = payload.get(..packed).ok_or(Code::INVALID_IMAGE)?;
+    if size > MOST_BYTES {
+        return Err(Code::INVALID_IMAGE);
+    }
+    let text = if flags & LZ4 != 0 {
+        lz4_flex::block::decompress(packed, size as usize).ok()
+    } else {
+        let mut text = Vec::new();
+        let decoder = ruzstd::decoding::StreamingDecoder::new(packed).ok();
+        // One byte more than there should be is read, so that a longer text is noticed.
+        decoder.and_then(|decoder| decoder.take(size + 1).read_to_end(&mut text).ok()).map(|_| text)
+    };
+    let text = text.filter(|text| text.len() as u64 == size);
+    text.map(Cow::Owned).ok_or_else(|| {
+        records::note_once("damaged", "the program loads a fat binary whose compressed PTX is damaged");
+        Code::INVALID_IMAGE
+    })
 }
 
 /// An unsigned number at an offset; 0 past the end.
@@ -147,7 +172,7 @@ fn number(bytes: &[u8], offset: usize, size: usize) -> u64 {
 
 fn no_ptx(what: &str) -> Code {
     let text = format!(
-        "the program loads {what}, and the simulated device runs PTX; build it with PTX (nvcc -gencode arch=compute_90,code=compute_90 --no-compress)"
+        "the program loads {what}, and the simulated device runs PTX; build it with PTX (nvcc -gencode arch=compute_90,code=compute_90)"
     );
     records::note_once(what, &text);
     Code::NO_BINARY_FOR_GPU
@@ -183,9 +208,38 @@ mod tests {
         assert_eq!(ptx(both.as_ptr().cast()).as_deref(), Ok(".version 7.0"));
     }
 
+    /// Made by `fatbinary --compress-mode` of CUDA 13.0 from 41 kernels.
+    const LZ4_FILE: &[u8] = include_bytes!("../tests/data/lz4.fatbin");
+    const ZSTANDARD_FILE: &[u8] = include_bytes!("../tests/data/zstd.fatbin");
+
+    #[test]
+    fn compressed_ptx_is_unpacked() {
+        let texts = [LZ4_FILE, ZSTANDARD_FILE].map(|file| ptx_of_bytes(file).unwrap());
+        assert_eq!(texts[0], texts[1]);
+        assert!(texts[0].starts_with(".version 7.0\n.target sm_70\n"), "{}", texts[0]);
+        assert_eq!(texts[0].matches(".visible .entry").count(), 41);
+    }
+
+    #[test]
+    fn damaged_ptx_is_refused_and_crashes_nothing() {
+        for file in [LZ4_FILE, ZSTANDARD_FILE] {
+            for at in 0..file.len() {
+                let mut damaged = file.to_vec();
+                damaged[at] ^= 0x55;
+                // Some changes leave a text, which the reader of PTX judges.
+                let _ = ptx_of_bytes(&damaged);
+                let _ = ptx_of_bytes(&file[..at]);
+            }
+            // A size that is not that of the text.
+            let mut longer = file.to_vec();
+            longer[16 + 56] += 1;
+            assert_eq!(ptx_of_bytes(&longer), Err(Code::INVALID_IMAGE));
+        }
+    }
+
     #[test]
     fn code_without_ptx_is_refused() {
-        for bytes in [b"\x7fELF".to_vec(), fat(&[(2, 0, b"\x7fELF....")]), fat(&[(1, 0x2000, b"packed")])] {
+        for bytes in [b"\x7fELF".to_vec(), fat(&[(2, 0, b"\x7fELF....")])] {
             assert_eq!(ptx_of_bytes(&bytes), Err(Code::NO_BINARY_FOR_GPU));
         }
         // Sizes that lead out of the bytes end the search.
