@@ -1,8 +1,8 @@
 //! An operation with its arguments, and whether they fit.
 
-use kiln_operation::{Matmul, Operation, OperationOperand};
+use kiln_operation::{Matmul, Operation, OperationError, OperationOperand};
 use kiln_runtime::internal::BufferBytes;
-use kiln_runtime::{Element, GpuRef};
+use kiln_runtime::{DeviceRuntime, Element, GpuRef};
 
 use crate::Result;
 use crate::call_arguments::{Argument, Arguments};
@@ -10,7 +10,7 @@ use crate::called::Called;
 use crate::error::{LibraryError, method_name};
 use crate::loaded_operations::LoadedOperations;
 use crate::operand_fit::OperandFit;
-use crate::operands::Operands;
+use crate::operands::{Operands, check_operand};
 use crate::scaling::Scaling;
 
 /// An operation with its arguments.
@@ -43,16 +43,23 @@ impl OperandNames {
     }
 
     /// What is wrong with an operation, said of what was called.
-    pub(crate) fn renamed(self, error: impl Into<LibraryError>) -> LibraryError {
+    pub(crate) fn renamed(self, error: OperationError) -> LibraryError {
+        let error = match error {
+            OperationError::Operand { operation, operand, what, hint } => {
+                let name = self.name(operation, operand);
+                LibraryError::argument(operation, format!("`{name}` {what}"), hint)
+            }
+            error => error.into(),
+        };
         match self.called {
             Some(called) => called.renamed(error),
-            None => error.into(),
+            None => error,
         }
     }
 
     pub(crate) fn name(self, operation: &'static str, name: &'static str) -> &'static str {
-        if let (Some(called), "c" | "d") = (self.called, name) {
-            return called.result;
+        if let Some(called) = self.called {
+            return called.name(name);
         }
         if operation != Matmul::NAME {
             return name;
@@ -138,6 +145,23 @@ impl<'a> Described<'a> {
     pub(crate) fn into_held(self) -> Described<'static> {
         let Self { operation, arguments, scaling, names, is_empty } = self;
         Described { operation, arguments: arguments.into_held(), scaling, names, is_empty }
+    }
+
+    /// The method that was called.
+    pub(crate) fn call(&self) -> &'static str {
+        self.names.call(&self.operation)
+    }
+
+    /// Refuses a buffer that work of the runtime cannot use.
+    pub(crate) fn check_usable(&self, gpu: &DeviceRuntime) -> Result<()> {
+        let operands = self.operation.operands();
+        self.arguments.iter().zip(&operands).try_for_each(|(argument, operand)| match argument.bytes() {
+            Some(bytes) => {
+                let name = self.names.name(self.operation.name(), operand.name);
+                check_operand(gpu, self.call(), name, bytes)
+            }
+            None => Ok(()),
+        })
     }
 
     /// The operation, checked.

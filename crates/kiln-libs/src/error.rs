@@ -5,6 +5,9 @@ use kiln_operation::{Geqrf, Gesvd, Getrf, Getrs, OperationError, Orgqr, Ormqr, P
 
 use crate::solve_failure::SolveFailure;
 
+/// The operation of an error about a kernel, which does not know the call that it is for.
+pub(crate) const UNNAMED: &str = "kernel";
+
 /// Why a library operation was not queued, in which case nothing was changed, or why it has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -50,6 +53,9 @@ impl From<OperationError> for LibraryError {
     fn from(error: OperationError) -> Self {
         match error {
             OperationError::Shape { operation, what, hint } => Self::argument(operation, what, hint),
+            OperationError::Operand { operation, operand, what, hint } => {
+                Self::argument(operation, format!("`{operand}` {what}"), hint)
+            }
             other => {
                 Self::argument("operation", other.to_string(), "describe it with the types of this crate")
             }
@@ -71,6 +77,20 @@ impl From<LibraryError> for kiln_runtime::Error {
 impl LibraryError {
     pub(crate) fn argument(operation: &'static str, what: impl Into<String>, hint: &'static str) -> Self {
         Self::Argument { operation: method_name(operation), what: what.into(), hint }
+    }
+
+    /// What the runtime answered, with the call that it was about. A place that names the call already stays.
+    #[cold]
+    pub(crate) fn told_of(self, call: &'static str) -> Self {
+        match self {
+            Self::Runtime(error) if !error.place().is_some_and(|place| place.starts_with(call)) => {
+                Self::Runtime(error.within(call))
+            }
+            Self::Argument { operation: UNNAMED, what, hint } => {
+                Self::Argument { operation: call, what, hint }
+            }
+            told => told,
+        }
     }
 
     /// The runtime's error, if it was one.

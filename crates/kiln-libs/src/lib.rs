@@ -38,6 +38,7 @@
 
 pub mod blas;
 mod call_arguments;
+mod call_state;
 mod called;
 mod described;
 pub mod dnn;

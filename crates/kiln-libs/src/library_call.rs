@@ -1,17 +1,17 @@
 //! One call of an operation: checked, then queued or recorded.
 
 use kiln_operation::Operation;
-use kiln_runtime::internal::{BufferBytes, StreamKey, pass_bytes};
-use kiln_runtime::{DeviceState, GraphBuilder, Launch, NodeId, Stale, Stream, Ticket};
+use kiln_runtime::internal::{StreamKey, pass_bytes};
+use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
 use crate::Result;
 use crate::call_arguments::Argument;
+use crate::call_state::{check_graph, check_stream};
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::kept_workspace::Workspace;
 use crate::loaded_operation::LoadedOperation;
 use crate::loaded_operations::LoadedOperations;
-use crate::operands::check_operand;
 use crate::scaling::PreparedScaling;
 
 /// One call of a library operation.
@@ -61,16 +61,16 @@ impl<'a> LibraryCall<'a> {
     /// # Errors
     /// What is wrong with the call; a library that is missing, too old, or does not have the operation; a device that was shut down.
     pub fn load(&self) -> Result<u64> {
-        let described = self.described()?;
+        let (described, gpu) = (self.described()?, self.loaded.gpu());
+        // What was loaded before is known without the device.
+        check_stream(gpu, described.call(), self.stream)?;
         if described.is_empty {
             return Ok(0);
         }
-        let operands = described.checked_operands()?;
-        // What was loaded before is known without the device.
-        if matches!(self.loaded.gpu().state(), DeviceState::ShuttingDown | DeviceState::Stopped) {
-            return Err(kiln_runtime::Error::from(Stale::ShuttingDown).into());
-        }
-        Ok(self.loaded.load(&described.operation, &operands)?.workspace_bytes)
+        let operands = described.check()?;
+        described.check_usable(gpu)?;
+        let loaded = self.loaded.load(&described.operation, &operands);
+        Ok(loaded.map_err(|error| error.told_of(described.call()))?.workspace_bytes)
     }
 
     /// Whether the operation and its buffers fit, without loading anything.
@@ -93,7 +93,9 @@ impl<'a> LibraryCall<'a> {
     /// # Errors
     /// As for [`submit`](Self::submit), and an operation for which the library waits for the device; the graph is unchanged.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
-        if self.described()?.is_empty {
+        let described = self.described()?;
+        check_graph(self.loaded.gpu(), described.call(), graph)?;
+        if described.is_empty {
             let nothing = graph.scratch::<u8>(0)?;
             return Ok(graph.fill(&nothing, 0)?);
         }
@@ -108,7 +110,8 @@ impl<'a> LibraryCall<'a> {
     /// Does everything that can fail before the call is queued: checks, loads the operation, and allocates its workspace.
     pub(crate) fn prepare(self, runs_as: RunsAs) -> Result<PreparedCall<'a>> {
         let described = self.described?;
-        let needs = Needs::of(self.loaded, &described, self.stream, runs_as)?;
+        let needs = Needs::of(self.loaded, &described, self.stream, runs_as)
+            .map_err(|error| refusal(self.loaded, &described, self.stream, error))?;
         Ok(PreparedCall { known: self.loaded, described, needs, stream: self.stream })
     }
 }
@@ -121,10 +124,12 @@ pub(crate) fn submit_described(
     stream: Option<&Stream>,
 ) -> Result<Ticket> {
     if described.is_empty {
+        check_stream(loaded.gpu(), described.call(), stream)?;
         let stream = stream.unwrap_or_else(|| loaded.gpu().main_stream());
         return Ok(stream.ticket()?);
     }
-    let needs = Needs::of(loaded, described, stream, RunsAs::Submission)?;
+    let needs = Needs::of(loaded, described, stream, RunsAs::Submission)
+        .map_err(|error| refusal(loaded, described, stream, error))?;
     needs.submit(loaded, described, stream)
 }
 
@@ -180,7 +185,7 @@ impl<'a> Needs<'a> {
         };
         let scaling = match &described.scaling {
             None => None,
-            Some(scaling) => Some(scaling.clone().prepare(gpu, &known.scaling)?),
+            Some(scaling) => Some(scaling.clone().prepare(gpu, &known.scaling, described.call())?),
         };
         Ok(Self { loaded, workspace, scaling })
     }
@@ -202,14 +207,16 @@ impl<'a> Needs<'a> {
             }
             self.describe(&mut launch, described);
             // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the operation ends.
-            unsafe { launch.submit() }.map_err(|error| refusal(known, described, error))?
+            unsafe { launch.submit() }.map_err(|error| refusal(known, described, stream, error.into()))?
         };
         if let Some(workspace) = self.workspace {
             known.workspaces.keep(workspace);
         }
         match self.scaling {
             None => Ok(ticket),
-            Some(scaling) => scaling.submit(gpu, stream),
+            Some(scaling) => {
+                scaling.submit(gpu, stream).map_err(|error| refusal(known, described, stream, error))
+            }
         }
     }
 
@@ -219,27 +226,19 @@ impl<'a> Needs<'a> {
         described: &Described<'_>,
         graph: &mut GraphBuilder,
     ) -> Result<NodeId> {
-        let operation = described.operation;
-        let call = described.names.call(&operation);
-        let refuse = |what, hint| Err(LibraryError::argument(call, what, hint));
-        if operation.waits_for_device() {
+        if described.operation.waits_for_device() {
             let what = "no graph can hold it: the library waits for the device while it queues it";
-            return refuse(what, "submit it between two replays");
-        }
-        let gpu = known.gpu();
-        let is_ours = |bytes: BufferBytes<'_>| bytes.belongs_to(gpu) && !bytes.belongs_to(graph.runtime());
-        if described.arguments.iter().filter_map(|argument| argument.bytes()).any(is_ours) {
-            let what = "the graph belongs to another runtime";
-            return refuse(what, "record into a graph of the runtime of this handle");
+            return Err(LibraryError::argument(described.call(), what, "submit it between two replays"));
         }
         let mut launch = graph.launch(&self.loaded.kernel);
         self.describe(&mut launch, described);
         // SAFETY: as for `submit`, at each replay.
-        let node = unsafe { launch.record() }.map_err(|error| refusal(known, described, error))?;
+        let node =
+            unsafe { launch.record() }.map_err(|error| refusal(known, described, None, error.into()))?;
         drop(launch);
         match self.scaling {
             None => Ok(node),
-            Some(scaling) => scaling.record(graph),
+            Some(scaling) => scaling.record(graph).map_err(|error| error.told_of(described.call())),
         }
     }
 
@@ -287,14 +286,20 @@ impl LoadedOperation {
     }
 }
 
-/// What the runtime answered, or which operand cannot be used: the launch names operands as the library does.
+/// What the runtime answered, or what of the call it is about: the device, the stream or an operand. The launch names operands as the library does.
 #[cold]
-fn refusal(known: &LoadedOperations, described: &Described<'_>, error: kiln_runtime::Error) -> LibraryError {
-    let operation = &described.operation;
-    let operands = operation.operands();
-    let unusable = described.arguments.iter().zip(&operands).find_map(|(argument, operand)| {
-        let name = described.names.name(operation.name(), operand.name);
-        check_operand(known.gpu(), described.names.call(operation), name, argument.bytes()?).err()
-    });
-    unusable.unwrap_or_else(|| error.into())
+fn refusal(
+    known: &LoadedOperations,
+    described: &Described<'_>,
+    stream: Option<&Stream>,
+    error: LibraryError,
+) -> LibraryError {
+    if error.runtime().is_none() {
+        return error;
+    }
+    let found = check_stream(known.gpu(), described.call(), stream);
+    match found.and_then(|()| described.check_usable(known.gpu())) {
+        Err(found) => found,
+        Ok(()) => error.told_of(described.call()),
+    }
 }

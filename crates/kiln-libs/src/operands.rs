@@ -1,10 +1,11 @@
 //! The buffers of a call, under the names that its caller gave them by.
 
 use kiln_runtime::internal::BufferBytes;
-use kiln_runtime::{DeviceRuntime, Element, GpuRef};
+use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Stream};
 use smallvec::SmallVec;
 
 use crate::Result;
+use crate::call_state::{check_graph, check_stream};
 
 /// Buffers that need no memory of the heap. Few calls have more.
 const INLINE: usize = 6;
@@ -34,6 +35,23 @@ impl<'a> Operands<'a> {
             Some(buffer) => self.with(name, buffer),
             None => self,
         }
+    }
+
+    /// The call that they belong to.
+    pub(crate) fn call(&self) -> &'static str {
+        self.call
+    }
+
+    /// Refuses what a submission cannot have: a device that takes no work, a foreign stream, and a buffer that cannot be used.
+    pub(crate) fn check_submission(&self, gpu: &DeviceRuntime, stream: Option<&Stream>) -> Result<()> {
+        check_stream(gpu, self.call, stream)?;
+        self.check(gpu)
+    }
+
+    /// Refuses what a node cannot have: a device that takes no work, a foreign graph, and a buffer that cannot be used.
+    pub(crate) fn check_node(&self, gpu: &DeviceRuntime, graph: &GraphBuilder) -> Result<()> {
+        check_graph(gpu, self.call, graph)?;
+        self.check(gpu)
     }
 
     /// Refuses a buffer that work of the runtime cannot use: one of another runtime, or one that was lost. Calls without elements ask this, too.

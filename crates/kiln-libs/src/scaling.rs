@@ -35,7 +35,12 @@ pub(crate) struct PreparedScaling {
 }
 
 impl ScalingKernels {
-    fn kernel(&self, gpu: &DeviceRuntime, name: &'static str, element: &str) -> Result<Kernel> {
+    fn kernel(
+        &self,
+        gpu: &DeviceRuntime,
+        call: &'static str,
+        (name, element): (&'static str, &str),
+    ) -> Result<Kernel> {
         let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernel) = kernels.get(name) {
             return Ok(kernel.clone());
@@ -45,7 +50,7 @@ impl ScalingKernels {
         let capability = gpu.info().capability;
         let target = PtxTarget::for_device(capability.major * 10 + capability.minor).ok_or_else(|| {
             let what = format!("the device has compute capability {capability}");
-            LibraryError::argument("scale", what, "use a device of compute capability 7.0 or newer")
+            LibraryError::argument(call, what, "use a device of compute capability 7.0 or newer")
         })?;
         let kernel = gpu.kernel(program.emit(target).text.as_str(), name)?;
         kernels.insert(name, kernel.clone());
@@ -54,16 +59,25 @@ impl ScalingKernels {
 }
 
 impl Scaling {
-    pub(crate) fn prepare(self, gpu: &DeviceRuntime, kernels: &ScalingKernels) -> Result<PreparedScaling> {
+    pub(crate) fn prepare(
+        self,
+        gpu: &DeviceRuntime,
+        kernels: &ScalingKernels,
+        call: &'static str,
+    ) -> Result<PreparedScaling> {
         let (name, element, len) = match &self {
             Self::F32(values, _) => ("scale_f32", "f32", values.len()),
             Self::F64(values, _) => ("scale_f64", "f64", values.len()),
         };
-        let kernel = kernels.kernel(gpu, name, element)?;
+        let kernel = kernels.kernel(gpu, call, (name, element))?;
         let blocks =
             u32::try_from((len as u64).div_ceil(BLOCK_THREADS)).ok().filter(|blocks| *blocks < 1 << 31);
         let blocks = blocks.ok_or_else(|| {
-            LibraryError::argument("scale", format!("{len} numbers"), "split the batch, or scale in a kernel")
+            LibraryError::argument(
+                call,
+                format!("a scaled result of {len} numbers"),
+                "split the batch, or scale in a kernel",
+            )
         })?;
         Ok(PreparedScaling { scaling: self, kernel, blocks })
     }

@@ -258,7 +258,7 @@ pub(crate) fn tensor(
     dimensions: &[u64],
     effect: OperandEffect,
 ) -> Result<OperationOperand, OperationError> {
-    let extent = Extent::dense(operation, dimensions)?;
+    let extent = Extent::dense((operation, name), dimensions)?;
     if extent.reach >= TENSOR_LIMIT {
         let what = format!("`{name}` has {} elements", extent.reach);
         return Err(OperationError::shape(

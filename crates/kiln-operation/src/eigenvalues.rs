@@ -51,8 +51,8 @@ impl Syevd {
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
-        let a = matrix(Self::NAME, (self.n, self.n), self.leading)?;
-        let values = Extent::vector(Self::NAME, self.n, 1)?;
+        let a = matrix((Self::NAME, "a"), (self.n, self.n), self.leading)?;
+        let values = Extent::vector((Self::NAME, "values"), self.n, 1)?;
         Ok(vec![a.written("a", self.element, true), values.written("values", self.element, false), info()])
     }
 }
@@ -75,12 +75,12 @@ impl Gesvd {
             let what = "leading dimensions of vectors that are not computed";
             return Err(OperationError::shape(Self::NAME, what, "use 0"));
         }
-        let a = matrix(Self::NAME, (m, n), self.a_leading)?;
-        let s = Extent::vector(Self::NAME, k, 1)?;
+        let a = matrix((Self::NAME, "a"), (m, n), self.a_leading)?;
+        let s = Extent::vector((Self::NAME, "s"), k, 1)?;
         let mut operands = vec![a.written("a", self.element, true), s.written("s", self.element, false)];
         if self.vectors {
-            let (u, v) =
-                (matrix(Self::NAME, (m, k), self.u_leading)?, matrix(Self::NAME, (n, k), self.v_leading)?);
+            let u = matrix((Self::NAME, "u"), (m, k), self.u_leading)?;
+            let v = matrix((Self::NAME, "v"), (n, k), self.v_leading)?;
             operands.push(u.written("u", self.element, false));
             operands.push(v.written("v", self.element, false));
         }

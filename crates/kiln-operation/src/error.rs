@@ -62,10 +62,30 @@ pub enum OperationError {
         /// What to do.
         hint: &'static str,
     },
+    /// An operand cannot be.
+    #[error("{operation}: `{operand}` {what}; {hint}")]
+    Operand {
+        /// The operation.
+        operation: &'static str,
+        /// The operand, as the operation names it.
+        operand: &'static str,
+        /// What it has.
+        what: String,
+        /// What to do.
+        hint: &'static str,
+    },
 }
 
 impl OperationError {
     pub(crate) fn shape(operation: &'static str, what: impl Into<String>, hint: &'static str) -> Self {
         Self::Shape { operation, what: what.into(), hint }
+    }
+
+    pub(crate) fn operand(
+        (operation, operand): (&'static str, &'static str),
+        what: impl Into<String>,
+        hint: &'static str,
+    ) -> Self {
+        Self::Operand { operation, operand, what: what.into(), hint }
     }
 }

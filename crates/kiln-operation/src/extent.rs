@@ -7,6 +7,9 @@ use crate::operand::{OperandEffect, OperationOperand};
 /// Elements at most: their bytes fit 63 bits.
 const ELEMENT_LIMIT: u128 = i64::MAX as u128 / 16;
 
+/// An operation, and the operand that is spoken of.
+pub(crate) type OperandPlace = (&'static str, &'static str);
+
 /// The elements that an operand reaches over, and how many of them it uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Extent {
@@ -16,48 +19,45 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// So many elements side by side.
-    pub(crate) fn dense(operation: &'static str, factors: &[u64]) -> Result<Self, OperationError> {
+    pub(crate) fn dense(operand: OperandPlace, factors: &[u64]) -> Result<Self, OperationError> {
         let product = factors.iter().try_fold(1_u128, |product, factor| {
             product.checked_mul(u128::from(*factor)).filter(|product| *product <= ELEMENT_LIMIT)
         });
-        let reach = product.ok_or_else(|| too_large(operation))? as u64;
+        let reach = product.ok_or_else(|| too_large(operand))? as u64;
         Ok(Self { reach, used: reach })
     }
 
     /// A vector: every `step`-th element.
-    pub(crate) fn vector(operation: &'static str, n: u64, step: u64) -> Result<Self, OperationError> {
+    pub(crate) fn vector(operand: OperandPlace, n: u64, step: u64) -> Result<Self, OperationError> {
         if step == 0 {
-            return Err(OperationError::shape(operation, "a step of 0", "use a step of 1 or more"));
+            return Err(OperationError::operand(operand, "has a step of 0", "use a step of 1 or more"));
         }
-        Self::of(operation, [(n, step), (1, 0), (1, 0)])
+        Self::of(operand, [(n, step), (1, 0), (1, 0)])
     }
 
     /// Matrices of `rows` x `columns`, by columns, `leading` elements apart, `batch` of them `stride` apart.
     pub(crate) fn matrices(
-        operation: &'static str,
+        operand: OperandPlace,
         (rows, columns): (u64, u64),
         leading: u64,
         (batch, stride): (u64, u64),
     ) -> Result<Self, OperationError> {
         if leading < rows {
-            let what = format!("a leading dimension of {leading} for columns of {rows} elements");
-            return Err(OperationError::shape(
-                operation,
-                what,
-                "use a leading dimension that holds a column",
-            ));
+            let what = format!("has a leading dimension of {leading} for columns of {rows} elements");
+            let hint = "use a leading dimension that holds a column";
+            return Err(OperationError::operand(operand, what, hint));
         }
-        Self::of(operation, [(rows, 1), (columns, leading), (batch, stride)])
+        Self::of(operand, [(rows, 1), (columns, leading), (batch, stride)])
     }
 
-    fn of(operation: &'static str, dimensions: [(u64, u64); 3]) -> Result<Self, OperationError> {
-        let used = Self::dense(operation, &dimensions.map(|(count, _)| count))?.used;
+    fn of(operand: OperandPlace, dimensions: [(u64, u64); 3]) -> Result<Self, OperationError> {
+        let used = Self::dense(operand, &dimensions.map(|(count, _)| count))?.used;
         let last: u128 = dimensions
             .iter()
             .map(|(count, step)| u128::from(count.saturating_sub(1)) * u128::from(*step))
             .sum();
         if last >= ELEMENT_LIMIT {
-            return Err(too_large(operation));
+            return Err(too_large(operand));
         }
         Ok(Self { reach: last as u64 + 1, used })
     }
@@ -105,6 +105,6 @@ pub(crate) fn check_sizes(
     }
 }
 
-fn too_large(operation: &'static str) -> OperationError {
-    OperationError::shape(operation, "an operand of 2^59 elements or more", "use smaller sizes")
+fn too_large(operand: OperandPlace) -> OperationError {
+    OperationError::operand(operand, "has 2^59 elements or more", "use smaller sizes")
 }

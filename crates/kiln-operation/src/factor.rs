@@ -2,7 +2,7 @@
 
 use crate::element_type::ElementType;
 use crate::error::OperationError;
-use crate::extent::{Extent, check_sizes};
+use crate::extent::{Extent, OperandPlace, check_sizes};
 use crate::field::operation;
 use crate::level1::check_element;
 use crate::level3::{Side, Triangle};
@@ -154,11 +154,11 @@ pub(crate) fn info() -> OperationOperand {
 
 /// A matrix that is stored by columns.
 pub(crate) fn matrix(
-    operation: &'static str,
+    operand: OperandPlace,
     shape: (u64, u64),
     leading: u64,
 ) -> Result<Extent, OperationError> {
-    Extent::matrices(operation, shape, leading, (1, 0))
+    Extent::matrices(operand, shape, leading, (1, 0))
 }
 
 /// Row numbers of 64 bits, one for each pivot.
@@ -167,14 +167,14 @@ fn pivots(
     count: u64,
     effect: OperandEffect,
 ) -> Result<OperationOperand, OperationError> {
-    Ok(Extent::vector(operation, count, 1)?.operand("pivots", ElementType::F64, effect))
+    Ok(Extent::vector((operation, "pivots"), count, 1)?.operand("pivots", ElementType::F64, effect))
 }
 
 impl Potrf {
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
-        let a = matrix(Self::NAME, (self.n, self.n), self.leading)?;
+        let a = matrix((Self::NAME, "a"), (self.n, self.n), self.leading)?;
         Ok(vec![a.written("a", self.element, true), info()])
     }
 }
@@ -183,8 +183,8 @@ impl Potrs {
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n), ("columns", self.columns)])?;
-        let a = matrix(Self::NAME, (self.n, self.n), self.a_leading)?;
-        let b = matrix(Self::NAME, (self.n, self.columns), self.b_leading)?;
+        let a = matrix((Self::NAME, "a"), (self.n, self.n), self.a_leading)?;
+        let b = matrix((Self::NAME, "b"), (self.n, self.columns), self.b_leading)?;
         Ok(vec![a.read("a", self.element), b.written("b", self.element, true), info()])
     }
 }
@@ -198,7 +198,7 @@ impl Getrf {
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
-        let a = matrix(Self::NAME, (self.m, self.n), self.leading)?;
+        let a = matrix((Self::NAME, "a"), (self.m, self.n), self.leading)?;
         let pivots = pivots(Self::NAME, self.pivots(), OperandEffect::Overwrites)?;
         Ok(vec![a.written("a", self.element, true), pivots, info()])
     }
@@ -208,8 +208,8 @@ impl Getrs {
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n), ("columns", self.columns)])?;
-        let a = matrix(Self::NAME, (self.n, self.n), self.a_leading)?;
-        let b = matrix(Self::NAME, (self.n, self.columns), self.b_leading)?;
+        let a = matrix((Self::NAME, "a"), (self.n, self.n), self.a_leading)?;
+        let b = matrix((Self::NAME, "b"), (self.n, self.columns), self.b_leading)?;
         Ok(vec![
             a.read("a", self.element),
             pivots(Self::NAME, self.n, OperandEffect::Reads)?,
@@ -228,8 +228,8 @@ impl Geqrf {
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
-        let a = matrix(Self::NAME, (self.m, self.n), self.leading)?;
-        let tau = Extent::vector(Self::NAME, self.vectors(), 1)?;
+        let a = matrix((Self::NAME, "a"), (self.m, self.n), self.leading)?;
+        let tau = Extent::vector((Self::NAME, "tau"), self.vectors(), 1)?;
         Ok(vec![a.written("a", self.element, true), tau.written("tau", self.element, false), info()])
     }
 }
@@ -254,11 +254,11 @@ impl Ormqr {
             let what = format!("{k} Householder vectors of {} elements", self.order());
             return Err(OperationError::shape(Self::NAME, what, "use at most as many as `q` has rows"));
         }
-        let a = matrix(Self::NAME, (self.order(), k), self.a_leading)?;
-        let c = matrix(Self::NAME, (m, n), self.c_leading)?;
+        let a = matrix((Self::NAME, "a"), (self.order(), k), self.a_leading)?;
+        let c = matrix((Self::NAME, "c"), (m, n), self.c_leading)?;
         Ok(vec![
             a.read("a", self.element),
-            Extent::vector(Self::NAME, k, 1)?.read("tau", self.element),
+            Extent::vector((Self::NAME, "tau"), k, 1)?.read("tau", self.element),
             c.written("c", self.element, true),
             info(),
         ])
@@ -277,8 +277,8 @@ impl Orgqr {
             return Err(OperationError::shape(Self::NAME, what, hint));
         }
         Ok(vec![
-            matrix(Self::NAME, (m, n), self.leading)?.written("a", self.element, true),
-            Extent::vector(Self::NAME, k, 1)?.read("tau", self.element),
+            matrix((Self::NAME, "a"), (m, n), self.leading)?.written("a", self.element, true),
+            Extent::vector((Self::NAME, "tau"), k, 1)?.read("tau", self.element),
             info(),
         ])
     }

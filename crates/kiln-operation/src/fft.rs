@@ -115,7 +115,9 @@ impl FftOperation {
         self.shape.extents().iter().try_for_each(|extent| check_sizes(Self::NAME, &[("shape", *extent)]))?;
         let mut rows = vec![self.batch];
         rows.extend(self.shape.extents().iter().rev().skip(1));
-        let extent = |row: u64| Extent::dense(Self::NAME, &[&rows[..], &[row]].concat());
+        let name = if self.in_place { "data" } else { "input" };
+        let extent = |row: u64| Extent::dense((Self::NAME, name), &[&rows[..], &[row]].concat());
+        // No operand is longer than this, so that the others fit where it does.
         let whole = extent(self.shape.last().saturating_mul(2).saturating_add(2));
         whole?;
         let spectrum = extent(2 * self.spectrum_row())?;

@@ -123,9 +123,9 @@ impl Dot {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
-            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
-            Extent::vector(Self::NAME, self.n, self.y_step)?.read("y", self.element),
-            Extent::vector(Self::NAME, 1, 1)?.written("result", self.element, false),
+            Extent::vector((Self::NAME, "x"), self.n, self.x_step)?.read("x", self.element),
+            Extent::vector((Self::NAME, "y"), self.n, self.y_step)?.read("y", self.element),
+            Extent::vector((Self::NAME, "result"), 1, 1)?.written("result", self.element, false),
         ])
     }
 }
@@ -135,8 +135,8 @@ impl Nrm2 {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
-            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
-            Extent::vector(Self::NAME, 1, 1)?.written("result", self.element, false),
+            Extent::vector((Self::NAME, "x"), self.n, self.x_step)?.read("x", self.element),
+            Extent::vector((Self::NAME, "result"), 1, 1)?.written("result", self.element, false),
         ])
     }
 }
@@ -146,8 +146,8 @@ impl Axpy {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
-            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
-            Extent::vector(Self::NAME, self.n, self.y_step)?.written("y", self.element, true),
+            Extent::vector((Self::NAME, "x"), self.n, self.x_step)?.read("x", self.element),
+            Extent::vector((Self::NAME, "y"), self.n, self.y_step)?.written("y", self.element, true),
             OperationOperand::scalar("alpha"),
         ])
     }
@@ -157,7 +157,7 @@ impl Scal {
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
-        let x = Extent::vector(Self::NAME, self.n, self.x_step)?;
+        let x = Extent::vector((Self::NAME, "x"), self.n, self.x_step)?;
         Ok(vec![
             x.operand("x", self.element, OperandEffect::ReadsAndWrites),
             OperationOperand::scalar("alpha"),
@@ -170,8 +170,8 @@ impl VectorCopy {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
-            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
-            Extent::vector(Self::NAME, self.n, self.y_step)?.written("y", self.element, false),
+            Extent::vector((Self::NAME, "x"), self.n, self.x_step)?.read("x", self.element),
+            Extent::vector((Self::NAME, "y"), self.n, self.y_step)?.written("y", self.element, false),
         ])
     }
 }
@@ -181,8 +181,8 @@ impl Swap {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
-            Extent::vector(Self::NAME, self.n, self.x_step)?.written("x", self.element, true),
-            Extent::vector(Self::NAME, self.n, self.y_step)?.written("y", self.element, true),
+            Extent::vector((Self::NAME, "x"), self.n, self.x_step)?.written("x", self.element, true),
+            Extent::vector((Self::NAME, "y"), self.n, self.y_step)?.written("y", self.element, true),
         ])
     }
 }
@@ -192,8 +192,8 @@ impl Asum {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
-            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
-            Extent::vector(Self::NAME, 1, 1)?.written("result", self.element, false),
+            Extent::vector((Self::NAME, "x"), self.n, self.x_step)?.read("x", self.element),
+            Extent::vector((Self::NAME, "result"), 1, 1)?.written("result", self.element, false),
         ])
     }
 }
@@ -203,9 +203,9 @@ impl Iamax {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n)])?;
         Ok(vec![
-            Extent::vector(Self::NAME, self.n, self.x_step)?.read("x", self.element),
+            Extent::vector((Self::NAME, "x"), self.n, self.x_step)?.read("x", self.element),
             // An integer has as many bytes as an `f64`.
-            Extent::vector(Self::NAME, 1, 1)?.written("result", ElementType::F64, false),
+            Extent::vector((Self::NAME, "result"), 1, 1)?.written("result", ElementType::F64, false),
         ])
     }
 }

@@ -58,9 +58,10 @@ impl Gemv {
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
         let (x, y) = self.lengths();
         let mut operands = vec![
-            Extent::matrices(Self::NAME, (self.m, self.n), self.leading, (1, 0))?.read("a", self.element),
-            Extent::vector(Self::NAME, x, self.x_step)?.read("x", self.element),
-            Extent::vector(Self::NAME, y, self.y_step)?.written("y", self.element, self.accumulate),
+            Extent::matrices((Self::NAME, "a"), (self.m, self.n), self.leading, (1, 0))?
+                .read("a", self.element),
+            Extent::vector((Self::NAME, "x"), x, self.x_step)?.read("x", self.element),
+            Extent::vector((Self::NAME, "y"), y, self.y_step)?.written("y", self.element, self.accumulate),
             OperationOperand::scalar("alpha"),
         ];
         operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
@@ -73,9 +74,9 @@ impl Ger {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
         Ok(vec![
-            Extent::vector(Self::NAME, self.m, self.x_step)?.read("x", self.element),
-            Extent::vector(Self::NAME, self.n, self.y_step)?.read("y", self.element),
-            Extent::matrices(Self::NAME, (self.m, self.n), self.leading, (1, 0))?.written(
+            Extent::vector((Self::NAME, "x"), self.m, self.x_step)?.read("x", self.element),
+            Extent::vector((Self::NAME, "y"), self.n, self.y_step)?.read("y", self.element),
+            Extent::matrices((Self::NAME, "a"), (self.m, self.n), self.leading, (1, 0))?.written(
                 "a",
                 self.element,
                 true,

@@ -180,13 +180,14 @@ impl Geam {
             let what = format!("no `b`, but b_transposed={} b_leading={}", self.b_transposed, self.b_leading);
             return Err(OperationError::shape(Self::NAME, what, "use false and 0 where there is none"));
         }
-        let matrix = |stored, leading| Extent::matrices(Self::NAME, stored, leading, (1, 0));
+        let matrix = |name, stored, leading| Extent::matrices((Self::NAME, name), stored, leading, (1, 0));
         let mut operands =
-            vec![matrix(self.stored(self.a_transposed), self.a_leading)?.read("a", self.element)];
+            vec![matrix("a", self.stored(self.a_transposed), self.a_leading)?.read("a", self.element)];
         if self.has_b {
-            operands.push(matrix(self.stored(self.b_transposed), self.b_leading)?.read("b", self.element));
+            operands
+                .push(matrix("b", self.stored(self.b_transposed), self.b_leading)?.read("b", self.element));
         }
-        operands.push(matrix((self.m, self.n), self.c_leading)?.written("c", self.element, false));
+        operands.push(matrix("c", (self.m, self.n), self.c_leading)?.written("c", self.element, false));
         operands.push(OperationOperand::scalar("alpha"));
         operands.extend(self.has_b.then(|| OperationOperand::scalar("beta")));
         Ok(operands)
@@ -203,11 +204,11 @@ impl Symm {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
         let order = self.order();
-        let matrix = |stored, leading| Extent::matrices(Self::NAME, stored, leading, (1, 0));
+        let matrix = |name, stored, leading| Extent::matrices((Self::NAME, name), stored, leading, (1, 0));
         let mut operands = vec![
-            matrix((order, order), self.a_leading)?.read("a", self.element),
-            matrix((self.m, self.n), self.b_leading)?.read("b", self.element),
-            matrix((self.m, self.n), self.c_leading)?.written("c", self.element, self.accumulate),
+            matrix("a", (order, order), self.a_leading)?.read("a", self.element),
+            matrix("b", (self.m, self.n), self.b_leading)?.read("b", self.element),
+            matrix("c", (self.m, self.n), self.c_leading)?.written("c", self.element, self.accumulate),
             OperationOperand::scalar("alpha"),
         ];
         operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
@@ -225,11 +226,11 @@ impl Trmm {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
         let order = self.order();
-        let matrix = |stored, leading| Extent::matrices(Self::NAME, stored, leading, (1, 0));
+        let matrix = |name, stored, leading| Extent::matrices((Self::NAME, name), stored, leading, (1, 0));
         Ok(vec![
-            matrix((order, order), self.a_leading)?.read("a", self.element),
-            matrix((self.m, self.n), self.b_leading)?.read("b", self.element),
-            matrix((self.m, self.n), self.c_leading)?.written("c", self.element, false),
+            matrix("a", (order, order), self.a_leading)?.read("a", self.element),
+            matrix("b", (self.m, self.n), self.b_leading)?.read("b", self.element),
+            matrix("c", (self.m, self.n), self.c_leading)?.written("c", self.element, false),
             OperationOperand::scalar("alpha"),
         ])
     }
@@ -244,10 +245,11 @@ impl Syrk {
     pub(crate) fn operands(&self) -> Result<Vec<OperationOperand>, OperationError> {
         check_element(Self::NAME, self.element)?;
         check_sizes(Self::NAME, &[("n", self.n), ("k", self.k)])?;
-        let c = Extent::matrices(Self::NAME, (self.n, self.n), self.c_leading, (1, 0))?;
+        let c = Extent::matrices((Self::NAME, "c"), (self.n, self.n), self.c_leading, (1, 0))?;
         let effect = if self.accumulate { OperandEffect::ReadsAndWrites } else { OperandEffect::Writes };
         let mut operands = vec![
-            Extent::matrices(Self::NAME, self.stored(), self.a_leading, (1, 0))?.read("a", self.element),
+            Extent::matrices((Self::NAME, "a"), self.stored(), self.a_leading, (1, 0))?
+                .read("a", self.element),
             c.operand("c", self.element, effect),
             OperationOperand::scalar("alpha"),
         ];
@@ -267,8 +269,9 @@ impl Trsm {
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n)])?;
         let order = self.order();
         Ok(vec![
-            Extent::matrices(Self::NAME, (order, order), self.a_leading, (1, 0))?.read("a", self.element),
-            Extent::matrices(Self::NAME, (self.m, self.n), self.b_leading, (1, 0))?.written(
+            Extent::matrices((Self::NAME, "a"), (order, order), self.a_leading, (1, 0))?
+                .read("a", self.element),
+            Extent::matrices((Self::NAME, "b"), (self.m, self.n), self.b_leading, (1, 0))?.written(
                 "b",
                 self.element,
                 true,

@@ -181,21 +181,21 @@ impl Matmul {
         check_sizes(Self::NAME, &[("m", self.m), ("n", self.n), ("k", self.k), ("batch", self.batch)])?;
         self.check_types()?;
         self.check_output()?;
-        let extent = |stored: (u64, u64), layout: &Layout| {
-            Extent::matrices(Self::NAME, stored, layout.leading, (self.batch, layout.stride))
+        let extent = |name, stored: (u64, u64), layout: &Layout| {
+            Extent::matrices((Self::NAME, name), stored, layout.leading, (self.batch, layout.stride))
         };
-        let d = extent((self.m, self.n), &self.d)?;
+        let d = extent("d", (self.m, self.n), &self.d)?;
         let mut operands = vec![
-            extent(self.a_stored(), &self.a)?.read("a", self.a.element),
-            extent(self.b_stored(), &self.b)?.read("b", self.b.element),
+            extent("a", self.a_stored(), &self.a)?.read("a", self.a.element),
+            extent("b", self.b_stored(), &self.b)?.read("b", self.b.element),
             d.written("d", self.d.element, self.accumulate),
         ];
         if self.epilogue.bias {
-            operands.push(Extent::vector(Self::NAME, self.m, 1)?.read("bias", self.d.element));
+            operands.push(Extent::vector((Self::NAME, "bias"), self.m, 1)?.read("bias", self.d.element));
         }
         operands.iter_mut().for_each(|operand| operand.alignment = self.alignment);
         if self.scaled {
-            let factor = Extent::vector(Self::NAME, 1, 1)?;
+            let factor = Extent::vector((Self::NAME, "a_scale"), 1, 1)?;
             operands.extend(["a_scale", "b_scale"].map(|name| factor.read(name, ElementType::F32)));
         }
         operands.push(OperationOperand::scalar("alpha"));

@@ -2,7 +2,7 @@
 
 use crate::element_type::ElementType;
 use crate::error::OperationError;
-use crate::extent::{Extent, check_sizes};
+use crate::extent::{Extent, OperandPlace, check_sizes};
 use crate::field::{operation, words};
 use crate::level1::check_element;
 use crate::matmul::Determinism;
@@ -130,12 +130,12 @@ impl DenseLayout {
     /// The extent of a dense matrix.
     fn extent(
         self,
-        operation: &'static str,
+        operand: OperandPlace,
         (rows, columns): (u64, u64),
         leading: u64,
     ) -> Result<Extent, OperationError> {
         let shape = if self == Self::Columns { (rows, columns) } else { (columns, rows) };
-        Extent::matrices(operation, shape, leading, (1, 0))
+        Extent::matrices(operand, shape, leading, (1, 0))
     }
 }
 
@@ -163,7 +163,7 @@ impl SparseOperand {
             return Err(OperationError::shape(self.operation, what, "use indices of 64 bits"));
         }
         let numbers = |name, count: u64| {
-            let extent = Extent::dense(self.operation, &[count])?;
+            let extent = Extent::dense((self.operation, name), &[count])?;
             let bytes = extent.reach * self.index.bytes();
             let alignment = self.index.bytes();
             Ok(OperationOperand { name, effect: OperandEffect::Reads, bytes, alignment })
@@ -175,7 +175,7 @@ impl SparseOperand {
         Ok(vec![
             rows,
             numbers(columns, self.nonzeros)?,
-            Extent::dense(self.operation, &[self.nonzeros])?.read("values", self.element),
+            Extent::dense((self.operation, "values"), &[self.nonzeros])?.read("values", self.element),
         ])
     }
 }
@@ -202,8 +202,8 @@ impl Spmv {
         let mut operands = matrix.operands()?;
         check_order(Self::NAME, self.transposed, self.order)?;
         let (x, y) = self.lengths();
-        operands.push(Extent::dense(Self::NAME, &[x])?.read("x", element));
-        operands.push(Extent::dense(Self::NAME, &[y])?.written("y", element, self.accumulate));
+        operands.push(Extent::dense((Self::NAME, "x"), &[x])?.read("x", element));
+        operands.push(Extent::dense((Self::NAME, "y"), &[y])?.written("y", element, self.accumulate));
         operands.push(OperationOperand::scalar("alpha"));
         operands.extend(self.accumulate.then(|| OperationOperand::scalar("beta")));
         Ok(operands)
@@ -238,8 +238,8 @@ impl Spmm {
         check_sizes(Self::NAME, &[("n", n)])?;
         check_order(Self::NAME, self.transposed, self.order)?;
         let (b, c) = self.dense_rows();
-        let b = self.layout.extent(Self::NAME, (b, n), self.b_leading)?;
-        let c = self.layout.extent(Self::NAME, (c, n), self.c_leading)?;
+        let b = self.layout.extent((Self::NAME, "b"), (b, n), self.b_leading)?;
+        let c = self.layout.extent((Self::NAME, "c"), (c, n), self.c_leading)?;
         let (mut b, mut c) = (b.read("b", element), c.written("c", element, self.accumulate));
         if self.order == Determinism::RunToRun && self.format == SparseFormat::Csr {
             self.check_lines()?;
@@ -257,7 +257,7 @@ impl SparseToDense {
         let Self { format, element, index, rows, columns, nonzeros, .. } = *self;
         let matrix = SparseOperand { operation: Self::NAME, format, element, index, rows, columns, nonzeros };
         let mut operands = matrix.operands()?;
-        let dense = self.layout.extent(Self::NAME, (rows, columns), self.leading)?;
+        let dense = self.layout.extent((Self::NAME, "dense"), (rows, columns), self.leading)?;
         operands.push(dense.written("dense", element, false));
         Ok(operands)
     }

@@ -342,7 +342,8 @@ fn texts_that_are_no_operations_say_what_is_wrong() {
 #[track_caller]
 fn shape(text: &str, words: &str) {
     let error = refused(text);
-    assert!(matches!(error, OperationError::Shape { .. }) && error.to_string().contains(words), "{error}");
+    let is_shape = matches!(error, OperationError::Shape { .. } | OperationError::Operand { .. });
+    assert!(is_shape && error.to_string().contains(words), "{error}");
 }
 
 #[test]
@@ -390,13 +391,19 @@ fn operations_of_networks_that_cannot_be_are_refused() {
 #[test]
 fn operations_that_cannot_be_are_refused() {
     shape("blas.scal element=f32 n=0 x_step=1", "`n` is 0");
-    shape("blas.scal element=f32 n=1 x_step=0", "a step of 0");
+    shape("blas.scal element=f32 n=1 x_step=0", "`x` has a step of 0; use a step of 1 or more");
     shape("blas.scal element=f16 n=1 x_step=1", "elements of f16");
-    shape("blas.scal element=f32 n=18446744073709551615 x_step=1", "2^59");
+    shape(
+        "blas.scal element=f32 n=18446744073709551615 x_step=1",
+        "`x` has 2^59 elements or more; use smaller sizes",
+    );
     shape("blas.scal element=f32 n=4294967296 x_step=4294967296", "2^59");
-    shape("blas.ger element=f32 m=4 n=4 leading=3 x_step=1 y_step=1", "leading dimension of 3");
+    shape("blas.ger element=f32 m=4 n=4 leading=3 x_step=1 y_step=1", "`a` has a leading dimension of 3");
     shape("fft kind=forward element=f32 shape=8x0 batch=1 in_place=false", "`shape` is 0");
-    shape("fft kind=forward element=f32 shape=18446744073709551615 batch=1 in_place=false", "2^59");
+    shape(
+        "fft kind=forward element=f32 shape=18446744073709551615 batch=1 in_place=false",
+        "`input` has 2^59",
+    );
     shape("solve.potrf element=f16 n=4 triangle=lower leading=4", "elements of f16");
     shape("solve.potrf element=f32 n=0 triangle=lower leading=4", "`n` is 0");
     shape("solve.getrf element=f32 m=4 n=4 leading=3", "leading dimension of 3");

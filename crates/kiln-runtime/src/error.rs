@@ -82,6 +82,17 @@ impl Error {
         self
     }
 
+    /// The same error as a part of a larger request: its place in words, before a place that is there already.
+    #[must_use]
+    pub fn within(mut self, place: impl Into<String>) -> Self {
+        let place = place.into();
+        self.detail.place = Some(match self.detail.place.take() {
+            Some(inner) => format!("{place}: {inner}"),
+            None => place,
+        });
+        self
+    }
+
     /// What went wrong.
     pub fn kind(&self) -> &ErrorKind {
         &self.detail.kind
@@ -251,6 +262,14 @@ mod tests {
             Error::new(Absence::from(CudaAbsence::Mismatched { code: Code::SYSTEM_DRIVER_MISMATCH }));
         assert_eq!(mismatch.code(), Some(Code::SYSTEM_DRIVER_MISMATCH));
         assert!(mismatch.is_absence() && !mismatch.is_retryable());
+    }
+
+    #[test]
+    fn a_larger_request_comes_before_the_place() {
+        let error = context_failure().within("blas.scal");
+        assert_eq!(error.place(), Some("blas.scal"));
+        let error = context_failure().placed("kernel `scale`").within("blas.scal").placed("elsewhere");
+        assert_eq!(error.place(), Some("blas.scal: kernel `scale`"));
     }
 
     #[test]

@@ -10,12 +10,14 @@ use super::matrix::Matrix;
 use super::vector::Vector;
 use crate::Result;
 use crate::call_arguments::Argument;
+use crate::call_state::check_ready;
 use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 use crate::operands::{Operands, check_operand};
+use crate::prims::check::Check;
 use crate::scalar_argument::{accumulated, scalar};
 
 /// Linear algebra on one device. It holds the operations that were used, and nothing else.
@@ -79,7 +81,7 @@ impl Blas {
         LibraryCall::new(&self.loaded, ger(&self.loaded, alpha, x.into(), y.into(), &a))
     }
 
-    /// `result = x · y`, and 0 for vectors without elements; the result is the first element of a buffer.
+    /// `result = x · y`, and 0 for vectors without elements; the result is a buffer of one element.
     pub fn dot<'a, T: Real>(
         &'a self,
         x: impl Into<Vector<'a, T>>,
@@ -88,6 +90,7 @@ impl Blas {
     ) -> LibraryCall<'a> {
         let (x, y) = (x.into(), y.into());
         let described = same_length(Dot::NAME, &x, &y).and_then(|n| {
+            Check(Dot::NAME).length("result", result, 1)?;
             if n == 0 {
                 Operands::of(Dot::NAME).with("x", x.buffer).with("y", y.buffer).check(self.loaded.gpu())?;
                 return without_terms(&self.loaded, &DOT, Matrix::new(result, 1, 1), None);
@@ -98,7 +101,7 @@ impl Blas {
         LibraryCall::new(&self.loaded, described)
     }
 
-    /// `result = ‖x‖₂`, and 0 for a vector without elements; the result is the first element of a buffer.
+    /// `result = ‖x‖₂`, and 0 for a vector without elements; the result is a buffer of one element.
     pub fn nrm2<'a, T: Real>(
         &'a self,
         x: impl Into<Vector<'a, T>>,
@@ -106,13 +109,13 @@ impl Blas {
     ) -> LibraryCall<'a> {
         let x = x.into();
         let nrm2 = Nrm2 { element: T::TYPE, n: x.len(), x_step: x.step };
-        let described = match x.len() {
-            0 => Operands::of(Nrm2::NAME)
-                .with("x", x.buffer)
-                .check(self.loaded.gpu())
-                .and_then(|()| without_terms(&self.loaded, &NRM2, Matrix::new(result, 1, 1), None)),
+        let described = Check(Nrm2::NAME).length("result", result, 1).and_then(|()| match x.len() {
+            0 => {
+                Operands::of(Nrm2::NAME).with("x", x.buffer).check(self.loaded.gpu())?;
+                without_terms(&self.loaded, &NRM2, Matrix::new(result, 1, 1), None)
+            }
             _ => Described::new(nrm2, [memory(x.buffer), memory(result)]),
-        };
+        });
         LibraryCall::new(&self.loaded, described)
     }
 
@@ -196,9 +199,9 @@ fn check_lengths<T: Real>(
     Err(LibraryError::argument(operation, what, "give vectors that are as long as the rows and columns"))
 }
 
-static DOT: Called = Called { call: Dot::NAME, result: "result" };
-static NRM2: Called = Called { call: Nrm2::NAME, result: "result" };
-static GEMV: Called = Called { call: Gemv::NAME, result: "y" };
+static DOT: Called = Called::new(Dot::NAME, "result");
+static NRM2: Called = Called::new(Nrm2::NAME, "result");
+static GEMV: Called = Called::new(Gemv::NAME, "y");
 
 /// `C = beta C`, or zeros: what is left of an operation whose sums have no terms. The buffers of the terms are checked by the caller.
 pub(crate) fn without_terms<T: MatrixElement>(
@@ -207,6 +210,7 @@ pub(crate) fn without_terms<T: MatrixElement>(
     c: Matrix<'_, T>,
     beta: Option<f64>,
 ) -> Result<Described<'static>> {
+    check_ready(loaded.gpu(), called.call)?;
     check_operand(loaded.gpu(), called.call, called.result, BufferBytes::of(c.buffer))?;
     let a = Matrix { rows: c.rows, columns: 0, ..c };
     let b = Matrix { rows: 0, columns: c.columns, ..c };

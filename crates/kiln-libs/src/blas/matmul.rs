@@ -10,6 +10,7 @@ use super::prepared_matmul::PreparedMatmul;
 use super::product_launch::ProductLaunch;
 use super::tuning::MatmulTuning;
 use crate::Result;
+use crate::call_state::{check_graph, check_ready, check_stream};
 use crate::described::{Described, OperandNames};
 use crate::error::LibraryError;
 use crate::library_call::{LibraryCall, submit_described};
@@ -25,6 +26,10 @@ const ALIGNMENTS: [u64; 2] = [256, 16];
 /// A matrix product that is being described: `C = activation(alpha A B + beta C + bias)`.
 ///
 /// Where `A` has no columns, the product counts as zeros. Where `C` has no elements, nothing is done.
+///
+/// Products of `i8` are added up in integers of 32 bits, and so are `alpha` times the sum and `beta C`. Nothing is saturated and nothing is told: what
+/// passes the range of `i32` wraps, as with [`i32::wrapping_add`]. Sums of up to 131,071 terms fit, because a term is 16,384 at most; with more terms, or with a
+/// factor, the values decide.
 ///
 /// ```
 /// use kiln::DeviceRuntime;
@@ -94,7 +99,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     }
 
     /// Multiplies the product by a number. It is rounded to the type that the library scales with: `f64` for `f64`, `f16` with [`Math::F16`], otherwise `f32`;
-    /// for products of `i8` it must be an integer. With 0, `A` and `B` are not read: a NaN in them does not reach the result.
+    /// for products of `i8` it must be an integer of 32 bits, and the product with it wraps. With 0, `A` and `B` are not read: a NaN in them does not reach the result.
     pub fn alpha(self, alpha: f64) -> Self {
         Self { alpha, ..self }
     }
@@ -164,7 +169,10 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     pub fn submit(self) -> Result<Ticket> {
         match self.submit_loaded()? {
             Some(ticket) => Ok(ticket),
-            None => submit_described(self.loaded, &self.described()?, self.stream),
+            None => {
+                check_stream(self.loaded.gpu(), Matmul::NAME, self.stream)?;
+                submit_described(self.loaded, &self.described()?, self.stream)
+            }
         }
     }
 
@@ -173,7 +181,8 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// [`tune`](Self::tune) before.
     ///
     /// # Errors
-    /// As for [`LibraryCall::load`], and buffers of this call that do not fit.
+    /// As for [`LibraryCall::load`]: buffers and a stream of this call that do not fit or belong to another runtime, and a device that is lost or was shut
+    /// down, are told here.
     pub fn prepare(self) -> Result<PreparedMatmul<'a, T, O>> {
         let loaded = self.loaded;
         PreparedMatmul::new(self, loaded)
@@ -184,6 +193,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// # Errors
     /// As for [`LibraryCall::record`].
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
+        check_graph(self.loaded.gpu(), Matmul::NAME, graph)?;
         self.call().record(graph)
     }
 
@@ -212,6 +222,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// # Errors
     /// As for [`LibraryCall::submit`], and too little memory for a second result. The algorithm stays as it was.
     pub fn tune(self) -> Result<MatmulTuning> {
+        self.operands().check_submission(self.loaded.gpu(), self.stream)?;
         let call = LibraryCall::new(self.loaded, self.described());
         if self.is_empty() {
             call.operation()?;
@@ -282,10 +293,6 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             return self.without_terms();
         }
         self.check_leading()?;
-        if alpha == 0.0 {
-            // As in BLAS, the factors are not read then. cuBLASLt reads them, and a NaN in them would reach C.
-            return self.without_terms();
-        }
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
         let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
         let names = OperandNames { is_exchanged: !self.c.by_columns, called: None };
@@ -304,6 +311,11 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         described.push_scalar(alpha);
         if let Some(beta) = self.accumulated()? {
             described.push_scalar(beta);
+        }
+        if alpha == 0.0 {
+            // As in BLAS, the factors are not read then, and must fit all the same. cuBLASLt reads them, and a NaN in them would reach C.
+            described.check()?;
+            return self.without_terms();
         }
         Ok(described)
     }
@@ -355,7 +367,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     }
 
     /// The buffers that were given.
-    fn operands(&self) -> Operands<'a> {
+    pub(super) fn operands(&self) -> Operands<'a> {
         let operands = Operands::of(Matmul::NAME).with("a", self.a.buffer).with("b", self.b.buffer);
         let [a_scale, b_scale] = [0, 1].map(|at| self.scales.and_then(|scales| scales.get(at).copied()));
         let operands = operands.with("c", self.c.buffer).with_some("bias", self.bias);
@@ -365,11 +377,13 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// A product of no terms: `C` is `beta C` before bias and activation. Libraries do not take matrices without elements, so two of zeros stand for
     /// them.
     fn without_terms(&self) -> Result<Described<'static>> {
+        check_ready(self.loaded.gpu(), Matmul::NAME)?;
         self.operands().check(self.loaded.gpu())?;
         let (rows, columns) = (self.c.rows as usize, self.c.columns as usize);
         // Libraries multiply rows of 8-bit numbers that are multiples of 16 bytes.
         let terms = if size_of::<T>() == 1 { 16 } else { 1 };
-        let zeros = self.loaded.gpu().zeros::<T>(rows.max(columns).saturating_mul(terms))?;
+        let zeros = self.loaded.gpu().zeros::<T>(rows.max(columns).saturating_mul(terms));
+        let zeros = zeros.map_err(|error| error.within(Matmul::NAME))?;
         let batch = self.c.batch as usize;
         let a = Matrix::new(&zeros, rows, terms).batch(batch).stride(0);
         let b = Matrix::new(&zeros, terms, columns).batch(batch).stride(0);

@@ -9,7 +9,7 @@ use super::triangular::stored_triangle;
 use crate::Result;
 use crate::call_arguments::Argument;
 use crate::called::Called;
-use crate::described::Described;
+use crate::described::{Described, check_given};
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
@@ -79,10 +79,12 @@ impl Blas {
     }
 }
 
-static TRANSPOSE: Called = Called { call: "blas.transpose", result: "c" };
-static GEAM: Called = Called { call: Geam::NAME, result: "c" };
-static SYMM: Called = Called { call: Symm::NAME, result: "c" };
-static TRMM: Called = Called { call: Trmm::NAME, result: "c" };
+static TRANSPOSE: Called = Called::new("blas.transpose", "c");
+static GEAM: Called = Called::new(Geam::NAME, "c");
+/// A sum of `b` alone.
+static GEAM_OF_B: Called = Called { names: &[("a", "b")], ..Called::new(Geam::NAME, "c") };
+static SYMM: Called = Called::new(Symm::NAME, "c");
+static TRMM: Called = Called::new(Trmm::NAME, "c");
 
 /// A sum of one matrix. Messages speak of the transpose that was asked for.
 fn transpose<'a, T: Real>(
@@ -154,8 +156,21 @@ fn geam<'a, T: Real>(
         return Described::nothing(loaded, operation, &operands());
     }
     if first.is_none() || (given.is_some() && second.is_none()) {
-        // A matrix is not read.
+        // A matrix is not read, and fits as if it were.
         operands().check(loaded.gpu())?;
+        let one = |matrix: &Matrix<'a, T>| Geam {
+            a_transposed: is_transposed(matrix),
+            a_leading: matrix.distance(),
+            has_b: false,
+            b_transposed: false,
+            b_leading: 0,
+            ..operation
+        };
+        let result = || Some(Argument::borrowed(c.buffer));
+        check_given(one(a), &GEAM, [Some(Argument::borrowed(a.buffer)), result()])?;
+        if let Some((_, b)) = &given {
+            check_given(one(b), &GEAM_OF_B, [Some(Argument::borrowed(b.buffer)), result()])?;
+        }
     }
     if first.is_none() {
         return without_terms(loaded, &GEAM, *c, None);
@@ -233,6 +248,7 @@ fn symm<'a, T: Real>(
     }
     if alpha == 0.0 {
         product_operands(Symm::NAME, [a, b, c]).check(loaded.gpu())?;
+        check_given(operation, &SYMM, [a, b, c].map(|matrix| Some(Argument::borrowed(matrix.buffer))))?;
         return without_terms(loaded, &SYMM, *c, beta);
     }
     let buffers = [memory(a.buffer), memory(b.buffer), memory(c.buffer), Ok(Argument::Scalar(alpha))];
@@ -265,6 +281,7 @@ fn trmm<'a, T: Real>(
     }
     if alpha == 0.0 {
         product_operands(Trmm::NAME, [a, b, c]).check(loaded.gpu())?;
+        check_given(operation, &TRMM, [a, b, c].map(|matrix| Some(Argument::borrowed(matrix.buffer))))?;
         return without_terms(loaded, &TRMM, *c, None);
     }
     Described::new(

@@ -47,10 +47,15 @@ pub struct PreparedMatmul<'a, T: MatrixElement, O: MatrixElement> {
 
 impl<'a, T: MatrixElement, O: MatrixElement> PreparedMatmul<'a, T, O> {
     pub(super) fn new(call: MatmulCall<'a, T, O>, loaded: &'a LoadedOperations) -> Result<Self> {
+        call.operands().check_submission(loaded.gpu(), call.stream())?;
         let described = call.described()?;
         let (alpha, beta) = (call.checked_alpha()?, call.accumulated()?);
+        let operands = if described.is_empty { Vec::new() } else { described.check()? };
         let operation = match call.is_product(alpha) {
-            true => Some(loaded.load(&described.operation, &described.check()?)?),
+            true => {
+                let found = loaded.load(&described.operation, &operands);
+                Some(found.map_err(|error| error.told_of(described.call()))?)
+            }
             false => None,
         };
         let is_exchanged = described.names.is_exchanged;

@@ -7,6 +7,7 @@ use super::handle::{Blas, check_single, memory};
 use super::matrix::Matrix;
 use crate::Result;
 use crate::call_arguments::Argument;
+use crate::call_state::check_ready;
 use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
@@ -73,9 +74,10 @@ fn syrk<'a, T: Real>(
         ));
     }
     if a.rows > 0 && a.columns == 0 {
+        check_ready(loaded.gpu(), Syrk::NAME)?;
         operands().check(loaded.gpu())?;
         // A product of no terms: one of zeros stands for it.
-        let zeros = loaded.gpu().zeros::<T>(a.rows as usize)?;
+        let zeros = loaded.gpu().zeros::<T>(a.rows as usize).map_err(|error| error.within(Syrk::NAME))?;
         let described = syrk(loaded, (0.0, beta), &Matrix::new(&zeros, a.rows as usize, 1), triangle, c)?;
         return Ok(described.into_held());
     }

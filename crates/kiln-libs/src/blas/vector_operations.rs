@@ -12,8 +12,9 @@ use crate::described::Described;
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::operands::Operands;
+use crate::prims::check::Check;
 
-static ASUM: Called = Called { call: Asum::NAME, result: "result" };
+static ASUM: Called = Called::new(Asum::NAME, "result");
 
 impl Blas {
     /// `y = x`, for vectors with steps; [`GpuRef::copy_from`] copies buffers without.
@@ -52,7 +53,7 @@ impl Blas {
         LibraryCall::new(&self.loaded, described)
     }
 
-    /// `result = Σ |x|`, and 0 for a vector without elements; the result is the first element of a buffer.
+    /// `result = Σ |x|`, and 0 for a vector without elements; the result is a buffer of one element.
     pub fn asum<'a, T: Real>(
         &'a self,
         x: impl Into<Vector<'a, T>>,
@@ -60,18 +61,18 @@ impl Blas {
     ) -> LibraryCall<'a> {
         let x = x.into();
         let asum = Asum { element: T::TYPE, n: x.len(), x_step: x.step };
-        let described = match x.len() {
-            0 => Operands::of(Asum::NAME)
-                .with("x", x.buffer)
-                .check(self.loaded.gpu())
-                .and_then(|()| without_terms(&self.loaded, &ASUM, Matrix::new(result, 1, 1), None)),
+        let described = Check(Asum::NAME).length("result", result, 1).and_then(|()| match x.len() {
+            0 => {
+                Operands::of(Asum::NAME).with("x", x.buffer).check(self.loaded.gpu())?;
+                without_terms(&self.loaded, &ASUM, Matrix::new(result, 1, 1), None)
+            }
             _ => Described::new(asum, [memory(x.buffer), memory(result)]),
-        };
+        });
         LibraryCall::new(&self.loaded, described)
     }
 
-    /// The place of the element with the largest absolute value, of equal ones the first, **counted from 1**, as BLAS has it; the result is the first element of a
-    /// buffer. With a NaN among the elements it has no meaning; [`arg_max`](crate::prims::Primitives::arg_max) orders those.
+    /// The place of the element with the largest absolute value, of equal ones the first, **counted from 1**, as BLAS has it; the result is a buffer of one
+    /// element. With a NaN among the elements it has no meaning; [`arg_max`](crate::prims::Primitives::arg_max) orders those.
     pub fn iamax<'a, T: Real>(
         &'a self,
         x: impl Into<Vector<'a, T>>,
@@ -84,7 +85,9 @@ impl Blas {
                 let what = "a vector without elements has no largest";
                 Err(LibraryError::argument(Iamax::NAME, what, "leave the call out"))
             }
-            _ => Described::new(iamax, [memory(x.buffer), memory(result)]),
+            _ => Check(Iamax::NAME)
+                .length("result", result, 1)
+                .and_then(|()| Described::new(iamax, [memory(x.buffer), memory(result)])),
         };
         LibraryCall::new(&self.loaded, described)
     }

@@ -17,9 +17,9 @@ use crate::operands::Operands;
 /// Workspace at most, unless a call says otherwise.
 const WORKSPACE_LIMIT_BYTES: u64 = 256 << 20;
 
-static FORWARD: Called = Called { call: "dnn.convolution", result: "y" };
-static BACKWARD_DATA: Called = Called { call: "dnn.convolution_backward_data", result: "dx" };
-static BACKWARD_FILTER: Called = Called { call: "dnn.convolution_backward_filter", result: "dw" };
+static FORWARD: Called = Called::new("dnn.convolution", "y");
+static BACKWARD_DATA: Called = Called::new("dnn.convolution_backward_data", "dx");
+static BACKWARD_FILTER: Called = Called::new("dnn.convolution_backward_filter", "dw");
 
 /// A convolution, or one of its gradients, that is being described.
 ///
@@ -244,7 +244,7 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
     /// Refuses a result whose dimensions are not those of the operation.
     fn operation_fits(&self, operation: &Convolution, given: [u64; 4]) -> Result<()> {
         let called = self.called();
-        Operation::from(*operation).check().map_err(|error| called.renamed(error))?;
+        Operation::from(*operation).check().map_err(|error| called.renamed(error.into()))?;
         let wanted = operation.dimensions().unwrap_or_default()[2];
         if given == wanted {
             return Ok(());

@@ -89,8 +89,8 @@ fn row_text<T: NetworkElement, I: RowIndex>() -> String {
 impl<T: NetworkElement, I: RowIndex> Operation for CrossEntropy<T, I> {
     fn check(&self) -> Result<()> {
         let rows = Rows::of(FORWARD, &self.logits, self.classes)?;
-        FORWARD.length("list of labels", &self.labels, rows.rows as usize)?;
-        FORWARD.length("list of losses", &self.losses, rows.rows as usize)?;
+        FORWARD.length("labels", &self.labels, rows.rows as usize)?;
+        FORWARD.length("losses", &self.losses, rows.rows as usize)?;
         FORWARD.apart(("logits", &self.logits), ("losses", &self.losses))?;
         FORWARD.apart(("labels", &self.labels), ("losses", &self.losses))
     }
@@ -142,13 +142,13 @@ impl<T: NetworkElement, I: RowIndex> Operation for CrossEntropy<T, I> {
 impl<T: NetworkElement, I: RowIndex> Operation for CrossEntropyBackward<T, I> {
     fn check(&self) -> Result<()> {
         let rows = Rows::of(BACKWARD, &self.logits, self.classes)?;
-        let result = ("gradients of logits", &self.logit_gradients);
-        BACKWARD.length("list of labels", &self.labels, rows.rows as usize)?;
-        BACKWARD.length("list of gradients of losses", &self.loss_gradients, rows.rows as usize)?;
+        let result = ("logit_gradients", &self.logit_gradients);
+        BACKWARD.length("labels", &self.labels, rows.rows as usize)?;
+        BACKWARD.length("loss_gradients", &self.loss_gradients, rows.rows as usize)?;
         BACKWARD.length(result.0, result.1, self.logits.len())?;
         BACKWARD.apart(("logits", &self.logits), result)?;
         BACKWARD.apart(("labels", &self.labels), result)?;
-        BACKWARD.apart(("gradients of losses", &self.loss_gradients), result)
+        BACKWARD.apart(("loss_gradients", &self.loss_gradients), result)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

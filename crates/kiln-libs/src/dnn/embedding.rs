@@ -83,16 +83,16 @@ fn check_rows<T: NetworkElement, I: RowIndex>(
     if Rows::of(check, rows, columns)?.rows == indices.len() as u64 {
         return Ok(());
     }
-    let what = format!("{} elements in the {name} for {} indices of {columns}", rows.len(), indices.len());
+    let what = format!("{} elements in `{name}` for {} indices of {columns}", rows.len(), indices.len());
     check.refuse(what, "give a row for each index")
 }
 
 impl<T: NetworkElement, I: RowIndex> Operation for Embedding<T, I> {
     fn check(&self) -> Result<()> {
         Rows::of(FORWARD, &self.table, self.columns)?;
-        check_rows(FORWARD, ("result", &self.rows), self.columns, &self.indices)?;
-        FORWARD.apart(("table", &self.table), ("result", &self.rows))?;
-        FORWARD.apart(("indices", &self.indices), ("result", &self.rows))
+        check_rows(FORWARD, ("rows", &self.rows), self.columns, &self.indices)?;
+        FORWARD.apart(("table", &self.table), ("rows", &self.rows))?;
+        FORWARD.apart(("indices", &self.indices), ("rows", &self.rows))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
@@ -162,10 +162,10 @@ impl<T: NetworkElement, I: RowIndex> EmbeddingBackward<T, I> {
 impl<T: NetworkElement, I: RowIndex> Operation for EmbeddingBackward<T, I> {
     fn check(&self) -> Result<()> {
         Rows::of(BACKWARD, &self.table_gradients, self.columns)?;
-        check_rows(BACKWARD, ("gradients of rows", &self.row_gradients), self.columns, &self.indices)?;
-        BACKWARD.at_most("list of indices", self.indices.len(), MAX_SORTED)?;
-        let result = ("gradients of the table", &self.table_gradients);
-        BACKWARD.apart(("gradients of rows", &self.row_gradients), result)?;
+        check_rows(BACKWARD, ("row_gradients", &self.row_gradients), self.columns, &self.indices)?;
+        BACKWARD.at_most("indices", self.indices.len(), MAX_SORTED)?;
+        let result = ("table_gradients", &self.table_gradients);
+        BACKWARD.apart(("row_gradients", &self.row_gradients), result)?;
         BACKWARD.apart(("indices", &self.indices), result)
     }
 

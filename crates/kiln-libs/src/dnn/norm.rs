@@ -89,8 +89,8 @@ impl<T: NetworkElement> Operation for Norm<T> {
     fn check(&self) -> Result<()> {
         let check = self.name();
         let rows = Rows::of(check, &self.x, self.columns)?;
-        check.length("result", &self.y, self.x.len())?;
-        check.apart(("input", &self.x), ("result", &self.y))?;
+        check.length("y", &self.y, self.x.len())?;
+        check.apart(("x", &self.x), ("y", &self.y))?;
         if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
             return check.refuse(format!("an epsilon of {}", self.epsilon), "use a small positive number");
         }
@@ -103,15 +103,16 @@ impl<T: NetworkElement> Operation for Norm<T> {
         for (name, vector) in [("weight", &self.weight), ("bias", &self.bias)] {
             let Some(vector) = vector else { continue };
             check.length(name, vector, self.columns)?;
-            check.apart((name, vector), ("result", &self.y))?;
+            check.apart((name, vector), ("y", &self.y))?;
         }
         for (name, numbers) in [("means", &self.means), ("scales", &self.scales)] {
             let Some(numbers) = numbers else { continue };
             check.length(name, numbers, rows.rows as usize)?;
-            check.apart((name, numbers), ("input", &self.x))?;
-            check.apart((name, numbers), ("result", &self.y))?;
-            for vector in [&self.weight, &self.bias].into_iter().flatten() {
-                check.apart((name, numbers), ("weight or bias", vector))?;
+            check.apart((name, numbers), ("x", &self.x))?;
+            check.apart((name, numbers), ("y", &self.y))?;
+            for (vector_name, vector) in [("weight", &self.weight), ("bias", &self.bias)] {
+                let Some(vector) = vector else { continue };
+                check.apart((name, numbers), (vector_name, vector))?;
             }
         }
         match (&self.means, &self.scales) {

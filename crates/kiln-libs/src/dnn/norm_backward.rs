@@ -72,9 +72,9 @@ impl<T: NetworkElement> NormBackward<T> {
     }
 
     fn results(&self) -> impl Iterator<Item = (&'static str, &GpuRef<T>)> {
-        let gradients = [("weight gradient", &self.weight_gradient), ("bias gradient", &self.bias_gradient)];
+        let gradients = [("weight_gradient", &self.weight_gradient), ("bias_gradient", &self.bias_gradient)];
         let gradients = gradients.into_iter().filter_map(|(name, buffer)| Some((name, buffer.as_ref()?)));
-        std::iter::once(("result", &self.dx)).chain(gradients)
+        std::iter::once(("dx", &self.dx)).chain(gradients)
     }
 
     /// The gradients of weight and bias: sums over parts of the rows, and then over the parts.
@@ -121,12 +121,12 @@ impl<T: NetworkElement> Operation for NormBackward<T> {
     fn check(&self) -> Result<()> {
         let check = self.name();
         let rows = Rows::of(check, &self.x, self.columns)?;
-        check.length("gradient", &self.dy, self.x.len())?;
-        check.length("result", &self.dx, self.x.len())?;
+        check.length("dy", &self.dy, self.x.len())?;
+        check.length("dx", &self.dx, self.x.len())?;
         let vectors = [
             ("weight", &self.weight),
-            ("weight gradient", &self.weight_gradient),
-            ("bias gradient", &self.bias_gradient),
+            ("weight_gradient", &self.weight_gradient),
+            ("bias_gradient", &self.bias_gradient),
         ];
         for (name, vector) in vectors {
             vector.as_ref().map_or(Ok(()), |vector| check.length(name, vector, self.columns))?;
@@ -136,8 +136,8 @@ impl<T: NetworkElement> Operation for NormBackward<T> {
         means.map_or(Ok(()), |means| check.length("means", means, rows.rows as usize))?;
         let results: Vec<_> = self.results().collect();
         for (at, (name, result)) in results.iter().enumerate() {
-            check.apart((name, result), ("input", &self.x))?;
-            check.apart((name, result), ("gradient", &self.dy))?;
+            check.apart((name, result), ("x", &self.x))?;
+            check.apart((name, result), ("dy", &self.dy))?;
             check.apart((name, result), ("scales", &self.scales))?;
             means.map_or(Ok(()), |means| check.apart((name, result), ("means", means)))?;
             let weight = self.weight.as_ref();

@@ -177,14 +177,18 @@ impl<T: NetworkElement> Pool<T> {
 
     /// Elements of images and of results.
     fn lengths(&self) -> Result<(usize, usize)> {
-        let length = |dimensions: [u64; 4]| {
+        let [image, result] = match &self.pass {
+            PoolPass::Forward { .. } => ["x", "y"],
+            PoolPass::Backward { .. } => ["dx", "dy"],
+        };
+        let length = |name: &str, dimensions: [u64; 4]| {
             let count = dimensions.iter().try_fold(1_u64, |count, size| count.checked_mul(*size));
             count.filter(|count| *count < TENSOR_LIMIT).ok_or_else(|| {
-                let what = format!("a tensor of {}", dimensions_text(dimensions));
+                let what = format!("`{name}` is {}", dimensions_text(dimensions));
                 self.name().refusal(what, "split the batch: use tensors below 2^31 elements")
             })
         };
-        Ok((length(self.image.0)? as usize, length(self.result.0)? as usize))
+        Ok((length(image, self.image.0)? as usize, length(result, self.result.0)? as usize))
     }
 
     /// The arguments of all kernels: sizes, windows and the layout.
@@ -221,17 +225,17 @@ impl<T: NetworkElement> Operation for Pool<T> {
         let (images, results) = self.lengths()?;
         match &self.pass {
             PoolPass::Forward { x, y } => {
-                check.length("tensor of images", x, images)?;
-                check.length("tensor of results", y, results)?;
-                check.apart(("images", x), ("results", y))
+                check.length("x", x, images)?;
+                check.length("y", y, results)?;
+                check.apart(("x", x), ("y", y))
             }
             PoolPass::Backward { x, dy, dx } => {
-                check.length("gradient of results", dy, results)?;
-                check.length("gradient of images", dx, images)?;
-                check.apart(("gradient of results", dy), ("gradient of images", dx))?;
+                check.length("dy", dy, results)?;
+                check.length("dx", dx, images)?;
+                check.apart(("dy", dy), ("dx", dx))?;
                 let Some(x) = x else { return Ok(()) };
-                check.length("tensor of images", x, images)?;
-                check.apart(("images", x), ("gradient of images", dx))
+                check.length("x", x, images)?;
+                check.apart(("x", x), ("dx", dx))
             }
         }
     }

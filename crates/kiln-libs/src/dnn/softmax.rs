@@ -76,8 +76,8 @@ const BACKWARD: Check = Check("dnn.softmax_backward");
 impl<T: NetworkElement> Operation for Softmax<T> {
     fn check(&self) -> Result<()> {
         Rows::of(FORWARD, &self.x, self.columns)?;
-        FORWARD.length("result", &self.y, self.x.len())?;
-        FORWARD.same_or_apart(("input", &self.x), ("result", &self.y))
+        FORWARD.length("y", &self.y, self.x.len())?;
+        FORWARD.same_or_apart(("x", &self.x), ("y", &self.y))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
@@ -109,10 +109,10 @@ impl<T: NetworkElement> Operation for Softmax<T> {
 impl<T: NetworkElement> Operation for SoftmaxBackward<T> {
     fn check(&self) -> Result<()> {
         Rows::of(BACKWARD, &self.y, self.columns)?;
-        BACKWARD.length("gradient", &self.dy, self.y.len())?;
-        BACKWARD.length("result", &self.dx, self.y.len())?;
-        BACKWARD.apart(("values", &self.y), ("result", &self.dx))?;
-        BACKWARD.apart(("gradient", &self.dy), ("result", &self.dx))
+        BACKWARD.length("dy", &self.dy, self.y.len())?;
+        BACKWARD.length("dx", &self.dx, self.y.len())?;
+        BACKWARD.apart(("y", &self.y), ("dx", &self.dx))?;
+        BACKWARD.apart(("dy", &self.dy), ("dx", &self.dx))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

@@ -42,7 +42,7 @@ impl<T: ElementFloat> Operation for Affine<T> {
         let computed = if T::COMPUTED_IN == "f64" { ElementType::F64 } else { ElementType::F32 };
         checked(CHECK.0, "scale", computed, self.scale)?;
         checked(CHECK.0, "shift", computed, self.shift)?;
-        check_inputs(CHECK, &[("input", &self.x)], &self.y)
+        check_inputs(CHECK, &[("x", &self.x)], ("y", &self.y))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

@@ -58,7 +58,7 @@ impl<T: ElementFloat> PrimitiveCall<'_, ApplyBackward<T>> {
 
 impl<T: ElementFloat> Operation for Apply<T> {
     fn check(&self) -> Result<()> {
-        check_inputs(FORWARD, &[("input", &self.x)], &self.y)
+        check_inputs(FORWARD, &[("x", &self.x)], ("y", &self.y))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
@@ -83,7 +83,7 @@ impl<T: ElementFloat> Operation for Apply<T> {
 
 impl<T: ElementFloat> Operation for ApplyBackward<T> {
     fn check(&self) -> Result<()> {
-        check_inputs(BACKWARD, &[("input", &self.x), ("gradient", &self.dy)], &self.dx)
+        check_inputs(BACKWARD, &[("x", &self.x), ("dy", &self.dy)], ("dx", &self.dx))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

@@ -22,8 +22,8 @@ const CHECK: Check = Check("elementwise.cast");
 
 impl<A: ElementNumber, B: ElementNumber> Operation for Cast<A, B> {
     fn check(&self) -> Result<()> {
-        CHECK.length("input", &self.x, self.y.len())?;
-        CHECK.apart(("input", &self.x), ("result", &self.y))
+        CHECK.length("x", &self.x, self.y.len())?;
+        CHECK.apart(("x", &self.x), ("y", &self.y))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

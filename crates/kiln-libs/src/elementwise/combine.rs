@@ -72,7 +72,7 @@ impl<T: ElementFloat> PrimitiveCall<'_, Combine<T>> {
 
 impl<T: ElementNumber> Operation for Combine<T> {
     fn check(&self) -> Result<()> {
-        check_inputs(CHECK, &[("first input", &self.a), ("second input", &self.b)], &self.c)
+        check_inputs(CHECK, &[("a", &self.a), ("b", &self.b)], ("c", &self.c))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

@@ -109,11 +109,11 @@ fn converted(value: &str, from: &str, to: &str) -> String {
 pub(super) fn check_inputs<T: Element>(
     check: Check,
     inputs: &[(&str, &GpuRef<T>)],
-    result: &GpuRef<T>,
+    (result_name, result): (&str, &GpuRef<T>),
 ) -> Result<()> {
     for (name, input) in inputs {
         check.length(name, input, result.len())?;
-        check.same_or_apart((name, input), (RESULT, result))?;
+        check.same_or_apart((name, input), (result_name, result))?;
     }
     Ok(())
 }

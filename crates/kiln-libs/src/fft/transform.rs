@@ -1,6 +1,6 @@
 //! Builders of Fourier transforms.
 
-use kiln_operation::{FftKind, FftOperation, FftShape, Operation};
+use kiln_operation::{FftKind, FftOperation, FftShape};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef};
 use smallvec::SmallVec;
 
@@ -8,6 +8,7 @@ use super::element::{Complex, RealPart, parts};
 use crate::Result;
 use crate::blas::{Matrix, without_terms};
 use crate::call_arguments::Argument;
+use crate::call_state::check_ready;
 use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
@@ -66,8 +67,27 @@ impl Fft {
     }
 }
 
-static BETWEEN: Called = Called { call: FftOperation::NAME, result: "output" };
-static IN_PLACE: Called = Called { call: FftOperation::NAME, result: "data" };
+/// The method of a kind of transform.
+fn called(kind: FftKind, in_place: bool) -> &'static Called {
+    static FORWARD: Called = Called::new("fft.forward", "output");
+    static INVERSE: Called = Called::new("fft.inverse", "output");
+    static REAL_FORWARD: Called = Called::new("fft.real_forward", "output");
+    static REAL_INVERSE: Called = Called::new("fft.real_inverse", "output");
+    static FORWARD_IN_PLACE: Called = Called::new("fft.forward_in_place", "data");
+    static INVERSE_IN_PLACE: Called = Called::new("fft.inverse_in_place", "data");
+    static REAL_FORWARD_IN_PLACE: Called = Called::new("fft.real_forward_in_place", "data");
+    static REAL_INVERSE_IN_PLACE: Called = Called::new("fft.real_inverse_in_place", "data");
+    match (kind, in_place) {
+        (FftKind::Forward, false) => &FORWARD,
+        (FftKind::Inverse, false) => &INVERSE,
+        (FftKind::RealForward, false) => &REAL_FORWARD,
+        (FftKind::RealInverse, false) => &REAL_INVERSE,
+        (FftKind::Forward, true) => &FORWARD_IN_PLACE,
+        (FftKind::Inverse, true) => &INVERSE_IN_PLACE,
+        (FftKind::RealForward, true) => &REAL_FORWARD_IN_PLACE,
+        (FftKind::RealInverse, true) => &REAL_INVERSE_IN_PLACE,
+    }
+}
 
 /// A transform that is being described. Of no arrays, and of arrays without elements, nothing is transformed; rows of no real numbers have a spectrum of one, which is zero.
 #[derive(Clone, Copy, Debug)]
@@ -146,25 +166,28 @@ impl<'a> FftCall<'a> {
         input: &'a GpuRef<impl Element>,
         output: &'a GpuRef<impl Element>,
     ) -> LibraryCall<'a> {
+        let called = called(kind, false);
         let described = self.operation::<T>(kind, false).and_then(|operation| {
             if self.is_empty() {
-                let operands = Operands::of(FftOperation::NAME).with("input", input).with("output", output);
-                return self.without_terms::<T>(operation, &operands, output, &BETWEEN);
+                let operands = Operands::of(called.call).with("input", input).with("output", output);
+                return self.without_terms::<T>(operation, &operands, output, called);
             }
             let buffers = [Argument::borrowed(input), Argument::borrowed(output)];
-            let described = Described::new(operation, buffers.map(Ok))?;
+            let described = Described::new(operation, buffers.map(Ok))?.called(called);
             self.scaled::<T>(operation, described, output)
         });
         LibraryCall::new(self.loaded, described)
     }
 
     fn in_place<T: RealPart>(self, kind: FftKind, data: &'a GpuRef<impl Element>) -> LibraryCall<'a> {
+        let called = called(kind, true);
         let described = self.operation::<T>(kind, true).and_then(|operation| {
             if self.is_empty() {
-                let operands = Operands::of(FftOperation::NAME).with("data", data);
-                return self.without_terms::<T>(operation, &operands, data, &IN_PLACE);
+                let operands = Operands::of(called.call).with("data", data);
+                return self.without_terms::<T>(operation, &operands, data, called);
             }
-            self.scaled::<T>(operation, Described::new(operation, [Ok(Argument::borrowed(data))])?, data)
+            let described = Described::new(operation, [Ok(Argument::borrowed(data))])?.called(called);
+            self.scaled::<T>(operation, described, data)
         });
         LibraryCall::new(self.loaded, described)
     }
@@ -190,15 +213,16 @@ impl<'a> FftCall<'a> {
             FftKind::Forward | FftKind::Inverse | FftKind::RealInverse => Some(0),
         };
         match count {
-            Some(0) => Described::nothing(self.loaded, operation, operands),
+            Some(0) => Ok(Described::nothing(self.loaded, operation, operands)?.called(called)),
             Some(count) => {
+                check_ready(self.loaded.gpu(), called.call)?;
                 operands.check(self.loaded.gpu())?;
                 let numbers = parts::<_, T>(result, count as u64 * T::TYPE.bytes())?;
                 Ok(without_terms(self.loaded, called, Matrix::new(&numbers, 1, count), None)?)
             }
             None => {
-                let what = "an operand of 2^59 elements or more";
-                Err(LibraryError::argument(FftOperation::NAME, what, "use smaller sizes"))
+                let what = format!("`{}` has 2^59 elements or more", called.result);
+                Err(LibraryError::argument(called.call, what, "use smaller sizes"))
             }
         }
     }
@@ -206,7 +230,8 @@ impl<'a> FftCall<'a> {
     fn operation<T: RealPart>(&self, kind: FftKind, in_place: bool) -> Result<FftOperation> {
         let shape = self.shape.ok_or_else(|| {
             let what = "an array without extents, or with more than three";
-            LibraryError::argument(FftOperation::NAME, what, "give one to three extents, the slowest first")
+            let hint = "give one to three extents, the slowest first";
+            LibraryError::argument(called(kind, in_place).call, what, hint)
         })?;
         Ok(FftOperation { kind, element: T::TYPE, shape, batch: self.batch, in_place })
     }
@@ -221,7 +246,8 @@ impl<'a> FftCall<'a> {
             Scale::Unitary => 1.0 / elements.sqrt(),
             Scale::Factor(factor) => factor,
         };
-        checked(FftOperation::NAME, "scale", operation.element, factor).map(Some)
+        let call = called(operation.kind, operation.in_place).call;
+        checked(call, "scale", operation.element, factor).map(Some)
     }
 
     fn scaled<T: RealPart>(
@@ -231,7 +257,7 @@ impl<'a> FftCall<'a> {
         result: &GpuRef<impl Element>,
     ) -> Result<Described<'a>> {
         let Some(factor) = self.factor(operation)? else { return Ok(described) };
-        let operands = Operation::from(operation).checked_operands()?;
+        let operands = described.checked_operands()?;
         let bytes = operands.last().map_or(0, |operand| operand.bytes);
         let scaling = T::scaling(parts(result, bytes)?, factor).0;
         Ok(described.scaled(Some(scaling)))

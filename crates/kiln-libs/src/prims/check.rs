@@ -30,7 +30,7 @@ impl Check {
         if buffer.len() == wanted {
             return Ok(());
         }
-        let what = format!("the {name} has {} elements, and not {wanted}", buffer.len());
+        let what = format!("`{name}` has {} elements and must have {wanted}", buffer.len());
         self.refuse(what, "use a buffer of that length, or a view of a longer one")
     }
 
@@ -39,7 +39,7 @@ impl Check {
         if buffer.len() >= wanted {
             return Ok(());
         }
-        let what = format!("the {name} has {} elements, and {wanted} may be written", buffer.len());
+        let what = format!("`{name}` has {} elements, and {wanted} may be written", buffer.len());
         self.refuse(what, "use a buffer that has room for all of them")
     }
 
@@ -52,7 +52,7 @@ impl Check {
         if !first.cast::<u8>()?.overlaps(&second.cast::<u8>()?) {
             return Ok(());
         }
-        let what = format!("the {first_name} and the {second_name} share memory");
+        let what = format!("`{first_name}` and `{second_name}` share memory");
         self.refuse(what, "use buffers that do not overlap")
     }
 
@@ -65,7 +65,7 @@ impl Check {
         if !first.overlaps(second) || begin_together(first, second) {
             return Ok(());
         }
-        let what = format!("the {first_name} and the {second_name} share a part of their memory");
+        let what = format!("`{first_name}` and `{second_name}` share a part of their memory");
         self.refuse(what, "use the same buffer for both, or buffers that do not overlap")
     }
 
@@ -75,7 +75,7 @@ impl Check {
             return Ok(());
         }
         self.refuse(
-            format!("the {name} has {len} elements, more than {limit}"),
+            format!("`{name}` has {len} elements, more than {limit}"),
             "work on views of it, one after the other",
         )
     }

@@ -11,7 +11,7 @@ use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch,
 use super::check::begin_together;
 use super::primitives::Primitives;
 use crate::Result;
-use crate::error::LibraryError;
+use crate::error::{LibraryError, UNNAMED};
 
 /// The largest grid of one dimension on every device.
 pub(crate) const MAX_BLOCKS: u64 = (1 << 31) - 1;
@@ -267,7 +267,7 @@ fn check_blocks(name: &str, blocks: u64) -> Result<()> {
         return Ok(());
     }
     let what = format!("{name}: {blocks} blocks");
-    Err(LibraryError::argument("prims", what, "split the buffer into views"))
+    Err(LibraryError::argument(UNNAMED, what, "split the buffer into views"))
 }
 
 fn give<'l, W>(launch: &mut Launch<'l, W>, arguments: &'l [Argument]) {

@@ -50,7 +50,14 @@ impl<O: Operation> PrimitiveCall<'_, O> {
     /// Buffers that do not fit the operation or each other; what the runtime answers. No buffer of the caller is changed then.
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
-        self.check()?;
+        self.operation.check()?;
+        let (gpu, operands) = (self.primitives.gpu(), self.operation.operands());
+        operands.check_submission(gpu, self.stream)?;
+        self.submit_checked().map_err(|error| error.told_of(operands.call()))
+    }
+
+    #[track_caller]
+    fn submit_checked(&self) -> Result<Ticket> {
         let found;
         let gpu = self.primitives.gpu();
         let stream = match self.stream {
@@ -70,16 +77,16 @@ impl<O: Operation> PrimitiveCall<'_, O> {
     /// # Errors
     /// As for [`submit`](Self::submit), and a graph of another runtime. No node is added then.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
-        self.check()?;
+        self.operation.check()?;
+        let operands = self.operation.operands();
+        operands.check_node(self.primitives.gpu(), graph)?;
+        self.record_checked(graph).map_err(|error| error.told_of(operands.call()))
+    }
+
+    fn record_checked(&self, graph: &mut GraphBuilder) -> Result<NodeId> {
         let mut plan = Plan::new(self.primitives, Scratch::Graph(graph));
         self.operation.plan(&mut plan)?;
         plan.into_steps()?.record(graph)
-    }
-
-    /// Refuses what has no meaning, and buffers that cannot be used, before anything is allocated.
-    fn check(&self) -> Result<()> {
-        self.operation.check()?;
-        self.operation.operands().check(self.primitives.gpu())
     }
 }
 

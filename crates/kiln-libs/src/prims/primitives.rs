@@ -20,7 +20,7 @@ use super::sort::{Sort, SortByKey};
 use super::top_k::Top;
 use super::unique::Unique;
 use crate::Result;
-use crate::error::LibraryError;
+use crate::error::{LibraryError, UNNAMED};
 
 type KernelName = (&'static str, &'static str, &'static str);
 
@@ -235,7 +235,7 @@ impl Primitives {
         if capability.major * 10 + capability.minor < CAPABILITY {
             let what = format!("the device has compute capability {capability}");
             return Err(LibraryError::argument(
-                "prims",
+                UNNAMED,
                 what,
                 "use a device of compute capability 7.5 or newer",
             ));
@@ -244,7 +244,7 @@ impl Primitives {
         let shipped =
             known.find(|shipped| shipped.family == family && shipped.of == of).ok_or_else(|| {
                 let what = format!("no kernels of {family} for {of}");
-                LibraryError::argument("prims", what, "use a type that the page of the operation lists")
+                LibraryError::argument(UNNAMED, what, "use a type that the page of the operation lists")
             })?;
         let kernel = self.gpu.kernel(shipped.ptx, entry)?;
         kernels.insert((family, of, entry), kernel.clone());
@@ -263,7 +263,7 @@ impl Primitives {
         let capability = self.gpu.info().capability;
         let target = PtxTarget::for_device(capability.major * 10 + capability.minor).ok_or_else(|| {
             let what = format!("the device has compute capability {capability}");
-            LibraryError::argument("prims", what, "use a device of compute capability 7.0 or newer")
+            LibraryError::argument(UNNAMED, what, "use a device of compute capability 7.0 or newer")
         })?;
         let kernel = self.gpu.kernel(program.emit(target).text.as_str(), name)?;
         programs.insert(name.into(), kernel.clone());

@@ -66,9 +66,9 @@ impl ReduceOperator {
 impl<T: Numeric, O: Offset> Operation for SegmentedReduce<T, O> {
     fn check(&self) -> Result<()> {
         let check = CHECK;
-        check.length("list of offsets", &self.offsets, self.output.len() + 1)?;
+        check.length("offsets", &self.offsets, self.output.len() + 1)?;
         check.apart(("input", &self.input), ("output", &self.output))?;
-        check.apart(("list of offsets", &self.offsets), ("output", &self.output))
+        check.apart(("offsets", &self.offsets), ("output", &self.output))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

@@ -97,27 +97,27 @@ pub(super) struct Kept<T> {
 
 impl<T: Element> Kept<T> {
     /// Refuses outputs that are too short for all elements, or that share memory with the input or with each other.
-    pub(super) fn check(&self, check: Check, input: &GpuRef<T>) -> Result<()> {
+    pub(super) fn check(&self, check: Check, input: &GpuRef<T>, indices_name: &str) -> Result<()> {
         if let Some(elements) = &self.elements {
             check.room("output", elements, input.len())?;
             check.apart(("input", input), ("output", elements))?;
         }
         if let Some(indices) = &self.indices {
-            check.room("list of indices", indices, input.len())?;
-            check.apart(("input", input), ("list of indices", indices))?;
+            check.room(indices_name, indices, input.len())?;
+            check.apart(("input", input), (indices_name, indices))?;
         }
         if let Some(count) = &self.count {
             check.length("count", count, 1)?;
             check.apart(("input", input), ("count", count))?;
         }
         if let (Some(elements), Some(indices)) = (&self.elements, &self.indices) {
-            check.apart(("output", elements), ("list of indices", indices))?;
+            check.apart(("output", elements), (indices_name, indices))?;
         }
         if let (Some(elements), Some(count)) = (&self.elements, &self.count) {
             check.apart(("output", elements), ("count", count))?;
         }
         match (&self.indices, &self.count) {
-            (Some(indices), Some(count)) => check.apart(("list of indices", indices), ("count", count)),
+            (Some(indices), Some(count)) => check.apart((indices_name, indices), ("count", count)),
             _ => Ok(()),
         }
     }
@@ -196,7 +196,7 @@ impl<T: Element> PrimitiveCall<'_, SelectFlagged<T>> {
 impl<T: Comparable> Operation for Select<T> {
     fn check(&self) -> Result<()> {
         self.predicate.check()?;
-        self.kept.check(SELECT, &self.input)
+        self.kept.check(SELECT, &self.input, "indices")
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
@@ -216,17 +216,17 @@ impl<T: Element> Operation for SelectFlagged<T> {
     fn check(&self) -> Result<()> {
         let check = FLAGGED;
         bits_of::<T>(check)?;
-        check.length("list of flags", &self.flags, self.input.len())?;
+        check.length("flags", &self.flags, self.input.len())?;
         if let Some(elements) = &self.kept.elements {
-            check.apart(("list of flags", &self.flags), ("output", elements))?;
+            check.apart(("flags", &self.flags), ("output", elements))?;
         }
         if let Some(indices) = &self.kept.indices {
-            check.apart(("list of flags", &self.flags), ("list of indices", indices))?;
+            check.apart(("flags", &self.flags), ("indices", indices))?;
         }
         if let Some(count) = &self.kept.count {
-            check.apart(("list of flags", &self.flags), ("count", count))?;
+            check.apart(("flags", &self.flags), ("count", count))?;
         }
-        self.kept.check(check, &self.input)
+        self.kept.check(check, &self.input, "indices")
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

@@ -118,10 +118,10 @@ impl<K: Numeric> Sort<K> {
         self.bits.clone().unwrap_or(0..8 * size_of::<K>() as u32)
     }
 
-    fn check_keys(&self, check: Check) -> Result<()> {
-        check.length("output", &self.output, self.input.len())?;
-        check.same_or_apart(("input", &self.input), ("output", &self.output))?;
-        check.at_most("input", self.input.len(), MAX_LEN)?;
+    fn check_keys(&self, check: Check, (from, to): (&str, &str)) -> Result<()> {
+        check.length(to, &self.output, self.input.len())?;
+        check.same_or_apart((from, &self.input), (to, &self.output))?;
+        check.at_most(from, self.input.len(), MAX_LEN)?;
         let (bits, width) = (self.bits(), 8 * size_of::<K>() as u32);
         if bits.start > bits.end || bits.end > width {
             let what = format!("bits {} to {} of keys that have {width}", bits.start, bits.end);
@@ -133,7 +133,7 @@ impl<K: Numeric> Sort<K> {
 
 impl<K: Numeric> Operation for Sort<K> {
     fn check(&self) -> Result<()> {
-        self.check_keys(SORT)
+        self.check_keys(SORT, ("input", "output"))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
@@ -152,17 +152,17 @@ impl<K: Numeric> Operation for Sort<K> {
 impl<K: Numeric, V: Element> Operation for SortByKey<K, V> {
     fn check(&self) -> Result<()> {
         let check = SORT_BY_KEY;
-        self.keys.check_keys(check)?;
+        self.keys.check_keys(check, ("keys", "sorted_keys"))?;
         if ![4, 8].contains(&size_of::<V>()) {
             let what = format!("values of {} bytes", size_of::<V>());
             return check.refuse(what, "sort indices of four or eight bytes, and gather by them");
         }
-        check.length("list of values", &self.values, self.keys.input.len())?;
-        check.length("list of sorted values", &self.sorted_values, self.keys.input.len())?;
-        check.same_or_apart(("values", &self.values), ("sorted values", &self.sorted_values))?;
-        check.apart(("keys", &self.keys.input), ("sorted values", &self.sorted_values))?;
-        check.apart(("values", &self.values), ("sorted keys", &self.keys.output))?;
-        check.apart(("sorted keys", &self.keys.output), ("sorted values", &self.sorted_values))
+        check.length("values", &self.values, self.keys.input.len())?;
+        check.length("sorted_values", &self.sorted_values, self.keys.input.len())?;
+        check.same_or_apart(("values", &self.values), ("sorted_values", &self.sorted_values))?;
+        check.apart(("keys", &self.keys.input), ("sorted_values", &self.sorted_values))?;
+        check.apart(("values", &self.values), ("sorted_keys", &self.keys.output))?;
+        check.apart(("sorted_keys", &self.keys.output), ("sorted_values", &self.sorted_values))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

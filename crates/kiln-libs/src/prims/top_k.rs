@@ -56,9 +56,9 @@ impl<T: Numeric> Operation for Top<T> {
         check.at_most("output", self.output.len(), MAX_LEN)?;
         check.apart(("input", &self.input), ("output", &self.output))?;
         if let Some(indices) = &self.indices {
-            check.length("list of indices", indices, self.output.len())?;
-            check.apart(("input", &self.input), ("list of indices", indices))?;
-            check.apart(("output", &self.output), ("list of indices", indices))?;
+            check.length("indices", indices, self.output.len())?;
+            check.apart(("input", &self.input), ("indices", indices))?;
+            check.apart(("output", &self.output), ("indices", indices))?;
         }
         Ok(())
     }

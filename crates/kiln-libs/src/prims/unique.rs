@@ -49,9 +49,9 @@ impl<T: Element> Operation for Unique<T> {
         let check = CHECK;
         bits_of::<T>(check)?;
         if let Some(lengths) = &self.lengths {
-            check.room("list of lengths", lengths, self.input.len())?;
+            check.room("lengths", lengths, self.input.len())?;
         }
-        self.kept(self.lengths.clone()).check(check, &self.input)
+        self.kept(self.lengths.clone()).check(check, &self.input, "lengths")
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

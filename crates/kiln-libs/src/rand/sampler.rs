@@ -99,16 +99,16 @@ impl<'a> Draw<'a> {
     #[track_caller]
     pub fn fill<T: Element>(self, buffer: &GpuRef<T>, distribution: impl Distribution<T>) -> Result<Ticket> {
         let wanted = distribution.kernel(buffer.len() as u64)?;
-        Operands::of(wanted.call).with("buffer", buffer).check(&self.random.gpu)?;
+        Operands::of(wanted.call).with("buffer", buffer).check_submission(&self.random.gpu, self.stream)?;
         let blocks = self.blocks(&wanted, buffer.len() as u64)?;
-        let kernel = self.random.kernel(&wanted)?;
+        let kernel = self.random.kernel(&wanted).map_err(|error| error.told_of(wanted.call))?;
         let mut launch = self.random.gpu.launch(&kernel);
         if let Some(stream) = self.stream {
             launch.on(stream);
         }
         self.describe(&mut launch, &wanted, blocks, buffer);
         // SAFETY: the kernel writes elements of the buffer that are below the length it was given, and ends.
-        Ok(unsafe { launch.submit() }?)
+        unsafe { launch.submit() }.map_err(|error| LibraryError::from(error).told_of(wanted.call))
     }
 
     /// Makes the draw a node of a graph. Each replay draws the same numbers.
@@ -122,13 +122,13 @@ impl<'a> Draw<'a> {
         distribution: impl Distribution<T>,
     ) -> Result<NodeId> {
         let wanted = distribution.kernel(buffer.len() as u64)?;
-        Operands::of(wanted.call).with("buffer", buffer).check(&self.random.gpu)?;
+        Operands::of(wanted.call).with("buffer", buffer).check_node(&self.random.gpu, graph)?;
         let blocks = self.blocks(&wanted, buffer.len() as u64)?;
-        let kernel = self.random.kernel(&wanted)?;
+        let kernel = self.random.kernel(&wanted).map_err(|error| error.told_of(wanted.call))?;
         let mut launch = graph.launch(&kernel);
         self.describe(&mut launch, &wanted, blocks, buffer);
         // SAFETY: as for `fill`, at each replay.
-        Ok(unsafe { launch.record() }?)
+        unsafe { launch.record() }.map_err(|error| LibraryError::from(error).told_of(wanted.call))
     }
 
     fn describe<'l, T: Element, W>(

@@ -134,7 +134,11 @@ fn shared_bytes<T: Real>(a: &Batch<T>) -> u32 {
 }
 
 /// Right-hand sides that fit matrices of a batch.
-pub(super) fn sides<T: Real>(check: Check, a: &Batch<T>, b: &Matrix<'_, T>) -> Result<Batch<T>> {
+pub(super) fn sides<T: Real>(
+    check: Check,
+    (name, a): (&str, &Batch<T>),
+    b: &Matrix<'_, T>,
+) -> Result<Batch<T>> {
     let sides = Batch::written(check, "b", b)?;
     if (sides.rows, sides.count) != (a.rows, a.count) {
         let what = format!(
@@ -147,14 +151,14 @@ pub(super) fn sides<T: Real>(check: Check, a: &Batch<T>, b: &Matrix<'_, T>) -> R
         );
         return Err(check.refusal(what, "give a right-hand side with as many rows for each matrix"));
     }
-    check.apart(("factors", &a.buffer), ("right-hand sides", &sides.buffer))?;
+    check.apart((name, &a.buffer), ("b", &sides.buffer))?;
     Ok(sides)
 }
 
 /// Refuses other numbers of pivots than rows.
-fn check_pivots<T: Real>(check: Check, a: &Batch<T>, pivots: &GpuRef<i64>) -> Result<()> {
-    check.length("list of pivots", pivots, (a.rows * a.count) as usize)?;
-    check.apart(("matrices", &a.buffer), ("list of pivots", pivots))
+fn check_pivots<T: Real>(check: Check, (name, a): (&str, &Batch<T>), pivots: &GpuRef<i64>) -> Result<()> {
+    check.length("pivots", pivots, (a.rows * a.count) as usize)?;
+    check.apart((name, &a.buffer), ("pivots", pivots))
 }
 
 impl<T: Real> CholeskyBatched<'_, T> {
@@ -193,7 +197,7 @@ impl<T: Real> BatchOperation for CholeskyBatched<'_, T> {
 impl<T: Real> LuBatched<'_, T> {
     fn batch(&self) -> Result<Batch<T>> {
         let a = Batch::written(LU, "a", &self.a)?.square(LU, "a")?;
-        check_pivots(LU, &a, self.pivots)?;
+        check_pivots(LU, ("a", &a), self.pivots)?;
         Ok(a)
     }
 }
@@ -232,7 +236,7 @@ impl<T: Real> BatchOperation for LuBatched<'_, T> {
 impl<T: Real> CholeskySolveBatched<'_, T> {
     fn batches(&self) -> Result<(Batch<T>, Batch<T>)> {
         let factor = Batch::read(CHOLESKY_SOLVE, "factor", &self.factor)?.square(CHOLESKY_SOLVE, "factor")?;
-        let b = sides(CHOLESKY_SOLVE, &factor, &self.b)?;
+        let b = sides(CHOLESKY_SOLVE, ("factor", &factor), &self.b)?;
         Ok((lower(factor, self.triangle), b))
     }
 }
@@ -263,9 +267,9 @@ impl<T: Real> Operation for CholeskySolveBatched<'_, T> {
 impl<T: Real> LuSolveBatched<'_, T> {
     fn batches(&self) -> Result<(Batch<T>, Batch<T>)> {
         let factors = Batch::read(LU_SOLVE, "factors", &self.factors)?.square(LU_SOLVE, "factors")?;
-        check_pivots(LU_SOLVE, &factors, self.pivots)?;
-        let b = sides(LU_SOLVE, &factors, &self.b)?;
-        LU_SOLVE.apart(("list of pivots", self.pivots), ("right-hand sides", &b.buffer))?;
+        check_pivots(LU_SOLVE, ("factors", &factors), self.pivots)?;
+        let b = sides(LU_SOLVE, ("factors", &factors), &self.b)?;
+        LU_SOLVE.apart(("pivots", self.pivots), ("b", &b.buffer))?;
         Ok((factors, b))
     }
 }

@@ -102,8 +102,10 @@ impl<'a, O: BatchOperation> BatchedCall<'a, O> {
     /// Shapes, strides, lengths and overlaps that do not fit; what the runtime answers. Nothing is queued then.
     #[track_caller]
     pub fn submit(self) -> Result<BatchedTicket> {
-        let stream = self.stream;
-        let (call, info) = self.with_info()?;
+        let (stream, gpu) = (self.stream, self.kernels.gpu());
+        self.operation.checked_sizes()?;
+        self.operation.operands().check_submission(gpu, stream)?;
+        let (call, info) = self.with_info().map_err(|error| error.told_of(O::NAME))?;
         let call = match stream {
             Some(stream) => call.on(stream),
             None => call,
@@ -116,7 +118,9 @@ impl<'a, O: BatchOperation> BatchedCall<'a, O> {
     /// # Errors
     /// As for [`submit`](Self::submit).
     pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, BatchedInfo)> {
-        let (call, info) = self.with_info()?;
+        self.operation.checked_sizes()?;
+        self.operation.operands().check_node(self.kernels.gpu(), graph)?;
+        let (call, info) = self.with_info().map_err(|error| error.told_of(O::NAME))?;
         Ok((call.record(graph)?, info))
     }
 

@@ -8,6 +8,7 @@ use super::info::{SolveInfo, SolveTicket};
 use super::system::{PreparedSystem, System};
 use crate::Result;
 use crate::call_arguments::Argument;
+use crate::call_state::{check_graph, check_stream};
 use crate::described::Described;
 use crate::library_call::{LibraryCall, RunsAs};
 use crate::library_tag::library_tag;
@@ -74,7 +75,17 @@ impl<'a> SolveCall<'a> {
     /// # Errors
     /// Shapes, lengths, layouts and overlaps that do not fit; a library that is missing; what the runtime answers. Nothing is queued then.
     #[track_caller]
-    pub fn submit(mut self) -> Result<SolveTicket> {
+    pub fn submit(self) -> Result<SolveTicket> {
+        let (described, gpu) = (self.described.as_ref().map_err(Clone::clone)?, self.loaded.gpu());
+        let call = described.call();
+        check_stream(gpu, call, self.stream)?;
+        described.check()?;
+        described.check_usable(gpu)?;
+        self.submit_checked().map_err(|error| error.told_of(call))
+    }
+
+    #[track_caller]
+    fn submit_checked(mut self) -> Result<SolveTicket> {
         let Some((system, home)) = self.system.take() else {
             let (call, info) = self.with_info()?;
             return Ok(SolveTicket { ticket: call.submit()?, info });
@@ -103,7 +114,16 @@ impl<'a> SolveCall<'a> {
     ///
     /// # Errors
     /// As for [`submit`](Self::submit), and eigenvalues and singular values, for which cuSOLVER waits; the graph is unchanged.
-    pub fn record(mut self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
+    pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
+        let (described, gpu) = (self.described.as_ref().map_err(Clone::clone)?, self.loaded.gpu());
+        let call = described.call();
+        check_graph(gpu, call, graph)?;
+        described.check()?;
+        described.check_usable(gpu)?;
+        self.record_checked(graph).map_err(|error| error.told_of(call))
+    }
+
+    fn record_checked(mut self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
         let Some((system, _)) = self.system.take() else {
             let (call, info) = self.with_info()?;
             return Ok((call.record(graph)?, info));
@@ -127,9 +147,8 @@ impl<'a> SolveCall<'a> {
     /// The call with what it needs beside the library, whose arguments are checked.
     fn with_system(self, system: System<'a>) -> Result<(LibraryCall<'a>, PreparedSystem<'a>, SolveInfo)> {
         let described = self.described?;
-        described.check()?;
         let operation = described.operation()?;
-        let call_name = described.names.call(&operation);
+        let call_name = described.call();
         let gpu = self.loaded.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
         let words = gpu.allocate_tagged::<i32>(stream, 4, library_tag())?;
@@ -160,7 +179,7 @@ impl<'a> SolveCall<'a> {
     pub(super) fn with_info(self) -> Result<(LibraryCall<'a>, SolveInfo)> {
         let described = self.described?;
         let operation = described.operation()?;
-        let call_name = described.names.call(&operation);
+        let call_name = described.call();
         let gpu = self.loaded.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
         let word = gpu.allocate_tagged::<i32>(stream, 1, library_tag())?;

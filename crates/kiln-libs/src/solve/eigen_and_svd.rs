@@ -5,7 +5,7 @@ use kiln_runtime::GpuRef;
 
 use super::call::SolveCall;
 use super::handle::Solve;
-use super::layout::{check_shape, check_square, column_distance};
+use super::layout::{check_counted, check_shape, check_square, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
 use crate::call_arguments::Argument;
@@ -13,8 +13,12 @@ use crate::called::Called;
 use crate::described::Described;
 use crate::error::LibraryError;
 
-static EIGENVECTORS: Called = Called { call: "solve.eigenvectors", result: "a" };
-static SINGULAR_VALUES: Called = Called { call: "solve.singular_values", result: "a" };
+static EIGENVECTORS: Called = Called::new("solve.eigenvectors", "a");
+static SINGULAR_VALUES: Called = Called::new("solve.singular_values", "a");
+/// Where columns of the matrix lie one after the other.
+static SVD: Called = Called { names: &[("v", "vt")], ..Called::new("solve.svd", "a") };
+/// Where rows do, so that the transpose is decomposed.
+static SVD_OF_ROWS: Called = Called { names: &[("u", "vt"), ("v", "u")], ..Called::new("solve.svd", "a") };
 
 impl Solve {
     /// The eigenvalues of a symmetric matrix, in ascending order. One triangle is read. What `A` holds afterwards is not defined. On a GPU `submit`
@@ -76,7 +80,13 @@ fn svd<T: Real>(
     s: &GpuRef<T>,
     vectors: Option<(&Matrix<'_, T>, &Matrix<'_, T>)>,
 ) -> Result<Described<'static>> {
-    check_single(if vectors.is_some() { Gesvd::NAME } else { SINGULAR_VALUES.call }, a)?;
+    let called = match (vectors.is_some(), a.by_columns) {
+        (false, _) => &SINGULAR_VALUES,
+        (true, true) => &SVD,
+        (true, false) => &SVD_OF_ROWS,
+    };
+    check_single(called.call, a)?;
+    check_counted(called.call, "a", a)?;
     let (m, n) = a.stored();
     let mut operation = Gesvd {
         element: T::TYPE,
@@ -92,6 +102,8 @@ fn svd<T: Real>(
         let k = a.rows.min(a.columns);
         check_shape(Gesvd::NAME, "u", u, (a.rows, k))?;
         check_shape(Gesvd::NAME, "vt", vt, (k, a.columns))?;
+        check_counted(Gesvd::NAME, "u", u)?;
+        check_counted(Gesvd::NAME, "vt", vt)?;
         let left = (column_distance(Gesvd::NAME, "u", u)?, u.buffer);
         let right = (row_distance(vt)?, vt.buffer);
         // Where rows of A lie one after the other, its transpose is stored: Aᵀ = V diag(s) Uᵀ.
@@ -99,8 +111,7 @@ fn svd<T: Real>(
         (operation.u_leading, operation.v_leading) = (first.0, second.0);
         buffers.extend([Argument::memory(first.1), Argument::memory(second.1)]);
     }
-    let described = Described::new(operation, buffers)?;
-    Ok(if vectors.is_none() { described.called(&SINGULAR_VALUES) } else { described })
+    Ok(Described::new(operation, buffers)?.called(called))
 }
 
 /// The distance between rows of `vt`, which must be stored row after row.

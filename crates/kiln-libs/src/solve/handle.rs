@@ -5,7 +5,7 @@ use kiln_runtime::{DeviceRuntime, GpuRef};
 
 use super::call::SolveCall;
 use super::embedded_ptx::SHIPPED;
-use super::layout::{check_shape, check_square, column_distance};
+use super::layout::{check_counted, check_shape, check_some, check_square, column_distance};
 use super::system::System;
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
@@ -19,7 +19,12 @@ use crate::prims::check::Check;
 
 const CHOLESKY_SOLVE: Check = Check("solve.cholesky_solve");
 const LU_SOLVE: Check = Check("solve.lu_solve");
-static APPLY_Q_TRANSPOSED: Called = Called { call: "solve.apply_q_transposed", result: "c" };
+static CHOLESKY_SOLVED: Called =
+    Called { names: &[("a", "factor")], ..Called::new("solve.cholesky_solve", "b") };
+static LU_SOLVED: Called = Called { names: &[("a", "factors")], ..Called::new("solve.lu_solve", "b") };
+static APPLY_Q: Called = Called { names: &[("a", "factored")], ..Called::new("solve.apply_q", "c") };
+static APPLY_Q_TRANSPOSED: Called =
+    Called { names: &[("a", "factored")], ..Called::new("solve.apply_q_transposed", "c") };
 
 /// Solvers on one device. It holds the operations and kernels that were used, and nothing else.
 ///
@@ -76,6 +81,7 @@ impl Solve {
     ) -> SolveCall<'a> {
         let described = check_square(Potrs::NAME, "factor", &factor).and_then(|n| {
             check_shape(Potrs::NAME, "b", &b, (n, b.columns))?;
+            check_some(Potrs::NAME, "b", &b)?;
             let (system, b_leading) = System::new(&self.kernels, CHOLESKY_SOLVE, &factor, None, &b)?;
             let operation = Potrs {
                 element: T::TYPE,
@@ -86,7 +92,7 @@ impl Solve {
                 b_leading,
             };
             let buffers = [Argument::memory(factor.buffer), Argument::memory(b.buffer)];
-            Ok((Described::new(operation, buffers)?, system))
+            Ok((Described::new(operation, buffers)?.called(&CHOLESKY_SOLVED), system))
         });
         SolveCall::of_system(&self.loaded, described, b.buffer.home())
     }
@@ -96,6 +102,7 @@ impl Solve {
     /// that.
     pub fn lu<'a, T: Real>(&'a self, a: Matrix<'a, T>, pivots: &'a GpuRef<i64>) -> SolveCall<'a> {
         let described = check_single(Getrf::NAME, &a).and_then(|()| {
+            check_some(Getrf::NAME, "a", &a)?;
             let (m, n) = a.stored();
             let operation = Getrf { element: T::TYPE, m, n, leading: a.distance() };
             Described::new(operation, [Argument::memory(a.buffer), Argument::memory(pivots)])
@@ -115,6 +122,7 @@ impl Solve {
     ) -> SolveCall<'a> {
         let described = check_square(Getrs::NAME, "factors", &factors).and_then(|n| {
             check_shape(Getrs::NAME, "b", &b, (n, b.columns))?;
+            check_some(Getrs::NAME, "b", &b)?;
             let used = pivots.view(..pivots.len().min(n as usize))?;
             let (system, b_leading) = System::new(&self.kernels, LU_SOLVE, &factors, Some(&used), &b)?;
             let operation = Getrs {
@@ -127,7 +135,7 @@ impl Solve {
             };
             let buffers =
                 [Argument::memory(factors.buffer), Argument::memory(pivots), Argument::memory(b.buffer)];
-            Ok((Described::new(operation, buffers)?, system))
+            Ok((Described::new(operation, buffers)?.called(&LU_SOLVED), system))
         });
         SolveCall::of_system(&self.loaded, described, b.buffer.home())
     }
@@ -184,6 +192,7 @@ impl Solve {
 
 fn form_q<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Described<'static>> {
     check_single(Orgqr::NAME, a)?;
+    check_counted(Orgqr::NAME, "a", a)?;
     let leading = column_distance(Orgqr::NAME, "a", a)?;
     if a.rows < a.columns {
         let what = format!("`a` is {}: it has more columns than `q` has", a.shape_text());
@@ -203,6 +212,7 @@ pub(super) fn qr<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Describe
 
 pub(super) fn qr_operation<T: Real>(call: &'static str, a: &Matrix<'_, T>) -> Result<Geqrf> {
     check_single(call, a)?;
+    check_some(call, "a", a)?;
     let leading = column_distance(call, "a", a)?;
     Ok(Geqrf { element: T::TYPE, m: a.rows, n: a.columns, leading })
 }
@@ -213,23 +223,24 @@ pub(super) fn apply_q<T: Real>(
     tau: &GpuRef<T>,
     c: &Matrix<'_, T>,
 ) -> Result<Described<'static>> {
-    let call = if transposed { APPLY_Q_TRANSPOSED.call } else { Ormqr::NAME };
-    let operation = q_operation(call, (side, transposed), factored, c)?;
+    let called = if transposed { &APPLY_Q_TRANSPOSED } else { &APPLY_Q };
+    let operation = q_operation(called.call, (side, transposed), ("factored", factored), ("c", c))?;
     let buffers = [Argument::memory(factored.buffer), Argument::memory(tau), Argument::memory(c.buffer)];
-    let described = Described::new(operation, buffers)?;
-    Ok(if transposed { described.called(&APPLY_Q_TRANSPOSED) } else { described })
+    Ok(Described::new(operation, buffers)?.called(called))
 }
 
 /// A product with `Q`; messages name the call that it is made for.
 pub(super) fn q_operation<T: Real>(
     call: &'static str,
     (side, transposed): (Side, bool),
-    factored: &Matrix<'_, T>,
-    c: &Matrix<'_, T>,
+    (factored_name, factored): (&'static str, &Matrix<'_, T>),
+    (c_name, c): (&'static str, &Matrix<'_, T>),
 ) -> Result<Ormqr> {
     check_single(call, factored)?;
     check_single(call, c)?;
-    let a_leading = column_distance(call, "factored", factored)?;
+    check_counted(call, factored_name, factored)?;
+    check_counted(call, c_name, c)?;
+    let a_leading = column_distance(call, factored_name, factored)?;
     let order = match side {
         Side::Left => c.rows,
         Side::Right => c.columns,

@@ -27,10 +27,41 @@ pub(super) fn check_square<T: Real>(
 ) -> Result<u64> {
     check_single(operation, matrix)?;
     if matrix.rows == matrix.columns {
-        return Ok(matrix.rows);
+        return check_some(operation, name, matrix).map(|()| matrix.rows);
     }
     let what = format!("`{name}` is {}, and must be square", matrix.shape_text());
     Err(LibraryError::argument(operation, what, "use `least_squares` for other shapes"))
+}
+
+/// What cuSOLVER counts in 32 bits is less than this.
+const COUNTED_LIMIT: u64 = 1 << 31;
+
+/// Refuses a matrix without elements.
+pub(super) fn check_some<T: Real>(
+    operation: &'static str,
+    name: &'static str,
+    matrix: &Matrix<'_, T>,
+) -> Result<()> {
+    if matrix.rows > 0 && matrix.columns > 0 {
+        return Ok(());
+    }
+    let what = format!("`{name}` is {}", matrix.shape_text());
+    Err(LibraryError::argument(operation, what, "leave the call out where there are no elements"))
+}
+
+/// Refuses a matrix without elements, and sizes that cuSOLVER does not count to.
+pub(super) fn check_counted<T: Real>(
+    operation: &'static str,
+    name: &'static str,
+    matrix: &Matrix<'_, T>,
+) -> Result<()> {
+    check_some(operation, name, matrix)?;
+    let leading = matrix.distance();
+    if [matrix.rows, matrix.columns, leading].into_iter().all(|size| size < COUNTED_LIMIT) {
+        return Ok(());
+    }
+    let what = format!("`{name}` is {} with a leading dimension of {leading}", matrix.shape_text());
+    Err(LibraryError::argument(operation, what, "use sizes below 2^31, which is what cuSOLVER counts to"))
 }
 
 /// The distance between columns of a matrix that must be stored column after column. One column without gaps is stored so in either layout.

@@ -6,7 +6,7 @@ use kiln_runtime::{GraphBuilder, NodeId, Stream};
 use super::call::SolveCall;
 use super::handle::{Solve, apply_q, q_operation, qr, qr_operation};
 use super::info::{SolveInfo, SolveTicket};
-use super::layout::{check_shape, column_distance};
+use super::layout::{check_counted, check_shape, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real};
 use crate::call_arguments::Argument;
@@ -18,7 +18,7 @@ use crate::library_tag::library_tag;
 use crate::loaded_operations::LoadedOperations;
 use crate::operands::Operands;
 
-static CALLED: Called = Called { call: "solve.least_squares", result: "b" };
+static CALLED: Called = Called::new("solve.least_squares", "b");
 
 /// A least-squares problem that is being described: three launches, which are all checked before the first is queued.
 ///
@@ -72,6 +72,12 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
     /// As for [`SolveCall::submit`].
     #[track_caller]
     pub fn submit(self) -> Result<SolveTicket> {
+        self.operands().check_submission(self.loaded.gpu(), self.stream)?;
+        self.submit_checked().map_err(|error| error.told_of(CALLED.call))
+    }
+
+    #[track_caller]
+    fn submit_checked(self) -> Result<SolveTicket> {
         let (calls, info) = self.prepare(RunsAs::Submission)?;
         let [factor, project, substitute] = calls;
         factor.submit()?;
@@ -84,6 +90,16 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
     /// # Errors
     /// As for [`SolveCall::record`].
     pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
+        self.operands().check_node(self.loaded.gpu(), graph)?;
+        self.record_checked(graph).map_err(|error| error.told_of(CALLED.call))
+    }
+
+    /// The buffers that were given.
+    fn operands(&self) -> Operands<'a> {
+        Operands::of(CALLED.call).with("a", self.a.buffer).with("b", self.b.buffer)
+    }
+
+    fn record_checked(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
         let (calls, info) = self.prepare(RunsAs::Node)?;
         let [factor, project, substitute] = calls;
         factor.record(graph)?;
@@ -98,14 +114,14 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
             return Err(LibraryError::argument(CALLED.call, what, "use `svd`"));
         }
         check_shape(CALLED.call, "b", &b, (a.rows, b.columns))?;
+        check_counted(CALLED.call, "b", &b)?;
         let b_leading = column_distance(CALLED.call, "b", &b)?;
         // All sizes and buffers, before memory is allocated for them; the substitution uses parts of both.
         let (a_memory, b_memory) = (Argument::memory(a.buffer)?, Argument::memory(b.buffer)?);
         check_given(qr_operation(CALLED.call, &a)?, &CALLED, [Some(a_memory.clone())])?;
-        let project = q_operation(CALLED.call, (Side::Left, true), &a, &b)?;
+        let project = q_operation(CALLED.call, (Side::Left, true), ("a", &a), ("b", &b))?;
         check_given(project, &CALLED, [Some(a_memory), None, Some(b_memory)])?;
         let gpu = self.loaded.gpu();
-        Operands::of(CALLED.call).with("a", a.buffer).with("b", b.buffer).check(gpu)?;
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
         let tau = gpu.allocate_tagged::<T>(stream, a.columns as usize, library_tag())?;
         let solver = |described| SolveCall { stream: self.stream, ..SolveCall::new(self.loaded, described) };

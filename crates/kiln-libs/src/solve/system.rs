@@ -65,10 +65,11 @@ impl<'a> System<'a> {
         if b.columns == 1 && b.distance() == 1 {
             return Ok((system, b.rows));
         }
-        let a = Batch::read(check, "factors", factors)?;
-        let found = sides(check, &a, b)?;
+        let name = if pivots.is_some() { "factors" } else { "factor" };
+        let a = Batch::read(check, name, factors)?;
+        let found = sides(check, (name, &a), b)?;
         if let Some(pivots) = pivots {
-            check.apart(("list of pivots", pivots), ("right-hand sides", &found.buffer))?;
+            check.apart(("pivots", pivots), ("b", &found.buffer))?;
         }
         system.sides = Some(RowSides {
             buffer: found.buffer.cast()?,

@@ -84,7 +84,7 @@ impl Sparse {
 impl<T: Real, I: SparseIndex> Operation for SortCoordinates<'_, T, I> {
     fn check(&self) -> Result<()> {
         let check = SORT;
-        check.at_most("matrix", self.from.values.len(), MAX_SORTED)?;
+        check.at_most("from", self.from.values.len(), MAX_SORTED)?;
         check_pair(check, &self.from, &self.to)
     }
 
@@ -123,7 +123,7 @@ impl<T: Real, I: SparseIndex> Operation for Conversion<'_, T, I> {
     fn check(&self) -> Result<()> {
         let (from, to) = (&self.from, &self.to);
         if from.is_transposed != to.is_transposed {
-            CHECK.at_most("matrix", from.values.len(), MAX_SORTED)?;
+            CHECK.at_most("from", from.values.len(), MAX_SORTED)?;
         }
         check_pair(CHECK, from, to)
     }
@@ -174,10 +174,10 @@ fn check_pair<T: Real, I: SparseIndex>(
         return check.refuse(what, "give two matrices of one shape with as many elements");
     }
     check_index::<I>(check, from.stored, from.nonzeros())?;
-    from.check_apart(check, "result", to.rows)?;
-    from.check_apart(check, "result", to.columns)?;
-    from.check_apart(check, "result", to.values)?;
-    to.check_parts(check)
+    from.check_apart(check, SparseNames::FROM, (SparseNames::TO.rows(to.format), to.rows))?;
+    from.check_apart(check, SparseNames::FROM, (SparseNames::TO.indices, to.columns))?;
+    from.check_apart(check, SparseNames::FROM, (SparseNames::TO.values, to.values))?;
+    to.check_parts(check, SparseNames::TO)
 }
 
 /// Refuses sizes that the type of the indices does not count to.

@@ -53,7 +53,13 @@ impl Sparse {
         &self,
         a: impl Into<SparseView<'a, T, I>>,
     ) -> Result<()> {
-        let (a, word) = (a.into(), self.kernels.gpu().allocate::<u64>(1)?);
+        let (a, gpu) = (a.into(), self.kernels.gpu());
+        a.operands(Operands::of(CHECK.0), SparseNames::A).check_submission(gpu, None)?;
+        self.find_mistake(a).map_err(|error| error.told_of(CHECK.0))
+    }
+
+    fn find_mistake<T: Real, I: SparseIndex>(&self, a: SparseView<'_, T, I>) -> Result<()> {
+        let word = self.kernels.gpu().allocate::<u64>(1)?;
         PrimitiveCall::new(&self.kernels, IndexCheck { a, word: &word }).submit()?;
         let found = word.download()?.first().copied().unwrap_or(0);
         if found == 0 {

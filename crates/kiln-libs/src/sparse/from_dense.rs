@@ -114,8 +114,8 @@ impl<T: Real, I: SparseIndex> Operation for CountNonzeros<'_, T, I> {
         check_dense(COUNT, "dense", &self.dense)?;
         let elements = self.dense.rows.saturating_mul(self.dense.columns);
         check_index::<I>(COUNT, (self.dense.rows, self.dense.columns), elements)?;
-        COUNT.length("list of offsets", self.offsets, self.dense.rows as usize + 1)?;
-        COUNT.apart(("dense matrix", self.dense.buffer), ("list of offsets", self.offsets))
+        COUNT.length("offsets", self.offsets, self.dense.rows as usize + 1)?;
+        COUNT.apart(("dense", self.dense.buffer), ("offsets", self.offsets))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
@@ -153,8 +153,8 @@ impl<T: Real, I: SparseIndex> Operation for CopyNonzeros<'_, T, I> {
             return COPY.refuse("a result in the coordinate format".to_owned(), hint);
         }
         check_index::<I>(COPY, self.to.stored, self.to.nonzeros())?;
-        self.to.check_apart(COPY, "dense matrix", self.dense.buffer)?;
-        self.to.check_parts(COPY)
+        self.to.check_apart(COPY, SparseNames::TO, ("dense", self.dense.buffer))?;
+        self.to.check_parts(COPY, SparseNames::TO)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! `Sparse`: the entry point of operations on sparse matrices.
 
 use kiln_driver::DeviceKind;
-use kiln_operation::{DenseLayout, Determinism, SparseToDense, Spmm, Spmv};
+use kiln_operation::{DenseLayout, Determinism, Operation, SparseFormat, SparseToDense, Spmm, Spmv};
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
 use super::embedded_ptx::SHIPPED;
@@ -11,7 +11,7 @@ use crate::Result;
 use crate::blas::{Matrix, Real, check_single, without_terms};
 use crate::call_arguments::Argument;
 use crate::called::Called;
-use crate::described::Described;
+use crate::described::{Described, check_given};
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
@@ -96,9 +96,33 @@ impl Sparse {
 
 type Scaled = (Determinism, f64, Option<f64>);
 
-static SPMV: Called = Called { call: Spmv::NAME, result: "y" };
-static SPMM: Called = Called { call: Spmm::NAME, result: "c" };
-static TO_DENSE: Called = Called { call: SparseToDense::NAME, result: "dense" };
+static SPMV: Called = Called { names: PARTS, ..Called::new(Spmv::NAME, "y") };
+static SPMM: Called = Called { names: PARTS, ..Called::new(Spmm::NAME, "c") };
+static TO_DENSE: Called = Called { names: PARTS, ..Called::new(SparseToDense::NAME, "dense") };
+
+/// The buffers of a sparse factor, as the libraries and as messages name them.
+const PARTS: &[(&str, &str)] = &[
+    ("offsets", "a.offsets"),
+    ("row_indices", "a.row_indices"),
+    ("indices", "a.indices"),
+    ("column_indices", "a.indices"),
+    ("values", "a.values"),
+];
+
+/// Refuses dense operands that would not fit if the sparse matrix had an element: where it has none, they are not read.
+fn check_dense_operands<T: Real, I: SparseIndex>(
+    operation: impl Into<Operation>,
+    called: &'static Called,
+    a: &SparseView<'_, T, I>,
+    dense: &[&GpuRef<T>],
+) -> Result<()> {
+    let offsets = match a.format {
+        SparseFormat::Csr => Some(Argument::borrowed(a.rows)),
+        SparseFormat::Coo => None,
+    };
+    let dense = dense.iter().map(|buffer| Some(Argument::borrowed(*buffer)));
+    check_given(operation, called, [offsets, None, None].into_iter().chain(dense))
+}
 
 fn scalars(alpha: Argument<'static>, beta: Option<f64>) -> impl Iterator<Item = Result<Argument<'static>>> {
     [Some(alpha), beta.map(Argument::Scalar)].into_iter().flatten().map(Ok)
@@ -123,10 +147,6 @@ fn spmv<T: Real, I: SparseIndex>(
         return Err(LibraryError::argument(Spmv::NAME, what, hint));
     }
     let alpha = scalar(Spmv::NAME, "alpha", T::TYPE, alpha)?;
-    if a.nonzeros() == 0 {
-        a.operands(Operands::of(Spmv::NAME), SparseNames::A).with("x", x).check(loaded.gpu())?;
-        return without_terms(loaded, &SPMV, Matrix::new(y, y.len(), 1), beta);
-    }
     let operation = Spmv {
         format: a.format,
         element: T::TYPE,
@@ -138,8 +158,16 @@ fn spmv<T: Real, I: SparseIndex>(
         accumulate: beta.is_some(),
         order,
     };
+    if a.nonzeros() == 0 {
+        a.operands(Operands::of(Spmv::NAME), SparseNames::A).with("x", x).check(loaded.gpu())?;
+        if rows > 0 && columns > 0 {
+            check_dense_operands(Spmv { nonzeros: 1, ..operation }, &SPMV, &a, &[x, y])?;
+        }
+        return without_terms(loaded, &SPMV, Matrix::new(y, y.len(), 1), beta);
+    }
     let vectors = [Argument::memory(x), Argument::memory(y)];
-    Described::new(operation, a.arguments().into_iter().chain(vectors).chain(scalars(alpha, beta)))
+    let arguments = a.arguments().into_iter().chain(vectors).chain(scalars(alpha, beta));
+    Ok(Described::new(operation, arguments)?.called(&SPMV))
 }
 
 fn spmm<T: Real, I: SparseIndex>(
@@ -166,10 +194,8 @@ fn spmm<T: Real, I: SparseIndex>(
         ));
     }
     let alpha = scalar(Spmm::NAME, "alpha", T::TYPE, alpha)?;
-    if a.nonzeros() == 0 {
-        a.operands(Operands::of(Spmm::NAME), SparseNames::A).with("b", b.buffer).check(loaded.gpu())?;
-        return without_terms(loaded, &SPMM, *c, beta);
-    }
+    b.check_leading(Spmm::NAME, "b")?;
+    c.check_leading(Spmm::NAME, "c")?;
     let operation = Spmm {
         format: a.format,
         element: T::TYPE,
@@ -185,8 +211,17 @@ fn spmm<T: Real, I: SparseIndex>(
         accumulate: beta.is_some(),
         order,
     };
+    if a.nonzeros() == 0 {
+        a.operands(Operands::of(Spmm::NAME), SparseNames::A).with("b", b.buffer).check(loaded.gpu())?;
+        if rows > 0 && columns > 0 && b.columns > 0 {
+            let one = Spmm { nonzeros: 1, ..operation };
+            check_dense_operands(one, &SPMM, &a, &[b.buffer, c.buffer])?;
+        }
+        return without_terms(loaded, &SPMM, *c, beta);
+    }
     let dense = [Argument::memory(b.buffer), Argument::memory(c.buffer)];
-    Described::new(operation, a.arguments().into_iter().chain(dense).chain(scalars(alpha, beta)))
+    let arguments = a.arguments().into_iter().chain(dense).chain(scalars(alpha, beta));
+    Ok(Described::new(operation, arguments)?.called(&SPMM))
 }
 
 fn to_dense<T: Real, I: SparseIndex>(
@@ -203,10 +238,8 @@ fn to_dense<T: Real, I: SparseIndex>(
             "give a dense matrix of the same shape",
         ));
     }
-    if a.nonzeros() == 0 {
-        a.operands(Operands::of(SparseToDense::NAME), SparseNames::A).check(loaded.gpu())?;
-        return without_terms(loaded, &TO_DENSE, dense, None);
-    }
+    dense.check_leading(SparseToDense::NAME, "dense")?;
+    let given = dense;
     let dense = if a.is_transposed { dense.transposed() } else { dense };
     let operation = SparseToDense {
         format: a.format,
@@ -218,5 +251,13 @@ fn to_dense<T: Real, I: SparseIndex>(
         layout: layout(&dense),
         leading: dense.distance(),
     };
-    Described::new(operation, a.arguments().into_iter().chain([Argument::memory(dense.buffer)]))
+    if a.nonzeros() == 0 {
+        a.operands(Operands::of(SparseToDense::NAME), SparseNames::A).check(loaded.gpu())?;
+        if given.rows > 0 && given.columns > 0 {
+            check_dense_operands(SparseToDense { nonzeros: 1, ..operation }, &TO_DENSE, &a, &[dense.buffer])?;
+        }
+        return without_terms(loaded, &TO_DENSE, given, None);
+    }
+    let arguments = a.arguments().into_iter().chain([Argument::memory(dense.buffer)]);
+    Ok(Described::new(operation, arguments)?.called(&TO_DENSE))
 }

@@ -78,6 +78,15 @@ impl Sparse {
             let what = format!("a product of {} x {}", a.rows, b.columns);
             return Err(STRUCTURE.refusal(what, "multiply blocks of rows, whose size fits 64 bits"));
         }
+        factor_operands(STRUCTURE, a, b).check_submission(self.kernels.gpu(), None)?;
+        self.find_structure(a, b).map_err(|error| error.told_of(STRUCTURE.0))
+    }
+
+    fn find_structure<T: Real, I: SparseIndex>(
+        &self,
+        a: &CsrMatrix<T, I>,
+        b: &CsrMatrix<T, I>,
+    ) -> Result<CsrMatrix<T, I>> {
         let (gpu, shape) = (self.kernels.gpu(), (a.rows as usize, b.columns as usize));
         let starts = gpu.allocate::<u64>(a.nonzeros() + 1)?;
         PrimitiveCall::new(&self.kernels, CountTerms { a, b, starts: &starts }).submit()?;
@@ -132,6 +141,16 @@ fn last(numbers: &GpuRef<u64>) -> Result<u64> {
     Ok(numbers.view(numbers.len() - 1..)?.download()?.first().copied().unwrap_or(0))
 }
 
+/// The buffers of both factors.
+fn factor_operands<'a, T: Real, I: SparseIndex>(
+    check: Check,
+    a: &'a CsrMatrix<T, I>,
+    b: &'a CsrMatrix<T, I>,
+) -> Operands<'a> {
+    let operands = SparseView::from(a).operands(Operands::of(check.0), SparseNames::A);
+    SparseView::from(b).operands(operands, SparseNames::B)
+}
+
 fn check_factors<T: Real, I: SparseIndex>(
     check: Check,
     a: &CsrMatrix<T, I>,
@@ -172,8 +191,7 @@ impl<T: Real, I: SparseIndex> Operation for CountTerms<'_, T, I> {
     }
 
     fn operands(&self) -> Operands<'_> {
-        let operands = SparseView::from(self.a).operands(Operands::of(STRUCTURE.0), SparseNames::A);
-        SparseView::from(self.b).operands(operands, SparseNames::B)
+        factor_operands(STRUCTURE, self.a, self.b)
     }
 
     fn home(&self) -> StreamKey {
@@ -279,9 +297,9 @@ impl<T: Real, I: SparseIndex> Operation for SparseProduct<'_, T, I> {
             return PRODUCT.refuse(what, "give m x k, k x n and m x n");
         }
         check_index::<I>(PRODUCT, (c.rows, c.columns), c.nonzeros() as u64)?;
-        SparseView::from(a).check_apart(PRODUCT, "result", &c.values)?;
-        SparseView::from(b).check_apart(PRODUCT, "result", &c.values)?;
-        SparseView::from(c).check_parts(PRODUCT)
+        SparseView::from(a).check_apart(PRODUCT, SparseNames::A, ("c.values", &c.values))?;
+        SparseView::from(b).check_apart(PRODUCT, SparseNames::B, ("c.values", &c.values))?;
+        SparseView::from(c).check_parts(PRODUCT, SparseNames::C)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
@@ -320,9 +338,7 @@ impl<T: Real, I: SparseIndex> Operation for SparseProduct<'_, T, I> {
     }
 
     fn operands(&self) -> Operands<'_> {
-        let operands = SparseView::from(self.a).operands(Operands::of(PRODUCT.0), SparseNames::A);
-        let operands = SparseView::from(self.b).operands(operands, SparseNames::B);
-        SparseView::from(self.c).operands(operands, SparseNames::C)
+        SparseView::from(self.c).operands(factor_operands(PRODUCT, self.a, self.b), SparseNames::C)
     }
 
     fn home(&self) -> StreamKey {

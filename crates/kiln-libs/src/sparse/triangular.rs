@@ -119,6 +119,8 @@ impl<'a, T: Real, I: SparseIndex> TriangularCall<'a, T, I> {
     #[track_caller]
     pub fn submit(self) -> Result<TriangularTicket> {
         let stream = self.stream;
+        self.system.check()?;
+        self.system.operands().check_submission(self.kernels.gpu(), stream)?;
         let (call, info) = self.with_info()?;
         let call = match stream {
             Some(stream) => call.on(stream),
@@ -132,15 +134,17 @@ impl<'a, T: Real, I: SparseIndex> TriangularCall<'a, T, I> {
     /// # Errors
     /// As for [`submit`](Self::submit).
     pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, TriangularInfo)> {
+        self.system.check()?;
+        self.system.operands().check_node(self.kernels.gpu(), graph)?;
         let (call, info) = self.with_info()?;
         Ok((call.record(graph)?, info))
     }
 
     fn with_info(self) -> Result<(PrimitiveCall<'a, SystemWithInfo<'a, T, I>>, TriangularInfo)> {
-        self.system.check()?;
         let gpu = self.kernels.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
-        let word = gpu.allocate_tagged::<u64>(stream, 1, library_tag())?;
+        let word =
+            gpu.allocate_tagged::<u64>(stream, 1, library_tag()).map_err(|error| error.within(NAME))?;
         let info = TriangularInfo { word: word.clone(), order: self.system.a.stored.0 };
         Ok((PrimitiveCall::new(self.kernels, SystemWithInfo { system: self.system, word }), info))
     }
@@ -183,7 +187,13 @@ impl TriangularInfo {
     }
 }
 
-impl<T: Real, I: SparseIndex> System<'_, T, I> {
+impl<'a, T: Real, I: SparseIndex> System<'a, T, I> {
+    /// All buffers that the caller gave.
+    fn operands(&self) -> Operands<'a> {
+        let Self { a, b, x, .. } = self;
+        a.operands(Operands::of(NAME), SparseNames::A).with("b", b.buffer).with("x", x.buffer)
+    }
+
     fn check(&self) -> Result<()> {
         checked(NAME, "alpha", T::TYPE, self.alpha)?;
         let (rows, columns) = self.a.shape();
@@ -204,12 +214,12 @@ impl<T: Real, I: SparseIndex> System<'_, T, I> {
         check_dense(CHECK, "x", x)?;
         check_index::<I>(CHECK, self.a.stored, self.a.nonzeros())?;
         if self.a.is_transposed {
-            CHECK.at_most("matrix", self.a.values.len(), MAX_SORTED)?;
+            CHECK.at_most("a", self.a.values.len(), MAX_SORTED)?;
         }
-        self.a.check_apart(CHECK, "solution", x.buffer)?;
+        self.a.check_apart(CHECK, SparseNames::A, ("x", x.buffer))?;
         let is_same = self.is_in_place();
         if !is_same {
-            CHECK.apart(("right-hand side", &used(b)?), ("solution", &used(x)?))?;
+            CHECK.apart(("b", &used(b)?), ("x", &used(x)?))?;
         }
         Ok(())
     }
@@ -292,8 +302,7 @@ impl<T: Real, I: SparseIndex> Operation for SystemWithInfo<'_, T, I> {
     }
 
     fn operands(&self) -> Operands<'_> {
-        let System { a, b, x, .. } = &self.system;
-        a.operands(Operands::of(NAME), SparseNames::A).with("b", b.buffer).with("x", x.buffer)
+        self.system.operands()
     }
 
     fn home(&self) -> StreamKey {

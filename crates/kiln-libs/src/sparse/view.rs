@@ -33,8 +33,8 @@ pub struct SparseView<'a, T: Real, I: SparseIndex> {
 pub(super) struct SparseNames {
     offsets: &'static str,
     row_indices: &'static str,
-    indices: &'static str,
-    values: &'static str,
+    pub(super) indices: &'static str,
+    pub(super) values: &'static str,
 }
 
 macro_rules! names {
@@ -48,6 +48,16 @@ macro_rules! names {
             };)*
         }
     };
+}
+
+impl SparseNames {
+    /// Offsets of rows, or the row of each element.
+    pub(super) fn rows(self, format: SparseFormat) -> &'static str {
+        match format {
+            SparseFormat::Csr => self.offsets,
+            SparseFormat::Coo => self.row_indices,
+        }
+    }
 }
 
 names! {
@@ -112,11 +122,10 @@ impl<'a, T: Real, I: SparseIndex> From<&'a CooMatrix<T, I>> for SparseView<'a, T
 impl<'a, T: Real, I: SparseIndex> SparseView<'a, T, I> {
     /// Its buffers, as operands of a call.
     pub(super) fn operands(self, operands: Operands<'a>, names: SparseNames) -> Operands<'a> {
-        let rows = match self.format {
-            SparseFormat::Csr => names.offsets,
-            SparseFormat::Coo => names.row_indices,
-        };
-        operands.with(rows, self.rows).with(names.indices, self.columns).with(names.values, self.values)
+        operands
+            .with(names.rows(self.format), self.rows)
+            .with(names.indices, self.columns)
+            .with(names.values, self.values)
     }
 }
 
@@ -149,12 +158,8 @@ impl<T: Real, I: SparseIndex> SparseView<'_, T, I> {
     }
 
     /// Refuses a result whose offsets, indices and values share memory.
-    pub(super) fn check_parts(&self, check: Check) -> Result<()> {
-        let rows = match self.format {
-            SparseFormat::Csr => "list of offsets of the result",
-            SparseFormat::Coo => "list of row indices of the result",
-        };
-        let (columns, values) = ("list of column indices of the result", "list of values of the result");
+    pub(super) fn check_parts(&self, check: Check, names: SparseNames) -> Result<()> {
+        let (rows, columns, values) = (names.rows(self.format), names.indices, names.values);
         check.apart((rows, self.rows), (columns, self.columns))?;
         check.apart((rows, self.rows), (values, self.values))?;
         check.apart((columns, self.columns), (values, self.values))
@@ -164,11 +169,11 @@ impl<T: Real, I: SparseIndex> SparseView<'_, T, I> {
     pub(super) fn check_apart<E: kiln_runtime::Element>(
         &self,
         check: Check,
-        name: &str,
-        buffer: &GpuRef<E>,
+        names: SparseNames,
+        (name, buffer): (&str, &GpuRef<E>),
     ) -> Result<()> {
-        check.apart(("sparse matrix", self.rows), (name, buffer))?;
-        check.apart(("sparse matrix", self.columns), (name, buffer))?;
-        check.apart(("sparse matrix", self.values), (name, buffer))
+        check.apart((names.rows(self.format), self.rows), (name, buffer))?;
+        check.apart((names.indices, self.columns), (name, buffer))?;
+        check.apart((names.values, self.values), (name, buffer))
     }
 }

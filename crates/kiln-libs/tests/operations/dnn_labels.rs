@@ -197,26 +197,26 @@ fn labels_and_tables_that_do_not_fit_are_refused() {
         };
         check(dnn.cross_entropy(&x, 4, &l, &losses).submit(), "6 elements in rows of 4");
         check(dnn.cross_entropy(&x, 0, &l, &losses).submit(), "6 elements in rows of 0");
-        check(dnn.cross_entropy(&x, 3, &l, &losses).submit(), "the list of labels has 3 elements, and not 2");
-        check(dnn.cross_entropy(&x, 2, &l, &two).submit(), "the list of losses has 2 elements, and not 3");
+        check(dnn.cross_entropy(&x, 3, &l, &losses).submit(), "`labels` has 3 elements and must have 2");
+        check(dnn.cross_entropy(&x, 2, &l, &two).submit(), "`losses` has 2 elements and must have 3");
         check(
             dnn.cross_entropy(&x, 2, &l, &x.view(..3).unwrap()).submit(),
-            "the logits and the losses share memory",
+            "`logits` and `losses` share memory",
         );
         let backward = |dl, dx| dnn.cross_entropy_backward(&x, 2, &l, dl, dx).submit();
-        check(backward(&two, &y), "the list of gradients of losses has 2 elements, and not 3");
-        check(backward(&losses, &losses), "the gradients of logits has 3 elements, and not 6");
-        check(backward(&losses, &x), "the logits and the gradients of logits share memory");
+        check(backward(&two, &y), "`loss_gradients` has 2 elements and must have 3");
+        check(backward(&losses, &losses), "`logit_gradients` has 3 elements and must have 6");
+        check(backward(&losses, &x), "`logits` and `logit_gradients` share memory");
         check(dnn.embedding(&x, 4, &l, &y).submit(), "6 elements in rows of 4");
-        check(dnn.embedding(&x, 3, &l, &y).submit(), "6 elements in the result for 3 indices of 3");
-        check(dnn.embedding(&x, 2, &l, &x).submit(), "the table and the result share memory");
+        check(dnn.embedding(&x, 3, &l, &y).submit(), "6 elements in `rows` for 3 indices of 3");
+        check(dnn.embedding(&x, 2, &l, &x).submit(), "`table` and `rows` share memory");
         check(
             dnn.embedding_backward(&l, 2, &y, &y).submit(),
-            "the gradients of rows and the gradients of the table share memory",
+            "`row_gradients` and `table_gradients` share memory",
         );
         check(
             dnn.embedding_backward(&l, 3, &y, &x).submit(),
-            "6 elements in the gradients of rows for 3 indices of 3",
+            "6 elements in `row_gradients` for 3 indices of 3",
         );
         assert_eq!((losses.download().unwrap(), y.download().unwrap()), (vec![7.0; 3], vec![8.0; 6]));
         let none = gpu.allocate::<f32>(0).unwrap();

@@ -205,26 +205,26 @@ fn rows_that_do_not_fit_are_refused() {
     let text = refused(dnn.softmax(&x, 0, &y).submit());
     assert!(text.contains("12 elements in rows of 0"), "{text}");
     let text = refused(dnn.softmax(&x, 4, &y.view(..8).unwrap()).submit());
-    assert!(text.contains("the result has 8 elements, and not 12"), "{text}");
+    assert!(text.contains("`y` has 8 elements and must have 12"), "{text}");
     let (first, second) = (x.view(..8).unwrap(), x.view(4..).unwrap());
     let text = refused(dnn.softmax(&first, 4, &second).submit());
     assert!(text.contains("share a part of their memory"), "{text}");
     let text = refused(dnn.softmax_backward(&y, &z, 4, &y).submit());
-    assert!(text.contains("the values and the result share memory"), "{text}");
+    assert!(text.contains("`y` and `dx` share memory"), "{text}");
     let text = refused(dnn.layer_norm(&x, 4, &y).weight(&numbers).submit());
-    assert!(text.contains("dnn.layer_norm: the weight has 3 elements, and not 4"), "{text}");
+    assert!(text.contains("dnn.layer_norm: `weight` has 3 elements and must have 4"), "{text}");
     let text = refused(dnn.rms_norm(&x, 4, &y).scales(&z).submit());
-    assert!(text.contains("dnn.rms_norm: the scales has 12 elements, and not 3"), "{text}");
+    assert!(text.contains("dnn.rms_norm: `scales` has 12 elements and must have 3"), "{text}");
     let text = refused(dnn.rms_norm(&x, 4, &y).epsilon(-1.0).submit());
     assert!(text.contains("an epsilon of -1"), "{text}");
     let text = refused(dnn.rms_norm(&x, 4, &y).means(&numbers).submit());
     assert!(text.contains("dnn.rms_norm: means, which this norm does not compute"), "{text}");
     let text = refused(dnn.rms_norm(&x, 4, &x).submit());
-    assert!(text.contains("the input and the result share memory"), "{text}");
+    assert!(text.contains("`x` and `y` share memory"), "{text}");
     let text = refused(
         dnn.rms_norm_backward(&x, &y, &numbers, 4, &z).weight_gradient(&z.view(..4).unwrap()).submit(),
     );
-    assert!(text.contains("the result and the weight gradient share memory"), "{text}");
+    assert!(text.contains("`dx` and `weight_gradient` share memory"), "{text}");
     assert_eq!(
         (y.download().unwrap(), z.download().unwrap()),
         (vec![7.0; 12], vec![7.0; 12]),

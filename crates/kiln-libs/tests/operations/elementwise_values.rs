@@ -304,7 +304,7 @@ fn elements_that_do_not_fit_are_refused() {
         let error = |result: kiln_libs::Result<kiln::Ticket>| result.unwrap_err().to_string();
         refused(
             error(elements.apply(ElementFunction::Relu, &x, &y).submit()),
-            "elementwise.apply: the input has 8 elements, and not 7",
+            "elementwise.apply: `x` has 8 elements and must have 7",
         );
         refused(
             error(elements.apply(ElementFunction::Relu, &shifted.0, &shifted.1).submit()),
@@ -312,7 +312,7 @@ fn elements_that_do_not_fit_are_refused() {
         );
         refused(
             error(elements.combine(Combination::Add, &y, &x, &y).submit()),
-            "the second input has 8 elements, and not 7",
+            "`b` has 8 elements and must have 7",
         );
         refused(
             error(elements.combine(Combination::Add, &shifted.0, &y, &shifted.1).submit()),
@@ -320,8 +320,8 @@ fn elements_that_do_not_fit_are_refused() {
         );
         refused(error(elements.affine(1.0, &x, 0.0, &y).submit()), "elementwise.affine");
         let words = x.cast::<u32>().unwrap();
-        refused(error(elements.cast(&x, &words).submit()), "the input and the result share memory");
-        refused(error(elements.cast(&y, &words).submit()), "the input has 7 elements, and not 8");
+        refused(error(elements.cast(&x, &words).submit()), "`x` and `y` share memory");
+        refused(error(elements.cast(&y, &words).submit()), "`x` has 7 elements and must have 8");
         let other = DeviceRuntime::simulated(3).unwrap();
         let foreign = other.upload(&[1.0_f32; 8]).unwrap();
         assert!(elements.apply(ElementFunction::Relu, &foreign, &x).submit().is_err());

@@ -119,7 +119,7 @@ fn transforms_of_nothing_do_nothing_and_a_spectrum_of_nothing_is_zero() {
         let error = fft.transform(&[7, 0]).real_forward(&none, &kept).submit().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "fft: `output` has 48 bytes and must have 56; use a longer buffer, or smaller sizes"
+            "fft.real_forward: `output` has 48 bytes and must have 56; use a longer buffer, or smaller sizes"
         );
     });
 }

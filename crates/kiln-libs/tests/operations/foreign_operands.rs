@@ -122,11 +122,15 @@ fn transforms_networks_and_solvers_refuse_foreign_buffers() {
     let (own, theirs) = (some::<[f32; 2]>(&gpu, 8), some::<[f32; 2]>(&other, 8));
     for (extents, batch) in [(&[8][..], 0), (&[0], 1), (&[0, 4], 1), (&[8], 1)] {
         let transform = || fft.transform(extents).batch(batch);
-        foreign(transform().forward(&theirs, &own).submit(), "fft", "input");
-        foreign(transform().inverse(&own, &theirs).submit(), "fft", "output");
-        foreign(transform().forward_in_place(&theirs).submit(), "fft", "data");
+        foreign(transform().forward(&theirs, &own).submit(), "fft.forward", "input");
+        foreign(transform().inverse(&own, &theirs).submit(), "fft.inverse", "output");
+        foreign(transform().forward_in_place(&theirs).submit(), "fft.forward_in_place", "data");
     }
-    foreign(fft.transform(&[0]).real_forward(&some::<f32>(&gpu, 0), &theirs).submit(), "fft", "output");
+    foreign(
+        fft.transform(&[0]).real_forward(&some::<f32>(&gpu, 0), &theirs).submit(),
+        "fft.real_forward",
+        "output",
+    );
     let (own, theirs) = (some::<f32>(&gpu, 64), some::<f32>(&other, 64));
     for [images, channels, filters] in [[0, 1, 1], [1, 0, 1], [1, 1, 0], [1, 1, 1]] {
         let (x, w) = (Tensor::new(&own, [images, channels, 3, 3]), [filters, channels, 2, 2]);

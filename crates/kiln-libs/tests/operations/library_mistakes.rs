@@ -174,7 +174,7 @@ fn sizes_of_two_billion_and_more_are_counted_right() {
     assert!(text.contains("must have 8589934596"), "{text}");
     let call =
         blas.matmul(Matrix::new(&x, usize::MAX, 2), Matrix::new(&y, 2, 2), Matrix::new(&x, usize::MAX, 2));
-    assert!(refused(call.submit()).contains("2^59"));
+    assert!(refused(call.submit()).contains("` has 2^59 elements or more"));
     let text = refused(blas.scal(1.0, Vector::new(&x).step(usize::MAX)).submit().and_then(|_| {
         blas.matmul(
             Matrix::new(&x, 1, 1).batch(large).stride(1),
@@ -194,7 +194,7 @@ fn another_devices_buffer_and_a_device_that_is_shut_down_are_told() {
     assert!(text.starts_with("blas.scal: `x`: ") && text.contains("belongs to another runtime"), "{text}");
     let ours = gpu.zeros::<f32>(4).unwrap();
     let text = refused(blas.scal(2.0, &ours).record(&mut other.graph()));
-    assert!(text.contains("the graph belongs to another runtime"), "{text}");
+    assert!(text.contains("`graph` belongs to another runtime"), "{text}");
     let buffer = gpu.zeros::<f32>(4).unwrap();
     assert!(gpu.shutdown(Duration::from_secs(60)).unwrap());
     assert!(blas.scal(2.0, &buffer).submit().unwrap_err().runtime().is_some());

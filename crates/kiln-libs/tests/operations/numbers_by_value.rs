@@ -62,7 +62,7 @@ fn factors_that_are_not_finite_are_refused_by_all_calls() {
         let pairs = x.cast::<[f32; 2]>().unwrap();
         let fft = Fft::new(&gpu);
         let scaled = fft.transform(&[2]).scale(Scale::Factor(value)).forward_in_place(&pairs);
-        refused(scaled.submit(), "fft", "scale", value);
+        refused(scaled.submit(), "fft.forward_in_place", "scale", value);
         let sparse = Sparse::new(&gpu);
         let matrix: CsrMatrix<f32> = CsrMatrix::from_dense(&gpu, (2, 2), &[1.0, 0.0, 0.0, 1.0]).unwrap();
         let spmv = sparse.spmv(Determinism::Any, value, &matrix, &short, None, &other);

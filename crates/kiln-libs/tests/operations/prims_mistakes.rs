@@ -19,22 +19,22 @@ fn lengths_that_do_not_fit_are_refused() {
     let (ten, nine, two) =
         (gpu.zeros::<u32>(10).unwrap(), gpu.zeros::<u32>(9).unwrap(), gpu.zeros::<u64>(2).unwrap());
     let nine_wide = gpu.zeros::<u64>(9).unwrap();
-    refused(prims.reduce(&ten, ReduceOperator::Sum, &nine).submit(), "prims.reduce", "9 elements, and not 1");
+    refused(
+        prims.reduce(&ten, ReduceOperator::Sum, &nine).submit(),
+        "prims.reduce",
+        "9 elements and must have 1",
+    );
     refused(
         prims.scan_inclusive(&ten, ScanOperator::Sum, &nine).submit(),
         "prims.scan_inclusive",
-        "9 elements, and not 10",
+        "9 elements and must have 10",
     );
-    refused(prims.sort(&ten, &nine).submit(), "prims.sort", "9 elements, and not 10");
-    refused(
-        prims.sort_by_key(&ten, &nine, &ten, &nine).submit(),
-        "prims.sort_by_key",
-        "list of values has 9",
-    );
+    refused(prims.sort(&ten, &nine).submit(), "prims.sort", "9 elements and must have 10");
+    refused(prims.sort_by_key(&ten, &nine, &ten, &nine).submit(), "prims.sort_by_key", "`values` has 9");
     refused(
         prims.reduce_segments(&nine, &ten, ReduceOperator::Sum, &ten).submit(),
         "prims.reduce_segments",
-        "and not 11",
+        "and must have 11",
     );
     let count = gpu.zeros::<u64>(1).unwrap();
     refused(
@@ -45,7 +45,7 @@ fn lengths_that_do_not_fit_are_refused() {
     refused(
         prims.select(&nine, Predicate::Less(3), &ten, &two).submit(),
         "prims.select",
-        "2 elements, and not 1",
+        "2 elements and must have 1",
     );
     refused(prims.unique(&ten, &nine, &count).submit(), "prims.unique", "10 may be written");
     let output = gpu.zeros::<u32>(10).unwrap();
@@ -85,7 +85,7 @@ fn memory_that_is_shared_wrongly_is_refused() {
     refused(
         prims.unique(&first, &output, &count).submit(),
         "prims.unique",
-        "the input and the count share memory",
+        "`input` and `count` share memory",
     );
     refused(
         prims.sort_by_key(&first, &second, &first, &second).submit(),

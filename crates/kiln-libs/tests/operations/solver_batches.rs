@@ -254,9 +254,9 @@ fn batches_that_do_not_fit_are_refused() {
     let text = refused(solve.cholesky_solve_batched(two, lower, Matrix::new(&b, 2, 1).batch(2)).submit());
     assert!(text.contains("3 matrices of 2 x 2 and 2 right-hand sides"), "{text}");
     let text = refused(solve.cholesky_solve_batched(two, lower, Matrix::new(&a, 2, 1).batch(3)).submit());
-    assert!(text.contains("the factors and the right-hand sides share memory"), "{text}");
+    assert!(text.contains("`factor` and `b` share memory"), "{text}");
     let text = refused(solve.lu_batched(Matrix::new(&a, 2, 2).batch(2), &pivots).submit());
-    assert!(text.contains("the list of pivots has 6 elements, and not 4"), "{text}");
+    assert!(text.contains("`pivots` has 6 elements and must have 4"), "{text}");
     assert_eq!((a.download().unwrap(), b.download().unwrap()), (vec![2.0; 12], vec![3.0; 12]));
     gpu.synchronize().unwrap();
     gpu.reap_pending().unwrap();

@@ -118,7 +118,7 @@ fn moves_of_vectors_are_checked_before_they_are_queued() {
     assert!(refused(blas.swap(&x, &y)).contains("blas.swap: vectors of 6 and 5 elements"));
     assert!(refused(blas.swap(&x, &x)).contains("share memory"));
     assert!(refused(blas.iamax(&none, &place)).contains("a vector without elements has no largest"));
-    assert!(refused(blas.asum(&x, &none)).contains("`result` has 0 bytes and must have 4"));
+    assert!(refused(blas.asum(&x, &none)).contains("`result` has 0 elements and must have 1"));
     blas.copy(&none, &none).submit().unwrap();
     blas.swap(&none, &none).submit().unwrap();
     let sum = gpu.upload(&[7.0_f32]).unwrap();

@@ -8,7 +8,7 @@ pub enum Stale {
     #[error("the device's runtime was dropped; upload the data to a runtime that lives")]
     DeviceDropped,
     /// The runtime is shutting down.
-    #[error("the device is shutting down; no new work is taken")]
+    #[error("the device is shutting down and takes no new work; open another runtime for it")]
     ShuttingDown,
     /// The device failed.
     #[error("the device failed and its memory is gone; the runtime's state has the cause")]

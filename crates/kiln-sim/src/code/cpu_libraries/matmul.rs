@@ -1,4 +1,4 @@
-//! Matrix products: sums in `f64`, in the order of `k`.
+//! Matrix products: sums in `f64`, in the order of `k`. Products of integers are added up in 32 bits that wrap, as cuBLASLt computes them (`CUBLAS_COMPUTE_32I`).
 
 use kiln_operation::{Activation, ElementType, Layout, Matmul};
 
@@ -24,6 +24,8 @@ pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Matmul) -> Res
         true => arguments.read(3, d.element, Run::dense(0, m))?,
         false => vec![0.0; m as usize],
     };
+    // Of integers, sums below 2^53 are exact here, and are cut to 32 bits before they are multiplied.
+    let arithmetic = if a.element == ElementType::I8 { Arithmetic::Wrapping } else { Arithmetic::Floating };
     for at in 0..batch {
         let [left, right] = match reads_factors {
             true => [
@@ -40,11 +42,14 @@ pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Matmul) -> Res
                 for (part, factor) in left.chunks_exact(m as usize).zip(factors) {
                     sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value * factor);
                 }
-                sums.iter_mut().for_each(|sum| *sum *= alpha);
+                sums.iter_mut().for_each(|sum| *sum = arithmetic.product(*sum, alpha));
             }
             if operation.accumulate {
                 let before = arguments.read(2, d.element, run)?;
-                sums.iter_mut().zip(before).for_each(|(sum, before)| *sum += beta * before);
+                let add = |(sum, before): (&mut f64, f64)| {
+                    *sum = arithmetic.sum(*sum, arithmetic.product(before, beta))
+                };
+                sums.iter_mut().zip(before).for_each(add);
             }
             if operation.epilogue.bias {
                 sums.iter_mut().zip(&bias).for_each(|(sum, bias)| *sum += bias);
@@ -54,6 +59,35 @@ pub(super) fn run(arguments: &OperationArguments<'_>, operation: &Matmul) -> Res
         }
     }
     Ok(m.saturating_mul(n).saturating_mul(k).saturating_mul(batch))
+}
+
+/// How a sum is multiplied and added to.
+#[derive(Clone, Copy)]
+enum Arithmetic {
+    Floating,
+    /// Modulo 2^32, as signed integers.
+    Wrapping,
+}
+
+impl Arithmetic {
+    fn product(self, one: f64, other: f64) -> f64 {
+        match self {
+            Self::Floating => one * other,
+            Self::Wrapping => f64::from(wrapped(one).wrapping_mul(wrapped(other))),
+        }
+    }
+
+    fn sum(self, one: f64, other: f64) -> f64 {
+        match self {
+            Self::Floating => one + other,
+            Self::Wrapping => f64::from(wrapped(one).wrapping_add(wrapped(other))),
+        }
+    }
+}
+
+/// The lowest 32 bits of an integer.
+fn wrapped(value: f64) -> i32 {
+    value as i64 as i32
 }
 
 /// A factor as the product uses it, by columns.

@@ -1,0 +1,37 @@
+//! What every call asks before it does anything, also where there is nothing to do: whether the device takes work, and whether stream and graph are its own.
+
+use kiln_runtime::internal::{check_ready as runtime_ready, check_stream as runtime_stream, is_graph_of};
+use kiln_runtime::{DeviceRuntime, ErrorKind, GraphBuilder, Stream};
+
+use crate::Result;
+use crate::error::LibraryError;
+
+/// Refuses a device that takes no work: it is lost, or its runtime was shut down.
+pub(crate) fn check_ready(gpu: &DeviceRuntime, call: &'static str) -> Result<()> {
+    runtime_ready(gpu).map_err(|error| {
+        let place = match error.kind() {
+            ErrorKind::Driver(_) => format!(
+                "{call}: the device is lost; open another runtime and upload the data to it; the fault was"
+            ),
+            _ => call.to_owned(),
+        };
+        error.within(place).into()
+    })
+}
+
+/// Refuses a device that takes no work, and a stream of another runtime.
+pub(crate) fn check_stream(gpu: &DeviceRuntime, call: &'static str, stream: Option<&Stream>) -> Result<()> {
+    check_ready(gpu, call)?;
+    let Some(stream) = stream else { return Ok(()) };
+    Ok(runtime_stream(stream, gpu).map_err(|error| error.within(format!("{call}: `stream`")))?)
+}
+
+/// Refuses a device that takes no work, and a graph of another runtime.
+pub(crate) fn check_graph(gpu: &DeviceRuntime, call: &'static str, graph: &GraphBuilder) -> Result<()> {
+    check_ready(gpu, call)?;
+    if is_graph_of(graph, gpu) {
+        return Ok(());
+    }
+    let what = "`graph` belongs to another runtime";
+    Err(LibraryError::argument(call, what, "record into a graph of the runtime of this handle"))
+}
