@@ -1,6 +1,6 @@
 //! What every call asks before it does anything, also where there is nothing to do: whether the device takes work, and whether stream and graph are its own.
 
-use kiln_runtime::internal::{check_ready as runtime_ready, check_stream as runtime_stream, is_graph_of};
+use kiln_runtime::internal::{check_ready as runtime_ready, check_stream as runtime_stream, is_same_runtime};
 use kiln_runtime::{DeviceRuntime, ErrorKind, GraphBuilder, Stream};
 
 use crate::Result;
@@ -29,7 +29,7 @@ pub(crate) fn check_stream(gpu: &DeviceRuntime, call: &'static str, stream: Opti
 /// Refuses a device that takes no work, and a graph of another runtime.
 pub(crate) fn check_graph(gpu: &DeviceRuntime, call: &'static str, graph: &GraphBuilder) -> Result<()> {
     check_ready(gpu, call)?;
-    if is_graph_of(graph, gpu) {
+    if is_same_runtime(graph.runtime(), gpu) {
         return Ok(());
     }
     let what = "`graph` belongs to another runtime";

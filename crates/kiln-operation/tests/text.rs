@@ -389,6 +389,14 @@ fn operations_of_networks_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn operands_that_no_memory_holds_are_refused_by_name() {
+    shape("blas.scal element=f32 n=4294967296 x_step=4294967296", "`x` has 2^59");
+    let text = "fft kind=forward element=f32 shape=18446744073709551615 batch=1 in_place=false";
+    shape(text, "`input` has 2^59");
+    shape(&text.replace("false", "true"), "`data` has 2^59");
+}
+
+#[test]
 fn operations_that_cannot_be_are_refused() {
     shape("blas.scal element=f32 n=0 x_step=1", "`n` is 0");
     shape("blas.scal element=f32 n=1 x_step=0", "`x` has a step of 0; use a step of 1 or more");
@@ -397,13 +405,8 @@ fn operations_that_cannot_be_are_refused() {
         "blas.scal element=f32 n=18446744073709551615 x_step=1",
         "`x` has 2^59 elements or more; use smaller sizes",
     );
-    shape("blas.scal element=f32 n=4294967296 x_step=4294967296", "2^59");
     shape("blas.ger element=f32 m=4 n=4 leading=3 x_step=1 y_step=1", "`a` has a leading dimension of 3");
     shape("fft kind=forward element=f32 shape=8x0 batch=1 in_place=false", "`shape` is 0");
-    shape(
-        "fft kind=forward element=f32 shape=18446744073709551615 batch=1 in_place=false",
-        "`input` has 2^59",
-    );
     shape("solve.potrf element=f16 n=4 triangle=lower leading=4", "elements of f16");
     shape("solve.potrf element=f32 n=0 triangle=lower leading=4", "`n` is 0");
     shape("solve.getrf element=f32 m=4 n=4 leading=3", "leading dimension of 3");

@@ -313,7 +313,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             described.push_scalar(beta);
         }
         if alpha == 0.0 {
-            // As in BLAS, the factors are not read then, and must fit all the same. cuBLASLt reads them, and a NaN in them would reach C.
+            // As in BLAS, the factors are not read then, and must still fit. cuBLASLt reads them, and a NaN in them would reach C.
             described.check()?;
             return self.without_terms();
         }

@@ -156,21 +156,9 @@ fn geam<'a, T: Real>(
         return Described::nothing(loaded, operation, &operands());
     }
     if first.is_none() || (given.is_some() && second.is_none()) {
-        // A matrix is not read, and fits as if it were.
+        // A matrix is not read.
         operands().check(loaded.gpu())?;
-        let one = |matrix: &Matrix<'a, T>| Geam {
-            a_transposed: is_transposed(matrix),
-            a_leading: matrix.distance(),
-            has_b: false,
-            b_transposed: false,
-            b_leading: 0,
-            ..operation
-        };
-        let result = || Some(Argument::borrowed(c.buffer));
-        check_given(one(a), &GEAM, [Some(Argument::borrowed(a.buffer)), result()])?;
-        if let Some((_, b)) = &given {
-            check_given(one(b), &GEAM_OF_B, [Some(Argument::borrowed(b.buffer)), result()])?;
-        }
+        check_unread(operation, a, given.as_ref().map(|(_, b)| b), c)?;
     }
     if first.is_none() {
         return without_terms(loaded, &GEAM, *c, None);
@@ -186,6 +174,29 @@ fn geam<'a, T: Real>(
         described.push_scalar(beta);
     }
     Ok(described)
+}
+
+/// Refuses terms that do not fit the result, each as if it were the only one: those with a factor of 0 are not read, and must still fit.
+fn check_unread<T: Real>(
+    operation: Geam,
+    a: &Matrix<'_, T>,
+    b: Option<&Matrix<'_, T>>,
+    c: &Matrix<'_, T>,
+) -> Result<()> {
+    let check = |matrix: &Matrix<'_, T>, called| {
+        let one = Geam {
+            a_transposed: matrix.by_columns != c.by_columns,
+            a_leading: matrix.distance(),
+            has_b: false,
+            b_transposed: false,
+            b_leading: 0,
+            ..operation
+        };
+        let buffers = [matrix.buffer, c.buffer].map(|buffer| Some(Argument::borrowed(buffer)));
+        check_given(one, called, buffers)
+    };
+    check(a, &GEAM)?;
+    b.map_or(Ok(()), |b| check(b, &GEAM_OF_B))
 }
 
 /// Refuses shapes and layouts of a product with a square matrix, and gives the side that it has where what is stored is the transpose: `(A B)ᵀ = Bᵀ Aᵀ`.

@@ -1,9 +1,8 @@
-//! Whether work of a runtime can use a buffer, a stream or a graph, and whether it takes work at all, asked before the work is queued.
+//! Whether work of a runtime can use a buffer or a stream, and whether it takes work at all, asked before the work is queued.
 
 use super::element::Element;
 use super::gpu_ref::GpuRef;
 use crate::error::{Error, Misuse, Result};
-use crate::graph::GraphBuilder;
 use crate::runtime::{DeviceRuntime, Stream};
 
 /// Refuses a buffer of another runtime, and one that was lost with its context. A crate that queues several commands for one call asks this of all buffers before
@@ -26,9 +25,9 @@ pub fn check_stream(stream: &Stream, runtime: &DeviceRuntime) -> Result<()> {
     }
 }
 
-/// Whether a graph is recorded for that runtime, or for a clone of it.
-pub fn is_graph_of(graph: &GraphBuilder, runtime: &DeviceRuntime) -> bool {
-    std::sync::Arc::ptr_eq(graph.runtime().inner(), runtime.inner())
+/// Whether two are one runtime: clones of each other.
+pub fn is_same_runtime(one: &DeviceRuntime, other: &DeviceRuntime) -> bool {
+    std::sync::Arc::ptr_eq(one.inner(), other.inner())
 }
 
 /// Refuses a runtime that takes no work: its device is lost, or it was shut down.
