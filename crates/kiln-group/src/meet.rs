@@ -42,14 +42,24 @@ impl DeviceCommunicator {
         })?;
         let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;
         let job = Job { rendezvous: rendezvous.clone(), ranks: (0..size).collect() };
-        let seen = rendezvous.losses_seen();
-        let is_simulated = runtime.info().kind != DeviceKind::Cuda;
-        let membership = match is_simulated && spans_processes(rendezvous)? {
-            true => Membership::bridged(id, size, job, seen),
-            false => Membership::of_job(id, size, job, seen),
-        };
+        let membership = members(runtime, id, job, rendezvous.losses_seen())?;
         Self::join_in(runtime, id, (rank, size), config, &membership)
     }
+}
+
+/// The ranks of a communicator as processes of a job, which had so many losses before.
+pub(crate) fn members(
+    runtime: &DeviceRuntime,
+    id: CommunicatorId,
+    job: Job,
+    losses_seen: usize,
+) -> Result<Arc<Membership>> {
+    let size = job.ranks.len() as u32;
+    let is_simulated = runtime.info().kind != DeviceKind::Cuda;
+    Ok(match is_simulated && spans_processes(&job.rendezvous)? {
+        true => Membership::bridged(id, size, job, losses_seen),
+        false => Membership::of_job(id, size, job, losses_seen),
+    })
 }
 
 impl DeviceGroup {

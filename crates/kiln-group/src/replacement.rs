@@ -7,6 +7,7 @@ use kiln_runtime::DeviceRuntime;
 use crate::communicator::{DeviceCommunicator, DeviceCommunicatorConfig};
 use crate::error::{GroupError, Result};
 use crate::job_ranks::{self, Job};
+use crate::meet::members;
 use crate::membership::Membership;
 use crate::rebuild::RebuiltCommunicator;
 use crate::rendezvous::Rendezvous;
@@ -81,7 +82,7 @@ impl DeviceCommunicator {
         let mut seat = job_ranks::apply(rendezvous)?;
         let losses_seen = rendezvous.losses_seen();
         let job = Job { rendezvous: rendezvous.clone(), ranks: std::mem::take(&mut seat.job_ranks) };
-        let members = Membership::of_job(seat.id, seat.size, job, losses_seen);
+        let members = members(runtime, seat.id, job, losses_seen)?;
         seated(runtime, seat, config, &members)
     }
 }

@@ -251,3 +251,45 @@ fn every_collective_gives_the_right_result_on_simulated_devices() {
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(text.matches("right on rank 0 of 4").count(), 13, "{text}");
 }
+
+/// The example in which a rank of each job is killed among many queued all-reduces, on simulated devices.
+fn killed_rank(words: &[&str]) -> (String, bool) {
+    let output = Command::new(example_program("killed_rank"))
+        .args(words)
+        .env("KILN_POLICY", "simulate")
+        .output()
+        .unwrap();
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (text, output.status.success())
+}
+
+#[test]
+fn a_rank_killed_among_queued_all_reduces_is_told_within_a_second_and_the_job_goes_on() {
+    for (ranks, jobs) in [("2", 2), ("3", 4)] {
+        let words = ["--ranks", ranks, "--jobs", &jobs.to_string(), "--collectives", "200"];
+        let (text, is_good) = killed_rank(&words);
+        let last = text.lines().last().unwrap_or_default();
+        assert!(is_good && last.starts_with(&format!("{jobs} good, 0 bad: ")), "{text}");
+        let ends = format!("jobs that went on: {0} without the rank, {0} with a replacement", jobs / 2);
+        assert!(last.ends_with(&ends), "{text}");
+    }
+}
+
+#[test]
+fn a_thousand_all_reduces_are_queued_when_the_rank_is_killed() {
+    let (text, is_good) = killed_rank(&["--ranks", "3", "--seed", "7"]);
+    assert!(is_good && text.contains("of 1000 all-reduces and replaced"), "{text}");
+}
+
+#[test]
+fn the_example_of_a_killed_rank_refuses_wrong_words() {
+    for (words, what) in [
+        (&["--ranks", "1"][..], "--ranks takes a number from 2 to 8, not `1`"),
+        (&["--jobs"], "--jobs needs a number"),
+        (&["--often"], "there is no `--often`"),
+    ] {
+        let (text, is_good) = killed_rank(words);
+        assert!(!is_good && text.contains(what), "{text}");
+    }
+}

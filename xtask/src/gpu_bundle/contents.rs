@@ -58,6 +58,7 @@ pub(crate) const PROGRAMS: &[Item] = &[
     Item { package: "kiln-cli", target: Target::Program("kiln") },
     Item { package: "kiln-bench", target: Target::Program("kiln-bench") },
     Item { package: "kiln-group", target: Target::Example("collectives") },
+    Item { package: "kiln-group", target: Target::Example("killed_rank") },
     Item { package: "kiln-libs", target: Target::Example("14_transformer") },
     Item { package: "kiln-libs", target: Target::Example("data_parallel") },
 ];

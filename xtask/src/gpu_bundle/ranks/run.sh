@@ -1,16 +1,21 @@
 #!/bin/sh
 # Several ranks on the one GPU of a host, over NCCL: every collective, the cluster's doctor, training whose losses must be the same to the last bit on one, two and three
-# ranks, and the same with a rank that is killed in the middle.
+# ranks, the same with a rank that is killed in the middle, and a rank that is killed among a thousand queued all-reduces.
 # Needs nothing but a POSIX shell, coreutils and sed.
 #
-# KILN, COLLECTIVES and TRAINING are the programs (default: those of the bundle), KILLS is how often a rank is killed (default 20). KILN_NCCL names NCCL's file where it is not found.
+# KILN, COLLECTIVES, KILLED_RANK and TRAINING are the programs (default: those of the bundle). KILLS is how often a rank is killed in training (default 20), QUEUE_KILLS among queued
+# all-reduces with NCCL in the ranks (20), and WORKER_KILLS with NCCL in worker processes (6). ONLY=queued leaves everything else out. KILN_NCCL names NCCL's file where it is not found.
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 kiln=${KILN:-$here/../bin/kiln}
 collectives=${COLLECTIVES:-$here/../bin/collectives}
 training=${TRAINING:-$here/../bin/data_parallel}
+killed_rank=${KILLED_RANK:-$here/../bin/killed_rank}
 kills=${KILLS:-20}
+queue_kills=${QUEUE_KILLS:-20}
+worker_kills=${WORKER_KILLS:-6}
+only=${ONLY:-all}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 good=0
@@ -37,6 +42,33 @@ ranks() {
     code=$?
     spent=$(($(date +%s) - began))
 }
+
+# `queued JOBS SEED WORDS...`: jobs of two and of three ranks by turns, in each of which a rank is killed among a thousand queued all-reduces.
+queued() {
+    jobs=$1
+    seed=$2
+    shift 2
+    for number in 2 3; do
+        half=$(((jobs + 3 - number) / 2))
+        [ "$half" -gt 0 ] || continue
+        began=$(date +%s)
+        "$killed_rank" --ranks "$number" --jobs "$half" --seed "$seed" "$@" > "$work/out" 2>&1 < /dev/null
+        code=$?
+        why=
+        [ "$code" -eq 0 ] || why="it ended with $code"
+        grep -q "^$half good, 0 bad" "$work/out" || why="$why not all jobs were good"
+        count "a rank of $number killed among queued all-reduces, $half times${*:+, $*}" "$(($(date +%s) - began))" "$why"
+        [ -n "$why" ] || sed -n '$s/^/  /p' "$work/out"
+    done
+}
+
+queued "$queue_kills" 0
+queued "$worker_kills" 100 --isolate
+if [ "$only" = queued ]; then
+    echo "$good good, $bad bad"
+    [ "$bad" -eq 0 ]
+    exit
+fi
 
 losses() { sed -n 's/^\[[0-9]*\] \(step [0-9]*: loss .*\)$/\1/p' "$work/out"; }
 
