@@ -11,8 +11,9 @@
 //!
 //! `kiln launch -n 4 --check -- target/debug/examples/collectives` runs the same processes on simulated devices, and checks them.
 
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,9 +29,19 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const COUNT: usize = 10_000;
 
-fn main() -> Result<(), Failure> {
+fn main() -> ExitCode {
     // In a worker process this serves and never returns.
     kiln::worker_entry();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("collectives: {}", with_causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
     match RankEnvironment::from_process()? {
         Some(ranks) => process(&ranks),
         None => simulated(4),
@@ -154,4 +165,18 @@ fn check(rank: &DeviceCommunicator, what: &str, is_right: bool) -> Result<(), Fa
         false => return Err(format!("{what}: wrong on rank {}", rank.rank()).into()),
     }
     Ok(())
+}
+
+/// An error and what is behind it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Most errors say what is behind them.
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
 }

@@ -9,8 +9,9 @@
 //!
 //! With `--until-loss` it stays until a rank is lost, and then goes on with the others.
 
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use kiln::DeviceRuntime;
@@ -18,7 +19,17 @@ use kiln::group::{RankEnvironment, Rendezvous, RendezvousConfig};
 
 type Failure = Box<dyn std::error::Error>;
 
-fn main() -> Result<(), Failure> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ranks: {}", with_causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
     let Some(ranks) = RankEnvironment::from_process()? else {
         println!("no launcher has started this process: see the top of examples/ranks.rs");
         return Ok(());
@@ -51,4 +62,18 @@ fn main() -> Result<(), Failure> {
     }
     job.barrier("end")?;
     Ok(())
+}
+
+/// An error and what is behind it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Most errors say what is behind them.
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
 }

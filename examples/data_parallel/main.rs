@@ -16,12 +16,13 @@
 //!
 //! The files in reading order: `task`, `model`, `main`.
 
-#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 #![allow(unreachable_pub, reason = "what a module shows to the others is `pub`, as in a library")]
 
 mod model;
 mod task;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use kiln::DeviceRuntime;
@@ -44,7 +45,17 @@ struct Kill {
     end: fn(),
 }
 
-fn main() -> Result<(), Failure> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("data_parallel: {}", with_causes(&*error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let number = |name: &str| -> Result<Option<usize>, Failure> {
         let at = arguments.iter().position(|argument| argument == name);
@@ -145,4 +156,18 @@ fn earliest(rank: &DeviceCommunicator, step: usize) -> Result<usize, GroupError>
     let first = rank.runtime().upload(&[step as u64]).map_err(failed)?;
     rank.all_reduce_in_place(&first, Reduction::Min).submit()?;
     Ok(first.download().map_err(failed)?.first().map_or(step, |first| *first as usize))
+}
+
+/// An error and what is behind it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let (mut text, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        let more = error.to_string();
+        // Most errors say what is behind them.
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
 }

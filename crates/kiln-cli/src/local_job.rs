@@ -14,6 +14,8 @@ mod rank_findings;
 mod rank_variables;
 
 #[cfg(target_os = "linux")]
+mod failure_order;
+#[cfg(target_os = "linux")]
 mod output_lines;
 #[cfg(target_os = "linux")]
 mod rank_end;

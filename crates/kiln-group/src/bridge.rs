@@ -17,6 +17,7 @@ use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Stream, Ticket};
 use crate::collective_part::Part;
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
+use crate::job_ranks::Job;
 use crate::rendezvous::{Rendezvous, RendezvousError};
 
 /// Bytes of a value that the store is given at a time.
@@ -25,7 +26,7 @@ const NEXT: &str = "let all ranks call the same collectives in the same order";
 
 /// The way of one rank to the others.
 pub(crate) struct Bridge {
-    rendezvous: Arc<Rendezvous>,
+    job: Job,
     /// Names the communicator among those of the job.
     name: String,
     rank: u32,
@@ -75,14 +76,9 @@ pub(crate) fn random_id() -> CommunicatorId {
 }
 
 impl Bridge {
-    pub(crate) fn new(
-        rendezvous: &Arc<Rendezvous>,
-        id: CommunicatorId,
-        (rank, size): (u32, u32),
-        deadline: Duration,
-    ) -> Self {
+    pub(crate) fn new(job: &Job, id: CommunicatorId, (rank, size): (u32, u32), deadline: Duration) -> Self {
         let name = format!("kiln/exchange/{}", id.to_string().trim_end_matches('0'));
-        Self { rendezvous: rendezvous.clone(), name, rank, size, deadline, counts: Mutex::default() }
+        Self { job: job.clone(), name, rank, size, deadline, counts: Mutex::default() }
     }
 
     /// Does collectives, after everything that wrote their buffers. The ticket is that of the last write.
@@ -99,7 +95,7 @@ impl Bridge {
         }
         if counts.given.len() > KEPT_CALLS {
             for old in counts.given.pop_front().unwrap_or_default() {
-                self.rendezvous.remove(&old).map_err(rendezvous)?;
+                self.job.rendezvous.remove(&old).map_err(rendezvous)?;
             }
         }
         let end = after(Instant::now(), self.deadline);
@@ -158,7 +154,7 @@ impl Bridge {
         let chunks = message.len().div_ceil(CHUNK_BYTES).max(1);
         for (at, chunk) in message.chunks(CHUNK_BYTES).enumerate() {
             let (key, value) = (format!("{key}/{at}"), [&(chunks as u64).to_le_bytes()[..], chunk].concat());
-            self.rendezvous.put(&key, &value).map_err(rendezvous)?;
+            self.job.rendezvous.put(&key, &value).map_err(rendezvous)?;
             if let (Place::All(_), Some(given)) = (&place, counts.given.back_mut()) {
                 given.push(key);
             }
@@ -187,20 +183,26 @@ impl Bridge {
 
     fn brought(&self, place: &Place, rank: u32, (part, end): (&Part, Instant)) -> Result<Brought> {
         let key = self.key(place, rank);
-        let absent = || {
-            let what = format!(
-                "rank {rank} did not come to {}, {}, within {:?}",
-                number_text(place),
-                part.collective,
-                self.deadline
-            );
-            note_finding(&format!("rank {}: {what}", self.rank));
+        let told = |what: String| {
+            note_finding(&what);
             GroupError::Collective { what, next: NEXT }
         };
+        let call = || format!("{}, {}", number_text(place), part.collective);
+        let absent = || told(format!("rank {rank} did not come to {}, within {:?}", call(), self.deadline));
+        let of_job = self.job.ranks.get(rank as usize).copied().unwrap_or(rank);
         let (mut message, mut at, mut chunks) = (Vec::new(), 0, 1);
         while at < chunks {
-            let found = self.rendezvous.get_until(&format!("{key}/{at}"), end).map_err(rendezvous)?;
-            let found = found.ok_or_else(absent)?;
+            let key = format!("{key}/{at}");
+            let found = match self.job.rendezvous.get_from(of_job, (&key, &key), end) {
+                Ok(found) => found.ok_or_else(absent)?,
+                Err(RendezvousError::RankLeft { .. }) => {
+                    return Err(told(format!(
+                        "rank {rank} has left the job and does not come to {}",
+                        call()
+                    )));
+                }
+                Err(error) => return Err(rendezvous(error)),
+            };
             let Some((head, chunk)) = found.split_first_chunk::<8>() else { return Err(absent()) };
             chunks = u64::from_le_bytes(*head);
             message.extend(chunk);
@@ -208,7 +210,7 @@ impl Bridge {
         }
         if let Place::Pair { .. } = place {
             (0..chunks)
-                .try_for_each(|at| self.rendezvous.remove(&format!("{key}/{at}")))
+                .try_for_each(|at| self.job.rendezvous.remove(&format!("{key}/{at}")))
                 .map_err(rendezvous)?;
         }
         let split = message.split_first_chunk::<8>().and_then(|(head, rest)| {

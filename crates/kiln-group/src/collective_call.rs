@@ -184,16 +184,31 @@ fn labelled(communicator: &DeviceCommunicator, parts: &[Part]) -> CollectiveLabe
 #[cold]
 fn check_apart(parts: &[Part], rank: u32, size: u32) -> Result<()> {
     let operands: Vec<_> = parts.iter().map(|part| part.collective.operands(rank, size)).collect();
-    let each = || parts.iter().zip(&operands).flat_map(|(part, operands)| part.buffers.iter().zip(operands));
-    for (at, (buffer, operand)) in each().enumerate() {
-        for (other, other_operand) in each().skip(at + 1) {
+    let each = || {
+        let all = parts.iter().zip(&operands).enumerate();
+        all.flat_map(|(call, (part, operands))| {
+            part.buffers.iter().zip(operands).map(move |pair| (call, part, pair))
+        })
+    };
+    for (at, (call, part, (buffer, operand))) in each().enumerate() {
+        for (other_call, other_part, (other, other_operand)) in each().skip(at + 1) {
             let is_written = operand.effect.changes() || other_operand.effect.changes();
             if is_written && buffer.overlaps(other) {
-                let what = format!(
-                    "`{}` and `{}` share memory, and one is written",
-                    operand.name, other_operand.name
-                );
-                let next = "use buffers or views that do not overlap, or the collective in place";
+                let (one, two) = (operand.name, other_operand.name);
+                let (what, next) = match call == other_call {
+                    true => (
+                        format!("`{one}` and `{two}` share memory, and one is written"),
+                        "use buffers or views that do not overlap, or the collective in place",
+                    ),
+                    false => (
+                        format!(
+                            "`{one}` of {} and `{two}` of {}, calls {call} and {other_call} of the group, share memory, and one is written",
+                            part.collective.name(),
+                            other_part.collective.name()
+                        ),
+                        "use buffers or views that do not overlap, or submit the calls one after the other",
+                    ),
+                };
                 return Err(GroupError::Collective { what, next });
             }
         }

@@ -153,7 +153,7 @@ impl DeviceCommunicator {
         let changes = runtime.watch().status().changes;
         let scratch = runtime.zeros::<u8>(1).map_err(failed)?;
         let bridge = membership.job.as_ref().filter(|_| membership.is_bridged && size > 1);
-        let bridge = bridge.map(|job| Bridge::new(&job.rendezvous, id, (rank, size), config.deadline));
+        let bridge = bridge.map(|job| Bridge::new(job, id, (rank, size), config.deadline));
         // The device of this process knows this rank alone, by another id.
         let loaded = match bridge {
             Some(_) => CommunicatorRank { id: Self::new_id(runtime)?, ..joined },
@@ -361,7 +361,9 @@ impl Inner {
     }
 
     fn loss(&self, lost: &LostRank) -> CommunicatorRankLost {
+        let job = self.membership.as_ref().and_then(|membership| membership.job.as_ref());
         CommunicatorRankLost {
+            can_rebuild: !job.is_some_and(|job| job.needs(lost.rank)),
             communicator: self.rank.id.short(),
             lost: lost.rank,
             cause: lost.cause.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kiln_runtime::{Error, ErrorKind};
 
 use crate::rank_loss::CommunicatorRankLost;
-use crate::rendezvous::RendezvousError;
+use crate::rendezvous::{RendezvousError, listed};
 
 /// The answer of calls of a group.
 pub type Result<T> = std::result::Result<T, GroupError>;
@@ -106,7 +106,8 @@ pub enum GroupError {
     },
     /// Ranks that did not come to rebuild their communicator.
     #[error(
-        "ranks {ranks:?} did not rebuild their communicator within {waited:?}; call `rebuild` or `rebuild_replaced` on each rank that is left"
+        "{} did not rebuild the communicator within {waited:?}; call `rebuild` or `rebuild_replaced` on each rank that is left",
+        named(.ranks)
     )]
     RanksAbsent {
         /// The ranks.
@@ -116,7 +117,8 @@ pub enum GroupError {
     },
     /// Lost ranks that were not replaced.
     #[error(
-        "ranks {ranks:?} were not replaced within {waited:?}; start a replacement of each, or go on without them with `rebuild`"
+        "no replacement of {} came within {waited:?}; start one for each, or go on without with `rebuild`",
+        named(.ranks)
     )]
     ReplacementsAbsent {
         /// The lost ranks.
@@ -178,6 +180,12 @@ impl GroupError {
     pub(crate) fn at(index: usize) -> impl Fn(Error) -> Self {
         move |source| Self::Device { index, source }
     }
+}
+
+/// `rank 1`, `ranks 1 and 3`.
+fn named(ranks: &[u32]) -> String {
+    let plural = if ranks.len() == 1 { "" } else { "s" };
+    format!("rank{plural} {}", listed(ranks))
 }
 
 impl From<GroupError> for ErrorKind {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kiln_operation::CommunicatorId;
+
+use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::rendezvous::{LostRank, Rendezvous, RendezvousError};
 use crate::seat::{Application, Seat};
@@ -25,6 +28,10 @@ fn application_key(rank: u32) -> String {
     format!("{}replacement", Rendezvous::own_keys(rank))
 }
 
+fn left_key(id: CommunicatorId, rank: u32) -> String {
+    format!("kiln/left/{}/{rank}", id.short())
+}
+
 fn seat_key(application: Application) -> String {
     format!("kiln/seat/{application:032x}")
 }
@@ -32,14 +39,38 @@ fn seat_key(application: Application) -> String {
 impl Job {
     /// Ranks of the communicator whose processes are lost now, or were lost since there had been `seen` losses and may be replaced. And how many losses there were.
     pub(crate) fn lost(&self, seen: usize) -> (Vec<(u32, String)>, usize) {
-        let place = |rank: u32| self.ranks.iter().position(|known| *known == rank);
-        match self.rendezvous.losses_since(seen) {
-            Ok((lost, seen)) => {
-                let placed = |lost: LostRank| Some((place(lost.rank)? as u32, lost.cause));
-                (lost.into_iter().filter_map(placed).collect(), seen)
-            }
-            Err(error) => (place(0).map(|at| (at as u32, error.to_string())).into_iter().collect(), seen),
+        let (lost, seen) = self.rendezvous.losses_since(seen);
+        let placed = |lost: LostRank| Some((self.place(lost.rank)?, lost.cause));
+        (lost.into_iter().filter_map(placed).collect(), seen)
+    }
+
+    /// The rank of the communicator that a rank of the job has.
+    fn place(&self, rank: u32) -> Option<u32> {
+        Some(self.ranks.iter().position(|known| *known == rank)? as u32)
+    }
+
+    /// Whether the ranks cannot meet any more without this rank of the communicator.
+    pub(crate) fn needs(&self, rank: u32) -> bool {
+        self.ranks.get(rank as usize) == Some(&0)
+    }
+
+    /// Says how many collectives a rank of the communicator has submitted that leaves as planned, where that can be compared.
+    pub(crate) fn say_left(&self, id: CommunicatorId, rank: u32, submitted: Option<u64>) {
+        if let Some(submitted) = submitted {
+            self.rendezvous.post(&left_key(id, rank), &submitted.to_le_bytes());
         }
+    }
+
+    /// Ranks of the communicator that have left the job as planned, without those that are known, and how many collectives they had submitted.
+    pub(crate) fn left(&self, id: CommunicatorId, is_known: impl Fn(u32) -> bool) -> Vec<(u32, Option<u64>)> {
+        let ranks = self.rendezvous.left_ranks();
+        let placed = ranks.into_iter().filter_map(|of_job| Some((of_job, self.place(of_job)?)));
+        let fresh = placed.filter(|(_, rank)| !is_known(*rank));
+        let count = |(of_job, rank): (u32, u32)| {
+            let said = self.rendezvous.last_word(of_job, &left_key(id, rank));
+            (rank, said.and_then(|said| said.try_into().ok()).map(u64::from_le_bytes))
+        };
+        fresh.map(count).collect()
     }
 
     pub(crate) fn exchange(
@@ -54,11 +85,12 @@ impl Job {
         self.rendezvous.put(&key(rank), said).map_err(failed)?;
         let is_left = |rank: &u32| lost.iter().all(|lost| lost.rank != *rank);
         let mut heard = BTreeMap::new();
-        for other in (0..self.ranks.len() as u32).filter(is_left) {
-            match self.rendezvous.get(&key(other)) {
-                Ok(value) => heard.insert(other, value),
+        let end = after(began, self.rendezvous.timeout());
+        for (other, of_job) in (0..).zip(&self.ranks).filter(|(other, _)| is_left(other)) {
+            match self.rendezvous.get_from(*of_job, (name, &key(other)), end) {
+                Ok(Some(value)) => heard.insert(other, value),
                 Err(RendezvousError::RankLost { .. }) => return Ok(None),
-                Err(RendezvousError::NoValue { .. }) => {
+                Ok(None) => {
                     return Err(GroupError::RanksAbsent { ranks: vec![other], waited: began.elapsed() });
                 }
                 Err(error) => return Err(failed(error)),

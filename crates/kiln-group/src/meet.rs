@@ -1,6 +1,7 @@
 //! Communicators of all ranks of a job, and of all devices of a group.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use kiln_driver::DeviceKind;
 use kiln_operation::CommunicatorId;
@@ -8,11 +9,12 @@ use kiln_runtime::DeviceRuntime;
 
 use crate::bridge::spans_processes;
 use crate::communicator::{DeviceCommunicator, DeviceCommunicatorConfig};
+use crate::deadline::after;
 use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
 use crate::membership::Membership;
-use crate::rendezvous::{Rendezvous, RendezvousError};
+use crate::rendezvous::Rendezvous;
 
 impl DeviceCommunicator {
     /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
@@ -33,12 +35,12 @@ impl DeviceCommunicator {
         if rank == 0 {
             rendezvous.put(KEY, Self::new_id(runtime)?.bytes()).map_err(failed)?;
         }
-        let id = rendezvous.get(KEY).map_err(|error| match error {
-            RendezvousError::NoValue { waited, .. } => GroupError::Collective {
-                what: format!("rank 0 has not made the id of the communicator within {waited:?}"),
-                next: "call `DeviceCommunicator::meet` on every rank of the job",
-            },
-            error => failed(error),
+        let waited = rendezvous.timeout();
+        let end = after(Instant::now(), waited);
+        let id = rendezvous.get_from(0, ("the id of the communicator", KEY), end).map_err(failed)?;
+        let id = id.ok_or_else(|| GroupError::Collective {
+            what: format!("rank 0 has not made the id of the communicator within {waited:?}"),
+            next: "call `DeviceCommunicator::meet` on every rank of the job",
         })?;
         let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;
         let job = Job { rendezvous: rendezvous.clone(), ranks: (0..size).collect() };

@@ -68,7 +68,7 @@ struct State {
     /// Ranks that were given up by their threads, until the others are told.
     reported: Vec<(u32, String)>,
     /// Ranks that were dropped as planned, and how many collectives they had submitted, where that can be compared.
-    left: BTreeMap<u32, Option<u64>>,
+    left: BTreeMap<u32, Departure>,
     /// Ranks whose library failed, and since when that is known.
     failing: BTreeMap<u32, Instant>,
     /// What those ranks have loaded.
@@ -81,6 +81,14 @@ struct State {
     /// Replacements in this process that have no place yet, by the rank they replace, and places that were given and not taken yet.
     applications: BTreeMap<u32, Application>,
     seats: HashMap<Application, Seat>,
+}
+
+/// How a rank left as planned.
+struct Departure {
+    /// Collectives that it had submitted, where that can be compared.
+    submitted: Option<u64>,
+    /// It was in another process, which has left the job.
+    is_of_job: bool,
 }
 
 /// What ranks say to each other once.
@@ -153,9 +161,29 @@ impl Membership {
         // A simulated machine itself knows that a rank is gone, and what waits for it.
         let entry = state.here.get(&rank).filter(|entry| entry.driver.info().kind == DeviceKind::Cuda);
         let submitted = entry.and_then(|entry| comparable(&entry.ledger).map(|(count, _)| count));
-        state.left.insert(rank, submitted);
+        state.left.insert(rank, Departure { submitted, is_of_job: false });
         if state.here.get(&rank).is_some_and(is_over) {
             state.here.remove(&rank);
+        }
+        drop(state);
+        if let Some(job) = &self.job {
+            job.say_left(self.id, rank, submitted);
+        }
+    }
+
+    /// Looks which ranks have left the job as planned, if a rank of this process waits.
+    fn look_who_left(&self) {
+        let Some(job) = &self.job else { return };
+        let known: Vec<u32> = {
+            let state = self.state();
+            let may_wait = |entry: &LocalEntry| comparable(&entry.ledger).is_some_and(|(_, waits)| waits);
+            if self.is_bridged || !state.here.values().any(may_wait) {
+                return;
+            }
+            state.left.keys().chain(state.lost.keys()).copied().collect()
+        };
+        for (rank, submitted) in job.left(self.id, |rank| known.contains(&rank)) {
+            self.state().left.entry(rank).or_insert(Departure { submitted, is_of_job: true });
         }
     }
 
@@ -163,16 +191,21 @@ impl Membership {
     fn missed(&self) -> Vec<(u32, String)> {
         let state = self.state();
         let mut missed = Vec::new();
-        for (left, submitted) in &state.left {
-            let Some(submitted) = *submitted else { continue };
+        for (left, departure) in &state.left {
+            let Some(submitted) = departure.submitted else { continue };
             let waits = |(rank, entry): (&u32, &LocalEntry)| {
                 let waits =
                     comparable(&entry.ledger).is_some_and(|(count, waits)| waits && count > submitted);
                 (waits && !state.left.contains_key(rank)).then_some(*rank)
             };
             if let Some(rank) = state.here.iter().find_map(waits) {
+                let how = match departure.is_of_job {
+                    true => "it has left the job in order",
+                    false => "its `DeviceCommunicator` was dropped",
+                };
+                let plural = if submitted == 1 { "" } else { "s" };
                 let cause = format!(
-                    "its `DeviceCommunicator` was dropped after {submitted} collectives, and rank {rank} waits in a later one"
+                    "{how} after {submitted} collective{plural}, and rank {rank} waits in a later one"
                 );
                 missed.push((*left, cause));
             }
@@ -255,6 +288,9 @@ impl Membership {
             let lost;
             (lost, losses_seen) = job.lost(losses_seen);
             found.extend(lost);
+        }
+        if asks {
+            self.look_who_left();
         }
         found.extend(self.missed());
         if asks {

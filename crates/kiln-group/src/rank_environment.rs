@@ -113,6 +113,8 @@ const LAUNCHERS: [LauncherVariables; 6] = [
     },
 ];
 
+/// Where ranks of any launcher meet.
+const POINT: &str = "KILN_MEETING_POINT";
 /// The first port of Slurm jobs that name none; the number of the job is added.
 const SLURM_PORT_BASE: u64 = 20_000;
 /// So many ports are used for them.
@@ -137,7 +139,16 @@ impl RankEnvironment {
             |name: &str| find(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let is_set = |names: &[&'static str]| names.iter().copied().find(|name| find(name).is_some());
         let seen = LAUNCHERS.iter().find_map(|row| Some((row, is_set(row.markers)?)));
-        let Some((row, marker)) = seen else { return Ok(None) };
+        let Some((row, marker)) = seen else {
+            // It may stand beside every launcher, and shows none by itself.
+            return match is_set(&[POINT]) {
+                Some(marker) => {
+                    let (launcher, names) = (Launcher::ByHand, LAUNCHERS[0].rank);
+                    Err(RankEnvironmentError::Missing { launcher, names, marker })
+                }
+                None => Ok(None),
+            };
+        };
         let number = |names: &[&'static str]| match is_set(names) {
             Some(name) => {
                 whole_number(name, &find(name).unwrap_or_default()).map(|value| Some((name, value)))
@@ -184,7 +195,6 @@ fn meeting_point(
     launcher: Launcher,
     find: &impl Fn(&str) -> Option<String>,
 ) -> Result<Option<MeetingPoint>, RankEnvironmentError> {
-    const POINT: &str = "KILN_MEETING_POINT";
     const PORT: &str = "MASTER_PORT";
     if let Some(text) = find(POINT) {
         let Some((host, port)) = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()) else {

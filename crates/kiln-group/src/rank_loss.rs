@@ -4,9 +4,7 @@
 ///
 /// Tickets of unfinished collectives fail with it, and so do those of work behind them: `error.downcast_ref::<CommunicatorRankLost>()`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "rank {lost} of communicator {communicator} is lost: {cause}; the others go on after `DeviceCommunicator::rebuild`"
-)]
+#[error("rank {lost} of communicator {communicator} is lost: {cause}; {}", next(*.can_rebuild))]
 pub struct CommunicatorRankLost {
     /// The communicator, in short.
     pub communicator: String,
@@ -14,4 +12,13 @@ pub struct CommunicatorRankLost {
     pub lost: u32,
     /// What was seen of it.
     pub cause: String,
+    /// Whether the others can go on: not where the lost rank kept what the ranks of the job meet at.
+    pub can_rebuild: bool,
+}
+
+fn next(can_rebuild: bool) -> &'static str {
+    match can_rebuild {
+        true => "the others go on after `DeviceCommunicator::rebuild`",
+        false => "it kept what the ranks meet at, so they cannot go on: start the job again",
+    }
 }

@@ -83,7 +83,7 @@ impl DeviceCommunicator {
 
     fn rebuild_as(&self, lost_ranks: LostRanks) -> Result<RebuiltCommunicator> {
         let Some(membership) = self.membership().filter(|_| self.lost_rank().is_some()) else {
-            let what = format!("no rank of {self:?} is lost");
+            let what = format!("no rank of communicator {:?} is lost", self.id());
             return Err(GroupError::Collective { what, next: "rebuild it when an error names a lost rank" });
         };
         let (rank, old_size, limit) = (self.rank(), self.size(), self.config().deadline);

@@ -23,6 +23,7 @@ use crate::deadline::after;
 use crate::rank_environment::{MeetingPoint, RankEnvironment};
 use connection::{Connection, Greeting};
 pub use error::RendezvousError;
+pub(crate) use error::ranks as listed;
 use message::{MAX_KEY, MAX_VALUE, Message};
 use server::Server;
 use token_proof::TokenKey;
@@ -94,7 +95,7 @@ pub struct LostRank {
 
 /// A rank's place in its job: it has met all others, and exchanges small values with them.
 ///
-/// Dropping it leaves the job as planned. A process that ends without that is a **lost rank**: all others are told, and what they wait for fails with
+/// Dropping it leaves the job as planned: ranks that wait for something of it fail at once with [`RendezvousError::RankLeft`]. A process that ends without that is a **lost rank**: all others are told, and what they wait for fails with
 /// [`RendezvousError::RankLost`] until they [acknowledge](Self::acknowledge_losses) it. A replacement may join with the same rank.
 /// If rank 0 is lost, so is the store.
 ///
@@ -130,12 +131,13 @@ impl Rendezvous {
     /// Joins a job, and waits until all ranks have joined.
     ///
     /// # Errors
-    /// Within the time limit: a port in use, a host that is not known, a rank 0 that does not answer, another token, another number of ranks, a rank
+    /// A time of zero, or a heartbeat that is not shorter than the silence. Within the time limit: a port in use, a host that is not known, a rank 0 that does not answer, another token, another number of ranks, a rank
     /// that has joined already, or the ranks that did not come, by number.
     pub fn join(config: &RendezvousConfig) -> Result<Self> {
         let started = Instant::now();
         let deadline = after(started, config.timeout);
         let (rank, size, silence) = (config.rank, config.size, config.silence);
+        check_times(config)?;
         if size > MAX_RANKS {
             return Err(RendezvousError::TooManyRanks { size });
         }
@@ -173,7 +175,12 @@ impl Rendezvous {
         let absent = self.connection.acknowledged();
         let number = |rank| match absent.contains(&rank) {
             true => Ok(None),
-            false => self.get(&process_key(rank)).map(Some),
+            false => {
+                let key = process_key(rank);
+                self.get_from(rank, (&key, &key), self.deadline())?
+                    .map(Some)
+                    .ok_or(RendezvousError::NoValue { key, waited: self.timeout })
+            }
         };
         (0..self.size).map(number).collect()
     }
@@ -236,6 +243,43 @@ impl Rendezvous {
         }
     }
 
+    /// Waits for a value that a rank puts; none if it has not put it until then.
+    ///
+    /// # Errors
+    /// That rank has left without it; a rank or the store is lost.
+    pub(crate) fn get_from(
+        &self,
+        rank: u32,
+        (name, key): (&str, &str),
+        end: Instant,
+    ) -> Result<Option<Vec<u8>>> {
+        let make = |id| Message::GetOf { id, rank, key: key.into() };
+        match self.connection.request(make, end, true)? {
+            Some(Message::Value { value, .. }) => Ok(Some(value)),
+            Some(Message::Gone { .. }) => Err(RendezvousError::RankLeft { rank, name: name.to_owned() }),
+            _ => Ok(None),
+        }
+    }
+
+    /// A value that a rank has put before it left as planned; none if there is none.
+    pub(crate) fn last_word(&self, rank: u32, key: &str) -> Option<Vec<u8>> {
+        let make = |id| Message::GetOf { id, rank, key: key.into() };
+        match self.connection.request(make, Instant::now() + SILENT_WAIT, false) {
+            Ok(Some(Message::Value { value, .. })) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Puts a value without waiting until it is there.
+    pub(crate) fn post(&self, key: &str, value: &[u8]) {
+        self.connection.post(|id| Message::Put { id, key: key.into(), value: value.into() });
+    }
+
+    /// Ranks that have left as planned.
+    pub(crate) fn left_ranks(&self) -> std::collections::BTreeSet<u32> {
+        self.connection.left()
+    }
+
     /// Removes a value.
     ///
     /// # Errors
@@ -250,7 +294,7 @@ impl Rendezvous {
     /// name once.
     ///
     /// # Errors
-    /// A rank that did not come, and where it waits instead; a value or a name that is too large; a rank is lost, unless that was acknowledged; the store is full or
+    /// A rank that did not come, and where it waits instead; one that has left the job in order; a value or a name that is too large; a rank is lost, unless that was acknowledged; the store is full or
     /// lost.
     pub fn exchange(&self, name: &str, value: &[u8]) -> Result<Vec<Option<Vec<u8>>>> {
         let key = |rank: u32| format!("{name}/{rank}");
@@ -270,11 +314,11 @@ impl Rendezvous {
     /// The value of a rank in an exchange. Who waits for long says where.
     fn get_of(&self, rank: u32, (name, key): (&str, &str), end: Instant) -> Result<Vec<u8>> {
         let place = |rank: u32| format!("{}at", Self::own_keys(rank));
-        if let Some(value) = self.get_until(key, end.min(Instant::now() + SILENT_WAIT))? {
+        if let Some(value) = self.get_from(rank, (name, key), end.min(Instant::now() + SILENT_WAIT))? {
             return Ok(value);
         }
         self.put(&place(self.rank), name.as_bytes())?;
-        if let Some(value) = self.get_until(key, end)? {
+        if let Some(value) = self.get_from(rank, (name, key), end)? {
             return Ok(value);
         }
         let at = self.get_until(&place(rank), Instant::now() + SILENT_WAIT)?;
@@ -323,10 +367,10 @@ impl Rendezvous {
         self.connection.losses_seen()
     }
 
-    /// Ranks that are lost now, and those that were lost after so many losses and may be replaced since; and how many losses there were.
-    pub(crate) fn losses_since(&self, seen: usize) -> Result<(Vec<LostRank>, usize)> {
-        let (lost, seen) = self.connection.losses_since(seen)?;
-        Ok((lost.into_iter().map(|(rank, cause)| LostRank { rank, cause }).collect(), seen))
+    /// Ranks that are lost now, and those that were lost after so many losses and may be replaced since, the first one first; and how many losses there were.
+    pub(crate) fn losses_since(&self, seen: usize) -> (Vec<LostRank>, usize) {
+        let (lost, seen) = self.connection.losses_since(seen);
+        (lost.into_iter().map(|(rank, cause)| LostRank { rank, cause }).collect(), seen)
     }
 
     /// How the keys of values begin that are removed when this rank is lost.
@@ -338,6 +382,10 @@ impl Rendezvous {
     pub(crate) fn random_number() -> u128 {
         let nonce = token_proof::random_nonce();
         u128::from_le_bytes(std::array::from_fn(|at| nonce[at]))
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     fn deadline(&self) -> Instant {
@@ -387,6 +435,16 @@ fn listen(host: &str, port: u16, addresses: &[SocketAddr]) -> Result<TcpListener
         io::ErrorKind::AddrInUse => RendezvousError::PortInUse { host: host.into(), port },
         _ => RendezvousError::Listen { host: host.into(), port, source },
     })
+}
+
+fn check_times(config: &RendezvousConfig) -> Result<()> {
+    let RendezvousConfig { timeout, heartbeat, silence, .. } = *config;
+    let times = [("timeout", timeout, "60 s"), ("heartbeat", heartbeat, "1 s"), ("silence", silence, "10 s")];
+    match times.into_iter().find(|(_, time, _)| time.is_zero()) {
+        Some((name, _, example)) => Err(RendezvousError::ZeroTime { name, example }),
+        None if heartbeat >= silence => Err(RendezvousError::HeartbeatTooLong { heartbeat, silence }),
+        None => Ok(()),
+    }
 }
 
 fn check(key: &str, value: &[u8]) -> Result<()> {

@@ -52,11 +52,11 @@ impl DeviceCommunicator {
                 Ok(RankVacancy { membership: members.clone(), rank, config: self.config() })
             }
             Some(_) => Err(GroupError::Collective {
-                what: format!("rank {rank} of {self:?} is a process of a job"),
+                what: format!("rank {rank} of communicator {:?} is a process of a job", self.id()),
                 next: "start a process that joins the job as this rank and calls `DeviceCommunicator::replace`",
             }),
             None => Err(GroupError::Collective {
-                what: format!("rank {rank} of {self:?} is not lost"),
+                what: format!("rank {rank} of communicator {:?} is not lost", self.id()),
                 next: "replace a rank that an error names as lost",
             }),
         }

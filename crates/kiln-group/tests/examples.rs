@@ -293,3 +293,69 @@ fn the_example_of_a_killed_rank_refuses_wrong_words() {
         assert!(!is_good && text.contains(what), "{text}");
     }
 }
+
+#[test]
+fn the_first_loss_is_blamed_also_when_the_store_goes_after_it() {
+    let port = free_port();
+    let mut others = [0, 2].map(|rank| rank_process(&by_hand(port, rank, 3), &["--until-loss"]));
+    let job = Rendezvous::join(&config(port, 1, 3)).unwrap();
+    job.exchange("parts", &0_u32.to_le_bytes()).unwrap();
+    others[1].kill().unwrap();
+    others[1].wait().unwrap();
+    assert_eq!(job.wait_for_loss(Duration::from_secs(5)).unwrap().map(|lost| lost.rank), Some(2));
+    others[0].kill().unwrap();
+    others[0].wait().unwrap();
+    while job.put("still there", b"").is_ok() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let error = job.get("never").unwrap_err();
+    assert!(matches!(error, RendezvousError::RankLost { rank: 2, .. }), "{error}");
+    job.acknowledge_losses();
+    let error = job.get("never").unwrap_err();
+    assert!(matches!(error, RendezvousError::StoreLost { .. }), "{error}");
+    assert!(error.to_string().contains("start the job again"), "{error}");
+}
+
+#[test]
+fn without_rank_zero_no_rank_is_told_to_rebuild() {
+    let port = free_port();
+    let mut zero = Command::new(example_program("killed_rank"))
+        .args(["--collectives", "100000"])
+        .envs(by_hand(port, 0, 2))
+        .env("KILN_POLICY", "simulate")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let job = Arc::new(Rendezvous::join(&config(port, 1, 2)).unwrap());
+    let gpu = kiln::DeviceRuntime::simulated(1).unwrap();
+    let rank = DeviceCommunicator::meet(&gpu, &job, &Default::default()).unwrap();
+    rank.barrier().submit().unwrap().wait().unwrap();
+    zero.kill().unwrap();
+    zero.wait().unwrap();
+    let (send, recv) = (gpu.upload(&[1_u32; 16]).unwrap(), gpu.zeros::<u32>(16).unwrap());
+    let error = loop {
+        if let Err(error) = rank.all_reduce(&send, &recv, Reduction::Sum).submit() {
+            break error;
+        }
+    };
+    let text = error.to_string();
+    assert_eq!(error.lost_rank().map(|lost| lost.lost), Some(0), "{text}");
+    assert!(!text.contains("rebuild") && text.contains("start the job again"), "{text}");
+    let text = rank.rebuild().unwrap_err().to_string();
+    assert!(text.contains("start the job again"), "{text}");
+}
+
+#[test]
+fn examples_say_what_is_wrong_in_words_and_end_with_1() {
+    for name in ["ranks", "collectives", "killed_rank"] {
+        let output = Command::new(example_program(name))
+            .env_clear()
+            .envs([("KILN_RANK", "2"), ("KILN_WORLD_SIZE", "2")])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let expected = format!("{name}: KILN_RANK is 2 and KILN_WORLD_SIZE is 2; ranks are counted from 0");
+        assert!(text.starts_with(&expected), "{text}");
+        assert_eq!(output.status.code(), Some(1));
+    }
+}

@@ -51,6 +51,11 @@ impl RankProcess {
         Ok(Self { child, group })
     }
 
+    /// Its number in the system.
+    pub(super) fn number(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Takes the ends of the pipes that the process writes to.
     pub(super) fn take_output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::Arguments;
+use super::failure_order::FailureOrder;
 use super::output_lines::{LineSink, pass_on};
 use super::rank_end::RankEnd;
 use super::rank_process::{RankProcess, spawn};
@@ -21,6 +22,9 @@ use crate::failure::Failure;
 
 /// How long output of processes that have left the group of their rank is waited for.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
+
+/// How long a failed rank is not told while another one has begun to end before it.
+const SLOW_END: Duration = Duration::from_secs(3);
 
 /// What the supervisor is told.
 enum Event {
@@ -56,6 +60,10 @@ struct Supervisor<'a> {
     restarts: BTreeMap<u32, u32>,
     stage: Stage,
     first_failure: Option<(u32, RankEnd)>,
+    order: FailureOrder,
+    /// Ranks that have failed while others were about to end; then it is told which one failed first, or at this time.
+    held: Vec<(u32, RankEnd)>,
+    held_until: Option<Instant>,
     /// Ranks that ran when the time was over.
     overdue: Option<Vec<u32>>,
 }
@@ -63,6 +71,7 @@ struct Supervisor<'a> {
 /// Starts all ranks and waits for their end.
 pub(super) fn run(arguments: &Arguments, job: &JobVariables) -> Result<Exit, Failure> {
     let mask = signals::block().map_err(|error| system("the signals cannot be blocked", &error))?;
+    let order = FailureOrder::watch(job.ranks).map_err(|error| system("no thread can be started", &error))?;
     let (events, received) = mpsc::channel();
     let (output, output_ends) = mpsc::channel();
     let mut supervisor = Supervisor {
@@ -77,6 +86,9 @@ pub(super) fn run(arguments: &Arguments, job: &JobVariables) -> Result<Exit, Fai
         restarts: BTreeMap::new(),
         stage: Stage::Running,
         first_failure: None,
+        order,
+        held: Vec::new(),
+        held_until: None,
         overdue: None,
     };
     let started = Instant::now();
@@ -128,6 +140,7 @@ impl Supervisor<'_> {
             })
         })
         .and_then(|()| process.watch(move || drop(events.send(Event::Ended(rank)))));
+        self.order.started(rank, process.number());
         self.running.insert(rank, process);
         watched.map_err(|error| system("no thread can be started", &error))
     }
@@ -140,7 +153,7 @@ impl Supervisor<'_> {
                 Stage::Running | Stage::Asked | Stage::Killed => None,
             };
             let time_limit = time_limit.filter(|_| self.overdue.is_none());
-            let next = [stage_limit, time_limit].into_iter().flatten().min();
+            let next = [stage_limit, time_limit, self.held_until].into_iter().flatten().min();
             let event = match next {
                 Some(limit) => received.recv_timeout(limit.saturating_duration_since(Instant::now())),
                 None => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -150,6 +163,9 @@ impl Supervisor<'_> {
                 Ok(Event::Signal(signal)) => self.pass_on_signal(signal),
                 Err(RecvTimeoutError::Timeout) => {
                     let now = Instant::now();
+                    if self.held_until.is_some_and(|limit| limit <= now) {
+                        self.tell_held();
+                    }
                     if stage_limit.is_some_and(|limit| limit <= now) {
                         self.end_others(now);
                     }
@@ -161,13 +177,16 @@ impl Supervisor<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
+        self.tell_held();
         Ok(())
     }
 
     fn ended(&mut self, rank: u32) -> Result<(), Failure> {
         let Some(process) = self.running.remove(&rank) else { return Ok(()) };
+        self.order.ended(rank);
         let end = process.finish().map_err(|error| system("a rank cannot be waited for", &error))?;
         if end.is_success() {
+            self.settle();
             return Ok(());
         }
         if self.stage == Stage::Running && rank != 0 {
@@ -181,6 +200,35 @@ impl Supervisor<'_> {
                 return self.start(rank);
             }
         }
+        if self.first_failure.is_none() && self.stage == Stage::Running {
+            self.held.push((rank, end));
+            self.settle();
+        } else {
+            self.failed(rank, end);
+        }
+        Ok(())
+    }
+
+    /// Tells which rank failed first, unless one that may have is still about to end.
+    fn settle(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        match self.order.are_ending() {
+            true => self.held_until = self.held_until.or_else(|| Instant::now().checked_add(SLOW_END)),
+            false => self.tell_held(),
+        }
+    }
+
+    fn tell_held(&mut self) {
+        self.held_until = None;
+        let mut held = std::mem::take(&mut self.held);
+        self.order.sort(&mut held);
+        held.into_iter().for_each(|(rank, end)| self.failed(rank, end));
+    }
+
+    /// A rank has failed, and is not started again.
+    fn failed(&mut self, rank: u32, end: RankEnd) {
         let is_first = self.first_failure.is_none();
         self.first_failure.get_or_insert((rank, end));
         if self.stage == Stage::Running && (is_first || self.arguments.keep_going) {
@@ -194,7 +242,6 @@ impl Supervisor<'_> {
         if self.stage == Stage::Running && !self.arguments.keep_going {
             self.stage = Stage::Failing { until: self.after_grace(Instant::now()) };
         }
-        Ok(())
     }
 
     fn pass_on_signal(&mut self, signal: Signal) {
@@ -262,6 +309,7 @@ fn not_started(program: &[std::ffi::OsString], rank: u32, error: &io::Error) -> 
     match error.kind() {
         io::ErrorKind::NotFound => Failure::file(name, "there is no such program")
             .next("give its path, or add its folder to PATH; a script needs its interpreter, too"),
+        _ if name.is_dir() => Failure::file(name, "it is a folder").next("name a program in it"),
         io::ErrorKind::PermissionDenied => {
             Failure::file(name, "it cannot be executed").next("chmod +x it, or name the program that runs it")
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use kiln::group::{CollectiveTrace, TracedCollective};
+use kiln::group::{CollectiveKind, CollectiveTrace, TracedCollective};
 use serde::Deserialize;
 
 use crate::failure::{Failure, Place};
@@ -14,8 +14,7 @@ use crate::text_file::read_text;
 #[serde(deny_unknown_fields)]
 struct Step {
     kind: String,
-    #[serde(default)]
-    bytes: u64,
+    bytes: Option<u64>,
     #[serde(default = "once")]
     count: u64,
     #[serde(default)]
@@ -65,6 +64,18 @@ fn from_json(path: &Path, text: &str) -> Result<CollectiveTrace, Failure> {
             Failure::file(path, format!("step {at} is `{kind}`, which is no collective"))
                 .next("use a name such as all_reduce, all_gather or broadcast")
         })?;
+        if count == 0 {
+            let what = format!("step {at} has the count 0");
+            return Err(Failure::file(path, what).next("give a count of 1 or more, or leave the step out"));
+        }
+        let bytes = match bytes {
+            Some(bytes) => bytes,
+            None if known == CollectiveKind::Barrier => 0,
+            None => {
+                let what = format!("step {at}, `{kind}`, has no bytes");
+                return Err(Failure::file(path, what).next("give the bytes of the larger buffer"));
+            }
+        };
         let compute = Duration::from_nanos(compute_ns);
         Ok(TracedCollective { kind: known, bytes, count, compute, overlaps: overlap })
     };

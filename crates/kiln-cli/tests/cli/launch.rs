@@ -251,7 +251,7 @@ fn wrong_words_are_refused_before_a_rank_is_started() {
         (&["-n", "2", "true"], 2, "unexpected"),
         (&["-n", "2", "--", "/nonexistent/program"], 2, "there is no such program"),
         (&["-n", "2", "--", &plain], 2, "it cannot be executed"),
-        (&["-n", "2", "--", "/"], 2, "it cannot be executed"),
+        (&["-n", "2", "--", "/"], 2, "it is a folder"),
         (&["-n", "1", "--port", "0", "--", "true"], 2, "--port"),
         (&["-n", "1", "--time-limit", "-3", "--", "true"], 2, "--time-limit"),
         (&["-n", "1", "--devices", "x", "--", "true"], 2, "no device and no range"),
@@ -339,5 +339,46 @@ on_machine! {
         let outcome = run(command(&[&["launch", "-n", "2", "--devices", "1-2"], &show[..]].concat()));
         assert_eq!(outcome.code, Some(3));
         assert!(outcome.stderr.contains("ordinal 2"), "{}", outcome.stderr);
+    }
+}
+
+const SLOW_END: &str = "KILN_TEST_SLOW_END";
+
+/// Rank 1 begins to end, takes its time, and is ended by a signal; rank 0 fails because of that, and is quicker.
+#[test]
+fn slow_end_program() {
+    if std::env::var_os(SLOW_END).is_none() {
+        return;
+    }
+    if std::env::var("KILN_RANK").unwrap() == "0" {
+        std::thread::sleep(Duration::from_millis(150));
+        std::process::exit(1);
+    }
+    extern "C" fn end_thread(_: libc::c_int) {
+        // SAFETY: it ends the thread that it runs on, and nothing else.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+    let handler = end_thread as extern "C" fn(libc::c_int);
+    let process = std::process::id();
+    // SAFETY: the handler makes one system call. The first thread of the process only waits for this one.
+    unsafe {
+        libc::signal(libc::SIGUSR1, handler as libc::sighandler_t);
+        libc::syscall(libc::SYS_tgkill, process, process, libc::SIGUSR1);
+    }
+    std::thread::sleep(Duration::from_millis(400));
+    std::process::abort();
+}
+
+#[test]
+fn a_rank_that_ends_slowly_has_failed_before_those_that_it_takes_along() {
+    let program = std::env::current_exe().unwrap();
+    let test = ["--exact", "launch::slow_end_program", "--nocapture"];
+    for flags in [&["--keep-going"][..], &["--grace", "5"]] {
+        let words = [&["launch", "-n", "2"], flags, &["--", program.to_str().unwrap()], &test].concat();
+        let mut launch = without_driver(&words);
+        launch.env(SLOW_END, "1");
+        let outcome = run(launch);
+        let first = "rank 1 failed first with signal 6 (SIGABRT)";
+        assert!(outcome.code == Some(134) && outcome.stderr.contains(first), "{}", outcome.stderr);
     }
 }

@@ -69,7 +69,7 @@ fn another_result_and_another_end_are_noticed() {
 
 /// A stand-in for the training: its losses are those of every number of ranks, but for what `edit` does.
 #[cfg(target_os = "linux")]
-fn trained(folder: &Folder, edit: &str) -> Output {
+fn trained(folder: &Folder, edit: &str, failing: &str) -> Output {
     let ranks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/src/gpu_bundle/ranks");
     let training = format!(
         "#!/bin/sh\n[ \"$KILN_LOCAL_RANK $NCCL_HOSTID\" = \"0 kiln-rank-$KILN_RANK\" ] || exit 9\nloss=0.5\nlast=$((KILN_WORLD_SIZE - 1))\n{edit}\n\
@@ -86,6 +86,12 @@ fn trained(folder: &Folder, edit: &str) -> Output {
     let mut command = Command::new("sh");
     command.arg(ranks.join("run.sh")).env("KILLS", "2").env("REAL", env!("CARGO_BIN_EXE_kiln"));
     command.env("KILN", program("doctor", doctor)).env("TRAINING", program("training", &training));
+    let killed = "#!/bin/sh\n[ \"$1 $3\" = '--ranks --jobs' ] || exit 9\necho \"$4 good, 0 bad: told\"\n[ \"$KILLED\" != \"$2\" ]\n";
+    command
+        .env("KILLED_RANK", program("killed_rank", killed))
+        .env("QUEUE_KILLS", "3")
+        .env("WORKER_KILLS", "2")
+        .env("KILLED", failing);
     command.env(
         "COLLECTIVES",
         program("collectives", "#!/bin/sh\necho \"rank $KILN_RANK: ready after 7 ms\"\n"),
@@ -103,12 +109,24 @@ fn ranks_that_give_other_losses_or_do_not_tell_of_a_lost_rank_are_noticed() {
         ("[ $# -eq 0 ] || exit 0", "training on 3 ranks, rank 2 killed at step 7: bad", "instead of 134"),
         ("[ $# -eq 0 ] && exit 3", "training on 1 rank: bad", "it printed no losses"),
     ] {
-        let outcome = trained(&folder, edit);
+        let outcome = trained(&folder, edit, "none");
         let text = String::from_utf8(outcome.stdout).unwrap();
         assert_eq!(outcome.status.success(), why.is_empty(), "{text}");
         let is_told = |line: &str| line.starts_with(name) && line.contains(why);
         assert!(text.lines().any(is_told), "{why}: {text}");
-        assert!(!why.is_empty() || text.ends_with("9 good, 0 bad\n"), "{text}");
+        assert!(!why.is_empty() || text.ends_with("13 good, 0 bad\n"), "{text}");
         assert!(text.contains("rank 1: ready after 7 ms"), "{text}");
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_job_whose_killed_rank_was_not_survived_is_noticed() {
+    let folder = Folder::new();
+    let outcome = trained(&folder, "", "3");
+    let text = String::from_utf8(outcome.stdout).unwrap();
+    assert!(!outcome.status.success() && text.ends_with("11 good, 2 bad\n"), "{text}");
+    assert!(text.contains("a rank of 2 killed among queued all-reduces, 2 jobs: good"), "{text}");
+    assert!(text.contains("a rank of 3 killed among queued all-reduces, 1 job: bad"), "{text}");
+    assert!(text.contains("a rank of 3 killed among queued all-reduces, --isolate, 1 job: bad"), "{text}");
 }

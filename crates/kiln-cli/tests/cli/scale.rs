@@ -71,6 +71,16 @@ fn what_does_not_fit_is_told_with_its_place() {
         ),
         (vec![lines("e", "# nothing\n")], 2, "it has no collective"),
         (vec![lines("f", "[{\"kind\": \"none\"}]")], 2, "step 0 is `none`"),
+        (
+            vec![lines("n", "[{\"kind\": \"all_reduce\", \"bytes\": 1, \"count\": 0}]")],
+            2,
+            "step 0 has the count 0",
+        ),
+        (
+            vec![lines("o", "[{\"kind\": \"barrier\"}, {\"kind\": \"all_reduce\"}]")],
+            2,
+            "step 1, `all_reduce`, has no bytes",
+        ),
         (vec![lines("g", "[{")], 2, "g:1:2"),
         (vec!["/nonexistent".into()], 2, "No such file"),
         (vec!["/nonexistent".into()], 2, "CollectiveTrace`, or write lines such as `all_reduce bytes=4MB"),

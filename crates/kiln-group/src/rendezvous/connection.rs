@@ -37,6 +37,8 @@ struct Seen {
     lost: BTreeMap<u32, String>,
     /// Every loss in its order, also of ranks that were replaced since.
     losses: Vec<(u32, String)>,
+    /// Ranks that have left as planned.
+    left: BTreeSet<u32>,
     /// This rank was lost before, and its process is a replacement.
     is_replacement: bool,
     /// Lost ranks that the caller knows of.
@@ -160,18 +162,29 @@ impl Connection {
         }
     }
 
-    /// Lost ranks, and those that were lost after so many losses; and how many losses there were.
-    pub(super) fn losses_since(
-        &self,
-        seen_before: usize,
-    ) -> Result<(Vec<(u32, String)>, usize), RendezvousError> {
+    /// Lost ranks and those that were lost after so many losses, the first one first, and rank 0 at the end if the store is lost; and how many losses there were.
+    pub(super) fn losses_since(&self, seen_before: usize) -> (Vec<(u32, String)>, usize) {
         let seen = self.shared.lock();
-        if let Some(cause) = &seen.ended {
-            return Err(RendezvousError::StoreLost { cause: cause.clone() });
-        }
-        let now = seen.lost.iter().map(|(rank, cause)| (*rank, cause.clone()));
-        let since = seen.losses.get(seen_before..).unwrap_or_default().iter().cloned();
-        Ok((now.chain(since).collect(), seen.losses.len()))
+        let is_told =
+            |(at, (rank, _)): &(usize, &(u32, String))| *at >= seen_before || seen.lost.contains_key(rank);
+        let losses = seen.losses.iter().enumerate().filter(is_told).map(|(_, lost)| lost.clone());
+        let store = seen.ended.iter().map(|cause| (0, cause.clone()));
+        (losses.chain(store).collect(), seen.losses.len())
+    }
+
+    /// Ranks that have left as planned.
+    pub(super) fn left(&self) -> BTreeSet<u32> {
+        self.shared.lock().left.clone()
+    }
+
+    /// Sends a request without waiting for the answer.
+    pub(super) fn post(&self, make: impl FnOnce(u64) -> Message) {
+        let mut seen = self.shared.lock();
+        let id = seen.next_id;
+        seen.next_id += 1;
+        drop(seen);
+        // If the store is gone, so are those who would read it.
+        let _ = self.shared.send(&make(id));
     }
 
     /// How many losses there were.
@@ -199,11 +212,12 @@ impl Connection {
             if let Some(found) = look(&mut seen) {
                 return Ok(Some(found));
             }
-            if let Some(cause) = &seen.ended {
-                return Err(RendezvousError::StoreLost { cause: cause.clone() });
-            }
+            // A loss that was told before the store went is why it went, more often than not.
             if let Some((rank, cause)) = seen.unknown_loss().filter(|_| fails_on_loss) {
                 return Err(RendezvousError::RankLost { rank, cause });
+            }
+            if let Some(cause) = &seen.ended {
+                return Err(RendezvousError::StoreLost { cause: cause.clone() });
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -229,9 +243,10 @@ impl Drop for Connection {
 }
 
 impl Seen {
+    /// The first loss that the caller does not know of.
     fn unknown_loss(&self) -> Option<(u32, String)> {
-        let unknown = self.lost.iter().find(|(rank, _)| !self.acknowledged.contains(rank));
-        unknown.map(|(rank, cause)| (*rank, cause.clone()))
+        let is_unknown = |rank: &u32| self.lost.contains_key(rank) && !self.acknowledged.contains(rank);
+        self.losses.iter().find(|(rank, _)| is_unknown(rank)).cloned()
     }
 }
 
@@ -253,14 +268,19 @@ impl Shared {
                 seen.losses.push((rank, cause.clone()));
                 seen.lost.insert(rank, cause);
             }
+            Message::Left { rank } => {
+                seen.left.insert(rank);
+            }
             Message::Back { rank } if rank == self.rank => seen.is_replacement = true,
             Message::Back { rank } => {
                 seen.lost.remove(&rank);
+                seen.left.remove(&rank);
                 seen.acknowledged.remove(&rank);
             }
             Message::Done { id }
             | Message::Value { id, .. }
             | Message::Missing { id, .. }
+            | Message::Gone { id }
             | Message::Full { id } => {
                 // An answer that came too late is no longer wanted.
                 if let Some(answer) = seen.answers.get_mut(&id) {
@@ -273,7 +293,11 @@ impl Shared {
     }
 
     fn end(&self, cause: String) {
-        self.lock().ended.get_or_insert(cause);
+        let mut seen = self.lock();
+        let has_left = seen.left.contains(&0);
+        let cause = if has_left { "it has left the job in order".to_owned() } else { cause };
+        seen.ended.get_or_insert(cause);
+        drop(seen);
         self.changed.notify_all();
     }
 

@@ -127,7 +127,7 @@ pub enum RendezvousError {
         waited: Duration,
     },
     /// No rank put a value.
-    #[error("no rank has put `{key}` within {:.1} s", .waited.as_secs_f64())]
+    #[error("no rank has put `{key}` within {:.1} s; look where the ranks are, or raise the time limit", .waited.as_secs_f64())]
     NoValue {
         /// The key.
         key: String,
@@ -148,8 +148,36 @@ pub enum RendezvousError {
         /// How long this rank waited.
         waited: Duration,
     },
+    /// A rank has left the job in order, and does not come to an exchange or a barrier.
+    #[error(
+        "rank {rank} has left the job in order and does not come to `{name}`; let no rank end before all have come to the same exchanges, barriers and collectives"
+    )]
+    RankLeft {
+        /// The rank that has left.
+        rank: u32,
+        /// What this rank waits for.
+        name: String,
+    },
+    /// A time that must not be zero.
+    #[error("the `{name}` of a rendezvous is zero; give a time, such as {example}")]
+    ZeroTime {
+        /// The field of [`RendezvousConfig`](crate::RendezvousConfig).
+        name: &'static str,
+        /// A time that would do.
+        example: &'static str,
+    },
+    /// A rank would be taken for lost before it shows that it is there.
+    #[error(
+        "the `heartbeat` of a rendezvous, {heartbeat:?}, is not shorter than its `silence`, {silence:?}; give a tenth of that"
+    )]
+    HeartbeatTooLong {
+        /// How often a rank shows that it is there.
+        heartbeat: Duration,
+        /// A rank that was not heard of for so long is lost.
+        silence: Duration,
+    },
     /// A rank is gone.
-    #[error("rank {rank} is lost: {cause}")]
+    #[error("rank {rank} is lost: {cause}; `acknowledge_losses` to go on without it, or end this rank")]
     RankLost {
         /// The rank.
         rank: u32,
@@ -157,7 +185,9 @@ pub enum RendezvousError {
         cause: String,
     },
     /// Rank 0, which keeps the store, is gone.
-    #[error("the connection to rank 0, which keeps the store, has ended: {cause}")]
+    #[error(
+        "the connection to rank 0, which keeps the store, has ended: {cause}; without it the ranks cannot meet: start the job again"
+    )]
     StoreLost {
         /// What was seen of it.
         cause: String,
@@ -194,7 +224,7 @@ fn elsewhere(at: Option<&str>) -> String {
 }
 
 /// `1, 3 and 5`; a long list is cut.
-fn ranks(ranks: &[u32]) -> String {
+pub(crate) fn ranks(ranks: &[u32]) -> String {
     const SHOWN: usize = 16;
     let shown: Vec<String> = ranks.iter().take(SHOWN).map(u32::to_string).collect();
     match (ranks.len() > SHOWN, shown.as_slice()) {

@@ -15,7 +15,7 @@ const MAX_MESSAGE: usize = MAX_VALUE + MAX_KEY + 64;
 /// The most bytes before a rank has proved that it knows the token.
 const MAX_GREETING: usize = 128;
 /// The first bytes of a connection, and the version of the protocol.
-const MAGIC: [u8; 8] = *b"kilnrdv1";
+const MAGIC: [u8; 8] = *b"kilnrdv2";
 
 pub(super) type Proof = [u8; PROOF_BYTES];
 
@@ -47,6 +47,12 @@ pub(super) enum Message {
         id: u64,
         key: String,
     },
+    /// Asks for a value that this rank puts, if any does.
+    GetOf {
+        id: u64,
+        rank: u32,
+        key: String,
+    },
     Remove {
         id: u64,
         key: String,
@@ -70,6 +76,10 @@ pub(super) enum Message {
     Full {
         id: u64,
     },
+    /// The rank that would put a value has left without it.
+    Gone {
+        id: u64,
+    },
     /// All ranks have joined.
     Complete,
     /// A rank is gone.
@@ -77,7 +87,11 @@ pub(super) enum Message {
         rank: u32,
         cause: String,
     },
-    /// A rank that was lost has joined again.
+    /// A rank has left as planned.
+    Left {
+        rank: u32,
+    },
+    /// A rank that was lost or has left has joined again.
     Back {
         rank: u32,
     },
@@ -184,6 +198,15 @@ impl Message {
             }
             Self::Alive => to.push(16),
             Self::Leave => to.push(17),
+            Self::GetOf { id, rank, key } => {
+                put_with_id(to, 18, *id, &rank.to_le_bytes());
+                to.extend(key.as_bytes());
+            }
+            Self::Gone { id } => put_with_id(to, 19, *id, &[]),
+            Self::Left { rank } => {
+                to.push(20);
+                to.extend(rank.to_le_bytes());
+            }
         }
     }
 
@@ -220,7 +243,8 @@ impl Message {
             13 => Self::Complete,
             16 => Self::Alive,
             17 => Self::Leave,
-            5..=12 => return Self::parse_with_id(*kind, rest),
+            20 => Self::Left { rank: number(rest)?.0 },
+            5..=12 | 18..=19 => return Self::parse_with_id(*kind, rest),
             _ => return None,
         })
     }
@@ -246,6 +270,11 @@ impl Message {
                 Self::Missing { id, ranks: ranks.iter().map(|rank| u32::from_le_bytes(*rank)).collect() }
             }
             12 => Self::Full { id },
+            18 => {
+                let (rank, key) = number(rest)?;
+                Self::GetOf { id, rank, key: text(key)? }
+            }
+            19 => Self::Gone { id },
             _ => return None,
         })
     }
@@ -287,13 +316,16 @@ mod tests {
             Message::Refused(Refusal::Range),
             Message::Put { id: 1, key: "a".into(), value: vec![0, 1, 0] },
             Message::Get { id: 2, key: "b".into() },
+            Message::GetOf { id: 9, rank: 1, key: "d".into() },
             Message::Remove { id: 3, key: "c".into() },
             Message::WhoIsMissing { id: 4 },
             Message::Done { id: 5 },
             Message::Value { id: 6, value: vec![] },
             Message::Missing { id: 7, ranks: vec![1, 2] },
             Message::Full { id: 8 },
+            Message::Gone { id: 10 },
             Message::Complete,
+            Message::Left { rank: 2 },
             Message::Lost { rank: 1, cause: "closed".into() },
             Message::Back { rank: 1 },
             Message::Alive,

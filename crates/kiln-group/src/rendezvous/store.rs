@@ -20,7 +20,18 @@ pub(super) struct Store {
     complete: bool,
     values: HashMap<String, Vec<u8>>,
     bytes: usize,
-    waiting: HashMap<String, Vec<(u32, u64)>>,
+    waiting: HashMap<String, Vec<Waiter>>,
+    /// Ranks that have left as planned.
+    left: BTreeSet<u32>,
+}
+
+/// A rank that waits for a value.
+#[derive(Debug)]
+struct Waiter {
+    rank: u32,
+    id: u64,
+    /// The rank that puts the value, where that is known.
+    of: Option<u32>,
 }
 
 impl Store {
@@ -34,6 +45,7 @@ impl Store {
             values,
             bytes: 0,
             waiting,
+            left: BTreeSet::new(),
         }
     }
 
@@ -51,7 +63,7 @@ impl Store {
     pub(super) fn join(&mut self, rank: u32) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         let was_lost = self.lost.remove(&rank).is_some();
-        if was_lost {
+        if self.left.remove(&rank) || was_lost {
             deliveries.extend(self.present.iter().map(|other| (*other, Message::Back { rank })));
         }
         // It is told that it is a replacement, unless the ranks have not met yet.
@@ -61,6 +73,7 @@ impl Store {
         deliveries.extend(
             self.lost.iter().map(|(lost, cause)| (rank, Message::Lost { rank: *lost, cause: cause.clone() })),
         );
+        deliveries.extend(self.left.iter().map(|left| (rank, Message::Left { rank: *left })));
         self.present.insert(rank);
         let all = u32::try_from(self.present.len()).is_ok_and(|present| present == self.size);
         match (all, self.complete) {
@@ -78,10 +91,10 @@ impl Store {
             return Vec::new();
         }
         for waiting in self.waiting.values_mut() {
-            waiting.retain(|(waiter, _)| *waiter != rank);
+            waiting.retain(|waiter| waiter.rank != rank);
         }
+        let Some(cause) = cause else { return self.leave_as_planned(rank) };
         self.waiting.retain(|_, waiting| !waiting.is_empty());
-        let Some(cause) = cause else { return Vec::new() };
         let own = own_keys(rank);
         self.values.retain(|key, value| {
             let is_kept = !key.starts_with(&own);
@@ -92,17 +105,37 @@ impl Store {
         self.present.iter().map(|other| (*other, Message::Lost { rank, cause: cause.clone() })).collect()
     }
 
+    /// A rank that has left puts nothing more: those that wait for it are told.
+    fn leave_as_planned(&mut self, rank: u32) -> Vec<Delivery> {
+        self.left.insert(rank);
+        let mut deliveries: Vec<Delivery> =
+            self.present.iter().map(|other| (*other, Message::Left { rank })).collect();
+        for waiting in self.waiting.values_mut() {
+            let missed = waiting.iter().filter(|waiter| waiter.of == Some(rank));
+            deliveries.extend(missed.map(|waiter| (waiter.rank, Message::Gone { id: waiter.id })));
+            waiting.retain(|waiter| waiter.of != Some(rank));
+        }
+        self.waiting.retain(|_, waiting| !waiting.is_empty());
+        deliveries
+    }
+
+    fn get(&mut self, rank: u32, id: u64, key: String, of: Option<u32>) -> Vec<Delivery> {
+        match self.values.get(&key) {
+            Some(value) => vec![(rank, Message::Value { id, value: value.clone() })],
+            None if of.is_some_and(|of| self.left.contains(&of)) => vec![(rank, Message::Gone { id })],
+            None => {
+                self.waiting.entry(key).or_default().push(Waiter { rank, id, of });
+                Vec::new()
+            }
+        }
+    }
+
     /// What a rank asks for.
     pub(super) fn request(&mut self, rank: u32, message: Message) -> Vec<Delivery> {
         match message {
             Message::Put { id, key, value } => self.put(rank, id, key, value),
-            Message::Get { id, key } => match self.values.get(&key) {
-                Some(value) => vec![(rank, Message::Value { id, value: value.clone() })],
-                None => {
-                    self.waiting.entry(key).or_default().push((rank, id));
-                    Vec::new()
-                }
-            },
+            Message::Get { id, key } => self.get(rank, id, key, None),
+            Message::GetOf { id, rank: of, key } => self.get(rank, id, key, Some(of)),
             Message::Remove { id, key } => {
                 if let Some(value) = self.values.remove(&key) {
                     self.bytes -= key.len() + value.len();
@@ -127,7 +160,9 @@ impl Store {
         let waiting = self.waiting.remove(&key).unwrap_or_default();
         let mut deliveries = vec![(rank, Message::Done { id })];
         deliveries.extend(
-            waiting.into_iter().map(|(rank, id)| (rank, Message::Value { id, value: value.clone() })),
+            waiting
+                .into_iter()
+                .map(|waiter| (waiter.rank, Message::Value { id: waiter.id, value: value.clone() })),
         );
         self.values.insert(key, value);
         deliveries
@@ -213,6 +248,25 @@ mod tests {
         store.request(0, Message::Remove { id: 4, key: "k".into() });
         assert_eq!(store.request(0, Message::Get { id: 5, key: "k".into() }), []);
         assert_eq!(store.bytes, 0);
+    }
+
+    #[test]
+    fn a_rank_that_has_left_is_told_to_those_that_wait_for_its_value() {
+        let mut store = Store::new(3);
+        (0..3).for_each(|rank| drop(store.join(rank)));
+        let of = |id, key: &str| Message::GetOf { id, rank: 2, key: key.into() };
+        store.request(2, Message::Put { id: 1, key: "there".into(), value: vec![7] });
+        assert_eq!(store.request(0, of(2, "absent")), []);
+        assert_eq!(store.request(1, Message::Get { id: 3, key: "absent".into() }), []);
+        let told = store.leave(2, None);
+        let left = Message::Left { rank: 2 };
+        assert_eq!(told, [(0, left.clone()), (1, left.clone()), (0, Message::Gone { id: 2 })]);
+        assert_eq!(store.request(1, of(4, "absent")), [(1, Message::Gone { id: 4 })]);
+        assert_eq!(store.request(1, of(5, "there")), [(1, Message::Value { id: 5, value: vec![7] })]);
+        store.leave(1, Some("closed".into()));
+        assert!(store.join(1).contains(&(1, left)));
+        assert!(store.join(2).contains(&(0, Message::Back { rank: 2 })));
+        assert_eq!(store.request(0, of(6, "absent")), []);
     }
 
     #[test]

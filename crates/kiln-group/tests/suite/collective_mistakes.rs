@@ -270,6 +270,10 @@ fn calls_that_do_not_fit_their_buffers() {
         "`recv` has 5 elements and must have 4",
     );
     refused(rank.all_reduce(&view(0..6), &view(5..11), Reduction::Sum), "`send` and `recv` share memory");
+    refused(
+        rank.all_reduce_in_place(&view(0..6), Reduction::Sum).and(rank.broadcast(&view(5..9), 0)),
+        "`buffer` of all_reduce and `buffer` of broadcast, calls 0 and 1 of the group, share memory",
+    );
     refused(rank.all_to_all(&view(0..5), &view(5..10)), "5 elements for 2 ranks");
     refused(
         rank.reduce_scatter(&view(0..6), &view(6..8), Reduction::Sum),
@@ -367,4 +371,15 @@ fn a_rank_that_leaves_after_its_last_collective_is_not_lost() {
     std::thread::sleep(Duration::from_millis(100));
     rig.group.synchronize().unwrap();
     assert_eq!(ranks[0].lost_rank(), None);
+}
+
+#[test]
+fn an_id_of_another_machine_with_the_same_seed() {
+    let (one, other) = (Rig::new(2, 1), Rig::new(2, 1));
+    let id = |rig: &Rig| DeviceCommunicator::new_id(rig.group.runtime(0).unwrap()).unwrap();
+    let ids = [id(&one), id(&other)];
+    assert_ne!(ids[0], ids[1]);
+    let error =
+        DeviceCommunicator::join(other.group.runtime(1).unwrap(), ids[0], 1, 2, &short()).unwrap_err();
+    assert!(error.to_string().contains("no device of this simulated machine made the id"), "{error}");
 }

@@ -316,7 +316,9 @@ fn a_communicator_is_rebuilt_when_a_rank_is_lost_and_by_all_that_are_left() {
     let rig = Rig::new(2, 1);
     let ranks = rig.group.communicators(&NEVER).unwrap();
     let error = ranks[0].rebuild().unwrap_err().to_string();
-    assert!(error.contains("no rank of rank 0 of 2") && error.contains("is lost"), "{error}");
+    assert!(error.starts_with("no rank of communicator ") && error.contains(" is lost;"), "{error}");
+    let error = ranks[0].vacancy(1).unwrap_err().to_string();
+    assert!(error.starts_with("rank 1 of communicator ") && error.contains(" is not lost;"), "{error}");
     drop(ranks);
     rig.finish();
 
@@ -328,4 +330,5 @@ fn a_communicator_is_rebuilt_when_a_rank_is_lost_and_by_all_that_are_left() {
     assert!(tickets[0].wait().unwrap_err().downcast_ref::<CommunicatorRankLost>().is_some());
     let error = ranks[0].rebuild().unwrap_err();
     assert!(matches!(&error, GroupError::RanksAbsent { ranks, .. } if ranks[..] == [2]), "{error}");
+    assert!(error.to_string().starts_with("rank 2 did not rebuild the communicator within"), "{error}");
 }

@@ -170,3 +170,13 @@ fn a_meeting_point_is_whole_or_not_there() {
     slurm.push(("MASTER_PORT", "29500"));
     assert_eq!(ranks(&slurm).meeting_point, point("gpu07", 29_500, false));
 }
+
+#[test]
+fn a_meeting_point_alone_is_half_a_launcher() {
+    let error = parse(&[("KILN_MEETING_POINT", "node0:29500")]).unwrap_err().to_string();
+    assert!(error.starts_with("KILN_MEETING_POINT is set") && error.contains("KILN_RANK is not"), "{error}");
+    // It says where ranks of another launcher meet.
+    let mut slurm = SLURM.to_vec();
+    slurm.push(("KILN_MEETING_POINT", "node0:29500"));
+    assert_eq!(ranks(&slurm).meeting_point, point("node0", 29_500, false));
+}

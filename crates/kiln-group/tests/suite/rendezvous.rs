@@ -269,3 +269,58 @@ fn a_rank_that_does_not_come_is_named_without_a_key_of_the_store() {
     let told = told[0].as_ref().unwrap().to_string();
     assert!(told.contains("rank 1 did not come to `end` within") && !told.contains("end/1"), "{told}");
 }
+
+#[test]
+fn a_rank_that_has_left_in_order_is_told_at_once_to_those_that_wait_for_it() {
+    for leaves in [0, 1] {
+        let started = Instant::now();
+        let errors = ranks(3, move |job| {
+            job.barrier("all").unwrap();
+            if job.rank() == leaves {
+                job.put("last/9", b"x").unwrap();
+                return None;
+            }
+            let error = job.barrier("never").unwrap_err();
+            // What it had put is there.
+            assert_eq!(job.get("last/9").unwrap(), b"x");
+            Some(error.to_string())
+        });
+        for error in errors.into_iter().flatten() {
+            assert!(
+                error.starts_with(&format!(
+                    "rank {leaves} has left the job in order and does not come to `never`"
+                )),
+                "{error}"
+            );
+        }
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    }
+}
+
+#[test]
+fn a_rank_that_has_left_and_given_its_value_is_not_missed() {
+    let all = ranks(2, |job| {
+        if job.rank() == 0 {
+            thread::sleep(Duration::from_millis(200));
+        }
+        job.exchange("values", &[job.rank() as u8]).unwrap()
+    });
+    assert_eq!(all[0], [Some(vec![0]), Some(vec![1])]);
+}
+
+#[test]
+fn times_of_zero_are_refused() {
+    type Change = fn(&mut RendezvousConfig);
+    let changes: [(&str, Change); 4] = [
+        ("timeout", |config| config.timeout = Duration::ZERO),
+        ("heartbeat", |config| config.heartbeat = Duration::ZERO),
+        ("silence", |config| config.silence = Duration::ZERO),
+        ("heartbeat", |config| config.heartbeat = config.silence),
+    ];
+    for (name, change) in changes {
+        let mut config = config(free_port(), 0, 1);
+        change(&mut config);
+        let error = Rendezvous::join(&config).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{name}`")), "{error}");
+    }
+}

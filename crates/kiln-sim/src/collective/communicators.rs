@@ -1,6 +1,7 @@
 //! The communicators of a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::{Error, Refusal, Result};
 use kiln_operation::{CommunicatorId, CommunicatorRank};
@@ -14,6 +15,18 @@ pub(crate) struct Communicators {
     /// Ids whose communicators all ranks have left.
     over: BTreeSet<CommunicatorId>,
     made: BTreeSet<CommunicatorId>,
+    machine: MachineNumber,
+}
+
+/// Tells the machines of a process apart, also those with the same seed. A clone is of the same machine.
+#[derive(Clone, Copy, Debug)]
+struct MachineNumber(u64);
+
+impl Default for MachineNumber {
+    fn default() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl Communicators {
@@ -29,11 +42,12 @@ impl Communicators {
         self.by_id.get_mut(id)
     }
 
-    /// An id that no communicator of the machine has. The same program gets the same ids.
+    /// An id that no communicator of this process has. The same program gets the same ids if it makes its machines in the same order.
     pub(crate) fn new_id(&mut self, seed: u64) -> CommunicatorId {
         let number = self.made.len() as u64 + 1;
         let mut bytes = [0; CommunicatorId::BYTES];
-        let words = [*b"kiln-sim", seed.to_le_bytes(), number.to_le_bytes()].concat();
+        let words =
+            [*b"kiln-sim", seed.to_le_bytes(), number.to_le_bytes(), self.machine.0.to_le_bytes()].concat();
         bytes.iter_mut().zip(words).for_each(|(byte, word)| *byte = word);
         let id = CommunicatorId::new(bytes);
         self.made.insert(id);

@@ -51,13 +51,15 @@ queued() {
     for number in 2 3; do
         half=$(((jobs + 3 - number) / 2))
         [ "$half" -gt 0 ] || continue
+        plural=s
+        [ "$half" -gt 1 ] || plural=
         began=$(date +%s)
         "$killed_rank" --ranks "$number" --jobs "$half" --seed "$seed" "$@" > "$work/out" 2>&1 < /dev/null
         code=$?
         why=
         [ "$code" -eq 0 ] || why="it ended with $code"
         grep -q "^$half good, 0 bad" "$work/out" || why="$why not all jobs were good"
-        count "a rank of $number killed among queued all-reduces, $half times${*:+, $*}" "$(($(date +%s) - began))" "$why"
+        count "a rank of $number killed among queued all-reduces,${*:+ $*,} $half job$plural" "$(($(date +%s) - began))" "$why"
         [ -n "$why" ] || sed -n '$s/^/  /p' "$work/out"
     done
 }

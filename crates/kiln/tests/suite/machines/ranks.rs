@@ -1,9 +1,11 @@
 //! Ranks of one process on several devices, with a stand-in for NCCL.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kiln::group::{
-    CommunicatorFailed, CommunicatorRankLost, DeviceCommunicatorConfig, DeviceGroup, GroupError,
+    CommunicatorFailed, CommunicatorRankLost, DeviceCommunicator, DeviceCommunicatorConfig, DeviceGroup,
+    GroupError, MeetingPoint, Rendezvous, RendezvousConfig,
 };
 
 use crate::machine::{Machine, calls};
@@ -105,6 +107,39 @@ on_machine! {
         let error = ranks[0].broadcast(&buffer, 1).submit().unwrap().wait().unwrap_err();
         let lost = error.downcast_ref::<CommunicatorRankLost>().unwrap_or_else(|| panic!("{error}"));
         assert_eq!(lost.lost, 1);
-        assert!(lost.cause.contains("was dropped after 1 collectives, and rank 0 waits in a later one"), "{lost}");
+        assert!(lost.cause.contains("was dropped after 1 collective, and rank 0 waits in a later one"), "{lost}");
+    }
+
+    // Each rank has its place in the job, as processes have. The collective of rank 0 runs until it is aborted.
+    fn a_rank_that_has_left_its_job_is_told_to_one_that_waits_for_it() on {
+        let nccl = include_str!("../../../../kiln-cuda/tests/on_fake/libnccl/nccl.c");
+        Machine::fake().devices(2).with_library("KILN_NCCL", nccl).with("FAKE_NCCL_RUNS", "1")
+    } => {
+        let group = DeviceGroup::all().unwrap();
+        let config = DeviceCommunicatorConfig { deadline: Duration::from_secs(3600) };
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let point = MeetingPoint { host: "127.0.0.1".into(), port, is_taken: false };
+        let meet = |rank: u32| {
+            let (point, gpu) = (point.clone(), group.runtime(rank as usize).unwrap().clone());
+            move || {
+                let job = Arc::new(Rendezvous::join(&RendezvousConfig::new(point, rank, 2)).unwrap());
+                let rank = DeviceCommunicator::meet(&gpu, &job, &config).unwrap();
+                rank.barrier().submit().unwrap().wait().unwrap();
+                (rank, job)
+            }
+        };
+        let (other, one) = (std::thread::spawn(meet(1)), std::thread::spawn(meet(0)));
+        let (other, (rank, _job)) = (other.join().unwrap(), one.join().unwrap());
+        drop(other);
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(rank.lost_rank(), None, "nothing waits for it");
+        let buffer = rank.runtime().upload(&[1_u32; 4]).unwrap();
+        let ticket = rank.broadcast(&buffer, 1).submit().unwrap();
+        let began = Instant::now();
+        let error = ticket.wait().unwrap_err();
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        let lost = error.downcast_ref::<CommunicatorRankLost>().unwrap_or_else(|| panic!("{error}"));
+        assert_eq!(lost.lost, 1);
+        assert!(lost.cause.contains("it has left the job in order after 1 collective, and rank 0 waits in a later one"), "{lost}");
     }
 }
