@@ -1,7 +1,7 @@
 //! A rank is killed while a thousand all-reduces are queued: the others are told within a second, lose nothing else, and go on.
 //!
 //! `cargo run -p kiln-group --example killed_rank -- --ranks 3 --jobs 4` runs four jobs of three ranks. Each starts its ranks as processes, all on the first GPU, or on simulated
-//! devices if `KILN_POLICY=simulate` is set. On a GPU they need NCCL: NCCL refuses that for ranks of one host, so every rank is given
+//! devices if `KILN_POLICY=simulate` is set. NCCL refuses ranks of one host that share a GPU, so every rank is given
 //! another host. When the victim has done a number of all-reduces that follows from the seed, it is killed by SIGKILL. Every survivor then shows that
 //!
 //! - it was told at most a second after the kill, with an error that names the victim,
