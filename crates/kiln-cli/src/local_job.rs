@@ -22,8 +22,6 @@ mod rank_end;
 #[cfg(target_os = "linux")]
 mod rank_process;
 #[cfg(target_os = "linux")]
-mod signals;
-#[cfg(target_os = "linux")]
 mod supervisor;
 #[cfg(not(target_os = "linux"))]
 #[path = "local_job/supervisor_unsupported.rs"]

@@ -47,11 +47,18 @@ mod npy;
 mod plural;
 mod printable_text;
 mod program_file;
+#[cfg(target_os = "linux")]
+mod program_signals;
+#[cfg(not(target_os = "linux"))]
+#[path = "program_signals_unsupported.rs"]
+mod program_signals;
 mod progress_line;
 mod recording_file;
 mod replay;
 mod run;
 mod scaling;
+#[cfg(target_os = "linux")]
+mod signals;
 mod source_file;
 mod source_token;
 mod stdout_at_start;

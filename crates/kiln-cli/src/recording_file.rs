@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use kiln_trace::{ReadError, RecordingReader};
+use kiln_trace::{ReadError, RecordingReader, open_plain_file};
+use kiln_watch::{FilePattern, recordings_in};
 
 use crate::console::complain;
 use crate::failure::Failure;
@@ -21,10 +22,30 @@ pub(crate) type OpenRecording = RecordingReader<BufReader<File>>;
 /// # Errors
 /// A file that cannot be read; something that is no recording, or one of another version.
 pub(crate) fn open(path: &Path, skip_damaged: bool) -> Result<OpenRecording, Failure> {
-    let file = File::open(path).map_err(|error| Failure::file(path, error))?;
+    let file = open_plain_file(path).map_err(|error| Failure::file(path, error))?;
     let from = BufReader::with_capacity(BUFFER_BYTES, file);
     let reader = RecordingReader::new(from).map_err(|error| failure(path, &error))?;
     Ok(if skip_damaged { reader.skipping_damage() } else { reader })
+}
+
+/// The recordings that are meant: those of a folder, those of a pattern with `%p`, or the file itself.
+///
+/// # Errors
+/// A folder or a pattern without recordings.
+pub(crate) fn meant(given: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in given {
+        let (found, why) = match FilePattern::of(path).filter(|_| !path.exists()) {
+            Some(pattern) => (pattern.files(None), "there is no recording with a number in the place of %p"),
+            None if path.is_dir() => (recordings_in(path), "there is no recording in this folder"),
+            None => (vec![path.clone()], ""),
+        };
+        if found.is_empty() {
+            return Err(Failure::file(path, why).next("give the names of recordings, which end with .kiln"));
+        }
+        files.extend(found);
+    }
+    Ok(files)
 }
 
 /// A recording that cannot be read, or not all of it.

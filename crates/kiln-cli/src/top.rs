@@ -47,7 +47,8 @@ A program is seen if it runs with KILN_TOP=1, or calls kiln::telemetry::publish.
 For each of its runtimes: memory in use against the limit, memory by tag, streams,
 submissions a second, faults. For each GPU what NVML says, of all its users.
 
-Keys: q or Esc ends, the arrows scroll. In a pipe it prints once.
+Keys: q or Esc ends, the arrows scroll. In a pipe it prints once. A signal that
+ends it gives the terminal back first.
 
 Exit codes: 0 done, 2 wrong usage, or a folder or terminal that cannot be used.";
 
@@ -64,15 +65,17 @@ struct Seen {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
-    let gpus = Gpus::load();
-    if arguments.json {
-        console.json(&look(&gpus)?)?;
-    } else if arguments.once || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        let lines = text::lines(&look(&gpus)?);
-        lines.iter().for_each(|line| console.line(line.plain()));
-    } else {
+    let is_once = arguments.once || !io::stdout().is_terminal() || !io::stdin().is_terminal();
+    if !arguments.json && !is_once {
         let every = Duration::from_secs_f64(arguments.every);
-        screen::run(every, || look(&gpus))?;
+        screen::run(every, Gpus::load, look)?;
+        return Ok(Exit::Done);
+    }
+    let seen = look(&Gpus::load())?;
+    if arguments.json {
+        console.json(&seen)?;
+    } else {
+        text::lines(&seen).iter().for_each(|line| console.line(line.plain()));
     }
     Ok(Exit::Done)
 }

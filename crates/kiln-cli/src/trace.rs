@@ -2,6 +2,7 @@
 
 mod new_file;
 pub(crate) mod recorded_program;
+pub(crate) mod recording_place;
 
 use std::ffi::OsString;
 use std::io::BufWriter;
@@ -15,8 +16,10 @@ use crate::console::{Console, complain};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::plural::counted;
+use crate::program_signals::ProgramSignals;
 use crate::recording_file;
 use new_file::NewFile;
+use recording_place::{NUMBER, RecordingPlace};
 
 /// Where a program is recorded if no file is given.
 pub(crate) const DEFAULT_FILE: &str = "trace.kiln";
@@ -45,6 +48,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "Examples:
   kiln trace -- ./train --steps 10
   kiln trace train.kiln --perfetto train.pftrace -- ./train --steps 10
+  kiln trace rank-%p.kiln -- ./train --ranks 4
   kiln trace train.kiln --perfetto train.pftrace
   kiln trace train.kiln --perfetto train.pftrace --skip-damaged --json
 
@@ -54,46 +58,127 @@ details), an arrow for each wait from the work that was waited for, the waits of
 the program's threads, memory by tag, faults and takeovers. Work whose time on
 the device was not measured is on a track of its stream that says \"submitted\".
 
-A program is run with KILN_TRACE=FILE, which every kiln runtime understands. A
-recording of a program that was killed is read up to where it is cut.
+A program is run with KILN_TRACE=FILE, which every kiln runtime understands. %p
+in the name of FILE stands for the number of the process, so that each process
+has its file; then it stands in that of OUT, too. A recording of a program that
+was killed is read up to where it is cut. With --json the program's standard
+output goes to the standard error.
 
-Exit codes: that of the program, where one is run and ends with another than 0;
-otherwise 0 done, 2 wrong usage, or a file that cannot be read or written, 3 the
+SIGTERM, SIGINT and SIGHUP are passed on to the program, and what it recorded is
+finished when it has ended.
+
+Exit codes: that of the program, where one is run and ends with another than 0,
+128 and the number of the signal that ended it; otherwise 0 done, 2 wrong usage, or a file that cannot be read or written, 3 the
 program cannot be started, or recorded nothing.";
 
-/// What `--json` prints.
+/// What `--json` prints of a trace.
 #[derive(Serialize)]
-struct Written<'a> {
+struct Written {
     perfetto: String,
     #[serde(flatten)]
-    summary: &'a PerfettoSummary,
+    summary: PerfettoSummary,
     is_cut: bool,
     is_whole: bool,
     damaged_blocks: u64,
 }
 
+/// What `--json` prints where several processes were recorded, or no trace was asked for.
+#[derive(Serialize)]
+struct Recorded {
+    recordings: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    traces: Vec<Written>,
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
-    if let Some(out) = arguments.perfetto.as_deref().filter(|out| is_same(file, out)) {
-        let what = format!("{} is the recording and cannot be the trace, too", out.display());
-        return Err(Failure::usage(what).next("give another file with --perfetto"));
+    if let Some(out) = arguments.perfetto.as_deref() {
+        if is_same(file, out) {
+            let what = format!("{} is the recording and cannot be the trace, too", out.display());
+            return Err(Failure::usage(what).next("give another file with --perfetto"));
+        }
+        recording_place::writable(out)?;
     }
-    let (ended, is_recorded) = match arguments.program.split_first() {
-        Some((program, words)) => recorded_program::run(program, words, file)?,
-        None => (Exit::Done, true),
-    };
-    if !is_recorded {
-        complain("the program recorded nothing");
-        return Ok(ended);
-    }
-    match &arguments.perfetto {
-        Some(out) => convert(arguments, file, out, console)?,
+    match arguments.program.split_first() {
+        Some((program, words)) => record(arguments, file, (program, words), console),
         None => {
-            complain(format_args!("recorded to {0}; `kiln explain {0}` says what it shows", file.display()))
+            if let Some(out) = &arguments.perfetto {
+                let written = convert(arguments, file, out)?;
+                tell(arguments, vec![written], &[], console)?;
+            }
+            Ok(Exit::Done)
         }
     }
-    Ok(ended)
+}
+
+/// Runs a program and records it.
+fn record(
+    arguments: &Arguments,
+    file: &Path,
+    program: (&OsString, &[OsString]),
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    let place = RecordingPlace::new(file)?;
+    if let Some(out) = arguments.perfetto.as_deref().filter(|_| place.pattern().is_some())
+        && !out.to_string_lossy().contains(NUMBER)
+    {
+        let what = format!("{NUMBER} gives each process a recording, and {} is one file", out.display());
+        return Err(Failure::usage(what).next(format!("put {NUMBER} into the name of the trace, too")));
+    }
+    let signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
+    let run = recorded_program::run((program.0, program.1), &place, arguments.json, signals)?;
+    if run.recordings.is_empty() {
+        complain("the program recorded nothing");
+        return Ok(run.ended);
+    }
+    let by_number = place.pattern().is_some();
+    let mut traces = Vec::new();
+    if let Some(out) = &arguments.perfetto {
+        for recording in run.recordings.iter().take(if by_number { usize::MAX } else { 1 }) {
+            traces.push(convert(arguments, recording, &place.with_number_of(recording, out))?);
+        }
+    }
+    let told = if traces.is_empty() || by_number { &run.recordings[..] } else { &[] };
+    tell(arguments, traces, told, console)?;
+    for other in run.recordings.iter().skip(1).filter(|_| !by_number) {
+        complain(format_args!("a further process is recorded to {}", other.display()));
+    }
+    Ok(run.ended)
+}
+
+/// Says what was made.
+fn tell(
+    arguments: &Arguments,
+    mut traces: Vec<Written>,
+    recordings: &[PathBuf],
+    console: &mut Console,
+) -> Result<(), Failure> {
+    if arguments.json {
+        return match traces.pop_if(|_| recordings.is_empty()) {
+            Some(written) => console.json(&written),
+            None => {
+                let recordings = recordings.iter().map(|file| file.display().to_string()).collect();
+                console.json(&Recorded { recordings, traces })
+            }
+        };
+    }
+    for Written { perfetto, summary, .. } in &traces {
+        console.line(format_args!("{perfetto}: {}", in_words(summary)));
+    }
+    match recordings {
+        [] => {}
+        [file] => {
+            complain(format_args!("recorded to {0}; `kiln explain {0}` says what it shows", file.display()))
+        }
+        files => {
+            for file in files {
+                complain(format_args!("recorded to {}", file.display()));
+            }
+            complain("`kiln explain` with all of them says what they show together");
+        }
+    }
+    Ok(())
 }
 
 /// Whether two paths name one file, or would.
@@ -103,7 +188,7 @@ fn is_same(file: &Path, other: &Path) -> bool {
 }
 
 /// Writes the trace of a recording.
-fn convert(arguments: &Arguments, file: &Path, out: &Path, console: &mut Console) -> Result<(), Failure> {
+fn convert(arguments: &Arguments, file: &Path, out: &Path) -> Result<Written, Failure> {
     let mut reader = recording_file::open(file, arguments.skip_damaged)?;
     let not_written =
         |error| Failure::file(out, error).next("give another place with --perfetto, or make room");
@@ -113,20 +198,16 @@ fn convert(arguments: &Arguments, file: &Path, out: &Path, console: &mut Console
         ExportError::Write(error) => not_written(error),
     })?;
     target.publish().map_err(not_written)?;
-    let (is_cut, damaged_blocks) = (reader.is_cut(), reader.damaged_blocks());
-    if arguments.json {
-        let perfetto = out.display().to_string();
-        return console.json(&Written {
-            perfetto,
-            summary: &summary,
-            is_cut,
-            is_whole: reader.has_end_mark(),
-            damaged_blocks,
-        });
+    if !arguments.json {
+        recording_file::note_gaps(file, &reader);
     }
-    recording_file::note_gaps(file, &reader);
-    console.line(format_args!("{}: {}", out.display(), in_words(&summary)));
-    Ok(())
+    Ok(Written {
+        perfetto: out.display().to_string(),
+        summary,
+        is_cut: reader.is_cut(),
+        is_whole: reader.has_end_mark(),
+        damaged_blocks: reader.damaged_blocks(),
+    })
 }
 
 fn in_words(summary: &PerfettoSummary) -> String {

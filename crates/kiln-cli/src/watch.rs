@@ -4,22 +4,25 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kiln_watch::{ExpectedFile, WatchError, WatchOptions, WatchServer};
+use kiln_watch::{ExpectedFile, FilePattern, WatchError, WatchOptions, WatchServer, WatchedFiles};
 use serde::Serialize;
 
 use crate::console::{Console, complain};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
+use crate::program_signals::ProgramSignals;
 use crate::recording_file;
+use crate::trace::recording_place::{self, RecordingPlace};
 use crate::trace::{DEFAULT_FILE, recorded_program};
 
 /// The flags of `kiln watch`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The recording: what is shown, or where a program is recorded (`trace.kiln` if it is left out).
+    /// The recording: what is shown, or where a program is recorded (`trace.kiln` if it is left out). Several, a folder, or a name with %p
+    /// are the ranks of one job.
     #[arg(required_unless_present = "program")]
-    file: Option<PathBuf>,
+    file: Vec<PathBuf>,
     /// The port of the page; a free one if it is left out.
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -38,23 +41,28 @@ const EXAMPLES: &str = "Examples:
   kiln watch train.kiln
   kiln watch -- ./train --steps 10
   kiln watch train.kiln --live --port 7007
+  kiln watch rank-0.kiln rank-1.kiln
+  kiln watch runs/rank-%p.kiln
 
 Open the address that is printed in a browser on this machine. The page has a
-timeline in which a gap says why the stream waited, memory by tag, devices and
-their states, faults, collectives by rank, and the words of `kiln explain`. The
-key ? lists the keys. The page follows the file while it grows; a program that
+timeline in which a gap says why the stream waited, memory by tag and by
+address, devices and their states, faults, collectives by rank, and the words of
+`kiln explain`. Several recordings are on one time axis, and the ranks that came
+late to a collective are named. The key ? lists the keys. The page follows the file while it grows; a program that
 was killed is shown up to its last whole block.
 
 The page is served on the loopback interface only, and its address has a random
 token: who does not know it sees nothing. From another machine, forward the port
 (ssh -L 7007:127.0.0.1:7007 HOST) and give --port 7007 here. Ctrl-C ends it.
 
-A program is run with KILN_TRACE=FILE. The page stays when the program has
-ended.
+A program is run with KILN_TRACE=FILE; %p in its name stands for the number of
+the process. The page stays when the program has ended. While it runs, SIGTERM,
+SIGINT and SIGHUP are passed on to it, and end the page, too. With --json the
+program's standard output goes to the standard error.
 
 Exit codes: 2 wrong usage, or a file that cannot be read, 3 a port in use, or a
-program that cannot be started or records nothing; otherwise it runs until
-Ctrl-C.";
+program that cannot be started or records nothing, that of the program where a
+signal ended both; otherwise it runs until Ctrl-C.";
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -64,38 +72,104 @@ struct Served<'a> {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
-    let file = arguments.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
-    let expected = match (arguments.program.is_empty(), arguments.live) {
-        (false, _) => ExpectedFile::New,
-        (true, true) => ExpectedFile::Awaited,
-        (true, false) => ExpectedFile::There,
-    };
-    let options = WatchOptions { port: arguments.port, file: expected };
-    let server = WatchServer::start(file, &options).map_err(|error| failure(file, &error))?;
-    if arguments.json {
-        console.json(&Served { url: server.url() })?;
-    } else if arguments.program.is_empty() {
-        console.line(format_args!("{} (Ctrl-C ends it)", server.url()));
-    } else {
-        // The standard output is the program's.
-        complain(format_args!("{} (Ctrl-C ends it)", server.url()));
-    }
-    if let Some((program, words)) = arguments.program.split_first() {
-        let (ended, is_recorded) = recorded_program::run(program, words, file)?;
-        if !is_recorded {
-            complain("the program recorded nothing");
-            return Ok(ended);
+    match arguments.program.split_first() {
+        Some((program, words)) => run_and_show(arguments, (program, words), console),
+        None => {
+            let server = serve(arguments, files(arguments)?)?;
+            match arguments.json {
+                true => console.json(&Served { url: server.url() })?,
+                false => console.line(format_args!("{} (Ctrl-C ends it)", server.url())),
+            }
+            server.wait();
+            Ok(Exit::Done)
         }
-        let code = ended.code();
-        complain(format_args!("the program ended with {code}; the page stays until Ctrl-C"));
     }
+}
+
+/// Records a program, and shows it meanwhile and after.
+fn run_and_show(
+    arguments: &Arguments,
+    program: (&OsString, &[OsString]),
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    let file = match &arguments.file[..] {
+        [] => Path::new(DEFAULT_FILE),
+        [file] => file,
+        _ => {
+            let what = "a program is recorded to one file, or with %p in its name to one for each process";
+            return Err(Failure::usage(what).next("give one name"));
+        }
+    };
+    let place = RecordingPlace::new(file)?;
+    // Before the page has threads, which a signal could end the command by.
+    let signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
+    let files = match place.pattern() {
+        Some(pattern) => {
+            let since = Some(recording_place::beginning());
+            WatchedFiles::Pattern { pattern: pattern.clone(), since }
+        }
+        None => WatchedFiles::Files(vec![file.to_owned()]),
+    };
+    let server = serve(arguments, files)?;
+    match arguments.json {
+        true => console.json(&Served { url: server.url() })?,
+        // The standard output is the program's.
+        false => complain(format_args!("{} (Ctrl-C ends it)", server.url())),
+    }
+    let run = recorded_program::run((program.0, program.1), &place, arguments.json, signals)?;
+    if run.is_signalled {
+        return Ok(run.ended);
+    }
+    if run.recordings.is_empty() {
+        complain("the program recorded nothing");
+        return Ok(run.ended);
+    }
+    let code = run.ended.code();
+    complain(format_args!("the program ended with {code}; the page stays until Ctrl-C"));
     server.wait();
     Ok(Exit::Done)
 }
 
-fn failure(file: &Path, error: &WatchError) -> Failure {
-    if let WatchError::File { error, .. } = error {
-        return recording_file::failure(file, error);
+/// What is shown where no program is run.
+fn files(arguments: &Arguments) -> Result<WatchedFiles, Failure> {
+    if let ([path], true) = (&arguments.file[..], arguments.live)
+        && let Some(pattern) = FilePattern::of(path)
+    {
+        return Ok(WatchedFiles::Pattern { pattern, since: None });
+    }
+    recording_file::meant(&arguments.file).map(WatchedFiles::Files)
+}
+
+fn serve(arguments: &Arguments, files: WatchedFiles) -> Result<WatchServer, Failure> {
+    let file = match (arguments.program.is_empty(), arguments.live) {
+        (false, _) => ExpectedFile::New,
+        (true, true) => ExpectedFile::Awaited,
+        (true, false) => ExpectedFile::There,
+    };
+    let options = WatchOptions { port: arguments.port, file, repeat: repeated(arguments) };
+    WatchServer::start_job(files, &options).map_err(|error| failure(&error))
+}
+
+/// The command that records the program again, as a shell takes it.
+fn repeated(arguments: &Arguments) -> Option<String> {
+    let file = arguments.file.first().map_or(DEFAULT_FILE.into(), |file| file.to_string_lossy());
+    let words = arguments.program.iter().map(|word| quoted(&word.to_string_lossy()));
+    let program: Vec<String> = words.collect();
+    (!program.is_empty()).then(|| format!("kiln watch {} -- {}", quoted(&file), program.join(" ")))
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+fn failure(error: &WatchError) -> Failure {
+    if let WatchError::File { path, error } = error {
+        return recording_file::failure(path, error);
     }
     let failure = Failure::refused(error.to_string());
     match error.next_step() {

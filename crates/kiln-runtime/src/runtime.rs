@@ -131,7 +131,7 @@ impl DeviceRuntime {
             recovery.start(&runtime)?;
         }
         runtime.inner.trace_as_environment_says()?;
-        published::publish_as_environment_says();
+        published::publish_as_environment_says()?;
         // A device that was lost meanwhile stays so, and says why at the first call.
         let _ = runtime.inner.state().change(Phase::Ready);
         Ok(runtime)

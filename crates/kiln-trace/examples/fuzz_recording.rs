@@ -149,12 +149,22 @@ fn sample(random: &mut Random) -> Vec<u8> {
                 ..StreamWaitRecord::default()
             }),
             6 => TraceEvent::HostWait(HostWaitRecord { device, span, line, ..HostWaitRecord::default() }),
-            7 => TraceEvent::Allocation(AllocationRecord { device, block, bytes, tag, line, time_ns }),
+            7 => TraceEvent::Allocation(AllocationRecord {
+                device,
+                block,
+                address: block,
+                bytes,
+                tag,
+                line,
+                time_ns,
+            }),
             8 => TraceEvent::Free(FreeRecord { device, block, bytes, tag, time_ns }),
             9 => TraceEvent::Heap(HeapRecord { device, bytes, time_ns, ..HeapRecord::default() }),
             10 => TraceEvent::Fault(FaultRecord { device, message: "m", stamp: Some(at), line, time_ns }),
             11 => TraceEvent::Takeover(TakeoverRecord { device, span, ..TakeoverRecord::default() }),
-            _ if random.below(2) == 0 => TraceEvent::Dropped(DroppedRecord { events: bytes, time_ns }),
+            _ if random.below(2) == 0 => {
+                TraceEvent::Dropped(DroppedRecord { events: bytes, time_ns, ..DroppedRecord::default() })
+            }
             _ => TraceEvent::Collective(CollectiveRecord {
                 stamp: at,
                 name: "c",

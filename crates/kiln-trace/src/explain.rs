@@ -13,6 +13,7 @@ mod explainer;
 mod explanation;
 mod held_memory;
 mod host_waiting;
+mod missing_events;
 mod name_table;
 mod quantity;
 mod ranking;
@@ -25,3 +26,5 @@ pub use explanation::{
     ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explanation, HeldTag,
     IdleReason, IdleWhy, RefusedAllocation, StreamStall, TagBytes, WorkName,
 };
+pub use missing_events::MissingEvents;
+pub(crate) use quantity::{Bytes, Time};

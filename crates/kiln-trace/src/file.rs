@@ -1,9 +1,11 @@
 //! Recordings as files.
 
+mod plain_file;
 mod read_error;
 mod reader;
 mod writer;
 
+pub use plain_file::{open_plain_file, special_file};
 pub use read_error::ReadError;
 pub use reader::RecordingReader;
 pub use writer::RecordingWriter;

@@ -32,7 +32,7 @@
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
 //! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`EndRecord`]. [`RecordingWriter`] and
-//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`] and [`RecordingLane`]: events of a program that runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`].
+//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`] and [`RecordingLane`]: events of a program that runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`] and [`JobExplanation`]: recordings of the ranks of one job.
 //!
 //! ```
 //! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
@@ -59,21 +59,23 @@
 mod explain;
 mod file;
 mod format;
+mod job;
 mod perfetto;
 mod record;
 mod recorder;
 
 pub use explain::{
     ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer, Explanation,
-    HeldTag, IdleReason, IdleWhy, RefusedAllocation, StreamStall, TagBytes, WorkName,
+    HeldTag, IdleReason, IdleWhy, MissingEvents, RefusedAllocation, StreamStall, TagBytes, WorkName,
 };
-pub use file::{ReadError, RecordingReader, RecordingWriter};
+pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, special_file};
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
+pub use job::{ClockAlignment, JobCollective, JobExplanation, JobPart, RankCall, RankLateness, RankLog};
 pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
 pub use record::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, EndRecord, FaultRecord,
-    FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock,
-    StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
-    TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DropCause, DroppedRecord, EndRecord,
+    FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize,
+    RecordingClock, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord,
+    TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 pub use recorder::{ProgramRecorder, RecordingFile, RecordingLane, RecordingTotals, interned_name};

@@ -20,7 +20,7 @@ mod trace_line;
 pub use allocation::{AllocationRecord, FreeRecord};
 pub use collective::CollectiveRecord;
 pub use device::{DeviceRecord, StreamRecord};
-pub use dropped::DroppedRecord;
+pub use dropped::{DropCause, DroppedRecord};
 pub use end::EndRecord;
 pub use event::TraceEvent;
 pub use fault::FaultRecord;

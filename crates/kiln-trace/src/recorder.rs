@@ -48,7 +48,12 @@ impl ProgramRecorder {
     /// A file that another recorder writes, in this process or another, which is left alone ([`ResourceBusy`](io::ErrorKind::ResourceBusy)); a
     /// file that cannot be written; no thread that can be started.
     pub fn create(path: &Path, first: &[TraceEvent<'static>]) -> io::Result<Self> {
-        Self::into_file(locked_file::create(path)?, first)
+        let begun = Self::into_file(locked_file::create(path)?, first);
+        if begun.is_err() && path.metadata().is_ok_and(|known| known.is_file() && known.len() == 0) {
+            // An empty file would be taken for a recording of nothing.
+            let _ = std::fs::remove_file(path);
+        }
+        begun
     }
 
     /// Begins a recording in a file that is open, at its start.

@@ -10,6 +10,8 @@
 //!
 //! - It is read once, block by block, while it grows. What is kept is bounded: sums over buckets of time for each row, a table of where
 //!   in the file each row, time and number is, memory by tag, and the first few hundred faults.
+//! - Of memory by address, the blocks that take most room in the picture of address and time are kept, a limited number; what the
+//!   others cover is added up.
 //! - What is seen closely is read again from the file: a tile reads a few pages of it, a work one or two.
 //! - A file that is cut is shown up to its last whole block, a damaged block is left out and told, and a file that is replaced by
 //!   another is read from its beginning.
@@ -25,7 +27,8 @@
 //! # In reading order
 //!
 //! [`WatchServer`] with [`WatchOptions`], [`ExpectedFile`] and [`WatchError`]. [`WatchedRecording`] and what it answers: [`RecordingState`],
-//! [`TimelineTile`], [`WorkDetails`], [`FoundName`], [`MemoryCurve`].
+//! [`TimelineTile`], [`WorkDetails`], [`FoundName`], [`MemoryCurve`], [`BlockPicture`]. [`WatchedJob`] of [`WatchedFiles`]: the recordings of
+//! several ranks on one time axis, with [`JobState`].
 //!
 //! ```
 //! use kiln_trace::{RecordingWriter, StartRecord, TraceEvent};
@@ -46,12 +49,16 @@
 
 #![forbid(unsafe_code)]
 
+mod block_axis;
+mod block_map;
+mod block_picture;
 mod bucket;
 mod bucket_store;
 mod collective_totals;
 mod decoded_page;
 mod device_facts;
 mod explained;
+mod file_pattern;
 mod follower;
 mod gap_state;
 mod memory_series;
@@ -66,11 +73,16 @@ mod tile_query;
 mod timeline_row;
 mod timeline_tile;
 mod watch_error;
+mod watched_job;
 mod watched_recording;
 mod work_details;
 
+pub use block_axis::AddressRange;
+pub use block_map::MemoryHole;
+pub use block_picture::{BlockPicture, BlockQuery, DrawnBlock};
 pub use collective_totals::CollectiveTotals;
 pub use device_facts::DeviceFacts;
+pub use file_pattern::{FilePattern, recordings_in};
 pub use memory_series::{MemoryCurve, TagCurve};
 pub use name_search::FoundName;
 pub use name_table::{NameTotals, WorkPlace};
@@ -81,5 +93,6 @@ pub use timeline_tile::{
     MAX_TILE_WORKS, TILE_BUCKETS, TileContent, TileRequest, TileRow, TileSums, TileWorks, TimelineTile,
 };
 pub use watch_error::WatchError;
+pub use watched_job::{JobRecording, JobState, LateCollective, WatchedFiles, WatchedJob};
 pub use watched_recording::{RecordingState, WatchedRecording};
 pub use work_details::{GapDetails, WaitDetails, WorkDetails};

@@ -2,12 +2,14 @@
 
 const HTML: &str = include_str!("page/page.html");
 const STYLES: &str = include_str!("page/page.css");
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("page/words.js"),
     include_str!("page/server.js"),
     include_str!("page/view.js"),
     include_str!("page/timeline.js"),
     include_str!("page/memory.js"),
+    include_str!("page/blocks.js"),
+    include_str!("page/ranks.js"),
     include_str!("page/panels.js"),
     include_str!("page/keys.js"),
     include_str!("page/start.js"),

@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use kiln_trace::{
-    FaultRecord, HeapChange, HeapRecord, HostWaitRecord, RecordingClock, RefusedAllocation, SubmissionKind,
-    SubmissionRecord, TagBytes, TraceEvent,
+    FaultRecord, HeapChange, HeapRecord, HostWaitRecord, MissingEvents, RankLog, RecordingClock,
+    RefusedAllocation, SubmissionKind, SubmissionRecord, TagBytes, TraceEvent,
 };
 use serde::Serialize;
 
+use crate::block_map::{BlockMap, KeptBlock, MemoryHole};
 use crate::bucket_store::BucketStore;
 use crate::collective_totals::Collectives;
 use crate::device_facts::DeviceFacts;
@@ -64,6 +65,10 @@ pub struct RefusalNote {
     pub message: String,
     /// When.
     pub time_ns: u64,
+    /// How many bytes were asked for.
+    pub bytes: u64,
+    /// The largest hole between blocks then, as far as addresses are recorded.
+    pub hole: Option<MemoryHole>,
 }
 
 /// What is kept of a recording.
@@ -74,7 +79,7 @@ pub(crate) struct RecordingIndex {
     pub(crate) is_virtual: bool,
     pub(crate) has_end_mark: bool,
     pub(crate) events: u64,
-    pub(crate) missing_events: u64,
+    pub(crate) missing: MissingEvents,
     pub(crate) hidden_events: u64,
     pub(crate) begin_ns: u64,
     pub(crate) end_ns: u64,
@@ -89,6 +94,8 @@ pub(crate) struct RecordingIndex {
     pub(crate) refusals: Vec<RefusalNote>,
     pub(crate) damaged: Vec<(u64, &'static str)>,
     pub(crate) collectives: Collectives,
+    pub(crate) rank_log: RankLog,
+    pub(crate) blocks: BlockMap,
     devices: BTreeMap<u32, DeviceFacts>,
     row_of: HashMap<RowKind, u32>,
     gaps: Vec<GapState>,
@@ -99,6 +106,7 @@ impl RecordingIndex {
     pub(crate) fn add(&mut self, event: &TraceEvent<'_>, offset: u64) {
         self.pages.begin_block(offset);
         self.events += 1;
+        self.rank_log.add(event);
         match event {
             TraceEvent::Start(start) => {
                 self.program = start.program.to_owned();
@@ -128,12 +136,15 @@ impl RecordingIndex {
                 let tag = self.names.intern(block.tag);
                 self.reach(block.time_ns, block.time_ns);
                 self.memory.allocated(block.device, block.block, block.bytes, tag, block.time_ns);
+                let line = block.line.map(|line| self.names.intern(&line.to_string()));
+                self.blocks.allocated(block.device, KeptBlock::new(block, tag, line));
                 self.with_device(block.device, |_| {});
             }
             TraceEvent::Free(block) => {
                 let tag = self.names.intern(block.tag);
                 self.reach(block.time_ns, block.time_ns);
                 self.memory.freed(block.device, block.block, block.bytes, tag, block.time_ns);
+                self.blocks.freed(block.device, block.block, block.time_ns);
             }
             TraceEvent::Heap(heap) => self.heap(heap),
             TraceEvent::Fault(fault) => self.fault(fault),
@@ -154,7 +165,7 @@ impl RecordingIndex {
                 self.collectives.record(collective, name);
             }
             TraceEvent::Dropped(dropped) => {
-                self.missing_events = self.missing_events.saturating_add(dropped.events);
+                self.missing.add(dropped);
             }
             TraceEvent::End(end) => {
                 self.has_end_mark = true;
@@ -288,7 +299,14 @@ impl RecordingIndex {
             tags: tags.collect(),
         };
         let message = refused.to_string();
-        self.refusals.push(RefusalNote { device: heap.device, message, time_ns: heap.time_ns });
+        let hole = self.blocks.largest_hole(heap.device);
+        self.refusals.push(RefusalNote {
+            device: heap.device,
+            message,
+            time_ns: heap.time_ns,
+            bytes: heap.bytes,
+            hole,
+        });
     }
 
     fn with_device(&mut self, device: u32, change: impl FnOnce(&mut DeviceFacts)) {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Chain, Cursor, Read, Seek, SeekFrom, Take};
 use std::path::{Path, PathBuf};
 
-use kiln_trace::{ReadError, RecordingReader, TraceEvent};
+use kiln_trace::{ReadError, RecordingReader, TraceEvent, open_plain_file};
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -38,9 +38,9 @@ impl RecordingSource {
     /// # Errors
     /// No recording, one of another version, or a file that cannot be read.
     pub(crate) fn open(path: &Path) -> Result<Self, ReadError> {
-        let start_bytes = RecordingReader::new(File::open(path)?)?.offset();
+        let start_bytes = RecordingReader::new(open_plain_file(path)?)?.offset();
         let mut start = Vec::new();
-        File::open(path)?.take(start_bytes.min(LONGEST_START)).read_to_end(&mut start)?;
+        open_plain_file(path)?.take(start_bytes.min(LONGEST_START)).read_to_end(&mut start)?;
         Ok(Self { path: path.to_owned(), first: start.clone(), start })
     }
 
@@ -52,7 +52,7 @@ impl RecordingSource {
     /// Whether the file at the path begins as it did.
     pub(crate) fn has_same_beginning(&mut self) -> bool {
         let mut now = Vec::new();
-        let read = File::open(&self.path).and_then(|file| file.take(FIRST_BYTES).read_to_end(&mut now));
+        let read = open_plain_file(&self.path).and_then(|file| file.take(FIRST_BYTES).read_to_end(&mut now));
         let is_same = read.is_ok() && now.starts_with(&self.first);
         if is_same {
             self.first = now;
@@ -65,7 +65,7 @@ impl RecordingSource {
     /// # Errors
     /// What the operating system says.
     pub(crate) fn part(&self, begin: u64, end: u64) -> Result<PartReader, ReadError> {
-        let mut file = File::open(&self.path)?;
+        let mut file = open_plain_file(&self.path)?;
         file.seek(SeekFrom::Start(begin))?;
         let blocks = BufReader::with_capacity(BUFFER_BYTES, file.take(end.saturating_sub(begin)));
         let reader = RecordingReader::new(Cursor::new(self.start.clone()).chain(blocks))?;

@@ -76,6 +76,8 @@ pub struct RecordingState {
     pub problem: Option<String>,
     /// Events that the recording misses.
     pub missing_events: u64,
+    /// How many and why, in a sentence.
+    pub missing_why: Option<String>,
     /// Blocks that are damaged: where they begin, and what is wrong.
     pub damaged: Vec<(u64, &'static str)>,
     /// When the first thing happened.
@@ -92,6 +94,8 @@ pub struct RecordingState {
     pub devices: Vec<DeviceFacts>,
     /// Whether allocations are recorded.
     pub has_memory: bool,
+    /// Devices whose memory is known by address.
+    pub block_devices: Vec<u32>,
     /// Faults, the first few.
     pub faults: Vec<FaultNote>,
     /// How many faults there are.
@@ -143,7 +147,7 @@ impl WatchedRecording {
             shared.is_at_end = true;
         }
         match read {
-            Err(WatchError::File { error, .. }) if is_not_there_yet(&error, &self.path) => Ok(false),
+            Err(WatchError::File { error, .. }) if is_not_there_yet(&error) => Ok(false),
             other => other,
         }
     }
@@ -174,7 +178,8 @@ impl WatchedRecording {
             is_cut: shared.is_at_end && shared.file_bytes > shared.at && shared.at > 0,
             has_end_mark: index.has_end_mark,
             problem: shared.problem.clone(),
-            missing_events: index.missing_events,
+            missing_events: index.missing.events(),
+            missing_why: (index.missing.events() > 0).then(|| index.missing.to_string()),
             damaged: index.damaged.clone(),
             begin_ns: index.begin_ns,
             end_ns: index.end_ns,
@@ -183,12 +188,22 @@ impl WatchedRecording {
             hidden_events: index.hidden_events,
             devices: index.devices(),
             has_memory: !index.memory.is_empty(),
+            block_devices: index.blocks.devices(),
             faults: index.faults.clone(),
             fault_count: index.fault_count,
             refusals: index.refusals.clone(),
             takeovers: index.takeovers.clone(),
             collectives: index.collectives.totals(),
         }
+    }
+
+    /// The file, in words.
+    pub fn file(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The names from a number on.
@@ -252,10 +267,9 @@ impl WatchedRecording {
 }
 
 /// Whether a program may still write what is missing.
-fn is_not_there_yet(error: &ReadError, path: &Path) -> bool {
+fn is_not_there_yet(error: &ReadError) -> bool {
     match error {
-        ReadError::CutStart => true,
-        ReadError::NoRecording => std::fs::metadata(path).is_ok_and(|known| known.len() == 0),
+        ReadError::CutStart | ReadError::Empty => true,
         ReadError::Io(error) => error.kind() == std::io::ErrorKind::NotFound,
         _ => false,
     }

@@ -11,7 +11,7 @@ use rustix::process::{
 };
 
 use super::rank_end::RankEnd;
-use super::signals::SignalMask;
+use crate::signals::SignalMask;
 
 /// A process that leads a group of processes, and dies with the thread that started it.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use super::output_lines::{LineSink, pass_on};
 use super::rank_end::RankEnd;
 use super::rank_process::{RankProcess, spawn};
 use super::rank_variables::JobVariables;
-use super::signals::{self, SignalMask};
 use crate::console::complain;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
+use crate::signals::{self, SignalMask};
 
 /// How long output of processes that have left the group of their rank is waited for.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);

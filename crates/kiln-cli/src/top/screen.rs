@@ -2,12 +2,14 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 use super::Seen;
+use super::gpu_figures::Gpus;
 use super::text::{self, Line, Look};
 use crate::failure::Failure;
 
@@ -28,13 +30,27 @@ enum Asked {
     Nothing,
 }
 
-/// Shows what is seen until the user ends it.
+/// Whether a signal ends the command, so that nothing more is drawn.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// How long a terminal may take to be given back when a signal has come; one that is stopped takes for ever.
+const GIVE_BACK: Duration = Duration::from_millis(500);
+
+/// Shows what is seen until the user ends it, or a signal, before which the terminal is given back.
 ///
 /// # Errors
 /// A terminal that cannot be used; a folder that cannot be read.
-pub(super) fn run(every: Duration, look: impl Fn() -> Result<Seen, Failure>) -> Result<(), Failure> {
+pub(super) fn run(
+    every: Duration,
+    load: impl FnOnce() -> Gpus,
+    look: impl Fn(&Gpus) -> Result<Seen, Failure>,
+) -> Result<(), Failure> {
+    // Before anything starts a thread, which a signal could end the process by.
+    let signals = Signals::hold().map_err(refused)?;
+    let gpus = load();
+    let look = || look(&gpus);
     let mut lines = text::lines(&look()?);
-    let screen = Screen::enter().map_err(refused)?;
+    let screen = Screen::enter(signals).map_err(refused)?;
     let (mut first, mut next) = (0_usize, Instant::now() + every);
     loop {
         first = first.min(lines.len().saturating_sub(1));
@@ -65,8 +81,21 @@ struct Screen {
 }
 
 impl Screen {
-    fn enter() -> io::Result<Self> {
+    fn enter(signals: Signals) -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
+        let given_back = before.clone();
+        signals.give_back_first(move || {
+            ENDS.store(true, Ordering::Release);
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &given_back);
+            let (tell, told) = std::sync::mpsc::channel();
+            let leave = move || {
+                let _ = write_last(LEAVE);
+                let _ = tell.send(());
+            };
+            if std::thread::Builder::new().spawn(leave).is_ok() {
+                let _ = told.recv_timeout(GIVE_BACK);
+            }
+        })?;
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
@@ -110,19 +139,79 @@ impl Drop for Screen {
 
 fn write(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
+    // Looked at under the lock: what gives the terminal back writes last.
+    if ENDS.load(Ordering::Acquire) {
+        return Ok(());
+    }
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// What was typed: `q`, Esc and Ctrl-C end; arrows, `j` and `k`, and the keys for pages scroll.
-fn asked(bytes: &[u8]) -> Asked {
-    match bytes {
-        [b'q' | 3, ..] | [0x1b] => Asked::End,
-        [0x1b, b'[' | b'O', b'B', ..] | [b'j', ..] => Asked::Scroll(1),
-        [0x1b, b'[' | b'O', b'A', ..] | [b'k', ..] => Asked::Scroll(-1),
-        [0x1b, b'[', b'6', b'~', ..] => Asked::Scroll(10),
-        [0x1b, b'[', b'5', b'~', ..] => Asked::Scroll(-10),
-        _ => Asked::Nothing,
+fn write_last(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// The signals that end this command, held back until the terminal is drawn on.
+#[cfg(target_os = "linux")]
+struct Signals(crate::signals::SignalMask);
+
+#[cfg(target_os = "linux")]
+impl Signals {
+    fn hold() -> io::Result<Self> {
+        crate::signals::block().map(Self)
+    }
+
+    fn give_back_first(self, give_back: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        crate::signals::before_end(self.0, give_back)
+    }
+}
+
+/// Elsewhere signals end it at once.
+#[cfg(not(target_os = "linux"))]
+struct Signals;
+
+#[cfg(not(target_os = "linux"))]
+impl Signals {
+    fn hold() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    fn give_back_first(self, _: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What was typed, which may be several keys: `q`, Esc and Ctrl-C end; arrows, `j` and `k`, and the keys for pages scroll.
+fn asked(mut bytes: &[u8]) -> Asked {
+    let mut lines = 0_isize;
+    while let [first, rest @ ..] = bytes {
+        let (by, behind) = match (first, rest) {
+            (0x1b, [b'[' | b'O', sequence @ ..]) => {
+                let is_last = |byte: &u8| (0x40..=0x7e).contains(byte);
+                let length = sequence.iter().position(is_last).map_or(sequence.len(), |at| at + 1);
+                let (sequence, behind) = sequence.split_at(length);
+                (scrolled(sequence), behind)
+            }
+            (b'q' | 3 | 0x1b, _) => return Asked::End,
+            (b'j', _) => (1, rest),
+            (b'k', _) => (-1, rest),
+            _ => (0, rest),
+        };
+        (lines, bytes) = (lines.saturating_add(by), behind);
+    }
+    if lines == 0 { Asked::Nothing } else { Asked::Scroll(lines) }
+}
+
+/// How far a key scrolls that is more than one byte, by what follows its first two.
+fn scrolled(sequence: &[u8]) -> isize {
+    match sequence {
+        b"B" => 1,
+        b"A" => -1,
+        b"6~" => 10,
+        b"5~" => -10,
+        _ => 0,
     }
 }
 
@@ -214,5 +303,11 @@ mod tests {
         assert_eq!((asked(b"q"), asked(b"\x03"), asked(b"\x1b")), (Asked::End, Asked::End, Asked::End));
         assert_eq!((asked(b"\x1b[B"), asked(b"k")), (Asked::Scroll(1), Asked::Scroll(-1)));
         assert_eq!((asked(b""), asked(b"x\x1b[200~")), (Asked::Nothing, Asked::Nothing));
+        // Several in one piece.
+        assert_eq!((asked(b"jj\x1b[Bk"), asked(b"\x1b[6~\x1bOA")), (Asked::Scroll(2), Asked::Scroll(9)));
+        assert_eq!(
+            (asked(b"jjq"), asked(b"x\x1b[B\x03"), asked(b"j\x1b")),
+            (Asked::End, Asked::End, Asked::End)
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is written next to its place and then renamed. A device or a pipe is written directly.
+/// A file that is written next to its place and then renamed.
 pub(super) struct NewFile {
     file: File,
     /// The temporary file and its place; none once it has been renamed.
@@ -14,9 +14,6 @@ pub(super) struct NewFile {
 impl NewFile {
     /// Begins a file.
     pub(super) fn create(place: &Path) -> io::Result<Self> {
-        if place.metadata().is_ok_and(|known| !known.is_file() && !known.is_dir()) {
-            return Ok(Self { file: File::options().write(true).open(place)?, rename: None });
-        }
         let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
         let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
         let temporary = place.with_file_name(format!(".{name}.{}.part", std::process::id()));

@@ -3,17 +3,32 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
-use std::time::SystemTime;
+use std::process::{Command, ExitStatus, Stdio};
 
-use crate::console::complain;
+use super::recording_place::{RecordingPlace, beginning, is_recorded};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
+use crate::program_signals::ProgramSignals;
 
 /// The variable by which a kiln runtime learns where to record.
 const VARIABLE: &str = "KILN_TRACE";
-/// Recordings of further processes that are named.
-const MAX_TOLD: usize = 16;
+
+/// How a program ended.
+pub(crate) struct ProgramEnd {
+    pub(crate) status: ExitStatus,
+    /// Whether this command was told to end.
+    pub(crate) is_signalled: bool,
+}
+
+/// A program that was recorded.
+pub(crate) struct RecordedRun {
+    /// How it ended.
+    pub(crate) ended: Exit,
+    /// Whether this command was told to end.
+    pub(crate) is_signalled: bool,
+    /// What was recorded, that of the first process first.
+    pub(crate) recordings: Vec<PathBuf>,
+}
 
 /// A recording of an earlier run, moved aside while a program is recorded, so that it is not taken for the new one.
 struct Earlier<'f> {
@@ -44,55 +59,63 @@ impl Drop for Earlier<'_> {
     }
 }
 
-fn is_recorded(file: &Path) -> bool {
-    file.metadata().is_ok_and(|known| known.len() > 0)
-}
-
-/// Runs a program with a file to record into; how it ended, and whether it recorded something. An earlier recording is replaced only by a new one.
+/// Runs a program with a place to record to; how it ended, and what it recorded. An earlier recording is replaced only by a new one. The
+/// program's standard output goes to the standard error where `is_json`.
 ///
 /// # Errors
 /// A program that cannot be started, or that ended well and recorded nothing.
-pub(crate) fn run(program: &OsStr, words: &[OsString], file: &Path) -> Result<(Exit, bool), Failure> {
+pub(crate) fn run(
+    (program, words): (&OsStr, &[OsString]),
+    place: &RecordingPlace,
+    is_json: bool,
+    signals: ProgramSignals,
+) -> Result<RecordedRun, Failure> {
+    let file = place.file();
     let _earlier = Earlier::move_aside(file)?;
-    let place = std::path::absolute(file).map_err(|error| Failure::file(file, error))?;
+    let whole = std::path::absolute(file).map_err(|error| Failure::file(file, error))?;
     let name = program.to_string_lossy();
-    let began = SystemTime::now();
-    let status = Command::new(program).args(words).env(VARIABLE, &place).status();
-    let status = status.map_err(|error| {
+    let began = beginning();
+    let mut command = Command::new(program);
+    command.args(words).env(VARIABLE, &whole);
+    if is_json {
+        command.stdout(stderr().map_err(|error| Failure::output(format!("the standard error: {error}")))?);
+    }
+    let ProgramEnd { status, is_signalled } = signals.run(&mut command).map_err(|error| {
         Failure::refused(format!("`{name}` cannot be started: {error}")).next("check its name and path")
     })?;
-    let (ended, is_recorded) = (exit(status), is_recorded(file));
-    if !is_recorded && ended == Exit::Done {
-        let why = format!(
-            "`{name}` recorded nothing: it made no kiln runtime, or could not write {}",
-            file.display()
-        );
-        return Err(Failure::refused(why)
-            .next("run a program that uses kiln::DeviceRuntime, and make room for the file"));
+    let (ended, recordings) = (exit(status), place.recorded_since(began));
+    if recordings.is_empty() && ended == Exit::Done {
+        return Err(nothing(&name, file));
     }
-    for other in recorded_beside(file, began) {
-        complain(format_args!("a further process is recorded to {}", other.display()));
-    }
-    Ok((ended, is_recorded))
+    Ok(RecordedRun { ended, is_signalled, recordings })
 }
 
-/// Recordings of further processes of the program, which have their numbers in their names: `run.4711.kiln` beside `run.kiln`.
-fn recorded_beside(file: &Path, began: SystemTime) -> Vec<PathBuf> {
-    let Some(stem) = file.file_stem() else { return Vec::new() };
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let is_other = |path: &PathBuf| {
-        let number = path.file_stem().map(Path::new).filter(|_| path.extension() == file.extension());
-        let is_named = number.is_some_and(|number| {
-            let is_number = |end: &OsStr| end.to_str().is_some_and(|end| end.parse::<u32>().is_ok());
-            number.file_stem() == Some(stem) && number.extension().is_some_and(is_number)
-        });
-        let changed = || path.metadata().and_then(|known| known.modified());
-        is_named && changed().is_ok_and(|changed| changed >= began)
-    };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut others: Vec<PathBuf> = entries.filter(is_other).take(MAX_TOLD).collect();
-    others.sort();
-    others
+/// Why nothing was recorded by a program that ended well.
+fn nothing(name: &str, file: &Path) -> Failure {
+    if file.metadata().is_ok_and(|known| known.is_file() && known.len() == 0) {
+        // It would be taken for a recording that says nothing.
+        let _ = fs::remove_file(file);
+        let why = format!(
+            "`{name}` recorded nothing: {} is empty, because nothing could be written to it",
+            file.display()
+        );
+        return Failure::refused(why).next("make room on its disk, or give another place");
+    }
+    let why =
+        format!("`{name}` recorded nothing: it made no kiln runtime, or could not write {}", file.display());
+    Failure::refused(why).next("run a program that uses kiln::DeviceRuntime, and make room for the file")
+}
+
+#[cfg(unix)]
+fn stderr() -> std::io::Result<Stdio> {
+    use std::os::fd::AsFd;
+    Ok(Stdio::from(std::io::stderr().as_fd().try_clone_to_owned()?))
+}
+
+/// Other systems do not keep the two apart.
+#[cfg(not(unix))]
+fn stderr() -> std::io::Result<Stdio> {
+    Ok(Stdio::inherit())
 }
 
 #[cfg(unix)]

@@ -125,6 +125,19 @@ fn a_reader_that_leaves_and_wrong_words_are_no_panic() {
     assert!(outcome.code == Some(2) && outcome.stderr.contains("Not a directory"), "{}", outcome.stderr);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_wrong_value_of_the_variable_is_told() {
+    for (value, code) in [("yes", 2), ("2", 2), ("off", 0), ("", 0)] {
+        let mut command = command(&["demo", "--device", "sim"]);
+        command.env("KILN_TOP", value);
+        let outcome = run(command);
+        assert_eq!(outcome.code, Some(code), "{value}: {}", outcome.stderr);
+        let is_told = outcome.stderr.contains("KILN_TOP=`") && outcome.stderr.contains("1 or on");
+        assert_eq!(is_told, code == 2, "{value}: {}", outcome.stderr);
+    }
+}
+
 /// Both ends of a terminal of a size: the one that a user sees, and the one for a program.
 #[cfg(target_os = "linux")]
 fn terminal(columns: u16, rows: u16) -> (std::fs::File, std::fs::File) {
@@ -187,4 +200,62 @@ fn a_terminal_is_drawn_on_and_given_back() {
         }
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
+}
+
+/// The command on a terminal, drawn once, and both ends of the terminal.
+#[cfg(target_os = "linux")]
+fn on_terminal(folder: &Folder) -> (std::process::Child, std::fs::File, std::fs::File) {
+    let (mut user, program) = terminal(100, 30);
+    let mut command = top(folder, &["--every", "60"]);
+    let ends = (program.try_clone().unwrap(), program.try_clone().unwrap());
+    command.env_remove("COLUMNS").stdin(ends.0).stdout(ends.1).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    let mut shown = Vec::new();
+    while !String::from_utf8_lossy(&shown).contains("train (process ") {
+        assert!(read_more(&mut user, &mut shown), "it ended: {:?}", String::from_utf8_lossy(&shown));
+    }
+    (child, user, program)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use rustix::termios::{LocalModes, tcgetattr};
+    use std::os::unix::process::ExitStatusExt;
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let folder = published();
+        let (mut child, mut user, program) = on_terminal(&folder);
+        assert!(!tcgetattr(&program).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO));
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        let ended = child.wait().unwrap();
+        assert_eq!(ended.signal(), Some(signal.as_raw()), "{ended:?}");
+        let modes = tcgetattr(&program).unwrap().local_modes;
+        assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO), "{signal:?} leaves it raw");
+        drop(program);
+        let mut shown = Vec::new();
+        while read_more(&mut user, &mut shown) {}
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        assert!(shown.contains("\x1b[?1049l") && shown.contains("\x1b[?25h"), "{shown:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn keys_that_come_together_all_count() {
+    use std::io::Write;
+    let folder = published();
+    let (mut child, mut user, _program) = on_terminal(&folder);
+    // Two lines down, one up, and the end, in one piece.
+    user.write_all(b"jj\x1b[Akjq").unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while child.try_wait().unwrap().is_none() {
+        let is_late = std::time::Instant::now() > deadline;
+        if is_late {
+            child.kill().unwrap();
+        }
+        assert!(!is_late, "the last of several keys is lost");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -103,6 +103,22 @@ fn a_program_is_recorded_and_shown() {
 }
 
 #[test]
+fn recordings_of_several_ranks_are_one_page() {
+    let folder = Folder::new();
+    let first = folder.write("rank-100.kiln", crate::job_recordings::rank(0, 1));
+    let second = folder.write("rank-101.kiln", crate::job_recordings::rank(1, 15));
+    for words in [&[&*first, &*second][..], &[&*folder.path("rank-%p.kiln")], &[&*folder.path("")]] {
+        let running = Running::start(&[&["watch"], words].concat(), false);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !running.ask("job").contains("rank 1 came 14.0 ms after the first, rank 0") {
+            assert!(Instant::now() < deadline, "{}", running.ask("job"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(running.ask("state?r=1").contains("rank-101.kiln"));
+    }
+}
+
+#[test]
 fn what_cannot_be_watched_is_told_with_the_next_step() {
     let folder = Folder::new();
     let (file, other) = (folder.write("a.kiln", recorded("a")), folder.write("b.txt", "something else"));

@@ -15,8 +15,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use entry::Publication;
+use kiln_probe::ProbeError;
 
-/// The variable that asks for publishing: `1` or `on`.
+/// The variable that asks for publishing: `1` or `on`; `0` or `off` asks for none.
 pub const TOP_VARIABLE: &str = "KILN_TOP";
 
 /// How often the file is written.
@@ -57,11 +58,26 @@ pub fn published_folder() -> PathBuf {
 }
 
 /// Publishes if the environment asks for it. A program runs on where that fails.
-pub(crate) fn publish_as_environment_says() {
-    let asked = std::env::var_os(TOP_VARIABLE).is_some_and(|value| value == "1" || value == "on");
-    if asked && let Err(error) = publish() {
+///
+/// # Errors
+/// A value that is not understood.
+pub(crate) fn publish_as_environment_says() -> Result<(), ProbeError> {
+    let Some(value) = std::env::var_os(TOP_VARIABLE) else { return Ok(()) };
+    let is_asked = match value.to_str() {
+        Some("1" | "on") => true,
+        Some("" | "0" | "off") => false,
+        _ => {
+            return Err(ProbeError::Environment {
+                variable: TOP_VARIABLE,
+                text: value.to_string_lossy().into_owned(),
+                wanted: "1 or on to be seen by `kiln top`, 0 or off not to be",
+            });
+        }
+    };
+    if is_asked && let Err(error) = publish() {
         tracing::warn!(target: "kiln", %error, "`kiln top` does not see this program");
     }
+    Ok(())
 }
 
 /// A runtime ended: the file goes with the last.

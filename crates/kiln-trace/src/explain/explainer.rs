@@ -10,6 +10,7 @@ use super::explanation::{
 };
 use super::held_memory::HeldMemory;
 use super::host_waiting::{HostWait, HostWaiting};
+use super::missing_events::MissingEvents;
 use super::name_table::NameTable;
 use super::ranking::{Cost, Ranking};
 use super::stream_stalls::{StallCase, StallKey, Wait, Waits};
@@ -29,7 +30,7 @@ const MAX_FAULTS: usize = 10;
 /// use kiln_trace::{Explainer, TraceEvent, DroppedRecord};
 ///
 /// let mut explainer = Explainer::default();
-/// explainer.add(&TraceEvent::Dropped(DroppedRecord { events: 7, time_ns: 0 }));
+/// explainer.add(&TraceEvent::Dropped(DroppedRecord { events: 7, ..DroppedRecord::default() }));
 /// assert_eq!(explainer.finish().missing_events, 7);
 /// ```
 #[derive(Default)]
@@ -42,6 +43,7 @@ pub struct Explainer {
     collectives: CollectiveCalls,
     memory: BTreeMap<u32, HeldMemory>,
     devices: BTreeMap<u32, String>,
+    missing: MissingEvents,
     explanation: Explanation,
 }
 
@@ -80,8 +82,9 @@ impl Explainer {
             TraceEvent::Fault(fault) => self.fault(fault),
             TraceEvent::Takeover(takeover) => self.takeovers.push(*takeover),
             TraceEvent::Dropped(dropped) => {
-                let missing = &mut self.explanation.missing_events;
-                *missing = missing.saturating_add(dropped.events);
+                self.missing.add(dropped);
+                self.explanation.missing_events = self.missing.events();
+                self.explanation.missing_why = Some(self.missing.to_string());
             }
             TraceEvent::Heap(heap) => {
                 let line = self.names.line(heap.line);

@@ -20,6 +20,8 @@ pub struct Explanation {
     pub collectives: Vec<ExplainedCollective>,
     /// Events that the recording misses.
     pub missing_events: u64,
+    /// How many and why, in a sentence; none if none is missing.
+    pub missing_why: Option<String>,
     /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without dropping its runtime, or still runs.
     pub is_whole: bool,
 }

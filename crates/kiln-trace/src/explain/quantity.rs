@@ -3,10 +3,10 @@
 use std::fmt;
 
 /// A time in nanoseconds.
-pub(super) struct Time(pub(super) u64);
+pub(crate) struct Time(pub(crate) u64);
 
 /// A number of bytes.
-pub(super) struct Bytes(pub(super) u64);
+pub(crate) struct Bytes(pub(crate) u64);
 
 /// A part of a whole.
 pub(super) struct Share {

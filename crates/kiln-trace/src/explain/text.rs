@@ -44,11 +44,9 @@ impl Display for Explanation {
             writeln!(f, "\nCollectives:")?;
             self.collectives.iter().try_for_each(|kind| writeln!(f, "  {kind}"))?;
         }
-        match self.missing_events {
-            0 => Ok(()),
-            missing => {
-                writeln!(f, "\n{missing} events are missing: they came faster than they could be written.")
-            }
+        match &self.missing_why {
+            None => Ok(()),
+            Some(why) => writeln!(f, "\n{why}"),
         }
     }
 }

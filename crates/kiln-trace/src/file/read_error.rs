@@ -8,6 +8,9 @@ pub enum ReadError {
     /// The file is something else.
     #[error("it is no recording of kiln")]
     NoRecording,
+    /// The file has nothing in it.
+    #[error("it is empty: no recording was begun in it, or its disk had no room for one")]
+    Empty,
     /// The file ends before its start does.
     #[error("it ends within its first {START_BYTES} bytes, and nothing was recorded")]
     CutStart,
@@ -40,6 +43,7 @@ impl ReadError {
     pub fn next_step(&self) -> Option<&'static str> {
         match self {
             Self::NoRecording => Some("give a file that kiln recorded"),
+            Self::Empty => Some("make room on its disk, and record the program again"),
             Self::CutStart => Some("record the program again"),
             Self::OtherVersion { .. } => Some("use the kiln that recorded it"),
             Self::Damaged { offset: 0, .. } => Some("copy the file again from where it was recorded"),

@@ -47,7 +47,8 @@ impl<R: Read> RecordingReader<R> {
             FileStart::Known => {}
             FileStart::Other(found) => return Err(ReadError::OtherVersion { found }),
             FileStart::Cut if read > 0 => return Err(ReadError::CutStart),
-            FileStart::Cut | FileStart::Foreign => return Err(ReadError::NoRecording),
+            FileStart::Cut => return Err(ReadError::Empty),
+            FileStart::Foreign => return Err(ReadError::NoRecording),
             FileStart::Damaged => {
                 return Err(ReadError::Damaged { offset: 0, what: "the start of the file" });
             }

@@ -10,6 +10,8 @@ pub struct AllocationRecord<'a> {
     pub device: u32,
     /// Its number; no other block has it.
     pub block: u64,
+    /// Where it begins in the device's memory; 0 if that is not known.
+    pub address: u64,
     /// Its size.
     pub bytes: u64,
     /// Its tag; empty if it has none.
@@ -39,6 +41,7 @@ impl<'a> AllocationRecord<'a> {
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
         to.number(self.device.into());
         to.number(self.block);
+        to.number(self.address);
         to.number(self.bytes);
         to.name(self.tag);
         TraceLine::encode(self.line, to);
@@ -46,9 +49,10 @@ impl<'a> AllocationRecord<'a> {
     }
 
     pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
-        let (device, block, bytes) = (from.small()?, from.number()?, from.number()?);
+        let (device, block) = (from.small()?, from.number()?);
+        let (address, bytes) = (from.number()?, from.number()?);
         let (tag, line) = (from.name()?, TraceLine::decode(from)?);
-        Ok(Self { device, block, bytes, tag, line, time_ns: from.time()? })
+        Ok(Self { device, block, address, bytes, tag, line, time_ns: from.time()? })
     }
 }
 

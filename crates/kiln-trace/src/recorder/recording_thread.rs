@@ -8,7 +8,7 @@ use super::lane::RecordingLane;
 use super::locked;
 use super::recording_file::RecordingFile;
 use crate::file::RecordingWriter;
-use crate::record::{DroppedRecord, EndRecord, TraceEvent};
+use crate::record::{DropCause, DroppedRecord, EndRecord, TraceEvent};
 
 /// What was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -187,6 +187,8 @@ struct Output {
     blocks: RecordingWriter<Vec<u8>>,
     /// Dropped events that the file does not say yet.
     untold: u64,
+    /// What the disk said when it took no more, and how much the file had; events that came too fast are told as that where there is none.
+    refused: Option<(DropCause, u64)>,
     last_time: u64,
     /// Whether the mark of the end is the last event.
     is_ended: bool,
@@ -198,7 +200,7 @@ impl Output {
         file.write_all(blocks.get_mut())?;
         let whole = blocks.get_mut().len() as u64;
         blocks.get_mut().clear();
-        Ok(Self { file, whole, blocks, untold: 0, last_time: 0, is_ended: false })
+        Ok(Self { file, whole, blocks, untold: 0, refused: None, last_time: 0, is_ended: false })
     }
 
     fn append(&mut self, events: &[TraceEvent<'static>], dropped: u64) -> io::Result<()> {
@@ -207,9 +209,13 @@ impl Output {
             return Ok(());
         }
         let result = self.encode(events).and_then(|()| self.write());
-        match result {
-            Ok(()) => (self.untold, self.is_ended) = (0, false),
-            Err(_) => {
+        match &result {
+            Ok(()) => (self.untold, self.refused, self.is_ended) = (0, None, false),
+            Err(error) => {
+                let is_full =
+                    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+                let cause = if is_full { DropCause::DiskFull } else { DropCause::DiskRefused };
+                self.refused.get_or_insert((cause, self.whole));
                 self.untold += events.len() as u64;
                 // If that fails too, a reader finds a block that is cut or damaged, and everything before it.
                 let _ = self.file.cut(self.whole);
@@ -230,7 +236,8 @@ impl Output {
             self.last_time = work.host.end_ns;
         }
         if self.untold > 0 {
-            let dropped = DroppedRecord { events: self.untold, time_ns: self.last_time };
+            let (cause, at_byte) = self.refused.unwrap_or_default();
+            let dropped = DroppedRecord { events: self.untold, cause, at_byte, time_ns: self.last_time };
             self.blocks.push(&TraceEvent::Dropped(dropped))?;
         }
         events.iter().try_for_each(|event| self.blocks.push(event))?;

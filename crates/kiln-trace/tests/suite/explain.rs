@@ -154,7 +154,7 @@ fn what_was_not_measured_is_said_and_not_made_up() {
         SubmissionRecord { stamp: stamp(0, 1), name: "a", host: span(5, 9), ..SubmissionRecord::default() };
     let found = explained(&[
         TraceEvent::Submission(work),
-        TraceEvent::Dropped(DroppedRecord { events: 3, time_ns: 10 }),
+        TraceEvent::Dropped(DroppedRecord { events: 3, time_ns: 10, ..DroppedRecord::default() }),
     ]);
     assert_eq!((found.devices[0].busy_ns, found.devices[0].idle.len()), (None, 0));
     let text = found.to_string();

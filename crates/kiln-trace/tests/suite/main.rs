@@ -10,6 +10,7 @@
 
 mod damage;
 mod explain;
+mod job;
 mod perfetto;
 mod protobuf;
 mod recorder;

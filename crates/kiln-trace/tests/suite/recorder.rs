@@ -133,6 +133,40 @@ fn a_full_disk_drops_events_with_a_count_and_is_written_again_when_it_has_room()
     push(1011..=1020);
     drop(recorder);
     assert_eq!(counted_in(&disk.bytes.lock().unwrap()), (20, 1000));
+    // The recording says that it was the disk, and where.
+    let bytes = disk.bytes.lock().unwrap().clone();
+    let mut reader = RecordingReader::new(io::Cursor::new(bytes)).unwrap();
+    let mut explainer = kiln_trace::Explainer::default();
+    let mut at_byte = 0;
+    while let Some(event) = reader.next_event().unwrap() {
+        if let TraceEvent::Dropped(dropped) = &event {
+            assert_eq!(dropped.cause, kiln_trace::DropCause::DiskFull);
+            at_byte = dropped.at_byte;
+        }
+        explainer.add(&event);
+    }
+    assert!((100..1000).contains(&at_byte), "{at_byte}");
+    let said = explainer.finish().to_string();
+    let wanted = format!("1000 events are missing: the disk was full when the file had {at_byte} bytes, ");
+    assert!(said.contains(&wanted) && said.contains("after the beginning"), "{said}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_recording_that_cannot_begin_leaves_no_empty_file() {
+    // A limit on the size of files is for a whole process.
+    if std::env::var_os("KILN_NO_ROOM").is_some() {
+        let path = std::path::PathBuf::from(std::env::var_os("KILN_NO_ROOM").unwrap());
+        assert!(ProgramRecorder::create(&path, &[start()]).is_err());
+        return;
+    }
+    let path = path("no-room");
+    let test = "a_recording_that_cannot_begin_leaves_no_empty_file";
+    let script = format!("trap '' XFSZ; ulimit -f 0; exec \"$0\" {test} --test-threads 1 > /dev/null");
+    let mut shell = std::process::Command::new("sh");
+    shell.arg("-c").arg(script).arg(std::env::current_exe().unwrap()).env("KILN_NO_ROOM", &path);
+    assert!(shell.stderr(std::process::Stdio::null()).status().unwrap().success());
+    assert!(!path.exists(), "it is taken for a recording of nothing");
 }
 
 #[cfg(unix)]

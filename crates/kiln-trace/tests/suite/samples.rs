@@ -1,10 +1,11 @@
 //! Hand-made recordings.
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, EndRecord, FaultRecord,
-    FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock,
-    RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord,
-    TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DropCause, DroppedRecord, EndRecord,
+    FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize,
+    RecordingClock, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind,
+    SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
+    TraceStream, WaitReason,
 };
 
 /// A submission on stream `stream` of device 0.
@@ -64,7 +65,15 @@ pub(crate) fn allocated(
     time_ns: u64,
 ) -> TraceEvent<'static> {
     let line = line(at as u32);
-    TraceEvent::Allocation(AllocationRecord { device: 0, block, bytes, tag, line, time_ns })
+    TraceEvent::Allocation(AllocationRecord {
+        device: 0,
+        block,
+        address: block << 20,
+        bytes,
+        tag,
+        line,
+        time_ns,
+    })
 }
 
 pub(crate) fn freed(block: u64, bytes: u64, tag: &'static str, time_ns: u64) -> TraceEvent<'static> {
@@ -166,7 +175,12 @@ fn memory_and_faults() -> Vec<TraceEvent<'static>> {
             phase: TakeoverPhase::Rebuilding,
             span: span(2_000, 3_000),
         }),
-        TraceEvent::Dropped(DroppedRecord { events: 4, time_ns: 3_100 }),
+        TraceEvent::Dropped(DroppedRecord {
+            events: 4,
+            cause: DropCause::DiskFull,
+            at_byte: 9_000,
+            time_ns: 3_100,
+        }),
         TraceEvent::End(EndRecord { time_ns: 3_200 }),
     ]
 }

@@ -3,7 +3,7 @@
 const KEYS = [
   ["← → or a d", "move in time"], ["↑ ↓", "the row above or below"], ["+ - or w s", "zoom in or out"], ["0", "the whole recording"],
   [". ,", "the next or last work of the row, with the gap before it"], ["Enter", "zoom to the selected work"], ["/", "search for a name"],
-  ["n N", "the next or last match"], ["1 to 6", "the views"], ["t", "light or dark"], ["Esc", "end the search, close this"], ["?", "this list"],
+  ["n N", "the next or last match"], ["1 to 6", "the views"], [". , i o ↑ ↓ in memory by address", "the next or last block, zoom and move in addresses"], ["t", "light or dark"], ["Esc", "end the search, close this"], ["?", "this list"],
 ];
 
 const tip = byId("tip");
@@ -110,7 +110,7 @@ async function moveWork(by) {
   let number = view.selected && view.selected.row === view.row ? view.selected.number + by : firstInView(view.row);
   for (let tries = 0; tries < 64 && number > 0; tries++, number += by) {
     try {
-      const work = await ask("work", { row: view.row, number });
+      const work = await fetchWork(view.row, number);
       const span = work.device_ns || work.host_ns;
       if (span[0] < view.begin || span[1] > view.end) goTo({ row: view.row, begin_ns: span[0], end_ns: span[1] });
       return select(view.row, number, true);
@@ -137,7 +137,7 @@ async function search(text) {
     return redraw();
   }
   try {
-    const found = await ask("find", { q: text });
+    const found = await askFind(text);
     view.matches = new Set(found.map((each) => each.name));
     const rows = found.slice(0, 50).map((each) => [
       make("button", { type: "button", onclick: () => jump(each.longest.row, each.longest.number) }, each.text),
@@ -155,7 +155,7 @@ async function moveMatch(isBack) {
   if (!view.query) return byId("query").focus();
   const from = view.selected ? view.selected.span[0] : isBack ? view.end : Math.max(0, view.begin - 1);
   try {
-    const place = await ask("next", { q: view.query, from: Math.max(0, Math.round(from)), back: isBack ? 1 : 0 });
+    const place = await askNext(view.query, Math.max(0, from), isBack);
     if (!place) return say(isBack ? "no match before" : "no match behind");
     goTo(place);
     await select(place.row, place.number);

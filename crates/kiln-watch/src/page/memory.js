@@ -2,39 +2,53 @@
 
 let curves = [], curvesFor = "", isAskingCurves = false;
 
+/** The part of the time that is seen, in whole nanoseconds of the page. */
+const seenSpan = () => [Math.max(0, Math.floor(view.begin)), Math.max(1, Math.ceil(view.end))];
+
 async function drawMemory() {
   const section = byId("view-memory");
   if (!state.has_memory) {
     if (!section.querySelector("#no-memory")) section.replaceChildren(make("p", { class: "quiet", id: "no-memory" }, "The recording has no allocations."));
     return;
   }
-  const span = [Math.max(0, Math.floor(view.begin)), Math.max(1, Math.ceil(view.end))];
-  const wanted = `${span}/${state.version}`;
+  const span = seenSpan(), wanted = `${span}/${state.version}`;
   if (wanted !== curvesFor && !isAskingCurves) {
     isAskingCurves = true;
     try {
-      curves = await ask("memory", { begin: span[0], end: span[1], points: 1024 });
+      const all = await Promise.all(state.parts.map((_, rec) => ask("memory", { begin: Math.max(0, span[0] - offsetOf(rec)), end: Math.max(1, span[1] - offsetOf(rec)), points: 1024, r: rec })));
+      curves = all.flatMap((part, rec) => part.map((curve) => curveHere(curve, rec)));
       curvesFor = wanted;
     } catch (error) { showProblem(error.message); }
     isAskingCurves = false;
   }
   for (const curve of curves) drawCurve(section, curve);
-  for (const old of section.querySelectorAll("[data-device]")) if (!curves.some((curve) => `${curve.device}` === old.dataset.device)) old.remove();
+  for (const old of section.querySelectorAll("[data-device]")) if (!curves.some((curve) => curve.place === old.dataset.device)) old.remove();
   const gone = section.querySelector("#no-memory");
   if (gone) gone.remove();
-  if (wanted !== `${[Math.max(0, Math.floor(view.begin)), Math.max(1, Math.ceil(view.end))]}/${state.version}`) redraw();
+  await drawBlocks(section);
+  if (wanted !== `${seenSpan()}/${state.version}`) redraw();
 }
+
+const curveHere = (curve, rec) => ({
+  ...curve, rec, place: `${rec}/${curve.device}`, begin_ns: later(curve.begin_ns, rec), peak_ns: later(curve.peak_ns, rec),
+  tags: curve.tags.map((tag) => ({ ...tag, tag: nameHere(rec, tag.tag) })),
+});
+
+/** What a device is called. */
+const deviceWords = (rec, number) => {
+  const device = state.devices.find((each) => each.rec === rec && each.device === number);
+  return `${state.parts.length > 1 ? `${rankWords(rec)}, device` : "Device"} ${number}${device && device.name ? `: ${device.name}` : ""}`;
+};
 
 const tagWords = (tag) => (tag === null ? "(other tags)" : names[tag] || "(no tag)");
 
 function drawCurve(section, curve) {
-  let figure = section.querySelector(`[data-device="${curve.device}"]`);
+  let figure = section.querySelector(`[data-device="${curve.place}"]`);
   if (!figure) {
-    figure = make("div", { "data-device": curve.device }, make("h2", {}), make("canvas", { class: "memory", role: "img" }), make("table", {}));
+    figure = make("div", { "data-device": curve.place }, make("h2", {}), make("canvas", { class: "memory", role: "img" }), make("table", {}));
     section.append(figure);
   }
-  const device = state.devices.find((each) => each.device === curve.device);
-  figure.querySelector("h2").textContent = `Device ${curve.device}${device && device.name ? `: ${device.name}` : ""}`;
+  figure.querySelector("h2").textContent = deviceWords(curve.rec, curve.device);
   const most = Math.max(1, curve.peak_bytes, ...curve.heap);
   const sorted = curve.tags.map((tag) => ({ ...tag, most: Math.max(0, ...tag.bytes), last: tag.bytes[tag.bytes.length - 1] || 0 })).sort((a, b) => b.most - a.most);
   const picture = figure.querySelector("canvas"), ratio = devicePixelRatio || 1, box = picture.getBoundingClientRect();
@@ -90,7 +104,7 @@ function drawHeap(pen, curve, x, y) {
   pen.stroke();
   pen.setLineDash([]);
   pen.fillStyle = colours.fault;
-  for (const refusal of state.refusals.filter((each) => each.device === curve.device)) {
+  for (const refusal of state.refusals.filter((each) => each.place === curve.place)) {
     const at = x((refusal.time_ns - curve.begin_ns) / curve.step_ns);
     pen.fillRect(at - 1, 0, 2, y(0));
   }

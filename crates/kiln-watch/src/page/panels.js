@@ -1,4 +1,4 @@
-// The views in words: details of a work, devices, faults, ranks, the explanation.
+// The views in words: details of a work, devices, faults, the explanation.
 
 function table(heads, rows) {
   const head = make("tr", {}, ...heads.map(([text, isNumber]) => make("th", isNumber ? { class: "number" } : {}, text)));
@@ -10,7 +10,8 @@ const say = (text) => { byId("said").textContent = text; };
 const laneWords = (row) => {
   const known = state.rows[row];
   if (!known) return "";
-  return known.kind === "stream" ? `device ${known.device}, ${streamWords(known)}` : known.name || `thread ${known.thread}`;
+  const of = state.parts.length > 1 ? `${rankWords(known.rec)}, ` : "";
+  return of + (known.kind === "stream" ? `device ${known.device}, ${streamWords(known)}` : known.name || `thread ${known.thread}`);
 };
 
 /** Selects a work: shows what is known of it, and says it. */
@@ -64,9 +65,12 @@ async function jump(row, number) {
   } catch (error) { showProblem(error.message); }
 }
 
+/** The number of a device, with its rank where there are several recordings. */
+const placeWords = ({ rec, device }) => (state.parts.length > 1 ? `${rankWords(rec)}, ${device}` : `${device}`);
+
 function showDevices() {
   const rows = state.devices.map((device) => [
-    `${device.device}`, device.name || "", device.state, `${device.streams}`, device.submissions.toLocaleString("en"),
+    placeWords(device), device.name || "", device.state, `${device.streams}`, device.submissions.toLocaleString("en"),
     state.has_memory ? `${byteWords(device.used_bytes)} (most ${byteWords(device.peak_bytes)})` : "not recorded",
     device.heap_bytes === null ? "not recorded" : byteWords(device.heap_bytes), `${device.faults}`,
   ]);
@@ -74,33 +78,35 @@ function showDevices() {
   byId("view-devices").replaceChildren(rows.length ? table(heads, rows) : make("p", { class: "quiet" }, "No device did anything."));
 }
 
+/** The command that makes it happen again. What a recording does not say, the user must add. */
+function repeatWords() {
+  if (job.repeat) return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, job.repeat));
+  const program = state.program || "PROGRAM", file = state.parts[0].file || "trace.kiln";
+  return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, `kiln watch ${file} -- ${program}`), ", with the arguments of the program, which the recording does not have.");
+}
+
 function showFindings() {
   const faults = state.faults.map((fault) => {
     const go = fault.work ? make("button", { type: "button", onclick: () => jump(fault.work[0], fault.work[1]) }, "Go to the work") : make("button", { type: "button", onclick: () => { setView("timeline"); goTo({ row: view.row, begin_ns: fault.time_ns, end_ns: fault.time_ns }); } }, "Go there");
-    return [`${fault.device}`, timeWords(fault.time_ns), make("span", { class: "fault" }, fault.message), fault.line || "", go];
+    return [placeWords(fault), timeWords(fault.time_ns), make("span", { class: "fault" }, fault.message), fault.line || "", go];
   });
   const parts = [make("h2", {}, countWords(state.fault_count, "fault"))];
   if (faults.length) parts.push(table([["Device"], ["When"], ["What"], ["Line"], [""]], faults));
+  if (faults.length || state.refusals.length) parts.push(repeatWords());
   if (state.takeovers.length) {
     parts.push(make("h2", {}, "Devices that were brought back"));
-    parts.push(table([["Device"], ["Step"], ["When"], ["How long", true]], state.takeovers.map((step) => [`${step.device}`, step.phase, timeWords(step.begin_ns), timeWords(step.end_ns - step.begin_ns)])));
+    parts.push(table([["Device"], ["Step"], ["When"], ["How long", true]], state.takeovers.map((step) => [placeWords(step), step.phase, timeWords(step.begin_ns), timeWords(step.end_ns - step.begin_ns)])));
   }
   if (state.refusals.length) {
     parts.push(make("h2", {}, "Allocations that were refused"));
-    parts.push(table([["Device"], ["What"], [""]], state.refusals.map((each) => [`${each.device}`, make("span", { class: "fault" }, each.message), make("button", { type: "button", onclick: () => { goTo({ row: view.row, begin_ns: each.time_ns, end_ns: each.time_ns }); setView("memory"); } }, "Go to the memory")])));
+    parts.push(table([["Device"], ["What"], [""]], state.refusals.map((each) => [placeWords(each), make("span", { class: "fault" }, each.message), make("button", { type: "button", onclick: () => { goTo({ row: view.row, begin_ns: each.time_ns, end_ns: each.time_ns }); setView("memory"); } }, "Go to the memory")])));
   }
   if (state.hidden_events) parts.push(make("p", {}, `${countWords(state.hidden_events, "event")} of further streams are not drawn.`));
-  if (state.missing_events) parts.push(make("p", {}, `${countWords(state.missing_events, "event")} are missing: they came faster than they could be written.`));
+  if (state.missing_why) parts.push(make("p", { class: "fault" }, state.missing_why));
   if (state.is_at_end && !state.has_end_mark) parts.push(make("p", {}, "The recording has no end mark: the program runs, was killed or crashed, or ended without dropping its runtime."));
   if (state.is_cut) parts.push(make("p", {}, "The file ends within a block, as that of a program does that runs or was killed; everything before is shown."));
   for (const [offset, what] of state.damaged) parts.push(make("p", { class: "fault" }, `The block at byte ${offset} is damaged: ${what}. It is left out.`));
   byId("view-findings").replaceChildren(...parts);
-}
-
-function showRanks() {
-  const rows = state.collectives.map((each) => [names[each.name] || "", each.communicator, `${each.rank} of ${each.ranks}`, each.count.toLocaleString("en"), byteWords(each.bytes), timeWords(each.ns), timeWords(each.longest_ns)]);
-  const heads = [["Collective"], ["Communicator"], ["Rank"], ["Times", true], ["Bytes", true], ["Altogether", true], ["Longest", true]];
-  byId("view-ranks").replaceChildren(rows.length ? table(heads, rows) : make("p", { class: "quiet" }, "The recording has no collectives."));
 }
 
 let explainedFor = -1;

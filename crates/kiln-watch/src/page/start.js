@@ -6,15 +6,18 @@ dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"))
 setView("timeline");
 new ResizeObserver(redraw).observe(byId("stage"));
 
+/** What the lanes are made of. */
+const laneShape = () => `${state.rows.length}/${state.devices.length}/${job.recordings.map((each) => `${each.ranks}@${each.offset_ns}`)}`;
+
 let failures = 0;
 async function follow() {
   try {
-    const isFirst = !state, rows = state ? state.rows.length : -1, devices = state ? state.devices.length : -1;
+    const isFirst = !state, shape = state ? laneShape() : "";
     const { changed, isOther } = await readState();
     failures = 0;
     showProblem(state.problem);
     if (isOther) { forgetTiles(); view.selected = null; }
-    if (isFirst || isOther || rows !== state.rows.length || devices !== state.devices.length) { arrangeLanes(); forgetPictures(); }
+    if (isFirst || isOther || shape !== laneShape()) { arrangeLanes(); forgetPictures(); }
     if (isFirst || isOther || (changed && view.follows)) fitAll();
     if (isFirst || changed) { showView(); redraw(); }
   } catch (error) {
@@ -27,7 +30,7 @@ follow();
 
 // For tests: whether everything that is seen has been drawn, and what is looked at.
 window.kilnWatch = {
-  isSettled: () => Boolean(state) && state.is_at_end && !missing && !asked && !isDirty && !isAskingCurves,
-  view, pan, zoom, setSpan, xOf, lanes: () => lanes, state: () => state, drawings: () => drawings,
+  isSettled: () => Boolean(state) && state.is_at_end && !missing && !asked && !isDirty && !isAskingCurves && !isAskingBlocks && !isAskingCalls,
+  view, job: () => job, blocks: () => blockViews, pan, zoom, setSpan, xOf, lanes: () => lanes, state: () => state, drawings: () => drawings,
   tiles: () => tiles.size, missing: () => missing, AXIS, ROW, LABELS,
 };

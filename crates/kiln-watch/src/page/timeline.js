@@ -6,7 +6,10 @@ let asked = 0, missing = 0, drawings = 0;
 const canvas = byId("timeline");
 const ink = canvas.getContext("2d");
 
-const tileKey = (level, index, chunk) => `${level}/${index}/${chunk}`;
+/** Rows of a recording that come with one tile. */
+const chunkOf = (row) => ({ rec: state.rows[row].rec, chunk: Math.floor(state.rows[row].own / CHUNK) });
+const tileKey = (level, index, rec, chunk) => `${level}/${index}/${rec}/${chunk}`;
+const tileBegin = (tile) => tile.index * TILE * 2 ** tile.level + offsetOf(tile.rec);
 
 function forgetTiles() { tiles.clear(); }
 function forgetPictures() { for (const tile of tiles.values()) tile.picture = null; }
@@ -14,18 +17,18 @@ function forgetPictures() { for (const tile of tiles.values()) tile.picture = nu
 /** A bucket is not wider than a pixel. */
 const wantedLevel = () => Math.max(0, Math.min(50, Math.floor(Math.log2(nsPerPixel()))));
 
-async function askTile(level, index, chunk) {
-  const key = tileKey(level, index, chunk);
+async function askTile(level, index, rec, chunk) {
+  const key = tileKey(level, index, rec, chunk);
   const known = tiles.get(key);
   if (known && known.isAsked) return;
-  const tile = known || { level, index, chunk, rows: null, picture: null };
+  const tile = known || { level, index, rec, chunk, rows: null, picture: null };
   tile.isAsked = true;
   tiles.set(key, tile);
   asked += 1;
   const version = state.version;
   try {
-    const answer = await ask("tile", { level, index, first: chunk * CHUNK, rows: CHUNK });
-    tile.rows = new Map(answer.rows.map((row) => [row.row, row]));
+    const rows = await askRows(rec, level, index, chunk * CHUNK, CHUNK);
+    tile.rows = new Map(rows.map((row) => [row.row, row]));
     tile.version = version;
     tile.picture = null;
   } catch (error) {
@@ -40,23 +43,26 @@ async function askTile(level, index, chunk) {
 /** The tiles that are seen, and asks for those that are missing or old; one more on each side is asked for last. */
 function seenTiles(level) {
   const width = TILE * 2 ** level;
-  const first = Math.max(0, Math.floor(view.begin / width)), last = Math.max(first, Math.floor(view.end / width));
-  const chunks = new Set(seenLanes().filter((lane) => lane.row !== undefined).map((lane) => Math.floor(lane.row / CHUNK)));
+  const chunks = new Map(seenLanes().filter((lane) => lane.row !== undefined).map((lane) => chunkOf(lane.row)).map((each) => [`${each.rec}/${each.chunk}`, each]));
   const seen = [];
   missing = 0;
-  const wish = (index, chunk, isSeen) => {
-    const key = tileKey(level, index, chunk);
+  const wish = (index, { rec, chunk }, isSeen) => {
+    const key = tileKey(level, index, rec, chunk);
     const tile = tiles.get(key);
     if (isSeen) {
-      seen.push({ level, index, chunk, tile });
+      seen.push({ level, index, rec, chunk, tile });
       if (!tile || !tile.rows) missing += 1;
       else { tiles.delete(key); tiles.set(key, tile); }
     }
     const isOld = !tile || (tile.version !== state.version && !tile.isAsked);
-    if (isOld && asked < MAX_ASKED) askTile(level, index, chunk);
+    if (isOld && asked < MAX_ASKED) askTile(level, index, rec, chunk);
   };
-  for (const chunk of chunks) for (let index = first; index <= last; index++) wish(index, chunk, true);
-  for (const chunk of chunks) for (const index of [last + 1, first - 1]) if (index >= 0 && index * width < state.end_ns) wish(index, chunk, false);
+  const spans = [...chunks.values()].map((place) => {
+    const offset = offsetOf(place.rec), first = Math.max(0, Math.floor((view.begin - offset) / width));
+    return [place, first, Math.max(first, Math.floor((view.end - offset) / width)), offset];
+  });
+  for (const [place, first, last] of spans) for (let index = first; index <= last; index++) wish(index, place, true);
+  for (const [place, first, last, offset] of spans) for (const index of [last + 1, first - 1]) if (index >= 0 && index * width + offset < state.end_ns) wish(index, place, false);
   for (const key of tiles.keys()) {
     if (tiles.size <= MAX_TILES) break;
     if (!tiles.get(key).isAsked) tiles.delete(key);
@@ -72,7 +78,7 @@ function tilePicture(tile, scale) {
   const key = `${scale}/${view.query}`;
   if (tile.picture && tile.picture.key === key) return tile.picture;
   const width = Math.max(1, Math.ceil((TILE * 2 ** tile.level) / scale));
-  const picture = new OffscreenCanvas(width, Math.max(1, Math.min(CHUNK, state.rows.length - tile.chunk * CHUNK)) * ROW);
+  const picture = new OffscreenCanvas(width, Math.max(1, Math.min(CHUNK, state.parts[tile.rec].rows.length - tile.chunk * CHUNK)) * ROW);
   const pen = picture.getContext("2d");
   for (const row of tile.rows.values()) {
     const top = (row.row - tile.chunk * CHUNK) * ROW;
@@ -139,6 +145,8 @@ function line(pen, begin, end, y, height, colour) {
 }
 
 function draw() {
+  if (view.name === "memory") drawMemory();
+  if (view.name === "ranks") drawCalls();
   const ratio = devicePixelRatio || 1;
   const { width, height } = canvas.getBoundingClientRect();
   if (width < 1) return;
@@ -163,7 +171,6 @@ function draw() {
   ink.restore();
   drawLabels();
   drawAxis();
-  if (view.name === "memory") drawMemory();
   if (!missing && !performance.getEntriesByName("tiles-painted").length) performance.mark("tiles-painted");
 }
 
@@ -174,28 +181,28 @@ function sayEmpty() {
 }
 
 /** Draws a tile, or what is known of it from a wider one. */
-function drawTile({ level, index, chunk, tile }) {
+function drawTile({ level, index, rec, chunk, tile }) {
   const scale = nsPerPixel();
   if (tile && tile.rows) return placePicture(tile, tilePicture(tile, scale), scale, null);
   for (let up = 1; up <= 8; up++) {
-    const wider = tiles.get(tileKey(level + up, Math.floor(index / 2 ** up), chunk));
+    const wider = tiles.get(tileKey(level + up, Math.floor(index / 2 ** up), rec, chunk));
     if (wider && wider.rows) {
       const width = TILE * 2 ** level;
-      return placePicture(wider, wider.picture || tilePicture(wider, scale * 2 ** up), scale, [xOf(index * width), xOf((index + 1) * width)]);
+      return placePicture(wider, wider.picture || tilePicture(wider, scale * 2 ** up), scale, [xOf(index * width + offsetOf(rec)), xOf((index + 1) * width + offsetOf(rec))]);
     }
   }
 }
 
 /** Copies the rows of a picture to where they are seen; only between two places if they are given. */
 function placePicture(tile, picture, scale, between) {
-  const begin = xOf(tile.index * TILE * 2 ** tile.level), wide = (TILE * 2 ** tile.level) / scale;
+  const begin = xOf(tileBegin(tile)), wide = (TILE * 2 ** tile.level) / scale;
   const from = between ? Math.max(begin, between[0]) : begin, to = between ? Math.min(begin + wide, between[1]) : begin + wide;
   const sx = ((from - begin) / wide) * picture.width, sw = ((to - from) / wide) * picture.width;
   if (sw <= 0) return;
   for (const lane of seenLanes()) {
-    if (lane.row === undefined || Math.floor(lane.row / CHUNK) !== tile.chunk) continue;
-    const row = lane.row - tile.chunk * CHUNK;
-    if ((row + 1) * ROW > picture.height || !tile.rows.has(lane.row)) continue;
+    if (lane.row === undefined) continue;
+    const { rec, own } = state.rows[lane.row], row = own - tile.chunk * CHUNK;
+    if (rec !== tile.rec || row < 0 || (row + 1) * ROW > picture.height || !tile.rows.has(own)) continue;
     ink.drawImage(picture, sx, row * ROW, sw, ROW, from, AXIS + lane.y - view.scroll, to - from, ROW);
   }
 }
@@ -208,9 +215,10 @@ function drawNames(seen) {
   ink.fillStyle = colours.front;
   for (const { tile } of seen) {
     if (!tile || !tile.rows) continue;
-    const start = tile.index * TILE * 2 ** tile.level;
+    const start = tileBegin(tile);
     for (const lane of seenLanes()) {
-      const row = tile.rows.get(lane.row);
+      const place = lane.row === undefined ? null : state.rows[lane.row];
+      const row = place && place.rec === tile.rec ? tile.rows.get(place.own) : null;
       if (!row || !row.works) continue;
       const works = row.works, y = AXIS + lane.y - view.scroll + ROW / 2;
       for (let at = 0; at < works.begin.length; at++) {
@@ -227,13 +235,13 @@ function drawNames(seen) {
 
 /** Faults and takeovers, on the heads of their devices. */
 function drawMarks() {
-  for (const lane of seenLanes().filter((each) => each.head && each.device !== undefined)) {
+  for (const lane of seenLanes().filter((each) => each.head && each.place !== undefined)) {
     const y = AXIS + lane.y - view.scroll;
-    for (const step of state.takeovers.filter((each) => each.device === lane.device)) {
+    for (const step of state.takeovers.filter((each) => each.place === lane.place)) {
       ink.fillStyle = colours.takeover;
       ink.fillRect(xOf(step.begin_ns), y + 5, Math.max(2, xOf(step.end_ns) - xOf(step.begin_ns)), HEAD - 10);
     }
-    for (const fault of state.faults.filter((each) => each.device === lane.device)) {
+    for (const fault of state.faults.filter((each) => each.place === lane.place)) {
       const x = xOf(fault.time_ns);
       ink.fillStyle = colours.fault;
       ink.beginPath();
@@ -320,25 +328,25 @@ function hit(x, y) {
   if (!lane || x < LABELS) return null;
   const ns = nsOf(x);
   if (lane.head) {
-    const fault = state.faults.find((each) => each.device === lane.device && Math.abs(xOf(each.time_ns) - x) < 7);
-    const step = state.takeovers.find((each) => each.device === lane.device && each.begin_ns <= ns && ns <= each.end_ns);
+    const fault = state.faults.find((each) => each.place === lane.place && Math.abs(xOf(each.time_ns) - x) < 7);
+    const step = state.takeovers.find((each) => each.place === lane.place && each.begin_ns <= ns && ns <= each.end_ns);
     return fault ? { fault } : step ? { step } : null;
   }
   const found = rowContent(lane.row, ns);
   if (!found) return { row: lane.row };
-  const { content, start } = found;
-  return content.works ? hitWork(lane.row, content.works, ns - start) : hitSum(lane.row, content.sums, ns, start);
+  const { content, start, offset } = found;
+  return content.works ? hitWork(lane.row, content.works, ns - start) : hitSum(lane.row, content.sums, ns - offset, start - offset);
 }
 
 /** What the finest tile that is known has of a row at a time. */
 function rowContent(row, ns) {
-  const wanted = wantedLevel();
+  const wanted = wantedLevel(), { rec, chunk } = chunkOf(row);
   for (let level = wanted; level < wanted + 3; level++) {
-    const index = Math.floor(Math.max(0, ns) / (TILE * 2 ** level));
-    const tile = tiles.get(tileKey(level, index, Math.floor(row / CHUNK)));
+    const index = Math.floor(Math.max(0, ns - offsetOf(rec)) / (TILE * 2 ** level));
+    const tile = tiles.get(tileKey(level, index, rec, chunk));
     if (tile && tile.rows) {
-      const content = tile.rows.get(row);
-      return content && { content, start: index * TILE * 2 ** level };
+      const content = tile.rows.get(state.rows[row].own);
+      return content && { content, start: tileBegin(tile), offset: offsetOf(rec) };
     }
   }
   return null;

@@ -12,21 +12,25 @@ const streamWords = (row) => (!row.name || row.name === `stream ${row.stream}` ?
 /** Rows in the order in which they are drawn: a head for each device, its streams, then the threads. */
 let lanes = [];
 function arrangeLanes() {
-  const rows = state.rows.map((row, number) => ({ ...row, number }));
+  const rows = state.rows.map((row, number) => ({ ...row, number })), isJob = state.parts.length > 1;
   const streams = rows.filter((row) => row.kind === "stream").sort((a, b) => a.device - b.device || a.stream - b.stream);
   const threads = rows.filter((row) => row.kind === "thread").sort((a, b) => a.thread - b.thread);
   lanes = [];
   let y = 0;
   const put = (lane, height) => { lanes.push({ ...lane, y, height }); y += height; };
-  const devices = new Map(state.devices.map((device) => [device.device, device]));
-  for (const device of new Set([...devices.keys(), ...streams.map((row) => row.device)])) {
-    const known = devices.get(device);
-    put({ head: known && known.name ? `Device ${device}: ${known.name}` : `Device ${device}`, device }, HEAD);
-    for (const row of streams.filter((each) => each.device === device)) put({ row: row.number, label: streamWords(row), untimed: row.untimed > 0 && row.untimed === row.count }, ROW);
-  }
-  if (threads.length) {
-    put({ head: "Waits of the program" }, HEAD);
-    for (const row of threads) put({ row: row.number, label: row.name || `thread ${row.thread}` }, ROW);
+  for (const [rec] of state.parts.entries()) {
+    const own = streams.filter((row) => row.rec === rec), of = isJob ? `${rankWords(rec)}, d` : "D";
+    const devices = new Map(state.devices.filter((device) => device.rec === rec).map((device) => [device.device, device]));
+    for (const device of new Set([...devices.keys(), ...own.map((row) => row.device)])) {
+      const known = devices.get(device);
+      put({ head: known && known.name ? `${of}evice ${device}: ${known.name}` : `${of}evice ${device}`, place: `${rec}/${device}` }, HEAD);
+      for (const row of own.filter((each) => each.device === device)) put({ row: row.number, label: streamWords(row), untimed: row.untimed > 0 && row.untimed === row.count }, ROW);
+    }
+    const waiting = threads.filter((row) => row.rec === rec);
+    if (waiting.length) {
+      put({ head: isJob ? `${rankWords(rec)}, waits of the program` : "Waits of the program" }, HEAD);
+      for (const row of waiting) put({ row: row.number, label: row.name || `thread ${row.thread}` }, ROW);
+    }
   }
   lanes.total = y;
   lanes.order = lanes.filter((lane) => lane.row !== undefined);

@@ -5,17 +5,18 @@ use serde_json::json;
 use super::access_token::AccessToken;
 use super::request::{Refusal, Request};
 use super::response::Response;
+use crate::block_picture::BlockQuery;
 use crate::page::{ICON, page};
 use crate::timeline_tile::TileRequest;
 use crate::watch_error::WatchError;
-use crate::watched_recording::WatchedRecording;
+use crate::watched_job::WatchedJob;
 
 /// The most points of a memory curve.
 const MAX_POINTS: usize = 2048;
 
 /// Answers requests.
 pub(crate) struct Router {
-    pub(crate) recording: std::sync::Arc<WatchedRecording>,
+    pub(crate) job: std::sync::Arc<WatchedJob>,
     pub(crate) token: AccessToken,
     pub(crate) port: u16,
 }
@@ -23,7 +24,7 @@ pub(crate) struct Router {
 impl Router {
     /// Answers a request.
     pub(crate) fn answer(&self, request: &Request) -> Response {
-        if !self.is_own_host(&request.host) {
+        if !is_own_host(&request.host, self.port) {
             return Response::refused(Refusal(403, "this is no address of the page"));
         }
         // "/TOKEN/what"
@@ -38,22 +39,23 @@ impl Router {
         }
     }
 
-    /// Names by which a browser on this machine reaches the page. A page of another site that resolves its name to this machine has
-    /// another one.
-    fn is_own_host(&self, host: &str) -> bool {
-        let (name, port) = match host.rsplit_once(':') {
-            Some((name, port)) => (name, port.parse().ok()),
-            // Browsers leave out the port of the protocol.
-            None => (host, Some(80)),
-        };
-        port == Some(self.port) && ["127.0.0.1", "localhost"].iter().any(|own| own.eq_ignore_ascii_case(name))
-    }
-
     fn answer_to(&self, what: &str, request: &Request) -> Result<Response, Refusal> {
-        let recording = &self.recording;
+        let number = if request.value("r").is_some() { request.number("r")? } else { 0 };
+        let recording = self.job.recording(number).ok_or(Refusal(404, "there is no such recording"))?;
         Ok(match what {
             "" => self.page(),
             "icon.svg" => Response::svg(ICON),
+            "job" => Response::json(&self.job.state()),
+            "collectives" => {
+                Response::json(&self.job.collectives(request.number("begin")?, request.number("end")?))
+            }
+            "blocks" => answered(recording.blocks(BlockQuery {
+                device: request.number("device")?,
+                begin_ns: request.number("begin")?,
+                end_ns: request.number("end")?,
+                low: request.number("low")?,
+                high: request.number("high")?,
+            })),
             "state" => Response::json(&recording.state()),
             "names" => Response::json(&recording.names(request.number("first")?)),
             "tile" => answered(recording.tile(TileRequest {
@@ -76,7 +78,7 @@ impl Router {
                     request.number::<usize>("points")?.min(MAX_POINTS),
                 ))
             }
-            "explain" => answered(recording.explain().map(|text| json!({ "text": text }))),
+            "explain" => answered(self.job.explain().map(|text| json!({ "text": text }))),
             _ => return Err(Refusal(404, "there is nothing of this name")),
         })
     }
@@ -101,5 +103,46 @@ fn answered(result: Result<impl serde::Serialize, WatchError>) -> Response {
         Ok(value) => Response::json(&value),
         Err(WatchError::Unknown(what)) => Response::failed(404, what),
         Err(error) => Response::failed(500, &error.to_string()),
+    }
+}
+
+/// Names by which a browser on this machine reaches the page at a port. A page of another site that resolves its name to this machine has
+/// another one.
+fn is_own_host(host: &str, own_port: u16) -> bool {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) => (name, port.parse().ok()),
+        // Browsers leave out the port of the protocol.
+        None => (host, Some(80)),
+    };
+    port == Some(own_port) && ["127.0.0.1", "localhost"].iter().any(|own| own.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_of_the_protocol_may_be_left_out_and_no_other() {
+        for host in ["127.0.0.1", "localhost", "LOCALHOST", "127.0.0.1:80", "localhost:80"] {
+            assert!(is_own_host(host, 80), "{host}");
+            assert!(!is_own_host(host, 7007), "{host}");
+        }
+        for host in ["127.0.0.1:7007", "localhost:7007"] {
+            assert!(is_own_host(host, 7007), "{host}");
+            assert!(!is_own_host(host, 80), "{host}");
+        }
+        for host in [
+            "",
+            ":80",
+            "evil.example",
+            "evil.example:80",
+            "127.0.0.1.evil.example",
+            "127.0.0.1:",
+            "[::1]",
+            "localhost:080x",
+            "0.0.0.0:80",
+        ] {
+            assert!(!is_own_host(host, 80), "{host}");
+        }
     }
 }

@@ -14,6 +14,7 @@ use super::response::Response;
 use super::router::Router;
 use super::session::Session;
 use crate::watch_error::WatchError;
+use crate::watched_job::{WatchedFiles, WatchedJob};
 use crate::watched_recording::{WatchedRecording, locked};
 
 /// How often a file is looked at that has nothing new.
@@ -28,6 +29,8 @@ pub struct WatchOptions {
     pub port: u16,
     /// What is expected of the file.
     pub file: ExpectedFile,
+    /// The command that records the program again, where it is known.
+    pub repeat: Option<String>,
 }
 
 /// What is expected of a file when watching begins.
@@ -45,6 +48,7 @@ pub enum ExpectedFile {
 /// A page that is served until this is dropped.
 pub struct WatchServer {
     recording: Arc<WatchedRecording>,
+    job: Arc<WatchedJob>,
     shared: Arc<Running>,
     url: String,
     address: SocketAddr,
@@ -65,14 +69,24 @@ impl WatchServer {
     /// # Errors
     /// A file that is no recording, of another version, or cannot be read; a port that is in use or cannot be opened.
     pub fn start(file: &Path, options: &WatchOptions) -> Result<Self, WatchError> {
-        let recording = Arc::new(WatchedRecording::new(file));
-        let opens = match options.file {
-            ExpectedFile::There => true,
-            ExpectedFile::Awaited => !is_missing(file),
-            ExpectedFile::New => false,
-        };
-        if opens {
-            recording.open()?;
+        Self::start_job(WatchedFiles::Files(vec![file.to_owned()]), options)
+    }
+
+    /// Opens the recordings of the ranks of one job, and serves one page for all of them.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), for any of the files.
+    pub fn start_job(files: WatchedFiles, options: &WatchOptions) -> Result<Self, WatchError> {
+        let job = Arc::new(WatchedJob::new(files).repeated_by(options.repeat.clone()));
+        for recording in job.recordings() {
+            let opens = match options.file {
+                ExpectedFile::There => true,
+                ExpectedFile::Awaited => !is_missing(recording.path()),
+                ExpectedFile::New => false,
+            };
+            if opens {
+                recording.open()?;
+            }
         }
         let port = options.port;
         let listener =
@@ -84,14 +98,15 @@ impl WatchServer {
         let token = AccessToken::random().map_err(WatchError::NoRandomNumbers)?;
         let url = format!("http://{address}/{token}/");
         let shared = Arc::new(Running {
-            router: Router { recording: recording.clone(), token, port: address.port() },
+            router: Router { job: job.clone(), token, port: address.port() },
             connections: Arc::default(),
             stops: AtomicBool::new(false),
             stopped: Mutex::new(false),
             changed: Condvar::new(),
         });
         // From here on an error ends the threads that were started.
-        let server = Self { recording, shared, url, address };
+        let recording = job.recording(0).unwrap_or_else(|| Arc::new(WatchedRecording::new("".as_ref())));
+        let server = Self { recording, job, shared, url, address };
         let running = server.shared.clone();
         spawn("kiln-watch-file", move || running.follow())?;
         let running = server.shared.clone();
@@ -104,7 +119,12 @@ impl WatchServer {
         &self.url
     }
 
-    /// The recording.
+    /// All recordings.
+    pub fn job(&self) -> &Arc<WatchedJob> {
+        &self.job
+    }
+
+    /// The first recording.
     pub fn recording(&self) -> &Arc<WatchedRecording> {
         &self.recording
     }
@@ -133,8 +153,7 @@ impl Running {
     /// Reads what is new in the file, again and again.
     fn follow(&self) {
         while !self.stops() {
-            // What is wrong is in the recording's state, and the file may be mended.
-            if !self.router.recording.read_more().unwrap_or(false) {
+            if !self.router.job.read_more() {
                 let stopped = locked(&self.stopped);
                 let _ = self.changed.wait_timeout_while(stopped, POLL, |stopped| !*stopped);
             }
@@ -174,5 +193,5 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), WatchEr
 
 /// Whether a program may still make the file.
 fn is_missing(file: &Path) -> bool {
-    file.metadata().map_or(true, |known| known.len() == 0)
+    file.metadata().map_or(true, |known| known.is_file() && known.len() == 0)
 }

@@ -32,13 +32,19 @@ impl Chromium {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let profile = std::env::temp_dir().join(format!("kiln-chromium-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&profile).unwrap();
+        let program = program.canonicalize().unwrap_or(program);
         let mut command = Command::new(&program);
+        // What the browser leaves in the folder it runs in does not belong to the sources.
+        command.current_dir(&profile);
         // Its libraries and fonts are beside it, if it was fetched.
         if let Some(folder) = program
             .parent()
             .filter(|folder| folder.join("lib").is_dir() && folder.join("fonts.conf").is_file())
         {
-            command.env("LD_LIBRARY_PATH", folder.join("lib")).env("FONTCONFIG_PATH", folder);
+            command
+                .env("LD_LIBRARY_PATH", folder.join("lib"))
+                .env("FONTCONFIG_PATH", folder)
+                .current_dir(folder);
         }
         command.args(["--headless", "--no-sandbox", "--no-zygote", "--single-process", "--disable-gpu"]);
         command.args([

@@ -2,7 +2,8 @@
 //!
 //! `KILN_WATCH_FIGURES=1 cargo test --release --test browser figures -- --nocapture` prints when a page is first painted and how many
 //! frames a second panning has; `KILN_WATCH_PICTURE=docs/book/src/watch.png cargo test --test browser the_picture_of_the_book` makes
-//! the picture of the book.
+//! the first picture of the book, and `KILN_WATCH_PICTURES=docs/book/src cargo test --test browser the_pictures_of_memory_and_ranks` the
+//! others.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -11,11 +12,11 @@ use std::time::Instant;
 use kiln_trace::{
     DeviceRecord, RecordingWriter, StartRecord, StreamRecord, SubmissionRecord, TraceEvent, TraceLine,
 };
-use kiln_watch::{WatchOptions, WatchServer};
+use kiln_watch::{WatchOptions, WatchServer, WatchedFiles};
 use serde_json::json;
 
 use crate::dev_tools::Page;
-use crate::samples::{Random, Recording, planted, span, stamp, wait};
+use crate::samples::{Random, Recording, holed, planted, rank_events, span, stamp, wait};
 
 const STREAMS: u32 = 8;
 
@@ -131,4 +132,45 @@ fn the_picture_of_the_book() {
     page.point(x, y);
     page.wait_until("document.getElementById('tip').textContent.includes('written by')");
     std::fs::write(path, page.picture()).unwrap();
+}
+
+/// A page of some recordings, small enough for a book.
+fn book_page(test: &str, recordings: &[Recording]) -> Option<(Page, WatchServer)> {
+    let files = recordings.iter().map(|each| each.0.clone()).collect();
+    let server = WatchServer::start_job(WatchedFiles::Files(files), &WatchOptions::default()).unwrap();
+    server.job().read_all().unwrap();
+    let mut page = Page::open(test, server.url(), "light")?;
+    let size = json!({ "width": 1000, "height": 640, "deviceScaleFactor": 1, "mobile": false });
+    page.call("Emulation.setDeviceMetricsOverride", &size);
+    page.settle();
+    Some((page, server))
+}
+
+#[test]
+fn the_pictures_of_memory_and_ranks() {
+    let Some(folder) = std::env::var_os("KILN_WATCH_PICTURES") else { return };
+    let folder = std::path::PathBuf::from(folder);
+    let test = "the_pictures_of_memory_and_ranks";
+    let memory = [Recording::of(&holed(), 3)];
+    let Some((mut page, _server)) = book_page(test, &memory) else { return };
+    page.value("document.getElementById('facts').textContent = 'train.kiln: 7 events, 94.0 us'");
+    page.press("2");
+    page.wait_until("document.querySelectorAll('#view-memory canvas.blocks').length === 1");
+    page.settle();
+    page.value("document.querySelector('#view-memory h3').scrollIntoView()");
+    page.value("document.querySelector('#view-memory canvas.blocks').focus()");
+    page.press(".");
+    page.press(".");
+    page.settle();
+    std::fs::write(folder.join("watch-memory.png"), page.picture()).unwrap();
+    let late = [0, 0, 13_000_000];
+    let times = [9_000_000_000, 9_000_000_000, 9_001_000_000];
+    let ranks = (0..3_u32).map(|rank| rank_events(rank, 3, times[rank as usize], late[rank as usize]));
+    let ranks: Vec<Recording> = ranks.map(|events| Recording::of(&events, 3)).collect();
+    let Some((mut page, _server)) = book_page(test, &ranks) else { return };
+    page.press("5");
+    page.wait_until("document.querySelector('#view-ranks canvas.ranks') !== null");
+    page.settle();
+    page.value("document.querySelectorAll('#view-ranks table:first-of-type tr').forEach((row, at) => { if (at) row.children[1].textContent = `rank-${at - 1}.kiln`; })");
+    std::fs::write(folder.join("watch-ranks.png"), page.picture()).unwrap();
 }

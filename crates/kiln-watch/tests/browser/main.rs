@@ -14,9 +14,11 @@ mod base64;
 mod chromium;
 mod dev_tools;
 mod figures;
+mod job_scenarios;
+mod memory_scenarios;
 mod scenarios;
 mod web_socket;
 
-#[allow(dead_code, reason = "the recordings are shared with tests that need more of them")]
+#[allow(dead_code, unused_imports, reason = "the recordings are shared with tests that need more of them")]
 #[path = "../suite/samples.rs"]
 mod samples;

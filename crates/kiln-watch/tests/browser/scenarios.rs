@@ -203,7 +203,7 @@ fn memory_is_shown_by_tag() {
     let recording = Recording::of(&planted(), 3);
     let Some((mut page, _server)) = open("memory_is_shown_by_tag", &recording.0, "light") else { return };
     page.press("2");
-    page.wait_until("document.querySelectorAll('#view-memory canvas').length === 1");
+    page.wait_until("document.querySelectorAll('#view-memory canvas.memory').length === 1");
     page.settle();
     let words = page.text("document.getElementById('view-memory').textContent");
     for said in ["Device 0: simulated GPU", "activations", "3.0 MiB", "weights", "1.0 MiB"] {
@@ -297,4 +297,16 @@ fn faults_devices_ranks_and_the_explanation_are_in_words() {
     let [red, green, blue] = page.pixel("#timeline", x, y - 24.0);
     assert!(red > 150 && green < 80 && blue < 80, "{red} {green} {blue}");
     page.finish();
+}
+
+#[test]
+fn the_browser_leaves_nothing_in_the_sources() {
+    let recording = Recording::of(&planted(), 3);
+    let test = "the_browser_leaves_nothing_in_the_sources";
+    let Some((page, _server)) = open(test, &recording.0, "light") else { return };
+    page.finish();
+    let left = std::fs::read_dir(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let mut names: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["Cargo.toml", "src", "tests"]);
 }

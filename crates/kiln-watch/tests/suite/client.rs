@@ -33,6 +33,10 @@ impl Served {
     pub(crate) fn new(file: &Path) -> Self {
         let server = WatchServer::start(file, &WatchOptions::default()).unwrap();
         server.recording().read_all().unwrap();
+        Self::of(server)
+    }
+
+    pub(crate) fn of(server: WatchServer) -> Self {
         let rest = server.url().strip_prefix("http://127.0.0.1:").unwrap();
         let (port, token) = rest.split_once('/').unwrap();
         let (port, token) = (port.parse().unwrap(), token.trim_end_matches('/').to_owned());

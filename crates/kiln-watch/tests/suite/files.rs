@@ -122,7 +122,7 @@ fn another_version_and_other_files_are_typed_errors_with_a_next_step() {
     let at = newer.windows(4).position(|four| four == known).unwrap();
     for (contents, wanted) in [
         (b"PK\x03\x04 something else entirely".to_vec(), "no recording"),
-        (Vec::new(), "no recording"),
+        (Vec::new(), "it is empty"),
         (newer[..9].to_vec(), "within its first"),
     ] {
         let recording = Recording::empty();

@@ -8,9 +8,11 @@
     reason = "a test stops at the first surprise, and says why"
 )]
 
+mod blocks;
 mod client;
 mod details;
 mod files;
+mod job;
 mod memory;
 mod oracle;
 mod requests;

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, FaultRecord, FreeRecord, HostWaitCause,
-    HostWaitRecord, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind,
-    SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
-    TraceStream,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, FaultRecord, FreeRecord, HeapChange,
+    HeapRecord, HostWaitCause, HostWaitRecord, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord,
+    SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine,
+    TraceStamp, TraceStream,
 };
 use kiln_watch::WatchedRecording;
 
@@ -107,7 +107,15 @@ pub(crate) fn wait(
 }
 
 pub(crate) fn allocated(block: u64, bytes: u64, tag: &'static str, time_ns: u64) -> TraceEvent<'static> {
-    TraceEvent::Allocation(AllocationRecord { device: 0, block, bytes, tag, line: line(9), time_ns })
+    TraceEvent::Allocation(AllocationRecord {
+        device: 0,
+        block,
+        address: 0x7f00_0000_0000 + (block << 22),
+        bytes,
+        tag,
+        line: line(9),
+        time_ns,
+    })
 }
 
 pub(crate) fn freed(block: u64, bytes: u64, tag: &'static str, time_ns: u64) -> TraceEvent<'static> {
@@ -168,6 +176,92 @@ pub(crate) fn planted() -> Vec<TraceEvent<'static>> {
             span: span(151_000, 160_000),
         }),
     ]
+}
+
+pub(crate) const MIB: u64 = 1 << 20;
+/// Where the heap of a device begins.
+pub(crate) const HEAP: u64 = 0x7f00_0000_0000;
+
+/// A block of some MiB at a MiB of the heap.
+pub(crate) fn given(
+    block: u64,
+    at_mib: u64,
+    mib: u64,
+    tag: &'static str,
+    time_ns: u64,
+) -> TraceEvent<'static> {
+    TraceEvent::Allocation(AllocationRecord {
+        device: 0,
+        block,
+        address: HEAP + at_mib * MIB,
+        bytes: mib * MIB,
+        tag,
+        line: line(9),
+        time_ns,
+    })
+}
+
+pub(crate) fn back(block: u64, mib: u64, tag: &'static str, time_ns: u64) -> TraceEvent<'static> {
+    TraceEvent::Free(FreeRecord { device: 0, block, bytes: mib * MIB, tag, time_ns })
+}
+
+/// A heap of 16 MiB with a hole of 4 MiB in the middle, in which 6 MiB are asked for.
+pub(crate) fn holed() -> Vec<TraceEvent<'static>> {
+    vec![
+        given(1, 0, 6, "weights", 1_000),
+        given(2, 6, 4, "activations", 2_000),
+        given(3, 10, 6, "gradients", 3_000),
+        back(2, 4, "activations", 50_000),
+        TraceEvent::Heap(HeapRecord {
+            change: HeapChange::OutOfMemory,
+            bytes: 6 * MIB,
+            held_bytes: 16 * MIB,
+            free_bytes: 4 * MIB,
+            largest_free_bytes: 4 * MIB,
+            line: line(77),
+            time_ns: 80_000,
+            ..HeapRecord::default()
+        }),
+        back(3, 6, "gradients", 90_000),
+        given(4, 10, 2, "gradients", 95_000),
+    ]
+}
+
+/// A rank of a job that does two collectives, and comes late to the first by so much.
+pub(crate) fn rank_events(rank: u32, ranks: u32, unix_ns: u64, late_ns: u64) -> Vec<TraceEvent<'static>> {
+    let mut events = vec![
+        TraceEvent::Start(StartRecord {
+            program: "train",
+            process: 100 + rank,
+            unix_ns,
+            ..StartRecord::default()
+        }),
+        TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU" }),
+        TraceEvent::Stream(StreamRecord { stream: stamp(0, 0).stream, name: "main" }),
+        kernel("gemm", stamp(0, 1), 10, 900, span(1_000_000, 2_000_000 + late_ns)),
+    ];
+    // All are done when the last has come.
+    for (number, begin, end) in [(2, 2_000_000 + late_ns, 20_000_000), (3, 22_000_000, 24_000_000)] {
+        let call = CollectiveRecord {
+            stamp: stamp(0, number),
+            name: "all_reduce",
+            communicator: 42,
+            rank,
+            ranks,
+            bytes: 1 << 16,
+        };
+        events.push(TraceEvent::Collective(call));
+        events.push(TraceEvent::Submission(SubmissionRecord {
+            stamp: call.stamp,
+            kind: SubmissionKind::Collective,
+            name: call.name,
+            line: line(50),
+            host: span(1_000, 2_000),
+            device: Some(span(begin, end)),
+            ..SubmissionRecord::default()
+        }));
+    }
+    events
 }
 
 /// Random numbers from a seed.

@@ -157,6 +157,7 @@ impl DeviceRecording {
         self.host.push(TraceEvent::Allocation(AllocationRecord {
             device: self.lanes.device(),
             block: short(number),
+            address: memory.address().0,
             bytes: memory.bytes(),
             tag,
             line: work_line(),

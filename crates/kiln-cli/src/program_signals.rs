@@ -1,0 +1,94 @@
+//! A program that gets the signals of this command.
+//!
+//! What a process sends to this command is passed on; what a terminal sends, the program has got itself. The command waits for the program in
+//! either case, and says how it ended.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use crate::signals::{self, SignalMask};
+use crate::trace::recorded_program::ProgramEnd;
+
+/// The signals of this command, held back until there is a program.
+pub(crate) struct ProgramSignals {
+    mask: SignalMask,
+}
+
+/// The program while it can be told something.
+struct Told {
+    program: Mutex<Option<Pid>>,
+    /// Whether one of the signals asks for the end.
+    is_ended: AtomicBool,
+}
+
+impl ProgramSignals {
+    /// Holds the signals back, for this thread and those that it starts from here on.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn hold() -> io::Result<Self> {
+        Ok(Self { mask: signals::block()? })
+    }
+
+    /// Runs a program to its end. Signals that come later end this command as if they had never been held back.
+    ///
+    /// # Errors
+    /// A program that cannot be started; no thread that can be.
+    pub(crate) fn run(self, command: &mut Command) -> io::Result<ProgramEnd> {
+        let mask = self.mask;
+        // SAFETY: between `fork` and `exec` this makes one system call, allocates nothing and takes no lock.
+        unsafe { command.pre_exec(move || mask.restore()) };
+        let mut child = command.spawn()?;
+        let told = Arc::new(Told {
+            program: Mutex::new(Some(Pid::from_child(&child))),
+            is_ended: AtomicBool::new(false),
+        });
+        let shared = told.clone();
+        let pass_on = move || shared.pass_on(&mask);
+        let thread = std::thread::Builder::new().name("kiln-signals".to_owned()).spawn(pass_on);
+        if let Err(error) = thread {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(error);
+        }
+        let status = told.await_end(&mut child)?;
+        Ok(ProgramEnd { status, is_signalled: told.is_ended.load(Ordering::Acquire) })
+    }
+}
+
+impl Told {
+    /// Passes signals on for as long as there is a program, and then ends by the next.
+    fn pass_on(&self, mask: &SignalMask) {
+        while let Ok((signal, is_from_kernel)) = signals::next_and_origin() {
+            match *self.program() {
+                Some(program) => {
+                    let ends = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal);
+                    self.is_ended.fetch_or(ends, Ordering::AcqRel);
+                    if !is_from_kernel {
+                        let _ = kill_process(program, signal);
+                    }
+                }
+                None => mask.end_by(signal),
+            }
+        }
+    }
+
+    /// The program's number is not given to another before it is forgotten here.
+    fn await_end(&self, child: &mut Child) -> io::Result<std::process::ExitStatus> {
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(Pid::from_child(child)), ended) {}
+        let mut program = self.program();
+        let status = child.wait();
+        *program = None;
+        status
+    }
+
+    fn program(&self) -> MutexGuard<'_, Option<Pid>> {
+        self.program.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,27 @@
+//! A system on which signals are not passed on.
+
+use std::io;
+use std::process::Command;
+
+use crate::trace::recorded_program::ProgramEnd;
+
+/// The signals of this command, which end it.
+pub(crate) struct ProgramSignals;
+
+impl ProgramSignals {
+    /// Does nothing.
+    ///
+    /// # Errors
+    /// None.
+    pub(crate) fn hold() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    /// Runs a program to its end.
+    ///
+    /// # Errors
+    /// A program that cannot be started.
+    pub(crate) fn run(self, command: &mut Command) -> io::Result<ProgramEnd> {
+        Ok(ProgramEnd { status: command.status()?, is_signalled: false })
+    }
+}

@@ -1,0 +1,112 @@
+//! Where a program is recorded: one file, or one for each process by its number.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use kiln_trace::special_file;
+use kiln_watch::FilePattern;
+
+use crate::failure::Failure;
+
+/// What stands for the number of the process.
+pub(crate) const NUMBER: &str = "%p";
+
+/// Where a program is recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordingPlace {
+    file: PathBuf,
+    /// Where each process has its file.
+    pattern: Option<FilePattern>,
+}
+
+impl RecordingPlace {
+    /// A place that can be recorded to, as far as that is known before it is tried.
+    ///
+    /// # Errors
+    /// A folder, a pipe, a device; a folder that is not there.
+    pub(crate) fn new(file: &Path) -> Result<Self, Failure> {
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let folder = folder_of(file);
+        if folder.to_string_lossy().contains(NUMBER) {
+            let why = format!(
+                "{NUMBER} stands for the number of the process in the name of a file, not of a folder"
+            );
+            return Err(Failure::file(file, why));
+        }
+        if !folder.is_dir() {
+            let why = format!("there is no folder {}", folder.display());
+            return Err(Failure::file(file, why).next("make it, or give another place"));
+        }
+        if name.matches(NUMBER).count() > 1 {
+            return Err(Failure::file(file, format!("{NUMBER} may stand in the name once")));
+        }
+        writable(file)?;
+        Ok(Self { file: file.to_owned(), pattern: FilePattern::of(file) })
+    }
+
+    /// The file, as it was given.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The pattern of the files, where each process has its own.
+    pub(crate) fn pattern(&self) -> Option<&FilePattern> {
+        self.pattern.as_ref()
+    }
+
+    /// The recordings that were made since a moment, that of the first process first, where it has its own name.
+    pub(crate) fn recorded_since(&self, began: SystemTime) -> Vec<PathBuf> {
+        match &self.pattern {
+            Some(pattern) => pattern.files(Some(began)),
+            None => {
+                let own = Some(self.file.clone()).filter(|file| is_recorded(file));
+                own.into_iter().chain(self.beside(began)).collect()
+            }
+        }
+    }
+
+    /// Recordings of further processes, which have their numbers in their names: `run.4711.kiln` beside `run.kiln`.
+    fn beside(&self, began: SystemTime) -> Vec<PathBuf> {
+        let Some(stem) = self.file.file_stem() else { return Vec::new() };
+        let ending = self.file.extension().map(|ending| format!(".{}", ending.to_string_lossy()));
+        let before = format!("{}.", stem.to_string_lossy());
+        FilePattern::around(&self.file, &before, &ending.unwrap_or_default()).files(Some(began))
+    }
+
+    /// The same name for something else that is made of a recording: the number in the place of `%p`.
+    pub(crate) fn with_number_of(&self, recording: &Path, other: &Path) -> PathBuf {
+        match self.pattern.as_ref().and_then(|pattern| pattern.number(recording)) {
+            Some(number) => other.to_string_lossy().replace(NUMBER, &number.to_string()).into(),
+            None => other.to_owned(),
+        }
+    }
+}
+
+/// A place that something can be written to, as far as that is known.
+///
+/// # Errors
+/// A folder, a pipe, a device.
+pub(crate) fn writable(file: &Path) -> Result<(), Failure> {
+    match special_file(file) {
+        Some(what) => {
+            let why = format!("it is {what}, and is not written to");
+            Err(Failure::file(file, why).next("give the name of a file"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a file has something in it.
+pub(crate) fn is_recorded(file: &Path) -> bool {
+    file.metadata().is_ok_and(|known| known.is_file() && known.len() > 0)
+}
+
+/// Now, or a little before: the clock of a file system is coarse.
+pub(crate) fn beginning() -> SystemTime {
+    let now = SystemTime::now();
+    now.checked_sub(Duration::from_millis(20)).unwrap_or(now)
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}

@@ -1,0 +1,69 @@
+//! `kiln explain` with the recordings of several ranks.
+
+use kiln_trace::{
+    CollectiveRecord, RecordingWriter, StartRecord, SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent,
+    TraceStamp, TraceStream,
+};
+
+use crate::folder::Folder;
+use crate::outcome::{command, run};
+
+/// A rank that comes to its collective at some millisecond.
+pub(crate) fn rank(rank: u32, came_ms: u64) -> Vec<u8> {
+    let stamp = TraceStamp { stream: TraceStream { device: 0, stream: 0 }, number: 1 };
+    let begin = came_ms * 1_000_000;
+    let events = [
+        TraceEvent::Start(StartRecord { program: "train", unix_ns: 7_000_000_000, ..StartRecord::default() }),
+        TraceEvent::Collective(CollectiveRecord {
+            stamp,
+            name: "all_reduce",
+            communicator: 42,
+            rank,
+            ranks: 2,
+            bytes: 1024,
+        }),
+        TraceEvent::Submission(SubmissionRecord {
+            stamp,
+            kind: SubmissionKind::Collective,
+            name: "all_reduce",
+            device: Some(TimeSpan::new(begin, 20_000_000)),
+            ..SubmissionRecord::default()
+        }),
+    ];
+    let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+    events.iter().for_each(|event| writer.push(event).unwrap());
+    writer.finish().unwrap()
+}
+
+#[test]
+fn ranks_of_a_job_are_explained_together() {
+    let folder = Folder::new();
+    let first = folder.write("rank-100.kiln", rank(0, 1));
+    let second = folder.write("rank-101.kiln", rank(1, 15));
+    let (pattern, here) = (folder.path("rank-%p.kiln"), folder.path(""));
+    let said =
+        "`all_reduce` number 1 (1.0 KiB, communicator 0000002a): rank 1 came 14.0 ms after the first, rank 0";
+    for words in [&[&*first, &*second][..], &[&*pattern], &[&*here]] {
+        let outcome = run(command(&[&["explain"], words].concat()));
+        assert_eq!(outcome.code, Some(0), "{words:?}: {}", outcome.stderr);
+        let text = &outcome.stdout;
+        assert!(text.contains(said), "{words:?}: {text}");
+        assert!(
+            text.contains("2 recordings of one job") && text.contains("aligned by the wall clock"),
+            "{text}"
+        );
+        assert!(text.contains("rank-100.kiln\nRecording of train"), "{text}");
+    }
+    let json = run(command(&["explain", &first, &second, "--json"])).json();
+    assert_eq!(json["job"]["collectives"][0]["parts"][1]["rank"], 1);
+    assert_eq!(json["recordings"][1]["program"], "train");
+    for (words, why) in [
+        (&["explain", &*folder.path("other-%p.kiln")][..], "there is no recording with a number"),
+        (&["watch", &*folder.path("other-%p.kiln")], "there is no recording with a number"),
+        (&["watch", &*first, &*second, "--", "true"], "one file"),
+    ] {
+        let outcome = run(command(words));
+        assert_eq!(outcome.code, Some(2), "{words:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(why), "{words:?}: {}", outcome.stderr);
+    }
+}

@@ -1,0 +1,227 @@
+//! Programs that `kiln trace` and `kiln watch` run: signals, processes, places that are no files, and whose output is whose.
+
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::folder::Folder;
+use crate::outcome::{Outcome, command, run};
+use crate::recordings::planted;
+
+/// How long a command may take that must not hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a command that must not hang.
+fn run_within(mut command: Command) -> Outcome {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("it hangs: {command:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Outcome { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn pipe(folder: &Folder, name: &str) -> String {
+    let path = folder.path(name);
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+/// A shell that records by copying a recording, says its number, and then sleeps.
+fn sleeper(folder: &Folder) -> String {
+    let source = folder.write("source.kiln", planted());
+    format!("cp {source} \"$KILN_TRACE\"; echo $$ >&2; exec sleep 60")
+}
+
+/// The number that the program says on the standard error.
+fn program_of(child: &mut Child) -> Pid {
+    let lines = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+    let number = lines.map(Result::unwrap).find_map(|line| line.trim().parse().ok()).unwrap();
+    Pid::from_raw(number).unwrap()
+}
+
+fn is_gone(program: Pid) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while test_kill_process(program).is_ok() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    true
+}
+
+#[test]
+fn a_signal_is_passed_on_and_the_recording_is_finished() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        for verb in ["trace", "watch"] {
+            let folder = Folder::new();
+            let (file, script) = (folder.path("a.kiln"), sleeper(&folder));
+            let mut command = command(&[verb, &file, "--", "sh", "-c", &script]);
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            let program = program_of(&mut child);
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            let ended = child.wait().unwrap();
+            let gone = is_gone(program);
+            if !gone {
+                kill_process(program, Signal::KILL).unwrap();
+            }
+            assert!(gone, "{verb} with {signal:?} leaves the program running");
+            assert_eq!(ended.code(), Some(code), "{verb} {signal:?}");
+            assert_eq!(fs::read(&file).unwrap(), planted(), "what was recorded stays");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_ends_itself_after_a_signal_has_its_own_code() {
+    let folder = Folder::new();
+    let source = folder.write("source.kiln", planted());
+    let script =
+        format!("trap 'cp {source} \"$KILN_TRACE\"; exit 7' TERM; echo $$ >&2; while :; do sleep 0.05; done");
+    let out = folder.path("a.pftrace");
+    let words = ["trace", &folder.path("a.kiln"), "--perfetto", &out, "--", "sh", "-c", &script];
+    let mut child = command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    program_of(&mut child);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+    assert!(said.contains("3 submissions") && Path::new(&out).is_file(), "{said}");
+}
+
+#[test]
+fn each_process_is_recorded_by_its_number() {
+    let folder = Folder::new();
+    let kiln = env!("CARGO_BIN_EXE_kiln");
+    let (file, out) = (folder.path("run-%p.kiln"), folder.path("run-%p.pftrace"));
+    let two = format!("{kiln} demo --device sim && {kiln} demo --device sim");
+    let outcome = run(command(&["trace", &file, "--perfetto", &out, "--", "sh", "-c", &two]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let names: Vec<String> = fs::read_dir(folder.path(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for ending in [".kiln", ".pftrace"] {
+        let numbers = names.iter().filter_map(|name| name.strip_prefix("run-")?.strip_suffix(ending));
+        assert_eq!(numbers.filter(|number| number.parse::<u32>().is_ok()).count(), 2, "{names:?}");
+    }
+    assert_eq!(outcome.stdout.matches("submissions").count(), 2, "{}", outcome.stdout);
+    // Without a trace, the recordings are named.
+    let outcome = run(command(&["trace", &file, "--", kiln, "demo", "--device", "sim"]));
+    assert!(outcome.code == Some(0) && outcome.stderr.contains("recorded to "), "{}", outcome.stderr);
+    // One trace cannot hold several processes, which is said before the program starts.
+    let marker = folder.path("marker");
+    let one = folder.path("one.pftrace");
+    let outcome = run(command(&["trace", &file, "--perfetto", &one, "--", "touch", &marker]));
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("%p") && !Path::new(&marker).exists(), "{}", outcome.stderr);
+}
+
+#[test]
+fn pipes_and_devices_are_refused_with_words() {
+    let folder = Folder::new();
+    let (good, fifo) = (folder.write("good.kiln", planted()), pipe(&folder, "fifo"));
+    let (marker, out) = (folder.path("marker"), folder.path("out.pftrace"));
+    for (words, said) in [
+        (&["explain", &*fifo][..], "it is a pipe"),
+        (&["explain", "/dev/zero"], "it is a device"),
+        (&["trace", &fifo, "--perfetto", &out], "it is a pipe"),
+        (&["trace", &good, "--perfetto", &fifo], "it is a pipe"),
+        (&["trace", &good, "--perfetto", "/dev/null"], "it is a device"),
+        (&["watch", &fifo], "it is a pipe"),
+        (&["watch", "--live", &fifo], "it is a pipe"),
+        (&["trace", &fifo, "--", "touch", &marker], "it is a pipe"),
+        (&["trace", "/dev/null", "--", "touch", &marker], "it is a device"),
+        (&["trace", &folder.path("a.kiln"), "--perfetto", &fifo, "--", "touch", &marker], "it is a pipe"),
+        (&["watch", &fifo, "--", "touch", &marker], "it is a pipe"),
+    ] {
+        let outcome = run_within(command(words));
+        assert_eq!(outcome.code, Some(2), "{words:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(said), "{words:?}: {}", outcome.stderr);
+        assert!(!Path::new(&marker).exists(), "{words:?} has started the program");
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_recorded_to_is_refused_before_the_program_starts() {
+    let folder = Folder::new();
+    let (here, marker) = (folder.path(""), folder.path("marker"));
+    let nowhere = folder.path("no/such/folder/a.kiln");
+    for verb in ["trace", "watch"] {
+        for (place, said) in [(&here, "is a folder"), (&nowhere, "there is no folder")] {
+            let outcome = run_within(command(&[verb, place, "--", "touch", &marker]));
+            assert_eq!(outcome.code, Some(2), "{verb} {place}: {}", outcome.stderr);
+            assert!(outcome.stderr.contains(said), "{verb} {place}: {}", outcome.stderr);
+            assert!(!Path::new(&marker).exists(), "{verb} {place} has started the program");
+        }
+    }
+}
+
+#[test]
+fn json_is_alone_on_the_standard_output() {
+    let folder = Folder::new();
+    let (source, out) = (folder.write("source.kiln", planted()), folder.path("a.pftrace"));
+    let script = format!("echo noise; cp {source} \"$KILN_TRACE\"");
+    let file = folder.path("a.kiln");
+    let outcome = run(command(&["trace", &file, "--perfetto", &out, "--json", "--", "sh", "-c", &script]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.json()["submissions"], 3);
+    assert!(outcome.stderr.contains("noise"), "{}", outcome.stderr);
+    let outcome = run(command(&["trace", &file, "--json", "--", "sh", "-c", &script]));
+    assert_eq!(outcome.json()["recordings"][0], serde_json::json!(file));
+    // The page's address is the first thing there, and what the program writes is elsewhere.
+    let mut child =
+        command(&["watch", &file, "--json", "--", "sh", "-c", &format!("{script}; echo $$ >&2; sleep 60")]);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    program_of(&mut child);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    child.wait().unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert!(json["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{said}");
+}
+
+#[test]
+fn an_empty_recording_is_explained() {
+    let folder = Folder::new();
+    let file = folder.path("a.kiln");
+    // As a program leaves it whose disk is full.
+    let outcome = run(command(&["trace", &file, "--", "sh", "-c", ": > \"$KILN_TRACE\""]));
+    assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("is empty") && outcome.stderr.contains("room"), "{}", outcome.stderr);
+    let empty = folder.write("empty.kiln", "");
+    let outcome = run(command(&["explain", &empty]));
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("it is empty") && outcome.stderr.contains("disk"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_page_shows_a_program_that_is_recorded_by_number() {
+    let folder = Folder::new();
+    let kiln = env!("CARGO_BIN_EXE_kiln");
+    let file = folder.path("run-%p.kiln");
+    let mut child = command(&["watch", &file, "--json", "--", kiln, "demo", "--device", "sim"]);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let stays = said.find(|line| line.contains("the page stays"));
+    let began = Instant::now();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    child.wait().unwrap();
+    assert!(began.elapsed() < PATIENCE && stays.is_some_and(|line| line.contains("ended with 0")));
+}

@@ -1,0 +1,211 @@
+//! Recordings of one job on one time axis.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::rank_log::{RankCall, RankLog};
+
+/// How the times of several recordings are put on one axis.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum ClockAlignment {
+    /// There is one recording.
+    #[default]
+    OneRecording,
+    /// Each says at what time of the wall clock it began.
+    WallClock,
+    /// The first collective that all of them have ends at the same time.
+    FirstCollective {
+        /// The operation.
+        name: String,
+        /// Which call of it.
+        number: u64,
+    },
+    /// Each begins at zero.
+    None,
+}
+
+/// One rank's part of a collective, on the common axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct JobPart {
+    /// The recording it is in.
+    pub recording: usize,
+    /// The rank.
+    pub rank: u32,
+    /// When it came.
+    pub begin_ns: u64,
+    /// When it was done.
+    pub end_ns: u64,
+}
+
+/// A collective of several ranks. Its `Display` names the rank that came last.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct JobCollective {
+    /// The operation.
+    pub name: String,
+    /// The communicator, in hexadecimal digits.
+    pub communicator: String,
+    /// Which call of the operation on the communicator it is, from 1.
+    pub number: u64,
+    /// Bytes of the larger buffer.
+    pub bytes: u64,
+    /// How many ranks take part.
+    pub ranks: u32,
+    /// What the recordings have of it, who came first is the first.
+    pub parts: Vec<JobPart>,
+}
+
+/// How often a rank came last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct RankLateness {
+    /// The rank.
+    pub rank: u32,
+    /// How many collectives it came last to.
+    pub times: u64,
+    /// How much later than the first, altogether.
+    pub ns: u64,
+    /// How much later at the most.
+    pub longest_ns: u64,
+}
+
+/// The recordings of one job. Its `Display` says in words what they show together.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct JobExplanation {
+    /// The ranks of each recording.
+    pub ranks: Vec<Vec<u32>>,
+    /// How the times are put on one axis.
+    pub clocks: ClockAlignment,
+    /// What is added to the times of each recording.
+    pub offsets_ns: Vec<u64>,
+    /// Collectives that at least two ranks are known of, by time.
+    pub collectives: Vec<JobCollective>,
+    /// How often ranks came last, the largest loss first.
+    pub late: Vec<RankLateness>,
+    /// Calls that there was no room for.
+    pub left_out: u64,
+}
+
+/// What is the same on all ranks of one call.
+type CallKey = (u64, Arc<str>, u64);
+
+impl JobExplanation {
+    /// Compares recordings.
+    ///
+    /// ```
+    /// use kiln_trace::{ClockAlignment, JobExplanation, RankLog};
+    ///
+    /// let job = JobExplanation::of(&[&RankLog::default(), &RankLog::default()]);
+    /// assert_eq!((job.clocks, job.offsets_ns), (ClockAlignment::None, vec![0, 0]));
+    /// ```
+    pub fn of(logs: &[&RankLog]) -> Self {
+        let (clocks, offsets_ns) = aligned(logs);
+        let mut calls: BTreeMap<CallKey, (u64, u32, Vec<JobPart>)> = BTreeMap::new();
+        for ((recording, log), offset) in logs.iter().enumerate().zip(&offsets_ns) {
+            for call in log.calls() {
+                let Some(span) = call.span else { continue };
+                let (bytes, ranks, parts) = calls.entry(key(call)).or_default();
+                (*bytes, *ranks) = ((*bytes).max(call.bytes), call.ranks);
+                parts.push(JobPart {
+                    recording,
+                    rank: call.rank,
+                    begin_ns: span.begin_ns.saturating_add(*offset),
+                    end_ns: span.end_ns.saturating_add(*offset),
+                });
+            }
+        }
+        let collective = |((communicator, name, number), (bytes, ranks, mut parts)): (
+            CallKey,
+            (u64, u32, Vec<JobPart>),
+        )| {
+            parts.sort_by_key(|part| (part.begin_ns, part.rank));
+            let is_shared =
+                parts.iter().any(|part| parts.first().is_some_and(|first| first.rank != part.rank));
+            let communicator = format!("{communicator:08x}");
+            is_shared.then(|| JobCollective {
+                name: name.to_string(),
+                communicator,
+                number,
+                bytes,
+                ranks,
+                parts,
+            })
+        };
+        let mut collectives: Vec<JobCollective> = calls.into_iter().filter_map(collective).collect();
+        collectives.sort_by_key(|call| call.parts.first().map(|part| part.begin_ns));
+        let late = lateness(&collectives);
+        let left_out = logs.iter().map(|log| log.left_out()).sum();
+        let ranks = logs.iter().map(|log| log.ranks().into_iter().collect()).collect();
+        Self { ranks, clocks, offsets_ns, collectives, late, left_out }
+    }
+
+    /// The collectives with the latest ranks, the latest first.
+    pub fn latest(&self, count: usize) -> Vec<&JobCollective> {
+        let mut latest: Vec<&JobCollective> =
+            self.collectives.iter().filter(|call| call.late_ns() > 0).collect();
+        latest.sort_by_key(|call| std::cmp::Reverse(call.late_ns()));
+        latest.truncate(count);
+        latest
+    }
+}
+
+impl JobCollective {
+    /// How much later the last rank came than the first.
+    pub fn late_ns(&self) -> u64 {
+        match (self.parts.first(), self.parts.last()) {
+            (Some(first), Some(last)) => last.begin_ns.saturating_sub(first.begin_ns),
+            _ => 0,
+        }
+    }
+}
+
+fn key(call: &RankCall) -> CallKey {
+    (call.communicator, call.name.clone(), call.number)
+}
+
+/// What is added to the times of each recording, and why.
+fn aligned(logs: &[&RankLog]) -> (ClockAlignment, Vec<u64>) {
+    if logs.len() < 2 {
+        return (ClockAlignment::OneRecording, vec![0; logs.len()]);
+    }
+    let began: Vec<u64> = logs.iter().filter_map(|log| log.unix_ns()).collect();
+    if began.len() == logs.len() {
+        let first = began.iter().min().copied().unwrap_or_default();
+        return (ClockAlignment::WallClock, began.iter().map(|at| at - first).collect());
+    }
+    let ends: Vec<BTreeMap<CallKey, u64>> = logs
+        .iter()
+        .map(|log| log.calls().iter().filter_map(|call| Some((key(call), call.span?.end_ns))).collect())
+        .collect();
+    let own = logs.first().map(|log| log.calls()).unwrap_or_default();
+    for call in own {
+        let all: Vec<u64> = ends.iter().filter_map(|of_log| of_log.get(&key(call)).copied()).collect();
+        if all.len() == logs.len() {
+            let last = all.iter().max().copied().unwrap_or_default();
+            let clocks = ClockAlignment::FirstCollective { name: call.name.to_string(), number: call.number };
+            return (clocks, all.iter().map(|end| last - end).collect());
+        }
+    }
+    (ClockAlignment::None, vec![0; logs.len()])
+}
+
+fn lateness(collectives: &[JobCollective]) -> Vec<RankLateness> {
+    let mut late: BTreeMap<u32, RankLateness> = BTreeMap::new();
+    for call in collectives {
+        let (ns, Some(last)) = (call.late_ns(), call.parts.last()) else { continue };
+        if ns > 0 {
+            let rank = late.entry(last.rank).or_default();
+            rank.rank = last.rank;
+            rank.times += 1;
+            rank.ns = rank.ns.saturating_add(ns);
+            rank.longest_ns = rank.longest_ns.max(ns);
+        }
+    }
+    let mut late: Vec<RankLateness> = late.into_values().collect();
+    late.sort_by_key(|rank| std::cmp::Reverse(rank.ns));
+    late
+}

@@ -1,0 +1,78 @@
+//! A job in words.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::job_explanation::{ClockAlignment, JobCollective, JobExplanation, RankLateness};
+use crate::explain::{Bytes, Time};
+
+/// Collectives and ranks that are named.
+const NAMED: usize = 5;
+
+impl Display for ClockAlignment {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OneRecording => write!(f, "one recording has one clock"),
+            Self::WallClock => write!(f, "aligned by the wall clock at which each recording began"),
+            Self::FirstCollective { name, number } => write!(
+                f,
+                "aligned by the end of `{name}` number {number}, the first collective that all recordings have, because not all say when they began"
+            ),
+            Self::None => write!(
+                f,
+                "not aligned, each begins at zero: not all say when they began, and they have no collective in common"
+            ),
+        }
+    }
+}
+
+impl Display for JobCollective {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { name, communicator, number, .. } = self;
+        write!(f, "`{name}` number {number} ({}, communicator {communicator}): ", Bytes(self.bytes))?;
+        match (self.parts.first(), self.parts.last(), self.late_ns()) {
+            (Some(first), Some(last), ns @ 1..) => {
+                write!(f, "rank {} came {} after the first, rank {}", last.rank, Time(ns), first.rank)?;
+            }
+            _ => write!(f, "all ranks came at once")?,
+        }
+        match (self.ranks as usize).saturating_sub(self.parts.len()) {
+            0 => Ok(()),
+            missing => write!(f, "; {missing} of {} ranks are in no recording", self.ranks),
+        }
+    }
+}
+
+impl Display for RankLateness {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let times = if self.times == 1 { "once".to_owned() } else { format!("{} times", self.times) };
+        let (ns, longest) = (Time(self.ns), Time(self.longest_ns));
+        write!(f, "rank {} came last {times}, {ns} after the first altogether, at most {longest}", self.rank)
+    }
+}
+
+impl Display for JobExplanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.ranks.len() > 1 {
+            writeln!(f, "{} recordings of one job", self.ranks.len())?;
+            writeln!(f, "Clocks: {}", self.clocks)?;
+        }
+        if self.collectives.is_empty() {
+            return writeln!(f, "No collective is in the recordings of two ranks.");
+        }
+        match self.collectives.len() {
+            1 => writeln!(f, "1 collective of several ranks")?,
+            count => writeln!(f, "{count} collectives of several ranks")?,
+        }
+        let latest = self.latest(NAMED);
+        if !latest.is_empty() {
+            writeln!(f, "\nRanks that came late:")?;
+            latest.iter().try_for_each(|call| writeln!(f, "  {call}"))?;
+            writeln!(f, "\nAltogether:")?;
+            self.late.iter().take(NAMED).try_for_each(|rank| writeln!(f, "  {rank}"))?;
+        }
+        match self.left_out {
+            0 => Ok(()),
+            calls => writeln!(f, "\n{calls} later calls were not compared."),
+        }
+    }
+}
