@@ -46,6 +46,7 @@ mod note_kind;
 mod npy;
 mod plural;
 mod printable_text;
+mod program_end;
 mod program_file;
 #[cfg(target_os = "linux")]
 mod program_signals;

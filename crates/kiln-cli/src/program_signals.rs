@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
+use crate::program_end::ProgramEnd;
 use crate::signals::{self, SignalMask};
-use crate::trace::recorded_program::ProgramEnd;
 
 /// The signals of this command, held back until there is a program.
 pub(crate) struct ProgramSignals {

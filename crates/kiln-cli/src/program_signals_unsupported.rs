@@ -3,7 +3,7 @@
 use std::io;
 use std::process::Command;
 
-use crate::trace::recorded_program::ProgramEnd;
+use crate::program_end::ProgramEnd;
 
 /// The signals of this command, which end it.
 pub(crate) struct ProgramSignals;

@@ -14,6 +14,8 @@ use crate::watched_recording::WatchedRecording;
 /// Cells of a picture, along time and along addresses.
 const COLUMNS: usize = 400;
 const ROWS: usize = 160;
+/// A cell of which less is covered is empty.
+const HARDLY: f64 = 1.0 / 256.0;
 /// Blocks that are drawn as they are.
 const MAX_BLOCKS: usize = 1500;
 
@@ -241,7 +243,11 @@ impl DrawnCells {
             let mut last: Option<(u32, NameId, u8)> = None;
             for (column, cell) in (0..).zip(of_row) {
                 // What is hardly covered is a hole.
-                let cover = (cell.covered * 16.0).round().min(16.0) as u8;
+                let cover = if cell.covered < HARDLY {
+                    0
+                } else {
+                    (cell.covered * 16.0).round().clamp(1.0, 16.0) as u8
+                };
                 let look = (cover > 0).then_some((row, cell.tag, cover));
                 match (look, drawn.length.last_mut()) {
                     (Some(look), Some(length)) if last == Some(look) => *length += 1,

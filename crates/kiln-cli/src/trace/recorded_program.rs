@@ -8,17 +8,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use super::recording_place::{RecordingPlace, beginning, is_recorded};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
+use crate::program_end::ProgramEnd;
 use crate::program_signals::ProgramSignals;
 
 /// The variable by which a kiln runtime learns where to record.
 const VARIABLE: &str = "KILN_TRACE";
-
-/// How a program ended.
-pub(crate) struct ProgramEnd {
-    pub(crate) status: ExitStatus,
-    /// Whether this command was told to end.
-    pub(crate) is_signalled: bool,
-}
 
 /// A program that was recorded.
 pub(crate) struct RecordedRun {

@@ -40,7 +40,7 @@ fn every_start_of_a_file_is_readable_up_to_its_last_whole_block() {
     let ends = blocks(&bytes);
     for cut in 0..=bytes.len() {
         match read(&bytes[..cut]) {
-            Err(ReadError::NoRecording) => assert_eq!(cut, 0),
+            Err(ReadError::Empty) => assert_eq!(cut, 0),
             Err(ReadError::CutStart) => assert!((1..16).contains(&cut)),
             Err(error) => panic!("{cut}: {error}"),
             Ok((events, damaged, is_cut)) => {

@@ -156,7 +156,7 @@ fn a_full_disk_drops_events_with_a_count_and_is_written_again_when_it_has_room()
 fn a_recording_that_cannot_begin_leaves_no_empty_file() {
     // A limit on the size of files is for a whole process.
     if std::env::var_os("KILN_NO_ROOM").is_some() {
-        let path = std::path::PathBuf::from(std::env::var_os("KILN_NO_ROOM").unwrap());
+        let path = PathBuf::from(std::env::var_os("KILN_NO_ROOM").unwrap());
         assert!(ProgramRecorder::create(&path, &[start()]).is_err());
         return;
     }

@@ -39,7 +39,7 @@ fn a_name_that_is_too_long_is_cut_and_the_rest_of_the_event_stays() {
 #[test]
 fn other_files_are_told_apart() {
     let of = |bytes: &[u8]| RecordingReader::new(Cursor::new(bytes.to_vec())).err().unwrap();
-    assert!(matches!(of(b""), ReadError::NoRecording));
+    assert!(matches!(of(b""), ReadError::Empty));
     assert!(matches!(of(b"{\"traceEvents\": []}"), ReadError::NoRecording));
     assert!(matches!(of(b"KILN"), ReadError::CutStart));
     let mut start = recorded(&[], 1);

@@ -5,18 +5,20 @@
 //! the first picture of the book, and `KILN_WATCH_PICTURES=docs/book/src cargo test --test browser the_pictures_of_memory_and_ranks` the
 //! others.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufWriter;
 use std::time::Instant;
 
 use kiln_trace::{
-    DeviceRecord, RecordingWriter, StartRecord, StreamRecord, SubmissionRecord, TraceEvent, TraceLine,
+    AllocationRecord, DeviceRecord, FreeRecord, RecordingWriter, StartRecord, StreamRecord, SubmissionRecord,
+    TraceEvent, TraceLine,
 };
-use kiln_watch::{WatchOptions, WatchServer, WatchedFiles};
+use kiln_watch::{BlockQuery, WatchOptions, WatchServer, WatchedFiles};
 use serde_json::json;
 
 use crate::dev_tools::Page;
-use crate::samples::{Random, Recording, holed, planted, rank_events, span, stamp, wait};
+use crate::samples::{HEAP, Random, Recording, holed, planted, rank_events, span, stamp, wait};
 
 const STREAMS: u32 = 8;
 
@@ -115,6 +117,54 @@ fn figures() {
     }
 }
 
+/// A recording of so many blocks that are given out and back: few that are large and stay for long, and many that are small.
+fn many_blocks(blocks: u64) -> Recording {
+    let recording = Recording::empty();
+    let mut writer = RecordingWriter::new(BufWriter::new(File::create(&recording.0).unwrap())).unwrap();
+    let tags = ["weights", "activations", "gradients", "workspace"];
+    let mut random = Random::new(5);
+    let mut live: VecDeque<(u64, u64, &str)> = VecDeque::new();
+    for block in 1..=blocks {
+        let bytes = if random.below(1000) == 0 { 1 << 24 } else { 512 << random.below(8) };
+        let (tag, time_ns) = (tags[random.below(4) as usize], block * 200);
+        let address = HEAP + random.below(1 << 22) * 8192;
+        let given = AllocationRecord { device: 0, block, address, bytes, tag, line: None, time_ns };
+        writer.push(&TraceEvent::Allocation(given)).unwrap();
+        live.push_back((block, bytes, tag));
+        if live.len() > 4096 {
+            let (block, bytes, tag) = live.pop_front().unwrap();
+            let back = FreeRecord { device: 0, block, bytes, tag, time_ns: time_ns + 100 };
+            writer.push(&TraceEvent::Free(back)).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    recording
+}
+
+#[test]
+fn figures_of_memory_by_address() {
+    if std::env::var_os("KILN_WATCH_FIGURES").is_none() {
+        return;
+    }
+    let blocks = 5_000_000;
+    let recording = many_blocks(blocks);
+    let before = most_memory();
+    let begun = Instant::now();
+    let watched = recording.read();
+    let read = begun.elapsed();
+    println!("{blocks} blocks: read in {read:?}, {} MB more", most_memory() - before);
+    for part in [1, 10, 1000] {
+        let end_ns = blocks * 200 / part;
+        let begun = Instant::now();
+        let picture = watched.blocks(BlockQuery { end_ns, ..BlockQuery::default() }).unwrap();
+        let (made, runs) = (begun.elapsed(), picture.cells.row.len());
+        println!(
+            "  a picture of {end_ns} ns: {made:?}, {} blocks, {runs} runs of cells",
+            picture.blocks.len()
+        );
+    }
+}
+
 #[test]
 fn the_picture_of_the_book() {
     let Some(path) = std::env::var_os("KILN_WATCH_PICTURE") else { return };
@@ -153,7 +203,6 @@ fn the_pictures_of_memory_and_ranks() {
     let test = "the_pictures_of_memory_and_ranks";
     let memory = [Recording::of(&holed(), 3)];
     let Some((mut page, _server)) = book_page(test, &memory) else { return };
-    page.value("document.getElementById('facts').textContent = 'train.kiln: 7 events, 94.0 us'");
     page.press("2");
     page.wait_until("document.querySelectorAll('#view-memory canvas.blocks').length === 1");
     page.settle();
@@ -162,6 +211,7 @@ fn the_pictures_of_memory_and_ranks() {
     page.press(".");
     page.press(".");
     page.settle();
+    page.value("document.getElementById('facts').textContent = 'train.kiln: 8 events, 109.0 us'");
     std::fs::write(folder.join("watch-memory.png"), page.picture()).unwrap();
     let late = [0, 0, 13_000_000];
     let times = [9_000_000_000, 9_000_000_000, 9_001_000_000];

@@ -109,7 +109,7 @@ fn a_refused_allocation_is_explained_by_the_largest_hole() {
     let words = page.text("document.querySelector('#view-memory .refusals').textContent");
     for said in [
         "6.0 MiB were asked for at src/train.rs:77",
-        "most was held by `gradients` (6.0 MiB), `weights` (6.0 MiB)",
+        "most was held by `weights` (6.0 MiB), `gradients` (6.0 MiB)",
         "The largest hole between blocks was 4.0 MiB at 0x7f0000600000; 6.0 MiB were wanted.",
     ] {
         assert!(words.contains(said), "{said}: {words}");

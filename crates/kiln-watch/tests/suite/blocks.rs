@@ -110,7 +110,7 @@ fn of_very_many_blocks_the_large_ones_stay_and_holes_stay_holes() {
             block,
             bytes: 4096,
             tag: "small",
-            time_ns: time + 50 + random.below(2_000),
+            time_ns: time + 50 + random.below(200_000),
         }));
     }
     let watched = Recording::of(&events, 4_000).read();

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, FaultRecord, FreeRecord, HeapChange,
-    HeapRecord, HostWaitCause, HostWaitRecord, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord,
-    SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine,
-    TraceStamp, TraceStream,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, EndRecord, FaultRecord, FreeRecord,
+    HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, RecordingWriter, StartRecord, StreamRecord,
+    StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
+    TraceLine, TraceStamp, TraceStream,
 };
 use kiln_watch::WatchedRecording;
 
@@ -224,6 +224,7 @@ pub(crate) fn holed() -> Vec<TraceEvent<'static>> {
         }),
         back(3, 6, "gradients", 90_000),
         given(4, 10, 2, "gradients", 95_000),
+        TraceEvent::End(EndRecord { time_ns: 110_000 }),
     ]
 }
 

@@ -89,3 +89,20 @@ fn what_the_heap_takes_from_the_device_is_a_counter() {
         assert!(trace.windows(track.len()).any(|bytes| bytes == track.as_bytes()), "{track}");
     }
 }
+
+#[test]
+fn a_block_is_recorded_with_its_address() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let buffers: Vec<_> = (0..3).map(|_| gpu.upload(&[7_u32; 1024]).unwrap()).collect();
+    let wanted: Vec<u64> = buffers.iter().map(|buffer| buffer.address().0).collect();
+    gpu.flush_trace();
+    let mut recorded = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::Allocation(block) = event {
+            recorded.push(block.address);
+        }
+    });
+    assert_eq!(recorded, wanted);
+}
