@@ -175,10 +175,16 @@ impl WatchedJob {
     /// A file that cannot be read any more.
     pub fn explain(&self) -> Result<String, WatchError> {
         let recordings = self.recordings();
+        let job = self.explanation();
         if recordings.len() < 2 {
-            return recordings.first().unwrap_or(&self.nothing).explain();
+            let mut text = recordings.first().unwrap_or(&self.nothing).explain()?;
+            if !job.collectives.is_empty() {
+                // Several devices of one program are ranks, too.
+                text += &format!("\n{job}");
+            }
+            return Ok(text);
         }
-        let mut text = self.explanation().to_string();
+        let mut text = job.to_string();
         for recording in &recordings {
             text += &format!("\n{}\n{}", recording.file(), recording.explain()?);
         }

@@ -4,11 +4,16 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates or empties a file, and locks it for as long as it is open. What is no plain file, such as a pipe, is not locked.
+use crate::file::special_file;
+
+/// Creates or empties a file, and locks it for as long as it is open. What is no plain file is not locked.
 ///
 /// # Errors
-/// [`ResourceBusy`](io::ErrorKind::ResourceBusy) for a file that another recorder writes, which stays as it is; what the operating system says.
+/// A pipe, which would hang the program until it is read; [`ResourceBusy`](io::ErrorKind::ResourceBusy) for a file that another recorder writes, which stays as it is; what the operating system says.
 pub(super) fn create(path: &Path) -> io::Result<File> {
+    if special_file(path) == Some("a pipe") {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, and a recording is a file"));
+    }
     // Emptied only once it is known that no recorder writes it.
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     if file.metadata()?.is_file() {

@@ -245,3 +245,16 @@ fn the_end_is_marked_once_for_each_time_it_was_reached() {
     assert_eq!(ends(&path), (2, true));
     std::fs::remove_file(path).unwrap();
 }
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused_and_does_not_hang() {
+    let pipe = path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (tell, told) = std::sync::mpsc::channel();
+    let place = pipe.clone();
+    std::thread::spawn(move || tell.send(ProgramRecorder::create(&place, &[start()]).map(|_| ())));
+    let begun = told.recv_timeout(Duration::from_secs(20)).expect("it hangs");
+    assert!(begun.is_err_and(|error| error.to_string().contains("it is a pipe")));
+    std::fs::remove_file(pipe).unwrap();
+}
