@@ -223,6 +223,7 @@ fn in_words(summary: &PerfettoSummary) -> String {
     }
     if summary.dropped_events > 0 {
         text += &format!("; the recording misses {}", counted(summary.dropped_events, "event"));
+        text += &summary.dropped_because.map(|why| format!(": {why}")).unwrap_or_default();
     }
     text
 }

@@ -1,8 +1,9 @@
 //! `kiln trace` and `kiln explain`: recordings that are whole, cut, damaged, or something else.
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, DeviceRecord, EndRecord, RecordingWriter, StartRecord, StreamWaitRecord,
-    SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream,
+    AllocationRecord, AwaitedBlock, DeviceRecord, DropCause, DroppedRecord, EndRecord, RecordingWriter,
+    StartRecord, StreamWaitRecord, SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
+    TraceStream,
 };
 
 use crate::folder::Folder;
@@ -149,6 +150,20 @@ fn a_damaged_block_is_told_with_its_offset_and_can_be_left_out() {
         assert!(skipped.stdout.contains("2 submissions"), "{}", skipped.stdout);
         std::fs::remove_file(&out).ok();
     }
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_byte_and_the_time() {
+    let folder = Folder::new();
+    let dropped = DroppedRecord { events: 4, cause: DropCause::DiskFull, at_byte: 8192, time_ns: 3_100_000 };
+    let file = file(&folder, "full.kiln", &written(&[TraceEvent::Dropped(dropped)]));
+    let said = "4 events are missing: the disk was full when the file had 8.0 KiB (8192 bytes), 3.1 ms after the beginning.";
+    let explained = done(&["explain", &file]);
+    assert!(explained.stdout.contains(said), "{}", explained.stdout);
+    let json = done(&["explain", &file, "--json"]).json();
+    assert_eq!((&json["missing_events"], &json["missing_why"]), (&4.into(), &said.into()));
+    let traced = done(&["trace", &file, "--perfetto", &folder.path("out")]);
+    assert!(traced.stdout.contains("the recording misses 4 events: the disk was full"), "{}", traced.stdout);
 }
 
 #[test]

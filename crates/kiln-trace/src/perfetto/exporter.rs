@@ -12,8 +12,8 @@ use super::track::{Track, TrackNames};
 use super::wire::Wire;
 use crate::file::{ReadError, RecordingReader};
 use crate::record::{
-    CollectiveRecord, FaultRecord, HeapChange, HeapRecord, RecordingClock, StartRecord, StreamWaitRecord,
-    SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent, TraceStamp,
+    CollectiveRecord, DropCause, FaultRecord, HeapChange, HeapRecord, RecordingClock, StartRecord,
+    StreamWaitRecord, SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent, TraceStamp,
 };
 
 /// Why there is no trace.
@@ -41,6 +41,8 @@ pub struct PerfettoSummary {
     pub arrows_left_out: u64,
     /// Events that the recording itself misses.
     pub dropped_events: u64,
+    /// Why it misses them, in words; the disk before all else. None if it misses none.
+    pub dropped_because: Option<&'static str>,
     /// Bytes of the trace.
     pub bytes: u64,
 }
@@ -162,7 +164,11 @@ impl<W: Write> Exporter<W> {
             }
             TraceEvent::Dropped(dropped) => {
                 self.summary.dropped_events = self.summary.dropped_events.saturating_add(dropped.events);
-                let name = format!("{} events are missing before this", dropped.events);
+                let why = dropped.cause.words();
+                if self.summary.dropped_because.is_none() || dropped.cause != DropCause::TooFast {
+                    self.summary.dropped_because = Some(why);
+                }
+                let name = format!("{} events are missing before this: {why}", dropped.events);
                 let named = Named { name: &name, ..Named::default() };
                 self.show(Track::Faults(0), dropped.time_ns, Shown::Instant(named))
             }
