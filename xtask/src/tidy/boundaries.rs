@@ -21,7 +21,8 @@ struct Boundary {
 const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-sync", may_use: &[], unsafe_code: true },
     Boundary { package: "kiln-driver", may_use: &["kiln-sync"], unsafe_code: true },
-    Boundary { package: "kiln-ptx", may_use: &[], unsafe_code: false },
+    Boundary { package: "kiln-lanes", may_use: &[], unsafe_code: true },
+    Boundary { package: "kiln-ptx", may_use: &["kiln-lanes"], unsafe_code: false },
     Boundary { package: "kiln-ir", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-operation", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-trace", may_use: &[], unsafe_code: false },

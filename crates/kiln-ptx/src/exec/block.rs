@@ -111,10 +111,14 @@ pub(crate) enum Progress {
 }
 
 impl<'l> Block<'l> {
-    pub(crate) fn new(launch: &'l Launch<'l>, number: u64) -> Self {
-        let cta = Cta::new(launch, number);
+    /// The block with a number; it takes over the room of one of the launch that is done.
+    pub(crate) fn new(launch: &'l Launch<'l>, number: u64, done: Option<Self>) -> Self {
+        let (room, warps) = done.map_or((None, Vec::new()), |done| (Some(done.cta), done.warps));
+        let cta = Cta::new(launch, number, room);
         let lanes = cta.existing.clone();
-        let warps = lanes.iter().enumerate().map(|(at, lanes)| Warp::new(at, *lanes, &cta)).collect();
+        let mut done = warps.into_iter();
+        let warps =
+            lanes.iter().enumerate().map(|(at, lanes)| Warp::new(at, *lanes, &cta, done.next())).collect();
         let seed = launch.options.seed;
         let random = (seed != 0).then(|| Random::new(seed ^ number.wrapping_mul(0x2545_f491_4f6c_dd1d)));
         Self { cta, held: vec![0; lanes.len()], warps, random }
@@ -272,7 +276,7 @@ impl<'l> Block<'l> {
 }
 
 impl<'l> Cta<'l> {
-    fn new(launch: &'l Launch<'l>, number: u64) -> Self {
+    fn new(launch: &'l Launch<'l>, number: u64, done: Option<Self>) -> Self {
         let index = launch.block_index(number);
         let threads = launch.shape.threads();
         let lanes = |warp: u64| match threads - warp * LANES as u64 {
@@ -282,9 +286,16 @@ impl<'l> Cta<'l> {
         let existing: Vec<u32> = (0..threads.div_ceil(LANES as u64)).map(lanes).collect();
         let checks = launch.options.checks;
         let bytes = launch.shared_bytes;
-        let races = launch.races.as_ref().and_then(|races| BlockRaces::new(races, number, &existing, bytes));
+        let (shared, spans, races, mut exits) = match done {
+            Some(done) => (Some(done.shared), done.spans, done.races, done.exits),
+            None => (None, launch.spans(), None, Vec::new()),
+        };
+        let races =
+            launch.races.as_ref().and_then(|all| BlockRaces::new(all, number, &existing, bytes, races));
         let tracked = checks.uninitialised && launch.rules.has(ValueRule::SharedContents);
-        let mut shared = Shared::new(bytes as usize, tracked);
+        let mut shared = Shared::new(bytes as usize, tracked, shared);
+        exits.clear();
+        exits.resize(existing.len(), [Exit::default(); LANES]);
         // What lies in a gap is reported as that.
         launch.code.shared.gaps().for_each(|gap| shared.define(gap));
         Self {
@@ -294,7 +305,7 @@ impl<'l> Cta<'l> {
             shared_window: shared_window(number),
             first_thread: number * threads,
             origins: OriginNotes::default(),
-            spans: launch.spans(),
+            spans,
             races,
             mbarriers: MbarrierTable::default(),
             counters: Counters::default(),
@@ -311,7 +322,7 @@ impl<'l> Cta<'l> {
             exited: false,
             barriers: Default::default(),
             live: existing.clone(),
-            exits: vec![[Exit::default(); LANES]; existing.len()],
+            exits,
             barriers_met: 0,
             existing,
             met: Vec::new(),

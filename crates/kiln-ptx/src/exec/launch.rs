@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use kiln_lanes::InstructionSet;
+
 use super::block::{Block, Progress};
 use super::check::{LaunchRaces, RaceRule, Rules, ValueRules};
 use super::launch_log::Log;
@@ -29,6 +31,8 @@ pub(crate) struct Launch<'l> {
     pub(crate) arguments: &'l [u8],
     pub(crate) options: Options<'l>,
     pub(crate) log: &'l Log,
+    /// The instructions lanes are computed with.
+    pub(crate) set: InstructionSet,
     pub(crate) constants: Vec<Column>,
     /// Bytes of shared memory of a block here, gaps included.
     pub(crate) shared_bytes: u64,
@@ -81,6 +85,7 @@ impl<'l> Launch<'l> {
             arguments,
             options,
             log,
+            set: if options.portable { InstructionSet::PORTABLE } else { InstructionSet::detected() },
             heap,
             memory,
             workspace,
@@ -159,7 +164,7 @@ impl<'l> Launch<'l> {
 
     /// Runs one block and counts it for all of them: they do the same, and none can see another.
     fn run_one_for_all(&self) {
-        let mut block = Block::new(self, 0);
+        let mut block = Block::new(self, 0, None);
         match block.run(BLOCK_QUANTUM) {
             Ok(_) => self.log.count(block.take_counters().times(self.shape.blocks())),
             Err(fault) => self.log.fail(fault),
@@ -174,34 +179,41 @@ impl<'l> Launch<'l> {
         if self.shape.cooperative {
             // All blocks are in flight from the start: they may wait for each other.
             let own = (worker..blocks).step_by(workers as usize);
-            own.for_each(|place| flight.add(Block::new(self, order.at(place)), false));
+            own.for_each(|place| flight.add(Block::new(self, order.at(place), None), false));
             flight.all_started = true;
             while let Some(block) = flight.resume() {
                 self.advance(block, COOPERATIVE_QUANTUM, &mut flight);
             }
             return;
         }
+        // The last block that was done, whose room the next one takes.
+        let mut done = None;
         while !self.log.is_stopped() {
             let started = flight.starts_another().then(|| next.fetch_add(1, Ordering::Relaxed));
             flight.all_started |= started.is_some_and(|place| place >= blocks);
             let block = match started.filter(|place| *place < blocks) {
-                Some(place) => Some(Block::new(self, order.at(place))),
+                Some(place) => Some(Block::new(self, order.at(place), done.take())),
                 None => flight.resume(),
             };
             let Some(block) = block else { return };
-            self.advance(block, BLOCK_QUANTUM, &mut flight);
+            done = self.advance(block, BLOCK_QUANTUM, &mut flight).or(done);
         }
     }
 
-    /// Runs a block for a while and keeps it if it is not done.
-    fn advance<'b>(&'b self, mut block: Block<'b>, quantum: u64, flight: &mut Flight<'b>) {
+    /// Runs a block for a while and keeps it if it is not done; answers one that is.
+    fn advance<'b>(
+        &'b self,
+        mut block: Block<'b>,
+        quantum: u64,
+        flight: &mut Flight<'b>,
+    ) -> Option<Block<'b>> {
         let progress = flight.run(&mut block, quantum);
         self.log.count(block.take_counters());
         let changes = block.take_changes();
         self.changes.fetch_add(changes, Ordering::Relaxed);
         flight.note(progress, changes > 0);
         match progress {
-            Ok(Progress::Done) => {}
+            Ok(Progress::Done) => return Some(block),
             Ok(_) if self.log.is_stopped() => {}
             Ok(progress) => {
                 flight.add(block, progress == Progress::Preempted);
@@ -221,6 +233,7 @@ impl<'l> Launch<'l> {
             }
             Err(fault) => self.log.fail(fault),
         }
+        None
     }
 
     /// What decides where blocks are preempted: nothing without a seed.

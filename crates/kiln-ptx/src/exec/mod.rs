@@ -59,6 +59,7 @@
 //! A texture or surface is a [`TextureObject`]: a record in global memory, whose address is its handle.
 
 mod address_base;
+mod address_halves;
 mod alu;
 mod barrier;
 mod barrier_paths;

@@ -110,6 +110,8 @@ pub struct Options<'a> {
     pub max_printed_bytes: usize,
     /// Where it is kept how far the launch is; none to keep nothing.
     pub progress: Option<&'a LaunchProgress>,
+    /// Whether lanes are computed and checked one by one, with what every processor has. It is slower and changes no result: for tests that compare.
+    pub portable: bool,
     /// A rule of the race check that does not hold: for tests that show that it is needed.
     #[cfg(feature = "mutations")]
     pub without_rule: Option<RaceRule>,
@@ -168,6 +170,7 @@ impl Default for Options<'_> {
             max_findings: 100,
             max_printed_bytes: 16 << 20,
             progress: None,
+            portable: false,
             #[cfg(feature = "mutations")]
             without_rule: None,
             #[cfg(feature = "mutations")]

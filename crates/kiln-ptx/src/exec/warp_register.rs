@@ -58,6 +58,21 @@ pub(crate) fn each(mask: u32, mut f: impl FnMut(usize)) {
     }
 }
 
+/// Lanes from which on all of them are computed: a loop over all is faster than one over some.
+const MANY: u32 = 12;
+
+/// Calls `f` with the number of every lane in `mask`, and of others where that is faster: what is computed for these is not used.
+#[inline(always)]
+pub(crate) fn each_computed(mask: u32, mut f: impl FnMut(usize)) {
+    if mask == FULL || mask.count_ones() >= MANY {
+        for lane in 0..LANES {
+            f(lane);
+        }
+    } else {
+        each(mask, f);
+    }
+}
+
 /// The lanes of `mask` for which `f` holds.
 #[inline(always)]
 pub(crate) fn lanes_where(mask: u32, mut f: impl FnMut(usize) -> bool) -> u32 {
@@ -72,7 +87,10 @@ pub(crate) fn blend(into: &mut Column, from: &Column, mask: u32) {
     if mask == FULL {
         *into = *from;
     } else {
-        each(mask, |lane| into[lane] = from[lane]);
+        for lane in 0..LANES {
+            let kept = if mask & (1 << lane) != 0 { 0 } else { u64::MAX };
+            into[lane] = (into[lane] & kept) | (from[lane] & !kept);
+        }
     }
 }
 

@@ -28,6 +28,7 @@ mod exec_names;
 mod exec_notes;
 mod exec_order;
 mod exec_packed;
+mod exec_portable;
 mod exec_ptx;
 mod exec_recorded;
 mod exec_reserved;

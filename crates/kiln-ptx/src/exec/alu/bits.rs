@@ -40,11 +40,17 @@ pub(crate) fn lookup() -> Alu {
     })
 }
 
+/// How far to shift, in the width of the operand: one that changes costs more than the shift.
+#[inline(always)]
+fn count(bits: u64) -> u64 {
+    bits & 0xffff_ffff
+}
+
 /// `a << b`; by the width and more it is zero.
 pub(crate) fn shift_left(ty: ScalarType) -> Option<Alu> {
     Some(match ty.size_bytes() {
         2 => lanes!(|a, b| if b as u32 > 15 { 0 } else { u64::from((a as u16) << b as u32) }),
-        4 => lanes!(|a, b| if b as u32 > 31 { 0 } else { u64::from((a as u32) << b as u32) }),
+        4 => lanes!(|a, b| if count(b) > 31 { 0 } else { (a << count(b)) & 0xffff_ffff }),
         8 => lanes!(|a, b| if b as u32 > 63 { 0 } else { a << b as u32 }),
         _ => return None,
     })
@@ -58,7 +64,7 @@ pub(crate) fn shift_right(ty: ScalarType) -> Option<Alu> {
         ScalarType::S64 => lanes!(|a, b| (a as i64 >> (b as u32).min(63)) as u64),
         _ => match ty.size_bytes() {
             2 => lanes!(|a, b| if b as u32 > 15 { 0 } else { u64::from(a as u16 >> b as u32) }),
-            4 => lanes!(|a, b| if b as u32 > 31 { 0 } else { u64::from(a as u32 >> b as u32) }),
+            4 => lanes!(|a, b| if count(b) > 31 { 0 } else { (a & 0xffff_ffff) >> count(b) }),
             8 => lanes!(|a, b| if b as u32 > 63 { 0 } else { a >> b as u32 }),
             _ => return None,
         },

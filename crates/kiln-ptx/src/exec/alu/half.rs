@@ -90,9 +90,9 @@ fn run<const OP: u8, const LAYOUT: u8>(input: &Input<'_>, out: &mut Column) {
     let format = layout.format();
     each(input.mask, |lane| {
         let operands = [input.a[lane], input.b[lane], input.c[lane]];
-        let low = compute(op, format, operands, input.mode);
+        let low = compute(op, format, operands, *input.mode);
         out[lane] = if layout.is_packed() {
-            low | compute(op, format, operands.map(|bits| bits >> 16), input.mode) << 16
+            low | compute(op, format, operands.map(|bits| bits >> 16), *input.mode) << 16
         } else {
             low
         };

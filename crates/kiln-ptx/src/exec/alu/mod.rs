@@ -5,6 +5,7 @@
 
 use super::undefined::DataFlow;
 use super::warp_register::Column;
+use kiln_lanes::InstructionSet;
 
 pub(crate) use convert::Number;
 
@@ -23,8 +24,10 @@ pub(crate) mod video;
 
 /// What an operation reads.
 pub(crate) struct Input<'a> {
+    /// The instructions to compute with.
+    pub(crate) set: InstructionSet,
     pub(crate) mask: u32,
-    pub(crate) mode: Mode,
+    pub(crate) mode: &'a Mode,
     pub(crate) a: &'a Column,
     pub(crate) b: &'a Column,
     pub(crate) c: &'a Column,
@@ -103,12 +106,21 @@ macro_rules! lanes {
         $crate::exec::alu::lanes!($mode, |$a, $b, $c, _d| $body)
     };
     ($mode:ident, |$a:ident, $b:ident, $c:ident, $d:ident| $body:expr) => {{
+        struct Lanes<'a>(&'a $crate::exec::alu::Input<'a>, &'a mut $crate::exec::warp_register::Column);
+        impl kiln_lanes::LaneLoop for Lanes<'_> {
+            type Output = ();
+            #[inline(always)]
+            fn run<const FUSED: bool>(self) {
+                let Self(input, out) = self;
+                let $mode = *input.mode;
+                $crate::exec::warp_register::each_computed(input.mask, |lane| {
+                    let ($a, $b, $c, $d) = (input.a[lane], input.b[lane], input.c[lane], input.d[lane]);
+                    out[lane] = $body;
+                });
+            }
+        }
         fn run(input: &$crate::exec::alu::Input<'_>, out: &mut $crate::exec::warp_register::Column) {
-            let $mode = input.mode;
-            $crate::exec::warp_register::each(input.mask, |lane| {
-                let ($a, $b, $c, $d) = (input.a[lane], input.b[lane], input.c[lane], input.d[lane]);
-                out[lane] = $body;
-            });
+            input.set.run(Lanes(input, out));
         }
         run as $crate::exec::alu::Alu
     }};
@@ -121,12 +133,23 @@ macro_rules! test {
         $crate::exec::alu::test!(_mode, |$a, $b| $body)
     };
     ($mode:ident, |$a:ident, $b:ident| $body:expr) => {{
+        struct Lanes<'a>(&'a $crate::exec::alu::Input<'a>);
+        impl kiln_lanes::LaneLoop for Lanes<'_> {
+            type Output = u32;
+            #[inline(always)]
+            fn run<const FUSED: bool>(self) -> u32 {
+                let (input, $mode) = (self.0, *self.0.mode);
+                // As wide as the operands, so that it stays in the same vectors.
+                let mut found = 0u64;
+                $crate::exec::warp_register::each_computed(input.mask, |lane| {
+                    let ($a, $b) = (input.a[lane], input.b[lane]);
+                    found |= u64::from($body) << lane;
+                });
+                found as u32 & input.mask
+            }
+        }
         fn run(input: &$crate::exec::alu::Input<'_>) -> u32 {
-            let $mode = input.mode;
-            $crate::exec::warp_register::lanes_where(input.mask, |lane| {
-                let ($a, $b) = (input.a[lane], input.b[lane]);
-                $body
-            })
+            input.set.run(Lanes(input))
         }
         run as $crate::exec::alu::Test
     }};

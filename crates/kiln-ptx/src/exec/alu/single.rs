@@ -5,7 +5,8 @@
 
 use super::float_format::{F32, Format};
 use super::{Alu, Input, Mode, Round, exact, lanes};
-use crate::exec::warp_register::{Column, each};
+use crate::exec::warp_register::{Column, FULL, each};
+use kiln_lanes::{LaneLoop, words, words_mut};
 
 /// The NaN arithmetic answers.
 const NAN: u64 = F32.nan;
@@ -19,6 +20,11 @@ pub(crate) fn float(bits: u64) -> f32 {
 #[inline(always)]
 pub(crate) fn canonical(value: f32) -> u64 {
     if value.is_nan() { NAN } else { u64::from(value.to_bits()) }
+}
+
+#[inline(always)]
+fn canonical_word(value: f32) -> u32 {
+    if value.is_nan() { NAN as u32 } else { value.to_bits() }
 }
 
 #[inline(always)]
@@ -48,20 +54,57 @@ pub(crate) fn finish_in(format: Format, one: u64, bits: u64, mode: Mode) -> u64 
     bits
 }
 
-/// One `f32` operation: a fast loop for the plain mode, and one that follows every modifier.
+/// Lanes from which on a plain operation is computed for all of them.
+const MANY: u32 = 4;
+
+/// Ones for the half of a column value that holds an `f32`, at each word of a column.
+const LOW_WORDS: [u32; 64] = words_of_low_halves();
+
+const fn words_of_low_halves() -> [u32; 64] {
+    let mut ones = [0; 64];
+    let mut at = if cfg!(target_endian = "little") { 0 } else { 1 };
+    while at < ones.len() {
+        ones[at] = u32::MAX;
+        at += 2;
+    }
+    ones
+}
+
+/// One `f32` operation: a fast loop for the plain mode, and one that follows every modifier. The fast loop computes with the words of the columns as
+/// they lie, the upper halves included, and drops these: to take the lower halves out and put them back costs more.
 macro_rules! single {
-    ($plain:expr, $exact:expr) => {{
-        fn run(input: &Input<'_>, out: &mut Column) {
-            let plain: fn(f32, f32, f32) -> f32 = $plain;
-            if input.mode.is_plain() {
-                each(input.mask, |lane| {
-                    let (a, b, c) = (float(input.a[lane]), float(input.b[lane]), float(input.c[lane]));
-                    out[lane] = canonical(plain(a, b, c));
-                });
-                return;
+    ($plain:expr, $exact:expr) => {
+        single!($plain, $plain, $exact)
+    };
+    ($plain:expr, $fused:expr, $exact:expr) => {{
+        struct Lanes<'a>(&'a Input<'a>, &'a mut Column);
+        impl LaneLoop for Lanes<'_> {
+            type Output = ();
+            #[inline(always)]
+            fn run<const FUSED: bool>(self) {
+                let Self(input, out) = self;
+                let plain: fn(f32, f32, f32) -> f32 = if FUSED { $fused } else { $plain };
+                if input.mask != FULL && input.mask.count_ones() < MANY {
+                    each(input.mask, |lane| {
+                        let (a, b, c) = (float(input.a[lane]), float(input.b[lane]), float(input.c[lane]));
+                        out[lane] = canonical(plain(a, b, c));
+                    });
+                    return;
+                }
+                let (a, b, c, out) = (words(input.a), words(input.b), words(input.c), words_mut(out));
+                for at in 0..LOW_WORDS.len() {
+                    let [a, b, c] = [a[at], b[at], c[at]].map(f32::from_bits);
+                    out[at] = canonical_word(plain(a, b, c)) & LOW_WORDS[at];
+                }
             }
+        }
+        fn run(input: &Input<'_>, out: &mut Column) {
+            if input.mode.is_plain() {
+                return input.set.run(Lanes(input, out));
+            }
+            let plain: fn(f32, f32, f32) -> f32 = $plain;
             let exact: fn([u64; 3], Round) -> u64 = $exact;
-            let mode = input.mode;
+            let mode = *input.mode;
             each(input.mask, |lane| {
                 let bits = [input.a[lane], input.b[lane], input.c[lane]].map(|bits| operand(bits, mode));
                 let rounded = match mode.round {
@@ -94,7 +137,7 @@ pub(crate) fn multiply() -> Alu {
 
 /// `a * b + c`, rounded once.
 pub(crate) fn fused() -> Alu {
-    single!(|a, b, c| fuse(a, b, c), |[a, b, c], round| {
+    single!(|a, b, c| fuse(a, b, c), |a, b, c| a.mul_add(b, c), |[a, b, c], round| {
         exact::fused(F32.unpack(a), F32.unpack(b), F32.unpack(c), F32, round)
     })
 }

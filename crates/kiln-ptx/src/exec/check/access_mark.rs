@@ -73,6 +73,12 @@ impl Mark {
         Self(self.0 | (lane as u64) << 32)
     }
 
+    /// The same in a lane so many later; there must be one.
+    #[inline(always)]
+    pub(crate) fn lanes_later(self, lanes: usize) -> Self {
+        Self(self.0 + ((lanes as u64) << 32))
+    }
+
     #[inline(always)]
     pub(crate) fn is_none(self) -> bool {
         self.0 == 0

@@ -166,6 +166,13 @@ impl Clocks {
         known.is_some_and(|known| known.covers(from, lane, time))
     }
 
+    /// Whether what the lanes of a warp are ordered behind differs in nothing but what each did itself.
+    #[inline(always)]
+    pub(super) fn is_alike(&self, warp: usize) -> bool {
+        let clock = &self.warps[warp];
+        clock.pairs.is_none() && clock.known.is_none() && self.base.foreign.is_empty()
+    }
+
     /// Threads of a warp have exited.
     pub(crate) fn leave(&mut self, warp: usize, live: u32) {
         if let Some(clock) = self.warps.get_mut(warp) {

@@ -14,6 +14,7 @@ mod races;
 mod shadow_cell;
 mod shadow_page;
 mod sync_location;
+mod thread_order;
 mod value_rule;
 mod vector_clock;
 mod warp_epochs;

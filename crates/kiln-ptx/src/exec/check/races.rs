@@ -11,12 +11,14 @@ use super::access_mark::{Mark, Touching};
 use super::access_order::{Order, RaceCause};
 use super::async_copies::Copies;
 use super::constant_reads::ConstantReads;
-use super::happens_before::{Clocks, TIME_BITS};
+use super::happens_before::Clocks;
 use super::meetings::Meetings;
 use super::race_rule::{RaceRule, Rules};
-use super::shadow_page::{PAGE_BYTES, Page};
+use super::shadow_page::{PAGE_BYTES, Page, ROW_BYTES};
 use super::sync_location::Locations;
+use super::thread_order::{InBlock, InGrid};
 use super::warp_epochs::WarpEpochs;
+use crate::exec::address_halves::{HALF, Half, Halves};
 use crate::exec::lowered_code::Code;
 use crate::exec::warp_register::{Column, LANES, uniform};
 
@@ -24,6 +26,9 @@ use crate::exec::warp_register::{Column, LANES, uniform};
 const SHARDS: usize = 64;
 /// Pages a block remembers.
 const CACHED: usize = 64;
+
+/// The lanes of the first half of a warp.
+const HALF_LANES: u32 = (1 << HALF) - 1;
 
 type SharedPage = Arc<Mutex<Page>>;
 
@@ -38,10 +43,10 @@ pub(crate) struct LaunchRaces {
     pub(crate) synchronises: bool,
     /// The steps that wait for another thread; empty if none does.
     waits: Vec<bool>,
-    warps_per_block: u32,
+    pub(super) warps_per_block: u32,
     /// Whether there is one block, which then is ordered with itself alone.
-    alone: bool,
-    epochs: WarpEpochs,
+    pub(super) alone: bool,
+    pub(super) epochs: WarpEpochs,
     shards: Vec<Mutex<HashMap<u64, SharedPage>>>,
     locations: Mutex<Locations>,
     /// Held while an atomic update is made and remembered, where `locations` is not: updates are remembered in the order they were made in.
@@ -92,6 +97,11 @@ impl LaunchRaces {
             && clocks.has_heard(touch.warp)
     }
 
+    /// Whether an access is taken in lane by lane: lanes are ordered differently, or more is asked than whether it races.
+    fn is_exact(&self, clocks: &Clocks, touch: &Touch) -> bool {
+        self.partial || !clocks.is_alike(touch.warp) || self.relies(clocks, touch)
+    }
+
     /// Keeps strong accesses of all threads apart.
     pub(crate) fn locations(&self) -> MutexGuard<'_, Locations> {
         lock(&self.locations)
@@ -140,6 +150,26 @@ pub(crate) struct Touch {
     pub(crate) kind: Touching,
     /// Whether its scope reaches beyond the block.
     pub(crate) wide: bool,
+    /// The pattern of the addresses of all lanes, where it is known.
+    pub(crate) halves: Option<Halves>,
+}
+
+impl Touch {
+    /// The halves of the warp that touch a row of words, as it is remembered: by their first lane.
+    fn rows(&self) -> impl Iterator<Item = (usize, u64)> + use<> {
+        let halves = self.halves.filter(|halves| halves.bytes == 4).map(|halves| halves.halves);
+        let row = |(at, half): (usize, Half)| match half {
+            Half::Row(start) if start.is_multiple_of(ROW_BYTES) => Some((at * HALF, start)),
+            _ => None,
+        };
+        halves.into_iter().flat_map(|halves| halves.into_iter().enumerate()).filter_map(row)
+    }
+
+    /// The rows that it has written in the lanes of `mask`: all there is to remember of them.
+    fn rows_written(&self, mask: u32) -> impl Iterator<Item = (usize, u64)> + use<> {
+        let writes = self.kind == Touching::Write;
+        self.rows().filter(move |(lane, _)| writes && mask >> lane & HALF_LANES == HALF_LANES)
+    }
 }
 
 /// Two accesses that race.
@@ -171,18 +201,31 @@ pub(crate) struct BlockRaces<'l> {
 
 impl<'l> BlockRaces<'l> {
     /// For a block by its number, with these lanes and so much shared memory. `None` if the grid has more warps than can be told apart.
-    pub(crate) fn new(launch: &'l LaunchRaces, block: u64, lanes: &[u32], shared_bytes: u64) -> Option<Self> {
+    /// It takes over the room of a block of the launch that is done.
+    pub(crate) fn new(
+        launch: &'l LaunchRaces,
+        block: u64,
+        lanes: &[u32],
+        shared_bytes: u64,
+        done: Option<Self>,
+    ) -> Option<Self> {
         let first = u32::try_from(block.checked_mul(u64::from(launch.warps_per_block))?).ok()?;
         first.checked_add(launch.warps_per_block)?;
         let pages = shared_bytes.div_ceil(PAGE_BYTES) as usize;
+        let (mut shared, cached) = match done {
+            Some(done) => (done.shared, done.cached),
+            None => (Vec::new(), (0..CACHED).map(|_| None).collect()),
+        };
+        shared.resize_with(pages, || None);
+        shared.iter_mut().flatten().for_each(|page| page.clear());
         Some(Self {
             launch,
             clocks: Clocks::new(block, first, lanes, launch.lockstep, launch.rules),
             locations: Locations::default(),
             copies: Copies::default(),
             meetings: Meetings::default(),
-            shared: (0..pages).map(|_| None).collect(),
-            cached: (0..CACHED).map(|_| None).collect(),
+            shared,
+            cached,
         })
     }
 
@@ -194,6 +237,8 @@ impl<'l> BlockRaces<'l> {
         let relies = self.launch.relies(&self.clocks, touch);
         let mut found = Vec::new();
         let mut rest = lanes_to_take(touch, addresses, exact);
+        rest = self.touch_shared_rows(touch, mark, rest);
+        let slowly = rest;
         while rest != 0 {
             let lane = rest.trailing_zeros() as usize & (LANES - 1);
             rest &= rest - 1;
@@ -210,7 +255,52 @@ impl<'l> BlockRaces<'l> {
                 }
             });
         }
+        for (lane, start) in touch.rows_written(slowly).filter(|_| !exact) {
+            if let Some(page) = self.shared.get_mut((start / PAGE_BYTES) as usize).and_then(Option::as_mut) {
+                page.join_row(row(start), mark.in_lane(lane));
+            }
+        }
         found
+    }
+
+    /// Takes the rows in that an access to shared memory touches, as far as they can be remembered as such; `mark` is that of lane 0. The lanes of `rest`
+    /// that are left: once a half is left, the other is as well, since both may touch one word.
+    fn touch_shared_rows(&mut self, touch: &Touch, mark: Mark, mut rest: u32) -> u32 {
+        if touch.halves.is_none() || self.launch.is_exact(&self.clocks, touch) {
+            return rest;
+        }
+        for (lane, start) in touch.rows() {
+            let order = InBlock { clocks: &self.clocks, warp: touch.warp, lane, epoch: mark.epoch() };
+            let Some(slot) = self.shared.get_mut((start / PAGE_BYTES) as usize) else { break };
+            let page = slot.get_or_insert_default();
+            if rest >> lane & HALF_LANES != HALF_LANES
+                || !page.touch_row(row(start), mark.in_lane(lane), &order)
+            {
+                break;
+            }
+            rest &= !(HALF_LANES << lane);
+        }
+        rest
+    }
+
+    /// The same for global memory.
+    fn touch_global_rows(&mut self, touch: &Touch, mark: Mark, mut rest: u32) -> u32 {
+        let (launch, number) = (self.launch, self.clocks.number(touch.warp));
+        if touch.halves.is_none() || launch.is_exact(&self.clocks, touch) {
+            return rest;
+        }
+        for (lane, start) in touch.rows() {
+            let (clocks, warp, epoch) = (&self.clocks, touch.warp, mark.epoch());
+            let order = InGrid { clocks, launch, warp, number, lane, epoch };
+            let page = cached(&mut self.cached, launch, start / PAGE_BYTES);
+            if rest >> lane & HALF_LANES != HALF_LANES
+                || !lock(page).touch_row(row(start), mark.in_lane(lane), &order)
+            {
+                break;
+            }
+            rest &= !(HALF_LANES << lane);
+        }
+        rest
     }
 
     /// Takes the end of a block of the device heap in, as a write of all of it: the first access that it races with.
@@ -256,6 +346,8 @@ impl<'l> BlockRaces<'l> {
         let number = self.clocks.number(touch.warp);
         let mut found = Vec::new();
         let mut rest = lanes_to_take(touch, addresses, exact);
+        rest = self.touch_global_rows(touch, mark, rest);
+        let slowly = rest;
         while rest != 0 {
             let first = addresses[rest.trailing_zeros() as usize & (LANES - 1)];
             let page_number = first / PAGE_BYTES;
@@ -282,6 +374,10 @@ impl<'l> BlockRaces<'l> {
                 });
             }
         }
+        for (lane, start) in touch.rows_written(slowly).filter(|_| !exact) {
+            lock(cached(&mut self.cached, launch, start / PAGE_BYTES))
+                .join_row(row(start), mark.in_lane(lane));
+        }
         found
     }
 }
@@ -292,6 +388,13 @@ fn lanes_to_take(touch: &Touch, addresses: &Column, exact: bool) -> u32 {
     let mask = touch.mask;
     if exact || touch.kind != Touching::Read {
         return mask;
+    }
+    match touch.halves.map(|halves| halves.halves) {
+        Some([Half::Row(_), Half::Row(_)]) => return mask,
+        Some([Half::Place(first), Half::Place(second)]) => {
+            return if first == second { 3 } else { 3 | 3 << HALF };
+        }
+        _ => {}
     }
     if uniform(addresses, mask).is_some() {
         let others = mask & (mask - 1);
@@ -344,127 +447,15 @@ fn conflict<O: Order>(order: &O, lane: usize, old: Mark, cause: RaceCause) -> Co
     }
 }
 
+/// The row of a page that starts at an address.
+fn row(start: u64) -> usize {
+    (start % PAGE_BYTES / ROW_BYTES) as usize
+}
+
 fn shard(page: u64) -> usize {
     page as usize % SHARDS
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The order of accesses to shared memory.
-struct InBlock<'a> {
-    clocks: &'a Clocks,
-    warp: usize,
-    lane: usize,
-    epoch: u32,
-}
-
-impl InBlock<'_> {
-    #[inline(always)]
-    fn split(mark: Mark) -> (usize, u32) {
-        ((mark.epoch() >> TIME_BITS) as usize, mark.epoch() & ((1 << TIME_BITS) - 1))
-    }
-}
-
-impl Order for InBlock<'_> {
-    #[inline(always)]
-    fn is_before(&self, mark: Mark) -> bool {
-        let (warp, time) = Self::split(mark);
-        self.clocks.is_before(warp, mark.lane(), time, self.warp, self.lane)
-    }
-
-    #[inline(always)]
-    fn is_same_thread(&self, mark: Mark) -> bool {
-        mark.lane() == self.lane && (mark.epoch() ^ self.epoch) >> TIME_BITS == 0
-    }
-
-    fn is_same_block(&self, _: Mark) -> bool {
-        true
-    }
-
-    fn lacks_fence(&self, mark: Mark) -> bool {
-        let (warp, time) = Self::split(mark);
-        self.clocks.lacks_fence(self.clocks.number(warp), mark.lane(), time, self.warp, self.lane)
-    }
-
-    fn is_heard_of(&self, mark: Mark) -> bool {
-        let (warp, time) = Self::split(mark);
-        self.clocks.has_heard_of(self.clocks.number(warp), mark.lane(), time, self.warp, self.lane)
-    }
-
-    #[inline(always)]
-    fn is_settled(&self, mark: Mark) -> bool {
-        let (warp, time) = Self::split(mark);
-        time <= self.clocks.base.own[warp]
-    }
-
-    fn warp_and_block(&self, mark: Mark) -> (u64, u64) {
-        (u64::from(self.clocks.number(Self::split(mark).0)), 0)
-    }
-
-    #[inline(always)]
-    fn rules(&self) -> Rules {
-        self.clocks.rules
-    }
-}
-
-/// The order of accesses to global memory.
-struct InGrid<'a> {
-    clocks: &'a Clocks,
-    launch: &'a LaunchRaces,
-    warp: usize,
-    number: u32,
-    lane: usize,
-    epoch: u32,
-}
-
-impl Order for InGrid<'_> {
-    #[inline(always)]
-    fn is_before(&self, mark: Mark) -> bool {
-        let (number, time) = self.launch.epochs.get(mark.epoch());
-        match self.clocks.own_warp(number) {
-            Some(warp) => self.clocks.is_before(warp, mark.lane(), time, self.warp, self.lane),
-            None => self.clocks.is_foreign_before(number, mark.lane(), time, self.warp, self.lane),
-        }
-    }
-
-    #[inline(always)]
-    fn is_same_thread(&self, mark: Mark) -> bool {
-        mark.lane() == self.lane
-            && (mark.epoch() == self.epoch || self.launch.epochs.get(mark.epoch()).0 == self.number)
-    }
-
-    fn is_same_block(&self, mark: Mark) -> bool {
-        self.clocks.own_warp(self.launch.epochs.get(mark.epoch()).0).is_some()
-    }
-
-    fn lacks_fence(&self, mark: Mark) -> bool {
-        let (number, time) = self.launch.epochs.get(mark.epoch());
-        self.clocks.lacks_fence(number, mark.lane(), time, self.warp, self.lane)
-    }
-
-    fn is_heard_of(&self, mark: Mark) -> bool {
-        let (number, time) = self.launch.epochs.get(mark.epoch());
-        self.clocks.has_heard_of(number, mark.lane(), time, self.warp, self.lane)
-    }
-
-    #[inline(always)]
-    fn is_settled(&self, mark: Mark) -> bool {
-        if !self.launch.alone {
-            return false;
-        }
-        let (number, time) = self.launch.epochs.get(mark.epoch());
-        self.clocks.own_warp(number).is_some_and(|warp| time <= self.clocks.base.own[warp])
-    }
-
-    fn warp_and_block(&self, mark: Mark) -> (u64, u64) {
-        let warp = self.launch.epochs.get(mark.epoch()).0;
-        (u64::from(warp), u64::from(warp / self.launch.warps_per_block.max(1)))
-    }
-
-    #[inline(always)]
-    fn rules(&self) -> Rules {
-        self.clocks.rules
-    }
 }

@@ -7,11 +7,18 @@ use super::access_mark::{Mark, Touching};
 use super::access_order::{Order, race};
 use super::race_rule::RaceRule;
 use super::shadow_cell::{self, Raced, further, is_observed, is_over};
+use crate::exec::address_halves::HALF;
 
 /// Words of a page.
 pub(super) const PAGE_WORDS: u64 = 256;
 /// Bytes of memory a page stands for.
 pub(crate) const PAGE_BYTES: u64 = PAGE_WORDS * 4;
+
+/// Words of a row, one for each lane of half a warp, and rows of a page.
+const ROW_WORDS: usize = HALF;
+const ROWS: usize = PAGE_WORDS as usize / ROW_WORDS;
+/// Bytes of memory a row stands for.
+pub(crate) const ROW_BYTES: u64 = ROW_WORDS as u64 * 4;
 
 /// Set in the first half of a word that is a number in the list. No mark has it.
 const LINK: u64 = 7 << 57;
@@ -34,8 +41,13 @@ enum Beside {
     Bytes(Box<[Vec<Mark>; 4]>),
 }
 
-/// The marks of 1024 bytes.
+/// The marks of 1024 bytes. Where the lanes of half a warp touched neighbouring words, and nothing else did, a row of words is remembered as one: the
+/// marks of its first word, of which those of the others differ in the lane alone.
 pub(crate) struct Page {
+    rows: [Word; ROWS],
+    /// The rows that are remembered word by word, as bits.
+    split: u32,
+    /// All words, once a row is split.
     words: Vec<Word>,
     beside: Vec<Beside>,
     free: Vec<u32>,
@@ -43,11 +55,20 @@ pub(crate) struct Page {
 
 impl Default for Page {
     fn default() -> Self {
-        Self { words: vec![Word::default(); PAGE_WORDS as usize], beside: Vec::new(), free: Vec::new() }
+        let rows = [Word::default(); ROWS];
+        Self { rows, split: 0, words: Vec::new(), beside: Vec::new(), free: Vec::new() }
     }
 }
 
 impl Page {
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        // Words are written again when their row is split.
+        (self.rows, self.split) = ([Word::default(); ROWS], 0);
+        self.beside.clear();
+        self.free.clear();
+    }
+
     /// Takes an access to some bytes of a word in; the first earlier one it races with.
     #[inline]
     pub(crate) fn touch<O: Order>(
@@ -58,6 +79,9 @@ impl Page {
         order: &O,
         exact: bool,
     ) -> Raced {
+        if self.split >> (word / ROW_WORDS) & 1 == 0 {
+            self.split_row(word / ROW_WORDS);
+        }
         let slot = self.words.get_mut(word)?;
         let Word { a, b } = *slot;
         if bytes == 15 && a.0 & LINK != LINK {
@@ -76,10 +100,60 @@ impl Page {
         self.touch_beside(word, bytes, new, order, exact)
     }
 
+    /// Takes an access of half a warp to a row in, each lane to its word; `new` is that of the first lane, and for `order` all lanes are alike. False, and
+    /// nothing is taken, if it may race or must be remembered word by word.
+    #[inline]
+    pub(crate) fn touch_row<O: Order>(&mut self, row: usize, new: Mark, order: &O) -> bool {
+        if self.split >> row & 1 != 0 {
+            return false;
+        }
+        let Some(slot) = self.rows.get_mut(row) else { return false };
+        let Word { a, b } = *slot;
+        if a.is_none() || a.is_like(new) && b.is_none() {
+            slot.a = new;
+            return true;
+        }
+        if slot.says_as_much(new, order) {
+            return true;
+        }
+        let mut next = *slot;
+        let is_taken = matches!(next.take(new, order, false), Some(None));
+        if is_taken {
+            *slot = next;
+        }
+        is_taken
+    }
+
+    /// Remembers a row as one, after the lanes of half a warp have written its words: `new` is the access of the first lane.
+    pub(crate) fn join_row(&mut self, row: usize, new: Mark) {
+        if let Some(slot) = self.rows.get_mut(row) {
+            *slot = Word { a: new, b: Mark::NONE };
+            self.split &= !(1 << row);
+        }
+    }
+
+    /// Remembers a row word by word.
+    fn split_row(&mut self, row: usize) {
+        if self.words.is_empty() {
+            self.words.resize(PAGE_WORDS as usize, Word::default());
+        }
+        let Some(first) = self.rows.get(row).copied() else { return };
+        let words = self.words.iter_mut().skip(row * ROW_WORDS).take(ROW_WORDS);
+        words.enumerate().for_each(|(lane, word)| *word = first.behind(lane));
+        self.split |= 1 << row;
+    }
+
+    fn word(&self, word: usize) -> Option<Word> {
+        match self.split >> (word / ROW_WORDS) & 1 {
+            0 => self.rows.get(word / ROW_WORDS).map(|first| first.behind(word % ROW_WORDS)),
+            _ => self.words.get(word).copied(),
+        }
+    }
+
     /// The strong write that a strong read of some bytes of a word observes, if it was told of with no fence.
     #[cold]
     pub(crate) fn read_without_fence<O: Order>(&self, word: usize, bytes: u8, order: &O) -> Raced {
-        let Word { a, b } = *self.words.get(word)?;
+        let Word { a, b } = self.word(word)?;
         if a.0 & LINK != LINK {
             return shadow_cell::read_without_fence(&[a, b], order);
         }
@@ -94,6 +168,9 @@ impl Page {
 
     /// Forgets a word.
     pub(crate) fn forget(&mut self, word: usize) {
+        if self.split >> (word / ROW_WORDS) & 1 == 0 {
+            self.split_row(word / ROW_WORDS);
+        }
         let Some(slot) = self.words.get_mut(word) else { return };
         if slot.a.0 & LINK == LINK {
             self.free.push(slot.a.0 as u32);
@@ -153,6 +230,13 @@ impl Page {
 }
 
 impl Word {
+    /// What a row says of a word, so many words behind its first.
+    #[inline(always)]
+    fn behind(self, words: usize) -> Self {
+        let later = |mark: Mark| if mark.is_none() { mark } else { mark.lanes_later(words) };
+        Self { a: later(self.a), b: later(self.b) }
+    }
+
     /// Whether a read adds nothing: both marks are reads, one of them is of its warp and epoch, and the other one still counts. Words
     /// that many lanes read come here most.
     #[inline(always)]

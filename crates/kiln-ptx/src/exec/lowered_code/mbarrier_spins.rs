@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use kiln_lanes::InstructionSet;
+
 use super::*;
 use crate::exec::alu::Input;
 use crate::exec::warp_register::LANES;
@@ -100,14 +102,24 @@ impl Code {
                 let [Some(a), Some(b), Some(c), Some(d)] = from.map(value) else { return };
                 let [a, b, c, d] = [a, b, c, d].map(|value| [value; LANES]);
                 let mut out = [0; LANES];
-                run(&Input { mask: 1, mode: *mode, a: &a, b: &b, c: &c, d: &d }, &mut out);
+                run(
+                    &Input { set: InstructionSet::PORTABLE, mask: 1, mode, a: &a, b: &b, c: &c, d: &d },
+                    &mut out,
+                );
                 after.columns.insert(to.0, out[0]);
             }
             Op::Compare(compare) => {
                 let (Some(a), Some(b)) = (value(compare.a), value(compare.b)) else { return };
                 let (a, b) = ([a; LANES], [b; LANES]);
-                let holds =
-                    (compare.test)(&Input { mask: 1, mode: compare.mode, a: &a, b: &b, c: &b, d: &b });
+                let holds = (compare.test)(&Input {
+                    set: InstructionSet::PORTABLE,
+                    mask: 1,
+                    mode: &compare.mode,
+                    a: &a,
+                    b: &b,
+                    c: &b,
+                    d: &b,
+                });
                 let with = |holds: u32| match &compare.combine {
                     Some((combine, source)) => Some(combine.apply(holds, u32::from(known.test(*source)?))),
                     None => Some(holds),

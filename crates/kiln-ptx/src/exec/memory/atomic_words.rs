@@ -85,6 +85,45 @@ impl Cells for Words {
     fn store_lanes(&self, offsets: &[u64; 32], mask: u32, bytes: u32, values: &[u64; 32]) {
         each(mask, |lane| self.store(offsets[lane], bytes, values[lane]));
     }
+
+    fn load_row(&self, offset: u64, bytes: u32, values: &mut [u64]) -> bool {
+        let first = (offset / WORD) as usize;
+        let len = values.len();
+        match (bytes, offset % WORD) {
+            (8, 0) => {
+                let Some(words) = self.words.get(first..first + len) else { return false };
+                values.iter_mut().zip(words).for_each(|(value, word)| *value = word.load(Ordering::Relaxed));
+            }
+            (4, 0) => {
+                let Some(words) = self.words.get(first..first + len / 2) else { return false };
+                for (pair, word) in values.as_chunks_mut::<2>().0.iter_mut().zip(words) {
+                    let word = word.load(Ordering::Relaxed);
+                    *pair = [word & 0xffff_ffff, word >> 32];
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn store_row(&self, offset: u64, bytes: u32, values: &[u64]) -> bool {
+        let first = (offset / WORD) as usize;
+        let len = values.len();
+        match (bytes, offset % WORD) {
+            (8, 0) => {
+                let Some(words) = self.words.get(first..first + len) else { return false };
+                values.iter().zip(words).for_each(|(value, word)| word.store(*value, Ordering::Relaxed));
+            }
+            (4, 0) => {
+                let Some(words) = self.words.get(first..first + len / 2) else { return false };
+                for (pair, word) in values.as_chunks::<2>().0.iter().zip(words) {
+                    word.store(pair[0] & 0xffff_ffff | pair[1] << 32, Ordering::Relaxed);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
 }
 
 #[cfg(test)]

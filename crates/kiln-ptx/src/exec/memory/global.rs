@@ -110,6 +110,24 @@ pub trait Cells: Sync {
         each(mask, |lane| self.store(offsets[lane], bytes, values[lane]));
     }
 
+    /// Loads 16 neighbouring values of 4 or 8 bytes, as [`load`](Self::load) does one by one. False, and nothing is done, where that is not faster.
+    fn load_row(&self, offset: u64, bytes: u32, values: &mut [u64]) -> bool {
+        let _ = (offset, bytes, values);
+        false
+    }
+
+    /// Stores 16 neighbouring values of 4 or 8 bytes, as [`store`](Self::store) does one by one. False, and nothing is done, where that is not faster.
+    fn store_row(&self, offset: u64, bytes: u32, values: &[u64]) -> bool {
+        let _ = (offset, bytes, values);
+        false
+    }
+
+    /// Whether all bytes of so many are known to be written. False also where that is not known without a look at each.
+    fn is_range_written(&self, offset: u64, bytes: u64) -> bool {
+        let _ = (offset, bytes);
+        false
+    }
+
     /// The value at an offset, for a check: the kernel does not read it. An implementation that remembers what kernels read leaves this out.
     fn peek(&self, offset: u64, bytes: u32) -> u64 {
         self.load(offset, bytes)

@@ -2,7 +2,11 @@
 
 use std::ops::Range;
 
+use crate::exec::address_halves::{HALF, Half, Halves};
 use crate::exec::warp_register::{Column, each, lanes_where};
+
+/// Bytes of the lanes of a warp side by side.
+const ROW_BYTES: u64 = 256;
 
 /// Bytes of one block; only the thread that runs the block touches them.
 #[derive(Debug)]
@@ -13,8 +17,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(bytes: usize, track: bool) -> Self {
-        Self { bytes: vec![0; bytes], written: track.then(|| vec![0; bytes]) }
+    /// Zeros; it takes over the room of the memory of a block that is done.
+    pub(crate) fn new(bytes: usize, track: bool, done: Option<Self>) -> Self {
+        let (mut content, mut written) = done.map_or((Vec::new(), None), |done| (done.bytes, done.written));
+        content.clear();
+        content.resize(bytes, 0);
+        if track {
+            let written = written.get_or_insert_default();
+            written.clear();
+            written.resize(bytes, 0);
+        }
+        Self { bytes: content, written: written.filter(|_| track) }
     }
 
     /// Takes bytes for written.
@@ -51,6 +64,55 @@ impl Shared {
         each(mask, |lane| self.store(addresses[lane], bytes, values[lane]));
     }
 
+    /// Loads for a pattern of addresses that were checked; false if a byte was never written or the pattern has another size.
+    pub(crate) fn load_halves(&self, halves: &Halves, out: &mut Column) -> bool {
+        let (from, to) = halves.extent();
+        if let Some(written) = &self.written {
+            // What lies between the halves counts as well: that is rare, and only costs the slow way.
+            let all = written.get(from as usize..to as usize);
+            if to - from > ROW_BYTES || !all.is_some_and(is_all_ones) {
+                let is_written = |half: &Half| {
+                    let bytes =
+                        if matches!(half, Half::Row(_)) { HALF as u64 } else { 1 } * u64::from(halves.bytes);
+                    let start = half.start() as usize;
+                    written.get(start..start + bytes as usize).is_some_and(is_all_ones)
+                };
+                if !halves.halves.iter().all(is_written) {
+                    return false;
+                }
+            }
+        }
+        out.chunks_exact_mut(HALF).zip(&halves.halves).all(|(out, half)| match *half {
+            Half::Place(start) => {
+                out.fill(self.load(start, halves.bytes));
+                true
+            }
+            Half::Row(start) => load_row(&self.bytes, start, halves.bytes, out),
+        })
+    }
+
+    /// Stores for a pattern of addresses that were checked; false if lanes share an address.
+    pub(crate) fn store_halves(&mut self, halves: &Halves, values: &Column) -> bool {
+        let Some(rows) = halves.rows() else { return false };
+        for (values, start) in values.chunks_exact(HALF).zip(rows) {
+            let range = start as usize..start as usize + HALF * halves.bytes as usize;
+            if let Some(into) = self.bytes.get_mut(range.clone()) {
+                match halves.bytes {
+                    4 => into.chunks_exact_mut(4).zip(values).for_each(|(into, value)| {
+                        into.copy_from_slice(&(*value as u32).to_le_bytes());
+                    }),
+                    _ => into.chunks_exact_mut(8).zip(values).for_each(|(into, value)| {
+                        into.copy_from_slice(&value.to_le_bytes());
+                    }),
+                }
+            }
+            if let Some(written) = self.written.as_mut().and_then(|written| written.get_mut(range)) {
+                written.fill(u8::MAX);
+            }
+        }
+        true
+    }
+
     /// The lanes that read a byte that was never written.
     pub(crate) fn unwritten(&self, addresses: &Column, mask: u32, bytes: u32) -> u32 {
         let Some(written) = &self.written else { return 0 };
@@ -70,6 +132,26 @@ impl Shared {
             store(written, address, bytes, !bits);
         }
     }
+}
+
+/// Neighbouring elements of 4 or 8 bytes.
+#[inline(always)]
+fn load_row(from: &[u8], start: u64, bytes: u32, out: &mut [u64]) -> bool {
+    let Some(from) = from.get(start as usize..start as usize + HALF * bytes as usize) else { return false };
+    if bytes == 4 {
+        for (out, from) in out.iter_mut().zip(from.as_chunks::<4>().0) {
+            *out = u64::from(u32::from_le_bytes(*from));
+        }
+    } else {
+        for (out, from) in out.iter_mut().zip(from.as_chunks::<8>().0) {
+            *out = u64::from_le_bytes(*from);
+        }
+    }
+    true
+}
+
+fn is_all_ones(bytes: &[u8]) -> bool {
+    bytes.iter().fold(u8::MAX, |all, byte| all & byte) == u8::MAX
 }
 
 /// A value of 1, 2, 4 or 8 bytes. Each size is a case, so that none costs a call.

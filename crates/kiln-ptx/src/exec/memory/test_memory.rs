@@ -208,6 +208,27 @@ impl Cells for Block {
         }
     }
 
+    fn load_row(&self, offset: u64, bytes: u32, values: &mut [u64]) -> bool {
+        self.cells.load_row(offset, bytes, values)
+    }
+
+    fn store_row(&self, offset: u64, bytes: u32, values: &[u64]) -> bool {
+        let is_stored = self.cells.store_row(offset, bytes, values);
+        if let (true, Some(written)) = (is_stored, self.written.get()) {
+            written.store_row(offset, bytes, &[u64::MAX; 16][..values.len().min(16)]);
+        }
+        is_stored
+    }
+
+    fn is_range_written(&self, offset: u64, bytes: u64) -> bool {
+        let is_word_written = |written: &Words, at: u64| written.load(at, 8) == u64::MAX;
+        self.written.get().is_none_or(|written| {
+            offset.is_multiple_of(8)
+                && bytes.is_multiple_of(8)
+                && (offset..offset + bytes).step_by(8).all(|at| is_word_written(written, at))
+        })
+    }
+
     fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
         let Some(written) = self.written.get() else { return 0 };
         lanes_where(mask, |lane| written.load(offsets[lane], bytes) != u64::MAX >> (64 - 8 * bytes))

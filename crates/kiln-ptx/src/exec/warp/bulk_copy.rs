@@ -1,7 +1,7 @@
 //! Bulk copies, done at once by the thread that issues them.
 
-use super::global::undefined_at;
 use super::memory::Access;
+use super::span_content::undefined_at;
 use super::undefined_memory::StoredBits;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
@@ -158,8 +158,14 @@ impl Warp {
     ) -> Done<()> {
         let mask = 1 << lane;
         let strength = Strength { strong: true, wide: true, ..Strength::default() };
-        let access =
-            Access { kind: AccessKind::Atomic, place: Place::Global, bytes, part_bytes: bytes, strength };
+        let access = Access {
+            kind: AccessKind::Atomic,
+            place: Place::Global,
+            bytes,
+            part_bytes: bytes,
+            strength,
+            halves: None,
+        };
         let chunk = words.iter().flat_map(|word| (*word as u32).to_le_bytes()).collect::<Vec<u8>>();
         for (element, value) in (0..).zip(chunk.chunks(bytes as usize)) {
             let addresses = [to.wrapping_add(element * u64::from(bytes)); LANES];
@@ -182,5 +188,5 @@ impl Warp {
 }
 
 fn bulk_access(kind: AccessKind, place: Place, bytes: u32) -> Access {
-    Access { kind, place, bytes, part_bytes: WORD_BYTES as u32, strength: Strength::default() }
+    Access { kind, place, bytes, part_bytes: WORD_BYTES as u32, strength: Strength::default(), halves: None }
 }

@@ -95,7 +95,7 @@ impl Watch {
         self.next = steps.saturating_add(self.interval);
         (self.pc, self.mask, self.frame) = (lane_group.pc, lane_group.mask, lane_group.frame);
         self.columns.clear();
-        self.columns.extend_from_slice(frame.columns());
+        self.columns.extend(frame.columns().iter().map(|column| **column));
         self.predicates.clear();
         self.predicates.extend_from_slice(frame.predicates());
         self.carry = frame.carry;
@@ -107,7 +107,7 @@ impl Watch {
     /// Whether the lane group is in the kept state.
     fn holds(&mut self, lane_group: &LaneGroup, frame: &Frame) -> bool {
         let columns = frame.columns();
-        if columns.get(self.differs) != self.columns.get(self.differs) {
+        if columns.get(self.differs).map(Box::as_ref) != self.columns.get(self.differs) {
             return false;
         }
         if (lane_group.mask, lane_group.frame, frame.carry) != (self.mask, self.frame, self.carry)
@@ -115,7 +115,7 @@ impl Watch {
         {
             return false;
         }
-        match columns.iter().zip(&self.columns).position(|(now, then)| now != then) {
+        match columns.iter().zip(&self.columns).position(|(now, then)| **now != *then) {
             Some(differs) => {
                 self.differs = differs;
                 false

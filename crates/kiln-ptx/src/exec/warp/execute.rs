@@ -8,25 +8,25 @@ use crate::exec::block::Cta;
 use crate::exec::finding::ExecFindingKind;
 use crate::exec::lowered_code::{Carry, CarryKind, Compare, Op, PredSource, Reg, Source, Step};
 use crate::exec::memory::generic_address::Place;
-use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where};
+use crate::exec::warp_register::{Column, LANES, blend, each, first_lane, lanes_where};
 
 impl Warp {
     /// Runs a step in the lanes whose guard holds.
     #[inline]
     pub(super) fn execute(&mut self, cta: &mut Cta<'_>, at: usize, step: &Step, lanes: u32) -> Done<Flow> {
-        let constants: &[Column] = &cta.launch.constants;
+        let (constants, set): (&[Column], _) = (&cta.launch.constants, cta.launch.set);
         let frame = &mut self.frames[self.lane_groups[at].frame];
         match &step.op {
             Op::Alu { run, mode, to, from } => {
-                let mut out = [0; LANES];
-                let [a, b, c, d] = from.map(|source| frame.column(source, constants));
-                run(&Input { mask: lanes, mode: *mode, a, b, c, d }, &mut out);
-                frame.write(*to, &out, lanes);
+                let (a, b) = (frame.column(from[0], constants), frame.column(from[1], constants));
+                let (c, d) = (frame.column(from[2], constants), frame.column(from[3], constants));
+                run(&Input { set, mask: lanes, mode, a, b, c, d }, &mut self.result);
+                frame.take(*to, &mut self.result, lanes);
             }
             Op::Compare(compare) => {
                 let Compare { test, mode, a, b, combine, to, opposite } = &**compare;
                 let (a, b) = (frame.column(*a, constants), frame.column(*b, constants));
-                let holds = test(&Input { mask: lanes, mode: *mode, a, b, c: b, d: b });
+                let holds = test(&Input { set, mask: lanes, mode, a, b, c: b, d: b });
                 let with = |holds: u32| match combine {
                     Some((combine, source)) => combine.apply(holds, frame.test(*source)),
                     None => holds,
@@ -36,14 +36,13 @@ impl Warp {
                 frame.set(*opposite, no, lanes);
             }
             Op::Select { to, a, b, pick } => {
-                let mut out = *frame.column(*b, constants);
-                let (a, pick) = (frame.column(*a, constants), frame.test(*pick));
-                each(lanes & pick, |lane| out[lane] = a[lane]);
-                frame.write(*to, &out, lanes);
+                *self.result = *frame.column(*b, constants);
+                blend(&mut self.result, frame.column(*a, constants), lanes & frame.test(*pick));
+                frame.take(*to, &mut self.result, lanes);
             }
             Op::Copy { to, from } => {
-                let value = *frame.column(*from, constants);
-                frame.write(*to, &value, lanes);
+                *self.result = *frame.column(*from, constants);
+                frame.take(*to, &mut self.result, lanes);
             }
             Op::Logic { to, a, b, table } => {
                 let (a, b) = (frame.test(*a), frame.test(*b));

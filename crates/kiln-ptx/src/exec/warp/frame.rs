@@ -27,7 +27,8 @@ pub(crate) struct Frame {
     /// Bytes of the gaps in it and in the frames below it.
     pub(crate) gap_bytes: u64,
     pub(crate) carry: u32,
-    columns: Vec<Column>,
+    /// Each apart, so that a result can take its place without a copy.
+    columns: Vec<Box<Column>>,
     predicates: Vec<u32>,
     /// What of the registers is undefined.
     pub(crate) undefined: UndefinedRegisters,
@@ -60,13 +61,27 @@ impl Frame {
     }
 
     /// All registers.
-    pub(crate) fn columns(&self) -> &[Column] {
+    pub(crate) fn columns(&self) -> &[Box<Column>] {
         &self.columns
     }
 
     /// All predicates.
     pub(crate) fn predicates(&self) -> &[u32] {
         &self.predicates
+    }
+
+    /// Takes a result in the lanes of `mask`. With all lanes it changes places with what was there.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, reg: Reg, result: &mut Box<Column>, mask: u32) {
+        let column = &mut self.columns[reg.0 as usize];
+        if mask == FULL {
+            std::mem::swap(column, result);
+        } else {
+            blend(column, result, mask);
+        }
+        if self.undefined.any() {
+            self.undefined.define(reg, mask);
+        }
     }
 
     #[inline(always)]
@@ -86,6 +101,12 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
+    /// Frees all frames: they are given out in the order of new ones.
+    pub(crate) fn clear(&mut self) {
+        self.free.clear();
+        self.free.extend((0..self.list.len() as FrameId).rev());
+    }
+
     /// A new frame for `lanes`; `base` is where the stacks of its caller end.
     pub(crate) fn enter(
         &mut self,
@@ -106,8 +127,9 @@ impl Frames {
             self.list.len() as FrameId - 1
         });
         let frame = &mut self.list[id as usize];
-        frame.columns.clear();
-        frame.columns.resize(columns, [0; LANES]);
+        frame.columns.truncate(columns);
+        frame.columns.iter_mut().for_each(|column| **column = [0; LANES]);
+        frame.columns.resize_with(columns, || Box::new([0; LANES]));
         frame.predicates.clear();
         frame.predicates.resize(predicates, 0);
         frame.predicates[Pred::TRUE.0 as usize] = FULL;

@@ -25,6 +25,9 @@ impl Warp {
         let place = Place::at(addresses[first_lane(lanes)]);
         let group = lanes_where(lanes, |lane| Place::at(addresses[lane]) == place);
         access.place = place;
+        if place != Place::Global {
+            access.halves = None;
+        }
         match place {
             Place::Shared | Place::Local => self.enter_windows(cta, at, access, addresses, group),
             Place::Param => each(group, |lane| addresses[lane] -= place.base()),

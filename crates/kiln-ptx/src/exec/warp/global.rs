@@ -4,6 +4,7 @@
 
 use super::memory::{Access, MAX_POLLS, check_aligned, extend};
 use super::race_hooks::lock_locations;
+use super::span_content::{load_halves, store_halves, undefined_at};
 use super::undefined_memory::StoredBits;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
@@ -13,7 +14,7 @@ use crate::exec::lowered_code::{Atomic, CopyAsync, Load, Store, Strength};
 use crate::exec::memory::generic_address::{HEAP, Place};
 use crate::exec::memory::{Declared, Span};
 use crate::exec::undefined::Carried;
-use crate::exec::warp_register::{Column, LANES, LaneOrder, each, first_lane, lanes_where};
+use crate::exec::warp_register::{Column, FULL, LANES, LaneOrder, each, first_lane, lanes_where};
 
 /// An atomic while lanes execute it.
 struct Update<'a> {
@@ -70,11 +71,19 @@ impl Warp {
                     self.watch_constant(cta, at, access, addresses, group);
                 }
             }
+            let told = checks && is_told(cta, &span);
+            if let (Some(halves), FULL, [to]) = (&access.halves, group, &*load.to)
+                && to.0 != 0
+                && load_halves(&span, halves, told, &mut self.result)
+            {
+                extend(&mut self.result, load);
+                self.frames[self.lane_groups[at].frame].take(*to, &mut self.result, group);
+                return Ok(());
+            }
             for (part, to) in load.parts() {
                 let mut out = [0; LANES];
                 let skip = span.origin.wrapping_sub(part * u64::from(load.bytes));
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));
-                let told = checks && is_told(cta, &span);
                 let bare = if told { span.cells.unwritten(&offsets, group, load.bytes) } else { 0 };
                 span.cells.load_lanes(&offsets, group, load.bytes, &mut out);
                 extend(&mut out, load);
@@ -109,6 +118,12 @@ impl Warp {
             });
             let marked = self.frames[self.lane_groups[at].frame].undefined.any();
             let bare = if marked { self.bare_stores(at, store, group) } else { 0 };
+            if let (Some(halves), FULL, [from], false) = (&access.halves, group, &*store.from, marked) {
+                let values = self.frames[self.lane_groups[at].frame].column(*from, &cta.launch.constants);
+                if store_halves(&span, halves, values) {
+                    return Ok(());
+                }
+            }
             for (part, from) in (0u64..).zip(&store.from) {
                 let skip = span.origin.wrapping_sub(part * u64::from(store.bytes));
                 let offsets = addresses.map(|address| address.wrapping_sub(skip));
@@ -127,7 +142,8 @@ impl Warp {
     pub(super) fn atomic(&mut self, cta: &mut Cta<'_>, at: usize, atomic: &Atomic, lanes: u32) -> Done<Flow> {
         let mut addresses = self.addresses(cta, at, atomic.address);
         let Atomic { place, bytes, strength, .. } = *atomic;
-        let access = Access { kind: AccessKind::Atomic, place, bytes, part_bytes: bytes, strength };
+        let access =
+            Access { kind: AccessKind::Atomic, place, bytes, part_bytes: bytes, strength, halves: None };
         check_aligned(&Access { bytes: atomic.align, ..access }, &addresses, lanes)?;
         let frame = self.lane_groups[at].frame;
         let [b, c] = [atomic.b, atomic.c].map(|s| *self.frames[frame].column(s, &cta.launch.constants));
@@ -277,8 +293,22 @@ impl Warp {
         let (to, from) = (self.addresses(cta, at, copy.to), self.addresses(cta, at, copy.from));
         let strength = Strength::default();
         let part_bytes = 4;
-        let read = Access { kind: AccessKind::Read, place: Place::Global, bytes, part_bytes, strength };
-        let write = Access { kind: AccessKind::Write, place: Place::Shared, bytes, part_bytes, strength };
+        let read = Access {
+            kind: AccessKind::Read,
+            place: Place::Global,
+            bytes,
+            part_bytes,
+            strength,
+            halves: None,
+        };
+        let write = Access {
+            kind: AccessKind::Write,
+            place: Place::Shared,
+            bytes,
+            part_bytes,
+            strength,
+            halves: None,
+        };
         check_aligned(&read, &from, lanes)?;
         check_aligned(&write, &to, lanes)?;
         self.check_shared(cta, at, &write, &to, lanes)?;
@@ -376,6 +406,12 @@ impl Warp {
                 if !span.declared.covers(access.kind) {
                     self.report_undeclared(cta, at, access, address, lane);
                 }
+                if let (Some(halves), FULL) = (&access.halves, lanes) {
+                    let (lowest, end) = halves.extent();
+                    if lowest >= span.start && end <= span.end {
+                        return Ok((span, lanes));
+                    }
+                }
                 return Ok((span, lanes_where(lanes, |lane| fits(addresses[lane]))));
             }
         }
@@ -431,16 +467,6 @@ impl Warp {
             bad.near = near.unwrap_or(std::mem::take(&mut bad.near));
         }
         kind
-    }
-}
-
-/// The undefined bits at an address; all of them outside of the span.
-pub(super) fn undefined_at(span: &Span<'_>, address: u64, bytes: u32) -> u64 {
-    let is_inside = address >= span.start && span.end.saturating_sub(address) >= u64::from(bytes);
-    if is_inside {
-        span.cells.undefined_bits(address - span.origin, bytes)
-    } else {
-        u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
     }
 }
 

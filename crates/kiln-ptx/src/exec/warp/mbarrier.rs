@@ -163,7 +163,7 @@ impl Warp {
             _ => (AccessKind::Atomic, true),
         };
         let strength = Strength { strong, ..Strength::default() };
-        let mut access = Access { kind, place: step.place, bytes, part_bytes: bytes, strength };
+        let mut access = Access { kind, place: step.place, bytes, part_bytes: bytes, strength, halves: None };
         check_aligned(&access, &addresses, lanes)?;
         let mut rest = lanes;
         while rest != 0 {
@@ -204,6 +204,7 @@ impl Warp {
                     element_bytes: 4,
                     kind: Touching::Write,
                     wide: false,
+                    halves: None,
                 };
                 // What was read or written in between is told as use of a pending copy.
                 races.touch_shared(&touch, &[copy.address; LANES]);

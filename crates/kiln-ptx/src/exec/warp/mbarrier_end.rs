@@ -30,6 +30,7 @@ impl Warp {
             element_bytes: access.part_bytes,
             kind: Touching::Write,
             wide: false,
+            halves: None,
         };
         let is_plain = |conflict: &Conflict| matches!(conflict.earlier, Touching::Read | Touching::Write);
         let mut found = races.touch_shared(&touch, addresses);

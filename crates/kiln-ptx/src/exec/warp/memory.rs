@@ -8,13 +8,14 @@ use super::lane_group::LaneGroup;
 use super::race_hooks::lock_locations;
 use super::{Done, Flow, Trouble, Warp};
 use crate::PtxFunctionId;
+use crate::exec::address_halves::Halves;
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
 use crate::exec::finding::{AccessKind, AddressMistake, BadAccess, ExecFindingKind};
 use crate::exec::lowered_code::{Address, Base, Load, Store, Strength};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::out_of_bounds_text::{below_zero, byte_count, past_end};
-use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where};
+use crate::exec::warp_register::{Column, FULL, LANES, each, first_lane, lanes_where};
 
 /// Strong loads from global memory, and atomics there that change nothing, after which a block lets others run: it is probably waiting for them.
 pub(crate) const MAX_POLLS: u32 = 64;
@@ -28,6 +29,8 @@ pub(super) struct Access {
     pub(super) bytes: u32,
     pub(super) part_bytes: u32,
     pub(super) strength: Strength,
+    /// The pattern of the addresses of all lanes, where it is known.
+    pub(super) halves: Option<Halves>,
 }
 
 impl Access {
@@ -39,19 +42,24 @@ impl Access {
     /// A read of the stack by a call.
     pub(super) fn stack(bytes: u32) -> Self {
         let (kind, strength) = (AccessKind::Read, Strength::default());
-        Self { kind, place: Place::Local, bytes, part_bytes: bytes, strength }
+        Self { kind, place: Place::Local, bytes, part_bytes: bytes, strength, halves: None }
     }
 }
 
 impl Warp {
     pub(super) fn load(&mut self, cta: &mut Cta<'_>, at: usize, load: &Load, lanes: u32) -> Done<Flow> {
-        if load.place != Place::Param {
+        if load.place == Place::Param {
+            if self.load_argument(cta, at, load, lanes) {
+                return Ok(Flow::Next);
+            }
+        } else {
             self.watch.read();
         }
         let mut addresses = self.addresses(cta, at, load.address);
         let bytes = load.bytes * load.to.len() as u32;
         let Load { place, strength, bytes: part_bytes, .. } = *load;
-        let mut access = Access { kind: AccessKind::Read, place, bytes, part_bytes, strength };
+        let halves = halves(cta, &addresses, lanes, bytes, part_bytes);
+        let mut access = Access { kind: AccessKind::Read, place, bytes, part_bytes, strength, halves };
         check_aligned(&access, &addresses, lanes)?;
         let locations = lock_locations(cta, strength);
         let mut rest = lanes;
@@ -85,7 +93,8 @@ impl Warp {
         let mut addresses = self.addresses(cta, at, store.address);
         let bytes = store.bytes * store.from.len() as u32;
         let Store { place, strength, bytes: part_bytes, .. } = *store;
-        let mut access = Access { kind: AccessKind::Write, place, bytes, part_bytes, strength };
+        let halves = halves(cta, &addresses, lanes, bytes, part_bytes);
+        let mut access = Access { kind: AccessKind::Write, place, bytes, part_bytes, strength, halves };
         check_aligned(&access, &addresses, lanes)?;
         let mut locations = lock_locations(cta, strength);
         let mut rest = lanes;
@@ -117,7 +126,9 @@ impl Warp {
         let offset = address.offset as u64;
         match address.base {
             Base::Value(source) => {
-                frame.column(source, &cta.launch.constants).map(|base| base.wrapping_add(offset))
+                let mut addresses = *frame.column(source, &cta.launch.constants);
+                addresses.iter_mut().for_each(|address| *address = address.wrapping_add(offset));
+                addresses
             }
             Base::Frame => [frame.base.wrapping_add(offset); LANES],
             Base::Zero => [offset; LANES],
@@ -135,6 +146,15 @@ impl Warp {
     ) -> Done<()> {
         self.check_shared(cta, at, access, addresses, lanes)?;
         self.watch_read(cta, at, load, access, addresses, lanes);
+        if let (Some(halves), FULL, [to]) = (&access.halves, lanes, &*load.to)
+            && cta.shared.load_halves(halves, &mut self.result)
+        {
+            extend(&mut self.result, load);
+            if to.0 != 0 {
+                self.frames[self.lane_groups[at].frame].take(*to, &mut self.result, lanes);
+            }
+            return Ok(());
+        }
         for (part, to) in load.parts() {
             let mut out = [0; LANES];
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(load.bytes)));
@@ -176,6 +196,22 @@ impl Warp {
             }
         }
         Ok(())
+    }
+
+    /// Loads an argument that all lanes name. False if it is another access, or one that is reported.
+    fn load_argument(&mut self, cta: &Cta<'_>, at: usize, load: &Load, lanes: u32) -> bool {
+        let (Base::Zero, [to]) = (load.address.base, &*load.to) else { return false };
+        let (start, bytes) = (load.address.offset as usize, load.bytes as usize);
+        let Some(from) = cta.launch.arguments.get(start..start.saturating_add(bytes)) else { return false };
+        if !start.is_multiple_of(bytes.max(1)) || load.strength.strong || to.0 == 0 {
+            return false;
+        }
+        let mut value = [0; 8];
+        value.iter_mut().zip(from).for_each(|(into, from)| *into = *from);
+        self.result.fill(u64::from_le_bytes(value));
+        extend(&mut self.result, load);
+        self.frames[self.lane_groups[at].frame].take(*to, &mut self.result, lanes);
+        true
     }
 
     fn load_param(
@@ -224,6 +260,14 @@ impl Warp {
             self.writes_same(cta, at, store, addresses, (lanes, lane), content)
         });
         let LaneGroup { frame, .. } = self.lane_groups[at];
+        if let (Some(halves), FULL, [from]) = (&access.halves, lanes, &*store.from)
+            && !self.frames[frame].undefined.any()
+        {
+            let values = self.frames[frame].column(*from, &cta.launch.constants);
+            if cta.shared.store_halves(halves, values) {
+                return Ok(());
+            }
+        }
         for (part, from) in (0u64..).zip(&store.from) {
             let values = self.frames[frame].column(*from, &cta.launch.constants);
             let part = addresses.map(|address| address.wrapping_add(part * u64::from(store.bytes)));
@@ -270,12 +314,17 @@ impl Warp {
         lanes: u32,
     ) -> Done<()> {
         let (bytes, map) = (u64::from(access.bytes), &cta.launch.code.shared);
-        let (mut lowest, mut highest) = (u64::MAX, 0);
-        each(lanes, |lane| {
-            lowest = addresses[lane].min(lowest);
-            highest = addresses[lane].max(highest);
-        });
-        let end = highest.saturating_add(bytes);
+        let (lowest, end) = match &access.halves {
+            Some(halves) if lanes == FULL => halves.extent(),
+            _ => {
+                let (mut lowest, mut highest) = (u64::MAX, 0);
+                each(lanes, |lane| {
+                    lowest = addresses[lane].min(lowest);
+                    highest = addresses[lane].max(highest);
+                });
+                (lowest, highest.saturating_add(bytes))
+            }
+        };
         if end <= cta.shared.len() && map.is_one(lowest, end) {
             return Ok(());
         }
@@ -382,10 +431,22 @@ impl Warp {
     }
 }
 
+/// The pattern of the addresses of an access with one part, if it has one and patterns are used.
+#[inline]
+fn halves(cta: &Cta<'_>, addresses: &Column, lanes: u32, bytes: u32, part_bytes: u32) -> Option<Halves> {
+    let is_used = bytes == part_bytes && !cta.launch.options.portable;
+    is_used.then(|| Halves::of(cta.launch.set, addresses, lanes, bytes)).flatten()
+}
+
 pub(super) fn check_aligned(access: &Access, addresses: &Column, lanes: u32) -> Done<()> {
     let low = u64::from(access.bytes) - 1;
     let mut bits = 0;
-    each(lanes, |lane| bits |= addresses[lane]);
+    match &access.halves {
+        Some(Halves { halves: [first, second], .. }) if lanes == FULL => {
+            bits = first.start() | second.start()
+        }
+        _ => each(lanes, |lane| bits |= addresses[lane]),
+    }
     if bits & low == 0 {
         return Ok(());
     }

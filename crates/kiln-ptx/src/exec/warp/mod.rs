@@ -21,8 +21,10 @@ mod mbarrier;
 mod mbarrier_end;
 mod memory;
 mod race_hooks;
+mod span_content;
 mod special_registers;
 mod statistics_hooks;
+mod straight_line;
 mod surface;
 mod system_calls;
 mod texture;
@@ -42,7 +44,7 @@ use super::memory::Local;
 use super::path_tree::Path;
 use super::preemption::Switch;
 use super::undefined::OriginNotes;
-use super::warp_register::LANES;
+use super::warp_register::{Column, LANES};
 use endless_loop::Watch;
 use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
@@ -64,6 +66,8 @@ pub(crate) struct Warp {
     pub(crate) live: u32,
     pub(crate) lane_groups: Vec<LaneGroup>,
     frames: Frames,
+    /// Where the next result is computed.
+    result: Box<Column>,
     local: Local,
     /// Where undefined bytes on the stacks come from.
     local_origins: OriginNotes,
@@ -129,12 +133,15 @@ impl Trouble {
 type Done<T> = Result<T, Box<Trouble>>;
 
 impl Warp {
-    pub(crate) fn new(index: usize, lanes: u32, cta: &Cta<'_>) -> Self {
+    /// A warp of a new block; it takes over the room of one that is done.
+    pub(crate) fn new(index: usize, lanes: u32, cta: &Cta<'_>, done: Option<Self>) -> Self {
         let code = cta.launch.code;
         let tracked =
             cta.launch.options.checks.uninitialised && cta.launch.rules.has(ValueRule::LocalContents);
         let mut local = Local::new(tracked);
-        let mut frames = Frames::default();
+        let room = done.map(|done| (done.frames, done.result, done.lane_groups));
+        let (mut frames, result, mut lane_groups) = room.unwrap_or_default();
+        frames.clear();
         let entry = frames.enter(code, 0, None, 0, lanes, 0);
         local.reserve(frames[entry].top);
         let gaps = code.functions.first().map_or(&[][..], |entry| &entry.gaps);
@@ -151,11 +158,14 @@ impl Warp {
             phase_wait: None,
             unlike: 0,
         };
+        lane_groups.clear();
+        lane_groups.push(lane_group);
         let mut warp = Self {
             index,
             live: lanes,
-            lane_groups: vec![lane_group],
+            lane_groups,
             frames,
+            result,
             local,
             local_origins: OriginNotes::default(),
             steps: 0,
@@ -206,9 +216,13 @@ impl Warp {
         let (coverage, statistics) = (cta.launch.options.coverage, cta.launch.options.statistics);
         let is_counted = coverage.is_some() || statistics.is_some();
         let mut stop = limit.min(self.watch.next);
+        let only_computes = !cta.seeded && !is_counted && !cta.launch.options.portable;
         loop {
             if *left == 0 {
                 return Ok(true);
+            }
+            if only_computes && self.lane_groups.len() == 1 && !self.has_undefined(at) {
+                self.compute(cta, at, stop, left);
             }
             let LaneGroup { pc, frame, .. } = self.lane_groups[at];
             let Some(step) = code.steps.get(pc as usize) else { return Ok(true) };
@@ -277,6 +291,11 @@ impl Warp {
         self.explain_misaligned_row(cta, at, &mut kind);
         cta.report(self.index, trouble.lane, pc, kind);
         trouble.kind.fault().unwrap_or(ExecFault::LaunchFailed)
+    }
+
+    /// Whether a register of the frame of a lane group has undefined bits.
+    fn has_undefined(&self, at: usize) -> bool {
+        self.frames[self.lane_groups[at].frame].undefined.any()
     }
 
     /// The first lane of a lane group.

@@ -9,7 +9,7 @@ use crate::exec::check::{BlockRaces, Conflict, ConstantTouch, Locations, RaceRul
 use crate::exec::finding::AccessKind;
 use crate::exec::lowered_code::{Fence, Load, PredSource, Source, Store, Strength};
 use crate::exec::memory::generic_address::Place;
-use crate::exec::warp_register::{Column, LANES, LaneOrder, each};
+use crate::exec::warp_register::{Column, FULL, LANES, LaneOrder, each};
 
 impl Access {
     fn touching(&self) -> Touching {
@@ -91,6 +91,7 @@ impl Warp {
             element_bytes: access.part_bytes,
             kind: access.touching(),
             wide: access.strength.wide,
+            halves: access.halves.filter(|_| lanes == FULL),
         };
         if touch.kind != Touching::StrongRead {
             races.clocks.end_polls(self.index, lanes);
@@ -346,6 +347,7 @@ impl Warp {
                     element_bytes: 4,
                     kind: Touching::Write,
                     wide: false,
+                    halves: None,
                 };
                 // What was read or written in between is told as use of a pending copy.
                 races.touch_shared(&touch, &[copy.address; LANES]);
@@ -362,7 +364,8 @@ impl Warp {
         for (copy, conflict) in changed {
             let (address, bytes) = copy.source.unwrap_or_default();
             let (place, strength) = (Place::Global, Strength::default());
-            let read = Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength };
+            let read =
+                Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength, halves: None };
             cta.report_race(self.index, copy.pc, read.bad(address, String::new()), conflict, false);
         }
     }

@@ -9,14 +9,17 @@ use crate::exec::warp_register::{Column, LANES};
 
 impl Warp {
     pub(super) fn special(&mut self, cta: &Cta<'_>, at: usize, to: Reg, which: Special, lanes: u32) {
-        let value = self.special_value(cta, which);
+        let mut value = [0; LANES];
+        self.special_value(cta, which, &mut value);
         self.frames[self.lane_groups[at].frame].write(to, &value, lanes);
     }
 
-    fn special_value(&self, cta: &Cta<'_>, which: Special) -> Column {
+    fn special_value(&self, cta: &Cta<'_>, which: Special, out: &mut Column) {
         let launch = cta.launch;
         let axis = |of: [u32; 3], axis: Axis| u64::from(of.get(axis.index()).copied().unwrap_or(0));
-        let lane = |f: fn(u32) -> u32| -> Column { std::array::from_fn(|lane| u64::from(f(lane as u32))) };
+        let mut lane = |f: fn(u32) -> u32| {
+            (0u32..).zip(out.iter_mut()).for_each(|(lane, out)| *out = u64::from(f(lane)));
+        };
         let half = |value: u64, high: bool, wide: bool| match (high, wide) {
             (_, true) => value,
             (true, _) => value >> 32,
@@ -24,9 +27,23 @@ impl Warp {
         };
         let all = match which {
             Special::Thread(at) => {
-                return std::array::from_fn(|lane| axis(cta.thread(self.index, lane), at));
+                let [width, height, _] = launch.shape.block;
+                let mut thread = cta.thread(self.index, 0);
+                for out in out {
+                    *out = axis(thread, at);
+                    thread[0] += 1;
+                    if thread[0] == width {
+                        thread = [0, thread[1] + 1, thread[2]];
+                    }
+                    if thread[1] == height {
+                        thread = [thread[0], 0, thread[2] + 1];
+                    }
+                }
+                return;
             }
-            Special::LocalWindow => return std::array::from_fn(|lane| self.local_window(cta, lane)),
+            Special::LocalWindow => {
+                return (0..).zip(out).for_each(|(lane, out)| *out = self.local_window(cta, lane));
+            }
             Special::Lane => return lane(|lane| lane),
             Special::LanesEqual => return lane(|lane| 1 << lane),
             Special::LanesBelow { inclusive: false } => return lane(|lane| (1 << lane) - 1),
@@ -51,6 +68,6 @@ impl Warp {
             Special::Processor => 0,
             Special::SharedWindow => cta.shared_window,
         };
-        [all; LANES]
+        out.fill(all);
     }
 }

@@ -130,7 +130,7 @@ impl Warp {
         if let Some(conflict) = found {
             let (bytes, strength) = (u32::try_from(bytes).unwrap_or(u32::MAX), Strength::default());
             let (kind, place) = (AccessKind::Write, Place::Global);
-            let access = Access { kind, place, bytes, part_bytes: bytes, strength };
+            let access = Access { kind, place, bytes, part_bytes: bytes, strength, halves: None };
             let mut bad = access.bad(address, String::new());
             bad.within = "a block of `malloc` that is freed".to_owned();
             cta.report_race(self.index, pc, bad, conflict, false);
@@ -170,7 +170,8 @@ impl Warp {
         };
         found.ok_or_else(|| {
             let strength = Strength::default();
-            let access = Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength };
+            let access =
+                Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength, halves: None };
             let miss = cta.spans.owner(address).miss(address, u64::from(bytes));
             Trouble::new(lane, ExecFindingKind::missed(miss, access.bad(within, String::new())))
         })

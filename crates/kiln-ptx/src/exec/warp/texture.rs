@@ -1,7 +1,7 @@
 //! Fetches from textures, and questions about them.
 
-use super::global::undefined_at;
 use super::memory::{Access, check_aligned};
+use super::span_content::undefined_at;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::finding::{AccessKind, ExecFindingKind};
@@ -253,7 +253,14 @@ impl Warp {
 
 /// An access to a value of a texture or surface.
 pub(super) fn texel_access(kind: AccessKind, bytes: u32) -> Access {
-    Access { kind, place: Place::Global, bytes, part_bytes: bytes, strength: Strength::default() }
+    Access {
+        kind,
+        place: Place::Global,
+        bytes,
+        part_bytes: bytes,
+        strength: Strength::default(),
+        halves: None,
+    }
 }
 
 /// The object of a handle. A `.texref` variable holds a handle.

@@ -84,7 +84,7 @@ impl Warp {
         if let Some(near) = near {
             let kind = if tile.loads { AccessKind::Read } else { AccessKind::Write };
             let (place, strength, bytes) = (tile.place, Strength::default(), align as u32);
-            let access = Access { kind, place, bytes, part_bytes: bytes, strength };
+            let access = Access { kind, place, bytes, part_bytes: bytes, strength, halves: None };
             let bad = BadAccess {
                 mistake: is_stride.then_some(AddressMistake::RowDistance(stride_bytes)),
                 ..access.bad(start, near)

@@ -1,5 +1,7 @@
 //! Steps of a frame in which a register holds undefined bits.
 
+use kiln_lanes::InstructionSet;
+
 use super::lane_group::LaneGroup;
 use super::{Done, Flow, Warp};
 use crate::exec::alu::{Alu, Input, Mode};
@@ -292,7 +294,15 @@ impl Warp {
                 let [a, b] = [(values[0][lane], a.bits[lane]), (values[1][lane], b.bits[lane])];
                 undefined_comparison(compare.mode.flow, a, b, |a, b| {
                     let (a, b) = ([a; LANES], [b; LANES]);
-                    let input = Input { mask: 1 << lane, mode: compare.mode, a: &a, b: &b, c: &b, d: &b };
+                    let input = Input {
+                        set: cta.launch.set,
+                        mask: 1 << lane,
+                        mode: &compare.mode,
+                        a: &a,
+                        b: &b,
+                        c: &b,
+                        d: &b,
+                    };
                     (compare.test)(&input) != 0
                 })
             });
@@ -304,7 +314,15 @@ impl Warp {
         let unknown_with = frame.undefined.predicate(with) & lanes;
         each(unknown_with & !unknown, |lane| origins[lane] = frame.undefined.predicate_origin(with, lane));
         let [a, b] = [compare.a, compare.b].map(|source| frame.column(source, &cta.launch.constants));
-        let holds = (compare.test)(&Input { mask: lanes, mode: compare.mode, a, b, c: b, d: b });
+        let holds = (compare.test)(&Input {
+            set: cta.launch.set,
+            mask: lanes,
+            mode: &compare.mode,
+            a,
+            b,
+            c: b,
+            d: b,
+        });
         let truth = |holds: u32| {
             if !rules.has(ValueRule::PredicateLogic) {
                 return unknown | unknown_with;
@@ -360,7 +378,18 @@ fn data_bits((run, mode): (Alu, Mode), values: &[&Column; 4], bits: &[&Column; 4
     match mode.flow {
         DataFlow::Moves(_) => {
             let pick = |place: usize| if mode.flow.is_data(place) { bits[place] } else { values[place] };
-            run(&Input { mask: lanes, mode, a: pick(0), b: pick(1), c: pick(2), d: pick(3) }, &mut out);
+            run(
+                &Input {
+                    set: InstructionSet::PORTABLE,
+                    mask: lanes,
+                    mode: &mode,
+                    a: pick(0),
+                    b: pick(1),
+                    c: pick(2),
+                    d: pick(3),
+                },
+                &mut out,
+            );
         }
         DataFlow::Bitwise(_) | DataFlow::Lookup => each(lanes, |lane| {
             let table = if let DataFlow::Bitwise(table) = mode.flow { table.into() } else { values[3][lane] };

@@ -27,7 +27,7 @@ impl Warp {
         let values = from.map(|source| frame.column(source, &cta.launch.constants));
         let result = |[a, b, c, d]: [&Column; 4]| {
             let mut out = [0; LANES];
-            run(&Input { mask: lanes, mode, a, b, c, d }, &mut out);
+            run(&Input { set: cta.launch.set, mask: lanes, mode: &mode, a, b, c, d }, &mut out);
             out
         };
         let actual = result(values);
