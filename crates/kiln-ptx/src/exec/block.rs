@@ -18,7 +18,7 @@ use super::preemption::{Preemption, Switch};
 use super::random::Random;
 use super::refusal::refusal;
 use super::undefined::OriginNotes;
-use super::warp::{LaneGroup, MAX_POLLS, Pause, Warp};
+use super::warp::{Frames, LaneGroup, MAX_POLLS, Pause, Warp};
 use super::warp_register::{FULL, LANES, LaneOrder, each};
 
 /// Steps a warp runs before the next one of the block gets a turn.
@@ -39,6 +39,8 @@ pub(crate) struct Cta<'l> {
     /// Where undefined bytes in shared memory come from.
     pub(crate) origins: OriginNotes,
     pub(crate) spans: SpanCache<'l>,
+    /// Frames of warps that are done.
+    pub(crate) spare_frames: Vec<Frames>,
     pub(crate) races: Option<BlockRaces<'l>>,
     pub(crate) mbarriers: MbarrierTable,
     pub(crate) counters: Counters,
@@ -286,9 +288,9 @@ impl<'l> Cta<'l> {
         let existing: Vec<u32> = (0..threads.div_ceil(LANES as u64)).map(lanes).collect();
         let checks = launch.options.checks;
         let bytes = launch.shared_bytes;
-        let (shared, spans, races, mut exits) = match done {
-            Some(done) => (Some(done.shared), done.spans, done.races, done.exits),
-            None => (None, launch.spans(), None, Vec::new()),
+        let (shared, spans, races, mut exits, spare_frames) = match done {
+            Some(done) => (Some(done.shared), done.spans, done.races, done.exits, done.spare_frames),
+            None => (None, launch.spans(), None, Vec::new(), Vec::new()),
         };
         let races =
             launch.races.as_ref().and_then(|all| BlockRaces::new(all, number, &existing, bytes, races));
@@ -306,6 +308,7 @@ impl<'l> Cta<'l> {
             first_thread: number * threads,
             origins: OriginNotes::default(),
             spans,
+            spare_frames,
             races,
             mbarriers: MbarrierTable::default(),
             counters: Counters::default(),

@@ -1,7 +1,5 @@
 //! Comparisons.
 
-use std::cmp::Ordering;
-
 use super::float_format::{BF16, F16, F32, F64, Format};
 use super::half::widen;
 use super::{Mode, Test, test};
@@ -30,21 +28,27 @@ macro_rules! by_order {
     ($compare:expr, |$a:ident, $b:ident, $mode:ident| ($x:expr, $y:expr)) => {
         match $compare {
             Compare::Eq => test!($mode, |$a, $b| $x == $y),
-            Compare::Ne => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_some_and(Ordering::is_ne)),
+            Compare::Ne => test!($mode, |$a, $b| ($x < $y) | ($x > $y)),
             Compare::Lt | Compare::Lo => test!($mode, |$a, $b| $x < $y),
             Compare::Le | Compare::Ls => test!($mode, |$a, $b| $x <= $y),
             Compare::Gt | Compare::Hi => test!($mode, |$a, $b| $x > $y),
             Compare::Ge | Compare::Hs => test!($mode, |$a, $b| $x >= $y),
-            Compare::Equ => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_eq)),
+            Compare::Equ => test!($mode, |$a, $b| !has_order($x, $y) | ($x == $y)),
             Compare::Neu => test!($mode, |$a, $b| $x != $y),
-            Compare::Ltu => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_lt)),
-            Compare::Leu => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_le)),
-            Compare::Gtu => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_gt)),
-            Compare::Geu => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none_or(Ordering::is_ge)),
-            Compare::Num => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_some()),
-            Compare::Nan => test!($mode, |$a, $b| $x.partial_cmp(&$y).is_none()),
+            Compare::Ltu => test!($mode, |$a, $b| !has_order($x, $y) | ($x < $y)),
+            Compare::Leu => test!($mode, |$a, $b| !has_order($x, $y) | ($x <= $y)),
+            Compare::Gtu => test!($mode, |$a, $b| !has_order($x, $y) | ($x > $y)),
+            Compare::Geu => test!($mode, |$a, $b| !has_order($x, $y) | ($x >= $y)),
+            Compare::Num => test!($mode, |$a, $b| has_order($x, $y)),
+            Compare::Nan => test!($mode, |$a, $b| !has_order($x, $y)),
         }
     };
+}
+
+/// Whether neither is NaN, without a branch.
+#[inline(always)]
+fn has_order<T: PartialOrd>(a: T, b: T) -> bool {
+    (a < b) | (a >= b)
 }
 
 fn is_unsigned_word(compare: Compare) -> bool {

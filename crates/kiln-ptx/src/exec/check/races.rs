@@ -5,6 +5,7 @@
 //! they acquire belong together.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::access_mark::{Mark, Touching};
@@ -31,6 +32,26 @@ const CACHED: usize = 64;
 const HALF_LANES: u32 = (1 << HALF) - 1;
 
 type SharedPage = Arc<Mutex<Page>>;
+type Pages = HashMap<u64, SharedPage, BuildHasherDefault<PageHasher>>;
+
+/// Spreads the numbers of pages, which are neighbours: kernels do not choose them to collide.
+#[derive(Default)]
+struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// What the blocks of a launch share.
 pub(crate) struct LaunchRaces {
@@ -47,7 +68,7 @@ pub(crate) struct LaunchRaces {
     /// Whether there is one block, which then is ordered with itself alone.
     pub(super) alone: bool,
     pub(super) epochs: WarpEpochs,
-    shards: Vec<Mutex<HashMap<u64, SharedPage>>>,
+    shards: Vec<Mutex<Pages>>,
     locations: Mutex<Locations>,
     /// Held while an atomic update is made and remembered, where `locations` is not: updates are remembered in the order they were made in.
     updates: Mutex<()>,

@@ -12,6 +12,9 @@ use crate::exec::warp_register::{Column, FULL, LANES, blend};
 /// The number of a frame within its warp.
 pub(crate) type FrameId = u32;
 
+/// The frame of the kernel itself.
+pub(crate) const ENTRY: FrameId = 0;
+
 /// Registers and stack of one call.
 pub(crate) struct Frame {
     pub(crate) function: u32,
@@ -101,6 +104,11 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
+    /// Whether there is none, used or free.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Frees all frames: they are given out in the order of new ones.
     pub(crate) fn clear(&mut self) {
         self.free.clear();

@@ -46,7 +46,8 @@ use super::preemption::Switch;
 use super::undefined::OriginNotes;
 use super::warp_register::{Column, LANES};
 use endless_loop::Watch;
-use frame::Frames;
+use frame::ENTRY;
+pub(crate) use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
 pub(crate) use memory::MAX_POLLS;
 
@@ -139,18 +140,16 @@ impl Warp {
         let tracked =
             cta.launch.options.checks.uninitialised && cta.launch.rules.has(ValueRule::LocalContents);
         let mut local = Local::new(tracked);
-        let room = done.map(|done| (done.frames, done.result, done.lane_groups));
-        let (mut frames, result, mut lane_groups) = room.unwrap_or_default();
-        frames.clear();
-        let entry = frames.enter(code, 0, None, 0, lanes, 0);
-        local.reserve(frames[entry].top);
+        let room = done.map(|done| (done.result, done.lane_groups));
+        let (result, mut lane_groups) = room.unwrap_or_default();
+        local.reserve(code.functions.first().map_or(0, |entry| entry.frame_bytes));
         let gaps = code.functions.first().map_or(&[][..], |entry| &entry.gaps);
         gaps.iter().for_each(|gap| local.define(gap.start, gap.end - gap.start, lanes));
         let start = code.functions.first().map_or(0, |f| f.start);
         let lane_group = LaneGroup {
             mask: lanes,
             pc: start,
-            frame: entry,
+            frame: ENTRY,
             state: State::Ready,
             last_run: 0,
             path: Path::START,
@@ -160,11 +159,11 @@ impl Warp {
         };
         lane_groups.clear();
         lane_groups.push(lane_group);
-        let mut warp = Self {
+        Self {
             index,
             live: lanes,
             lane_groups,
-            frames,
+            frames: Frames::default(),
             result,
             local,
             local_origins: OriginNotes::default(),
@@ -179,16 +178,28 @@ impl Warp {
             polls: 0,
             splits: SPLITS,
             watch: Watch::default(),
-        };
-        warp.mark_unassigned(cta, entry, 0, lanes);
-        warp
+        }
+    }
+
+    /// Enters the kernel when the warp runs for the first time. Registers of warps that are done are used again: they are still in the cache.
+    fn enter(&mut self, cta: &mut Cta<'_>) {
+        self.frames = cta.spare_frames.pop().unwrap_or_default();
+        self.frames.clear();
+        let entry = self.frames.enter(cta.launch.code, 0, None, 0, self.live, 0);
+        self.mark_unassigned(cta, entry, 0, self.live);
     }
 
     /// Runs until all threads wait or have exited, or `budget` steps are used up.
     pub(crate) fn run(&mut self, cta: &mut Cta<'_>, budget: u64) -> Result<Pause, ExecFault> {
         let mut left = budget;
+        if self.frames.is_empty() {
+            self.enter(cta);
+        }
         let pause = self.run_lane_groups(cta, &mut left);
         cta.moved |= left < budget;
+        if let Ok(Pause::Finished) = pause {
+            cta.spare_frames.push(std::mem::take(&mut self.frames));
+        }
         pause
     }
 

@@ -29,6 +29,9 @@ impl Warp {
             Special::Thread(at) => {
                 let [width, height, _] = launch.shape.block;
                 let mut thread = cta.thread(self.index, 0);
+                if at == Axis::X && thread[0] + LANES as u32 <= width {
+                    return (thread[0]..).zip(out).for_each(|(x, out)| *out = u64::from(x));
+                }
                 for out in out {
                     *out = axis(thread, at);
                     thread[0] += 1;
