@@ -28,7 +28,7 @@ fn launch(
     ptx: &str,
     entry: &str,
     shape: &LaunchShape,
-    inputs: &Inputs,
+    inputs: &Inputs<'_>,
     options: &Options<'_>,
     counts: bool,
 ) -> Seen {

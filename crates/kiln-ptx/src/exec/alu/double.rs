@@ -4,6 +4,7 @@ use super::float_format::F64;
 use super::single::extreme;
 use super::{Alu, Input, Round, exact, lanes};
 use crate::exec::warp_register::{Column, each};
+use kiln_lanes::LaneLoop;
 
 #[inline(always)]
 pub(crate) fn float(bits: u64) -> f64 {
@@ -46,24 +47,33 @@ macro_rules! double {
         double!($arity, [1, 2, 0], $plain, $exact)
     };
     ($arity:literal, $order:expr, $plain:expr, $exact:expr) => {{
-        fn run(input: &Input<'_>, out: &mut Column) {
-            let plain: fn(f64, f64, f64) -> f64 = $plain;
-            let exact: fn([u64; 3], Round) -> u64 = $exact;
-            let operands = |lane: usize| {
-                let b = if $arity > 1 { input.b[lane] } else { 0 };
-                [input.a[lane], b, if $arity > 2 { input.c[lane] } else { 0 }]
-            };
-            if input.mode.round == Round::Nearest {
+        #[inline(always)]
+        fn operands(input: &Input<'_>, lane: usize) -> [u64; 3] {
+            let b = if $arity > 1 { input.b[lane] } else { 0 };
+            [input.a[lane], b, if $arity > 2 { input.c[lane] } else { 0 }]
+        }
+        struct Lanes<'a>(&'a Input<'a>, &'a mut Column);
+        impl LaneLoop for Lanes<'_> {
+            type Output = ();
+            #[inline(always)]
+            fn run<const FUSED: bool>(self) {
+                let Self(input, out) = self;
+                let plain: fn(f64, f64, f64) -> f64 = $plain;
                 each(input.mask, |lane| {
-                    let bits = operands(lane);
+                    let bits = operands(input, lane);
                     out[lane] = result(plain(float(bits[0]), float(bits[1]), float(bits[2])), bits, $order);
                 });
-            } else {
-                each(input.mask, |lane| {
-                    let bits = operands(lane);
-                    out[lane] = result(float(exact(bits, input.mode.round)), bits, $order);
-                });
             }
+        }
+        fn run(input: &Input<'_>, out: &mut Column) {
+            if input.mode.round == Round::Nearest {
+                return input.set.run(Lanes(input, out));
+            }
+            let exact: fn([u64; 3], Round) -> u64 = $exact;
+            each(input.mask, |lane| {
+                let bits = operands(input, lane);
+                out[lane] = result(float(exact(bits, input.mode.round)), bits, $order);
+            });
         }
         run as Alu
     }};

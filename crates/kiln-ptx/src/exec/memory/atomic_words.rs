@@ -143,6 +143,22 @@ mod tests {
     }
 
     #[test]
+    fn a_row_is_its_elements() {
+        let words = Words::zeroed(160);
+        let values: [u64; 16] = std::array::from_fn(|at| 0x1_0000_0000 + 3 * at as u64);
+        for (bytes, offset) in [(4, 8), (8, 24)] {
+            assert!(words.store_row(offset, bytes, &values));
+            let mut back = [0; 16];
+            assert!(words.load_row(offset, bytes, &mut back));
+            for (at, value) in (0..).zip(back) {
+                assert_eq!(value, words.load(offset + at * u64::from(bytes), bytes));
+                assert_eq!(value, values[at as usize] & (u64::MAX >> (64 - 8 * bytes)));
+            }
+        }
+        assert!(!words.store_row(4, 4, &values) && !words.load_row(48, 8, &mut [0; 16]));
+    }
+
+    #[test]
     fn bytes_come_back() {
         let words = Words::zeroed(10);
         words.write(3, b"kiln");

@@ -10,7 +10,7 @@ use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::{Copy, LaunchRaces, ValueRule};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
-use crate::exec::lowered_code::{Atomic, CopyAsync, Load, Store, Strength};
+use crate::exec::lowered_code::{Atomic, CopyAsync, Load, Store};
 use crate::exec::memory::generic_address::{HEAP, Place};
 use crate::exec::memory::{Declared, Span};
 use crate::exec::undefined::Carried;
@@ -291,24 +291,8 @@ impl Warp {
         cta.changes += 1;
         let bytes = copy.bytes;
         let (to, from) = (self.addresses(cta, at, copy.to), self.addresses(cta, at, copy.from));
-        let strength = Strength::default();
-        let part_bytes = 4;
-        let read = Access {
-            kind: AccessKind::Read,
-            place: Place::Global,
-            bytes,
-            part_bytes,
-            strength,
-            halves: None,
-        };
-        let write = Access {
-            kind: AccessKind::Write,
-            place: Place::Shared,
-            bytes,
-            part_bytes,
-            strength,
-            halves: None,
-        };
+        let read = Access::plain(AccessKind::Read, Place::Global, bytes, 4);
+        let write = Access::plain(AccessKind::Write, Place::Shared, bytes, 4);
         check_aligned(&read, &from, lanes)?;
         check_aligned(&write, &to, lanes)?;
         self.check_shared(cta, at, &write, &to, lanes)?;

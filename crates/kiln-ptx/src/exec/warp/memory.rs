@@ -39,10 +39,14 @@ impl Access {
         BadAccess { access: self.kind, memory, address, bytes, near, within, base: None, mistake: None }
     }
 
+    /// A plain access of parts of `part_bytes`, of which no pattern is known.
+    pub(super) fn plain(kind: AccessKind, place: Place, bytes: u32, part_bytes: u32) -> Self {
+        Self { kind, place, bytes, part_bytes, strength: Strength::default(), halves: None }
+    }
+
     /// A read of the stack by a call.
     pub(super) fn stack(bytes: u32) -> Self {
-        let (kind, strength) = (AccessKind::Read, Strength::default());
-        Self { kind, place: Place::Local, bytes, part_bytes: bytes, strength, halves: None }
+        Self::plain(AccessKind::Read, Place::Local, bytes, bytes)
     }
 }
 

@@ -224,8 +224,7 @@ impl Warp {
     fn run_lane_group(&mut self, cta: &mut Cta<'_>, at: usize, left: &mut u64) -> Done<bool> {
         let code = cta.launch.code;
         let limit = cta.launch.options.step_limit;
-        let (coverage, statistics) = (cta.launch.options.coverage, cta.launch.options.statistics);
-        let is_counted = coverage.is_some() || statistics.is_some();
+        let is_counted = cta.launch.options.coverage.is_some() || cta.launch.options.statistics.is_some();
         let mut stop = limit.min(self.watch.next);
         let only_computes = !cta.seeded && !is_counted && !cta.launch.options.portable;
         loop {
@@ -267,12 +266,7 @@ impl Warp {
                 cta.counters.thread_instructions += u64::from(lanes.count_ones());
             }
             if is_counted {
-                if let (Some(coverage), true) = (coverage, lanes != 0) {
-                    coverage.mark(pc);
-                }
-                if let Some(statistics) = statistics {
-                    self.count_step(cta, at, step, (mask, lanes), statistics);
-                }
+                self.count_step(cta, at, step, (mask, lanes));
             }
             let flow = match lanes {
                 0 => Flow::Next,

@@ -22,10 +22,20 @@ enum Direction {
 }
 
 impl Warp {
-    /// Counts a step that `lanes` of the `active` ones execute.
+    /// Keeps that a step is executed in `lanes`, and counts it.
     #[cold]
     #[inline(never)]
-    pub(super) fn count_step(
+    pub(super) fn count_step(&self, cta: &Cta<'_>, at: usize, step: &Step, (active, lanes): (u32, u32)) {
+        if let (Some(coverage), true) = (cta.launch.options.coverage, lanes != 0) {
+            coverage.mark(self.lane_groups[at].pc);
+        }
+        if let Some(statistics) = cta.launch.options.statistics {
+            self.count_into(cta, at, step, (active, lanes), statistics);
+        }
+    }
+
+    /// Counts a step that `lanes` of the `active` ones execute.
+    fn count_into(
         &self,
         cta: &Cta<'_>,
         at: usize,

@@ -31,35 +31,28 @@ impl Warp {
             };
             let mut next = pc + 1;
             match &step.op {
+                Op::Alu { .. } | Op::Copy { .. } | Op::Select { .. } if lanes == 0 => {}
                 Op::Alu { run, mode, to, from } => {
-                    if lanes != 0 {
-                        let (a, b) = (frame.column(from[0], constants), frame.column(from[1], constants));
-                        let (c, d) = (frame.column(from[2], constants), frame.column(from[3], constants));
-                        run(&Input { set, mask: lanes, mode, a, b, c, d }, &mut self.result);
-                        frame.take(*to, &mut self.result, lanes);
-                    }
+                    let (a, b) = (frame.column(from[0], constants), frame.column(from[1], constants));
+                    let (c, d) = (frame.column(from[2], constants), frame.column(from[3], constants));
+                    run(&Input { set, mask: lanes, mode, a, b, c, d }, &mut self.result);
+                    frame.take(*to, &mut self.result, lanes);
                 }
                 Op::Compare(compare) if compare.combine.is_none() => {
-                    if lanes != 0 {
-                        let (a, b) = (frame.column(compare.a, constants), frame.column(compare.b, constants));
-                        let input = Input { set, mask: lanes, mode: &compare.mode, a, b, c: b, d: b };
-                        let holds = (compare.test)(&input);
-                        frame.set(compare.to, holds, lanes);
-                        frame.set(compare.opposite, !holds, lanes);
-                    }
+                    let (a, b) = (frame.column(compare.a, constants), frame.column(compare.b, constants));
+                    let input = Input { set, mask: lanes, mode: &compare.mode, a, b, c: b, d: b };
+                    let holds = if lanes == 0 { 0 } else { (compare.test)(&input) };
+                    frame.set(compare.to, holds, lanes);
+                    frame.set(compare.opposite, !holds, lanes);
                 }
                 Op::Copy { to, from } => {
-                    if lanes != 0 {
-                        *self.result = *frame.column(*from, constants);
-                        frame.take(*to, &mut self.result, lanes);
-                    }
+                    *self.result = *frame.column(*from, constants);
+                    frame.take(*to, &mut self.result, lanes);
                 }
                 Op::Select { to, a, b, pick } => {
-                    if lanes != 0 {
-                        *self.result = *frame.column(*b, constants);
-                        blend(&mut self.result, frame.column(*a, constants), lanes & frame.test(*pick));
-                        frame.take(*to, &mut self.result, lanes);
-                    }
+                    *self.result = *frame.column(*b, constants);
+                    blend(&mut self.result, frame.column(*a, constants), lanes & frame.test(*pick));
+                    frame.take(*to, &mut self.result, lanes);
                 }
                 Op::Branch { target, when } if step.decides == 0 && lanes == mask => {
                     let taken = frame.test(*when) & mask;
