@@ -31,6 +31,7 @@ pub(crate) struct Frame {
     pub(crate) gap_bytes: u64,
     pub(crate) carry: u32,
     /// Each apart, so that a result can take its place without a copy.
+    #[expect(clippy::vec_box, reason = "a result takes the place of a column by an exchange of addresses")]
     columns: Vec<Box<Column>>,
     predicates: Vec<u32>,
     /// What of the registers is undefined.
