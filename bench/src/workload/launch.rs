@@ -1,5 +1,7 @@
 //! L1, L3, L5: what a tracked launch costs over the raw call.
 
+use kiln::telemetry::DeviceTimes;
+use kiln::trace::{RecordingReader, SubmissionKind, TraceEvent};
 use kiln::{DeviceRuntime, GpuRef, Kernel};
 use kiln_driver::{Access, Image};
 
@@ -59,6 +61,39 @@ pub(crate) fn recorded(table: &mut Table, repeats: usize) -> Result<(), Failure>
     table.add("l6", "the same, recorded", recorded_time);
     table.add("l6", "the difference", Percentiles { p50, p99 });
     table.note(format!("l6: {} events were written, {} dropped", totals.written, totals.dropped));
+    drop(recorded);
+    for times in [DeviceTimes::Events { every: 1 }, DeviceTimes::Events { every: 16 }, DeviceTimes::Cupti] {
+        measured(table, repeats, times)?;
+    }
+    Ok(())
+}
+
+/// L6: the same where the device's times are taken, one way or another. CUPTI comes last: a process pays for it to its end.
+fn measured(table: &mut Table, repeats: usize, times: DeviceTimes) -> Result<(), Failure> {
+    let file = TemporaryRecording::new();
+    let four = Four::new(runtime()?)?;
+    four.gpu.trace_with(file.path(), times)?;
+    if let Some(why) = four.gpu.trace_times().and_then(|taken| taken.why_not_as_asked) {
+        table.note(format!("l6: no times by {times}: {why}"));
+        return Ok(());
+    }
+    let launches = subject(BATCH, || four.launch(), || Ok(four.gpu.synchronize()?));
+    let [time] = in_turn(BATCHES * repeats, [launches])?;
+    table.add("l6", &format!("recorded, times by {times}"), time);
+    drop(four);
+    let mut reader = RecordingReader::new(std::io::BufReader::new(std::fs::File::open(file.path())?))?;
+    let (mut kernels, mut timed, mut ran_ns) = (0_u64, 0_u64, 0_u64);
+    while let Some(event) = reader.next_event()? {
+        if let TraceEvent::Submission(work) = event
+            && work.kind == SubmissionKind::Kernel
+        {
+            kernels += 1;
+            timed += u64::from(work.device.is_some());
+            ran_ns += work.device.map_or(0, |span| span.ns());
+        }
+    }
+    let mean = ran_ns.checked_div(timed).unwrap_or_default();
+    table.note(format!("l6: by {times}, {timed} of {kernels} kernels have a time, {mean} ns on average"));
     Ok(())
 }
 

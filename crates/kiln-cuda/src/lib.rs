@@ -52,6 +52,7 @@ mod convert;
 mod cuda_absence;
 #[cfg(feature = "cudarc-interop")]
 pub mod cudarc_interop;
+pub mod cupti;
 mod deferred_frees;
 mod device;
 mod device_description;
@@ -79,6 +80,7 @@ mod module;
 mod native_handle;
 mod nvml;
 pub mod nvrtc;
+pub mod nvtx;
 mod open_error;
 mod operation;
 #[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]

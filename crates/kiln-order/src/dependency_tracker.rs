@@ -1,6 +1,6 @@
 //! The dependency tracker of one device: it numbers submissions, finds what each must wait for, and submits it.
 
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTarget, Waited};
 
@@ -17,7 +17,7 @@ use crate::stream_state::{Point, Recorded, StreamEntry, StreamState};
 use crate::submit_error::{SubmitError, given_back, held_error};
 use crate::sync_shim::{AtomicBool, AtomicU32, Ordering, RwLock};
 use crate::vector_clock::{HostClock, StreamClock};
-use crate::wait_observer::WaitObserver;
+use crate::wait_observer::{Observed, WaitObserver};
 
 /// The order of one device.
 // In this order and place: what every submission looks at stands first, in one cache line.
@@ -36,7 +36,7 @@ pub struct DependencyTracker {
     /// Memory is made on streams, past the order.
     makes_memory: AtomicBool,
     /// Told of waits; looked at only where there are some.
-    observer: OnceLock<Arc<dyn WaitObserver>>,
+    observer: Observed,
 }
 
 impl DependencyTracker {
@@ -50,7 +50,7 @@ impl DependencyTracker {
             events: EventPool::new(),
             turns: AtomicU32::new(0),
             makes_memory: AtomicBool::new(false),
-            observer: OnceLock::new(),
+            observer: Observed::new(),
             recording,
             rules: Rules::default(),
         }
@@ -321,10 +321,17 @@ impl DependencyTracker {
         let stamp = Stamp { stream: state.key, number: entry.next };
         entry.waits.clear();
         let (clock, host, waits) = (&entry.clock, &self.host, &mut entry.waits);
-        let mut step = Step { state, stamp, clock, host, waits, rules: self.rules };
-        step.take(uses)?;
+        let mut step = Step { state, stamp, clock, host, waits, rules: self.rules, observed: &self.observer };
+        step.take(uses).inspect_err(|_| self.tell_refused(stamp))?;
         entry.next = stamp.number + 1;
         Ok(PendingSubmission { tracker: self, state, entry: guard, stamp })
+    }
+
+    #[cold]
+    fn tell_refused(&self, stamp: Stamp) {
+        if let Some(observer) = self.observer.get() {
+            observer.refused(stamp);
+        }
     }
 
     /// The stream with that key, if there is one.

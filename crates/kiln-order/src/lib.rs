@@ -98,5 +98,5 @@ pub use stream_key::{MAX_STREAMS, NoSuchStreamKey, StreamKey, StreamRef};
 pub use stream_state::{Point, Recorded, StreamState};
 pub use submit_error::SubmitError;
 pub use vector_clock::{HostClock, StreamClock};
-pub use wait_observer::WaitObserver;
+pub use wait_observer::{Need, NeedReason, WaitObserver};
 pub use wait_planner::Waits;

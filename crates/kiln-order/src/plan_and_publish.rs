@@ -18,6 +18,7 @@ use crate::stamp::Stamp;
 use crate::stream_state::StreamState;
 use crate::sync_shim::BiasedLock;
 use crate::vector_clock::{HostClock, StreamClock};
+use crate::wait_observer::{Observed, tell_needs};
 use crate::wait_planner::Waits;
 
 /// One block of a submission.
@@ -78,6 +79,8 @@ pub(crate) struct Step<'a> {
     pub waits: &'a mut Waits,
     /// The rules that it keeps.
     pub rules: Rules,
+    /// Told what it has to come after; looked at only for blocks that other streams use, too.
+    pub observed: &'a Observed,
 }
 
 /// What keeps a step from being taken at the first try.
@@ -172,6 +175,9 @@ impl Step<'_> {
 
     #[inline]
     fn need(&mut self, history: &AccessHistory, each: &Use<'_>) -> Result<(), StepRefusal> {
+        if let Some(observer) = self.observed.get() {
+            tell_needs(&**observer, self.stamp, history, each);
+        }
         if !self.rules.are_complete() {
             self.need_mutated(history, each);
             return Ok(());

@@ -56,7 +56,8 @@ impl Stepper {
         let mut waits = Waits::default();
         let stamp = Stamp { stream: self.state.key, number: self.state.planned() + 1 };
         let (clock, host, rules) = (&self.clock, &self.host, self.rules);
-        Step { state: &self.state, stamp, clock, host, waits: &mut waits, rules }.take(uses)?;
+        let observed = &Observed::new();
+        Step { state: &self.state, stamp, clock, host, waits: &mut waits, rules, observed }.take(uses)?;
         assert_eq!(self.state.planned(), stamp.number, "the number is announced with the step");
         let mut waits: Vec<_> = waits.iter().collect();
         waits.sort_by_key(|wait| wait.stream);

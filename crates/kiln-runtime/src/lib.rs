@@ -75,6 +75,8 @@ pub use foreign::{BlockUse, ForeignEvent, HandedEvent, PreparedUse, RawPointer, 
 pub use future::{Done, Download};
 pub use graph::{Graph, GraphBuilder, Input, IntoGraph, LaunchUpdate, NodeId, Output};
 pub use ids::{BlockId, Generation};
+#[doc(inline)]
+pub use kiln_cuda::nvtx;
 pub use launch::{Accept, ByValue, In, InOut, Kernel, Launch, Module, OnStream, Out, Pass};
 pub use prober::{
     Prober, ProberConfig, TestGate, availability, balanced_partition, gpu_for_test, memory_budget_for,

@@ -13,6 +13,8 @@ mod freed_uses;
 mod inner;
 mod memory_config;
 pub(crate) mod memory_pressure;
+#[cfg(feature = "metrics")]
+mod metered;
 #[cfg(unix)]
 pub(crate) mod published;
 #[cfg(not(unix))]
@@ -45,6 +47,7 @@ pub use config::RuntimeConfig;
 pub use drain_frees::Drained;
 pub use finding_list::FindingList;
 pub use memory_config::MemoryConfig;
+pub use recording::{DeviceTimes, TakenTimes, UnknownTimes};
 pub use state_watch::{Changed, StateWatch, Subscription};
 pub use stream::Stream;
 pub use stream_pool::StreamPool;
@@ -53,6 +56,8 @@ pub use timing::{Timed, Timing};
 
 pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};
+#[cfg(feature = "metrics")]
+pub(crate) use metered::Metered;
 pub(crate) use recording::WorkLabel;
 pub(crate) use recovery_hook::RecoveryHook;
 pub(crate) use runtime_table::{RuntimeLookup, process_runtimes};

@@ -8,10 +8,13 @@
 //! - [`Gauge`]s say how things are at the moment.
 //! - [`process_snapshot`] adds up all runtimes of the process, and [`ProcessSnapshot::prometheus`] is the page for a scraper;
 //!   [`prometheus`] writes a page of snapshots of the caller's choice, one for each device.
+//! - With the feature `metrics`, `Telemetry::publish_metrics` gives the same numbers to the recorder of the crate `metrics`, with histograms of
+//!   submissions and waits.
 //! - [`publish`] shows the runtimes of the process to `kiln top`, as `KILN_TOP=1` does; [`Nvml`] has the figures of GPUs.
 //! - Device time is measured where it is asked for: [`Launch::submit_timed`](crate::Launch::submit_timed),
 //!   [`Graph::replay_timed`](crate::Graph::replay_timed).
-//! - Submissions, transfers, compilations and graphs are `tracing` spans with the target `kiln`. Without a subscriber, a span is one
+//! - Submissions, transfers, compilations and graphs are `tracing` spans with the target `kiln`; that of a submission has its stream, its command, its
+//!   kernel and, once it is known, its number. Without a subscriber, a span is one
 //!   comparison.
 //!
 //! ```
@@ -30,6 +33,8 @@
 
 mod device_name;
 mod metric;
+#[cfg(feature = "metrics")]
+mod metrics_facade;
 mod process_totals;
 mod prometheus;
 mod reader;
@@ -43,5 +48,6 @@ pub use snapshot::{Gauge, Snapshot};
 
 pub use crate::counters::Count;
 pub use crate::runtime::published::{TOP_VARIABLE, publish, published_folder};
+pub use crate::runtime::{DeviceTimes, TakenTimes, UnknownTimes};
 pub use crate::runtime::{Timed, Timing};
 pub use kiln_cuda::{GpuFigures, Nvml, NvmlAbsence};

@@ -10,7 +10,20 @@ use tracing::{Level, debug_span, span_enabled, trace_span};
 /// Around one submission.
 #[inline]
 pub(crate) fn submission(stream: StreamId, command: &'static str) -> Option<EnteredSpan> {
-    is_submission_heard().then(|| enter_submission(stream, command))
+    is_submission_heard().then(|| enter_submission(stream, command, ""))
+}
+
+/// Around the launch of a kernel.
+pub(crate) fn launch(stream: StreamId, command: &'static str, kernel: &str) -> EnteredSpan {
+    enter_submission(stream, command, kernel)
+}
+
+/// The number of what was submitted, once that is known.
+#[inline]
+pub(crate) fn numbered(span: Option<&EnteredSpan>, number: u64) {
+    if let Some(span) = span {
+        span.record("number", number);
+    }
 }
 
 /// Whether a subscriber listens to submissions. Who is in a hurry asks this first and goes another way then, so that no span has to be ended.
@@ -28,8 +41,9 @@ fn is_submission_enabled() -> bool {
 
 #[cold]
 #[inline(never)]
-fn enter_submission(stream: StreamId, command: &'static str) -> EnteredSpan {
-    trace_span!(target: "kiln", "submit", %stream, command).entered()
+fn enter_submission(stream: StreamId, command: &'static str, kernel: &str) -> EnteredSpan {
+    let kernel = if kernel.is_empty() { None } else { Some(kernel) };
+    trace_span!(target: "kiln", "submit", %stream, command, kernel, number = tracing::field::Empty).entered()
 }
 
 /// Around a transfer between host and device.

@@ -32,7 +32,7 @@
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
 //! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`EndRecord`]. [`RecordingWriter`] and
-//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`] and [`RecordingLane`]: events of a program that runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`] and [`JobExplanation`]: recordings of the ranks of one job.
+//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`] and [`JobExplanation`]: recordings of the ranks of one job.
 //!
 //! ```
 //! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
@@ -78,4 +78,7 @@ pub use record::{
     RecordingClock, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord,
     TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
 };
-pub use recorder::{ProgramRecorder, RecordingFile, RecordingLane, RecordingTotals, interned_name};
+pub use recorder::{
+    CollectiveNote, KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingFile, RecordingLane,
+    RecordingTotals, StreamLane, SubmissionNote, TickScale, WaitNote, interned_name,
+};

@@ -1,18 +1,25 @@
 //! Records a program that runs: rings in memory, and a thread that writes them to a file.
 //!
-//! A program pushes events into a [`RecordingLane`], one for each stream, which takes a lock that hardly ever has another owner, and no
-//! memory from the heap. A thread takes what is there every [`WRITE_EVERY`], or when a lane is half full, and appends it as a block. The
+//! What a stream does goes into a [`StreamLane`]: a ring of short notes, with numbers for names and ticks for times, for which no thread
+//! ever waits. What happens seldom is pushed as an event into a [`RecordingLane`], which takes a lock. Neither takes memory from the heap. A
+//! thread takes what is there every [`WRITE_EVERY`], or when a lane is half full, makes events of notes and appends them as a block. The
 //! program never waits for the file: what a full lane, a slow disk or a full one has no room for is dropped and counted, and the count
 //! is an event of the recording. A disk that has room again is written again.
 //!
 //! A file has one writer: it is locked as long as it is written, and a second recorder is refused, in this process or another. When a
 //! recording ends, a mark says so; without it, the program was killed or crashed.
 
+mod address_table;
 mod interned_name;
+mod known_name;
 mod lane;
 mod locked_file;
 mod recording_file;
 mod recording_thread;
+mod slot_ring;
+mod stream_lane;
+mod stream_note;
+mod tick_scale;
 
 use std::io;
 use std::path::Path;
@@ -20,19 +27,23 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 pub use interned_name::interned_name;
+pub use known_name::{KnownLine, KnownName};
 pub use lane::RecordingLane;
 pub use recording_file::RecordingFile;
 pub use recording_thread::RecordingTotals;
+pub use stream_lane::StreamLane;
+pub use stream_note::{CollectiveNote, SubmissionNote, WaitNote};
+pub use tick_scale::{NanosecondTicks, TickScale};
 
 use recording_thread::RecordingThread;
 
-use crate::record::TraceEvent;
+use crate::record::{TraceEvent, TraceStream};
 
 /// How often the thread writes what there is.
 const WRITE_EVERY: Duration = Duration::from_millis(50);
 /// How long the end of a recording waits for the file.
 const FINISH_LIMIT: Duration = Duration::from_secs(5);
-/// Events that a lane holds.
+/// Events that a lane holds, and notes that one of a stream does.
 const LANE_EVENTS: usize = 8192;
 
 /// A recording that is being made. Dropping it writes the rest and the mark of the end, if that is not there yet, and waits no longer than a
@@ -69,9 +80,14 @@ impl ProgramRecorder {
         Ok(recorder)
     }
 
-    /// A lane for the events of one stream.
+    /// A lane for events that happen seldom.
     pub fn lane(&self) -> Arc<RecordingLane> {
         self.thread.lane(LANE_EVENTS)
+    }
+
+    /// A lane for what a stream does, whose times are in ticks of a scale.
+    pub fn stream_lane(&self, stream: TraceStream, scale: Arc<dyn TickScale>) -> Arc<StreamLane> {
+        self.thread.stream_lane(stream, scale, LANE_EVENTS)
     }
 
     /// Waits until everything pushed so far was written or dropped; false if that takes longer.

@@ -25,7 +25,7 @@ const BOUNDARIES: &[Boundary] = &[
     Boundary { package: "kiln-ptx", may_use: &["kiln-lanes"], unsafe_code: false },
     Boundary { package: "kiln-ir", may_use: &[], unsafe_code: false },
     Boundary { package: "kiln-operation", may_use: &[], unsafe_code: false },
-    Boundary { package: "kiln-trace", may_use: &[], unsafe_code: false },
+    Boundary { package: "kiln-trace", may_use: &["kiln-sync"], unsafe_code: false },
     Boundary { package: "kiln-watch", may_use: &["kiln-trace"], unsafe_code: false },
     Boundary { package: "kiln-order", may_use: &["kiln-driver", "kiln-sync"], unsafe_code: true },
     Boundary { package: "kiln-mem", may_use: &["kiln-driver", "kiln-order", "kiln-sync"], unsafe_code: true },

@@ -28,10 +28,12 @@ pub enum LibraryKind {
     Curand,
     /// Collectives between devices.
     Nccl,
+    /// When work ran, for recordings that ask for it.
+    Cupti,
 }
 
 impl LibraryKind {
-    /// All of them.
+    /// All whose operations a program may need. CUPTI is not among them: it only watches.
     pub const ALL: [Self; 9] = [
         Self::Nvrtc,
         Self::Cublas,
@@ -56,6 +58,7 @@ impl LibraryKind {
             Self::Cusparse => "cuSPARSE",
             Self::Curand => "cuRAND",
             Self::Nccl => "NCCL",
+            Self::Cupti => "CUPTI",
         }
     }
 
@@ -71,6 +74,7 @@ impl LibraryKind {
             Self::Cusparse => "libcusparse.so",
             Self::Curand => "libcurand.so",
             Self::Nccl => "libnccl.so",
+            Self::Cupti => "libcupti.so",
         }
     }
 
@@ -86,6 +90,7 @@ impl LibraryKind {
             Self::Cusparse => "KILN_CUSPARSE",
             Self::Curand => "KILN_CURAND",
             Self::Nccl => "KILN_NCCL",
+            Self::Cupti => "KILN_CUPTI",
         }
     }
 
@@ -100,6 +105,7 @@ impl LibraryKind {
             Self::Cusparse => "nvidia-cusparse",
             Self::Curand => "nvidia-curand",
             Self::Nccl => "nvidia-nccl-cu13",
+            Self::Cupti => "nvidia-cuda-cupti",
         }
     }
 
@@ -145,6 +151,7 @@ impl LibraryKind {
             Self::Cusparse => "nvidia_cusparse",
             Self::Curand => "nvidia_curand",
             Self::Nccl => "nvidia_nccl",
+            Self::Cupti => "nvidia_cuda_cupti",
         }
     }
 
@@ -160,6 +167,7 @@ impl LibraryKind {
             Self::Cusparse => VersionCall::Property("cusparseGetProperty"),
             Self::Curand => VersionCall::Property("curandGetProperty"),
             Self::Nccl => VersionCall::Decimal("ncclGetVersion"),
+            Self::Cupti => VersionCall::None,
         }
     }
 

@@ -10,6 +10,8 @@ use super::version::LibraryVersion;
 
 /// Where a toolkit keeps its libraries.
 const TOOLKIT_FOLDERS: [&str; 4] = ["lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
+/// Where a toolkit has CUPTI, and nothing else.
+const CUPTI_FOLDER: &str = "extras/CUPTI/lib64";
 
 impl SearchEnvironment {
     /// Looks for a library. If a variable names a path without the library, nothing else is searched.
@@ -27,7 +29,7 @@ impl SearchEnvironment {
             let found = configured_file(kind, &configured, &mut tried);
             return found.ok_or(MissingLibrary { kind, tried, variable: Some(kind.variable()) });
         }
-        for (origin, folder) in self.places() {
+        for (origin, folder) in self.places(kind) {
             if let Some(found) = best_in(kind, &folder, origin, &mut tried) {
                 return Ok(found);
             }
@@ -36,17 +38,19 @@ impl SearchEnvironment {
     }
 
     /// All folders to look into, in order.
-    fn places(&self) -> Vec<(LibraryOrigin, PathBuf)> {
+    fn places(&self, kind: LibraryKind) -> Vec<(LibraryOrigin, PathBuf)> {
+        let further = if kind == LibraryKind::Cupti { Some(CUPTI_FOLDER) } else { None };
+        let folders = || TOOLKIT_FOLDERS.into_iter().chain(further);
         let mut places = Vec::new();
         for (origin, root) in self.homes() {
-            places.extend(TOOLKIT_FOLDERS.map(|folder| (origin, root.join(folder))));
+            places.extend(folders().map(|folder| (origin, root.join(folder))));
         }
         places.extend(self.loader_folders().into_iter().map(|folder| (LibraryOrigin::System, folder)));
         let library_folder = |(origin, package): (LibraryOrigin, PathBuf)| (origin, package.join("lib"));
         let has_libraries = |place: &(LibraryOrigin, PathBuf)| place.1.is_dir();
         places.extend(self.python_packages().into_iter().map(library_folder).filter(has_libraries));
         for (origin, root) in self.installations() {
-            places.extend(TOOLKIT_FOLDERS.map(|folder| (origin, root.join(folder))));
+            places.extend(folders().map(|folder| (origin, root.join(folder))));
         }
         places
     }

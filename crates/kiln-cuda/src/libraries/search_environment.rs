@@ -44,7 +44,8 @@ impl SearchEnvironment {
     /// This process on this machine, as they are now.
     pub fn of_process() -> Self {
         let mut environment = Self::below("/");
-        let names = VARIABLES.into_iter().chain(LibraryKind::ALL.map(LibraryKind::variable));
+        let kinds = LibraryKind::ALL.into_iter().chain([LibraryKind::Cupti]);
+        let names = VARIABLES.into_iter().chain(kinds.map(LibraryKind::variable));
         for name in names {
             if let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) {
                 environment = environment.with_variable(name, value);

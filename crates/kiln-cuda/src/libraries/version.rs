@@ -28,6 +28,8 @@ pub(super) enum VersionCall {
     Property(&'static str),
     /// One number, such as 22703 for 2.27.3.
     Decimal(&'static str),
+    /// None: its number is not that of CUDA.
+    None,
 }
 
 impl LibraryVersion {
@@ -47,6 +49,7 @@ impl LibraryVersion {
         // SAFETY: the flag keeps the loader from loading anything, so no initialiser runs.
         let library = unsafe { dynamic_library::open(path, RTLD_LAZY | RTLD_NOLOAD) }.ok()?;
         match call {
+            VersionCall::None => None,
             VersionCall::Pair(symbol) => {
                 // SAFETY: the signature is the one NVRTC's header declares; it writes two integers.
                 let ask =

@@ -37,7 +37,7 @@ impl LibraryFailure {
         match self.library {
             LibraryKind::Cufft | LibraryKind::Cusolver | LibraryKind::Cusparse => self.status == 2,
             LibraryKind::Cudnn => self.status == CUDNN_DEVICE_ALLOCATION_FAILED,
-            LibraryKind::Nccl => false,
+            LibraryKind::Nccl | LibraryKind::Cupti => false,
             _ => self.status == 3,
         }
     }

@@ -347,10 +347,11 @@ impl StateCell {
         self.phase.store(to as u8, Ordering::Release);
         data.publish(state);
         let status = data.status.clone();
+        // Before another thread can go on to the next state: changes are told in their order.
+        self.observer.get().inspect(|observer| observer.changed(&status));
         drop(data);
         self.changed.notify_all();
         self.signal.notify();
-        self.observer.get().inspect(|observer| observer.changed(&status));
         tracing::debug!(%from, %status, "the device's state changed");
         Ok(status)
     }

@@ -8,7 +8,7 @@ use super::status::Status;
 /// Is told of every change at once, on the thread that makes it. It may be called under any lock of ours, so it takes none but its own and
 /// calls nothing that waits.
 pub(crate) trait StateObserver: Send + Sync {
-    /// The state is another one.
+    /// The state is another one. The state is locked: it must not be asked here.
     fn changed(&self, status: &Status);
 
     /// Unfinished work was submitted again, which took so long and has just ended.

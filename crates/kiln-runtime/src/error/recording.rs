@@ -23,6 +23,9 @@ pub enum RecordingError {
         /// The file, which was left alone.
         path: PathBuf,
     },
+    /// `KILN_TRACE_TIMES` says no way to take the device's times.
+    #[error("KILN_TRACE_TIMES: {0}")]
+    Times(String),
     /// The file cannot be written.
     #[error("the recording {} cannot be written: {reason}; name a file in a folder that exists and has room", path.display())]
     File {

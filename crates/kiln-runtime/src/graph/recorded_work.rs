@@ -129,5 +129,5 @@ impl GraphBuilder {
 
 /// What commands that are queued together are called in a recording.
 fn sequence() -> Option<WorkLabel> {
-    Some(WorkLabel::new(SubmissionKind::Graph, "sequence", 0))
+    Some(WorkLabel::named(SubmissionKind::Graph, "sequence", 0))
 }

@@ -447,7 +447,7 @@ impl<'a> Launch<'a> {
 }
 
 /// What a launch is called in a recording.
-#[cold]
+#[inline]
 fn labelled(kernel: &Kernel, shape: &Shape) -> WorkLabel {
     let extents = |dim: Dim3| [dim.x, dim.y, dim.z];
     let (grid, block) = (extents(shape.grid), extents(shape.block));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{DeviceInfo, Function, FunctionAttributes, FunctionId, Image, Occupancy};
-use kiln_trace::interned_name;
+use kiln_trace::{KnownName, interned_name};
 
 use super::module::Module;
 use super::shape::Bounds;
@@ -38,7 +38,7 @@ struct Parts {
     module: Module,
     name: Box<str>,
     /// The name as recordings have it, once it was recorded.
-    recorded_name: OnceLock<&'static str>,
+    recorded_name: OnceLock<KnownName>,
 }
 
 impl DeviceRuntime {
@@ -78,8 +78,9 @@ impl Kernel {
     }
 
     /// Its name as recordings have it.
-    pub(super) fn recorded_name(&self) -> &'static str {
-        self.parts.recorded_name.get_or_init(|| interned_name(&self.parts.name))
+    #[inline]
+    pub(super) fn recorded_name(&self) -> KnownName {
+        *self.parts.recorded_name.get_or_init(|| KnownName::of(interned_name(&self.parts.name)))
     }
 
     /// Its name.

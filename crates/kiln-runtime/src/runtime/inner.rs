@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use kiln_cuda::nvtx;
 use kiln_driver::layer::Layered;
 use kiln_driver::{
     Base, DeviceMemory, Driver, ForeignMemory, MemoryId, MemoryRequest, Object, StreamRequest, Timeout,
@@ -51,7 +52,7 @@ pub(crate) struct Inner {
     key: RuntimeKey,
     /// Set if the device lives in a worker process.
     recovery: Option<Box<dyn RecoveryHook>>,
-    /// Whether `recording` is set: what every submission looks at.
+    /// Whether `recording` is set or a tool listens to ranges: what every submission looks at.
     is_recorded: AtomicBool,
     reactor: Reactor,
     pool: Arc<StreamPool>,
@@ -75,6 +76,9 @@ pub(crate) struct Inner {
     findings: Option<Arc<FindingLog>>,
     /// Set once what it does is recorded.
     recording: OnceLock<DeviceRecording>,
+    /// Set once the times of submissions and waits are asked for.
+    #[cfg(feature = "metrics")]
+    metered: OnceLock<super::metered::Metered>,
 }
 
 impl Inner {
@@ -132,8 +136,10 @@ impl Inner {
             baseline: Baseline::default(),
             timers: Timers::default(),
             findings,
-            is_recorded: AtomicBool::new(false),
+            is_recorded: AtomicBool::new(hears_submissions()),
             recording: OnceLock::new(),
+            #[cfg(feature = "metrics")]
+            metered: OnceLock::new(),
         });
         key.enter(Arc::downgrade(&inner), inner.meters());
         Ok(inner)
@@ -155,7 +161,7 @@ impl Inner {
         self.findings.as_ref()
     }
 
-    /// Whether what it does is recorded.
+    /// Whether what it does is recorded, or told to a tool.
     #[inline(always)]
     pub(super) fn is_recorded(&self) -> bool {
         self.is_recorded.load(Ordering::Relaxed)
@@ -167,14 +173,24 @@ impl Inner {
         if self.is_recorded() { self.recording.get() } else { None }
     }
 
-    /// Records what it does from here on. The recording comes back if there is one already.
-    pub(super) fn set_recording(
-        &self,
-        recording: DeviceRecording,
-    ) -> std::result::Result<(), DeviceRecording> {
-        self.recording.set(recording)?;
+    /// Has the times of submissions and waits taken from here on.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn meter(&self, make: impl FnOnce() -> super::metered::Metered) {
+        self.metered.get_or_init(make);
         self.is_recorded.store(true, Ordering::Release);
-        Ok(())
+    }
+
+    /// Where the times of submissions and waits go.
+    #[cfg(feature = "metrics")]
+    pub(super) fn metered(&self) -> Option<&super::metered::Metered> {
+        self.metered.get()
+    }
+
+    /// Records what it does from here on; false if it is recorded already.
+    pub(super) fn set_recording(&self, recording: DeviceRecording) -> bool {
+        let is_first = self.recording.set(recording).is_ok();
+        self.is_recorded.store(true, Ordering::Release);
+        is_first
     }
 
     /// The finding that fails work that is done, if one does.
@@ -432,4 +448,12 @@ impl Drop for Inner {
         self.key.leave(EndedRuntime { losses: self.state.losses(), cut_short, findings });
         super::published::runtime_ended();
     }
+}
+
+/// Whether a tool listens to ranges around submissions. One that wanted to and cannot is told of.
+fn hears_submissions() -> bool {
+    if let nvtx::Attachment::Failed(why) = nvtx::attachment() {
+        tracing::warn!(target: "kiln", "{why}");
+    }
+    nvtx::is_attached()
 }

@@ -1,16 +1,20 @@
 //! Records what a runtime does, where that was asked for.
 //!
-//! Off, it costs a submission one comparison. On, a submission is measured by the host and put into the lane of its stream, without
-//! memory from the heap; a thread of [`kiln_trace::ProgramRecorder`] writes the file. Where the device's times are taken, events stand around
+//! Off, it costs a submission one comparison. On, two readings of the processor's counter and a note of one cache line in the lane of the
+//! stream, without memory from the heap and without a lock that another thread has; a thread of [`kiln_trace::ProgramRecorder`] writes the file. Where the device's times are taken, events stand around
 //! the work. They are read once the work is known to be done, by a thread that submits or waits, so that a simulated device sees the
 //! same calls in every run.
 
+mod activity_times;
 mod device_recording;
+mod device_times;
 mod measured_work;
-mod noted_uses;
+mod noted_needs;
 mod process_recording;
+mod processor_counter;
 mod stream_lanes;
 mod takeover_log;
+mod tick_clock;
 mod waiting;
 pub(crate) mod work_context;
 mod work_label;
@@ -19,6 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kiln_cuda::nvtx;
 use kiln_driver::{Command, DeviceKind, Driver, StreamId};
 use kiln_order::{Stamp, StreamCount, StreamState, Use};
 use kiln_trace::{ProgramRecorder, RecordingClock, RecordingTotals};
@@ -28,18 +33,14 @@ use super::inner::Inner;
 use crate::error::{RecordingError, Result};
 
 pub(crate) use device_recording::DeviceRecording;
+pub use device_times::{DeviceTimes, TakenTimes, UnknownTimes};
 pub(crate) use work_label::WorkLabel;
+
+use device_times::{Measuring, TIMES_VARIABLE};
+use measured_work::TimeSource;
 
 /// How long a flush waits for the disk.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
-
-/// Whether the device's times are taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum DeviceTimes {
-    /// Where that costs no time: on a simulated device.
-    IfFree,
-    Always,
-}
 
 /// Where the recording of a device stands in its file.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +76,7 @@ impl DeviceRuntime {
     /// # Errors
     /// A runtime that is recorded already; a file that another recording writes, in this process or another; a file that cannot be written.
     pub fn trace(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.inner().begin_trace(path.as_ref(), DeviceTimes::IfFree)
+        self.inner().begin_trace(path.as_ref(), DeviceTimes::HostOnly)
     }
 
     /// As [`trace`](Self::trace), and when work ran is measured with two events around each submission, also on a GPU. Each costs the host
@@ -84,13 +85,42 @@ impl DeviceRuntime {
     /// # Errors
     /// As for [`trace`](Self::trace); what the driver says to the first event.
     pub fn trace_timed(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.inner().begin_trace(path.as_ref(), DeviceTimes::Always)
+        self.inner().begin_trace(path.as_ref(), DeviceTimes::Events { every: 1 })
+    }
+
+    /// As [`trace`](Self::trace), with a choice how it is known when work ran.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use kiln::DeviceRuntime;
+    /// use kiln::telemetry::DeviceTimes;
+    ///
+    /// let path = std::env::temp_dir().join(format!("doc-times-{}.kiln", std::process::id()));
+    /// let gpu = DeviceRuntime::simulated(1)?;
+    /// gpu.trace_with(&path, DeviceTimes::Events { every: 16 })?;
+    /// assert_eq!(gpu.trace_times().map(|taken| taken.how), Some(DeviceTimes::Events { every: 16 }));
+    /// # drop(gpu);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`trace_timed`](Self::trace_timed).
+    pub fn trace_with(&self, path: impl AsRef<Path>, times: DeviceTimes) -> Result<()> {
+        self.inner().begin_trace(path.as_ref(), times)
+    }
+
+    /// How it is known when recorded work ran, and why not as it was asked for; none if nothing is recorded.
+    pub fn trace_times(&self) -> Option<TakenTimes> {
+        self.inner().recording().map(|recording| recording.taken().clone())
     }
 
     /// Writes what was recorded so far to the file, and says how much there is; none if nothing is recorded. It waits for the disk, but no
     /// longer than a few seconds.
     pub fn flush_trace(&self) -> Option<RecordingTotals> {
         let recording = self.inner().recording()?;
+        recording.flush_activity(false);
         recording.collect(self.inner());
         recording.note_heap(self.inner());
         recording.recorder().flush(FLUSH_LIMIT);
@@ -112,7 +142,7 @@ impl Inner {
     /// Records into the file that the environment names, if it does.
     pub(super) fn trace_as_environment_says(self: &Arc<Self>) -> Result<()> {
         match process_recording::device_of_process(self.recording_clock())? {
-            Some((recorder, place)) => self.record_into(recorder, place, DeviceTimes::IfFree),
+            Some((recorder, place)) => self.record_into(recorder, place, times_of_environment()?),
             None => Ok(()),
         }
     }
@@ -124,15 +154,13 @@ impl Inner {
     }
 
     fn record_into(&self, recorder: Arc<ProgramRecorder>, place: Place, times: DeviceTimes) -> Result<()> {
-        let is_measured = match times {
-            DeviceTimes::IfFree => self.driver().info().kind == DeviceKind::Simulated,
-            DeviceTimes::Always => true,
-        };
-        // Work that may be done again by another worker has no times in this one.
-        let is_measured = is_measured && self.recovery().is_none();
-        let recording = DeviceRecording::begin(self, recorder, place, is_measured)?;
+        let measuring = Measuring::choose(self, times);
+        if let TakenTimes { how, why_not_as_asked: Some(why) } = &measuring.taken {
+            tracing::warn!(target: "kiln", "the device's times are not taken by {times} but by {how}: {why}");
+        }
+        let recording = DeviceRecording::begin(self, recorder, place, measuring)?;
         let (lanes, takeovers) = (recording.lanes().clone(), recording.takeover_log());
-        if self.set_recording(recording).is_err() {
+        if !self.set_recording(recording) {
             return Err(RecordingError::AlreadyRecorded.into());
         }
         self.tracker().observe_waits(lanes);
@@ -141,21 +169,92 @@ impl Inner {
     }
 
     /// As [`submit`](Self::submit), recorded.
-    #[cold]
     #[inline(never)]
     pub(super) fn submit_recorded(
+        &self,
+        lane: &StreamState,
+        uses: &mut [Use<'_>],
+        label: impl FnOnce() -> Option<WorkLabel>,
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Stamp> {
+        #[cfg(feature = "metrics")]
+        if let Some(metered) = self.metered() {
+            let began = std::time::Instant::now();
+            let submitted = self.submit_in_range(lane, uses, label(), work);
+            metered.submissions.record(began.elapsed());
+            return submitted;
+        }
+        if nvtx::is_attached() {
+            return self.submit_in_range(lane, uses, label(), work);
+        }
+        self.submit_noted(lane, uses, label, work)
+    }
+
+    /// The same in a range that tools show.
+    #[cold]
+    #[inline(never)]
+    fn submit_in_range(
         &self,
         lane: &StreamState,
         uses: &mut [Use<'_>],
         label: Option<WorkLabel>,
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
+        // The number it will have, unless another thread submits to the stream right now.
+        let _range = label.map(|label| nvtx::numbered_range(label.name.text(), lane.planned() + 1));
+        self.submit_noted(lane, uses, || label, work)
+    }
+
+    #[inline(always)]
+    fn submit_noted(
+        &self,
+        lane: &StreamState,
+        uses: &mut [Use<'_>],
+        label: impl FnOnce() -> Option<WorkLabel>,
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Stamp> {
         let Some(recording) = self.recording() else { return self.submit_unrecorded(lane, uses, work) };
-        let label = label.map(WorkLabel::in_context);
-        noted_uses::note(lane.key, uses);
-        let begin = recording.now();
+        if recording.is_measured() {
+            return self.submit_measured(recording, lane, uses, label(), work);
+        }
+        let begin = recording.ticks();
+        let submitted = self.submit_unrecorded(lane, uses, work);
+        match &submitted {
+            Ok(stamp) => {
+                if let Some(label) = label() {
+                    recording.submitted(*stamp, label, begin);
+                }
+            }
+            Err(error) => recording.failed(self, error),
+        }
+        submitted
+    }
+
+    /// The same with the device's times.
+    #[cold]
+    #[inline(never)]
+    fn submit_measured(
+        &self,
+        recording: &DeviceRecording,
+        lane: &StreamState,
+        uses: &mut [Use<'_>],
+        label: Option<WorkLabel>,
+        work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
+    ) -> Result<Stamp> {
+        if let (Some(activity), Some(label)) = (recording.activity(), label) {
+            let begin = recording.ticks();
+            // The stream is entered then, so what was planned last is this.
+            let submitted = self.submit_unrecorded(lane, uses, |driver, stream| {
+                activity.around(lane.key, lane.planned(), || work(driver, stream))
+            });
+            if let Ok(stamp) = &submitted {
+                recording.submitted_measured(self, *stamp, label, begin, Some(TimeSource::Activity));
+            }
+            return submitted.inspect_err(|error| recording.failed(self, error));
+        }
+        let begin = recording.ticks();
         let events = match label {
-            Some(_) if recording.is_measured() => self.timers().take(&**self.driver()).ok(),
+            Some(_) if recording.is_turn() => self.timers().take(&**self.driver()).ok(),
             _ => None,
         };
         let mut is_measured = events.is_some();
@@ -174,7 +273,6 @@ impl Inner {
             events.map_or(Ok(()), |events| mark(events.end))
         };
         let submitted = self.submit_unrecorded(lane, uses, measured);
-        noted_uses::forget();
         let events = match events {
             Some(events) if submitted.is_err() || !is_measured => {
                 self.timers().put_back(events);
@@ -183,7 +281,7 @@ impl Inner {
             events => events,
         };
         if let (Ok(stamp), Some(label)) = (&submitted, label) {
-            recording.submitted(self, *stamp, label, begin, events);
+            recording.submitted_measured(self, *stamp, label, begin, events.map(TimeSource::Events));
         }
         submitted.inspect_err(|error| recording.failed(self, error))
     }
@@ -206,5 +304,15 @@ impl Inner {
             let why = failure.unwrap_or_else(|| "they came faster than they could be written".to_owned());
             tracing::warn!(target: "kiln", dropped, "events are missing from the recording: {why}");
         }
+    }
+}
+
+/// How the environment has the device's times taken.
+fn times_of_environment() -> Result<DeviceTimes> {
+    match std::env::var(TIMES_VARIABLE) {
+        Ok(text) if !text.is_empty() => {
+            Ok(text.parse().map_err(|error: UnknownTimes| RecordingError::Times(error.to_string()))?)
+        }
+        _ => Ok(DeviceTimes::HostOnly),
     }
 }

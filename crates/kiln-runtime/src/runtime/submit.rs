@@ -36,7 +36,7 @@ impl Inner {
     ) -> Result<Stamp> {
         self.check_ready()?;
         if self.is_recorded() {
-            return self.submit_recorded(lane, uses, label(), work);
+            return self.submit_recorded(lane, uses, label, work);
         }
         self.submit_unrecorded(lane, uses, work)
     }
@@ -87,8 +87,11 @@ impl Inner {
         caller: &'static Location<'static>,
         label: impl FnOnce() -> WorkLabel,
     ) -> Result<Ticket> {
-        let _span = tracing_span::submission(lane.stream, command.name());
-        self.submit_launch_unheard(lane, uses, command, caller, label)
+        let label = label();
+        let span = tracing_span::launch(lane.stream, command.name(), label.name.text());
+        let ticket = self.submit_launch_unheard(lane, uses, command, caller, || label)?;
+        tracing_span::numbered(Some(&span), ticket.stamp().number);
+        Ok(ticket)
     }
 
     #[inline(always)]
@@ -120,8 +123,8 @@ impl Inner {
     ) -> Result<Ticket> {
         let stamp = match command {
             Some(command) => {
-                let _span = tracing_span::submission(lane.stream, command.name());
-                self.submit_as(
+                let span = tracing_span::submission(lane.stream, command.name());
+                let stamp = self.submit_as(
                     lane,
                     uses,
                     || WorkLabel::of(command),
@@ -130,7 +133,9 @@ impl Inner {
                         lane.counters().note(command);
                         Ok(())
                     },
-                )?
+                )?;
+                tracing_span::numbered(span.as_ref(), stamp.number);
+                stamp
             }
             None => {
                 self.check_ready()?;

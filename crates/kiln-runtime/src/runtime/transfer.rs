@@ -124,7 +124,7 @@ fn run(
     let threads =
         if bytes < PARALLEL_FROM_BYTES { 1 } else { runtime.config().transfer_threads.clamp(1, chunks) };
     let used = Mutex::new(Vec::with_capacity(CHUNKS_PER_THREAD));
-    let label = || Some(WorkLabel::new(SubmissionKind::Copy, name, bytes as u64));
+    let label = || Some(WorkLabel::named(SubmissionKind::Copy, name, bytes as u64));
     let stamp = runtime.submit_as(lane, uses, label, |driver, stream| {
         let work = || {
             let mut worker = TransferWorker { runtime, driver, lane, stream, slots: Vec::new(), next: 0 };

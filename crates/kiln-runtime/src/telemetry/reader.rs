@@ -19,6 +19,11 @@ impl DeviceRuntime {
 }
 
 impl Telemetry<'_> {
+    #[cfg(feature = "metrics")]
+    pub(super) fn runtime(&self) -> &DeviceRuntime {
+        self.runtime
+    }
+
     /// The numbers as they are now. It asks no device and waits for no work.
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.runtime.inner();

@@ -58,11 +58,18 @@ const REASONS: [WaitReason; 6] = [
     WaitReason::Unknown,
 ];
 
+impl WaitReason {
+    /// The reason with that number, in the order of their definition.
+    pub(crate) fn numbered(number: u8) -> Option<Self> {
+        REASONS.get(usize::from(number)).copied()
+    }
+}
+
 const HAS_BLOCK: u8 = 0x10;
 
 impl<'a> StreamWaitRecord<'a> {
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
-        let reason = REASONS.iter().position(|reason| *reason == self.reason).unwrap_or_default() as u8;
+        let reason = self.reason as u8;
         to.byte(reason | if self.block.is_some() { HAS_BLOCK } else { 0 });
         self.waiter.encode(to);
         self.writer.encode(to);
@@ -80,7 +87,7 @@ impl<'a> StreamWaitRecord<'a> {
         if flags & !(HAS_BLOCK | 0x0f) != 0 {
             return Err(unknown);
         }
-        let reason = *REASONS.get(usize::from(flags & 0x0f)).ok_or(unknown)?;
+        let reason = WaitReason::numbered(flags & 0x0f).ok_or(unknown)?;
         let (waiter, writer) = (TraceStamp::decode(from)?, TraceStamp::decode(from)?);
         let covers = writer.number.saturating_add(from.number()?);
         let block = match flags & HAS_BLOCK {

@@ -69,6 +69,13 @@ const KINDS: [SubmissionKind; 8] = [
     SubmissionKind::Other,
 ];
 
+impl SubmissionKind {
+    /// The kind with that number, in the order of their definition.
+    pub(crate) fn numbered(number: u8) -> Option<Self> {
+        KINDS.get(usize::from(number)).copied()
+    }
+}
+
 const HAS_SIZE: u8 = 0x10;
 const HAS_DEVICE: u8 = 0x20;
 
@@ -79,7 +86,7 @@ impl<'a> SubmissionRecord<'a> {
     }
 
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
-        let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or_default() as u8;
+        let kind = self.kind as u8;
         let size = if self.size.is_some() { HAS_SIZE } else { 0 };
         let device = if self.device.is_some() { HAS_DEVICE } else { 0 };
         to.byte(kind | size | device);
@@ -103,7 +110,7 @@ impl<'a> SubmissionRecord<'a> {
         if flags & !(HAS_SIZE | HAS_DEVICE | 0x0f) != 0 {
             return Err(unknown);
         }
-        let kind = *KINDS.get(usize::from(flags & 0x0f)).ok_or(unknown)?;
+        let kind = SubmissionKind::numbered(flags & 0x0f).ok_or(unknown)?;
         let (stamp, name, line) = (TraceStamp::decode(from)?, from.name()?, TraceLine::decode(from)?);
         let size = if flags & HAS_SIZE != 0 { Some(LaunchSize::decode(from)?) } else { None };
         let (bytes, host) = (from.number()?, TimeSpan::decode(from)?);

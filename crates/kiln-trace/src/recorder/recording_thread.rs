@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use super::lane::RecordingLane;
 use super::locked;
 use super::recording_file::RecordingFile;
+use super::stream_lane::StreamLane;
+use super::tick_scale::TickScale;
 use crate::file::RecordingWriter;
-use crate::record::{DropCause, DroppedRecord, EndRecord, TraceEvent};
+use crate::record::{DropCause, DroppedRecord, EndRecord, TraceEvent, TraceStream};
 
 /// What was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -24,6 +26,7 @@ pub struct RecordingTotals {
 /// What the thread shares with the program.
 pub(super) struct RecordingThread {
     lanes: Mutex<Vec<Arc<RecordingLane>>>,
+    streams: Mutex<Vec<Arc<StreamLane>>>,
     requests: Mutex<Requests>,
     changed: Condvar,
     totals: Mutex<RecordingTotals>,
@@ -46,6 +49,7 @@ impl RecordingThread {
     pub(super) fn new(file: Box<dyn RecordingFile>) -> io::Result<Self> {
         Ok(Self {
             lanes: Mutex::default(),
+            streams: Mutex::default(),
             requests: Mutex::default(),
             changed: Condvar::new(),
             totals: Mutex::default(),
@@ -56,6 +60,17 @@ impl RecordingThread {
     pub(super) fn lane(self: &Arc<Self>, room: usize) -> Arc<RecordingLane> {
         let lane = Arc::new(RecordingLane::new(room, Arc::downgrade(self)));
         locked(&self.lanes).push(lane.clone());
+        lane
+    }
+
+    pub(super) fn stream_lane(
+        self: &Arc<Self>,
+        stream: TraceStream,
+        scale: Arc<dyn TickScale>,
+        room: usize,
+    ) -> Arc<StreamLane> {
+        let lane = Arc::new(StreamLane::new(stream, scale, room, Arc::downgrade(self)));
+        locked(&self.streams).push(lane.clone());
         lane
     }
 
@@ -164,15 +179,25 @@ impl RecordingThread {
         let lanes = locked(&self.lanes).clone();
         for lane in lanes {
             let dropped = lane.take(taken);
-            let result = output.append(taken, dropped);
-            let mut totals = locked(&self.totals);
-            totals.dropped += dropped;
-            match result {
-                Ok(()) => totals.written += taken.len() as u64,
-                Err(error) => {
-                    totals.dropped += taken.len() as u64;
-                    totals.failure = Some(error.to_string());
-                }
+            self.write(output, taken, dropped);
+        }
+        let streams = locked(&self.streams).clone();
+        for stream in streams {
+            taken.clear();
+            let dropped = stream.take(taken);
+            self.write(output, taken, dropped);
+        }
+    }
+
+    fn write(&self, output: &mut Output, taken: &[TraceEvent<'static>], dropped: u64) {
+        let result = output.append(taken, dropped);
+        let mut totals = locked(&self.totals);
+        totals.dropped += dropped;
+        match result {
+            Ok(()) => totals.written += taken.len() as u64,
+            Err(error) => {
+                totals.dropped += taken.len() as u64;
+                totals.failure = Some(error.to_string());
             }
         }
     }

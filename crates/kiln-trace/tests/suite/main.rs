@@ -17,3 +17,4 @@ mod recorder;
 mod round_trip;
 mod samples;
 mod size;
+mod stream_lanes;

@@ -2,11 +2,24 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
+#[macro_use]
+#[path = "../../../kiln-cuda/tests/on_fake/machine.rs"]
+#[allow(dead_code, reason = "the machines are shared with tests that need more of them")]
+mod machine;
+
 mod collectives;
+mod counted_allocations;
+mod device_times;
 mod ends;
+mod launches_on_gpu;
 mod memory;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod on_gpu;
 #[cfg(unix)]
 mod published;
+mod ranges;
+mod span_fields;
 mod takeover;
 
 use std::fs::File;
@@ -123,6 +136,29 @@ fn a_consumer_that_waits_for_unrelated_work_is_named_with_its_block() {
         (device.untimed_submissions, device.memory.iter().map(|tag| tag.left_bytes).sum::<u64>()),
         (0, 0)
     );
+}
+
+/// Work of another library, which is prepared and queued by itself.
+#[test]
+fn work_that_is_prepared_names_the_block_it_waits_for() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let (producer, consumer) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+    let weights = tagged(&gpu, &producer, 1 << 10, "weights");
+    weights.fill_on(&producer, 7).unwrap();
+    gpu.prepare_block_use(&consumer, &[weights.used_as(kiln_driver::Access::Write)])
+        .unwrap()
+        .finish()
+        .unwrap();
+    drop((weights, producer, consumer, gpu));
+    let mut waits = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::StreamWait(wait) = event {
+            waits.push((wait.reason, wait.block.map(|block| block.tag.to_owned())));
+        }
+    });
+    assert_eq!(waits, [(WaitReason::WriteAfterWrite, Some("weights".to_owned()))]);
 }
 
 #[test]

@@ -1,19 +1,21 @@
 //! The recording of one device.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kiln_driver::{Command, EventId, EventRequest, Timeout, WaitTarget};
 use kiln_mem::{DeviceBlock, Exhausted, Heap, MemoryResourceExt};
 use kiln_order::{MAX_STREAMS, Stamp, StreamKey};
 use kiln_trace::{
-    AllocationRecord, CollectiveRecord, DeviceRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
-    HostWaitRecord, ProgramRecorder, RecordingLane, StreamRecord, SubmissionRecord, TimeSpan, TraceEvent,
-    TraceLine, TraceStream, interned_name,
+    AllocationRecord, CollectiveNote, DeviceRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
+    HostWaitRecord, KnownName, ProgramRecorder, RecordingLane, StreamRecord, SubmissionKind, SubmissionNote,
+    TimeSpan, TraceEvent, TraceLine, TraceStream, interned_name,
 };
 
 use super::Place;
-use super::measured_work::{Measured, MeasuredWork};
+use super::activity_times::ActivityTimes;
+use super::device_times::{DeviceTimes, Measuring, TakenTimes};
+use super::measured_work::{Measured, MeasuredWork, TimeSource};
 use super::stream_lanes::{StreamLanes, short};
 use super::takeover_log::{FaultLog, TakeoverLog};
 use super::work_context::{self, CollectiveLabel};
@@ -31,8 +33,15 @@ pub(crate) struct DeviceRecording {
     lanes: Arc<StreamLanes>,
     /// Events of no stream.
     host: Arc<RecordingLane>,
-    /// Set if the device's times are taken.
+    /// Set if the device's times are taken by events.
     origin: Option<Origin>,
+    /// Each first one of so many submissions has a time.
+    every: u32,
+    /// Submissions that were asked whether they have.
+    turn: AtomicU32,
+    /// Set if they come from CUPTI.
+    activity: Option<ActivityTimes>,
+    taken: TakenTimes,
     /// By the key of the stream.
     measured: Vec<Mutex<MeasuredWork>>,
     faults: Arc<FaultLog>,
@@ -52,22 +61,38 @@ impl DeviceRecording {
         runtime: &Inner,
         recorder: Arc<ProgramRecorder>,
         Place { device, elapsed_ns, shares_file }: Place,
-        is_measured: bool,
+        Measuring { taken, session }: Measuring,
     ) -> Result<Self> {
-        let driver = runtime.driver();
+        let (driver, clock) = (runtime.driver(), runtime.recording_clock());
         let (host, info) = (recorder.lane(), driver.info());
-        let lanes = Arc::new(StreamLanes::new(recorder, driver.clone(), device, elapsed_ns));
+        let lanes = Arc::new(StreamLanes::new(recorder, driver.clone(), clock, device, elapsed_ns));
         let name = interned_name(&info.name);
         host.push(TraceEvent::Device(DeviceRecord { device, name }));
         host.push(TraceEvent::Stream(StreamRecord {
             stream: TraceStream { device, stream: 0 },
             name: "main",
         }));
-        let origin = if is_measured { Some(Origin::take(runtime, &lanes)?) } else { None };
+        let (origin, every) = match taken.how {
+            DeviceTimes::Events { every } => (Some(Origin::take(runtime, &lanes)?), every.max(1)),
+            _ => (None, 1),
+        };
+        let (turn, activity) = (AtomicU32::new(0), session.map(ActivityTimes::new));
         let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new())).collect();
         let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
         let heap_bytes = AtomicU64::new(0);
-        let recording = Self { lanes, host, origin, measured, faults, shares_file, heap_bytes };
+        let recording = Self {
+            lanes,
+            host,
+            origin,
+            every,
+            turn,
+            activity,
+            taken,
+            measured,
+            faults,
+            shares_file,
+            heap_bytes,
+        };
         recording.note_heap(runtime);
         Ok(recording)
     }
@@ -96,42 +121,92 @@ impl DeviceRecording {
     }
 
     /// Whether submissions are measured.
+    #[inline]
     pub(super) fn is_measured(&self) -> bool {
-        self.origin.is_some()
+        self.origin.is_some() || self.activity.is_some()
     }
 
-    /// Work was submitted.
-    pub(super) fn submitted(
+    /// How the device's times are taken.
+    pub(super) fn taken(&self) -> &TakenTimes {
+        &self.taken
+    }
+
+    /// CUPTI's times, if they are taken.
+    pub(super) fn activity(&self) -> Option<&ActivityTimes> {
+        self.activity.as_ref()
+    }
+
+    /// Whether the next submission has events around it.
+    pub(super) fn is_turn(&self) -> bool {
+        self.origin.is_some()
+            && (self.every == 1 || self.turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every))
+    }
+
+    /// The ticks of now.
+    #[inline]
+    pub(super) fn ticks(&self) -> u64 {
+        self.lanes.ticks()
+    }
+
+    /// Work was submitted that is not measured.
+    #[inline]
+    pub(super) fn submitted(&self, stamp: Stamp, label: WorkLabel, begin: u64) {
+        let note = self.note(stamp, label, begin);
+        if let Some(lane) = self.lanes.of(stamp.stream) {
+            lane.submitted(&note);
+        }
+    }
+
+    /// Work was submitted that waits for its times, or comes after work that does.
+    pub(super) fn submitted_measured(
         &self,
         runtime: &Inner,
         stamp: Stamp,
         label: WorkLabel,
-        begin_ns: u64,
-        events: Option<EventPair>,
+        begin: u64,
+        waits_for: Option<TimeSource>,
     ) {
-        let record = SubmissionRecord {
-            stamp: self.lanes.stamp(stamp),
-            kind: label.kind,
-            name: label.name,
-            line: label.line,
-            size: label.size,
-            bytes: label.bytes,
-            host: TimeSpan::new(begin_ns, self.now()),
-            device: None,
-        };
-        if let Some(collective) = label.collective {
-            let CollectiveLabel { name, communicator, rank, ranks, bytes } = collective;
-            let collective = CollectiveRecord { stamp: record.stamp, name, communicator, rank, ranks, bytes };
-            self.lanes.push(stamp.stream, TraceEvent::Collective(collective));
+        let note = self.note(stamp, label, begin);
+        if stamp.number.is_multiple_of(ASK_AFTER as u64) {
+            self.take_activity();
         }
-        let Some(mut measured) = self.measured(stamp.stream).filter(|_| self.origin.is_some()) else {
-            return self.lanes.push(stamp.stream, TraceEvent::Submission(record));
-        };
-        if let Some(oldest) = measured.add(Measured { number: stamp.number, record, events }) {
+        let Some(mut measured) = self.measured(stamp.stream) else { return };
+        if let Some(oldest) = measured.add(Measured { note, waits_for }) {
             self.write_down(runtime, stamp.stream, oldest);
         }
         let asks = measured.len() % ASK_AFTER == 0;
         self.collect_stream(runtime, stamp.stream, &mut measured, asks);
+    }
+
+    /// What is noted of a submission. That it is a collective is noted before.
+    #[inline]
+    fn note(&self, stamp: Stamp, label: WorkLabel, begin: u64) -> SubmissionNote {
+        let WorkLabel { mut kind, name, line, size, mut bytes } = label.in_context();
+        if let Some(collective) = work_context::collective() {
+            (kind, bytes) = (SubmissionKind::Collective, collective.bytes);
+            self.note_collective(stamp, &collective);
+        }
+        SubmissionNote {
+            number: stamp.number,
+            kind,
+            name,
+            line,
+            size,
+            bytes,
+            begin,
+            end: self.ticks(),
+            device: None,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_collective(&self, stamp: Stamp, label: &CollectiveLabel) {
+        let CollectiveLabel { name, communicator, rank, ranks, bytes } = *label;
+        let (number, name) = (stamp.number, KnownName::of(name));
+        if let Some(lane) = self.lanes.of(stamp.stream) {
+            lane.collective(&CollectiveNote { number, name, communicator, rank, ranks, bytes });
+        }
     }
 
     /// A thread waited.
@@ -222,8 +297,26 @@ impl DeviceRecording {
         }
     }
 
+    /// Notes what CUPTI told meanwhile. No lock of a stream's work is held.
+    fn take_activity(&self) {
+        let Some(activity) = &self.activity else { return };
+        activity.take(self.now(), |stream, number, span| {
+            if let Some(mut measured) = self.measured(stream) {
+                measured.ran(number, span);
+            }
+        });
+    }
+
+    /// Has CUPTI tell what it knows; at the end, all of it.
+    pub(super) fn flush_activity(&self, is_end: bool) {
+        if let Some(activity) = &self.activity {
+            activity.flush(is_end);
+        }
+    }
+
     /// Reads the times of work that is known to be done.
     pub(super) fn collect(&self, runtime: &Inner) {
+        self.take_activity();
         for (index, measured) in self.measured.iter().enumerate() {
             let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
             if measured.len() > 0
@@ -236,11 +329,17 @@ impl DeviceRecording {
 
     /// Reads the times of all work, and gives the events back. What is not done has no time.
     pub(super) fn end(&self, runtime: &Inner) {
+        self.flush_activity(true);
         self.collect(runtime);
-        for measured in &self.measured {
+        if let Some(dropped) =
+            self.activity.as_ref().map(ActivityTimes::dropped).filter(|dropped| *dropped > 0)
+        {
+            tracing::warn!(target: "kiln", dropped, "CUPTI had no room for the times of some work");
+        }
+        for (index, measured) in self.measured.iter().enumerate() {
             let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
-            while let Some(left) = measured.take(|_| true) {
-                if let Ok(stream) = StreamKey::new(left.record.stamp.stream.stream as usize) {
+            while let Some(left) = measured.take_oldest() {
+                if let Ok(stream) = StreamKey::new(index) {
                     self.write_down(runtime, stream, left);
                 }
             }
@@ -259,24 +358,30 @@ impl DeviceRecording {
     fn collect_stream(&self, runtime: &Inner, stream: StreamKey, measured: &mut MeasuredWork, asks: bool) {
         let driver = runtime.driver();
         let host = runtime.tracker().host();
-        let is_known = |work: &Measured| host.covers(Stamp { stream, number: work.number });
-        let is_done = |work: &Measured| {
-            let Some(events) = work.events else { return true };
+        let is_known = |work: &Measured| host.covers(Stamp { stream, number: work.note.number });
+        let is_done = |events: EventPair| {
             driver.wait(WaitTarget::Event(events.end), Timeout::Poll).is_ok_and(kiln_driver::Waited::is_done)
         };
-        while let Some(mut done) =
-            measured.take(|work| work.events.is_none() || is_known(work) || asks && is_done(work))
-        {
-            let origin = self.origin.as_ref().zip(done.events);
-            done.record.device = origin.and_then(|(origin, events)| origin.span(runtime, events));
+        while let Some(oldest) = measured.oldest() {
+            let is_ready = match oldest.waits_for {
+                None => true,
+                Some(TimeSource::Events(events)) => is_known(oldest) || asks && is_done(events),
+                Some(TimeSource::Activity) => measured.is_told(oldest.note.number, || is_known(oldest)),
+            };
+            let Some(mut done) = (if is_ready { measured.take_oldest() } else { None }) else { break };
+            if let Some((origin, events)) = self.origin.as_ref().zip(done.events()) {
+                done.note.device = origin.span(runtime, events);
+            }
             self.write_down(runtime, stream, done);
         }
     }
 
     /// Records work with what is known of it.
     fn write_down(&self, runtime: &Inner, stream: StreamKey, work: Measured) {
-        self.lanes.push(stream, TraceEvent::Submission(work.record));
-        if let Some(events) = work.events {
+        if let Some(lane) = self.lanes.of(stream) {
+            lane.submitted(&work.note);
+        }
+        if let Some(events) = work.events() {
             runtime.timers().put_back(events);
         }
     }

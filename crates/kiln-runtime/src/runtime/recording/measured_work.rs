@@ -1,53 +1,98 @@
-//! Work with events around it whose times are not read yet.
+//! Work whose times on the device are not known yet.
 
 use std::collections::VecDeque;
 
-use kiln_trace::SubmissionRecord;
+use kiln_trace::{SubmissionNote, TimeSpan};
 
 use crate::runtime::timing::EventPair;
 
 /// Submissions of one stream that wait for their times; of more, the oldest is recorded without its time on the device.
 const MAX_MEASURED: usize = 1024;
+/// The same where CUPTI tells the times, which it does for some hundred at once.
+const MAX_TRACED: usize = 8192;
 
 /// The measured work of one stream, by number.
 pub(super) struct MeasuredWork {
     open: VecDeque<Measured>,
+    /// The latest whose time CUPTI told.
+    latest_told: u64,
 }
 
 /// One submission.
 #[derive(Clone, Copy)]
 pub(super) struct Measured {
-    pub(super) number: u64,
-    pub(super) record: SubmissionRecord<'static>,
-    /// None if it could not be measured. It waits with the others, so that all are recorded in their order.
-    pub(super) events: Option<EventPair>,
+    pub(super) note: SubmissionNote,
+    /// None if it is not measured. It waits with the others, so that all are recorded in their order.
+    pub(super) waits_for: Option<TimeSource>,
+}
+
+/// Where the time of work comes from.
+#[derive(Clone, Copy)]
+pub(super) enum TimeSource {
+    Events(EventPair),
+    Activity,
+}
+
+impl Measured {
+    /// The events around it.
+    pub(super) fn events(&self) -> Option<EventPair> {
+        match self.waits_for {
+            Some(TimeSource::Events(events)) => Some(events),
+            _ => None,
+        }
+    }
 }
 
 impl MeasuredWork {
     pub(super) fn new() -> Self {
-        Self { open: VecDeque::new() }
+        Self { open: VecDeque::new(), latest_told: 0 }
     }
 
     /// Adds work, and returns the oldest if there was no room for one more. Room is made with the first, and never grows.
     pub(super) fn add(&mut self, measured: Measured) -> Option<Measured> {
-        if self.open.capacity() == 0 {
-            self.open.reserve_exact(MAX_MEASURED);
+        let room = match measured.waits_for {
+            Some(TimeSource::Activity) => MAX_TRACED,
+            _ => MAX_MEASURED,
+        };
+        if self.open.capacity() < room {
+            self.open.reserve_exact(room - self.open.len());
         }
-        let oldest = if self.open.len() < MAX_MEASURED { None } else { self.open.pop_front() };
+        let oldest = if self.open.len() < room { None } else { self.open.pop_front() };
         // Threads that submit to one stream at the same time come here in any order.
-        let before = self.open.iter().rev().take_while(|known| known.number > measured.number).count();
+        let before =
+            self.open.iter().rev().take_while(|known| known.note.number > measured.note.number).count();
         self.open.insert(self.open.len() - before, measured);
         oldest
     }
 
-    /// How many wait to be read.
+    /// How many wait.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// The oldest, if that holds for it.
-    pub(super) fn take(&mut self, is_done: impl FnOnce(&Measured) -> bool) -> Option<Measured> {
-        self.open.front().filter(|oldest| is_done(oldest))?;
+    /// A part of the work with a number ran.
+    pub(super) fn ran(&mut self, number: u64, span: TimeSpan) {
+        self.latest_told = self.latest_told.max(number);
+        let Ok(at) = self.open.binary_search_by_key(&number, |work| work.note.number) else { return };
+        if let Some(work) = self.open.get_mut(at) {
+            let known = work.note.device.unwrap_or(span);
+            let (begin, end) = (known.begin_ns.min(span.begin_ns), known.end_ns.max(span.end_ns));
+            work.note.device = Some(TimeSpan::new(begin, end));
+        }
+    }
+
+    /// Whether CUPTI has told all of a submission, because it told of a later one of the stream; `is_over` if that is known to be done.
+    pub(super) fn is_told(&self, number: u64, is_over: impl FnOnce() -> bool) -> bool {
+        number < self.latest_told || number == self.latest_told && is_over()
+    }
+
+    /// The oldest.
+    pub(super) fn oldest(&self) -> Option<&Measured> {
+        self.open.front()
+    }
+
+    /// Takes the oldest out.
+    pub(super) fn take_oldest(&mut self) -> Option<Measured> {
         self.open.pop_front()
     }
 }

@@ -2,26 +2,22 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use kiln_driver::Driver;
-use kiln_order::{MAX_STREAMS, Stamp, StreamKey, WaitObserver};
+use kiln_order::{MAX_STREAMS, Need, Stamp, StreamKey, WaitObserver};
 use kiln_trace::{
-    AwaitedBlock, ProgramRecorder, RecordingLane, StreamWaitRecord, TraceEvent, TraceStamp, TraceStream,
-    WaitReason,
+    KnownName, ProgramRecorder, RecordingClock, StreamLane, TraceStamp, TraceStream, WaitNote, WaitReason,
 };
 
-use super::noted_uses;
+use super::noted_needs;
+use super::tick_clock::TickClock;
 
 /// What a recording shares with the order, which tells it of waits.
 pub(crate) struct StreamLanes {
-    recorder: Arc<ProgramRecorder>,
-    driver: Arc<dyn Driver>,
+    clock: Arc<TickClock>,
+    lanes: Vec<OnceLock<Arc<StreamLane>>>,
     device: u32,
-    /// What the device's clock said when its recording began, and what the time of the recording was then.
-    began: Duration,
-    began_ns: u64,
-    lanes: Vec<OnceLock<Arc<RecordingLane>>>,
+    recorder: Arc<ProgramRecorder>,
     /// Tags of the blocks that are alive and were allocated since the recording began.
     tags: Mutex<HashMap<u64, &'static str>>,
 }
@@ -30,12 +26,13 @@ impl StreamLanes {
     pub(super) fn new(
         recorder: Arc<ProgramRecorder>,
         driver: Arc<dyn Driver>,
+        clock: RecordingClock,
         device: u32,
         began_ns: u64,
     ) -> Self {
-        let began = driver.clock().now();
+        let clock = Arc::new(TickClock::new(driver, clock, began_ns));
         let lanes = (0..MAX_STREAMS).map(|_| OnceLock::new()).collect();
-        Self { recorder, driver, device, began, began_ns, lanes, tags: Mutex::default() }
+        Self { recorder, clock, device, lanes, tags: Mutex::default() }
     }
 
     pub(super) fn recorder(&self) -> &ProgramRecorder {
@@ -48,20 +45,32 @@ impl StreamLanes {
 
     /// The time of the recording.
     pub(super) fn now(&self) -> u64 {
-        self.time_of(self.driver.clock().now())
+        self.clock.now()
     }
 
-    /// A time of the device's clock as a time of the recording.
-    pub(super) fn time_of(&self, at: Duration) -> u64 {
-        let since = u64::try_from(at.saturating_sub(self.began).as_nanos()).unwrap_or(u64::MAX);
-        self.began_ns.saturating_add(since)
+    /// The same as a submission takes it.
+    #[inline]
+    pub(super) fn ticks(&self) -> u64 {
+        self.clock.ticks()
     }
 
-    /// Adds an event of a stream.
-    pub(super) fn push(&self, stream: StreamKey, event: TraceEvent<'static>) {
-        if let Some(lane) = self.lanes.get(stream.index()) {
-            lane.get_or_init(|| self.recorder.lane()).push(event);
-        }
+    /// The notes of a stream.
+    #[inline]
+    pub(super) fn of(&self, stream: StreamKey) -> Option<&StreamLane> {
+        let lane = self.lanes.get(stream.index())?;
+        Some(match lane.get() {
+            Some(lane) => lane,
+            None => self.begin(stream, lane),
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin<'a>(&self, stream: StreamKey, lane: &'a OnceLock<Arc<StreamLane>>) -> &'a StreamLane {
+        lane.get_or_init(|| {
+            let stream = TraceStream { device: self.device, stream: stream.index() as u32 };
+            self.recorder.stream_lane(stream, self.clock.clone())
+        })
     }
 
     /// A submission as the recording names it.
@@ -81,21 +90,33 @@ impl StreamLanes {
     fn tag(&self, block: u64) -> &'static str {
         self.tags.lock().unwrap_or_else(PoisonError::into_inner).get(&block).copied().unwrap_or_default()
     }
+
+    /// What tells it from other recordings in the same thread.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
 }
 
 impl WaitObserver for StreamLanes {
+    fn needs(&self, need: &Need) {
+        noted_needs::note(self.address(), need);
+    }
+
     fn waits(&self, waiter: Stamp, needed: Stamp, covers: u64) {
-        let found = noted_uses::find(needed);
-        let block = found.map(|(block, _)| AwaitedBlock { block: short(block), tag: self.tag(block) });
-        let wait = StreamWaitRecord {
-            waiter: self.stamp(waiter),
+        let found = noted_needs::find(self.address(), waiter, needed);
+        let Some(lane) = self.of(waiter.stream) else { return };
+        lane.waits(&WaitNote {
+            waiter: waiter.number,
             writer: self.stamp(needed),
             covers,
             reason: found.map_or(WaitReason::Unknown, |(_, reason)| reason),
-            block,
-            time_ns: self.now(),
-        };
-        self.push(waiter.stream, TraceEvent::StreamWait(wait));
+            block: found.map(|(block, _)| (short(block), KnownName::of(self.tag(block)))),
+            time: self.ticks(),
+        });
+    }
+
+    fn refused(&self, _: Stamp) {
+        noted_needs::forget();
     }
 }
 

@@ -47,7 +47,20 @@ impl Inner {
         wait: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
         let is_known = awaited.is_some_and(|stamp| self.tracker().host().covers(stamp));
-        let Some(recording) = self.recording().filter(|_| !is_known && !WAITS.get()) else { return wait() };
+        if is_known || WAITS.get() {
+            return wait();
+        }
+        #[cfg(feature = "metrics")]
+        let wait = || match self.metered() {
+            Some(metered) => {
+                let began = std::time::Instant::now();
+                let waited = wait();
+                metered.waits.record(began.elapsed());
+                waited
+            }
+            None => wait(),
+        };
+        let Some(recording) = self.recording() else { return wait() };
         let begin = recording.now();
         WAITS.set(true);
         let waited = {

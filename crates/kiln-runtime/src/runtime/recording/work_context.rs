@@ -33,6 +33,8 @@ struct Context {
 const NOTHING: Context = Context { line: None, collective: None };
 
 thread_local! {
+    /// Whether there is any: what a submission looks at. No destructor and nothing to make, so that it is read like a variable.
+    static IS_NOTED: Cell<bool> = const { Cell::new(false) };
     static CONTEXT: Cell<Context> = const { Cell::new(NOTHING) };
 }
 
@@ -47,19 +49,26 @@ impl Drop for WorkContext {
     #[inline]
     fn drop(&mut self) {
         if let Some(before) = self.before {
-            CONTEXT.set(before);
+            set(before);
         }
     }
 }
 
 /// The line of the program that the work of this thread belongs to, where a call noted one.
+#[inline]
 pub(super) fn line() -> Option<&'static Location<'static>> {
-    CONTEXT.get().line
+    if IS_NOTED.get() { CONTEXT.get().line } else { None }
 }
 
 /// The collective that this thread is submitting.
+#[inline]
 pub(super) fn collective() -> Option<CollectiveLabel> {
-    CONTEXT.get().collective
+    if IS_NOTED.get() { CONTEXT.get().collective } else { None }
+}
+
+fn set(context: Context) {
+    CONTEXT.set(context);
+    IS_NOTED.set(context.line.is_some() || context.collective.is_some());
 }
 
 impl Inner {
@@ -83,6 +92,6 @@ pub fn as_collective(gpu: &DeviceRuntime, label: impl FnOnce() -> CollectiveLabe
 #[cold]
 fn note(line: Option<&'static Location<'static>>, collective: Option<CollectiveLabel>) -> WorkContext {
     let before = CONTEXT.get();
-    CONTEXT.set(Context { line: before.line.or(line), collective: before.collective.or(collective) });
+    set(Context { line: before.line.or(line), collective: before.collective.or(collective) });
     WorkContext { before: Some(before) }
 }

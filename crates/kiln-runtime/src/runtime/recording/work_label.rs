@@ -3,44 +3,45 @@
 use std::panic::Location;
 
 use kiln_driver::{Command, Place};
-use kiln_trace::{LaunchSize, SubmissionKind, TraceLine};
+use kiln_trace::{KnownLine, KnownName, LaunchSize, SubmissionKind};
 
-use super::work_context::{self, CollectiveLabel};
+use super::work_context;
 
 /// What submitted work is called in a recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkLabel {
     pub(crate) kind: SubmissionKind,
-    pub(crate) name: &'static str,
-    pub(crate) line: Option<TraceLine<'static>>,
+    pub(crate) name: KnownName,
+    pub(crate) line: KnownLine,
     pub(crate) size: Option<LaunchSize>,
     pub(crate) bytes: u64,
-    pub(crate) collective: Option<CollectiveLabel>,
 }
 
 impl WorkLabel {
     /// Work of a kind.
-    pub(crate) fn new(kind: SubmissionKind, name: &'static str, bytes: u64) -> Self {
-        Self { kind, name, line: None, size: None, bytes, collective: None }
+    #[inline]
+    pub(crate) fn new(kind: SubmissionKind, name: KnownName, bytes: u64) -> Self {
+        Self { kind, name, line: KnownLine::default(), size: None, bytes }
+    }
+
+    /// Work of a kind under the name of its kind.
+    pub(crate) fn named(kind: SubmissionKind, name: &'static str, bytes: u64) -> Self {
+        Self::new(kind, KnownName::of(name), bytes)
     }
 
     /// The same with the line that asked for it.
+    #[inline]
     pub(crate) fn at(self, line: &'static Location<'static>) -> Self {
-        Self { line: Some(TraceLine { file: line.file(), line: line.line() }), ..self }
+        Self { line: KnownLine::of(line), ..self }
     }
 
     /// The same with what the call around it knows: its line is that of the program.
+    #[inline]
     pub(super) fn in_context(self) -> Self {
-        let mut label = match work_context::line() {
+        match work_context::line() {
             Some(line) => self.at(line),
             None => self,
-        };
-        if let Some(collective) = work_context::collective() {
-            label.kind = SubmissionKind::Collective;
-            label.bytes = collective.bytes;
-            label.collective = Some(collective);
         }
-        label
     }
 
     /// A command that is neither a launch nor a part of something larger; none for what is no work.
@@ -52,13 +53,13 @@ impl WorkLabel {
                     (_, Place::Host { .. }) => "download",
                     _ => "copy",
                 };
-                Some(Self::new(SubmissionKind::Copy, name, *bytes))
+                Some(Self::named(SubmissionKind::Copy, name, *bytes))
             }
             Command::Fill { pattern, count, .. } => {
-                Some(Self::new(SubmissionKind::Fill, "fill", pattern.bytes().saturating_mul(*count)))
+                Some(Self::named(SubmissionKind::Fill, "fill", pattern.bytes().saturating_mul(*count)))
             }
-            Command::Launch(_) => Some(Self::new(SubmissionKind::Kernel, "launch", 0)),
-            Command::Graph(_) => Some(Self::new(SubmissionKind::Graph, "graph", 0)),
+            Command::Launch(_) => Some(Self::named(SubmissionKind::Kernel, "launch", 0)),
+            Command::Graph(_) => Some(Self::named(SubmissionKind::Graph, "graph", 0)),
             _ => None,
         }
     }

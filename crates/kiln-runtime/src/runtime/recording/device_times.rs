@@ -1,0 +1,119 @@
+//! How it is known when the device ran work.
+
+use std::fmt;
+use std::str::FromStr;
+
+use kiln_cuda::cupti::CuptiSession;
+use kiln_driver::DeviceKind;
+
+use crate::runtime::inner::Inner;
+
+/// The variable that says how the times of a recording which the environment asks for are taken.
+pub(super) const TIMES_VARIABLE: &str = "KILN_TRACE_TIMES";
+
+/// How it is known when the device ran work that is recorded. Text: `host`, `events`, `events/16`, `cupti`.
+///
+/// ```
+/// use kiln::telemetry::DeviceTimes;
+///
+/// assert_eq!("events/16".parse(), Ok(DeviceTimes::Events { every: 16 }));
+/// assert_eq!(DeviceTimes::Cupti.to_string(), "cupti");
+/// assert!("events/0".parse::<DeviceTimes>().unwrap_err().to_string().contains("events/16"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum DeviceTimes {
+    /// Not at all: only when the host submitted it. The times of a simulated device cost nothing and are taken nevertheless.
+    #[default]
+    HostOnly,
+    /// From two events around every so-manieth submission, which cost the host about a microsecond.
+    Events {
+        /// Each first one of so many has a time.
+        every: u32,
+    },
+    /// From CUPTI, for every kernel, copy, fill and graph, without events in the streams. A launch costs the host one or two microseconds more,
+    /// and some of that for as long as the process lives. CUPTI serves one tool of a process: where it has another one, or is not there, events are
+    /// used, and [`trace_times`](crate::DeviceRuntime::trace_times) says why.
+    Cupti,
+}
+
+/// How the device's times are taken in a recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TakenTimes {
+    /// How.
+    pub how: DeviceTimes,
+    /// Why not as it was asked for, where that is so.
+    pub why_not_as_asked: Option<String>,
+}
+
+/// A text that says no way to take times.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{text}` does not say how to take the device's times; use host, events, events/16 or cupti")]
+pub struct UnknownTimes {
+    text: String,
+}
+
+impl FromStr for DeviceTimes {
+    type Err = UnknownTimes;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTimes> {
+        let every = |number: &str| number.parse().ok().filter(|every| *every > 0);
+        match text.trim() {
+            "host" => Some(Self::HostOnly),
+            "events" => Some(Self::Events { every: 1 }),
+            "cupti" => Some(Self::Cupti),
+            other => other.strip_prefix("events/").and_then(every).map(|every| Self::Events { every }),
+        }
+        .ok_or_else(|| UnknownTimes { text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for DeviceTimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HostOnly => f.write_str("host"),
+            Self::Events { every: 0 | 1 } => f.write_str("events"),
+            Self::Events { every } => write!(f, "events/{every}"),
+            Self::Cupti => f.write_str("cupti"),
+        }
+    }
+}
+
+/// How times are taken, and with what.
+pub(super) struct Measuring {
+    pub(super) taken: TakenTimes,
+    pub(super) session: Option<CuptiSession>,
+}
+
+impl Measuring {
+    /// What a device can do of what was asked for.
+    pub(super) fn choose(runtime: &Inner, asked: DeviceTimes) -> Self {
+        let is_simulated = runtime.driver().info().kind == DeviceKind::Simulated;
+        let each = DeviceTimes::Events { every: 1 };
+        match asked {
+            // Work that may be done again by another worker has no times in this one.
+            _ if runtime.recovery().is_some() => match asked {
+                DeviceTimes::HostOnly => Self::plain(asked, None),
+                _ => Self::plain(
+                    DeviceTimes::HostOnly,
+                    Some("a device in a worker process is not measured".to_owned()),
+                ),
+            },
+            DeviceTimes::HostOnly if is_simulated => Self::plain(each, None),
+            DeviceTimes::Cupti if is_simulated => {
+                Self::plain(each, Some("a simulated device has its times without CUPTI".to_owned()))
+            }
+            DeviceTimes::Cupti => match CuptiSession::start() {
+                Ok(session) => {
+                    Self { taken: TakenTimes { how: asked, why_not_as_asked: None }, session: Some(session) }
+                }
+                Err(absence) => Self::plain(each, Some(absence.to_string())),
+            },
+            other => Self::plain(other, None),
+        }
+    }
+
+    fn plain(how: DeviceTimes, why_not_as_asked: Option<String>) -> Self {
+        Self { taken: TakenTimes { how, why_not_as_asked }, session: None }
+    }
+}

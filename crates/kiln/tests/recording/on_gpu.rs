@@ -1,0 +1,106 @@
+//! CUPTI's times beside those of events: needs a GPU and libcupti, and is counted as skipped where there is none.
+
+use kiln::DeviceRuntime;
+use kiln::probe::TestGate;
+use kiln::telemetry::DeviceTimes;
+use kiln::trace::{SubmissionKind, TimeSpan, TraceEvent};
+use kiln_driver::{DeviceKind, Image};
+
+use crate::Recorded;
+
+const LAUNCHES: usize = 2000;
+
+/// Spins for about as many nanoseconds as it is told.
+const SPIN: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry spin(.param .u64 ns)
+{
+    .reg .pred %p;
+    .reg .u64 %rd<4>;
+    ld.param.u64 %rd1, [ns];
+    mov.u64 %rd2, %globaltimer;
+    add.u64 %rd2, %rd2, %rd1;
+again:
+    mov.u64 %rd3, %globaltimer;
+    setp.lt.u64 %p, %rd3, %rd2;
+    @%p bra again;
+    ret;
+}
+";
+
+/// When the kernels and the graph of a recording ran.
+fn times(file: &Recorded) -> (Vec<Option<TimeSpan>>, Vec<Option<TimeSpan>>) {
+    let (mut kernels, mut graphs) = (Vec::new(), Vec::new());
+    file.each(|event| {
+        if let TraceEvent::Submission(work) = event {
+            match work.kind {
+                SubmissionKind::Kernel => kernels.push(work.device),
+                SubmissionKind::Graph => graphs.push(work.device),
+                _ => {}
+            }
+        }
+    });
+    (kernels, graphs)
+}
+
+fn run(ordinal: u32, how: DeviceTimes) -> Option<(Vec<Option<TimeSpan>>, Vec<Option<TimeSpan>>)> {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::from_driver(kiln_cuda::CudaDevice::open(ordinal).unwrap(), Default::default())
+        .unwrap();
+    gpu.trace_with(&file, how).unwrap();
+    if let Some(why) = gpu.trace_times().unwrap().why_not_as_asked {
+        kiln::probe::count_skip("recording: times by CUPTI", &why).unwrap();
+        return None;
+    }
+    let spin = gpu.load_kernel(&Image::Ptx(SPIN), "spin", None).unwrap();
+    for _ in 0..LAUNCHES {
+        let mut launch = gpu.launch(&spin);
+        launch.grid(1).block(1);
+        launch.value(10_000_u64);
+        // SAFETY: the kernel touches no memory.
+        unsafe { launch.submit() }.unwrap();
+    }
+    let mut builder = gpu.graph();
+    for _ in 0..10 {
+        let mut launch = builder.launch(&spin);
+        launch.grid(1).block(1);
+        launch.value(10_000_u64);
+        // SAFETY: the kernel touches no memory.
+        unsafe { launch.record() }.unwrap();
+    }
+    let graph = builder.build().unwrap();
+    graph.replay().unwrap();
+    gpu.synchronize().unwrap();
+    drop((graph, spin, gpu));
+    Some(times(&file))
+}
+
+#[test]
+fn cupti_and_events_agree_on_when_kernels_ran() {
+    let TestGate::Ready(gpu) = kiln::probe::gpu_for_test("recording: times by CUPTI").unwrap() else {
+        return;
+    };
+    if gpu.info().kind != DeviceKind::Cuda {
+        return;
+    }
+    let ordinal = gpu.ordinal();
+    let Some((by_events, _)) = run(ordinal, DeviceTimes::Events { every: 1 }) else { return };
+    let Some((by_cupti, graphs)) = run(ordinal, DeviceTimes::Cupti) else { return };
+    assert_eq!((by_cupti.len(), graphs.len()), (LAUNCHES, 1));
+    let known: Vec<TimeSpan> = by_cupti.iter().flatten().copied().collect();
+    assert_eq!(known.len(), LAUNCHES, "every kernel has a time");
+    assert!(
+        known.windows(2).all(|two| two[0].end_ns <= two[1].begin_ns + 1000),
+        "in the order of the stream"
+    );
+    let mean = |times: &[TimeSpan]| times.iter().map(|time| time.ns()).sum::<u64>() / times.len() as u64;
+    let events: Vec<TimeSpan> = by_events.iter().flatten().copied().collect();
+    let (cupti, events) = (mean(&known), mean(&events));
+    assert!((9_000..40_000).contains(&cupti), "{cupti} ns by CUPTI");
+    // Events stand around a kernel, and see the gaps beside it, too.
+    assert!(events + 500 >= cupti && events < cupti + 10_000, "{cupti} ns by CUPTI, {events} by events");
+    // Kernels of a graph without edges run beside each other.
+    assert!(graphs[0].is_some_and(|graph| graph.ns() >= 9_000), "{graphs:?}");
+}
