@@ -4,13 +4,15 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use kiln_trace::{ReadError, RecordingReader, open_plain_file};
+use kiln_trace::{MissingEvents, ReadError, RecordingReader, TraceEvent, open_plain_file};
 use kiln_watch::{FilePattern, recordings_in};
 
 use crate::console::complain;
 use crate::failure::Failure;
 use crate::plural::counted;
 
+/// Recordings that are read again for what they miss have no more bytes.
+const MAX_NOTED_BYTES: u64 = 32 << 20;
 /// Blocks that are read at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -55,6 +57,24 @@ pub(crate) fn failure(path: &Path, error: &ReadError) -> Failure {
         (ReadError::Damaged { offset: 1.., .. }, _) => failure.next("--skip-damaged leaves such blocks out"),
         (_, Some(step)) => failure.next(step),
         (_, None) => failure,
+    }
+}
+
+/// Says on the standard error that events are missing from a recording that was just made, as for a full disk, and why. A large one is not
+/// read for that; `kiln explain` says it of any.
+pub(crate) fn note_missing(path: &Path) {
+    if path.metadata().map_or(true, |known| known.len() > MAX_NOTED_BYTES) {
+        return;
+    }
+    let Ok(mut reader) = open(path, true) else { return };
+    let mut missing = MissingEvents::default();
+    while let Ok(Some(event)) = reader.next_event() {
+        if let TraceEvent::Dropped(dropped) = event {
+            missing.add(&dropped);
+        }
+    }
+    if missing.events() > 0 {
+        complain(format_args!("{}: note: {missing}", path.display()));
     }
 }
 

@@ -139,6 +139,7 @@ fn record(
             traces.push(convert(arguments, recording, &place.with_number_of(recording, out))?);
         }
     }
+    run.recordings.iter().for_each(|recording| recording_file::note_missing(recording));
     let told = if traces.is_empty() || by_number { &run.recordings[..] } else { &[] };
     tell(arguments, traces, told, console)?;
     for other in run.recordings.iter().skip(1).filter(|_| !by_number) {

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use kiln_trace::{DropCause, DroppedRecord, RecordingWriter, TraceEvent};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::folder::Folder;
@@ -209,6 +210,21 @@ fn an_empty_recording_is_explained() {
     let outcome = run(command(&["explain", &empty]));
     assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("it is empty") && outcome.stderr.contains("disk"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_disk_that_became_full_is_told_at_the_end() {
+    let folder = Folder::new();
+    let dropped = DroppedRecord { events: 9, cause: DropCause::DiskFull, at_byte: 500, time_ns: 2_000 };
+    let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+    writer.push(&TraceEvent::Dropped(dropped)).unwrap();
+    let source = folder.write("source.kiln", writer.finish().unwrap());
+    let script = format!("cp {source} \"$KILN_TRACE\"");
+    let outcome = run(command(&["trace", &folder.path("a.kiln"), "--", "sh", "-c", &script]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let said =
+        "9 events are missing: the disk was full when the file had 500 bytes, 2.0 us after the beginning.";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
 }
 
 #[test]
