@@ -3,6 +3,12 @@
 //! `cargo bench -p kiln-ptx --bench executor [-- KERNEL [default|every|none|counted|portable]]`. `counted` is `none` with statistics of every instruction,
 //! `portable` is `none` without vector instructions and ranges. Each figure is the best of several launches.
 
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops at the first surprise"
+)]
+
 use kiln_kernels::cases;
 use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{Checks, ExecProgram, LaunchShape, Options, SimpleMemory};
