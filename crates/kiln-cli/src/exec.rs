@@ -20,6 +20,8 @@ use crate::console::{Console, complain};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::plural::counted;
+use crate::program_end::ProgramEnd;
+use crate::program_signals::ProgramSignals;
 use private_folder::PrivateFolder;
 use record::{Finding, Records};
 
@@ -86,13 +88,18 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
     check_memory()?;
     let mut records = Records::default();
     let mut exit_codes = Vec::new();
+    let mut signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
     for at in 0..arguments.seeds {
         let Some(seed) = arguments.seed.checked_add(at) else {
             return Err(Failure::usage("there are no seeds after the last one").next("give a smaller --seed"));
         };
         let folder = PrivateFolder::new(&library)?;
-        exit_codes.push(code_of(start(arguments, &folder, seed)?));
+        let ended = start(arguments, &folder, seed, &mut signals)?;
+        exit_codes.push(code_of(ended.status));
         records.read(folder.path())?;
+        if ended.is_signalled {
+            break;
+        }
     }
     let (findings, notes) = records.take();
     let failed = exit_codes.iter().copied().find(|code| *code != 0);
@@ -101,7 +108,8 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         Some(code) => Exit::Program(code),
         None => Exit::Done,
     };
-    let report = Report { runs: arguments.seeds, exit_code: exit.code(), exit_codes, findings, notes };
+    let report =
+        Report { runs: exit_codes.len() as u64, exit_code: exit.code(), exit_codes, findings, notes };
     if arguments.json {
         console.json(&report)?;
     } else {
@@ -122,7 +130,12 @@ fn check_memory() -> Result<(), Failure> {
 }
 
 /// Starts the program and waits for its end.
-fn start(arguments: &Arguments, folder: &PrivateFolder, seed: u64) -> Result<ExitStatus, Failure> {
+fn start(
+    arguments: &Arguments,
+    folder: &PrivateFolder,
+    seed: u64,
+    signals: &mut ProgramSignals,
+) -> Result<ProgramEnd, Failure> {
     let Some((name, rest)) = arguments.program.split_first() else {
         return Err(Failure::usage("no program is named").next("name it after --"));
     };
@@ -140,9 +153,7 @@ fn start(arguments: &Arguments, folder: &PrivateFolder, seed: u64) -> Result<Exi
         let message = format!("{} cannot be started: {error}", name.to_string_lossy());
         Failure::usage(message).next("name a program that is on the path, or its file")
     };
-    let mut child = command.spawn().map_err(cannot)?;
-    private_folder::outlive_interrupts();
-    child.wait().map_err(cannot)
+    signals.run(&mut command).map_err(cannot)
 }
 
 /// The program's exit code, or 128 and the number of its signal.

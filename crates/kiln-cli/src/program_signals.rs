@@ -17,6 +17,9 @@ use crate::signals::{self, SignalMask};
 /// The signals of this command, held back until there is a program.
 pub(crate) struct ProgramSignals {
     mask: SignalMask,
+    told: Arc<Told>,
+    /// Whether the thread that passes them on was started.
+    is_started: bool,
 }
 
 /// The program while it can be told something.
@@ -32,32 +35,33 @@ impl ProgramSignals {
     /// # Errors
     /// What the system says.
     pub(crate) fn hold() -> io::Result<Self> {
-        Ok(Self { mask: signals::block()? })
+        let told = Told { program: Mutex::new(None), is_ended: AtomicBool::new(false) };
+        Ok(Self { mask: signals::block()?, told: Arc::new(told), is_started: false })
     }
 
-    /// Runs a program to its end. Signals that come later end this command as if they had never been held back.
+    /// Runs a program to its end. Signals that come when none runs end this command as if they had never been held back.
     ///
     /// # Errors
     /// A program that cannot be started; no thread that can be.
-    pub(crate) fn run(self, command: &mut Command) -> io::Result<ProgramEnd> {
+    pub(crate) fn run(&mut self, command: &mut Command) -> io::Result<ProgramEnd> {
         let mask = self.mask;
         // SAFETY: between `fork` and `exec` this makes one system call, allocates nothing and takes no lock.
         unsafe { command.pre_exec(move || mask.restore()) };
         let mut child = command.spawn()?;
-        let told = Arc::new(Told {
-            program: Mutex::new(Some(Pid::from_child(&child))),
-            is_ended: AtomicBool::new(false),
-        });
-        let shared = told.clone();
-        let pass_on = move || shared.pass_on(&mask);
-        let thread = std::thread::Builder::new().name("kiln-signals".to_owned()).spawn(pass_on);
-        if let Err(error) = thread {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(error);
+        *self.told.program() = Some(Pid::from_child(&child));
+        if !self.is_started {
+            let shared = self.told.clone();
+            let pass_on = move || shared.pass_on(&mask);
+            let thread = std::thread::Builder::new().name("kiln-signals".to_owned()).spawn(pass_on);
+            if let Err(error) = thread {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(error);
+            }
+            self.is_started = true;
         }
-        let status = told.await_end(&mut child)?;
-        Ok(ProgramEnd { status, is_signalled: told.is_ended.load(Ordering::Acquire) })
+        let status = self.told.await_end(&mut child)?;
+        Ok(ProgramEnd { status, is_signalled: self.told.is_ended.load(Ordering::Acquire) })
     }
 }
 

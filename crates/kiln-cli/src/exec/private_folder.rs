@@ -76,12 +76,3 @@ fn link(library: &Path, name: &Path) -> io::Result<()> {
 fn link(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
-
-/// Lets an interrupt from the terminal end the program and not this command, which then reports.
-pub(super) fn outlive_interrupts() {
-    #[cfg(target_os = "linux")]
-    for signal in [libc::SIGINT, libc::SIGQUIT] {
-        // SAFETY: to ignore a signal runs no code of ours; the program was started before, with what it had.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
-    }
-}

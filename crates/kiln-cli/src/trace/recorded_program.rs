@@ -62,7 +62,7 @@ pub(crate) fn run(
     (program, words): (&OsStr, &[OsString]),
     place: &RecordingPlace,
     is_json: bool,
-    signals: ProgramSignals,
+    mut signals: ProgramSignals,
 ) -> Result<RecordedRun, Failure> {
     let file = place.file();
     let _earlier = Earlier::move_aside(file)?;

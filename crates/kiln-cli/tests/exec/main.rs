@@ -154,3 +154,24 @@ fn what_cannot_be_run_is_told() {
     let output = kiln(&["--devices", "0"], Path::new("true"), &[]);
     assert_eq!(output.status.code(), Some(0));
 }
+
+#[test]
+fn a_signal_is_passed_on_and_the_folder_is_removed() {
+    let folder = folder().join("signalled");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+    command.args(["exec", "--library"]).arg(library()).args(["--seeds", "3", "--", "sleep", "60"]);
+    let mut child = command.env("TMPDIR", &folder).spawn().unwrap();
+    let began = std::time::Instant::now();
+    let has_folder = || std::fs::read_dir(&folder).unwrap().next().is_some();
+    while !has_folder() && began.elapsed().as_secs() < 20 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // Until the program was started, which nothing outside tells.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let id = i32::try_from(child.id()).unwrap();
+    assert!(Command::new("kill").args(["-TERM", &id.to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    assert!(began.elapsed().as_secs() < 50, "the program was waited for");
+    assert!(!has_folder(), "the folder is still there");
+}
