@@ -21,7 +21,7 @@ impl ProgramSignals {
     ///
     /// # Errors
     /// A program that cannot be started.
-    pub(crate) fn run(self, command: &mut Command) -> io::Result<ProgramEnd> {
+    pub(crate) fn run(&mut self, command: &mut Command) -> io::Result<ProgramEnd> {
         Ok(ProgramEnd { status: command.status()?, is_signalled: false })
     }
 }
