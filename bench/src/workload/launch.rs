@@ -79,7 +79,7 @@ fn measured(table: &mut Table, repeats: usize, times: DeviceTimes) -> Result<(),
     }
     let launches = subject(BATCH, || four.launch(), || Ok(four.gpu.synchronize()?));
     let [time] = in_turn(BATCHES * repeats, [launches])?;
-    table.add("l6", &format!("recorded, times by {times}"), time);
+    table.add("l6", format!("recorded, times by {times}"), time);
     drop(four);
     let mut reader = RecordingReader::new(std::io::BufReader::new(std::fs::File::open(file.path())?))?;
     let (mut kernels, mut timed, mut ran_ns) = (0_u64, 0_u64, 0_u64);

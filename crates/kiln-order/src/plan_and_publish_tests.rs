@@ -17,6 +17,7 @@ use crate::stream_key::StreamKey;
 use crate::stream_state::StreamState;
 use crate::sync_shim::BiasedLock;
 use crate::vector_clock::{HostClock, StreamClock};
+use crate::wait_observer::Observed;
 use crate::wait_planner::Waits;
 
 const BYTES: u64 = 64;

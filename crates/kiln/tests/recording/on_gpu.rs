@@ -45,7 +45,10 @@ fn times(file: &Recorded) -> (Vec<Option<TimeSpan>>, Vec<Option<TimeSpan>>) {
     (kernels, graphs)
 }
 
-fn run(ordinal: u32, how: DeviceTimes) -> Option<(Vec<Option<TimeSpan>>, Vec<Option<TimeSpan>>)> {
+/// The times of kernels and of graphs.
+type Times = (Vec<Option<TimeSpan>>, Vec<Option<TimeSpan>>);
+
+fn run(ordinal: u32, how: DeviceTimes) -> Option<Times> {
     let file = Recorded::new();
     let gpu = DeviceRuntime::from_driver(kiln_cuda::CudaDevice::open(ordinal).unwrap(), Default::default())
         .unwrap();
