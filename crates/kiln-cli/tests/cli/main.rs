@@ -35,6 +35,8 @@ mod doctor_cluster;
 mod emit;
 mod fault_text;
 mod folder;
+#[cfg(target_os = "linux")]
+mod ignored_signals;
 mod inspect;
 mod job_recordings;
 mod json_errors;

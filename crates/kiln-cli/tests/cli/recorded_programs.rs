@@ -69,6 +69,9 @@ fn is_gone(program: Pid) -> bool {
 fn a_signal_is_passed_on_and_the_recording_is_finished() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         for verb in ["trace", "watch"] {
+            if crate::ignored_signals::is_ignored(signal) {
+                continue;
+            }
             let folder = Folder::new();
             let (file, script) = (folder.path("a.kiln"), sleeper(&folder));
             let mut command = command(&[verb, &file, "--", "sh", "-c", &script]);
