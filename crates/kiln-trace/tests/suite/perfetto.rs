@@ -194,7 +194,7 @@ fn memory_is_counted_by_tag_and_faults_are_instants() {
         (faults[0].kind, &*faults[0].name, faults[0].time),
         (INSTANT, "an illegal address in gemm", 2_000)
     );
-    assert_eq!(faults[1].name, "4 events are missing before this");
+    assert_eq!(faults[1].name, "4 events are missing before this: the disk was full");
     assert_eq!(summary.dropped_events, 4);
     assert_eq!(trace.on("takeover")[0].name, "rebuilding");
     assert_eq!(trace.on("waits of thread 3")[0].name, "download");
