@@ -213,10 +213,13 @@ impl Membership {
         missed
     }
 
-    /// Ends ranks whose library has failed for a while.
+    /// Ends ranks whose library has failed for a while, unless they were told why: a library fails because a rank is lost, and an abort of much queued work takes long.
     fn end_failing(&self) {
         let waiting: Vec<(u32, Arc<dyn LocalRank>)> = {
             let state = self.state();
+            if !state.lost.is_empty() {
+                return;
+            }
             let has_library = |entry: &LocalEntry| entry.driver.info().kind == DeviceKind::Cuda;
             let waiting = state.here.iter().filter(|(_, entry)| has_library(entry) && waits(&entry.ledger));
             waiting.filter_map(|(rank, entry)| Some((*rank, entry.rank.upgrade()?))).collect()
@@ -293,7 +296,7 @@ impl Membership {
             self.look_who_left();
         }
         found.extend(self.missed());
-        if asks {
+        if asks && found.is_empty() {
             self.end_failing();
         }
         let lost = found.into_iter().map(|(rank, cause)| LostRank { rank, cause });

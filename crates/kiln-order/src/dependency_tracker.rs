@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, WaitTarget, Waited};
+use kiln_driver::{Command, Driver, Error, StreamId, Submission, Timeout, Waited};
 
 use crate::event_policy::Recording;
 use crate::event_pool::{EventLease, EventPool};
@@ -11,10 +11,10 @@ use crate::pending_submission::PendingSubmission;
 use crate::plan_and_publish::{Step, Use, publish_late};
 use crate::rules::Rules;
 use crate::stamp::{Stamp, Stamps};
-use crate::stream_counters::{StreamCount, StreamCounts};
+use crate::stream_counters::StreamCounts;
 use crate::stream_key::StreamKey;
 use crate::stream_state::{Point, Recorded, StreamEntry, StreamState};
-use crate::submit_error::{SubmitError, given_back, held_error};
+use crate::submit_error::{SubmitError, given_back};
 use crate::sync_shim::{AtomicBool, AtomicU32, Ordering, RwLock};
 use crate::vector_clock::{HostClock, StreamClock};
 use crate::wait_observer::{Observed, WaitObserver};
@@ -235,46 +235,6 @@ impl DependencyTracker {
         Ok(true)
     }
 
-    /// Waits on the host for a stamp.
-    ///
-    /// # Errors
-    /// What the driver says; work that this thread has yet to queue.
-    pub fn wait(&self, stamp: Stamp, timeout: Timeout) -> Result<Waited, Error> {
-        if self.host.covers(stamp) {
-            return Ok(Waited::Done);
-        }
-        let state = self.state(stamp.stream)?;
-        if state.submitted() < stamp.number {
-            if matches!(timeout, Timeout::Poll) {
-                return Ok(Waited::TimedOut);
-            }
-            if let Some(stream) = held_here(&self.host, |held| held.is_awaited_by(stamp)) {
-                return Err(held_error("wait", stream));
-            }
-        }
-        let kind =
-            if matches!(timeout, Timeout::Poll) { StreamCount::HostPolls } else { StreamCount::HostWaits };
-        state.counters().add(kind, 1);
-        match self.point(&state, stamp.number) {
-            Ok(point) => self.wait_point(&point, timeout),
-            Err(error) if error.is_sticky() => Err(error),
-            Err(_) => self.wait_stream(&state, stamp.number, timeout),
-        }
-    }
-
-    /// Waits on the host for a point. What is done then is known from here on, unless the order is [held](Self::hold).
-    ///
-    /// # Errors
-    /// What the driver says.
-    pub fn wait_point(&self, point: &Point, timeout: Timeout) -> Result<Waited, Error> {
-        let waited = self.driver.wait(WaitTarget::Event(point.event.event()), timeout)?;
-        if waited.is_done() && !self.held.load(Ordering::Acquire) {
-            self.host.learn(point.stamp);
-            self.host.join(&point.clock);
-        }
-        Ok(waited)
-    }
-
     /// An event that is done when a stamp is, for foreign code that waits for it. It covers at least the stamp.
     ///
     /// # Errors
@@ -339,7 +299,7 @@ impl DependencyTracker {
         self.streams.read().unwrap_or_else(PoisonError::into_inner).get(key.index()).cloned()
     }
 
-    fn state(&self, key: StreamKey) -> Result<Arc<StreamState>, Error> {
+    pub(crate) fn state(&self, key: StreamKey) -> Result<Arc<StreamState>, Error> {
         let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
         streams.get(key.index()).cloned().ok_or_else(|| {
             Error::invalid(

@@ -53,6 +53,7 @@ mod event_pool_tests;
 mod event_shortage;
 mod held_streams;
 mod history_guards;
+mod host_wait;
 mod launch_sites;
 #[cfg(test)]
 mod mock_driver;

@@ -237,6 +237,11 @@ impl<'a> Look<'a> {
             if self.shared.tracker.host().covers(front.stamp) {
                 continue;
             }
+            if self.shared.state.failure_of(front.stamp).is_some() {
+                // It was ended, and the device may be busy with it for long; who waits looks at that before the answer is taken for success.
+                answered |= tell(self.take(|pending| pending.take_up_to(front.stamp)), &Ok(()));
+                continue;
+            }
             if let Err(error) = self.ask(front, now) {
                 if error.is_sticky() {
                     // Where work may be done again, those who wait for it are told when that is known.

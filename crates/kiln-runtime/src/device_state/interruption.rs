@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use kiln_order::StreamClock;
+use kiln_order::{Stamp, StreamClock};
 
 use super::cause::Cause;
 use super::loss::Loss;
@@ -33,5 +33,18 @@ impl StateCell {
         data.status.generation = Generation(generation.0 + 1);
         self.generation.store(generation.0 + 1, Ordering::Release);
         true
+    }
+
+    /// Why work of one of these streams was ended since a generation began, if any was.
+    pub(crate) fn ended_since(&self, generation: Generation, latest: &[Stamp]) -> Option<Arc<Cause>> {
+        if self.generation() == generation {
+            return None;
+        }
+        let ended = |loss: &Loss| {
+            loss.is_interruption
+                && loss.generation >= generation
+                && latest.iter().any(|stamp| loss.caught_any_of(stamp.stream))
+        };
+        self.loss_where(ended).map(|loss| loss.cause)
     }
 }

@@ -402,8 +402,10 @@ impl Inner {
         let latest = self.tracker.latest_stamps();
         for stamp in &latest {
             let timeout = end.map_or(Timeout::Never, |end| Timeout::After(end.saturating_sub(clock.now())));
-            if !self.wait_out(*stamp, timeout)? {
-                return Ok(false);
+            // Work that is ended from here on is told at once, and not when the device is through with it.
+            let ended = || self.state.ended_since(generation, &latest);
+            if !self.wait_out_while(*stamp, timeout, &|| ended().is_none())? {
+                return ended().map_or(Ok(false), |cause| Err(Error::of_cause(&cause)));
             }
         }
         // The device may have been lost meanwhile, and have another worker that knows nothing of the work; a part of it may have been done again.

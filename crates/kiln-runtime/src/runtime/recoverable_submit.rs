@@ -1,8 +1,8 @@
 //! Submissions that are kept so that they can be made again, and waits that outlast a lost device.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use kiln_driver::{Driver, StreamId, Timeout};
+use kiln_driver::{DeviceKind, Driver, StreamId, Timeout, Waited};
 use kiln_order::{Stamp, StreamKey, StreamState, Use, held_here};
 
 use super::inner::Inner;
@@ -11,6 +11,9 @@ use super::recovery_hook::RecoveryHook;
 use crate::error::{Error, Misuse, Result};
 use crate::ids::Generation;
 use crate::resubmission::SubmissionLog;
+
+/// Between two questions whether a wait is still wanted.
+const WANTED_PERIOD: Duration = Duration::from_millis(100);
 
 impl Inner {
     /// Where submissions are kept; none if they are not.
@@ -83,9 +86,38 @@ impl Inner {
     /// Waits until a submission is over, one way or the other; false if time ran out. Where unfinished work may be done again, a device that
     /// is lost meanwhile is waited for, too.
     pub(crate) fn wait_out(&self, stamp: Stamp, timeout: Timeout) -> Result<bool> {
+        self.wait_out_by(timeout, stamp, &|left| self.tracker().wait(stamp, left))
+    }
+
+    /// The same, as long as the wait is wanted, which is asked about ten times a second; false once it is not. A device may be busy for long with work that was
+    /// [ended](crate::internal::end_work). Virtual time passes only where it is waited for, and there nothing is asked.
+    pub(crate) fn wait_out_while(
+        &self,
+        stamp: Stamp,
+        timeout: Timeout,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        if !self.has_wall_clock() {
+            return self.wait_out(stamp, timeout);
+        }
+        let wait = |left| self.tracker().wait_while(stamp, left, WANTED_PERIOD, is_wanted);
+        self.wait_out_by(timeout, stamp, &wait)
+    }
+
+    /// Whether time passes on the device as on the host: a simulated device of this process has virtual time.
+    fn has_wall_clock(&self) -> bool {
+        self.driver().info().kind != DeviceKind::Simulated || self.recovery().is_some()
+    }
+
+    fn wait_out_by(
+        &self,
+        timeout: Timeout,
+        stamp: Stamp,
+        wait: &dyn Fn(Timeout) -> std::result::Result<Waited, kiln_driver::Error>,
+    ) -> Result<bool> {
         let mut left = timeout;
         loop {
-            match self.tracker().wait(stamp, left) {
+            match wait(left) {
                 Ok(waited) if !waited.is_done() => return Ok(false),
                 Ok(_) if self.tracker().host().covers(stamp) || !self.state().is_undecided() => {
                     return Ok(true);

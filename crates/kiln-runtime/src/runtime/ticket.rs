@@ -119,7 +119,8 @@ impl Ticket {
     #[track_caller]
     fn ask(&self, runtime: &Inner, timeout: Timeout) -> Result<bool> {
         self.check_not_lost(runtime)?;
-        let wait = || runtime.wait_out(self.stamp, timeout);
+        let is_wanted = || runtime.state().failure_of(self.stamp).is_none();
+        let wait = || runtime.wait_out_while(self.stamp, timeout, &is_wanted);
         let waited = match timeout {
             Timeout::Poll => wait(),
             Timeout::After(_) | Timeout::Never => {
@@ -128,10 +129,10 @@ impl Ticket {
         };
         let done = waited.map_err(|error| error.told_to(self.stamp, runtime.state()))?;
         // The device may have been rebuilt meanwhile; the new context does not know what the last one left unfinished.
+        self.check_not_lost(runtime)?;
         if !done {
             return Ok(false);
         }
-        self.check_not_lost(runtime)?;
         runtime.settle(self.stamp).map(|()| true)
     }
 

@@ -12,6 +12,7 @@ mod alone;
 mod arena;
 mod between;
 mod blocks;
+mod ended_work;
 mod endings;
 mod faults;
 mod findings;

@@ -6,6 +6,9 @@
 //! NCCL says that the communicator is gone once the call returns, so its state cannot be asked; the call itself is given a time limit instead. It frees memory of the
 //! device, which may wait for work that never ends, such as a collective of another communicator that waits for the same rank. That is why the call has a thread
 //! without any lock: the abort of the other communicator can follow, and both then end.
+//!
+//! Every queued kernel of NCCL still begins after an abort and asks 10,000 times for the other ranks before it looks whether it is aborted. On an H200 with NCCL over
+//! sockets that took 24 ms each, so a thousand queued collectives keep the device for 20 s. Callers are told before the abort, and the call goes on in its thread.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -82,7 +85,7 @@ impl Ending {
         }
         Err(without_answer(match making.is_free() {
             true => format!(
-                "{CALL} of {words} did not return within {ABORT_LIMIT:?}; work that it has queued may go on or never end, and its memory is not freed: abort the other \
+                "{CALL} of {words} did not return within {ABORT_LIMIT:?}; work that it has queued goes on until NCCL ends it, one collective after the other, and its memory is freed then; if it never ends, abort the other \
                  communicators of this device, or end this process"
             ),
             false => format!(
