@@ -20,6 +20,9 @@
 //! | [`Blas::geam`], [`Blas::transpose`] | `C = alpha A + beta B`; `C = Aᵀ` | `f32`, `f64` | cuBLAS |
 //! | [`Blas::trsm`] | `X` of `A X = alpha B` or `X A = alpha B`, `A` triangular | `f32`, `f64` | cuBLAS |
 //!
+//! With an `alpha` of 0 the operands that it multiplies are not read: a NaN or an infinity in them does not reach the result. They must still fit. [`Blas::scal`]
+//! has no other operand and multiplies always, so that NaN stays.
+//!
 //! Types in reading order: [`Blas`], [`Matrix`], [`Vector`], [`MatmulCall`], [`PreparedMatmul`], [`MatmulTuning`], [`MatrixElement`].
 
 mod element;
@@ -33,6 +36,7 @@ mod triangular;
 mod tuning;
 mod vector;
 mod vector_operations;
+mod zero_product;
 
 pub use element::{F8E4M3, MatrixElement, Real};
 pub use handle::Blas;

@@ -9,8 +9,8 @@ use crate::call_arguments::{Argument, Arguments};
 use crate::called::Called;
 use crate::error::{LibraryError, method_name};
 use crate::loaded_operations::LoadedOperations;
-use crate::operand_fit::OperandFit;
-use crate::operands::{Operands, check_operand};
+use crate::operand_fit::{OperandFit, is_exact};
+use crate::operands::{EXACT_HINT, Operands, check_operand};
 use crate::scaling::Scaling;
 
 /// An operation with its arguments.
@@ -198,7 +198,7 @@ impl<'a> Described<'a> {
         operands.iter().zip(arguments).enumerate().all(|(at, (operand, argument))| match argument.bytes() {
             None => true,
             Some(bytes) => {
-                bytes.len() >= operand.bytes
+                operand.takes(bytes.len())
                     && bytes.address().0 & operand.alignment_mask == 0
                     && !(operand.effect.changes() && shares_memory(at, operand, &bytes))
             }
@@ -212,8 +212,16 @@ pub(crate) fn check_given<'a>(
     called: &'static Called,
     given: impl IntoIterator<Item = Option<Argument<'a>>>,
 ) -> Result<()> {
+    check_named(operation, OperandNames { called: Some(called), ..OperandNames::default() }, given)
+}
+
+/// As [`check_given`], with names of another kind.
+pub(crate) fn check_named<'a>(
+    operation: impl Into<Operation>,
+    names: OperandNames,
+    given: impl IntoIterator<Item = Option<Argument<'a>>>,
+) -> Result<()> {
     let operation = operation.into();
-    let names = OperandNames { called: Some(called), ..OperandNames::default() };
     let all = operation.checked_operands().map_err(|error| names.renamed(error))?;
     let (mut operands, mut arguments) = (Vec::new(), Arguments::default());
     for (operand, argument) in all.into_iter().zip(given) {
@@ -238,6 +246,11 @@ fn fit_all(
         || operands.iter().zip(arguments.iter()).filter_map(|(operand, it)| Some((operand, it.bytes()?)));
     for (operand, bytes) in pairs() {
         let name = named(operand.name);
+        if is_exact(operand.name) && bytes.len() != operand.bytes {
+            let [given, wanted] = [bytes.len(), operand.bytes].map(|bytes| bytes / operand.alignment.max(1));
+            let what = format!("`{name}` has {given} elements and must have {wanted}");
+            return refuse(what, EXACT_HINT);
+        }
         if bytes.len() < operand.bytes {
             let what = format!("`{name}` has {} bytes and must have {}", bytes.len(), operand.bytes);
             return refuse(what, "use a longer buffer, or smaller sizes");

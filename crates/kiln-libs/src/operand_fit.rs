@@ -11,13 +11,27 @@ pub(crate) struct OperandFit {
     /// Bits that its address does not have. Alignments are powers of two.
     pub(crate) alignment_mask: u64,
     pub(crate) effect: OperandEffect,
+    /// Whether its buffer may not be longer.
+    is_exact: bool,
+}
+
+/// Whether a buffer has exactly the elements of its operand. One that is given with its sizes, as a matrix is, may be longer; those of other vectors may not.
+pub(crate) fn is_exact(operand: &str) -> bool {
+    matches!(operand, "pivots" | "tau" | "values" | "s" | "a_scale" | "b_scale")
 }
 
 impl OperandFit {
     /// What is needed of an operand at each call.
     pub(crate) fn of(operand: &OperationOperand) -> Self {
         let alignment_mask = operand.alignment.max(1) - 1;
-        Self { bytes: operand.bytes, alignment_mask, effect: operand.effect }
+        let is_exact = is_exact(operand.name);
+        Self { bytes: operand.bytes, alignment_mask, effect: operand.effect, is_exact }
+    }
+
+    /// Whether its buffer can have so many bytes.
+    #[inline]
+    pub(crate) fn takes(&self, bytes: u64) -> bool {
+        if self.is_exact { bytes == self.bytes } else { bytes >= self.bytes }
     }
 
     /// How a launch uses it. What lies in gaps stays, so that a buffer with gaps is not overwritten.

@@ -10,6 +10,9 @@ use crate::call_state::{check_graph, check_stream};
 /// Buffers that need no memory of the heap. Few calls have more.
 const INLINE: usize = 6;
 
+/// What to do where a buffer must have exactly so many elements.
+pub(crate) const EXACT_HINT: &str = "use a buffer of that length, or a view of a longer one";
+
 /// The buffers of a call.
 pub(crate) struct Operands<'a> {
     /// The call, such as `prims.sort`.

@@ -19,6 +19,9 @@
 //! gives a [`SolveFailure`] such as "not positive definite: its leading minor of order 17 is not positive". [`SolveInfo::word`] is for kernels that
 //! decide on the device. Of a batch, [`BatchedTicket::wait`] gives the first matrix that failed, and how many did; there is a word for each matrix.
 //!
+//! A NaN or an infinity in the factors of LU, and a zero on the diagonal of factors that are solved with, are told in the same way
+//! ([`SolveFailure::NotFinite`], [`SolveFailure::Singular`]), of one matrix as of a batch. `cholesky_solve` and `least_squares` say nothing of them.
+//!
 //! # Layouts
 //!
 //! Libraries store matrices column after column; [`Matrix`] does that only if it is transposed. Symmetric matrices are the same either way, LU solves

@@ -16,6 +16,11 @@ pub enum SolveFailure {
         /// The row of the first such pivot, counted from 0.
         pivot: u64,
     },
+    /// The factors have a NaN or an infinity: the matrix has one, or its elements overflow. Nothing that is computed with them has a meaning.
+    NotFinite {
+        /// The row of the first such pivot, counted from 0; the last pivot, where none is.
+        pivot: u64,
+    },
     /// A pivot that was given is no row of the matrix.
     PivotOutOfRange {
         /// The row whose pivot it is, counted from 0.
@@ -43,8 +48,11 @@ impl SolveFailure {
     /// What to do.
     pub(crate) fn hint(self) -> &'static str {
         match self {
-            Self::NotPositiveDefinite { .. } => "add a multiple of the identity, or use `lu`",
+            Self::NotPositiveDefinite { .. } => {
+                "look for NaN in the matrix, add a multiple of the identity, or use `lu`"
+            }
             Self::Singular { .. } => "use `svd`, and leave out singular values that are zero",
+            Self::NotFinite { .. } => "look for NaN and infinities in the matrix",
             Self::PivotOutOfRange { .. } => {
                 "give the pivots that `lu` or `lu_batched` wrote with these factors"
             }
@@ -66,6 +74,12 @@ impl fmt::Display for SolveFailure {
             }
             Self::Singular { pivot } => {
                 write!(f, "the matrix is singular: the pivot in row {pivot}, counted from 0, is zero")
+            }
+            Self::NotFinite { pivot } => {
+                write!(
+                    f,
+                    "the factors have a NaN or an infinity, from the pivot in row {pivot} on, counted from 0"
+                )
             }
             Self::PivotOutOfRange { row, pivot, order } => {
                 write!(

@@ -13,6 +13,9 @@
 //! Elements are `f32` or `f64`, indices `i32` or `i64`, counted from 0. Formats are compressed rows ([`CsrMatrix`]), compressed columns ([`CscMatrix`]) and
 //! coordinates ([`CooMatrix`]); a [`SparseView`] is one of them or its transpose.
 //!
+//! With an `alpha` of 0 the operands that it multiplies are not read, as in [`blas`](crate::blas): `spmv`, `spmm` and `spgemm` give `beta y` or `beta C`, and the solution of a
+//! triangular system is 0.
+//!
 //! # Indices
 //!
 //! `upload`, `from_dense` and `from_triplets` of each format check every index before anything is uploaded. Of `from_buffers` the host knows the lengths

@@ -58,7 +58,7 @@ impl Blas {
     }
 
     /// `y = alpha A x`, or `y = alpha A x + beta y` where a `beta` is given; without one, and with 0, `y` is not read. Here and below, `alpha` and `beta` are
-    /// rounded to the type of the elements.
+    /// rounded to the type of the elements, and with an `alpha` of 0 the operands that it multiplies are not read.
     pub fn gemv<'a, T: Real>(
         &'a self,
         alpha: f64,
@@ -179,7 +179,7 @@ pub(super) fn same_length<T: Real>(
     if x.len() == y.len() {
         return Ok(x.len());
     }
-    let what = format!("vectors of {} and {} elements", x.len(), y.len());
+    let what = format!("`x` has {} elements and `y` has {}", x.len(), y.len());
     Err(LibraryError::argument(operation, what, "use vectors of the same length"))
 }
 
@@ -202,6 +202,8 @@ fn check_lengths<T: Real>(
 static DOT: Called = Called::new(Dot::NAME, "result");
 static NRM2: Called = Called::new(Nrm2::NAME, "result");
 static GEMV: Called = Called::new(Gemv::NAME, "y");
+/// Where rows of the matrix lie one after the other, so that the vectors are exchanged.
+static GER_OF_ROWS: Called = Called { names: &[("x", "y"), ("y", "x")], ..Called::new(Ger::NAME, "a") };
 
 /// `C = beta C`, or zeros: what is left of an operation whose sums have no terms. The buffers of the terms are checked by the caller.
 pub(crate) fn without_terms<T: MatrixElement>(
@@ -212,6 +214,7 @@ pub(crate) fn without_terms<T: MatrixElement>(
 ) -> Result<Described<'static>> {
     check_ready(loaded.gpu(), called.call)?;
     check_operand(loaded.gpu(), called.call, called.result, BufferBytes::of(c.buffer))?;
+    c.check_room(called.call, called.result)?;
     let a = Matrix { rows: c.rows, columns: 0, ..c };
     let b = Matrix { rows: 0, columns: c.columns, ..c };
     let product = MatmulCall::new(loaded, a, b, c);
@@ -248,9 +251,11 @@ fn gemv<'a, T: Real>(
     }
     if a.columns == 0 {
         operands().check(loaded.gpu())?;
+        y.check_step(Gemv::NAME, "y")?;
         let column = Matrix::new(y.buffer, a.rows as usize, 1).leading(y.step as usize);
         return without_terms(loaded, &GEMV, column, beta);
     }
+    a.check_leading(Gemv::NAME, "a")?;
     let buffers = [memory(a.buffer), memory(x.buffer), memory(y.buffer), Ok(alpha)];
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
 }
@@ -272,5 +277,8 @@ fn ger<'a, T: Real>(
     if m == 0 || n == 0 {
         return Described::nothing(loaded, operation, &operands);
     }
-    Described::new(operation, [memory(x.buffer), memory(y.buffer), memory(a.buffer), Ok(alpha)])
+    a.check_leading(Ger::NAME, "a")?;
+    let described =
+        Described::new(operation, [memory(x.buffer), memory(y.buffer), memory(a.buffer), Ok(alpha)])?;
+    Ok(if a.by_columns { described } else { described.called(&GER_OF_ROWS) })
 }

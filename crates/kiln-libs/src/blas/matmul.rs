@@ -10,7 +10,7 @@ use super::prepared_matmul::PreparedMatmul;
 use super::product_launch::ProductLaunch;
 use super::tuning::MatmulTuning;
 use crate::Result;
-use crate::call_state::{check_graph, check_ready, check_stream};
+use crate::call_state::{check_graph, check_stream};
 use crate::described::{Described, OperandNames};
 use crate::error::LibraryError;
 use crate::library_call::{LibraryCall, submit_described};
@@ -295,9 +295,8 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         self.check_leading()?;
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
         let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
-        let names = OperandNames { is_exchanged: !self.c.by_columns, called: None };
         let mut described = Described::of(operation);
-        described.names = names;
+        described.names = self.names();
         described.push_memory(first.buffer);
         described.push_memory(second.buffer);
         described.push_memory(self.c.buffer);
@@ -374,27 +373,18 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         operands.with_some("a_scale", a_scale).with_some("b_scale", b_scale)
     }
 
-    /// A product of no terms: `C` is `beta C` before bias and activation. Libraries do not take matrices without elements, so two of zeros stand for
-    /// them.
-    fn without_terms(&self) -> Result<Described<'static>> {
-        check_ready(self.loaded.gpu(), Matmul::NAME)?;
-        self.operands().check(self.loaded.gpu())?;
-        let (rows, columns) = (self.c.rows as usize, self.c.columns as usize);
-        // Libraries multiply rows of 8-bit numbers that are multiples of 16 bytes.
-        let terms = if size_of::<T>() == 1 { 16 } else { 1 };
-        let zeros = self.loaded.gpu().zeros::<T>(rows.max(columns).saturating_mul(terms));
-        let zeros = zeros.map_err(|error| error.within(Matmul::NAME))?;
-        let batch = self.c.batch as usize;
-        let a = Matrix::new(&zeros, rows, terms).batch(batch).stride(0);
-        let b = Matrix::new(&zeros, terms, columns).batch(batch).stride(0);
-        Ok(MatmulCall { a, b, alpha: 1.0, stream: None, ..*self }.described()?.into_held())
+    pub(super) fn loaded(&self) -> &'a LoadedOperations {
+        self.loaded
     }
 
     /// Refuses rows or columns that overlap, in the caller's words.
     fn check_leading(&self) -> Result<()> {
         self.a.check_leading(Matmul::NAME, "a")?;
         self.b.check_leading(Matmul::NAME, "b")?;
-        self.c.check_leading(Matmul::NAME, "c")
+        self.c.check_leading(Matmul::NAME, "c")?;
+        // A stride that was not given is not told.
+        let is_huge = self.c.batch > 1 && self.c.stride.is_none() && self.c.matrix_stride() == u64::MAX;
+        if is_huge { self.c.check_room(Matmul::NAME, "c") } else { Ok(()) }
     }
 
     /// The type of `alpha` and `beta`.
@@ -436,8 +426,13 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         }
     }
 
+    /// How messages name the operands.
+    pub(super) fn names(&self) -> OperandNames {
+        OperandNames { is_exchanged: !self.c.by_columns, called: None }
+    }
+
     /// The product as BLAS describes it.
-    fn stored_product(&self) -> Result<Matmul> {
+    pub(super) fn stored_product(&self) -> Result<Matmul> {
         let (a, b, c) = (&self.a, &self.b, &self.c);
         let layout = |matrix: &Matrix<'_, T>, transposed| Layout {
             element: T::TYPE,

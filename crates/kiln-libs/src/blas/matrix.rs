@@ -88,6 +88,29 @@ impl<'a, T: MatrixElement> Matrix<'a, T> {
         Err(LibraryError::argument(operation, what, hint))
     }
 
+    /// Refuses a matrix that its buffer is too short for, before memory is allocated for what its sizes say. One without elements fits.
+    pub(crate) fn check_room(&self, operation: &'static str, name: &str) -> Result<()> {
+        if self.rows == 0 || self.columns == 0 || self.batch == 0 {
+            return Ok(());
+        }
+        self.check_leading(operation, name)?;
+        let (line, lines) = self.stored();
+        let last = |count: u64, step: u64| u128::from(count - 1) * u128::from(step);
+        let reach = last(lines, self.distance()).saturating_add(last(self.batch, self.matrix_stride()));
+        let reach = reach.saturating_add(u128::from(line));
+        if reach >= 1 << 59 {
+            let what = format!("`{name}` has 2^59 elements or more");
+            return Err(LibraryError::argument(operation, what, "use smaller sizes"));
+        }
+        let bytes = |elements: u128| elements * u128::from(T::TYPE.bytes());
+        let (given, wanted) = (bytes(self.buffer.len() as u128), bytes(reach));
+        if given >= wanted {
+            return Ok(());
+        }
+        let what = format!("`{name}` has {given} bytes and must have {wanted}");
+        Err(LibraryError::argument(operation, what, "use a longer buffer, or smaller sizes"))
+    }
+
     /// Its shape in words.
     pub(crate) fn shape_text(&self) -> String {
         format!("{} x {}", self.rows, self.columns)

@@ -89,7 +89,7 @@ impl<'l, O: MatrixElement> ProductLaunch<'l, O> {
             && is_apart(right.first(second.bytes))
             && self.bias.is_none_or(|bias| is_apart(BufferBytes::of(bias)))
             && self.scales.is_none_or(|scales| {
-                scales.iter().all(|scale| !scale.is_empty() && is_apart(scale_bytes(scale)))
+                scales.iter().all(|scale| scale.len() == 1 && is_apart(scale_bytes(scale)))
             })
     }
 }

@@ -3,21 +3,22 @@
 use kiln_operation::{Diagonal, Side, Syrk, Triangle, Trsm};
 
 use super::element::Real;
-use super::handle::{Blas, check_single, memory};
+use super::handle::{Blas, check_single, memory, without_terms};
 use super::matrix::Matrix;
 use crate::Result;
 use crate::call_arguments::Argument;
 use crate::call_state::check_ready;
-use crate::described::Described;
+use crate::called::Called;
+use crate::described::{Described, check_given};
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 use crate::operands::Operands;
-use crate::scalar_argument::{accumulated, scalar};
+use crate::scalar_argument::{accumulated, checked};
 
 impl Blas {
     /// One triangle of `C = alpha A Aᵀ`, or of `C = alpha A Aᵀ + beta C` where a `beta` is given; without one, and with 0, `C` is not read. The other
-    /// triangle is neither read nor written.
+    /// triangle is neither read nor written. With an `alpha` of 0, `A` is not read.
     pub fn syrk<'a, T: Real>(
         &'a self,
         alpha: f64,
@@ -31,7 +32,7 @@ impl Blas {
 
     /// Solves `A X = alpha B`, or `X A = alpha B`, for `X`, which replaces `B`. `A` is triangular; the other triangle is not read, and with
     /// [`Diagonal::Unit`] neither is the diagonal. A zero on the diagonal gives infinities and NaN, as in every BLAS. With an
-    /// `alpha` of 0, `X` is 0, unless `A` or `B` has infinities or NaN: they are read, and may stay NaN.
+    /// `alpha` of 0, `X` is 0, and neither `A` nor `B` is read.
     pub fn trsm<'a, T: Real>(
         &'a self,
         side: Side,
@@ -43,6 +44,9 @@ impl Blas {
         LibraryCall::new(&self.loaded, trsm(&self.loaded, (side, alpha), &a, (triangle, diagonal), &b))
     }
 }
+
+static SYRK: Called = Called::new(Syrk::NAME, "c");
+static TRSM: Called = Called::new(Trsm::NAME, "b");
 
 /// The triangle of what is stored.
 pub(crate) fn stored_triangle<T: Real>(matrix: &Matrix<'_, T>, triangle: Triangle) -> Triangle {
@@ -61,7 +65,7 @@ fn syrk<'a, T: Real>(
     c: &Matrix<'a, T>,
 ) -> Result<Described<'a>> {
     let beta = accumulated(Syrk::NAME, T::TYPE, beta)?;
-    let factor = scalar(Syrk::NAME, "alpha", T::TYPE, alpha)?;
+    let alpha = checked(Syrk::NAME, "alpha", T::TYPE, alpha)?;
     let operands = || Operands::of(Syrk::NAME).with("a", a.buffer).with("c", c.buffer);
     check_single(Syrk::NAME, a)?;
     check_single(Syrk::NAME, c)?;
@@ -72,14 +76,6 @@ fn syrk<'a, T: Real>(
             what,
             "give a square `c` with as many rows as `a` has",
         ));
-    }
-    if a.rows > 0 && a.columns == 0 {
-        check_ready(loaded.gpu(), Syrk::NAME)?;
-        operands().check(loaded.gpu())?;
-        // A product of no terms: one of zeros stands for it.
-        let zeros = loaded.gpu().zeros::<T>(a.rows as usize).map_err(|error| error.within(Syrk::NAME))?;
-        let described = syrk(loaded, (0.0, beta), &Matrix::new(&zeros, a.rows as usize, 1), triangle, c)?;
-        return Ok(described.into_held());
     }
     let operation = Syrk {
         element: T::TYPE,
@@ -94,7 +90,23 @@ fn syrk<'a, T: Real>(
     if a.rows == 0 {
         return Described::nothing(loaded, operation, &operands());
     }
-    let buffers = [memory(a.buffer), memory(c.buffer), Ok(factor)];
+    if a.columns > 0 {
+        a.check_leading(Syrk::NAME, "a")?;
+    }
+    c.check_leading(Syrk::NAME, "c")?;
+    if a.columns == 0 || alpha == 0.0 {
+        check_ready(loaded.gpu(), Syrk::NAME)?;
+        operands().check(loaded.gpu())?;
+        c.check_room(Syrk::NAME, "c")?;
+        if a.columns > 0 {
+            check_given(operation, &SYRK, [a, c].map(|matrix| Some(Argument::borrowed(matrix.buffer))))?;
+        }
+        // A product of no terms: one of zeros stands for it. cuBLAS reads `a` with an `alpha` of 0, too.
+        let zeros = loaded.gpu().zeros::<T>(a.rows as usize).map_err(|error| error.within(Syrk::NAME))?;
+        let described = syrk(loaded, (1.0, beta), &Matrix::new(&zeros, a.rows as usize, 1), triangle, c)?;
+        return Ok(described.into_held());
+    }
+    let buffers = [memory(a.buffer), memory(c.buffer), Ok(Argument::Scalar(alpha))];
     Described::new(operation, buffers.into_iter().chain(beta.map(|beta| Ok(Argument::Scalar(beta)))))
 }
 
@@ -119,7 +131,7 @@ fn trsm<'a, T: Real>(
             "give a square `a` that fits the side of `b` it is on",
         ));
     }
-    let alpha = scalar(Trsm::NAME, "alpha", T::TYPE, alpha)?;
+    let alpha = checked(Trsm::NAME, "alpha", T::TYPE, alpha)?;
     // Of A X = B the transpose is Xᵀ Aᵀ = Bᵀ, which is what is stored where rows lie one after the other.
     let (m, n) = b.stored();
     let side = match (b.by_columns, side) {
@@ -138,9 +150,17 @@ fn trsm<'a, T: Real>(
         a_leading: a.distance(),
         b_leading: b.distance(),
     };
+    let operands = || Operands::of(Trsm::NAME).with("a", a.buffer).with("b", b.buffer);
     if m == 0 || n == 0 {
-        let operands = Operands::of(Trsm::NAME).with("a", a.buffer).with("b", b.buffer);
-        return Described::nothing(loaded, operation, &operands);
+        return Described::nothing(loaded, operation, &operands());
     }
-    Described::new(operation, [memory(a.buffer), memory(b.buffer), Ok(alpha)])
+    a.check_leading(Trsm::NAME, "a")?;
+    b.check_leading(Trsm::NAME, "b")?;
+    if alpha == 0.0 {
+        // cuBLAS reads both matrices then, too.
+        operands().check(loaded.gpu())?;
+        check_given(operation, &TRSM, [a, b].map(|matrix| Some(Argument::borrowed(matrix.buffer))))?;
+        return without_terms(loaded, &TRSM, *b, None);
+    }
+    Described::new(operation, [memory(a.buffer), memory(b.buffer), Ok(Argument::Scalar(alpha))])
 }

@@ -3,6 +3,8 @@
 use kiln_runtime::GpuRef;
 
 use super::element::Real;
+use crate::Result;
+use crate::error::LibraryError;
 
 /// A vector in a buffer: all of its elements, or every so many.
 #[derive(Debug)]
@@ -29,6 +31,15 @@ impl<'a, T: Real> Vector<'a, T> {
     #[must_use]
     pub fn step(self, step: usize) -> Self {
         Self { step: step as u64, ..self }
+    }
+
+    /// Refuses a step of 0.
+    pub(super) fn check_step(&self, operation: &'static str, name: &str) -> Result<()> {
+        if self.step > 0 {
+            return Ok(());
+        }
+        let what = format!("`{name}` has a step of 0");
+        Err(LibraryError::argument(operation, what, "use a step of 1 or more"))
     }
 
     /// How many elements it has.

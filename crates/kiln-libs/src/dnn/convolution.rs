@@ -170,6 +170,7 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
             let what = format!("tensors in the layouts {}, {} and {}", x.layout, w.layout, y.layout);
             return refuse(what, "use one layout for all of them");
         }
+        self.check_settings()?;
         if self.groups.checked_mul(w.dimensions[1]) != Some(x.dimensions[1]) {
             let what = format!(
                 "filters of {} for images of {} in {} groups",
@@ -189,6 +190,30 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
         let described =
             Described::new(operation, [x, w, y].map(|tensor| Ok(Argument::borrowed(tensor.buffer))));
         Ok(described?.called(self.called()))
+    }
+
+    /// Refuses sizes of 0 that have no meaning, by the name of the tensor or of the setting.
+    fn check_settings(&self) -> Result<()> {
+        let ([image, filter, _], call) = (self.names(), self.called().call);
+        let [x, w, _] = &self.tensors;
+        let refuse = |what: String, hint| Err(LibraryError::argument(call, what, hint));
+        if x.dimensions[2..].contains(&0) {
+            let what = format!("`{image}` is {}", x.shape_text());
+            return refuse(what, "give images a height and a width of 1 or more");
+        }
+        if w.dimensions[2..].contains(&0) {
+            let what = format!("`{filter}` is {}", w.shape_text());
+            return refuse(what, "give filters a height and a width of 1 or more");
+        }
+        if self.groups == 0 {
+            return refuse("`groups` is 0".to_owned(), "use 1 or more");
+        }
+        for (name, size) in [("stride", self.stride), ("dilation", self.dilation)] {
+            if size.height == 0 || size.width == 0 {
+                return refuse(format!("`{name}` is {size}"), "use 1 or more");
+            }
+        }
+        Ok(())
     }
 
     /// A convolution without images, channels or filters: the result has no elements, or its sums have no terms.
@@ -244,7 +269,13 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
     /// Refuses a result whose dimensions are not those of the operation.
     fn operation_fits(&self, operation: &Convolution, given: [u64; 4]) -> Result<()> {
         let called = self.called();
-        Operation::from(*operation).check().map_err(|error| called.renamed(error.into()))?;
+        Operation::from(*operation).check().map_err(|error| match called.renamed(error.into()) {
+            LibraryError::Argument { operation: call, what, .. } if self.is_too_far(operation) => {
+                let hint = "use a smaller filter, less dilation, or more padding";
+                LibraryError::Argument { operation: call, what, hint }
+            }
+            error => error,
+        })?;
         let wanted = operation.dimensions().unwrap_or_default()[2];
         if given == wanted {
             return Ok(());
@@ -256,6 +287,12 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
         );
         let hint = "give the result the dimensions that follow from the others";
         Err(LibraryError::argument(called.call, what, hint))
+    }
+
+    /// Whether a filter that would fit into the image is spread too far.
+    fn is_too_far(&self, operation: &Convolution) -> bool {
+        let dense = Convolution { dilation: Spatial::new(1, 1), ..*operation };
+        operation.output().is_none() && dense.output().is_some()
     }
 
     fn operation_of(&self) -> Convolution {

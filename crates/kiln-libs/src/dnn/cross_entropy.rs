@@ -88,7 +88,7 @@ fn row_text<T: NetworkElement, I: RowIndex>() -> String {
 
 impl<T: NetworkElement, I: RowIndex> Operation for CrossEntropy<T, I> {
     fn check(&self) -> Result<()> {
-        let rows = Rows::of(FORWARD, &self.logits, self.classes)?;
+        let rows = Rows::of(FORWARD, ("logits", &self.logits), ("classes", self.classes))?;
         FORWARD.length("labels", &self.labels, rows.rows as usize)?;
         FORWARD.length("losses", &self.losses, rows.rows as usize)?;
         FORWARD.apart(("logits", &self.logits), ("losses", &self.losses))?;
@@ -96,7 +96,7 @@ impl<T: NetworkElement, I: RowIndex> Operation for CrossEntropy<T, I> {
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        let rows = Rows::of(FORWARD, &self.logits, self.classes)?;
+        let rows = Rows::of(FORWARD, ("logits", &self.logits), ("classes", self.classes))?;
         if rows.rows == 0 {
             return Ok(());
         }
@@ -141,18 +141,18 @@ impl<T: NetworkElement, I: RowIndex> Operation for CrossEntropy<T, I> {
 
 impl<T: NetworkElement, I: RowIndex> Operation for CrossEntropyBackward<T, I> {
     fn check(&self) -> Result<()> {
-        let rows = Rows::of(BACKWARD, &self.logits, self.classes)?;
+        let rows = Rows::of(BACKWARD, ("logits", &self.logits), ("classes", self.classes))?;
         let result = ("logit_gradients", &self.logit_gradients);
         BACKWARD.length("labels", &self.labels, rows.rows as usize)?;
         BACKWARD.length("loss_gradients", &self.loss_gradients, rows.rows as usize)?;
-        BACKWARD.length(result.0, result.1, self.logits.len())?;
+        BACKWARD.length_of(result, ("logits", &self.logits))?;
         BACKWARD.apart(("logits", &self.logits), result)?;
         BACKWARD.apart(("labels", &self.labels), result)?;
         BACKWARD.apart(("loss_gradients", &self.loss_gradients), result)
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        let rows = Rows::of(BACKWARD, &self.logits, self.classes)?;
+        let rows = Rows::of(BACKWARD, ("logits", &self.logits), ("classes", self.classes))?;
         if rows.rows == 0 {
             return Ok(());
         }

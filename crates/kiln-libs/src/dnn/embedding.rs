@@ -11,7 +11,7 @@ use super::row_launch_shape::{Rows, THREADS};
 use super::tensor::NetworkElement;
 use crate::Result;
 use crate::kernel_operation::KernelOperation;
-use crate::operands::Operands;
+use crate::operands::{EXACT_HINT, Operands};
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
@@ -80,16 +80,20 @@ fn check_rows<T: NetworkElement, I: RowIndex>(
     columns: usize,
     indices: &GpuRef<I>,
 ) -> Result<()> {
-    if Rows::of(check, rows, columns)?.rows == indices.len() as u64 {
+    let wanted = indices.len() as u128 * columns as u128;
+    if rows.len() as u128 == wanted {
         return Ok(());
     }
-    let what = format!("{} elements in `{name}` for {} indices of {columns}", rows.len(), indices.len());
-    check.refuse(what, "give a row for each index")
+    let (len, count) = (rows.len(), indices.len());
+    let what = format!(
+        "`{name}` has {len} elements and must have {wanted}, a row of {columns} for each of {count} `indices`"
+    );
+    check.refuse(what, EXACT_HINT)
 }
 
 impl<T: NetworkElement, I: RowIndex> Operation for Embedding<T, I> {
     fn check(&self) -> Result<()> {
-        Rows::of(FORWARD, &self.table, self.columns)?;
+        Rows::of(FORWARD, ("table", &self.table), ("columns", self.columns))?;
         check_rows(FORWARD, ("rows", &self.rows), self.columns, &self.indices)?;
         FORWARD.apart(("table", &self.table), ("rows", &self.rows))?;
         FORWARD.apart(("indices", &self.indices), ("rows", &self.rows))
@@ -99,7 +103,7 @@ impl<T: NetworkElement, I: RowIndex> Operation for Embedding<T, I> {
         if self.rows.is_empty() {
             return Ok(());
         }
-        let table = Rows::of(FORWARD, &self.table, self.columns)?;
+        let table = Rows::of(FORWARD, ("table", &self.table), ("columns", self.columns))?;
         let (of, index) = (T::TYPE.name(), I::NAME);
         let name = format!("embedding_{of}_{index}");
         let text = || {
@@ -161,7 +165,7 @@ impl<T: NetworkElement, I: RowIndex> EmbeddingBackward<T, I> {
 
 impl<T: NetworkElement, I: RowIndex> Operation for EmbeddingBackward<T, I> {
     fn check(&self) -> Result<()> {
-        Rows::of(BACKWARD, &self.table_gradients, self.columns)?;
+        Rows::of(BACKWARD, ("table_gradients", &self.table_gradients), ("columns", self.columns))?;
         check_rows(BACKWARD, ("row_gradients", &self.row_gradients), self.columns, &self.indices)?;
         BACKWARD.at_most("indices", self.indices.len(), MAX_SORTED)?;
         let result = ("table_gradients", &self.table_gradients);
@@ -178,7 +182,8 @@ impl<T: NetworkElement, I: RowIndex> Operation for EmbeddingBackward<T, I> {
             return Ok(());
         }
         let (keys, places) = self.sorted(plan)?;
-        let table = Rows::of(BACKWARD, &self.table_gradients, self.columns)?;
+        let table =
+            Rows::of(BACKWARD, ("table_gradients", &self.table_gradients), ("columns", self.columns))?;
         let (of, index) = (T::TYPE.name(), I::NAME);
         let name = format!("embedding_backward_{of}_{index}");
         // A thread adds one column of all rows with one index: the thread of the first of them.

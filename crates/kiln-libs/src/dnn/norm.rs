@@ -88,8 +88,8 @@ impl<T: NetworkElement> Norm<T> {
 impl<T: NetworkElement> Operation for Norm<T> {
     fn check(&self) -> Result<()> {
         let check = self.name();
-        let rows = Rows::of(check, &self.x, self.columns)?;
-        check.length("y", &self.y, self.x.len())?;
+        let rows = Rows::of(check, ("x", &self.x), ("columns", self.columns))?;
+        check.length_of(("y", &self.y), ("x", &self.x))?;
         check.apart(("x", &self.x), ("y", &self.y))?;
         if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
             return check.refuse(format!("an epsilon of {}", self.epsilon), "use a small positive number");
@@ -122,7 +122,7 @@ impl<T: NetworkElement> Operation for Norm<T> {
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        let rows = Rows::of(self.name(), &self.x, self.columns)?;
+        let rows = Rows::of(self.name(), ("x", &self.x), ("columns", self.columns))?;
         if rows.rows == 0 {
             return Ok(());
         }

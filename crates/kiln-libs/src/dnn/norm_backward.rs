@@ -120,9 +120,9 @@ impl<T: NetworkElement> NormBackward<T> {
 impl<T: NetworkElement> Operation for NormBackward<T> {
     fn check(&self) -> Result<()> {
         let check = self.name();
-        let rows = Rows::of(check, &self.x, self.columns)?;
-        check.length("dy", &self.dy, self.x.len())?;
-        check.length("dx", &self.dx, self.x.len())?;
+        let rows = Rows::of(check, ("x", &self.x), ("columns", self.columns))?;
+        check.length_of(("dy", &self.dy), ("x", &self.x))?;
+        check.length_of(("dx", &self.dx), ("x", &self.x))?;
         let vectors = [
             ("weight", &self.weight),
             ("weight_gradient", &self.weight_gradient),
@@ -150,7 +150,7 @@ impl<T: NetworkElement> Operation for NormBackward<T> {
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        let rows = Rows::of(self.name(), &self.x, self.columns)?;
+        let rows = Rows::of(self.name(), ("x", &self.x), ("columns", self.columns))?;
         if rows.rows == 0 {
             // Sums over no rows.
             for (_, result) in self.results() {

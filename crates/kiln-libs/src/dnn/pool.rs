@@ -47,7 +47,9 @@ impl<T: NetworkElement> PoolPass<T> {
         match self {
             Self::Forward { x, y } => Self::Forward { x: first(x, image), y: first(y, result) },
             Self::Backward { x, dy, dx } => {
-                Self::Backward { x: x.map(|x| first(x, image)), dy: first(dy, result), dx: first(dx, image) }
+                // The gradient of a greatest number comes without dimensions.
+                let dx = if x.is_some() { dx } else { first(dx, image) };
+                Self::Backward { x: x.map(|x| first(x, image)), dy: first(dy, result), dx }
             }
         }
     }

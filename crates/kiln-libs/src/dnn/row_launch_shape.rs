@@ -21,10 +21,17 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The rows of a buffer. It holds whole rows, and rows have elements.
-    pub(super) fn of<T: NetworkElement>(check: Check, buffer: &GpuRef<T>, columns: usize) -> Result<Self> {
-        if columns == 0 || !buffer.len().is_multiple_of(columns) {
-            let what = format!("{} elements in rows of {columns}", buffer.len());
+    /// The rows of a buffer, which has a name, as the length of its rows has. It holds whole rows, and rows have elements.
+    pub(super) fn of<T: NetworkElement>(
+        check: Check,
+        (name, buffer): (&str, &GpuRef<T>),
+        (columns_name, columns): (&str, usize),
+    ) -> Result<Self> {
+        if columns == 0 {
+            return Err(check.refusal(format!("`{columns_name}` is 0"), "use 1 or more"));
+        }
+        if !buffer.len().is_multiple_of(columns) {
+            let what = format!("`{name}` has {} elements, which are no rows of {columns}", buffer.len());
             return Err(check.refusal(what, "use a length of rows that divides the number of elements"));
         }
         Ok(Self { rows: (buffer.len() / columns) as u64, columns: columns as u64 })

@@ -75,13 +75,13 @@ const BACKWARD: Check = Check("dnn.softmax_backward");
 
 impl<T: NetworkElement> Operation for Softmax<T> {
     fn check(&self) -> Result<()> {
-        Rows::of(FORWARD, &self.x, self.columns)?;
-        FORWARD.length("y", &self.y, self.x.len())?;
+        Rows::of(FORWARD, ("x", &self.x), ("columns", self.columns))?;
+        FORWARD.length_of(("y", &self.y), ("x", &self.x))?;
         FORWARD.same_or_apart(("x", &self.x), ("y", &self.y))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        let rows = Rows::of(FORWARD, &self.x, self.columns)?;
+        let rows = Rows::of(FORWARD, ("x", &self.x), ("columns", self.columns))?;
         if rows.rows == 0 {
             return Ok(());
         }
@@ -108,15 +108,15 @@ impl<T: NetworkElement> Operation for Softmax<T> {
 
 impl<T: NetworkElement> Operation for SoftmaxBackward<T> {
     fn check(&self) -> Result<()> {
-        Rows::of(BACKWARD, &self.y, self.columns)?;
-        BACKWARD.length("dy", &self.dy, self.y.len())?;
-        BACKWARD.length("dx", &self.dx, self.y.len())?;
+        Rows::of(BACKWARD, ("y", &self.y), ("columns", self.columns))?;
+        BACKWARD.length_of(("dy", &self.dy), ("y", &self.y))?;
+        BACKWARD.length_of(("dx", &self.dx), ("y", &self.y))?;
         BACKWARD.apart(("y", &self.y), ("dx", &self.dx))?;
         BACKWARD.apart(("dy", &self.dy), ("dx", &self.dx))
     }
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        let rows = Rows::of(BACKWARD, &self.y, self.columns)?;
+        let rows = Rows::of(BACKWARD, ("y", &self.y), ("columns", self.columns))?;
         if rows.rows == 0 {
             return Ok(());
         }

@@ -22,7 +22,7 @@ const CHECK: Check = Check("elementwise.cast");
 
 impl<A: ElementNumber, B: ElementNumber> Operation for Cast<A, B> {
     fn check(&self) -> Result<()> {
-        CHECK.length("x", &self.x, self.y.len())?;
+        CHECK.length_of(("y", &self.y), ("x", &self.x))?;
         CHECK.apart(("x", &self.x), ("y", &self.y))
     }
 

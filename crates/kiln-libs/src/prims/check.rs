@@ -4,6 +4,7 @@ use kiln_runtime::{Element, GpuRef};
 
 use crate::Result;
 use crate::error::LibraryError;
+use crate::operands::EXACT_HINT;
 
 /// Whether two buffers begin at the same byte of the same memory. Buffers of two runtimes can have equal addresses, and buffers without elements have no memory.
 pub(crate) fn begin_together<T: Element>(first: &GpuRef<T>, second: &GpuRef<T>) -> bool {
@@ -31,7 +32,21 @@ impl Check {
             return Ok(());
         }
         let what = format!("`{name}` has {} elements and must have {wanted}", buffer.len());
-        self.refuse(what, "use a buffer of that length, or a view of a longer one")
+        self.refuse(what, EXACT_HINT)
+    }
+
+    /// A buffer has exactly as many elements as another one.
+    pub(crate) fn length_of<A: Element, B: Element>(
+        self,
+        (name, buffer): (&str, &GpuRef<A>),
+        (other_name, other): (&str, &GpuRef<B>),
+    ) -> Result<()> {
+        if buffer.len() == other.len() {
+            return Ok(());
+        }
+        let (len, wanted) = (buffer.len(), other.len());
+        let what = format!("`{name}` has {len} elements and must have {wanted}, as `{other_name}` has");
+        self.refuse(what, EXACT_HINT)
     }
 
     /// A buffer has room for so many elements.

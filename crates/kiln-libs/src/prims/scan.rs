@@ -76,7 +76,7 @@ impl<T: Numeric> Scan<T> {
 impl<T: Numeric> Operation for Scan<T> {
     fn check(&self) -> Result<()> {
         let check = self.name();
-        check.length("output", &self.output, self.input.len())?;
+        check.length_of(("output", &self.output), ("input", &self.input))?;
         check.same_or_apart(("input", &self.input), ("output", &self.output))
     }
 

@@ -216,7 +216,7 @@ impl<T: Element> Operation for SelectFlagged<T> {
     fn check(&self) -> Result<()> {
         let check = FLAGGED;
         bits_of::<T>(check)?;
-        check.length("flags", &self.flags, self.input.len())?;
+        check.length_of(("flags", &self.flags), ("input", &self.input))?;
         if let Some(elements) = &self.kept.elements {
             check.apart(("flags", &self.flags), ("output", elements))?;
         }

@@ -119,7 +119,7 @@ impl<K: Numeric> Sort<K> {
     }
 
     fn check_keys(&self, check: Check, (from, to): (&str, &str)) -> Result<()> {
-        check.length(to, &self.output, self.input.len())?;
+        check.length_of((to, &self.output), (from, &self.input))?;
         check.same_or_apart((from, &self.input), (to, &self.output))?;
         check.at_most(from, self.input.len(), MAX_LEN)?;
         let (bits, width) = (self.bits(), 8 * size_of::<K>() as u32);
@@ -157,8 +157,8 @@ impl<K: Numeric, V: Element> Operation for SortByKey<K, V> {
             let what = format!("values of {} bytes", size_of::<V>());
             return check.refuse(what, "sort indices of four or eight bytes, and gather by them");
         }
-        check.length("values", &self.values, self.keys.input.len())?;
-        check.length("sorted_values", &self.sorted_values, self.keys.input.len())?;
+        check.length_of(("values", &self.values), ("keys", &self.keys.input))?;
+        check.length_of(("sorted_values", &self.sorted_values), ("keys", &self.keys.input))?;
         check.same_or_apart(("values", &self.values), ("sorted_values", &self.sorted_values))?;
         check.apart(("keys", &self.keys.input), ("sorted_values", &self.sorted_values))?;
         check.apart(("values", &self.values), ("sorted_keys", &self.keys.output))?;

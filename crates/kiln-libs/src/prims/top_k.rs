@@ -56,7 +56,7 @@ impl<T: Numeric> Operation for Top<T> {
         check.at_most("output", self.output.len(), MAX_LEN)?;
         check.apart(("input", &self.input), ("output", &self.output))?;
         if let Some(indices) = &self.indices {
-            check.length("indices", indices, self.output.len())?;
+            check.length_of(("indices", indices), ("output", &self.output))?;
             check.apart(("input", &self.input), ("indices", indices))?;
             check.apart(("output", &self.output), ("indices", indices))?;
         }

@@ -37,18 +37,18 @@ impl<T: Real> Batch<T> {
             let what = format!("`{name}` is {count} matrices of {}", matrix.shape_text());
             return Err(check.refusal(what, "leave out operations on nothing"));
         }
-        let ((length, lines), leading, stride) = (matrix.stored(), matrix.distance(), matrix.matrix_stride());
-        if leading < length {
-            let what = format!("a leading dimension of {leading} for {length} elements of `{name}`");
-            return Err(check.refusal(what, "use a leading dimension that holds a row or a column"));
-        }
+        matrix.check_leading(check.0, name)?;
+        let ((length, lines), leading) = (matrix.stored(), matrix.distance());
+        // Where no stride is given, matrices lie one behind the other.
+        let dense = u128::from(leading) * u128::from(lines);
+        let stride = matrix.stride.map_or(dense, u128::from);
         let reach = u128::from(lines - 1) * u128::from(leading) + u128::from(length);
-        if is_written && count > 1 && u128::from(stride) < reach {
+        if is_written && count > 1 && stride < reach {
             let what =
                 format!("matrices of `{name}` that are {stride} elements apart and reach over {reach}");
             return Err(check.refusal(what, "use a stride that holds a matrix"));
         }
-        let all = (u128::from(count - 1) * u128::from(stride)).checked_add(reach);
+        let all = u128::from(count - 1).checked_mul(stride).and_then(|last| last.checked_add(reach));
         let Some(all) = all.filter(|all| *all <= matrix.buffer.len() as u128) else {
             let wanted = all.map_or("more than 2^128".to_owned(), |all| all.to_string());
             let what = format!("`{name}` has {} elements and must have {wanted}", matrix.buffer.len());
@@ -56,6 +56,8 @@ impl<T: Real> Batch<T> {
         };
         let (row_step, column_step) = if matrix.by_columns { (1, leading) } else { (leading, 1) };
         let buffer = matrix.buffer.view(..all as usize)?;
+        // It is less than the length of the buffer, where there is a second matrix.
+        let stride = u64::try_from(stride).unwrap_or(u64::MAX);
         Ok(Self { buffer, rows, columns, count, row_step, column_step, stride })
     }
 

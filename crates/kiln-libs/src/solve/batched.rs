@@ -99,7 +99,7 @@ impl Solve {
     }
 
     /// `P A = L U` with partial pivoting for each square matrix of a batch; the factors replace `A`, and the rows that were exchanged, counted from 1, go into
-    /// `pivots`, one matrix after the other. [`BatchedTicket::wait`](super::BatchedTicket::wait) says which matrix is singular. A block of threads works on
+    /// `pivots`, one matrix after the other. [`BatchedTicket::wait`](super::BatchedTicket::wait) says which matrix is singular, or has NaN or infinities in its factors. A block of threads works on
     /// each matrix, in shared memory if it takes at most 40 KiB.
     pub fn lu_batched<'a, T: Real>(
         &'a self,
@@ -110,7 +110,7 @@ impl Solve {
     }
 
     /// Solves `A X = B` for each matrix of a batch with the factors and pivots of [`lu_batched`](Self::lu_batched), given in the layout that `A` had. `X` replaces
-    /// `B`. Factors of a singular matrix give infinities and NaN. Where a pivot is no row of the matrix, its right-hand sides stay as they are, and
+    /// `B`. A zero, a NaN or an infinity on the diagonal of the factors gives infinities and NaN, and is told by `wait`. Where a pivot is no row of the matrix, its right-hand sides stay as they are, and
     /// [`BatchedTicket::wait`](super::BatchedTicket::wait) says which pivot it is; the other matrices are solved.
     pub fn lu_solve_batched<'a, T: Real>(
         &'a self,

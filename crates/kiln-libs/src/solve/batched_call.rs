@@ -3,6 +3,7 @@
 use kiln_mem::StreamKey;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
+use super::info::ZERO;
 use crate::Result;
 use crate::error::LibraryError;
 use crate::library_tag::library_tag;
@@ -44,7 +45,7 @@ pub(crate) enum FailureKind {
 /// What an operation writes about each matrix.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundWords {
-    /// 0, or a place counted from 1.
+    /// 0, or a place counted from 1, or minus a place on the diagonal that no system can be solved with.
     pub(crate) words: GpuRef<i32>,
     /// What is in that place, where the failure says it; otherwise there are none.
     pub(crate) values: GpuRef<i64>,
@@ -179,7 +180,9 @@ impl BatchedTicket {
 
 impl BatchedInfo {
     /// The words themselves, one for each matrix, to be read by kernels that decide on the device. Their meaning is that of LAPACK; of
-    /// [`lu_solve_batched`](super::Solve::lu_solve_batched) they are the row, counted from 1, of the first pivot that is out of range.
+    /// [`lu_batched`](super::Solve::lu_batched) they are also minus the row, counted from 1, of the first pivot that is NaN or infinite. Of
+    /// [`lu_solve_batched`](super::Solve::lu_solve_batched) they are the row, counted from 1, of the first pivot that is out of range, or minus the row of the first
+    /// zero, NaN or infinity on the diagonal of the factors.
     pub fn words(&self) -> &GpuRef<i32> {
         &self.found.words
     }
@@ -196,11 +199,19 @@ impl BatchedInfo {
         let place = u64::from(word.unsigned_abs());
         let failure = match self.kind {
             FailureKind::NotPositiveDefinite => SolveFailure::NotPositiveDefinite { order: place },
+            FailureKind::Singular if *word < 0 => SolveFailure::NotFinite { pivot: place - 1 },
             FailureKind::Singular => SolveFailure::Singular { pivot: place - 1 },
             FailureKind::PivotOutOfRange => {
-                let pivot = self.found.values.view(matrix..matrix + 1)?.download()?;
-                let pivot = pivot.first().copied().unwrap_or_default();
-                SolveFailure::PivotOutOfRange { row: place - 1, pivot, order: self.found.order }
+                let value = self.found.values.view(matrix..matrix + 1)?.download()?;
+                let value = value.first().copied().unwrap_or_default();
+                match (*word < 0, value == i64::from(ZERO)) {
+                    (false, _) => {
+                        let order = self.found.order;
+                        SolveFailure::PivotOutOfRange { row: place - 1, pivot: value, order }
+                    }
+                    (true, true) => SolveFailure::Singular { pivot: place - 1 },
+                    (true, false) => SolveFailure::NotFinite { pivot: place - 1 },
+                }
             }
         };
         let failed = words.iter().filter(|word| **word != 0).count();

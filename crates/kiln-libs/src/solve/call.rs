@@ -5,7 +5,7 @@ use kiln_operation::Operation;
 use kiln_runtime::{GraphBuilder, NodeId, Stream};
 
 use super::info::{SolveInfo, SolveTicket};
-use super::system::{PreparedSystem, System};
+use super::system::{LIBRARY_WORD, PreparedSystem, System, WORDS};
 use crate::Result;
 use crate::call_arguments::Argument;
 use crate::call_state::{check_graph, check_stream};
@@ -26,7 +26,7 @@ pub struct SolveCall<'a> {
     /// The operation with its arguments but the info word, or what is wrong.
     pub(super) described: Result<Described<'a>>,
     pub(super) stream: Option<&'a Stream>,
-    /// Kernels around a system of equations, and the stream that its right-hand sides are at home on.
+    /// Kernels around a system of equations or a factorisation, and the stream that what it writes is at home on.
     pub(super) system: Option<(System<'a>, StreamKey)>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> SolveCall<'a> {
         Self { loaded, described, stream: None, system: None }
     }
 
-    /// A system of equations.
+    /// A system of equations, or a factorisation.
     pub(super) fn of_system(
         loaded: &'a LoadedOperations,
         described: Result<(Described<'a>, System<'a>)>,
@@ -104,7 +104,9 @@ impl<'a> SolveCall<'a> {
         system.add_after(&mut after)?;
         let call = call.prepare(RunsAs::Submission)?;
         after.check_buffers()?;
-        before.submit(stream)?;
+        if !before.is_empty() {
+            before.submit(stream)?;
+        }
         let ticket = call.submit()?;
         let ticket = if after.is_empty() { ticket } else { after.submit(stream)? };
         Ok(SolveTicket { ticket, info })
@@ -151,7 +153,7 @@ impl<'a> SolveCall<'a> {
         let call_name = described.call();
         let gpu = self.loaded.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
-        let words = gpu.allocate_tagged::<i32>(stream, 4, library_tag())?;
+        let words = gpu.allocate_tagged::<i32>(stream, WORDS, library_tag())?;
         let system = system.prepare(gpu, stream, &words)?;
         // The operands are the factors, the pivots where there are any, and the right-hand sides.
         let has_pivots = system.usable.is_some();
@@ -163,16 +165,16 @@ impl<'a> SolveCall<'a> {
             Some(columns) => described.replaced(if has_pivots { 2 } else { 1 }, Argument::memory(columns)?),
             None => described,
         };
-        let library_word = words.view(1..2)?;
+        let library_word = words.view(LIBRARY_WORD..=LIBRARY_WORD)?;
         let described = described.with(Argument::memory(&library_word)?);
-        let word = if has_pivots { words.view(..1)? } else { library_word };
-        let pivot_words = has_pivots.then_some(words);
+        let found = system.found_words()?;
+        let word = if found.is_some() { words.view(..1)? } else { library_word };
         let call = LibraryCall::new(self.loaded, Ok(described));
         let call = match self.stream {
             Some(stream) => call.on(stream),
             None => call,
         };
-        Ok((call, system, SolveInfo { word, pivot_words, operation, call: call_name }))
+        Ok((call, system, SolveInfo { word, found, operation, call: call_name }))
     }
 
     /// The call with an info word as its last argument.
@@ -188,6 +190,6 @@ impl<'a> SolveCall<'a> {
             Some(stream) => call.on(stream),
             None => call,
         };
-        Ok((call, SolveInfo { word, pivot_words: None, operation, call: call_name }))
+        Ok((call, SolveInfo { word, found: None, operation, call: call_name }))
     }
 }

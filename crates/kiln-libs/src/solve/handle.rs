@@ -82,6 +82,7 @@ impl Solve {
         let described = check_square(Potrs::NAME, "factor", &factor).and_then(|n| {
             check_shape(Potrs::NAME, "b", &b, (n, b.columns))?;
             check_some(Potrs::NAME, "b", &b)?;
+            b.check_leading(Potrs::NAME, "b")?;
             let (system, b_leading) = System::new(&self.kernels, CHOLESKY_SOLVE, &factor, None, &b)?;
             let operation = Potrs {
                 element: T::TYPE,
@@ -99,21 +100,26 @@ impl Solve {
 
     /// `P A = L U` with partial pivoting; the factors replace `A`, and the rows that were exchanged, counted from 1, go into `pivots`, which has as many
     /// elements as the shorter side of `A`. Of a matrix that is stored row after row the transpose is factored; [`lu_solve`](Self::lu_solve) knows
-    /// that.
+    /// that. [`SolveTicket::wait`](super::SolveTicket::wait) says whether the matrix is singular, or has NaN or infinities in its factors: cuSOLVER, as LAPACK, says
+    /// nothing of those, so that the diagonal is looked at behind it.
     pub fn lu<'a, T: Real>(&'a self, a: Matrix<'a, T>, pivots: &'a GpuRef<i64>) -> SolveCall<'a> {
         let described = check_single(Getrf::NAME, &a).and_then(|()| {
             check_some(Getrf::NAME, "a", &a)?;
+            a.check_leading(Getrf::NAME, "a")?;
             let (m, n) = a.stored();
             let operation = Getrf { element: T::TYPE, m, n, leading: a.distance() };
-            Described::new(operation, [Argument::memory(a.buffer), Argument::memory(pivots)])
+            let described =
+                Described::new(operation, [Argument::memory(a.buffer), Argument::memory(pivots)])?;
+            Ok((described, System::factorisation(&self.kernels, &a)?))
         });
-        SolveCall::new(&self.loaded, described)
+        SolveCall::of_system(&self.loaded, described, a.buffer.home())
     }
 
     /// Solves `A X = B` with the factors and pivots of [`lu`](Self::lu), given in the layout that `A` had. `X` replaces `B`. Right-hand sides that are stored row
-    /// after row are copied into columns and back. Factors of a singular matrix give infinities and NaN.
+    /// after row are copied into columns and back.
     ///
-    /// Where a pivot is no row of the matrix, [`SolveTicket::wait`](super::SolveTicket::wait) says which, and what is in `B` has no meaning.
+    /// Where a pivot is no row of the matrix, [`SolveTicket::wait`](super::SolveTicket::wait) says which, and what is in `B` has no meaning. A zero, a NaN or an infinity on the
+    /// diagonal of the factors gives infinities and NaN, and is told by `wait`, too.
     pub fn lu_solve<'a, T: Real>(
         &'a self,
         factors: Matrix<'a, T>,
@@ -123,6 +129,7 @@ impl Solve {
         let described = check_square(Getrs::NAME, "factors", &factors).and_then(|n| {
             check_shape(Getrs::NAME, "b", &b, (n, b.columns))?;
             check_some(Getrs::NAME, "b", &b)?;
+            b.check_leading(Getrs::NAME, "b")?;
             let used = pivots.view(..pivots.len().min(n as usize))?;
             let (system, b_leading) = System::new(&self.kernels, LU_SOLVE, &factors, Some(&used), &b)?;
             let operation = Getrs {
@@ -213,6 +220,7 @@ pub(super) fn qr<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Describe
 pub(super) fn qr_operation<T: Real>(call: &'static str, a: &Matrix<'_, T>) -> Result<Geqrf> {
     check_single(call, a)?;
     check_some(call, "a", a)?;
+    a.check_leading(call, "a")?;
     let leading = column_distance(call, "a", a)?;
     Ok(Geqrf { element: T::TYPE, m: a.rows, n: a.columns, leading })
 }

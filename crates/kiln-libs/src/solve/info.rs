@@ -11,12 +11,15 @@ use crate::solve_failure::SolveFailure;
 #[derive(Clone, Debug)]
 pub struct SolveInfo {
     pub(super) word: GpuRef<i32>,
-    /// Of a solution with pivots: the word, that of the library, and the two halves of a pivot.
-    pub(super) pivot_words: Option<GpuRef<i32>>,
+    /// Of LU and of a solution with it: the word, its kind, the word of the library, and of a solution the row of a pivot and the two halves of the pivot.
+    pub(super) found: Option<GpuRef<i32>>,
     pub(super) operation: Operation,
     /// The method that was called.
     pub(super) call: &'static str,
 }
+
+/// The kind of a zero on the diagonal of factors, as kernels tell it.
+pub(super) const ZERO: i32 = 1;
 
 /// A solver operation that was queued.
 #[derive(Clone, Debug)]
@@ -48,8 +51,9 @@ impl SolveTicket {
 }
 
 impl SolveInfo {
-    /// The word itself, to be read by kernels that decide on the device. Its meaning is that of LAPACK; of [`lu_solve`](super::Solve::lu_solve) it is the row,
-    /// counted from 1, of the first pivot that is out of range.
+    /// The word itself, to be read by kernels that decide on the device. Its meaning is that of LAPACK; of [`lu`](super::Solve::lu) it is also minus the row, counted from 1,
+    /// of the first pivot that is NaN or infinite. Of [`lu_solve`](super::Solve::lu_solve) it is the row, counted from 1, of the first pivot that is out of range, or
+    /// minus the row of the first zero, NaN or infinity on the diagonal of the factors.
     pub fn word(&self) -> &GpuRef<i32> {
         &self.word
     }
@@ -59,32 +63,44 @@ impl SolveInfo {
     /// # Errors
     /// [`LibraryError::Solve`] says what the device found in the matrix; otherwise it could not be read.
     pub fn check(&self) -> Result<()> {
-        let word = match &self.pivot_words {
-            None => self.word.download()?.first().copied().unwrap_or(0),
-            Some(words) => self.check_pivots(words)?,
+        let failure = match &self.found {
+            None => self.told_by_library(self.word.download()?.first().copied().unwrap_or(0)),
+            Some(words) => self.told_by_kernels(&words.download()?),
         };
-        let failure = match (word, &self.operation) {
-            (0, _) => return Ok(()),
+        match failure {
+            None => Ok(()),
+            Some(failure) => Err(LibraryError::Solve { operation: self.call, failure }),
+        }
+    }
+
+    /// What the library's word says.
+    fn told_by_library(&self, word: i32) -> Option<SolveFailure> {
+        Some(match (word, &self.operation) {
+            (0, _) => return None,
             (..0, _) => SolveFailure::Argument { place: u64::from(word.unsigned_abs()) },
             (_, Operation::Potrf(_)) => SolveFailure::NotPositiveDefinite { order: word as u64 },
             (_, Operation::Getrf(_)) => SolveFailure::Singular { pivot: word as u64 - 1 },
             _ => SolveFailure::NotConverged,
-        };
-        Err(LibraryError::Solve { operation: self.call, failure })
+        })
     }
 
-    /// Whether all pivots were rows. Returns the library's word.
-    fn check_pivots(&self, words: &GpuRef<i32>) -> Result<i32> {
-        let words = words.download()?;
-        let &[row, word, low, high] = &words[..] else { return Ok(0) };
-        let (Ok(place), Operation::Getrs(operation)) = (u64::try_from(row), &self.operation) else {
-            return Ok(word);
-        };
-        if place == 0 {
-            return Ok(word);
+    /// What the words of kernels around the library say.
+    fn told_by_kernels(&self, words: &[i32]) -> Option<SolveFailure> {
+        let &[word, kind, library, ref pivot @ ..] = words else { return None };
+        let place = u64::from(word.unsigned_abs());
+        match (word, pivot, &self.operation) {
+            _ if library < 0 => self.told_by_library(library),
+            (0, ..) => None,
+            (..0, ..) if kind == ZERO => Some(SolveFailure::Singular { pivot: place - 1 }),
+            (..0, _, Operation::Getrf(it)) => {
+                Some(SolveFailure::NotFinite { pivot: place.min(it.m.min(it.n)).saturating_sub(1) })
+            }
+            (..0, ..) => Some(SolveFailure::NotFinite { pivot: place - 1 }),
+            (_, &[_, low, high], Operation::Getrs(it)) => {
+                let pivot = bytemuck::cast([low, high]);
+                Some(SolveFailure::PivotOutOfRange { row: place - 1, pivot, order: it.n })
+            }
+            _ => self.told_by_library(word),
         }
-        let pivot = bytemuck::cast([low, high]);
-        let failure = SolveFailure::PivotOutOfRange { row: place - 1, pivot, order: operation.n };
-        Err(LibraryError::Solve { operation: self.call, failure })
     }
 }

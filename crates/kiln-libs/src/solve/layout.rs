@@ -19,7 +19,7 @@ pub(super) fn check_shape<T: Real>(
     Err(LibraryError::argument(operation, what, "give matrices that fit each other"))
 }
 
-/// Refuses a matrix that is not square. Returns its rows.
+/// Refuses a matrix that is not square, and rows or columns that overlap. Returns its rows.
 pub(super) fn check_square<T: Real>(
     operation: &'static str,
     name: &'static str,
@@ -27,7 +27,8 @@ pub(super) fn check_square<T: Real>(
 ) -> Result<u64> {
     check_single(operation, matrix)?;
     if matrix.rows == matrix.columns {
-        return check_some(operation, name, matrix).map(|()| matrix.rows);
+        check_some(operation, name, matrix)?;
+        return matrix.check_leading(operation, name).map(|()| matrix.rows);
     }
     let what = format!("`{name}` is {}, and must be square", matrix.shape_text());
     Err(LibraryError::argument(operation, what, "use `least_squares` for other shapes"))
@@ -49,7 +50,7 @@ pub(super) fn check_some<T: Real>(
     Err(LibraryError::argument(operation, what, "leave the call out where there are no elements"))
 }
 
-/// Refuses a matrix without elements, and sizes that cuSOLVER does not count to.
+/// Refuses a matrix without elements, sizes that cuSOLVER does not count to, and rows or columns that overlap.
 pub(super) fn check_counted<T: Real>(
     operation: &'static str,
     name: &'static str,
@@ -58,7 +59,7 @@ pub(super) fn check_counted<T: Real>(
     check_some(operation, name, matrix)?;
     let leading = matrix.distance();
     if [matrix.rows, matrix.columns, leading].into_iter().all(|size| size < COUNTED_LIMIT) {
-        return Ok(());
+        return matrix.check_leading(operation, name);
     }
     let what = format!("`{name}` is {} with a leading dimension of {leading}", matrix.shape_text());
     Err(LibraryError::argument(operation, what, "use sizes below 2^31, which is what cuSOLVER counts to"))

@@ -1,7 +1,8 @@
 //! Kernels of this crate around a library that solves a system of equations.
 //!
 //! A library moves rows by the pivots that it is given, also to memory outside of the matrix, so that it is given a checked copy of them. It takes right-hand sides
-//! column after column, so that those in rows are copied into columns and back.
+//! column after column, so that those in rows are copied into columns and back. It says nothing of a NaN in a matrix, nor of a zero in factors that it solves with,
+//! so that the diagonal of factors is looked at.
 
 use kiln_runtime::{DeviceRuntime, GpuRef, Stream};
 
@@ -25,7 +26,27 @@ pub(super) struct System<'a> {
     of: &'static str,
     pivots: Option<GpuRef<i64>>,
     sides: Option<RowSides>,
+    factors: Option<Factors>,
 }
+
+/// Triangular factors that are looked at.
+#[derive(Debug)]
+struct Factors {
+    buffer: GpuRef<u8>,
+    /// Rows and columns of what is stored, column after column.
+    stored: (u64, u64),
+    leading: u64,
+    /// Whether the library writes them, and tells of zeros.
+    are_made: bool,
+}
+
+/// The words of a system, so that those of a factorisation come first: what was found, its kind, the library's word, the row of a pivot, and the pivot.
+pub(super) const WORDS: usize = 6;
+const WORD: usize = 0;
+const KIND: usize = 1;
+pub(super) const LIBRARY_WORD: usize = 2;
+const PIVOT_ROW: usize = 3;
+const PIVOT: usize = 4;
 
 /// Right-hand sides that are stored row after row.
 #[derive(Debug)]
@@ -44,11 +65,26 @@ pub(super) struct PreparedSystem<'a> {
     pub(super) usable: Option<GpuRef<i64>>,
     /// Right-hand sides, column after column.
     pub(super) columns: Option<GpuRef<u8>>,
-    /// The row of the first pivot that is out of range, counted from 1, and the pivot.
-    found: Option<(GpuRef<i32>, GpuRef<i64>)>,
+    words: GpuRef<i32>,
+}
+
+impl Factors {
+    fn new<T: Real>(matrix: &Matrix<'_, T>, are_made: bool) -> Result<Self> {
+        let ((rows, columns), leading) = (matrix.stored(), matrix.distance());
+        let reach = columns.saturating_sub(1).saturating_mul(leading).saturating_add(rows);
+        let reach = usize::try_from(reach).unwrap_or(usize::MAX).min(matrix.buffer.len());
+        let buffer = matrix.buffer.view(..reach)?.cast()?;
+        Ok(Self { buffer, stored: (rows, columns), leading, are_made })
+    }
 }
 
 impl<'a> System<'a> {
+    /// The factors of a matrix that are looked at when they are made.
+    pub(super) fn factorisation<T: Real>(kernels: &'a Primitives, a: &Matrix<'_, T>) -> Result<Self> {
+        let factors = Some(Factors::new(a, true)?);
+        Ok(Self { kernels, of: Batch::<T>::kernels(), pivots: None, sides: None, factors })
+    }
+
     /// A system with factors and right-hand sides that fit each other. Returns also how far apart its columns lie, where the library sees them.
     pub(super) fn new<T: Real>(
         kernels: &'a Primitives,
@@ -58,7 +94,11 @@ impl<'a> System<'a> {
         b: &Matrix<'_, T>,
     ) -> Result<(Self, u64)> {
         let of = Batch::<T>::kernels();
-        let mut system = Self { kernels, of, pivots: pivots.cloned(), sides: None };
+        let looked_at = match pivots {
+            Some(_) => Some(Factors::new(factors, false)?),
+            None => None,
+        };
+        let mut system = Self { kernels, of, pivots: pivots.cloned(), sides: None, factors: looked_at };
         if b.by_columns {
             return Ok((system, b.distance()));
         }
@@ -81,7 +121,7 @@ impl<'a> System<'a> {
         Ok((system, b.rows))
     }
 
-    /// Allocates what it needs. `words` has room for a row, another word, and a pivot.
+    /// Allocates what it needs beside its words.
     pub(super) fn prepare(
         self,
         gpu: &DeviceRuntime,
@@ -100,28 +140,57 @@ impl<'a> System<'a> {
             }
             None => None,
         };
-        let found = match &usable {
-            Some(_) => Some((words.view(..1)?, words.view(2..4)?.cast()?)),
-            None => None,
-        };
-        Ok(PreparedSystem { system: self, usable, columns, found })
+        Ok(PreparedSystem { system: self, usable, columns, words: words.clone() })
     }
 }
 
 impl PreparedSystem<'_> {
+    /// The words that tell what was found, if that is looked for.
+    pub(super) fn found_words(&self) -> Result<Option<GpuRef<i32>>> {
+        let last = match (&self.system.factors, &self.usable) {
+            (None, _) => return Ok(None),
+            (Some(_), None) => LIBRARY_WORD,
+            (Some(_), Some(_)) => WORDS - 1,
+        };
+        Ok(Some(self.words.view(..=last)?))
+    }
+
+    /// Looks at the factors, if it is time to.
+    fn add_check(&self, plan: &mut Plan<'_>, are_made: bool) -> Result<()> {
+        let Some(factors) = self.system.factors.as_ref().filter(|it| it.are_made == are_made) else {
+            return Ok(());
+        };
+        let before = if are_made { LIBRARY_WORD } else { PIVOT_ROW };
+        let word = |at: usize| self.words.view(at..=at);
+        let arguments = vec![
+            Argument::read(&factors.buffer)?,
+            Argument::value(factors.stored.0),
+            Argument::value(factors.stored.1),
+            Argument::value(factors.leading),
+            Argument::value(u32::from(!are_made)),
+            Argument::read(&word(before)?)?,
+            Argument::write(&word(WORD)?)?,
+            Argument::write(&word(KIND)?)?,
+        ];
+        plan.launch(("system", self.system.of, "check_factors"), 1, THREADS, arguments)
+    }
+
     /// What comes before the library.
     pub(super) fn add_before(&self, plan: &mut Plan<'_>) -> Result<()> {
         let System { of, pivots, .. } = &self.system;
-        if let (Some(pivots), Some(usable), Some((row, value))) = (pivots, &self.usable, &self.found) {
+        if let (Some(pivots), Some(usable)) = (pivots, &self.usable) {
+            let row = self.words.view(PIVOT_ROW..=PIVOT_ROW)?;
+            let value = self.words.view(PIVOT..WORDS)?.cast::<i64>()?;
             let arguments = vec![
                 Argument::read(pivots)?,
                 Argument::value(pivots.len() as u64),
                 Argument::write(usable)?,
-                Argument::write(row)?,
-                Argument::write(value)?,
+                Argument::write(&row)?,
+                Argument::write(&value)?,
             ];
             plan.launch(("system", of, "check_pivots"), 1, THREADS, arguments)?;
         }
+        self.add_check(plan, false)?;
         let Some((sides, columns)) = self.copied() else { return Ok(()) };
         let from = [sides.leading, 1].map(Argument::value);
         let to = [1, sides.rows].map(Argument::value);
@@ -134,6 +203,7 @@ impl PreparedSystem<'_> {
 
     /// What comes after the library.
     pub(super) fn add_after(&self, plan: &mut Plan<'_>) -> Result<()> {
+        self.add_check(plan, true)?;
         let Some((sides, columns)) = self.copied() else { return Ok(()) };
         let from = [1, sides.rows].map(Argument::value);
         let to = [sides.leading, 1].map(Argument::value);

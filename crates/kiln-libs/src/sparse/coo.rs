@@ -2,11 +2,17 @@
 
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
-use super::host_index_check::COO;
+use super::host_index_check::Words;
 use super::index::SparseIndex;
 use super::view::SparseView;
 use crate::Result;
 use crate::blas::Real;
+
+const UPLOAD: Words = Words::by_rows("sparse.CooMatrix::upload");
+const FROM_DENSE: Words = Words::by_rows("sparse.CooMatrix::from_dense");
+const FROM_TRIPLETS: Words = Words::by_rows("sparse.CooMatrix::from_triplets");
+const FROM_BUFFERS: Words = Words::by_rows("sparse.CooMatrix::from_buffers");
+const ALLOCATE: Words = Words::by_rows("sparse.CooMatrix::allocate");
 
 /// A sparse matrix in the coordinate format: the elements that are stored, and the row and the column of each. Elements are sorted by rows.
 ///
@@ -32,16 +38,29 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
         column_indices: &[I],
         values: &[T],
     ) -> Result<Self> {
-        check_lengths::<I>((rows, columns), row_indices.len(), column_indices.len(), values.len())?;
-        COO.check_range("row", row_indices, rows)?;
-        COO.check_range("column", column_indices, columns)?;
+        Self::upload_as(UPLOAD, gpu, (rows, columns), (row_indices, column_indices), values)
+    }
+
+    fn upload_as(
+        words: Words,
+        gpu: &DeviceRuntime,
+        (rows, columns): (usize, usize),
+        (row_indices, column_indices): (&[I], &[I]),
+        values: &[T],
+    ) -> Result<Self> {
+        check_lengths::<I>(words, (rows, columns), row_indices.len(), column_indices.len(), values.len())?;
+        words.check_range("row", row_indices, rows)?;
+        words.check_range("column", column_indices, columns)?;
         let is_behind = |pair: &[I]| pair[0].to_place() > pair[1].to_place();
         if let Some(at) = row_indices.windows(2).position(is_behind) {
             let what = format!("row {} comes behind row {}", row_indices[at + 1], row_indices[at]);
-            return Err(COO.refuse(what, "sort the elements by rows, or use `from_triplets`, which does"));
+            return Err(words.refuse(what, "sort the elements by rows, or use `from_triplets`, which does"));
         }
-        let (row_indices, column_indices) = (gpu.upload(row_indices)?, gpu.upload(column_indices)?);
-        Self::from_buffers((rows, columns), row_indices, column_indices, gpu.upload(values)?)
+        words.check_device(gpu)?;
+        let row_indices = words.upload(gpu, "row_indices", row_indices)?;
+        let column_indices = words.upload(gpu, "column_indices", column_indices)?;
+        let values = words.upload(gpu, "values", values)?;
+        Ok(Self { rows: rows as u64, columns: columns as u64, row_indices, column_indices, values })
     }
 
     /// Uploads the elements of a dense matrix that are not zero. The matrix is given row after row.
@@ -49,7 +68,8 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
     /// # Errors
     /// As for [`upload`](Self::upload); another number of elements than rows times columns.
     pub fn from_dense(gpu: &DeviceRuntime, shape: (usize, usize), dense: &[T]) -> Result<Self> {
-        Self::from_triplets(gpu, shape, &COO.nonzeros(shape, dense)?)
+        FROM_DENSE.check_sizes::<I>(shape)?;
+        Self::of_triplets(FROM_DENSE, gpu, shape, &FROM_DENSE.nonzeros(shape, dense)?)
     }
 
     /// Uploads elements that are given with row and column, in any order. Those of one place stay apart, and are added up by products.
@@ -61,11 +81,20 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
         shape: (usize, usize),
         triplets: &[(usize, usize, T)],
     ) -> Result<Self> {
-        let sorted = COO.sorted(shape, triplets)?;
-        let rows = COO.indices(sorted.iter().map(|(row, ..)| *row as u64))?;
-        let columns = COO.indices(sorted.iter().map(|(_, column, _)| *column as u64))?;
+        Self::of_triplets(FROM_TRIPLETS, gpu, shape, triplets)
+    }
+
+    fn of_triplets(
+        words: Words,
+        gpu: &DeviceRuntime,
+        shape: (usize, usize),
+        triplets: &[(usize, usize, T)],
+    ) -> Result<Self> {
+        let sorted = words.sorted(shape, triplets)?;
+        let rows: Vec<I> = words.indices(sorted.iter().map(|(row, ..)| *row as u64))?;
+        let columns: Vec<I> = words.indices(sorted.iter().map(|(_, column, _)| *column as u64))?;
         let values: Vec<T> = sorted.iter().map(|(.., value)| *value).collect();
-        Self::upload(gpu, shape, &rows, &columns, &values)
+        Self::upload_as(words, gpu, shape, (&rows, &columns), &values)
     }
 
     /// A matrix in buffers that are there already. Lengths are checked; what the indices are, and whether they are sorted by rows, is not known to the
@@ -79,7 +108,8 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
         column_indices: GpuRef<I>,
         values: GpuRef<T>,
     ) -> Result<Self> {
-        check_lengths::<I>((rows, columns), row_indices.len(), column_indices.len(), values.len())?;
+        let lengths = (row_indices.len(), column_indices.len());
+        check_lengths::<I>(FROM_BUFFERS, (rows, columns), lengths.0, lengths.1, values.len())?;
         Ok(Self { rows: rows as u64, columns: columns as u64, row_indices, column_indices, values })
     }
 
@@ -88,9 +118,12 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
     /// # Errors
     /// As for [`from_buffers`](Self::from_buffers), and what the runtime answers.
     pub fn allocate(gpu: &DeviceRuntime, shape: (usize, usize), nonzeros: usize) -> Result<Self> {
-        check_lengths::<I>(shape, nonzeros, nonzeros, nonzeros)?;
-        let (row_indices, column_indices) = (gpu.allocate(nonzeros)?, gpu.allocate(nonzeros)?);
-        Self::from_buffers(shape, row_indices, column_indices, gpu.allocate(nonzeros)?)
+        check_lengths::<I>(ALLOCATE, shape, nonzeros, nonzeros, nonzeros)?;
+        ALLOCATE.check_device(gpu)?;
+        let row_indices = ALLOCATE.allocate(gpu, "row_indices", nonzeros)?;
+        let column_indices = ALLOCATE.allocate(gpu, "column_indices", nonzeros)?;
+        let values = ALLOCATE.allocate(gpu, "values", nonzeros)?;
+        Ok(Self { rows: shape.0 as u64, columns: shape.1 as u64, row_indices, column_indices, values })
     }
 
     /// The transpose, for an operation with it.
@@ -125,6 +158,7 @@ impl<T: Real, I: SparseIndex> CooMatrix<T, I> {
 }
 
 fn check_lengths<I: SparseIndex>(
+    words: Words,
     shape: (usize, usize),
     rows: usize,
     columns: usize,
@@ -132,7 +166,7 @@ fn check_lengths<I: SparseIndex>(
 ) -> Result<()> {
     if rows != columns {
         let what = format!("{rows} row indices and {columns} column indices");
-        return Err(COO.refuse(what, "give a row and a column for each value"));
+        return Err(words.refuse(what, "give a row and a column for each value"));
     }
-    COO.check_values::<I>(shape, columns, values)
+    words.check_values::<I>(shape, columns, values)
 }

@@ -2,11 +2,17 @@
 
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
-use super::host_index_check::CSC;
+use super::host_index_check::Words;
 use super::index::SparseIndex;
 use super::view::SparseView;
 use crate::Result;
 use crate::blas::Real;
+
+const UPLOAD: Words = Words::by_columns("sparse.CscMatrix::upload");
+const FROM_DENSE: Words = Words::by_columns("sparse.CscMatrix::from_dense");
+const FROM_TRIPLETS: Words = Words::by_columns("sparse.CscMatrix::from_triplets");
+const FROM_BUFFERS: Words = Words::by_columns("sparse.CscMatrix::from_buffers");
+const ALLOCATE: Words = Words::by_columns("sparse.CscMatrix::allocate");
 
 /// A sparse matrix in the compressed column format: the elements that are stored, column after column, the row of each, and where each column begins.
 ///
@@ -32,11 +38,14 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
         indices: &[I],
         values: &[T],
     ) -> Result<Self> {
-        CSC.check_compressed::<I>((columns, rows), offsets.len(), indices.len(), values.len())?;
-        CSC.check_offsets(offsets, indices.len())?;
-        CSC.check_range("row", indices, rows)?;
-        let (offsets, indices) = (gpu.upload(offsets)?, gpu.upload(indices)?);
-        Self::from_buffers((rows, columns), offsets, indices, gpu.upload(values)?)
+        UPLOAD.check_compressed::<I>((columns, rows), offsets.len(), indices.len(), values.len())?;
+        UPLOAD.check_offsets(offsets, indices.len())?;
+        UPLOAD.check_range("row", indices, rows)?;
+        UPLOAD.check_device(gpu)?;
+        let offsets = UPLOAD.upload(gpu, "offsets", offsets)?;
+        let indices = UPLOAD.upload(gpu, "indices", indices)?;
+        let values = UPLOAD.upload(gpu, "values", values)?;
+        Ok(Self { rows: rows as u64, columns: columns as u64, offsets, indices, values })
     }
 
     /// Uploads the elements of a dense matrix that are not zero. The matrix is given row after row.
@@ -44,7 +53,8 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
     /// # Errors
     /// As for [`upload`](Self::upload); another number of elements than rows times columns.
     pub fn from_dense(gpu: &DeviceRuntime, shape: (usize, usize), dense: &[T]) -> Result<Self> {
-        Self::from_triplets(gpu, shape, &CSC.nonzeros(shape, dense)?)
+        FROM_DENSE.check_sizes::<I>((shape.1, shape.0))?;
+        Self::of_triplets(FROM_DENSE, gpu, shape, &FROM_DENSE.nonzeros(shape, dense)?)
     }
 
     /// Uploads elements that are given with row and column, in any order. Those of one place stay apart, and are added up by products.
@@ -56,16 +66,28 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
         (rows, columns): (usize, usize),
         triplets: &[(usize, usize, T)],
     ) -> Result<Self> {
-        CSC.check_sizes::<I>((columns, rows))?;
-        let mut sorted = CSC.sorted((rows, columns), triplets)?;
+        Self::of_triplets(FROM_TRIPLETS, gpu, (rows, columns), triplets)
+    }
+
+    fn of_triplets(
+        words: Words,
+        gpu: &DeviceRuntime,
+        (rows, columns): (usize, usize),
+        triplets: &[(usize, usize, T)],
+    ) -> Result<Self> {
+        words.check_sizes::<I>((columns, rows))?;
+        let mut sorted = words.sorted((rows, columns), triplets)?;
         // In each column the rows ascend already.
         sorted.sort_by_key(|(_, column, _)| *column);
         // The device has less memory than the host can address: what does not fit is refused before the host allocates.
-        let device_offsets = gpu.allocate(columns + 1)?;
-        device_offsets.upload(&CSC.offsets(columns, sorted.iter().map(|(_, column, _)| *column))?)?;
-        let indices: Vec<I> = CSC.indices(sorted.iter().map(|(row, ..)| *row as u64))?;
+        words.check_device(gpu)?;
+        let offsets = words.allocate(gpu, "offsets", columns + 1)?;
+        offsets.upload(&words.offsets(columns, sorted.iter().map(|(_, column, _)| *column))?)?;
+        let indices: Vec<I> = words.indices(sorted.iter().map(|(row, ..)| *row as u64))?;
         let values: Vec<T> = sorted.iter().map(|(.., value)| *value).collect();
-        Self::from_buffers((rows, columns), device_offsets, gpu.upload(&indices)?, gpu.upload(&values)?)
+        let indices = words.upload(gpu, "indices", &indices)?;
+        let values = words.upload(gpu, "values", &values)?;
+        Ok(Self { rows: rows as u64, columns: columns as u64, offsets, indices, values })
     }
 
     /// A matrix in buffers that are there already. Lengths are checked; what the indices are is not known to the host.
@@ -78,7 +100,7 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
         indices: GpuRef<I>,
         values: GpuRef<T>,
     ) -> Result<Self> {
-        CSC.check_compressed::<I>((columns, rows), offsets.len(), indices.len(), values.len())?;
+        FROM_BUFFERS.check_compressed::<I>((columns, rows), offsets.len(), indices.len(), values.len())?;
         Ok(Self { rows: rows as u64, columns: columns as u64, offsets, indices, values })
     }
 
@@ -87,9 +109,12 @@ impl<T: Real, I: SparseIndex> CscMatrix<T, I> {
     /// # Errors
     /// As for [`from_buffers`](Self::from_buffers), and what the runtime answers.
     pub fn allocate(gpu: &DeviceRuntime, shape: (usize, usize), nonzeros: usize) -> Result<Self> {
-        CSC.check_compressed::<I>((shape.1, shape.0), shape.1.saturating_add(1), nonzeros, nonzeros)?;
-        let (offsets, indices) = (gpu.allocate(shape.1 + 1)?, gpu.allocate(nonzeros)?);
-        Self::from_buffers(shape, offsets, indices, gpu.allocate(nonzeros)?)
+        ALLOCATE.check_compressed::<I>((shape.1, shape.0), shape.1.saturating_add(1), nonzeros, nonzeros)?;
+        ALLOCATE.check_device(gpu)?;
+        let offsets = ALLOCATE.allocate(gpu, "offsets", shape.1 + 1)?;
+        let indices = ALLOCATE.allocate(gpu, "indices", nonzeros)?;
+        let values = ALLOCATE.allocate(gpu, "values", nonzeros)?;
+        Ok(Self { rows: shape.0 as u64, columns: shape.1 as u64, offsets, indices, values })
     }
 
     /// The transpose, for an operation with it.

@@ -2,11 +2,17 @@
 
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
-use super::host_index_check::CSR;
+use super::host_index_check::Words;
 use super::index::SparseIndex;
 use super::view::SparseView;
 use crate::Result;
 use crate::blas::Real;
+
+const UPLOAD: Words = Words::by_rows("sparse.CsrMatrix::upload");
+const FROM_DENSE: Words = Words::by_rows("sparse.CsrMatrix::from_dense");
+const FROM_TRIPLETS: Words = Words::by_rows("sparse.CsrMatrix::from_triplets");
+const FROM_BUFFERS: Words = Words::by_rows("sparse.CsrMatrix::from_buffers");
+const ALLOCATE: Words = Words::by_rows("sparse.CsrMatrix::allocate");
 
 /// A sparse matrix in the compressed row format: the elements that are stored, row after row, the column of each, and where each row begins.
 ///
@@ -32,11 +38,14 @@ impl<T: Real, I: SparseIndex> CsrMatrix<T, I> {
         indices: &[I],
         values: &[T],
     ) -> Result<Self> {
-        CSR.check_compressed::<I>((rows, columns), offsets.len(), indices.len(), values.len())?;
-        CSR.check_offsets(offsets, indices.len())?;
-        CSR.check_range("column", indices, columns)?;
-        let (offsets, indices) = (gpu.upload(offsets)?, gpu.upload(indices)?);
-        Self::from_buffers((rows, columns), offsets, indices, gpu.upload(values)?)
+        UPLOAD.check_compressed::<I>((rows, columns), offsets.len(), indices.len(), values.len())?;
+        UPLOAD.check_offsets(offsets, indices.len())?;
+        UPLOAD.check_range("column", indices, columns)?;
+        UPLOAD.check_device(gpu)?;
+        let offsets = UPLOAD.upload(gpu, "offsets", offsets)?;
+        let indices = UPLOAD.upload(gpu, "indices", indices)?;
+        let values = UPLOAD.upload(gpu, "values", values)?;
+        Ok(Self { rows: rows as u64, columns: columns as u64, offsets, indices, values })
     }
 
     /// Uploads the elements of a dense matrix that are not zero. The matrix is given row after row.
@@ -44,7 +53,8 @@ impl<T: Real, I: SparseIndex> CsrMatrix<T, I> {
     /// # Errors
     /// As for [`upload`](Self::upload); another number of elements than rows times columns.
     pub fn from_dense(gpu: &DeviceRuntime, shape: (usize, usize), dense: &[T]) -> Result<Self> {
-        Self::from_triplets(gpu, shape, &CSR.nonzeros(shape, dense)?)
+        FROM_DENSE.check_sizes::<I>(shape)?;
+        Self::of_triplets(FROM_DENSE, gpu, shape, &FROM_DENSE.nonzeros(shape, dense)?)
     }
 
     /// Uploads elements that are given with row and column, in any order. Those of one place stay apart, and are added up by products.
@@ -56,14 +66,26 @@ impl<T: Real, I: SparseIndex> CsrMatrix<T, I> {
         (rows, columns): (usize, usize),
         triplets: &[(usize, usize, T)],
     ) -> Result<Self> {
-        CSR.check_sizes::<I>((rows, columns))?;
-        let sorted = CSR.sorted((rows, columns), triplets)?;
+        Self::of_triplets(FROM_TRIPLETS, gpu, (rows, columns), triplets)
+    }
+
+    fn of_triplets(
+        words: Words,
+        gpu: &DeviceRuntime,
+        (rows, columns): (usize, usize),
+        triplets: &[(usize, usize, T)],
+    ) -> Result<Self> {
+        words.check_sizes::<I>((rows, columns))?;
+        let sorted = words.sorted((rows, columns), triplets)?;
         // The device has less memory than the host can address: what does not fit is refused before the host allocates.
-        let device_offsets = gpu.allocate(rows + 1)?;
-        device_offsets.upload(&CSR.offsets(rows, sorted.iter().map(|(row, ..)| *row))?)?;
-        let indices: Vec<I> = CSR.indices(sorted.iter().map(|(_, column, _)| *column as u64))?;
+        words.check_device(gpu)?;
+        let offsets = words.allocate(gpu, "offsets", rows + 1)?;
+        offsets.upload(&words.offsets(rows, sorted.iter().map(|(row, ..)| *row))?)?;
+        let indices: Vec<I> = words.indices(sorted.iter().map(|(_, column, _)| *column as u64))?;
         let values: Vec<T> = sorted.iter().map(|(.., value)| *value).collect();
-        Self::from_buffers((rows, columns), device_offsets, gpu.upload(&indices)?, gpu.upload(&values)?)
+        let indices = words.upload(gpu, "indices", &indices)?;
+        let values = words.upload(gpu, "values", &values)?;
+        Ok(Self { rows: rows as u64, columns: columns as u64, offsets, indices, values })
     }
 
     /// A matrix in buffers that are there already. Lengths are checked; what the indices are is not known to the host.
@@ -76,7 +98,7 @@ impl<T: Real, I: SparseIndex> CsrMatrix<T, I> {
         indices: GpuRef<I>,
         values: GpuRef<T>,
     ) -> Result<Self> {
-        CSR.check_compressed::<I>((rows, columns), offsets.len(), indices.len(), values.len())?;
+        FROM_BUFFERS.check_compressed::<I>((rows, columns), offsets.len(), indices.len(), values.len())?;
         Ok(Self { rows: rows as u64, columns: columns as u64, offsets, indices, values })
     }
 
@@ -85,9 +107,12 @@ impl<T: Real, I: SparseIndex> CsrMatrix<T, I> {
     /// # Errors
     /// As for [`from_buffers`](Self::from_buffers), and what the runtime answers.
     pub fn allocate(gpu: &DeviceRuntime, shape: (usize, usize), nonzeros: usize) -> Result<Self> {
-        CSR.check_compressed::<I>(shape, shape.0.saturating_add(1), nonzeros, nonzeros)?;
-        let (offsets, indices) = (gpu.allocate(shape.0 + 1)?, gpu.allocate(nonzeros)?);
-        Self::from_buffers(shape, offsets, indices, gpu.allocate(nonzeros)?)
+        ALLOCATE.check_compressed::<I>(shape, shape.0.saturating_add(1), nonzeros, nonzeros)?;
+        ALLOCATE.check_device(gpu)?;
+        let offsets = ALLOCATE.allocate(gpu, "offsets", shape.0 + 1)?;
+        let indices = ALLOCATE.allocate(gpu, "indices", nonzeros)?;
+        let values = ALLOCATE.allocate(gpu, "values", nonzeros)?;
+        Ok(Self { rows: shape.0 as u64, columns: shape.1 as u64, offsets, indices, values })
     }
 
     /// The transpose, for an operation with it.

@@ -81,10 +81,7 @@ impl Sparse {
 pub(super) fn check_dense<T: Real>(check: Check, name: &str, dense: &Matrix<'_, T>) -> Result<()> {
     check_single(check.0, dense)?;
     let (length, lines) = dense.stored();
-    if dense.distance() < length {
-        let what = format!("a leading dimension of {} for {length} elements of `{name}`", dense.distance());
-        return check.refuse(what, "use a leading dimension that holds a row or a column");
-    }
+    dense.check_leading(check.0, name)?;
     let reach = match (length, lines) {
         (0, _) | (_, 0) => 0,
         _ => u128::from(lines - 1) * u128::from(dense.distance()) + u128::from(length),

@@ -1,29 +1,63 @@
 //! Checks of offsets and indices that are known to the host, and indices made of places.
 
 use kiln_runtime::internal::reserve;
+use kiln_runtime::{DeviceRuntime, Element, GpuRef};
 
 use super::index::SparseIndex;
 use crate::Result;
+use crate::call_state::check_ready;
 use crate::error::LibraryError;
 
-/// What messages name, before there is an operation: the matrix, what its offsets are of, and what its indices are of.
+/// What messages name: the constructor, what the offsets of its matrix are of, and what its indices are of.
 #[derive(Clone, Copy)]
 pub(super) struct Words {
-    pub(super) matrix: &'static str,
-    pub(super) line: &'static str,
-    pub(super) across: &'static str,
+    call: &'static str,
+    line: &'static str,
+    across: &'static str,
 }
 
-/// Compressed rows.
-pub(super) const CSR: Words = Words { matrix: "sparse.csr", line: "row", across: "column" };
-/// Compressed columns.
-pub(super) const CSC: Words = Words { matrix: "sparse.csc", line: "column", across: "row" };
-/// Coordinates.
-pub(super) const COO: Words = Words { matrix: "sparse.coo", line: "row", across: "column" };
-
 impl Words {
+    /// A constructor of a matrix whose elements lie row after row: compressed rows, and coordinates.
+    pub(super) const fn by_rows(call: &'static str) -> Self {
+        Self { call, line: "row", across: "column" }
+    }
+
+    /// A constructor of a matrix of compressed columns.
+    pub(super) const fn by_columns(call: &'static str) -> Self {
+        Self { call, line: "column", across: "row" }
+    }
+
     pub(super) fn refuse(self, what: String, hint: &'static str) -> LibraryError {
-        LibraryError::argument(self.matrix, what, hint)
+        LibraryError::argument(self.call, what, hint)
+    }
+
+    /// Refuses a device that takes no work.
+    pub(super) fn check_device(self, gpu: &DeviceRuntime) -> Result<()> {
+        check_ready(gpu, self.call)
+    }
+
+    /// Memory for an operand, which errors name.
+    pub(super) fn allocate<T: Element>(
+        self,
+        gpu: &DeviceRuntime,
+        name: &str,
+        len: usize,
+    ) -> Result<GpuRef<T>> {
+        Ok(gpu.allocate(len).map_err(|error| error.within(self.place(name)))?)
+    }
+
+    /// An operand in device memory.
+    pub(super) fn upload<T: Element>(
+        self,
+        gpu: &DeviceRuntime,
+        name: &str,
+        values: &[T],
+    ) -> Result<GpuRef<T>> {
+        Ok(gpu.upload(values).map_err(|error| error.within(self.place(name)))?)
+    }
+
+    fn place(self, name: &str) -> String {
+        format!("{}: `{name}`", self.call)
     }
 
     /// Refuses lists of other lengths, and elements in a matrix without rows or columns.
@@ -87,7 +121,8 @@ impl Words {
         sorted: impl Iterator<Item = usize>,
     ) -> Result<Vec<I>> {
         let (mut ends, mut count, mut sorted) = (Vec::new(), 0_u64, sorted.peekable());
-        reserve(&mut ends, lines.saturating_add(1), "the offsets of a sparse matrix")?;
+        let reserved = reserve(&mut ends, lines.saturating_add(1), "the offsets of a sparse matrix");
+        reserved.map_err(|error| LibraryError::from(error).told_of(self.call))?;
         ends.push(I::ZERO);
         for line in 0..lines {
             while sorted.next_if_eq(&line).is_some() {

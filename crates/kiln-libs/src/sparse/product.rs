@@ -311,13 +311,15 @@ impl<T: Real, I: SparseIndex> Operation for SparseProduct<'_, T, I> {
             return Ok(());
         }
         let mut arguments = Vec::new();
+        // With a factor of 0 no element of `a` is read, and with it none of `b`.
+        let is_read = checked(PRODUCT.0, "alpha", T::TYPE, self.alpha)? != 0.0;
         for factor in [a, b] {
             arguments.extend([
                 Argument::read(&factor.offsets)?,
                 Argument::read(&factor.indices)?,
                 Argument::read(&factor.values)?,
                 Argument::value(factor.rows),
-                Argument::value(factor.nonzeros() as u64),
+                Argument::value(if is_read { factor.nonzeros() as u64 } else { 0 }),
             ]);
         }
         arguments.extend([Argument::read(&c.offsets)?, Argument::read(&c.indices)?]);

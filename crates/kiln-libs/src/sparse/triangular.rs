@@ -230,6 +230,30 @@ impl<'a, T: Real, I: SparseIndex> System<'a, T, I> {
         begin_together(b.buffer, x.buffer) && (b.by_columns, b.distance()) == (x.by_columns, x.distance())
     }
 
+    /// Adds the launch that writes zeros: with a factor of 0 neither the matrix nor the right-hand sides are read.
+    fn zero(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let of = T::TYPE.name();
+        let name = format!("sparse_zeros_{of}");
+        let text = || {
+            format!(
+                "kernel {name}(inout x: {of}[], count: u64, columns: u64, row_step: u64, column_step: u64) block({ROW_THREADS}) {{
+                if global.x < count {{
+                    x[global.x / columns * row_step + global.x % columns * column_step] = 0.0{of};
+                }}
+            }}"
+            )
+        };
+        let (x, count) = (used(&self.x)?, self.x.rows.saturating_mul(self.x.columns));
+        let mut arguments = vec![
+            Argument::read_write(&x)?,
+            Argument::value(x.len() as u64),
+            Argument::value(count),
+            Argument::value(self.x.columns),
+        ];
+        arguments.extend(steps(&self.x));
+        plan.launch_program((&name, text), count.div_ceil(u64::from(ROW_THREADS)), ROW_THREADS, arguments)
+    }
+
     /// Adds the launch that solves, with a matrix in compressed rows.
     fn solve(&self, plan: &mut Plan<'_>, a: &SparseView<'_, T, I>, word: &GpuRef<u64>) -> Result<()> {
         let (order, sides) = (a.stored.0, self.x.columns);
@@ -271,6 +295,9 @@ impl<T: Real, I: SparseIndex> Operation for SystemWithInfo<'_, T, I> {
         plan.zero(&self.word)?;
         if order == 0 || self.system.x.columns == 0 {
             return Ok(());
+        }
+        if checked(NAME, "alpha", T::TYPE, self.system.alpha)? == 0.0 {
+            return self.system.zero(plan);
         }
         match (a.is_transposed, a.format) {
             (false, SparseFormat::Csr) => {

@@ -195,8 +195,11 @@ fn labels_and_tables_that_do_not_fit_are_refused() {
             let text = result.unwrap_err().to_string();
             assert!(text.contains(wanted), "{text}");
         };
-        check(dnn.cross_entropy(&x, 4, &l, &losses).submit(), "6 elements in rows of 4");
-        check(dnn.cross_entropy(&x, 0, &l, &losses).submit(), "6 elements in rows of 0");
+        check(
+            dnn.cross_entropy(&x, 4, &l, &losses).submit(),
+            "`logits` has 6 elements, which are no rows of 4",
+        );
+        check(dnn.cross_entropy(&x, 0, &l, &losses).submit(), "`classes` is 0; use 1 or more");
         check(dnn.cross_entropy(&x, 3, &l, &losses).submit(), "`labels` has 3 elements and must have 2");
         check(dnn.cross_entropy(&x, 2, &l, &two).submit(), "`losses` has 2 elements and must have 3");
         check(
@@ -207,8 +210,11 @@ fn labels_and_tables_that_do_not_fit_are_refused() {
         check(backward(&two, &y), "`loss_gradients` has 2 elements and must have 3");
         check(backward(&losses, &losses), "`logit_gradients` has 3 elements and must have 6");
         check(backward(&losses, &x), "`logits` and `logit_gradients` share memory");
-        check(dnn.embedding(&x, 4, &l, &y).submit(), "6 elements in rows of 4");
-        check(dnn.embedding(&x, 3, &l, &y).submit(), "6 elements in `rows` for 3 indices of 3");
+        check(dnn.embedding(&x, 4, &l, &y).submit(), "`table` has 6 elements, which are no rows of 4");
+        check(
+            dnn.embedding(&x, 3, &l, &y).submit(),
+            "`rows` has 6 elements and must have 9, a row of 3 for each of 3 `indices`",
+        );
         check(dnn.embedding(&x, 2, &l, &x).submit(), "`table` and `rows` share memory");
         check(
             dnn.embedding_backward(&l, 2, &y, &y).submit(),
@@ -216,7 +222,7 @@ fn labels_and_tables_that_do_not_fit_are_refused() {
         );
         check(
             dnn.embedding_backward(&l, 3, &y, &x).submit(),
-            "6 elements in `row_gradients` for 3 indices of 3",
+            "`row_gradients` has 6 elements and must have 9, a row of 3 for each of 3 `indices`",
         );
         assert_eq!((losses.download().unwrap(), y.download().unwrap()), (vec![7.0; 3], vec![8.0; 6]));
         let none = gpu.allocate::<f32>(0).unwrap();

@@ -29,11 +29,11 @@ fn convolutions_that_do_not_fit_are_refused() {
     let text = refused(dnn.convolution(x, w, y).dilation([3, 1]).submit());
     assert!(text.contains("a filter of 3x3 with a dilation of 3x1 in an image of 6x6"), "{text}");
     let text = refused(dnn.convolution(x, w, y).stride([0, 1]).submit());
-    assert!(text.contains("`stride` is 0; use 1 or more"), "{text}");
+    assert!(text.contains("`stride` is 0x1; use 1 or more"), "{text}");
     let text = refused(dnn.convolution(x, w, y).padding([usize::MAX, 0]).submit());
     assert!(text.contains("use less padding"), "{text}");
     let text = refused(dnn.convolution(x, w, y).groups(0).submit());
-    assert!(text.contains("in 0 groups"), "{text}");
+    assert!(text.contains("`groups` is 0; use 1 or more"), "{text}");
     let text = refused(dnn.convolution(Tensor::new(&image, [0, 4, 6, 6]), w, y).submit());
     assert!(text.contains("`batch` is 0"), "{text}");
     let nothing = Tensor::new(&image, [0, 4, 6, 6]);

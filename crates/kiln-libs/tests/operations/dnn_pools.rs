@@ -179,10 +179,13 @@ fn tensors_lie_at_the_start_of_longer_buffers() {
         dnn.max_pool(x, [2, 2], y).submit().unwrap();
         assert_eq!(results.download().unwrap(), [3.0, 3.0, 3.0, 3.0, 7.0, 7.0]);
         let gradient = gpu.upload(&[9.0_f32; 18]).unwrap();
-        dnn.max_pool_backward(x, y, [2, 2], &gradient).submit().unwrap();
+        dnn.max_pool_backward(x, y, [2, 2], &gradient.view(..16).unwrap()).submit().unwrap();
         let found = gradient.download().unwrap();
         assert_eq!(found[..16].iter().sum::<f32>(), 12.0, "one of each window");
         assert_eq!(found[16..], [9.0; 2], "what lies behind the tensor stays");
+        dnn.average_pool_backward(y, [2, 2], Tensor::new(&gradient, [1, 1, 4, 4])).submit().unwrap();
+        let found = gradient.download().unwrap();
+        assert_eq!((&found[..16], &found[16..]), (&[0.75; 16][..], &[9.0; 2][..]));
     });
 }
 

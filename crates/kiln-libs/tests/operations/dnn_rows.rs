@@ -201,9 +201,9 @@ fn rows_that_do_not_fit_are_refused() {
     let [x, y, z] = [0; 3].map(|_: i32| gpu.upload(&[7.0_f32; 12]).unwrap());
     let numbers = gpu.upload(&[1.0_f32; 3]).unwrap();
     let text = refused(dnn.softmax(&x, 5, &y).submit());
-    assert!(text.contains("dnn.softmax: 12 elements in rows of 5"), "{text}");
+    assert!(text.contains("dnn.softmax: `x` has 12 elements, which are no rows of 5"), "{text}");
     let text = refused(dnn.softmax(&x, 0, &y).submit());
-    assert!(text.contains("12 elements in rows of 0"), "{text}");
+    assert!(text.contains("`columns` is 0; use 1 or more"), "{text}");
     let text = refused(dnn.softmax(&x, 4, &y.view(..8).unwrap()).submit());
     assert!(text.contains("`y` has 8 elements and must have 12"), "{text}");
     let (first, second) = (x.view(..8).unwrap(), x.view(4..).unwrap());

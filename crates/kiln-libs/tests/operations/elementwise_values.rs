@@ -304,7 +304,7 @@ fn elements_that_do_not_fit_are_refused() {
         let error = |result: kiln_libs::Result<kiln::Ticket>| result.unwrap_err().to_string();
         refused(
             error(elements.apply(ElementFunction::Relu, &x, &y).submit()),
-            "elementwise.apply: `x` has 8 elements and must have 7",
+            "elementwise.apply: `y` has 7 elements and must have 8, as `x` has",
         );
         refused(
             error(elements.apply(ElementFunction::Relu, &shifted.0, &shifted.1).submit()),
@@ -321,7 +321,7 @@ fn elements_that_do_not_fit_are_refused() {
         refused(error(elements.affine(1.0, &x, 0.0, &y).submit()), "elementwise.affine");
         let words = x.cast::<u32>().unwrap();
         refused(error(elements.cast(&x, &words).submit()), "`x` and `y` share memory");
-        refused(error(elements.cast(&y, &words).submit()), "`x` has 7 elements and must have 8");
+        refused(error(elements.cast(&y, &words).submit()), "`y` has 8 elements and must have 7, as `x` has");
         let other = DeviceRuntime::simulated(3).unwrap();
         let foreign = other.upload(&[1.0_f32; 8]).unwrap();
         assert!(elements.apply(ElementFunction::Relu, &foreign, &x).submit().is_err());

@@ -9,6 +9,7 @@
 )]
 
 mod call_cost;
+mod caller_words;
 mod curand;
 mod dnn_attention;
 mod dnn_convolutions;
@@ -29,6 +30,7 @@ mod library_graphs;
 mod library_mistakes;
 mod library_states;
 mod library_workers;
+mod longer_buffers;
 mod matmul_tuning;
 mod matrix_operations;
 mod model;
@@ -37,6 +39,7 @@ mod model_reference;
 mod model_training;
 mod model_workers;
 mod named_sizes;
+mod not_finite;
 mod numbers;
 mod numbers_by_value;
 mod parameter_names;
@@ -64,6 +67,7 @@ mod solver_failures;
 mod solver_pivots;
 mod solver_q;
 mod solver_spectra;
+mod sparse_constructors;
 mod sparse_findings;
 mod sparse_formats;
 mod sparse_mistakes;
@@ -75,6 +79,7 @@ mod special_values;
 mod stored;
 mod triangular;
 mod vectors;
+mod zero_alpha;
 mod zero_factors;
 
 /// The worker process.

@@ -11,6 +11,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("block_min", &["in", "n", "offsets", "are_wide", "segments", "out"]),
     ("block_product", &["in", "n", "offsets", "are_wide", "segments", "out"]),
     ("block_sum", &["in", "n", "offsets", "are_wide", "segments", "out"]),
+    ("check_factors", &["a", "rows", "columns", "leading", "zeros_count", "before", "word", "kind"]),
     ("check_offsets", &["offsets", "lines", "n", "info"]),
     ("check_order", &["indices", "n", "kind", "info"]),
     ("check_pivots", &["pivots", "n", "usable", "row", "value"]),

@@ -203,7 +203,7 @@ fn scale_factors_are_for_8_bits_and_are_one_number_each() {
     let (small, none) = (gpu.upload(&[F8E4M3(0); 16]).unwrap(), scale.view(..0).unwrap());
     let call = blas.matmul(Matrix::new(&small, 4, 4), Matrix::new(&small, 4, 4), Matrix::new(&c, 4, 4));
     let text = call.scales(&scale, &none).submit().unwrap_err().to_string();
-    assert!(text.contains("_scale` has 0 bytes and must have 4"), "{text}");
+    assert!(text.contains("_scale` has 0 elements and must have 1"), "{text}");
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn what_has_no_q_is_refused() {
         refused(Matrix::new(&a, 4, 3).transposed(), &tau, "`a` is 3 x 4: it has more columns than `q` has");
         refused(Matrix::new(&a, 4, 3), &tau, "solve.form_q");
         let short = tau.view(..2).unwrap();
-        refused(Matrix::new(&a, 3, 4).transposed(), &short, "`tau` has 16 bytes and must have 24");
+        refused(Matrix::new(&a, 3, 4).transposed(), &short, "`tau` has 2 elements and must have 3");
         refused(Matrix::new(&a, 3, 5).transposed(), &tau, "`a` has 96 bytes and must have 120");
         let inside = a.view(..3).unwrap();
         refused(Matrix::new(&a, 3, 4).transposed(), &inside, "`a` and `tau` share memory");

@@ -20,7 +20,10 @@ fn indices_that_are_no_places_are_refused_before_the_upload() {
         refused(CsrMatrix::upload(&gpu, (3, 4), offsets, indices, &vec![1.0_f32; indices.len()]))
     };
     let text = upload(&[0, 1, 2], &[0, 1]);
-    assert_eq!(text, "sparse.csr: 3 offsets for 3 rows; give one more offset than there are rows");
+    assert_eq!(
+        text,
+        "sparse.CsrMatrix::upload: 3 offsets for 3 rows; give one more offset than there are rows"
+    );
     let text = upload(&[1, 1, 2, 2], &[0, 1]);
     assert!(text.contains("offset 0 is 1, where 0 to 0 is possible"), "{text}");
     let text = upload(&[0, 2, 1, 2], &[0, 1]);

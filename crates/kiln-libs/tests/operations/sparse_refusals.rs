@@ -24,9 +24,12 @@ fn columns_and_coordinates_are_checked_before_the_upload() {
         refused(CscMatrix::upload(&gpu, (4, 2), offsets, indices, &vec![1.0_f32; indices.len()]))
     };
     let text = csc(&[0, 1], &[0]);
-    assert_eq!(text, "sparse.csc: 2 offsets for 2 columns; give one more offset than there are columns");
+    assert_eq!(
+        text,
+        "sparse.CscMatrix::upload: 2 offsets for 2 columns; give one more offset than there are columns"
+    );
     let text = csc(&[0, 1, 2], &[0, 4]);
-    assert_eq!(text, "sparse.csc: row 4 in a matrix of 4 rows; count rows from 0");
+    assert_eq!(text, "sparse.CscMatrix::upload: row 4 in a matrix of 4 rows; count rows from 0");
     let text = csc(&[0, 3, 2], &[0, 1]);
     assert!(text.contains("offset 1 is 3, where 0 to 2 is possible"), "{text}");
     // Counted from 1.
@@ -38,7 +41,7 @@ fn columns_and_coordinates_are_checked_before_the_upload() {
     let text = coo(&[0, 2, 1], &[0, 1, 1], &[1.0; 3]);
     assert_eq!(
         text,
-        "sparse.coo: row 1 comes behind row 2; sort the elements by rows, or use `from_triplets`, which does"
+        "sparse.CooMatrix::upload: row 1 comes behind row 2; sort the elements by rows, or use `from_triplets`, which does"
     );
     let text = coo(&[0, 3], &[0, 1], &[1.0; 2]);
     assert!(text.contains("row 3 in a matrix of 3 rows; count rows from 0"), "{text}");
@@ -93,7 +96,7 @@ fn conversions_that_do_not_fit_are_refused() {
     let text = refused(sparse.count_nonzeros(Matrix::new(&dense, 2, 4), &offsets).submit());
     assert!(text.contains("`dense` has 6 elements and must have 8"), "{text}");
     let text = refused(sparse.count_nonzeros(Matrix::new(&dense, 2, 3).leading(2), &offsets).submit());
-    assert!(text.contains("a leading dimension of 2 for 3 elements of `dense`"), "{text}");
+    assert!(text.contains("`dense` has a leading dimension of 2 for rows of 3 elements"), "{text}");
     let text = refused(sparse.count_nonzeros(Matrix::new(&dense, 1, 2).batch(3), &offsets).submit());
     assert!(text.contains("a batch of 3 matrices"), "{text}");
     let text = refused(sparse.copy_nonzeros(Matrix::new(&dense, 2, 3), &coo).submit());

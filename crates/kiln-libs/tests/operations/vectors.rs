@@ -114,8 +114,8 @@ fn moves_of_vectors_are_checked_before_they_are_queued() {
     let (x, y) = (gpu.upload(&[1.0_f32; 6]).unwrap(), gpu.upload(&[2.0_f32; 5]).unwrap());
     let (none, place) = (gpu.zeros::<f32>(0).unwrap(), gpu.zeros::<i64>(1).unwrap());
     let refused = |call: LibraryCall<'_>| call.submit().unwrap_err().to_string();
-    assert!(refused(blas.copy(&x, &y)).contains("blas.copy: vectors of 6 and 5 elements"));
-    assert!(refused(blas.swap(&x, &y)).contains("blas.swap: vectors of 6 and 5 elements"));
+    assert!(refused(blas.copy(&x, &y)).contains("blas.copy: `x` has 6 elements and `y` has 5"));
+    assert!(refused(blas.swap(&x, &y)).contains("blas.swap: `x` has 6 elements and `y` has 5"));
     assert!(refused(blas.swap(&x, &x)).contains("share memory"));
     assert!(refused(blas.iamax(&none, &place)).contains("a vector without elements has no largest"));
     assert!(refused(blas.asum(&x, &none)).contains("`result` has 0 elements and must have 1"));

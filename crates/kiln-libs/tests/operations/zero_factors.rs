@@ -1,6 +1,8 @@
 //! A factor of 0: matrices that are not read must fit as with every other factor.
 
-use kiln::{DeviceRuntime, GpuRef};
+use kiln::memory::MemoryConfig;
+use kiln::recovery::DeviceSpec;
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_libs::blas::{Blas, Diagonal, F8E4M3, Matrix, Side, Triangle};
 use kiln_libs::sparse::{CooMatrix, CsrMatrix, Determinism, Sparse};
 use kiln_libs::{LibraryError, Result};
@@ -106,7 +108,10 @@ fn types_and_scale_factors_are_checked_with_a_factor_of_zero() {
     let (one, none) = (gpu.upload(&[1.0_f32]).unwrap(), gpu.zeros::<f32>(0).unwrap());
     for alpha in [0.0, 1.0] {
         let product = blas.matmul(eights, eights.transposed(), Matrix::new(&c, 16, 16)).alpha(alpha);
-        refused(product.scales(&none, &one).submit(), "blas.matmul: `a_scale` has 0 bytes and must have 4");
+        refused(
+            product.scales(&none, &one).submit(),
+            "blas.matmul: `a_scale` has 0 elements and must have 1",
+        );
     }
     assert_eq!(c.download().unwrap(), [1.0; 256]);
 }
@@ -136,4 +141,42 @@ fn dense_factors_are_checked_where_a_sparse_matrix_has_no_elements() {
         refused(refused_dense, "sparse.to_dense: `dense` has 12 bytes and must have 16");
     }
     assert_eq!((x.download().unwrap(), y.download().unwrap()), (vec![1.0; 4], vec![1.0; 4]));
+}
+
+/// A sum without terms needs memory for zeros: as much as the result has rows or columns, so that the result is looked at first.
+#[test]
+fn results_without_terms_are_checked_before_memory_is_allocated_for_them() {
+    // What a wrong size asks for does not fit this limit, so that an allocation would be told instead of the size.
+    let memory = MemoryConfig { limit_bytes: Some(4 << 20), ..MemoryConfig::default() };
+    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(1), config).unwrap();
+    let blas = Blas::new(&gpu);
+    let [a, b, c] = [(); 3].map(|()| gpu.upload(&[1.0_f32; 16]).unwrap());
+    for rows in [17, 1 << 30, 1 << 58] {
+        let wanted = format!("blas.matmul: `c` has 64 bytes and must have {}; ", 4_u128 * rows as u128);
+        let product = |columns| {
+            let c = Matrix::new(&c, rows, 1);
+            blas.matmul(Matrix::new(&a, rows, columns), Matrix::new(&b, columns, 1), c)
+        };
+        refused(product(0).submit(), &wanted);
+        refused(product(0).record(&mut gpu.graph()), &wanted);
+        refused(product(0).prepare(), &wanted);
+        let wide = blas.matmul(Matrix::new(&a, 1, 0), Matrix::new(&b, 0, rows), Matrix::new(&c, 1, rows));
+        refused(wide.submit(), &wanted);
+    }
+    let far = usize::MAX;
+    let product = blas.matmul(Matrix::new(&a, far, 0), Matrix::new(&b, 0, far), Matrix::new(&c, far, far));
+    refused(product.submit(), "blas.matmul: `c` has 2^59 elements or more; ");
+    let apart = Matrix::new(&c, 2, 2).leading(1);
+    let product = blas.matmul(Matrix::new(&a, 2, 0), Matrix::new(&b, 0, 2), apart).submit();
+    refused(product, "blas.matmul: `c` has a leading dimension of 1 for rows of 2 elements; ");
+    let bias = c.view(..2).unwrap();
+    let product = blas.matmul(Matrix::new(&a, 2, 0), Matrix::new(&b, 0, 2), square(&c)).bias(&bias);
+    refused(product.submit(), "blas.matmul: `c` and `bias` share memory");
+    for rows in [5, 1 << 29, far] {
+        let syrk =
+            blas.syrk(1.0, Matrix::new(&a, rows, 0), None, Triangle::Lower, Matrix::new(&c, rows, rows));
+        refused(syrk.submit(), "blas.syrk: `c` has ");
+    }
+    assert_eq!(c.download().unwrap(), [1.0; 16]);
 }

@@ -51,14 +51,17 @@ __device__ __forceinline__ u64 factor_cholesky(const View& a, u64 n) {
     return 0;
 }
 
-// The row of the element of a column with the largest absolute value, from row k on; of equal ones the first.
+__device__ __forceinline__ bool is_finite(TYPE value) { return fabs(value) < Limits<TYPE>::high(); }
+
+// The row of the element of a column with the largest absolute value, from row k on; of equal ones the first. A NaN counts as infinite, so that it is found.
 __device__ __forceinline__ u64 find_pivot(const View& a, u64 n, u64 k) {
     __shared__ TYPE values[THREADS];
     __shared__ u64 rows[THREADS];
     TYPE best = -1;
     u64 best_row = k;
     for (u64 row = k + threadIdx.x; row < n; row += THREADS) {
-        const TYPE value = fabs(a.at(row, k));
+        const TYPE element = a.at(row, k);
+        const TYPE value = is_finite(element) ? fabs(element) : Limits<TYPE>::high();
         if (value > best) {
             best = value;
             best_row = row;
@@ -83,9 +86,9 @@ __device__ __forceinline__ u64 find_pivot(const View& a, u64 n, u64 k) {
     return found;
 }
 
-// A matrix becomes its triangular factors. Returns 0, or the place of the first zero on the diagonal of U, counted from 1.
-__device__ __forceinline__ u64 factor_lu(const View& a, u64 n, i64* pivots) {
-    u64 zero = 0;
+// A matrix becomes its triangular factors. Returns 0, or the place of the first zero on the diagonal of U, counted from 1; or minus the place of the first NaN or infinity.
+__device__ __forceinline__ i32 factor_lu(const View& a, u64 n, i64* pivots) {
+    i32 zero = 0, not_finite = 0;
     for (u64 k = 0; k < n; k++) {
         const u64 other = find_pivot(a, n, k);
         if (threadIdx.x == 0) pivots[k] = (i64)(other + 1);
@@ -98,9 +101,10 @@ __device__ __forceinline__ u64 factor_lu(const View& a, u64 n, i64* pivots) {
         __syncthreads();
         const TYPE pivot = a.at(k, k);
         if (pivot == 0) {
-            if (zero == 0) zero = k + 1;
+            if (zero == 0) zero = (i32)(k + 1);
             continue;
         }
+        if (not_finite == 0 && !is_finite(pivot)) not_finite = (i32)(k + 1);
         const u64 rest = n - k - 1;
         for (u64 at = threadIdx.x; at < rest; at += THREADS) a.at(k + 1 + at, k) /= pivot;
         __syncthreads();
@@ -110,7 +114,7 @@ __device__ __forceinline__ u64 factor_lu(const View& a, u64 n, i64* pivots) {
         }
         __syncthreads();
     }
-    return zero;
+    return not_finite > 0 ? -not_finite : zero;
 }
 
 // Solves T X = B with a triangle T of a square matrix; X replaces B.
@@ -156,20 +160,21 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     lu(TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, u32 is_in_shared, i64* pivots, i32* info) {
     const View matrix = {a + blockIdx.x * stride, row_step, column_step};
-    u64 zero;
+    i32 word;
     if (is_in_shared) {
         const View fast = {shared_matrix(), 1, n};
         copy(matrix, fast, n, false);
-        zero = factor_lu(fast, n, pivots + blockIdx.x * n);
+        word = factor_lu(fast, n, pivots + blockIdx.x * n);
         __syncthreads();
         copy(fast, matrix, n, false);
     } else {
-        zero = factor_lu(matrix, n, pivots + blockIdx.x * n);
+        word = factor_lu(matrix, n, pivots + blockIdx.x * n);
     }
-    if (threadIdx.x == 0) info[blockIdx.x] = (i32)zero;
+    if (threadIdx.x == 0) info[blockIdx.x] = word;
 }
 
-// A matrix whose pivots are not all rows of 1 to n is left out: its word is the first such pivot's row, counted from 1, and `values` has the pivot.
+// A matrix whose pivots are not all rows of 1 to n is left out: its word is the first such pivot's row, counted from 1, and `values` has the pivot. Where the diagonal of
+// the factors has a zero, a NaN or an infinity, the word is minus the row of the first, and `values` has 1 for a zero and 2 for the others; the system is solved as it is.
 extern "C" __global__ void __launch_bounds__(THREADS)
     lu_solve(const TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, const i64* pivots, TYPE* b, u64 columns, u64 b_row_step,
              u64 b_column_step, u64 b_stride, i32* info, i64* values) {
@@ -188,6 +193,19 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         values[blockIdx.x] = first < n ? own[first] : 0;
     }
     if (first < n) return;
+    __syncthreads();
+    if (threadIdx.x == 0) shared_first = n;
+    __syncthreads();
+    for (u64 row = threadIdx.x; row < n; row += THREADS) {
+        const TYPE value = factors.at(row, row);
+        if (!is_finite(value) || value == 0) atomicMin(&shared_first, row);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && shared_first < n) {
+        const u64 row = shared_first;
+        info[blockIdx.x] = -(i32)(row + 1);
+        values[blockIdx.x] = factors.at(row, row) == 0 ? 1 : 2;
+    }
     for (u64 column = threadIdx.x; column < columns; column += THREADS)
         for (u64 k = 0; k < n; k++) {
             const u64 other = (u64)own[k] - 1;

@@ -26,6 +26,37 @@ extern "C" __global__ void __launch_bounds__(THREADS) check_pivots(const i64* pi
     }
 }
 
+// Looks for what no system of equations can be solved with in triangular factors, which lie column after column: a NaN, an infinity, and, where zeros count, a zero. It
+// looks at the diagonal, and behind its end at the last row or column, which a NaN elsewhere reaches. `word` becomes minus the place of the first, counted from 1, and
+// `kind` 1 for a zero and 2 for the others. Where there is none, or `before` tells something that comes first, `word` is what `before` is, and `kind` 0. One block does it.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    check_factors(const TYPE* a, u64 rows, u64 columns, u64 leading, u32 zeros_count, const i32* before, i32* word, i32* kind) {
+    __shared__ u64 shared_first;
+    const u64 n = rows > columns ? rows : columns;
+    if (threadIdx.x == 0) shared_first = n;
+    __syncthreads();
+    for (u64 at = threadIdx.x; at < n; at += THREADS) {
+        const TYPE value = a[(at < rows ? at : rows - 1) + (at < columns ? at : columns - 1) * leading];
+        const bool is_finite = fabs(value) < Limits<TYPE>::high();
+        if (!is_finite || (zeros_count && value == 0)) atomicMin(&shared_first, at);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const u64 first = shared_first;
+        const i32 told = *before;
+        // That a matrix with NaN is singular, too, is not what is wrong with it.
+        const bool is_told = told < 0 || (told > 0 && zeros_count);
+        if (first < n && !is_told) {
+            const TYPE value = a[(first < rows ? first : rows - 1) + (first < columns ? first : columns - 1) * leading];
+            *word = first < 0x7fffffff ? -(i32)(first + 1) : -0x7fffffff;
+            *kind = value == 0 ? 1 : 2;
+        } else {
+            *word = told;
+            *kind = 0;
+        }
+    }
+}
+
 // Copies a matrix into another layout. A thread copies an element.
 extern "C" __global__ void __launch_bounds__(THREADS)
     copy_matrix(const TYPE* from, u64 from_row_step, u64 from_column_step, TYPE* to, u64 to_row_step, u64 to_column_step, u64 rows, u64 columns) {

@@ -44,8 +44,9 @@ pub(super) fn lu(a: &mut Dense) -> (Vec<i64>, usize) {
     let (mut pivots, mut zero) = (Vec::with_capacity(count), 0);
     for step in 0..count {
         let column = a.column(step);
-        let larger =
-            |best: usize, row: usize| if column[row].abs() > column[best].abs() { row } else { best };
+        // A NaN counts as infinite, so that it becomes a pivot and is found there.
+        let size = |row: usize| if column[row].is_nan() { f64::INFINITY } else { column[row].abs() };
+        let larger = |best: usize, row: usize| if size(row) > size(best) { row } else { best };
         let row = (step + 1..a.rows).fold(step, larger);
         pivots.push(row as i64 + 1);
         a.swap_rows(step, row);

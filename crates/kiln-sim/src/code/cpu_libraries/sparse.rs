@@ -108,7 +108,9 @@ pub(super) fn spmv(arguments: &OperationArguments<'_>, operation: &Spmv) -> Work
     let alpha = arguments.scalar(5)?;
     let mut x: Vec<Option<f64>> = vec![None; x_len as usize];
     let mut sums = vec![0.0; y_len as usize];
-    for (row, column, value) in matrix.elements(arguments)? {
+    // With a factor of 0 neither the matrix nor `x` is read.
+    let elements = if alpha == 0.0 { Vec::new() } else { matrix.elements(arguments)? };
+    for (row, column, value) in elements {
         let (from, to) = if transposed { (row, column) } else { (column, row) };
         let known = match x[from] {
             Some(known) => known,
@@ -134,7 +136,8 @@ pub(super) fn spmm(arguments: &OperationArguments<'_>, operation: &Spmm) -> Work
     let alpha = arguments.scalar(5)?;
     let mut b: Vec<Option<Vec<f64>>> = vec![None; b_rows as usize];
     let mut sums = vec![vec![0.0; n as usize]; c_rows as usize];
-    for (row, column, value) in matrix.elements(arguments)? {
+    let elements = if alpha == 0.0 { Vec::new() } else { matrix.elements(arguments)? };
+    for (row, column, value) in elements {
         let (from, to) = if transposed { (row, column) } else { (column, row) };
         let known = match b[from].take() {
             Some(known) => known,

@@ -18,9 +18,14 @@ pub(super) fn rows_of(triangle: Triangle, column: u64, n: u64) -> (u64, u64) {
 pub(super) fn syrk(arguments: &OperationArguments<'_>, operation: &Syrk) -> Work {
     let Syrk { element, n, k, triangle, a_leading, c_leading, accumulate, .. } = *operation;
     let alpha = arguments.scalar(2)?;
-    let stored = arguments.matrix(0, element, 0, operation.stored(), a_leading)?;
+    // With a factor of 0 the matrix is not read.
+    let (k, stored) = match alpha == 0.0 {
+        true => (0, Vec::new()),
+        false => (k, arguments.matrix(0, element, 0, operation.stored(), a_leading)?),
+    };
     // By rows of op(A), so that each is a slice.
-    let rows = if operation.transposed { stored } else { transposed(&stored, operation.stored()) };
+    let is_by_rows = operation.transposed || k == 0;
+    let rows = if is_by_rows { stored } else { transposed(&stored, operation.stored()) };
     let row = |at: u64| &rows[(at * k) as usize..][..k as usize];
     for column in 0..n {
         let (first, len) = rows_of(triangle, column, n);
@@ -39,6 +44,13 @@ pub(super) fn syrk(arguments: &OperationArguments<'_>, operation: &Syrk) -> Work
 pub(super) fn trsm(arguments: &OperationArguments<'_>, operation: &Trsm) -> Work {
     let Trsm { element, m, n, side, diagonal, b_leading, .. } = *operation;
     let (alpha, order) = (arguments.scalar(2)?, operation.order());
+    if alpha == 0.0 {
+        // Neither matrix is read.
+        for column in 0..n {
+            arguments.write(1, element, Run::dense(column * b_leading, m), &vec![0.0; m as usize])?;
+        }
+        return Ok(m * n + 1);
+    }
     let stored = Stored { element, triangle: operation.triangle, order, leading: operation.a_leading };
     let a = stored.read(arguments, diagonal)?;
     // X op(A) = B is op(A)ᵀ Xᵀ = Bᵀ.

@@ -1,4 +1,4 @@
-//! Operations on vectors, and on a matrix and vectors.
+//! Operations on vectors, and on a matrix and vectors. With an `alpha` of 0 the operands that it multiplies are not read, as cuBLAS does it.
 
 use kiln_operation::{Asum, Axpy, Dot, Gemv, Ger, Iamax, Nrm2, Scal, Swap, VectorCopy};
 
@@ -28,6 +28,9 @@ pub(super) fn nrm2(arguments: &OperationArguments<'_>, operation: &Nrm2) -> Work
 
 pub(super) fn axpy(arguments: &OperationArguments<'_>, operation: &Axpy) -> Work {
     let alpha = arguments.scalar(2)?;
+    if alpha == 0.0 {
+        return Ok(1);
+    }
     let x = arguments.read(0, operation.element, Run::strided(operation.n, operation.x_step))?;
     let run = Run::strided(operation.n, operation.y_step);
     let mut y = arguments.read(1, operation.element, run)?;
@@ -81,9 +84,12 @@ pub(super) fn gemv(arguments: &OperationArguments<'_>, operation: &Gemv) -> Work
     let Gemv { element, m, n, transposed, leading, x_step, y_step, accumulate } = *operation;
     let alpha = arguments.scalar(3)?;
     let (x_len, y_len) = operation.lengths();
-    let x = arguments.read(1, element, Run::strided(x_len, x_step))?;
+    let (columns, x) = match alpha == 0.0 {
+        true => (0, Vec::new()),
+        false => (n, arguments.read(1, element, Run::strided(x_len, x_step))?),
+    };
     let mut sums = vec![0.0; y_len as usize];
-    for column in 0..n {
+    for column in 0..columns {
         let a = arguments.read(0, element, Run::dense(column * leading, m))?;
         if transposed {
             sums[column as usize] = a.iter().zip(&x).fold(0.0, |sum, (a, x)| sum + a * x);
@@ -105,6 +111,9 @@ pub(super) fn gemv(arguments: &OperationArguments<'_>, operation: &Gemv) -> Work
 pub(super) fn ger(arguments: &OperationArguments<'_>, operation: &Ger) -> Work {
     let Ger { element, m, n, leading, x_step, y_step } = *operation;
     let alpha = arguments.scalar(3)?;
+    if alpha == 0.0 {
+        return Ok(1);
+    }
     let x = arguments.read(0, element, Run::strided(m, x_step))?;
     let y = arguments.read(1, element, Run::strided(n, y_step))?;
     for (column, y) in (0..n).zip(&y) {
