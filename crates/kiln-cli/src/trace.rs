@@ -9,6 +9,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use kiln::telemetry::DeviceTimes;
 use kiln_trace::{ExportError, PerfettoSummary, export_perfetto};
 use serde::Serialize;
 
@@ -19,6 +20,7 @@ use crate::plural::counted;
 use crate::program_signals::ProgramSignals;
 use crate::recording_file;
 use new_file::NewFile;
+use recorded_program::RunSettings;
 use recording_place::{NUMBER, RecordingPlace};
 
 /// Where a program is recorded if no file is given.
@@ -34,6 +36,9 @@ pub(crate) struct Arguments {
     /// Write a trace that Perfetto opens.
     #[arg(long, value_name = "OUT", required_unless_present = "program")]
     perfetto: Option<PathBuf>,
+    /// How the device's times are taken while PROGRAM runs: host (not at all), events, events/16 (around every 16th submission), cupti.
+    #[arg(long, value_name = "HOW", requires = "program")]
+    times: Option<DeviceTimes>,
     /// Leave damaged blocks out instead of stopping at the first.
     #[arg(long)]
     skip_damaged: bool,
@@ -48,6 +53,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "Examples:
   kiln trace -- ./train --steps 10
   kiln trace train.kiln --perfetto train.pftrace -- ./train --steps 10
+  kiln trace --times cupti -- ./train --steps 10
   kiln trace rank-%p.kiln -- ./train --ranks 4
   kiln trace train.kiln --perfetto train.pftrace
   kiln trace train.kiln --perfetto train.pftrace --skip-damaged --json
@@ -63,6 +69,12 @@ in the name of FILE stands for the number of the process, so that each process
 has its file; then it stands in that of OUT, too. A recording of a program that
 was killed is read up to where it is cut. With --json the program's standard
 output goes to the standard error.
+
+On a GPU, only --times (or KILN_TRACE_TIMES, which it sets) makes the recording
+say when work ran: events around each submission cost the host some microseconds
+for each, events/16 a sixteenth of that, and cupti one or two for each launch.
+Where CUPTI cannot be used, events are, and the program's log says why. Times of
+simulated devices are always there.
 
 SIGTERM, SIGINT and SIGHUP are passed on to the program, and what it recorded is
 finished when it has ended.
@@ -127,7 +139,8 @@ fn record(
         return Err(Failure::usage(what).next(format!("put {NUMBER} into the name of the trace, too")));
     }
     let signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
-    let run = recorded_program::run((program.0, program.1), &place, arguments.json, signals)?;
+    let settings = RunSettings { is_json: arguments.json, times: arguments.times };
+    let run = recorded_program::run((program.0, program.1), &place, settings, signals)?;
     if run.recordings.is_empty() {
         complain("the program recorded nothing");
         return Ok(run.ended);

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use kiln::telemetry::DeviceTimes;
 use kiln_watch::{ExpectedFile, FilePattern, WatchError, WatchOptions, WatchServer, WatchedFiles};
 use serde::Serialize;
 
@@ -12,6 +13,7 @@ use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::program_signals::ProgramSignals;
 use crate::recording_file;
+use crate::trace::recorded_program::RunSettings;
 use crate::trace::recording_place::{self, RecordingPlace};
 use crate::trace::{DEFAULT_FILE, recorded_program};
 
@@ -26,6 +28,9 @@ pub(crate) struct Arguments {
     /// The port of the page; a free one if it is left out.
     #[arg(long, default_value_t = 0)]
     port: u16,
+    /// How the device's times are taken while PROGRAM runs: host (not at all), events, events/16 (around every 16th submission), cupti.
+    #[arg(long, value_name = "HOW", requires = "program")]
+    times: Option<DeviceTimes>,
     /// Wait for the file if it is not there yet.
     #[arg(long)]
     live: bool,
@@ -40,6 +45,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "Examples:
   kiln watch train.kiln
   kiln watch -- ./train --steps 10
+  kiln watch --times events -- ./train --steps 10
   kiln watch train.kiln --live --port 7007
   kiln watch rank-0.kiln rank-1.kiln
   kiln watch runs/rank-%p.kiln
@@ -116,7 +122,8 @@ fn run_and_show(
         // The standard output is the program's.
         false => complain(format_args!("{} (Ctrl-C ends it)", server.url())),
     }
-    let run = recorded_program::run((program.0, program.1), &place, arguments.json, signals)?;
+    let settings = RunSettings { is_json: arguments.json, times: arguments.times };
+    let run = recorded_program::run((program.0, program.1), &place, settings, signals)?;
     if run.is_signalled {
         return Ok(run.ended);
     }
@@ -155,7 +162,8 @@ fn repeated(arguments: &Arguments) -> Option<String> {
     let file = arguments.file.first().map_or(DEFAULT_FILE.into(), |file| file.to_string_lossy());
     let words = arguments.program.iter().map(|word| quoted(&word.to_string_lossy()));
     let program: Vec<String> = words.collect();
-    (!program.is_empty()).then(|| format!("kiln watch {} -- {}", quoted(&file), program.join(" ")))
+    let times = arguments.times.map(|times| format!(" --times {times}")).unwrap_or_default();
+    (!program.is_empty()).then(|| format!("kiln watch {}{times} -- {}", quoted(&file), program.join(" ")))
 }
 
 fn quoted(word: &str) -> String {

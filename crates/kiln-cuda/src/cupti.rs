@@ -29,8 +29,10 @@ pub use activity_log::DeviceTime;
 
 use activity_log::ActivityLog;
 
-/// Kinds of records: copies, fills, kernels, the numbers of callers.
-const KINDS: [u32; 4] = [1, 2, 10, 39];
+/// Kinds of records: copies, fills, calls of the driver and of the runtime library, kernels, copies between devices, the numbers of callers. Nothing
+/// reads the records of calls; but the library gives the caller's number only of calls that it records (seen with CUPTI 13.0). Libraries that
+/// launch kernels call the runtime library.
+const KINDS: [u32; 7] = [1, 2, 4, 5, 10, 22, 39];
 /// A record for a whole graph in place of one for each of its nodes; where the library has that.
 const GRAPHS: u32 = 51;
 /// The kind of the numbers: one of those for callers.

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use kiln::telemetry::DeviceTimes;
+
 use super::recording_place::{RecordingPlace, beginning, is_recorded};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
@@ -13,6 +15,17 @@ use crate::program_signals::ProgramSignals;
 
 /// The variable by which a kiln runtime learns where to record.
 const VARIABLE: &str = "KILN_TRACE";
+/// The variable by which it learns how the device's times are taken.
+const TIMES_VARIABLE: &str = "KILN_TRACE_TIMES";
+
+/// How a program is run.
+#[derive(Clone, Copy)]
+pub(crate) struct RunSettings {
+    /// Its standard output goes to the standard error.
+    pub(crate) is_json: bool,
+    /// How the device's times are taken; as the environment says if that is left out.
+    pub(crate) times: Option<DeviceTimes>,
+}
 
 /// A program that was recorded.
 pub(crate) struct RecordedRun {
@@ -53,15 +66,14 @@ impl Drop for Earlier<'_> {
     }
 }
 
-/// Runs a program with a place to record to; how it ended, and what it recorded. An earlier recording is replaced only by a new one. The
-/// program's standard output goes to the standard error where `is_json`.
+/// Runs a program with a place to record to; how it ended, and what it recorded. An earlier recording is replaced only by a new one.
 ///
 /// # Errors
 /// A program that cannot be started, or that ended well and recorded nothing.
 pub(crate) fn run(
     (program, words): (&OsStr, &[OsString]),
     place: &RecordingPlace,
-    is_json: bool,
+    settings: RunSettings,
     mut signals: ProgramSignals,
 ) -> Result<RecordedRun, Failure> {
     let file = place.file();
@@ -71,7 +83,10 @@ pub(crate) fn run(
     let began = beginning();
     let mut command = Command::new(program);
     command.args(words).env(VARIABLE, &whole);
-    if is_json {
+    if let Some(times) = settings.times {
+        command.env(TIMES_VARIABLE, times.to_string());
+    }
+    if settings.is_json {
         command.stdout(stderr().map_err(|error| Failure::output(format!("the standard error: {error}")))?);
     }
     let ProgramEnd { status, is_signalled } = signals.run(&mut command).map_err(|error| {

@@ -244,3 +244,29 @@ fn a_page_shows_a_program_that_is_recorded_by_number() {
     child.wait().unwrap();
     assert!(began.elapsed() < PATIENCE && stays.is_some_and(|line| line.contains("ended with 0")));
 }
+
+#[test]
+fn how_times_are_taken_is_told_to_the_program_and_a_wrong_way_is_refused() {
+    let folder = Folder::new();
+    let (file, source) = (folder.path("a.kiln"), folder.write("source.kiln", planted()));
+    let script = format!("cp {source} \"$KILN_TRACE\"; echo \"times: $KILN_TRACE_TIMES\"");
+    for (times, said) in
+        [("events/16", "events/16"), ("cupti", "cupti"), ("events", "events"), ("host", "host")]
+    {
+        let outcome = run(command(&["trace", &file, "--times", times, "--", "sh", "-c", &script]));
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        assert!(outcome.stdout.contains(&format!("times: {said}\n")), "{}", outcome.stdout);
+    }
+    let mut plain = command(&["trace", &file, "--", "sh", "-c", &script]);
+    let outcome = run({
+        plain.env("KILN_TRACE_TIMES", "events/3");
+        plain
+    });
+    assert!(outcome.stdout.contains("times: events/3\n"), "as the environment says: {}", outcome.stdout);
+    let outcome = run(command(&["trace", &file, "--times", "clock", "--", "sh", "-c", &script]));
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("clock") && outcome.stderr.contains("events/16"), "{}", outcome.stderr);
+    let outcome =
+        run(command(&["trace", &file, "--perfetto", &folder.path("a.pftrace"), "--times", "events"]));
+    assert_eq!(outcome.code, Some(2), "a recording that is there has its times: {}", outcome.stderr);
+}

@@ -11,6 +11,7 @@ const COPY: u32 = 1;
 const FILL: u32 = 2;
 const KERNEL: u32 = 3;
 const CONCURRENT_KERNEL: u32 = 10;
+const PEER_COPY: u32 = 22;
 const CALLERS_NUMBER: u32 = 39;
 const GRAPH: u32 = 51;
 
@@ -149,6 +150,7 @@ impl Record {
             CALLERS_NUMBER => return Some(Self::Numbered { call: word(16), number: long(8) }),
             COPY | FILL => (44, 16, 24),
             KERNEL | CONCURRENT_KERNEL => (92, 16, 24),
+            PEER_COPY => (60, 16, 24),
             GRAPH => (4, 8, 16),
             _ => return None,
         };
@@ -209,17 +211,22 @@ mod tests {
 
     #[test]
     fn fields_are_read_where_the_layouts_have_them() {
-        let mut record = [0_u8; 256];
-        let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &CONCURRENT_KERNEL.to_ne_bytes());
-        put(16, &7_u64.to_ne_bytes());
-        put(24, &9_u64.to_ne_bytes());
-        put(92, &3_u32.to_ne_bytes());
-        // SAFETY: longer than any record.
-        let read = unsafe { Record::read(record.as_ptr()) };
-        assert_eq!(read, Some(Record::Ran { call: 3, begin_ns: 7, end_ns: 9 }));
-        record[0] = 200;
-        // SAFETY: as above.
-        assert_eq!(unsafe { Record::read(record.as_ptr()) }, None);
+        let read = |kind: u32, call: usize, begin: usize| {
+            let mut record = [0_u8; 256];
+            let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
+            put(begin, &7_u64.to_ne_bytes());
+            put(begin + 8, &9_u64.to_ne_bytes());
+            put(call, &3_u32.to_ne_bytes());
+            put(0, &kind.to_ne_bytes());
+            // SAFETY: longer than any record.
+            unsafe { Record::read(record.as_ptr()) }
+        };
+        let ran = Some(Record::Ran { call: 3, begin_ns: 7, end_ns: 9 });
+        assert_eq!([read(CONCURRENT_KERNEL, 92, 16), read(KERNEL, 92, 16)], [ran; 2]);
+        assert_eq!([read(COPY, 44, 16), read(FILL, 44, 16), read(PEER_COPY, 60, 16)], [ran; 3]);
+        assert_eq!(read(GRAPH, 4, 8), ran);
+        assert_eq!(read(CALLERS_NUMBER, 16, 8), Some(Record::Numbered { call: 3, number: 7 }));
+        // Calls of the driver and of the runtime library, and a kind that is not known here.
+        assert_eq!([read(4, 32, 8), read(5, 32, 8), read(200, 92, 16)], [None; 3]);
     }
 }

@@ -6,7 +6,15 @@ use std::path::Path;
 
 use crate::file::special_file;
 
-/// Creates or empties a file, and locks it for as long as it is open. What is no plain file is not locked.
+/// How long a lock is waited for. A process that the program starts has the lock of a recording that ended, too, from its fork until the
+/// program in it runs, which takes some milliseconds on a machine with much to do.
+#[cfg(unix)]
+const LOCK_LIMIT: std::time::Duration = std::time::Duration::from_millis(250);
+#[cfg(unix)]
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+
+/// Creates or empties a file, and locks it for as long as it is open. What is no plain file is not locked. A file that is locked is waited for,
+/// but no longer than [`LOCK_LIMIT`].
 ///
 /// # Errors
 /// A pipe, which would hang the program until it is read; [`ResourceBusy`](io::ErrorKind::ResourceBusy) for a file that another recorder writes, which stays as it is; what the operating system says.
@@ -27,13 +35,16 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
 fn lock(file: &File) -> io::Result<()> {
     use rustix::fs::{FlockOperation, flock};
     use rustix::io::Errno;
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => {
-            Err(io::Error::new(io::ErrorKind::ResourceBusy, "another recording is being written to it"))
+    let began = std::time::Instant::now();
+    while flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        if began.elapsed() >= LOCK_LIMIT {
+            let what = "another recording is being written to it";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, what));
         }
-        // Some file systems have no locks.
-        _ => Ok(()),
+        std::thread::sleep(LOCK_PAUSE);
     }
+    // Some file systems have no locks.
+    Ok(())
 }
 
 #[cfg(not(unix))]

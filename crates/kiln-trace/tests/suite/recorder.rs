@@ -258,3 +258,22 @@ fn a_pipe_is_refused_and_does_not_hang() {
     assert!(begun.is_err_and(|error| error.to_string().contains("it is a pipe")));
     std::fs::remove_file(pipe).unwrap();
 }
+
+/// A process that was forked has the lock of a recording until it runs another program.
+#[test]
+#[cfg(unix)]
+fn a_lock_that_a_child_has_for_a_moment_is_waited_for_and_one_that_stays_is_told() {
+    let path = path("child-lock");
+    let locked = std::fs::File::create(&path).unwrap();
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("0.05").stdin(locked).spawn().unwrap();
+    drop(ProgramRecorder::create(&path, &[start()]).unwrap());
+    child.wait().unwrap();
+    let held = ProgramRecorder::create(&path, &[start()]).unwrap();
+    let began = Instant::now();
+    let error = ProgramRecorder::create(&path, &[start()]).err();
+    assert_eq!(error.map(|error| error.kind()), Some(io::ErrorKind::ResourceBusy));
+    assert!(began.elapsed() < Duration::from_secs(20), "not for ever");
+    drop(held);
+    std::fs::remove_file(path).unwrap();
+}

@@ -1,4 +1,5 @@
-// Stands in for libcupti: what is submitted between a push and a pop of a number counts as two kernels.
+// Stands in for libcupti: what is submitted between a push and a pop of a number counts as two calls, of a kernel each. As in the real one,
+// only calls of the driver that are recorded have the caller's number: without their kind no record says it.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,8 @@
 #include <unistd.h>
 #include <pthread.h>
 
-enum { KERNEL = 10, NUMBER = 39, KERNEL_BYTES = 208, NUMBER_BYTES = 24 };
+enum { DRIVER = 4, KERNEL = 10, NUMBER = 39 };
+enum { CALL_BYTES = 40, KERNEL_BYTES = 216, NUMBER_BYTES = 24 };
 
 typedef void (*Request)(uint8_t **, size_t *, size_t *);
 typedef void (*Complete)(void *, uint32_t, uint8_t *, size_t, size_t);
@@ -63,8 +65,19 @@ static uint8_t *room(size_t bytes) {
 
 static void put(uint8_t *record, size_t at, uint64_t value, size_t bytes) { memcpy(record + at, &value, bytes); }
 
+static void add_call(uint32_t call, uint64_t begin, uint64_t end) {
+    uint8_t *record = enabled >> DRIVER & 1 ? room(CALL_BYTES) : NULL;
+    if (!record) return;
+    put(record, 0, DRIVER, 4);
+    put(record, 4, 307, 4);
+    put(record, 8, begin, 8);
+    put(record, 16, end, 8);
+    put(record, 24, getpid(), 4);
+    put(record, 32, call, 4);
+}
+
 static void add_number(uint32_t call) {
-    uint8_t *record = enabled >> NUMBER & 1 ? room(NUMBER_BYTES) : NULL;
+    uint8_t *record = (enabled >> DRIVER & 1) && (enabled >> NUMBER & 1) ? room(NUMBER_BYTES) : NULL;
     if (!record) return;
     put(record, 0, NUMBER, 4);
     put(record, 4, 3, 4);
@@ -134,7 +147,9 @@ int cuptiActivityPopExternalCorrelationId(int kind, uint64_t *last) {
     // One time comes before its number, and one after.
     add_kernel(first, began, began + 1);
     add_number(first);
+    add_call(first, began, end);
     add_number(second);
+    add_call(second, began, end);
     add_kernel(second, end, end + 1);
     pthread_mutex_unlock(&lock);
     return 0;
@@ -152,7 +167,7 @@ int cuptiActivityGetNextRecord(uint8_t *start, size_t valid, uint8_t **record) {
     if (*record) {
         uint32_t kind;
         memcpy(&kind, *record, 4);
-        next = *record + (kind == KERNEL ? KERNEL_BYTES : NUMBER_BYTES);
+        next = *record + (kind == KERNEL ? KERNEL_BYTES : kind == DRIVER ? CALL_BYTES : NUMBER_BYTES);
     }
     if (next >= start + valid) return 12;
     *record = next;
