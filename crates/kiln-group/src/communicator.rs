@@ -12,6 +12,7 @@ use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Ticket};
 
 use crate::abort::abort;
 use crate::bridge::{Bridge, random_id};
+use crate::communicator_config::DeviceCommunicatorConfig;
 use crate::communicator_failure::CommunicatorFailed;
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
@@ -30,22 +31,7 @@ const JOIN_POLL: Duration = Duration::from_millis(1);
 /// How long a rank that is dropped waits for other work of its simulated device, on the clock of the device.
 const UNLOAD_LIMIT: Duration = Duration::from_secs(1);
 /// How long a failure of the library is held back for the rank whose loss may be behind it.
-const LOSS_PATIENCE: Duration = Duration::from_secs(1);
-
-/// How a communicator behaves. All ranks should have the same.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DeviceCommunicatorConfig {
-    /// How long a rank waits for the others, while its communicator is made and in a collective. Then every rank that waits fails, with an error
-    /// that names the ranks it waited for. On a simulated device it counts in real time, while no rank does anything.
-    pub deadline: Duration,
-}
-
-impl Default for DeviceCommunicatorConfig {
-    /// A deadline of one minute.
-    fn default() -> Self {
-        Self { deadline: Duration::from_secs(60) }
-    }
-}
+const LOSS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// One rank of a communicator: a device that exchanges data with the devices of other ranks, in this process or in others. Clones are the same rank.
 ///
@@ -287,10 +273,7 @@ impl DeviceCommunicator {
         let is_of_library = matches!(refusal, Some(Refusal::Library { .. }));
         // NCCL may see that a connection is gone before the job knows that a rank is.
         if is_of_library && inner.membership.as_ref().is_some_and(|membership| membership.job.is_some()) {
-            let end = Instant::now() + LOSS_PATIENCE;
-            while inner.lost.get().is_none() && Instant::now() < end {
-                std::thread::sleep(JOIN_POLL);
-            }
+            inner.await_loss(|| inner.membership.iter().for_each(|membership| membership.find_lost()));
         }
         match inner.lost.get() {
             Some(lost) if !source.is_lost() => inner.refusal(lost),
@@ -307,10 +290,7 @@ impl DeviceCommunicator {
     #[cold]
     pub(crate) fn told(&self, error: GroupError) -> GroupError {
         if matches!(&error, GroupError::Rendezvous(_)) {
-            let end = Instant::now() + LOSS_PATIENCE;
-            while self.inner.lost.get().is_none() && Instant::now() < end {
-                std::thread::sleep(JOIN_POLL);
-            }
+            self.inner.await_loss(|| {});
             if let Some(lost) = self.inner.lost.get() {
                 return self.inner.refusal(lost);
             }
@@ -370,6 +350,15 @@ impl Inner {
         }
     }
 
+    /// Waits a while until a rank is known to be lost.
+    fn await_loss(&self, look: impl Fn()) {
+        let end = Instant::now() + LOSS_PATIENCE;
+        while self.lost.get().is_none() && Instant::now() < end {
+            look();
+            std::thread::sleep(JOIN_POLL);
+        }
+    }
+
     fn refusal(&self, lost: &LostRank) -> GroupError {
         GroupError::Rank { rank: self.rank.rank, source: Error::other(self.loss(lost)) }
     }
@@ -406,7 +395,10 @@ impl Inner {
 
     /// Ends what is unfinished, with the reason why the communicator failed, and has the device end it.
     fn fail(&self, why: &str) {
-        let told = CommunicatorFailed { communicator: self.rank.id.short(), cause: why.to_owned() };
+        let (communicator, cause) = (self.rank.id.short(), why.to_owned());
+        let suspects = self.membership.as_ref().map(|members| members.suspects(self.rank.rank, why));
+        let suspects = suspects.unwrap_or_default();
+        let told = CommunicatorFailed { communicator, cause, suspects };
         if self.end_unfinished(Arc::new(told)) {
             self.abort();
         }

@@ -183,7 +183,7 @@ impl GroupError {
 }
 
 /// `rank 1`, `ranks 1 and 3`.
-fn named(ranks: &[u32]) -> String {
+pub(crate) fn named(ranks: &[u32]) -> String {
     let plural = if ranks.len() == 1 { "" } else { "s" };
     format!("rank{plural} {}", listed(ranks))
 }

@@ -59,6 +59,7 @@ mod collective_part;
 mod collective_trace;
 mod collectives;
 mod communicator;
+mod communicator_config;
 mod communicator_failure;
 mod copy;
 mod deadline;
@@ -96,7 +97,8 @@ mod topology;
 
 pub use collective_call::CollectiveCall;
 pub use collective_trace::{CollectiveTrace, CollectiveTraceError, TraceTime, TracedCollective};
-pub use communicator::{DeviceCommunicator, DeviceCommunicatorConfig};
+pub use communicator::DeviceCommunicator;
+pub use communicator_config::DeviceCommunicatorConfig;
 pub use communicator_failure::CommunicatorFailed;
 pub use device_group::DeviceGroup;
 pub use device_load::DeviceLoad;

@@ -8,7 +8,8 @@ use kiln_operation::CommunicatorId;
 use kiln_runtime::DeviceRuntime;
 
 use crate::bridge::spans_processes;
-use crate::communicator::{DeviceCommunicator, DeviceCommunicatorConfig};
+use crate::communicator::DeviceCommunicator;
+use crate::communicator_config::DeviceCommunicatorConfig;
 use crate::deadline::after;
 use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};

@@ -2,6 +2,8 @@
 //!
 //! Ranks that one process made together share one of these. Ranks of several processes have a [`Rendezvous`] in common, which says when a process is lost.
 
+mod library_failure;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -34,9 +36,6 @@ pub(crate) trait LocalRank: Send + Sync {
     /// Its library failed: everything unfinished of it is said to be ended, and its device ends it.
     fn fail(&self, why: &str);
 }
-
-/// How long a library has failed before its rank is ended for it: the loss of a rank that is behind it is told first, where it is known.
-const FAILURE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A rank of this process, as far as it can be looked at without keeping it.
 pub(crate) struct LocalEntry {
@@ -211,26 +210,6 @@ impl Membership {
             }
         }
         missed
-    }
-
-    /// Ends ranks whose library has failed for a while, unless they were told why: a library fails because a rank is lost, and an abort of much queued work takes long.
-    fn end_failing(&self) {
-        let waiting: Vec<(u32, Arc<dyn LocalRank>)> = {
-            let state = self.state();
-            if !state.lost.is_empty() {
-                return;
-            }
-            let has_library = |entry: &LocalEntry| entry.driver.info().kind == DeviceKind::Cuda;
-            let waiting = state.here.iter().filter(|(_, entry)| has_library(entry) && waits(&entry.ledger));
-            waiting.filter_map(|(rank, entry)| Some((*rank, entry.rank.upgrade()?))).collect()
-        };
-        for (rank, local) in waiting {
-            let Some(why) = local.failure() else { continue };
-            let since = *self.state().failing.entry(rank).or_insert_with(Instant::now);
-            if since.elapsed() >= FAILURE_PATIENCE {
-                local.fail(&why);
-            }
-        }
     }
 
     /// The thread of a rank has given it up.

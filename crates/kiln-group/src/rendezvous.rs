@@ -3,11 +3,15 @@
 //! Rank 0 keeps the values and all ranks connect to it, over TCP. A rank shows that it knows the token of the job, and rank 0 shows the same;
 //! the token itself is not sent. Values are not encrypted.
 //!
-//! Parts: [`message`] (bytes on the wire), [`token_proof`], [`store`] (what rank 0 keeps, pure), [`server`] and [`connection`] (the two ends).
+//! Parts: [`message`] (bytes on the wire), [`token_proof`], [`store`] (what rank 0 keeps, pure) with [`host_ring`] and [`roll_call`] (how lost ranks are found), [`server`] and
+//! [`connection`] (the two ends), [`rank_thread`] (what a host says of a rank).
 
 mod connection;
 mod error;
+mod host_ring;
 mod message;
+mod rank_thread;
+mod roll_call;
 mod server;
 mod store;
 mod token_proof;
@@ -49,7 +53,8 @@ pub struct RendezvousConfig {
     pub timeout: Duration,
     /// How often a rank shows that it is there.
     pub heartbeat: Duration,
-    /// A rank that was not heard of for so long is lost. A process that ends is noticed at once; this is for hosts that fail.
+    /// A rank that was not heard of for so long is lost. A process that ends is noticed at once; this is for hosts that fail. When a communicator fails, ranks are asked and have half a
+    /// second to answer.
     pub silence: Duration,
 }
 
@@ -371,6 +376,11 @@ impl Rendezvous {
     pub(crate) fn losses_since(&self, seen: usize) -> (Vec<LostRank>, usize) {
         let (lost, seen) = self.connection.losses_since(seen);
         (lost.into_iter().map(|(rank, cause)| LostRank { rank, cause }).collect(), seen)
+    }
+
+    /// A communicator fails: ranks that do not answer are lost, and so is a store that does not. To be called over and over meanwhile.
+    pub(crate) fn find_lost(&self) {
+        self.connection.find_lost();
     }
 
     /// How the keys of values begin that are removed when this rank is lost.

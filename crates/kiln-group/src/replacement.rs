@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use kiln_runtime::DeviceRuntime;
 
-use crate::communicator::{DeviceCommunicator, DeviceCommunicatorConfig};
+use crate::communicator::DeviceCommunicator;
+use crate::communicator_config::DeviceCommunicatorConfig;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::{self, Job};
 use crate::meet::members;

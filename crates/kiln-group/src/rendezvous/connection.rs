@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::error::RendezvousError;
 use super::message::{Message, Refusal};
+use super::rank_thread::{RankThread, ThreadState};
 use super::server::why_it_ended;
 use super::token_proof::{TokenKey, random_nonce};
 
@@ -16,6 +17,16 @@ use super::token_proof::{TokenKey, random_nonce};
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(2);
 /// How long to wait before the next attempt to connect, at most.
 const MAX_PAUSE: Duration = Duration::from_millis(200);
+/// Between two looks at the thread of another rank of this host.
+const WATCH_PERIOD: Duration = Duration::from_millis(20);
+/// Looks at which that thread has ended before that is said: a rank that leaves as planned has said so by then.
+const ENDED_LOOKS: u32 = 3;
+/// How often the store is asked for lost ranks, at most.
+const FIND_PERIOD: Duration = Duration::from_millis(500);
+/// Between two looks whether the store has answered that.
+const ANSWER_PERIOD: Duration = Duration::from_millis(90);
+/// Looks at which the store has not answered, after which it is lost.
+const SILENT_LOOKS: u32 = 6;
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -50,6 +61,20 @@ struct Seen {
     ended: Option<String>,
     /// The caller closed the connection.
     closed: bool,
+    /// The rank of this host to look after, and its thread.
+    watched: Option<(u32, RankThread)>,
+    /// The store was asked for lost ranks.
+    search: Option<Search>,
+}
+
+/// What came of the last question to the store for lost ranks.
+#[derive(Debug)]
+struct Search {
+    asked: Instant,
+    looked: Instant,
+    /// Looks since then at which nothing was heard of the store.
+    silent_looks: u32,
+    is_answered: bool,
 }
 
 /// What a rank says when it joins.
@@ -187,6 +212,30 @@ impl Connection {
         let _ = self.shared.send(&make(id));
     }
 
+    /// Has the store find out which ranks do not answer, which it tells as losses. To be called over and over while a communicator fails: a store that does not answer is lost as well.
+    pub(super) fn find_lost(&self) {
+        let (now, mut seen) = (Instant::now(), self.shared.lock());
+        if let Some(search) = &mut seen.search {
+            if !search.is_answered {
+                if now - search.looked >= ANSWER_PERIOD {
+                    (search.looked, search.silent_looks) = (now, search.silent_looks + 1);
+                }
+                if search.silent_looks >= SILENT_LOOKS {
+                    drop(seen);
+                    self.shared.end("it does not answer, and a communicator failed".to_owned());
+                }
+                return;
+            }
+            if now - search.asked < FIND_PERIOD {
+                return;
+            }
+        }
+        seen.search = Some(Search { asked: now, looked: now, silent_looks: 0, is_answered: false });
+        drop(seen);
+        // The thread that reads notices if the connection has ended.
+        let _ = self.shared.send(&Message::FindLost);
+    }
+
     /// How many losses there were.
     pub(super) fn losses_seen(&self) -> usize {
         self.shared.lock().losses.len()
@@ -231,12 +280,13 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
-        self.shared.changed.notify_all();
         // A rank whose thread panics does not leave as planned: the others are told of a lost rank. If the store is gone already, there is no one to tell.
+        // Other ranks look whether the thread that shows that this rank is there has ended: that comes after this.
         if !thread::panicking() {
             let _ = self.shared.send(&Message::Leave);
         }
+        self.shared.lock().closed = true;
+        self.shared.changed.notify_all();
         let stream = self.shared.stream.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = stream.shutdown(Shutdown::Both);
     }
@@ -261,8 +311,18 @@ impl Shared {
     }
 
     fn note(&self, message: Message) {
+        if let Message::AreYouThere = message {
+            // The thread that reads notices if the connection has ended.
+            let _ = self.send(&Message::Alive);
+        }
         let mut seen = self.lock();
+        if let Some(search) = &mut seen.search {
+            search.is_answered = true;
+        }
         match message {
+            Message::Watch { rank, thread } => {
+                seen.watched = RankThread::parse(&thread).map(|thread| (rank, thread));
+            }
             Message::Complete => seen.complete = true,
             Message::Lost { rank, cause } => {
                 seen.losses.push((rank, cause.clone()));
@@ -301,18 +361,70 @@ impl Shared {
         self.changed.notify_all();
     }
 
+    /// The thread of another rank has ended. With rank 0 the store is gone, once its process is: it may stay for a while after that rank has left.
+    fn say_ended(&self, rank: u32, thread: &RankThread) {
+        if rank != 0 {
+            let _ = self.send(&Message::Ended { rank, thread: thread.to_string() });
+        } else if thread.process_has_ended() {
+            self.end("its process has ended or is ending".to_owned());
+        }
+    }
+
+    /// Shows that this rank is there, and looks after another one of this host.
     fn send_alive(&self, heartbeat: Duration) {
+        if let (Some(host), Some(thread)) = (RankThread::own_host(), RankThread::own()) {
+            // The thread that reads notices if the connection has ended.
+            let _ = self.send(&Message::Here { host, thread: thread.to_string() });
+        }
+        let mut watch = ThreadWatch::default();
+        let (mut beat, mut look) = (Instant::now() + heartbeat, Instant::now() + WATCH_PERIOD);
         let mut seen = self.lock();
         while !seen.closed && seen.ended.is_none() {
-            let waited = self.changed.wait_timeout(seen, heartbeat).unwrap_or_else(PoisonError::into_inner);
-            seen = waited.0;
-            if waited.1.timed_out() {
-                drop(seen);
-                // The thread that reads notices if the connection has ended.
-                let _ = self.send(&Message::Alive);
-                seen = self.lock();
+            let now = Instant::now();
+            let next = if seen.watched.is_some() { beat.min(look) } else { beat };
+            if now < next {
+                let waited = self.changed.wait_timeout(seen, next - now);
+                seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
             }
+            let watched = seen.watched.clone();
+            drop(seen);
+            if now >= beat {
+                beat = now + heartbeat;
+                let _ = self.send(&Message::Alive);
+            }
+            if now >= look {
+                look = now + WATCH_PERIOD;
+                if let Some((rank, thread)) = watched.filter(|watched| watch.has_ended(watched)) {
+                    self.say_ended(rank, &thread);
+                }
+            }
+            seen = self.lock();
         }
+    }
+}
+
+/// What was seen of the thread of another rank.
+#[derive(Default)]
+struct ThreadWatch {
+    of: Option<(u32, RankThread)>,
+    /// It was seen to run, so that the kernel tells this process of it.
+    has_run: bool,
+    ended_looks: u32,
+}
+
+impl ThreadWatch {
+    /// Whether the thread of a rank has ended; true once.
+    fn has_ended(&mut self, watched: &(u32, RankThread)) -> bool {
+        if self.of.as_ref() != Some(watched) {
+            *self = Self { of: Some(watched.clone()), ..Self::default() };
+        }
+        match watched.1.state() {
+            ThreadState::Runs => (self.has_run, self.ended_looks) = (true, 0),
+            ThreadState::Ended if self.has_run => self.ended_looks += 1,
+            _ => {}
+        }
+        self.ended_looks == ENDED_LOOKS
     }
 }
 

@@ -15,7 +15,7 @@ const MAX_MESSAGE: usize = MAX_VALUE + MAX_KEY + 64;
 /// The most bytes before a rank has proved that it knows the token.
 const MAX_GREETING: usize = 128;
 /// The first bytes of a connection, and the version of the protocol.
-const MAGIC: [u8; 8] = *b"kilnrdv2";
+const MAGIC: [u8; 8] = *b"kilnrdv3";
 
 pub(super) type Proof = [u8; PROOF_BYTES];
 
@@ -99,6 +99,25 @@ pub(super) enum Message {
     Alive,
     /// The sender leaves as planned.
     Leave,
+    /// The host of a rank, and the thread that shows that it is there.
+    Here {
+        host: String,
+        thread: String,
+    },
+    /// The rank that gets it looks whether this thread of another rank has ended; none without a thread.
+    Watch {
+        rank: u32,
+        thread: String,
+    },
+    /// The thread of a rank has ended, or has begun to.
+    Ended {
+        rank: u32,
+        thread: String,
+    },
+    /// A communicator of the sender failed: the store is to find out which ranks answer.
+    FindLost,
+    /// The rank that gets it is to answer.
+    AreYouThere,
 }
 
 /// Why a rank may not join.
@@ -187,15 +206,8 @@ impl Message {
             }
             Self::Full { id } => put_with_id(to, 12, *id, &[]),
             Self::Complete => to.push(13),
-            Self::Lost { rank, cause } => {
-                to.push(14);
-                to.extend(rank.to_le_bytes());
-                to.extend(cause.as_bytes());
-            }
-            Self::Back { rank } => {
-                to.push(15);
-                to.extend(rank.to_le_bytes());
-            }
+            Self::Lost { rank, cause } => put_with_rank(to, 14, *rank, cause.as_bytes()),
+            Self::Back { rank } => put_with_rank(to, 15, *rank, &[]),
             Self::Alive => to.push(16),
             Self::Leave => to.push(17),
             Self::GetOf { id, rank, key } => {
@@ -203,10 +215,17 @@ impl Message {
                 to.extend(key.as_bytes());
             }
             Self::Gone { id } => put_with_id(to, 19, *id, &[]),
-            Self::Left { rank } => {
-                to.push(20);
-                to.extend(rank.to_le_bytes());
+            Self::Left { rank } => put_with_rank(to, 20, *rank, &[]),
+            Self::Here { host, thread } => {
+                to.push(21);
+                to.extend(host.as_bytes());
+                to.push(0);
+                to.extend(thread.as_bytes());
             }
+            Self::Watch { rank, thread } => put_with_rank(to, 22, *rank, thread.as_bytes()),
+            Self::Ended { rank, thread } => put_with_rank(to, 23, *rank, thread.as_bytes()),
+            Self::FindLost => to.push(24),
+            Self::AreYouThere => to.push(25),
         }
     }
 
@@ -244,6 +263,20 @@ impl Message {
             16 => Self::Alive,
             17 => Self::Leave,
             20 => Self::Left { rank: number(rest)?.0 },
+            21 => {
+                let end = rest.iter().position(|byte| *byte == 0)?;
+                Self::Here { host: text(&rest[..end])?, thread: text(&rest[end + 1..])? }
+            }
+            22 => {
+                let (rank, thread) = number(rest)?;
+                Self::Watch { rank, thread: text(thread)? }
+            }
+            23 => {
+                let (rank, thread) = number(rest)?;
+                Self::Ended { rank, thread: text(thread)? }
+            }
+            24 => Self::FindLost,
+            25 => Self::AreYouThere,
             5..=12 | 18..=19 => return Self::parse_with_id(*kind, rest),
             _ => return None,
         })
@@ -283,6 +316,12 @@ impl Message {
 fn put_with_id(to: &mut Vec<u8>, kind: u8, id: u64, rest: &[u8]) {
     to.push(kind);
     to.extend(id.to_le_bytes());
+    to.extend(rest);
+}
+
+fn put_with_rank(to: &mut Vec<u8>, kind: u8, rank: u32, rest: &[u8]) {
+    to.push(kind);
+    to.extend(rank.to_le_bytes());
     to.extend(rest);
 }
 
@@ -330,6 +369,11 @@ mod tests {
             Message::Back { rank: 1 },
             Message::Alive,
             Message::Leave,
+            Message::Here { host: "a b".into(), thread: "1 2 3".into() },
+            Message::Watch { rank: 4, thread: "1 2 3".into() },
+            Message::Ended { rank: 4, thread: "1 2 3".into() },
+            Message::FindLost,
+            Message::AreYouThere,
         ]
     }
 

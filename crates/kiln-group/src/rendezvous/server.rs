@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::message::{Message, Refusal};
+use super::roll_call::{self, RollCall};
 use super::store::{Delivery, Store};
 use super::token_proof::{TokenKey, random_nonce};
 
@@ -46,7 +47,21 @@ struct Shared {
 #[derive(Debug)]
 struct Ranks {
     store: Store,
-    streams: HashMap<u32, TcpStream>,
+    peers: HashMap<u32, Peer>,
+    /// Messages of all ranks so far.
+    messages: u64,
+    /// Ranks are being asked whether they are there.
+    is_calling: bool,
+}
+
+/// The connection of a rank.
+#[derive(Debug)]
+struct Peer {
+    stream: TcpStream,
+    /// The number of its last message.
+    heard: u64,
+    /// Why it is cut off, if it is.
+    cut_off_for: Option<String>,
 }
 
 impl Server {
@@ -58,7 +73,8 @@ impl Server {
         silence: Duration,
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let ranks = Mutex::new(Ranks { store: Store::new(size), streams: HashMap::new() });
+        let (store, peers) = (Store::new(size), HashMap::new());
+        let ranks = Mutex::new(Ranks { store, peers, messages: 0, is_calling: false });
         let (greetings, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
         let shared = Arc::new(Shared { ranks, left: Condvar::new(), silence, greetings, stopped });
         let accepting = Arc::clone(&shared);
@@ -73,7 +89,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let deadline = Instant::now() + LINGER_LIMIT;
         let mut ranks = self.shared.lock();
-        while !ranks.streams.is_empty() {
+        while !ranks.peers.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -81,9 +97,9 @@ impl Drop for Server {
             ranks = self.shared.left.wait_timeout(ranks, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         self.shared.stopped.store(true, Ordering::Release);
-        for (_, stream) in ranks.streams.drain() {
+        for (_, peer) in ranks.peers.drain() {
             // A stream that is closed already is what is wanted.
-            let _ = stream.shutdown(Shutdown::Both);
+            let _ = peer.stream.shutdown(Shutdown::Both);
         }
         drop(ranks);
         // The thread that accepts looks at `stopped` after each connection.
@@ -128,7 +144,7 @@ impl Shared {
         }
     }
 
-    fn serve(&self, mut stream: TcpStream, key: &TokenKey) {
+    fn serve(self: &Arc<Self>, mut stream: TcpStream, key: &TokenKey) {
         let joined = self.greet(&mut stream, key);
         self.greetings.fetch_sub(1, Ordering::AcqRel);
         let Ok(Some(rank)) = joined else { return };
@@ -137,8 +153,9 @@ impl Shared {
             return;
         }
         let mut ranks = self.lock();
-        ranks.streams.remove(&rank);
-        let deliveries = ranks.store.leave(rank, cause);
+        let cut_off_for = ranks.peers.remove(&rank).and_then(|peer| peer.cut_off_for);
+        // One that has left before it was cut off has left.
+        let deliveries = ranks.store.leave(rank, cause.map(|cause| cut_off_for.unwrap_or(cause)));
         ranks.deliver(deliveries);
         self.left.notify_all();
     }
@@ -163,38 +180,94 @@ impl Shared {
             return Ok(None);
         }
         Message::Accepted.send(stream)?;
-        ranks.streams.insert(rank, stream.try_clone()?);
+        let (stream, heard) = (stream.try_clone()?, ranks.messages);
+        ranks.peers.insert(rank, Peer { stream, heard, cut_off_for: None });
         let deliveries = ranks.store.join(rank);
         ranks.deliver(deliveries);
         Ok(Some(rank))
     }
 
     /// Serves a rank until it is gone; the cause if it did not leave as planned.
-    fn read_all(&self, stream: &mut TcpStream, rank: u32) -> Option<String> {
+    fn read_all(self: &Arc<Self>, stream: &mut TcpStream, rank: u32) -> Option<String> {
         loop {
-            match Message::receive(stream) {
-                // The answer shows the rank that the store is there.
-                Ok(Message::Alive) => self.lock().deliver(vec![(rank, Message::Alive)]),
+            let message = match Message::receive(stream) {
                 Ok(Message::Leave) => return None,
-                Ok(message) => {
-                    let mut ranks = self.lock();
+                Ok(message) => message,
+                Err(error) => return Some(why_it_ended(&error, self.silence)),
+            };
+            let mut ranks = self.lock();
+            ranks.hear(rank);
+            match message {
+                // The answer shows the rank that the store is there.
+                Message::Alive => ranks.deliver(vec![(rank, Message::Alive)]),
+                Message::Ended { rank: ended, thread } => {
+                    if ranks.store.is_at(ended, &thread) {
+                        ranks.cut_off(ended, "its process has ended or is ending".to_owned());
+                    }
+                }
+                Message::FindLost => {
+                    if !std::mem::replace(&mut ranks.is_calling, true) {
+                        drop(ranks);
+                        self.call(rank);
+                    }
+                }
+                message => {
                     let deliveries = ranks.store.request(rank, message);
                     ranks.deliver(deliveries);
                 }
-                Err(error) => return Some(why_it_ended(&error, self.silence)),
             }
+        }
+    }
+
+    /// Asks all ranks whether they are there, in the background. Those that do not answer are lost.
+    fn call(self: &Arc<Self>, failed: u32) {
+        let shared = Arc::clone(self);
+        let builder = thread::Builder::new().name("kiln rendezvous roll call".into()).stack_size(STACK_BYTES);
+        let called = builder.spawn(move || {
+            let mut call = RollCall::new(shared.lock().peers.iter().map(|(rank, peer)| (*rank, peer.heard)));
+            while !call.is_over() && !shared.stopped.load(Ordering::Acquire) {
+                let questions = call.silent().map(|rank| (rank, Message::AreYouThere)).collect();
+                shared.lock().deliver(questions);
+                let asked = Instant::now();
+                thread::sleep(roll_call::PERIOD);
+                let mut ranks = shared.lock();
+                let lost = call.waited(asked.elapsed(), |rank| Some(ranks.peers.get(&rank)?.heard));
+                for rank in lost {
+                    ranks.cut_off(rank, roll_call::cause(failed));
+                }
+            }
+            shared.lock().is_calling = false;
+        });
+        if called.is_err() {
+            self.lock().is_calling = false;
         }
     }
 }
 
 impl Ranks {
+    /// A rank has sent a message.
+    fn hear(&mut self, rank: u32) {
+        self.messages += 1;
+        if let Some(peer) = self.peers.get_mut(&rank) {
+            peer.heard = self.messages;
+        }
+    }
+
+    /// Reads no more of a rank than it has sent so far. The thread that reads from it then reports it.
+    fn cut_off(&mut self, rank: u32, why: String) {
+        let Some(peer) = self.peers.get_mut(&rank) else { return };
+        peer.cut_off_for.get_or_insert(why);
+        // A stream that is closed already is what is wanted.
+        let _ = peer.stream.shutdown(Shutdown::Read);
+    }
+
     /// Sends messages. A rank that cannot be written to is cut off; the thread that reads from it then reports it.
     fn deliver(&mut self, deliveries: Vec<Delivery>) {
         for (rank, message) in deliveries {
-            let Some(stream) = self.streams.get_mut(&rank) else { continue };
-            if message.send(stream).is_err() {
+            let Some(peer) = self.peers.get_mut(&rank) else { continue };
+            if message.send(&mut peer.stream).is_err() {
                 // A stream that is closed already is what is wanted.
-                let _ = stream.shutdown(Shutdown::Both);
+                let _ = peer.stream.shutdown(Shutdown::Both);
             }
         }
     }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::host_ring::{Duty, HostRing, Place};
 use super::message::{Message, Refusal};
 
 /// The most bytes of all keys and values.
@@ -23,6 +24,7 @@ pub(super) struct Store {
     waiting: HashMap<String, Vec<Waiter>>,
     /// Ranks that have left as planned.
     left: BTreeSet<u32>,
+    ring: HostRing,
 }
 
 /// A rank that waits for a value.
@@ -46,7 +48,13 @@ impl Store {
             bytes: 0,
             waiting,
             left: BTreeSet::new(),
+            ring: HostRing::default(),
         }
+    }
+
+    /// Whether a rank has this thread.
+    pub(super) fn is_at(&self, rank: u32, thread: &str) -> bool {
+        self.ring.is_at(rank, thread)
     }
 
     /// Whether a rank may join.
@@ -93,7 +101,11 @@ impl Store {
         for waiting in self.waiting.values_mut() {
             waiting.retain(|waiter| waiter.rank != rank);
         }
-        let Some(cause) = cause else { return self.leave_as_planned(rank) };
+        let mut duties: Vec<Delivery> = self.ring.leave(rank).into_iter().map(told).collect();
+        let Some(cause) = cause else {
+            duties.extend(self.leave_as_planned(rank));
+            return duties;
+        };
         self.waiting.retain(|_, waiting| !waiting.is_empty());
         let own = own_keys(rank);
         self.values.retain(|key, value| {
@@ -102,7 +114,9 @@ impl Store {
             is_kept
         });
         self.lost.insert(rank, cause.clone());
-        self.present.iter().map(|other| (*other, Message::Lost { rank, cause: cause.clone() })).collect()
+        duties
+            .extend(self.present.iter().map(|other| (*other, Message::Lost { rank, cause: cause.clone() })));
+        duties
     }
 
     /// A rank that has left puts nothing more: those that wait for it are told.
@@ -146,6 +160,9 @@ impl Store {
                 let ranks = (0..self.size).filter(|rank| !self.present.contains(rank)).collect();
                 vec![(rank, Message::Missing { id, ranks })]
             }
+            Message::Here { host, thread } => {
+                self.ring.enter(rank, Place { host, thread }).into_iter().map(told).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -167,6 +184,12 @@ impl Store {
         self.values.insert(key, value);
         deliveries
     }
+}
+
+/// What a rank is told of the one that it looks after.
+fn told((rank, duty): Duty) -> Delivery {
+    let (other, thread) = duty.unwrap_or((rank, String::new()));
+    (rank, Message::Watch { rank: other, thread })
 }
 
 /// How the keys of values begin that are removed when this rank is lost.

@@ -5,6 +5,7 @@ mod code;
 mod fault;
 mod forks;
 mod gate;
+mod lost_processes;
 mod policy;
 mod ranks;
 mod working;
