@@ -79,6 +79,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_target_is_an_example_of_its_package() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for target in TARGETS {
+            let file = root.join("crates").join(target.package).join("examples").join(target.example);
+            assert!(file.with_extension("rs").exists(), "{} has no {}", target.package, target.example);
+        }
+    }
+
+    #[test]
     fn an_unknown_target_is_refused_with_the_known_ones() {
         let text = chosen(Some("elf")).err().unwrap().to_string();
         assert!(text.contains("`elf`") && text.contains("ptx"), "{text}");
