@@ -88,6 +88,24 @@ fn mistakes_are_found_with_their_kernel() {
 }
 
 #[test]
+fn mistakes_of_public_projects_are_found_and_what_they_meant_is_not() {
+    let Some(program) = compiled("upstream") else { return };
+    let found = [
+        ("slice", "slice", "shared"),
+        ("threads", "threads", "out of bounds"),
+        ("local", "local_array", "local"),
+    ];
+    for (which, kernel, said) in found {
+        let output = kiln(&[], &program, &[which]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{which}: {told}");
+        assert!(told.contains(kernel) && told.contains(said), "{which}: {told}");
+        let output = kiln(&["--seeds", "3"], &program, &[which, "right"]);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{which}");
+    }
+}
+
+#[test]
 fn findings_outlive_the_process_and_seeds_are_one_report() {
     let Some(program) = compiled("mistakes") else { return };
     let output = kiln(&["--json", "--seeds", "3", "--seed", "7"], &program, &["killed"]);
