@@ -9,13 +9,15 @@ use crate::rig::{everywhere_and_in_workers, is_simulated};
 const NAN: f64 = f64::NAN;
 const INFINITY: f64 = f64::INFINITY;
 
-/// Square matrices of three rows, with the row of the pivot that is no number.
-const BAD: [([f64; 9], &str); 6] = [
+/// Square matrices of three rows, and where a number is none.
+const BAD: [([f64; 9], &str); 8] = [
     ([NAN, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], "a first pivot"),
     ([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, NAN], "a last pivot"),
     ([1.0, NAN, 0.0, 2.0, 1.0, 3.0, 0.0, 4.0, 1.0], "beside the diagonal"),
     ([0.0, 1.0, 0.0, NAN, 1.0, 0.0, 0.0, 0.0, 1.0], "below a zero"),
     ([0.0, NAN, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0], "right of a zero"),
+    ([0.0, 0.0, 0.0, NAN, 1.0, 0.0, 0.0, 0.0, 1.0], "below a row of zeros"),
+    ([0.0, NAN, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], "right of a column of zeros"),
     ([INFINITY, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0], "an infinity"),
 ];
 

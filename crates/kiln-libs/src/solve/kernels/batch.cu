@@ -102,6 +102,10 @@ __device__ __forceinline__ i32 factor_lu(const View& a, u64 n, i64* pivots) {
         const TYPE pivot = a.at(k, k);
         if (pivot == 0) {
             if (zero == 0) zero = (i32)(k + 1);
+            // A NaN in its row stays where it is.
+            bool is_bad = false;
+            for (u64 column = threadIdx.x; column < n; column += THREADS) is_bad |= !is_finite(a.at(k, column));
+            if (__syncthreads_or(is_bad) && not_finite == 0) not_finite = (i32)(k + 1);
             continue;
         }
         if (not_finite == 0 && !is_finite(pivot)) not_finite = (i32)(k + 1);

@@ -27,14 +27,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) check_pivots(const i64* pi
 }
 
 // Looks for what no system of equations can be solved with in triangular factors, which lie column after column: a NaN, an infinity, and, where zeros count, a zero. It
-// looks at the diagonal, and behind its end at the last row or column, which a NaN elsewhere reaches. `word` becomes minus the place of the first, counted from 1, and
+// looks at the diagonal, behind its end at the last row or column, which a NaN elsewhere reaches, and at row and column of a first zero that `before` tells of, where a
+// NaN may stay. `word` becomes minus the place of the first, counted from 1, and
 // `kind` 1 for a zero and 2 for the others. Where there is none, or `before` tells something that comes first, `word` is what `before` is, and `kind` 0. One block does it.
 extern "C" __global__ void __launch_bounds__(THREADS)
     check_factors(const TYPE* a, u64 rows, u64 columns, u64 leading, u32 zeros_count, const i32* before, i32* word, i32* kind) {
     __shared__ u64 shared_first;
     const u64 n = rows > columns ? rows : columns;
+    const i32 told = *before;
     if (threadIdx.x == 0) shared_first = n;
     __syncthreads();
+    const u64 zero = told > 0 && !zeros_count ? (u64)told - 1 : n;
+    if (zero < rows && zero < columns) {
+        for (u64 row = threadIdx.x; row < rows; row += THREADS)
+            if (!(fabs(a[row + zero * leading]) < Limits<TYPE>::high())) atomicMin(&shared_first, zero);
+        for (u64 column = threadIdx.x; column < columns; column += THREADS)
+            if (!(fabs(a[zero + column * leading]) < Limits<TYPE>::high())) atomicMin(&shared_first, zero);
+    }
     for (u64 at = threadIdx.x; at < n; at += THREADS) {
         const TYPE value = a[(at < rows ? at : rows - 1) + (at < columns ? at : columns - 1) * leading];
         const bool is_finite = fabs(value) < Limits<TYPE>::high();
@@ -43,13 +52,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     if (threadIdx.x == 0) {
         const u64 first = shared_first;
-        const i32 told = *before;
         // That a matrix with NaN is singular, too, is not what is wrong with it.
         const bool is_told = told < 0 || (told > 0 && zeros_count);
         if (first < n && !is_told) {
             const TYPE value = a[(first < rows ? first : rows - 1) + (first < columns ? first : columns - 1) * leading];
             *word = first < 0x7fffffff ? -(i32)(first + 1) : -0x7fffffff;
-            *kind = value == 0 ? 1 : 2;
+            *kind = zeros_count && value == 0 ? 1 : 2;
         } else {
             *word = told;
             *kind = 0;
