@@ -18,9 +18,12 @@ use super::timeline::{Timeline, Work};
 use crate::record::{
     FaultRecord, RecordingClock, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp,
 };
+use crate::repeat_command::RepeatCommand;
 
 /// How many reasons are named.
 const NAMED: usize = 3;
+/// The command that records a program.
+const REPEATED_BY: [&str; 2] = ["kiln", "trace"];
 /// How many faults are named.
 const MAX_FAULTS: usize = 10;
 
@@ -44,6 +47,7 @@ pub struct Explainer {
     memory: BTreeMap<u32, HeldMemory>,
     devices: BTreeMap<u32, String>,
     missing: MissingEvents,
+    command: RepeatCommand,
     explanation: Explanation,
 }
 
@@ -92,6 +96,7 @@ impl Explainer {
             }
             TraceEvent::Collective(call) => self.collectives.add(call, &mut self.names),
             TraceEvent::End(_) => self.explanation.is_whole = true,
+            TraceEvent::Command(word) => self.command.add(word),
             TraceEvent::Stream(_) => {}
         }
     }
@@ -122,7 +127,9 @@ impl Explainer {
         let devices = explained.collect();
         let host_waits = self.host_waits();
         let collectives = self.collectives.largest(NAMED, &self.names, &self.timeline);
-        Explanation { devices, host_waits, collectives, ..self.explanation }
+        let repeat = self.command.is_known().then(|| self.command.under(&REPEATED_BY));
+        let is_repeat_whole = self.command.is_whole();
+        Explanation { devices, host_waits, collectives, repeat, is_repeat_whole, ..self.explanation }
     }
 
     /// How long the steps of bringing a device back took.

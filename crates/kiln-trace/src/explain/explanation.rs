@@ -24,6 +24,10 @@ pub struct Explanation {
     pub missing_why: Option<String>,
     /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without dropping its runtime, or still runs.
     pub is_whole: bool,
+    /// The command that records the program again; none if the recording does not have it.
+    pub repeat: Option<String>,
+    /// Whether nothing was left out of that.
+    pub is_repeat_whole: bool,
 }
 
 /// One device.

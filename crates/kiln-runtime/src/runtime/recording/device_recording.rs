@@ -22,6 +22,7 @@ use super::work_context::{self, CollectiveLabel};
 use super::work_label::WorkLabel;
 use crate::device_state::Phase;
 use crate::error::{Error, Result};
+use crate::ids::Generation;
 use crate::runtime::inner::Inner;
 use crate::runtime::timing::EventPair;
 
@@ -34,7 +35,7 @@ pub(crate) struct DeviceRecording {
     /// Events of no stream.
     host: Arc<RecordingLane>,
     /// Set if the device's times are taken by events.
-    origin: Option<Origin>,
+    origin: Option<Mutex<Origin>>,
     /// Each first one of so many submissions has a time.
     every: u32,
     /// Submissions that were asked whether they have.
@@ -50,10 +51,12 @@ pub(crate) struct DeviceRecording {
     heap_bytes: AtomicU64,
 }
 
-/// An event from which the device's times are counted.
+/// An event from which the device's times are counted. A worker that took over has its own.
+#[derive(Clone, Copy)]
 struct Origin {
     event: EventId,
     at_ns: u64,
+    generation: Generation,
 }
 
 impl DeviceRecording {
@@ -61,7 +64,7 @@ impl DeviceRecording {
         runtime: &Inner,
         recorder: Arc<ProgramRecorder>,
         Place { device, elapsed_ns, shares_file }: Place,
-        Measuring { taken, session }: Measuring,
+        Measuring { taken, source }: Measuring,
     ) -> Result<Self> {
         let (driver, clock) = (runtime.driver(), runtime.recording_clock());
         let (host, info) = (recorder.lane(), driver.info());
@@ -73,10 +76,10 @@ impl DeviceRecording {
             name: "main",
         }));
         let (origin, every) = match taken.how {
-            DeviceTimes::Events { every } => (Some(Origin::take(runtime, &lanes)?), every.max(1)),
+            DeviceTimes::Events { every } => (Some(Mutex::new(Origin::take(runtime, &lanes)?)), every.max(1)),
             _ => (None, 1),
         };
-        let (turn, activity) = (AtomicU32::new(0), session.map(ActivityTimes::new));
+        let (turn, activity) = (AtomicU32::new(0), source.map(ActivityTimes::new));
         let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new())).collect();
         let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
         let heap_bytes = AtomicU64::new(0);
@@ -137,9 +140,17 @@ impl DeviceRecording {
     }
 
     /// Whether the next submission has events around it.
-    pub(super) fn is_turn(&self) -> bool {
-        self.origin.is_some()
-            && (self.every == 1 || self.turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every))
+    pub(super) fn is_turn(&self, runtime: &Inner) -> bool {
+        let Some(origin) = &self.origin else { return false };
+        let is_turn = self.every == 1 || self.turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every);
+        if is_turn && runtime.recovery().is_some() {
+            let mut origin = origin.lock().unwrap_or_else(PoisonError::into_inner);
+            if origin.generation != runtime.state().generation() {
+                // The event was made again in another worker, where nothing has passed it.
+                let _ = origin.signal(runtime, &self.lanes);
+            }
+        }
+        is_turn
     }
 
     /// The ticks of now.
@@ -300,11 +311,14 @@ impl DeviceRecording {
     /// Notes what CUPTI told meanwhile. No lock of a stream's work is held.
     fn take_activity(&self) {
         let Some(activity) = &self.activity else { return };
-        activity.take(self.now(), |stream, number, span| {
-            if let Some(mut measured) = self.measured(stream) {
-                measured.ran(number, span);
-            }
-        });
+        activity.take(
+            || self.now(),
+            |stream, number, span| {
+                if let Some(mut measured) = self.measured(stream) {
+                    measured.ran(number, span);
+                }
+            },
+        );
     }
 
     /// Has CUPTI tell what it knows; at the end, all of it.
@@ -345,6 +359,7 @@ impl DeviceRecording {
             }
         }
         if let Some(origin) = &self.origin {
+            let origin = *origin.lock().unwrap_or_else(PoisonError::into_inner);
             // A lost device has no events.
             let _ = runtime.driver().destroy(origin.event.into());
         }
@@ -370,6 +385,7 @@ impl DeviceRecording {
             };
             let Some(mut done) = (if is_ready { measured.take_oldest() } else { None }) else { break };
             if let Some((origin, events)) = self.origin.as_ref().zip(done.events()) {
+                let origin = *origin.lock().unwrap_or_else(PoisonError::into_inner);
                 done.note.device = origin.span(runtime, events);
             }
             self.write_down(runtime, stream, done);
@@ -395,18 +411,30 @@ fn work_line() -> Option<TraceLine<'static>> {
 impl Origin {
     /// Signals an event on the main stream, and waits for it.
     fn take(runtime: &Inner, lanes: &StreamLanes) -> Result<Self> {
-        let (driver, stream) = (runtime.driver(), runtime.main_stream().id());
+        let driver = runtime.driver();
         let event = driver.create_event(EventRequest::Timed)?;
-        let signalled = driver
-            .submit(stream, &Command::Signal(event))
-            .and_then(|_| driver.wait(WaitTarget::Event(event), Timeout::Never));
-        match signalled {
-            Ok(_) => Ok(Self { event, at_ns: lanes.now() }),
+        let mut origin = Self { event, at_ns: 0, generation: runtime.state().generation() };
+        match origin.signal(runtime, lanes) {
+            Ok(()) => Ok(origin),
             Err(error) => {
                 let _ = driver.destroy(event.into());
                 Err(error.into())
             }
         }
+    }
+
+    /// Signals the event, and waits for it.
+    fn signal(
+        &mut self,
+        runtime: &Inner,
+        lanes: &StreamLanes,
+    ) -> std::result::Result<(), kiln_driver::Error> {
+        let (driver, stream) = (runtime.driver(), runtime.main_stream().id());
+        let generation = runtime.state().generation();
+        driver.submit(stream, &Command::Signal(self.event))?;
+        driver.wait(WaitTarget::Event(self.event), Timeout::Never).map(drop)?;
+        (self.at_ns, self.generation) = (lanes.now(), generation);
+        Ok(())
     }
 
     /// When the work between two events ran.
