@@ -22,6 +22,8 @@ use crate::repeat_command::RepeatCommand;
 
 /// How many reasons are named.
 const NAMED: usize = 3;
+/// Submissions and waits that are kept: some 1.5 GB. Of a longer recording the rest is counted and told.
+const MAX_KEPT: usize = 1 << 24;
 /// The command that records a program.
 const REPEATED_BY: [&str; 2] = ["kiln", "trace"];
 /// How many faults are named.
@@ -48,12 +50,34 @@ pub struct Explainer {
     devices: BTreeMap<u32, String>,
     missing: MissingEvents,
     command: RepeatCommand,
+    room: Room,
     explanation: Explanation,
 }
 
+/// For how many submissions and waits there is room.
+struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(MAX_KEPT)
+    }
+}
+
 impl Explainer {
+    /// One that keeps so many submissions and waits, those that come first; the default is 2^24.
+    pub fn keeping(limit: usize) -> Self {
+        Self { room: Room(limit), ..Self::default() }
+    }
+
     /// Takes an event.
     pub fn add(&mut self, event: &TraceEvent<'_>) {
+        if matches!(event, TraceEvent::Submission(_) | TraceEvent::StreamWait(_) | TraceEvent::HostWait(_)) {
+            let Some(left) = self.room.0.checked_sub(1) else {
+                self.explanation.left_out_events += 1;
+                return;
+            };
+            self.room.0 = left;
+        }
         match event {
             TraceEvent::Start(start) => {
                 self.explanation.program = start.program.to_owned();

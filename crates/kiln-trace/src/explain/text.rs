@@ -47,6 +47,13 @@ impl Display for Explanation {
         if let Some(why) = &self.missing_why {
             writeln!(f, "\n{why}")?;
         }
+        if self.left_out_events > 0 {
+            writeln!(
+                f,
+                "\nThe recording is longer than what is looked at: {} submissions and waits at its end are not told of. kiln watch shows all of it.",
+                self.left_out_events
+            )?;
+        }
         match &self.repeat {
             None => Ok(()),
             Some(repeat) if self.is_repeat_whole => writeln!(f, "\nTo repeat it: {repeat}"),

@@ -1,7 +1,7 @@
 //! The recording of one device.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::{Command, EventId, EventRequest, Timeout, WaitTarget};
 use kiln_mem::{DeviceBlock, Exhausted, Heap, MemoryResourceExt};
@@ -16,7 +16,8 @@ use super::Place;
 use super::activity_times::ActivityTimes;
 use super::device_times::{DeviceTimes, Measuring, TakenTimes};
 use super::measured_work::{Measured, MeasuredWork, TimeSource};
-use super::stream_lanes::{StreamLanes, short};
+use super::processor_counter;
+use super::stream_lanes::{LaneTable, StreamLanes, short};
 use super::takeover_log::{FaultLog, TakeoverLog};
 use super::work_context::{self, CollectiveLabel};
 use super::work_label::WorkLabel;
@@ -30,7 +31,14 @@ use crate::runtime::timing::EventPair;
 const ASK_AFTER: usize = 64;
 
 /// The recording of one device.
+// In this order: what a launch looks at stands first, in one cache line.
+#[repr(C)]
 pub(crate) struct DeviceRecording {
+    /// The lanes of the streams, as `lanes` has them.
+    table: LaneTable,
+    /// Whether ticks are those of the processor's counter.
+    counts: bool,
+    is_measured: bool,
     lanes: Arc<StreamLanes>,
     /// Events of no stream.
     host: Arc<RecordingLane>,
@@ -84,6 +92,9 @@ impl DeviceRecording {
         let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
         let heap_bytes = AtomicU64::new(0);
         let recording = Self {
+            table: lanes.table().clone(),
+            counts: lanes.counts(),
+            is_measured: origin.is_some() || activity.is_some(),
             lanes,
             host,
             origin,
@@ -124,9 +135,9 @@ impl DeviceRecording {
     }
 
     /// Whether submissions are measured.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_measured(&self) -> bool {
-        self.origin.is_some() || self.activity.is_some()
+        self.is_measured
     }
 
     /// How the device's times are taken.
@@ -154,16 +165,20 @@ impl DeviceRecording {
     }
 
     /// The ticks of now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ticks(&self) -> u64 {
-        self.lanes.ticks()
+        if self.counts { processor_counter::read() } else { self.lanes.ticks() }
     }
 
     /// Work was submitted that is not measured.
-    #[inline]
+    #[inline(always)]
     pub(super) fn submitted(&self, stamp: Stamp, label: WorkLabel, begin: u64) {
         let note = self.note(stamp, label, begin);
-        if let Some(lane) = self.lanes.of(stamp.stream) {
+        let lane = match self.table.get(stamp.stream.index()).and_then(OnceLock::get) {
+            Some(lane) => Some(&**lane),
+            None => self.lanes.of(stamp.stream),
+        };
+        if let Some(lane) = lane {
             lane.submitted(&note);
         }
     }
@@ -190,13 +205,10 @@ impl DeviceRecording {
     }
 
     /// What is noted of a submission. That it is a collective is noted before.
-    #[inline]
+    #[inline(always)]
     fn note(&self, stamp: Stamp, label: WorkLabel, begin: u64) -> SubmissionNote {
-        let WorkLabel { mut kind, name, line, size, mut bytes } = label.in_context();
-        if let Some(collective) = work_context::collective() {
-            (kind, bytes) = (SubmissionKind::Collective, collective.bytes);
-            self.note_collective(stamp, &collective);
-        }
+        let WorkLabel { kind, name, line, size, bytes } =
+            if work_context::is_noted() { self.in_context(stamp, label) } else { label };
         SubmissionNote {
             number: stamp.number,
             kind,
@@ -210,8 +222,20 @@ impl DeviceRecording {
         }
     }
 
+    /// A label with what the call around it knows: its line is that of the program, and it may be a collective.
     #[cold]
     #[inline(never)]
+    fn in_context(&self, stamp: Stamp, label: WorkLabel) -> WorkLabel {
+        let label = WorkLabel { line: work_context::line().or(label.line), ..label };
+        match work_context::collective() {
+            None => label,
+            Some(collective) => {
+                self.note_collective(stamp, &collective);
+                WorkLabel { kind: SubmissionKind::Collective, bytes: collective.bytes, ..label }
+            }
+        }
+    }
+
     fn note_collective(&self, stamp: Stamp, label: &CollectiveLabel) {
         let CollectiveLabel { name, communicator, rank, ranks, bytes } = *label;
         let (number, name) = (stamp.number, KnownName::of(name));
