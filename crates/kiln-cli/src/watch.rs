@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kiln::telemetry::DeviceTimes;
+use kiln_trace::RepeatCommand;
 use kiln_watch::{ExpectedFile, FilePattern, WatchError, WatchOptions, WatchServer, WatchedFiles};
 use serde::Serialize;
 
@@ -160,19 +161,12 @@ fn serve(arguments: &Arguments, files: WatchedFiles) -> Result<WatchServer, Fail
 /// The command that records the program again, as a shell takes it.
 fn repeated(arguments: &Arguments) -> Option<String> {
     let file = arguments.file.first().map_or(DEFAULT_FILE.into(), |file| file.to_string_lossy());
-    let words = arguments.program.iter().map(|word| quoted(&word.to_string_lossy()));
-    let program: Vec<String> = words.collect();
-    let times = arguments.times.map(|times| format!(" --times {times}")).unwrap_or_default();
-    (!program.is_empty()).then(|| format!("kiln watch {}{times} -- {}", quoted(&file), program.join(" ")))
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+    let words = arguments.program.iter().map(|word| word.to_string_lossy().into_owned());
+    let command = RepeatCommand::of(words, |name| std::env::var(name).ok());
+    let times = arguments.times.map(|times| times.to_string());
+    let times = times.iter().flat_map(|times| ["--times", times]);
+    let under: Vec<&str> = ["kiln", "watch", &file].into_iter().chain(times).collect();
+    command.is_known().then(|| command.under(&under))
 }
 
 fn failure(error: &WatchError) -> Failure {

@@ -33,3 +33,5 @@ pub(crate) mod standby_hook;
 mod stream;
 #[cfg(target_os = "linux")]
 pub(crate) mod stream_table;
+#[cfg(target_os = "linux")]
+pub(crate) mod work_times;

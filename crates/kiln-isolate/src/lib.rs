@@ -62,7 +62,7 @@
 //! # Reading order
 //!
 //! [`IsolationConfig`], [`DeviceSpec`], [`WorkerEntry`], [`IsolatedDevice`], [`Takeover`], [`LossCause`], [`WorkerEvent`]; [`worker_entry`] and
-//! [`Worker`]; [`Checksum`]; [`IsolationSupport`]. Inside: `protocol`, `client`, `worker`, `supervise`.
+//! [`Worker`]; [`Checksum`]; [`IsolationSupport`]; [`WorkerTime`]. Inside: `protocol`, `client`, `worker`, `supervise`.
 //!
 //! # Systems
 //!
@@ -89,6 +89,8 @@ mod worker;
 
 pub use checksum::{Checksum, ChecksumRequest};
 pub use client::loss_cause::LossCause;
+#[cfg(target_os = "linux")]
+pub use client::work_times::{TimesFlush, WorkerTime};
 pub use protocol::device_spec::DeviceSpec;
 pub use protocol::protocol_error::ProtocolViolation;
 pub use supervise::config::{IsolationConfig, WorkerEntry};

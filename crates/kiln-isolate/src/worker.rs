@@ -8,6 +8,7 @@
 //!   commands back into those of the driver interface, [`object_table`] maps the client's ids to the driver's handles.
 //! - [`watcher`]: the thread that queries streams and events for the client, and [`reporter`], which tells it of faults.
 //! - [`submission_numbers`]: the client's numbers of submissions, and the driver's.
+//! - [`work_times`]: when work ran, where a recording asks for that.
 //! - [`opened_device`]: the kinds of devices a worker can open.
 
 mod command_decoder;
@@ -18,6 +19,7 @@ pub(crate) mod opened_device;
 mod request_handlers;
 mod server;
 mod submission_numbers;
+mod work_times;
 
 use std::fmt;
 use std::sync::Arc;

@@ -58,7 +58,7 @@ pub(crate) use block::Block;
 pub(crate) use inner::{Inner, MakeMemory};
 #[cfg(feature = "metrics")]
 pub(crate) use metered::Metered;
-pub(crate) use recording::WorkLabel;
+pub(crate) use recording::{ActivitySource, WorkLabel};
 pub(crate) use recovery_hook::RecoveryHook;
 pub(crate) use runtime_table::{RuntimeLookup, process_runtimes};
 pub(crate) use stream::Keep;

@@ -14,10 +14,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DroppedRecord, Explainer, FaultRecord,
-    FreeRecord, HeapRecord, HostWaitRecord, LaunchSize, RecordingReader, RecordingWriter, StartRecord,
-    StreamRecord, StreamWaitRecord, SubmissionRecord, TakeoverRecord, TimeSpan, TraceEvent, TraceLine,
-    TraceStamp, TraceStream, export_perfetto,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, CommandPart, CommandRecord, DeviceRecord,
+    DroppedRecord, Explainer, FaultRecord, FreeRecord, HeapRecord, HostWaitRecord, LaunchSize,
+    RecordingReader, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord,
+    TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, export_perfetto,
 };
 
 /// Longer than this for one file of a few kilobytes is a hang.
@@ -128,7 +128,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
         let line = Some(TraceLine { file: "a.rs", line: random.below(5) as u32 });
         let (device, bytes, block) = (at.stream.device, time(random), other.number);
         let tag = ["", "weights", "activations"][random.below(3)];
-        let event = match random.below(13) {
+        let event = match random.below(14) {
             0 => TraceEvent::Start(StartRecord { program: "p", ..StartRecord::default() }),
             1 => TraceEvent::Device(DeviceRecord { device, name: "gpu" }),
             2 => TraceEvent::Stream(StreamRecord { stream: at.stream, name: "s" }),
@@ -162,6 +162,12 @@ fn sample(random: &mut Random) -> Vec<u8> {
             9 => TraceEvent::Heap(HeapRecord { device, bytes, time_ns, ..HeapRecord::default() }),
             10 => TraceEvent::Fault(FaultRecord { device, message: "m", stamp: Some(at), line, time_ns }),
             11 => TraceEvent::Takeover(TakeoverRecord { device, span, ..TakeoverRecord::default() }),
+            12 => TraceEvent::Command(CommandRecord {
+                part: if block == 0 { CommandPart::Variable } else { CommandPart::Argument },
+                name: "KILN_SIM_SEED",
+                text: tag,
+                is_whole: bytes > 500,
+            }),
             _ if random.below(2) == 0 => {
                 TraceEvent::Dropped(DroppedRecord { events: bytes, time_ns, ..DroppedRecord::default() })
             }

@@ -31,8 +31,8 @@
 //! # In reading order
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
-//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`EndRecord`]. [`RecordingWriter`] and
-//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`] and [`JobExplanation`]: recordings of the ranks of one job.
+//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EndRecord`]. [`RecordingWriter`] and
+//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`]: how the program is run again.
 //!
 //! ```
 //! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
@@ -63,6 +63,7 @@ mod job;
 mod perfetto;
 mod record;
 mod recorder;
+mod repeat_command;
 
 pub use explain::{
     ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer, Explanation,
@@ -73,12 +74,14 @@ pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 pub use job::{ClockAlignment, JobCollective, JobExplanation, JobPart, RankCall, RankLateness, RankLog};
 pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
 pub use record::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DropCause, DroppedRecord, EndRecord,
-    FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize,
-    RecordingClock, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord,
-    TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, CommandPart, CommandRecord, DeviceRecord, DropCause,
+    DroppedRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord,
+    LaunchSize, RecordingClock, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind,
+    SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
+    TraceStream, WaitReason,
 };
 pub use recorder::{
     CollectiveNote, KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingFile, RecordingLane,
     RecordingTotals, StreamLane, SubmissionNote, TickScale, WaitNote, interned_name,
 };
+pub use repeat_command::RepeatCommand;

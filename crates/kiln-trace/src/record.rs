@@ -2,6 +2,7 @@
 
 mod allocation;
 mod collective;
+mod command;
 mod device;
 mod dropped;
 mod end;
@@ -19,6 +20,7 @@ mod trace_line;
 
 pub use allocation::{AllocationRecord, FreeRecord};
 pub use collective::CollectiveRecord;
+pub use command::{CommandPart, CommandRecord};
 pub use device::{DeviceRecord, StreamRecord};
 pub use dropped::{DropCause, DroppedRecord};
 pub use end::EndRecord;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use kiln_trace::{
     FaultRecord, HeapChange, HeapRecord, HostWaitRecord, MissingEvents, RankLog, RecordingClock,
-    RefusedAllocation, SubmissionKind, SubmissionRecord, TagBytes, TraceEvent,
+    RefusedAllocation, RepeatCommand, SubmissionKind, SubmissionRecord, TagBytes, TakeoverRecord, TraceEvent,
 };
 use serde::Serialize;
 
@@ -78,6 +78,7 @@ pub(crate) struct RecordingIndex {
     pub(crate) process: u32,
     pub(crate) is_virtual: bool,
     pub(crate) has_end_mark: bool,
+    pub(crate) command: RepeatCommand,
     pub(crate) events: u64,
     pub(crate) missing: MissingEvents,
     pub(crate) hidden_events: u64,
@@ -148,18 +149,7 @@ impl RecordingIndex {
             }
             TraceEvent::Heap(heap) => self.heap(heap),
             TraceEvent::Fault(fault) => self.fault(fault),
-            TraceEvent::Takeover(takeover) => {
-                self.reach(takeover.span.begin_ns, takeover.span.end_ns);
-                self.with_device(takeover.device, |facts| facts.takeover(*takeover));
-                if self.takeovers.len() < MAX_LISTED {
-                    self.takeovers.push(TakeoverNote {
-                        device: takeover.device,
-                        phase: takeover.phase.word(),
-                        begin_ns: takeover.span.begin_ns,
-                        end_ns: takeover.span.end_ns,
-                    });
-                }
-            }
+            TraceEvent::Takeover(takeover) => self.takeover(takeover),
             TraceEvent::Collective(collective) => {
                 let name = self.names.intern(collective.name);
                 self.collectives.record(collective, name);
@@ -167,10 +157,24 @@ impl RecordingIndex {
             TraceEvent::Dropped(dropped) => {
                 self.missing.add(dropped);
             }
+            TraceEvent::Command(word) => self.command.add(word),
             TraceEvent::End(end) => {
                 self.has_end_mark = true;
                 self.reach(end.time_ns, end.time_ns);
             }
+        }
+    }
+
+    fn takeover(&mut self, takeover: &TakeoverRecord) {
+        self.reach(takeover.span.begin_ns, takeover.span.end_ns);
+        self.with_device(takeover.device, |facts| facts.takeover(*takeover));
+        if self.takeovers.len() < MAX_LISTED {
+            self.takeovers.push(TakeoverNote {
+                device: takeover.device,
+                phase: takeover.phase.word(),
+                begin_ns: takeover.span.begin_ns,
+                end_ns: takeover.span.end_ns,
+            });
         }
     }
 

@@ -106,6 +106,10 @@ pub struct RecordingState {
     pub takeovers: Vec<TakeoverNote>,
     /// Collectives by operation and rank.
     pub collectives: Vec<CollectiveTotals>,
+    /// The command that records the program again; none if the recording does not have it.
+    pub repeat: Option<String>,
+    /// Whether nothing was left out of that.
+    pub is_repeat_whole: bool,
 }
 
 impl WatchedRecording {
@@ -164,10 +168,10 @@ impl WatchedRecording {
     /// What is known so far.
     pub fn state(&self) -> RecordingState {
         let shared = self.read();
-        let index = &shared.index;
+        let (index, file) = (&shared.index, self.file());
         RecordingState {
             version: shared.version,
-            file: self.path.display().to_string(),
+            file: file.clone(),
             program: index.program.clone(),
             process: index.process,
             is_virtual: index.is_virtual,
@@ -194,6 +198,8 @@ impl WatchedRecording {
             refusals: index.refusals.clone(),
             takeovers: index.takeovers.clone(),
             collectives: index.collectives.totals(),
+            repeat: index.command.is_known().then(|| index.command.under(&["kiln", "watch", &file])),
+            is_repeat_whole: index.command.is_whole(),
         }
     }
 

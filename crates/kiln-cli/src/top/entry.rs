@@ -17,6 +17,9 @@ pub(super) struct Program {
     pub(super) started: u64,
     /// Its name.
     pub(super) program: String,
+    /// How it is run again; empty if it does not say.
+    #[serde(default)]
+    pub(super) command: String,
     /// When it was published, in milliseconds since 1970.
     pub(super) updated_ms: u64,
     /// Whether it has not published for a while.

@@ -61,6 +61,9 @@ pub(super) fn lines(seen: &Seen) -> Vec<Line> {
 fn program_lines(program: &Program, lines: &mut Vec<Line>) {
     let head = format!("{} (process {})", program.program, program.process);
     lines.push(Line::new(Look::Head, head));
+    if !program.command.is_empty() {
+        lines.push(Line::new(Look::Plain, format!("  {}", program.command)));
+    }
     if program.is_silent {
         lines.push(Line::new(
             Look::Alarm,

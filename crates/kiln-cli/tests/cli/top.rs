@@ -9,7 +9,7 @@ use crate::outcome::{Outcome, command, run};
 /// An entry as a program writes it.
 fn entry(process: u32, program: &str) -> String {
     format!(
-        r#"{{"format":1,"process":{process},"started":0,"program":"{program}","updated_ms":0,"runtimes":[{{"kind":"cuda",
+        r#"{{"format":1,"process":{process},"started":0,"program":"{program}","command":"KILN_SIM_SEED=7 ./{program} --steps 10","updated_ms":0,"runtimes":[{{"kind":"cuda",
         "ordinal":0,"name":"H200","uuid":"GPU-1","state":"ready","faults":1,"limit_bytes":2097152,"live_bytes":1048576,
         "peak_bytes":1048576,"held_bytes":2097152,"streams":2,"submissions":7,"submissions_per_second":3.5,
         "tags":[{{"tag":"weights","bytes":1048576}}]}}]}}"#
@@ -45,6 +45,7 @@ fn a_program_is_shown_with_memory_tags_and_rates() {
     for said in [
         &*format!("train (process {})", std::process::id()),
         "cuda 0 (H200): ready, 2 streams, 4 submissions/s, 7 so far",
+        "  KILN_SIM_SEED=7 ./train --steps 10\n",
         "lost 1 time",
         "1 MiB of 2 MiB in use",
         "weights",

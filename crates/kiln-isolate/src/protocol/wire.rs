@@ -16,6 +16,7 @@ mod request;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod samples;
 mod static_text;
+mod times;
 mod writer;
 
 pub(crate) use code_image::{
@@ -26,8 +27,9 @@ pub(crate) use command::{WireCommand, WireLaunch, WirePlace, put_declared};
 pub(crate) use error::{put_error, take_error};
 pub(crate) use handshake::{Farewell, Hello, Welcome};
 pub(crate) use reader::{Malformed, Reader};
-pub(crate) use request::{Ask, Request, WireNode, WireObject, WirePart};
+pub(crate) use request::{Ask, Request, TimesAsk, WireNode, WireObject, WirePart};
+pub(crate) use times::{MAX_TOLD, ToldTime, ToldTimes};
 pub(crate) use writer::{Put, Take, Writer};
 
 /// The version of the format.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;

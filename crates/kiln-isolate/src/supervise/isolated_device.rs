@@ -18,6 +18,7 @@ use crate::client::loss_cause::LossCause;
 use crate::client::object_tables::ObjectTables;
 use crate::client::proxy::DeviceProxy;
 use crate::client::stream_table::StreamTable;
+use crate::client::work_times::{TimesFlush, WorkerTime};
 
 /// A device whose driver runs in a worker process.
 ///
@@ -132,6 +133,40 @@ impl IsolatedDevice {
         protection: Protection,
     ) -> kiln_driver::Result<()> {
         self.proxy.protect_pages(reservation, offset, bytes, protection)
+    }
+
+    /// Has the worker watch when [numbered](Self::number_work) work runs, by NVIDIA's profiling interface (CUPTI) in its process. A later worker
+    /// begins with the first number it is told.
+    ///
+    /// # Errors
+    /// Unsupported, with the reason: no CUDA device, no libcupti, another tool that has it; the cause, if the device is lost.
+    pub fn start_times(&self) -> kiln_driver::Result<()> {
+        self.proxy.start_times()
+    }
+
+    /// Has it watch no more.
+    ///
+    /// # Errors
+    /// The cause, if the device is lost.
+    pub fn stop_times(&self) -> kiln_driver::Result<()> {
+        self.proxy.stop_times()
+    }
+
+    /// What is submitted to a stream from here on has a number of at most 56 bits, or none. It is sent in the order of submissions, and nothing waits
+    /// for it.
+    ///
+    /// # Errors
+    /// Refused for a stale stream; the cause, if the device is lost.
+    pub fn number_work(&self, stream: StreamId, number: Option<u64>) -> kiln_driver::Result<()> {
+        self.proxy.number_work(stream, number)
+    }
+
+    /// Gives the times of numbered work that came since the last call; how many found no room since the worker began to watch.
+    ///
+    /// # Errors
+    /// The cause, if the device is lost.
+    pub fn take_times(&self, flush: TimesFlush, each: impl FnMut(WorkerTime)) -> kiln_driver::Result<u64> {
+        self.proxy.take_times(flush, each)
     }
 }
 

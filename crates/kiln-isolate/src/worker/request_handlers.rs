@@ -67,6 +67,13 @@ impl Server {
             }
             Ask::Ready => Ok(()),
             Ask::Findings => self.driver.wait(WaitTarget::Findings, Timeout::Poll).map(|_| ()),
+            Ask::Times(ask) => {
+                let told = self.times.answer(*ask, self.driver.info().kind)?;
+                if let Some(told) = told {
+                    told.put(to);
+                }
+                Ok(())
+            }
             Ask::MemoryInfo => self.driver.memory_info().map(|info| info.put(to)),
             Ask::Allocate { id, bytes, stream } => {
                 let request = match stream {

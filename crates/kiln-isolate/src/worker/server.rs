@@ -14,6 +14,7 @@ use super::fault_reporter::FaultReporter;
 use super::object_table::{EventEntry, ObjectTable, StreamEntry, find};
 use super::opened_device::OpenedDevice;
 use super::submission_numbers::SubmissionNumbers;
+use super::work_times::WorkTimes;
 use super::{Observer, SharedDriver, WorkerStep};
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::protocol_error::ProtocolViolation;
@@ -33,6 +34,7 @@ pub(super) struct Server {
     pub(super) table: ObjectTable,
     pub(super) reporter: Arc<FaultReporter>,
     pub(super) observe: Arc<Observer>,
+    pub(super) times: WorkTimes,
     findings: Option<Box<dyn FnOnce() -> String>>,
     spin: Duration,
     /// The number of the question that is being answered.
@@ -75,6 +77,7 @@ impl Server {
             table: ObjectTable::default(),
             reporter,
             observe,
+            times: WorkTimes::default(),
             findings,
             spin,
             question: 0,
@@ -128,6 +131,9 @@ impl Server {
                 if let Some(event) = self.table.events.get(&event) {
                     let _ = self.watches.send(Watch::Event { event: event.clone(), ticket });
                 }
+            }
+            Request::NumberWork { stream, number } => {
+                self.times.number(stream, number, self.driver.info().kind);
             }
             Request::Examine { number } => drop(self.watches.send(Watch::Health { number })),
             Request::Bye => return Ok(Next::End),
@@ -194,7 +200,7 @@ impl Server {
             WireCommand::Signal { event, ticket } => self.signal(&entry, *event, *ticket),
             command => declared(command).and_then(|declared| {
                 let command = self.table.command(command, declared.as_deref())?;
-                self.driver.submit(entry.id, &command)
+                self.times.around(stream, || self.driver.submit(entry.id, &command))
             }),
         };
         match submitted {

@@ -2,6 +2,7 @@
 
 mod open_device;
 mod recovery_thread;
+mod worker_activity;
 mod worker_recovery;
 
 pub(super) use worker_recovery::WorkerRecovery;

@@ -32,8 +32,11 @@ use super::DeviceRuntime;
 use super::inner::Inner;
 use crate::error::{RecordingError, Result};
 
+pub(crate) use activity_times::ActivitySource;
 pub(crate) use device_recording::DeviceRecording;
 pub use device_times::{DeviceTimes, TakenTimes, UnknownTimes};
+#[cfg(unix)]
+pub(crate) use process_recording::repeat_command;
 pub(crate) use work_label::WorkLabel;
 
 use device_times::{Measuring, TIMES_VARIABLE};
@@ -80,7 +83,8 @@ impl DeviceRuntime {
     }
 
     /// As [`trace`](Self::trace), and when work ran is measured with two events around each submission, also on a GPU. Each costs the host
-    /// about as much as the event of a wait. A device in a worker process is not measured.
+    /// about as much as the event of a wait, and in a worker process a question and an answer besides. A simulated device in a worker process is not
+    /// measured.
     ///
     /// # Errors
     /// As for [`trace`](Self::trace); what the driver says to the first event.
@@ -133,7 +137,7 @@ impl Inner {
         if self.recording().is_some() {
             return Err(RecordingError::AlreadyRecorded.into());
         }
-        let first = [process_recording::start(self.recording_clock())];
+        let first = process_recording::first_events(self.recording_clock());
         let recorder =
             ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
         self.record_into(Arc::new(recorder), Place { device: 0, elapsed_ns: 0, shares_file: false }, times)
@@ -245,7 +249,7 @@ impl Inner {
             let begin = recording.ticks();
             // The stream is entered then, so what was planned last is this.
             let submitted = self.submit_unrecorded(lane, uses, |driver, stream| {
-                activity.around(lane.key, lane.planned(), || work(driver, stream))
+                activity.around((lane.key, stream), lane.planned(), || work(driver, stream))
             });
             if let Ok(stamp) = &submitted {
                 recording.submitted_measured(self, *stamp, label, begin, Some(TimeSource::Activity));
@@ -254,7 +258,7 @@ impl Inner {
         }
         let begin = recording.ticks();
         let events = match label {
-            Some(_) if recording.is_turn() => self.timers().take(&**self.driver()).ok(),
+            Some(_) if recording.is_turn(self) => self.timers().take(&**self.driver()).ok(),
             _ => None,
         };
         let mut is_measured = events.is_some();

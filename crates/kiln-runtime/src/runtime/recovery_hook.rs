@@ -9,6 +9,7 @@ use kiln_order::DependencyTracker;
 use super::DeviceRuntime;
 use super::block::Block;
 use super::inner::Inner;
+use super::recording::ActivitySource;
 use crate::device_state::StateCell;
 use crate::error::Result;
 use crate::ids::BlockId;
@@ -28,6 +29,9 @@ pub(crate) trait RecoveryHook: Any + Send + Sync {
 
     /// Notices a worker that is gone, before anything is stamped that could not be queued.
     fn check_worker(&self);
+
+    /// Has the worker tell when work runs, by CUPTI; why not, in words, where it cannot.
+    fn activity(&self) -> std::result::Result<Box<dyn ActivitySource>, String>;
 
     /// Submissions that are kept to be made again; none if they are not.
     fn replay_log(&self) -> Option<&SubmissionLog>;

@@ -18,9 +18,14 @@ use super::timeline::{Timeline, Work};
 use crate::record::{
     FaultRecord, RecordingClock, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp,
 };
+use crate::repeat_command::RepeatCommand;
 
 /// How many reasons are named.
 const NAMED: usize = 3;
+/// Submissions and waits that are kept: some 1.5 GB. Of a longer recording the rest is counted and told.
+const MAX_KEPT: usize = 1 << 24;
+/// The command that records a program.
+const REPEATED_BY: [&str; 2] = ["kiln", "trace"];
 /// How many faults are named.
 const MAX_FAULTS: usize = 10;
 
@@ -44,12 +49,35 @@ pub struct Explainer {
     memory: BTreeMap<u32, HeldMemory>,
     devices: BTreeMap<u32, String>,
     missing: MissingEvents,
+    command: RepeatCommand,
+    room: Room,
     explanation: Explanation,
 }
 
+/// For how many submissions and waits there is room.
+struct Room(usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(MAX_KEPT)
+    }
+}
+
 impl Explainer {
+    /// One that keeps so many submissions and waits, those that come first; the default is 2^24.
+    pub fn keeping(limit: usize) -> Self {
+        Self { room: Room(limit), ..Self::default() }
+    }
+
     /// Takes an event.
     pub fn add(&mut self, event: &TraceEvent<'_>) {
+        if matches!(event, TraceEvent::Submission(_) | TraceEvent::StreamWait(_) | TraceEvent::HostWait(_)) {
+            let Some(left) = self.room.0.checked_sub(1) else {
+                self.explanation.left_out_events += 1;
+                return;
+            };
+            self.room.0 = left;
+        }
         match event {
             TraceEvent::Start(start) => {
                 self.explanation.program = start.program.to_owned();
@@ -92,6 +120,7 @@ impl Explainer {
             }
             TraceEvent::Collective(call) => self.collectives.add(call, &mut self.names),
             TraceEvent::End(_) => self.explanation.is_whole = true,
+            TraceEvent::Command(word) => self.command.add(word),
             TraceEvent::Stream(_) => {}
         }
     }
@@ -122,7 +151,9 @@ impl Explainer {
         let devices = explained.collect();
         let host_waits = self.host_waits();
         let collectives = self.collectives.largest(NAMED, &self.names, &self.timeline);
-        Explanation { devices, host_waits, collectives, ..self.explanation }
+        let repeat = self.command.is_known().then(|| self.command.under(&REPEATED_BY));
+        let is_repeat_whole = self.command.is_whole();
+        Explanation { devices, host_waits, collectives, repeat, is_repeat_whole, ..self.explanation }
     }
 
     /// How long the steps of bringing a device back took.

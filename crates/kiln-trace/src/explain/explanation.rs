@@ -22,8 +22,14 @@ pub struct Explanation {
     pub missing_events: u64,
     /// How many and why, in a sentence; none if none is missing.
     pub missing_why: Option<String>,
+    /// Submissions and waits for which there was no room in memory: those that came last are not told of.
+    pub left_out_events: u64,
     /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without dropping its runtime, or still runs.
     pub is_whole: bool,
+    /// The command that records the program again; none if the recording does not have it.
+    pub repeat: Option<String>,
+    /// Whether nothing was left out of that.
+    pub is_repeat_whole: bool,
 }
 
 /// One device.

@@ -1,8 +1,8 @@
 //! One event of a recording.
 
 use super::{
-    AllocationRecord, CollectiveRecord, DeviceRecord, DroppedRecord, EndRecord, FaultRecord, FreeRecord,
-    HeapRecord, HostWaitRecord, StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord,
+    AllocationRecord, CollectiveRecord, CommandRecord, DeviceRecord, DroppedRecord, EndRecord, FaultRecord,
+    FreeRecord, HeapRecord, HostWaitRecord, StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord,
     TakeoverRecord,
 };
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
@@ -38,6 +38,8 @@ pub enum TraceEvent<'a> {
     Dropped(DroppedRecord),
     /// The last runtime that is recorded has ended.
     End(EndRecord),
+    /// A word of the command that runs the program again.
+    Command(CommandRecord<'a>),
 }
 
 impl<'a> TraceEvent<'a> {
@@ -58,6 +60,7 @@ impl<'a> TraceEvent<'a> {
             Self::Collective(record) => (tag(12), record.encode(to)).1,
             Self::Dropped(record) => (tag(13), record.encode(to)).1,
             Self::End(record) => (tag(14), record.encode(to)).1,
+            Self::Command(record) => (tag(15), record.encode(to)).1,
         }
     }
 
@@ -77,6 +80,7 @@ impl<'a> TraceEvent<'a> {
             12 => Self::Collective(CollectiveRecord::decode(from)?),
             13 => Self::Dropped(DroppedRecord::decode(from)?),
             14 => Self::End(EndRecord::decode(from)?),
+            15 => Self::Command(CommandRecord::decode(from)?),
             _ => return Err(Malformed("an event of an unknown kind")),
         })
     }

@@ -48,31 +48,70 @@ impl SlotRing {
         Self { places, filled: zero(), read: zero(), dropped: zero() }
     }
 
-    /// Adds slots that belong together, or none of them; true if the reader should be woken.
-    #[inline]
-    pub(super) fn push(&self, writer: &mut RingWriter, slots: &[[u64; SLOT_WORDS]]) -> bool {
-        let room = self.places.len() as u64;
-        let filled = writer.filled + slots.len() as u64;
-        if filled - writer.read > room {
-            writer.read = self.read.0.load(Ordering::Acquire);
-            if filled - writer.read > room {
-                writer.dropped += 1;
-                self.dropped.0.store(writer.dropped, Ordering::Release);
-                return false;
-            }
+    /// Adds a slot, if there is room for it; true if the reader should be woken.
+    #[inline(always)]
+    pub(super) fn push(&self, writer: &mut RingWriter, slot: [u64; SLOT_WORDS]) -> bool {
+        if !self.has_room(writer, 1) {
+            return false;
         }
-        for (at, words) in (writer.filled..).zip(slots) {
-            if let Some(place) = self.place(at) {
-                place.0.iter().zip(words).for_each(|(cell, word)| cell.store(*word, Ordering::Relaxed));
-            }
+        self.fill(writer.filled, slot);
+        self.tell(writer, 1)
+    }
+
+    /// Adds two slots that belong together, or none of them; true if the reader should be woken.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn push_two(&self, writer: &mut RingWriter, [first, second]: [[u64; SLOT_WORDS]; 2]) -> bool {
+        if !self.has_room(writer, 2) {
+            return false;
         }
-        writer.filled = filled;
-        self.filled.0.store(filled, Ordering::Release);
-        if filled >= writer.wakes_at + room / 2 {
-            writer.wakes_at = filled;
+        self.fill(writer.filled, first);
+        self.fill(writer.filled + 1, second);
+        self.tell(writer, 2)
+    }
+
+    /// Whether there is room for so many; if not, that is counted.
+    #[inline(always)]
+    fn has_room(&self, writer: &mut RingWriter, slots: u64) -> bool {
+        writer.filled + slots - writer.read <= self.places.len() as u64 || self.looks_for_room(writer, slots)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn looks_for_room(&self, writer: &mut RingWriter, slots: u64) -> bool {
+        writer.read = self.read.0.load(Ordering::Acquire);
+        if writer.filled + slots - writer.read <= self.places.len() as u64 {
             return true;
         }
+        writer.dropped += 1;
+        self.dropped.0.store(writer.dropped, Ordering::Release);
         false
+    }
+
+    #[inline(always)]
+    fn fill(&self, at: u64, [a, b, c, d, e, f, g, h]: [u64; SLOT_WORDS]) {
+        let Some(Place([i, j, k, l, m, n, o, p])) = self.place(at) else { return };
+        // One by one: a loop over two arrays is one at run time, too, in a build that optimises little.
+        i.store(a, Ordering::Relaxed);
+        j.store(b, Ordering::Relaxed);
+        k.store(c, Ordering::Relaxed);
+        l.store(d, Ordering::Relaxed);
+        m.store(e, Ordering::Relaxed);
+        n.store(f, Ordering::Relaxed);
+        o.store(g, Ordering::Relaxed);
+        p.store(h, Ordering::Relaxed);
+    }
+
+    /// Says that so many more are filled; true if the reader should be woken.
+    #[inline(always)]
+    fn tell(&self, writer: &mut RingWriter, slots: u64) -> bool {
+        writer.filled += slots;
+        self.filled.0.store(writer.filled, Ordering::Release);
+        let wakes = writer.filled >= writer.wakes_at + self.places.len() as u64 / 2;
+        if wakes {
+            writer.wakes_at = writer.filled;
+        }
+        wakes
     }
 
     /// Gives every slot that is there to `each`, which may take the next one, too; how many pushes found no room so far.
@@ -95,7 +134,7 @@ impl SlotRing {
         dropped
     }
 
-    #[inline]
+    #[inline(always)]
     fn place(&self, at: u64) -> Option<&Place> {
         // The number of places is a power of two.
         self.places.get(at as usize & (self.places.len() - 1))
@@ -115,9 +154,10 @@ mod tests {
     #[test]
     fn what_is_pushed_comes_out_in_order_and_what_has_no_room_is_counted() {
         let (ring, mut writer) = (SlotRing::new(4), RingWriter::default());
-        let mut push = |words: &[u64]| {
-            let slots: Vec<_> = words.iter().map(|word| [*word; SLOT_WORDS]).collect();
-            ring.push(&mut writer, &slots)
+        let mut push = |words: &[u64]| match *words {
+            [one] => ring.push(&mut writer, [one; SLOT_WORDS]),
+            [one, two] => ring.push_two(&mut writer, [[one; SLOT_WORDS], [two; SLOT_WORDS]]),
+            _ => unreachable!(),
         };
         assert!(!push(&[1]) && push(&[2]), "half full");
         assert!(!push(&[3]));
@@ -138,7 +178,7 @@ mod tests {
             let writing = scope.spawn(|| {
                 let mut writer = RingWriter::default();
                 for number in 1..=all {
-                    ring.push(&mut writer, &[[number; SLOT_WORDS], [number; SLOT_WORDS]]);
+                    ring.push_two(&mut writer, [[number; SLOT_WORDS]; 2]);
                 }
             });
             let (mut read, mut last) = (0, 0);

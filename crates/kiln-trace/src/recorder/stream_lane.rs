@@ -1,10 +1,12 @@
 //! What a stream did and was not written yet.
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use kiln_sync::BiasedLock;
 
+use super::known_name::KnownLine;
 use super::recording_thread::RecordingThread;
 use super::slot_ring::{RingWriter, SLOT_WORDS, SlotRing};
 use super::stream_note::{self, CollectiveNote, SubmissionNote, WaitNote};
@@ -18,13 +20,36 @@ use crate::record::{TraceEvent, TraceStream};
 // In this order: what a note looks at stands first.
 #[repr(C)]
 pub struct StreamLane {
-    writer: BiasedLock<RingWriter>,
+    writer: BiasedLock<LaneWriter>,
     ring: SlotRing,
     stream: TraceStream,
     thread: Weak<RecordingThread>,
     scale: Arc<dyn TickScale>,
     /// Dropped notes that were told; the thread alone writes it.
     told: AtomicU64,
+}
+
+/// What the writer of a lane knows.
+#[derive(Default)]
+struct LaneWriter {
+    ring: RingWriter,
+    /// The line of the last note and its number: most launches of a stream come from few lines, one after the other.
+    line: (Option<&'static Location<'static>>, KnownLine),
+}
+
+impl LaneWriter {
+    /// The number of a line.
+    #[inline(always)]
+    fn line(&mut self, line: Option<&'static Location<'static>>) -> KnownLine {
+        let Some(line) = line else { return KnownLine::default() };
+        match self.line {
+            (Some(last), number) if std::ptr::eq(last, line) => number,
+            _ => {
+                self.line = (Some(line), KnownLine::of(line));
+                self.line.1
+            }
+        }
+    }
 }
 
 impl StreamLane {
@@ -34,32 +59,37 @@ impl StreamLane {
         room: usize,
         thread: Weak<RecordingThread>,
     ) -> Self {
-        let (writer, ring) = (BiasedLock::new(RingWriter::default()), SlotRing::new(room));
+        let (writer, ring) = (BiasedLock::new(LaneWriter::default()), SlotRing::new(room));
         Self { writer, ring, stream, thread, scale, told: AtomicU64::new(0) }
     }
 
     /// Work was submitted to the stream.
-    #[inline]
+    #[inline(always)]
     pub fn submitted(&self, note: &SubmissionNote) {
-        match note.slots() {
-            (first, None) => self.push(&[first]),
-            (first, Some(second)) => self.push(&[first, second]),
+        let mut writer = self.writer.lock();
+        let line = writer.line(note.line);
+        let wakes = match note.slots(line) {
+            (first, None) => self.ring.push(&mut writer.ring, first),
+            (first, Some(second)) => self.ring.push_two(&mut writer.ring, [first, second]),
+        };
+        drop(writer);
+        if wakes {
+            self.wake();
         }
     }
 
     /// Work of the stream waits for work of another one.
     pub fn waits(&self, note: &WaitNote) {
-        self.push(&[note.slot()]);
+        self.push(note.slot());
     }
 
     /// Work of the stream is a collective.
     pub fn collective(&self, note: &CollectiveNote) {
-        self.push(&[note.slot()]);
+        self.push(note.slot());
     }
 
-    #[inline(always)]
-    fn push(&self, slots: &[[u64; SLOT_WORDS]]) {
-        let wakes = self.ring.push(&mut self.writer.lock(), slots);
+    fn push(&self, slot: [u64; SLOT_WORDS]) {
+        let wakes = self.ring.push(&mut self.writer.lock().ring, slot);
         if wakes {
             self.wake();
         }

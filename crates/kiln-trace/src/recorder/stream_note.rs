@@ -3,6 +3,8 @@
 //! A note fills one or two slots of 64 bytes: a cache line each. Names and lines are numbers, and times are ticks; the thread that writes
 //! the file makes events of them.
 
+use std::panic::Location;
+
 use super::known_name::{KnownLine, KnownName};
 use super::slot_ring::SLOT_WORDS;
 use super::tick_scale::TickScale;
@@ -21,7 +23,7 @@ pub struct SubmissionNote {
     /// The kernel, the operation, or the kind in words.
     pub name: KnownName,
     /// Which line submitted it.
-    pub line: KnownLine,
+    pub line: Option<&'static Location<'static>>,
     /// The shape of a launch.
     pub size: Option<LaunchSize>,
     /// Bytes that are moved or written; 0 where that is not known.
@@ -80,22 +82,25 @@ const HAS_SIZE: u64 = 1 << 17;
 const HAS_DEVICE: u64 = 1 << 18;
 const HAS_BLOCK: u64 = 1 << 19;
 
+#[inline(always)]
 const fn pair(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
+#[inline(always)]
 const fn low(word: u64) -> u32 {
     word as u32
 }
 
+#[inline(always)]
 const fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
 impl SubmissionNote {
-    /// Its first slot, and the second if it needs one.
-    #[inline]
-    pub(super) fn slots(&self) -> (Slot, Option<Slot>) {
+    /// Its first slot, with the number of its line, and the second if it needs one.
+    #[inline(always)]
+    pub(super) fn slots(&self, line: KnownLine) -> (Slot, Option<Slot>) {
         let mut head = SUBMISSION | (self.kind as u64) << 8;
         let LaunchSize { grid: [x, y, z], block: [u, v, w], shared_bytes } = match self.size {
             Some(size) => {
@@ -112,7 +117,7 @@ impl SubmissionNote {
         let shape = if self.size.is_some() { pair(x, y) } else { self.bytes };
         let first = [
             pair(low(head), shared_bytes),
-            pair(self.name.number(), self.line.number()),
+            pair(self.name.number(), line.number()),
             self.number,
             self.begin,
             self.end,
@@ -242,7 +247,7 @@ mod tests {
     #[test]
     fn every_field_of_a_submission_comes_back() {
         let size = LaunchSize { grid: [u32::MAX, 2, 3], block: [4, u32::MAX, 6], shared_bytes: u32::MAX };
-        let line = std::panic::Location::caller();
+        let line = Location::caller();
         for (size, bytes, device) in [
             (Some(size), 0, None),
             (Some(size), u64::MAX, None),
@@ -255,14 +260,14 @@ mod tests {
                     number: u64::MAX,
                     kind,
                     name: KnownName::of("k"),
-                    line: KnownLine::of(line),
+                    line: Some(line),
                     size,
                     bytes,
                     begin: 9,
                     end: u64::MAX,
                     device,
                 };
-                let (first, second) = note.slots();
+                let (first, second) = note.slots(KnownLine::of(line));
                 let TraceEvent::Submission(record) = back(first, second) else { unreachable!() };
                 assert_eq!(record.stamp, TraceStamp { stream: STREAM, number: u64::MAX });
                 assert_eq!((record.kind, record.name, record.bytes), (kind, "k", bytes));

@@ -1,9 +1,9 @@
 //! Hand-made recordings.
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, DropCause, DroppedRecord, EndRecord,
-    FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize,
-    RecordingClock, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, CommandPart, CommandRecord, DeviceRecord, DropCause,
+    DroppedRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord,
+    LaunchSize, RecordingClock, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind,
     SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
     TraceStream, WaitReason,
 };
@@ -98,6 +98,13 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
             clock: RecordingClock::Wall,
             unix_ns: 1_700_000_000_000_000_000,
         }),
+        TraceEvent::Command(CommandRecord {
+            part: CommandPart::Variable,
+            name: "KILN_SIM_SEED",
+            text: "7",
+            is_whole: true,
+        }),
+        TraceEvent::Command(CommandRecord { text: "./train", is_whole: true, ..CommandRecord::default() }),
         TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU" }),
         TraceEvent::Stream(StreamRecord { stream: stamp(0, 0).stream, name: "main" }),
         kernel("gemm", stamp(0, 1), 10, 100, span(200, 900)),

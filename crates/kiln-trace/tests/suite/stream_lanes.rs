@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_trace::{
-    KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingReader, SubmissionKind, SubmissionNote,
-    TickScale, TraceEvent, TraceStamp, TraceStream, WaitNote, WaitReason,
+    KnownName, NanosecondTicks, ProgramRecorder, RecordingReader, SubmissionKind, SubmissionNote, TickScale,
+    TraceEvent, TraceStamp, TraceStream, WaitNote, WaitReason,
 };
 
 fn path(name: &str) -> std::path::PathBuf {
@@ -97,12 +97,7 @@ fn a_note_becomes_an_event_with_its_name_its_line_and_its_time() {
         block: Some((4, tag)),
         time: 10,
     });
-    lane.submitted(&SubmissionNote {
-        line: KnownLine::of(line),
-        kind: SubmissionKind::Fill,
-        bytes: 77,
-        ..note(40)
-    });
+    lane.submitted(&SubmissionNote { line: Some(line), kind: SubmissionKind::Fill, bytes: 77, ..note(40) });
     assert!(recorder.flush(Duration::from_secs(20)));
     let bytes = std::fs::read(&path).unwrap();
     let mut reader = RecordingReader::new(&bytes[..]).unwrap();

@@ -81,7 +81,12 @@ function showDevices() {
 /** The command that makes it happen again. What a recording does not say, the user must add. */
 function repeatWords() {
   if (job.repeat) return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, job.repeat));
-  const program = state.program || "PROGRAM", file = state.parts[0].file || "trace.kiln";
+  const known = state.parts[0];
+  if (known.repeat) {
+    const left = known.is_repeat_whole ? "" : "; values that look like secrets, and words that are too long, are not in the recording.";
+    return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, known.repeat), left);
+  }
+  const program = state.program || "PROGRAM", file = known.file || "trace.kiln";
   return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, `kiln watch ${file} -- ${program}`), ", with the arguments of the program, which the recording does not have.");
 }
 

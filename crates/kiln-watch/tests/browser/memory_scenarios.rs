@@ -121,6 +121,9 @@ fn a_refused_allocation_is_explained_by_the_largest_hole() {
     }
     page.press("4");
     let repeat = page.text("document.getElementById('repeat').textContent");
-    assert!(repeat.contains("To repeat it: kiln watch "), "{repeat}");
+    assert!(
+        repeat.starts_with("To repeat it: kiln watch ") && repeat.ends_with(" -- ./train --steps 10"),
+        "{repeat}"
+    );
     page.finish();
 }

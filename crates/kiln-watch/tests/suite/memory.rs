@@ -2,7 +2,16 @@
 
 use kiln_trace::{EndRecord, HeapChange, HeapRecord, TraceEvent};
 
-use crate::samples::{Random, Recording, allocated, freed, line, planted};
+use crate::samples::{Random, Recording, allocated, freed, holed, line, planted};
+
+#[test]
+fn the_command_that_repeats_a_recording_is_in_its_state() {
+    let recording = Recording::of(&holed(), 3);
+    let state = recording.read().state();
+    let expected = format!("kiln watch {} -- ./train --steps 10", recording.0.display());
+    assert_eq!((state.repeat, state.is_repeat_whole), (Some(expected), true));
+    assert_eq!(Recording::of(&planted(), 3).read().state().repeat, None);
+}
 
 #[test]
 fn amounts_at_the_end_of_each_step_are_exact() {

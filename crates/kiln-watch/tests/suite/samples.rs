@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, DeviceRecord, EndRecord, FaultRecord, FreeRecord,
-    HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, RecordingWriter, StartRecord, StreamRecord,
-    StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
-    TraceLine, TraceStamp, TraceStream,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, CommandRecord, DeviceRecord, EndRecord, FaultRecord,
+    FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, RecordingWriter, StartRecord,
+    StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord,
+    TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream,
 };
 use kiln_watch::WatchedRecording;
 
@@ -207,7 +207,11 @@ pub(crate) fn back(block: u64, mib: u64, tag: &'static str, time_ns: u64) -> Tra
 
 /// A heap of 16 MiB with a hole of 4 MiB in the middle, in which 6 MiB are asked for.
 pub(crate) fn holed() -> Vec<TraceEvent<'static>> {
+    let word = |text| TraceEvent::Command(CommandRecord { text, is_whole: true, ..CommandRecord::default() });
     vec![
+        word("./train"),
+        word("--steps"),
+        word("10"),
         given(1, 0, 6, "weights", 1_000),
         given(2, 6, 4, "activations", 2_000),
         given(3, 10, 6, "gradients", 3_000),

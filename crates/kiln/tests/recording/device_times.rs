@@ -7,10 +7,10 @@ use kiln::trace::{SubmissionRecord, TraceEvent};
 use crate::Recorded;
 use crate::machine::{Machine, calls};
 
-const CUPTI: &str = include_str!("../../../kiln-cuda/tests/on_fake/libcupti/cupti.c");
+pub(crate) const CUPTI: &str = include_str!("../../../kiln-cuda/tests/on_fake/libcupti/cupti.c");
 
 /// Numbers of the fills in a file, when the host submitted each and when the device ran it.
-fn fills(file: &Recorded) -> Vec<(u64, kiln::trace::TimeSpan, Option<kiln::trace::TimeSpan>)> {
+pub(crate) fn fills(file: &Recorded) -> Vec<(u64, kiln::trace::TimeSpan, Option<kiln::trace::TimeSpan>)> {
     let mut found = Vec::new();
     file.each(|event| {
         if let TraceEvent::Submission(SubmissionRecord { stamp, name: "fill", host, device, .. }) = event {
@@ -20,7 +20,7 @@ fn fills(file: &Recorded) -> Vec<(u64, kiln::trace::TimeSpan, Option<kiln::trace
     found
 }
 
-fn fill(gpu: &DeviceRuntime, times: u32) {
+pub(crate) fn fill(gpu: &DeviceRuntime, times: u32) {
     let buffer = gpu.zeros::<u32>(64).unwrap();
     for value in 0..times {
         buffer.fill_on(gpu.main_stream(), value + 1).unwrap();

@@ -90,6 +90,34 @@ fn a_program_that_was_killed_left_what_it_did_and_no_end_mark() {
 }
 
 #[test]
+fn a_recording_has_the_command_that_repeats_it_and_no_secret() {
+    let file = Recorded::new();
+    let mut program = command("end");
+    program.env(TRACE, &file.0).env("KILN_SIM_SEED", "7").env("KILN_POLICY", "simulate");
+    program.env("KILN_JOB_TOKEN", "s3cret").env("HF_TOKEN", "s3cret");
+    // Filters of the test harness, as words of a program.
+    program.args(["--skip", "it's", "--skip", "hf_token=s3cret"]);
+    assert!(program.spawn().unwrap().wait().unwrap().success());
+    let explained = file.explained();
+    let repeat = explained.repeat.clone().unwrap();
+    let own = std::env::current_exe().unwrap();
+    assert_eq!(
+        repeat,
+        format!(
+            "KILN_POLICY=simulate KILN_SIM_SEED=7 kiln trace -- {} --ignored --exact ends::child --nocapture --skip 'it'\\''s' --skip hf_token=...",
+            own.display()
+        )
+    );
+    let text = explained.to_string();
+    assert!(
+        text.contains(&format!("To repeat it: {repeat}\n")) && text.contains("look like secrets"),
+        "{text}"
+    );
+    let bytes = std::fs::read(&file.0).unwrap();
+    assert!(!bytes.windows(6).any(|part| part == b"s3cret"), "no token leaves the program");
+}
+
+#[test]
 fn processes_that_share_the_variable_have_a_file_each() {
     let folder = std::env::temp_dir().join(format!("kiln-recording-shared-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

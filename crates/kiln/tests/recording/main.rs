@@ -21,6 +21,7 @@ mod published;
 mod ranges;
 mod span_fields;
 mod takeover;
+mod worker_times;
 
 use std::fs::File;
 use std::io::BufReader;

@@ -49,9 +49,12 @@ fn times(file: &Recorded) -> (Vec<Option<TimeSpan>>, Vec<Option<TimeSpan>>) {
 type Times = (Vec<Option<TimeSpan>>, Vec<Option<TimeSpan>>);
 
 fn run(ordinal: u32, how: DeviceTimes) -> Option<Times> {
+    let device = kiln_cuda::CudaDevice::open(ordinal).unwrap();
+    run_on(DeviceRuntime::from_driver(device, Default::default()).unwrap(), how)
+}
+
+fn run_on(gpu: DeviceRuntime, how: DeviceTimes) -> Option<Times> {
     let file = Recorded::new();
-    let gpu = DeviceRuntime::from_driver(kiln_cuda::CudaDevice::open(ordinal).unwrap(), Default::default())
-        .unwrap();
     gpu.trace_with(&file, how).unwrap();
     if let Some(why) = gpu.trace_times().unwrap().why_not_as_asked {
         kiln::probe::count_skip("recording: times by CUPTI", &why).unwrap();
@@ -78,6 +81,24 @@ fn run(ordinal: u32, how: DeviceTimes) -> Option<Times> {
     gpu.synchronize().unwrap();
     drop((graph, spin, gpu));
     Some(times(&file))
+}
+
+/// CUPTI is loaded in the worker, which this process has not done with it before.
+#[test]
+fn a_worker_tells_when_kernels_ran_by_cupti() {
+    let test = "recording: times by CUPTI in a worker";
+    let TestGate::Ready(gpu) = kiln::probe::gpu_for_test(test).unwrap() else { return };
+    if gpu.info().kind != DeviceKind::Cuda {
+        return;
+    }
+    let gpu = crate::worker_times::isolated(&kiln::recovery::DeviceSpec::cuda(gpu.ordinal()));
+    let Some((kernels, graphs)) = run_on(gpu, DeviceTimes::Cupti) else { return };
+    let known: Vec<TimeSpan> = kernels.iter().flatten().copied().collect();
+    assert_eq!((kernels.len(), known.len()), (LAUNCHES, LAUNCHES), "every kernel has a time");
+    let ordered = |two: &[TimeSpan]| two[0].end_ns <= two[1].begin_ns + 1_000_000;
+    assert!(known.windows(2).all(ordered), "in the order of the stream, but for the comparison of clocks");
+    assert!(known.iter().all(|time| (9_000..1_000_000).contains(&time.ns())));
+    assert!(graphs.iter().flatten().all(|graph| graph.ns() >= 9_000) && graphs[0].is_some(), "{graphs:?}");
 }
 
 #[test]

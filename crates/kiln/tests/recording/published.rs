@@ -8,8 +8,14 @@ use std::time::{Duration, Instant};
 use crate::ends;
 
 /// What an entry says sooner or later.
-const WORDS: [&str; 5] =
-    ["\"format\":1", "\"kind\":\"simulated\"", "\"state\":\"ready\"", "\"live_bytes\":12", "\"streams\":1"];
+const WORDS: [&str; 6] = [
+    "\"format\":1",
+    "--ignored --exact ends::child --nocapture\"",
+    "\"kind\":\"simulated\"",
+    "\"state\":\"ready\"",
+    "\"live_bytes\":12",
+    "\"streams\":1",
+];
 
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("kiln-published-{}-{name}", std::process::id()));

@@ -71,6 +71,11 @@ pub(crate) enum Request<'a> {
         id: u64,
         part: WirePart<'a>,
     },
+    /// What is queued on the stream from here on has that number where its times are told; none: it has no number.
+    NumberWork {
+        stream: u64,
+        number: Option<u64>,
+    },
 }
 
 /// A block that a resource hands out of other memory.
@@ -178,6 +183,23 @@ pub(crate) enum Ask<'a> {
     Ready,
     /// The oldest finding of the device that was not answered yet is the error of the answer.
     Findings,
+    /// When numbered work ran.
+    Times(TimesAsk),
+}
+
+/// What is asked of the times of numbered work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TimesAsk {
+    /// Begin to watch.
+    Start,
+    /// Watch no more.
+    Stop,
+    /// Give what came since the last time.
+    Take,
+    /// The same, after having the device's tool tell what it knows.
+    Flush,
+    /// The same, of all work that is over.
+    FlushAll,
 }
 
 /// A node of a graph.
@@ -209,6 +231,22 @@ const OBJECTS: [WireObject; 6] = [
     WireObject::Module,
     WireObject::Graph,
 ];
+
+const TIMES: [TimesAsk; 5] =
+    [TimesAsk::Start, TimesAsk::Stop, TimesAsk::Take, TimesAsk::Flush, TimesAsk::FlushAll];
+
+impl Put for TimesAsk {
+    fn put(&self, to: &mut Writer) {
+        to.u8(TIMES.iter().position(|ask| ask == self).unwrap_or(TIMES.len()) as u8);
+    }
+}
+
+impl Take for TimesAsk {
+    fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let tag = usize::from(from.u8()?);
+        TIMES.get(tag).copied().ok_or(Malformed { what: "an unknown question for times" })
+    }
+}
 
 impl Put for WireObject {
     fn put(&self, to: &mut Writer) {
@@ -264,6 +302,7 @@ impl Put for Request<'_> {
                 put_all!(to, 12, id, place, bytes, stream, kind);
                 to.slice(label.as_bytes());
             }
+            Self::NumberWork { stream, number } => put_all!(to, 13, stream, number),
         }
     }
 }
@@ -305,6 +344,7 @@ impl<'a> Request<'a> {
                     label: from.text()?,
                 },
             },
+            13 => Self::NumberWork { stream: from.u64()?, number: Take::take(from)? },
             _ => return Err(Malformed { what: "an unknown request" }),
         })
     }
@@ -349,6 +389,7 @@ impl Put for Ask<'_> {
             }
             Self::Ready => put_all!(to, 19),
             Self::Findings => put_all!(to, 20),
+            Self::Times(ask) => put_all!(to, 21, ask),
         }
     }
 }
@@ -400,6 +441,7 @@ impl<'a> Ask<'a> {
             }
             19 => Self::Ready,
             20 => Self::Findings,
+            21 => Self::Times(Take::take(from)?),
             _ => return Err(Malformed { what: "an unknown question" }),
         })
     }

@@ -3,8 +3,8 @@
 use kiln_driver::{DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, PartKind, Pattern, Protection};
 
 use super::{
-    Ask, Farewell, Hello, Reader, Request, Take, Welcome, WireCommand, WireLaunch, WireNode, WireObject,
-    WirePart, WirePlace, take_error,
+    Ask, Farewell, Hello, Reader, Request, Take, TimesAsk, ToldTimes, Welcome, WireCommand, WireLaunch,
+    WireNode, WireObject, WirePart, WirePlace, take_error,
 };
 
 /// Everything a client can send, at least one of each kind.
@@ -55,6 +55,8 @@ pub(crate) fn requests(numbers: [u64; 4], bytes: &[u8]) -> Vec<Request<'_>> {
         Ask::UpdateGraph { graph: a, node: b as u32, command: commands[5] },
         Ask::Ready,
         Ask::Findings,
+        Ask::Times(TimesAsk::Start),
+        Ask::Times(if a % 2 == 0 { TimesAsk::Take } else { TimesAsk::FlushAll }),
     ];
     let batch = Ask::Batch { asks: asks.to_vec() };
     let mut all: Vec<Request<'_>> =
@@ -72,6 +74,7 @@ pub(crate) fn requests(numbers: [u64; 4], bytes: &[u8]) -> Vec<Request<'_>> {
         Request::Bye,
         Request::ResumeStream { id: a, start: b },
         Request::BeginPart { id: a, part: part([b, c, d]) },
+        Request::NumberWork { stream: a, number: (b % 2 == 0).then_some(c) },
     ]);
     all
 }
@@ -98,4 +101,5 @@ pub(crate) fn read_all(bytes: &[u8]) {
     let _ = DeviceInfo::take(&mut Reader::new(bytes));
     let _ = FunctionAttributes::take(&mut Reader::new(bytes));
     let _ = take_error(&mut Reader::new(bytes));
+    let _ = ToldTimes::take(&mut Reader::new(bytes));
 }

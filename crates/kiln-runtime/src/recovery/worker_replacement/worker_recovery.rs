@@ -11,6 +11,7 @@ use kiln_mem::DeviceBlock;
 use kiln_order::{DependencyTracker, Rules};
 
 use super::recovery_thread::RecoveryThread;
+use super::worker_activity::WorkerActivity;
 use crate::device_state::{Keep, StateCell};
 use crate::error::{Error, Misuse, Result};
 use crate::ids::BlockId;
@@ -19,7 +20,7 @@ use crate::recovery::block_repair::{BlockRegistry, OwnPages, Sealer};
 use crate::recovery::loss_detection::{LossNotifier, SubmissionMap};
 use crate::recovery::report::{PostMortem, Reports};
 use crate::resubmission::{Replay, StartMarks, SubmissionLog};
-use crate::runtime::{Block, DeviceRuntime, Inner, RecoveryHook};
+use crate::runtime::{ActivitySource, Block, DeviceRuntime, Inner, RecoveryHook};
 
 /// A device in a worker process, and what is written down to survive the loss of that.
 pub(crate) struct WorkerRecovery {
@@ -147,6 +148,10 @@ impl RecoveryHook for WorkerRecovery {
         if let Some(log) = &self.log {
             log.marks().end(&*self.device);
         }
+    }
+
+    fn activity(&self) -> std::result::Result<Box<dyn ActivitySource>, String> {
+        Ok(Box::new(WorkerActivity::start(&self.device)?))
     }
 
     fn replay_log(&self) -> Option<&SubmissionLog> {

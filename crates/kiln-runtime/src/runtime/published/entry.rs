@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 use kiln_mem::{Budget, Heap, MemoryResourceExt};
 
 use crate::counters::Count;
+use crate::runtime::recording::repeat_command;
 use crate::runtime::{Meters, process_runtimes};
 
 /// The format of the text.
@@ -16,6 +17,8 @@ const MAX_RUNTIMES: usize = 64;
 const MAX_TAGS: usize = 12;
 /// Bytes of a name.
 const MAX_NAME: usize = 120;
+/// Bytes of the command.
+const MAX_COMMAND: usize = 2000;
 
 /// What is counted as a submission.
 const SUBMISSIONS: [Count; 6] =
@@ -24,6 +27,8 @@ const SUBMISSIONS: [Count; 6] =
 /// What is known from one text to the next.
 pub(super) struct Publication {
     program: String,
+    /// How it is run again.
+    command: String,
     started: u64,
     /// The submissions of each runtime, by its place, and when that was.
     before: Option<(Instant, Vec<u64>)>,
@@ -38,7 +43,8 @@ impl Publication {
     pub(super) fn new() -> Self {
         let program = std::env::args_os().next().map(std::path::PathBuf::from);
         let program = program.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-        Self { program: program.unwrap_or_default(), started: started(), before: None }
+        let command = repeat_command().alone();
+        Self { program: program.unwrap_or_default(), command, started: started(), before: None }
     }
 
     /// What is published now; none if there is no runtime.
@@ -65,10 +71,11 @@ impl Publication {
         }
         let shown: Vec<String> = runtimes.into_iter().take(MAX_RUNTIMES).collect();
         Some(format!(
-            "{{\"format\":{FORMAT},\"process\":{},\"started\":{},\"program\":{},\"updated_ms\":{},\"runtimes\":[{}]}}\n",
+            "{{\"format\":{FORMAT},\"process\":{},\"started\":{},\"program\":{},\"command\":{},\"updated_ms\":{},\"runtimes\":[{}]}}\n",
             std::process::id(),
             self.started,
-            quoted(&self.program),
+            quoted(&self.program, MAX_NAME),
+            quoted(&self.command, MAX_COMMAND),
             unix.as_millis(),
             shown.join(",")
         ))
@@ -91,16 +98,16 @@ fn runtime(meters: &Meters, submissions: u64, rate: f64) -> String {
     let tags: Vec<String> = tags
         .iter()
         .take(MAX_TAGS)
-        .map(|(tag, bytes)| format!("{{\"tag\":{},\"bytes\":{bytes}}}", quoted(tag)))
+        .map(|(tag, bytes)| format!("{{\"tag\":{},\"bytes\":{bytes}}}", quoted(tag, MAX_NAME)))
         .collect();
     let status = meters.state().status();
     format!(
         "{{\"kind\":{},\"ordinal\":{},\"name\":{},\"uuid\":{},\"state\":{},\"faults\":{},\"limit_bytes\":{limit},\"live_bytes\":{},\"peak_bytes\":{},\"held_bytes\":{},\"streams\":{},\"submissions\":{submissions},\"submissions_per_second\":{rate:.1},\"tags\":[{}]}}",
-        quoted(&device.kind.to_string().to_ascii_lowercase()),
+        quoted(&device.kind.to_string().to_ascii_lowercase(), MAX_NAME),
         device.ordinal,
-        quoted(&device.name),
-        quoted(&device.uuid.to_string()),
-        quoted(&status.phase().to_string()),
+        quoted(&device.name, MAX_NAME),
+        quoted(&device.uuid.to_string(), MAX_NAME),
+        quoted(&status.phase().to_string(), MAX_NAME),
         meters.state().losses().len(),
         memory.live_bytes,
         memory.peak_live_bytes,
@@ -112,9 +119,9 @@ fn runtime(meters: &Meters, submissions: u64, rate: f64) -> String {
 }
 
 /// A text of JSON, cut where it is too long.
-fn quoted(text: &str) -> String {
+fn quoted(text: &str, limit: usize) -> String {
     let mut quoted = String::from("\"");
-    for letter in text.chars().take(MAX_NAME) {
+    for letter in text.chars().take(limit) {
         match letter {
             '"' | '\\' => quoted.extend(['\\', letter]),
             // Writing to a string cannot fail.

@@ -1,7 +1,7 @@
 //! The recording of one device.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::{Command, EventId, EventRequest, Timeout, WaitTarget};
 use kiln_mem::{DeviceBlock, Exhausted, Heap, MemoryResourceExt};
@@ -16,12 +16,14 @@ use super::Place;
 use super::activity_times::ActivityTimes;
 use super::device_times::{DeviceTimes, Measuring, TakenTimes};
 use super::measured_work::{Measured, MeasuredWork, TimeSource};
-use super::stream_lanes::{StreamLanes, short};
+use super::processor_counter;
+use super::stream_lanes::{LaneTable, StreamLanes, short};
 use super::takeover_log::{FaultLog, TakeoverLog};
 use super::work_context::{self, CollectiveLabel};
 use super::work_label::WorkLabel;
 use crate::device_state::Phase;
 use crate::error::{Error, Result};
+use crate::ids::Generation;
 use crate::runtime::inner::Inner;
 use crate::runtime::timing::EventPair;
 
@@ -29,12 +31,19 @@ use crate::runtime::timing::EventPair;
 const ASK_AFTER: usize = 64;
 
 /// The recording of one device.
+// In this order: what a launch looks at stands first, in one cache line.
+#[repr(C)]
 pub(crate) struct DeviceRecording {
+    /// The lanes of the streams, as `lanes` has them.
+    table: LaneTable,
+    /// Whether ticks are those of the processor's counter.
+    counts: bool,
+    is_measured: bool,
     lanes: Arc<StreamLanes>,
     /// Events of no stream.
     host: Arc<RecordingLane>,
     /// Set if the device's times are taken by events.
-    origin: Option<Origin>,
+    origin: Option<Mutex<Origin>>,
     /// Each first one of so many submissions has a time.
     every: u32,
     /// Submissions that were asked whether they have.
@@ -50,10 +59,12 @@ pub(crate) struct DeviceRecording {
     heap_bytes: AtomicU64,
 }
 
-/// An event from which the device's times are counted.
+/// An event from which the device's times are counted. A worker that took over has its own.
+#[derive(Clone, Copy)]
 struct Origin {
     event: EventId,
     at_ns: u64,
+    generation: Generation,
 }
 
 impl DeviceRecording {
@@ -61,7 +72,7 @@ impl DeviceRecording {
         runtime: &Inner,
         recorder: Arc<ProgramRecorder>,
         Place { device, elapsed_ns, shares_file }: Place,
-        Measuring { taken, session }: Measuring,
+        Measuring { taken, source }: Measuring,
     ) -> Result<Self> {
         let (driver, clock) = (runtime.driver(), runtime.recording_clock());
         let (host, info) = (recorder.lane(), driver.info());
@@ -73,14 +84,17 @@ impl DeviceRecording {
             name: "main",
         }));
         let (origin, every) = match taken.how {
-            DeviceTimes::Events { every } => (Some(Origin::take(runtime, &lanes)?), every.max(1)),
+            DeviceTimes::Events { every } => (Some(Mutex::new(Origin::take(runtime, &lanes)?)), every.max(1)),
             _ => (None, 1),
         };
-        let (turn, activity) = (AtomicU32::new(0), session.map(ActivityTimes::new));
+        let (turn, activity) = (AtomicU32::new(0), source.map(ActivityTimes::new));
         let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new())).collect();
         let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
         let heap_bytes = AtomicU64::new(0);
         let recording = Self {
+            table: lanes.table().clone(),
+            counts: lanes.counts(),
+            is_measured: origin.is_some() || activity.is_some(),
             lanes,
             host,
             origin,
@@ -121,9 +135,9 @@ impl DeviceRecording {
     }
 
     /// Whether submissions are measured.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_measured(&self) -> bool {
-        self.origin.is_some() || self.activity.is_some()
+        self.is_measured
     }
 
     /// How the device's times are taken.
@@ -137,22 +151,34 @@ impl DeviceRecording {
     }
 
     /// Whether the next submission has events around it.
-    pub(super) fn is_turn(&self) -> bool {
-        self.origin.is_some()
-            && (self.every == 1 || self.turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every))
+    pub(super) fn is_turn(&self, runtime: &Inner) -> bool {
+        let Some(origin) = &self.origin else { return false };
+        let is_turn = self.every == 1 || self.turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.every);
+        if is_turn && runtime.recovery().is_some() {
+            let mut origin = origin.lock().unwrap_or_else(PoisonError::into_inner);
+            if origin.generation != runtime.state().generation() {
+                // The event was made again in another worker, where nothing has passed it.
+                let _ = origin.signal(runtime, &self.lanes);
+            }
+        }
+        is_turn
     }
 
     /// The ticks of now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ticks(&self) -> u64 {
-        self.lanes.ticks()
+        if self.counts { processor_counter::read() } else { self.lanes.ticks() }
     }
 
     /// Work was submitted that is not measured.
-    #[inline]
+    #[inline(always)]
     pub(super) fn submitted(&self, stamp: Stamp, label: WorkLabel, begin: u64) {
         let note = self.note(stamp, label, begin);
-        if let Some(lane) = self.lanes.of(stamp.stream) {
+        let lane = match self.table.get(stamp.stream.index()).and_then(OnceLock::get) {
+            Some(lane) => Some(&**lane),
+            None => self.lanes.of(stamp.stream),
+        };
+        if let Some(lane) = lane {
             lane.submitted(&note);
         }
     }
@@ -179,13 +205,10 @@ impl DeviceRecording {
     }
 
     /// What is noted of a submission. That it is a collective is noted before.
-    #[inline]
+    #[inline(always)]
     fn note(&self, stamp: Stamp, label: WorkLabel, begin: u64) -> SubmissionNote {
-        let WorkLabel { mut kind, name, line, size, mut bytes } = label.in_context();
-        if let Some(collective) = work_context::collective() {
-            (kind, bytes) = (SubmissionKind::Collective, collective.bytes);
-            self.note_collective(stamp, &collective);
-        }
+        let WorkLabel { kind, name, line, size, bytes } =
+            if work_context::is_noted() { self.in_context(stamp, label) } else { label };
         SubmissionNote {
             number: stamp.number,
             kind,
@@ -199,8 +222,20 @@ impl DeviceRecording {
         }
     }
 
+    /// A label with what the call around it knows: its line is that of the program, and it may be a collective.
     #[cold]
     #[inline(never)]
+    fn in_context(&self, stamp: Stamp, label: WorkLabel) -> WorkLabel {
+        let label = WorkLabel { line: work_context::line().or(label.line), ..label };
+        match work_context::collective() {
+            None => label,
+            Some(collective) => {
+                self.note_collective(stamp, &collective);
+                WorkLabel { kind: SubmissionKind::Collective, bytes: collective.bytes, ..label }
+            }
+        }
+    }
+
     fn note_collective(&self, stamp: Stamp, label: &CollectiveLabel) {
         let CollectiveLabel { name, communicator, rank, ranks, bytes } = *label;
         let (number, name) = (stamp.number, KnownName::of(name));
@@ -300,11 +335,14 @@ impl DeviceRecording {
     /// Notes what CUPTI told meanwhile. No lock of a stream's work is held.
     fn take_activity(&self) {
         let Some(activity) = &self.activity else { return };
-        activity.take(self.now(), |stream, number, span| {
-            if let Some(mut measured) = self.measured(stream) {
-                measured.ran(number, span);
-            }
-        });
+        activity.take(
+            || self.now(),
+            |stream, number, span| {
+                if let Some(mut measured) = self.measured(stream) {
+                    measured.ran(number, span);
+                }
+            },
+        );
     }
 
     /// Has CUPTI tell what it knows; at the end, all of it.
@@ -345,6 +383,7 @@ impl DeviceRecording {
             }
         }
         if let Some(origin) = &self.origin {
+            let origin = *origin.lock().unwrap_or_else(PoisonError::into_inner);
             // A lost device has no events.
             let _ = runtime.driver().destroy(origin.event.into());
         }
@@ -370,6 +409,7 @@ impl DeviceRecording {
             };
             let Some(mut done) = (if is_ready { measured.take_oldest() } else { None }) else { break };
             if let Some((origin, events)) = self.origin.as_ref().zip(done.events()) {
+                let origin = *origin.lock().unwrap_or_else(PoisonError::into_inner);
                 done.note.device = origin.span(runtime, events);
             }
             self.write_down(runtime, stream, done);
@@ -395,18 +435,30 @@ fn work_line() -> Option<TraceLine<'static>> {
 impl Origin {
     /// Signals an event on the main stream, and waits for it.
     fn take(runtime: &Inner, lanes: &StreamLanes) -> Result<Self> {
-        let (driver, stream) = (runtime.driver(), runtime.main_stream().id());
+        let driver = runtime.driver();
         let event = driver.create_event(EventRequest::Timed)?;
-        let signalled = driver
-            .submit(stream, &Command::Signal(event))
-            .and_then(|_| driver.wait(WaitTarget::Event(event), Timeout::Never));
-        match signalled {
-            Ok(_) => Ok(Self { event, at_ns: lanes.now() }),
+        let mut origin = Self { event, at_ns: 0, generation: runtime.state().generation() };
+        match origin.signal(runtime, lanes) {
+            Ok(()) => Ok(origin),
             Err(error) => {
                 let _ = driver.destroy(event.into());
                 Err(error.into())
             }
         }
+    }
+
+    /// Signals the event, and waits for it.
+    fn signal(
+        &mut self,
+        runtime: &Inner,
+        lanes: &StreamLanes,
+    ) -> std::result::Result<(), kiln_driver::Error> {
+        let (driver, stream) = (runtime.driver(), runtime.main_stream().id());
+        let generation = runtime.state().generation();
+        driver.submit(stream, &Command::Signal(self.event))?;
+        driver.wait(WaitTarget::Event(self.event), Timeout::Never).map(drop)?;
+        (self.at_ns, self.generation) = (lanes.now(), generation);
+        Ok(())
     }
 
     /// When the work between two events ran.

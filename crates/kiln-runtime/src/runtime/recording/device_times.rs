@@ -6,6 +6,7 @@ use std::str::FromStr;
 use kiln_cuda::cupti::CuptiSession;
 use kiln_driver::DeviceKind;
 
+use super::activity_times::ActivitySource;
 use crate::runtime::inner::Inner;
 
 /// The variable that says how the times of a recording which the environment asks for are taken.
@@ -33,7 +34,7 @@ pub enum DeviceTimes {
     },
     /// From CUPTI, for every kernel, copy, fill and graph, without events in the streams. A launch costs the host one or two microseconds more,
     /// and some of that for as long as the process lives. CUPTI serves one tool of a process: where it has another one, or is not there, events are
-    /// used, and [`trace_times`](crate::DeviceRuntime::trace_times) says why.
+    /// used, and [`trace_times`](crate::DeviceRuntime::trace_times) says why. It is loaded in the process that has the device, be it a worker.
     Cupti,
 }
 
@@ -82,7 +83,7 @@ impl fmt::Display for DeviceTimes {
 /// How times are taken, and with what.
 pub(super) struct Measuring {
     pub(super) taken: TakenTimes,
-    pub(super) session: Option<CuptiSession>,
+    pub(super) source: Option<Box<dyn ActivitySource>>,
 }
 
 impl Measuring {
@@ -91,29 +92,36 @@ impl Measuring {
         let is_simulated = runtime.driver().info().kind == DeviceKind::Simulated;
         let each = DeviceTimes::Events { every: 1 };
         match asked {
-            // Work that may be done again by another worker has no times in this one.
-            _ if runtime.recovery().is_some() => match asked {
-                DeviceTimes::HostOnly => Self::plain(asked, None),
-                _ => Self::plain(
-                    DeviceTimes::HostOnly,
-                    Some("a device in a worker process is not measured".to_owned()),
-                ),
-            },
+            _ if is_simulated && runtime.recovery().is_some() => {
+                let why = "the virtual clock of a simulated device is in its worker process";
+                Self::plain(DeviceTimes::HostOnly, (asked != DeviceTimes::HostOnly).then(|| why.to_owned()))
+            }
             DeviceTimes::HostOnly if is_simulated => Self::plain(each, None),
             DeviceTimes::Cupti if is_simulated => {
                 Self::plain(each, Some("a simulated device has its times without CUPTI".to_owned()))
             }
-            DeviceTimes::Cupti => match CuptiSession::start() {
-                Ok(session) => {
-                    Self { taken: TakenTimes { how: asked, why_not_as_asked: None }, session: Some(session) }
+            DeviceTimes::Cupti => match cupti(runtime) {
+                Ok(source) => {
+                    Self { taken: TakenTimes { how: asked, why_not_as_asked: None }, source: Some(source) }
                 }
-                Err(absence) => Self::plain(each, Some(absence.to_string())),
+                Err(why) => Self::plain(each, Some(why)),
             },
             other => Self::plain(other, None),
         }
     }
 
     fn plain(how: DeviceTimes, why_not_as_asked: Option<String>) -> Self {
-        Self { taken: TakenTimes { how, why_not_as_asked }, session: None }
+        Self { taken: TakenTimes { how, why_not_as_asked }, source: None }
+    }
+}
+
+/// CUPTI in the process that has the device.
+fn cupti(runtime: &Inner) -> Result<Box<dyn ActivitySource>, String> {
+    match runtime.recovery() {
+        Some(worker) => worker.activity().map_err(|why| format!("in the worker process: {why}")),
+        None => match CuptiSession::start() {
+            Ok(session) => Ok(Box::new(session)),
+            Err(absence) => Err(absence.to_string()),
+        },
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use kiln_trace::{ProgramRecorder, RecordingClock, StartRecord, TraceEvent, interned_name};
+use kiln_trace::{ProgramRecorder, RecordingClock, RepeatCommand, StartRecord, TraceEvent, interned_name};
 
 use super::Place;
 use crate::error::{RecordingError, Result, TRACE_VARIABLE};
@@ -31,7 +31,7 @@ pub(super) fn device_of_process(clock: RecordingClock) -> Result<Option<(Arc<Pro
     if recording.is_none() {
         // Programs with several processes give each its file.
         let path = PathBuf::from(value.to_string_lossy().replace("%p", &std::process::id().to_string()));
-        let recorder = create(path, &[start(clock)])?;
+        let recorder = create(path, &first_events(clock))?;
         *recording = Some(ProcessRecording {
             recorder: Arc::new(recorder),
             began: Instant::now(),
@@ -83,7 +83,17 @@ fn with_process(path: &Path) -> PathBuf {
 }
 
 /// What a recording begins with.
-pub(super) fn start(clock: RecordingClock) -> TraceEvent<'static> {
+pub(super) fn first_events(clock: RecordingClock) -> Vec<TraceEvent<'static>> {
+    std::iter::once(start(clock)).chain(repeat_command().events()).collect()
+}
+
+/// The command that runs this program again.
+pub(crate) fn repeat_command() -> RepeatCommand {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    RepeatCommand::of(words, |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+}
+
+fn start(clock: RecordingClock) -> TraceEvent<'static> {
     let program = std::env::args_os().next().map(PathBuf::from);
     let program = program.and_then(|path| Some(interned_name(&path.file_name()?.to_string_lossy())));
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map(|since| since.as_nanos());

@@ -12,10 +12,13 @@ use kiln_trace::{
 use super::noted_needs;
 use super::tick_clock::TickClock;
 
+/// The lanes of streams by their keys, each once it is used.
+pub(super) type LaneTable = Arc<[OnceLock<Arc<StreamLane>>]>;
+
 /// What a recording shares with the order, which tells it of waits.
 pub(crate) struct StreamLanes {
     clock: Arc<TickClock>,
-    lanes: Vec<OnceLock<Arc<StreamLane>>>,
+    lanes: LaneTable,
     device: u32,
     recorder: Arc<ProgramRecorder>,
     /// Tags of the blocks that are alive and were allocated since the recording began.
@@ -33,6 +36,15 @@ impl StreamLanes {
         let clock = Arc::new(TickClock::new(driver, clock, began_ns));
         let lanes = (0..MAX_STREAMS).map(|_| OnceLock::new()).collect();
         Self { recorder, clock, device, lanes, tags: Mutex::default() }
+    }
+
+    pub(super) fn table(&self) -> &LaneTable {
+        &self.lanes
+    }
+
+    /// Whether ticks are those of the processor's counter.
+    pub(super) fn counts(&self) -> bool {
+        self.clock.counts()
     }
 
     pub(super) fn recorder(&self) -> &ProgramRecorder {

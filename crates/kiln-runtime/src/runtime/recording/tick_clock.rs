@@ -67,6 +67,11 @@ impl TickClock {
         best.1
     }
 
+    /// Whether ticks are those of the processor's counter.
+    pub(super) fn counts(&self) -> bool {
+        self.readings.is_some()
+    }
+
     /// The ticks of now.
     #[inline]
     pub(super) fn ticks(&self) -> u64 {

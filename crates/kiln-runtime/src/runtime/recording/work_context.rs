@@ -54,6 +54,12 @@ impl Drop for WorkContext {
     }
 }
 
+/// Whether a call around this one noted anything.
+#[inline(always)]
+pub(super) fn is_noted() -> bool {
+    IS_NOTED.get()
+}
+
 /// The line of the program that the work of this thread belongs to, where a call noted one.
 #[inline]
 pub(super) fn line() -> Option<&'static Location<'static>> {

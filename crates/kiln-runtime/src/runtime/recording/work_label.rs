@@ -3,16 +3,14 @@
 use std::panic::Location;
 
 use kiln_driver::{Command, Place};
-use kiln_trace::{KnownLine, KnownName, LaunchSize, SubmissionKind};
-
-use super::work_context;
+use kiln_trace::{KnownName, LaunchSize, SubmissionKind};
 
 /// What submitted work is called in a recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkLabel {
     pub(crate) kind: SubmissionKind,
     pub(crate) name: KnownName,
-    pub(crate) line: KnownLine,
+    pub(crate) line: Option<&'static Location<'static>>,
     pub(crate) size: Option<LaunchSize>,
     pub(crate) bytes: u64,
 }
@@ -21,7 +19,7 @@ impl WorkLabel {
     /// Work of a kind.
     #[inline]
     pub(crate) fn new(kind: SubmissionKind, name: KnownName, bytes: u64) -> Self {
-        Self { kind, name, line: KnownLine::default(), size: None, bytes }
+        Self { kind, name, line: None, size: None, bytes }
     }
 
     /// Work of a kind under the name of its kind.
@@ -32,16 +30,7 @@ impl WorkLabel {
     /// The same with the line that asked for it.
     #[inline]
     pub(crate) fn at(self, line: &'static Location<'static>) -> Self {
-        Self { line: KnownLine::of(line), ..self }
-    }
-
-    /// The same with what the call around it knows: its line is that of the program.
-    #[inline]
-    pub(super) fn in_context(self) -> Self {
-        match work_context::line() {
-            Some(line) => self.at(line),
-            None => self,
-        }
+        Self { line: Some(line), ..self }
     }
 
     /// A command that is neither a launch nor a part of something larger; none for what is no work.
