@@ -140,7 +140,7 @@ impl DeviceCommunicator {
         let scratch = runtime.zeros::<u8>(1).map_err(failed)?;
         let bridge = membership.job.as_ref().filter(|_| membership.is_bridged && size > 1);
         let bridge =
-            bridge.map(|job| Bridge::new(job, id, (rank, size), config.deadline));
+            bridge.map(|job| Bridge::new((job, membership.losses_before), id, (rank, size), config.deadline));
         // The device of this process knows this rank alone, by another id.
         let loaded = match bridge {
             Some(_) => CommunicatorRank { id: Self::new_id(runtime)?, ..joined },
