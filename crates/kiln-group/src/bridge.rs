@@ -18,7 +18,7 @@ use crate::collective_part::Part;
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
-use crate::rendezvous::{Rendezvous, RendezvousError};
+use crate::rendezvous::{EndingLosses, Rendezvous, RendezvousError};
 
 /// Bytes of a value that the store is given at a time.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -27,6 +27,8 @@ const NEXT: &str = "let all ranks call the same collectives in the same order";
 /// The way of one rank to the others.
 pub(crate) struct Bridge {
     job: Job,
+    /// Losses of the job before the communicator was made. Each one after them that is of its ranks is the end of it, also of a rank that was replaced since.
+    losses_before: usize,
     /// Names the communicator among those of the job.
     name: String,
     rank: u32,
@@ -76,9 +78,14 @@ pub(crate) fn random_id() -> CommunicatorId {
 }
 
 impl Bridge {
-    pub(crate) fn new(job: &Job, id: CommunicatorId, (rank, size): (u32, u32), deadline: Duration) -> Self {
+    pub(crate) fn new(
+        (job, losses_before): (&Job, usize),
+        id: CommunicatorId,
+        (rank, size): (u32, u32),
+        deadline: Duration,
+    ) -> Self {
         let name = format!("kiln/exchange/{}", id.to_string().trim_end_matches('0'));
-        Self { job: job.clone(), name, rank, size, deadline, counts: Mutex::default() }
+        Self { job: job.clone(), losses_before, name, rank, size, deadline, counts: Mutex::default() }
     }
 
     /// Does collectives, after everything that wrote their buffers. The ticket is that of the last write.
@@ -193,7 +200,8 @@ impl Bridge {
         let (mut message, mut at, mut chunks) = (Vec::new(), 0, 1);
         while at < chunks {
             let key = format!("{key}/{at}");
-            let found = match self.job.rendezvous.get_from(of_job, (&key, &key), end) {
+            let losses = EndingLosses::Since(self.losses_before, &self.job.ranks);
+            let found = match self.job.rendezvous.get_while(of_job, (&key, &key), end, losses) {
                 Ok(found) => found.ok_or_else(absent)?,
                 Err(RendezvousError::RankLeft { .. }) => {
                     return Err(told(format!(

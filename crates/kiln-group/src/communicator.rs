@@ -139,7 +139,8 @@ impl DeviceCommunicator {
         let changes = runtime.watch().status().changes;
         let scratch = runtime.zeros::<u8>(1).map_err(failed)?;
         let bridge = membership.job.as_ref().filter(|_| membership.is_bridged && size > 1);
-        let bridge = bridge.map(|job| Bridge::new(job, id, (rank, size), config.deadline));
+        let bridge =
+            bridge.map(|job| Bridge::new((job, membership.losses_before), id, (rank, size), config.deadline));
         // The device of this process knows this rank alone, by another id.
         let loaded = match bridge {
             Some(_) => CommunicatorRank { id: Self::new_id(runtime)?, ..joined },
@@ -235,7 +236,9 @@ impl DeviceCommunicator {
 
     /// Collectives that are known to be done, those that were submitted, and those that may be done again.
     pub(crate) fn counts(&self) -> (u64, u64, RememberedCalls) {
-        let ledger = self.inner.ledger();
+        let mut ledger = self.inner.ledger();
+        // Tickets may have been told to be done after the others were ended.
+        ledger.settle();
         (ledger.done(), ledger.submitted, ledger.remembered())
     }
 
@@ -307,7 +310,7 @@ impl DeviceCommunicator {
         drop(ledger);
         if let Some(lost) = inner.lost.get() {
             let told = Arc::new(inner.loss(lost));
-            end_work(&inner.runtime, EndedWork::Submissions(&[ticket.stamp()]), told);
+            end_work(&inner.runtime, EndedWork::Late(ticket.stamp()), told);
         }
     }
 
@@ -399,14 +402,14 @@ impl Inner {
         let suspects = self.membership.as_ref().map(|members| members.suspects(self.rank.rank, why));
         let suspects = suspects.unwrap_or_default();
         let told = CommunicatorFailed { communicator, cause, suspects };
-        if self.end_unfinished(Arc::new(told)) {
+        let is_ended = self.end_unfinished(&mut self.ledger(), Arc::new(told));
+        if is_ended {
             self.abort();
         }
     }
 
     /// Says of unfinished collectives that they are ended. False if there are none.
-    fn end_unfinished(&self, told: Arc<dyn std::error::Error + Send + Sync>) -> bool {
-        let mut ledger = self.ledger();
+    fn end_unfinished(&self, ledger: &mut Ledger, told: Arc<dyn std::error::Error + Send + Sync>) -> bool {
         ledger.settle();
         let stamps: Vec<_> = ledger.unfinished().map(Ticket::stamp).collect();
         let ended = match ledger.has_graphs {
@@ -423,10 +426,12 @@ impl Inner {
 
 impl LocalRank for Inner {
     fn end(&self, lost: &LostRank) -> bool {
+        // Held until all is said, so that no thread that knows of the loss counts before.
+        let mut ledger = self.ledger();
         if self.lost.set(lost.clone()).is_err() {
             return false;
         }
-        self.end_unfinished(Arc::new(self.loss(lost)));
+        self.end_unfinished(&mut ledger, Arc::new(self.loss(lost)));
         true
     }
 

@@ -8,7 +8,7 @@ use kiln_operation::CommunicatorId;
 
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
-use crate::rendezvous::{LostRank, Rendezvous, RendezvousError};
+use crate::rendezvous::{EndingLosses, LostRank, Rendezvous, RendezvousError};
 use crate::seat::{Application, Seat};
 
 /// The job of ranks in several processes.
@@ -76,7 +76,7 @@ impl Job {
     pub(crate) fn exchange(
         &self,
         rank: u32,
-        (name, lost): (&str, &[LostRank]),
+        (name, lost, losses_seen): (&str, &[LostRank], usize),
         said: &[u8],
     ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
         self.rendezvous.acknowledge_losses();
@@ -84,16 +84,29 @@ impl Job {
         let key = |rank: u32| format!("{name}/{rank}");
         self.rendezvous.put(&key(rank), said).map_err(failed)?;
         let is_left = |rank: &u32| lost.iter().all(|lost| lost.rank != *rank);
-        let mut heard = BTreeMap::new();
         let end = after(began, self.rendezvous.timeout());
-        for (other, of_job) in (0..).zip(&self.ranks).filter(|(other, _)| is_left(other)) {
-            match self.rendezvous.get_from(*of_job, (name, &key(other)), end) {
-                Ok(Some(value)) => heard.insert(other, value),
-                Err(RendezvousError::RankLost { .. }) => return Ok(None),
-                Ok(None) => {
-                    return Err(GroupError::RanksAbsent { ranks: vec![other], waited: began.elapsed() });
+        // A rank that is lost after it has said its word is no end of this round: the others may have it already.
+        let left = (0..).zip(&self.ranks).filter(|(other, _)| is_left(other));
+        let mut missed: Vec<u32> = left.clone().map(|(_, of_job)| *of_job).collect();
+        let mut heard = BTreeMap::new();
+        for (other, of_job) in left {
+            let value = loop {
+                let losses = EndingLosses::Since(losses_seen, &missed);
+                match self.rendezvous.get_while(*of_job, (name, &key(other)), end, losses) {
+                    Ok(value) => break value,
+                    Err(RendezvousError::RankLost { rank: now_lost, .. }) => {
+                        let place = self.place(now_lost).filter(is_left);
+                        match place.and_then(|place| self.rendezvous.last_word(now_lost, &key(place))) {
+                            Some(_) => missed.retain(|rank| *rank != now_lost),
+                            None => return Ok(None),
+                        }
+                    }
+                    Err(error) => return Err(failed(error)),
                 }
-                Err(error) => return Err(failed(error)),
+            };
+            match value {
+                Some(value) => heard.insert(other, value),
+                None => return Err(GroupError::RanksAbsent { ranks: vec![other], waited: began.elapsed() }),
             };
         }
         Ok(Some(heard))

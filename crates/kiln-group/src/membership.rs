@@ -4,6 +4,7 @@
 
 mod library_failure;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -53,6 +54,8 @@ pub(crate) struct Membership {
     pub(crate) job: Option<Job>,
     /// Whether its ranks have simulated devices in several processes.
     pub(crate) is_bridged: bool,
+    /// Losses of the job before the communicator was made.
+    pub(crate) losses_before: usize,
     state: Mutex<State>,
     changed: Condvar,
     is_watched: AtomicBool,
@@ -122,7 +125,7 @@ impl Membership {
     ) -> Arc<Self> {
         let state = Mutex::new(State { losses_seen, ..State::default() });
         let (changed, is_watched) = (Condvar::new(), AtomicBool::new(false));
-        Arc::new(Self { id, size, job, is_bridged, state, changed, is_watched })
+        Arc::new(Self { id, size, job, is_bridged, losses_before: losses_seen, state, changed, is_watched })
     }
 
     /// The ranks of a communicator that is made of some of these, after so many losses of their job: the same for all of them in this process.
@@ -278,9 +281,8 @@ impl Membership {
         if asks && found.is_empty() {
             self.end_failing();
         }
-        let lost = found.into_iter().map(|(rank, cause)| LostRank { rank, cause });
-        let ended: Vec<Arc<dyn LocalRank>> = lost.flat_map(|lost| self.declare(&lost)).collect();
-        self.state().losses_seen = losses_seen;
+        let lost = self.record(found, losses_seen);
+        let ended: Vec<Arc<dyn LocalRank>> = lost.iter().flat_map(|lost| self.declare(lost)).collect();
         // What a rank had queued when it was given up would wait for the others.
         let given_up = std::mem::take(&mut self.state().given_up);
         if ended.is_empty() && given_up.is_empty() {
@@ -292,14 +294,24 @@ impl Membership {
         self.state().kept.extend(given_up);
     }
 
+    /// Takes note of lost ranks, and of how many losses of the job were looked at, in one step. Those that were not known.
+    fn record(&self, found: Vec<(u32, String)>, losses_seen: usize) -> Vec<LostRank> {
+        let mut state = self.state();
+        state.losses_seen = losses_seen;
+        let mut fresh = Vec::new();
+        for (rank, cause) in found {
+            if let Entry::Vacant(vacant) = state.lost.entry(rank) {
+                vacant.insert(cause.clone());
+                fresh.push(LostRank { rank, cause });
+            }
+        }
+        fresh
+    }
+
     /// A rank is lost; the others of this process are told. Those that are to be aborted now.
     fn declare(&self, lost: &LostRank) -> Vec<Arc<dyn LocalRank>> {
         let others: Vec<Arc<dyn LocalRank>> = {
-            let mut state = self.state();
-            if state.lost.contains_key(&lost.rank) {
-                return Vec::new();
-            }
-            state.lost.insert(lost.rank, lost.cause.clone());
+            let state = self.state();
             let others = state.here.iter().filter(|(rank, _)| **rank != lost.rank);
             others.filter_map(|(_, entry)| entry.rank.upgrade()).collect()
         };
@@ -315,14 +327,14 @@ impl Membership {
     pub(crate) fn exchange(
         &self,
         rank: u32,
-        (name, lost): (&str, &[LostRank]),
+        (name, lost, losses_seen): (&str, &[LostRank], usize),
         said: &[u8],
         limit: Duration,
     ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
         let gone: Vec<String> = lost.iter().map(|lost| lost.rank.to_string()).collect();
         let name = format!("kiln/{}/{name}/without {}", self.id.short(), gone.join(" "));
         match &self.job {
-            Some(job) => job.exchange(rank, (&name, lost), said),
+            Some(job) => job.exchange(rank, (&name, lost, losses_seen), said),
             None => self.exchange_here(rank, (&name, lost), said, limit),
         }
     }

@@ -110,7 +110,8 @@ impl DeviceCommunicator {
             };
             let offered = offered(&remembered, &former_ranks, (rank, old_size));
             let said = RankCounts { done: done_here, submitted, offered }.to_bytes();
-            let Some(counts) = membership.exchange(rank, (&round("done")[..], &lost[..]), &said, limit)?
+            let Some(counts) =
+                membership.exchange(rank, (&round("done")[..], &lost[..], losses_seen), &said, limit)?
             else {
                 continue;
             };
@@ -127,7 +128,9 @@ impl DeviceCommunicator {
                 }
                 id = made.bytes().to_vec();
             }
-            let Some(ids) = membership.exchange(rank, (&round("id")[..], &lost[..]), &id, limit)? else {
+            let Some(ids) =
+                membership.exchange(rank, (&round("id")[..], &lost[..], losses_seen), &id, limit)?
+            else {
                 continue;
             };
             let id = ids.into_values().next().unwrap_or_default();

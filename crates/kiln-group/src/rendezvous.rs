@@ -12,6 +12,7 @@ mod host_ring;
 mod message;
 mod rank_thread;
 mod roll_call;
+mod seen;
 mod server;
 mod store;
 mod token_proof;
@@ -29,6 +30,7 @@ use connection::{Connection, Greeting};
 pub use error::RendezvousError;
 pub(crate) use error::ranks as listed;
 use message::{MAX_KEY, MAX_VALUE, Message};
+pub(crate) use seen::EndingLosses;
 use server::Server;
 use token_proof::TokenKey;
 
@@ -223,7 +225,7 @@ impl Rendezvous {
     pub fn put(&self, key: &str, value: &[u8]) -> Result<()> {
         check(key, value)?;
         let make = |id| Message::Put { id, key: key.into(), value: value.into() };
-        match self.connection.request(make, self.deadline(), false)? {
+        match self.connection.request(make, self.deadline(), EndingLosses::None)? {
             Some(Message::Full { .. }) => Err(RendezvousError::Full { key: key.into() }),
             Some(_) => Ok(()),
             None => Err(RendezvousError::StoreLost { cause: "it does not answer".into() }),
@@ -242,7 +244,11 @@ impl Rendezvous {
 
     /// Waits for a value; none if no rank has put it until then.
     pub(crate) fn get_until(&self, key: &str, end: Instant) -> Result<Option<Vec<u8>>> {
-        match self.connection.request(|id| Message::Get { id, key: key.into() }, end, true)? {
+        match self.connection.request(
+            |id| Message::Get { id, key: key.into() },
+            end,
+            EndingLosses::Unknown,
+        )? {
             Some(Message::Value { value, .. }) => Ok(Some(value)),
             _ => Ok(None),
         }
@@ -258,8 +264,19 @@ impl Rendezvous {
         (name, key): (&str, &str),
         end: Instant,
     ) -> Result<Option<Vec<u8>>> {
+        self.get_while(rank, (name, key), end, EndingLosses::Unknown)
+    }
+
+    /// The same, ended by these losses.
+    pub(crate) fn get_while(
+        &self,
+        rank: u32,
+        (name, key): (&str, &str),
+        end: Instant,
+        losses: EndingLosses<'_>,
+    ) -> Result<Option<Vec<u8>>> {
         let make = |id| Message::GetOf { id, rank, key: key.into() };
-        match self.connection.request(make, end, true)? {
+        match self.connection.request(make, end, losses)? {
             Some(Message::Value { value, .. }) => Ok(Some(value)),
             Some(Message::Gone { .. }) => Err(RendezvousError::RankLeft { rank, name: name.to_owned() }),
             _ => Ok(None),
@@ -269,7 +286,7 @@ impl Rendezvous {
     /// A value that a rank has put before it left as planned; none if there is none.
     pub(crate) fn last_word(&self, rank: u32, key: &str) -> Option<Vec<u8>> {
         let make = |id| Message::GetOf { id, rank, key: key.into() };
-        match self.connection.request(make, Instant::now() + SILENT_WAIT, false) {
+        match self.connection.request(make, Instant::now() + SILENT_WAIT, EndingLosses::None) {
             Ok(Some(Message::Value { value, .. })) => Some(value),
             _ => None,
         }
@@ -292,7 +309,7 @@ impl Rendezvous {
     pub fn remove(&self, key: &str) -> Result<()> {
         check(key, &[])?;
         let make = |id| Message::Remove { id, key: key.into() };
-        self.connection.request(make, self.deadline(), false).map(drop)
+        self.connection.request(make, self.deadline(), EndingLosses::None).map(drop)
     }
 
     /// Gives a value and gets those of all ranks, by rank; none for ranks whose loss was acknowledged. All ranks must use the same name, and each
@@ -404,7 +421,8 @@ impl Rendezvous {
 
     fn who_is_missing(&self, started: Instant) -> Result<RendezvousError> {
         let deadline = Instant::now() + Duration::from_secs(1);
-        let answer = self.connection.request(|id| Message::WhoIsMissing { id }, deadline, false)?;
+        let answer =
+            self.connection.request(|id| Message::WhoIsMissing { id }, deadline, EndingLosses::None)?;
         let missing = match answer {
             Some(Message::Missing { ranks, .. }) => ranks,
             _ => Vec::new(),

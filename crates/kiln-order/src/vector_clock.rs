@@ -87,16 +87,16 @@ impl HostClock {
         self.0[stream.index()].load(Ordering::Acquire)
     }
 
-    /// Learns that a stamp is done.
+    /// Learns that a stamp is done. All learning and all snapshots have one order, also with other things that a thread reads after it has learned.
     pub fn learn(&self, stamp: Stamp) {
-        self.0[stamp.stream.index()].fetch_max(stamp.number, Ordering::AcqRel);
+        self.0[stamp.stream.index()].fetch_max(stamp.number, Ordering::SeqCst);
     }
 
     /// What is known now.
     pub fn snapshot(&self) -> StreamClock {
         let mut clock = StreamClock { used: MAX_STREAMS, ..StreamClock::default() };
         for (known, here) in clock.numbers.iter_mut().zip(&self.0) {
-            *known = here.load(Ordering::Acquire);
+            *known = here.load(Ordering::SeqCst);
         }
         clock
     }
@@ -105,7 +105,7 @@ impl HostClock {
     pub fn join(&self, clock: &StreamClock) {
         for (known, new) in self.0.iter().zip(clock.numbers) {
             if new > known.load(Ordering::Relaxed) {
-                known.fetch_max(new, Ordering::AcqRel);
+                known.fetch_max(new, Ordering::SeqCst);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The connection of a rank to the store: a thread reads what the store sends, another one shows that this rank is there.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::error::RendezvousError;
 use super::message::{Message, Refusal};
-use super::rank_thread::{RankThread, ThreadState};
+use super::rank_thread::{RankThread, ThreadWatch};
+use super::seen::{EndingLosses, SearchStep, Seen};
 use super::server::why_it_ended;
 use super::token_proof::{TokenKey, random_nonce};
 
@@ -19,14 +20,6 @@ const ATTEMPT_LIMIT: Duration = Duration::from_secs(2);
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 /// Between two looks at the thread of another rank of this host.
 const WATCH_PERIOD: Duration = Duration::from_millis(20);
-/// Looks at which that thread has ended before that is said: a rank that leaves as planned has said so by then.
-const ENDED_LOOKS: u32 = 3;
-/// How often the store is asked for lost ranks, at most.
-const FIND_PERIOD: Duration = Duration::from_millis(500);
-/// Between two looks whether the store has answered that.
-const ANSWER_PERIOD: Duration = Duration::from_millis(90);
-/// Looks at which the store has not answered, after which it is lost.
-const SILENT_LOOKS: u32 = 6;
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -39,42 +32,6 @@ struct Shared {
     stream: Mutex<TcpStream>,
     seen: Mutex<Seen>,
     changed: Condvar,
-}
-
-/// What the store has said so far.
-#[derive(Default, Debug)]
-struct Seen {
-    complete: bool,
-    lost: BTreeMap<u32, String>,
-    /// Every loss in its order, also of ranks that were replaced since.
-    losses: Vec<(u32, String)>,
-    /// Ranks that have left as planned.
-    left: BTreeSet<u32>,
-    /// This rank was lost before, and its process is a replacement.
-    is_replacement: bool,
-    /// Lost ranks that the caller knows of.
-    acknowledged: BTreeSet<u32>,
-    next_id: u64,
-    /// Requests without an answer, and answers that were not taken yet.
-    answers: HashMap<u64, Option<Message>>,
-    /// Why the connection ended.
-    ended: Option<String>,
-    /// The caller closed the connection.
-    closed: bool,
-    /// The rank of this host to look after, and its thread.
-    watched: Option<(u32, RankThread)>,
-    /// The store was asked for lost ranks.
-    search: Option<Search>,
-}
-
-/// What came of the last question to the store for lost ranks.
-#[derive(Debug)]
-struct Search {
-    asked: Instant,
-    looked: Instant,
-    /// Looks since then at which nothing was heard of the store.
-    silent_looks: u32,
-    is_answered: bool,
 }
 
 /// What a rank says when it joins.
@@ -146,9 +103,10 @@ impl Connection {
         &self,
         make: impl FnOnce(u64) -> Message,
         deadline: Instant,
-        fails_on_loss: bool,
+        losses: EndingLosses<'_>,
     ) -> Result<Option<Message>, RendezvousError> {
         let mut seen = self.shared.lock();
+        let began = seen.losses.len();
         let id = seen.next_id;
         seen.next_id += 1;
         seen.answers.insert(id, None);
@@ -156,26 +114,27 @@ impl Connection {
         if let Err(error) = self.shared.send(&make(id)) {
             self.shared.end(error.to_string());
         }
-        let answer = self.wait(deadline, fails_on_loss, |seen| seen.answers.get_mut(&id)?.take());
+        let answer = self.wait(deadline, (began, losses), |seen| seen.answers.get_mut(&id)?.take());
         self.shared.lock().answers.remove(&id);
         answer
     }
 
     /// Waits until all ranks have joined; says whether they have.
     pub(super) fn wait_until_complete(&self, deadline: Instant) -> Result<bool, RendezvousError> {
-        Ok(self.wait(deadline, false, |seen| seen.complete.then_some(()))?.is_some())
+        let losses = (0, EndingLosses::None);
+        Ok(self.wait(deadline, losses, |seen| seen.complete.then_some(()))?.is_some())
     }
 
     /// Waits until a rank is lost that the caller does not know of.
     pub(super) fn wait_for_loss(&self, deadline: Instant) -> Result<Option<(u32, String)>, RendezvousError> {
-        self.wait(deadline, false, |seen| seen.unknown_loss())
+        let began = self.losses_seen();
+        let look = |seen: &mut Seen| seen.ending_loss(began, EndingLosses::Unknown);
+        self.wait(deadline, (began, EndingLosses::None), look)
     }
 
     /// Takes note of all lost ranks.
     pub(super) fn acknowledge(&self) -> Vec<(u32, String)> {
-        let mut seen = self.shared.lock();
-        seen.acknowledged = seen.lost.keys().copied().collect();
-        seen.lost.iter().map(|(rank, cause)| (*rank, cause.clone())).collect()
+        self.shared.lock().acknowledge()
     }
 
     /// All lost ranks.
@@ -214,26 +173,15 @@ impl Connection {
 
     /// Has the store find out which ranks do not answer, which it tells as losses. To be called over and over while a communicator fails: a store that does not answer is lost as well.
     pub(super) fn find_lost(&self) {
-        let (now, mut seen) = (Instant::now(), self.shared.lock());
-        if let Some(search) = &mut seen.search {
-            if !search.is_answered {
-                if now - search.looked >= ANSWER_PERIOD {
-                    (search.looked, search.silent_looks) = (now, search.silent_looks + 1);
-                }
-                if search.silent_looks >= SILENT_LOOKS {
-                    drop(seen);
-                    self.shared.end("it does not answer, and a communicator failed".to_owned());
-                }
-                return;
-            }
-            if now - search.asked < FIND_PERIOD {
-                return;
+        let step = self.shared.lock().search(Instant::now());
+        match step {
+            // The thread that reads notices if the connection has ended.
+            SearchStep::Ask => drop(self.shared.send(&Message::FindLost)),
+            SearchStep::Wait => {}
+            SearchStep::StoreLost => {
+                self.shared.end("it does not answer, and a communicator failed".to_owned())
             }
         }
-        seen.search = Some(Search { asked: now, looked: now, silent_looks: 0, is_answered: false });
-        drop(seen);
-        // The thread that reads notices if the connection has ended.
-        let _ = self.shared.send(&Message::FindLost);
     }
 
     /// How many losses there were.
@@ -247,13 +195,13 @@ impl Connection {
 
     /// Lost ranks that the caller knows of.
     pub(super) fn acknowledged(&self) -> BTreeSet<u32> {
-        self.shared.lock().acknowledged.clone()
+        self.shared.lock().acknowledged()
     }
 
     fn wait<T>(
         &self,
         deadline: Instant,
-        fails_on_loss: bool,
+        (began, losses): (usize, EndingLosses<'_>),
         mut look: impl FnMut(&mut Seen) -> Option<T>,
     ) -> Result<Option<T>, RendezvousError> {
         let mut seen = self.shared.lock();
@@ -261,12 +209,8 @@ impl Connection {
             if let Some(found) = look(&mut seen) {
                 return Ok(Some(found));
             }
-            // A loss that was told before the store went is why it went, more often than not.
-            if let Some((rank, cause)) = seen.unknown_loss().filter(|_| fails_on_loss) {
-                return Err(RendezvousError::RankLost { rank, cause });
-            }
-            if let Some(cause) = &seen.ended {
-                return Err(RendezvousError::StoreLost { cause: cause.clone() });
+            if let Some(error) = seen.ending_error(began, losses) {
+                return Err(error);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -292,14 +236,6 @@ impl Drop for Connection {
     }
 }
 
-impl Seen {
-    /// The first loss that the caller does not know of.
-    fn unknown_loss(&self) -> Option<(u32, String)> {
-        let is_unknown = |rank: &u32| self.lost.contains_key(rank) && !self.acknowledged.contains(rank);
-        self.losses.iter().find(|(rank, _)| is_unknown(rank)).cloned()
-    }
-}
-
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         // What was seen is changed in single steps, so a panic elsewhere leaves it whole.
@@ -315,40 +251,7 @@ impl Shared {
             // The thread that reads notices if the connection has ended.
             let _ = self.send(&Message::Alive);
         }
-        let mut seen = self.lock();
-        if let Some(search) = &mut seen.search {
-            search.is_answered = true;
-        }
-        match message {
-            Message::Watch { rank, thread } => {
-                seen.watched = RankThread::parse(&thread).map(|thread| (rank, thread));
-            }
-            Message::Complete => seen.complete = true,
-            Message::Lost { rank, cause } => {
-                seen.losses.push((rank, cause.clone()));
-                seen.lost.insert(rank, cause);
-            }
-            Message::Left { rank } => {
-                seen.left.insert(rank);
-            }
-            Message::Back { rank } if rank == self.rank => seen.is_replacement = true,
-            Message::Back { rank } => {
-                seen.lost.remove(&rank);
-                seen.left.remove(&rank);
-                seen.acknowledged.remove(&rank);
-            }
-            Message::Done { id }
-            | Message::Value { id, .. }
-            | Message::Missing { id, .. }
-            | Message::Gone { id }
-            | Message::Full { id } => {
-                // An answer that came too late is no longer wanted.
-                if let Some(answer) = seen.answers.get_mut(&id) {
-                    *answer = Some(message);
-                }
-            }
-            _ => {}
-        }
+        self.lock().note(message, self.rank);
         self.changed.notify_all();
     }
 
@@ -401,30 +304,6 @@ impl Shared {
             }
             seen = self.lock();
         }
-    }
-}
-
-/// What was seen of the thread of another rank.
-#[derive(Default)]
-struct ThreadWatch {
-    of: Option<(u32, RankThread)>,
-    /// It was seen to run, so that the kernel tells this process of it.
-    has_run: bool,
-    ended_looks: u32,
-}
-
-impl ThreadWatch {
-    /// Whether the thread of a rank has ended; true once.
-    fn has_ended(&mut self, watched: &(u32, RankThread)) -> bool {
-        if self.of.as_ref() != Some(watched) {
-            *self = Self { of: Some(watched.clone()), ..Self::default() };
-        }
-        match watched.1.state() {
-            ThreadState::Runs => (self.has_run, self.ended_looks) = (true, 0),
-            ThreadState::Ended if self.has_run => self.ended_looks += 1,
-            _ => {}
-        }
-        self.ended_looks == ENDED_LOOKS
     }
 }
 

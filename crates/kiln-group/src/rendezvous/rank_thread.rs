@@ -8,6 +8,8 @@ use std::io;
 
 /// The mark of a thread that ends, in its flags.
 const PF_EXITING: u64 = 4;
+/// Looks at which a thread has ended before that is said: a rank that leaves as planned has said so by then.
+const ENDED_LOOKS: u32 = 3;
 
 /// A thread of a process, of which the kernel tells processes of the same host.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,6 +92,30 @@ impl RankThread {
 impl std::fmt::Display for RankThread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}", self.process, self.thread, self.began)
+    }
+}
+
+/// What was seen of the thread of another rank.
+#[derive(Default)]
+pub(super) struct ThreadWatch {
+    of: Option<(u32, RankThread)>,
+    /// It was seen to run, so that the kernel tells this process of it.
+    has_run: bool,
+    ended_looks: u32,
+}
+
+impl ThreadWatch {
+    /// Whether the thread of a rank has ended; true once.
+    pub(super) fn has_ended(&mut self, watched: &(u32, RankThread)) -> bool {
+        if self.of.as_ref() != Some(watched) {
+            *self = Self { of: Some(watched.clone()), ..Self::default() };
+        }
+        match watched.1.state() {
+            ThreadState::Runs => (self.has_run, self.ended_looks) = (true, 0),
+            ThreadState::Ended if self.has_run => self.ended_looks += 1,
+            _ => {}
+        }
+        self.ended_looks == ENDED_LOOKS
     }
 }
 

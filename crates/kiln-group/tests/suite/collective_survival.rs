@@ -229,17 +229,17 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// `KILN_SURVIVAL_SEEDS=500 KILN_SURVIVAL_COLLECTIVES=1000` takes minutes. A job spends most of its time waiting until a loss is noticed, so several run at a time.
+/// `KILN_SURVIVAL_SEEDS=500 KILN_SURVIVAL_COLLECTIVES=1000` takes minutes; `KILN_SURVIVAL_FIRST` is the first seed. A job spends most of its time waiting until a loss is noticed, so several run at a time.
 #[test]
 fn a_rank_that_is_lost_at_any_place_leaves_each_collective_done_or_reported() {
     let count = setting("KILN_SURVIVAL_COLLECTIVES", 30) as usize;
-    let seeds = setting("KILN_SURVIVAL_SEEDS", 40);
-    let next = AtomicU64::new(0);
+    let (first, seeds) = (setting("KILN_SURVIVAL_FIRST", 0), setting("KILN_SURVIVAL_SEEDS", 40));
+    let next = AtomicU64::new(first);
     std::thread::scope(|threads| {
         for _ in 0..4 {
             threads.spawn(|| {
                 while let seed = next.fetch_add(1, Ordering::Relaxed)
-                    && seed < seeds
+                    && seed < first + seeds
                 {
                     job(seed, count);
                 }

@@ -17,6 +17,7 @@ mod collective_survival;
 mod collective_traces;
 mod collectives;
 mod copies;
+mod ended_work;
 mod load;
 mod lost;
 mod members;

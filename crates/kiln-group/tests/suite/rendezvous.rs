@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -322,5 +324,49 @@ fn times_of_zero_are_refused() {
         change(&mut config);
         let error = Rendezvous::join(&config).unwrap_err().to_string();
         assert!(error.contains(&format!("`{name}`")), "{error}");
+    }
+}
+
+#[test]
+fn a_loss_is_told_to_those_that_wait_although_a_replacement_comes_at_once() {
+    for _ in 0..10 {
+        let port = free_port();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let lost = thread::spawn(move || {
+            let _job = Rendezvous::join(&config(port, 1, 2)).unwrap();
+            ends.recv().unwrap_err();
+            std::panic::resume_unwind(Box::new("rank 1 is to end"));
+        });
+        let mut own = config(port, 0, 2);
+        own.timeout = Duration::from_secs(5);
+        let job = Arc::new(Rendezvous::join(&own).unwrap());
+        let is_over = Arc::new(AtomicBool::new(false));
+        let replacements: Vec<_> = (0..4)
+            .map(|_| {
+                let is_over = is_over.clone();
+                thread::spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        match Rendezvous::join(&config(port, 1, 2)) {
+                            Err(RendezvousError::RankTaken { .. }) => {}
+                            joined => return Some(joined.unwrap()),
+                        }
+                    }
+                    None
+                })
+            })
+            .collect();
+        let waiting: Vec<_> = (0..4)
+            .map(|_| job.clone())
+            .map(|job| thread::spawn(move || job.get("never").unwrap_err()))
+            .collect();
+        thread::sleep(Duration::from_millis(30));
+        drop(end);
+        for waiting in waiting {
+            let error = waiting.join().unwrap();
+            assert!(matches!(error, RendezvousError::RankLost { rank: 1, .. }), "{error}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(lost.join().is_err());
+        drop(replacements.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>());
     }
 }

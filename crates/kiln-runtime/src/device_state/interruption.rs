@@ -12,14 +12,19 @@ use super::state_cell::StateCell;
 use crate::ids::Generation;
 
 impl StateCell {
-    /// Work was ended before it was done, and the device goes on: what lies between the two clocks has failed. A generation ends with that, so that blocks are
+    /// Work was ended before it was done, and the device goes on: what lies between the two clocks that `judge` answers has failed. A generation ends with that, so that blocks are
     /// judged when they are next used. False if the device takes no work.
-    pub(crate) fn interrupt(&self, cause: Cause, known: StreamClock, planned: StreamClock) -> bool {
+    ///
+    /// A waiter learns that work is done, then looks whether it has failed, and then tells so. The generation changes before `judge` reads what is known to be done: a waiter
+    /// that does not see the change has told what `judge` sees, and one that sees it waits here for the verdict.
+    pub(crate) fn interrupt(&self, cause: Cause, judge: impl FnOnce() -> (StreamClock, StreamClock)) -> bool {
         let mut data = self.data();
         if data.status.phase() != Phase::Ready {
             return false;
         }
         let generation = data.status.generation;
+        self.generation.store(generation.0 + 1, Ordering::SeqCst);
+        let (known, planned) = judge();
         data.losses.push(Loss {
             generation,
             cause: Arc::new(cause),
@@ -31,7 +36,6 @@ impl StateCell {
             is_interruption: true,
         });
         data.status.generation = Generation(generation.0 + 1);
-        self.generation.store(generation.0 + 1, Ordering::Release);
         true
     }
 

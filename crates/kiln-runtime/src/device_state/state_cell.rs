@@ -67,7 +67,8 @@ impl StateCell {
 
     #[inline]
     pub(crate) fn generation(&self) -> Generation {
-        Generation(self.generation.load(Ordering::Acquire))
+        // In one order with what the host learns: see `interrupt`.
+        Generation(self.generation.load(Ordering::SeqCst))
     }
 
     pub(crate) fn status(&self) -> Status {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kiln_order::{Stamp, StreamClock};
+use kiln_order::{Stamp, StreamClock, StreamKey};
 
 use super::DeviceRuntime;
 use crate::device_state::Cause;
@@ -10,14 +10,17 @@ use crate::device_state::Cause;
 /// Which work of a device is ended.
 #[derive(Clone, Copy, Debug)]
 pub enum EndedWork<'a> {
-    /// These submissions.
+    /// These submissions, which are done in this order: one that is known to be done is not ended, nor are those before it.
     Submissions(&'a [Stamp]),
+    /// A submission that came when the device may have been made to end it, so that it may look as if it were done.
+    Late(Stamp),
     /// Everything that is not known to be done.
     AllUnfinished,
 }
 
 /// Says that work is ended before it is done. Its tickets fail with `told` from here on, and so do those of unfinished work that is ordered after it, since that may
-/// have read what is not there. What such work was to write cannot be read until it is overwritten whole. Everything else stays as it is.
+/// have read what is not there. What such work was to write cannot be read until it is overwritten whole. Everything else stays as it is: no ticket fails of which a
+/// caller was told that it is done.
 ///
 /// To be called before the device is made to end the work, so that no wait takes its end for success. A thread that has looked at its buffers and not yet
 /// begun its submission at this moment is not seen. False if the device takes no work.
@@ -27,23 +30,56 @@ pub fn end_work(
     told: Arc<dyn std::error::Error + Send + Sync>,
 ) -> bool {
     let inner = gpu.inner();
-    let (known, planned) = inner.tracker().horizon();
-    let mut untouched = StreamClock::default();
+    let (_, planned) = inner.tracker().horizon();
+    let late;
+    let stamps = match ended {
+        EndedWork::Submissions(stamps) => stamps,
+        EndedWork::Late(stamp) => {
+            late = [stamp];
+            &late
+        }
+        EndedWork::AllUnfinished => &[],
+    };
+    let mut shares = Vec::new();
     inner.tracker().each_stream(|lane| {
-        let done = known.at(lane.key);
-        let number = match ended {
-            EndedWork::AllUnfinished => done,
-            EndedWork::Submissions(stamps) => {
-                let (own, others): (Vec<Stamp>, Vec<Stamp>) =
-                    stamps.iter().copied().partition(|stamp| stamp.stream == lane.key);
-                let first = own.iter().map(|stamp| stamp.number.saturating_sub(1)).min();
-                let behind = others.iter().any(|stamp| lane.published_covers(*stamp)).then_some(done);
-                first.into_iter().chain(behind).min().unwrap_or(u64::MAX)
-            }
-        };
-        untouched.learn(Stamp { stream: lane.key, number: number.min(planned.at(lane.key)) });
+        let is_behind = |stamp: &Stamp| stamp.stream != lane.key && lane.published_covers(*stamp);
+        shares.push(StreamShare { key: lane.key, behind: stamps.iter().rposition(is_behind) });
     });
     let next = "see the error of the work";
     let cause = Cause::new(kiln_driver::Error::invalid("submit", told.to_string(), next)).told_as(told);
-    inner.state().interrupt(cause, untouched, planned)
+    // What is known to be done is read when no waiter can be told more: see `interrupt`.
+    inner.state().interrupt(cause, || {
+        let known = inner.tracker().host().snapshot();
+        let first = match ended {
+            EndedWork::Submissions(stamps) => stamps.iter().rposition(|stamp| known.covers(*stamp)),
+            EndedWork::Late(_) | EndedWork::AllUnfinished => None,
+        };
+        let first = first.map_or(0, |last_done| last_done + 1);
+        let mut untouched = StreamClock::default();
+        for share in &shares {
+            let number = match ended {
+                EndedWork::AllUnfinished => known.at(share.key),
+                EndedWork::Submissions(_) | EndedWork::Late(_) => share.untouched(stamps, first, &known),
+            };
+            untouched.learn(Stamp { stream: share.key, number: number.min(planned.at(share.key)) });
+        }
+        (untouched, planned)
+    })
+}
+
+/// What the ended work has to do with a stream.
+struct StreamShare {
+    key: StreamKey,
+    /// The last submission of another stream that the stream is ordered after, by its place in the list.
+    behind: Option<usize>,
+}
+
+impl StreamShare {
+    /// The last submission of the stream that stays as it is, if the list from `first` on is ended.
+    fn untouched(&self, stamps: &[Stamp], first: usize, known: &StreamClock) -> u64 {
+        let own = stamps.iter().skip(first).filter(|stamp| stamp.stream == self.key);
+        let own = own.map(|stamp| stamp.number.saturating_sub(1)).min();
+        let behind = self.behind.filter(|last| *last >= first).map(|_| known.at(self.key));
+        own.into_iter().chain(behind).min().unwrap_or(u64::MAX)
+    }
 }
