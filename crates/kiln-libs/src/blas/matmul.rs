@@ -114,7 +114,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         Self { bias: Some(bias), ..self }
     }
 
-    /// Multiplies all elements of `A` with one number and those of `B` with another, which lie in device memory: what 8-bit numbers were divided by when they were
+    /// Multiplies all elements of `A` with one number and those of `B` with another, which lie in device memory, each in a buffer of one element: what 8-bit numbers were divided by when they were
     /// rounded. Only for [`F8E4M3`](super::F8E4M3); use [`alpha`](Self::alpha) for other types.
     pub fn scales(self, a: &'a GpuRef<f32>, b: &'a GpuRef<f32>) -> Self {
         Self { scales: Some([a, b]), ..self }

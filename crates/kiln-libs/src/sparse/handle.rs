@@ -17,7 +17,7 @@ use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 use crate::operands::Operands;
 use crate::prims::Primitives;
-use crate::scalar_argument::{accumulated, scalar};
+use crate::scalar_argument::{accumulated, checked};
 
 /// Sparse linear algebra on one device. It holds the operations and kernels that were used, and nothing else.
 ///
@@ -109,23 +109,23 @@ const PARTS: &[(&str, &str)] = &[
     ("values", "a.values"),
 ];
 
-/// Refuses dense operands that would not fit if the sparse matrix had an element: where it has none, they are not read.
-fn check_dense_operands<T: Real, I: SparseIndex>(
+/// Refuses operands that do not fit where they are not read, because the factor is 0 or the sparse matrix has no element. Of one without, `operation` is of one element.
+fn check_unread<T: Real, I: SparseIndex>(
     operation: impl Into<Operation>,
     called: &'static Called,
     a: &SparseView<'_, T, I>,
     dense: &[&GpuRef<T>],
 ) -> Result<()> {
-    let offsets = match a.format {
-        SparseFormat::Csr => Some(Argument::borrowed(a.rows)),
-        SparseFormat::Coo => None,
-    };
+    let has_elements = a.nonzeros() > 0;
+    let rows = (has_elements || a.format == SparseFormat::Csr).then(|| Argument::borrowed(a.rows));
+    let columns = has_elements.then(|| Argument::borrowed(a.columns));
+    let values = has_elements.then(|| Argument::borrowed(a.values));
     let dense = dense.iter().map(|buffer| Some(Argument::borrowed(*buffer)));
-    check_given(operation, called, [offsets, None, None].into_iter().chain(dense))
+    check_given(operation, called, [rows, columns, values].into_iter().chain(dense))
 }
 
-fn scalars(alpha: Argument<'static>, beta: Option<f64>) -> impl Iterator<Item = Result<Argument<'static>>> {
-    [Some(alpha), beta.map(Argument::Scalar)].into_iter().flatten().map(Ok)
+fn scalars(alpha: f64, beta: Option<f64>) -> impl Iterator<Item = Result<Argument<'static>>> {
+    [Some(alpha), beta].into_iter().flatten().map(|value| Ok(Argument::Scalar(value)))
 }
 
 fn layout<T: Real>(matrix: &Matrix<'_, T>) -> DenseLayout {
@@ -146,7 +146,7 @@ fn spmv<T: Real, I: SparseIndex>(
         let hint = "give vectors that are as long as the rows and columns";
         return Err(LibraryError::argument(Spmv::NAME, what, hint));
     }
-    let alpha = scalar(Spmv::NAME, "alpha", T::TYPE, alpha)?;
+    let alpha = checked(Spmv::NAME, "alpha", T::TYPE, alpha)?;
     let operation = Spmv {
         format: a.format,
         element: T::TYPE,
@@ -158,10 +158,11 @@ fn spmv<T: Real, I: SparseIndex>(
         accumulate: beta.is_some(),
         order,
     };
-    if a.nonzeros() == 0 {
+    if a.nonzeros() == 0 || alpha == 0.0 {
         a.operands(Operands::of(Spmv::NAME), SparseNames::A).with("x", x).check(loaded.gpu())?;
         if rows > 0 && columns > 0 {
-            check_dense_operands(Spmv { nonzeros: 1, ..operation }, &SPMV, &a, &[x, y])?;
+            let some = Spmv { nonzeros: a.nonzeros().max(1), ..operation };
+            check_unread(some, &SPMV, &a, &[x, y])?;
         }
         return without_terms(loaded, &SPMV, Matrix::new(y, y.len(), 1), beta);
     }
@@ -193,7 +194,7 @@ fn spmm<T: Real, I: SparseIndex>(
             "store both row after row, or both column after column",
         ));
     }
-    let alpha = scalar(Spmm::NAME, "alpha", T::TYPE, alpha)?;
+    let alpha = checked(Spmm::NAME, "alpha", T::TYPE, alpha)?;
     b.check_leading(Spmm::NAME, "b")?;
     c.check_leading(Spmm::NAME, "c")?;
     let operation = Spmm {
@@ -211,11 +212,11 @@ fn spmm<T: Real, I: SparseIndex>(
         accumulate: beta.is_some(),
         order,
     };
-    if a.nonzeros() == 0 {
+    if a.nonzeros() == 0 || alpha == 0.0 {
         a.operands(Operands::of(Spmm::NAME), SparseNames::A).with("b", b.buffer).check(loaded.gpu())?;
         if rows > 0 && columns > 0 && b.columns > 0 {
-            let one = Spmm { nonzeros: 1, ..operation };
-            check_dense_operands(one, &SPMM, &a, &[b.buffer, c.buffer])?;
+            let some = Spmm { nonzeros: a.nonzeros().max(1), ..operation };
+            check_unread(some, &SPMM, &a, &[b.buffer, c.buffer])?;
         }
         return without_terms(loaded, &SPMM, *c, beta);
     }
@@ -254,7 +255,7 @@ fn to_dense<T: Real, I: SparseIndex>(
     if a.nonzeros() == 0 {
         a.operands(Operands::of(SparseToDense::NAME), SparseNames::A).check(loaded.gpu())?;
         if given.rows > 0 && given.columns > 0 {
-            check_dense_operands(SparseToDense { nonzeros: 1, ..operation }, &TO_DENSE, &a, &[dense.buffer])?;
+            check_unread(SparseToDense { nonzeros: 1, ..operation }, &TO_DENSE, &a, &[dense.buffer])?;
         }
         return without_terms(loaded, &TO_DENSE, given, None);
     }

@@ -116,26 +116,27 @@ fn types_and_scale_factors_are_checked_with_a_factor_of_zero() {
     assert_eq!(c.download().unwrap(), [1.0; 256]);
 }
 
-/// A sparse matrix that stores no elements reads nothing of the other factor, which must fit as with every other matrix.
+/// A sparse matrix that stores no elements, or has a factor of 0, reads nothing of the other factor, which must fit as with every other matrix.
 #[test]
 fn dense_factors_are_checked_where_a_sparse_matrix_has_no_elements() {
     let gpu = DeviceRuntime::simulated(1).unwrap();
     let sparse = Sparse::new(&gpu);
     let [x, y] = [(); 2].map(|()| gpu.upload(&[1.0_f32; 4]).unwrap());
     let short = gpu.upload(&[1.0_f32; 3]).unwrap();
-    for dense in [[0.0_f32; 4], [1.0, 0.0, 0.0, 2.0]] {
+    let matrices = [[0.0_f32; 4], [1.0, 0.0, 0.0, 2.0]];
+    for (dense, alpha) in matrices.into_iter().flat_map(|dense| [(dense, 0.0), (dense, 1.0)]) {
         let a: CsrMatrix<f32> = CsrMatrix::from_dense(&gpu, (2, 2), &dense).unwrap();
         let coo: CooMatrix<f32> = CooMatrix::from_dense(&gpu, (2, 2), &dense).unwrap();
         let (two, other) = (x.view(..2).unwrap(), x.view(1..3).unwrap());
-        let spmv = |x, y| sparse.spmv(Determinism::Any, 1.0, &a, x, None, y).submit();
+        let spmv = |x, y| sparse.spmv(Determinism::Any, alpha, &a, x, None, y).submit();
         refused(spmv(&two, &two), "sparse.spmv: `x` and `y` share memory");
         refused(spmv(&two, &other), "sparse.spmv: `x` and `y` share memory");
-        let spmm = |b, c| sparse.spmm(Determinism::Any, 1.0, &a, b, None, c).submit();
+        let spmm = |b, c| sparse.spmm(Determinism::Any, alpha, &a, b, None, c).submit();
         refused(spmm(square(&x), square(&x)), "sparse.spmm: `b` and `c` share memory");
         refused(spmm(square(&short), square(&y)), "sparse.spmm: `b` has 12 bytes and must have 16");
         refused(spmm(square(&x), square(&short)), "sparse.spmm: `c` has 12 bytes and must have 16");
         refused(spmm(square(&x).leading(1), square(&y)), "sparse.spmm: `b` has a leading dimension of 1");
-        let spmm = sparse.spmm(Determinism::Any, 1.0, &coo, square(&x), None, square(&x)).submit();
+        let spmm = sparse.spmm(Determinism::Any, alpha, &coo, square(&x), None, square(&x)).submit();
         refused(spmm, "sparse.spmm: `b` and `c` share memory");
         let refused_dense = sparse.to_dense(&a, square(&short)).submit();
         refused(refused_dense, "sparse.to_dense: `dense` has 12 bytes and must have 16");
