@@ -18,7 +18,8 @@ pub enum SolveFailure {
     },
     /// The factors have a NaN or an infinity: the matrix has one, or its elements overflow. Nothing that is computed with them has a meaning.
     NotFinite {
-        /// The row of the first such pivot, counted from 0; the last pivot, where none is.
+        /// Of a matrix with NaN or infinities the smaller of row and column of the first of them by that measure, counted from 0. Where elements overflow, or factors are
+        /// given, the row of the first such pivot; the last pivot, where none is.
         pivot: u64,
     },
     /// A pivot that was given is no row of the matrix.
@@ -49,7 +50,7 @@ impl SolveFailure {
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::NotPositiveDefinite { .. } => {
-                "look for NaN in the matrix, add a multiple of the identity, or use `lu`"
+                "look for NaN and infinities in the matrix, add a multiple of the identity, or use `lu`"
             }
             Self::Singular { .. } => "use `svd`, and leave out singular values that are zero",
             Self::NotFinite { .. } => "look for NaN and infinities in the matrix",

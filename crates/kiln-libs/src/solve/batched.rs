@@ -99,7 +99,7 @@ impl Solve {
     }
 
     /// `P A = L U` with partial pivoting for each square matrix of a batch; the factors replace `A`, and the rows that were exchanged, counted from 1, go into
-    /// `pivots`, one matrix after the other. [`BatchedTicket::wait`](super::BatchedTicket::wait) says which matrix is singular, or has NaN or infinities in its factors. A block of threads works on
+    /// `pivots`, one matrix after the other. [`BatchedTicket::wait`](super::BatchedTicket::wait) says which matrix has NaN or infinities, gets them in its factors, or is singular. A block of threads works on
     /// each matrix, in shared memory if it takes at most 40 KiB.
     pub fn lu_batched<'a, T: Real>(
         &'a self,

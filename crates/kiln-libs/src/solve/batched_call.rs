@@ -180,9 +180,9 @@ impl BatchedTicket {
 
 impl BatchedInfo {
     /// The words themselves, one for each matrix, to be read by kernels that decide on the device. Their meaning is that of LAPACK; of
-    /// [`lu_batched`](super::Solve::lu_batched) they are also minus the row, counted from 1, of the first pivot that is NaN or infinite. Of
+    /// [`lu_batched`](super::Solve::lu_batched) they are also minus the place, counted from 1, that [`SolveFailure::NotFinite`] tells. Of
     /// [`lu_solve_batched`](super::Solve::lu_solve_batched) they are the row, counted from 1, of the first pivot that is out of range, or minus the row of the first
-    /// zero, NaN or infinity on the diagonal of the factors.
+    /// NaN or infinity on the diagonal of the factors, or, where there is none, of the first zero.
     pub fn words(&self) -> &GpuRef<i32> {
         &self.found.words
     }

@@ -100,8 +100,8 @@ impl Solve {
 
     /// `P A = L U` with partial pivoting; the factors replace `A`, and the rows that were exchanged, counted from 1, go into `pivots`, which has as many
     /// elements as the shorter side of `A`. Of a matrix that is stored row after row the transpose is factored; [`lu_solve`](Self::lu_solve) knows
-    /// that. [`SolveTicket::wait`](super::SolveTicket::wait) says whether the matrix is singular, or has NaN or infinities in its factors: cuSOLVER, as LAPACK, says
-    /// nothing of those, so that the diagonal is looked at behind it.
+    /// that. [`SolveTicket::wait`](super::SolveTicket::wait) says whether the matrix has NaN or infinities, gets them in its factors, or is singular, and of more than one
+    /// the first: cuSOLVER says nothing of NaN, or calls the matrix singular, so that a kernel looks at the matrix before it, and at the diagonal behind it.
     pub fn lu<'a, T: Real>(&'a self, a: Matrix<'a, T>, pivots: &'a GpuRef<i64>) -> SolveCall<'a> {
         let described = check_single(Getrf::NAME, &a).and_then(|()| {
             check_some(Getrf::NAME, "a", &a)?;

@@ -51,9 +51,9 @@ impl SolveTicket {
 }
 
 impl SolveInfo {
-    /// The word itself, to be read by kernels that decide on the device. Its meaning is that of LAPACK; of [`lu`](super::Solve::lu) it is also minus the row, counted from 1,
-    /// of the first pivot that is NaN or infinite. Of [`lu_solve`](super::Solve::lu_solve) it is the row, counted from 1, of the first pivot that is out of range, or
-    /// minus the row of the first zero, NaN or infinity on the diagonal of the factors.
+    /// The word itself, to be read by kernels that decide on the device. Its meaning is that of LAPACK; of [`lu`](super::Solve::lu) it is also minus the place, counted from 1,
+    /// that [`SolveFailure::NotFinite`] tells. Of [`lu_solve`](super::Solve::lu_solve) it is the row, counted from 1, of the first pivot that is out of range, or
+    /// minus the row of the first NaN or infinity on the diagonal of the factors, or, where there is none, of the first zero.
     pub fn word(&self) -> &GpuRef<i32> {
         &self.word
     }

@@ -1,8 +1,8 @@
 //! Kernels of this crate around a library that solves a system of equations.
 //!
 //! A library moves rows by the pivots that it is given, also to memory outside of the matrix, so that it is given a checked copy of them. It takes right-hand sides
-//! column after column, so that those in rows are copied into columns and back. It says nothing of a NaN in a matrix, nor of a zero in factors that it solves with,
-//! so that the diagonal of factors is looked at.
+//! column after column, so that those in rows are copied into columns and back. It says nothing of a NaN in a matrix, or takes it for a
+//! zero, nor of a zero in factors that it solves with, so that a matrix is looked at before it is factored, and the diagonal of factors.
 
 use kiln_runtime::{DeviceRuntime, GpuRef, Stream};
 
@@ -17,6 +17,10 @@ use crate::prims::plan::{Argument, Plan};
 
 /// Threads of a block, as the kernels are written.
 const THREADS: u32 = 256;
+/// Elements that a thread of a scan looks at, up to [`SCAN_BLOCKS`].
+const SCAN_ITEMS: u64 = 8;
+/// Blocks of a scan at most.
+const SCAN_BLOCKS: u64 = 1024;
 
 /// What a system of equations needs beside the library.
 #[derive(Debug)]
@@ -40,12 +44,14 @@ struct Factors {
     are_made: bool,
 }
 
-/// The words of a system, so that those of a factorisation come first: what was found, its kind, the library's word, the row of a pivot, and the pivot.
+/// The words of a system, so that those of a factorisation come first: what was found, its kind, the library's word, the row of a pivot, and the pivot. Of a factorisation, which
+/// is given no pivots, the fourth is what a scan found in the matrix.
 pub(super) const WORDS: usize = 6;
 const WORD: usize = 0;
 const KIND: usize = 1;
 pub(super) const LIBRARY_WORD: usize = 2;
 const PIVOT_ROW: usize = 3;
+const SCANNED: usize = 3;
 const PIVOT: usize = 4;
 
 /// Right-hand sides that are stored row after row.
@@ -155,6 +161,27 @@ impl PreparedSystem<'_> {
         Ok(Some(self.words.view(..=last)?))
     }
 
+    /// Looks at a matrix that is factored.
+    fn add_scan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        let Some(factors) = self.system.factors.as_ref().filter(|it| it.are_made) else {
+            return Ok(());
+        };
+        let (rows, columns) = factors.stored;
+        let blocks = rows.saturating_mul(columns).div_ceil(u64::from(THREADS) * SCAN_ITEMS);
+        let blocks = blocks.clamp(1, SCAN_BLOCKS);
+        let found = self.words.view(SCANNED..=SCANNED)?;
+        let found = if blocks == 1 {
+            Argument::write(&found)?
+        } else {
+            plan.zero(&found)?;
+            Argument::read_write(&found)?
+        };
+        let mut arguments = vec![Argument::read(&factors.buffer)?];
+        arguments.extend([rows, columns, factors.leading].map(Argument::value));
+        arguments.push(found);
+        plan.launch(("system", self.system.of, "scan_matrix"), blocks, THREADS, arguments)
+    }
+
     /// Looks at the factors, if it is time to.
     fn add_check(&self, plan: &mut Plan<'_>, are_made: bool) -> Result<()> {
         let Some(factors) = self.system.factors.as_ref().filter(|it| it.are_made == are_made) else {
@@ -162,12 +189,14 @@ impl PreparedSystem<'_> {
         };
         let before = if are_made { LIBRARY_WORD } else { PIVOT_ROW };
         let word = |at: usize| self.words.view(at..=at);
+        let scanned = if are_made { Argument::read(&word(SCANNED)?)? } else { Argument::Null };
         let arguments = vec![
             Argument::read(&factors.buffer)?,
             Argument::value(factors.stored.0),
             Argument::value(factors.stored.1),
             Argument::value(factors.leading),
             Argument::value(u32::from(!are_made)),
+            scanned,
             Argument::read(&word(before)?)?,
             Argument::write(&word(WORD)?)?,
             Argument::write(&word(KIND)?)?,
@@ -190,6 +219,7 @@ impl PreparedSystem<'_> {
             ];
             plan.launch(("system", of, "check_pivots"), 1, THREADS, arguments)?;
         }
+        self.add_scan(plan)?;
         self.add_check(plan, false)?;
         let Some((sides, columns)) = self.copied() else { return Ok(()) };
         let from = [sides.leading, 1].map(Argument::value);

@@ -54,23 +54,97 @@ fn lu_of_a_matrix_with_nan_is_told_alike_of_one_and_of_a_batch() {
 }
 
 #[test]
+fn a_nan_at_any_place_of_a_matrix_is_told_with_its_place() {
+    everywhere_and_in_workers("a_nan_at_any_place_of_a_matrix_is_told_with_its_place", |gpu| {
+        let solve = Solve::new(gpu);
+        let pivots = gpu.allocate::<i64>(3).unwrap();
+        let batch_pivots = gpu.allocate::<i64>(9).unwrap();
+        let identity = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+        // One with factors, one that is singular, and one whose rows are exchanged.
+        for fine in [identity, [0.0; 9], [1.0, 5.0, 2.0, 7.0, 1.0, 3.0, 9.0, 4.0, 8.0]] {
+            for at in 0..9 {
+                let mut bad = fine;
+                bad[at] = if at % 2 == 0 { NAN } else { -INFINITY };
+                let wanted = Some(SolveFailure::NotFinite { pivot: (at / 3).min(at % 3) as u64 });
+                for by_columns in [false, true] {
+                    let one = gpu.upload(&bad).unwrap();
+                    let matrix = Matrix::new(&one, 3, 3);
+                    let matrix = if by_columns { matrix.transposed() } else { matrix };
+                    let failure =
+                        solve.lu(matrix, &pivots).submit().unwrap().wait().unwrap_err().solve_failure();
+                    assert_eq!(failure, wanted, "{fine:?} at {at}");
+                    let many = gpu.upload(&[identity, bad, identity].concat()).unwrap();
+                    let matrix = Matrix::new(&many, 3, 3);
+                    let matrix = if by_columns { matrix.transposed() } else { matrix };
+                    let ticket = solve.lu_batched(matrix.batch(3), &batch_pivots).submit().unwrap();
+                    assert_eq!(ticket.wait().unwrap_err().solve_failure(), wanted, "{fine:?} at {at}");
+                    let words = ticket.info().words().download().unwrap();
+                    assert!(words[1] < 0 && (words[0], words[2]) == (0, 0), "{words:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn lu_of_a_long_or_wide_matrix_with_nan_is_told() {
     everywhere_and_in_workers("lu_of_a_long_or_wide_matrix_with_nan_is_told", |gpu| {
         let solve = Solve::new(gpu);
-        for (rows, columns) in [(7_usize, 2_usize), (2, 7), (300, 3), (3, 300)] {
+        // The last ones are looked at by more than one block.
+        for (rows, columns) in
+            [(7_usize, 2_usize), (2, 7), (300, 3), (3, 300), (2100, 3), (3, 2100), (70, 80)]
+        {
             let number = |at: usize| ((at * 37 + 11) % 23) as f32 + 1.0;
             let fine: Vec<f32> = (0..rows * columns).map(number).collect();
             let pivots = gpu.allocate::<i64>(rows.min(columns)).unwrap();
             let a = gpu.upload(&fine).unwrap();
-            solve.lu(Matrix::new(&a, rows, columns), &pivots).submit().unwrap().wait().unwrap();
-            for at in [0, columns - 1, (rows - 1) * columns, rows * columns - 1] {
+            let healthy = solve.lu(Matrix::new(&a, rows, columns), &pivots).submit().unwrap().wait();
+            let failure = healthy.err().and_then(|error| error.solve_failure());
+            assert!(!is_not_finite(failure), "{rows} x {columns}: {failure:?}");
+            let middle = rows / 2 * columns + columns / 2;
+            for at in [0, columns - 1, middle, (rows - 1) * columns, rows * columns - 1] {
                 let mut bad = fine.clone();
                 bad[at] = f32::NAN;
-                let a = gpu.upload(&bad).unwrap();
-                let ticket = solve.lu(Matrix::new(&a, rows, columns), &pivots).submit().unwrap();
-                let failure = ticket.wait().unwrap_err().solve_failure();
-                assert!(is_not_finite(failure), "{rows} x {columns} at {at}: {failure:?}");
+                let place = (at / columns).min(at % columns) as u64;
+                for by_columns in [false, true] {
+                    let a = gpu.upload(&bad).unwrap();
+                    let matrix = Matrix::new(&a, rows, columns);
+                    let matrix = if by_columns { matrix.transposed() } else { matrix };
+                    let ticket = solve.lu(matrix, &pivots).submit().unwrap();
+                    let failure = ticket.wait().unwrap_err().solve_failure();
+                    let wanted = Some(SolveFailure::NotFinite { pivot: place });
+                    assert_eq!(failure, wanted, "{rows} x {columns} at {at}");
+                }
             }
+        }
+    });
+}
+
+#[test]
+fn what_lies_between_the_rows_of_a_matrix_is_not_looked_at() {
+    everywhere_and_in_workers("what_lies_between_the_rows_of_a_matrix_is_not_looked_at", |gpu| {
+        let solve = Solve::new(gpu);
+        let a = gpu.upload(&[2.0, 0.0, NAN, 0.0, 2.0, NAN]).unwrap();
+        let pivots = gpu.allocate::<i64>(2).unwrap();
+        solve.lu(Matrix::new(&a, 2, 2).leading(3), &pivots).submit().unwrap().wait().unwrap();
+    });
+}
+
+#[test]
+fn of_a_zero_and_a_nan_on_the_diagonal_of_factors_the_nan_is_told() {
+    everywhere_and_in_workers("of_a_zero_and_a_nan_on_the_diagonal_of_factors_the_nan_is_told", |gpu| {
+        let solve = Solve::new(gpu);
+        let pivots = gpu.upload(&[1_i64, 2, 3]).unwrap();
+        for (diagonal, place) in [([0.0, NAN, 1.0], 1), ([0.0, 0.0, INFINITY], 2), ([NAN, 0.0, 0.0], 0)] {
+            let [x, y, z] = diagonal;
+            let factors = gpu.upload(&[x, 0.0, 0.0, 0.0, y, 0.0, 0.0, 0.0, z]).unwrap();
+            let factors = Matrix::new(&factors, 3, 3);
+            let wanted = Some(SolveFailure::NotFinite { pivot: place });
+            let b = gpu.upload(&[1.0; 3]).unwrap();
+            let ticket = solve.lu_solve(factors, &pivots, Matrix::new(&b, 3, 1)).submit().unwrap();
+            assert_eq!(ticket.wait().unwrap_err().solve_failure(), wanted, "{diagonal:?}");
+            let ticket = solve.lu_solve_batched(factors, &pivots, Matrix::new(&b, 3, 1)).submit().unwrap();
+            assert_eq!(ticket.wait().unwrap_err().solve_failure(), wanted, "{diagonal:?}");
         }
     });
 }
@@ -176,18 +250,20 @@ fn each_replay_of_a_graph_tells_of_its_factors() {
 }
 
 #[test]
-fn a_matrix_that_is_not_positive_definite_is_advised_to_look_for_nan() {
+fn a_matrix_that_is_not_positive_definite_is_advised_to_look_for_nan_and_infinities() {
     let gpu = DeviceRuntime::simulated(1).unwrap();
     let solve = Solve::new(&gpu);
-    let nan = || gpu.upload(&[1.0_f32, f32::NAN, f32::NAN, 1.0]).unwrap();
-    let (one, many) = (nan(), nan());
-    let single = solve.cholesky(Matrix::new(&one, 2, 2), Triangle::Lower).submit().unwrap().wait();
-    let batch = solve.cholesky_batched(Matrix::new(&many, 2, 2), Triangle::Lower).submit().unwrap().wait();
-    for error in [single.unwrap_err(), batch.unwrap_err()] {
-        let text = error.to_string();
-        assert!(
-            text.ends_with("look for NaN in the matrix, add a multiple of the identity, or use `lu`"),
-            "{text}"
-        );
+    for numbers in
+        [[1.0_f32, f32::NAN, f32::NAN, 1.0], [f32::INFINITY, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, f32::INFINITY]]
+    {
+        let (one, many) = (gpu.upload(&numbers).unwrap(), gpu.upload(&numbers).unwrap());
+        let single = solve.cholesky(Matrix::new(&one, 2, 2), Triangle::Lower).submit().unwrap().wait();
+        let batch = solve.cholesky_batched(Matrix::new(&many, 2, 2), Triangle::Lower).submit().unwrap();
+        for error in [single.unwrap_err(), batch.wait().unwrap_err()] {
+            let text = error.to_string();
+            let advice =
+                "look for NaN and infinities in the matrix, add a multiple of the identity, or use `lu`";
+            assert!(text.ends_with(advice), "{text}");
+        }
     }
 }

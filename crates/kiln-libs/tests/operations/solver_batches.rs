@@ -168,7 +168,7 @@ fn the_matrix_of_a_batch_that_has_no_factors_is_told() {
             solve.cholesky_batched(Matrix::new(&a, n, n).batch(batch), Triangle::Lower).submit().unwrap();
         let error = ticket.wait().unwrap_err();
         assert_eq!(error.solve_failure(), Some(SolveFailure::NotPositiveDefinite { order: 3 }));
-        let text = "solve.cholesky_batched: matrix 3 of 6: the matrix is not positive definite: its leading minor of order 3 is not positive (2 failed); look for NaN in the matrix, add a multiple of the identity, or use `lu`";
+        let text = "solve.cholesky_batched: matrix 3 of 6: the matrix is not positive definite: its leading minor of order 3 is not positive (2 failed); look for NaN and infinities in the matrix, add a multiple of the identity, or use `lu`";
         assert_eq!(error.to_string(), text);
         assert_eq!(ticket.info().words().download().unwrap(), [0, 0, 0, 3, 0, 1]);
         let (a, pivots) = (identities(&[(1, 2, 0.0)]), gpu.allocate::<i64>(n * batch).unwrap());

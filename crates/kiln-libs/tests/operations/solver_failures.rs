@@ -33,7 +33,7 @@ fn a_matrix_without_factors_is_told_when_its_ticket_is_waited_for() {
         let ticket = solve.cholesky(Matrix::new(&indefinite, n, n), Triangle::Lower).submit().unwrap();
         let error = ticket.wait().unwrap_err();
         assert_eq!(error.solve_failure(), Some(SolveFailure::NotPositiveDefinite { order: 17 }));
-        let text = "solve.cholesky: the matrix is not positive definite: its leading minor of order 17 is not positive; look for NaN in the matrix, add a multiple of the identity, or use `lu`";
+        let text = "solve.cholesky: the matrix is not positive definite: its leading minor of order 17 is not positive; look for NaN and infinities in the matrix, add a multiple of the identity, or use `lu`";
         assert_eq!(error.to_string(), text);
         assert_eq!(ticket.info().word().download().unwrap(), [17]);
         ticket.ticket().wait().unwrap();

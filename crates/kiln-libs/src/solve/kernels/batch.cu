@@ -86,9 +86,24 @@ __device__ __forceinline__ u64 find_pivot(const View& a, u64 n, u64 k) {
     return found;
 }
 
-// A matrix becomes its triangular factors. Returns 0, or the place of the first zero on the diagonal of U, counted from 1; or minus the place of the first NaN or infinity.
+// The smaller of row and column of the first NaN or infinity of a matrix by that measure; n if there is none.
+__device__ __forceinline__ u64 find_not_finite(const View& a, u64 n) {
+    __shared__ u64 shared_place;
+    if (threadIdx.x == 0) shared_place = n;
+    __syncthreads();
+    for (u64 at = threadIdx.x; at < n * n; at += THREADS) {
+        const u64 row = at % n, column = at / n;
+        if (!is_finite(a.at(row, column))) atomicMin(&shared_place, row < column ? row : column);
+    }
+    __syncthreads();
+    return shared_place;
+}
+
+// A matrix becomes its triangular factors. Returns 0, or the place of the first zero on the diagonal of U, counted from 1; or minus the place of the first NaN or infinity:
+// of the matrix if it has one, otherwise of the diagonal of U, where elements overflow.
 __device__ __forceinline__ i32 factor_lu(const View& a, u64 n, i64* pivots) {
-    i32 zero = 0, not_finite = 0;
+    const u64 place = find_not_finite(a, n);
+    i32 zero = 0, not_finite = place < n ? (i32)(place + 1) : 0;
     for (u64 k = 0; k < n; k++) {
         const u64 other = find_pivot(a, n, k);
         if (threadIdx.x == 0) pivots[k] = (i64)(other + 1);
@@ -102,7 +117,7 @@ __device__ __forceinline__ i32 factor_lu(const View& a, u64 n, i64* pivots) {
         const TYPE pivot = a.at(k, k);
         if (pivot == 0) {
             if (zero == 0) zero = (i32)(k + 1);
-            // A NaN in its row stays where it is.
+            // What overflowed in its row stays where it is.
             bool is_bad = false;
             for (u64 column = threadIdx.x; column < n; column += THREADS) is_bad |= !is_finite(a.at(k, column));
             if (__syncthreads_or(is_bad) && not_finite == 0) not_finite = (i32)(k + 1);
@@ -178,14 +193,15 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 }
 
 // A matrix whose pivots are not all rows of 1 to n is left out: its word is the first such pivot's row, counted from 1, and `values` has the pivot. Where the diagonal of
-// the factors has a zero, a NaN or an infinity, the word is minus the row of the first, and `values` has 1 for a zero and 2 for the others; the system is solved as it is.
+// the factors has a zero, a NaN or an infinity, the word is minus the row of the first, and `values` has 1 for a zero and 2 for the others; a zero is told only where there is no NaN and no infinity. The system is solved as
+// it is.
 extern "C" __global__ void __launch_bounds__(THREADS)
     lu_solve(const TYPE* a, u64 n, u64 row_step, u64 column_step, u64 stride, const i64* pivots, TYPE* b, u64 columns, u64 b_row_step,
              u64 b_column_step, u64 b_stride, i32* info, i64* values) {
     const View factors = {(TYPE*)a + blockIdx.x * stride, row_step, column_step};
     const View right = {b + blockIdx.x * b_stride, b_row_step, b_column_step};
     const i64* own = pivots + blockIdx.x * n;
-    __shared__ u64 shared_first;
+    __shared__ u64 shared_first, shared_zero;
     if (threadIdx.x == 0) shared_first = n;
     __syncthreads();
     for (u64 row = threadIdx.x; row < n; row += THREADS)
@@ -198,17 +214,21 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     if (first < n) return;
     __syncthreads();
-    if (threadIdx.x == 0) shared_first = n;
+    if (threadIdx.x == 0) shared_first = shared_zero = n;
     __syncthreads();
     for (u64 row = threadIdx.x; row < n; row += THREADS) {
         const TYPE value = factors.at(row, row);
-        if (!is_finite(value) || value == 0) atomicMin(&shared_first, row);
+        if (!is_finite(value)) atomicMin(&shared_first, row);
+        if (value == 0) atomicMin(&shared_zero, row);
     }
     __syncthreads();
-    if (threadIdx.x == 0 && shared_first < n) {
-        const u64 row = shared_first;
-        info[blockIdx.x] = -(i32)(row + 1);
-        values[blockIdx.x] = factors.at(row, row) == 0 ? 1 : 2;
+    if (threadIdx.x == 0) {
+        const bool has_zero = shared_first >= n;
+        const u64 row = has_zero ? shared_zero : shared_first;
+        if (row < n) {
+            info[blockIdx.x] = -(i32)(row + 1);
+            values[blockIdx.x] = has_zero ? 1 : 2;
+        }
     }
     for (u64 column = threadIdx.x; column < columns; column += THREADS)
         for (u64 k = 0; k < n; k++) {

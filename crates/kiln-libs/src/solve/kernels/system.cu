@@ -26,38 +26,78 @@ extern "C" __global__ void __launch_bounds__(THREADS) check_pivots(const i64* pi
     }
 }
 
-// Looks for what no system of equations can be solved with in triangular factors, which lie column after column: a NaN, an infinity, and, where zeros count, a zero. It
-// looks at the diagonal, behind its end at the last row or column, which a NaN elsewhere reaches, and at row and column of a first zero that `before` tells of, where a
-// NaN may stay. `word` becomes minus the place of the first, counted from 1, and
-// `kind` 1 for a zero and 2 for the others. Where there is none, or `before` tells something that comes first, `word` is what `before` is, and `kind` 0. One block does it.
+// Looks for the NaN and infinities of a matrix that lies column after column, before a library factors it: a library may move them, or take them for zeros. `found` becomes 0 if
+// there are none, otherwise all ones less the smaller of row and column of the first by that measure. Several blocks need a `found` of 0; one alone writes it.
+extern "C" __global__ void __launch_bounds__(THREADS) scan_matrix(const TYPE* a, u64 rows, u64 columns, u64 leading, u32* found) {
+    __shared__ u32 shared_found;
+    if (threadIdx.x == 0) shared_found = 0;
+    __syncthreads();
+    const u64 start = (u64)blockIdx.x * THREADS + threadIdx.x, step = (u64)gridDim.x * THREADS;
+    const u64 row_step = step % rows, column_step = step / rows;
+    u64 row = start % rows, column = start / rows;
+    u32 own = 0;
+    while (column < columns) {
+        if (!(fabs(a[row + column * leading]) < Limits<TYPE>::high())) {
+            const u64 place = row < column ? row : column;
+            own = larger(own, place < 0x7ffffffe ? ~(u32)place : ~0x7ffffffeu);
+        }
+        row += row_step;
+        column += column_step;
+        if (row >= rows) {
+            row -= rows;
+            column++;
+        }
+    }
+    if (own) atomicMax(&shared_found, own);
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    if (gridDim.x == 1)
+        *found = shared_found;
+    else if (shared_found)
+        atomicMax(found, shared_found);
+}
+
+// Looks for what no system of equations can be solved with in triangular factors, which lie column after column: a NaN, an infinity, and, where zeros count, a zero; a zero is
+// told only where there is no NaN and no infinity. It looks at the diagonal, behind its end at the last row or column, which a NaN elsewhere reaches, and at row and column of a
+// first zero that `before` tells of, where a NaN may stay. `word` becomes minus the place of the first, counted from 1, and `kind` 1 for a zero and 2 for the others. What
+// `scanned` has, if it is given, is what `scan_matrix` found in the matrix before, and comes first. Where there is nothing, or `before` tells something that comes first, `word` is
+// what `before` is, and `kind` 0. One block does it.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    check_factors(const TYPE* a, u64 rows, u64 columns, u64 leading, u32 zeros_count, const i32* before, i32* word, i32* kind) {
-    __shared__ u64 shared_first;
+    check_factors(const TYPE* a, u64 rows, u64 columns, u64 leading, u32 zeros_count, const u32* scanned, const i32* before, i32* word, i32* kind) {
+    __shared__ u64 shared_first, shared_zero;
     const u64 n = rows > columns ? rows : columns;
     const i32 told = *before;
-    if (threadIdx.x == 0) shared_first = n;
-    __syncthreads();
-    const u64 zero = told > 0 && !zeros_count ? (u64)told - 1 : n;
-    if (zero < rows && zero < columns) {
-        for (u64 row = threadIdx.x; row < rows; row += THREADS)
-            if (!(fabs(a[row + zero * leading]) < Limits<TYPE>::high())) atomicMin(&shared_first, zero);
-        for (u64 column = threadIdx.x; column < columns; column += THREADS)
-            if (!(fabs(a[zero + column * leading]) < Limits<TYPE>::high())) atomicMin(&shared_first, zero);
+    if (threadIdx.x == 0) {
+        const u32 found = scanned ? *scanned : 0;
+        shared_first = found ? (u64)~found : n;
+        shared_zero = n;
     }
-    for (u64 at = threadIdx.x; at < n; at += THREADS) {
-        const TYPE value = a[(at < rows ? at : rows - 1) + (at < columns ? at : columns - 1) * leading];
-        const bool is_finite = fabs(value) < Limits<TYPE>::high();
-        if (!is_finite || (zeros_count && value == 0)) atomicMin(&shared_first, at);
+    __syncthreads();
+    const bool is_scanned = shared_first < n;
+    __syncthreads();
+    if (!is_scanned) {
+        const u64 zero = told > 0 && !zeros_count ? (u64)told - 1 : n;
+        if (zero < rows && zero < columns) {
+            for (u64 row = threadIdx.x; row < rows; row += THREADS)
+                if (!(fabs(a[row + zero * leading]) < Limits<TYPE>::high())) atomicMin(&shared_first, zero);
+            for (u64 column = threadIdx.x; column < columns; column += THREADS)
+                if (!(fabs(a[zero + column * leading]) < Limits<TYPE>::high())) atomicMin(&shared_first, zero);
+        }
+        for (u64 at = threadIdx.x; at < n; at += THREADS) {
+            const TYPE value = a[(at < rows ? at : rows - 1) + (at < columns ? at : columns - 1) * leading];
+            if (!(fabs(value) < Limits<TYPE>::high())) atomicMin(&shared_first, at);
+            if (zeros_count && value == 0) atomicMin(&shared_zero, at);
+        }
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        const u64 first = shared_first;
         // That a matrix with NaN is singular, too, is not what is wrong with it.
+        const bool is_finite = shared_first >= n;
+        const u64 first = is_finite ? shared_zero : shared_first;
         const bool is_told = told < 0 || (told > 0 && zeros_count);
         if (first < n && !is_told) {
-            const TYPE value = a[(first < rows ? first : rows - 1) + (first < columns ? first : columns - 1) * leading];
             *word = first < 0x7fffffff ? -(i32)(first + 1) : -0x7fffffff;
-            *kind = zeros_count && value == 0 ? 1 : 2;
+            *kind = is_finite ? 1 : 2;
         } else {
             *word = told;
             *kind = 0;
