@@ -132,6 +132,7 @@ fn record(
     console: &mut Console,
 ) -> Result<Exit, Failure> {
     let place = RecordingPlace::new(file)?;
+    arguments.perfetto.as_deref().map_or(Ok(()), recording_place::check_folder)?;
     if let Some(out) = arguments.perfetto.as_deref().filter(|_| place.pattern().is_some())
         && !out.to_string_lossy().contains(NUMBER)
     {

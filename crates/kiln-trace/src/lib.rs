@@ -82,6 +82,6 @@ pub use record::{
 };
 pub use recorder::{
     CollectiveNote, KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingFile, RecordingLane,
-    RecordingTotals, StreamLane, SubmissionNote, TickScale, WaitNote, interned_name,
+    RecordingTotals, StreamLane, SubmissionNote, TickScale, WaitNote, interned_name, is_being_recorded,
 };
 pub use repeat_command::RepeatCommand;

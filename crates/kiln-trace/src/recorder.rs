@@ -29,6 +29,7 @@ use std::time::Duration;
 pub use interned_name::interned_name;
 pub use known_name::{KnownLine, KnownName};
 pub use lane::RecordingLane;
+pub use locked_file::is_being_recorded;
 pub use recording_file::RecordingFile;
 pub use recording_thread::RecordingTotals;
 pub use stream_lane::StreamLane;

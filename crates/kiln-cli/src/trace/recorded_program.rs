@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use kiln::telemetry::DeviceTimes;
+use kiln_trace::is_being_recorded;
 
 use super::recording_place::{RecordingPlace, beginning, is_recorded};
 use crate::exit_code::Exit;
@@ -47,6 +48,11 @@ impl<'f> Earlier<'f> {
     fn move_aside(file: &'f Path) -> Result<Self, Failure> {
         let mut aside = None;
         if file.is_file() {
+            if is_being_recorded(file) {
+                let why = "another program that still runs is recorded to it";
+                return Err(Failure::file(file, why)
+                    .next("give another FILE, or one with %p for the number of the process"));
+            }
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let place = file.with_file_name(format!(".{name}.{}.earlier", std::process::id()));
             fs::rename(file, &place).map_err(|error| Failure::file(file, error))?;

@@ -33,10 +33,7 @@ impl RecordingPlace {
             );
             return Err(Failure::file(file, why));
         }
-        if !folder.is_dir() {
-            let why = format!("there is no folder {}", folder.display());
-            return Err(Failure::file(file, why).next("make it, or give another place"));
-        }
+        check_folder(file)?;
         if name.matches(NUMBER).count() > 1 {
             return Err(Failure::file(file, format!("{NUMBER} may stand in the name once")));
         }
@@ -94,6 +91,16 @@ pub(crate) fn writable(file: &Path) -> Result<(), Failure> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses a file in a folder that is not there.
+pub(crate) fn check_folder(file: &Path) -> Result<(), Failure> {
+    let folder = folder_of(file);
+    if !folder.is_dir() {
+        let why = format!("there is no folder {}", folder.display());
+        return Err(Failure::file(file, why).next("make it, or give another place"));
+    }
+    Ok(())
 }
 
 /// Whether a file has something in it.

@@ -176,6 +176,39 @@ fn a_place_that_cannot_be_recorded_to_is_refused_before_the_program_starts() {
 }
 
 #[test]
+fn a_trace_in_a_folder_that_is_not_there_is_refused_before_the_program_starts() {
+    let folder = Folder::new();
+    let (file, marker, out) = (folder.path("a.kiln"), folder.path("marker"), folder.path("no/a.pftrace"));
+    let outcome = run_within(command(&["trace", &file, "--perfetto", &out, "--", "touch", &marker]));
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("there is no folder"), "{}", outcome.stderr);
+    assert!(!Path::new(&marker).exists(), "the program was started");
+}
+
+#[test]
+fn a_recording_that_is_being_written_is_left_alone() {
+    use rustix::fs::{FlockOperation, flock};
+    let folder = Folder::new();
+    let (file, marker) = (folder.write("a.kiln", planted()), folder.path("marker"));
+    let writer = fs::File::open(&file).unwrap();
+    flock(&writer, FlockOperation::NonBlockingLockExclusive).unwrap();
+    for verb in ["trace", "watch"] {
+        let outcome = run_within(command(&[verb, &file, "--", "touch", &marker]));
+        assert_eq!(outcome.code, Some(2), "{verb}: {}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("still runs is recorded to it; give another FILE"),
+            "{}",
+            outcome.stderr
+        );
+        assert!(!Path::new(&marker).exists(), "{verb} has started the program");
+    }
+    assert_eq!(fs::read(&file).unwrap(), planted());
+    drop(writer);
+    let outcome = run(command(&["trace", &file, "--", "cp", &folder.write("source.kiln", planted()), &file]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+}
+
+#[test]
 fn json_is_alone_on_the_standard_output() {
     let folder = Folder::new();
     let (source, out) = (folder.write("source.kiln", planted()), folder.path("a.pftrace"));

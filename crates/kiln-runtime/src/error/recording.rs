@@ -23,6 +23,11 @@ pub enum RecordingError {
         /// The file, which was left alone.
         path: PathBuf,
     },
+    /// Events around every 0th submission were asked for.
+    #[error(
+        "events around every 0th submission are none; use `DeviceTimes::Events {{ every: 1 }}` or more, or `DeviceTimes::HostOnly`"
+    )]
+    NoSubmissions,
     /// `KILN_TRACE_TIMES` says no way to take the device's times.
     #[error("KILN_TRACE_TIMES: {0}")]
     Times(String),

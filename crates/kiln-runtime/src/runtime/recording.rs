@@ -10,6 +10,7 @@ mod device_recording;
 mod device_times;
 mod measured_work;
 mod noted_needs;
+mod process_end;
 mod process_recording;
 mod processor_counter;
 mod stream_lanes;
@@ -137,6 +138,9 @@ impl Inner {
         if self.recording().is_some() {
             return Err(RecordingError::AlreadyRecorded.into());
         }
+        if times == (DeviceTimes::Events { every: 0 }) {
+            return Err(RecordingError::NoSubmissions.into());
+        }
         let first = process_recording::first_events(self.recording_clock());
         let recorder =
             ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
@@ -167,6 +171,7 @@ impl Inner {
         if !self.set_recording(recording) {
             return Err(RecordingError::AlreadyRecorded.into());
         }
+        process_end::ends_with_process(self.key());
         self.tracker().observe_waits(lanes);
         self.state().observe(Box::new(takeovers));
         Ok(())

@@ -101,6 +101,14 @@ impl RuntimeKey {
         });
     }
 
+    /// The runtime, if it has not ended and is not being taken down.
+    pub(crate) fn live(self) -> Option<Arc<Inner>> {
+        match RUNTIMES.read().unwrap_or_else(PoisonError::into_inner).runtimes.get(&self)? {
+            Known::Live(runtime, _) => runtime.upgrade(),
+            Known::Ended(_) => None,
+        }
+    }
+
     /// What became of it, and if it is gone, of that work.
     pub(crate) fn find(self, stamp: Stamp) -> RuntimeLookup {
         let registry = RUNTIMES.read().unwrap_or_else(PoisonError::into_inner);

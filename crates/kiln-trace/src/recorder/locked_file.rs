@@ -31,6 +31,13 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether a recorder writes this file, of whatever process; false where files have no locks.
+pub fn is_being_recorded(path: &Path) -> bool {
+    special_file(path).is_none()
+        && File::open(path)
+            .is_ok_and(|file| lock(&file).is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy))
+}
+
 #[cfg(unix)]
 fn lock(file: &File) -> io::Result<()> {
     use rustix::fs::{FlockOperation, flock};

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use kiln::DeviceRuntime;
 use kiln::error::{ErrorKind, RecordingError};
+use kiln::telemetry::DeviceTimes;
 use kiln::trace::TraceEvent;
 
 use crate::Recorded;
@@ -19,6 +20,12 @@ const TRACE: &str = "KILN_TRACE";
 #[ignore = "helper process"]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
+    if role == "lasting" {
+        // Nothing drops this runtime, and nothing flushes its recording.
+        let gpu = DeviceRuntime::auto().unwrap();
+        assert_eq!(gpu.upload(&[1_u32, 2, 3]).unwrap().download().unwrap(), [1, 2, 3]);
+        return;
+    }
     let gpu = DeviceRuntime::simulated(1).unwrap();
     let buffer = gpu.upload(&[1_u32, 2, 3]).unwrap();
     assert_eq!(buffer.download().unwrap(), [1, 2, 3]);
@@ -115,6 +122,25 @@ fn a_recording_has_the_command_that_repeats_it_and_no_secret() {
     );
     let bytes = std::fs::read(&file.0).unwrap();
     assert!(!bytes.windows(6).any(|part| part == b"s3cret"), "no token leaves the program");
+}
+
+#[test]
+fn a_runtime_that_lives_as_long_as_its_process_is_recorded_to_the_end() {
+    let file = Recorded::new();
+    let output = command("lasting").env(TRACE, &file.0).env("KILN_POLICY", "simulate").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let explained = file.explained();
+    assert!(explained.is_whole && explained.devices.len() == 1, "{explained}");
+    assert_eq!(explained.devices[0].submissions, 2, "{explained}");
+}
+
+#[test]
+fn events_around_no_submission_are_refused() {
+    let (file, gpu) = (Recorded::new(), DeviceRuntime::simulated(1).unwrap());
+    let error = gpu.trace_with(&file, DeviceTimes::Events { every: 0 }).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Trace(RecordingError::NoSubmissions)), "{error}");
+    assert!(!file.0.exists() && gpu.trace_times().is_none());
+    gpu.trace(&file).unwrap();
 }
 
 #[test]
