@@ -88,7 +88,7 @@ pub(crate) fn note_gaps(path: &Path, reader: &OpenRecording) {
     }
     if !reader.is_cut() && !reader.has_end_mark() {
         complain(format_args!(
-            "{path}: note: it ended without an end mark: the program was killed or crashed, ended without dropping its runtime, or still runs"
+            "{path}: note: it ended without an end mark: the program was killed or crashed, ended without its exit handlers (`_exit`), or still runs"
         ));
     }
     if reader.damaged_blocks() > 0 {

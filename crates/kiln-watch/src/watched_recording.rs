@@ -70,7 +70,7 @@ pub struct RecordingState {
     pub is_at_end: bool,
     /// Whether the file ends within a block, as that of a program does that runs or was killed.
     pub is_cut: bool,
-    /// Whether the program ended its recording itself. Otherwise it runs, was killed, crashed, or ended without dropping its runtime.
+    /// Whether the program ended its recording itself. Otherwise it runs, was killed, crashed, or ended without its exit handlers (`_exit`).
     pub has_end_mark: bool,
     /// Why nothing more can be read, for now.
     pub problem: Option<String>,

@@ -24,7 +24,7 @@ pub struct Explanation {
     pub missing_why: Option<String>,
     /// Submissions and waits for which there was no room in memory: those that came last are not told of.
     pub left_out_events: u64,
-    /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without dropping its runtime, or still runs.
+    /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without its exit handlers (`_exit`), or still runs.
     pub is_whole: bool,
     /// The command that records the program again; none if the recording does not have it.
     pub repeat: Option<String>,

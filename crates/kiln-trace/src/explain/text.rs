@@ -22,7 +22,7 @@ impl Display for Explanation {
         if !self.is_whole {
             writeln!(
                 f,
-                "It ended without an end mark: the program was killed or crashed, ended without dropping its runtime, or still runs."
+                "It ended without an end mark: the program was killed or crashed, ended without its exit handlers (`_exit`), or still runs."
             )?;
         }
         for device in &self.devices {

@@ -118,7 +118,7 @@ impl<R: Read> RecordingReader<R> {
         self.state == State::Cut
     }
 
-    /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without dropping its runtime, or still runs.
+    /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without its exit handlers (`_exit`), or still runs.
     /// Known at the end.
     pub fn has_end_mark(&self) -> bool {
         self.has_end_mark

@@ -108,7 +108,7 @@ function showFindings() {
   }
   if (state.hidden_events) parts.push(make("p", {}, `${countWords(state.hidden_events, "event")} of further streams are not drawn.`));
   if (state.missing_why) parts.push(make("p", { class: "fault" }, state.missing_why));
-  if (state.is_at_end && !state.has_end_mark) parts.push(make("p", {}, "The recording has no end mark: the program runs, was killed or crashed, or ended without dropping its runtime."));
+  if (state.is_at_end && !state.has_end_mark) parts.push(make("p", {}, "The recording has no end mark: the program runs, was killed or crashed, or ended without its exit handlers (`_exit`)."));
   if (state.is_cut) parts.push(make("p", {}, "The file ends within a block, as that of a program does that runs or was killed; everything before is shown."));
   for (const [offset, what] of state.damaged) parts.push(make("p", { class: "fault" }, `The block at byte ${offset} is damaged: ${what}. It is left out.`));
   byId("view-findings").replaceChildren(...parts);
