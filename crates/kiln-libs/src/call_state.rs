@@ -26,9 +26,14 @@ pub(crate) fn check_stream(gpu: &DeviceRuntime, call: &'static str, stream: Opti
     Ok(runtime_stream(stream, gpu).map_err(|error| error.within(format!("{call}: `stream`")))?)
 }
 
-/// Refuses a device that takes no work, and a graph of another runtime.
-pub(crate) fn check_graph(gpu: &DeviceRuntime, call: &'static str, graph: &GraphBuilder) -> Result<()> {
-    check_ready(gpu, call)?;
+/// Refuses a device that takes no work, and a graph or a stream of another runtime.
+pub(crate) fn check_graph(
+    gpu: &DeviceRuntime,
+    call: &'static str,
+    graph: &GraphBuilder,
+    stream: Option<&Stream>,
+) -> Result<()> {
+    check_stream(gpu, call, stream)?;
     if is_same_runtime(graph.runtime(), gpu) {
         return Ok(());
     }

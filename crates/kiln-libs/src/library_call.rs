@@ -94,7 +94,7 @@ impl<'a> LibraryCall<'a> {
     /// As for [`submit`](Self::submit), and an operation for which the library waits for the device; the graph is unchanged.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
         let described = self.described()?;
-        check_graph(self.loaded.gpu(), described.call(), graph)?;
+        check_graph(self.loaded.gpu(), described.call(), graph, self.stream)?;
         if described.is_empty {
             let nothing = graph.scratch::<u8>(0)?;
             return Ok(graph.fill(&nothing, 0)?);

@@ -51,9 +51,14 @@ impl<'a> Operands<'a> {
         self.check(gpu)
     }
 
-    /// Refuses what a node cannot have: a device that takes no work, a foreign graph, and a buffer that cannot be used.
-    pub(crate) fn check_node(&self, gpu: &DeviceRuntime, graph: &GraphBuilder) -> Result<()> {
-        check_graph(gpu, self.call, graph)?;
+    /// Refuses what a node cannot have: a device that takes no work, a foreign graph or stream, and a buffer that cannot be used.
+    pub(crate) fn check_node(
+        &self,
+        gpu: &DeviceRuntime,
+        graph: &GraphBuilder,
+        stream: Option<&Stream>,
+    ) -> Result<()> {
+        check_graph(gpu, self.call, graph, stream)?;
         self.check(gpu)
     }
 

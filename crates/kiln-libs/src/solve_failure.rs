@@ -57,7 +57,9 @@ impl SolveFailure {
             Self::PivotOutOfRange { .. } => {
                 "give the pivots that `lu` or `lu_batched` wrote with these factors"
             }
-            Self::ZeroDiagonal { .. } => "store the diagonal, or use `Diagonal::Unit` where it is ones",
+            Self::ZeroDiagonal { .. } => {
+                "store a number that is not zero there, or use `Diagonal::Unit` where the diagonal is ones"
+            }
             Self::NotConverged => "look for NaN and infinities in the matrix",
             Self::Argument { .. } => "report it as an error of kiln, which checks arguments before",
         }
@@ -89,7 +91,7 @@ impl fmt::Display for SolveFailure {
                 )
             }
             Self::ZeroDiagonal { row } => {
-                write!(f, "the triangular matrix has a zero on its diagonal in row {row}")
+                write!(f, "the triangular matrix has a zero, or no element, on its diagonal in row {row}")
             }
             Self::NotConverged => f.write_str("the iteration did not converge"),
             Self::Argument { place } => write!(f, "the library refused its argument {place}"),

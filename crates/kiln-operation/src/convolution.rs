@@ -215,6 +215,12 @@ impl Convolution {
             let what = format!("a padding of {}", self.padding);
             return Err(OperationError::shape(Self::NAME, what, "use less padding: below 2^31"));
         }
+        for (name, steps) in [("stride", self.stride), ("dilation", self.dilation)] {
+            if steps.height.max(steps.width) >= TENSOR_LIMIT {
+                let what = format!("`{name}` is {steps}");
+                return Err(OperationError::shape(Self::NAME, what, "use steps below 2^31"));
+            }
+        }
         if !self.channels.is_multiple_of(self.groups) || !self.filters.is_multiple_of(self.groups) {
             let what =
                 format!("{} channels and {} filters in {} groups", self.channels, self.filters, self.groups);

@@ -185,8 +185,8 @@ fn check_order(operation: &'static str, transposed: bool, order: Determinism) ->
     if !transposed || order == Determinism::Any {
         return Ok(());
     }
-    let what = "equal bits in each run for the transpose of rows or coordinates, or for compressed columns";
-    let hint = "convert the factor to compressed rows (CSR), or allow any order";
+    let what = "equal bits in each run for the transpose of a `CsrMatrix` or `CooMatrix`, or for a `CscMatrix` (`Determinism::RunToRun`)";
+    let hint = "let `sparse.convert` write what is multiplied, such as `a.transposed()`, as a `CsrMatrix` and multiply with that, or use `Determinism::Any`";
     Err(OperationError::shape(operation, what, hint))
 }
 
@@ -221,10 +221,15 @@ impl Spmm {
     pub const LINE_ALIGNMENT: u64 = 16;
 
     fn check_lines(&self) -> Result<(), OperationError> {
-        for (name, leading) in [("b_leading", self.b_leading), ("c_leading", self.c_leading)] {
+        for (name, leading) in [("b", self.b_leading), ("c", self.c_leading)] {
             if !leading.saturating_mul(self.element.bytes()).is_multiple_of(Self::LINE_ALIGNMENT) {
-                let what = format!("order=run_to_run with {name}={leading} of {}", self.element);
-                let hint = "use rows and columns that begin at multiples of 16 bytes, or order=any";
+                let lines = if self.layout == DenseLayout::Columns { "columns" } else { "rows" };
+                let what = format!(
+                    "`Determinism::RunToRun` with {lines} of `{name}` that are {leading} elements of {} apart",
+                    self.element
+                );
+                let hint =
+                    "let them begin at multiples of 16 bytes with `.leading(…)`, or use `Determinism::Any`";
                 return Err(OperationError::shape(Self::NAME, what, hint));
             }
         }

@@ -222,7 +222,7 @@ pub(crate) fn without_terms<T: MatrixElement>(
         Some(beta) => product.beta(beta),
         None => product,
     };
-    let described = product.described().map_err(|error| called.renamed(error))?;
+    let described = product.described_for(called.call).map_err(|error| called.renamed(error))?;
     Ok(described.called(called).into_held())
 }
 

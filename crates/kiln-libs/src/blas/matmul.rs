@@ -99,7 +99,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     }
 
     /// Multiplies the product by a number. It is rounded to the type that the library scales with: `f64` for `f64`, `f16` with [`Math::F16`], otherwise `f32`;
-    /// for products of `i8` it must be an integer of 32 bits, and the product with it wraps. With 0, `A` and `B` are not read: a NaN in them does not reach the result.
+    /// for products of `i8` it must be an integer of 32 bits, and the product with it wraps. With 0, `A`, `B` and their scale factors are not read: a NaN in them does not reach the result.
     pub fn alpha(self, alpha: f64) -> Self {
         Self { alpha, ..self }
     }
@@ -193,7 +193,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// # Errors
     /// As for [`LibraryCall::record`].
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
-        check_graph(self.loaded.gpu(), Matmul::NAME, graph)?;
+        check_graph(self.loaded.gpu(), Matmul::NAME, graph, self.stream)?;
         self.call().record(graph)
     }
 
@@ -283,6 +283,11 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     }
 
     pub(super) fn described(&self) -> Result<Described<'a>> {
+        self.described_for(Matmul::NAME)
+    }
+
+    /// The product of a call of another name, which is told where memory is missing.
+    pub(super) fn described_for(&self, call: &'static str) -> Result<Described<'a>> {
         self.check_shapes()?;
         let alpha = self.checked_alpha()?;
         let operation = self.stored_product()?;
@@ -290,7 +295,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             return Described::nothing(self.loaded, operation, &self.operands());
         }
         if self.a.columns == 0 {
-            return self.without_terms();
+            return self.without_terms(call);
         }
         self.check_leading()?;
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
@@ -314,7 +319,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         if alpha == 0.0 {
             // As in BLAS, the factors are not read then, and must still fit. cuBLASLt reads them, and a NaN in them would reach C.
             described.check()?;
-            return self.without_terms();
+            return self.without_terms(call);
         }
         Ok(described)
     }
@@ -357,6 +362,11 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         stream: Option<&'b Stream>,
     ) -> MatmulCall<'b, T, O> {
         MatmulCall { a, b, c, stream, ..*self }
+    }
+
+    /// The same product with scale factors of 1.
+    pub(super) fn without_scales(self) -> Self {
+        Self { scales: None, ..self }
     }
 
     /// Whether there is nothing to do.

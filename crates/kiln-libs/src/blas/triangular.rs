@@ -12,6 +12,7 @@ use crate::called::Called;
 use crate::described::{Described, check_given};
 use crate::error::LibraryError;
 use crate::library_call::LibraryCall;
+use crate::library_tag::library_zeros;
 use crate::loaded_operations::LoadedOperations;
 use crate::operands::Operands;
 use crate::scalar_argument::{accumulated, checked};
@@ -102,7 +103,8 @@ fn syrk<'a, T: Real>(
             check_given(operation, &SYRK, [a, c].map(|matrix| Some(Argument::borrowed(matrix.buffer))))?;
         }
         // A product of no terms: one of zeros stands for it. cuBLAS reads `a` with an `alpha` of 0, too.
-        let zeros = loaded.gpu().zeros::<T>(a.rows as usize).map_err(|error| error.within(Syrk::NAME))?;
+        let zeros =
+            library_zeros::<T>(loaded.gpu(), a.rows as usize).map_err(|error| error.within(Syrk::NAME))?;
         let described = syrk(loaded, (1.0, beta), &Matrix::new(&zeros, a.rows as usize, 1), triangle, c)?;
         return Ok(described.into_held());
     }

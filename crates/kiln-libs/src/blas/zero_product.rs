@@ -10,20 +10,23 @@ use crate::Result;
 use crate::call_arguments::Argument;
 use crate::call_state::check_ready;
 use crate::described::{Described, check_named};
+use crate::library_tag::library_zeros;
 
 impl<T: MatrixElement, O: MatrixElement> MatmulCall<'_, T, O> {
     /// The product that stands for one of no terms. Libraries do not take matrices without elements, so two of zeros take their places. Everything else is checked
     /// before memory is allocated for them.
-    pub(super) fn without_terms(&self) -> Result<Described<'static>> {
+    ///
+    /// Scale factors multiply nothing then: they must fit, and are not read. Memory that is missing is told of `call`.
+    pub(super) fn without_terms(&self, call: &'static str) -> Result<Described<'static>> {
         let gpu = self.loaded().gpu();
-        check_ready(gpu, Matmul::NAME)?;
+        check_ready(gpu, call)?;
         self.operands().check(gpu)?;
         let (a, _, c) = self.matrices();
         c.check_room(Matmul::NAME, "c")?;
         self.check_others(a.buffer)?;
-        let zeros = gpu.zeros::<T>((c.rows.max(c.columns) as usize).saturating_mul(terms::<T>()));
-        let zeros = zeros.map_err(|error| error.within(Matmul::NAME))?;
-        Ok(self.of_factors(&zeros).described()?.into_held())
+        let count = (c.rows.max(c.columns) as usize).saturating_mul(terms::<T>());
+        let zeros = library_zeros::<T>(gpu, count).map_err(|error| error.within(call))?;
+        Ok(self.of_factors(&zeros).without_scales().described()?.into_held())
     }
 
     /// Refuses other operands than the factors where they do not fit. A buffer stands for both factors.

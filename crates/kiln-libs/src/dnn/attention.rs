@@ -185,6 +185,14 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
             let hint = "give keys and values equal dimensions, results those of queries, and equal numbers of sequences and elements of a head";
             return refuse(format!("queries, keys, values and results of {texts}"), hint);
         }
+        if head == 0 {
+            let what = format!("`q` is {}", dimensions_text(q.dimensions));
+            return refuse(what, "give heads of 1 element or more");
+        }
+        if keys == 0 || (key_heads == 0 && heads != 0) {
+            let what = format!("`k` is {}", dimensions_text(k.dimensions));
+            return refuse(what, "give 1 key or more, and 1 head of keys or more");
+        }
         let scale = self.scale.unwrap_or_else(|| 1.0 / (head.max(1) as f64).sqrt());
         let scale = checked(Attention::NAME, "scale", ElementType::F32, scale)?;
         let operation = Attention {

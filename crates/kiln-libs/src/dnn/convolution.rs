@@ -242,7 +242,7 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
                 without_terms(self.loaded, called, Matrix::new(result.buffer, 1, elements), None)
             }
             _ => {
-                let what = format!("a result of {}", result.shape_text());
+                let what = format!("`{}` is {}", called.result, result.shape_text());
                 Err(LibraryError::argument(called.call, what, "use smaller sizes"))
             }
         }
@@ -266,7 +266,7 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
         }
     }
 
-    /// Refuses a result whose dimensions are not those of the operation.
+    /// Refuses a `y`, or its gradient, whose dimensions are not those of the operation.
     fn operation_fits(&self, operation: &Convolution, given: [u64; 4]) -> Result<()> {
         let called = self.called();
         Operation::from(*operation).check().map_err(|error| match called.renamed(error.into()) {
@@ -280,12 +280,18 @@ impl<'a, T: NetworkElement> ConvolutionCall<'a, T> {
         if given == wanted {
             return Ok(());
         }
+        let ([image, filter, result], [x, w, _]) = (self.names(), &self.tensors);
         let what = format!(
-            "a result of {} where images and filters give {}",
+            "`{result}` is {} where `{image}` of {} and `{filter}` of {} give {}",
             dimensions_text(given),
+            x.shape_text(),
+            w.shape_text(),
             dimensions_text(wanted)
         );
-        let hint = "give the result the dimensions that follow from the others";
+        let hint = match self.pass {
+            ConvolutionPass::Forward => "give `y` the dimensions that follow from the others",
+            _ => "give all three the dimensions, padding, stride and dilation of the convolution",
+        };
         Err(LibraryError::argument(called.call, what, hint))
     }
 

@@ -133,6 +133,15 @@ impl<T: NetworkElement> Pool<T> {
         })
     }
 
+    /// What messages name the tensors by whose dimensions were given.
+    fn tensor_names(&self) -> [&'static str; 2] {
+        match &self.pass {
+            PoolPass::Forward { .. } => ["x", "y"],
+            PoolPass::Backward { x: Some(_), .. } => ["x", "dy"],
+            PoolPass::Backward { x: None, .. } => ["dx", "dy"],
+        }
+    }
+
     /// Positions of the window along one dimension.
     fn positions(&self, at: usize) -> Option<u64> {
         let (size, window) = (self.image.0[at + 2], self.window[at] as u64);
@@ -141,12 +150,12 @@ impl<T: NetworkElement> Pool<T> {
     }
 
     fn check_windows(&self) -> Result<()> {
-        let check = self.name();
+        let (check, [image, result]) = (self.name(), self.tensor_names());
         let (window, padding, stride) = (self.window, self.padding, self.stride);
         let [images, channels, height, width] = self.image.0;
         if window.contains(&0) || stride.contains(&0) || height == 0 || width == 0 {
-            let image = dimensions_text(self.image.0);
-            let what = format!("windows of {window:?}, {stride:?} apart, in images of {image}");
+            let images = dimensions_text(self.image.0);
+            let what = format!("windows of {window:?}, {stride:?} apart, in images of {images}");
             return check.refuse(what, "use windows, strides and images whose sizes are not 0");
         }
         let is_large = [window, stride, padding].as_flattened().iter().any(|size| *size >= WINDOW_LIMIT);
@@ -159,7 +168,8 @@ impl<T: NetworkElement> Pool<T> {
             return check.refuse(what, "use less padding, so that each window sees a pixel");
         }
         if self.image.1 != self.result.1 {
-            let what = format!("images in the layout {} and results in {}", self.image.1, self.result.1);
+            let what =
+                format!("`{image}` in the layout {} and `{result}` in {}", self.image.1, self.result.1);
             return check.refuse(what, "use one layout for both");
         }
         let wanted = match (self.positions(0), self.positions(1)) {
@@ -171,18 +181,18 @@ impl<T: NetworkElement> Pool<T> {
         };
         if self.result.0 != wanted {
             let (given, wanted) = (dimensions_text(self.result.0), dimensions_text(wanted));
-            let what = format!("results of {given} where images and windows give {wanted}");
-            return check.refuse(what, "give results the dimensions that follow from the others");
+            let images = dimensions_text(self.image.0);
+            let what = format!(
+                "`{result}` is {given} where `{image}` of {images} and windows of {window:?} give {wanted}"
+            );
+            return check.refuse(what, "give both the dimensions that windows, stride and padding make");
         }
         Ok(())
     }
 
     /// Elements of images and of results.
     fn lengths(&self) -> Result<(usize, usize)> {
-        let [image, result] = match &self.pass {
-            PoolPass::Forward { .. } => ["x", "y"],
-            PoolPass::Backward { .. } => ["dx", "dy"],
-        };
+        let [image, result] = self.tensor_names();
         let length = |name: &str, dimensions: [u64; 4]| {
             let count = dimensions.iter().try_fold(1_u64, |count, size| count.checked_mul(*size));
             count.filter(|count| *count < TENSOR_LIMIT).ok_or_else(|| {

@@ -79,7 +79,7 @@ impl<O: Operation> PrimitiveCall<'_, O> {
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
         self.operation.check()?;
         let operands = self.operation.operands();
-        operands.check_node(self.primitives.gpu(), graph)?;
+        operands.check_node(self.primitives.gpu(), graph, self.stream)?;
         self.record_checked(graph).map_err(|error| error.told_of(operands.call()))
     }
 

@@ -122,7 +122,8 @@ impl<'a> Draw<'a> {
         distribution: impl Distribution<T>,
     ) -> Result<NodeId> {
         let wanted = distribution.kernel(buffer.len() as u64)?;
-        Operands::of(wanted.call).with("buffer", buffer).check_node(&self.random.gpu, graph)?;
+        let operands = Operands::of(wanted.call).with("buffer", buffer);
+        operands.check_node(&self.random.gpu, graph, self.stream)?;
         let blocks = self.blocks(&wanted, buffer.len() as u64)?;
         let kernel = self.random.kernel(&wanted).map_err(|error| error.told_of(wanted.call))?;
         let mut launch = graph.launch(&kernel);

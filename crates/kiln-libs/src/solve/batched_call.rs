@@ -120,7 +120,7 @@ impl<'a, O: BatchOperation> BatchedCall<'a, O> {
     /// As for [`submit`](Self::submit).
     pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, BatchedInfo)> {
         self.operation.checked_sizes()?;
-        self.operation.operands().check_node(self.kernels.gpu(), graph)?;
+        self.operation.operands().check_node(self.kernels.gpu(), graph, self.stream)?;
         let (call, info) = self.with_info().map_err(|error| error.told_of(O::NAME))?;
         Ok((call.record(graph)?, info))
     }

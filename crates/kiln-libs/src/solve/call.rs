@@ -119,7 +119,7 @@ impl<'a> SolveCall<'a> {
     pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
         let (described, gpu) = (self.described.as_ref().map_err(Clone::clone)?, self.loaded.gpu());
         let call = described.call();
-        check_graph(gpu, call, graph)?;
+        check_graph(gpu, call, graph, self.stream)?;
         described.check()?;
         described.check_usable(gpu)?;
         self.record_checked(graph).map_err(|error| error.told_of(call))

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single};
-use crate::error::LibraryError;
+use crate::error::{LibraryError, method_name};
 
 /// Refuses a matrix of another shape, and a batch.
 pub(super) fn check_shape<T: Real>(
@@ -31,7 +31,11 @@ pub(super) fn check_square<T: Real>(
         return matrix.check_leading(operation, name).map(|()| matrix.rows);
     }
     let what = format!("`{name}` is {}, and must be square", matrix.shape_text());
-    Err(LibraryError::argument(operation, what, "use `least_squares` for other shapes"))
+    let hint = match method_name(operation) {
+        "solve.eigenvalues" | "solve.eigenvectors" => "use `singular_values` or `svd` for other shapes",
+        _ => "use `least_squares` for other shapes",
+    };
+    Err(LibraryError::argument(operation, what, hint))
 }
 
 /// What cuSOLVER counts in 32 bits is less than this.

@@ -90,7 +90,7 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
     /// # Errors
     /// As for [`SolveCall::record`].
     pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
-        self.operands().check_node(self.loaded.gpu(), graph)?;
+        self.operands().check_node(self.loaded.gpu(), graph, self.stream)?;
         self.record_checked(graph).map_err(|error| error.told_of(CALLED.call))
     }
 

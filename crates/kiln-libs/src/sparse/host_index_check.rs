@@ -1,7 +1,8 @@
 //! Checks of offsets and indices that are known to the host, and indices made of places.
 
+use kiln_mem::MemoryRefusal;
 use kiln_runtime::internal::reserve;
-use kiln_runtime::{DeviceRuntime, Element, GpuRef};
+use kiln_runtime::{DeviceRuntime, Element, ErrorKind, GpuRef, Misuse};
 
 use super::index::SparseIndex;
 use crate::Result;
@@ -14,6 +15,15 @@ pub(super) struct Words {
     call: &'static str,
     line: &'static str,
     across: &'static str,
+}
+
+/// Whether no device has memory for a size.
+fn fits_no_memory(error: &kiln_runtime::Error) -> bool {
+    match error.kind() {
+        ErrorKind::Memory(error) => matches!(error.refusal(), Some(MemoryRefusal::Size(_))),
+        ErrorKind::Misuse(misuse) => matches!(misuse, Misuse::TooLarge { .. }),
+        _ => false,
+    }
 }
 
 impl Words {
@@ -43,7 +53,17 @@ impl Words {
         name: &str,
         len: usize,
     ) -> Result<GpuRef<T>> {
-        Ok(gpu.allocate(len).map_err(|error| error.within(self.place(name)))?)
+        gpu.allocate(len).map_err(|error| {
+            if !fits_no_memory(&error) {
+                return error.within(self.place(name)).into();
+            }
+            let hint = match (name, self.line) {
+                ("offsets", "row") => "use fewer rows",
+                ("offsets", _) => "use fewer columns",
+                _ => "use fewer non-zeros",
+            };
+            self.refuse(format!("`{name}` would have {len} elements, which fit no memory"), hint)
+        })
     }
 
     /// An operand in device memory.
@@ -85,7 +105,11 @@ impl Words {
         for (size, of) in [(lines, self.line), (width, self.across)] {
             if I::from_place(size as u64).is_none() {
                 let what = format!("{size} {of}s with indices of type {}", I::TYPE);
-                return Err(self.refuse(what, I::WIDER));
+                let hint = match i64::from_place(size as u64) {
+                    Some(_) => I::WIDER,
+                    None => "use fewer rows and columns: below 2^63",
+                };
+                return Err(self.refuse(what, hint));
             }
         }
         Ok(())

@@ -135,7 +135,7 @@ impl<'a, T: Real, I: SparseIndex> TriangularCall<'a, T, I> {
     /// As for [`submit`](Self::submit).
     pub fn record(self, graph: &mut GraphBuilder) -> Result<(NodeId, TriangularInfo)> {
         self.system.check()?;
-        self.system.operands().check_node(self.kernels.gpu(), graph)?;
+        self.system.operands().check_node(self.kernels.gpu(), graph, self.stream)?;
         let (call, info) = self.with_info()?;
         Ok((call.record(graph)?, info))
     }

@@ -2,7 +2,7 @@
 
 use kiln::DeviceRuntime;
 use kiln_libs::LibraryError;
-use kiln_libs::dnn::{Dnn, Math, Tensor};
+use kiln_libs::dnn::{AttentionTensor, Dnn, Math, Tensor};
 
 fn refused<T: std::fmt::Debug>(result: Result<T, LibraryError>) -> String {
     let error = result.unwrap_err();
@@ -25,7 +25,12 @@ fn convolutions_that_do_not_fit_are_refused() {
     let text = refused(dnn.convolution(x, w, y).groups(2).submit());
     assert!(text.contains("filters of 8 x 4 x 3 x 3 for images of 2 x 4 x 6 x 6 in 2 groups"), "{text}");
     let text = refused(dnn.convolution(x, w, y).padding([1, 1]).submit());
-    assert!(text.contains("a result of 2 x 8 x 4 x 4 where images and filters give 2 x 8 x 6 x 6"), "{text}");
+    assert!(
+        text.contains(
+            "`y` is 2 x 8 x 4 x 4 where `x` of 2 x 4 x 6 x 6 and `w` of 8 x 4 x 3 x 3 give 2 x 8 x 6 x 6"
+        ),
+        "{text}"
+    );
     let text = refused(dnn.convolution(x, w, y).dilation([3, 1]).submit());
     assert!(text.contains("a filter of 3x3 with a dilation of 3x1 in an image of 6x6"), "{text}");
     let text = refused(dnn.convolution(x, w, y).stride([0, 1]).submit());
@@ -38,7 +43,7 @@ fn convolutions_that_do_not_fit_are_refused() {
     assert!(text.contains("`batch` is 0"), "{text}");
     let nothing = Tensor::new(&image, [0, 4, 6, 6]);
     let text = refused(dnn.convolution(nothing, w, Tensor::new(&result, [0, 8, 5, 4])).submit());
-    assert!(text.contains("where images and filters give"), "{text}");
+    assert!(text.contains("`w` of 8 x 4 x 3 x 3 give 1 x 8 x 4 x 4"), "{text}");
     let odd = Tensor::new(&filter, [3, 2, 3, 3]);
     let text = refused(dnn.convolution(x, odd, Tensor::new(&result, [2, 3, 4, 4])).groups(2).submit());
     assert!(text.contains("4 channels and 3 filters in 2 groups"), "{text}");
@@ -58,8 +63,52 @@ fn convolutions_that_do_not_fit_are_refused() {
     let text = refused(dnn.convolution(x, one, Tensor::new(&view, [2, 4, 4, 4])).submit());
     assert!(text.contains("`y` does not begin at a multiple of 16 bytes"), "{text}");
     let text = refused(dnn.convolution_backward_data(y, w, x).padding([1, 0]).submit());
-    assert!(text.contains("where images and filters give 2 x 8 x 6 x 4"), "{text}");
+    let wanted = "dnn.convolution_backward_data: `dy` is 2 x 8 x 4 x 4 where `dx` of 2 x 4 x 6 x 6 and `w` of 8 x 4 x 3 x 3 give 2 x 8 x 6 x 4; give all three";
+    assert!(text.starts_with(wanted), "{text}");
+    let text = refused(dnn.convolution_backward_filter(x, y, w).padding([1, 0]).submit());
+    let wanted = "dnn.convolution_backward_filter: `dy` is 2 x 8 x 4 x 4 where `x` of 2 x 4 x 6 x 6 and `dw` of 8 x 4 x 3 x 3 give 2 x 8 x 6 x 4; give all three";
+    assert!(text.starts_with(wanted), "{text}");
     assert_eq!(result.download().unwrap(), vec![5.0; 2 * 8 * 16], "nothing was changed");
+}
+
+#[test]
+fn strides_and_dilations_have_the_limit_of_paddings() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (dnn, buffer, result) = (Dnn::new(&gpu), gpu.zeros::<f32>(4).unwrap(), gpu.zeros::<f32>(1).unwrap());
+    let call = |channels| {
+        let (x, w) = (Tensor::new(&buffer, [1, channels, 1, 1]), Tensor::new(&buffer, [1, channels, 1, 1]));
+        dnn.convolution(x, w, Tensor::new(&result, [1, 1, 1, 1]))
+    };
+    for channels in [0, 1] {
+        for size in [1 << 31, 1 << 40, usize::MAX] {
+            let text = refused(call(channels).stride([size, 1]).submit());
+            assert_eq!(text, format!("dnn.convolution: `stride` is {size}x1; use steps below 2^31"));
+            let text = refused(call(channels).dilation([1, size]).submit());
+            assert_eq!(text, format!("dnn.convolution: `dilation` is 1x{size}; use steps below 2^31"));
+        }
+        let most = (1 << 31) - 1;
+        call(channels).stride([most, 1]).dilation([1, most]).operation().unwrap();
+    }
+}
+
+#[test]
+fn attention_without_keys_names_them() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (dnn, halves) = (Dnn::new(&gpu), gpu.zeros::<half::f16>(64).unwrap());
+    let result = gpu.zeros::<half::f16>(64).unwrap();
+    let call = |queries, keys| {
+        let (q, k) = (AttentionTensor::new(&halves, queries), AttentionTensor::new(&halves, keys));
+        refused(dnn.attention(q, k, k, AttentionTensor::new(&result, queries)).submit())
+    };
+    for (queries, keys, shape) in [
+        ([1, 1, 2, 8], [1, 1, 0, 8], "`k` is 1 x 1 x 0 x 8; give 1 key or more"),
+        ([1, 1, 2, 8], [1, 0, 2, 8], "`k` is 1 x 0 x 2 x 8; give 1 key or more"),
+        ([0, 1, 2, 8], [0, 1, 0, 8], "`k` is 0 x 1 x 0 x 8; give 1 key or more"),
+        ([1, 1, 2, 0], [1, 1, 2, 0], "`q` is 1 x 1 x 2 x 0; give heads of 1 element or more"),
+    ] {
+        let text = call(queries, keys);
+        assert!(text.starts_with(&format!("dnn.attention: {shape}")), "{text}");
+    }
 }
 
 #[test]

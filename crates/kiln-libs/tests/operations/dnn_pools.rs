@@ -200,7 +200,7 @@ fn pools_that_do_not_fit_are_refused() {
     let (images, results) = (gpu.zeros::<f32>(2 * 16).unwrap(), gpu.upload(&[7.0_f32; 8]).unwrap());
     let (x, y) = (Tensor::new(&images, [1, 2, 4, 4]), Tensor::new(&results, [1, 2, 2, 2]));
     let text = refused(dnn.max_pool(x, [2, 2], y.channels_last()).submit());
-    assert!(text.contains("dnn.max_pool: images in the layout nchw and results in nhwc"), "{text}");
+    assert!(text.contains("dnn.max_pool: `x` in the layout nchw and `y` in nhwc"), "{text}");
     let text = refused(dnn.max_pool(x, [2, 0], y).submit());
     assert!(text.contains("windows of [2, 0]"), "{text}");
     let text = refused(dnn.average_pool(x, [2, 2], y).padding([2, 0]).submit());
@@ -208,7 +208,20 @@ fn pools_that_do_not_fit_are_refused() {
     let text = refused(dnn.average_pool(x, [5, 2], y).submit());
     assert!(text.contains("windows of [5, 2] in images of 1 x 2 x 4 x 4"), "{text}");
     let text = refused(dnn.average_pool(x, [2, 2], y).stride([1, 2]).submit());
-    assert!(text.contains("results of 1 x 2 x 2 x 2 where images and windows give 1 x 2 x 3 x 2"), "{text}");
+    let fits = |text: &str, names: [&str; 2]| {
+        let [image, result] = names;
+        let wanted = format!(
+            "`{result}` is 1 x 2 x 2 x 2 where `{image}` of 1 x 2 x 4 x 4 and windows of [2, 2] give 1 x 2 x 3 x 2"
+        );
+        assert!(text.contains(&wanted), "{text}");
+    };
+    fits(&text, ["x", "y"]);
+    let text = refused(dnn.average_pool_backward(y, [2, 2], x).stride([1, 2]).submit());
+    fits(&text, ["dx", "dy"]);
+    let text = refused(dnn.max_pool_backward(x, y, [2, 2], &images).stride([1, 2]).submit());
+    fits(&text, ["x", "dy"]);
+    let text = refused(dnn.average_pool_backward(y.channels_last(), [2, 2], x).submit());
+    assert!(text.contains("dnn.average_pool_backward: `dx` in the layout nchw and `dy` in nhwc"), "{text}");
     let large = Tensor::new(&images, [1 << 16, 1 << 16, 4, 4]);
     let text = refused(dnn.max_pool(large, [2, 2], Tensor::new(&results, [1 << 16, 1 << 16, 2, 2])).submit());
     assert!(text.contains("split the batch: use tensors below 2^31 elements"), "{text}");

@@ -5,7 +5,10 @@ use kiln::probe::TestGate;
 use kiln::recovery::DeviceSpec;
 use kiln::telemetry::Count;
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
+use kiln_libs::blas::{Blas, Diagonal, Matrix, Side, Triangle};
+use kiln_libs::dnn::{Dnn, Tensor};
 use kiln_libs::fft::Fft;
+use kiln_libs::sparse::{CsrMatrix, Determinism, Sparse};
 
 const MIB: usize = 1 << 20;
 const BUDGET: usize = 64 * MIB;
@@ -149,4 +152,69 @@ fn a_limit_below_a_page_says_what_is_the_least() {
     let least = "the device gives memory in pages, here 2097152 bytes, so that this limit is too low: raise it to at least 2097152";
     assert!(text.contains("0 of a limit of 1000") && text.contains(least), "{text}");
     assert!(!error.is_retryable(), "the same request cannot succeed");
+}
+
+/// Calls that compute nothing but `beta` times a result, or zeros, take zeros for the operands that are not read. Where there is no memory for them, the caller's call is named, and no other.
+#[test]
+fn missing_memory_for_zeros_is_told_of_the_call_alone() {
+    let memory = MemoryConfig { limit_bytes: Some(2 * MIB as u64), ..MemoryConfig::default() };
+    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(3), config).unwrap();
+    let (blas, sparse, fft, dnn) = (Blas::new(&gpu), Sparse::new(&gpu), Fft::new(&gpu), Dnn::new(&gpu));
+    let [a, b, c] = [0.0_f32, 1.0, 2.0].map(|value| gpu.upload(&[value; 4]).unwrap());
+    let csr: CsrMatrix<f32> = CsrMatrix::from_dense(&gpu, (2, 2), &[1.0, 0.0, 0.0, 1.0]).unwrap();
+    let (spectrum, none) = (gpu.zeros::<[f32; 2]>(1).unwrap(), gpu.zeros::<f32>(0).unwrap());
+    let mut held: Vec<GpuRef<u8>> = Vec::new();
+    for size in [MIB / 2, 1 << 16, 1 << 12, 256, 16, 1] {
+        while let Ok(block) = gpu.allocate::<u8>(size) {
+            held.push(block);
+        }
+    }
+    let (square, two) = (|buffer| Matrix::new(buffer, 2, 2), a.view(..2).unwrap());
+    let (any, lower, kind) = (Determinism::Any, Triangle::Lower, (Triangle::Lower, Diagonal::Stored));
+    let column = c.view(..2).unwrap();
+    let tensor = |buffer, dimensions| Tensor::new(buffer, dimensions);
+    let calls = [
+        ("blas.matmul", blas.matmul(square(&a), square(&b), square(&c)).alpha(0.0).submit()),
+        ("blas.gemv", blas.gemv(1.0, Matrix::new(&a, 2, 0), &none, None, &column).submit()),
+        ("blas.asum", blas.asum(&none, &c.view(..1).unwrap()).submit()),
+        ("blas.dot", blas.dot(&none, &none, &c.view(..1).unwrap()).submit()),
+        ("blas.nrm2", blas.nrm2(&none, &c.view(..1).unwrap()).submit()),
+        ("blas.syrk", blas.syrk(0.0, square(&a), None, lower, square(&c)).submit()),
+        ("blas.symm", blas.symm(Side::Left, 0.0, (square(&a), lower), square(&b), None, square(&c)).submit()),
+        ("blas.trmm", blas.trmm(Side::Left, 0.0, square(&a), kind, square(&b), square(&c)).submit()),
+        ("blas.trsm", blas.trsm(Side::Left, 0.0, square(&a), kind, square(&c)).submit()),
+        ("blas.geam", blas.geam(0.0, square(&a), Some((0.0, square(&b))), square(&c)).submit()),
+        ("sparse.spmv", sparse.spmv(any, 0.0, &csr, &two, None, &column).submit()),
+        ("sparse.spmm", sparse.spmm(any, 0.0, &csr, square(&a), None, square(&c)).submit()),
+        ("fft.real_forward", fft.transform(&[0]).real_forward(&none, &spectrum).submit()),
+        (
+            "dnn.convolution",
+            dnn.convolution(tensor(&a, [1, 0, 2, 2]), tensor(&b, [1, 0, 1, 1]), tensor(&c, [1, 1, 2, 2]))
+                .submit(),
+        ),
+    ];
+    for (call, answer) in calls {
+        let error = answer.unwrap_err();
+        let text = error.to_string();
+        assert!(error.runtime().is_some_and(kiln::Error::is_oom), "{call}: {text}");
+        assert!(text.starts_with(&format!("{call}: heap: out of memory")), "{text}");
+    }
+}
+
+#[test]
+fn zeros_for_operands_that_are_not_read_are_counted_for_libraries() {
+    let memory = MemoryConfig { limit_bytes: Some(BUDGET as u64), ..MemoryConfig::default() };
+    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(3), config).unwrap();
+    let blas = Blas::new(&gpu);
+    let (a, c) = (gpu.zeros::<f32>(4).unwrap(), gpu.zeros::<f32>(4).unwrap());
+    // A graph holds the zeros while it is there.
+    let mut graph = gpu.graph();
+    let square = |buffer| Matrix::new(buffer, 2, 2);
+    blas.matmul(square(&a), square(&a), square(&c)).alpha(0.0).record(&mut graph).unwrap();
+    blas.syrk(0.0, square(&a), None, Triangle::Lower, square(&c)).record(&mut graph).unwrap();
+    let text = gpu.allocate::<u8>(BUDGET).unwrap_err().to_string();
+    assert!(text.contains("library "), "{text}");
+    drop(graph);
 }

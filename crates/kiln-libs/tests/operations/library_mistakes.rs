@@ -277,5 +277,5 @@ fn mistakes_are_told_of_the_call_that_was_made() {
         dnn.convolution_backward_data(tensor([1, 1, 1, 1]), tensor([1, 1, 2, 2]), tensor([1, 1, 3, 3]))
             .submit(),
     );
-    assert!(text.starts_with("dnn.convolution_backward_data: a result of 1 x 1 x 1 x 1"), "{text}");
+    assert!(text.starts_with("dnn.convolution_backward_data: `dy` is 1 x 1 x 1 x 1"), "{text}");
 }

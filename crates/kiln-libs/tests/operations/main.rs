@@ -22,6 +22,7 @@ mod empty_calls;
 mod exact;
 mod fft_values;
 mod foreign_operands;
+mod foreign_streams;
 mod integer_products;
 mod library_budget;
 mod library_checks;

@@ -67,7 +67,12 @@ fn sparse_matrices_with_too_many_rows_are_refused_before_the_host_allocates() {
     let before = gpu.bytes_outstanding();
     let triplets = [(0_usize, 0_usize, 1.0_f32)];
     for rows in [usize::MAX, 1 << 62, 1 << 46, 1 << 31] {
-        let reason = format!("{rows} rows with indices of type i32; use indices of type i64");
+        let hint = if rows == usize::MAX {
+            "use fewer rows and columns: below 2^63"
+        } else {
+            "use indices of type i64"
+        };
+        let reason = format!("{rows} rows with indices of type i32; {hint}");
         refused(CsrMatrix::<f32>::from_triplets(&gpu, (rows, 1), &triplets), &reason);
         refused(CsrMatrix::<f32>::from_triplets(&gpu, (1, rows), &triplets), "columns with indices");
         refused(CscMatrix::<f32>::from_triplets(&gpu, (rows, 1), &triplets), &reason);
@@ -76,13 +81,17 @@ fn sparse_matrices_with_too_many_rows_are_refused_before_the_host_allocates() {
         refused(CsrMatrix::<f32>::allocate(&gpu, (rows, 1), 1), &reason);
         refused(CscMatrix::<f32>::allocate(&gpu, (1, rows), 1), "columns with indices");
     }
-    refused(CsrMatrix::<f32, i64>::from_dense(&gpu, (usize::MAX, 0), &[]), "use sizes below 2^63");
+    refused(
+        CsrMatrix::<f32, i64>::from_dense(&gpu, (usize::MAX, 0), &[]),
+        "use fewer rows and columns: below 2^63",
+    );
     // What the index counts to is refused by the memory of the device.
     let rows = |rows| CsrMatrix::<f32, i64>::from_triplets(&gpu, (rows, 1), &triplets).unwrap_err();
     let columns = |columns| CscMatrix::<f32, i64>::from_triplets(&gpu, (1, columns), &triplets).unwrap_err();
     for size in [1 << 62, 1 << 46, 1 << 40] {
-        for error in [rows(size), columns(size)] {
-            assert!(error.runtime().is_some() && error.to_string().contains("are more than any"), "{error}");
+        for (error, hint) in [(rows(size), "use fewer rows"), (columns(size), "use fewer columns")] {
+            let wanted = format!("`offsets` would have {} elements, which fit no memory; {hint}", size + 1);
+            assert!(error.to_string().ends_with(&wanted), "{error}");
         }
     }
     gpu.synchronize().unwrap();

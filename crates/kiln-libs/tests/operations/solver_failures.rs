@@ -89,6 +89,11 @@ fn calls_that_do_not_fit_are_refused_before_anything_is_queued() {
         text,
         "solve.cholesky: `a` is 3 x 4, and must be square; use `least_squares` for other shapes"
     );
+    let text = refused(solve.eigenvalues(Matrix::new(&a, 3, 4), lower, &b).submit());
+    let hint = "use `singular_values` or `svd` for other shapes";
+    assert_eq!(text, format!("solve.eigenvalues: `a` is 3 x 4, and must be square; {hint}"));
+    let text = refused(solve.eigenvectors(Matrix::new(&a, 3, 4).transposed(), lower, &b).submit());
+    assert_eq!(text, format!("solve.eigenvectors: `a` is 4 x 3, and must be square; {hint}"));
     let text = refused(solve.cholesky(Matrix::new(&a, 2, 2).batch(3), lower).submit());
     assert!(text.contains("a batch of 3 matrices; use `cholesky_batched`"), "{text}");
     let text = refused(solve.lu(Matrix::new(&a, 2, 2).batch(3), &pivots).submit());

@@ -135,3 +135,36 @@ fn constructors_that_do_not_fit_name_the_call() {
     let made = CooMatrix::from_buffers((2, 2), offsets, gpu.zeros(1).unwrap(), values);
     told(made.map(drop), "sparse.CooMatrix::from_buffers: 2 row indices and 1 column indices");
 }
+
+#[test]
+fn sizes_that_fit_no_memory_say_what_to_have_less_of() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let told = |answer: Result<()>, call: &str, operand: &str, hint: &str| {
+        let error = answer.unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, LibraryError::Argument { .. }), "{text}");
+        assert!(text.starts_with(&format!("sparse.{call}: {operand}")), "{text}");
+        assert!(text.ends_with(&format!("; {hint}")), "{text}");
+    };
+    let large = 1_usize << 60;
+    let csr = CsrMatrix::<f64, i64>::from_triplets(&gpu, (large, 2), &[(0, 0, 1.0)]).map(drop);
+    told(csr, "CsrMatrix::from_triplets", "`offsets`", "use fewer rows");
+    let csr = |shape, nonzeros| CsrMatrix::<f64, i64>::allocate(&gpu, shape, nonzeros).map(drop);
+    told(csr((large, 2), 1), "CsrMatrix::allocate", "`offsets`", "use fewer rows");
+    told(csr((2, 2), large), "CsrMatrix::allocate", "`indices`", "use fewer non-zeros");
+    let csc = |shape, nonzeros| CscMatrix::<f64, i64>::allocate(&gpu, shape, nonzeros).map(drop);
+    told(csc((2, large), 1), "CscMatrix::allocate", "`offsets`", "use fewer columns");
+    told(csc((2, 2), large), "CscMatrix::allocate", "`indices`", "use fewer non-zeros");
+    let coo = CooMatrix::<f64, i64>::allocate(&gpu, (2, 2), large).map(drop);
+    told(coo, "CooMatrix::allocate", "`row_indices`", "use fewer non-zeros");
+    let hint = "use fewer rows and columns: below 2^63";
+    let what = format!("{} rows with", usize::MAX);
+    told(
+        CsrMatrix::<f64>::from_dense(&gpu, (usize::MAX, 2), &[]).map(drop),
+        "CsrMatrix::from_dense",
+        &what,
+        hint,
+    );
+    let wide = CsrMatrix::<f64, i64>::from_dense(&gpu, (usize::MAX, 2), &[]).map(drop);
+    told(wide, "CsrMatrix::from_dense", &what, hint);
+}

@@ -57,7 +57,16 @@ fn sparse_calls_that_do_not_fit_are_refused() {
     let text = refused(sparse.spmv(any, 1.0, &a, &y, None, &x).submit());
     assert!(text.contains("a matrix of 2 x 3 with x of 2 and y of 3 elements"), "{text}");
     let text = refused(sparse.spmv(fixed, 1.0, a.transposed(), &y, None, &x).submit());
-    assert!(text.contains("equal bits in each run for the transpose"), "{text}");
+    assert!(text.contains("equal bits in each run for the transpose of a `CsrMatrix`"), "{text}");
+    assert!(
+        text.contains("; let `sparse.convert` write what is multiplied, such as `a.transposed()`"),
+        "{text}"
+    );
+    // The step that the message tells helps.
+    let transpose = CsrMatrix::allocate(&gpu, (3, 2), a.nonzeros()).unwrap();
+    sparse.convert(a.transposed(), &transpose).submit().unwrap();
+    sparse.spmv(fixed, 1.0, &transpose, &y, None, &x).submit().unwrap();
+    assert_eq!(x.download().unwrap(), [5.0, 10.0, 15.0]);
     let text = refused(sparse.spmv(any, 1.0, &a, &x, None, &a.values().view(..2).unwrap()).submit());
     assert!(text.contains("`a.values` and `y` share memory"), "{text}");
     let (b, c) = (gpu.zeros::<f32>(12).unwrap(), gpu.zeros::<f32>(12).unwrap());
@@ -72,7 +81,7 @@ fn sparse_calls_that_do_not_fit_are_refused() {
     assert!(text.contains("`b` has 48 bytes and must have 60"), "{text}");
     let equal_bits = |b, c| refused(sparse.spmm(fixed, 1.0, &a, b, None, c).submit());
     let text = equal_bits(Matrix::new(&b, 3, 3), Matrix::new(&c, 2, 3).leading(4));
-    assert!(text.contains("order=run_to_run with b_leading=3 of f32"), "{text}");
+    assert!(text.contains("`Determinism::RunToRun` with rows of `b` that are 3 elements of f32 apart; let them begin at multiples of 16 bytes with `.leading(…)`, or use `Determinism::Any`"), "{text}");
     let odd = c.view(1..).unwrap();
     let text = equal_bits(Matrix::new(&b, 3, 4), Matrix::new(&odd, 2, 4));
     assert!(text.contains("`c` does not begin at a multiple of 16 bytes"), "{text}");

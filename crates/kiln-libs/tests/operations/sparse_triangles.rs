@@ -190,7 +190,7 @@ fn a_system_is_replayed_in_a_graph_and_tells_of_the_last_replay() {
         let text = info.check().unwrap_err().to_string();
         assert_eq!(
             text,
-            "sparse.triangular_solve: the triangular matrix has a zero on its diagonal in row 1; store the diagonal, or use `Diagonal::Unit` where it is ones"
+            "sparse.triangular_solve: the triangular matrix has a zero, or no element, on its diagonal in row 1; store a number that is not zero there, or use `Diagonal::Unit` where the diagonal is ones"
         );
     });
 }

@@ -1,7 +1,7 @@
 //! With an `alpha` of 0 the operands that it multiplies are not read, whatever they hold, on every device.
 
 use kiln::{DeviceRuntime, GpuRef};
-use kiln_libs::blas::{Blas, Diagonal, Matrix, Real, Side, Triangle};
+use kiln_libs::blas::{Blas, Diagonal, F8E4M3, Matrix, Real, Side, Triangle};
 use kiln_libs::sparse::{CooMatrix, CsrMatrix, Determinism, Sparse};
 
 use crate::rig::everywhere_and_in_workers;
@@ -150,4 +150,60 @@ fn operands_with_a_factor_of_zero_are_not_read() {
         all::<f32>(gpu, |number| number);
         all::<f64>(gpu, f64::from);
     });
+}
+
+/// With scale factors in device memory: those that are no numbers, and such that were never written.
+#[test]
+fn scale_factors_with_a_factor_of_zero_or_without_terms_are_not_read() {
+    everywhere_and_in_workers("scale_factors_with_a_factor_of_zero_or_without_terms_are_not_read", |gpu| {
+        let blas = Blas::new(gpu);
+        let (ones, one) = (gpu.upload(&[F8E4M3(0x38); 256]).unwrap(), gpu.upload(&[1.0_f32]).unwrap());
+        let scale = |value| gpu.upload(&[value]).unwrap();
+        let unwritten = gpu.allocate::<f32>(1).unwrap();
+        for bad in [scale(f32::NAN), scale(f32::INFINITY), scale(0.0), unwritten] {
+            for (alpha, terms) in [(0.0, 16), (-0.0, 16), (1.0, 0), (0.0, 0)] {
+                for (beta, wanted) in [(0.0, 0.0), (1.0, 7.0), (2.0, 14.0)] {
+                    for scales in [[&bad, &one], [&one, &bad], [&bad, &bad]] {
+                        let c = gpu.allocate::<f32>(256).unwrap();
+                        let (a, b) = (Matrix::new(&ones, 16, terms), Matrix::new(&ones, 16, terms));
+                        let product = || {
+                            let call = blas.matmul(a, b.transposed(), Matrix::new(&c, 16, 16));
+                            call.scales(scales[0], scales[1]).alpha(alpha).beta(beta)
+                        };
+                        c.upload(&[7.0; 256]).unwrap();
+                        product().submit().unwrap();
+                        assert_eq!(c.download().unwrap(), [wanted; 256], "{alpha} {terms} {beta}");
+                        c.upload(&[7.0; 256]).unwrap();
+                        product().prepare().unwrap().submit(&ones, &ones, &c).unwrap();
+                        assert_eq!(c.download().unwrap(), [wanted; 256], "prepared: {alpha} {terms} {beta}");
+                        c.upload(&[7.0; 256]).unwrap();
+                        let mut graph = gpu.graph();
+                        product().record(&mut graph).unwrap();
+                        graph.build().unwrap().replay().unwrap();
+                        assert_eq!(c.download().unwrap(), [wanted; 256], "recorded: {alpha} {terms} {beta}");
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn scale_factors_that_are_not_read_must_still_fit() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let blas = Blas::new(&gpu);
+    let (ones, two) = (gpu.upload(&[F8E4M3(0x38); 256]).unwrap(), gpu.upload(&[1.0_f32; 2]).unwrap());
+    let (one, c) = (two.view(..1).unwrap(), gpu.zeros::<f32>(256).unwrap());
+    for (alpha, terms) in [(0.0, 16), (1.0, 0)] {
+        let (a, b) = (Matrix::new(&ones, 16, terms), Matrix::new(&ones, 16, terms).transposed());
+        let product = |a_scale, b_scale| {
+            let call = blas.matmul(a, b, Matrix::new(&c, 16, 16)).alpha(alpha);
+            call.scales(a_scale, b_scale).submit().map(drop).unwrap_err().to_string()
+        };
+        let text = product(&two, &one);
+        assert!(text.contains("`a_scale` has 2 elements and must have 1"), "{text}");
+        let inside = c.view(..1).unwrap();
+        let text = product(&one, &inside);
+        assert!(text.contains("`b_scale`") && text.contains("share memory"), "{text}");
+    }
 }
