@@ -13,6 +13,7 @@ use super::rank_thread::{RankThread, ThreadWatch};
 use super::seen::{EndingLosses, SearchStep, Seen};
 use super::server::why_it_ended;
 use super::token_proof::{TokenKey, random_nonce};
+use crate::rank_loss::GIVEN_UP;
 
 /// How long one attempt to connect, or one answer of a handshake, may take.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(2);
@@ -154,7 +155,7 @@ impl Connection {
         let is_told =
             |(at, (rank, _)): &(usize, &(u32, String))| *at >= seen_before || seen.lost.contains_key(rank);
         let losses = seen.losses.iter().enumerate().filter(is_told).map(|(_, lost)| lost.clone());
-        let given_up = |(rank, cause): &(u32, String)| (*rank, format!("the others gave it up: {cause}"));
+        let given_up = |(rank, cause): &(u32, String)| (*rank, format!("{GIVEN_UP}{cause}"));
         let store = match &seen.given_up {
             Some(own) => Some(given_up(own)),
             None => seen.ended.as_ref().map(|cause| (0, cause.clone())),

@@ -65,9 +65,11 @@ fn other_process() {
             job.barrier("end").unwrap();
         }
         "stops" => {
-            let job = Rendezvous::join(&restless(port, rank, size)).unwrap();
+            let job = Arc::new(Rendezvous::join(&restless(port, rank, size)).unwrap());
+            let (_gpu, rank) = meet(&job);
             job.put("there", b"").unwrap();
             println!("told: {}", job.get("never").unwrap_err());
+            println!("then: {}", rank.barrier().submit().unwrap_err());
         }
         scene => panic!("{scene}"),
     }
@@ -102,7 +104,8 @@ fn a_refused_collective_brings_nothing_to_ranks_in_other_processes() {
 fn a_stopped_rank_is_told_that_it_was_given_up_itself() {
     let port = free_port();
     let other = start("stops", port, 1, 2);
-    let job = Rendezvous::join(&restless(port, 0, 2)).unwrap();
+    let job = Arc::new(Rendezvous::join(&restless(port, 0, 2)).unwrap());
+    let (_gpu, _rank) = meet(&job);
     job.get("there").unwrap();
     let signal = |name: &str| {
         let id = other.id().to_string();
@@ -115,6 +118,10 @@ fn a_stopped_rank_is_told_that_it_was_given_up_itself() {
     let told = String::from_utf8(other.wait_with_output().unwrap().stdout).unwrap();
     assert!(
         told.contains("told: rank 1, this one, was given up") && told.contains("nothing for 1.5 s"),
+        "{told}"
+    );
+    assert!(
+        told.contains("gave it up, which is this rank") && told.contains("start a replacement"),
         "{told}"
     );
     assert!(!told.contains("rank 0"), "{told}");
