@@ -64,13 +64,24 @@ fn run() -> Result<(), Failure> {
     };
     let kill = |end: fn()| -> Result<Option<Kill>, Failure> {
         let (rank, step) = (number("--kill-rank")?, number("--at-step")?);
-        Ok(rank.zip(step).map(|(rank, step)| Kill { rank: rank as u32, step, end }))
+        Ok(rank.zip(step).map(|(rank, step)| Kill {
+            rank: u32::try_from(rank).unwrap_or(u32::MAX),
+            step,
+            end,
+        }))
+    };
+    let kill = |size: u32, end: fn()| match kill(end)? {
+        Some(kill) if kill.rank >= size => Err(Failure::from(format!(
+            "there is no rank {} among {size} to end; ranks count from 0",
+            kill.rank
+        ))),
+        kill => Ok(kill),
     };
     match RankEnvironment::from_process()? {
-        Some(ranks) => process(&ranks, kill(|| std::process::abort())?),
+        Some(ranks) => process(&ranks, kill(ranks.size, || std::process::abort())?),
         None => {
             let size = arguments.first().map_or(Ok(1), |size| size.parse())?;
-            threads(size, kill(|| std::panic::resume_unwind(Box::new("this rank is to end")))?)
+            threads(size, kill(size, || std::panic::resume_unwind(Box::new("this rank is to end")))?)
         }
     }
 }

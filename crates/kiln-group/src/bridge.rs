@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::Refusal;
 use kiln_operation::{Collective, CollectiveKind, CommunicatorId, FOLD};
-use kiln_runtime::internal::note_finding;
+use kiln_runtime::internal::{check_ready, check_stream, check_usable, note_finding};
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Stream, Ticket};
 
 use crate::collective_part::Part;
@@ -96,6 +96,9 @@ impl Bridge {
         parts: &[Part],
         stream: Option<&Stream>,
     ) -> Result<Ticket> {
+        self.check(runtime, parts, stream)?;
+        // Nothing is given to the others before all of it was read.
+        let read = parts.iter().map(|part| self.read(part)).collect::<Result<Vec<_>>>()?;
         let mut counts = self.counts();
         if parts.iter().any(|part| !part.is_pairwise()) {
             counts.given.push_back(Vec::new());
@@ -107,7 +110,8 @@ impl Bridge {
         }
         let end = after(Instant::now(), self.deadline);
         // All bring what they have before one waits: a send and a receive of one call may meet each other.
-        let places = parts.iter().map(|part| self.bring(&mut counts, part)).collect::<Result<Vec<_>>>()?;
+        let bring = |(part, bytes): (&Part, Vec<u8>)| self.bring(&mut counts, part, &bytes);
+        let places = parts.iter().zip(read).map(bring).collect::<Result<Vec<_>>>()?;
         let mut last = None;
         for (part, place) in parts.iter().zip(places) {
             let brought = self.meet(part, &place, end)?;
@@ -132,13 +136,37 @@ impl Bridge {
         }
     }
 
-    /// Reads what this rank brings, and gives it to the store.
-    fn bring(&self, counts: &mut Counts, part: &Part) -> Result<Place> {
+    /// Refuses what would fail after others have what this rank brings.
+    fn check(&self, runtime: &DeviceRuntime, parts: &[Part], stream: Option<&Stream>) -> Result<()> {
+        let failed = |source| self.failed(source);
+        check_ready(runtime).map_err(failed)?;
+        if let Some(stream) = stream {
+            check_stream(stream, runtime).map_err(failed)?;
+        }
+        for part in parts {
+            let operands = part.collective.operands(self.rank, self.size);
+            for (buffer, operand) in part.buffers.iter().zip(operands) {
+                let place = || format!("`{}` of {}", operand.name, part.collective.name());
+                check_usable(buffer, runtime).map_err(|source| failed(source.placed(place())))?;
+            }
+            // Views of the buffers: what is too short is refused here.
+            self.given(part)?;
+            self.received(part, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Reads what this rank brings.
+    fn read(&self, part: &Part) -> Result<Vec<u8>> {
+        match self.given(part)? {
+            Some(from) => from.download().map_err(|source| self.failed(source)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Gives what this rank brings to the store.
+    fn bring(&self, counts: &mut Counts, part: &Part, bytes: &[u8]) -> Result<Place> {
         let Part { collective, count, .. } = part;
-        let bytes = match self.given(part)? {
-            Some(from) => from.download().map_err(|source| self.failed(source))?,
-            None => Vec::new(),
-        };
         let peer = collective.root_rank().unwrap_or(0);
         let next = |known: &mut BTreeMap<u32, u64>| {
             let number = known.entry(peer).or_default();
@@ -156,7 +184,7 @@ impl Bridge {
             }
         };
         let called = format!("{} of {count}", called(collective));
-        let message = [&(called.len() as u64).to_le_bytes()[..], called.as_bytes(), &bytes].concat();
+        let message = [&(called.len() as u64).to_le_bytes()[..], called.as_bytes(), bytes].concat();
         let key = self.key(&place, self.rank);
         let chunks = message.len().div_ceil(CHUNK_BYTES).max(1);
         for (at, chunk) in message.chunks(CHUNK_BYTES).enumerate() {

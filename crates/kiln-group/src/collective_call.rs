@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use kiln_operation::{CollectiveKind, OperandEffect};
-use kiln_runtime::internal::{CollectiveLabel, as_collective, called_from};
+use kiln_runtime::internal::{CollectiveLabel, as_collective, called_from, is_same_runtime};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
 use crate::collective_part::Part;
@@ -101,11 +101,17 @@ impl<'a> CollectiveCall<'a> {
     /// Makes the call a node of a graph. Every rank replays its graph as often as the others.
     ///
     /// # Errors
-    /// As for [`submit`](Self::submit); the graph is unchanged. What other ranks call is compared at each replay.
+    /// As for [`submit`](Self::submit); a graph of another runtime. The graph is unchanged. What other ranks call is compared at each replay.
     pub fn record(self, graph: &mut GraphBuilder) -> Result<NodeId> {
         let communicator = self.communicator;
         let parts = self.checked()?;
         let parts = parts.as_slice();
+        if !is_same_runtime(graph.runtime(), communicator.runtime()) {
+            return Err(GroupError::Collective {
+                what: format!("rank {}: the graph belongs to another runtime", communicator.rank()),
+                next: "begin it with `communicator.runtime().graph()`",
+            });
+        }
         if communicator.size() == 1 {
             return one_rank::record(communicator, parts, graph);
         }
@@ -115,7 +121,7 @@ impl<'a> CollectiveCall<'a> {
                 next: "submit it, or make the ranks threads over the devices of one simulated machine",
             });
         }
-        let mut turn = communicator.turn();
+        let mut turn = communicator.begin()?;
         let place = (communicator.rank(), communicator.size());
         let function = turn.get(place, communicator.module(), parts)?;
         communicator.note_graph();

@@ -1,5 +1,7 @@
 //! `DeviceCommunicator`: one rank of several that exchange data.
 
+mod held_rank;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
@@ -23,13 +25,12 @@ use crate::rank_loss::CommunicatorRankLost;
 use crate::rank_watch::watch;
 use crate::remembered_call::{RememberedCall, RememberedCalls};
 use crate::rendezvous::LostRank;
+use held_rank::HeldRank;
 
 /// How long an abort waits for a submission that is under way.
 const TURN_LIMIT: Duration = Duration::from_millis(200);
 /// How long a rank sleeps before it asks again whether the others have joined.
 const JOIN_POLL: Duration = Duration::from_millis(1);
-/// How long a rank that is dropped waits for other work of its simulated device, on the clock of the device.
-const UNLOAD_LIMIT: Duration = Duration::from_secs(1);
 /// How long a failure of the library is held back for the rank whose loss may be behind it.
 const LOSS_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -38,7 +39,7 @@ const LOSS_PATIENCE: Duration = Duration::from_secs(2);
 /// Each rank calls the same collectives in the same order. A collective is a launch: it is queued, ordered with everything else that uses its
 /// buffers, and can be part of a graph. It is done on a rank when that rank's buffers are.
 ///
-/// A rank is **lost** if its device is, or if its thread panics while it holds the rank. Ranks of one [group](crate::DeviceGroup::communicators) are told of that within a second. Ranks
+/// A rank is **lost** if its device is, or if its thread panics while it holds the last handle of the rank: a clone elsewhere keeps it. Ranks of one [group](crate::DeviceGroup::communicators) are told of that within a second. Ranks
 /// that [meet](Self::meet) in a job are told within a second of a process that ends. Their unfinished collectives end with
 /// [`CommunicatorRankLost`](crate::CommunicatorRankLost), and so does unfinished work behind them. What that was to write cannot be read until it is overwritten
 /// whole; all other buffers are as they were. [`rebuild`](Self::rebuild) makes a communicator of the ranks that are left, and
@@ -65,7 +66,7 @@ const LOSS_PATIENCE: Duration = Duration::from_secs(2);
 /// ```
 #[derive(Clone)]
 pub struct DeviceCommunicator {
-    inner: Arc<Inner>,
+    inner: Arc<HeldRank>,
 }
 
 struct Inner {
@@ -87,6 +88,8 @@ struct Inner {
     /// None for a rank that is alone.
     membership: Option<Arc<Membership>>,
     lost: OnceLock<LostRank>,
+    /// Its thread panicked.
+    is_given_up: AtomicBool,
 }
 
 impl DeviceCommunicator {
@@ -176,6 +179,7 @@ impl DeviceCommunicator {
                 ledger,
                 membership: membership.clone(),
                 lost: OnceLock::new(),
+                is_given_up: AtomicBool::new(false),
             }
         });
         // A rank that comes after the first loss is told like the others.
@@ -185,7 +189,7 @@ impl DeviceCommunicator {
         {
             inner.abort();
         }
-        Ok(Self { inner })
+        Ok(Self { inner: Arc::new(HeldRank::new(inner)) })
     }
 
     /// A communicator of this device alone. Its collectives are copies, and it needs no NCCL.
@@ -346,7 +350,7 @@ impl Inner {
     fn loss(&self, lost: &LostRank) -> CommunicatorRankLost {
         let job = self.membership.as_ref().and_then(|membership| membership.job.as_ref());
         CommunicatorRankLost {
-            can_rebuild: !job.is_some_and(|job| job.needs(lost.rank)),
+            can_rebuild: !job.is_some_and(|job| job.needs(lost.rank) || job.rendezvous.is_given_up()),
             communicator: self.rank.id.short(),
             lost: lost.rank,
             cause: lost.cause.clone(),
@@ -377,18 +381,6 @@ impl Inner {
         }
         self.is_joined.store(true, Ordering::Relaxed);
         Ok(())
-    }
-
-    /// Has a simulated device unload the rank now, so that ranks which wait for it are told. It cannot while work is unfinished that was queued before, such as the
-    /// first write of the scratch buffer.
-    fn unload(&mut self) {
-        if self.runtime.info().kind == DeviceKind::Cuda || self.ledger().may_wait() {
-            return;
-        }
-        *self.turn.get_mut().unwrap_or_else(PoisonError::into_inner) = KnownFunctions::default();
-        self.module = None;
-        // It is unloaded later if that work takes longer, and a lost device has nothing loaded.
-        let _ = self.runtime.drain_pending(UNLOAD_LIMIT);
     }
 
     /// What the device answers of its communicator.
@@ -468,22 +460,6 @@ impl LocalRank for Inner {
             abort(&self.runtime, module);
         }
         drop(turn);
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let Some(membership) = &self.membership else { return };
-        match std::thread::panicking() {
-            true => {
-                let loaded = self.module.take().map(|module| (self.runtime.clone(), module));
-                membership.report(self.rank.rank, "its thread panicked".into(), loaded);
-            }
-            false => {
-                membership.leave(self.rank.rank);
-                self.unload();
-            }
-        }
     }
 }
 

@@ -142,6 +142,33 @@ impl DeviceMeter {
     }
 }
 
+/// Work that counts as in flight until it ends, or until nothing is left that could end it.
+pub(crate) struct BegunWork {
+    meter: Arc<DeviceMeter>,
+    is_ended: bool,
+}
+
+impl BegunWork {
+    pub(crate) fn new(meter: Arc<DeviceMeter>) -> Self {
+        meter.begin();
+        Self { meter, is_ended: false }
+    }
+
+    pub(crate) fn end(mut self, end: WorkEnd) {
+        self.is_ended = true;
+        self.meter.end(end);
+    }
+}
+
+impl Drop for BegunWork {
+    fn drop(&mut self) {
+        // The work panicked.
+        if !self.is_ended {
+            self.meter.end(WorkEnd::NotMeasured);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

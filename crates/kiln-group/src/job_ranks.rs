@@ -138,7 +138,8 @@ impl Job {
 
     /// Gives a replacement its place.
     pub(crate) fn seat(&self, application: Application, seat: &Seat) -> Result<()> {
-        let seat = Seat { job_ranks: self.ranks.clone(), ..seat.clone() };
+        let (job_ranks, meetings) = (self.ranks.clone(), self.rendezvous.meetings());
+        let seat = Seat { job_ranks, meetings, ..seat.clone() };
         self.rendezvous.put(&seat_key(application), &seat.to_bytes()).map_err(failed)
     }
 }

@@ -20,6 +20,9 @@ use crate::rendezvous::Rendezvous;
 impl DeviceCommunicator {
     /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
     ///
+    /// Each call makes another communicator: the first calls of all ranks are one, the second calls another one. So every rank calls it equally often, and one thread of a rank at a time. A
+    /// replacement begins with the call that comes after the communicator in which it [took its place](Self::replace).
+    ///
     /// # Errors
     /// As for [`join`](Self::join); what the rendezvous answers.
     pub fn meet(
@@ -27,18 +30,18 @@ impl DeviceCommunicator {
         rendezvous: &Arc<Rendezvous>,
         config: &DeviceCommunicatorConfig,
     ) -> Result<Self> {
-        const KEY: &str = "kiln/communicator";
         let failed = |error| GroupError::Rendezvous(Arc::new(error));
         let (rank, size) = (rendezvous.rank(), rendezvous.size());
         if size == 1 {
             return Self::alone(runtime);
         }
+        let key = format!("kiln/communicator/{}", rendezvous.begin_meeting());
         if rank == 0 {
-            rendezvous.put(KEY, Self::new_id(runtime)?.bytes()).map_err(failed)?;
+            rendezvous.put(&key, Self::new_id(runtime)?.bytes()).map_err(failed)?;
         }
         let waited = rendezvous.timeout();
         let end = after(Instant::now(), waited);
-        let id = rendezvous.get_from(0, ("the id of the communicator", KEY), end).map_err(failed)?;
+        let id = rendezvous.get_from(0, ("the id of the communicator", &key), end).map_err(failed)?;
         let id = id.ok_or_else(|| GroupError::Collective {
             what: format!("rank 0 has not made the id of the communicator within {waited:?}"),
             next: "call `DeviceCommunicator::meet` on every rank of the job",

@@ -2,13 +2,14 @@
 //!
 //! Ranks that one process made together share one of these. Ranks of several processes have a [`Rendezvous`] in common, which says when a process is lost.
 
+mod agreement;
 mod library_failure;
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kiln_driver::{DeviceKind, Driver, Health};
 use kiln_operation::CommunicatorId;
@@ -16,8 +17,6 @@ use kiln_runtime::device_state::Phase;
 use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 
 use crate::abort::{abort, all_at_once};
-use crate::deadline::after;
-use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
 use crate::ledger::Ledger;
 use crate::rendezvous::LostRank;
@@ -46,6 +45,22 @@ pub(crate) struct LocalEntry {
     pub(crate) changes: u64,
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
+}
+
+impl LocalEntry {
+    /// Why its device is lost, if it is known to be.
+    fn loss(&self) -> Option<String> {
+        let status = self.state.status();
+        match status.phase() {
+            Phase::Lost | Phase::Rebuilding | Phase::Failed => {
+                Some(status.state.cause().map_or_else(String::new, |cause| cause.to_string()))
+            }
+            Phase::Ready if status.changes != self.changes => {
+                Some("its device was lost, and rebuilt since".into())
+            }
+            _ => None,
+        }
+    }
 }
 
 pub(crate) struct Membership {
@@ -83,6 +98,10 @@ struct State {
     /// Replacements in this process that have no place yet, by the rank they replace, and places that were given and not taken yet.
     applications: BTreeMap<u32, Application>,
     seats: HashMap<Application, Seat>,
+    /// Lost ranks that have a replacement, until another rank is lost.
+    filled: BTreeSet<u32>,
+    /// Ranks of this process that have rebuilt the communicator.
+    rebuilt: BTreeSet<u32>,
 }
 
 /// How a rank left as planned.
@@ -152,8 +171,18 @@ impl Membership {
         self.state().here.insert(rank, entry);
     }
 
-    /// A rank leaves as planned. Its device is watched further while it has something to do that the others wait for.
+    /// A rank leaves as planned, unless its device is lost: then it is lost, too. Its device is watched further while it has something to do that the others wait for.
     pub(crate) fn leave(&self, rank: u32) {
+        let device = self.state().here.get(&rank).map(|entry| (entry.loss(), entry.driver.clone()));
+        if let Some((loss, driver)) = device {
+            let asked = || match driver.health() {
+                Health::Lost(error) => Some(error.to_string()),
+                _ => None,
+            };
+            if let Some(cause) = loss.or_else(asked) {
+                return self.report(rank, cause, None);
+            }
+        }
         let mut state = self.state();
         let is_over = |entry: &LocalEntry| {
             let mut ledger = entry.ledger.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,8 +244,11 @@ impl Membership {
         missed
     }
 
-    /// The thread of a rank has given it up.
+    /// A rank is given up: by its thread, or with its device.
     pub(crate) fn report(&self, rank: u32, cause: String, loaded: Option<(DeviceRuntime, Module)>) {
+        if let Some(job) = &self.job {
+            job.rendezvous.give_up();
+        }
         let mut state = self.state();
         state.here.remove(&rank);
         state.reported.push((rank, cause));
@@ -241,21 +273,14 @@ impl Membership {
         let mut devices: Vec<(u32, Arc<dyn Driver>)> = Vec::new();
         let mut ledgers = Vec::new();
         for (rank, entry) in &self.state().here {
-            let status = entry.state.status();
-            match status.phase() {
-                Phase::Lost | Phase::Rebuilding | Phase::Failed => {
-                    let cause = status.state.cause().map_or_else(String::new, |cause| cause.to_string());
-                    found.push((*rank, cause));
-                }
-                Phase::ShuttingDown | Phase::Stopped => {}
-                Phase::Ready if status.changes != entry.changes => {
-                    found.push((*rank, "its device was lost, and rebuilt since".into()));
-                }
-                _ if asks => {
+            let phase = entry.state.status().phase();
+            match entry.loss() {
+                Some(cause) => found.push((*rank, cause)),
+                None if asks && !matches!(phase, Phase::ShuttingDown | Phase::Stopped) => {
                     devices.push((*rank, entry.driver.clone()));
                     ledgers.push(entry.ledger.clone());
                 }
-                _ => {}
+                None => {}
             }
         }
         let is_waiting = ledgers.iter().any(waits);
@@ -305,152 +330,23 @@ impl Membership {
                 fresh.push(LostRank { rank, cause });
             }
         }
+        if !fresh.is_empty() && state.rebuilt.is_empty() {
+            state.filled.clear();
+        }
         fresh
     }
 
     /// A rank is lost; the others of this process are told. Those that are to be aborted now.
     fn declare(&self, lost: &LostRank) -> Vec<Arc<dyn LocalRank>> {
+        // A rank that the job goes on without is told that it is lost itself.
+        let is_own = self.job.as_ref().is_some_and(|job| job.rendezvous.is_given_up());
         let others: Vec<Arc<dyn LocalRank>> = {
             let state = self.state();
-            let others = state.here.iter().filter(|(rank, _)| **rank != lost.rank);
+            let others = state.here.iter().filter(|(rank, _)| is_own || **rank != lost.rank);
             others.filter_map(|(_, entry)| entry.rank.upgrade()).collect()
         };
         self.changed.notify_all();
         others.into_iter().filter(|rank| rank.end(lost)).collect()
-    }
-
-    /// Says something to all ranks that are not lost, and returns what they say, by rank. None if another rank was lost meanwhile: then none of the ranks
-    /// has an answer, or all have.
-    ///
-    /// # Errors
-    /// Ranks that did not come within the time limit; the store is lost.
-    pub(crate) fn exchange(
-        &self,
-        rank: u32,
-        (name, lost, losses_seen): (&str, &[LostRank], usize),
-        said: &[u8],
-        limit: Duration,
-    ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
-        let gone: Vec<String> = lost.iter().map(|lost| lost.rank.to_string()).collect();
-        let name = format!("kiln/{}/{name}/without {}", self.id.short(), gone.join(" "));
-        match &self.job {
-            Some(job) => job.exchange(rank, (&name, lost, losses_seen), said),
-            None => self.exchange_here(rank, (&name, lost), said, limit),
-        }
-    }
-
-    fn exchange_here(
-        &self,
-        rank: u32,
-        (name, lost): (&str, &[LostRank]),
-        said: &[u8],
-        limit: Duration,
-    ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
-        let end = after(Instant::now(), limit);
-        let size = self.size as usize;
-        let mut state = self.state();
-        if state.lost.len() == lost.len() {
-            let round = state.rounds.entry(name.to_owned()).or_default();
-            round.said.insert(rank, said.to_vec());
-            round.is_complete |= round.said.len() + lost.len() == size;
-            self.changed.notify_all();
-        }
-        loop {
-            if let Some(round) = state.rounds.get(name).filter(|round| round.is_complete) {
-                return Ok(Some(round.said.clone()));
-            }
-            if state.lost.len() != lost.len() {
-                return Ok(None);
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let said = state.rounds.get(name).map(|round| &round.said);
-                let is_absent = |rank: &u32| {
-                    !said.is_some_and(|said| said.contains_key(rank)) && !state.lost.contains_key(rank)
-                };
-                return Err(GroupError::RanksAbsent {
-                    ranks: (0..self.size).filter(is_absent).collect(),
-                    waited: limit,
-                });
-            }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Waits until each lost rank has a replacement. None if another rank is lost meanwhile.
-    ///
-    /// # Errors
-    /// The ranks that have no replacement within the time limit; the store is lost.
-    pub(crate) fn applications(
-        &self,
-        lost: &[LostRank],
-        limit: Duration,
-    ) -> Result<Option<BTreeMap<u32, Application>>> {
-        if let Some(job) = &self.job {
-            return job.applications(lost);
-        }
-        let end = after(Instant::now(), limit);
-        let mut state = self.state();
-        loop {
-            if state.lost.len() != lost.len() {
-                return Ok(None);
-            }
-            let is_absent = |rank: &u32| !state.applications.contains_key(rank);
-            let absent: Vec<u32> = lost.iter().map(|lost| lost.rank).filter(is_absent).collect();
-            let left = end.saturating_duration_since(Instant::now());
-            match (absent.is_empty(), left.is_zero()) {
-                (true, _) => return Ok(Some(state.applications.clone())),
-                (_, true) => return Err(GroupError::ReplacementsAbsent { ranks: absent, waited: limit }),
-                _ => {}
-            }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Gives a replacement its place.
-    pub(crate) fn seat(&self, application: Application, seat: Seat) -> Result<()> {
-        if let Some(job) = &self.job {
-            return job.seat(application, &seat);
-        }
-        let mut state = self.state();
-        state.applications.retain(|_, waiting| *waiting != application);
-        state.seats.insert(application, seat);
-        self.changed.notify_all();
-        Ok(())
-    }
-
-    /// Asks for the place of a lost rank, and waits until the ranks that are left have given it.
-    ///
-    /// # Errors
-    /// They did not do so within the time limit; another replacement waits for the same place.
-    pub(crate) fn apply(&self, rank: u32, limit: Duration) -> Result<Seat> {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let application = Application::from(LAST.fetch_add(1, Ordering::Relaxed));
-        let end = after(Instant::now(), limit);
-        let mut state = self.state();
-        if state.applications.contains_key(&rank) {
-            return Err(GroupError::Collective {
-                what: format!("rank {rank} has a replacement already"),
-                next: "make one replacement of a lost rank",
-            });
-        }
-        state.applications.insert(rank, application);
-        self.changed.notify_all();
-        loop {
-            if let Some(seat) = state.seats.remove(&application) {
-                return Ok(seat);
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                state.applications.remove(&rank);
-                let ranks = (0..self.size).filter(|rank| !state.lost.contains_key(rank)).collect();
-                return Err(GroupError::RanksAbsent { ranks, waited: limit });
-            }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -4,7 +4,7 @@
 ///
 /// Tickets of unfinished collectives fail with it, and so do those of work behind them: `error.downcast_ref::<CommunicatorRankLost>()`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("rank {lost} of communicator {communicator} is lost: {cause}; {}", next(*.can_rebuild))]
+#[error("rank {lost} of communicator {communicator} is lost: {cause}; {}", next(*.can_rebuild, .cause))]
 pub struct CommunicatorRankLost {
     /// The communicator, in short.
     pub communicator: String,
@@ -12,13 +12,17 @@ pub struct CommunicatorRankLost {
     pub lost: u32,
     /// What was seen of it.
     pub cause: String,
-    /// Whether the others can go on: not where the lost rank kept what the ranks of the job meet at.
+    /// Whether this rank can go on: not where the lost rank kept what the ranks of the job meet at, nor where the lost rank is this one, which the others gave up.
     pub can_rebuild: bool,
 }
 
-fn next(can_rebuild: bool) -> &'static str {
+/// How the cause begins where the rank that is told is the one that is lost.
+pub(crate) const GIVEN_UP: &str = "the others gave it up, which is this rank: ";
+
+fn next(can_rebuild: bool, cause: &str) -> &'static str {
     match can_rebuild {
         true => "the others go on after `DeviceCommunicator::rebuild`",
+        false if cause.starts_with(GIVEN_UP) => "was its process stopped? end it, and start a replacement",
         false => "it kept what the ranks meet at, so they cannot go on: start the job again",
     }
 }

@@ -62,8 +62,11 @@ impl DeviceCommunicator {
     /// Every rank that is left calls it, and it waits for all of them; so each rank needs a thread or a process. If another rank is lost meanwhile, the ranks
     /// begin again without it. Buffers that no unfinished collective was to write, nor work behind one, are as they were.
     ///
+    /// A communicator is rebuilt once: if the new one loses a rank, that one is rebuilt. Either all ranks call this or all call [`rebuild_replaced`](Self::rebuild_replaced);
+    /// otherwise those of one kind do not see the others and name them as absent after the deadline, and can then agree and call again.
+    ///
     /// # Errors
-    /// No rank is lost; ranks that do not call it within the deadline; what [`join`](Self::join) answers.
+    /// No rank is lost; it was rebuilt already; ranks that do not call it within the deadline; what [`join`](Self::join) answers.
     pub fn rebuild(&self) -> Result<RebuiltCommunicator> {
         self.rebuild_as(LostRanks::LeftOut)
     }
@@ -81,11 +84,20 @@ impl DeviceCommunicator {
         self.rebuild_as(LostRanks::Replaced)
     }
 
-    fn rebuild_as(&self, lost_ranks: LostRanks) -> Result<RebuiltCommunicator> {
+    /// The ranks, unless none is lost or this one has rebuilt the communicator already.
+    fn to_rebuild(&self) -> Result<&Membership> {
         let Some(membership) = self.membership().filter(|_| self.lost_rank().is_some()) else {
             let what = format!("no rank of communicator {:?} is lost", self.id());
             return Err(GroupError::Collective { what, next: "rebuild it when an error names a lost rank" });
         };
+        match membership.has_rebuilt(self.rank()) {
+            true => Err(rebuilt_already(self.id())),
+            false => Ok(membership),
+        }
+    }
+
+    fn rebuild_as(&self, lost_ranks: LostRanks) -> Result<RebuiltCommunicator> {
+        let membership = self.to_rebuild()?;
         let (rank, old_size, limit) = (self.rank(), self.size(), self.config().deadline);
         let (done_here, submitted, remembered) = self.counts();
         loop {
@@ -122,7 +134,8 @@ impl DeviceCommunicator {
             if is_leader && size > 1 {
                 let made = self.next_id()?;
                 let (lost, repeatable) = (lost.clone(), repeatable.clone());
-                let seat = Seat { id: made, rank, size, done, repeatable, lost, job_ranks: Vec::new() };
+                let seat =
+                    Seat { id: made, rank, size, done, repeatable, lost, job_ranks: Vec::new(), meetings: 0 };
                 for (rank, application) in &applications {
                     membership.seat(*application, Seat { rank: *rank, ..seat.clone() })?;
                 }
@@ -135,6 +148,7 @@ impl DeviceCommunicator {
             };
             let id = ids.into_values().next().unwrap_or_default();
             let communicator = self.join_rebuilt(membership, &id, &former_ranks, losses_seen)?;
+            membership.note_rebuilt(rank);
             let replaced = applications.keys().copied().collect();
             let remembered = Arc::new(remembered);
             return Ok(RebuiltCommunicator {
@@ -167,6 +181,14 @@ impl DeviceCommunicator {
         let id = CommunicatorId::try_from(id).map_err(GroupError::collective)?;
         let members = membership.child(id, former_ranks, losses_seen);
         Self::join_in(self.runtime(), id, (place, size), &self.config(), &members)
+    }
+}
+
+/// The error of a second rebuild.
+pub(crate) fn rebuilt_already(id: CommunicatorId) -> GroupError {
+    GroupError::Collective {
+        what: format!("communicator {id:?} was rebuilt already"),
+        next: "use the communicator that this made, and rebuild that one if it loses a rank",
     }
 }
 

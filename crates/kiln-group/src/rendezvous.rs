@@ -6,9 +6,11 @@
 //! Parts: [`message`] (bytes on the wire), [`token_proof`], [`store`] (what rank 0 keeps, pure) with [`host_ring`] and [`roll_call`] (how lost ranks are found), [`server`] and
 //! [`connection`] (the two ends), [`rank_thread`] (what a host says of a rank).
 
+mod addresses;
 mod connection;
 mod error;
 mod host_ring;
+mod job_config;
 mod message;
 mod rank_thread;
 mod roll_call;
@@ -17,18 +19,19 @@ mod server;
 mod store;
 mod token_proof;
 
-use std::fmt;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kiln_operation::MAX_RANKS;
 
 use crate::deadline::after;
-use crate::rank_environment::{MeetingPoint, RankEnvironment};
+use crate::rank_environment::RankEnvironment;
+use addresses::{listen, port, resolve};
 use connection::{Connection, Greeting};
 pub use error::RendezvousError;
 pub(crate) use error::ranks as listed;
+pub use job_config::RendezvousConfig;
+use job_config::check_times;
 use message::{MAX_KEY, MAX_VALUE, Message};
 pub(crate) use seen::EndingLosses;
 use server::Server;
@@ -38,58 +41,6 @@ use token_proof::TokenKey;
 const SILENT_WAIT: Duration = Duration::from_millis(100);
 
 type Result<T> = std::result::Result<T, RendezvousError>;
-
-/// As which rank a process joins its job, and where.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct RendezvousConfig {
-    /// Where rank 0 listens.
-    pub meeting_point: MeetingPoint,
-    /// The rank of this process, counted from 0.
-    pub rank: u32,
-    /// The number of ranks.
-    pub size: u32,
-    /// A text that only the ranks of the job know. Without one, ranks meet on a loopback address only.
-    pub token: Option<String>,
-    /// How long to wait for the other ranks, and for a value; one minute unless something else is set.
-    pub timeout: Duration,
-    /// How often a rank shows that it is there.
-    pub heartbeat: Duration,
-    /// A rank that was not heard of for so long is lost. A process that ends is noticed at once; this is for hosts that fail. When a communicator fails, ranks are asked and have half a
-    /// second to answer.
-    pub silence: Duration,
-}
-
-impl fmt::Debug for RendezvousConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let point = format_args!("{}:{}", self.meeting_point.host, self.meeting_point.port);
-        f.debug_struct("RendezvousConfig")
-            .field("meeting_point", &point)
-            .field("rank", &self.rank)
-            .field("size", &self.size)
-            .field("timeout", &self.timeout)
-            .finish_non_exhaustive()
-    }
-}
-
-impl RendezvousConfig {
-    /// Rank `rank` of `size`, which meet at `meeting_point`.
-    pub fn new(meeting_point: MeetingPoint, rank: u32, size: u32) -> Self {
-        let (heartbeat, silence) = (Duration::from_secs(1), Duration::from_secs(10));
-        Self { meeting_point, rank, size, token: None, timeout: Duration::from_secs(60), heartbeat, silence }
-    }
-
-    /// What the launcher says, with the token in `KILN_JOB_TOKEN`.
-    ///
-    /// # Errors
-    /// The launcher does not say where the ranks meet.
-    pub fn from_environment(ranks: &RankEnvironment) -> Result<Self> {
-        let meeting_point = ranks.meeting_point.clone().ok_or(RendezvousError::NoMeetingPoint)?;
-        let mut config = Self::new(meeting_point, ranks.rank, ranks.size);
-        config.token = std::env::var("KILN_JOB_TOKEN").ok().filter(|token| !token.is_empty());
-        Ok(config)
-    }
-}
 
 /// A rank that is gone.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -132,6 +83,8 @@ pub struct Rendezvous {
     rank: u32,
     size: u32,
     timeout: Duration,
+    /// Communicators of all ranks that this rank has asked for.
+    meetings: AtomicU64,
 }
 
 impl Rendezvous {
@@ -169,7 +122,8 @@ impl Rendezvous {
         let joined = Connection::join(&addresses, &greeting, deadline, (config.heartbeat, silence))?;
         let waited = started.elapsed();
         let connection = joined.map_err(|last| RendezvousError::NoAnswer { host, port, waited, last })?;
-        let job = Self { connection, server, rank, size, timeout: config.timeout };
+        let (timeout, meetings) = (config.timeout, AtomicU64::new(0));
+        let job = Self { connection, server, rank, size, timeout, meetings };
         job.put(&process_key(rank), &process_number().to_le_bytes())?;
         match job.connection.wait_until_complete(deadline)? {
             true => Ok(job),
@@ -333,17 +287,29 @@ impl Rendezvous {
         Ok(values)
     }
 
-    /// The value of a rank in an exchange. Who waits for long says where.
+    /// The value of a rank in an exchange. Who waits for long says where, until the wait ends.
     fn get_of(&self, rank: u32, (name, key): (&str, &str), end: Instant) -> Result<Vec<u8>> {
-        let place = |rank: u32| format!("{}at", Self::own_keys(rank));
         if let Some(value) = self.get_from(rank, (name, key), end.min(Instant::now() + SILENT_WAIT))? {
             return Ok(value);
         }
-        self.put(&place(self.rank), name.as_bytes())?;
+        self.put(&waiting_key(self.rank), name.as_bytes())?;
+        let waited = self.await_of(rank, (name, key), end);
+        // If the store is gone, so are those who would read it.
+        self.connection.post(|id| Message::Remove { id, key: waiting_key(self.rank) });
+        waited
+    }
+
+    /// The same. Where the other one waits instead is asked before the end: it may give up at the same time, and waits nowhere then.
+    fn await_of(&self, rank: u32, (name, key): (&str, &str), end: Instant) -> Result<Vec<u8>> {
+        let margin = (self.timeout / 4).min(Duration::from_secs(1));
+        let asks_at = end.checked_sub(margin).unwrap_or(end);
+        if let Some(value) = self.get_from(rank, (name, key), asks_at)? {
+            return Ok(value);
+        }
+        let at = self.get_until(&waiting_key(rank), end.min(Instant::now() + SILENT_WAIT))?;
         if let Some(value) = self.get_from(rank, (name, key), end)? {
             return Ok(value);
         }
-        let at = self.get_until(&place(rank), Instant::now() + SILENT_WAIT)?;
         let at = at.map(|at| String::from_utf8_lossy(&at).into_owned()).filter(|at| at != name);
         Err(RendezvousError::NotThere { rank, name: name.to_owned(), at, waited: self.timeout })
     }
@@ -400,6 +366,31 @@ impl Rendezvous {
         self.connection.find_lost();
     }
 
+    /// The number of the next communicator of all ranks.
+    pub(crate) fn begin_meeting(&self) -> u64 {
+        self.meetings.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Communicators of all ranks that this rank has asked for.
+    pub(crate) fn meetings(&self) -> u64 {
+        self.meetings.load(Ordering::Relaxed)
+    }
+
+    /// A replacement goes on where the others are.
+    pub(crate) fn set_meetings(&self, meetings: u64) {
+        self.meetings.store(meetings, Ordering::Relaxed);
+    }
+
+    /// This rank does not leave as planned when it ends: the others are told of a lost rank.
+    pub(crate) fn give_up(&self) {
+        self.connection.give_up();
+    }
+
+    /// Whether the others go on without this rank.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.connection.is_given_up()
+    }
+
     /// How the keys of values begin that are removed when this rank is lost.
     pub(crate) fn own_keys(rank: u32) -> String {
         store::own_keys(rank)
@@ -431,50 +422,6 @@ impl Rendezvous {
     }
 }
 
-/// The port to use: the next one if the launcher listens on the one it names.
-fn port(point: &MeetingPoint) -> u16 {
-    match (point.is_taken, point.port) {
-        (false, port) => port,
-        (true, u16::MAX) => u16::MAX - 1,
-        (true, port) => port + 1,
-    }
-}
-
-fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
-    let unknown = |source| RendezvousError::UnknownHost { host: host.into(), source };
-    let addresses: Vec<_> = (host, port).to_socket_addrs().map_err(unknown)?.collect();
-    match addresses.is_empty() {
-        true => Err(unknown(io::Error::new(io::ErrorKind::NotFound, "the name has no address"))),
-        false => Ok(addresses),
-    }
-}
-
-/// Listens on loopback if the host is that, or on all addresses: the one that a name has on other hosts may be another one here.
-fn listen(host: &str, port: u16, addresses: &[SocketAddr]) -> Result<TcpListener> {
-    let is_loopback = addresses.iter().all(|address| address.ip().is_loopback());
-    let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);
-    let ip = match (is_loopback, has_ipv4) {
-        (true, true) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        (true, false) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        (false, true) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        (false, false) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    TcpListener::bind((ip, port)).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => RendezvousError::PortInUse { host: host.into(), port },
-        _ => RendezvousError::Listen { host: host.into(), port, source },
-    })
-}
-
-fn check_times(config: &RendezvousConfig) -> Result<()> {
-    let RendezvousConfig { timeout, heartbeat, silence, .. } = *config;
-    let times = [("timeout", timeout, "60 s"), ("heartbeat", heartbeat, "1 s"), ("silence", silence, "10 s")];
-    match times.into_iter().find(|(_, time, _)| time.is_zero()) {
-        Some((name, _, example)) => Err(RendezvousError::ZeroTime { name, example }),
-        None if heartbeat >= silence => Err(RendezvousError::HeartbeatTooLong { heartbeat, silence }),
-        None => Ok(()),
-    }
-}
-
 fn check(key: &str, value: &[u8]) -> Result<()> {
     match () {
         () if key.len() > MAX_KEY => Err(RendezvousError::TooLarge { what: "the key", bytes: key.len() }),
@@ -489,6 +436,11 @@ fn check(key: &str, value: &[u8]) -> Result<()> {
 /// Where a rank says in which process it is.
 fn process_key(rank: u32) -> String {
     format!("kiln/process/{rank}")
+}
+
+/// Where a rank says where it waits.
+fn waiting_key(rank: u32) -> String {
+    format!("{}at", store::own_keys(rank))
 }
 
 /// The number of this process.

@@ -10,7 +10,7 @@ use crate::error::{GroupError, Result};
 use crate::job_ranks::{self, Job};
 use crate::meet::members;
 use crate::membership::Membership;
-use crate::rebuild::RebuiltCommunicator;
+use crate::rebuild::{RebuiltCommunicator, rebuilt_already};
 use crate::rendezvous::Rendezvous;
 use crate::seat::Seat;
 
@@ -45,10 +45,11 @@ impl DeviceCommunicator {
     /// The place of a lost rank, for a replacement in this process: a thread with another device.
     ///
     /// # Errors
-    /// That rank is not lost; the ranks are processes of a job.
+    /// That rank is not lost; the communicator was rebuilt already; the ranks are processes of a job.
     pub fn vacancy(&self, rank: u32) -> Result<RankVacancy> {
         let members = self.membership().filter(|members| members.lost().iter().any(|lost| lost.rank == rank));
         match members {
+            Some(members) if members.is_rebuilt() => Err(rebuilt_already(self.id())),
             Some(members) if members.job.is_none() => {
                 Ok(RankVacancy { membership: members.clone(), rank, config: self.config() })
             }
@@ -81,6 +82,7 @@ impl DeviceCommunicator {
             });
         }
         let mut seat = job_ranks::apply(rendezvous)?;
+        rendezvous.set_meetings(seat.meetings);
         let losses_seen = rendezvous.losses_seen();
         let job = Job { rendezvous: rendezvous.clone(), ranks: std::mem::take(&mut seat.job_ranks) };
         let members = members(runtime, seat.id, job, losses_seen)?;

@@ -20,6 +20,8 @@ pub(crate) struct Seat {
     pub(crate) lost: Vec<LostRank>,
     /// The rank in the job of each rank.
     pub(crate) job_ranks: Vec<u32>,
+    /// Communicators of all ranks that those of the job have asked for so far.
+    pub(crate) meetings: u64,
 }
 
 impl Seat {
@@ -27,7 +29,8 @@ impl Seat {
         let mut bytes = self.id.bytes().to_vec();
         let number = |bytes: &mut Vec<u8>, number: u64| bytes.extend(number.to_le_bytes());
         let counts = [self.repeatable.len(), self.lost.len(), self.job_ranks.len()].map(|count| count as u64);
-        for value in [u64::from(self.rank), u64::from(self.size), self.done].into_iter().chain(counts) {
+        let (rank, size) = (u64::from(self.rank), u64::from(self.size));
+        for value in [rank, size, self.done, self.meetings].into_iter().chain(counts) {
             number(&mut bytes, value);
         }
         self.repeatable.iter().for_each(|value| number(&mut bytes, *value));
@@ -44,7 +47,7 @@ impl Seat {
         let (id, mut rest) = bytes.split_at_checked(CommunicatorId::BYTES)?;
         let id = CommunicatorId::try_from(id).ok()?;
         let from = &mut rest;
-        let (rank, size, done) = (small(from)?, small(from)?, number(from)?);
+        let (rank, size, done, meetings) = (small(from)?, small(from)?, number(from)?, number(from)?);
         let counts = [number(from)?, number(from)?, number(from)?];
         let repeatable = (0..counts[0]).map(|_| number(from)).collect::<Option<_>>()?;
         let lost = (0..counts[1]).map(|_| {
@@ -55,7 +58,7 @@ impl Seat {
         });
         let lost = lost.collect::<Option<_>>()?;
         let job_ranks = (0..counts[2]).map(|_| small(from)).collect::<Option<_>>()?;
-        from.is_empty().then_some(Self { id, rank, size, done, repeatable, lost, job_ranks })
+        from.is_empty().then_some(Self { id, rank, size, done, repeatable, lost, job_ranks, meetings })
     }
 }
 
@@ -83,6 +86,7 @@ mod tests {
             repeatable: vec![18, 20],
             lost: vec![LostRank { rank: 2, cause: "its process ended".into() }],
             job_ranks: vec![0, 5, 6, 7],
+            meetings: 2,
         };
         let bytes = seat.to_bytes();
         assert_eq!(Seat::parse(&bytes), Some(seat));
@@ -93,7 +97,7 @@ mod tests {
         more.push(0);
         assert_eq!(Seat::parse(&more), None);
         let mut huge = bytes;
-        huge[CommunicatorId::BYTES + 24..][..8].fill(0xff);
+        huge[CommunicatorId::BYTES + 32..][..8].fill(0xff);
         assert_eq!(Seat::parse(&huge), None);
     }
 }

@@ -3,7 +3,7 @@
 use kiln_runtime::{DeviceRuntime, Error, ErrorKind, Ticket};
 
 use crate::device_group::DeviceGroup;
-use crate::device_load::{DeviceLoad, WorkEnd, ranking};
+use crate::device_load::{BegunWork, DeviceLoad, WorkEnd, ranking};
 use crate::error::{GroupError, Result};
 use crate::ticket::GroupTicket;
 
@@ -69,16 +69,16 @@ impl DeviceGroup {
         };
         let driver = runtime.driver().clone();
         let began = driver.clock().now();
-        meter.begin();
+        let begun = BegunWork::new(meter);
         let (answer, ticket) = match work(runtime) {
             Ok(queued) => queued,
             Err(error) => {
-                meter.end(failure(&error));
+                begun.end(failure(&error));
                 return Err(GroupError::at(index)(error));
             }
         };
         ticket.on_done(move |ended| {
-            meter.end(match ended {
+            begun.end(match ended {
                 Ok(()) => WorkEnd::Done(driver.clock().now().saturating_sub(began)),
                 Err(error) => failure(&error),
             });

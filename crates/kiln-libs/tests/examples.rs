@@ -84,6 +84,15 @@ fn data_parallel_training_goes_on_without_a_lost_rank_and_gives_the_same_losses(
 }
 
 #[test]
+fn data_parallel_training_refuses_to_end_a_rank_that_is_not_there() {
+    let arguments = ["2", "--kill-rank", "5", "--at-step", "1"];
+    let output = Command::new(program("data_parallel")).args(arguments).output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(complaint.contains("there is no rank 5 among 2"), "{complaint}");
+}
+
+#[test]
 fn port_cudarc_matmul() {
     let text = output("port_cudarc_matmul");
     assert!(

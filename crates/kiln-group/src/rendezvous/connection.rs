@@ -13,11 +13,14 @@ use super::rank_thread::{RankThread, ThreadWatch};
 use super::seen::{EndingLosses, SearchStep, Seen};
 use super::server::why_it_ended;
 use super::token_proof::{TokenKey, random_nonce};
+use crate::rank_loss::GIVEN_UP;
 
 /// How long one attempt to connect, or one answer of a handshake, may take.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(2);
 /// How long to wait before the next attempt to connect, at most.
 const MAX_PAUSE: Duration = Duration::from_millis(200);
+/// How long the reason for the end of a connection is waited for.
+const REASON_LIMIT: Duration = Duration::from_millis(500);
 /// Between two looks at the thread of another rank of this host.
 const WATCH_PERIOD: Duration = Duration::from_millis(20);
 
@@ -112,7 +115,7 @@ impl Connection {
         seen.answers.insert(id, None);
         drop(seen);
         if let Err(error) = self.shared.send(&make(id)) {
-            self.shared.end(error.to_string());
+            self.shared.end_soon(&error);
         }
         let answer = self.wait(deadline, (began, losses), |seen| seen.answers.get_mut(&id)?.take());
         self.shared.lock().answers.remove(&id);
@@ -140,8 +143,8 @@ impl Connection {
     /// All lost ranks.
     pub(super) fn lost(&self) -> Result<Vec<(u32, String)>, RendezvousError> {
         let seen = self.shared.lock();
-        match &seen.ended {
-            Some(cause) => Err(RendezvousError::StoreLost { cause: cause.clone() }),
+        match seen.end_of_connection() {
+            Some(error) => Err(error),
             None => Ok(seen.lost.iter().map(|(rank, cause)| (*rank, cause.clone())).collect()),
         }
     }
@@ -152,7 +155,11 @@ impl Connection {
         let is_told =
             |(at, (rank, _)): &(usize, &(u32, String))| *at >= seen_before || seen.lost.contains_key(rank);
         let losses = seen.losses.iter().enumerate().filter(is_told).map(|(_, lost)| lost.clone());
-        let store = seen.ended.iter().map(|cause| (0, cause.clone()));
+        let given_up = |(rank, cause): &(u32, String)| (*rank, format!("{GIVEN_UP}{cause}"));
+        let store = match &seen.given_up {
+            Some(own) => Some(given_up(own)),
+            None => seen.ended.as_ref().map(|cause| (0, cause.clone())),
+        };
         (losses.chain(store).collect(), seen.losses.len())
     }
 
@@ -182,6 +189,16 @@ impl Connection {
                 self.shared.end("it does not answer, and a communicator failed".to_owned())
             }
         }
+    }
+
+    /// The others are told of a lost rank when this connection is dropped.
+    pub(super) fn give_up(&self) {
+        self.shared.lock().gives_up = true;
+    }
+
+    /// Whether the others go on without this rank.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.shared.lock().given_up.is_some()
     }
 
     /// How many losses there were.
@@ -226,7 +243,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         // A rank whose thread panics does not leave as planned: the others are told of a lost rank. If the store is gone already, there is no one to tell.
         // Other ranks look whether the thread that shows that this rank is there has ended: that comes after this.
-        if !thread::panicking() {
+        if !thread::panicking() && !self.shared.lock().gives_up {
             let _ = self.shared.send(&Message::Leave);
         }
         self.shared.lock().closed = true;
@@ -253,6 +270,13 @@ impl Shared {
         }
         self.lock().note(message, self.rank);
         self.changed.notify_all();
+    }
+
+    /// Nothing can be sent. The thread that reads may be about to learn why.
+    fn end_soon(&self, error: &io::Error) {
+        let is_open = |seen: &mut Seen| seen.ended.is_none() && seen.given_up.is_none();
+        drop(self.changed.wait_timeout_while(self.lock(), REASON_LIMIT, is_open));
+        self.end(error.to_string());
     }
 
     fn end(&self, cause: String) {

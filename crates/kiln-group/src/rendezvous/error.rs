@@ -184,6 +184,16 @@ pub enum RendezvousError {
         /// What was seen of it.
         cause: String,
     },
+    /// This rank was given up while it could not answer, and the others go on without it.
+    #[error(
+        "rank {rank}, this one, was given up by the others: {cause}; was its process stopped? end it, and start a replacement"
+    )]
+    GivenUp {
+        /// This rank.
+        rank: u32,
+        /// What was seen of it.
+        cause: String,
+    },
     /// Rank 0, which keeps the store, is gone.
     #[error(
         "the connection to rank 0, which keeps the store, has ended: {cause}; without it the ranks cannot meet: start the job again"

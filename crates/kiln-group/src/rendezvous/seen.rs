@@ -34,6 +34,10 @@ pub(super) struct Seen {
     pub(super) answers: HashMap<u64, Option<Message>>,
     /// Why the connection ended.
     pub(super) ended: Option<String>,
+    /// This rank, and why the others go on without it.
+    pub(super) given_up: Option<(u32, String)>,
+    /// This rank does not leave as planned when the connection is closed.
+    pub(super) gives_up: bool,
     /// The caller closed the connection.
     pub(super) closed: bool,
     /// The rank of this host to look after, and its thread.
@@ -79,6 +83,7 @@ impl Seen {
         }
         match message {
             Message::Complete => self.complete = true,
+            Message::Lost { rank, cause } if rank == own => self.given_up = Some((rank, cause)),
             Message::Lost { rank, cause } => {
                 self.losses.push((rank, cause.clone()));
                 self.lost.insert(rank, cause);
@@ -142,11 +147,23 @@ impl Seen {
 
     /// The same as an error.
     pub(super) fn ending_error(&self, began: usize, losses: EndingLosses<'_>) -> Option<RendezvousError> {
+        if self.given_up.is_some() {
+            return self.end_of_connection();
+        }
         // A loss that was told before the store went is why it went, more often than not.
         if let Some((rank, cause)) = self.ending_loss(began, losses) {
             return Some(RendezvousError::RankLost { rank, cause });
         }
-        self.ended.as_ref().map(|cause| RendezvousError::StoreLost { cause: cause.clone() })
+        self.end_of_connection()
+    }
+
+    /// Why the store cannot be reached any more, if so.
+    pub(super) fn end_of_connection(&self) -> Option<RendezvousError> {
+        match (&self.given_up, &self.ended) {
+            (Some((rank, cause)), _) => Some(RendezvousError::GivenUp { rank: *rank, cause: cause.clone() }),
+            (None, Some(cause)) => Some(RendezvousError::StoreLost { cause: cause.clone() }),
+            (None, None) => None,
+        }
     }
 
     /// Looks what came of the question for lost ranks.

@@ -20,6 +20,8 @@ use super::token_proof::{TokenKey, random_nonce};
 const GREETING_LIMIT: Duration = Duration::from_secs(5);
 /// How long a rank may leave messages unread.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
+/// How long the store tries to tell a rank that it was given up.
+const LAST_WORD_LIMIT: Duration = Duration::from_millis(50);
 /// The most connections that have not shown the token yet.
 const MAX_GREETINGS: usize = 64;
 /// How long the store stays for the other ranks after rank 0 has left: they may still read what a last barrier answered.
@@ -153,9 +155,16 @@ impl Shared {
             return;
         }
         let mut ranks = self.lock();
-        let cut_off_for = ranks.peers.remove(&rank).and_then(|peer| peer.cut_off_for);
+        let peer = ranks.peers.remove(&rank);
+        let cut_off_for = peer.and_then(|peer| peer.cut_off_for);
         // One that has left before it was cut off has left.
-        let deliveries = ranks.store.leave(rank, cause.map(|cause| cut_off_for.unwrap_or(cause)));
+        let cause = cause.map(|cause| cut_off_for.unwrap_or(cause));
+        if let Some(cause) = cause.clone() {
+            // It may have been stopped and go on later: then it reads why it was given up.
+            let _ = stream.set_write_timeout(Some(LAST_WORD_LIMIT));
+            let _ = Message::Lost { rank, cause }.send(&mut stream);
+        }
+        let deliveries = ranks.store.leave(rank, cause);
         ranks.deliver(deliveries);
         self.left.notify_all();
     }

@@ -157,7 +157,12 @@ impl Store {
                 vec![(rank, Message::Done { id })]
             }
             Message::WhoIsMissing { id } => {
-                let ranks = (0..self.size).filter(|rank| !self.present.contains(rank)).collect();
+                let absent = || (0..self.size).filter(|rank| !self.present.contains(rank));
+                // One that has joined and given up since is not missed, unless all the others are there.
+                let mut ranks: Vec<u32> = absent().filter(|rank| !self.left.contains(rank)).collect();
+                if ranks.is_empty() {
+                    ranks = absent().collect();
+                }
                 vec![(rank, Message::Missing { id, ranks })]
             }
             Message::Here { host, thread } => {

@@ -114,3 +114,19 @@ fn a_group_without_a_device_that_is_ready_says_so() {
     assert_eq!(group.least_loaded(), None);
     assert!(matches!(group.submit(fill), Err(GroupError::NoneReady { len: 2 })));
 }
+
+#[test]
+fn work_that_panics_is_no_longer_in_flight() {
+    let group = group(FaultPlan::none());
+    for _ in 0..3 {
+        let work = |_: &DeviceRuntime| -> kiln::Result<((), Ticket)> {
+            std::panic::resume_unwind(Box::new("this work is to end"))
+        };
+        let on_any = std::panic::AssertUnwindSafe(|| group.submit(work));
+        assert!(std::panic::catch_unwind(on_any).is_err());
+        let on_one = std::panic::AssertUnwindSafe(|| group.submit_on(0, work));
+        assert!(std::panic::catch_unwind(on_one).is_err());
+    }
+    let loads = group.loads();
+    assert!(loads.iter().all(|load| (load.in_flight, load.failed) == (0, 0)), "{loads:?}");
+}

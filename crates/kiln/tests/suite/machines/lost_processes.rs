@@ -80,7 +80,7 @@ fn other_rank() {
     let job = join(numbers[0] as u16, numbers[1], numbers[2]);
     if numbers[1] == 0 {
         let id: Vec<u8> = (0..128).collect();
-        job.put("kiln/communicator", &id).unwrap();
+        job.put("kiln/communicator/0", &id).unwrap();
     }
     println!("rank {} has joined", job.rank());
     std::thread::sleep(Duration::from_secs(60));

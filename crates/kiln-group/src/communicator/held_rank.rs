@@ -1,0 +1,70 @@
+//! A rank as long as a program holds it. How it ends is decided when the program drops its last handle, and not by a thread that looks at the rank at that moment.
+
+use std::ops::Deref;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use kiln_driver::DeviceKind;
+
+use super::Inner;
+use crate::known_functions::KnownFunctions;
+
+/// How long a rank that is dropped waits for other work of its simulated device, on the clock of the device.
+const UNLOAD_LIMIT: Duration = Duration::from_secs(1);
+
+/// What the handles of a rank share. Other threads may have the rank itself for a moment longer.
+pub(super) struct HeldRank {
+    inner: Arc<Inner>,
+}
+
+impl HeldRank {
+    pub(super) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner }
+    }
+}
+
+impl Deref for HeldRank {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl Drop for HeldRank {
+    fn drop(&mut self) {
+        let inner = &self.inner;
+        let Some(membership) = &inner.membership else { return };
+        match std::thread::panicking() {
+            true => {
+                inner.is_given_up.store(true, Ordering::Relaxed);
+                let loaded = inner.module.clone().map(|module| (inner.runtime.clone(), module));
+                membership.report(inner.rank.rank, "its thread panicked".into(), loaded);
+            }
+            false => membership.leave(inner.rank.rank),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.membership.is_some() && !self.is_given_up.load(Ordering::Relaxed) {
+            self.unload();
+        }
+    }
+}
+
+impl Inner {
+    /// Has a simulated device unload the rank now, so that ranks which wait for it are told. It cannot while work is unfinished that was queued before, such as the
+    /// first write of the scratch buffer.
+    fn unload(&mut self) {
+        if self.runtime.info().kind == DeviceKind::Cuda || self.ledger().may_wait() {
+            return;
+        }
+        *self.turn.get_mut().unwrap_or_else(PoisonError::into_inner) = KnownFunctions::default();
+        self.module = None;
+        // It is unloaded later if that work takes longer, and a lost device has nothing loaded.
+        let _ = self.runtime.drain_pending(UNLOAD_LIMIT);
+    }
+}

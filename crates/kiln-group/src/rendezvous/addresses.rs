@@ -1,0 +1,41 @@
+//! Where rank 0 listens, and where the others find it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+
+use super::{RendezvousError, Result};
+use crate::rank_environment::MeetingPoint;
+
+/// The port to use: the next one if the launcher listens on the one it names.
+pub(super) fn port(point: &MeetingPoint) -> u16 {
+    match (point.is_taken, point.port) {
+        (false, port) => port,
+        (true, u16::MAX) => u16::MAX - 1,
+        (true, port) => port + 1,
+    }
+}
+
+pub(super) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
+    let unknown = |source| RendezvousError::UnknownHost { host: host.into(), source };
+    let addresses: Vec<_> = (host, port).to_socket_addrs().map_err(unknown)?.collect();
+    match addresses.is_empty() {
+        true => Err(unknown(io::Error::new(io::ErrorKind::NotFound, "the name has no address"))),
+        false => Ok(addresses),
+    }
+}
+
+/// Listens on loopback if the host is that, or on all addresses: the one that a name has on other hosts may be another one here.
+pub(super) fn listen(host: &str, port: u16, addresses: &[SocketAddr]) -> Result<TcpListener> {
+    let is_loopback = addresses.iter().all(|address| address.ip().is_loopback());
+    let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);
+    let ip = match (is_loopback, has_ipv4) {
+        (true, true) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        (true, false) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        (false, true) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        (false, false) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    TcpListener::bind((ip, port)).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => RendezvousError::PortInUse { host: host.into(), port },
+        _ => RendezvousError::Listen { host: host.into(), port, source },
+    })
+}
