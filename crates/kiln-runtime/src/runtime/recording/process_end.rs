@@ -13,8 +13,8 @@ static RECORDED: Mutex<Vec<RuntimeKey>> = Mutex::new(Vec::new());
 pub(super) fn ends_with_process(runtime: RuntimeKey) {
     static REGISTERED: Once = Once::new();
     RECORDED.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
-    // SAFETY: the function may be called at any time, takes nothing, and unwinds no further than itself. Where it cannot be registered, recordings end as they did before.
     REGISTERED.call_once(|| {
+        // SAFETY: the function may be called at any time, takes nothing, and unwinds no further than itself. Where it cannot be registered, recordings end as they did before.
         let _ = unsafe { libc::atexit(at_exit) };
     });
 }
