@@ -44,12 +44,21 @@ impl<T: MatrixElement, O: MatrixElement> MatmulCall<'_, T, O> {
         let (_, _, c) = self.matrices();
         let (rows, columns, batch) = (c.rows as usize, c.columns as usize, c.batch as usize);
         let a = Matrix::new(factors, rows, terms::<T>()).batch(batch).stride(0);
-        let b = Matrix::new(factors, terms::<T>(), columns).batch(batch).stride(0);
+        // Libraries take 8-bit factors in one layout only: rows of `a` and columns of `b` lie one after the other.
+        let b = match is_narrow::<T>() {
+            true => Matrix::new(factors, columns, terms::<T>()).transposed(),
+            false => Matrix::new(factors, terms::<T>(), columns),
+        };
+        let b = b.batch(batch).stride(0);
         self.with_matrices((a, b, c), None).alpha(1.0)
     }
 }
 
 /// How many zeros are added: libraries multiply rows of 8-bit numbers that are multiples of 16 bytes.
 fn terms<T>() -> usize {
-    if size_of::<T>() == 1 { 16 } else { 1 }
+    if is_narrow::<T>() { 16 } else { 1 }
+}
+
+fn is_narrow<T>() -> bool {
+    size_of::<T>() == 1
 }
