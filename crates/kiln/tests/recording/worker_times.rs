@@ -28,7 +28,8 @@ fn lose_worker(gpu: &DeviceRuntime) {
     let generation = gpu.watch().status().generation;
     gpu.isolated_device().unwrap().kill_worker();
     let ready = |status: &Status| status.generation > generation && status.phase() == Phase::Ready;
-    assert!(ready(&gpu.watch().wait_until(ready, Some(Duration::from_secs(60)))));
+    let status = gpu.watch().wait_until(ready, Some(Duration::from_secs(60)));
+    assert!(ready(&status), "{status:?}");
 }
 
 /// Every fill of a recording has a time, which lies near the moment at which it was submitted.
