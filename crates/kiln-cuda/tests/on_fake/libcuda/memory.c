@@ -162,6 +162,10 @@ Status cuMemGetAllocationGranularity(size_t *bytes, const void *properties, unsi
     return SUCCESS;
 }
 
+/* Ranges of at least this size have addresses that do not depend on the process. */
+#define LARGE_RANGE (1ull << 30)
+static unsigned long long next_large_range = 16ull << 40;
+
 static int note_range(char *start, size_t bytes) {
     int noted = 0;
     pthread_mutex_lock(&lock);
@@ -194,6 +198,8 @@ Status cuMemAddressReserve(Address *address, size_t bytes, size_t alignment, Add
     size_t granule = alignment > PAGE_GRANULARITY ? alignment : PAGE_GRANULARITY;
     /* What fits into the rest of a block goes there, whatever the hint says. */
     if (bytes < ADDRESS_BLOCK && granule <= ADDRESS_BLOCK) wanted = 0;
+    /* A large range lies at the same addresses in every process, away from those that the system places at random. */
+    if (!wanted && bytes >= LARGE_RANGE) wanted = (Address)__atomic_fetch_add(&next_large_range, bytes + LARGE_RANGE, __ATOMIC_RELAXED);
     char *start = mmap((void *)(uintptr_t)wanted, bytes, PROT_NONE, flags_of_map, -1, 0);
     if (start != MAP_FAILED && (uintptr_t)start % granule) {
         /* Once more with room to cut off what is not aligned. */
