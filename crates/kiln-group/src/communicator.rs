@@ -152,9 +152,6 @@ impl DeviceCommunicator {
         let load = || runtime.load_module(&Image::Communicator(&loaded.to_string())).map_err(failed);
         let module = (size > 1).then(load).transpose()?;
         let membership = (size > 1).then(|| membership.clone());
-        if let Some(membership) = membership.as_ref().filter(|membership| membership.begin_watch()) {
-            watch(membership).map_err(|error| failed(Error::other(error)))?;
-        }
         let ledger: Arc<Mutex<Ledger>> = Arc::default();
         let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
             if let Some(membership) = &membership {
@@ -182,6 +179,10 @@ impl DeviceCommunicator {
                 is_given_up: AtomicBool::new(false),
             }
         });
+        let inner = Arc::new(HeldRank::new(inner));
+        if let Some(membership) = &inner.membership {
+            watch(membership).map_err(|error| failed(Error::other(error)))?;
+        }
         // A rank that comes after the first loss is told like the others.
         if let Some(lost) =
             inner.membership.as_ref().and_then(|membership| membership.lost().into_iter().next())
@@ -189,7 +190,7 @@ impl DeviceCommunicator {
         {
             inner.abort();
         }
-        Ok(Self { inner: Arc::new(HeldRank::new(inner)) })
+        Ok(Self { inner })
     }
 
     /// A communicator of this device alone. Its collectives are copies, and it needs no NCCL.

@@ -7,7 +7,6 @@ mod library_failure;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -19,6 +18,7 @@ use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 use crate::abort::{abort, all_at_once};
 use crate::job_ranks::Job;
 use crate::ledger::Ledger;
+use crate::rank_watch::rank_left;
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
 
@@ -73,7 +73,6 @@ pub(crate) struct Membership {
     pub(crate) losses_before: usize,
     state: Mutex<State>,
     changed: Condvar,
-    is_watched: AtomicBool,
 }
 
 #[derive(Default)]
@@ -143,8 +142,15 @@ impl Membership {
         (losses_seen, is_bridged): (usize, bool),
     ) -> Arc<Self> {
         let state = Mutex::new(State { losses_seen, ..State::default() });
-        let (changed, is_watched) = (Condvar::new(), AtomicBool::new(false));
-        Arc::new(Self { id, size, job, is_bridged, losses_before: losses_seen, state, changed, is_watched })
+        Arc::new(Self {
+            id,
+            size,
+            job,
+            is_bridged,
+            losses_before: losses_seen,
+            state,
+            changed: Condvar::new(),
+        })
     }
 
     /// The ranks of a communicator that is made of some of these, after so many losses of their job: the same for all of them in this process.
@@ -162,9 +168,10 @@ impl Membership {
         fresh
     }
 
-    /// Whether it is to be watched from now on; true once.
-    pub(crate) fn begin_watch(&self) -> bool {
-        !self.is_watched.swap(true, Ordering::Relaxed)
+    /// Whether this process has ranks of it that have not left.
+    pub(crate) fn has_ranks_here(&self) -> bool {
+        let state = self.state();
+        state.here.keys().any(|rank| !state.left.contains_key(rank))
     }
 
     pub(crate) fn enter(&self, rank: u32, entry: LocalEntry) {
@@ -200,6 +207,7 @@ impl Membership {
         if let Some(job) = &self.job {
             job.say_left(self.id, rank, submitted);
         }
+        rank_left(self);
     }
 
     /// Looks which ranks have left the job as planned, if a rank of this process waits.

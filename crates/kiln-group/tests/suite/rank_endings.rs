@@ -235,3 +235,18 @@ fn a_rank_whose_wait_has_ended_waits_nowhere() {
     let told = other.barrier("third").unwrap_err();
     assert!(matches!(told, RendezvousError::NotThere { rank: 0, at: None, .. }), "{told}");
 }
+
+#[test]
+fn ranks_that_were_dropped_hold_no_device_any_more() {
+    // Many groups at once, so that the thread that looks for lost ranks is often at one that ends.
+    let ends = |thread: u64| {
+        for seed in 0..100 {
+            let rig = Rig::new(2, thread * 100 + seed);
+            let ranks = rig.group.communicators(&within(Duration::from_secs(2))).unwrap();
+            ranks.iter().for_each(|rank| drop(rank.barrier().submit().unwrap()));
+            drop(ranks);
+            rig.finish();
+        }
+    };
+    thread::scope(|scope| (0..8).for_each(|thread| drop(scope.spawn(move || ends(thread)))));
+}
