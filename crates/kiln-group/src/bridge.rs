@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::Refusal;
 use kiln_operation::{Collective, CollectiveKind, CommunicatorId, FOLD};
-use kiln_runtime::internal::{check_ready, check_stream, check_usable, note_finding};
+use kiln_runtime::internal::{WorkContext, check_ready, check_stream, check_usable, note_finding};
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Stream, Ticket};
 
 use crate::collective_part::Part;
@@ -88,13 +88,13 @@ impl Bridge {
         Self { job: job.clone(), losses_before, name, rank, size, deadline, counts: Mutex::default() }
     }
 
-    /// Does collectives, after everything that wrote their buffers. The ticket is that of the last write.
+    /// Does collectives, after everything that wrote their buffers. The ticket is that of the last write, which is what a recording calls the collective: `as_recorded` says so.
     pub(crate) fn submit(
         &self,
         (runtime, module): (&DeviceRuntime, &Module),
         scratch: &GpuRef<u8>,
-        parts: &[Part],
-        stream: Option<&Stream>,
+        (parts, stream): (&[Part], Option<&Stream>),
+        as_recorded: &dyn Fn() -> WorkContext,
     ) -> Result<Ticket> {
         self.check(runtime, parts, stream)?;
         // Nothing is given to the others before all of it was read.
@@ -112,28 +112,45 @@ impl Bridge {
         // All bring what they have before one waits: a send and a receive of one call may meet each other.
         let bring = |(part, bytes): (&Part, Vec<u8>)| self.bring(&mut counts, part, &bytes);
         let places = parts.iter().zip(read).map(bring).collect::<Result<Vec<_>>>()?;
-        let mut last = None;
+        let mut writes = Vec::with_capacity(parts.len());
         for (part, place) in parts.iter().zip(places) {
             let brought = self.meet(part, &place, end)?;
-            let Some((to, bytes)) = self.received(part, &brought)? else { continue };
-            let write = |to: &GpuRef<u8>, bytes: &[u8]| match stream {
-                Some(stream) => to.upload_on(stream, bytes),
-                None => to.upload(bytes),
-            };
-            last = Some(match part.collective.kind().reduces() && !to.is_empty() {
-                false => write(&to, &bytes).map_err(|source| self.failed(source))?,
-                true => {
-                    let blocks = runtime.upload(&bytes).map_err(|source| self.failed(source))?;
-                    self.fold((runtime, module), part, (&blocks, &to), stream)?
-                }
-            });
+            writes.extend(self.received(part, &brought)?.map(|(to, bytes)| (part, to, bytes)));
         }
-        match (last, stream) {
-            (Some(last), _) => Ok(last),
+        let Some((last, others)) = writes.split_last() else {
             // The ticket of a call that writes nothing is still one of work on its stream.
-            (None, Some(stream)) => scratch.fill_on(stream, 0).map_err(|source| self.failed(source)),
-            (None, None) => scratch.fill(0).map_err(|source| self.failed(source)),
+            let _recorded = as_recorded();
+            let filled = match stream {
+                Some(stream) => scratch.fill_on(stream, 0),
+                None => scratch.fill(0),
+            };
+            return filled.map_err(|source| self.failed(source));
+        };
+        for write in others {
+            self.write((runtime, module), write, stream, None)?;
         }
+        self.write((runtime, module), last, stream, Some(as_recorded))
+    }
+
+    /// Writes what this rank receives; of several submissions, the last is recorded as one may say.
+    fn write(
+        &self,
+        (runtime, module): (&DeviceRuntime, &Module),
+        (part, to, bytes): &(&Part, GpuRef<u8>, Vec<u8>),
+        stream: Option<&Stream>,
+        as_recorded: Option<&dyn Fn() -> WorkContext>,
+    ) -> Result<Ticket> {
+        if part.collective.kind().reduces() && !to.is_empty() {
+            let blocks = runtime.upload(bytes).map_err(|source| self.failed(source))?;
+            let _recorded = as_recorded.map(|context| context());
+            return self.fold((runtime, module), part, (&blocks, to), stream);
+        }
+        let _recorded = as_recorded.map(|context| context());
+        let written = match stream {
+            Some(stream) => to.upload_on(stream, bytes),
+            None => to.upload(bytes),
+        };
+        written.map_err(|source| self.failed(source))
     }
 
     /// Refuses what would fail after others have what this rank brings.

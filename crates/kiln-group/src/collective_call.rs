@@ -67,7 +67,8 @@ impl<'a> CollectiveCall<'a> {
         if let Some((bridge, module)) = communicator.bridge() {
             let turn = communicator.begin()?;
             let device = (communicator.runtime(), module);
-            let submitted = bridge.submit(device, communicator.scratch(), parts, stream);
+            let as_recorded = || as_collective(communicator.runtime(), || labelled(communicator, parts));
+            let submitted = bridge.submit(device, communicator.scratch(), (parts, stream), &as_recorded);
             let ticket = submitted.map_err(|error| communicator.told(error))?;
             communicator.note(&ticket, None, parts.iter().any(Part::is_pairwise));
             drop(turn);

@@ -72,8 +72,14 @@ fn rank_program() {
 }
 
 fn checked(mistake: &str) -> Outcome {
+    checked_under(mistake, &[])
+}
+
+/// The same under another command.
+fn checked_under(mistake: &str, other: &[&str]) -> Outcome {
     let program = std::env::current_exe().unwrap();
     let words = ["launch", "-n", "3", "--check", "--", program.to_str().unwrap()];
+    let words = [other, &words].concat();
     let test = ["--exact", "launch_check::rank_program", "--nocapture"];
     let mut launch: Command = command(&[&words[..], &test].concat());
     launch.env(MISTAKE, mistake);
@@ -85,6 +91,31 @@ fn ranks_without_a_mistake_have_no_findings() {
     let outcome = checked("none");
     assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stderr.contains("kiln launch: no findings in 3 ranks"), "{}", outcome.stderr);
+}
+
+#[test]
+fn collectives_of_ranks_that_are_processes_are_recorded_and_explained_together() {
+    let folder = crate::folder::Folder::new();
+    let (files, traces) = (folder.path("rank-%p.kiln"), folder.path("rank-%p.pftrace"));
+    let words = ["trace", &*files, "--perfetto", &*traces, "--", env!("CARGO_BIN_EXE_kiln")];
+    let outcome = checked_under("none", &words);
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    let explained = run(command(&["explain", &files]));
+    let text = &explained.stdout;
+    assert_eq!(explained.code, Some(0), "{}", explained.stderr);
+    assert!(text.contains("3 recordings of one job"), "{text}");
+    for rank in 0..3 {
+        assert!(text.contains(&format!("(rank {rank} of 3, communicator ")), "{text}");
+    }
+    assert!(text.contains("`all_reduce` 5 times, 5.7 MiB altogether"), "{text}");
+    let traces = std::fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().path());
+    let traces: Vec<_> = traces.filter(|path| path.extension().is_some_and(|end| end == "pftrace")).collect();
+    assert_eq!(traces.len(), 3);
+    for trace in traces {
+        let trace = std::fs::read(trace).unwrap();
+        let has = |word: &str| trace.windows(word.len()).any(|bytes| bytes == word.as_bytes());
+        assert!(has("communicator") && has("ranks"));
+    }
 }
 
 #[test]
