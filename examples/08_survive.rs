@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use kiln::recovery::Phase;
-use kiln::recovery::{DeviceSpec, Isolation, Process, Replay};
-use kiln::{DeviceRuntime, RuntimeConfig, buffer::Stale, probe::Availability};
+use kiln::recovery::{Isolation, Process, Replay};
+use kiln::{DeviceRuntime, RuntimeConfig, buffer::Stale};
 
 const KERNELS: &str = include_str!("vectors.ptx");
 /// Stores to an address that is not mapped.
@@ -80,12 +80,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The device in a worker process, with another one ready.
 fn open() -> kiln::Result<DeviceRuntime> {
-    let backend = match kiln::probe::availability() {
-        Ok(Availability::Available(_)) => DeviceSpec::cuda(0),
-        _ => DeviceSpec::simulated(1),
-    };
+    let device = kiln::probe::worker_device()?;
     let watchdog = Some(Duration::from_secs(10));
     let process = Process { standby: true, watchdog, replay: Replay::NotStarted, ..Process::default() };
     let isolation = Isolation::Process(process);
-    DeviceRuntime::open(&backend, RuntimeConfig { isolation, ..RuntimeConfig::default() })
+    DeviceRuntime::open(&device, RuntimeConfig { isolation, ..RuntimeConfig::default() })
 }

@@ -25,8 +25,7 @@ mod weights;
 use std::time::Instant;
 
 use generator::Submission;
-use kiln::probe::Availability;
-use kiln::recovery::{DeviceSpec, Isolation, Process};
+use kiln::recovery::{Isolation, Process};
 use kiln::{DeviceRuntime, RuntimeConfig};
 use queue::Device;
 use shape::Shape;
@@ -77,10 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The device in a worker process, with another one ready.
 fn open() -> kiln::Result<DeviceRuntime> {
-    let device = match kiln::probe::availability()? {
-        Availability::Available(_) => DeviceSpec::cuda(0),
-        _ => DeviceSpec::simulated(1),
-    };
+    let device = kiln::probe::worker_device()?;
     let isolation = Isolation::Process(Process { standby: true, ..Process::default() });
     DeviceRuntime::open(&device, RuntimeConfig { isolation, ..RuntimeConfig::default() })
 }

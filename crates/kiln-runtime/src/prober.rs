@@ -20,6 +20,8 @@ pub use memory_budget::MemoryBudget;
 pub use multi_device::{Decline, Part, PartOutcome, Share, gather};
 #[cfg(feature = "sim")]
 pub use process_prober::simulated_machine;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
+pub use process_prober::worker_device;
 pub use process_prober::{
     availability, balanced_partition, gpu_for_test, memory_budget_for, policy, prober, refresh, require,
     resolve, scatter, set_policy, set_runtime_config,
@@ -244,6 +246,21 @@ impl Prober {
             }
         });
         Ok(runtime)
+    }
+
+    /// The device that [`auto`](Self::auto) would use, described so that a worker process can open it; nothing is opened here. A worker opens what it is
+    /// told, whatever the policy is, so the policy has to be followed where the device is chosen.
+    ///
+    /// # Errors
+    /// A fault; absence under [`Policy::Required`]; a platform whose devices no worker can open.
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
+    pub fn worker_device(&self) -> Result<kiln_isolate::DeviceSpec> {
+        let policy = self.policy()?;
+        match self.availability_under(policy)? {
+            Availability::Available(_) => self.site(policy)?.best_backend(),
+            Availability::Absent(absence) if policy == Policy::Required => Err(absence.into()),
+            Availability::Absent(_) => self.simulator.best_backend(),
+        }
     }
 
     /// What a device could give right now, asked of the device itself, which is opened if it was not.

@@ -39,6 +39,8 @@ pub use kiln_probe::{
 pub use kiln_runtime::backend::{probe_backend, probe_backend_on, probe_backend_with_compile};
 #[cfg(feature = "sim")]
 pub use kiln_runtime::prober::simulated_machine;
+#[cfg(all(feature = "isolate", target_os = "linux"))]
+pub use kiln_runtime::prober::worker_device;
 pub use kiln_runtime::prober::{
     Decline, MAX_DEVICES, MemoryBudget, Part, PartOutcome, Prober, ProberConfig, SKIP_LOG_VARIABLE, Share,
     TestGate, availability, balanced_partition, count_skip, gather, gpu_for_test, memory_budget_for, policy,

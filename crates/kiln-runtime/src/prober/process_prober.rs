@@ -113,6 +113,26 @@ pub fn require() -> Result<&'static DeviceRuntime> {
     prober().require()
 }
 
+/// The device that [`DeviceRuntime::auto`] would use, for a worker process; see [`Prober::worker_device`].
+///
+/// ```no_run
+/// use kiln::recovery::{Isolation, Process};
+/// use kiln::{DeviceRuntime, RuntimeConfig};
+///
+/// kiln::worker_entry();
+/// let isolation = Isolation::Process(Process::default());
+/// let config = RuntimeConfig { isolation, ..RuntimeConfig::default() };
+/// let gpu = DeviceRuntime::open(&kiln::probe::worker_device()?, config)?;
+/// # Ok::<(), kiln::Error>(())
+/// ```
+///
+/// # Errors
+/// A fault; absence under [`Policy::Required`].
+#[cfg(all(feature = "isolate", target_os = "linux"))]
+pub fn worker_device() -> Result<kiln_isolate::DeviceSpec> {
+    prober().worker_device()
+}
+
 /// What a device could give right now; see [`Prober::memory_budget_for`].
 ///
 /// # Errors

@@ -209,9 +209,22 @@ impl Registry {
 
     #[cfg(all(feature = "isolate", target_os = "linux"))]
     fn open_isolated(&self, ordinal: u32, config: RuntimeConfig) -> Result<DeviceRuntime> {
+        DeviceRuntime::open(&self.backend(ordinal)?, config)
+    }
+
+    /// How a worker process opens the best device.
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
+    pub(super) fn best_backend(&self) -> Result<kiln_isolate::DeviceSpec> {
+        let devices = self.devices()?;
+        let ranked = ranked(&devices);
+        let best = ranked.first().ok_or_else(|| no_working(&devices))?;
+        self.backend(best.ordinal)
+    }
+
+    #[cfg(all(feature = "isolate", target_os = "linux"))]
+    fn backend(&self, ordinal: u32) -> Result<kiln_isolate::DeviceSpec> {
         let unknown = || Misuse::UnknownBackend { name: format!("{} device {ordinal}", self.kind()) };
-        let backend = self.platform.backend(ordinal)?.ok_or_else(unknown)?;
-        DeviceRuntime::open(&backend, config)
+        Ok(self.platform.backend(ordinal)?.ok_or_else(unknown)?)
     }
 
     #[cfg(not(all(feature = "isolate", target_os = "linux")))]

@@ -19,7 +19,14 @@ fn program(name: &str) -> PathBuf {
 
 /// What an example prints.
 fn output(name: &str) -> String {
-    let output = Command::new(program(name)).output().unwrap();
+    output_under(name, None)
+}
+
+/// What an example prints under a policy.
+fn output_under(name: &str, policy: Option<&str>) -> String {
+    let mut command = Command::new(program(name));
+    command.envs(policy.map(|policy| ("KILN_POLICY", policy)));
+    let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{name} ended with {}: {complaint}\n{text}", output.status);
@@ -94,6 +101,15 @@ fn survive() {
     let text = output("08_survive");
     assert!(text.ends_with("100000 elements survived and go on\n"), "{text}");
     assert!(text.contains("launch wild") && text.contains("not written by any unfinished launch"), "{text}");
+}
+
+/// The worker has the device of the policy of its client.
+#[test]
+fn survive_under_each_policy() {
+    for policy in ["simulate", "auto", "off"] {
+        let text = output_under("08_survive", Some(policy));
+        assert!(text.ends_with("100000 elements survived and go on\n"), "{policy}: {text}");
+    }
 }
 
 #[test]

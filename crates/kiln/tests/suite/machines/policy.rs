@@ -14,6 +14,8 @@ fn libcuda_is_loaded() -> bool {
 
 on_machine! {
     fn off_does_not_even_load_the_driver() on Machine::fake().with("KILN_POLICY", "off") => {
+        #[cfg(target_os = "linux")]
+        assert_eq!(kiln::probe::worker_device().unwrap(), kiln::recovery::DeviceSpec::simulated(0));
         assert_eq!(kiln::probe::policy().unwrap(), Policy::Off);
         assert!(!kiln::probe::availability().unwrap().is_available());
         assert!(!kiln::probe::refresh().unwrap().is_available());
@@ -65,6 +67,27 @@ on_machine! {
         assert_eq!((log(), libcuda_is_loaded()), (vec![], false));
         let parts = kiln::probe::probe_backend_on("solver", &BackendOptions::cuda()).unwrap();
         assert_eq!(parts.runtime().info().kind, DeviceKind::Cuda);
+    }
+
+    #[cfg(target_os = "linux")]
+    fn a_worker_has_a_simulated_device_where_the_policy_asks_for_one() on Machine::fake().with("KILN_POLICY", "simulate").with("KILN_SIM_SEED", "7") => {
+        assert_eq!(kiln::probe::worker_device().unwrap(), kiln::recovery::DeviceSpec::simulated(7));
+        assert_eq!((log(), libcuda_is_loaded()), (vec![], false));
+    }
+
+    #[cfg(target_os = "linux")]
+    fn a_worker_has_the_gpu_where_there_is_one() on Machine::fake() => {
+        assert_eq!(kiln::probe::worker_device().unwrap(), kiln::recovery::DeviceSpec::cuda(0));
+    }
+
+    #[cfg(target_os = "linux")]
+    fn a_worker_has_a_simulated_device_where_there_is_no_gpu_unless_one_is_required() on Machine::without_driver() => {
+        assert_eq!(kiln::probe::worker_device().unwrap(), kiln::recovery::DeviceSpec::simulated(0));
+    }
+
+    #[cfg(target_os = "linux")]
+    fn a_worker_that_must_have_a_gpu_has_none_otherwise() on Machine::without_driver().with("KILN_POLICY", "required") => {
+        assert!(kiln::probe::worker_device().unwrap_err().is_absence());
     }
 
     fn a_simulated_device_that_is_lost_is_opened_again() on Machine::without_driver() => {
