@@ -64,6 +64,7 @@ mod perfetto;
 mod record;
 mod recorder;
 mod repeat_command;
+mod secret_words;
 
 pub use explain::{
     ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer, Explanation,

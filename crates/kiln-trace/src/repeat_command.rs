@@ -1,17 +1,16 @@
 //! The command that runs a recorded program again.
 //!
 //! It has the arguments of the program and those variables of the environment that decide what a runtime does. No other variable is
-//! looked at. Values of arguments whose names look like those of secrets are left out, and so is what is too long; the command says then that it is not
+//! looked at. What looks like a secret is left out ([`SecretFilter`]), and so is what is too long; the command says then that it is not
 //! whole.
 
 use crate::format::MAX_NAME_BYTES;
 use crate::record::{CommandPart, CommandRecord, TraceEvent};
 use crate::recorder::interned_name;
+use crate::secret_words::{LEFT_OUT, SecretFilter};
 
 /// Words that are kept.
 const MAX_WORDS: usize = 256;
-/// What stands for a value that is left out.
-const LEFT_OUT: &str = "...";
 
 /// The variables that are kept: none of them holds a secret.
 const VARIABLES: [&str; 22] = [
@@ -38,10 +37,6 @@ const VARIABLES: [&str; 22] = [
     "KILN_NCCL",
     "KILN_CUPTI",
 ];
-
-/// What the name of an argument has that holds a secret.
-const SECRETS: [&str; 9] =
-    ["token", "secret", "password", "passwd", "passphrase", "credential", "api-key", "apikey", "auth"];
 
 /// The command that runs a program again.
 ///
@@ -77,19 +72,14 @@ impl RepeatCommand {
                 command.variables.push((name.to_owned(), value));
             }
         }
-        let mut is_value_secret = false;
+        let mut secrets = SecretFilter::default();
         for word in words {
             if command.words.len() >= MAX_WORDS {
                 command.is_whole = false;
                 break;
             }
-            let (kept, is_next_secret) = match is_value_secret && !word.starts_with('-') {
-                true => (LEFT_OUT.to_owned(), false),
-                false => without_secret(&word),
-            };
             // The program itself is no argument.
-            let kept = if command.words.is_empty() { word.clone() } else { kept };
-            is_value_secret = is_next_secret && !command.words.is_empty();
+            let kept = if command.words.is_empty() { word.clone() } else { secrets.kept(&word) };
             command.is_whole &= kept == word;
             let kept = command.shortened(kept);
             command.words.push(kept);
@@ -163,21 +153,6 @@ impl RepeatCommand {
     }
 }
 
-/// A word without the value of a secret, and whether the next word is one.
-fn without_secret(word: &str) -> (String, bool) {
-    let (name, value) = match word.split_once('=') {
-        Some((name, value)) => (name, Some(value)),
-        None => (word, None),
-    };
-    let lower = name.to_ascii_lowercase().replace('_', "-");
-    let is_secret = SECRETS.iter().any(|known| lower.contains(known));
-    match value {
-        Some(_) if is_secret => (format!("{name}={LEFT_OUT}"), false),
-        None if is_secret && name.starts_with('-') => (word.to_owned(), true),
-        _ => (word.to_owned(), false),
-    }
-}
-
 /// The name of a variable, of which a file may have made anything.
 fn plain_name(name: &str) -> String {
     name.chars()
@@ -233,7 +208,7 @@ mod tests {
             assert_eq!((made.alone().as_str(), made.is_whole()), (shown, false));
             assert!(!format!("{:?}", made.events()).contains("sk-1"));
         }
-        for words in [["./token", "--steps", "3"], ["a", "token.txt", "b"], ["a", "--auth", "--steps"]] {
+        for words in [["./token", "--steps", "3"], ["a", "token.txt", "b"], ["a", "--tokens", "7"]] {
             assert!(command(&words, &[]).is_whole(), "{words:?}");
         }
     }
