@@ -4,7 +4,8 @@
 //! ever waits. What happens seldom is pushed as an event into a [`RecordingLane`], which takes a lock. Neither takes memory from the heap. A
 //! thread takes what is there every [`WRITE_EVERY`], or when a lane is half full, makes events of notes and appends them as a block. The
 //! program never waits for the file: what a full lane, a slow disk or a full one has no room for is dropped and counted, and the count
-//! is an event of the recording. A disk that has room again is written again.
+//! is an event of the recording. A disk that has room again is written again. A limit of the process on the size of a file is asked for before
+//! each write, because a write beyond it would end the program by a signal.
 //!
 //! A file has one writer: it is locked as long as it is written, and a second recorder is refused, in this process or another. When a
 //! recording ends, a mark says so; without it, the program was killed or crashed.
@@ -14,15 +15,17 @@ mod interned_name;
 mod known_name;
 mod lane;
 mod locked_file;
+mod output;
 mod recording_file;
 mod recording_thread;
 mod slot_ring;
 mod stream_lane;
 mod stream_note;
 mod tick_scale;
+mod untold_events;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -51,6 +54,7 @@ const LANE_EVENTS: usize = 8192;
 /// few seconds for that.
 pub struct ProgramRecorder {
     thread: Arc<RecordingThread>,
+    path: Option<PathBuf>,
 }
 
 impl ProgramRecorder {
@@ -60,7 +64,7 @@ impl ProgramRecorder {
     /// A file that another recorder writes, in this process or another, which is left alone ([`ResourceBusy`](io::ErrorKind::ResourceBusy)); a
     /// file that cannot be written; no thread that can be started.
     pub fn create(path: &Path, first: &[TraceEvent<'static>]) -> io::Result<Self> {
-        let begun = Self::into_file(locked_file::create(path)?, first);
+        let begun = Self::begin(locked_file::create(path)?, first, Some(path.to_owned()));
         if begun.is_err() && path.metadata().is_ok_and(|known| known.is_file() && known.len() == 0) {
             // An empty file would be taken for a recording of nothing.
             let _ = std::fs::remove_file(path);
@@ -73,12 +77,24 @@ impl ProgramRecorder {
     /// # Errors
     /// As for [`create`](Self::create).
     pub fn into_file(file: impl RecordingFile + 'static, first: &[TraceEvent<'static>]) -> io::Result<Self> {
+        Self::begin(file, first, None)
+    }
+
+    fn begin(
+        file: impl RecordingFile + 'static,
+        first: &[TraceEvent<'static>],
+        path: Option<PathBuf>,
+    ) -> io::Result<Self> {
         let thread = Arc::new(RecordingThread::new(Box::new(file))?);
-        let recorder = Self { thread };
-        let lane = recorder.lane();
+        let lane = thread.lane(LANE_EVENTS);
         first.iter().for_each(|event| lane.push(*event));
-        recorder.thread.start(WRITE_EVERY)?;
-        Ok(recorder)
+        thread.start(WRITE_EVERY)?;
+        Ok(Self { thread, path })
+    }
+
+    /// Where it is written; none for a file that was open.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// A lane for events that happen seldom.
@@ -105,6 +121,11 @@ impl ProgramRecorder {
     /// As [`mark_end`](Self::mark_end), and closes the file: what is pushed from here on is lost.
     pub fn finish(&self, time_ns: u64, limit: Duration) -> bool {
         self.thread.finish(time_ns, limit)
+    }
+
+    /// Writes the rest, and the mark of the end if that is not there yet, and closes the file: what is pushed from here on is lost. False if that takes longer.
+    pub fn close(&self, limit: Duration) -> bool {
+        self.thread.stop(limit)
     }
 
     /// What was recorded so far.

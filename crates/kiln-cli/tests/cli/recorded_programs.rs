@@ -296,10 +296,29 @@ fn how_times_are_taken_is_told_to_the_program_and_a_wrong_way_is_refused() {
         plain
     });
     assert!(outcome.stdout.contains("times: events/3\n"), "as the environment says: {}", outcome.stdout);
-    let outcome = run(command(&["trace", &file, "--times", "clock", "--", "sh", "-c", &script]));
-    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("clock") && outcome.stderr.contains("events/16"), "{}", outcome.stderr);
+    for wrong in ["clock", "events/0", "events/", "events/-1"] {
+        let outcome = run(command(&["trace", &file, "--times", wrong, "--", "sh", "-c", &script]));
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(wrong) && outcome.stderr.contains("events/16"), "{}", outcome.stderr);
+        assert!(!outcome.stdout.contains("times:"), "the program was not started: {}", outcome.stdout);
+    }
     let outcome =
         run(command(&["trace", &file, "--perfetto", &folder.path("a.pftrace"), "--times", "events"]));
     assert_eq!(outcome.code, Some(2), "a recording that is there has its times: {}", outcome.stderr);
+}
+
+/// Events around no submission, which only the environment can ask for: the program is told, and records nothing.
+#[test]
+fn events_around_no_submission_are_refused_by_the_program_that_is_recorded() {
+    let folder = Folder::new();
+    let (kiln, file) = (env!("CARGO_BIN_EXE_kiln"), folder.path("a.kiln"));
+    let mut command = command(&["trace", &file, "--", kiln, "demo", "--device", "sim"]);
+    command.env("KILN_TRACE_TIMES", "events/0");
+    let outcome = run_within(command);
+    assert!(outcome.code.is_some_and(|code| code != 0), "{}", outcome.stderr);
+    let said = &outcome.stderr;
+    assert!(
+        said.contains("KILN_TRACE_TIMES") && said.contains("events/0") && said.contains("events/16"),
+        "{said}"
+    );
 }

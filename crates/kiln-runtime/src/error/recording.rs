@@ -9,11 +9,15 @@ pub const TRACE_VARIABLE: &str = "KILN_TRACE";
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// It is recorded already.
+    /// It is recorded already: by an earlier call, or because the environment asks for it.
     #[error(
-        "the runtime is recorded already, and a recording lasts until its runtime ends; unset {TRACE_VARIABLE}, or do not ask for another"
+        "the runtime is recorded already, to {}, and a recording lasts until its runtime ends; read that file, or, where {TRACE_VARIABLE} names it, unset {TRACE_VARIABLE} to choose another",
+        path.display()
     )]
-    AlreadyRecorded,
+    AlreadyRecorded {
+        /// The file that is being written, which goes on.
+        path: PathBuf,
+    },
     /// Another runtime is recorded into the file, in this process or another.
     #[error(
         "{} is being written by another recording; give another file to each runtime, or set {TRACE_VARIABLE}, which records all runtimes of a process into one",

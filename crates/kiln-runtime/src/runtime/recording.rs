@@ -20,7 +20,7 @@ mod waiting;
 pub(crate) mod work_context;
 mod work_label;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,7 +78,8 @@ impl DeviceRuntime {
     /// ```
     ///
     /// # Errors
-    /// A runtime that is recorded already; a file that another recording writes, in this process or another; a file that cannot be written.
+    /// [`AlreadyRecorded`](RecordingError::AlreadyRecorded), with the file, for a runtime that is recorded: `KILN_TRACE` has every runtime of the process recorded,
+    /// and its file stays the only one. A file that another recording writes, in this process or another; a file that cannot be written.
     pub fn trace(&self, path: impl AsRef<Path>) -> Result<()> {
         self.inner().begin_trace(path.as_ref(), DeviceTimes::HostOnly)
     }
@@ -121,6 +122,11 @@ impl DeviceRuntime {
         self.inner().recording().map(|recording| recording.taken().clone())
     }
 
+    /// The file that this runtime is recorded to; none if it is not.
+    pub fn trace_path(&self) -> Option<PathBuf> {
+        self.inner().recording()?.recorder().path().map(Path::to_owned)
+    }
+
     /// Writes what was recorded so far to the file, and says how much there is; none if nothing is recorded. It waits for the disk, but no
     /// longer than a few seconds.
     pub fn flush_trace(&self) -> Option<RecordingTotals> {
@@ -135,9 +141,7 @@ impl DeviceRuntime {
 
 impl Inner {
     fn begin_trace(self: &Arc<Self>, path: &Path, times: DeviceTimes) -> Result<()> {
-        if self.recording().is_some() {
-            return Err(RecordingError::AlreadyRecorded.into());
-        }
+        self.check_unrecorded()?;
         if times == (DeviceTimes::Events { every: 0 }) {
             return Err(RecordingError::NoSubmissions.into());
         }
@@ -145,6 +149,13 @@ impl Inner {
         let recorder =
             ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
         self.record_into(Arc::new(recorder), Place { device: 0, elapsed_ns: 0, shares_file: false }, times)
+    }
+
+    /// Refuses a second recording, and says where the first one is.
+    fn check_unrecorded(&self) -> Result<()> {
+        let Some(recording) = self.recording() else { return Ok(()) };
+        let path = recording.recorder().path().unwrap_or(Path::new("")).to_owned();
+        Err(RecordingError::AlreadyRecorded { path }.into())
     }
 
     /// Records into the file that the environment names, if it does.
@@ -169,7 +180,7 @@ impl Inner {
         let recording = DeviceRecording::begin(self, recorder, place, measuring)?;
         let (lanes, takeovers) = (recording.lanes().clone(), recording.takeover_log());
         if !self.set_recording(recording) {
-            return Err(RecordingError::AlreadyRecorded.into());
+            return self.check_unrecorded();
         }
         process_end::ends_with_process(self.key());
         self.tracker().observe_waits(lanes);
@@ -297,7 +308,7 @@ impl Inner {
 
     /// The end of the runtime: what was measured is read, and everything written.
     pub(super) fn end_recording(&self) {
-        let Some(recording) = self.recording() else { return };
+        let Some(recording) = self.recording().filter(|recording| recording.ends_now()) else { return };
         recording.end(self);
         let (recorder, now) = (recording.recorder(), recording.now());
         let is_written = match recording.shares_file() {

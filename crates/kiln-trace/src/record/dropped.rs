@@ -12,6 +12,10 @@ pub enum DropCause {
     DiskFull,
     /// The disk refused them for another reason.
     DiskRefused,
+    /// The user may store no more on the disk.
+    QuotaExceeded,
+    /// The file was as large as the process may make one, or as the file system can.
+    FileTooLarge,
 }
 
 /// Events that were not written.
@@ -27,7 +31,13 @@ pub struct DroppedRecord {
     pub time_ns: u64,
 }
 
-const CAUSES: [DropCause; 3] = [DropCause::TooFast, DropCause::DiskFull, DropCause::DiskRefused];
+const CAUSES: [DropCause; 5] = [
+    DropCause::TooFast,
+    DropCause::DiskFull,
+    DropCause::DiskRefused,
+    DropCause::QuotaExceeded,
+    DropCause::FileTooLarge,
+];
 
 impl DropCause {
     /// In words, behind how many events are missing.
@@ -36,6 +46,8 @@ impl DropCause {
             Self::TooFast => "they came faster than they could be written",
             Self::DiskFull => "the disk was full",
             Self::DiskRefused => "the disk refused them",
+            Self::QuotaExceeded => "the quota of the disk was used up",
+            Self::FileTooLarge => "the file reached the largest size that the process may write (ulimit -f)",
         }
     }
 }

@@ -43,6 +43,27 @@ pub enum TraceEvent<'a> {
 }
 
 impl<'a> TraceEvent<'a> {
+    /// When it happened, or was over, for those that have a time; that of the host for a submission.
+    pub(crate) fn time_ns(&self) -> Option<u64> {
+        match self {
+            Self::Submission(work) => Some(work.host.end_ns),
+            Self::StreamWait(wait) => Some(wait.time_ns),
+            Self::HostWait(wait) => Some(wait.span.end_ns),
+            Self::Allocation(block) => Some(block.time_ns),
+            Self::Free(block) => Some(block.time_ns),
+            Self::Heap(heap) => Some(heap.time_ns),
+            Self::Fault(fault) => Some(fault.time_ns),
+            Self::Takeover(step) => Some(step.span.end_ns),
+            Self::End(end) => Some(end.time_ns),
+            Self::Start(_)
+            | Self::Device(_)
+            | Self::Stream(_)
+            | Self::Collective(_)
+            | Self::Dropped(_)
+            | Self::Command(_) => None,
+        }
+    }
+
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
         let mut tag = |tag: u8| to.byte(tag);
         match self {

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::lane::RecordingLane;
 use super::locked;
+use super::output::{EndOutcome, Output};
 use super::recording_file::RecordingFile;
 use super::stream_lane::StreamLane;
 use super::tick_scale::TickScale;
-use crate::file::RecordingWriter;
-use crate::record::{DropCause, DroppedRecord, EndRecord, TraceEvent, TraceStream};
+use crate::record::{TraceEvent, TraceStream};
 
 /// What was recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -141,11 +141,8 @@ impl RecordingThread {
         loop {
             let (asked, stops, end) = self.await_request(every);
             self.write_all(&mut output, &mut taken);
-            // What the disk does not take is missing, as any other event is.
-            match end {
-                Some(time_ns) => drop(output.append_end(time_ns)),
-                None if stops && !output.is_ended => drop(output.append_end(output.last_time)),
-                None => {}
+            if end.is_some() || stops && !output.is_ended() {
+                self.ended(output.append_end(end));
             }
             if stops {
                 // Before that is told: the file is free for another recording then.
@@ -187,6 +184,17 @@ impl RecordingThread {
             let dropped = stream.take(taken);
             self.write(output, taken, dropped);
         }
+        output.end_round();
+    }
+
+    /// The mark of the end was written, or could not be.
+    fn ended(&self, EndOutcome { given_up, result }: EndOutcome) {
+        let mut totals = locked(&self.totals);
+        totals.written = totals.written.saturating_sub(given_up);
+        totals.dropped += given_up;
+        if let Err(error) = result {
+            totals.failure = Some(error.to_string());
+        }
     }
 
     fn write(&self, output: &mut Output, taken: &[TraceEvent<'static>], dropped: u64) {
@@ -200,79 +208,5 @@ impl RecordingThread {
                 totals.failure = Some(error.to_string());
             }
         }
-    }
-}
-
-/// The file. What could not be written whole is cut off again, so that it is readable at any time.
-struct Output {
-    file: Box<dyn RecordingFile>,
-    /// Bytes that are written whole.
-    whole: u64,
-    /// Blocks are made here before they are written.
-    blocks: RecordingWriter<Vec<u8>>,
-    /// Dropped events that the file does not say yet.
-    untold: u64,
-    /// What the disk said when it took no more, and how much the file had; events that came too fast are told as that where there is none.
-    refused: Option<(DropCause, u64)>,
-    last_time: u64,
-    /// Whether the mark of the end is the last event.
-    is_ended: bool,
-}
-
-impl Output {
-    fn begin(mut file: Box<dyn RecordingFile>) -> io::Result<Self> {
-        let mut blocks = RecordingWriter::new(Vec::new())?;
-        file.write_all(blocks.get_mut())?;
-        let whole = blocks.get_mut().len() as u64;
-        blocks.get_mut().clear();
-        Ok(Self { file, whole, blocks, untold: 0, refused: None, last_time: 0, is_ended: false })
-    }
-
-    fn append(&mut self, events: &[TraceEvent<'static>], dropped: u64) -> io::Result<()> {
-        self.untold += dropped;
-        if events.is_empty() && self.untold == 0 {
-            return Ok(());
-        }
-        let result = self.encode(events).and_then(|()| self.write());
-        match &result {
-            Ok(()) => (self.untold, self.refused, self.is_ended) = (0, None, false),
-            Err(error) => {
-                let is_full =
-                    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-                let cause = if is_full { DropCause::DiskFull } else { DropCause::DiskRefused };
-                self.refused.get_or_insert((cause, self.whole));
-                self.untold += events.len() as u64;
-                // If that fails too, a reader finds a block that is cut or damaged, and everything before it.
-                let _ = self.file.cut(self.whole);
-            }
-        }
-        self.blocks.get_mut().clear();
-        result
-    }
-
-    fn append_end(&mut self, time_ns: u64) -> io::Result<()> {
-        self.append(&[TraceEvent::End(EndRecord { time_ns })], 0)?;
-        self.is_ended = true;
-        Ok(())
-    }
-
-    fn encode(&mut self, events: &[TraceEvent<'static>]) -> io::Result<()> {
-        if let Some(TraceEvent::Submission(work)) = events.last() {
-            self.last_time = work.host.end_ns;
-        }
-        if self.untold > 0 {
-            let (cause, at_byte) = self.refused.unwrap_or_default();
-            let dropped = DroppedRecord { events: self.untold, cause, at_byte, time_ns: self.last_time };
-            self.blocks.push(&TraceEvent::Dropped(dropped))?;
-        }
-        events.iter().try_for_each(|event| self.blocks.push(event))?;
-        self.blocks.write_block()
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        let bytes = self.blocks.get_mut();
-        self.file.write_all(bytes)?;
-        self.whole += bytes.len() as u64;
-        Ok(())
     }
 }

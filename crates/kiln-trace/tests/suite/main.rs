@@ -10,6 +10,7 @@
 
 mod damage;
 mod explain;
+mod full_disk;
 mod job;
 mod perfetto;
 mod protobuf;

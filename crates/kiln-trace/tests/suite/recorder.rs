@@ -1,23 +1,19 @@
 //! Recordings of a program that runs: lanes, threads, full and slow disks.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kiln_trace::{
-    DeviceRecord, ProgramRecorder, RecordingFile, RecordingReader, StartRecord, TraceEvent, interned_name,
-};
+use kiln_trace::{DeviceRecord, ProgramRecorder, RecordingReader, StartRecord, TraceEvent, interned_name};
 
 use crate::samples::{kernel, span, stamp};
 
 /// A path that no other test has.
-fn path(name: &str) -> PathBuf {
+pub(crate) fn path(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("kiln-trace-{}-{name}.kiln", std::process::id()))
 }
 
-fn start() -> TraceEvent<'static> {
+pub(crate) fn start() -> TraceEvent<'static> {
     TraceEvent::Start(StartRecord { program: "test", ..StartRecord::default() })
 }
 
@@ -27,7 +23,7 @@ fn counted(path: &PathBuf) -> (u64, u64) {
 }
 
 /// The same in the bytes of one.
-fn counted_in(bytes: &[u8]) -> (u64, u64) {
+pub(crate) fn counted_in(bytes: &[u8]) -> (u64, u64) {
     let mut reader = RecordingReader::new(bytes).unwrap();
     let (mut events, mut dropped) = (0, 0);
     while let Some(event) = reader.next_event().unwrap() {
@@ -79,94 +75,6 @@ fn what_was_pushed_is_in_the_file_after_a_flush_though_the_program_goes_on() {
     drop(recorder);
     lane.push(kernel("k", stamp(0, 3), 1, 3, span(3, 4)));
     std::fs::remove_file(path).unwrap();
-}
-
-/// A disk with so much room.
-#[derive(Clone, Default)]
-struct Disk {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    room: Arc<AtomicUsize>,
-}
-
-impl Write for Disk {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut written = self.bytes.lock().unwrap();
-        let taken = bytes.len().min(self.room.load(Ordering::SeqCst).saturating_sub(written.len()));
-        if taken == 0 {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        written.extend_from_slice(&bytes[..taken]);
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl RecordingFile for Disk {
-    fn cut(&mut self, bytes: u64) -> io::Result<()> {
-        self.bytes.lock().unwrap().truncate(bytes as usize);
-        Ok(())
-    }
-}
-
-#[test]
-fn a_full_disk_drops_events_with_a_count_and_is_written_again_when_it_has_room() {
-    let disk = Disk::default();
-    assert!(ProgramRecorder::into_file(disk.clone(), &[start()]).is_err(), "no room for the first bytes");
-    disk.room.store(1000, Ordering::SeqCst);
-    let recorder = ProgramRecorder::into_file(disk.clone(), &[start()]).unwrap();
-    let lane = recorder.lane();
-    let push = |numbers: std::ops::RangeInclusive<u64>| {
-        numbers
-            .for_each(|number| lane.push(kernel("k", stamp(0, number), 1, number, span(number, number + 1))));
-        assert!(recorder.flush(Duration::from_secs(20)));
-    };
-    push(1..=10);
-    push(11..=1010);
-    let totals = recorder.totals();
-    assert_eq!((totals.written, totals.dropped), (11, 1000));
-    assert!(totals.failure.is_some_and(|failure| !failure.is_empty()));
-    assert_eq!(counted_in(&disk.bytes.lock().unwrap()), (10, 0), "readable while the disk is full");
-    disk.room.store(1 << 20, Ordering::SeqCst);
-    push(1011..=1020);
-    drop(recorder);
-    assert_eq!(counted_in(&disk.bytes.lock().unwrap()), (20, 1000));
-    // The recording says that it was the disk, and where.
-    let bytes = disk.bytes.lock().unwrap().clone();
-    let mut reader = RecordingReader::new(io::Cursor::new(bytes)).unwrap();
-    let mut explainer = kiln_trace::Explainer::default();
-    let mut at_byte = 0;
-    while let Some(event) = reader.next_event().unwrap() {
-        if let TraceEvent::Dropped(dropped) = &event {
-            assert_eq!(dropped.cause, kiln_trace::DropCause::DiskFull);
-            at_byte = dropped.at_byte;
-        }
-        explainer.add(&event);
-    }
-    assert!((100..1000).contains(&at_byte), "{at_byte}");
-    let said = explainer.finish().to_string();
-    let wanted = format!("1000 events are missing: the disk was full when the file had {at_byte} bytes, ");
-    assert!(said.contains(&wanted) && said.contains("after the beginning"), "{said}");
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_recording_that_cannot_begin_leaves_no_empty_file() {
-    // A limit on the size of files is for a whole process.
-    if std::env::var_os("KILN_NO_ROOM").is_some() {
-        let path = PathBuf::from(std::env::var_os("KILN_NO_ROOM").unwrap());
-        assert!(ProgramRecorder::create(&path, &[start()]).is_err());
-        return;
-    }
-    let path = path("no-room");
-    let test = "a_recording_that_cannot_begin_leaves_no_empty_file";
-    let script = format!("trap '' XFSZ; ulimit -f 0; exec \"$0\" {test} --test-threads 1 > /dev/null");
-    let mut shell = std::process::Command::new("sh");
-    shell.arg("-c").arg(script).arg(std::env::current_exe().unwrap()).env("KILN_NO_ROOM", &path);
-    assert!(shell.stderr(std::process::Stdio::null()).status().unwrap().success());
-    assert!(!path.exists(), "it is taken for a recording of nothing");
 }
 
 #[cfg(unix)]

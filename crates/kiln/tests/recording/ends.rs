@@ -27,6 +27,17 @@ fn child() {
         return;
     }
     let gpu = DeviceRuntime::simulated(1).unwrap();
+    if role == "recorded already" {
+        // Which file the environment has it recorded to, and not the one that is asked for now.
+        let (own, asked) = (PathBuf::from(std::env::var_os(TRACE).unwrap()), Recorded::new());
+        let error = gpu.trace(&asked).unwrap_err();
+        let ErrorKind::Trace(RecordingError::AlreadyRecorded { path }) = error.kind() else {
+            panic!("{error}")
+        };
+        assert_eq!((path, asked.0.exists(), gpu.trace_path()), (&own, false, Some(own.clone())));
+        let said = error.to_string();
+        assert!(said.contains(&own.display().to_string()) && said.contains("unset KILN_TRACE"), "{said}");
+    }
     let buffer = gpu.upload(&[1_u32, 2, 3]).unwrap();
     assert_eq!(buffer.download().unwrap(), [1, 2, 3]);
     gpu.flush_trace();
@@ -128,6 +139,53 @@ fn a_recording_has_the_command_that_repeats_it_and_no_secret() {
     );
     let bytes = std::fs::read(&file.0).unwrap();
     assert!(!bytes.windows(6).any(|part| part == b"s3cret"), "no token leaves the program");
+}
+
+#[test]
+fn no_secret_of_the_command_line_is_in_the_file() {
+    let file = Recorded::new();
+    let mut program = command("end");
+    program.env(TRACE, &file.0).env("KILN_POLICY", "simulate").env("AWS_SECRET_ACCESS_KEY", "s3cret");
+    // Filters of the test harness that fit no test, as words of a program.
+    program.args(["--", "--token", "-s3cret", "--private-key", "s3cret", "--pass", "s3cret", "--pwd=s3cret"]);
+    program.args([
+        "--bearer",
+        "--s3cret",
+        "--header",
+        "Authorization: Bearer s3cret",
+        "-H",
+        "X-Api-Key:s3cret",
+    ]);
+    program.args(["https://me:s3cret@host/data", "s3://bucket/file?X-Amz-Signature=s3cret&part=7"]);
+    program.args(["AWS_SECRET_ACCESS_KEY=s3cret", "--env", "PGPASSWORD=s3cret", r#"{"api_key": "s3cret"}"#]);
+    program.args(["--auth", "--password", "s3cret", "--steps", "10"]);
+    assert!(program.spawn().unwrap().wait().unwrap().success());
+    let mut words = Vec::new();
+    file.each(|event| {
+        let text = format!("{event:?}");
+        assert!(!text.contains("s3cret"), "{text}");
+        if let TraceEvent::Command(word) = event {
+            assert!(!word.is_whole);
+            words.push(word.text.to_owned());
+        }
+    });
+    let bytes = std::fs::read(&file.0).unwrap();
+    assert!(!bytes.windows(6).any(|part| part == b"s3cret"), "no secret leaves the program");
+    for kept in ["--token", "--private-key", "Authorization: ...", "https://...@host/data", "--steps", "10"] {
+        assert!(words.iter().any(|word| word == kept), "{kept}: {words:?}");
+    }
+    let explained = file.explained();
+    let text = explained.to_string();
+    assert!(!explained.is_repeat_whole && text.contains("&part=7") && !text.contains("s3cret"), "{text}");
+}
+
+#[test]
+fn a_runtime_that_the_environment_has_recorded_says_to_which_file() {
+    let file = Recorded::new();
+    let output = command("recorded already").env(TRACE, &file.0).stderr(Stdio::piped()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let explained = file.explained();
+    assert!(explained.is_whole && explained.devices[0].submissions == 2, "{explained}");
 }
 
 #[test]

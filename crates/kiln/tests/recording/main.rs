@@ -8,9 +8,11 @@
 mod machine;
 
 mod collectives;
+mod costs;
 mod counted_allocations;
 mod device_times;
 mod ends;
+mod exits;
 mod launches_on_gpu;
 mod memory;
 #[cfg(feature = "metrics")]
@@ -19,6 +21,7 @@ mod on_gpu;
 #[cfg(unix)]
 mod published;
 mod ranges;
+mod rank_collectives;
 mod span_fields;
 mod takeover;
 mod worker_times;
@@ -246,7 +249,9 @@ fn a_runtime_is_recorded_once_and_where_there_is_room_for_a_file() {
     assert!(error.contains("/nonexistent/folder/a.kiln") && error.contains("No such file"), "{error}");
     assert!(gpu.flush_trace().is_none(), "nothing is recorded");
     gpu.trace(&file).unwrap();
-    let error = gpu.trace(&file).unwrap_err().to_string();
-    assert!(error.contains("recorded already"), "{error}");
+    assert_eq!(gpu.trace_path().as_deref(), Some(file.as_ref()));
+    let error = gpu.trace("another.kiln").unwrap_err().to_string();
+    let said = format!("the runtime is recorded already, to {}", file.0.display());
+    assert!(error.contains(&said) && !Path::new("another.kiln").exists(), "{error}");
     assert_eq!(gpu.upload(&[1_u32, 2]).unwrap().download().unwrap(), [1, 2], "the program goes on");
 }

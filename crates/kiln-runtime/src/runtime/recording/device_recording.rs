@@ -1,6 +1,6 @@
 //! The recording of one device.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::{Command, EventId, EventRequest, Timeout, WaitTarget};
@@ -57,6 +57,7 @@ pub(crate) struct DeviceRecording {
     shares_file: bool,
     /// What the heap held when that was recorded last.
     heap_bytes: AtomicU64,
+    has_ended: AtomicBool,
 }
 
 /// An event from which the device's times are counted. A worker that took over has its own.
@@ -106,6 +107,7 @@ impl DeviceRecording {
             faults,
             shares_file,
             heap_bytes,
+            has_ended: AtomicBool::new(false),
         };
         recording.note_heap(runtime);
         Ok(recording)
@@ -363,6 +365,11 @@ impl DeviceRecording {
                 self.collect_stream(runtime, stream, &mut measured, false);
             }
         }
+    }
+
+    /// Whether this is the first time that its end is asked for: that of the process comes before that of a runtime that another thread drops meanwhile.
+    pub(super) fn ends_now(&self) -> bool {
+        !self.has_ended.swap(true, Ordering::Relaxed)
     }
 
     /// Reads the times of all work, and gives the events back. What is not done has no time.

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use kiln_trace::{ProgramRecorder, RecordingClock, RepeatCommand, StartRecord, TraceEvent, interned_name};
 
-use super::Place;
+use super::{FLUSH_LIMIT, Place};
 use crate::error::{RecordingError, Result, TRACE_VARIABLE};
 
 /// The recording of this process, once the first runtime was made.
@@ -53,6 +53,16 @@ pub(super) fn device_of_process(clock: RecordingClock) -> Result<Option<(Arc<Pro
 pub(super) fn device_ended() -> bool {
     let recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     recording.as_ref().is_none_or(|recording| recording.recorded.fetch_sub(1, Ordering::Relaxed) == 1)
+}
+
+/// Closes the file of this process, which has the mark of the end then. A runtime that is made later is not recorded.
+pub(super) fn finish() {
+    let recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
+    drop(recording);
+    if let Some(recorder) = recorder {
+        recorder.close(FLUSH_LIMIT);
+    }
 }
 
 /// Begins the recording of this process: in the file that is named, or beside it, where another process is recorded into that.
