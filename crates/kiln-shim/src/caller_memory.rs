@@ -79,6 +79,11 @@ impl<T: Copy> In<T> {
         Self(std::ptr::null())
     }
 
+    /// The values at an address.
+    pub(crate) fn at_address(address: usize) -> Self {
+        Self(address as *const T)
+    }
+
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }

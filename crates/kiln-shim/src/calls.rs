@@ -3,7 +3,9 @@
 //! `process_state` holds the devices and all tables; `context` and `stream_order` a context with the order of its streams; `memory_map` says which memory
 //! lies at an address, `mapped_pages` is memory that host and device share, `copy_rows` is what every copy becomes. The other files are areas of the API.
 
+mod address_range;
 mod capture;
+mod captures;
 mod context;
 mod contexts;
 mod copies;
@@ -13,6 +15,12 @@ mod devices;
 mod events;
 mod fills;
 mod functions;
+mod graph_body;
+mod graph_edges;
+mod graph_nodes;
+mod graph_parameters;
+mod graph_updates;
+mod graph_work;
 mod graphs;
 mod host_callbacks;
 mod initialization;
@@ -24,11 +32,13 @@ mod memory;
 mod memory_map;
 mod modules;
 mod occupancy;
+mod physical_memory;
 mod pinned_memory;
 mod pointer_attributes;
 mod pools;
 mod primary_contexts;
 mod proc_address;
-mod process_state;
+pub(crate) mod process_state;
 mod stream_order;
 mod streams;
+mod virtual_memory;

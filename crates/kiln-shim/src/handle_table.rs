@@ -29,6 +29,7 @@ pub(crate) enum HandleKind {
     Graph,
     GraphNode,
     GraphExec,
+    PhysicalMemory,
 }
 
 /// All objects of a kind.

@@ -28,14 +28,13 @@
 //! # What it does not do
 //!
 //! Documented functions only: there are no private tables (`cuGetExportTable`), so programs that come through NVIDIA's runtime library
-//! `libcudart` end with an error that says so. Code is PTX; machine code is refused. Host functions and callbacks run on the calling thread,
-//! after a wait for what was queued before them. Textures, surfaces, arrays, external memory and semaphores, and handles for other processes
+//! `libcudart` end with an error that says so. Code is PTX; machine code is refused. Textures, surfaces, arrays, external memory and semaphores
 //! are not there.
 //!
 //! # Reading order
 //!
 //! `boundary`, `caller_memory` and `handle_table` are what every call uses; `calls` has the functions, one file for each area of the API, and their
-//! state; `records` keeps what was found; `api_table` lists all names.
+//! state; `records` keeps what was found; `api_table` lists all names; `management` has the first calls of NVML.
 
 #![cfg(target_os = "linux")]
 #![allow(non_snake_case, reason = "the functions have the names of the CUDA driver API")]
@@ -47,6 +46,7 @@ mod calls;
 mod error_names;
 mod handle_table;
 mod image;
+mod management;
 mod records;
 mod run_settings;
 

@@ -62,7 +62,8 @@
 //!
 //! **Scheduling.** Queued work runs only when the host waits. Then one of the streams that can continue runs a step. [`Mode`]
 //! selects how it is chosen: by a seed; by an explicit schedule ([`explore`] tries all of them); or by the operating system, with
-//! real threads. A poll, a sleep or a call of `health` may run a step; after several of them one runs.
+//! real threads. A poll, a sleep or a call of `health` may run a step; after several of them one runs. Functions of the host
+//! ([`HostKernel::on_host_thread`]) run on a separate thread, and while some are queued the device moves by itself.
 //!
 //! **Memory.** Bytes belong to a piece of memory, and addresses to a mapping of it; both have a beginning and an end.
 //! Addresses of memory are not given out twice. A block that a resource hands out of larger memory begins and ends as well, if the
@@ -94,12 +95,12 @@
 //! # What it promises
 //!
 //! - The same configuration and the same calls from one thread give the same trace, byte for byte, on any machine. With
-//!   several host threads, or [`Mode::Threaded`], the findings are the same kind of truth but the order is theirs.
+//!   several host threads, functions of the host, or [`Mode::Threaded`], the findings are the same kind of truth but the order is theirs.
 //! - What a step touches is compared with every step not ordered with it. A program that keeps the contract of the driver interface
 //!   is never reported.
 //! - A finding changes nothing. What hardware would fault on (an address with nothing behind it) faults here, and the
 //!   device is lost with the code and the site.
-//! - No call waits for real time, except for work that threads are running, and for ranks of a communicator that another thread may
+//! - No call waits for real time, except for work that threads are running, for functions of the host, and for ranks of a communicator that another thread may
 //!   still submit for.
 //!
 //! # What it cannot see

@@ -2,14 +2,16 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
-use kiln_driver::{DeviceInfo, Error, Fault as Loss, Refusal, Result};
+use kiln_driver::fd::BorrowedFd;
+use kiln_driver::{DeviceInfo, Error, Fault as Loss, Image, Refusal, Result};
 
 use crate::check::finding::Finding;
 use crate::check::undefined_value::UndefinedRange;
 use crate::device::sim_device::SimDevice;
 use crate::machine_config::MachineConfig;
+use crate::memory::page_file::PageFile;
 use crate::report::SimReport;
 use crate::run_log::TimelineSpan;
 use crate::schedule::machine_core::Core;
@@ -44,6 +46,7 @@ pub struct Machine {
 pub(crate) struct World {
     pub(crate) core: Arc<Core>,
     workers: Mutex<Vec<JoinHandle<()>>>,
+    has_host_threads: Mutex<bool>,
 }
 
 impl Machine {
@@ -119,6 +122,11 @@ impl Machine {
         self.world.core.lock().journal.trace().to_string()
     }
 
+    /// How many bytes pages have that a simulated device exported, in this process or another; nothing for any other descriptor.
+    pub fn exported_bytes(descriptor: BorrowedFd<'_>) -> Option<u64> {
+        PageFile::size(descriptor).ok()
+    }
+
     /// What kernels printed so far.
     pub fn printed(&self) -> Vec<u8> {
         self.world.core.lock().journal.printed().to_vec()
@@ -149,10 +157,32 @@ impl World {
         let core = Arc::new(Core::new(config));
         let spawn = |_| {
             let core = core.clone();
-            std::thread::Builder::new().name("kiln-sim worker".into()).spawn(move || work(&core)).ok()
+            Builder::new().name("kiln-sim worker".into()).spawn(move || work(&core)).ok()
         };
         let workers = (0..core.workers()).filter_map(spawn).collect();
-        Arc::new(Self { core, workers: Mutex::new(workers) })
+        Arc::new(Self { core, workers: Mutex::new(workers), has_host_threads: Mutex::new(false) })
+    }
+
+    /// Starts the threads for functions of the host, if an image has some and they are not there yet.
+    pub(crate) fn start_host_threads(&self, image: &Image<'_>) -> Result<()> {
+        let Image::HostKernels(name) = image else { return Ok(()) };
+        let mut libraries = self.core.config.libraries.iter();
+        let has_some = libraries.any(|library| library.name() == *name && library.has_host_functions());
+        let mut are_there = self.has_host_threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if !has_some || *are_there {
+            return Ok(());
+        }
+        for run in [Core::call_host_functions, Core::move_for_host_functions] {
+            let core = self.core.clone();
+            let thread = Builder::new().name("kiln-sim host".into()).spawn(move || run(&core));
+            let thread = thread.map_err(|error| {
+                let why = format!("no thread can be started for them: {error}");
+                Error::unsupported("load", "functions of the host", why)
+            })?;
+            self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        }
+        *are_there = true;
+        Ok(())
     }
 }
 

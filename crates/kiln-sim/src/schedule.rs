@@ -4,6 +4,7 @@ pub(crate) mod cost_model;
 pub(crate) mod explore;
 pub(crate) mod graph;
 pub(crate) mod graph_build;
+pub(crate) mod host_functions;
 pub(crate) mod machine_core;
 pub(crate) mod machine_state;
 pub(crate) mod scheduling_choice;

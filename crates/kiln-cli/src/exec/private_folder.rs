@@ -23,7 +23,7 @@ impl PrivateFolder {
             Failure::file(&parent, format_args!("no folder can be made in it: {error}")).next(next)
         })?;
         let folder = Self { path };
-        for name in ["libcuda.so.1", "libcuda.so"] {
+        for name in ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnvidia-ml.so"] {
             link(library, &folder.path.join(name)).map_err(|error| Failure::file(&folder.path, error))?;
         }
         Ok(folder)

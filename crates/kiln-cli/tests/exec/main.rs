@@ -12,6 +12,10 @@
 )]
 
 mod answers;
+mod graph_nodes;
+mod host_functions;
+mod management;
+mod virtual_memory;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -46,7 +50,7 @@ fn compiled(name: &str) -> Option<PathBuf> {
     let number: String = thread.chars().filter(char::is_ascii_digit).collect();
     let program = folder().join(format!("{name}-{number}"));
     let output = Command::new("cc")
-        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-o"])
+        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-pthread", "-o"])
         .arg(&program)
         .arg(source)
         .arg(library())

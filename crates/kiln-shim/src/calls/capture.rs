@@ -8,13 +8,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 
-use cudarc::driver::sys;
-use kiln_driver::{
-    Code, Command, DevicePlace, Dim3, EventId, FunctionId, GraphNode, LaunchCommand, Pattern, Place,
-    StreamId, Vouched,
-};
+use kiln_driver::{Code, Command, EventId, StreamId};
 
 use crate::boundary::Answer;
+use crate::calls::graph_body::GraphBody;
+use crate::calls::graph_work::NodeWork;
 
 pub(crate) const CAPTURE_UNSUPPORTED: Code = Code(900);
 const CAPTURE_INVALIDATED: Code = Code(901);
@@ -69,89 +67,11 @@ pub(crate) fn exchange_mode(mode: CaptureMode) -> CaptureMode {
     OF_THREAD.replace(mode)
 }
 
-/// One command of a graph, with the nodes it comes after.
+/// One command of a capture, with the nodes it comes after.
 #[derive(Clone)]
-pub(crate) struct CapturedNode {
-    work: CapturedWork,
+struct CapturedNode {
+    work: NodeWork,
     after: Vec<u32>,
-}
-
-/// A command that owns what it needs.
-#[derive(Clone)]
-enum CapturedWork {
-    Copy { from: Place, to: Place, bytes: u64 },
-    Fill { to: DevicePlace, pattern: Pattern, count: u64 },
-    Launch(Box<CapturedLaunch>),
-}
-
-#[derive(Clone)]
-struct CapturedLaunch {
-    function: FunctionId,
-    grid: Dim3,
-    block: Dim3,
-    cluster: Option<Dim3>,
-    dynamic_shared_bytes: u32,
-    cooperative: bool,
-    arguments: Vec<u8>,
-    vouched: Vouched,
-}
-
-impl CapturedWork {
-    fn new(command: &Command<'_>) -> Option<Self> {
-        Some(match command {
-            Command::Copy { from, to, bytes } => Self::Copy { from: *from, to: *to, bytes: *bytes },
-            Command::Fill { to, pattern, count } => Self::Fill { to: *to, pattern: *pattern, count: *count },
-            Command::Launch(launch) => Self::Launch(Box::new(CapturedLaunch {
-                function: launch.function,
-                grid: launch.grid,
-                block: launch.block,
-                cluster: launch.cluster,
-                dynamic_shared_bytes: launch.dynamic_shared_bytes,
-                cooperative: launch.cooperative,
-                arguments: launch.arguments.to_vec(),
-                vouched: launch.vouched,
-            })),
-            _ => return None,
-        })
-    }
-}
-
-impl CapturedNode {
-    /// Whether it comes after no other.
-    pub(crate) fn is_root(&self) -> bool {
-        self.after.is_empty()
-    }
-
-    /// What it does, as a number of the API.
-    pub(crate) fn kind(&self) -> sys::CUgraphNodeType {
-        match self.work {
-            CapturedWork::Launch(_) => sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL,
-            CapturedWork::Copy { .. } => sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMCPY,
-            CapturedWork::Fill { .. } => sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEMSET,
-        }
-    }
-
-    /// The node as the device below takes it.
-    pub(crate) fn below(&self) -> GraphNode<'_> {
-        let command = match &self.work {
-            CapturedWork::Copy { from, to, bytes } => Command::Copy { from: *from, to: *to, bytes: *bytes },
-            CapturedWork::Fill { to, pattern, count } => {
-                Command::Fill { to: *to, pattern: *pattern, count: *count }
-            }
-            CapturedWork::Launch(launch) => Command::Launch(LaunchCommand {
-                function: launch.function,
-                grid: launch.grid,
-                block: launch.block,
-                cluster: launch.cluster,
-                dynamic_shared_bytes: launch.dynamic_shared_bytes,
-                cooperative: launch.cooperative,
-                arguments: &launch.arguments,
-                declared: None,
-                vouched: launch.vouched,
-            }),
-        };
-        GraphNode { command, after: &self.after }
-    }
 }
 
 /// The captures of a context.
@@ -245,7 +165,7 @@ impl Captures {
                 capture.is_invalid = true;
                 return Err(CAPTURE_ISOLATION);
             }
-            other => match CapturedWork::new(other) {
+            other => match NodeWork::of(other) {
                 Some(work) => {
                     let node = capture.nodes.len() as u32;
                     capture.nodes.push(CapturedNode { work, after: reached });
@@ -284,7 +204,7 @@ impl Captures {
     }
 
     /// Ends the capture that a stream began.
-    pub(crate) fn end(&mut self, stream: StreamId) -> Answer<Vec<CapturedNode>> {
+    pub(crate) fn end(&mut self, stream: StreamId) -> Answer<GraphBody> {
         let shared = self.streams.get(&stream).cloned().ok_or(Code::ILLEGAL_STATE)?;
         let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
         if capture.origin != stream {
@@ -295,7 +215,15 @@ impl Captures {
         if capture.is_invalid {
             return Err(CAPTURE_INVALIDATED);
         }
-        if capture.has_unjoined() { Err(CAPTURE_UNJOINED) } else { Ok(capture.nodes.clone()) }
+        if capture.has_unjoined() {
+            return Err(CAPTURE_UNJOINED);
+        }
+        // The numbers of the nodes are their places in the list.
+        let mut body = GraphBody::default();
+        for node in std::mem::take(&mut capture.nodes) {
+            body.add(node.work, node.after);
+        }
+        Ok(body)
     }
 
     /// An event is recorded outside of captures, or gone.

@@ -37,7 +37,7 @@ struct Plane {
 /// The structures `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Copy3D {
+pub(crate) struct Copy3D {
     from: Volume,
     to: Volume,
     width_bytes: usize,
@@ -118,6 +118,19 @@ impl Volume {
     }
 }
 
+impl Copy3D {
+    /// The two ends, to and from, and how much there is between them.
+    pub(crate) fn ends(&self) -> Answer<((RowsOf, RowsOf), Extent)> {
+        let rows = |end: &Volume| end.rows(self.width_bytes, self.height, self.depth);
+        let extent = Extent {
+            row_bytes: self.width_bytes as u64,
+            rows: self.height as u64,
+            planes: self.depth as u64,
+        };
+        Ok(((rows(&self.to)?, rows(&self.from)?), extent))
+    }
+}
+
 fn line(to: (Side, u64), from: (Side, u64), bytes: usize, stream: RawHandle, returning: Returning) -> Answer {
     let state = state()?;
     let (context, choice) = chosen(state, stream)?;
@@ -147,10 +160,7 @@ fn volume(what: In<Copy3D>, stream: RawHandle, returning: Returning, is_peer: bo
             named(state, end.context)?;
         }
     }
-    let rows = |end: &Volume| end.rows(what.width_bytes, what.height, what.depth);
-    let ends = (rows(&what.to)?, rows(&what.from)?);
-    let extent =
-        Extent { row_bytes: what.width_bytes as u64, rows: what.height as u64, planes: what.depth as u64 };
+    let (ends, extent) = what.ends()?;
     copy(state, (&context, &choice), ends, extent, returning)
 }
 

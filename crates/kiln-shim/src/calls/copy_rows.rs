@@ -124,6 +124,62 @@ pub(crate) fn copy(
     }
 }
 
+/// A copy as a graph has it: copies by the host before and after those of the device, for rows in pageable memory.
+#[derive(Default)]
+pub(crate) struct GraphCopy {
+    /// To, from, bytes.
+    pub(crate) before: Vec<[usize; 3]>,
+    pub(crate) rows: Vec<(Place, Place)>,
+    pub(crate) after: Vec<[usize; 3]>,
+    /// What the rows are staged in.
+    pub(crate) block: Option<HostBlock>,
+}
+
+/// Looks up what a copy of a graph does each time it is launched.
+pub(crate) fn graph_copy(
+    state: &ProcessState,
+    context: &Context,
+    (to, from): (RowsOf, RowsOf),
+    extent: Extent,
+) -> Answer<GraphCopy> {
+    let mut copy = GraphCopy::default();
+    let bytes = extent.row_bytes;
+    if bytes == 0 || extent.rows == 0 || extent.planes == 0 {
+        return Ok(copy);
+    }
+    let to = look_up(state, context.device, to, extent)?;
+    let from = look_up(state, context.device, from, extent)?;
+    let staged = |count: usize| -> Answer<(HostBlock, Vec<Place>, Vec<usize>)> {
+        let block = stage(context, count, bytes)?;
+        let start = block.bytes().as_ptr().addr();
+        let rows = rows_of(&block, count, bytes);
+        Ok((block, rows, (0..count).map(|row| start + row * bytes as usize).collect()))
+    };
+    let triple = |(to, from): (u64, u64)| [to as usize, from as usize, bytes as usize];
+    match (to, from) {
+        (End::Known { places: to, .. }, End::Known { places: from, .. }) => {
+            copy.rows = from.into_iter().zip(to).filter(|(from, to)| from != to).collect();
+        }
+        (End::Known { places, .. }, End::Pageable(addresses)) => {
+            let (block, rows, starts) = staged(addresses.len())?;
+            copy.before = starts.iter().map(|start| *start as u64).zip(addresses).map(triple).collect();
+            copy.rows = rows.into_iter().zip(places).collect();
+            copy.block = Some(block);
+        }
+        (End::Pageable(addresses), End::Known { places, .. }) => {
+            let (block, rows, starts) = staged(addresses.len())?;
+            copy.rows = places.into_iter().zip(rows).collect();
+            copy.after =
+                addresses.into_iter().zip(starts.iter().map(|start| *start as u64)).map(triple).collect();
+            copy.block = Some(block);
+        }
+        (End::Pageable(to), End::Pageable(from)) => {
+            copy.before = to.into_iter().zip(from).map(triple).collect();
+        }
+    }
+    Ok(copy)
+}
+
 fn look_up(state: &ProcessState, device: u32, rows: RowsOf, extent: Extent) -> Answer<End> {
     let addresses = rows.addresses(extent)?;
     let is_known = addresses.first().is_some_and(|first| state.memory.around(*first).is_some());

@@ -72,6 +72,10 @@ const ATTRIBUTES: &[(A, Value)] = &[
     (A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, |info| info.features.cooperative_launch.into()),
     (A::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, |info| info.features.host_registration.into()),
     (A::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, |info| info.features.memory_pool.into()),
+    (A::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED, |info| info.features.pages.into()),
+    (A::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, |info| {
+        info.features.page_export.into()
+    }),
     (A::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, |info| info.features.cluster_launch.into()),
 ];
 

@@ -1,87 +1,158 @@
-//! Graphs: what a capture recorded, made executable and launched.
+//! Graphs: made by hand or by a capture, cloned, made executable and launched.
 
-use std::ffi::{c_uint, c_ulonglong};
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::ffi::{c_char, c_uint, c_ulonglong};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
-use kiln_driver::{Code, Command, Driver, GraphId, GraphNode};
+use kiln_driver::{Code, Command, GraphId};
 
-use crate::boundary::{Answer, OrCode};
+use crate::boundary::Answer;
 use crate::caller_memory::Out;
-use crate::calls::capture::{CAPTURE_UNSUPPORTED, CaptureMode, CapturedNode};
 use crate::calls::context::Context;
+use crate::calls::graph_body::{BodyNode, GraphBody};
 use crate::calls::process_state::{ProcessState, current, state};
-use crate::calls::stream_order::StreamChoice;
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
 
 /// A graph that can be made executable.
 pub(crate) struct Graph {
     pub(crate) context: Arc<Context>,
-    nodes: Vec<CapturedNode>,
-    /// The handles of its nodes, once they were asked for.
-    handles: OnceLock<Vec<RawHandle>>,
+    body: Mutex<GraphBody>,
+    /// The handles of its nodes that were asked for.
+    handles: Mutex<HashMap<u32, RawHandle>>,
+    /// The graph it was cloned from.
+    original: Option<RawHandle>,
 }
 
 impl Graph {
-    fn new(context: Arc<Context>, nodes: Vec<CapturedNode>) -> Arc<Self> {
-        Arc::new(Self { context, nodes, handles: OnceLock::new() })
+    pub(crate) fn new(context: Arc<Context>, body: GraphBody) -> Arc<Self> {
+        Self::cloned(context, body, None)
     }
 
-    /// The handles of its nodes.
-    fn handles(&self, state: &ProcessState, ours: RawHandle) -> &[RawHandle] {
-        let new = |index| state.graph_nodes.insert(Arc::new(Node { graph: ours, index })).unwrap_or_default();
-        self.handles.get_or_init(|| (0..self.nodes.len()).map(new).collect())
+    fn cloned(context: Arc<Context>, body: GraphBody, original: Option<RawHandle>) -> Arc<Self> {
+        Arc::new(Self { context, body: Mutex::new(body), handles: Mutex::default(), original })
     }
-}
 
-/// Lists nodes, or says how many there are where there is no list.
-fn list(
-    handle: RawHandle,
-    out: Out<RawHandle>,
-    count: Out<usize>,
-    is_listed: impl Fn(&CapturedNode) -> bool,
-) -> Answer {
-    let state = state()?;
-    let graph = state.graphs.get(handle).ok_or(Code::INVALID_VALUE)?;
-    count.check()?;
-    let handles = graph.handles(state, handle);
-    let nodes =
-        graph.nodes.iter().zip(handles).filter(|(node, _)| is_listed(node)).map(|(_, handle)| *handle);
-    let nodes: Vec<RawHandle> = nodes.collect();
-    if out.check().is_err() {
-        return count.set(nodes.len());
+    pub(crate) fn body(&self) -> MutexGuard<'_, GraphBody> {
+        self.body.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    // The list has room for `count`; places beyond the nodes are zero.
-    let room = count.get()?;
-    for index in 0..room {
-        out.set_at(index, nodes.get(index).copied().unwrap_or(0))?;
+
+    /// The handle of a node of this graph, whose own handle is `ours`.
+    pub(crate) fn handle(&self, state: &ProcessState, ours: RawHandle, number: u32) -> Answer<RawHandle> {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = handles.get(&number) {
+            return Ok(*handle);
+        }
+        let handle = state.graph_nodes.insert(Arc::new(Node { graph: ours, number }));
+        let handle = handle.ok_or(Code::OUT_OF_MEMORY)?;
+        handles.insert(number, handle);
+        Ok(handle)
     }
-    count.set(room.min(nodes.len()))
 }
 
 /// A node of a graph.
 pub(crate) struct Node {
-    graph: RawHandle,
-    index: usize,
+    /// The handle of the graph.
+    pub(crate) graph: RawHandle,
+    pub(crate) number: u32,
 }
 
-/// An executable graph; one without nodes has nothing below.
+/// The graph of a handle.
+pub(crate) fn graph(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Graph>> {
+    state.graphs.get(handle).ok_or(Code::INVALID_VALUE)
+}
+
+/// The node of a handle, with its graph.
+pub(crate) fn node(state: &ProcessState, handle: RawHandle) -> Answer<(Arc<Graph>, Arc<Node>)> {
+    let node = state.graph_nodes.get(handle).ok_or(Code::INVALID_VALUE)?;
+    Ok((graph(state, node.graph)?, node))
+}
+
+/// Writes a list, or says how long it is where there is no room for it.
+pub(crate) fn write_list(list: &[RawHandle], out: Out<RawHandle>, count: Out<usize>) -> Answer {
+    count.check()?;
+    if out.check().is_err() {
+        return count.set(list.len());
+    }
+    // The list has room for `count`; places beyond the nodes are zero.
+    let room = count.get()?;
+    for index in 0..room {
+        out.set_at(index, list.get(index).copied().unwrap_or(0))?;
+    }
+    count.set(room.min(list.len()))
+}
+
+/// Lists nodes of a graph.
+fn list(
+    handle: RawHandle,
+    out: Out<RawHandle>,
+    count: Out<usize>,
+    is_listed: impl Fn(&BodyNode) -> bool,
+) -> Answer {
+    let state = state()?;
+    let graph = graph(state, handle)?;
+    count.check()?;
+    let numbers: Vec<u32> =
+        graph.body().nodes().filter(|(_, node)| is_listed(node)).map(|(number, _)| number).collect();
+    let nodes: Vec<RawHandle> =
+        numbers.into_iter().map(|number| graph.handle(state, handle, number)).collect::<Answer<_>>()?;
+    write_list(&nodes, out, count)
+}
+
+/// An executable graph.
 pub(crate) struct GraphExec {
     pub(crate) context: Arc<Context>,
-    driver: Arc<dyn Driver>,
-    id: Option<GraphId>,
+    /// The handle of the graph it was made of, whose nodes name its own.
+    pub(crate) graph: RawHandle,
     flags: u64,
+    built: Mutex<Built>,
+}
+
+/// What it does; without work nothing is below.
+struct Built {
+    body: GraphBody,
+    id: Option<GraphId>,
 }
 
 impl GraphExec {
     /// Takes it back with its context, whose work is done.
     pub(crate) fn end(&self) {
-        if let Some(id) = self.id {
+        if let Some(id) = self.lock().id.take() {
             // A lost device keeps nothing.
-            let _ = self.driver.destroy(id.into());
+            let _ = self.context.driver.destroy(id.into());
         }
     }
+
+    /// Changes it for launches from here on; those that are queued keep what it was. An error changes nothing.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut GraphBody) -> Answer) -> Answer {
+        let mut built = self.lock();
+        let mut body = built.body.clone();
+        change(&mut body)?;
+        let id = body.build(&*self.context.driver)?;
+        let before = std::mem::replace(&mut *built, Built { body, id });
+        match before.id {
+            Some(id) => {
+                self.context.order()?.get()?.retire(id);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What it does.
+    pub(crate) fn body(&self) -> GraphBody {
+        self.lock().body.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Built> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The executable graph of a handle.
+pub(crate) fn executable(state: &ProcessState, handle: RawHandle) -> Answer<Arc<GraphExec>> {
+    state.executables.get(handle).ok_or(Code::INVALID_VALUE)
 }
 
 const AUTO_FREE: u64 =
@@ -89,113 +160,44 @@ const AUTO_FREE: u64 =
 const DEVICE_LAUNCH: u64 = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.0 as u64;
 const ALL_FLAGS: u64 = 15;
 
-/// The stream of a handle that may capture: any but the legacy one.
-fn stream_below(state: &ProcessState, handle: RawHandle) -> Answer<(Arc<Context>, kiln_driver::StreamId)> {
-    match chosen(state, handle)? {
-        (_, StreamChoice::Legacy) => Err(CAPTURE_UNSUPPORTED),
-        (context, StreamChoice::Stream(stream)) => Ok((context, stream.id)),
-    }
+/// The structure `CUDA_GRAPH_INSTANTIATE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Instantiation {
+    flags: u64,
+    upload_stream: RawHandle,
+    error_node: RawHandle,
+    result: c_uint,
 }
 
-/// The number of a stream's capture, and the status as the API has it.
-fn capture_status(handle: RawHandle) -> Answer<(u64, c_uint)> {
-    use sys::CUstreamCaptureStatus as S;
-    let state = state()?;
-    let (context, choice) = chosen(state, handle)?;
-    let mut order = context.order()?;
-    let order = order.get()?;
-    let stream = order.look(&choice);
-    Ok(match order.captures.of(stream) {
-        None => (0, S::CU_STREAM_CAPTURE_STATUS_NONE as c_uint),
-        Some((id, true)) => (id, S::CU_STREAM_CAPTURE_STATUS_ACTIVE as c_uint),
-        Some((id, false)) => (id, S::CU_STREAM_CAPTURE_STATUS_INVALIDATED as c_uint),
-    })
-}
+const _: () = assert!(size_of::<Instantiation>() == size_of::<sys::CUDA_GRAPH_INSTANTIATE_PARAMS>());
 
 fn instantiate(out: Out<RawHandle>, handle: RawHandle, flags: u64) -> Answer {
     let state = state()?;
     out.check()?;
-    let graph = state.graphs.get(handle).ok_or(Code::INVALID_VALUE)?;
+    let graph = graph(state, handle)?;
     if flags & !ALL_FLAGS != 0 || flags & AUTO_FREE != 0 && flags & DEVICE_LAUNCH != 0 {
         return Err(Code::INVALID_VALUE);
     }
     if flags & DEVICE_LAUNCH != 0 {
         return Err(Code::NOT_SUPPORTED);
     }
-    let driver = graph.context.driver.clone();
-    let nodes: Vec<GraphNode<'_>> = graph.nodes.iter().map(CapturedNode::below).collect();
-    let id = if nodes.is_empty() { None } else { Some(driver.build_graph(&nodes).or_code()?) };
-    let executable = GraphExec { context: graph.context.clone(), driver, id, flags };
+    let body = graph.body().clone();
+    let id = body.build(&*graph.context.driver)?;
+    let built = Mutex::new(Built { body, id });
+    let executable = GraphExec { context: graph.context.clone(), graph: handle, flags, built };
     out.set(state.executables.insert(Arc::new(executable)).ok_or(Code::OUT_OF_MEMORY)?)
 }
 
-fn executable(state: &ProcessState, handle: RawHandle) -> Answer<Arc<GraphExec>> {
-    state.executables.get(handle).ok_or(Code::INVALID_VALUE)
-}
-
 driver_api! {
-    fn cuStreamBeginCapture_v2 | cuStreamBeginCapture_v2_ptsz (stream: RawHandle, mode: c_uint) {
-        let state = state()?;
-        let mode = CaptureMode::of(mode)?;
-        let (context, below) = stream_below(state, stream)?;
-        context.order()?.get()?.captures.begin(below, mode)
-    }
-
-    fn cuStreamEndCapture | cuStreamEndCapture_ptsz (stream: RawHandle, out: Out<RawHandle>) {
-        let state = state()?;
-        out.check()?;
-        let (context, below) = stream_below(state, stream)?;
-        out.set(0)?;
-        let nodes = context.order()?.get()?.captures.end(below)?;
-        out.set(state.graphs.insert(Graph::new(context, nodes)).ok_or(Code::OUT_OF_MEMORY)?)
-    }
-
-    fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz (stream: RawHandle, status: Out<c_uint>) {
-        status.check()?;
-        status.set(capture_status(stream)?.1)
-    }
-
-    fn cuStreamGetCaptureInfo_v2 | cuStreamGetCaptureInfo_v2_ptsz (
-        stream: RawHandle,
-        status: Out<c_uint>,
-        id: Out<c_ulonglong>,
-        graph: Out<RawHandle>,
-        nodes: Out<usize>,
-        count: Out<usize>
-    ) {
-        let (number, current) = capture_status(stream)?;
-        graph.set_if_wanted(0);
-        nodes.set_if_wanted(0);
-        count.set_if_wanted(0);
-        id.set_if_wanted(number);
-        status.set(current)
-    }
-
-    fn cuStreamGetCaptureInfo_v3 | cuStreamGetCaptureInfo_v3_ptsz (
-        stream: RawHandle,
-        status: Out<c_uint>,
-        id: Out<c_ulonglong>,
-        graph: Out<RawHandle>,
-        nodes: Out<usize>,
-        edges: Out<usize>,
-        count: Out<usize>
-    ) {
-        let (number, current) = capture_status(stream)?;
-        graph.set_if_wanted(0);
-        nodes.set_if_wanted(0);
-        edges.set_if_wanted(0);
-        count.set_if_wanted(0);
-        id.set_if_wanted(number);
-        status.set(current)
-    }
-
     fn cuGraphCreate(out: Out<RawHandle>, flags: c_uint) {
         let (state, context) = current()?;
         out.check()?;
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        out.set(state.graphs.insert(Graph::new(context, Vec::new())).ok_or(Code::OUT_OF_MEMORY)?)
+        let graph = Graph::new(context, GraphBody::default());
+        out.set(state.graphs.insert(graph).ok_or(Code::OUT_OF_MEMORY)?)
     }
 
     fn cuGraphDestroy(handle: RawHandle) {
@@ -208,9 +210,21 @@ driver_api! {
     fn cuGraphClone(out: Out<RawHandle>, handle: RawHandle) {
         let state = state()?;
         out.check()?;
-        let graph = state.graphs.get(handle).ok_or(Code::INVALID_VALUE)?;
-        let copy = Graph::new(graph.context.clone(), graph.nodes.clone());
+        let graph = graph(state, handle)?;
+        let copy = Graph::cloned(graph.context.clone(), graph.body().clone(), Some(handle));
         out.set(state.graphs.insert(copy).ok_or(Code::OUT_OF_MEMORY)?)
+    }
+
+    fn cuGraphNodeFindInClone(out: Out<RawHandle>, original: RawHandle, clone: RawHandle) {
+        let state = state()?;
+        out.check()?;
+        let node = state.graph_nodes.get(original).ok_or(Code::INVALID_VALUE)?;
+        let graph = graph(state, clone)?;
+        if graph.original != Some(node.graph) {
+            return Err(Code::INVALID_VALUE);
+        }
+        graph.body().get(node.number)?;
+        out.set(graph.handle(state, clone, node.number)?)
     }
 
     fn cuGraphGetNodes(handle: RawHandle, out: Out<RawHandle>, count: Out<usize>) {
@@ -218,19 +232,27 @@ driver_api! {
     }
 
     fn cuGraphGetRootNodes(handle: RawHandle, out: Out<RawHandle>, count: Out<usize>) {
-        list(handle, out, count, CapturedNode::is_root)
-    }
-
-    fn cuGraphNodeGetType(handle: RawHandle, kind: Out<c_uint>) {
-        let state = state()?;
-        kind.check()?;
-        let node = state.graph_nodes.get(handle).ok_or(Code::INVALID_VALUE)?;
-        let graph = state.graphs.get(node.graph).ok_or(Code::INVALID_VALUE)?;
-        kind.set(graph.nodes.get(node.index).ok_or(Code::INVALID_VALUE)?.kind() as c_uint)
+        list(handle, out, count, |node| node.after.is_empty())
     }
 
     fn cuGraphInstantiateWithFlags(out: Out<RawHandle>, graph: RawHandle, flags: c_ulonglong) {
         instantiate(out, graph, flags)
+    }
+
+    fn cuGraphInstantiate_v2(out: Out<RawHandle>, graph: RawHandle, error_node: Out<RawHandle>, log: Out<c_char>, room: usize) {
+        error_node.set_if_wanted(0);
+        if room > 0 {
+            log.set_if_wanted(0);
+        }
+        instantiate(out, graph, 0)
+    }
+
+    fn cuGraphInstantiateWithParams(out: Out<RawHandle>, graph: RawHandle, parameters: Out<Instantiation>) {
+        let given = parameters.get()?;
+        let made = instantiate(out, graph, given.flags);
+        let result = c_uint::from(made.is_err());
+        parameters.set(Instantiation { error_node: 0, result, ..given })?;
+        made
     }
 
     fn cuGraphExecGetFlags(handle: RawHandle, flags: Out<c_ulonglong>) {
@@ -250,7 +272,9 @@ driver_api! {
         if context.device != executable.context.device {
             return Err(Code::INVALID_VALUE);
         }
-        match executable.id {
+        // An update by another thread comes before the launch or after it.
+        let built = executable.lock();
+        match built.id {
             Some(id) => context.order()?.get()?.submit(&choice, &Command::Graph(id)),
             None => Ok(()),
         }
@@ -259,11 +283,13 @@ driver_api! {
     fn cuGraphExecDestroy(handle: RawHandle) {
         let state = state()?;
         let gone = state.executables.remove(handle).ok_or(Code::INVALID_VALUE)?;
-        let Some(id) = gone.id else { return Ok(()) };
+        let Some(id) = gone.lock().id.take() else { return Ok(()) };
         // Launches that are queued may still need it, which is allowed.
-        if gone.context.is_there() {
-            gone.context.synchronize()?;
+        match gone.context.order() {
+            Ok(mut order) => order.get()?.retire(id),
+            // It went with its context.
+            Err(_) => {}
         }
-        gone.driver.destroy(id.into()).or_code()
+        Ok(())
     }
 }

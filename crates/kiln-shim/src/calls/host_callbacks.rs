@@ -1,74 +1,209 @@
 //! Functions of the program that run in the order of a stream.
 //!
-//! They run on the calling thread, before the call returns, after a wait for all that was queued before them. What is queued later is ordered after
-//! them in this way, too.
+//! Below, each is a launch of a kernel that runs on a thread of the host ([`library`]): it comes after what was queued before it, what is queued later
+//! waits for it, and the call that queued it does not. Captures and graphs have such launches like any others.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
-use kiln_driver::Code;
+use kiln_driver::{Code, Command, Driver, FunctionId, Image, LaunchCommand, Vouched};
+use kiln_sim::{HostKernel, KernelFault, KernelLibrary, LaunchContext};
 
-use crate::boundary::Answer;
+use crate::boundary::{Answer, OrCode};
+use crate::caller_memory::{fetch_slice, store};
 use crate::calls::process_state::state;
-use crate::calls::streams::{chosen, wait};
+use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
 
 type HostFunction = Option<extern "C" fn(*mut c_void)>;
 type StreamCallback = Option<extern "C" fn(RawHandle, c_int, *mut c_void)>;
+
+const LIBRARY: &str = "functions of the program";
+const FUNCTION: &str = "host_function";
+const CALLBACK: &str = "stream_callback";
+const COPY: &str = "host_copy";
 
 thread_local! {
     /// Whether the thread runs a function of the program for a stream.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the thread runs a function of the program for a stream, from which calls that need a context are not permitted.
+/// Whether the thread runs a function of the program for a stream, from which no call is permitted.
 pub(crate) fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Says so while it lives.
-struct Inside(bool);
+/// The function that runs now, and whether the process ends.
+static PRESENCE: Mutex<Presence> = Mutex::new(Presence { is_running: false, has_ended: false });
+static LEFT: Condvar = Condvar::new();
+
+struct Presence {
+    is_running: bool,
+    has_ended: bool,
+}
+
+/// A function of the program runs while this lives.
+struct Inside;
 
 impl Inside {
-    fn begin() -> Self {
-        Self(INSIDE.replace(true))
+    /// Nothing at the end of the process, when what the function needs may be gone.
+    fn begin() -> Option<Self> {
+        let mut presence = PRESENCE.lock().unwrap_or_else(PoisonError::into_inner);
+        if presence.has_ended {
+            return None;
+        }
+        presence.is_running = true;
+        INSIDE.set(true);
+        Some(Self)
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(self.0);
+        INSIDE.set(false);
+        PRESENCE.lock().unwrap_or_else(PoisonError::into_inner).is_running = false;
+        LEFT.notify_all();
     }
 }
 
-/// Waits for what was queued on a stream.
-fn reach(stream: RawHandle) -> Answer {
-    let state = state()?;
-    let (context, choice) = chosen(state, stream)?;
-    wait(state, &context, &choice)
+/// The process ends: no function is called any more. False if one still runs after the time.
+pub(crate) fn end(limit: Duration) -> bool {
+    let mut presence = PRESENCE.lock().unwrap_or_else(PoisonError::into_inner);
+    presence.has_ended = true;
+    let waited = LEFT.wait_timeout_while(presence, limit, |presence| presence.is_running);
+    !waited.unwrap_or_else(PoisonError::into_inner).0.is_running
+}
+
+/// The kernels that call the program.
+pub(crate) fn library() -> KernelLibrary {
+    let function =
+        HostKernel::new(FUNCTION).value::<u64>().value::<u64>().on_host_thread().body(call_function);
+    let callback = HostKernel::new(CALLBACK)
+        .value::<u64>()
+        .value::<u64>()
+        .value::<u64>()
+        .on_host_thread()
+        .body(|launch| {
+            call_back([launch.value(0)?, launch.value(1)?, launch.value(2)?], Code::SUCCESS);
+            Ok(())
+        })
+        // It is called after a failure, too, and told of it.
+        .if_lost(|arguments, code| {
+            let word = |at: usize| arguments.get(8 * at..8 * at + 8).and_then(|word| word.try_into().ok());
+            if let (Some(function), Some(stream), Some(data)) = (word(0), word(1), word(2)) {
+                call_back([function, stream, data].map(u64::from_le_bytes), code);
+            }
+        });
+    let copy = HostKernel::new(COPY)
+        .value::<u64>()
+        .value::<u64>()
+        .value::<u64>()
+        .on_host_thread()
+        .body(copy_on_host);
+    KernelLibrary::new(LIBRARY).kernel(function).kernel(callback).kernel(copy)
+}
+
+/// Copies memory of the program; addresses without memory end the launch as a kernel's do.
+fn copy_on_host(launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
+    const STEP: usize = 64 << 10;
+    let [to, from, bytes] = [launch.value::<u64>(0)?, launch.value::<u64>(1)?, launch.value::<u64>(2)?];
+    let mut buffer = vec![0; STEP.min(bytes as usize)];
+    for at in (0..bytes as usize).step_by(STEP) {
+        let part = buffer.get_mut(..STEP.min(bytes as usize - at)).unwrap_or_default();
+        let copied = fetch_slice(from as usize + at, part)
+            // SAFETY: the part has so many bytes.
+            .and_then(|()| unsafe { store(to as usize + at, part.as_ptr(), part.len()) });
+        if copied.is_err() {
+            let detail = format!(
+                "a copy of {bytes} bytes from {from:#x} to {to:#x}: there is no memory of the program"
+            );
+            return Err(KernelFault::Stopped { code: Code::ILLEGAL_ADDRESS, detail });
+        }
+    }
+    Ok(())
+}
+
+fn call_function(launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
+    let (function, data) = (launch.value::<u64>(0)?, launch.value::<u64>(1)?);
+    if let Some(_inside) = Inside::begin() {
+        // SAFETY: the launch was made with a function that the program gave, and the API requires that it can be called until then.
+        let function = unsafe { std::mem::transmute::<usize, extern "C" fn(*mut c_void)>(function as usize) };
+        function(data as usize as *mut c_void);
+    }
+    Ok(())
+}
+
+fn call_back([function, stream, data]: [u64; 3], status: Code) {
+    type Callback = extern "C" fn(RawHandle, c_int, *mut c_void);
+    if let Some(_inside) = Inside::begin() {
+        // SAFETY: as for `call_function`.
+        let function = unsafe { std::mem::transmute::<usize, Callback>(function as usize) };
+        function(stream as usize, status.0, data as usize as *mut c_void);
+    }
+}
+
+/// The kernels on a device.
+#[derive(Clone, Copy)]
+pub(crate) struct HostFunctions {
+    pub(crate) function: FunctionId,
+    callback: FunctionId,
+    /// Copies memory of the program for graphs.
+    pub(crate) copy: FunctionId,
+}
+
+impl HostFunctions {
+    pub(crate) fn load(driver: &dyn Driver) -> Answer<Self> {
+        let module = driver.load(&Image::HostKernels(LIBRARY)).or_code()?;
+        let of = |name: &str| driver.function(module, name).or_code().map(|function| function.id);
+        Ok(Self { function: of(FUNCTION)?, callback: of(CALLBACK)?, copy: of(COPY)? })
+    }
+}
+
+/// The launch that calls the program.
+pub(crate) fn command(function: FunctionId, arguments: &[u8]) -> LaunchCommand<'_> {
+    LaunchCommand {
+        function,
+        grid: 1.into(),
+        block: 1.into(),
+        cluster: None,
+        dynamic_shared_bytes: 0,
+        cooperative: false,
+        arguments,
+        declared: None,
+        // SAFETY: the kernel touches no memory of the device.
+        vouched: unsafe { Vouched::new() },
+    }
+}
+
+/// The packed arguments of such a launch.
+pub(crate) fn pack<const COUNT: usize>(words: [usize; COUNT]) -> Vec<u8> {
+    words.iter().flat_map(|word| (*word as u64).to_le_bytes()).collect()
 }
 
 driver_api! {
     fn cuLaunchHostFunc | cuLaunchHostFunc_ptsz (stream: RawHandle, function: HostFunction, data: usize) {
+        let state = state()?;
         let function = function.ok_or(Code::INVALID_VALUE)?;
-        reach(stream)?;
-        let _inside = Inside::begin();
-        function(data as *mut c_void);
-        Ok(())
+        let (context, choice) = chosen(state, stream)?;
+        let below = state.device(context.device as c_int)?.host_functions()?.function;
+        let arguments = pack([function as usize, data]);
+        context.order()?.get()?.submit(&choice, &Command::Launch(command(below, &arguments)))
     }
 
     fn cuStreamAddCallback | cuStreamAddCallback_ptsz (stream: RawHandle, callback: StreamCallback, data: usize, flags: c_uint) {
+        let state = state()?;
         let callback = callback.ok_or(Code::INVALID_VALUE)?;
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
-        // It runs after a failure, too, and is told of it.
-        let reached = reach(stream);
-        let status = reached.err().unwrap_or(Code::SUCCESS);
-        if status == Code::SUCCESS || status.is_sticky() {
-            let _inside = Inside::begin();
-            callback(stream, status.0, data as *mut c_void);
-        }
-        reached
+        let (context, choice) = chosen(state, stream)?;
+        let below = state.device(context.device as c_int)?.host_functions()?.callback;
+        let arguments = pack([callback as usize, stream, data]);
+        let mut order = context.order()?;
+        // A graph has no callbacks.
+        order.get()?.refuse_capture(&choice)?;
+        order.get()?.submit(&choice, &Command::Launch(command(below, &arguments)))
     }
 }

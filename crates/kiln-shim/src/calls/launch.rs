@@ -45,12 +45,12 @@ const EXTRA_SIZE: usize = 2;
 
 /// A launch, but for its arguments.
 #[derive(Clone, Copy)]
-struct Shape {
-    grid: Dim3,
-    block: Dim3,
-    cluster: Option<Dim3>,
-    shared_bytes: c_uint,
-    cooperative: bool,
+pub(crate) struct Shape {
+    pub(crate) grid: Dim3,
+    pub(crate) block: Dim3,
+    pub(crate) cluster: Option<Dim3>,
+    pub(crate) shared_bytes: c_uint,
+    pub(crate) cooperative: bool,
 }
 
 fn dim([x, y, z]: [c_uint; 3]) -> Dim3 {
@@ -123,6 +123,17 @@ fn launch(
     if context.device != function.device {
         return Err(Code::INVALID_CONTEXT);
     }
+    let arguments = checked_arguments(state, &function, shape, (parameters, extra))?;
+    context.order()?.get()?.submit(&choice, &Command::Launch(command(&function, shape, &arguments)))
+}
+
+/// The packed arguments of a launch whose shape fits its kernel.
+pub(crate) fn checked_arguments(
+    state: &ProcessState,
+    function: &Function,
+    shape: Shape,
+    (parameters, extra): (In<usize>, In<usize>),
+) -> Answer<Vec<u8>> {
     if shape.shared_bytes > function.most_dynamic_shared_bytes(state)? {
         return Err(Code::INVALID_VALUE);
     }
@@ -132,20 +143,23 @@ fn launch(
     if shape.cluster.is_some_and(|cluster| !divides(cluster, shape.grid)) {
         return Err(Code(912));
     }
-    let arguments = arguments(&function, parameters, extra)?;
-    let command = LaunchCommand {
+    arguments(function, parameters, extra)
+}
+
+/// The launch for the device below.
+pub(crate) fn command<'a>(function: &Function, shape: Shape, arguments: &'a [u8]) -> LaunchCommand<'a> {
+    LaunchCommand {
         function: function.below.id,
         grid: shape.grid,
         block: shape.block,
         cluster: shape.cluster,
         dynamic_shared_bytes: shape.shared_bytes,
         cooperative: shape.cooperative,
-        arguments: &arguments,
+        arguments,
         declared: None,
         // SAFETY: the device is simulated: it checks each access of a kernel and reaches no memory but its own, of which Rust has no references.
         vouched: unsafe { Vouched::new() },
-    };
-    context.order()?.get()?.submit(&choice, &Command::Launch(command))
+    }
 }
 
 /// What the attributes of a launch say.

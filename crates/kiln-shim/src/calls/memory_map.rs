@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_driver::{Base, Code, DevicePlace, Driver, HostBlock, MemoryId, Place};
 
 use crate::boundary::{Answer, OrCode};
+use crate::calls::address_range::AddressRange;
 use crate::calls::mapped_pages::MappedPages;
 
 /// A piece of memory that the program knows.
@@ -38,6 +39,8 @@ pub(crate) enum Backing {
     Pinned(MappedPages, u32),
     /// Memory of the program that was registered, with its flags.
     Registered(HostBlock, u32),
+    /// Reserved addresses, some of which may have memory.
+    Reserved(Arc<AddressRange>),
 }
 
 impl Allocation {
@@ -60,6 +63,7 @@ impl Allocation {
             Backing::Registered(block, _) => return Place::Host { block: block.id(), offset },
             Backing::Direct(id) | Backing::Pool(id, _) | Backing::Variable(id) => Base::Memory(*id),
             Backing::Managed(pages) | Backing::Pinned(pages, _) => Base::Reservation(pages.reservation()),
+            Backing::Reserved(range) => Base::Reservation(range.id()),
         };
         let place = DevicePlace { base, offset };
         if device == self.device { Place::Device(place) } else { Place::Peer(place) }
@@ -76,8 +80,8 @@ impl Allocation {
             Backing::Direct(id) => self.driver.free(*id, None).or_code(),
             Backing::Managed(pages) | Backing::Pinned(pages, _) => pages.free(&*self.driver),
             Backing::Registered(block, _) => self.driver.destroy(block.id().into()).or_code(),
-            // The first is freed in the order of a stream, the second with its module.
-            Backing::Pool(..) | Backing::Variable(_) => Ok(()),
+            // The first is freed in the order of a stream, the second with its module, the third by a separate call.
+            Backing::Pool(..) | Backing::Variable(_) | Backing::Reserved(_) => Ok(()),
         }
     }
 }

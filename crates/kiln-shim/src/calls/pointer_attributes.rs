@@ -18,11 +18,18 @@ const LAST: c_uint = 21;
 /// Writes one attribute of an address.
 fn attribute(state: &ProcessState, out: *mut c_void, number: c_uint, address: u64) -> Answer {
     use sys::CUpointer_attribute as A;
-    let found = state.memory.around(address);
+    let found = state.memory.around(address).filter(|(allocation, offset)| match &allocation.backing {
+        Backing::Reserved(range) => range.at(*offset).is_some(),
+        _ => true,
+    });
     let known = || found.as_ref().map(|(allocation, _)| &**allocation).ok_or(Code::INVALID_VALUE);
     let is = |attribute: A| attribute as u32 == number;
     if is(A::CU_POINTER_ATTRIBUTE_CONTEXT) {
         let context = known()?.context;
+        if matches!(known()?.backing, Backing::Reserved(_)) {
+            // No context owns it.
+            return Out::<RawHandle>::at(out).set(0);
+        }
         let handle = state.contexts.find(|other| other.number == context);
         Out::<RawHandle>::at(out).set(handle.ok_or(Code::INVALID_VALUE)?)
     } else if is(A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
@@ -58,8 +65,13 @@ fn attribute(state: &ProcessState, out: *mut c_void, number: c_uint, address: u6
             _ => Out::<RawHandle>::at(out).set(0),
         }
     } else if is(A::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES) {
-        known()?;
-        Out::<u64>::at(out).set(0)
+        match (&known()?.backing, &found) {
+            (Backing::Reserved(range), Some((_, offset))) => {
+                let types = range.at(*offset).map_or(0, |(memory, _)| memory.handle_types);
+                Out::<u64>::at(out).set(types.into())
+            }
+            _ => Out::<u64>::at(out).set(0),
+        }
     } else if (FIRST..=LAST).contains(&number) {
         known()?;
         Err(Code::NOT_SUPPORTED)

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use kiln_driver::{Code, Driver, Version};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine, SimChecks};
@@ -11,10 +12,12 @@ use crate::calls::context::{Context, Current};
 use crate::calls::events::Event;
 use crate::calls::functions::Function;
 use crate::calls::graphs::{Graph, GraphExec, Node};
+use crate::calls::host_callbacks::{self, HostFunctions};
 use crate::calls::libraries::{Kernel, Library};
 use crate::calls::link::Link;
 use crate::calls::memory_map::MemoryMap;
 use crate::calls::modules::Module;
+use crate::calls::physical_memory::PhysicalMemory;
 use crate::calls::pools::Pool;
 use crate::calls::streams::Stream;
 use crate::handle_table::{HandleKind, HandleTable, RawHandle};
@@ -25,10 +28,14 @@ use crate::run_settings;
 pub(crate) const API_VERSION: Version = Version { major: 13, minor: 0 };
 const MEMORY_BYTES: u64 = 80 << 30;
 const MOST_DEVICES: usize = 16;
+/// How long the end of the process waits for a function of the program that runs.
+const LAST_FUNCTION: Duration = Duration::from_secs(1);
 /// Smaller than the granularity that programs see: each pinned allocation has pages of this size.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
 static STATE: OnceLock<ProcessState> = OnceLock::new();
+/// Set by `cuInit`.
+static INITIALIZED: AtomicBool = AtomicBool::new(false);
 /// Set in the child of a fork; the state belongs to the parent.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
@@ -47,6 +54,7 @@ pub(crate) struct ProcessState {
     pub(crate) graphs: HandleTable<Graph>,
     pub(crate) graph_nodes: HandleTable<Node>,
     pub(crate) executables: HandleTable<GraphExec>,
+    pub(crate) physical: HandleTable<PhysicalMemory>,
     pub(crate) memory: MemoryMap,
     printed: Mutex<usize>,
     may_print: AtomicBool,
@@ -61,10 +69,21 @@ pub(crate) struct Device {
     pub(crate) default_pool: RawHandle,
     /// The pool that allocations without a pool use.
     pub(crate) current_pool: Mutex<RawHandle>,
+    host_functions: Mutex<Option<HostFunctions>>,
 }
 
-/// Makes the state, once.
+/// What `cuInit` does.
 pub(crate) fn initialize() -> Answer {
+    if host_callbacks::is_inside() {
+        return Err(Code::NOT_PERMITTED);
+    }
+    machine()?;
+    INITIALIZED.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// The state, which is made once, for those who need no `cuInit`.
+pub(crate) fn machine() -> Answer<&'static ProcessState> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(Code::NOT_INITIALIZED);
     }
@@ -74,7 +93,7 @@ pub(crate) fn initialize() -> Answer {
             watch_process();
         }
     }
-    Ok(())
+    STATE.get().ok_or(Code::NOT_INITIALIZED)
 }
 
 /// The state, after `cuInit`.
@@ -82,7 +101,10 @@ pub(crate) fn state() -> Answer<&'static ProcessState> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(Code::NOT_INITIALIZED);
     }
-    STATE.get().ok_or(Code::NOT_INITIALIZED)
+    if host_callbacks::is_inside() {
+        return Err(Code::NOT_PERMITTED);
+    }
+    STATE.get().filter(|_| INITIALIZED.load(Ordering::Acquire)).ok_or(Code::NOT_INITIALIZED)
 }
 
 /// The context that is current to the thread, with the state.
@@ -99,8 +121,9 @@ impl ProcessState {
         device.limits.page_granularity_bytes = PAGE_BYTES;
         // A launch says nothing about what it touches, and programs leave much to the end of the process.
         let checks = SimChecks { declarations: false, leaks: false, ..SimChecks::default() };
-        let mut config =
-            MachineConfig::seeded(run_settings::seed()).engine(Arc::new(PtxEngine::default())).checks(checks);
+        let engine = Arc::new(PtxEngine::default());
+        let mut config = MachineConfig::seeded(run_settings::seed()).engine(engine).checks(checks);
+        config = config.library(host_callbacks::library());
         config.limits.trace_bytes = 0;
         config.limits.spans = 0;
         let count = run_settings::devices().map_or(1, |count| count as usize).min(MOST_DEVICES);
@@ -124,6 +147,7 @@ impl ProcessState {
             graphs: HandleTable::new(HandleKind::Graph),
             graph_nodes: HandleTable::new(HandleKind::GraphNode),
             executables: HandleTable::new(HandleKind::GraphExec),
+            physical: HandleTable::new(HandleKind::PhysicalMemory),
             memory: MemoryMap::default(),
             printed: Mutex::new(0),
             may_print: AtomicBool::new(false),
@@ -144,8 +168,20 @@ impl ProcessState {
         }
     }
 
-    /// Runs what is still queued at the end of the process, so that it is checked, too, and keeps what was found.
+    /// Runs what is still queued at the end of the process, so that it is checked, too, and keeps what was found. Functions of the program are
+    /// not called any more: what they need may be gone.
     fn finish(&self) {
+        if host_callbacks::is_inside() {
+            // Its own function ends the process.
+            return self.collect();
+        }
+        if !host_callbacks::end(LAST_FUNCTION) {
+            records::note(
+                "the process ended while a function that it gave to cuLaunchHostFunc or cuStreamAddCallback ran; work that waits for it was not \
+                 checked",
+            );
+            return self.collect();
+        }
         for context in self.contexts.objects().iter().filter(|context| context.is_there()) {
             // A lost device was told before.
             let _ = context.synchronize();
@@ -189,14 +225,25 @@ impl Device {
             retained: Mutex::new(0),
             default_pool,
             current_pool: Mutex::new(default_pool),
+            host_functions: Mutex::new(None),
         })
+    }
+
+    /// What calls functions of the program; made when the first is queued.
+    pub(crate) fn host_functions(&self) -> Answer<HostFunctions> {
+        let mut made = self.host_functions.lock().unwrap_or_else(PoisonError::into_inner);
+        match *made {
+            Some(made) => Ok(made),
+            None => Ok(*made.insert(HostFunctions::load(&*self.driver)?)),
+        }
     }
 }
 
 /// Sees the end of the process and its forks.
 fn watch_process() {
     extern "C" fn at_exit() {
-        if let Ok(state) = state() {
+        let is_forked = FORKED.load(Ordering::Relaxed);
+        if let Some(state) = STATE.get().filter(|_| !is_forked) {
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| state.finish()));
         }
     }

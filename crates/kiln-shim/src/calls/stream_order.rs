@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 
 use kiln_driver::{
-    Code, Command, Driver, DriverExt, EventId, EventRequest, HostBlock, StreamId, StreamRequest, Submission,
+    Code, Command, Driver, DriverExt, EventId, EventRequest, GraphId, HostBlock, StreamId, StreamRequest,
+    Submission,
 };
 
 use crate::boundary::{Answer, OrCode};
@@ -36,6 +37,10 @@ pub(crate) struct StreamOrder {
     setup: Option<StreamId>,
     /// Host memory that copies in a queue read.
     staging: Vec<(StreamId, HostBlock)>,
+    /// Graphs that the program destroyed; launches of them may be queued.
+    retired: Vec<GraphId>,
+    /// Host memory that copies of graphs go through.
+    graph_blocks: Vec<HostBlock>,
 }
 
 /// Where a stream is in the order.
@@ -68,6 +73,8 @@ impl StreamOrder {
             spare: Vec::new(),
             setup: None,
             staging: Vec::new(),
+            retired: Vec::new(),
+            graph_blocks: Vec::new(),
         })
     }
 
@@ -249,6 +256,30 @@ impl StreamOrder {
         }
     }
 
+    /// Keeps host memory that a graph needs until the context ends: clones and launches of the graph may outlive it.
+    pub(crate) fn keep_for_graphs(&mut self, block: HostBlock) {
+        self.graph_blocks.push(block);
+    }
+
+    /// Keeps a graph until all work is done.
+    pub(crate) fn retire(&mut self, graph: GraphId) {
+        self.retired.push(graph);
+    }
+
+    /// All graphs that were kept so far.
+    pub(crate) fn retired(&self) -> Vec<GraphId> {
+        self.retired.clone()
+    }
+
+    /// Destroys graphs whose launches are done.
+    pub(crate) fn drop_retired(&mut self, graphs: &[GraphId]) {
+        for graph in graphs.iter().filter(|graph| self.retired.contains(graph)) {
+            // A lost device keeps nothing.
+            let _ = self.driver.destroy((*graph).into());
+        }
+        self.retired.retain(|graph| !graphs.contains(graph));
+    }
+
     /// Ends all that the context made below; its work is done.
     pub(crate) fn end(self) {
         for stream in self.places.into_keys().chain([self.legacy]).chain(self.setup) {
@@ -257,8 +288,11 @@ impl StreamOrder {
         for event in self.spare.iter().chain(&self.orphans) {
             let _ = self.driver.destroy((*event).into());
         }
-        for (_, block) in &self.staging {
+        for block in self.staging.iter().map(|(_, block)| block).chain(&self.graph_blocks) {
             let _ = self.driver.destroy(block.id().into());
+        }
+        for graph in &self.retired {
+            let _ = self.driver.destroy((*graph).into());
         }
     }
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use kiln_driver::Access;
+use kiln_driver::{Access, Code};
 
 use crate::code::kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
 use crate::memory::scalar::Scalar;
 
 type Body = dyn Fn(&LaunchContext<'_>) -> Result<(), KernelFault> + Send + Sync;
+type Lost = dyn Fn(&[u8], Code) + Send + Sync;
 
 /// A kernel that is a host function with declared parameters.
 ///
@@ -42,13 +43,16 @@ pub struct HostKernel {
     name: Arc<str>,
     signature: SimSignature,
     body: Arc<Body>,
+    runs_on_host_thread: bool,
+    lost: Option<Arc<Lost>>,
 }
 
 impl HostKernel {
     /// A kernel without parameters that does nothing yet.
     pub fn new(name: &str) -> Self {
         let signature = SimSignature { registers: 32, declares_accesses: true, ..SimSignature::default() };
-        Self { name: name.into(), signature, body: Arc::new(|_| Ok(())) }
+        let body = Arc::new(|_: &LaunchContext<'_>| Ok(()));
+        Self { name: name.into(), signature, body, runs_on_host_thread: false, lost: None }
     }
 
     /// One more parameter: a pointer, and what is done to the block behind it.
@@ -86,11 +90,33 @@ impl HostKernel {
     ) -> Self {
         Self { body: Arc::new(body), ..self }
     }
+
+    /// Makes it a function of the host, which runs on a separate thread: it may wait for a thread of the program.
+    #[must_use]
+    pub fn on_host_thread(self) -> Self {
+        Self { runs_on_host_thread: true, ..self }
+    }
+
+    /// What such a function does instead if the device is lost before its turn: it gets the packed arguments and the code.
+    #[must_use]
+    pub fn if_lost(self, lost: impl Fn(&[u8], Code) + Send + Sync + 'static) -> Self {
+        Self { lost: Some(Arc::new(lost)), ..self }
+    }
 }
 
 impl SimKernel for HostKernel {
     fn signature(&self) -> &SimSignature {
         &self.signature
+    }
+
+    fn runs_on_host_thread(&self) -> bool {
+        self.runs_on_host_thread
+    }
+
+    fn is_lost(&self, arguments: &[u8], code: Code) {
+        if let Some(lost) = &self.lost {
+            lost(arguments, code);
+        }
     }
 
     fn run(&self, launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
@@ -127,6 +153,11 @@ impl KernelLibrary {
     /// The name it is loaded by.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether one of its kernels runs on a thread of the host.
+    pub(crate) fn has_host_functions(&self) -> bool {
+        self.kernels.values().any(|kernel| kernel.runs_on_host_thread())
     }
 
     pub(crate) fn kernels(&self) -> &BTreeMap<Arc<str>, Arc<dyn SimKernel>> {

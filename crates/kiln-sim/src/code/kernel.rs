@@ -43,6 +43,17 @@ pub trait SimKernel: Send + Sync {
         None
     }
 
+    /// Whether it is a function of the host. Such a kernel runs on a separate thread, one after the other, so that it may wait for a thread
+    /// of the program; no call of the device runs it. What it knows to be done the host knows, too, when it begins.
+    fn runs_on_host_thread(&self) -> bool {
+        false
+    }
+
+    /// Called on that thread instead of [`run`](Self::run), if the device is lost before its turn.
+    fn is_lost(&self, arguments: &[u8], code: Code) {
+        let _ = (arguments, code);
+    }
+
     /// Runs all threads of a launch, to the end.
     ///
     /// # Errors

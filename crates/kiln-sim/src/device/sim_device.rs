@@ -151,7 +151,10 @@ impl Driver for SimDevice {
     }
 
     fn load(&self, image: &Image<'_>) -> Result<ModuleId> {
-        self.traced(Call::Load { image: *image }, |core, objects| core.load(objects, image))
+        self.traced(Call::Load { image: *image }, |core, objects| {
+            self.world.start_host_threads(image)?;
+            core.load(objects, image)
+        })
     }
 
     fn function(&self, module: ModuleId, name: &str) -> Result<Function> {

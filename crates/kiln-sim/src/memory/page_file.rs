@@ -39,8 +39,8 @@ impl PageFile {
         Ok(Self { descriptor, bytes })
     }
 
-    /// Takes an exported descriptor, under a new name.
-    pub(crate) fn import(descriptor: BorrowedFd<'_>, bytes: u64) -> Result<Self, RejectedPages> {
+    /// How much memory an exported descriptor has.
+    pub(crate) fn size(descriptor: BorrowedFd<'_>) -> Result<u64, RejectedPages> {
         let seals = rustix::fs::fcntl_get_seals(descriptor).map_err(|_| RejectedPages::NotPages)?;
         let mut header = [0; MAGIC.len() + 8];
         let read = rustix::io::pread(descriptor, &mut header, 0).map_err(|_| RejectedPages::NotPages)?;
@@ -51,6 +51,12 @@ impl PageFile {
         if !seals.contains(SEALS) || read < header.len() || magic != MAGIC || whole != Some(file_bytes) {
             return Err(RejectedPages::NotPages);
         }
+        Ok(size)
+    }
+
+    /// Takes an exported descriptor, under a new name.
+    pub(crate) fn import(descriptor: BorrowedFd<'_>, bytes: u64) -> Result<Self, RejectedPages> {
+        let size = Self::size(descriptor)?;
         if size != bytes {
             return Err(RejectedPages::Size(size));
         }

@@ -17,6 +17,10 @@ impl PageFile {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    pub(crate) fn size(_: BorrowedFd<'_>) -> Result<u64, RejectedPages> {
+        Err(RejectedPages::NotPages)
+    }
+
     pub(crate) fn import(_: BorrowedFd<'_>, _: u64) -> Result<Self, RejectedPages> {
         Err(RejectedPages::NotPages)
     }

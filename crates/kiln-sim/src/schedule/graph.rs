@@ -147,6 +147,12 @@ impl GraphRun {
         self.open.insert(node);
     }
 
+    /// Nodes that did not begin.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Task> {
+        let is_waiting = |at: &usize| self.missing[*at] > 0 || self.open.contains(at);
+        (0..self.missing.len()).filter(is_waiting).map(|at| &self.plan.nodes[at].task)
+    }
+
     /// When a node can begin, given when the graph can.
     pub(crate) fn earliest_ns(&self, node: usize, start_ns: u64) -> u64 {
         self.plan.nodes[node].after.iter().map(|at| self.ends_ns[*at]).fold(start_ns, u64::max)

@@ -14,7 +14,7 @@ use crate::fault_plan::PlannedFault;
 use crate::machine_config::{MachineConfig, Mode};
 use crate::report::SimReport;
 use crate::schedule::machine_state::State;
-use crate::schedule::step_work::{in_kernel, kernels_of_thread};
+use crate::schedule::step_work::{Job, in_kernel, kernels_of_thread};
 use crate::schedule::stream_queue::Ready;
 
 pub(crate) type Guard<'a> = MutexGuard<'a, State>;
@@ -99,7 +99,11 @@ impl Core {
         call: &'static str,
     ) -> Result<Guard<'a>> {
         match state.device(device).lost.clone() {
-            Some(lost) => Err(lost.seen_by(call)),
+            Some(lost) => {
+                // Functions of the host that will not run are told.
+                self.notify();
+                Err(lost.seen_by(call))
+            }
             None => Ok(state),
         }
     }
@@ -160,7 +164,17 @@ impl Core {
             return state;
         };
         state.running += 1;
+        if job.is_host_function() {
+            state.hand_over(ready, device, job);
+            self.notify();
+            return state;
+        }
         drop(state);
+        self.run_job(ready, device, job)
+    }
+
+    /// Runs what a step has to do, and ends the step.
+    pub(crate) fn run_job(&self, ready: Ready, device: u32, job: Job) -> Guard<'_> {
         let idle = Mutex::new(Duration::ZERO);
         let others = || self.let_others_move(&idle);
         let outcome = job.run(&self.devices[device as usize].info, Others(&others));

@@ -19,6 +19,7 @@ use crate::memory::address_space::AddressSpace;
 use crate::memory::heap_block_table::PartTable;
 use crate::run_log::Journal;
 use crate::schedule::cost_model::Costs;
+use crate::schedule::host_functions::HostFunctions;
 use crate::schedule::scheduling_choice::{Chooser, Random, Schedule};
 use crate::schedule::stream_queue::{Queued, Ready, Step, Stream};
 
@@ -46,6 +47,7 @@ pub(crate) struct State {
     pub(crate) faults: FaultPlan,
     pub(crate) links: Links,
     pub(crate) communicators: Communicators,
+    pub(crate) host_functions: HostFunctions,
     /// When something was last submitted or done while there was a communicator, in real time.
     pub(crate) last_moved: Instant,
     /// Turned into what kernels pick orders by.
@@ -158,6 +160,7 @@ impl State {
             faults: config.faults.clone(),
             links: config.links.clone(),
             communicators: Communicators::default(),
+            host_functions: HostFunctions::default(),
             last_moved: Instant::now(),
             seed,
             order: 0,
@@ -313,6 +316,7 @@ impl State {
         let now_ns = self.now_ns;
         self.journal.write(now_ns, format_args!("device {device} is lost: {loss}"));
         self.communicators.lose(device, &loss.to_string());
+        let code = loss.code;
         let mut error = Error::lost("submit", loss);
         if let Some(site) = actor.and_then(site) {
             self.journal.mark_fatal(device, &site);
@@ -320,6 +324,7 @@ impl State {
         }
         self.device(device).lost = Some(error);
         for stream in self.streams.values_mut().filter(|stream| stream.device == device) {
+            self.host_functions.lose(stream, code);
             for queued in stream.queue.drain(..) {
                 // A stream of another device that waits for it goes on.
                 if let Step::Signal(signal) = queued.step {

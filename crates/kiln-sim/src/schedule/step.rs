@@ -35,6 +35,9 @@ impl State {
             _ => (None, head.mark.clone()),
         };
         stream.running = ready.node.is_none();
+        if task.as_ref().is_some_and(|task| task.host_function().is_some()) {
+            self.host_functions.begin();
+        }
         let job = match task {
             None => Ok(Some(Job::Pass)),
             Some(Task::Copy { from, to, bytes }) => self.begin_copy(&from, &to, bytes, &mark).map(Some),

@@ -78,6 +78,11 @@ pub(crate) enum Outcome {
 }
 
 impl Job {
+    /// Whether a thread of the host runs it.
+    pub(crate) fn is_host_function(&self) -> bool {
+        matches!(self, Self::Launch { task, .. } if task.is_host_function())
+    }
+
     pub(crate) fn run(self, device: &DeviceInfo, others: Others<'_>) -> Outcome {
         match self {
             Self::Pass => Outcome::Passed,

@@ -67,6 +67,7 @@ impl Core {
                 let runs = runs.into_iter().enumerate().filter_map(|(at, run)| Some((at, run?))).collect();
                 let (mark, run) = state.start_graph(lane, &plan, runs).ok_or_else(gone)?;
                 graph.users.add(&mark, &state.host);
+                state.host_functions.expect(tasks.into_iter());
                 state.queue(lane, mark, Step::Graph(run));
             }
             _ => {
@@ -78,6 +79,7 @@ impl Core {
                 let mark = state.stream_mark(lane, task.action(), true).ok_or_else(gone)?;
                 use_module(&task, &mark, &state);
                 state.check_parts(objects.info.ordinal, &task, &mark);
+                state.host_functions.expect(std::iter::once(&task));
                 state.queue_collective(lane, mark, Step::Task(task), run);
             }
         }

@@ -51,6 +51,13 @@ pub(crate) struct LaunchTask {
     pub(crate) aborts: Option<CommunicatorRank>,
 }
 
+impl LaunchTask {
+    /// Whether it runs on a thread of the host.
+    pub(crate) fn is_host_function(&self) -> bool {
+        self.function.loaded.kernel.runs_on_host_thread()
+    }
+}
+
 impl Task {
     pub(crate) fn action(&self) -> Action {
         match self {
@@ -64,6 +71,14 @@ impl Task {
     pub(crate) fn collectives(&self) -> Option<&Arc<CollectiveCall>> {
         match self {
             Self::Launch(launch) => launch.collectives.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The launch, if it is one of a function of the host.
+    pub(crate) fn host_function(&self) -> Option<&Arc<LaunchTask>> {
+        match self {
+            Self::Launch(launch) if launch.is_host_function() => Some(launch),
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ mod correct;
 mod determinism;
 mod faults;
 mod graphs;
+mod host_functions;
 mod limits;
 mod memory;
 mod modes;
