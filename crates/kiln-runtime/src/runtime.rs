@@ -9,6 +9,7 @@ pub(crate) mod ended_work;
 mod extensions;
 pub(crate) mod external_state;
 mod finding_list;
+mod findings_at_exit;
 mod freed_uses;
 mod inner;
 mod memory_config;

@@ -51,6 +51,20 @@ fn rank_program() {
         // SAFETY: it reads and writes the first element of two buffers of eight, and ends.
         unsafe { gpu.launch(&kernel).grid(1).block(1).read(&from).read_write(&to).submit() }.unwrap();
     }
+    if mistake.starts_with("a wild store") && me == 1 {
+        let kernel = gpu.kernel(PTX, "copy_one").unwrap();
+        let outside = 0x1234_5678_0000_u64;
+        // SAFETY: there is none: the store that is to be found.
+        let wild =
+            unsafe { gpu.launch(&kernel).grid(1).block(1).read(&send).value(outside).submit() }.unwrap();
+        if mistake == "a wild store" {
+            wild.wait().unwrap_err();
+        }
+        return;
+    }
+    if mistake.starts_with("a wild store") {
+        return;
+    }
     if mistake == "another collective" && me == 2 {
         let error = rank.broadcast(&send, 0).submit().unwrap_err().to_string();
         assert!(error.contains("rank 2 and rank 0 differ in collective 5"), "{error}");
@@ -130,6 +144,16 @@ fn what_a_rank_finds_is_printed_with_the_rank() {
         outcome.stderr
     );
     assert!(outcome.stderr.contains("1 finding in 3 ranks"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_store_outside_of_all_memory_is_a_finding_whether_it_is_waited_for_or_not() {
+    for mistake in ["a wild store", "a wild store, not waited for"] {
+        let outcome = checked(mistake);
+        assert_eq!(outcome.code, Some(5), "{mistake}: {}{}", outcome.stdout, outcome.stderr);
+        let words = "kiln launch: rank 1 found: ";
+        assert!(outcome.stderr.contains(words) && outcome.stderr.contains("copy_one"), "{}", outcome.stderr);
+    }
 }
 
 #[test]

@@ -250,3 +250,27 @@ fn ranks_that_were_dropped_hold_no_device_any_more() {
     };
     thread::scope(|scope| (0..8).for_each(|thread| drop(scope.spawn(move || ends(thread)))));
 }
+
+#[test]
+fn a_download_that_waits_for_another_one_is_told_of_the_loss_as_well() {
+    for seed in 0..5 {
+        let rig = Rig::new(2, seed);
+        let mut ranks = rig.group.communicators(&within(Duration::from_secs(20))).unwrap();
+        let (second, first) = (ranks.remove(1), ranks.remove(0));
+        let gpu = first.runtime().clone();
+        let from = gpu.upload(&[1.0_f32; 64]).unwrap();
+        let sums: Vec<_> = (0..4).map(|_| gpu.allocate::<f32>(64).unwrap()).collect();
+        sums.iter().for_each(|sum| drop(first.all_reduce(&from, sum, Reduction::Sum).submit().unwrap()));
+        thread::scope(|scope| {
+            let downloads: Vec<_> = sums.iter().map(|sum| scope.spawn(move || sum.download())).collect();
+            thread::sleep(Duration::from_millis(100));
+            lose(second);
+            for download in downloads {
+                let found = download.join().unwrap();
+                assert!(found.is_err(), "seed {seed}: {found:?}");
+            }
+        });
+        drop((from, sums, first, gpu));
+        drop(rig);
+    }
+}

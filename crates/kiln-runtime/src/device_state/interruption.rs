@@ -17,7 +17,11 @@ impl StateCell {
     ///
     /// A waiter learns that work is done, then looks whether it has failed, and then tells so. The generation changes before `judge` reads what is known to be done: a waiter
     /// that does not see the change has told what `judge` sees, and one that sees it waits here for the verdict.
-    pub(crate) fn interrupt(&self, cause: Cause, judge: impl FnOnce() -> (StreamClock, StreamClock)) -> bool {
+    pub(crate) fn interrupt(
+        &self,
+        cause: Arc<Cause>,
+        judge: impl FnOnce() -> (StreamClock, StreamClock),
+    ) -> bool {
         let mut data = self.data();
         if data.status.phase() != Phase::Ready {
             return false;
@@ -27,7 +31,7 @@ impl StateCell {
         let (known, planned) = judge();
         data.losses.push(Loss {
             generation,
-            cause: Arc::new(cause),
+            cause,
             known,
             planned,
             replayed: Arc::default(),
@@ -44,11 +48,16 @@ impl StateCell {
         if self.generation() == generation {
             return None;
         }
-        let ended = |loss: &Loss| {
-            loss.is_interruption
-                && loss.generation >= generation
-                && latest.iter().any(|stamp| loss.caught_any_of(stamp.stream))
-        };
+        self.ended_where(generation, |loss| latest.iter().any(|stamp| loss.caught_any_of(stamp.stream)))
+    }
+
+    /// Why work was ended since a generation began, if one of the ends is such a one.
+    pub(crate) fn ended_where(
+        &self,
+        generation: Generation,
+        is: impl Fn(&Loss) -> bool,
+    ) -> Option<Arc<Cause>> {
+        let ended = |loss: &Loss| loss.is_interruption && loss.generation >= generation && is(loss);
         self.loss_where(ended).map(|loss| loss.cause)
     }
 }

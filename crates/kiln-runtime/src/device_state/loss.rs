@@ -41,6 +41,12 @@ impl Loss {
         self.planned.covers(stamp) && !self.known.covers(stamp)
     }
 
+    /// The first work of a stream that was unfinished when the device was lost.
+    pub(crate) fn first_unfinished(&self, stream: StreamKey) -> Option<Stamp> {
+        let first = Stamp { stream, number: self.known.at(stream) + 1 };
+        self.planned.covers(first).then_some(first)
+    }
+
     /// Whether work of a stream stayed unfinished.
     pub(crate) fn caught_any_of(&self, stream: StreamKey) -> bool {
         let unfinished = self.planned.at(stream).saturating_sub(self.known.at(stream));

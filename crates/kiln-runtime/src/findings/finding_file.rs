@@ -7,6 +7,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// Names the file.
 pub const FINDINGS_FILE_VARIABLE: &str = "KILN_FINDINGS_FILE";
 
+/// Whether the environment names a file.
+pub(crate) fn is_asked_for() -> bool {
+    std::env::var_os(FINDINGS_FILE_VARIABLE).is_some_and(|path| !path.is_empty())
+}
+
 /// Writes a finding to the file that `KILN_FINDINGS_FILE` names, as a line. `kiln launch --check` reads it.
 pub fn note_finding(finding: &str) {
     static FILE: OnceLock<Option<Mutex<File>>> = OnceLock::new();

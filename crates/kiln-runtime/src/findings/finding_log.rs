@@ -226,6 +226,9 @@ impl Layer for FindingLayer {
                     self.stamps().note(*stream, submission, stamp, clock);
                 }
             }
+            (Call::Wait { target: WaitTarget::Findings, .. }, _) => {}
+            // Its callers are told of the loss, and may not come back for what it found.
+            (_, Err(error)) if error.is_sticky() => drop(self.0.unread()),
             (Call::Destroy { object: Object::Stream(stream) }, Ok(_)) => self.stamps().forget_stream(*stream),
             _ => {}
         }

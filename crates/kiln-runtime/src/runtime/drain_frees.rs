@@ -51,7 +51,7 @@ impl DeviceRuntime {
 }
 
 impl Inner {
-    fn drain(&self, limit: Duration) -> Result<Drained> {
+    pub(super) fn drain(&self, limit: Duration) -> Result<Drained> {
         self.check_not_holding()?;
         let clock = self.driver().clock();
         // A limit that the clock cannot reach is none.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use kiln_order::{Stamp, StreamClock, StreamKey};
+use kiln_order::{Stamp, StreamClock, StreamKey, StreamState};
 
-use super::DeviceRuntime;
-use crate::device_state::Cause;
+use super::{DeviceRuntime, Inner};
+use crate::device_state::{Cause, Loss};
+use crate::ids::Generation;
 
 /// Which work of a device is ended.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +23,36 @@ pub enum EndedWork<'a> {
 /// have read what is not there. What such work was to write cannot be read until it is overwritten whole. Everything else stays as it is: no ticket fails of which a
 /// caller was told that it is done.
 ///
-/// To be called before the device is made to end the work, so that no wait takes its end for success. A thread that has looked at its buffers and not yet
-/// begun its submission at this moment is not seen. False if the device takes no work.
+/// To be called before the device is made to end the work, so that no wait takes its end for success. A submission that has begun and waits for its stream at this
+/// moment is ended too if it is ordered after the work. A thread that has looked at its buffers and not yet begun its submission is not seen. False if the device takes
+/// no work.
 pub fn end_work(
     gpu: &DeviceRuntime,
     ended: EndedWork<'_>,
     told: Arc<dyn std::error::Error + Send + Sync>,
 ) -> bool {
-    let inner = gpu.inner();
+    let next = "see the error of the work";
+    let cause = Cause::new(kiln_driver::Error::invalid("submit", told.to_string(), next)).told_as(told);
+    end_because(gpu.inner(), ended, Arc::new(cause))
+}
+
+impl Inner {
+    /// Looks again at a submission during which work was ended: it may have waited for its stream meanwhile, and read what is not there.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn recheck_submission(&self, generation: Generation, lane: &StreamState, stamp: Stamp) {
+        let mut streams = Vec::new();
+        self.tracker().each_stream(|lane| streams.push(lane.key));
+        let is_behind = |first: Stamp| first.stream == lane.key || lane.published_covers(first);
+        let is_touched =
+            |loss: &Loss| streams.iter().filter_map(|stream| loss.first_unfinished(*stream)).any(is_behind);
+        if let Some(cause) = self.state().ended_where(generation, is_touched) {
+            end_because(self, EndedWork::Late(stamp), cause);
+        }
+    }
+}
+
+fn end_because(inner: &Inner, ended: EndedWork<'_>, cause: Arc<Cause>) -> bool {
     let (_, planned) = inner.tracker().horizon();
     let late;
     let stamps = match ended {
@@ -45,8 +68,6 @@ pub fn end_work(
         let is_behind = |stamp: &Stamp| stamp.stream != lane.key && lane.published_covers(*stamp);
         shares.push(StreamShare { key: lane.key, behind: stamps.iter().rposition(is_behind) });
     });
-    let next = "see the error of the work";
-    let cause = Cause::new(kiln_driver::Error::invalid("submit", told.to_string(), next)).told_as(told);
     // What is known to be done is read when no waiter can be told more: see `interrupt`.
     inner.state().interrupt(cause, || {
         let known = inner.tracker().host().snapshot();

@@ -49,10 +49,15 @@ impl Inner {
         uses: &mut [Use<'_>],
         work: impl FnOnce(&dyn Driver, StreamId) -> std::result::Result<(), kiln_driver::Error>,
     ) -> Result<Stamp> {
-        match self.replay_log() {
-            None => Ok(self.tracker().submit(lane, uses, work)?),
-            Some(log) => self.submit_kept(log, lane, uses, None, work),
+        let generation = self.state().generation();
+        let stamp = match self.replay_log() {
+            None => self.tracker().submit(lane, uses, work)?,
+            Some(log) => self.submit_kept(log, lane, uses, None, work)?,
+        };
+        if self.state().generation() != generation {
+            self.recheck_submission(generation, lane, stamp);
         }
+        Ok(stamp)
     }
 
     /// Stamps blocks that work queued already uses.
