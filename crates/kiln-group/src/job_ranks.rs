@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kiln_operation::CommunicatorId;
 
@@ -10,6 +10,9 @@ use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::rendezvous::{EndingLosses, LostRank, Rendezvous, RendezvousError};
 use crate::seat::{Application, Seat};
+
+/// How long the thread that looks for losses waits for the store.
+const LEFT_WAIT: Duration = Duration::from_millis(100);
 
 /// The job of ranks in several processes.
 #[derive(Clone)]
@@ -67,7 +70,7 @@ impl Job {
         let placed = ranks.into_iter().filter_map(|of_job| Some((of_job, self.place(of_job)?)));
         let fresh = placed.filter(|(_, rank)| !is_known(*rank));
         let count = |(of_job, rank): (u32, u32)| {
-            let said = self.rendezvous.last_word(of_job, &left_key(id, rank));
+            let said = self.rendezvous.last_word(of_job, &left_key(id, rank), Instant::now() + LEFT_WAIT);
             (rank, said.and_then(|said| said.try_into().ok()).map(u64::from_le_bytes))
         };
         fresh.map(count).collect()
@@ -96,7 +99,7 @@ impl Job {
                     Ok(value) => break value,
                     Err(RendezvousError::RankLost { rank: now_lost, .. }) => {
                         let place = self.place(now_lost).filter(is_left);
-                        match place.and_then(|place| self.rendezvous.last_word(now_lost, &key(place))) {
+                        match place.and_then(|place| self.rendezvous.last_word(now_lost, &key(place), end)) {
                             Some(_) => missed.retain(|rank| *rank != now_lost),
                             None => return Ok(None),
                         }
