@@ -325,7 +325,7 @@ fn an_id_that_no_device_of_the_machine_made() {
 }
 
 #[test]
-fn a_rank_that_is_alone_needs_an_id_of_its_own_too() {
+fn a_rank_that_is_alone_needs_a_new_id_too() {
     let (rig, foreign) = (Rig::new(2, 1), Rig::new(1, 1));
     let gpu = rig.group.runtime(0).unwrap();
     let join = |id, size| DeviceCommunicator::join(gpu, id, 0, size, &short());

@@ -1,5 +1,6 @@
 //! Ranks of a job after a loss: a replacement that goes on with the others, and a second rank that is lost while the others rebuild.
 
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +13,8 @@ use kiln::group::{
 
 use crate::rig::Rig;
 
+/// Says what a process of [`other_process`] is: a port and a rank.
+const PLAN: &str = "KILN_TEST_LOSS_PLAN";
 /// No rank waits until this deadline.
 const NEVER: DeviceCommunicatorConfig = DeviceCommunicatorConfig { deadline: Duration::from_secs(3600) };
 
@@ -163,5 +166,64 @@ fn a_second_rank_of_a_job_that_is_lost_while_the_others_rebuild_is_left_out_too(
         let threads: Vec<_> = (0..4).map(survive).collect();
         let is_lost: Vec<bool> = threads.into_iter().map(|thread| thread.join().is_err()).collect();
         assert_eq!(is_lost, [false, true, true, true], "{pause} ms");
+    }
+}
+
+/// Not a test: what the process of a rank does.
+#[test]
+fn other_process() {
+    let Ok(plan) = std::env::var(PLAN) else { return };
+    let numbers: Vec<u32> = plan.split(' ').map(|number| number.parse().unwrap()).collect();
+    let job = Arc::new(Rendezvous::join(&config(numbers[0] as u16, numbers[1], 4)).unwrap());
+    rebuild_until_two_are_left(&job, || {});
+}
+
+/// Rebuilds after each loss. `lose` is called when all ranks have met.
+fn rebuild_until_two_are_left(job: &Arc<Rendezvous>, lose: impl FnOnce()) {
+    let gpu = DeviceRuntime::simulated(u64::from(job.rank())).unwrap();
+    let mut rank = DeviceCommunicator::meet(&gpu, job, &NEVER).unwrap();
+    assert_eq!(sum(&rank, job.rank()), 10);
+    job.barrier("all have met").unwrap();
+    lose();
+    let mut left = vec![0, 1, 2, 3];
+    while rank.size() > 2 {
+        await_loss(&rank);
+        let rebuilt =
+            rank.rebuild().unwrap_or_else(|error| panic!("rank {} of {left:?}: {error}", job.rank()));
+        left = rebuilt.former_ranks.iter().map(|former| left[*former as usize]).collect();
+        rank = rebuilt.communicator;
+    }
+    assert_eq!(left, [0, 1], "rank {}", job.rank());
+    assert_eq!(sum(&rank, job.rank()), 3);
+    job.acknowledge_losses();
+    job.barrier("end").unwrap();
+}
+
+#[test]
+fn a_process_that_is_killed_while_the_others_rebuild_is_left_out_too() {
+    for pause in [0, 2, 4, 8, 16, 32, 64] {
+        let port = free_port();
+        let start = |rank: u32| {
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["second_losses::other_process", "--exact", "--nocapture"]);
+            child.env(PLAN, format!("{port} {rank}")).stdout(Stdio::piped()).spawn().unwrap()
+        };
+        let mut others = [1, 2, 3].map(start);
+        let job = Arc::new(Rendezvous::join(&config(port, 0, 4)).unwrap());
+        let began = Instant::now();
+        thread::scope(|threads| {
+            let (second, third) = others[1..].split_at_mut(1);
+            rebuild_until_two_are_left(&job, || {
+                third[0].kill().unwrap();
+                threads.spawn(move || {
+                    thread::sleep(Duration::from_millis(pause));
+                    second[0].kill().unwrap();
+                });
+            });
+        });
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?} with {pause} ms", began.elapsed());
+        let [first, second, third] = others.map(|other| other.wait_with_output().unwrap());
+        assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stdout));
+        assert!(!second.status.success() && !third.status.success());
     }
 }
