@@ -54,7 +54,7 @@ impl Kernel {
 }
 
 fn shape(grid: [u32; 3], block: [u32; 3]) -> LaunchShape {
-    LaunchShape { grid, block, dynamic_shared_bytes: 0, cooperative: false }
+    LaunchShape::new(grid, block)
 }
 
 /// The last launch that is accepted, and the first that is not, for the reason of this name.

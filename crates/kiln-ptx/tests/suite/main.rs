@@ -18,6 +18,7 @@ mod errors;
 mod exec_alternatives;
 mod exec_bulk;
 mod exec_checks;
+mod exec_cluster;
 mod exec_damage;
 mod exec_endless;
 mod exec_kernels;

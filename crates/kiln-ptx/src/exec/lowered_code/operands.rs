@@ -77,6 +77,11 @@ impl Op {
             | Self::Yield
             | Self::Nothing
             | Self::Unsupported(_) => {}
+            Self::ClusterBarrier(_) => {}
+            Self::ClusterAddress(address) => {
+                [address.address, address.rank].into_iter().for_each(|source| visit(Uses(source)));
+                visit(Writes(address.to));
+            }
             Self::CheckMetadata { .. } | Self::TileAddresses(_) => self.meeting_operands(visit),
             Self::Collective(_) | Self::Barrier(_) | Self::Call(_) | Self::Builtin(_) => {
                 self.meeting_operands(visit);
