@@ -142,8 +142,9 @@ impl<'l> Block<'l> {
         let start = self.cta.counters.warp_instructions;
         let mut told = start;
         let mut order: Vec<usize> = (0..self.warps.len()).collect();
+        self.release_from_cluster();
         while !self.cta.launch.log.is_stopped() {
-            let released = self.release_from_cluster() | self.run_round(&mut order)?;
+            let released = self.run_round(&mut order)? | self.release_from_cluster();
             let preempted = std::mem::take(&mut self.cta.switch) == Some(Switch::Block);
             if self.warps.iter().all(|warp| warp.live == 0) {
                 self.cta.counters.blocks += 1;
@@ -169,10 +170,10 @@ impl<'l> Block<'l> {
                 let limit = self.cta.launch.options.stall_limit;
                 return Err(self.no_end(ExecFindingKind::Stalled(limit)));
             }
+            if self.waits_for_cluster() && self.only_waits_for_phases() {
+                return Ok(Progress::Stuck);
+            }
             if !self.cta.mbarriers.is_empty() && self.only_waits_for_phases() {
-                if self.waits_for_cluster() {
-                    return Ok(Progress::Stuck);
-                }
                 return Err(self.cta.report_deadlock(&self.warps));
             }
             if self.cta.launch.options.finds_endless_waits() && self.only_repeats() {

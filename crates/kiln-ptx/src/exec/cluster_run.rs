@@ -41,6 +41,11 @@ impl<'l> Block<'l> {
         self.cta.leave_cluster()
     }
 
+    /// Whether a thread does not wait at a barrier.
+    pub(crate) fn has_ready_thread(&self) -> bool {
+        self.warps.iter().any(|warp| warp.ready_thread().is_some())
+    }
+
     /// Words for what its threads wait for.
     pub(crate) fn waiting(&self) -> BlockWaits {
         self.cta.waiting(&self.warps)

@@ -199,7 +199,8 @@ impl<'b> Flight<'b> {
 
     /// Ends the launch: no block will change what the others wait for.
     pub(crate) fn fail(&mut self, log: &Log) {
-        if let Some(first) = self.blocks.front() {
+        let loops = self.blocks.iter().find(|resident| resident.block.has_ready_thread());
+        if let Some(first) = loops.or(self.blocks.front()) {
             log.fail(first.block.no_end(ExecFindingKind::EndlessWait));
         }
         self.blocks.clear();

@@ -96,7 +96,12 @@ fn shapes_and_bounds() {
         );
     }
     let clustered = |blocks: u32| Kernel::bounded(&format!(".reqnctapercluster {blocks}"));
-    assert_limit("cluster", (&clustered(1), one()), (&clustered(2), LaunchShape::linear(2, 32)));
+    assert_limit("cluster", (&clustered(1), one()), (&clustered(2), LaunchShape::linear(3, 32)));
+    assert_limit(
+        "cluster",
+        (&clustered(2), LaunchShape::linear(2, 32)),
+        (&clustered(16), LaunchShape::linear(16, 32)),
+    );
 }
 
 #[test]
