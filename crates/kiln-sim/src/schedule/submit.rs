@@ -284,6 +284,7 @@ fn launch_task(
         block: launch.block,
         dynamic_shared_bytes: launch.dynamic_shared_bytes,
         cooperative: launch.cooperative,
+        cluster: launch.cluster,
     };
     if let Err(what) = function.loaded.kernel.check_shape(&shape) {
         return Err(Error::invalid(call, what, "fit the launch to the kernel"));

@@ -1,8 +1,8 @@
 //! The end of the shared memory of a block of a cluster: all accesses of other blocks must come before it.
 
 use super::access_mark::{Mark, Reach, Touching};
-use super::races::{BlockRaces, Conflict, LaunchRaces, conflict};
-use super::shadow_page::PAGE_BYTES;
+use super::races::{BlockRaces, Conflict, LaunchRaces, conflict, lock, shard};
+use super::shadow_page::{PAGE_BYTES, Page};
 use super::thread_order::InGrid;
 use crate::exec::warp_register::FULL;
 
@@ -10,6 +10,19 @@ use crate::exec::warp_register::FULL;
 const MAX_FOUND: usize = 16;
 
 impl LaunchRaces {
+    /// Calls `f` for a page, if anything was accessed there.
+    fn with_known_page(&self, number: u64, f: impl FnOnce(&mut Page)) {
+        let known = lock(&self.shards[shard(number)]).get(&number).cloned();
+        if let Some(page) = known {
+            f(&mut lock(&page));
+        }
+    }
+
+    /// Forgets a page.
+    fn drop_page(&self, number: u64) {
+        lock(&self.shards[shard(number)]).remove(&number);
+    }
+
     /// Warps of a block.
     pub(crate) fn warps_per_block(&self) -> u64 {
         u64::from(self.warps_per_block)

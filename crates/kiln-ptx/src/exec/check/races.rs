@@ -33,8 +33,8 @@ const CACHED: usize = 64;
 /// The lanes of the first half of a warp.
 const HALF_LANES: u32 = (1 << HALF) - 1;
 
-type SharedPage = Arc<Mutex<Page>>;
-type Pages = HashMap<u64, SharedPage, BuildHasherDefault<PageHasher>>;
+pub(super) type SharedPage = Arc<Mutex<Page>>;
+pub(super) type Pages = HashMap<u64, SharedPage, BuildHasherDefault<PageHasher>>;
 
 /// What the blocks of a launch share.
 pub(crate) struct LaunchRaces {
@@ -52,7 +52,7 @@ pub(crate) struct LaunchRaces {
     /// Whether there is one block, which then is ordered with itself alone.
     pub(super) alone: bool,
     pub(super) epochs: WarpEpochs,
-    shards: Vec<Mutex<Pages>>,
+    pub(super) shards: Vec<Mutex<Pages>>,
     locations: Mutex<Locations>,
     /// Held while an atomic update is made and remembered, where `locations` is not: updates are remembered in the order they were made in.
     updates: Mutex<()>,
@@ -143,19 +143,6 @@ impl LaunchRaces {
             }
             at = end;
         }
-    }
-
-    /// Calls `f` for a page, if anything was accessed there.
-    pub(super) fn with_known_page(&self, number: u64, f: impl FnOnce(&mut Page)) {
-        let known = lock(&self.shards[shard(number)]).get(&number).cloned();
-        if let Some(page) = known {
-            f(&mut lock(&page));
-        }
-    }
-
-    /// Forgets a page.
-    pub(super) fn drop_page(&self, number: u64) {
-        lock(&self.shards[shard(number)]).remove(&number);
     }
 
     fn page(&self, number: u64) -> SharedPage {
@@ -493,10 +480,10 @@ fn row(start: u64) -> usize {
     (start % PAGE_BYTES / ROW_BYTES) as usize
 }
 
-fn shard(page: u64) -> usize {
+pub(super) fn shard(page: u64) -> usize {
     page as usize % SHARDS
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -109,13 +109,13 @@ impl SimKernel for PtxKernel {
     }
 
     fn check_shape(&self, shape: &KernelShape) -> Result<(), String> {
-        let KernelShape { grid, block, dynamic_shared_bytes, cooperative } = *shape;
+        let KernelShape { grid, block, dynamic_shared_bytes, cooperative, cluster } = *shape;
         let shape = LaunchShape {
             grid: extents(grid),
             block: extents(block),
             dynamic_shared_bytes,
             cooperative,
-            cluster: None,
+            cluster: cluster.map(extents),
             non_portable_cluster: false,
         };
         self.entry.check_launch(&shape).map_err(|refused| refused.to_string())
@@ -131,7 +131,7 @@ impl SimKernel for PtxKernel {
             block: extents(launch.block()),
             dynamic_shared_bytes: launch.dynamic_shared_bytes(),
             cooperative: launch.is_cooperative(),
-            cluster: None,
+            cluster: launch.cluster().map(extents),
             non_portable_cluster: false,
         };
         let defaults = Options::default();
