@@ -38,7 +38,7 @@ pub(crate) struct Cta<'l> {
     pub(crate) place_in_cluster: (u64, usize),
     /// The cluster, while the block runs.
     pub(crate) cluster: Option<Box<Cluster>>,
-    /// The rank of the block whose memory takes the place of its own now.
+    /// The rank of another block whose memory accesses reach now.
     pub(crate) visited: Option<usize>,
     pub(crate) shared: Shared,
     /// Where it appears among generic addresses.

@@ -79,7 +79,7 @@ mod tests {
     fn every_block_has_one_place_in_one_cluster() {
         let shape = ClusterShape::new([4, 6, 2], Some([2, 3, 1]));
         assert_eq!((shape.size(), shape.count(), shape.clusters()), (6, 8, [2, 2, 2]));
-        let mut seen = vec![false; 48];
+        let mut seen = [false; 48];
         for (cluster, rank) in (0..8).flat_map(|cluster| (0..6).map(move |rank| (cluster, rank))) {
             let block = shape.block(cluster, rank);
             assert_eq!(shape.place(block), (cluster, rank));

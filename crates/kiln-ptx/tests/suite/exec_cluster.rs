@@ -260,7 +260,7 @@ fn misuse_of_the_barrier_is_told() {
 
 #[test]
 fn blocks_that_wait_for_each_other_are_a_deadlock() {
-    // The first block waits for an object that nobody arrives at, and all others for the first block.
+    // The first block waits for an object that no thread arrives at, and all others for the first block.
     let body = format!(
         "@%first mbarrier.init.shared::cta.b64 [%bar], 1;\n{SYNC}setp.ne.u32 %p0, %rank, 0;\n@%p0 bra meet;\n\
          wait:\nmbarrier.try_wait.parity.shared::cta.b64 %p1, [%bar], 0; // here\n@!%p1 bra wait;\nmeet:\n{SYNC}"

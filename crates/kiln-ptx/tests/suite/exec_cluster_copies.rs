@@ -72,19 +72,17 @@ fn arrivals_reach_objects_of_other_blocks_and_waits_do_not() {
 
 #[test]
 fn addresses_of_every_kind_tell_the_block() {
-    let body = format!(
-        "mov.u64 %s7, data;\ncvta.shared.u64 %s0, %s7;\nadd.u32 %r2, %rank, 1;\nrem.u32 %r2, %r2, %size;\nmapa.u64 %s1, %s0, %r2;\n\
+    let body = "mov.u64 %s7, data;\ncvta.shared.u64 %s0, %s7;\nadd.u32 %r2, %rank, 1;\nrem.u32 %r2, %r2, %size;\nmapa.u64 %s1, %s0, %r2;\n\
          getctarank.u64 %r3, %s1;\nmapa.shared::cluster.u64 %s2, %s7, %r2;\ngetctarank.shared::cluster.u64 %r4, %s2;\ncvta.shared::cluster.u64 %s3, %s2;\n\
          cvta.to.shared::cluster.u64 %s4, %s1;\nsetp.ne.u64 %p0, %s3, %s1;\n@%p0 trap;\nsetp.ne.u64 %p0, %s4, %s2;\n@%p0 trap;\n\
          isspacep.shared::cluster %p1, %s1;\nisspacep.shared::cta %p2, %s1;\nisspacep.shared %p3, %s0;\nisspacep.global %p4, %s1;\n\
          selp.u32 %r5, 1, 0, %p1;\nselp.u32 %r6, 1, 0, %p2;\nselp.u32 %r7, 1, 0, %p3;\nselp.u32 %r8, 1, 0, %p4;\n\
          mad.lo.u32 %r9, %r3, 10, %r4;\nmad.lo.u32 %r9, %r9, 10, %r5;\nmad.lo.u32 %r9, %r9, 10, %r6;\nmad.lo.u32 %r9, %r9, 10, %r7;\nmad.lo.u32 %r9, %r9, 10, %r8;\n\
-         st.global.u32 [%out], %r9;\n"
-    );
-    let words = right(&kernel(SM_90, "", &body), &four());
+         st.global.u32 [%out], %r9;\n";
+    let words = right(&kernel(SM_90, "", body), &four());
     assert_eq!((words[0], words[64], words[3 * 64]), (111_010, 221_010, 1_010));
     // A cluster of one block has its own memory alone.
-    assert_eq!(right(&kernel(SM_90, "", &body), &LaunchShape::linear(1, 32))[0], 1_110);
+    assert_eq!(right(&kernel(SM_90, "", body), &LaunchShape::linear(1, 32))[0], 1_110);
     // Generic stores and atomics reach other blocks, too.
     let body = format!(
         "st.shared.u32 [%own], 100;\n{SYNC}mov.u64 %s7, data;\ncvta.shared.u64 %s0, %s7;\nadd.u32 %r2, %rank, 1;\nrem.u32 %r2, %r2, %size;\nmapa.u64 %s1, %s0, %r2;\n\
