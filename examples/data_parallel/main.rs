@@ -7,6 +7,8 @@
 //! torchrun --nproc-per-node 4 --no-python target/debug/examples/data_parallel
 //! ```
 //!
+//! `kiln launch -n 4 --check -- target/debug/examples/data_parallel` runs the same processes on simulated devices, and checks them.
+//!
 //! A batch has twelve shards whatever the number of ranks. Each rank computes the gradients of its shards, all gather those of all shards, and each adds them in the order
 //! of the shards. An all-reduce would move less, but adds in an order that depends on the number of ranks: on the simulator in the order of the ranks, with NCCL in one that
 //! NCCL chooses. A gather adds nothing, so the losses are the same with NCCL too, as far as the products of one shard are: on devices of one kind with one version of cuBLAS.
@@ -29,6 +31,7 @@ use kiln::DeviceRuntime;
 use kiln::group::{
     DeviceCommunicator, DeviceGroup, GroupError, RankEnvironment, Reduction, Rendezvous, RendezvousConfig,
 };
+use kiln::probe::Policy;
 use kiln::sim::{DeviceConfig, Machine, MachineConfig, PtxEngine};
 use model::Model;
 
@@ -109,8 +112,11 @@ fn threads(size: u32, kill: Option<Kill>) -> Result<(), Failure> {
 /// This process is one rank.
 fn process(ranks: &RankEnvironment, kill: Option<Kill>) -> Result<(), Failure> {
     let job = Arc::new(Rendezvous::join(&RendezvousConfig::from_environment(ranks)?)?);
-    let gpu = DeviceRuntime::cuda(ranks.local_rank.unwrap_or(0))?;
-    train(DeviceCommunicator::meet(gpu, &job, &Default::default())?, kill)?;
+    let gpu = match kiln::probe::policy()? {
+        Policy::Simulate => DeviceRuntime::simulated(u64::from(ranks.rank))?,
+        _ => DeviceRuntime::cuda(ranks.local_rank.unwrap_or(0))?.clone(),
+    };
+    train(DeviceCommunicator::meet(&gpu, &job, &Default::default())?, kill)?;
     job.barrier("end")?;
     Ok(())
 }

@@ -29,6 +29,8 @@ pub(crate) struct Console {
     colours: bool,
     /// None if lines are not broken.
     columns: Option<usize>,
+    /// Whether a JSON document was written.
+    has_json: bool,
 }
 
 enum State {
@@ -48,7 +50,7 @@ impl Console {
             true => State::Failed(io::Error::other("the standard output is closed")),
             false => State::Open,
         };
-        Self { out: Box::new(out), state, colours, columns }
+        Self { out: Box::new(out), state, colours, columns, has_json: false }
     }
 
     /// Whether output may have colours.
@@ -84,7 +86,13 @@ impl Console {
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(value).map_err(|error| Failure::fault(error.to_string()))?;
         self.write(&json);
+        self.has_json = true;
         Ok(())
+    }
+
+    /// Whether a JSON document was written.
+    pub(crate) fn has_json(&self) -> bool {
+        self.has_json
     }
 
     fn write(&mut self, text: &str) {

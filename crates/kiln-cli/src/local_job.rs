@@ -8,6 +8,7 @@
 //! passes it on. The kernel kills a rank when this command ends without ending it (`PR_SET_PDEATHSIG`).
 
 mod device_list;
+mod job_folder;
 mod job_token;
 mod meeting_port;
 mod rank_findings;
@@ -22,6 +23,8 @@ mod rank_end;
 #[cfg(target_os = "linux")]
 mod rank_process;
 #[cfg(target_os = "linux")]
+mod seen_ends;
+#[cfg(target_os = "linux")]
 mod supervisor;
 #[cfg(not(target_os = "linux"))]
 #[path = "local_job/supervisor_unsupported.rs"]
@@ -35,6 +38,7 @@ use clap::Args;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use device_list::DeviceList;
+use job_folder::JobFolder;
 use rank_findings::RankFindings;
 use rank_variables::JobVariables;
 
@@ -83,9 +87,10 @@ const EXAMPLES: &str = "Examples:
   kiln launch -n 4 --check -- ./train
 
 Every rank gets KILN_RANK, KILN_WORLD_SIZE, KILN_LOCAL_RANK, KILN_LOCAL_SIZE,
-KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job) and
-KILN_RESTARTS (how often this rank was started again). Its standard input is
-empty. Its lines are printed as `[rank] line`, in order for each rank.
+KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job), KILN_RESTARTS
+(how often this rank was started again) and KILN_RANK_ENDS_FILE (where it notes
+which other ranks it saw end). Its standard input is empty. Its lines are
+printed as `[rank] line`, in order for each rank.
 
 With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and
 KILN_FINDINGS_FILE. A program that takes its device with DeviceRuntime::auto
@@ -93,7 +98,8 @@ and its communicator with DeviceCommunicator::meet runs as it is; collectives
 go through the store where the ranks meet. What the simulated device of a rank
 found is printed with the rank when all have ended.
 
-When a rank fails, the command names it and ends the others. SIGINT, SIGTERM,
+When a rank fails, the command names it and ends the others. A rank that fails
+because another one did is not named first, also if it ends first. SIGINT, SIGTERM,
 SIGHUP and SIGQUIT are passed on to all ranks; the second one kills them.
 SIGUSR1 and SIGUSR2 are passed on, too. A rank dies with this command, however
 it ends.
@@ -107,12 +113,11 @@ there, 5 after --time-limit and for findings of --check.";
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let visible_devices = arguments.devices.as_ref().map(|list| list.visible(arguments.ranks)).transpose()?;
     let token = job_token::fresh()?;
-    let findings = match arguments.check {
-        true => Some(RankFindings::new(&job_token::fresh()?)?),
-        false => None,
-    };
+    let folder = JobFolder::new(&job_token::fresh()?);
+    let folder = if arguments.check { Some(folder?) } else { folder.ok() };
+    let findings = folder.as_ref().filter(|_| arguments.check).map(RankFindings::new);
     let port = meeting_port::choose(arguments.port)?;
-    let variables = JobVariables { ranks: arguments.ranks, port, token, visible_devices, findings };
+    let variables = JobVariables { ranks: arguments.ranks, port, token, visible_devices, findings, folder };
     let ended = supervisor::run(arguments, &variables);
     match &variables.findings {
         Some(findings) => findings.report(arguments.ranks, ended),

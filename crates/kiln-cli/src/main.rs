@@ -40,8 +40,11 @@ mod failure;
 mod inspect;
 mod kernel_name;
 mod launch;
+mod left_behind;
 mod line_wrap;
+mod live_process;
 mod local_job;
+mod new_file;
 mod note_kind;
 mod npy;
 mod plural;
@@ -228,7 +231,8 @@ fn show(error: &clap::Error) {
 
 /// Prints a failure, and returns how the command ends.
 fn report(command: &str, json: bool, failure: &Failure, console: &mut Console) -> Exit {
-    if !json {
+    // A reader of JSON gets one document: what was printed before stands, and the rest is told in words.
+    if !json || console.has_json() {
         complain(format_args!("kiln {command}: {failure}"));
     } else if let Err(failure) = console.json(&failure.report()) {
         complain(format_args!("kiln {command}: {failure}"));

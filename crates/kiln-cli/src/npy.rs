@@ -17,7 +17,7 @@ use crate::element_type::ElementType;
 
 use header::Header;
 
-pub(crate) use write_all_or_none::{Outputs, check_writable};
+pub(crate) use write_all_or_none::Outputs;
 
 /// An array: its element type, its shape, and its bytes in C order.
 #[derive(Clone, PartialEq, Eq, Debug)]

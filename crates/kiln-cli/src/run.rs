@@ -16,7 +16,8 @@ use crate::failure::Failure;
 use crate::launch::{
     ArgumentSheet, Attempt, KernelFinding, LaunchFlags, LeftOut, Outcome, Plan, check_memory,
 };
-use crate::npy::{Outputs, check_writable};
+use crate::new_file::check_writable;
+use crate::npy::Outputs;
 use crate::progress_line::ProgressLine;
 use statistics::KernelStatistics;
 

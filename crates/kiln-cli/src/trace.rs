@@ -1,6 +1,5 @@
 //! `kiln trace`: records a program, and makes a trace for Perfetto of a recording.
 
-mod new_file;
 pub(crate) mod recorded_program;
 pub(crate) mod recording_place;
 
@@ -10,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kiln::telemetry::DeviceTimes;
-use kiln_trace::{ExportError, PerfettoSummary, export_perfetto};
+use kiln_trace::{ExportError, PerfettoSummary, export_perfetto, shell_word};
 use serde::Serialize;
 
 use crate::console::{Console, complain};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
+use crate::new_file::NewFile;
 use crate::plural::counted;
 use crate::program_signals::ProgramSignals;
 use crate::recording_file;
-use new_file::NewFile;
 use recorded_program::RunSettings;
 use recording_place::{NUMBER, RecordingPlace};
 
@@ -134,7 +133,7 @@ fn record(
     let place = RecordingPlace::new(file)?;
     arguments.perfetto.as_deref().map_or(Ok(()), recording_place::check_folder)?;
     if let Some(out) = arguments.perfetto.as_deref().filter(|_| place.pattern().is_some())
-        && !out.to_string_lossy().contains(NUMBER)
+        && !recording_place::has_number(out)
     {
         let what = format!("{NUMBER} gives each process a recording, and {} is one file", out.display());
         return Err(Failure::usage(what).next(format!("put {NUMBER} into the name of the trace, too")));
@@ -144,6 +143,9 @@ fn record(
     let run = recorded_program::run((program.0, program.1), &place, settings, signals)?;
     if run.recordings.is_empty() {
         complain("the program recorded nothing");
+        if arguments.json {
+            tell(arguments, Vec::new(), &[], console)?;
+        }
         return Ok(run.ended);
     }
     let by_number = place.pattern().is_some();
@@ -184,7 +186,8 @@ fn tell(
     match recordings {
         [] => {}
         [file] => {
-            complain(format_args!("recorded to {0}; `kiln explain {0}` says what it shows", file.display()))
+            let (shown, word) = (file.display(), path_word(file));
+            complain(format_args!("recorded to {shown}; `kiln explain {word}` says what it shows"));
         }
         files => {
             for file in files {
@@ -194,6 +197,14 @@ fn tell(
         }
     }
     Ok(())
+}
+
+/// A path as a word of a command, which a shell takes and which is no flag.
+fn path_word(path: &Path) -> String {
+    match path.as_os_str().as_encoded_bytes().first() {
+        Some(b'-') => shell_word(Path::new(".").join(path).as_os_str()),
+        _ => shell_word(path.as_os_str()),
+    }
 }
 
 /// Whether two paths name one file, or would.

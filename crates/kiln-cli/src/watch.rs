@@ -1,12 +1,14 @@
 //! `kiln watch`: a page that shows a recording, also while the program runs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kiln::telemetry::DeviceTimes;
 use kiln_trace::RepeatCommand;
-use kiln_watch::{ExpectedFile, FilePattern, WatchError, WatchOptions, WatchServer, WatchedFiles};
+use kiln_watch::{
+    ExpectedFile, FilePattern, RepeatCommandText, WatchError, WatchOptions, WatchServer, WatchedFiles,
+};
 use serde::Serialize;
 
 use crate::console::{Console, complain};
@@ -159,14 +161,17 @@ fn serve(arguments: &Arguments, files: WatchedFiles) -> Result<WatchServer, Fail
 }
 
 /// The command that records the program again, as a shell takes it.
-fn repeated(arguments: &Arguments) -> Option<String> {
-    let file = arguments.file.first().map_or(DEFAULT_FILE.into(), |file| file.to_string_lossy());
-    let words = arguments.program.iter().map(|word| word.to_string_lossy().into_owned());
-    let command = RepeatCommand::of(words, |name| std::env::var(name).ok());
+fn repeated(arguments: &Arguments) -> Option<RepeatCommandText> {
+    let file = arguments.file.first().map_or(Path::new(DEFAULT_FILE), PathBuf::as_path);
+    let command = RepeatCommand::of(arguments.program.iter().cloned(), |name| std::env::var_os(name));
     let times = arguments.times.map(|times| times.to_string());
-    let times = times.iter().flat_map(|times| ["--times", times]);
-    let under: Vec<&str> = ["kiln", "watch", &file].into_iter().chain(times).collect();
-    command.is_known().then(|| command.under(&under))
+    let times = times.iter().flat_map(|times| ["--times", times].map(OsStr::new));
+    let under = ["kiln".as_ref(), "watch".as_ref(), file.as_os_str()].into_iter().chain(times);
+    let under: Vec<&OsStr> = under.collect();
+    command.is_known().then(|| RepeatCommandText {
+        command: command.under(&under),
+        lacks: (!command.is_whole()).then(|| command.lacks().to_string()),
+    })
 }
 
 fn failure(error: &WatchError) -> Failure {

@@ -13,6 +13,7 @@ use kiln_runtime::internal::{EndedWork, end_work};
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Ticket};
 
 use crate::abort::abort;
+use crate::alone_id::claim_alone;
 use crate::bridge::{Bridge, random_id};
 use crate::communicator_config::DeviceCommunicatorConfig;
 use crate::communicator_failure::CommunicatorFailed;
@@ -76,7 +77,7 @@ struct Inner {
     number: u64,
     /// What the barrier works in.
     scratch: GpuRef<u8>,
-    /// None for a rank that is alone.
+    /// None for a rank that is alone, unless its device is a simulated one and was given an id.
     module: Option<Module>,
     /// How it reaches simulated devices of other processes.
     bridge: Option<Bridge>,
@@ -108,7 +109,7 @@ impl DeviceCommunicator {
     /// Becomes one rank of a communicator. It does not wait for the others; the first collective does.
     ///
     /// # Errors
-    /// A rank that is not below the size; a rank that joined before; another size than another rank gave; NCCL is missing or too old.
+    /// A rank that is not below the size; a rank that joined before; another size than another rank gave; an id that was used before or that no rank made; NCCL is missing or too old.
     pub fn join(
         runtime: &DeviceRuntime,
         id: CommunicatorId,
@@ -116,7 +117,8 @@ impl DeviceCommunicator {
         size: u32,
         config: &DeviceCommunicatorConfig,
     ) -> Result<Self> {
-        Self::join_in(runtime, id, (rank, size), config, &Membership::new(id, size))
+        let claim = if size == 1 { claim_alone(runtime, id, rank, config)? } else { None };
+        Self::join_with(runtime, id, (rank, size), config, (&Membership::new(id, size), claim))
     }
 
     /// The id of a new communicator of some of these ranks.
@@ -135,6 +137,17 @@ impl DeviceCommunicator {
         config: &DeviceCommunicatorConfig,
         membership: &Arc<Membership>,
     ) -> Result<Self> {
+        Self::join_with(runtime, id, (rank, size), config, (membership, None))
+    }
+
+    /// The same, for a rank that is alone with what keeps its id from being used again.
+    fn join_with(
+        runtime: &DeviceRuntime,
+        id: CommunicatorId,
+        (rank, size): (u32, u32),
+        config: &DeviceCommunicatorConfig,
+        (membership, claim): (&Arc<Membership>, Option<Module>),
+    ) -> Result<Self> {
         let failed = |source| GroupError::Rank { rank, source };
         let joined = CommunicatorRank { id, rank, size, deadline: config.deadline };
         joined.check().map_err(GroupError::collective)?;
@@ -150,7 +163,7 @@ impl DeviceCommunicator {
             None => joined,
         };
         let load = || runtime.load_module(&Image::Communicator(&loaded.to_string())).map_err(failed);
-        let module = (size > 1).then(load).transpose()?;
+        let module = if size > 1 { Some(load()?) } else { claim };
         let membership = (size > 1).then(|| membership.clone());
         let ledger: Arc<Mutex<Ledger>> = Arc::default();
         let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
@@ -199,7 +212,8 @@ impl DeviceCommunicator {
     /// A lost device, or one without memory.
     pub fn alone(runtime: &DeviceRuntime) -> Result<Self> {
         let id = CommunicatorId::new([0; CommunicatorId::BYTES]);
-        Self::join(runtime, id, 0, 1, &DeviceCommunicatorConfig::default())
+        let config = DeviceCommunicatorConfig::default();
+        Self::join_in(runtime, id, (0, 1), &config, &Membership::new(id, 1))
     }
 
     /// This rank, counted from 0.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kiln_operation::CommunicatorId;
 
@@ -10,6 +10,12 @@ use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::rendezvous::{EndingLosses, LostRank, Rendezvous, RendezvousError};
 use crate::seat::{Application, Seat};
+
+/// How long the thread that looks for losses waits for the store.
+const LEFT_WAIT: Duration = Duration::from_millis(100);
+
+/// Between two looks whether a rank that is waited for has begun again.
+const BEYOND_PERIOD: Duration = Duration::from_millis(20);
 
 /// The job of ranks in several processes.
 #[derive(Clone)]
@@ -30,6 +36,10 @@ fn application_key(rank: u32) -> String {
 
 fn left_key(id: CommunicatorId, rank: u32) -> String {
     format!("kiln/left/{}/{rank}", id.short())
+}
+
+fn losses_key(id: CommunicatorId, rank: u32) -> String {
+    format!("kiln/losses/{}/{rank}", id.short())
 }
 
 fn seat_key(application: Application) -> String {
@@ -67,15 +77,35 @@ impl Job {
         let placed = ranks.into_iter().filter_map(|of_job| Some((of_job, self.place(of_job)?)));
         let fresh = placed.filter(|(_, rank)| !is_known(*rank));
         let count = |(of_job, rank): (u32, u32)| {
-            let said = self.rendezvous.last_word(of_job, &left_key(id, rank));
+            let said = self.rendezvous.last_word(of_job, &left_key(id, rank), Instant::now() + LEFT_WAIT);
             (rank, said.and_then(|said| said.try_into().ok()).map(u64::from_le_bytes))
         };
         fresh.map(count).collect()
     }
 
+    /// Says how many ranks of the communicator this one knows to be lost, before it waits for others.
+    pub(crate) fn say_losses(&self, id: CommunicatorId, rank: u32, lost: &[LostRank]) -> Result<()> {
+        let count = (lost.len() as u64).to_le_bytes();
+        self.rendezvous.put(&losses_key(id, rank), &count).map_err(failed)
+    }
+
+    /// Whether a rank knows of more losses than these. Then it says nothing more in a round without these.
+    fn is_beyond(
+        &self,
+        id: CommunicatorId,
+        (rank, of_job): (u32, u32),
+        lost: &[LostRank],
+        end: Instant,
+    ) -> bool {
+        let said = self.rendezvous.last_word(of_job, &losses_key(id, rank), end);
+        let count = said.and_then(|said| said.try_into().ok()).map(u64::from_le_bytes);
+        count.is_some_and(|count| count > lost.len() as u64)
+    }
+
+    /// As [`Membership::exchange`](crate::membership::Membership::exchange).
     pub(crate) fn exchange(
         &self,
-        rank: u32,
+        (id, rank): (CommunicatorId, u32),
         (name, lost, losses_seen): (&str, &[LostRank], usize),
         said: &[u8],
     ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
@@ -88,16 +118,28 @@ impl Job {
         // A rank that is lost after it has said its word is no end of this round: the others may have it already.
         let left = (0..).zip(&self.ranks).filter(|(other, _)| is_left(other));
         let mut missed: Vec<u32> = left.clone().map(|(_, of_job)| *of_job).collect();
+        // Then another rank may have begun again without the lost one, before it came to this round.
+        let mut is_reduced = false;
         let mut heard = BTreeMap::new();
         for (other, of_job) in left {
             let value = loop {
                 let losses = EndingLosses::Since(losses_seen, &missed);
-                match self.rendezvous.get_while(*of_job, (name, &key(other)), end, losses) {
+                let until = if is_reduced { end.min(Instant::now() + BEYOND_PERIOD) } else { end };
+                match self.rendezvous.get_while(*of_job, (name, &key(other)), until, losses) {
+                    Ok(None) if until < end => {
+                        let is_beyond = self.is_beyond(id, (other, *of_job), lost, end);
+                        if is_beyond && self.rendezvous.last_word(*of_job, &key(other), end).is_none() {
+                            return Ok(None);
+                        }
+                    }
                     Ok(value) => break value,
                     Err(RendezvousError::RankLost { rank: now_lost, .. }) => {
                         let place = self.place(now_lost).filter(is_left);
-                        match place.and_then(|place| self.rendezvous.last_word(now_lost, &key(place))) {
-                            Some(_) => missed.retain(|rank| *rank != now_lost),
+                        match place.and_then(|place| self.rendezvous.last_word(now_lost, &key(place), end)) {
+                            Some(_) => {
+                                missed.retain(|rank| *rank != now_lost);
+                                is_reduced = true;
+                            }
                             None => return Ok(None),
                         }
                     }

@@ -53,6 +53,7 @@
 //! It splits no kernels. Copies and shared buffers connect devices of one process; collectives also connect processes.
 
 mod abort;
+mod alone_id;
 mod bridge;
 mod collective_call;
 mod collective_part;

@@ -171,7 +171,7 @@ impl RankEnvironment {
             size,
             local_rank: local_rank.map(|(_, value)| value),
             local_size: local_size.map(|(_, value)| value),
-            meeting_point: meeting_point(row.launcher, &find)?,
+            meeting_point: meeting_point((row.launcher, rank, size), &find)?,
         }))
     }
 }
@@ -190,9 +190,9 @@ fn check_rank(
     }
 }
 
-/// `KILN_MEETING_POINT`, or `MASTER_ADDR` and `MASTER_PORT`, or the first node of a Slurm job.
+/// `KILN_MEETING_POINT`, or `MASTER_ADDR` and `MASTER_PORT`, or the first node of a Slurm job, in which the ranks were started by Slurm or by an MPI launcher.
 fn meeting_point(
-    launcher: Launcher,
+    (launcher, rank, size): (Launcher, u32, u32),
     find: &impl Fn(&str) -> Option<String>,
 ) -> Result<Option<MeetingPoint>, RankEnvironmentError> {
     const PORT: &str = "MASTER_PORT";
@@ -203,6 +203,9 @@ fn meeting_point(
         let (host, port) = (host.trim_matches(['[', ']']).to_owned(), port_number(POINT, port)?);
         return Ok(Some(MeetingPoint { host, port, is_taken: false }));
     }
+    // Of an MPI launcher outside of Slurm a port alone is a half.
+    let names = slurm_node_lists((launcher, rank, size), find);
+    let nodes = names.iter().find_map(|name| Some((*name, find(name)?)));
     let port = find(PORT).map(|text| port_number(PORT, &text)).transpose()?;
     let is_taken = find("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|text| text.eq_ignore_ascii_case("true"));
     match (find("MASTER_ADDR"), port) {
@@ -210,18 +213,12 @@ fn meeting_point(
         (Some(_), None) => {
             return Err(RankEnvironmentError::HalfAMeetingPoint { set: "MASTER_ADDR", missing: PORT });
         }
-        (None, Some(_)) if launcher != Launcher::Slurm => {
+        (None, Some(_)) if launcher != Launcher::Slurm && nodes.is_none() => {
             return Err(RankEnvironmentError::HalfAMeetingPoint { set: PORT, missing: "MASTER_ADDR" });
         }
         (None, _) => {}
     }
-    if launcher != Launcher::Slurm {
-        return Ok(None);
-    }
-    let names = ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"];
-    let Some((name, nodes)) = names.iter().find_map(|name| Some((*name, find(name)?))) else {
-        return Ok(None);
-    };
+    let Some((name, nodes)) = nodes else { return Ok(None) };
     let Some(host) = first_node(&nodes) else {
         return Err(RankEnvironmentError::NodeList { name, text: nodes });
     };
@@ -231,6 +228,24 @@ fn meeting_point(
     };
     let of_job = u16::try_from(SLURM_PORT_BASE + job % SLURM_PORTS).unwrap_or(u16::MAX);
     Ok(Some(MeetingPoint { host, port: port.unwrap_or(of_job), is_taken: false }))
+}
+
+/// The variables with the nodes of a Slurm job whose first one has rank 0.
+///
+/// `srun` names those of its step. An MPI launcher starts its daemons as a step of the job, on the other nodes than the first, and ranks see the nodes of that step: they meet on the first node of the job. Ranks that `srun`
+/// itself starts with the variables of PMI have the same numbers in those of Slurm.
+fn slurm_node_lists(
+    (launcher, rank, size): (Launcher, u32, u32),
+    find: &impl Fn(&str) -> Option<String>,
+) -> &'static [&'static str] {
+    const OF_STEP: [&str; 3] = ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"];
+    let is = |name: &str, value: u32| find(name).and_then(|text| text.parse().ok()) == Some(value);
+    match launcher {
+        Launcher::Slurm => &OF_STEP,
+        Launcher::Mpich if is("SLURM_PROCID", rank) && is("SLURM_STEP_NUM_TASKS", size) => &OF_STEP,
+        Launcher::Mpich | Launcher::OpenMpi => &["SLURM_JOB_NODELIST", "SLURM_NODELIST"],
+        _ => &[],
+    }
 }
 
 fn port_number(name: &'static str, text: &str) -> Result<u16, RankEnvironmentError> {

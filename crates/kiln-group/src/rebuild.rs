@@ -102,6 +102,7 @@ impl DeviceCommunicator {
         let (done_here, submitted, remembered) = self.counts();
         loop {
             let (lost, losses_seen) = membership.lost_so_far();
+            membership.begin_round(rank, &lost)?;
             let applications = match lost_ranks {
                 LostRanks::LeftOut => BTreeMap::new(),
                 LostRanks::Replaced => match membership.applications(&lost, limit)? {

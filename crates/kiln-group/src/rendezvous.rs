@@ -4,10 +4,11 @@
 //! the token itself is not sent. Values are not encrypted.
 //!
 //! Parts: [`message`] (bytes on the wire), [`token_proof`], [`store`] (what rank 0 keeps, pure) with [`host_ring`] and [`roll_call`] (how lost ranks are found), [`server`] and
-//! [`connection`] (the two ends), [`rank_thread`] (what a host says of a rank).
+//! [`connection`] (the two ends), [`rank_thread`] (what a host says of a rank), [`end_notes`] (what a launcher is told).
 
 mod addresses;
 mod connection;
+mod end_notes;
 mod error;
 mod host_ring;
 mod job_config;
@@ -28,6 +29,7 @@ use crate::deadline::after;
 use crate::rank_environment::RankEnvironment;
 use addresses::{listen, port, resolve};
 use connection::{Connection, Greeting};
+use end_notes::EndNotes;
 pub use error::RendezvousError;
 pub(crate) use error::ranks as listed;
 pub use job_config::RendezvousConfig;
@@ -37,7 +39,7 @@ pub(crate) use seen::EndingLosses;
 use server::Server;
 use token_proof::TokenKey;
 
-/// How long a rank waits in an exchange before it says where it waits, and for the word of another.
+/// How long a rank waits in an exchange before it says where it waits.
 const SILENT_WAIT: Duration = Duration::from_millis(100);
 
 type Result<T> = std::result::Result<T, RendezvousError>;
@@ -119,7 +121,8 @@ impl Rendezvous {
             server = Some(Server::start(listener, size, key.clone(), silence).map_err(system)?);
         }
         let greeting = Greeting { key: &key, rank, size };
-        let joined = Connection::join(&addresses, &greeting, deadline, (config.heartbeat, silence))?;
+        let notes = EndNotes::open(config.rank_ends_file.as_deref());
+        let joined = Connection::join(&addresses, &greeting, deadline, (config.heartbeat, silence), notes)?;
         let waited = started.elapsed();
         let connection = joined.map_err(|last| RendezvousError::NoAnswer { host, port, waited, last })?;
         let (timeout, meetings) = (config.timeout, AtomicU64::new(0));
@@ -237,11 +240,11 @@ impl Rendezvous {
         }
     }
 
-    /// A value that a rank has put before it left as planned; none if there is none.
-    pub(crate) fn last_word(&self, rank: u32, key: &str) -> Option<Vec<u8>> {
+    /// A value that a rank has put before it left or was lost; none if there is none, or the store does not answer until then.
+    pub(crate) fn last_word(&self, rank: u32, key: &str, end: Instant) -> Option<Vec<u8>> {
         let make = |id| Message::GetOf { id, rank, key: key.into() };
-        match self.connection.request(make, Instant::now() + SILENT_WAIT, EndingLosses::None) {
-            Ok(Some(Message::Value { value, .. })) => Some(value),
+        match self.connection.peek(make, end) {
+            Some(Message::Value { value, .. }) => Some(value),
             _ => None,
         }
     }
@@ -270,8 +273,8 @@ impl Rendezvous {
     /// name once.
     ///
     /// # Errors
-    /// A rank that did not come, and where it waits instead; one that has left the job in order; a value or a name that is too large; a rank is lost, unless that was acknowledged; the store is full or
-    /// lost.
+    /// A rank that did not come, and where it waits instead; one that has left the job in order; a value or a name that is too large; a rank is lost, unless that was acknowledged or all ranks had come
+    /// before; the store is full or lost.
     pub fn exchange(&self, name: &str, value: &[u8]) -> Result<Vec<Option<Vec<u8>>>> {
         let key = |rank: u32| format!("{name}/{rank}");
         check(&key(self.size), value)?;
@@ -281,7 +284,13 @@ impl Rendezvous {
         for rank in 0..self.size {
             values.push(match absent.contains(&rank) {
                 true => None,
-                false => Some(self.get_of(rank, (name, &key(rank)), end)?),
+                false => Some(match self.get_of(rank, (name, &key(rank)), end) {
+                    // Nothing more is waited for after a loss. What ranks gave before it counts, also what the lost rank gave.
+                    Err(lost @ RendezvousError::RankLost { .. }) => {
+                        self.last_word(rank, &key(rank), self.deadline()).ok_or(lost)?
+                    }
+                    got => got?,
+                }),
             });
         }
         Ok(values)

@@ -78,6 +78,19 @@ pub enum MemoryRefusal {
         /// The block.
         block: DeviceBlockId,
     },
+    /// The driver has no addresses for the memory of the device.
+    #[error(
+        "no addresses are left for a device of {device_bytes} bytes, whose heap needs {needed_bytes} bytes of them in a row ({told}); \
+         use fewer devices in this process, or simulated ones with less memory (`DeviceConfig::memory_bytes`)"
+    )]
+    Addresses {
+        /// The least that the heap can do with: twice the memory of the device.
+        needed_bytes: u64,
+        /// The memory of the device.
+        device_bytes: u64,
+        /// What the driver said.
+        told: String,
+    },
     /// The device has none of what the resource needs.
     #[error("{what}; {next}")]
     Unsupported {

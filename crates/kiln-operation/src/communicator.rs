@@ -125,7 +125,7 @@ impl CommunicatorRank {
     /// # Errors
     /// A communicator of no ranks, or of more than [`MAX_RANKS`]; a rank that is not below the size; several ranks with an id that no rank made; a deadline of less than a millisecond.
     pub fn check(&self) -> Result<(), OperationError> {
-        let Self { id, rank, size, deadline } = *self;
+        let Self { rank, size, deadline, .. } = *self;
         if size == 0 {
             return Err(OperationError::shape(
                 NAME,
@@ -141,15 +141,28 @@ impl CommunicatorRank {
             let what = format!("rank {rank} of a communicator of {size} ranks");
             return Err(OperationError::shape(NAME, what, "count ranks from 0"));
         }
-        if size > 1 && id.0 == [0; CommunicatorId::BYTES] {
-            let next = "make an id on one rank, and pass its 128 bytes on to the others";
-            return Err(OperationError::shape(NAME, "an id of zeros, which no rank made", next));
+        if size > 1 {
+            self.check_id()?;
         }
         if deadline < Duration::from_millis(1) {
             let what = format!("a deadline of {deadline:?}");
             return Err(OperationError::shape(NAME, what, "wait for a millisecond at least"));
         }
         Ok(())
+    }
+
+    /// Whether a rank can have made its id. One that is alone needs none.
+    ///
+    /// # Errors
+    /// An id of zeros.
+    pub fn check_id(&self) -> Result<(), OperationError> {
+        match self.id.0 == [0; CommunicatorId::BYTES] {
+            true => {
+                let next = "make an id on one rank, and pass its 128 bytes on to the others";
+                Err(OperationError::shape(NAME, "an id of zeros, which no rank made", next))
+            }
+            false => Ok(()),
+        }
     }
 }
 

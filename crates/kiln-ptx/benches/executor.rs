@@ -99,6 +99,8 @@ fn subjects() -> Vec<Subject> {
         block: [16, 16, 1],
         dynamic_shared_bytes: 0,
         cooperative: false,
+        cluster: None,
+        non_portable_cluster: false,
     };
     let (n, side) = (1usize << 20, 192usize);
     let matrices = vec![side * side; 3];

@@ -149,8 +149,14 @@ fn launch_all(module: PtxModule) -> Result<u64, String> {
         let buffer = memory.allocate_with(&[1; 4096]);
         let arguments =
             buffer.to_le_bytes().repeat(entry.parameter_bytes().min(1 << 16).div_ceil(8) as usize);
-        let shape =
-            LaunchShape { grid: [2, 1, 1], block: [33, 1, 1], dynamic_shared_bytes: 256, cooperative: false };
+        let shape = LaunchShape {
+            grid: [2, 1, 1],
+            block: [33, 1, 1],
+            dynamic_shared_bytes: 256,
+            cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
+        };
         let heap = DeviceHeap::new(1 << 16);
         let options =
             Options { checks: Checks::ALL, step_limit: STEP_LIMIT, heap: Some(&heap), ..Options::default() };

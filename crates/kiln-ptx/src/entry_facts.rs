@@ -232,7 +232,8 @@ impl Survey {
 /// Whether an instruction of a family other than the ordinary one is executed, as far as its form tells.
 fn is_executed(form: &Form) -> bool {
     let is_bulk = form.opcode() == Opcode::Cp && form.has(Flag::Bulk) && !form.has(Flag::Tensor);
-    is_bulk || is_run(form) || texture::is_run(form)
+    let is_cluster = form.family() == Family::Cluster && form.opcode() != Opcode::Clusterlaunchcontrol;
+    is_bulk || is_cluster || is_run(form) || texture::is_run(form)
 }
 
 /// The bits of the barriers an instruction names; a reduction has its result before them.

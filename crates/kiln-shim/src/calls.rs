@@ -15,6 +15,7 @@ mod devices;
 mod events;
 mod fills;
 mod functions;
+mod graph_any_node;
 mod graph_body;
 mod graph_edges;
 mod graph_nodes;

@@ -166,7 +166,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
                 part: if block == 0 { CommandPart::Variable } else { CommandPart::Argument },
                 name: "KILN_SIM_SEED",
                 text: tag,
-                is_whole: bytes > 500,
+                ..CommandRecord::default()
             }),
             _ if random.below(2) == 0 => {
                 TraceEvent::Dropped(DroppedRecord { events: bytes, time_ns, ..DroppedRecord::default() })

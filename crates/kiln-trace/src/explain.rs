@@ -1,7 +1,7 @@
 //! A recording in words: why devices were idle, what streams waited for, who held the memory, and which waits the program asked for.
 //!
-//! [`Explainer`] takes events, [`Explanation`] is what follows from them. Work is kept while events are taken, about 56 bytes for each
-//! submission; everything else is small.
+//! [`Explainer`] takes events, [`Explanation`] is what follows from them. Work is looked at in
+//! parts, and a part and the one before it are kept, so that memory does not grow with the recording.
 //!
 //! A device is idle when none of its streams runs anything. The work that ends an idle time says why: if the host submitted it only
 //! after the device had become idle, the host is the reason, and a wait that the host was in then is named. If it waited for another
@@ -9,6 +9,7 @@
 
 mod collective_calls;
 mod device_idle;
+mod device_work;
 mod explainer;
 mod explanation;
 mod held_memory;
@@ -18,6 +19,7 @@ mod name_table;
 mod quantity;
 mod ranking;
 mod stream_stalls;
+mod takeover_steps;
 mod text;
 mod timeline;
 

@@ -32,7 +32,7 @@
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
 //! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EndRecord`]. [`RecordingWriter`] and
-//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`]: how the program is run again.
+//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text.
 //!
 //! ```
 //! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
@@ -61,10 +61,12 @@ mod file;
 mod format;
 mod job;
 mod perfetto;
+mod process_path;
 mod record;
 mod recorder;
 mod repeat_command;
 mod secret_words;
+mod shell_word;
 
 pub use explain::{
     ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer, Explanation,
@@ -74,10 +76,11 @@ pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, spe
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 pub use job::{ClockAlignment, JobCollective, JobExplanation, JobPart, RankCall, RankLateness, RankLog};
 pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
+pub use process_path::{split_process_number, with_process_number};
 pub use record::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, CommandPart, CommandRecord, DeviceRecord, DropCause,
-    DroppedRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord,
-    LaunchSize, RecordingClock, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,
+    DropCause, DroppedRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
+    HostWaitRecord, LaunchSize, RecordingClock, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind,
     SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
     TraceStream, WaitReason,
 };
@@ -86,3 +89,4 @@ pub use recorder::{
     RecordingTotals, StreamLane, SubmissionNote, TickScale, WaitNote, interned_name, is_being_recorded,
 };
 pub use repeat_command::RepeatCommand;
+pub use shell_word::shell_word;

@@ -3,6 +3,7 @@
 mod allocation;
 mod collective;
 mod command;
+mod command_gaps;
 mod device;
 mod dropped;
 mod end;
@@ -21,6 +22,8 @@ mod trace_line;
 pub use allocation::{AllocationRecord, FreeRecord};
 pub use collective::CollectiveRecord;
 pub use command::{CommandPart, CommandRecord};
+pub use command_gaps::CommandGaps;
+pub(crate) use command_gaps::MAX_WORDS;
 pub use device::{DeviceRecord, StreamRecord};
 pub use dropped::{DropCause, DroppedRecord};
 pub use end::EndRecord;

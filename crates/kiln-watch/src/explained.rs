@@ -5,7 +5,7 @@ use kiln_trace::{Explainer, ReadError};
 use crate::watch_error::WatchError;
 use crate::watched_recording::{WatchedRecording, locked};
 
-/// More events than this are not explained on the page: an explanation keeps all work in memory.
+/// More events than this are not explained on the page: that would take more than half a minute.
 const MAX_EVENTS: u64 = 30_000_000;
 
 impl WatchedRecording {
@@ -14,7 +14,7 @@ impl WatchedRecording {
     /// # Errors
     /// A file that cannot be read any more.
     pub fn explain(&self) -> Result<String, WatchError> {
-        // One at a time, because it takes memory.
+        // One at a time, because each reads the whole file.
         let mut explained = locked(&self.explained);
         let (source, at, version, events) = {
             let shared = self.read();

@@ -1,11 +1,12 @@
 //! Files of several processes: a number in their names, or a folder that they are in.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What stands for the number of the process.
-const NUMBER: &str = "%p";
+use kiln_trace::split_process_number;
+
 /// Files of one pattern.
 const MAX_FILES: usize = 1024;
 
@@ -22,19 +23,19 @@ const MAX_FILES: usize = 1024;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FilePattern {
     folder: PathBuf,
-    before: String,
-    behind: String,
+    before: OsString,
+    behind: OsString,
 }
 
 impl FilePattern {
     /// The pattern that a path is, if it has `%p` in the name of the file.
     pub fn of(path: &Path) -> Option<Self> {
-        let (before, behind) = path.file_name()?.to_str()?.split_once(NUMBER)?;
-        Some(Self::around(path, before, behind))
+        let (before, behind) = split_process_number(path.file_name()?)?;
+        Some(Self::around(path, &before, &behind))
     }
 
     /// The files beside one that have a number between two texts.
-    pub fn around(beside: &Path, before: &str, behind: &str) -> Self {
+    pub fn around(beside: &Path, before: &OsStr, behind: &OsStr) -> Self {
         let folder =
             beside.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Self { folder: folder.to_owned(), before: before.to_owned(), behind: behind.to_owned() }
@@ -42,7 +43,9 @@ impl FilePattern {
 
     /// The number in the name of a file; none for other files.
     pub fn number(&self, path: &Path) -> Option<u32> {
-        let number = path.file_name()?.to_str()?.strip_prefix(&*self.before)?.strip_suffix(&*self.behind)?;
+        let name = path.file_name()?.as_encoded_bytes();
+        let number = name.strip_prefix(self.before.as_encoded_bytes())?;
+        let number = std::str::from_utf8(number.strip_suffix(self.behind.as_encoded_bytes())?).ok()?;
         if number.bytes().all(|digit| digit.is_ascii_digit()) { number.parse().ok() } else { None }
     }
 

@@ -93,6 +93,6 @@ pub use timeline_tile::{
     MAX_TILE_WORKS, TILE_BUCKETS, TileContent, TileRequest, TileRow, TileSums, TileWorks, TimelineTile,
 };
 pub use watch_error::WatchError;
-pub use watched_job::{JobRecording, JobState, LateCollective, WatchedFiles, WatchedJob};
+pub use watched_job::{JobRecording, JobState, LateCollective, RepeatCommandText, WatchedFiles, WatchedJob};
 pub use watched_recording::{RecordingState, WatchedRecording};
 pub use work_details::{GapDetails, WaitDetails, WorkDetails};

@@ -39,7 +39,16 @@ pub struct WatchedJob {
     /// Answers to questions before there is a recording.
     nothing: Arc<WatchedRecording>,
     explained: Mutex<Option<(u64, Arc<JobExplanation>)>>,
-    repeat: Option<String>,
+    repeat: Option<RepeatCommandText>,
+}
+
+/// The command that records a program again.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RepeatCommandText {
+    /// As a shell takes it.
+    pub command: String,
+    /// What it lacks, in words; none if it is whole.
+    pub lacks: Option<String>,
 }
 
 /// What is known of a job.
@@ -57,6 +66,8 @@ pub struct JobState {
     pub late_ranks: Vec<String>,
     /// The command that records the program again, where it is known.
     pub repeat: Option<String>,
+    /// What it lacks, in words; none if it is whole.
+    pub repeat_lacks: Option<String>,
 }
 
 /// A recording of a job.
@@ -99,7 +110,7 @@ impl WatchedJob {
 
     /// The same, with the command that records the program again.
     #[must_use]
-    pub fn repeated_by(self, repeat: Option<String>) -> Self {
+    pub fn repeated_by(self, repeat: Option<RepeatCommandText>) -> Self {
         Self { repeat, ..self }
     }
 
@@ -156,7 +167,8 @@ impl WatchedJob {
             collectives: job.collectives.len(),
             late: late.collect(),
             late_ranks: job.late.iter().map(RankLateness::to_string).collect(),
-            repeat: self.repeat.clone(),
+            repeat: self.repeat.as_ref().map(|repeat| repeat.command.clone()),
+            repeat_lacks: self.repeat.as_ref().and_then(|repeat| repeat.lacks.clone()),
         }
     }
 

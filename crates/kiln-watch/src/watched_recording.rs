@@ -2,6 +2,7 @@
 //!
 //! One thread reads; any number of others ask. Reading holds the lock for a few thousand events at a time.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -108,8 +109,10 @@ pub struct RecordingState {
     pub collectives: Vec<CollectiveTotals>,
     /// The command that records the program again; none if the recording does not have it.
     pub repeat: Option<String>,
-    /// Whether nothing was left out of that.
+    /// Whether nothing is missing to run that.
     pub is_repeat_whole: bool,
+    /// What is missing, in words.
+    pub repeat_lacks: Option<String>,
 }
 
 impl WatchedRecording {
@@ -168,10 +171,10 @@ impl WatchedRecording {
     /// What is known so far.
     pub fn state(&self) -> RecordingState {
         let shared = self.read();
-        let (index, file) = (&shared.index, self.file());
+        let index = &shared.index;
         RecordingState {
             version: shared.version,
-            file: file.clone(),
+            file: self.file(),
             program: index.program.clone(),
             process: index.process,
             is_virtual: index.is_virtual,
@@ -198,8 +201,12 @@ impl WatchedRecording {
             refusals: index.refusals.clone(),
             takeovers: index.takeovers.clone(),
             collectives: index.collectives.totals(),
-            repeat: index.command.is_known().then(|| index.command.under(&["kiln", "watch", &file])),
+            repeat: index.command.is_known().then(|| {
+                let words: [&OsStr; 3] = ["kiln".as_ref(), "watch".as_ref(), self.path.as_os_str()];
+                index.command.recorded_under(&words)
+            }),
             is_repeat_whole: index.command.is_whole(),
+            repeat_lacks: (!index.command.is_whole()).then(|| index.command.lacks().to_string()),
         }
     }
 

@@ -74,11 +74,13 @@ impl FailureOrder {
         watched.running.keys().any(|rank| watched.begun.contains_key(rank))
     }
 
-    /// Puts failures into the order in which they began. Of several that began within one look those by a signal come first: it comes from outside.
-    pub(super) fn sort(&self, failures: &mut [(u32, RankEnd)]) {
+    /// Puts failures into the order in which they began. One comes after those that its rank saw, which `seen` counts: a rank that sees another one end has seen all that this one had
+    /// seen. Of several that began within one look those by a signal come first: it comes from outside.
+    pub(super) fn sort(&self, failures: &mut [(u32, RankEnd)], seen: impl Fn(u32) -> usize) {
         let watched = lock(&self.watched);
-        failures.sort_by_key(|(rank, end)| {
-            (watched.begun.get(rank).copied().unwrap_or(u64::MAX), !matches!(end, RankEnd::Signal(_)))
+        failures.sort_by_cached_key(|(rank, end)| {
+            let begun = watched.begun.get(rank).copied().unwrap_or(u64::MAX);
+            (seen(*rank), begun, !matches!(end, RankEnd::Signal(_)))
         });
     }
 }
@@ -132,7 +134,10 @@ mod tests {
             (2, RankEnd::Exit(3)),
             (3, RankEnd::Signal(9)),
         ];
-        order.sort(&mut failures);
-        assert_eq!(failures.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [2, 3, 1, 0]);
+        let sorted = |failures: &[(u32, RankEnd)]| failures.iter().map(|(rank, _)| *rank).collect::<Vec<_>>();
+        order.sort(&mut failures, |_| 0);
+        assert_eq!(sorted(&failures), [2, 3, 1, 0]);
+        order.sort(&mut failures, |rank| if rank == 1 { 0 } else { 1 });
+        assert_eq!(sorted(&failures), [1, 2, 3, 0]);
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use super::job_folder::JobFolder;
 use crate::console::complain;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
@@ -12,23 +13,15 @@ use crate::plural::counted;
 /// Findings of a rank that are printed; the others are counted.
 const MAX_PRINTED: usize = 100;
 
-/// The files that ranks write their findings to, in a folder that goes with this.
+/// The files that ranks write their findings to.
 pub(super) struct RankFindings {
     folder: PathBuf,
 }
 
 impl RankFindings {
-    /// Makes the folder, with a name that no one can guess.
-    ///
-    /// # Errors
-    /// The folder for temporary files cannot be written to.
-    pub(super) fn new(secret: &str) -> Result<Self, Failure> {
-        let name = format!("kiln-launch-{}-{}", std::process::id(), secret.get(..16).unwrap_or_default());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir(&folder).map_err(|error| {
-            Failure::file(&folder, error).next("set TMPDIR to a folder that can be written to")
-        })?;
-        Ok(Self { folder })
+    /// Findings go to files of this folder.
+    pub(super) fn new(folder: &JobFolder) -> Self {
+        Self { folder: folder.path().to_owned() }
     }
 
     /// What a rank is told: use simulated devices, go on after a finding, and where to write it.
@@ -84,12 +77,5 @@ impl RankFindings {
 
     fn file(&self, rank: u32) -> PathBuf {
         self.folder.join(format!("rank-{rank}"))
-    }
-}
-
-impl Drop for RankFindings {
-    fn drop(&mut self) {
-        // What is left in the folder for temporary files goes with it.
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,5 +1,8 @@
 //! What the ranks of a job are told in environment variables.
 
+use std::path::PathBuf;
+
+use super::job_folder::JobFolder;
 use super::rank_findings::RankFindings;
 
 /// What is the same for all ranks of a job.
@@ -10,9 +13,16 @@ pub(crate) struct JobVariables {
     pub(crate) visible_devices: Option<String>,
     /// Where ranks write what their simulated devices found.
     pub(super) findings: Option<RankFindings>,
+    /// Where ranks write which others they saw end; nowhere if there is no such place.
+    pub(super) folder: Option<JobFolder>,
 }
 
 impl JobVariables {
+    /// Where a rank that was started again so many times notes which others it saw end.
+    pub(super) fn ends_file(&self, rank: u32, restarts: u32) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.path().join(format!("ends-{rank}-{restarts}")))
+    }
+
     /// The variables of a rank that was started again so many times.
     pub(crate) fn of_rank(&self, rank: u32, restarts: u32) -> Vec<(&'static str, String)> {
         let mut variables = vec![
@@ -24,6 +34,8 @@ impl JobVariables {
             ("KILN_JOB_TOKEN", self.token.clone()),
             ("KILN_RESTARTS", restarts.to_string()),
         ];
+        let ends = self.ends_file(rank, restarts).map(|file| file.to_string_lossy().into_owned());
+        variables.extend(ends.map(|file| ("KILN_RANK_ENDS_FILE", file)));
         variables.extend(self.findings.iter().flat_map(|findings| findings.variables(rank)));
         variables
             .extend(self.visible_devices.iter().map(|devices| ("CUDA_VISIBLE_DEVICES", devices.clone())));
@@ -40,7 +52,7 @@ mod tests {
     #[test]
     fn a_rank_reads_what_it_is_told() {
         let (token, visible_devices, findings) = ("secret".into(), None, None);
-        let job = JobVariables { ranks: 3, port: 29_600, token, visible_devices, findings };
+        let job = JobVariables { ranks: 3, port: 29_600, token, visible_devices, findings, folder: None };
         let variables = job.of_rank(2, 1);
         let find = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);

@@ -15,6 +15,7 @@ use super::output_lines::{LineSink, pass_on};
 use super::rank_end::RankEnd;
 use super::rank_process::{RankProcess, spawn};
 use super::rank_variables::JobVariables;
+use super::seen_ends::SeenEnds;
 use crate::console::complain;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
@@ -23,8 +24,10 @@ use crate::signals::{self, SignalMask};
 /// How long output of processes that have left the group of their rank is waited for.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
 
-/// How long a failed rank is not told while another one has begun to end before it.
+/// How long a failed rank is not told while another one has begun to end before it, or has left the job.
 const SLOW_END: Duration = Duration::from_secs(3);
+/// The same while another one was lost before it, and has not ended.
+const LOST_END: Duration = Duration::from_secs(15);
 
 /// What the supervisor is told.
 enum Event {
@@ -63,7 +66,12 @@ struct Supervisor<'a> {
     order: FailureOrder,
     /// Ranks that have failed while others were about to end; then it is told which one failed first, or at this time.
     held: Vec<(u32, RankEnd)>,
+    held_since: Option<Instant>,
     held_until: Option<Instant>,
+    /// What ranks that have failed had seen of others.
+    seen: BTreeMap<u32, SeenEnds>,
+    /// How many processes of each rank have ended.
+    ends: BTreeMap<u32, u32>,
     /// Ranks that ran when the time was over.
     overdue: Option<Vec<u32>>,
 }
@@ -88,7 +96,10 @@ pub(super) fn run(arguments: &Arguments, job: &JobVariables) -> Result<Exit, Fai
         first_failure: None,
         order,
         held: Vec::new(),
+        held_since: None,
         held_until: None,
+        seen: BTreeMap::new(),
+        ends: BTreeMap::new(),
         overdue: None,
     };
     let started = Instant::now();
@@ -185,6 +196,10 @@ impl Supervisor<'_> {
         let Some(process) = self.running.remove(&rank) else { return Ok(()) };
         self.order.ended(rank);
         let end = process.finish().map_err(|error| system("a rank cannot be waited for", &error))?;
+        *self.ends.entry(rank).or_default() += 1;
+        let restarts = self.restarts.get(&rank).copied().unwrap_or(0);
+        let notes = self.job.ends_file(rank, restarts).map(|file| SeenEnds::read(&file));
+        self.seen.insert(rank, notes.unwrap_or_default());
         if end.is_success() {
             self.settle();
             return Ok(());
@@ -214,16 +229,35 @@ impl Supervisor<'_> {
         if self.held.is_empty() {
             return;
         }
-        match self.order.are_ending() {
-            true => self.held_until = self.held_until.or_else(|| Instant::now().checked_add(SLOW_END)),
-            false => self.tell_held(),
+        let since = *self.held_since.get_or_insert_with(Instant::now);
+        match self.patience() {
+            Some(patience) => self.held_until = since.checked_add(patience),
+            None => self.tell_held(),
         }
     }
 
+    /// How long another rank may still end that failed before those that are held; none if there is no such rank.
+    fn patience(&self) -> Option<Duration> {
+        let ended = |rank: u32| self.ends.get(&rank).copied().unwrap_or(0);
+        let seen = self.held.iter().filter_map(|(rank, _)| self.seen.get(rank));
+        let awaited = seen.flat_map(|seen| seen.awaited(ended));
+        let awaited = awaited.filter(|(rank, _)| self.running.contains_key(rank));
+        let by_notes = awaited.map(|(_, is_lost)| if is_lost { LOST_END } else { SLOW_END });
+        by_notes.chain(self.order.are_ending().then_some(SLOW_END)).max()
+    }
+
+    /// How many of the failures that are held a rank had seen.
+    fn failures_seen(&self, rank: u32, held: &[u32]) -> usize {
+        let Some(seen) = self.seen.get(&rank) else { return 0 };
+        let ended = |rank: u32| self.ends.get(&rank).copied().unwrap_or(0);
+        held.iter().filter(|other| **other != rank && seen.has(**other, ended(**other))).count()
+    }
+
     fn tell_held(&mut self) {
-        self.held_until = None;
+        (self.held_since, self.held_until) = (None, None);
         let mut held = std::mem::take(&mut self.held);
-        self.order.sort(&mut held);
+        let ranks: Vec<u32> = held.iter().map(|(rank, _)| *rank).collect();
+        self.order.sort(&mut held, |rank| self.failures_seen(rank, &ranks));
         held.into_iter().for_each(|(rank, end)| self.failed(rank, end));
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::entry::Program;
+use crate::live_process::is_alive;
 
 /// An entry has no more bytes.
 const MAX_ENTRY_BYTES: u64 = 256 << 10;
@@ -69,20 +70,6 @@ fn is_silent(updated_ms: u64) -> bool {
     let updated = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(updated_ms));
     // A clock that was set back says nothing.
     updated.and_then(|updated| updated.elapsed().ok()).is_some_and(|age| age > SILENT_AFTER)
-}
-
-#[cfg(unix)]
-fn is_alive(process: u32) -> bool {
-    let number = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
-    number.is_some_and(|number| {
-        !matches!(rustix::process::test_kill_process(number), Err(rustix::io::Errno::SRCH))
-    })
-}
-
-/// Programs do not publish there.
-#[cfg(not(unix))]
-fn is_alive(_: u32) -> bool {
-    true
 }
 
 /// When a process began, as the system counts it; none where that cannot be found out.

@@ -9,8 +9,10 @@ use kiln::telemetry::DeviceTimes;
 use kiln_trace::is_being_recorded;
 
 use super::recording_place::{RecordingPlace, beginning, is_recorded};
+use crate::console::complain;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
+use crate::left_behind;
 use crate::program_end::ProgramEnd;
 use crate::program_signals::ProgramSignals;
 
@@ -18,6 +20,9 @@ use crate::program_signals::ProgramSignals;
 const VARIABLE: &str = "KILN_TRACE";
 /// The variable by which it learns how the device's times are taken.
 const TIMES_VARIABLE: &str = "KILN_TRACE_TIMES";
+
+/// How the hidden name of an earlier recording ends.
+const ASIDE: &str = "earlier";
 
 /// How a program is run.
 #[derive(Clone, Copy)]
@@ -46,6 +51,7 @@ struct Earlier<'f> {
 
 impl<'f> Earlier<'f> {
     fn move_aside(file: &'f Path) -> Result<Self, Failure> {
+        put_back(file);
         let mut aside = None;
         if file.is_file() {
             if is_being_recorded(file) {
@@ -53,12 +59,27 @@ impl<'f> Earlier<'f> {
                 return Err(Failure::file(file, why)
                     .next("give another FILE, or one with %p for the number of the process"));
             }
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            let place = file.with_file_name(format!(".{name}.{}.earlier", std::process::id()));
+            let place = left_behind::hidden(file, ASIDE).unwrap_or_else(|| file.with_extension(ASIDE));
             fs::rename(file, &place).map_err(|error| Failure::file(file, error))?;
             aside = Some(place);
         }
         Ok(Self { file, aside })
+    }
+}
+
+/// Puts back what a command moved aside that was killed, and tells it; where there is a later recording, it is removed.
+fn put_back(file: &Path) {
+    for aside in left_behind::found(file, ASIDE) {
+        let (done, what) = match is_recorded(file) {
+            true => (fs::remove_file(&aside), "removed"),
+            false => (fs::rename(&aside, file), "put back"),
+        };
+        if done.is_ok() {
+            complain(format_args!(
+                "{}: note: {what}; a command that was killed had moved this recording aside",
+                aside.display()
+            ));
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Where a program is recorded: one file, or one for each process by its number.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use kiln_trace::special_file;
+use kiln_trace::{special_file, split_process_number, with_process_number};
 use kiln_watch::FilePattern;
 
 use crate::failure::Failure;
@@ -25,16 +26,16 @@ impl RecordingPlace {
     /// # Errors
     /// A folder, a pipe, a device; a folder that is not there.
     pub(crate) fn new(file: &Path) -> Result<Self, Failure> {
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let folder = folder_of(file);
-        if folder.to_string_lossy().contains(NUMBER) {
+        if has_number(folder) {
             let why = format!(
                 "{NUMBER} stands for the number of the process in the name of a file, not of a folder"
             );
             return Err(Failure::file(file, why));
         }
         check_folder(file)?;
-        if name.matches(NUMBER).count() > 1 {
+        let behind = file.file_name().and_then(split_process_number).map(|(_, behind)| behind);
+        if behind.is_some_and(|behind| has_number(Path::new(&behind))) {
             return Err(Failure::file(file, format!("{NUMBER} may stand in the name once")));
         }
         writable(file)?;
@@ -65,18 +66,23 @@ impl RecordingPlace {
     /// Recordings of further processes, which have their numbers in their names: `run.4711.kiln` beside `run.kiln`.
     fn beside(&self, began: SystemTime) -> Vec<PathBuf> {
         let Some(stem) = self.file.file_stem() else { return Vec::new() };
-        let ending = self.file.extension().map(|ending| format!(".{}", ending.to_string_lossy()));
-        let before = format!("{}.", stem.to_string_lossy());
-        FilePattern::around(&self.file, &before, &ending.unwrap_or_default()).files(Some(began))
+        let dotted = |before: &OsStr, behind: &OsStr| [before, behind].join(OsStr::new("."));
+        let behind = self.file.extension().map(|ending| dotted(OsStr::new(""), ending)).unwrap_or_default();
+        FilePattern::around(&self.file, &dotted(stem, OsStr::new("")), &behind).files(Some(began))
     }
 
     /// The same name for something else that is made of a recording: the number in the place of `%p`.
     pub(crate) fn with_number_of(&self, recording: &Path, other: &Path) -> PathBuf {
         match self.pattern.as_ref().and_then(|pattern| pattern.number(recording)) {
-            Some(number) => other.to_string_lossy().replace(NUMBER, &number.to_string()).into(),
+            Some(number) => with_process_number(other, number),
             None => other.to_owned(),
         }
     }
+}
+
+/// Whether `%p` stands in a path.
+pub(crate) fn has_number(path: &Path) -> bool {
+    split_process_number(path.as_os_str()).is_some()
 }
 
 /// A place that something can be written to, as far as that is known.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kiln::DeviceRuntime;
 use kiln::group::{DeviceCommunicator, Reduction, Rendezvous};
 
-use crate::example_program::example_program;
+use crate::example_program::{example_of, example_program};
 use crate::outcome::{Outcome, command, run};
 
 const MISTAKE: &str = "KILN_TEST_MISTAKE";
@@ -30,6 +30,52 @@ const PTX: &str = "
 DONE:
     ret;
 }";
+
+/// What a rank drops last, if it is the one that fails by itself: it needs longer to end than those that fail because of it.
+struct SlowEnd;
+
+impl Drop for SlowEnd {
+    fn drop(&mut self) {
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+    }
+}
+
+/// A rank that fails by itself after all ranks have met, and others that fail because of it, at once.
+#[test]
+fn failing_rank_program() {
+    let Ok(mistake) = std::env::var(MISTAKE) else { return };
+    let (who, how) = mistake.split_once(' ').unwrap();
+    let is_first = std::env::var("KILN_RANK").is_ok_and(|rank| rank == who);
+    let _slow = is_first.then_some(SlowEnd);
+    let job = Arc::new(Rendezvous::from_process().unwrap().unwrap());
+    let gpu = DeviceRuntime::auto().unwrap();
+    let rank = DeviceCommunicator::meet(gpu, &job, &Default::default()).unwrap();
+    rank.barrier().submit().unwrap().wait().unwrap();
+    if is_first && how == "leaves" {
+        drop((rank, job));
+        std::panic::resume_unwind(Box::new("it has left the job"));
+    }
+    if is_first {
+        std::panic::resume_unwind(Box::new("this rank fails by itself"));
+    }
+    if rank.barrier().submit().is_err() {
+        std::process::exit(7);
+    }
+}
+
+#[test]
+fn the_rank_that_panicked_is_named_first_also_if_others_end_before_it() {
+    let program = std::env::current_exe().unwrap();
+    for (flags, mistake) in [(&["--check"][..], "1 panics"), (&["--check"], "0 panics"), (&[], "2 leaves")] {
+        let words = [&["launch", "-n", "3"], flags, &["--", program.to_str().unwrap()]].concat();
+        let test = ["--exact", "launch_check::failing_rank_program", "--nocapture"];
+        let mut launch: Command = command(&[&words[..], &test].concat());
+        launch.env(MISTAKE, mistake).env("KILN_POLICY", "simulate");
+        let outcome = run(launch);
+        let first = format!("kiln launch: rank {} failed first with exit status 101", &mistake[..1]);
+        assert!(outcome.stderr.contains(&first), "{mistake}: {}", outcome.stderr);
+    }
+}
 
 /// What every rank does, with one mistake.
 #[test]
@@ -195,4 +241,20 @@ fn a_rank_that_ends_in_order_is_told_to_those_that_wait_for_it() {
         assert!(outcome.stderr.contains(&found), "{}", outcome.stderr);
     }
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+}
+
+#[test]
+fn the_example_of_training_gives_its_losses_between_processes_on_simulated_devices() {
+    let program = example_of("kiln-libs", "data_parallel");
+    let alone = Command::new(&program).arg("1").output().unwrap();
+    let losses = String::from_utf8(alone.stdout).unwrap();
+    assert_eq!(losses.lines().count(), 12, "{losses}");
+    for ranks in ["2", "3"] {
+        let words = ["launch", "-n", ranks, "--check", "--", program.to_str().unwrap(), ranks];
+        let outcome = run(command(&words));
+        assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+        assert!(outcome.stderr.contains(&format!("no findings in {ranks} ranks")), "{}", outcome.stderr);
+        let first = outcome.stdout.lines().filter_map(|line| line.strip_prefix("[0] "));
+        assert!(first.eq(losses.lines()), "{ranks} ranks: {}", outcome.stdout);
+    }
 }

@@ -70,6 +70,33 @@ int cuGraphExecUpdate_v2(handle exec, handle graph, struct result *result);
 int cuGraphNodeSetEnabled(handle exec, handle node, unsigned enabled);
 int cuGraphNodeGetEnabled(handle exec, handle node, unsigned *enabled);
 
+/* Any kind of node. */
+struct any {
+    int kind, reserved[3];
+    union {
+        struct kernel_2 kernel;
+        struct {
+            int flags, reserved;
+            handle context;
+            struct copy copy;
+        } copy;
+        struct {
+            struct fill fill;
+            handle context;
+        } fill;
+        struct host host;
+        handle graph;
+        long long room[29];
+    };
+    long long rest;
+};
+int cuGraphAddNode(handle *node, handle graph, const handle *after, size_t count, struct any *any);
+int cuGraphNodeSetParams(handle node, struct any *any);
+int cuGraphExecNodeSetParams(handle exec, handle node, struct any *any);
+int cuGraphKernelNodeSetAttribute(handle node, int attribute, const unsigned *value);
+int cuGraphKernelNodeGetAttribute(handle node, int attribute, unsigned *value);
+int cuGraphKernelNodeCopyAttributes(handle to, handle from);
+
 static unsigned words[N], back[N];
 static int calls;
 static handle function, stream;
@@ -225,6 +252,52 @@ static void edges(void) {
     OK(cuGraphRemoveDependencies(graph, &b, &meet, 1));
 }
 
+/* The same by one structure for all kinds. */
+static void any_kind(void) {
+    handle graph, exec, fill, kernel, down, host, other;
+    unsigned n = N, value[16] = {1}, is[16] = {0};
+    int one = 1;
+    struct any any = {.kind = 2};
+    OK(cuGraphCreate(&graph, 0));
+    any.fill.fill = (struct fill){p, 0, 5, 4, N, 1};
+    OK(cuGraphAddNode(&fill, graph, NULL, 0, &any));
+    any = (struct any){.kind = 0};
+    any.kernel = (struct kernel_2){add(&p, &n), NULL, NULL};
+    OK(cuGraphAddNode(&kernel, graph, &fill, 1, &any));
+    any = (struct any){.kind = 1};
+    any.copy.copy = line(1, back, 0, 2, NULL, p, sizeof back);
+    OK(cuGraphAddNode(&down, graph, &kernel, 1, &any));
+    any = (struct any){.kind = 3};
+    any.host = (struct host){count, &one};
+    OK(cuGraphAddNode(&host, graph, &down, 1, &any));
+    OK(cuGraphKernelNodeSetAttribute(kernel, 2, value));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamSynchronize(stream));
+    TRUE(calls == 1 && back[0] == 6 && back[N - 1] == 6);
+    any = (struct any){.kind = 2};
+    any.fill.fill = (struct fill){p, 0, 50, 4, N, 1};
+    OK(cuGraphExecNodeSetParams(exec, fill, &any));
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamSynchronize(stream));
+    TRUE(calls == 2 && back[0] == 51);
+    OK(cuGraphNodeSetParams(fill, &any));
+    WANT(1, cuGraphNodeSetParams(kernel, &any));
+    /* Attributes stay when the parameters change. */
+    struct kernel again = add(&p, &n);
+    OK(cuGraphKernelNodeSetParams(kernel, &again));
+    OK(cuGraphKernelNodeGetAttribute(kernel, 2, is));
+    TRUE(is[0] == 1);
+    OK(cuGraphAddKernelNode(&other, graph, NULL, 0, &again));
+    OK(cuGraphKernelNodeCopyAttributes(other, kernel));
+    is[0] = 0;
+    OK(cuGraphKernelNodeGetAttribute(other, 2, is));
+    TRUE(is[0] == 1);
+    WANT(1, cuGraphKernelNodeGetAttribute(fill, 2, is));
+    any.kind = 99;
+    WANT(1, cuGraphAddNode(&other, graph, NULL, 0, &any));
+}
+
 static void refuses(void) {
     handle graph, other, node, foreign, exec;
     unsigned n = N;
@@ -282,6 +355,7 @@ int main(int count, char **which) {
     OK(cuStreamCreate(&stream, 1));
     if (!strcmp(name, "whole")) whole();
     else if (!strcmp(name, "edges")) edges();
+    else if (!strcmp(name, "any kind")) any_kind();
     else if (!strcmp(name, "refuses")) refuses();
     else if (!strcmp(name, "unordered")) {
         handle graph, exec, a, b;

@@ -5,7 +5,7 @@ use super::{compiled, kiln, text};
 #[test]
 fn graphs_by_hand_are_run_asked_and_changed() {
     let Some(program) = compiled("graph_nodes") else { return };
-    for case in ["whole", "edges", "refuses"] {
+    for case in ["whole", "edges", "any kind", "refuses"] {
         let output = kiln(&["--seeds", "3"], &program, &[case]);
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{case}");
     }

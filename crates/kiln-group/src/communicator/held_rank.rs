@@ -49,7 +49,7 @@ impl Drop for HeldRank {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.membership.is_some() && !self.is_given_up.load(Ordering::Relaxed) {
+        if self.module.is_some() && !self.is_given_up.load(Ordering::Relaxed) {
             self.unload();
         }
     }

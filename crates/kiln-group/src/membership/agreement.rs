@@ -12,6 +12,14 @@ use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
 
 impl Membership {
+    /// A rank begins to rebuild, and knows of these losses.
+    ///
+    /// # Errors
+    /// The store is lost.
+    pub(crate) fn begin_round(&self, rank: u32, lost: &[LostRank]) -> Result<()> {
+        self.job.as_ref().map_or(Ok(()), |job| job.say_losses(self.id, rank, lost))
+    }
+
     /// Says something to all ranks that are not lost, and returns what they say, by rank. None if another rank was lost meanwhile: then none of the ranks
     /// has an answer, or all have.
     ///
@@ -27,7 +35,7 @@ impl Membership {
         let gone: Vec<String> = lost.iter().map(|lost| lost.rank.to_string()).collect();
         let name = format!("kiln/{}/{name}/without {}", self.id.short(), gone.join(" "));
         match &self.job {
-            Some(job) => job.exchange(rank, (&name, lost, losses_seen), said),
+            Some(job) => job.exchange((self.id, rank), (&name, lost, losses_seen), said),
             None => self.exchange_here(rank, (&name, lost), said, limit),
         }
     }

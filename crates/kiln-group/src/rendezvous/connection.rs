@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::end_notes::EndNotes;
 use super::error::RendezvousError;
 use super::message::{Message, Refusal};
 use super::rank_thread::{RankThread, ThreadWatch};
@@ -35,6 +36,8 @@ struct Shared {
     stream: Mutex<TcpStream>,
     seen: Mutex<Seen>,
     changed: Condvar,
+    /// For the launcher. A rank's end is noted before the caller can hear of it.
+    notes: EndNotes,
 }
 
 /// What a rank says when it joins.
@@ -57,6 +60,7 @@ impl Connection {
         greeting: &Greeting<'_>,
         deadline: Instant,
         (heartbeat, silence): (Duration, Duration),
+        notes: EndNotes,
     ) -> Result<Result<Self, String>, RendezvousError> {
         let mut pause = Duration::from_millis(10);
         let mut last = "no attempt was made".to_owned();
@@ -65,9 +69,8 @@ impl Connection {
                 match attempt(*address, greeting, deadline)? {
                     Attempt::Joined(stream) => {
                         let system = |source| RendezvousError::System { what: "a connection", source };
-                        return Self::start(stream, greeting.rank, heartbeat, silence)
-                            .map(Ok)
-                            .map_err(system);
+                        let times = (heartbeat, silence);
+                        return Self::start(stream, greeting.rank, times, notes).map(Ok).map_err(system);
                     }
                     Attempt::Again(why) => last = why,
                 }
@@ -78,12 +81,17 @@ impl Connection {
         Ok(Err(last))
     }
 
-    fn start(stream: TcpStream, rank: u32, heartbeat: Duration, silence: Duration) -> io::Result<Self> {
+    fn start(
+        stream: TcpStream,
+        rank: u32,
+        (heartbeat, silence): (Duration, Duration),
+        notes: EndNotes,
+    ) -> io::Result<Self> {
         stream.set_read_timeout(Some(silence))?;
         stream.set_write_timeout(Some(silence))?;
         let mut reading = stream.try_clone()?;
         let (stream, seen) = (Mutex::new(stream), Mutex::new(Seen::default()));
-        let shared = Arc::new(Shared { rank, stream, seen, changed: Condvar::new() });
+        let shared = Arc::new(Shared { rank, stream, seen, changed: Condvar::new(), notes });
         let reader = Arc::clone(&shared);
         thread::Builder::new().name("kiln rendezvous reader".into()).spawn(move || {
             let error = loop {
@@ -120,6 +128,22 @@ impl Connection {
         let answer = self.wait(deadline, (began, losses), |seen| seen.answers.get_mut(&id)?.take());
         self.shared.lock().answers.remove(&id);
         answer
+    }
+
+    /// What the store answers to a request at once; none if it has no answer yet, or is lost.
+    pub(super) fn peek(&self, make: impl FnOnce(u64) -> Message, deadline: Instant) -> Option<Message> {
+        let mut seen = self.shared.lock();
+        let id = seen.next_id;
+        seen.next_id += 1;
+        seen.answers.insert(id, None);
+        drop(seen);
+        let sent = self.shared.send(&make(id));
+        // Requests are answered in order, and this one always is.
+        let ask = |id| Message::WhoIsMissing { id };
+        if sent.is_ok() {
+            let _ = self.request(ask, deadline, EndingLosses::None);
+        }
+        self.shared.lock().answers.remove(&id).flatten()
     }
 
     /// Waits until all ranks have joined; says whether they have.
@@ -243,7 +267,11 @@ impl Drop for Connection {
     fn drop(&mut self) {
         // A rank whose thread panics does not leave as planned: the others are told of a lost rank. If the store is gone already, there is no one to tell.
         // Other ranks look whether the thread that shows that this rank is there has ended: that comes after this.
-        if !thread::panicking() && !self.shared.lock().gives_up {
+        let mut seen = self.shared.lock();
+        seen.leaves = true;
+        let gives_up = seen.gives_up;
+        drop(seen);
+        if !thread::panicking() && !gives_up {
             let _ = self.shared.send(&Message::Leave);
         }
         self.shared.lock().closed = true;
@@ -268,6 +296,11 @@ impl Shared {
             // The thread that reads notices if the connection has ended.
             let _ = self.send(&Message::Alive);
         }
+        match &message {
+            Message::Lost { rank, .. } if *rank != self.rank => self.notes.lost(*rank),
+            Message::Left { rank } => self.notes.left(*rank),
+            _ => {}
+        }
         self.lock().note(message, self.rank);
         self.changed.notify_all();
     }
@@ -282,6 +315,9 @@ impl Shared {
     fn end(&self, cause: String) {
         let mut seen = self.lock();
         let has_left = seen.left.contains(&0);
+        if !(has_left || seen.leaves || seen.given_up.is_some() || seen.ended.is_some()) {
+            self.notes.lost(0);
+        }
         let cause = if has_left { "it has left the job in order".to_owned() } else { cause };
         seen.ended.get_or_insert(cause);
         drop(seen);

@@ -1,6 +1,7 @@
 //! As which rank a process joins its job.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{RendezvousError, Result};
@@ -25,6 +26,8 @@ pub struct RendezvousConfig {
     /// A rank that was not heard of for so long is lost. A process that ends is noticed at once; this is for hosts that fail. When a communicator fails, ranks are asked and have half a
     /// second to answer.
     pub silence: Duration,
+    /// Where this rank notes which other ranks it saw end, for the launcher that started it; nowhere unless something else is set.
+    pub rank_ends_file: Option<PathBuf>,
 }
 
 impl fmt::Debug for RendezvousConfig {
@@ -43,10 +46,19 @@ impl RendezvousConfig {
     /// Rank `rank` of `size`, which meet at `meeting_point`.
     pub fn new(meeting_point: MeetingPoint, rank: u32, size: u32) -> Self {
         let (heartbeat, silence) = (Duration::from_secs(1), Duration::from_secs(10));
-        Self { meeting_point, rank, size, token: None, timeout: Duration::from_secs(60), heartbeat, silence }
+        Self {
+            meeting_point,
+            rank,
+            size,
+            token: None,
+            timeout: Duration::from_secs(60),
+            heartbeat,
+            silence,
+            rank_ends_file: None,
+        }
     }
 
-    /// What the launcher says, with the token in `KILN_JOB_TOKEN`.
+    /// What the launcher says, with the token in `KILN_JOB_TOKEN`, and the file for notes in `KILN_RANK_ENDS_FILE`.
     ///
     /// # Errors
     /// The launcher does not say where the ranks meet.
@@ -54,6 +66,8 @@ impl RendezvousConfig {
         let meeting_point = ranks.meeting_point.clone().ok_or(RendezvousError::NoMeetingPoint)?;
         let mut config = Self::new(meeting_point, ranks.rank, ranks.size);
         config.token = std::env::var("KILN_JOB_TOKEN").ok().filter(|token| !token.is_empty());
+        config.rank_ends_file =
+            std::env::var_os("KILN_RANK_ENDS_FILE").filter(|file| !file.is_empty()).map(PathBuf::from);
         Ok(config)
     }
 }

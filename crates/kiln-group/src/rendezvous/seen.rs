@@ -38,6 +38,8 @@ pub(super) struct Seen {
     pub(super) given_up: Option<(u32, String)>,
     /// This rank does not leave as planned when the connection is closed.
     pub(super) gives_up: bool,
+    /// The caller is about to close the connection: its end says nothing of the store.
+    pub(super) leaves: bool,
     /// The caller closed the connection.
     pub(super) closed: bool,
     /// The rank of this host to look after, and its thread.

@@ -325,6 +325,37 @@ fn an_id_that_no_device_of_the_machine_made() {
 }
 
 #[test]
+fn a_rank_that_is_alone_needs_a_new_id_too() {
+    let (rig, foreign) = (Rig::new(2, 1), Rig::new(1, 1));
+    let gpu = rig.group.runtime(0).unwrap();
+    let join = |id, size| DeviceCommunicator::join(gpu, id, 0, size, &short());
+    let refused = |id, words: &str| {
+        let error = join(id, 1).unwrap_err().to_string();
+        assert!(error.contains(words), "`{words}` in {error}");
+    };
+    refused(CommunicatorId::new([0; CommunicatorId::BYTES]), "an id of zeros, which no rank made");
+    refused(
+        CommunicatorId::new([9; CommunicatorId::BYTES]),
+        "no device of this simulated machine made the id",
+    );
+    let of_another = DeviceCommunicator::new_id(foreign.group.runtime(0).unwrap()).unwrap();
+    refused(of_another, "no device of this simulated machine made the id");
+    let id = DeviceCommunicator::new_id(gpu).unwrap();
+    let alone = join(id, 1).unwrap();
+    refused(id, "was loaded before, on device 0");
+    assert!(join(id, 2).unwrap_err().to_string().contains("the number of ranks: 2 and 1"));
+    let buffer = gpu.upload(&[3_u32; 4]).unwrap();
+    alone.all_reduce_in_place(&buffer, Reduction::Sum).submit().unwrap();
+    assert_eq!(buffer.download().unwrap(), [3; 4]);
+    rig.group.synchronize().unwrap();
+    drop(alone);
+    refused(id, "make another id");
+    let used = DeviceCommunicator::new_id(gpu).unwrap();
+    let _first = join(used, 2).unwrap();
+    refused(used, "the number of ranks: 1 and 2");
+}
+
+#[test]
 fn two_ranks_on_one_device() {
     let rig = Rig::new(2, 1);
     let gpu = rig.group.runtime(0).unwrap();

@@ -27,6 +27,7 @@ mod rank_environments;
 mod rank_processes;
 mod rendezvous;
 mod rig;
+mod second_losses;
 mod shards;
 mod shared;
 mod topologies;

@@ -1,10 +1,12 @@
 //! Which devices a group has: those of a prober, and a GPU beside a simulated device.
 
-use kiln::group::{DeviceGroup, GroupError};
+use kiln::group::{DeviceGroup, GroupError, Reduction};
 use kiln::probe::{Prober, ProberConfig, SimulatorPlatform, TestGate, gpu_for_test};
 use kiln::sim::{DeviceConfig, Machine, MachineConfig};
 use kiln::{DeviceRuntime, Policy};
 use kiln_driver::Code;
+
+use crate::rig::Rig;
 
 /// A prober over simulated devices alone; one of each list for "CUDA" and for the simulator.
 fn prober(policy: Policy, devices: &[DeviceConfig]) -> Prober {
@@ -65,4 +67,46 @@ fn memory_of_a_gpu_alone_is_shared_with_itself() {
     shared.on(0).unwrap().fill(3).unwrap();
     shared.order(0, 0).unwrap().wait().unwrap();
     assert_eq!(shared.on(0).unwrap().download().unwrap(), [3; 1000]);
+}
+
+#[test]
+fn a_machine_has_64_default_devices_that_work_together() {
+    for count in [12, 32, 64] {
+        let rig = Rig::new(count, 1);
+        let ranks = rig.group.communicators(&Default::default()).unwrap();
+        let buffers: Vec<_> =
+            ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 3]).unwrap()).collect();
+        for (rank, buffer) in ranks.iter().zip(&buffers) {
+            rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap();
+        }
+        buffers
+            .iter()
+            .for_each(|buffer| assert_eq!(buffer.download().unwrap(), [count * (count + 1) / 2; 3]));
+        let last = rig.group.runtime(count as usize - 1).unwrap();
+        let copied = last.zeros::<u32>(3).unwrap();
+        rig.group.copy(&last.upload(&[7_u32; 3]).unwrap(), &copied).unwrap();
+        assert_eq!(copied.download().unwrap(), [7; 3]);
+        // Most of the memory of the last one can be used.
+        last.allocate::<u8>(12 << 30).unwrap();
+        drop((ranks, buffers, copied));
+        rig.finish();
+    }
+}
+
+#[test]
+fn addresses_that_are_short_are_told_with_what_was_asked_for_and_what_to_change() {
+    let large = DeviceConfig::with_memory(20 << 40);
+    let machine = Machine::new(MachineConfig::seeded(1).device(large.clone()).device(large));
+    let devices = [0, 1].map(|ordinal| machine.device(ordinal).unwrap());
+    let error = DeviceGroup::over(devices, &Default::default()).unwrap_err();
+    assert_eq!(error.device(), Some(1));
+    let text = error.to_string();
+    let (device, needed, all) = (20_u64 << 40, 40_u64 << 40, 80_u64 << 40);
+    for words in [
+        format!("a device of {device} bytes, whose heap needs {needed} bytes of them in a row"),
+        format!("share {all} bytes"),
+        "`DeviceConfig::memory_bytes`".to_owned(),
+    ] {
+        assert!(text.contains(&words), "`{words}` in {text}");
+    }
 }

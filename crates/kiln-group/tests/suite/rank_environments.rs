@@ -93,6 +93,64 @@ fn a_launcher_inside_a_slurm_job_comes_before_slurm() {
     assert_eq!(ranks(&inside).launcher, Launcher::ByHand);
 }
 
+/// What an MPI launcher says to a rank, and the variables of the Slurm job around it.
+fn inside_slurm(launcher: [(&'static str, &'static str); 2]) -> Vec<(&'static str, &'static str)> {
+    let job = [
+        ("SLURM_JOB_ID", "1234567"),
+        ("SLURM_JOB_NODELIST", "gpu[07-09]"),
+        ("SLURM_NTASKS", "6"),
+        ("SLURM_PROCID", "0"),
+    ];
+    launcher.into_iter().chain(job).collect()
+}
+
+#[test]
+fn ranks_of_an_mpi_launcher_inside_a_slurm_job_meet_on_its_first_node() {
+    let open_mpi = [("OMPI_COMM_WORLD_RANK", "4"), ("OMPI_COMM_WORLD_SIZE", "6")];
+    let hydra = [("PMI_RANK", "4"), ("PMI_SIZE", "6")];
+    for (launcher, variables) in [(Launcher::OpenMpi, open_mpi), (Launcher::Mpich, hydra)] {
+        let inside = inside_slurm(variables);
+        let found = ranks(&inside);
+        assert_eq!((found.launcher, found.rank, found.size), (launcher, 4, 6));
+        assert_eq!(found.meeting_point, point("gpu07", 24_567, false), "{launcher}");
+        // The launcher starts its daemons on the other nodes as a step, whose nodes are not those of all ranks.
+        let mut in_step = inside.clone();
+        in_step.extend([("SLURM_STEP_NODELIST", "gpu[08-09]"), ("SLURM_STEP_NUM_TASKS", "2")]);
+        assert_eq!(ranks(&in_step).meeting_point, point("gpu07", 24_567, false), "{launcher}");
+        let mut with_port = inside.clone();
+        with_port.push(("MASTER_PORT", "29500"));
+        assert_eq!(ranks(&with_port).meeting_point, point("gpu07", 29_500, false));
+        let mut by_hand = inside.clone();
+        by_hand.extend([("MASTER_ADDR", "node0"), ("MASTER_PORT", "29500")]);
+        assert_eq!(ranks(&by_hand).meeting_point, point("node0", 29_500, false));
+        let mut damaged = inside.clone();
+        damaged.retain(|(name, _)| *name != "SLURM_JOB_NODELIST");
+        damaged.push(("SLURM_JOB_NODELIST", "gpu["));
+        let error = parse(&damaged).unwrap_err();
+        assert!(
+            matches!(error, RankEnvironmentError::NodeList { name: "SLURM_JOB_NODELIST", .. }),
+            "{error}"
+        );
+        // Outside of Slurm a port alone is half a meeting point.
+        let mut outside = variables.to_vec();
+        outside.push(("MASTER_PORT", "29500"));
+        assert!(matches!(parse(&outside).unwrap_err(), RankEnvironmentError::HalfAMeetingPoint { .. }));
+    }
+}
+
+#[test]
+fn ranks_that_srun_tells_in_the_variables_of_pmi_meet_on_the_first_node_of_their_step() {
+    let mut step = inside_slurm([("PMI_RANK", "1"), ("PMI_SIZE", "2")]);
+    step.retain(|(name, _)| *name != "SLURM_PROCID");
+    step.extend([
+        ("SLURM_PROCID", "1"),
+        ("SLURM_STEP_NUM_TASKS", "2"),
+        ("SLURM_STEP_NODELIST", "gpu[08-09]"),
+    ]);
+    let found = ranks(&step);
+    assert_eq!((found.rank, found.size, found.meeting_point), (1, 2, point("gpu08", 24_567, false)));
+}
+
 #[test]
 fn without_a_launcher_there_are_no_ranks() {
     assert_eq!(parse(&[]), Ok(None));

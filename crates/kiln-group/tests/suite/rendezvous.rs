@@ -114,6 +114,27 @@ fn a_rank_whose_thread_panics_is_lost() {
 }
 
 #[test]
+fn a_rank_that_came_to_a_barrier_and_was_lost_then_has_come() {
+    let port = free_port();
+    let other = thread::spawn(move || {
+        let mut config = config(port, 1, 2);
+        config.timeout = Duration::from_millis(500);
+        let job = Rendezvous::join(&config).unwrap();
+        // It comes, and waits longer than it may.
+        assert!(job.exchange("both", b"one").is_err());
+        panic!("rank 1 panics while it holds the job");
+    });
+    let job = Rendezvous::join(&config(port, 0, 2)).unwrap();
+    let lost = job.wait_for_loss(Duration::from_secs(20)).unwrap().unwrap();
+    assert_eq!(lost.rank, 1);
+    assert!(other.join().is_err());
+    let values = job.exchange("both", b"zero").unwrap();
+    assert_eq!(values, [Some(b"zero".to_vec()), Some(b"one".to_vec())]);
+    let error = job.barrier("next").unwrap_err();
+    assert!(matches!(error, RendezvousError::RankLost { rank: 1, .. }), "{error}");
+}
+
+#[test]
 fn a_rank_zero_that_does_not_answer_is_told() {
     let mut config = config(free_port(), 1, 2);
     config.timeout = Duration::from_millis(300);

@@ -83,6 +83,8 @@ pub(crate) fn simulate(
         block: program.block,
         dynamic_shared_bytes: launch.dynamic_shared_bytes,
         cooperative: emitted.cooperative,
+        cluster: None,
+        non_portable_cluster: false,
     };
     let options = Options { seed, step_limit: 1 << 24, ..Options::default() };
     let outcome =

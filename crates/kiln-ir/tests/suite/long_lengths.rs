@@ -23,8 +23,14 @@ fn run(statement: &str, index: u64, length: u64) -> u64 {
         EntryParameterKind::Length(id) => [length, 1][id.0 as usize],
         _ => index,
     });
-    let shape =
-        LaunchShape { grid: [1, 1, 1], block: [1, 1, 1], dynamic_shared_bytes: 0, cooperative: false };
+    let shape = LaunchShape {
+        grid: [1, 1, 1],
+        block: [1, 1, 1],
+        dynamic_shared_bytes: 0,
+        cooperative: false,
+        cluster: None,
+        non_portable_cluster: false,
+    };
     let outcome = entry.launch(&shape, &arguments, &[], &memory, &Options::default()).unwrap();
     assert!(outcome.is_clean(), "{:?}\n{}", outcome.findings, emitted.text);
     u64::from_le_bytes(memory.read(y, 8).unwrap().try_into().unwrap())

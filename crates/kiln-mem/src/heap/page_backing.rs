@@ -31,6 +31,10 @@ const LEAST_WINDOW: u64 = 2;
 /// The window that is reserved, with room for many remaps; half of it, and half again, if the driver has no addresses for it. A process
 /// has 128 TiB of addresses, of which driver 580 gives out about 110, and may have several heaps.
 const WINDOW_BYTES: u64 = 32 << 40;
+/// Where the driver has no window of this size, addresses are short: a heap takes a part of what there is, and leaves the rest to heaps of other devices.
+const PLENTY_BYTES: u64 = 8 << 40;
+/// That part.
+const SHORT_PART: u64 = 16;
 /// The frame a small request makes the heap grow by is this part of what its arena has, so that growing many times
 /// costs few frames and at most this part is not needed.
 const SMALL_GROWTH_PART: u64 = 32;
@@ -290,15 +294,24 @@ pub(crate) fn reserve_window(driver: &dyn Driver, wanted_bytes: u64) -> Result<R
         let next = "use a heap over chunks";
         return Err(ErrorKind::from(MemoryRefusal::Unsupported { what, next }).into());
     }
-    let least_bytes = info.total_memory_bytes.next_multiple_of(PAGE_BYTES).saturating_mul(LEAST_WINDOW);
-    let mut bytes = wanted_bytes.max(least_bytes.next_multiple_of(PAGE_BYTES));
+    let device_bytes = info.total_memory_bytes;
+    let least_bytes = device_bytes.next_multiple_of(PAGE_BYTES).saturating_mul(LEAST_WINDOW);
+    let mut bytes = wanted_bytes.max(least_bytes);
     loop {
         match driver.reserve(ReserveRequest { bytes, at: None }) {
-            Err(error) if bytes / 2 >= least_bytes && !error.is_sticky() => {
-                drop(error);
-                bytes = (bytes / 2).next_multiple_of(PAGE_BYTES);
+            Ok(window) if bytes >= PLENTY_BYTES.min(wanted_bytes) => return Ok(window),
+            Ok(window) => {
+                let part_bytes = (bytes / SHORT_PART).next_multiple_of(PAGE_BYTES).max(least_bytes);
+                driver.destroy(window.id.into())?;
+                return Ok(driver.reserve(ReserveRequest { bytes: part_bytes, at: None })?);
             }
-            reserved => return Ok(reserved?),
+            Err(error) if error.is_sticky() => return Err(error.into()),
+            Err(error) if bytes == least_bytes => {
+                let told = error.to_string();
+                let refusal = MemoryRefusal::Addresses { needed_bytes: least_bytes, device_bytes, told };
+                return Err(ErrorKind::from(refusal).into());
+            }
+            Err(_) => bytes = (bytes / 2).next_multiple_of(PAGE_BYTES).max(least_bytes),
         }
     }
 }

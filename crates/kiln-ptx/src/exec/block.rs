@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use super::barrier::{Arrival, BARRIERS, BarrierState, Met};
 use super::check::{BlockRaces, ValueRule};
+use super::cluster::Cluster;
 use super::code_location::CodeSite;
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
@@ -31,6 +32,14 @@ const NEXT_POLLS: u32 = 48;
 pub(crate) struct Cta<'l> {
     pub(crate) launch: &'l Launch<'l>,
     pub(crate) index: [u32; 3],
+    /// Its number in the grid.
+    pub(crate) number: u64,
+    /// The number of its cluster, and its rank there.
+    pub(crate) place_in_cluster: (u64, usize),
+    /// The cluster, while the block runs.
+    pub(crate) cluster: Option<Box<Cluster>>,
+    /// The rank of another block whose memory accesses reach now.
+    pub(crate) visited: Option<usize>,
     pub(crate) shared: Shared,
     /// Where it appears among generic addresses.
     pub(crate) shared_window: u64,
@@ -94,8 +103,8 @@ pub(crate) struct Exit {
 
 /// A block that runs.
 pub(crate) struct Block<'l> {
-    cta: Cta<'l>,
-    warps: Vec<Warp>,
+    pub(super) cta: Cta<'l>,
+    pub(super) warps: Vec<Warp>,
     random: Option<Random>,
     /// For how many rounds others go first, for each warp: those that were preempted.
     held: Vec<u32>,
@@ -110,6 +119,8 @@ pub(crate) enum Progress {
     Preempted,
     /// Its threads wait, or repeat what they do until memory changes.
     Repeating,
+    /// Its threads wait for other blocks of the cluster.
+    Stuck,
 }
 
 impl<'l> Block<'l> {
@@ -131,18 +142,25 @@ impl<'l> Block<'l> {
         let start = self.cta.counters.warp_instructions;
         let mut told = start;
         let mut order: Vec<usize> = (0..self.warps.len()).collect();
+        self.release_from_cluster();
         while !self.cta.launch.log.is_stopped() {
-            let released = self.run_round(&mut order)?;
+            let released = self.run_round(&mut order)? | self.release_from_cluster();
             let preempted = std::mem::take(&mut self.cta.switch) == Some(Switch::Block);
             if self.warps.iter().all(|warp| warp.live == 0) {
                 self.cta.counters.blocks += 1;
                 self.cta.note_open_barriers();
+                if self.cta.is_clustered() {
+                    self.cta.end_in_cluster();
+                }
                 if let Some(progress) = self.cta.launch.options.progress {
                     progress.advance();
                 }
                 return Ok(Progress::Done);
             }
             if !self.cta.moved && !released && !preempted {
+                if self.waits_for_cluster() {
+                    return Ok(Progress::Stuck);
+                }
                 return Err(self.cta.report_deadlock(&self.warps));
             }
             let ran = self.cta.counters.warp_instructions
@@ -151,6 +169,9 @@ impl<'l> Block<'l> {
             if self.cta.launch.stalls(ran, std::mem::take(&mut self.cta.exited)) {
                 let limit = self.cta.launch.options.stall_limit;
                 return Err(self.no_end(ExecFindingKind::Stalled(limit)));
+            }
+            if self.waits_for_cluster() && self.only_waits_for_phases() {
+                return Ok(Progress::Stuck);
             }
             if !self.cta.mbarriers.is_empty() && self.only_waits_for_phases() {
                 return Err(self.cta.report_deadlock(&self.warps));
@@ -292,8 +313,12 @@ impl<'l> Cta<'l> {
             Some(done) => (Some(done.shared), done.spans, done.races, done.exits, done.spare_frames),
             None => (None, launch.spans(), None, Vec::new(), Vec::new()),
         };
-        let races =
+        let mut races =
             launch.races.as_ref().and_then(|all| BlockRaces::new(all, number, &existing, bytes, races));
+        if let Some(races) = races.as_mut().filter(|_| launch.clustered) {
+            races.window = Some(shared_window(number));
+            races.clocks.cluster = Some(launch.clusters.place(number).0);
+        }
         let tracked = checks.uninitialised && launch.rules.has(ValueRule::SharedContents);
         let mut shared = Shared::new(bytes as usize, tracked, shared);
         exits.clear();
@@ -303,6 +328,10 @@ impl<'l> Cta<'l> {
         Self {
             launch,
             index,
+            number,
+            place_in_cluster: launch.clusters.place(number),
+            cluster: None,
+            visited: None,
             shared,
             shared_window: shared_window(number),
             first_thread: number * threads,
@@ -420,6 +449,10 @@ impl<'l> Cta<'l> {
             races.clocks.leave(warp, live);
         }
         self.exited = true;
+        if let Some(cluster) = &mut self.cluster {
+            cluster.leave((self.place_in_cluster.1, warp), live);
+            self.changes += 1;
+        }
         for number in 0..BARRIERS {
             self.check_barrier(number);
         }

@@ -20,6 +20,16 @@ pub enum DeadlockPlace {
     Mask,
     /// A phase of an `mbarrier` object.
     Mbarrier,
+    /// The barrier of the cluster.
+    Cluster,
+}
+
+/// What the threads of a block wait for, in words, and one of them.
+pub(crate) struct BlockWaits {
+    pub(crate) words: String,
+    pub(crate) place: DeadlockPlace,
+    pc: u32,
+    thread: usize,
 }
 
 /// Threads that wait for the same.
@@ -53,6 +63,7 @@ impl Waiting {
         match self.state {
             State::Ready => DeadlockPlace::Mbarrier,
             State::Collective => DeadlockPlace::Mask,
+            State::Cluster => DeadlockPlace::Cluster,
             State::Barrier(number) => match cta.barriers[usize::from(number)].open() {
                 Some((Some(_), ..)) => DeadlockPlace::CountedBarrier,
                 _ => DeadlockPlace::Barrier,
@@ -81,6 +92,12 @@ impl Waiting {
                     cta.mbarriers.phase_words(wait.address, &cta.shared_place(wait.address))
                 )
             }
+            (State::Cluster, _) => {
+                let (arrived, of) = cta.cluster.as_ref().map_or((0, 0), |cluster| cluster.arrivals());
+                format!(
+                    "{threads} at the barrier of the cluster at {line}, where {arrived} of {of} threads arrived"
+                )
+            }
             _ => format!("{threads} at `{}` at {line}", site.instruction),
         }
     }
@@ -89,6 +106,19 @@ impl Waiting {
 impl Cta<'_> {
     /// Keeps a finding about threads of which none can go on.
     pub(super) fn report_deadlock(&self, warps: &[Warp]) -> ExecFault {
+        let waits = self.waiting(warps);
+        let text = format!("deadlock: no thread of the block can go on; {}", waits.words);
+        self.report_waiting(text, &waits)
+    }
+
+    pub(super) fn report_waiting(&self, text: String, waits: &BlockWaits) -> ExecFault {
+        let BlockWaits { place, pc, thread, .. } = *waits;
+        self.report(thread / LANES, thread % LANES, pc, ExecFindingKind::Deadlock { text, place });
+        ExecFault::LaunchTimeout
+    }
+
+    /// What the threads of the block wait for.
+    pub(super) fn waiting(&self, warps: &[Warp]) -> BlockWaits {
         let mut all: Vec<Waiting> = Vec::new();
         for warp in warps {
             for waiting in warp.lane_groups.iter().map(|group| Waiting::of(warp.index, group)) {
@@ -104,7 +134,6 @@ impl Cta<'_> {
         if gone > 0 {
             parts.push(format!("{gone} have exited"));
         }
-        let text = format!("deadlock: no thread of the block can go on; {}", parts.join(", "));
         // A mask that names too many lanes also keeps a barrier from being complete, and so does a phase that is never complete.
         let first = [DeadlockPlace::Mask, DeadlockPlace::Mbarrier]
             .iter()
@@ -112,8 +141,7 @@ impl Cta<'_> {
             .or(all.first());
         let place = first.map_or(DeadlockPlace::Barrier, |waiting| waiting.place(self));
         let (pc, thread) = first.map_or((0, 0), |waiting| (waiting.pc, waiting.thread));
-        self.report(thread / LANES, thread % LANES, pc, ExecFindingKind::Deadlock { text, place });
-        ExecFault::LaunchTimeout
+        BlockWaits { words: parts.join(", "), place, pc, thread }
     }
 
     /// Where a shared address lies, in words.

@@ -96,6 +96,7 @@ impl Entry {
         options: &Options<'_>,
     ) -> Result<ExecOutcome, LaunchError> {
         self.check_launch(shape)?;
+        let clusters = self.clusters(shape)?;
         self.check_arguments(arguments, globals)?;
         let log = Log::new(options.max_findings, options.max_printed_bytes);
         if let Some(progress) = options.progress {
@@ -109,6 +110,7 @@ impl Entry {
         let parts = Parts {
             code: self.code(),
             shape: *shape,
+            clusters,
             arguments,
             options: *options,
             log: &log,

@@ -175,6 +175,8 @@ pub struct BadAccess {
     pub base: Option<AddressBase>,
     /// What the mistake is, if more is known than that the address is wrong.
     pub mistake: Option<AddressMistake>,
+    /// The block whose shared memory it is, if it is not that of the thread.
+    pub block: Option<[u32; 3]>,
 }
 
 /// Why an address is wrong.
@@ -220,7 +222,10 @@ impl ExecFindingKind {
         if let Some(access) = self.access_mut().filter(|access| access.memory == "shared") {
             let place = shared.variable_place(access.address);
             let place = place.or_else(|| shared.dynamic_place(access.address).filter(|_| is_inside));
-            access.within = place.unwrap_or_default();
+            access.within = match (place, access.block) {
+                (Some(place), Some([x, y, z])) => format!("{place} of block ({x},{y},{z})"),
+                (place, _) => place.unwrap_or_default(),
+            };
         }
     }
 

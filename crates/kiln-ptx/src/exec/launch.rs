@@ -7,13 +7,14 @@ use kiln_lanes::InstructionSet;
 
 use super::block::{Block, Progress};
 use super::check::{LaunchRaces, RaceRule, Rules, ValueRules};
+use super::cluster_shape::ClusterShape;
 use super::launch_log::Log;
 use super::lowered_code::{Code, Constant};
-use super::memory::generic_address::WORKSPACE;
+use super::memory::generic_address::{WORKSPACE, shared_window};
 use super::memory::{Declared, DeviceHeap, GlobalMemory, Miss, MissKind, Span, SpanCache, Words};
 use super::options::{LaunchShape, Options};
 use super::preemption::Preemption;
-use super::random::Order;
+use super::random::{Order, Random};
 use super::resident_blocks::Flight;
 use super::undefined::OriginNotes;
 use super::variables::ModuleVariable;
@@ -28,6 +29,9 @@ const COOPERATIVE_QUANTUM: u64 = 1 << 14;
 pub(crate) struct Launch<'l> {
     pub(crate) code: &'l Code,
     pub(crate) shape: LaunchShape,
+    pub(crate) clusters: ClusterShape,
+    /// Whether blocks run as members of clusters.
+    pub(crate) clustered: bool,
     pub(crate) arguments: &'l [u8],
     pub(crate) options: Options<'l>,
     pub(crate) log: &'l Log,
@@ -58,6 +62,7 @@ pub(crate) struct Launch<'l> {
 pub(crate) struct Parts<'l> {
     pub(crate) code: &'l Code,
     pub(crate) shape: LaunchShape,
+    pub(crate) clusters: ClusterShape,
     pub(crate) arguments: &'l [u8],
     pub(crate) options: Options<'l>,
     pub(crate) log: &'l Log,
@@ -78,10 +83,12 @@ impl<'l> Launch<'l> {
                 globals.get(*at as usize).copied().unwrap_or(0).wrapping_add_signed(*offset)
             }
         };
-        let Parts { code, shape, arguments, options, log, heap, memory, workspace, .. } = parts;
+        let Parts { code, shape, clusters, arguments, options, log, heap, memory, workspace, .. } = parts;
         Self {
             code,
             shape,
+            clusters,
+            clustered: clusters.size() > 1 || code.meets_in_clusters(),
             arguments,
             options,
             log,
@@ -96,7 +103,7 @@ impl<'l> Launch<'l> {
             stalled: AtomicU64::new(0),
             rules: options.value_rules(),
             origins: Mutex::default(),
-            races: options.checks.races.then(|| race_check(code, &shape, &options)),
+            races: options.checks.races.then(|| race_check(code, &shape, clusters, &options)),
             constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
             shared_bytes: code.shared.dynamic() + u64::from(shape.dynamic_shared_bytes),
         }
@@ -145,7 +152,8 @@ impl<'l> Launch<'l> {
 
     /// Runs all blocks.
     pub(crate) fn run(&self) {
-        let workers = (self.options.threads.max(1) as u64).min(self.shape.blocks().max(1));
+        // The blocks of a cluster run on one thread.
+        let workers = (self.options.threads.max(1) as u64).min(self.clusters.count().max(1));
         if self.code.ends_at_once() && self.options.statistics.is_none() {
             return self.run_one_for_all();
         }
@@ -173,13 +181,16 @@ impl<'l> Launch<'l> {
 
     /// Runs blocks until none is left.
     fn work(&self, next: &AtomicU64, worker: u64, workers: u64) {
-        let blocks = self.shape.blocks();
-        let order = Order::new(blocks, self.options.seed);
+        let clusters = self.clusters.count();
+        let order = Order::new(clusters, self.options.seed);
         let mut flight = Flight::new(workers == 1, self.preemption(worker), self.block_bytes());
         if self.shape.cooperative {
             // All blocks are in flight from the start: they may wait for each other.
-            let own = (worker..blocks).step_by(workers as usize);
-            own.for_each(|place| flight.add(Block::new(self, order.at(place), None), false));
+            let own = (worker..clusters).step_by(workers as usize);
+            for place in own {
+                let blocks = self.start(order.at(place), None, &mut flight);
+                blocks.into_iter().for_each(|block| flight.add(block, false));
+            }
             flight.all_started = true;
             while let Some(block) = flight.resume() {
                 self.advance(block, COOPERATIVE_QUANTUM, &mut flight);
@@ -189,15 +200,33 @@ impl<'l> Launch<'l> {
         // The last block that was done, whose room the next one takes.
         let mut done = None;
         while !self.log.is_stopped() {
-            let started = flight.starts_another().then(|| next.fetch_add(1, Ordering::Relaxed));
-            flight.all_started |= started.is_some_and(|place| place >= blocks);
-            let block = match started.filter(|place| *place < blocks) {
-                Some(place) => Some(Block::new(self, order.at(place), done.take())),
-                None => flight.resume(),
+            let starts = if self.clustered { flight.starts_cluster() } else { flight.starts_another() };
+            let started = starts.then(|| next.fetch_add(1, Ordering::Relaxed));
+            flight.all_started |= started.is_some_and(|place| place >= clusters);
+            let blocks = match started.filter(|place| *place < clusters) {
+                Some(place) => self.start(order.at(place), done.take(), &mut flight),
+                None => flight.resume().into_iter().collect(),
             };
-            let Some(block) = block else { return };
-            done = self.advance(block, BLOCK_QUANTUM, &mut flight).or(done);
+            if blocks.is_empty() {
+                return;
+            }
+            for block in blocks {
+                done = self.advance(block, BLOCK_QUANTUM, &mut flight).or(done);
+            }
         }
+    }
+
+    /// The blocks of a cluster that starts; `done` is one whose room can be taken over.
+    fn start<'b>(&'b self, cluster: u64, done: Option<Block<'b>>, flight: &mut Flight<'b>) -> Vec<Block<'b>> {
+        if !self.clustered {
+            return vec![Block::new(self, cluster, done)];
+        }
+        let (mut blocks, shared) = Block::of_cluster(self, cluster);
+        flight.add_cluster(shared);
+        if self.options.seed != 0 {
+            Random::new(self.options.seed ^ cluster.wrapping_mul(0x9e37_79b9_7f4a_7c15)).shuffle(&mut blocks);
+        }
+        blocks
     }
 
     /// Runs a block for a while and keeps it if it is not done; answers one that is.
@@ -213,10 +242,25 @@ impl<'l> Launch<'l> {
         self.changes.fetch_add(changes, Ordering::Relaxed);
         flight.note(progress, changes > 0);
         match progress {
-            Ok(Progress::Done) => return Some(block),
+            Ok(Progress::Done) if !self.clustered => return Some(block),
+            Ok(Progress::Done) => {
+                if let Some(races) = &self.races {
+                    let ended = flight.ended();
+                    let ranks = 0..self.clusters.size() as usize;
+                    for block in ended
+                        .iter()
+                        .flat_map(|cluster| ranks.clone().map(|rank| self.clusters.block(*cluster, rank)))
+                    {
+                        races.drop_pages(shared_window(block), self.shared_bytes);
+                    }
+                }
+                // The others may have waited for it alone.
+                flight.tell_stuck_cluster(self.log);
+            }
             Ok(_) if self.log.is_stopped() => {}
             Ok(progress) => {
                 flight.add(block, progress == Progress::Preempted);
+                flight.tell_stuck_cluster(self.log);
                 if !flight.is_alone() {
                     // What it waits for may be done by another host thread.
                     std::thread::yield_now();
@@ -250,9 +294,14 @@ impl<'l> Launch<'l> {
 }
 
 /// The race check of a launch.
-fn race_check(code: &Code, shape: &LaunchShape, options: &Options<'_>) -> LaunchRaces {
+fn race_check(
+    code: &Code,
+    shape: &LaunchShape,
+    clusters: ClusterShape,
+    options: &Options<'_>,
+) -> LaunchRaces {
     let warps = shape.threads().div_ceil(LANES as u64);
-    LaunchRaces::new(code, warps as u32, shape.blocks(), rules(options))
+    LaunchRaces::new(code, warps as u32, shape.blocks(), clusters, rules(options))
 }
 
 /// The rules that hold: all, unless a test takes one out.

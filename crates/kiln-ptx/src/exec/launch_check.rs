@@ -54,17 +54,15 @@ impl Entry {
                 let bound = format!("at most {most}");
                 return Err(LaunchError::Bounds { kernel: kernel(), bound, threads });
             }
-            if let Some(blocks) = bounds.required_cluster.filter(|blocks| *blocks != [1; 3]) {
-                return Err(LaunchError::Cluster { kernel: kernel(), blocks });
-            }
         }
+        let clusters = self.clusters(shape)?;
         self.check_code()?;
         let (bytes, limit) =
             (self.shared_bytes() + u64::from(shape.dynamic_shared_bytes), LaunchShape::MAX_SHARED_BYTES);
         if bytes > limit {
             return Err(LaunchError::Shared { kernel: kernel(), bytes, limit });
         }
-        let at_once = if shape.cooperative { blocks } else { 1 };
+        let at_once = if shape.cooperative { blocks } else { clusters.size() };
         let warps = threads.div_ceil(LANES as u64).saturating_mul(at_once);
         // Each lane has a frame, and marks for what was written of it.
         let local = warps.saturating_mul(LANES as u64).saturating_mul(self.local_bytes());

@@ -88,15 +88,13 @@ pub enum LaunchError {
         /// Bytes that were asked for.
         bytes: u64,
     },
-    /// The kernel wants clusters of blocks, which the executor does not run.
-    #[error(
-        "kernel {kernel} was compiled for clusters of {blocks:?} blocks, which are not executed without a GPU; run it on a GPU"
-    )]
+    /// The clusters of the launch do not fit the kernel, the grid or the architecture.
+    #[error("kernel {kernel} {text}")]
     Cluster {
         /// The kernel.
         kernel: String,
-        /// Blocks of a cluster in each dimension.
-        blocks: [u32; 3],
+        /// What does not fit, and what to do.
+        text: String,
     },
     /// Fewer bytes of arguments than the kernel has.
     #[error("kernel {kernel} takes {expected} bytes of arguments, but {given} were given")]

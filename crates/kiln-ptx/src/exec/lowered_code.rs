@@ -6,6 +6,7 @@
 
 mod access;
 mod carry;
+mod cluster;
 mod flow;
 mod matrix_step;
 mod mbarrier;
@@ -29,6 +30,7 @@ use crate::{Operation, PtxModule, ScalarType, Shuffle, Vote};
 
 pub(crate) use access::{Address, Atomic, Base, BulkCopy, CopyAsync, Fence, Load, Store, Strength, Update};
 pub(crate) use carry::{Carry, CarryKind};
+pub(crate) use cluster::{ClusterAddress, ClusterBarrier, ClusterMapping};
 pub(crate) use matrix_step::{MatrixStep, TileAddresses};
 pub(crate) use mbarrier::{Mbarrier, MbarrierAction};
 pub(crate) use operands::OperandUse;
@@ -263,6 +265,8 @@ pub(crate) enum Op {
         place: Place,
         constant: bool,
     },
+    /// An address of a cluster, or the rank that one means.
+    ClusterAddress(Box<ClusterAddress>),
     Load(Box<Load>),
     Store(Box<Store>),
     Atomic(Box<Atomic>),
@@ -279,6 +283,7 @@ pub(crate) enum Op {
     TileAddresses(Box<TileAddresses>),
     Collective(Box<Collective>),
     Barrier(Box<Barrier>),
+    ClusterBarrier(ClusterBarrier),
     ActiveMask {
         to: Reg,
     },

@@ -19,6 +19,10 @@ pub struct LaunchShape {
     pub dynamic_shared_bytes: u32,
     /// Whether all blocks run at once and may wait for each other.
     pub cooperative: bool,
+    /// Blocks of a cluster in each dimension, where the launch names them; the kernel may do so too.
+    pub cluster: Option<[u32; 3]>,
+    /// Whether a cluster may have more blocks than every device with clusters runs.
+    pub non_portable_cluster: bool,
 }
 
 impl LaunchShape {
@@ -35,12 +39,36 @@ impl LaunchShape {
     pub const MAX_NARROW_PARAMETER_BYTES: u64 = 4352;
     /// The first version of PTX with more parameters: major and minor number.
     pub const WIDE_PARAMETERS_FROM: (u32, u32) = (8, 1);
+    /// The most blocks of a cluster on every device that has clusters.
+    pub const MAX_PORTABLE_CLUSTER: u64 = 8;
+    /// The most blocks of a cluster of a kernel that may have more than that.
+    pub const MAX_CLUSTER: u64 = 16;
+    /// The first architecture with clusters.
+    pub const CLUSTERS_FROM_SM: u32 = 90;
     /// The most local memory of a thread.
     pub const MAX_LOCAL_BYTES: u64 = 512 << 10;
 
     /// A grid and a block of one dimension.
     pub fn linear(blocks: u32, threads: u32) -> Self {
-        Self { grid: [blocks, 1, 1], block: [threads, 1, 1], dynamic_shared_bytes: 0, cooperative: false }
+        Self::new([blocks, 1, 1], [threads, 1, 1])
+    }
+
+    /// A grid of blocks, without dynamic shared memory and clusters.
+    pub const fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
+        Self {
+            grid,
+            block,
+            dynamic_shared_bytes: 0,
+            cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
+        }
+    }
+
+    /// The same in clusters of so many blocks.
+    #[must_use]
+    pub const fn in_clusters(self, blocks: [u32; 3]) -> Self {
+        Self { cluster: Some(blocks), ..self }
     }
 
     pub(crate) fn blocks(&self) -> u64 {

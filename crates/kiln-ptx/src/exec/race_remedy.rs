@@ -15,6 +15,8 @@ const LONGEST_UPDATE: usize = 32;
 pub enum RaceRemedy {
     /// Both threads are in one block: a barrier of the block.
     Order,
+    /// The threads are in different blocks of one cluster: a barrier of the cluster.
+    Cluster,
     /// The threads are in different blocks: a fence and an atomic, a barrier of the grid, or two launches.
     Grid,
     /// Both threads executed the same instruction, which no barrier stands in between of: one thread for each place, or an atomic.
@@ -38,6 +40,7 @@ pub enum RaceRemedy {
 pub(super) enum Distance {
     Lanes,
     Warps,
+    Cluster,
     Blocks,
 }
 
@@ -47,6 +50,7 @@ impl RaceRemedy {
         match self {
             Self::WarpBarrier => Some(Distance::Lanes),
             Self::Order | Self::NamedBarrier => Some(Distance::Warps),
+            Self::Cluster => Some(Distance::Cluster),
             Self::Grid => Some(Distance::Blocks),
             _ => None,
         }
@@ -82,6 +86,7 @@ impl Cta<'_> {
     /// The barrier that orders an access of a warp and an earlier one.
     pub(super) fn barrier(&self, warp: usize, pc: u32, conflict: &Conflict) -> RaceRemedy {
         match self.distance(warp, conflict) {
+            Distance::Cluster => RaceRemedy::Cluster,
             Distance::Blocks => RaceRemedy::Grid,
             // No barrier orders the lanes of one execution.
             Distance::Lanes if pc != conflict.pc => RaceRemedy::WarpBarrier,
@@ -95,7 +100,10 @@ impl Cta<'_> {
         let warps = self.launch.shape.threads().div_ceil(LANES as u64).max(1);
         let block = self.first_thread / self.launch.shape.threads().max(1);
         match () {
-            () if conflict.earlier_warp / warps != block => Distance::Blocks,
+            () if conflict.earlier_warp / warps != block => {
+                let other = self.launch.clusters.place(conflict.earlier_warp / warps).0;
+                if other == self.place_in_cluster.0 { Distance::Cluster } else { Distance::Blocks }
+            }
             () if conflict.earlier_warp % warps != warp as u64 => Distance::Warps,
             () => Distance::Lanes,
         }

@@ -2,7 +2,7 @@
 
 use super::block::Cta;
 use super::check::{Conflict, ConstantConflict, Copy, RaceCause, Touching};
-use super::code_location::CodeSite;
+use super::code_location::{CodeSite, Line};
 use super::finding::{AccessKind, BadAccess, ExecFindingKind};
 use super::warp_register::LANES;
 
@@ -79,6 +79,17 @@ impl Cta<'_> {
         let kind = ExecFindingKind::NonCoherent { access, earlier, earlier_site };
         let thread = self.thread(warp, found.lane);
         log.find(self.launch.code, steps, kind, false, |site| site.in_thread(self.index, thread));
+    }
+
+    /// Keeps a finding about a thread anywhere in the grid.
+    pub(crate) fn report_in_grid(&self, pc: u32, warp: u64, lane: usize, kind: ExecFindingKind) {
+        let site = self.site_in_grid(pc, warp, lane);
+        self.launch.log.find(self.launch.code, (pc, pc), kind, false, |_| site);
+    }
+
+    /// Where a step is, in words.
+    pub(crate) fn line_of(&self, pc: u32) -> String {
+        Line(&CodeSite::of(self.launch.code, pc)).to_string()
     }
 
     /// A step in a thread anywhere in the grid.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::matrix::{SparseMultiply, WarpMatrix};
-use crate::{Flag, Form, Opcode, Order, PtxModule, PtxVersion, Scope};
+use crate::{Flag, Form, Opcode, Order, PtxModule, PtxVersion, Scope, Space};
 
 /// The first version and architecture that have an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,12 @@ impl Requirement {
             Opcode::Atom | Opcode::Red if form.vector() > 1 => Some(Self::new(8, 1, 90)),
             Opcode::Cp if form.has(Flag::Bulk) => Some(Self::new(8, 0, 90)),
             Opcode::Cp if form.has(Flag::Mbarrier) => Some(Self::new(7, 0, 80)),
+            Opcode::Mapa | Opcode::Getctarank => Some(Self::new(7, 8, 90)),
+            Opcode::Barrier if form.scope() == Some(Scope::Cluster) => Some(Self::new(7, 8, 90)),
+            Opcode::St | Opcode::Red if form.has(Flag::Async) => Some(Self::new(8, 1, 90)),
             Opcode::Fence if form.has(Flag::MbarrierInit) => Some(Self::new(8, 0, 90)),
             Opcode::Fence if form.has(Flag::Proxy) && form.has(Flag::Async) => Some(Self::new(8, 0, 90)),
+            _ if form.spaces().any(|space| space == Space::SharedCluster) => Some(Self::new(7, 8, 90)),
             _ => None,
         }
     }

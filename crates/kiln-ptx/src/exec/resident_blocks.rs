@@ -1,8 +1,9 @@
 //! The resident blocks that one host thread runs in turns.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::block::{Block, Progress};
+use super::cluster::Cluster;
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::launch_log::Log;
@@ -26,6 +27,14 @@ pub(crate) struct Flight<'b> {
     alone: bool,
     /// Whether no block is left to start.
     pub(crate) all_started: bool,
+    /// Clusters of which blocks are in flight, by number; one is not here while a block of it runs.
+    clusters: HashMap<u64, Box<Cluster>>,
+    /// The clusters that ended last.
+    ended: Vec<u64>,
+    /// A cluster of which no block can go on.
+    stuck: Option<u64>,
+    /// Turns since a block last got further.
+    idle: usize,
     /// With a seed: where blocks are preempted, and which of them goes on.
     preemption: Option<Preemption>,
 }
@@ -49,6 +58,10 @@ impl<'b> Flight<'b> {
             preempted_limit,
             alone,
             all_started: false,
+            clusters: HashMap::new(),
+            ended: Vec::new(),
+            stuck: None,
+            idle: 0,
             preemption,
         }
     }
@@ -60,6 +73,52 @@ impl<'b> Flight<'b> {
             && self.blocks.len() > 1
             && self.preemption.as_mut().is_some_and(|picks| picks.one_in(2));
         has_room && !self.all_started && !goes_on
+    }
+
+    /// Whether another cluster should start before blocks of those go on that have started: they wait for others, or a seed says so.
+    pub(crate) fn starts_cluster(&mut self) -> bool {
+        let waits = self.idle >= self.blocks.len();
+        let has_room = self.blocks.len() < MAX_RESIDENT && self.preempted < self.preempted_limit;
+        let picked = |flight: &mut Self| flight.preemption.as_mut().is_some_and(|picks| picks.one_in(8));
+        !self.all_started && (self.blocks.is_empty() || has_room && (waits || picked(self)))
+    }
+
+    /// Adds what the blocks of a cluster share.
+    pub(crate) fn add_cluster(&mut self, cluster: Box<Cluster>) {
+        self.clusters.insert(cluster.number, cluster);
+    }
+
+    /// The clusters that have ended since this was last asked.
+    pub(crate) fn ended(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Ends the launch if no block of a cluster can go on.
+    pub(crate) fn tell_stuck_cluster(&mut self, log: &Log) {
+        let Some(mut cluster) = self.stuck.take().and_then(|number| self.clusters.remove(&number)) else {
+            return;
+        };
+        let number = cluster.number;
+        let mut waits = Vec::new();
+        for at in 0..self.blocks.len() {
+            let block = &mut self.blocks[at].block;
+            if block.place_in_cluster().0 != number {
+                continue;
+            }
+            block.enter_cluster(Some(cluster));
+            let words = block.waiting();
+            let Some(back) = block.leave_cluster() else { return };
+            cluster = back;
+            waits.push((block.place_in_cluster().1, at, words));
+        }
+        waits.sort_by_key(|(rank, ..)| *rank);
+        let words: Vec<String> =
+            waits.iter().map(|(rank, _, waits)| format!("block of rank {rank}: {}", waits.words)).collect();
+        let text = format!("deadlock: no thread of the cluster can go on; {}", words.join("; "));
+        if let Some((_, at, first)) = waits.first() {
+            log.fail(self.blocks[*at].block.report_stuck_cluster(text, first));
+        }
+        self.blocks.clear();
     }
 
     /// Adds a block that goes on later.
@@ -96,17 +155,31 @@ impl<'b> Flight<'b> {
             preemption.start_turn();
         }
         block.lend(self.preemption.take());
+        let (number, rank) = block.place_in_cluster();
+        block.enter_cluster(self.clusters.remove(&number));
         let progress = block.run(quantum);
         self.preemption = block.give_back();
+        if let Some(mut cluster) = block.leave_cluster() {
+            if progress == Ok(Progress::Stuck) {
+                cluster.set_stuck(rank);
+            }
+            self.stuck = cluster.is_stuck().then_some(number);
+            match cluster.is_done() {
+                true => self.ended.push(number),
+                false => drop(self.clusters.insert(number, cluster)),
+            }
+        }
         progress
     }
 
     /// Notes how far a block got, and whether it changed memory.
     pub(crate) fn note(&mut self, progress: Result<Progress, ExecFault>, changed: bool) {
-        if changed || progress != Ok(Progress::Repeating) {
+        let repeats = matches!(progress, Ok(Progress::Repeating | Progress::Stuck));
+        if changed || !repeats {
             self.repeating = 0;
         }
-        self.repeating += usize::from(progress == Ok(Progress::Repeating));
+        self.repeating += usize::from(repeats);
+        self.idle = if changed || progress == Ok(Progress::Done) { 0 } else { self.idle + 1 };
     }
 
     /// Something else changed memory.
@@ -126,7 +199,8 @@ impl<'b> Flight<'b> {
 
     /// Ends the launch: no block will change what the others wait for.
     pub(crate) fn fail(&mut self, log: &Log) {
-        if let Some(first) = self.blocks.front() {
+        let loops = self.blocks.iter().find(|resident| resident.block.has_ready_thread());
+        if let Some(first) = loops.or(self.blocks.front()) {
             log.fail(first.block.no_end(ExecFindingKind::EndlessWait));
         }
         self.blocks.clear();

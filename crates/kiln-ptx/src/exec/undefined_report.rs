@@ -58,6 +58,7 @@ impl Cta<'_> {
                     within,
                     base: None,
                     mistake: None,
+                    block: None,
                 };
                 ExecFindingKind::Uninitialised { access, read_site: Box::new(read) }
             }

@@ -9,7 +9,7 @@ use kiln_ptx::exec::{
 const ONE_WARP: LaunchShape = threads(32);
 
 const fn threads(count: u32) -> LaunchShape {
-    LaunchShape { grid: [1, 1, 1], block: [count, 1, 1], dynamic_shared_bytes: 0, cooperative: false }
+    LaunchShape::new([1; 3], [count, 1, 1])
 }
 
 /// The one finding of an outcome, which must stand at the line with this marker.

@@ -91,6 +91,8 @@ fn survives(case: &Case, text: &str, seed: u64) -> bool {
         block: case.shape.block,
         dynamic_shared_bytes: case.shape.shared_bytes,
         cooperative: case.shape.cooperative,
+        cluster: None,
+        non_portable_cluster: false,
     };
     let heap = DeviceHeap::new(1 << 16);
     let options =

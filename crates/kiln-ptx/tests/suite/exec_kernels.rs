@@ -29,6 +29,8 @@ fn run(case: &Case, seed: u64, options: &Options<'_>) -> (kiln_kernels::CaseArgu
         block: case.shape.block,
         dynamic_shared_bytes: case.shape.shared_bytes,
         cooperative: case.shape.cooperative,
+        cluster: None,
+        non_portable_cluster: false,
     };
     let outcome = entry.launch(&shape, &arguments.pack(&addresses), &globals, &memory, options).unwrap();
     let contents: Vec<Vec<u8>> =

@@ -54,7 +54,7 @@ impl Kernel {
 }
 
 fn shape(grid: [u32; 3], block: [u32; 3]) -> LaunchShape {
-    LaunchShape { grid, block, dynamic_shared_bytes: 0, cooperative: false }
+    LaunchShape::new(grid, block)
 }
 
 /// The last launch that is accepted, and the first that is not, for the reason of this name.
@@ -96,7 +96,12 @@ fn shapes_and_bounds() {
         );
     }
     let clustered = |blocks: u32| Kernel::bounded(&format!(".reqnctapercluster {blocks}"));
-    assert_limit("cluster", (&clustered(1), one()), (&clustered(2), LaunchShape::linear(2, 32)));
+    assert_limit("cluster", (&clustered(1), one()), (&clustered(2), LaunchShape::linear(3, 32)));
+    assert_limit(
+        "cluster",
+        (&clustered(2), LaunchShape::linear(2, 32)),
+        (&clustered(16), LaunchShape::linear(16, 32)),
+    );
 }
 
 #[test]

@@ -100,6 +100,8 @@ fn every_kernel_of_the_table_runs_alike_both_ways() {
             block: case.shape.block,
             dynamic_shared_bytes: case.shape.shared_bytes,
             cooperative: case.shape.cooperative,
+            cluster: None,
+            non_portable_cluster: false,
         };
         let inputs = Inputs {
             contents: arguments.buffers().map(|buffer| buffer.data.to_bytes()).collect(),
@@ -145,7 +147,14 @@ fn random_kernels_run_alike_both_ways() {
             [96, 1, 1],
         ]);
         let grid = [1 + random.below(3) as u32, 1 + random.below(2) as u32, 1];
-        let shape = LaunchShape { grid, block, dynamic_shared_bytes: 0, cooperative: false };
+        let shape = LaunchShape {
+            grid,
+            block,
+            dynamic_shared_bytes: 0,
+            cooperative: false,
+            cluster: None,
+            non_portable_cluster: false,
+        };
         compare(&kernel.ptx(), "random", &shape, &inputs, seed);
     }
 }

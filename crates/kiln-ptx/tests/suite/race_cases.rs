@@ -1,5 +1,6 @@
 //! Pairs of kernels: one that races, and its twin that does not.
 
+use crate::race_clusters::CLUSTERS;
 use crate::race_dropped::DROPPED;
 pub(crate) use crate::race_pair::{Pair, Told};
 use crate::race_published::PUBLISHED;
@@ -8,7 +9,7 @@ use crate::race_waits::WAITS;
 
 /// All pairs.
 pub(crate) fn all() -> impl Iterator<Item = &'static Pair> {
-    PAIRS.iter().chain(SPINS).chain(WAITS).chain(PUBLISHED).chain(DROPPED)
+    PAIRS.iter().chain(SPINS).chain(WAITS).chain(PUBLISHED).chain(DROPPED).chain(CLUSTERS)
 }
 
 /// A producer in block 0 and a consumer in block 1, with a flag at `data + 4096`.

@@ -44,14 +44,20 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Runs one of the twins. A name that ends with `sm_60` is for that target, one that begins with `grid` for a cooperative launch.
+    /// Runs one of the twins. A name that ends with `sm_60` is for that target, one that begins with `grid` for a cooperative launch, and one that begins with
+    /// `cluster` for a cluster of all blocks.
     pub(crate) fn run(&self, fix: [&str; 2], options: &Options<'_>) -> ExecOutcome {
         self.run_in_memory(fix, options).0
     }
 
     /// The same, with what is left in memory.
     pub(crate) fn run_in_memory(&self, fix: [&str; 2], options: &Options<'_>) -> (ExecOutcome, Vec<u8>) {
-        let target = if self.name.ends_with("sm_60") { "sm_60" } else { "sm_80" };
+        let clustered = self.name.starts_with("cluster");
+        let target = match self.name.ends_with("sm_60") {
+            true => "sm_60",
+            false if clustered => "sm_90",
+            false => "sm_80",
+        };
         let text = format!(
             ".version 8.0\n.target {target}\n.address_size 64
             .extern .func (.param .b64 r) malloc (.param .b64 n);
@@ -76,7 +82,10 @@ impl Pair {
         let heap = DeviceHeap::new(512);
         let options = Options { heap: Some(&heap), step_limit: 5_000_000, ..*options };
         let cooperative = self.name.starts_with("grid");
-        let shape = LaunchShape { cooperative, ..LaunchShape::linear(self.shape.0, self.shape.1) };
+        let mut shape = LaunchShape { cooperative, ..LaunchShape::linear(self.shape.0, self.shape.1) };
+        if clustered {
+            shape = shape.in_clusters([self.shape.0, 1, 1]);
+        }
         let entry = program.entry("k").unwrap();
         assert!(entry.unsupported().is_empty(), "{}: {:?}", self.name, entry.unsupported());
         let outcome = entry.launch(&shape, &data.to_le_bytes(), &[], &memory, &options).unwrap();

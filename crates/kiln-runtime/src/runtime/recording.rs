@@ -42,6 +42,7 @@ pub(crate) use work_label::WorkLabel;
 
 use device_times::{Measuring, TIMES_VARIABLE};
 use measured_work::TimeSource;
+use process_recording::RecordedBy;
 
 /// How long a flush waits for the disk.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
@@ -145,7 +146,7 @@ impl Inner {
         if times == (DeviceTimes::Events { every: 0 }) {
             return Err(RecordingError::NoSubmissions.into());
         }
-        let first = process_recording::first_events(self.recording_clock());
+        let first = process_recording::first_events(self.recording_clock(), RecordedBy::Program);
         let recorder =
             ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
         self.record_into(Arc::new(recorder), Place { device: 0, elapsed_ns: 0, shares_file: false }, times)

@@ -20,7 +20,7 @@ use crate::calls::process_state::{ProcessState, state};
 use crate::handle_table::RawHandle;
 
 /// Adds a node after others of the same graph.
-fn add(
+pub(crate) fn add(
     out: Out<RawHandle>,
     handle: RawHandle,
     (after, count): (In<RawHandle>, usize),
@@ -43,7 +43,7 @@ fn add(
 }
 
 /// The context that a call names for memory; null is that of the graph.
-fn check_context(state: &ProcessState, ours: &Context, handle: RawHandle) -> Answer {
+pub(crate) fn check_context(state: &ProcessState, ours: &Context, handle: RawHandle) -> Answer {
     if handle == 0 {
         return Ok(());
     }
@@ -51,27 +51,33 @@ fn check_context(state: &ProcessState, ours: &Context, handle: RawHandle) -> Ans
 }
 
 /// Replaces the work of a node by work of the same kind.
-fn replace(handle: RawHandle, work: impl FnOnce(&ProcessState, &Graph) -> Answer<NodeWork>) -> Answer {
+pub(crate) fn replace(
+    handle: RawHandle,
+    work: impl FnOnce(&ProcessState, &Graph) -> Answer<NodeWork>,
+) -> Answer {
     let state = state()?;
     let (graph, node) = node(state, handle)?;
-    let work = work(state, &graph)?;
-    check_kind(state, &graph, node.number, &work)?;
-    graph.body().get_mut(node.number)?.work = work;
+    let mut work = work(state, &graph)?;
+    let function = state.device(graph.context.device as c_int)?.host_function();
+    let mut body = graph.body();
+    let before = &mut body.get_mut(node.number)?.work;
+    if before.kind(function) != work.kind(function) {
+        return Err(Code::INVALID_VALUE);
+    }
+    work.keep_attributes(before);
+    *before = work;
     Ok(())
 }
 
-/// Refuses work of another kind than a node has.
-pub(crate) fn check_kind(state: &ProcessState, graph: &Graph, number: u32, work: &NodeWork) -> Answer {
-    let function = state.device(graph.context.device as c_int)?.host_functions()?.function;
-    let kind = graph.body().get(number)?.work.kind(function);
-    if kind == work.kind(function) { Ok(()) } else { Err(Code::INVALID_VALUE) }
-}
-
 /// Reads the work of a node of a kind.
-fn read<T>(handle: RawHandle, kind: Kind, look: impl FnOnce(&mut NodeWork) -> Answer<T>) -> Answer<T> {
+pub(crate) fn read<T>(
+    handle: RawHandle,
+    kind: Kind,
+    look: impl FnOnce(&mut NodeWork) -> Answer<T>,
+) -> Answer<T> {
     let state = state()?;
     let (graph, node) = node(state, handle)?;
-    let function = state.device(graph.context.device as c_int)?.host_functions()?.function;
+    let function = state.device(graph.context.device as c_int)?.host_function();
     let mut body = graph.body();
     let work = &mut body.get_mut(node.number)?.work;
     if work.kind(function) == kind { look(work) } else { Err(Code::INVALID_VALUE) }
@@ -106,7 +112,7 @@ driver_api! {
         let state = state()?;
         out.check()?;
         let (graph, node) = node(state, handle)?;
-        let function = state.device(graph.context.device as c_int)?.host_functions()?.function;
+        let function = state.device(graph.context.device as c_int)?.host_function();
         let kind = graph.body().get(node.number)?.work.kind(function);
         out.set(kind as c_uint)
     }

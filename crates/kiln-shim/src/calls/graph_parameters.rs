@@ -101,20 +101,22 @@ pub(crate) fn host(state: &ProcessState, context: &Context, given: HostParameter
 pub(crate) fn copy(state: &ProcessState, context: &Context, given: &Copy3D) -> Answer<NodeWork> {
     let (ends, extent) = given.ends()?;
     let copy = graph_copy(state, context, ends, extent)?;
-    let below = state.device(context.device as c_int)?.host_functions()?.copy;
-    let launches = |triples: Vec<[usize; 3]>| -> Vec<OwnedLaunch> {
-        let launch =
-            |triple| OwnedLaunch::new(&host_callbacks::command(below, &host_callbacks::pack(triple)));
+    let launches = |triples: Vec<[usize; 3]>| -> Answer<Vec<OwnedLaunch>> {
+        let launch = |triple| {
+            let below = state.device(context.device as c_int)?.host_functions()?.copy;
+            Ok(OwnedLaunch::new(&host_callbacks::command(below, &host_callbacks::pack(triple))))
+        };
         triples.into_iter().map(launch).collect()
     };
+    let (before, after) = (launches(copy.before)?, launches(copy.after)?);
     if let Some(block) = copy.block {
         context.order()?.get()?.keep_for_graphs(block);
     }
     Ok(NodeWork::Copy(Box::new(CopyWork {
-        before: launches(copy.before),
+        before,
         rows: copy.rows,
         bytes: extent.row_bytes,
-        after: launches(copy.after),
+        after,
         given: Some(*given),
     })))
 }

@@ -29,8 +29,8 @@ struct UpdateResult {
     from_node: RawHandle,
 }
 
-fn host_function(state: &ProcessState, exec: &GraphExec) -> Answer<FunctionId> {
-    Ok(state.device(exec.context.device as c_int)?.host_functions()?.function)
+fn host_function(state: &ProcessState, exec: &GraphExec) -> Answer<Option<FunctionId>> {
+    Ok(state.device(exec.context.device as c_int)?.host_function())
 }
 
 /// The executable graph of a handle, and the number of a node in it. The node is named by that of the graph it was made of.
@@ -41,14 +41,14 @@ fn node_of(state: &ProcessState, handle: RawHandle, node: RawHandle) -> Answer<(
 }
 
 /// Replaces the work of a node by work of the same kind, for later launches.
-fn replace(
+pub(crate) fn replace(
     handle: RawHandle,
     node: RawHandle,
     work: impl FnOnce(&ProcessState, &GraphExec) -> Answer<NodeWork>,
 ) -> Answer {
     let state = state()?;
     let (exec, number) = node_of(state, handle, node)?;
-    let work = work(state, &exec)?;
+    let mut work = work(state, &exec)?;
     let function = host_function(state, &exec)?;
     exec.change(|body| {
         let node = body.get_mut(number)?;
@@ -57,13 +57,14 @@ fn replace(
         if !is_same || node.work.has_rows() || work.has_rows() {
             return Err(Code::INVALID_VALUE);
         }
+        work.keep_attributes(&node.work);
         node.work = work;
         Ok(())
     })
 }
 
 /// Why a graph cannot take the place of another, with the number of its node.
-fn difference(ours: &GraphBody, theirs: &GraphBody, host: FunctionId) -> Option<(R, Option<u32>)> {
+fn difference(ours: &GraphBody, theirs: &GraphBody, host: Option<FunctionId>) -> Option<(R, Option<u32>)> {
     use R::{
         CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED as KIND,
         CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED as PARAMETERS,

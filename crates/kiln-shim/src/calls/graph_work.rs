@@ -124,9 +124,9 @@ impl NodeWork {
     }
 
     /// What it does, as a number of the API; a launch of `host` calls a function of the program.
-    pub(crate) fn kind(&self, host: FunctionId) -> Kind {
+    pub(crate) fn kind(&self, host: Option<FunctionId>) -> Kind {
         match self {
-            Self::Launch(launch) if launch.function == host => Kind::CU_GRAPH_NODE_TYPE_HOST,
+            Self::Launch(launch) if host == Some(launch.function) => Kind::CU_GRAPH_NODE_TYPE_HOST,
             Self::Launch(_) => Kind::CU_GRAPH_NODE_TYPE_KERNEL,
             Self::Copy(_) => Kind::CU_GRAPH_NODE_TYPE_MEMCPY,
             Self::Fill { .. } => Kind::CU_GRAPH_NODE_TYPE_MEMSET,
@@ -151,6 +151,13 @@ impl NodeWork {
                 vec![rows.iter().map(fill).collect()]
             }
             Self::Empty | Self::Child(_) => Vec::new(),
+        }
+    }
+
+    /// Takes over the attributes of a kernel whose parameters it replaces.
+    pub(crate) fn keep_attributes(&mut self, before: &Self) {
+        if let (Self::Launch(now), Self::Launch(before)) = (self, before) {
+            (now.cluster, now.cooperative) = (before.cluster, before.cooperative);
         }
     }
 

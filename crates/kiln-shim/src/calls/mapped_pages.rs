@@ -37,7 +37,8 @@ impl MappedPages {
 
     fn map(driver: &dyn Driver, pages: PagesId, bytes: u64) -> Answer<Self> {
         let descriptor = driver.export_pages(pages).or_code()?;
-        let reservation = driver.reserve(ReserveRequest { bytes, at: None }).or_code()?;
+        let reservation = driver.reserve(ReserveRequest { bytes, at: None });
+        let reservation = reservation.map_err(|error| error.code().unwrap_or(Code::OUT_OF_MEMORY))?;
         let mapped = driver.map(reservation.id, 0, &[pages], Protection::ReadWrite).or_code();
         let address = reservation.address.0 as usize as *mut c_void;
         let mapped = mapped.and_then(|()| {

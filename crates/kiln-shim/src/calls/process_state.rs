@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use kiln_driver::{Code, Driver, Version};
+use kiln_driver::{Code, Driver, FunctionId, Version};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine, SimChecks};
 
 use crate::boundary::Answer;
@@ -227,6 +227,12 @@ impl Device {
             current_pool: Mutex::new(default_pool),
             host_functions: Mutex::new(None),
         })
+    }
+
+    /// The kernel that calls functions of the program, if there was one.
+    pub(crate) fn host_function(&self) -> Option<FunctionId> {
+        let made = self.host_functions.lock().unwrap_or_else(PoisonError::into_inner);
+        made.as_ref().map(|made| made.function)
     }
 
     /// What calls functions of the program; made when the first is queued.

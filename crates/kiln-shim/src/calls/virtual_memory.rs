@@ -158,7 +158,9 @@ driver_api! {
         }
         let driver = &state.device(0)?.driver;
         let room = bytes.checked_add(alignment).ok_or(Code::OUT_OF_MEMORY)?;
-        let larger = driver.reserve(ReserveRequest { bytes: room, at: None }).or_code()?;
+        let larger = driver.reserve(ReserveRequest { bytes: room, at: None });
+        // What is refused here are more addresses than there are.
+        let larger = larger.map_err(|error| error.code().unwrap_or(Code::OUT_OF_MEMORY))?;
         let at = larger.address.0.next_multiple_of(alignment);
         driver.destroy(larger.id.into()).or_code()?;
         let range = insert(state, 0, ReserveRequest { bytes, at: Some(DeviceAddress(at)) })?;

@@ -202,6 +202,9 @@ impl FindingKind {
                 "initialise the object with the number of arrivals of one phase, let that many arrive, and wait for the phase that they arrive at \
                  (with its parity)"
             }
+            InCode::Deadlock { place: DeadlockPlace::Cluster, .. } => {
+                "let all threads of the cluster that do not exit arrive at its barrier (`cluster.sync()`)"
+            }
             InCode::Deadlock { place: DeadlockPlace::CountedBarrier, .. } => {
                 "let as many threads reach the barrier as its count says, or give it the count of those that reach it"
             }
@@ -294,6 +297,10 @@ fn advice_on_race(remedy: RaceRemedy) -> &'static str {
         RaceRemedy::LockFences => {
             "the lock orders nothing without fences: put `__threadfence()` after it is taken and before it is released \
              (`__threadfence_block()` if threads of one block alone take it)"
+        }
+        RaceRemedy::Cluster => {
+            "the threads are in two blocks of one cluster: put `cluster.sync()` (`barrier.cluster.arrive` and `barrier.cluster.wait`) between the two \
+             accesses, or an arrival at an mbarrier object and a wait for it"
         }
         RaceRemedy::Grid => {
             "the threads are in different blocks, which no barrier of a block orders: put a fence (`__threadfence()`) and an atomic flag between \

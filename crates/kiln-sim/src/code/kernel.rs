@@ -72,6 +72,8 @@ pub struct KernelShape {
     pub dynamic_shared_bytes: u32,
     /// Whether all blocks run at once.
     pub cooperative: bool,
+    /// Blocks of a cluster, where the launch names them.
+    pub cluster: Option<Dim3>,
 }
 
 /// What a kernel takes and needs.

@@ -67,6 +67,15 @@ impl AddressSpace {
         inside && !taken
     }
 
+    /// How many addresses there are for reservations, and how many are not taken.
+    pub(crate) fn free_bytes(&self) -> (u64, u64) {
+        let all = RESERVATIONS.end - RESERVATIONS.start;
+        let inside = |(start, end): (&u64, &u64)| {
+            (*end).min(RESERVATIONS.end).saturating_sub((*start).max(RESERVATIONS.start))
+        };
+        (all, all.saturating_sub(self.reserved.iter().map(inside).sum()))
+    }
+
     pub(crate) fn release(&mut self, start: u64) {
         self.reserved.remove(&start);
     }
@@ -112,6 +121,8 @@ mod tests {
         space.release(second);
         assert_eq!(space.reserve(60 * TIB, PAGE), Some(first));
         assert_eq!(space.reserve(32 * TIB, PAGE), None);
+        let taken = 60 * TIB + 8 * TIB + PAGE;
+        assert_eq!(space.free_bytes(), (80 * TIB, 80 * TIB - taken));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::check::byte_shadow::Shadow;
 use crate::check::checker::Stretch;
 use crate::device::objects::{Objects, Pages, ReservedRange};
 use crate::memory::address_map::Segment;
+use crate::memory::address_space::AddressSpace;
 use crate::memory::host_backing;
 use crate::memory::memory_identity::{Region, RegionName};
 use crate::memory::page_file::PageFile;
@@ -28,10 +29,10 @@ impl Core {
         let ReserveRequest { bytes, at } = request;
         let granularity = need_granularity(CALL, objects, bytes)?;
         let address = match at {
-            None => state
-                .addresses
-                .reserve(bytes, granularity)
-                .ok_or_else(|| Error::refused(CALL, Refusal::Driver(Code::OUT_OF_MEMORY)))?,
+            None => match state.addresses.reserve(bytes, granularity) {
+                Some(address) => address,
+                None => return Err(no_addresses(CALL, bytes, &state.addresses)),
+            },
             Some(DeviceAddress(at)) => {
                 if !at.is_multiple_of(granularity) || !state.addresses.reserve_at(at, bytes) {
                     let what = format!("{bytes} bytes at {at:#x} are not free to be reserved");
@@ -261,6 +262,15 @@ fn need_pages(call: &'static str, objects: &Objects) -> Result<()> {
         return Ok(());
     }
     Err(Error::unsupported(call, "memory by pages", "this device has none; allocate directly"))
+}
+
+/// The addresses that all devices of a machine share are short.
+fn no_addresses(call: &'static str, bytes: u64, addresses: &AddressSpace) -> Error {
+    let (all, free) = addresses.free_bytes();
+    let what = format!(
+        "{bytes} bytes of addresses in a row are not free: the devices of this machine share {all} bytes of them, of which {free} are not reserved"
+    );
+    Error::invalid(call, what, "reserve less, or give the machine fewer devices")
 }
 
 fn need_granularity(call: &'static str, objects: &Objects, bytes: u64) -> Result<u64> {

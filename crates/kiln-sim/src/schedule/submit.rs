@@ -279,13 +279,7 @@ fn launch_task(
     let limits = &objects.info.limits;
     launch.grid.check_extents(call, "grid", limits.max_grid)?;
     launch.block.check_extents(call, "block", limits.max_block)?;
-    let shape = KernelShape {
-        grid: launch.grid,
-        block: launch.block,
-        dynamic_shared_bytes: launch.dynamic_shared_bytes,
-        cooperative: launch.cooperative,
-    };
-    if let Err(what) = function.loaded.kernel.check_shape(&shape) {
+    if let Err(what) = function.loaded.kernel.check_shape(&shape_of(launch)) {
         return Err(Error::invalid(call, what, "fit the launch to the kernel"));
     }
     let threads = u32::try_from(launch.block.count()).unwrap_or(u32::MAX);
@@ -335,6 +329,16 @@ fn launch_task(
         cooperative: launch.cooperative,
         arguments: launch.arguments.into(),
     })
+}
+
+fn shape_of(launch: &LaunchCommand<'_>) -> KernelShape {
+    KernelShape {
+        grid: launch.grid,
+        block: launch.block,
+        dynamic_shared_bytes: launch.dynamic_shared_bytes,
+        cooperative: launch.cooperative,
+        cluster: launch.cluster,
+    }
 }
 
 /// What a launch may touch. Everything it declares must be memory of the device now.

@@ -22,6 +22,7 @@ mod peers;
 mod planted;
 mod processes;
 mod ptx;
+mod ptx_clusters;
 mod ptx_waits;
 mod refused_kernels;
 mod rig;

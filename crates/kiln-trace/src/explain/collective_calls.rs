@@ -20,43 +20,62 @@ struct Key {
 /// All collectives.
 #[derive(Default)]
 pub(super) struct CollectiveCalls {
-    calls: Vec<(Key, TraceStamp, u64)>,
+    /// Calls whose work was not looked at.
+    calls: Vec<(Key, TraceStamp)>,
+    kinds: BTreeMap<Key, Sum>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    calls: u64,
+    bytes: u64,
+    ns: Option<u64>,
+    longest_ns: Option<u64>,
 }
 
 impl CollectiveCalls {
     pub(super) fn add(&mut self, call: &CollectiveRecord<'_>, names: &mut NameTable) {
         let CollectiveRecord { communicator, rank, ranks, .. } = *call;
         let key = Key { name: names.name(call.name), communicator, rank, ranks };
-        self.calls.push((key, call.stamp, call.bytes));
+        let kind = self.kinds.entry(key).or_default();
+        kind.calls += 1;
+        kind.bytes = kind.bytes.saturating_add(call.bytes);
+        self.calls.push((key, call.stamp));
     }
 
-    /// Those that took longest, or moved most where no time is known.
-    pub(super) fn largest(
-        &self,
-        count: usize,
-        names: &NameTable,
-        timeline: &Timeline,
-    ) -> Vec<ExplainedCollective> {
-        let mut kinds: BTreeMap<Key, ExplainedCollective> = BTreeMap::new();
-        for (key, stamp, bytes) in &self.calls {
-            let kind = kinds.entry(*key).or_insert_with(|| ExplainedCollective {
-                name: names.text(key.name),
-                communicator: format!("{:08x}", key.communicator),
-                rank: key.rank,
-                ranks: key.ranks,
-                ..ExplainedCollective::default()
-            });
-            kind.calls += 1;
-            kind.bytes = kind.bytes.saturating_add(*bytes);
-            let work = timeline.up_to(*stamp).filter(|work| work.stamp == *stamp);
-            if let Some(ran) = work.and_then(|work| work.device) {
+    /// How many wait for their work.
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Adds the times of calls whose work is known. Of very many others, the oldest have none.
+    pub(super) fn settle(&mut self, timeline: &Timeline, most: usize) {
+        let kinds = &mut self.kinds;
+        self.calls.retain(|(key, stamp)| {
+            let Some(work) = timeline.exactly(*stamp) else { return true };
+            if let (Some(ran), Some(kind)) = (work.device, kinds.get_mut(key)) {
                 kind.ns = Some(kind.ns.unwrap_or(0).saturating_add(ran.ns()));
                 kind.longest_ns = kind.longest_ns.max(Some(ran.ns()));
             }
-        }
-        let mut kinds: Vec<ExplainedCollective> = kinds.into_values().collect();
-        kinds.sort_by_key(|kind| Reverse((kind.ns, kind.bytes)));
-        kinds.truncate(count);
-        kinds
+            false
+        });
+        self.calls.drain(..self.calls.len().saturating_sub(most));
+    }
+
+    /// Those that took longest, or moved most where no time is known.
+    pub(super) fn largest(&self, count: usize, names: &NameTable) -> Vec<ExplainedCollective> {
+        let mut kinds: Vec<(&Key, &Sum)> = self.kinds.iter().collect();
+        kinds.sort_by_key(|(_, sum)| Reverse((sum.ns, sum.bytes)));
+        let explained = |(key, sum): (&Key, &Sum)| ExplainedCollective {
+            name: names.text(key.name),
+            communicator: format!("{:08x}", key.communicator),
+            rank: key.rank,
+            ranks: key.ranks,
+            calls: sum.calls,
+            bytes: sum.bytes,
+            ns: sum.ns,
+            longest_ns: sum.longest_ns,
+        };
+        kinds.into_iter().take(count).map(explained).collect()
     }
 }

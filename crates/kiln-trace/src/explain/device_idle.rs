@@ -5,7 +5,7 @@ use super::name_table::{LineId, NameId};
 use super::ranking::Ranking;
 use super::stream_stalls::Waits;
 use super::timeline::{Timeline, Work};
-use crate::record::{HostWaitCause, TakeoverPhase, TakeoverRecord, TraceStamp};
+use crate::record::{HostWaitCause, TakeoverPhase, TakeoverRecord, TimeSpan, TraceStamp};
 
 /// Why, in numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -23,14 +23,16 @@ pub(super) struct IdleCase {
     pub(super) before: Work,
     pub(super) cause: HostWaitCause,
     pub(super) phase: TakeoverPhase,
-    /// The work of another device that was waited for.
-    pub(super) writer: Option<TraceStamp>,
+    /// The work of another device that was waited for, and what is known of it.
+    pub(super) writer: Option<(TraceStamp, Option<Work>)>,
 }
 
-/// What was found.
+/// What was found so far.
 pub(super) struct DeviceIdle {
-    pub(super) span_ns: u64,
-    pub(super) busy_ns: u64,
+    begin_ns: u64,
+    /// Up to when it is known what ran.
+    until_ns: u64,
+    idle_ns: u64,
     pub(super) reasons: Ranking<Why, IdleCase>,
 }
 
@@ -43,26 +45,35 @@ pub(super) struct Surroundings<'a> {
 }
 
 impl DeviceIdle {
-    /// Looks at one device; none if nothing on it was measured.
-    pub(super) fn of(device: u32, surroundings: &Surroundings<'_>) -> Option<Self> {
-        let streams = || surroundings.timeline.of_device(device).flatten();
-        let begin = streams().map(|work| work.host.begin_ns).min()?;
-        let mut ran: Vec<(u64, u64, &Work)> =
-            streams().filter_map(|work| work.device.map(|span| (span.begin_ns, span.end_ns, work))).collect();
-        ran.sort_by_key(|(begin, end, _)| (*begin, *end));
-        let begin = ran.first().map(|(first, ..)| begin.min(*first))?;
-        let (mut until, mut idle_ns) = (begin, 0_u64);
-        let mut found = Self { span_ns: 0, busy_ns: 0, reasons: Ranking::new() };
-        for (start, end, work) in ran {
-            if start > until {
-                idle_ns += start - until;
-                found.explain(until, start, work, surroundings);
+    /// Begins with the time at which the first work of a device was submitted, or ran.
+    pub(super) fn new(begin_ns: u64) -> Self {
+        Self { begin_ns, until_ns: begin_ns, idle_ns: 0, reasons: Ranking::default() }
+    }
+
+    /// From the beginning to the end of the last work.
+    pub(super) fn span_ns(&self) -> u64 {
+        self.until_ns - self.begin_ns
+    }
+
+    /// How long something ran.
+    pub(super) fn busy_ns(&self) -> u64 {
+        self.span_ns() - self.idle_ns
+    }
+
+    /// Up to when it is known what ran.
+    pub(super) fn until_ns(&self) -> u64 {
+        self.until_ns
+    }
+
+    /// Looks at work of the device, sorted by its beginning.
+    pub(super) fn settle(&mut self, ran: &[(TimeSpan, &Work)], surroundings: &Surroundings<'_>) {
+        for (span, work) in ran {
+            if span.begin_ns > self.until_ns {
+                self.idle_ns += span.begin_ns - self.until_ns;
+                self.explain(self.until_ns, span.begin_ns, work, surroundings);
             }
-            until = until.max(end);
+            self.until_ns = self.until_ns.max(span.end_ns);
         }
-        found.span_ns = until - begin;
-        found.busy_ns = found.span_ns - idle_ns;
-        Some(found)
     }
 
     /// Says why nothing ran from one time to another, after which some work ran.
@@ -99,7 +110,8 @@ impl DeviceIdle {
         match elsewhere.filter(|writer| writer.stream.device != device).find(is_late) {
             Some(writer) => {
                 let why = Why::OtherDevice { before: work.name, line: work.line };
-                self.reasons.add(why, start, IdleCase { writer: Some(writer), ..case });
+                let known = surroundings.timeline.exactly(writer).copied();
+                self.reasons.add(why, start, IdleCase { writer: Some((writer, known)), ..case });
             }
             None => self.reasons.add(Why::Start, start, case),
         }

@@ -3,33 +3,37 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::collective_calls::CollectiveCalls;
-use super::device_idle::{DeviceIdle, IdleCase, Surroundings, Why};
+use super::device_idle::{IdleCase, Surroundings, Why};
+use super::device_work::DeviceWork;
 use super::explanation::{
-    ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explanation, IdleReason, IdleWhy, StreamStall,
-    WorkName,
+    ExplainedDevice, ExplainedHostWait, Explanation, IdleReason, IdleWhy, StreamStall, WorkName,
 };
 use super::held_memory::HeldMemory;
-use super::host_waiting::{HostWait, HostWaiting};
+use super::host_waiting::{HostCase, HostWait, HostWaiting};
 use super::missing_events::MissingEvents;
 use super::name_table::NameTable;
 use super::ranking::{Cost, Ranking};
-use super::stream_stalls::{StallCase, StallKey, Wait, Waits};
+use super::stream_stalls::{StallCase, StallKey, Stalls, Wait, Waits};
+use super::takeover_steps::TakeoverSteps;
 use super::timeline::{Timeline, Work};
 use crate::record::{
-    FaultRecord, RecordingClock, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp,
+    FaultRecord, RecordingClock, StreamWaitRecord, SubmissionRecord, TraceEvent, TraceStamp,
 };
 use crate::repeat_command::RepeatCommand;
 
 /// How many reasons are named.
 const NAMED: usize = 3;
-/// Submissions and waits that are kept: some 1.5 GB. Of a longer recording the rest is counted and told.
-const MAX_KEPT: usize = 1 << 24;
+/// Submissions and waits that are looked at together. Half of them are settled then, and kept for the other half.
+const WINDOW: usize = 1 << 18;
 /// The command that records a program.
 const REPEATED_BY: [&str; 2] = ["kiln", "trace"];
 /// How many faults are named.
 const MAX_FAULTS: usize = 10;
 
-/// Takes the events of a recording.
+/// Takes the events of a recording, in the order of the file.
+///
+/// It needs less than 80 MB, however long the recording is: what was submitted and waited for is looked at in parts, each with the one
+/// before it. That is exact as long as nothing waits for work that was recorded more than 100,000 events before it and was still under way.
 ///
 /// ```
 /// use kiln_trace::{Explainer, TraceEvent, DroppedRecord};
@@ -44,40 +48,40 @@ pub struct Explainer {
     timeline: Timeline,
     waits: Waits,
     host: HostWaiting,
-    takeovers: Vec<TakeoverRecord>,
+    takeovers: TakeoverSteps,
     collectives: CollectiveCalls,
     memory: BTreeMap<u32, HeldMemory>,
     devices: BTreeMap<u32, String>,
+    work: BTreeMap<u32, DeviceWork>,
+    stalls: Stalls,
     missing: MissingEvents,
     command: RepeatCommand,
-    room: Room,
+    window: Window,
     explanation: Explanation,
 }
 
-/// For how many submissions and waits there is room.
-struct Room(usize);
+/// How much is looked at together.
+struct Window {
+    limit: usize,
+    /// What came since the last time.
+    fresh: usize,
+}
 
-impl Default for Room {
+impl Default for Window {
     fn default() -> Self {
-        Self(MAX_KEPT)
+        Self { limit: WINDOW, fresh: 0 }
     }
 }
 
 impl Explainer {
-    /// One that keeps so many submissions and waits, those that come first; the default is 2^24.
-    pub fn keeping(limit: usize) -> Self {
-        Self { room: Room(limit), ..Self::default() }
+    /// One that looks at so many submissions and waits together; the default is 2^18.
+    pub fn looking_at(limit: usize) -> Self {
+        let window = Window { limit: limit.max(2), ..Window::default() };
+        Self { window, ..Self::default() }
     }
 
     /// Takes an event.
     pub fn add(&mut self, event: &TraceEvent<'_>) {
-        if matches!(event, TraceEvent::Submission(_) | TraceEvent::StreamWait(_) | TraceEvent::HostWait(_)) {
-            let Some(left) = self.room.0.checked_sub(1) else {
-                self.explanation.left_out_events += 1;
-                return;
-            };
-            self.room.0 = left;
-        }
         match event {
             TraceEvent::Start(start) => {
                 self.explanation.program = start.program.to_owned();
@@ -91,13 +95,15 @@ impl Explainer {
             TraceEvent::Submission(work) => self.submission(work),
             TraceEvent::StreamWait(wait) => {
                 let block = wait.block.map(|block| (block.block, self.names.name(block.tag)));
-                let wait_for = Wait { writer: wait.writer, covers: wait.covers, reason: wait.reason, block };
-                self.waits.add(wait.waiter, wait_for);
+                let StreamWaitRecord { writer, covers, reason, time_ns, .. } = *wait;
+                self.waits.add(wait.waiter, Wait { writer, covers, reason, block, time_ns });
+                self.came();
             }
             TraceEvent::HostWait(wait) => {
                 let line = self.names.line(wait.line);
                 let host_wait = HostWait { cause: wait.cause, line, awaited: wait.awaited, span: wait.span };
                 self.host.add(wait.thread, host_wait);
+                self.came();
             }
             TraceEvent::Allocation(block) => {
                 let (tag, line) = (self.names.name(block.tag), self.names.line(block.line));
@@ -105,10 +111,16 @@ impl Explainer {
                 memory.allocated(block.block, block.bytes, tag, line, block.time_ns);
             }
             TraceEvent::Free(block) => {
-                self.memory.entry(block.device).or_default().freed(block.block, block.time_ns);
+                let tag = self.names.name(block.tag);
+                self.memory.entry(block.device).or_default().freed(
+                    block.block,
+                    block.bytes,
+                    tag,
+                    block.time_ns,
+                );
             }
             TraceEvent::Fault(fault) => self.fault(fault),
-            TraceEvent::Takeover(takeover) => self.takeovers.push(*takeover),
+            TraceEvent::Takeover(takeover) => self.takeovers.add(*takeover),
             TraceEvent::Dropped(dropped) => {
                 self.missing.add(dropped);
                 self.explanation.missing_events = self.missing.events();
@@ -118,22 +130,61 @@ impl Explainer {
                 let line = self.names.line(heap.line);
                 self.memory.entry(heap.device).or_default().heap(heap, line);
             }
-            TraceEvent::Collective(call) => self.collectives.add(call, &mut self.names),
+            TraceEvent::Collective(call) => {
+                self.collectives.add(call, &mut self.names);
+                self.came();
+            }
             TraceEvent::End(_) => self.explanation.is_whole = true,
             TraceEvent::Command(word) => self.command.add(word),
             TraceEvent::Stream(_) => {}
         }
     }
 
+    /// Something came that is kept until it is settled.
+    fn came(&mut self) {
+        self.window.fresh += 1;
+        if self.window.fresh < self.window.limit {
+            return;
+        }
+        // Without work there is nothing that the rest is about.
+        self.settle(self.timeline.middle_ns().unwrap_or(0));
+        self.window.fresh =
+            self.timeline.fresh() + self.waits.len() + self.host.len() + self.collectives.len();
+    }
+
+    /// Looks at the work that began before a time.
+    fn settle(&mut self, before_ns: u64) {
+        self.timeline.begin_settling(before_ns);
+        self.waits.sort();
+        self.host.sort();
+        let surroundings = Surroundings {
+            timeline: &self.timeline,
+            waits: &self.waits,
+            host: &self.host,
+            takeovers: self.takeovers.last(),
+        };
+        for device in self.timeline.settling_devices() {
+            let work = self.work.entry(device).or_default();
+            work.settle(self.timeline.settling(device), &surroundings);
+        }
+        self.waits.settle(&self.timeline, &mut self.stalls);
+        let half = self.window.limit / 2;
+        self.host.settle(&self.timeline);
+        self.collectives.settle(&self.timeline, half / 2);
+        self.timeline.end_settling();
+        self.waits.forget(&self.timeline, half / 2);
+        let known = self.work.values().filter_map(|work| Some(work.idle.as_ref()?.until_ns()));
+        self.host.forget(known.min().unwrap_or(0).min(before_ns), half / 2);
+    }
+
     /// Says what follows.
     pub fn finish(mut self) -> Explanation {
-        self.timeline.sort();
-        self.host.sort();
-        let mut memory = std::mem::take(&mut self.memory);
-        let mut stalls = self.waits.stalls(&self.timeline);
-        let mut devices: BTreeSet<u32> = self.timeline.devices().into_iter().collect();
+        self.settle(u64::MAX);
+        let (mut memory, mut stalls) = (std::mem::take(&mut self.memory), std::mem::take(&mut self.stalls));
+        let mut work = std::mem::take(&mut self.work);
+        let mut devices: BTreeSet<u32> = work.keys().copied().collect();
         devices.extend(memory.keys());
-        devices.extend(self.takeovers.iter().map(|takeover| takeover.device));
+        devices.extend(self.takeovers.devices());
         let explained = devices.into_iter().map(|device| {
             let memory = memory.remove(&device).unwrap_or_default().finish(&self.names);
             ExplainedDevice {
@@ -143,33 +194,34 @@ impl Explainer {
                 heap_peak_bytes: memory.heap_peak_bytes,
                 refusals: memory.refusals,
                 refused: memory.refused,
-                takeovers: self.steps(device),
+                takeovers: self.takeovers.of(device),
                 stalls: stalls.remove(&device).map(|found| self.stalls(found)).unwrap_or_default(),
-                ..self.device(device)
+                ..self.device(device, work.remove(&device).unwrap_or_default())
             }
         });
         let devices = explained.collect();
-        let host_waits = self.host_waits();
-        let collectives = self.collectives.largest(NAMED, &self.names, &self.timeline);
-        let repeat = self.command.is_known().then(|| self.command.under(&REPEATED_BY));
-        let is_repeat_whole = self.command.is_whole();
-        Explanation { devices, host_waits, collectives, repeat, is_repeat_whole, ..self.explanation }
-    }
-
-    /// How long the steps of bringing a device back took.
-    fn steps(&self, device: u32) -> Vec<ExplainedTakeover> {
-        let phases = [TakeoverPhase::Lost, TakeoverPhase::Rebuilding, TakeoverPhase::Resubmitting];
-        let steps = phases.into_iter().map(|phase| {
-            let own = || self.takeovers.iter().filter(|step| step.device == device && step.phase == phase);
-            let ns = own().fold(0, |sum: u64, step| sum.saturating_add(step.span.ns()));
-            ExplainedTakeover { phase, ns, times: own().count() as u64 }
-        });
-        steps.filter(|step| step.times > 0).collect()
+        let host = std::mem::take(&mut self.host);
+        let host_waits = self.host_waits(host);
+        let collectives = self.collectives.largest(NAMED, &self.names);
+        let command = &self.command;
+        Explanation {
+            devices,
+            host_waits,
+            collectives,
+            repeat: command.is_known().then(|| command.recorded_under(&REPEATED_BY)),
+            is_repeat_whole: command.is_whole(),
+            repeat_lacks: (!command.is_whole()).then(|| command.lacks().to_string()),
+            records_itself: command.records_itself(),
+            ..self.explanation
+        }
     }
 
     fn submission(&mut self, work: &SubmissionRecord<'_>) {
         let (name, line) = (self.names.name(work.name), self.names.line(work.line));
-        self.timeline.add(Work { stamp: work.stamp, name, line, host: work.host, device: work.device });
+        let work = Work { stamp: work.stamp, name, line, host: work.host, device: work.device };
+        self.work.entry(work.stamp.stream.device).or_default().add(&work);
+        self.timeline.add(work);
+        self.came();
     }
 
     fn fault(&mut self, fault: &FaultRecord<'_>) {
@@ -180,34 +232,20 @@ impl Explainer {
     }
 
     /// What is said about a device, but for its memory and stalls.
-    fn device(&self, device: u32) -> ExplainedDevice {
-        let surroundings = Surroundings {
-            timeline: &self.timeline,
-            waits: &self.waits,
-            host: &self.host,
-            takeovers: &self.takeovers,
-        };
-        let work = || self.timeline.of_device(device).flatten();
-        let mut explained = ExplainedDevice {
-            device,
-            name: self.devices.get(&device).cloned().unwrap_or_default(),
-            submissions: work().count() as u64,
-            untimed_submissions: work().filter(|work| work.device.is_none()).count() as u64,
-            ..ExplainedDevice::default()
-        };
-        match DeviceIdle::of(device, &surroundings) {
-            Some(idle) => {
-                (explained.span_ns, explained.busy_ns) = (idle.span_ns, Some(idle.busy_ns));
-                explained.idle =
-                    idle.reasons.largest(NAMED).into_iter().map(|found| self.idle(found)).collect();
-            }
-            None => {
-                let begin = work().map(|work| work.host.begin_ns).min().unwrap_or_default();
-                let end = work().map(|work| work.host.end_ns).max().unwrap_or_default();
-                explained.span_ns = end.saturating_sub(begin);
-            }
+    fn device(&self, device: u32, work: DeviceWork) -> ExplainedDevice {
+        let (host_ns, submissions, untimed_submissions) = (work.host_ns(), work.submissions, work.untimed);
+        let name = self.devices.get(&device).cloned().unwrap_or_default();
+        let explained =
+            ExplainedDevice { device, name, submissions, untimed_submissions, ..ExplainedDevice::default() };
+        match work.idle {
+            None => ExplainedDevice { span_ns: host_ns, ..explained },
+            Some(idle) => ExplainedDevice {
+                span_ns: idle.span_ns(),
+                busy_ns: Some(idle.busy_ns()),
+                idle: idle.reasons.largest(NAMED).into_iter().map(|found| self.idle(found)).collect(),
+                ..explained
+            },
         }
-        explained
     }
 
     fn idle(&self, (why, cost): (Why, Cost<IdleCase>)) -> IdleReason {
@@ -248,16 +286,16 @@ impl Explainer {
         found.largest(NAMED).into_iter().map(stall).collect()
     }
 
-    fn host_waits(&self) -> Vec<ExplainedHostWait> {
-        let wait = |((_, line), cost): (_, Cost<HostWait>)| ExplainedHostWait {
+    fn host_waits(&self, host: HostWaiting) -> Vec<ExplainedHostWait> {
+        let wait = |((_, line), cost): (_, Cost<HostCase>)| ExplainedHostWait {
             cause: cost.longest.cause,
             line: self.names.line_text(line),
-            awaited: cost.longest.awaited.map(|stamp| self.stamp_name(stamp)),
+            awaited: cost.longest.awaited.map(|awaited| self.stamp_name(awaited)),
             ns: cost.ns,
             times: cost.times,
             longest_ns: cost.longest_ns,
         };
-        self.host.by_line().largest(NAMED).into_iter().map(wait).collect()
+        host.by_line().largest(NAMED).into_iter().map(wait).collect()
     }
 
     fn work_name(&self, work: &Work) -> WorkName {
@@ -266,11 +304,8 @@ impl Explainer {
     }
 
     /// The name of a submission, as far as it is in the recording.
-    fn stamp_name(&self, stamp: TraceStamp) -> WorkName {
-        match self.timeline.up_to(stamp).filter(|work| work.stamp == stamp) {
-            Some(work) => self.work_name(work),
-            None => named("", stamp),
-        }
+    fn stamp_name(&self, (stamp, work): (TraceStamp, Option<Work>)) -> WorkName {
+        work.map_or_else(|| named("", stamp), |work| self.work_name(&work))
     }
 }
 

@@ -22,14 +22,16 @@ pub struct Explanation {
     pub missing_events: u64,
     /// How many and why, in a sentence; none if none is missing.
     pub missing_why: Option<String>,
-    /// Submissions and waits for which there was no room in memory: those that came last are not told of.
-    pub left_out_events: u64,
     /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without its exit handlers (`_exit`), or still runs.
     pub is_whole: bool,
     /// The command that records the program again; none if the recording does not have it.
     pub repeat: Option<String>,
-    /// Whether nothing was left out of that.
+    /// Whether nothing is missing to run that.
     pub is_repeat_whole: bool,
+    /// What is missing, in words.
+    pub repeat_lacks: Option<String>,
+    /// Whether the program records itself, so that the command does not.
+    pub records_itself: bool,
 }
 
 /// One device.

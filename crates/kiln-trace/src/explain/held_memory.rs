@@ -17,11 +17,40 @@ struct Live {
 /// The memory of one device.
 #[derive(Default)]
 pub(super) struct HeldMemory {
+    /// The last changes, which may still be out of order.
     changes: Vec<Change>,
+    peak: Peak,
     live: HashMap<u64, Live>,
+    /// Blocks that there was no room for, by tag.
+    untold: HashMap<NameId, u64>,
     heap_peak_bytes: u64,
     refusals: u64,
     refused: Vec<Refused>,
+}
+
+/// How much is held, and how much was when it was most.
+#[derive(Default)]
+struct Peak {
+    used: i64,
+    most: i64,
+    most_ns: u64,
+    held: HashMap<NameId, i64>,
+    /// What changed since it was most.
+    since: HashMap<NameId, i64>,
+}
+
+impl Peak {
+    fn change(&mut self, change: &Change) {
+        self.used = self.used.saturating_add(change.bytes);
+        for tags in [&mut self.held, &mut self.since] {
+            let bytes = tags.entry(change.tag).or_default();
+            *bytes = bytes.saturating_add(change.bytes);
+        }
+        if self.used > self.most {
+            (self.most, self.most_ns) = (self.used, change.time);
+            self.since.clear();
+        }
+    }
 }
 
 /// An allocation that was refused.
@@ -31,6 +60,10 @@ struct Refused {
     tags: Vec<(NameId, u64)>,
 }
 
+/// Changes among which the order is found.
+const MAX_CHANGES: usize = 1 << 16;
+/// Blocks that are told apart while they are in use. Of others the bytes are counted, and no line is known.
+const MAX_LIVE: usize = 1 << 20;
 /// Refusals that are described.
 const MAX_REFUSED: usize = 3;
 /// Tags that are named with a refusal.
@@ -56,16 +89,41 @@ pub(super) struct MemoryFound {
 
 impl HeldMemory {
     pub(super) fn allocated(&mut self, block: u64, bytes: u64, tag: NameId, line: Option<LineId>, time: u64) {
-        self.live.insert(block, Live { tag, line, bytes, since: time });
-        self.changes.push(Change { time, tag, bytes: i64::try_from(bytes).unwrap_or(i64::MAX) });
+        if self.live.len() < MAX_LIVE || self.live.contains_key(&block) {
+            self.live.insert(block, Live { tag, line, bytes, since: time });
+        } else {
+            *self.untold.entry(tag).or_default() += 1;
+        }
+        self.change(Change { time, tag, bytes: i64::try_from(bytes).unwrap_or(i64::MAX) });
     }
 
     /// A block that was given out before the recording began is not counted.
-    pub(super) fn freed(&mut self, block: u64, time: u64) {
-        if let Some(live) = self.live.remove(&block) {
-            let bytes = i64::try_from(live.bytes).unwrap_or(i64::MAX);
-            self.changes.push(Change { time, tag: live.tag, bytes: -bytes });
+    pub(super) fn freed(&mut self, block: u64, bytes: u64, tag: NameId, time: u64) {
+        let (tag, bytes) = match (self.live.remove(&block), self.untold.get_mut(&tag)) {
+            (Some(live), _) => (live.tag, live.bytes),
+            (None, Some(blocks @ 1..)) => {
+                *blocks -= 1;
+                (tag, bytes)
+            }
+            _ => return,
+        };
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.change(Change { time, tag, bytes: -bytes });
+    }
+
+    /// Changes come nearly in the order of their times.
+    fn change(&mut self, change: Change) {
+        self.changes.push(change);
+        if self.changes.len() >= MAX_CHANGES {
+            self.settle(MAX_CHANGES / 2);
         }
+    }
+
+    /// Counts the first changes.
+    fn settle(&mut self, count: usize) {
+        self.changes.sort_by_key(|change| change.time);
+        let first = self.changes.drain(..count.min(self.changes.len()));
+        first.for_each(|change| self.peak.change(&change));
     }
 
     /// The heap changed, or refused an allocation.
@@ -91,21 +149,11 @@ impl HeldMemory {
     }
 
     pub(super) fn finish(mut self, names: &NameTable) -> MemoryFound {
-        self.changes.sort_by_key(|change| change.time);
-        let (mut used, mut peak, mut peak_ns, mut changes_at_peak) = (0_i64, 0, 0, 0);
-        for (count, change) in (1..).zip(&self.changes) {
-            used = used.saturating_add(change.bytes);
-            if used > peak {
-                (peak, peak_ns, changes_at_peak) = (used, change.time, count);
-            }
-        }
-        let mut at_peak: HashMap<NameId, i64> = HashMap::new();
-        for (count, change) in (1..).zip(&self.changes) {
-            let tag = at_peak.entry(change.tag).or_default();
-            if count <= changes_at_peak {
-                *tag = tag.saturating_add(change.bytes);
-            }
-        }
+        self.settle(usize::MAX);
+        let Peak { most, most_ns, held, since, .. } = std::mem::take(&mut self.peak);
+        let at_peak =
+            |(tag, held): (&NameId, &i64)| (*tag, held.saturating_sub(since.get(tag).copied().unwrap_or(0)));
+        let at_peak: HashMap<NameId, i64> = held.iter().map(at_peak).collect();
         let mut tags: Vec<HeldTag> =
             at_peak.iter().map(|(tag, bytes)| self.tag(*tag, *bytes, names)).collect();
         tags.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then_with(|| a.tag.cmp(&b.tag)));
@@ -117,8 +165,8 @@ impl HeldMemory {
         });
         let refused = refused.collect();
         let (heap_peak_bytes, refusals) = (self.heap_peak_bytes, self.refusals);
-        let peak_bytes = u64::try_from(peak).unwrap_or_default();
-        MemoryFound { peak_bytes, peak_ns, tags, heap_peak_bytes, refusals, refused }
+        let peak_bytes = u64::try_from(most).unwrap_or_default();
+        MemoryFound { peak_bytes, peak_ns: most_ns, tags, heap_peak_bytes, refusals, refused }
     }
 
     /// The tags that hold most now.

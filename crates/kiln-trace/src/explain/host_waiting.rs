@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::name_table::LineId;
 use super::ranking::Ranking;
+use super::timeline::{Timeline, Work, give_back};
 use crate::record::{HostWaitCause, TimeSpan, TraceStamp};
 
 /// One wait.
@@ -19,6 +20,15 @@ pub(super) struct HostWait {
 #[derive(Default)]
 pub(super) struct HostWaiting {
     threads: BTreeMap<u32, Vec<HostWait>>,
+    by_line: Ranking<(u8, Option<LineId>), HostCase>,
+    count: usize,
+}
+
+/// What is known of one wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostCase {
+    pub(super) cause: HostWaitCause,
+    pub(super) awaited: Option<(TraceStamp, Option<Work>)>,
 }
 
 /// What was found for a part of the time.
@@ -31,20 +41,46 @@ pub(super) struct WaitedPart {
 
 impl HostWaiting {
     pub(super) fn add(&mut self, thread: u32, wait: HostWait) {
+        let case = HostCase { cause: wait.cause, awaited: wait.awaited.map(|awaited| (awaited, None)) };
+        self.by_line.add((wait.cause as u8, wait.line), wait.span.ns(), case);
         self.threads.entry(thread).or_default().push(wait);
+        self.count += 1;
+    }
+
+    /// How many are kept.
+    pub(super) fn len(&self) -> usize {
+        self.count
     }
 
     pub(super) fn sort(&mut self) {
         self.threads.values_mut().for_each(|waits| waits.sort_by_key(|wait| wait.span.begin_ns));
     }
 
-    /// Waits by cause and line.
-    pub(super) fn by_line(&self) -> Ranking<(u8, Option<LineId>), HostWait> {
-        let mut ranking = Ranking::new();
-        for wait in self.threads.values().flatten() {
-            ranking.add((wait.cause as u8, wait.line), wait.span.ns(), *wait);
+    /// Finds the work that was waited for, as long as it is known.
+    pub(super) fn settle(&mut self, timeline: &Timeline) {
+        for (stamp, work) in self.by_line.cases_mut().filter_map(|case| case.awaited.as_mut()) {
+            *work = work.or_else(|| timeline.exactly(*stamp).copied());
         }
-        ranking
+    }
+
+    /// Forgets the waits that ended before a time, and of very many those that ended first.
+    pub(super) fn forget(&mut self, before_ns: u64, most: usize) {
+        let ends = self.threads.values().flatten().map(|wait| wait.span.end_ns);
+        let mut ends: Vec<u64> = ends.filter(|end| *end >= before_ns).collect();
+        let before_ns = match ends.len().checked_sub(most).filter(|spare| *spare > 0) {
+            // Behind that time, so that many of one time go, too.
+            Some(spare) => ends.select_nth_unstable(spare).1.saturating_add(1),
+            None => before_ns,
+        };
+        self.threads.values_mut().for_each(|waits| waits.retain(|wait| wait.span.end_ns >= before_ns));
+        self.threads.values_mut().for_each(give_back);
+        self.threads.retain(|_, waits| !waits.is_empty());
+        self.count = self.threads.values().map(Vec::len).sum();
+    }
+
+    /// Waits by cause and line.
+    pub(super) fn by_line(self) -> Ranking<(u8, Option<LineId>), HostCase> {
+        self.by_line
     }
 
     /// The wait to which a time without work is due. A thread that was in a wait when the time began had queued nothing further, so

@@ -1,6 +1,7 @@
 //! Names as numbers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::record::TraceLine;
 
@@ -15,11 +16,15 @@ pub(super) struct LineId {
     line: u32,
 }
 
+/// Names that are told apart; the others are one.
+const MAX_NAMES: usize = 1 << 16;
+const OTHERS: &str = "(other names)";
+
 /// Names that are kept once.
 #[derive(Default)]
 pub(super) struct NameTable {
-    numbers: HashMap<Box<str>, NameId>,
-    names: Vec<Box<str>>,
+    numbers: HashMap<Arc<str>, NameId>,
+    names: Vec<Arc<str>>,
 }
 
 impl NameTable {
@@ -27,9 +32,13 @@ impl NameTable {
         if let Some(known) = self.numbers.get(name) {
             return *known;
         }
+        if self.names.len() >= MAX_NAMES {
+            return NameId(u32::MAX);
+        }
         let id = NameId(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
-        self.numbers.insert(name.into(), id);
-        self.names.push(name.into());
+        let name: Arc<str> = name.into();
+        self.numbers.insert(name.clone(), id);
+        self.names.push(name);
         id
     }
 
@@ -38,7 +47,7 @@ impl NameTable {
     }
 
     pub(super) fn text(&self, name: NameId) -> String {
-        self.names.get(name.0 as usize).map(|name| name.to_string()).unwrap_or_default()
+        self.names.get(name.0 as usize).map_or(OTHERS, |name| name).to_owned()
     }
 
     pub(super) fn line_text(&self, line: Option<LineId>) -> Option<String> {

@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+/// Reasons that are told apart. Of more, those stay that cost most so far.
+const MAX_REASONS: usize = 1 << 14;
+
 /// How often something cost time, how much, and the case that cost most.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost<C> {
@@ -18,15 +21,21 @@ pub(super) struct Ranking<K, C> {
     costs: HashMap<K, Cost<C>>,
 }
 
-impl<K: Hash + Eq + Ord + Copy, C: Copy> Ranking<K, C> {
-    pub(super) fn new() -> Self {
+impl<K, C> Default for Ranking<K, C> {
+    fn default() -> Self {
         Self { costs: HashMap::new() }
     }
+}
 
+impl<K: Hash + Eq + Ord + Copy, C: Copy> Ranking<K, C> {
     /// A reason cost so much time once.
     pub(super) fn add(&mut self, reason: K, ns: u64, case: C) {
         if ns == 0 {
             return;
+        }
+        if self.costs.len() >= MAX_REASONS && !self.costs.contains_key(&reason) {
+            let kept = std::mem::take(self).largest(MAX_REASONS / 2);
+            self.costs.extend(kept);
         }
         let cost = self.costs.entry(reason).or_insert(Cost { ns: 0, times: 0, longest_ns: 0, longest: case });
         cost.ns = cost.ns.saturating_add(ns);
@@ -34,6 +43,11 @@ impl<K: Hash + Eq + Ord + Copy, C: Copy> Ranking<K, C> {
         if ns > cost.longest_ns {
             (cost.longest_ns, cost.longest) = (ns, case);
         }
+    }
+
+    /// The longest case of each reason, to be completed.
+    pub(super) fn cases_mut(&mut self) -> impl Iterator<Item = &mut C> {
+        self.costs.values_mut().map(|cost| &mut cost.longest)
     }
 
     /// The reasons that cost most, in the same order for the same recording.

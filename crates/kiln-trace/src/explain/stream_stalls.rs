@@ -1,11 +1,11 @@
 //! Waits of streams for each other.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::name_table::{LineId, NameId};
 use super::ranking::Ranking;
-use super::timeline::{Timeline, Work};
-use crate::record::{TraceStamp, WaitReason};
+use super::timeline::{Timeline, Waiter, Work, give_back};
+use crate::record::{TraceStamp, TraceStream, WaitReason};
 
 /// One wait.
 #[derive(Clone, Copy, Debug)]
@@ -14,12 +14,14 @@ pub(super) struct Wait {
     pub(super) covers: u64,
     pub(super) reason: WaitReason,
     pub(super) block: Option<(u64, NameId)>,
+    pub(super) time_ns: u64,
 }
 
-/// All waits, by the submission that waits.
+/// The waits of each stream, with the number of the submission that waits.
 #[derive(Default)]
 pub(super) struct Waits {
-    by_waiter: HashMap<TraceStamp, Vec<Wait>>,
+    streams: BTreeMap<TraceStream, Vec<(u64, Wait)>>,
+    count: usize,
 }
 
 /// What tells stalls apart.
@@ -42,6 +44,9 @@ pub(super) struct StallCase {
     pub(super) unrelated_ns: u64,
 }
 
+/// The stalls of each device.
+pub(super) type Stalls = BTreeMap<u32, Ranking<StallKey, StallCase>>;
+
 impl Wait {
     /// The submission that is waited for in truth.
     pub(super) fn covered(&self) -> TraceStamp {
@@ -51,50 +56,92 @@ impl Wait {
 
 impl Waits {
     pub(super) fn add(&mut self, waiter: TraceStamp, wait: Wait) {
-        self.by_waiter.entry(waiter).or_default().push(wait);
+        self.streams.entry(waiter.stream).or_default().push((waiter.number, wait));
+        self.count += 1;
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.streams.values_mut().for_each(|waits| waits.sort_by_key(|(number, _)| *number));
     }
 
     /// The waits of a submission.
     pub(super) fn of(&self, waiter: TraceStamp) -> impl Iterator<Item = &Wait> {
-        self.by_waiter.get(&waiter).into_iter().flatten()
+        let waits = self.streams.get(&waiter.stream).map(Vec::as_slice).unwrap_or_default();
+        let first = waits.partition_point(|(number, _)| *number < waiter.number);
+        let own = waits.iter().skip(first).take_while(move |(number, _)| *number == waiter.number);
+        own.map(|(_, wait)| wait)
     }
 
-    /// How long the streams of each device waited for others.
-    pub(super) fn stalls(&self, timeline: &Timeline) -> HashMap<u32, Ranking<StallKey, StallCase>> {
-        let mut devices: HashMap<u32, Ranking<StallKey, StallCase>> = HashMap::new();
-        for (waiter, waits) in &self.by_waiter {
-            let Some((work, before)) = timeline.from(*waiter) else { continue };
-            let Some(ran) = work.device else { continue };
-            // From here on nothing but the wait kept it.
-            let before = before.and_then(|before| before.device).map_or(0, |span| span.end_ns);
-            let ready = work.host.end_ns.max(before);
-            let ends = waits.iter().filter_map(|wait| {
-                let last = timeline.up_to(wait.covered())?;
-                Some((last.device?.end_ns.min(ran.begin_ns), wait, last))
-            });
-            let Some((end, wait, last)) = ends.max_by_key(|(end, ..)| *end).filter(|(end, ..)| *end > ready)
-            else {
-                continue;
-            };
-            let writer = timeline.up_to(wait.writer).filter(|writer| writer.stamp == wait.writer).copied();
-            let needed = writer.and_then(|writer| writer.device).map_or(ready, |span| span.end_ns.max(ready));
-            let is_unrelated = last.stamp != wait.writer;
-            let case = StallCase {
-                waiter: *work,
-                wait: *wait,
-                writer,
-                unrelated: is_unrelated.then_some(*last),
-                unrelated_ns: if is_unrelated { end.saturating_sub(needed) } else { 0 },
-            };
-            let key = StallKey {
-                waiter: (work.name, work.line),
-                writer: writer.map(|writer| (writer.name, writer.line)),
-                tag: wait.block.map(|(_, tag)| tag),
-                reason: wait.reason as u8,
-            };
-            let device = work.stamp.stream.device;
-            devices.entry(device).or_insert_with(Ranking::new).add(key, end - ready, case);
+    /// Adds how long the streams of each device waited for others, as far as the work that waited is being looked at.
+    pub(super) fn settle(&self, timeline: &Timeline, devices: &mut Stalls) {
+        for (stream, waits) in &self.streams {
+            for group in waits.chunk_by(|(one, _), (other, _)| one == other) {
+                let Some((number, _)) = group.first() else { continue };
+                let waiter = TraceStamp { stream: *stream, number: *number };
+                let Waiter::Settling(work, before) = timeline.from(waiter) else { continue };
+                if let Some((key, ns, case)) = stall(work, before, group, timeline) {
+                    devices.entry(stream.device).or_default().add(key, ns, case);
+                }
+            }
         }
-        devices
     }
+
+    /// Forgets the waits of work that was looked at, and of very many others those that were queued first: their work is not in the recording.
+    pub(super) fn forget(&mut self, timeline: &Timeline, most: usize) {
+        for (stream, waits) in &mut self.streams {
+            waits.retain(|(number, _)| {
+                let waiter = TraceStamp { stream: *stream, number: *number };
+                matches!(timeline.from(waiter), Waiter::Awaited)
+            });
+        }
+        let mut times: Vec<u64> = self.streams.values().flatten().map(|(_, wait)| wait.time_ns).collect();
+        if let Some(spare) = times.len().checked_sub(most).filter(|spare| *spare > 0) {
+            let (_, from, _) = times.select_nth_unstable(spare);
+            // Behind that time, so that many of one time go, too.
+            self.streams.values_mut().for_each(|waits| waits.retain(|(_, wait)| wait.time_ns > *from));
+        }
+        self.streams.values_mut().for_each(give_back);
+        self.streams.retain(|_, waits| !waits.is_empty());
+        self.count = self.streams.values().map(Vec::len).sum();
+    }
+}
+
+/// What a submission waited for longest, if that cost time.
+fn stall(
+    work: &Work,
+    before: Option<&Work>,
+    waits: &[(u64, Wait)],
+    timeline: &Timeline,
+) -> Option<(StallKey, u64, StallCase)> {
+    let ran = work.device?;
+    // From here on nothing but the wait kept it.
+    let before = before.and_then(|before| before.device).map_or(0, |span| span.end_ns);
+    let ready = work.host.end_ns.max(before);
+    let ends = waits.iter().filter_map(|(_, wait)| {
+        let last = timeline.up_to(wait.covered())?;
+        Some((last.device?.end_ns.min(ran.begin_ns), wait, last))
+    });
+    let (end, wait, last) = ends.max_by_key(|(end, ..)| *end).filter(|(end, ..)| *end > ready)?;
+    let writer = timeline.exactly(wait.writer).copied();
+    let needed = writer.and_then(|writer| writer.device).map_or(ready, |span| span.end_ns.max(ready));
+    let is_unrelated = last.stamp != wait.writer;
+    let case = StallCase {
+        waiter: *work,
+        wait: *wait,
+        writer,
+        unrelated: is_unrelated.then_some(*last),
+        unrelated_ns: if is_unrelated { end.saturating_sub(needed) } else { 0 },
+    };
+    let key = StallKey {
+        waiter: (work.name, work.line),
+        writer: writer.map(|writer| (writer.name, writer.line)),
+        tag: wait.block.map(|(_, tag)| tag),
+        reason: wait.reason as u8,
+    };
+    Some((key, end - ready, case))
 }

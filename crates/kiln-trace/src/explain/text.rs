@@ -47,21 +47,10 @@ impl Display for Explanation {
         if let Some(why) = &self.missing_why {
             writeln!(f, "\n{why}")?;
         }
-        if self.left_out_events > 0 {
-            writeln!(
-                f,
-                "\nThe recording is longer than what is looked at: {} submissions and waits at its end are not told of. kiln watch shows all of it.",
-                self.left_out_events
-            )?;
-        }
-        match &self.repeat {
-            None => Ok(()),
-            Some(repeat) if self.is_repeat_whole => writeln!(f, "\nTo repeat it: {repeat}"),
-            Some(repeat) => writeln!(
-                f,
-                "\nTo repeat it: {repeat}\n  (values that look like secrets, and words that are too long, are not in the recording)"
-            ),
-        }
+        let Some(repeat) = &self.repeat else { return Ok(()) };
+        let how = if self.records_itself { " (the program records itself)" } else { "" };
+        writeln!(f, "\nTo repeat it{how}: {repeat}")?;
+        self.repeat_lacks.iter().try_for_each(|lacks| writeln!(f, "  ({lacks})"))
     }
 }
 

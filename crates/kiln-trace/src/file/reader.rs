@@ -159,7 +159,10 @@ impl<R: Read> RecordingReader<R> {
             return Err(ReadError::Damaged { offset: self.offset, what: "its checksum is not right" });
         }
         self.last_time = 0;
-        match split_names(&self.contents, &mut self.names) {
+        let begin = split_names(&self.contents, &mut self.names);
+        // Who leaves damaged blocks out gets no event of them, so that all are looked at first.
+        let whole = begin.and_then(|at| if self.skips_damage { self.check_events(at) } else { Ok(at) });
+        match whole {
             Ok(at) => self.at = at,
             Err(Malformed(what)) => {
                 self.contents.clear();
@@ -167,6 +170,20 @@ impl<R: Read> RecordingReader<R> {
             }
         }
         Ok(true)
+    }
+
+    /// Reads all events of the block, which begin at a place, and returns that.
+    fn check_events(&self, begin: usize) -> Result<usize, Malformed> {
+        let mut from = FieldDecoder::new(
+            &self.contents,
+            self.contents.get(begin..).unwrap_or_default(),
+            &self.names,
+            self.last_time,
+        );
+        while from.at() < self.contents.len() {
+            TraceEvent::decode(&mut from)?;
+        }
+        Ok(begin)
     }
 }
 

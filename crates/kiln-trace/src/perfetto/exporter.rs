@@ -49,7 +49,7 @@ pub struct PerfettoSummary {
 
 /// Reads a recording twice and writes it as a trace that Perfetto opens.
 ///
-/// Memory is needed for the waits of the recording, about 40 bytes each, and for its names.
+/// Memory is needed for the waits of the recording, 12 to 13 bytes each, and for its names.
 ///
 /// # Errors
 /// What the recording says while it is read, and the file while it is written.

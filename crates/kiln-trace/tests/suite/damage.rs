@@ -133,6 +133,31 @@ fn a_block_sealed_by_hand_is_read() {
     assert_eq!(sealed(&bytes[28..]), bytes);
 }
 
+#[test]
+fn a_block_with_a_right_checksum_and_wrong_contents_is_left_out_and_counted() {
+    let all = all_kinds();
+    let good = recorded(&all, 1000);
+    let contents = &good[28..];
+    // Behind all events one of an unknown kind: those before it are of the same block.
+    let behind = [contents, &[99]].concat();
+    // A name that is not there, and an event that is cut off.
+    let cut = &contents[..contents.len() - 1];
+    for wrong in [&behind[..], cut, &[0, 99], &[0xff; 12]] {
+        let file = [&good[..], &sealed(wrong)[16..], &good[16..], &sealed(wrong)[16..]].concat();
+        let (strict, damaged, _) = read(&file).unwrap();
+        assert!(strict >= 2 * all.len() && damaged == 2, "{strict} {damaged}");
+        let mut reader = RecordingReader::new(Cursor::new(&file)).unwrap().skipping_damage();
+        let mut events = 0;
+        while reader.next_event().unwrap().is_some() {
+            events += 1;
+        }
+        assert_eq!((events, reader.damaged_blocks()), (2 * all.len(), 2));
+        reader.rewind().unwrap();
+        let summary = export_perfetto(&mut reader, std::io::sink()).unwrap();
+        assert_eq!((summary.events as usize, reader.damaged_blocks()), (2 * all.len(), 2));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 

@@ -186,7 +186,8 @@ fn a_refused_allocation_is_told_with_the_largest_tags_and_holes() {
                 (rank 1 of 8, communicator 00000abc)";
     assert!(text.contains(said), "{text}");
     assert!(!text.contains("end mark"), "{text}");
-    assert!(text.ends_with("\nTo repeat it: KILN_SIM_SEED=7 kiln trace -- ./train\n"), "{text}");
+    let said = "\nTo repeat it (the program records itself): KILN_SIM_SEED=7 $'./tr\\303n'\n  (the words behind the first 256 are not in the recording)\n";
+    assert!(text.ends_with(said), "{text}");
 }
 
 #[test]
@@ -197,19 +198,4 @@ fn a_recording_without_an_end_mark_says_so() {
     let device = all.iter().find(|event| matches!(event, TraceEvent::Device(_))).unwrap();
     let again = [&all[..], &[*device]].concat();
     assert!(!explained(&again).is_whole, "another device began after the mark");
-}
-
-#[test]
-fn of_a_very_long_recording_the_first_events_are_kept_and_the_rest_is_counted() {
-    let mut explainer = Explainer::keeping(1_000);
-    for number in 1..=5_000 {
-        explainer.add(&kernel("k", stamp(0, number), 1, number, span(number, number + 1)));
-    }
-    explainer.add(&allocated(12, 1 << 20, "activations", 9, 50));
-    let explained = explainer.finish();
-    assert_eq!((explained.devices[0].submissions, explained.left_out_events), (1_000, 4_000));
-    assert_eq!(explained.devices[0].peak_bytes, 1 << 20, "what is small is always kept");
-    let text = explained.to_string();
-    assert!(text.contains("4000 submissions and waits at its end are not told of. kiln watch"), "{text}");
-    assert!(!self::explained(&all_kinds()).to_string().contains("not told of"));
 }

@@ -247,7 +247,7 @@ fn limited(test: &str, role: &str, path: &std::path::Path) -> std::process::Exit
     shell.status().unwrap()
 }
 
-/// What a child does: its recording reaches the limit, and perhaps so does a file of its own.
+/// What a child does: its recording reaches the limit, and perhaps so does another file.
 #[cfg(target_os = "linux")]
 fn child(plan: &str) {
     let (role, path) = plan.split_once(' ').unwrap();
@@ -280,7 +280,7 @@ fn a_limit_on_the_size_of_a_file_ends_no_program_and_is_the_reason() {
     assert_eq!((told.events + told.missing(), told.has_end), (2001, true));
     let dropped = told.missing[&DropCause::FileTooLarge];
     assert!(dropped.time_ns > 0 && dropped.at_byte > 0, "{dropped:?}");
-    // What the program does with the signal is not changed: a write of its own ends it.
+    // What the program does with the signal is not changed: another write ends it.
     let status = limited(test, "writes", &path);
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(25), "{status}");
     std::fs::remove_file(path.with_extension("kiln.own")).unwrap();

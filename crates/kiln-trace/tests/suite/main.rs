@@ -8,11 +8,14 @@
     reason = "a test stops at the first surprise, and says why"
 )]
 
+mod counted_memory;
 mod damage;
 mod explain;
+mod explained_parts;
 mod full_disk;
 mod job;
 mod perfetto;
+mod perfetto_schema;
 mod protobuf;
 mod recorder;
 mod round_trip;

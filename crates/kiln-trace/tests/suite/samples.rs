@@ -1,11 +1,11 @@
 //! Hand-made recordings.
 
 use kiln_trace::{
-    AllocationRecord, AwaitedBlock, CollectiveRecord, CommandPart, CommandRecord, DeviceRecord, DropCause,
-    DroppedRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord,
-    LaunchSize, RecordingClock, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind,
-    SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
-    TraceStream, WaitReason,
+    AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,
+    DropCause, DroppedRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
+    HostWaitRecord, LaunchSize, RecordingClock, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord,
+    SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine,
+    TraceStamp, TraceStream, WaitReason,
 };
 
 /// A submission on stream `stream` of device 0.
@@ -102,9 +102,15 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
             part: CommandPart::Variable,
             name: "KILN_SIM_SEED",
             text: "7",
-            is_whole: true,
+            lacks: CommandGaps::LATER_WORDS,
+            ..CommandRecord::default()
         }),
-        TraceEvent::Command(CommandRecord { text: "./train", is_whole: true, ..CommandRecord::default() }),
+        TraceEvent::Command(CommandRecord {
+            text: "./tr\\303n",
+            is_escaped: true,
+            records_itself: true,
+            ..CommandRecord::default()
+        }),
         TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU" }),
         TraceEvent::Stream(StreamRecord { stream: stamp(0, 0).stream, name: "main" }),
         kernel("gemm", stamp(0, 1), 10, 100, span(200, 900)),

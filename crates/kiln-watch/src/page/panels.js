@@ -80,11 +80,11 @@ function showDevices() {
 
 /** The command that makes it happen again. What a recording does not say, the user must add. */
 function repeatWords() {
-  if (job.repeat) return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, job.repeat));
+  const lacking = (lacks) => lacks ? `; ${lacks}.` : "";
+  if (job.repeat) return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, job.repeat), lacking(job.repeat_lacks));
   const known = state.parts[0];
   if (known.repeat) {
-    const left = known.is_repeat_whole ? "" : "; values that look like secrets, and words that are too long, are not in the recording.";
-    return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, known.repeat), left);
+    return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, known.repeat), lacking(known.repeat_lacks));
   }
   const program = state.program || "PROGRAM", file = known.file || "trace.kiln";
   return make("p", { id: "repeat" }, "To repeat it: ", make("code", {}, `kiln watch ${file} -- ${program}`), ", with the arguments of the program, which the recording does not have.");

@@ -14,7 +14,7 @@ use super::response::Response;
 use super::router::Router;
 use super::session::Session;
 use crate::watch_error::WatchError;
-use crate::watched_job::{WatchedFiles, WatchedJob};
+use crate::watched_job::{RepeatCommandText, WatchedFiles, WatchedJob};
 use crate::watched_recording::{WatchedRecording, locked};
 
 /// How often a file is looked at that has nothing new.
@@ -30,7 +30,7 @@ pub struct WatchOptions {
     /// What is expected of the file.
     pub file: ExpectedFile,
     /// The command that records the program again, where it is known.
-    pub repeat: Option<String>,
+    pub repeat: Option<RepeatCommandText>,
 }
 
 /// What is expected of a file when watching begins.

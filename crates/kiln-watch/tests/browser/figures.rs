@@ -98,6 +98,7 @@ fn figures() {
         page.wait_until("kilnWatch.isSettled() && kilnWatch.state().is_at_end");
         let whole = page.number("performance.now()");
         let memory = most_memory();
+        assert!(works > 1_000_000 || painted <= 1_000.0, "first painted after {painted:.0} ms");
         println!(
             "{works} works: read in {read:?}, first painted after {painted:.0} ms, all of it before {whole:.0} ms, {memory} MB"
         );
@@ -108,6 +109,7 @@ fn figures() {
             page.settle();
             let pan = page.value(PAN);
             let (frames, holes) = (pan[0].as_f64().unwrap(), pan[1].as_f64().unwrap());
+            assert!(frames >= 30.0, "{frames:.0} frames a second");
             let seen = page.number("kilnWatch.view.end - kilnWatch.view.begin") / 1e6;
             println!(
                 "  panning with {seen:.3} ms in view: {frames:.0} frames a second, {holes:.0} % with something missing"

@@ -1,6 +1,6 @@
 //! The ranks of a job on one page.
 
-use kiln_watch::{WatchOptions, WatchServer, WatchedFiles};
+use kiln_watch::{RepeatCommandText, WatchOptions, WatchServer, WatchedFiles};
 
 use crate::dev_tools::Page;
 use crate::samples::{Recording, rank_events};
@@ -11,7 +11,8 @@ fn open(test: &str, unix_ns: [u64; 3], recordings: &mut Vec<Recording>) -> Optio
         recordings.push(Recording::of(&rank_events(rank, 3, unix_ns[rank as usize], late), 3));
     }
     let files = recordings.iter().map(|each| each.0.clone()).collect();
-    let repeat = Some("kiln watch run-%p.kiln -- ./train".to_owned());
+    let command = "kiln watch run-%p.kiln -- ./train".to_owned();
+    let repeat = Some(RepeatCommandText { command, lacks: None });
     let options = WatchOptions { repeat, ..WatchOptions::default() };
     let server = WatchServer::start_job(WatchedFiles::Files(files), &options).unwrap();
     server.job().read_all().unwrap();

@@ -207,7 +207,7 @@ pub(crate) fn back(block: u64, mib: u64, tag: &'static str, time_ns: u64) -> Tra
 
 /// A heap of 16 MiB with a hole of 4 MiB in the middle, in which 6 MiB are asked for.
 pub(crate) fn holed() -> Vec<TraceEvent<'static>> {
-    let word = |text| TraceEvent::Command(CommandRecord { text, is_whole: true, ..CommandRecord::default() });
+    let word = |text| TraceEvent::Command(CommandRecord { text, ..CommandRecord::default() });
     vec![
         word("./train"),
         word("--steps"),

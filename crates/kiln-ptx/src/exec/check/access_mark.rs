@@ -1,8 +1,8 @@
 //! One recorded access, packed into eight bytes.
 //!
 //! ```text
-//!  63   61 60    57    37     32          0
-//!  │size│wide│kind│ pc │ lane │ epoch │
+//!  63       61    60    57    37     32          0
+//!  │cluster│size│wide│kind│ pc │ lane │ epoch │
 //! ```
 //!
 //! The epoch says which warp, and between which two of its synchronisations. What number that is depends on the memory: see
@@ -16,6 +16,8 @@ const PC_SHIFT: u32 = 37;
 const KIND_SHIFT: u32 = 57;
 const WIDE: u64 = 1 << 60;
 const SIZE_SHIFT: u32 = 61;
+/// Whether its scope is the cluster.
+const CLUSTER: u64 = 1 << 63;
 /// Interval, lane, kind, scope and size: everything but where it was.
 const WITHOUT_PC: u64 = !(PC_LIMIT << PC_SHIFT);
 
@@ -48,6 +50,14 @@ impl Touching {
     }
 }
 
+/// The threads that the scope of a strong access includes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Block,
+    Cluster,
+    Device,
+}
+
 /// One remembered access; zero is none.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Mark(pub(crate) u64);
@@ -56,13 +66,17 @@ impl Mark {
     pub(crate) const NONE: Self = Self(0);
 
     /// An access of lane 0. A plain one has no scope, and no size that matters.
-    pub(crate) fn new(epoch: u32, pc: u32, kind: Touching, wide: bool, element_bytes: u32) -> Self {
+    pub(crate) fn new(epoch: u32, pc: u32, kind: Touching, reach: Reach, element_bytes: u32) -> Self {
         let mut bits = u64::from(epoch);
         bits |= u64::from(pc).min(PC_LIMIT) << PC_SHIFT;
         bits |= (kind as u64) << KIND_SHIFT;
         if kind.is_strong() {
             bits |= u64::from(element_bytes.max(1).ilog2() & 3) << SIZE_SHIFT;
-            bits |= if wide { WIDE } else { 0 };
+            bits |= match reach {
+                Reach::Block => 0,
+                Reach::Cluster => CLUSTER,
+                Reach::Device => WIDE,
+            };
         }
         Self(bits)
     }
@@ -115,9 +129,14 @@ impl Mark {
         matches!(self.kind(), Touching::StrongRead | Touching::Update)
     }
 
-    /// Whether its scope reaches beyond its block.
+    /// Whether its scope reaches beyond its cluster.
     pub(crate) fn is_wide(self) -> bool {
         self.0 & WIDE != 0
+    }
+
+    /// Whether its scope is its cluster.
+    pub(crate) fn is_of_cluster(self) -> bool {
+        self.0 & CLUSTER != 0
     }
 
     pub(crate) fn size(self) -> u64 {
@@ -144,7 +163,7 @@ impl Mark {
             // A write may be observed, and what follows is then ordered behind it but not behind what its thread did before it. An update
             // observes the updates before it.
             (Touching::StrongRead, Touching::StrongRead) | (Touching::Update, Touching::Update) => {
-                self.is_wide() == later.is_wide() && self.size() == later.size()
+                (self.0 ^ later.0) & (WIDE | CLUSTER) == 0 && self.size() == later.size()
             }
             _ => false,
         }
@@ -157,11 +176,11 @@ mod tests {
 
     #[test]
     fn a_mark_holds_what_it_was_made_of() {
-        let mark = Mark::new(u32::MAX, 77, Touching::Update, true, 8).in_lane(31);
+        let mark = Mark::new(u32::MAX, 77, Touching::Update, Reach::Device, 8).in_lane(31);
         assert_eq!((mark.epoch(), mark.lane(), mark.pc()), (u32::MAX, 31, 77));
         assert_eq!((mark.kind(), mark.is_wide(), mark.size()), (Touching::Update, true, 3));
-        let far = Mark::new(1, u32::MAX, Touching::Read, true, 4);
+        let far = Mark::new(1, u32::MAX, Touching::Read, Reach::Device, 4);
         assert_eq!((far.pc(), far.is_wide(), far.lane()), ((1 << 20) - 1, false, 0));
-        assert!(far.is_like(Mark::new(1, 5, Touching::Read, false, 1)));
+        assert!(far.is_like(Mark::new(1, 5, Touching::Read, Reach::Block, 1)));
     }
 }

@@ -11,6 +11,8 @@ pub(crate) trait Order {
     fn is_same_thread(&self, mark: Mark) -> bool;
     /// Whether both are of one block.
     fn is_same_block(&self, mark: Mark) -> bool;
+    /// Whether both are of one cluster.
+    fn is_same_cluster(&self, mark: Mark) -> bool;
     /// Whether the new access is of a thread that waited for a write behind the remembered one, with no fence in between.
     fn lacks_fence(&self, mark: Mark) -> bool;
     /// Whether the thread of the new access has read a write that releases the remembered one, and has no fence since that would order them.
@@ -65,7 +67,7 @@ pub(super) fn race<O: Order>(old: Mark, new: Mark, order: &O) -> Option<RaceCaus
         cause = match () {
             () if !rules.has(RaceRule::StrongPair) => RaceCause::Unordered,
             () if old.size() != new.size() && rules.has(RaceRule::AccessSize) => RaceCause::DifferentSizes,
-            () if (!old.is_wide() || !new.is_wide())
+            () if !(reaches(old, old, order) && reaches(new, old, order))
                 && rules.has(RaceRule::AccessScope)
                 && !order.is_same_block(old) =>
             {
@@ -78,6 +80,11 @@ pub(super) fn race<O: Order>(old: Mark, new: Mark, order: &O) -> Option<RaceCaus
         return None;
     }
     Some(cause)
+}
+
+/// Whether the scope of one of two accesses includes the thread of the other, which is in another block.
+fn reaches<O: Order>(mark: Mark, old: Mark, order: &O) -> bool {
+    mark.is_wide() || mark.is_of_cluster() && order.is_same_cluster(old)
 }
 
 fn is_taken_out(first: Touching, second: Touching, rules: Rules) -> bool {

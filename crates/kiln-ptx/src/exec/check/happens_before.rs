@@ -12,6 +12,7 @@ use super::race_rule::{RaceRule, Rules};
 use super::sync_location::{Acquired, Party, Released};
 use super::vector_clock::{Clock, Time, joined, joined_options};
 use super::warp_epochs::WarpEpochs;
+use crate::exec::lowered_code::Strength;
 use crate::exec::warp_register::{LANES, each};
 
 /// Times of a warp that a mark in shared memory can hold, as a shift.
@@ -50,9 +51,9 @@ pub(super) struct WarpClock {
     /// All lanes are ordered behind all accesses of the warp up to this time.
     all: Time,
     /// Further order between pairs of lanes.
-    pairs: Option<Box<[[Time; LANES]; LANES]>>,
+    pub(super) pairs: Option<Box<[[Time; LANES]; LANES]>>,
     /// What single lanes know of other warps.
-    known: Option<Box<[Option<Arc<Clock>>; LANES]>>,
+    pub(super) known: Option<Box<[Option<Arc<Clock>>; LANES]>>,
     pub(super) sync: Option<Box<[LaneSync; LANES]>>,
     /// What lanes knew before they last read a place that they may read again, for the lanes of `polling`.
     polls: Option<Box<[Option<LastPoll>; LANES]>>,
@@ -64,6 +65,8 @@ pub(crate) struct Clocks {
     /// The number of its first warp in the grid.
     first: u32,
     block: u64,
+    /// The number of its cluster, if the launch has some.
+    pub(crate) cluster: Option<u64>,
     lockstep: bool,
     pub(super) rules: Rules,
     pub(super) base: Arc<Base>,
@@ -94,6 +97,7 @@ impl Clocks {
         Self {
             first,
             block,
+            cluster: None,
             lockstep,
             rules,
             base: Arc::new(base),
@@ -331,9 +335,10 @@ impl Clocks {
     }
 
     /// The thread of an access.
-    pub(crate) fn party(&self, warp: usize, lane: usize, wide: bool) -> Party {
+    pub(crate) fn party(&self, warp: usize, lane: usize, strength: Strength) -> Party {
         let thread = u64::from(self.number(warp)) * LANES as u64 + lane as u64;
-        Party { block: self.block, thread, wide }
+        let wide = strength.wide;
+        Party { block: self.block, thread, wide, cluster: self.cluster.filter(|_| wide || strength.cluster) }
     }
 
     /// The present time of a warp.
@@ -413,6 +418,13 @@ impl Clocks {
             self.receive(*warp, *lanes, &gathered, others.as_ref());
         }
         groups.iter().for_each(|(warp, _)| self.tick(*warp));
+    }
+
+    /// What lanes of a warp bring to a meeting, as one clock.
+    pub(super) fn gathered(&self, warp: usize, lanes: u32) -> Clock {
+        let mut gathered = Gathered::default();
+        self.gather(warp, lanes, &mut gathered);
+        gathered.clock
     }
 
     /// What lanes of a warp bring to a meeting.

@@ -3,11 +3,14 @@
 mod access_mark;
 mod access_order;
 mod async_copies;
+mod cluster_clocks;
+mod cluster_exit;
 mod constant_reads;
 mod fence_snapshot;
 mod happens_before;
 mod last_poll;
 mod meetings;
+mod page_hasher;
 mod published;
 mod race_rule;
 mod races;
@@ -21,7 +24,7 @@ mod warp_epochs;
 
 pub(crate) use access_mark::Touching;
 pub use access_order::RaceCause;
-pub(crate) use async_copies::Copy;
+pub(crate) use async_copies::{Copies, Copy};
 pub(crate) use constant_reads::{ConstantConflict, ConstantTouch};
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use race_rule::RaceRule;

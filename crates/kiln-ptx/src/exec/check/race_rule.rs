@@ -74,12 +74,14 @@ pub enum RaceRule {
     PublishedValue,
     /// A block of the device heap is freed behind all accesses to it.
     Free,
+    /// The barrier of a cluster orders its threads.
+    ClusterBarrier,
 }
 
 impl RaceRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::BlockBarrier,
         Self::PartialBarrier,
         Self::Arrival,
@@ -115,6 +117,7 @@ impl RaceRule {
         Self::LastPoll,
         Self::PublishedValue,
         Self::Free,
+        Self::ClusterBarrier,
     ];
 }
 

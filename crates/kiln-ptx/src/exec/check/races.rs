@@ -5,21 +5,23 @@
 //! they acquire belong together.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::access_mark::{Mark, Touching};
+use super::access_mark::{Mark, Reach, Touching};
 use super::access_order::{Order, RaceCause};
 use super::async_copies::Copies;
 use super::constant_reads::ConstantReads;
 use super::happens_before::Clocks;
 use super::meetings::Meetings;
+use super::page_hasher::PageHasher;
 use super::race_rule::{RaceRule, Rules};
 use super::shadow_page::{PAGE_BYTES, Page, ROW_BYTES};
 use super::sync_location::Locations;
 use super::thread_order::{InBlock, InGrid};
 use super::warp_epochs::WarpEpochs;
 use crate::exec::address_halves::{HALF, Half, Halves};
+use crate::exec::cluster_shape::ClusterShape;
 use crate::exec::lowered_code::Code;
 use crate::exec::warp_register::{Column, LANES, uniform};
 
@@ -31,27 +33,8 @@ const CACHED: usize = 64;
 /// The lanes of the first half of a warp.
 const HALF_LANES: u32 = (1 << HALF) - 1;
 
-type SharedPage = Arc<Mutex<Page>>;
-type Pages = HashMap<u64, SharedPage, BuildHasherDefault<PageHasher>>;
-
-/// Spreads the numbers of pages, which are neighbours: kernels do not choose them to collide.
-#[derive(Default)]
-struct PageHasher(u64);
-
-impl Hasher for PageHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    #[inline]
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
+pub(super) type SharedPage = Arc<Mutex<Page>>;
+pub(super) type Pages = HashMap<u64, SharedPage, BuildHasherDefault<PageHasher>>;
 
 /// What the blocks of a launch share.
 pub(crate) struct LaunchRaces {
@@ -65,10 +48,11 @@ pub(crate) struct LaunchRaces {
     /// The steps that wait for another thread; empty if none does.
     waits: Vec<bool>,
     pub(super) warps_per_block: u32,
+    pub(super) clusters: ClusterShape,
     /// Whether there is one block, which then is ordered with itself alone.
     pub(super) alone: bool,
     pub(super) epochs: WarpEpochs,
-    shards: Vec<Mutex<Pages>>,
+    pub(super) shards: Vec<Mutex<Pages>>,
     locations: Mutex<Locations>,
     /// Held while an atomic update is made and remembered, where `locations` is not: updates are remembered in the order they were made in.
     updates: Mutex<()>,
@@ -77,7 +61,13 @@ pub(crate) struct LaunchRaces {
 }
 
 impl LaunchRaces {
-    pub(crate) fn new(code: &Code, warps_per_block: u32, blocks: u64, rules: Rules) -> Self {
+    pub(crate) fn new(
+        code: &Code,
+        warps_per_block: u32,
+        blocks: u64,
+        clusters: ClusterShape,
+        rules: Rules,
+    ) -> Self {
         let waits = if rules.has(RaceRule::PublishedValue) { code.waits() } else { Vec::new() };
         let synchronises = code.synchronises() || !waits.is_empty() || !rules.has(RaceRule::Relaxed);
         Self {
@@ -87,6 +77,7 @@ impl LaunchRaces {
             synchronises,
             waits,
             warps_per_block,
+            clusters,
             alone: blocks == 1,
             epochs: WarpEpochs::new(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -169,13 +160,22 @@ pub(crate) struct Touch {
     pub(crate) bytes: u32,
     pub(crate) element_bytes: u32,
     pub(crate) kind: Touching,
-    /// Whether its scope reaches beyond the block.
+    /// Whether its scope reaches beyond the cluster, and whether it is the cluster.
     pub(crate) wide: bool,
+    pub(crate) cluster: bool,
     /// The pattern of the addresses of all lanes, where it is known.
     pub(crate) halves: Option<Halves>,
 }
 
 impl Touch {
+    fn reach(&self) -> Reach {
+        match (self.wide, self.cluster) {
+            (true, _) => Reach::Device,
+            (_, true) => Reach::Cluster,
+            _ => Reach::Block,
+        }
+    }
+
     /// The halves of the warp that touch a row of words, as it is remembered: by their first lane.
     fn rows(&self) -> impl Iterator<Item = (usize, u64)> + use<> {
         let halves = self.halves.filter(|halves| halves.bytes == 4).map(|halves| halves.halves);
@@ -218,6 +218,8 @@ pub(crate) struct BlockRaces<'l> {
     pub(super) meetings: Meetings,
     shared: Vec<Option<Box<Page>>>,
     cached: Vec<Option<(u64, SharedPage)>>,
+    /// In a cluster: where the shared memory that accesses reach now lies among generic addresses. It is remembered as global memory is.
+    pub(crate) window: Option<u64>,
 }
 
 impl<'l> BlockRaces<'l> {
@@ -247,13 +249,18 @@ impl<'l> BlockRaces<'l> {
             meetings: Meetings::default(),
             shared,
             cached,
+            window: None,
         })
     }
 
     /// Takes an access to shared memory in; what it races with, at most once for each lane and word.
     pub(crate) fn touch_shared(&mut self, touch: &Touch, addresses: &Column) -> Vec<Conflict> {
+        if let Some(window) = self.window {
+            let addresses = addresses.map(|address| address.wrapping_add(window));
+            return self.touch_global(&Touch { halves: None, ..*touch }, &addresses);
+        }
         let epoch = self.clocks.local_interval(touch.warp);
-        let mark = Mark::new(epoch, touch.pc, touch.kind, touch.wide, touch.element_bytes);
+        let mark = Mark::new(epoch, touch.pc, touch.kind, touch.reach(), touch.element_bytes);
         let exact = self.launch.partial;
         let relies = self.launch.relies(&self.clocks, touch);
         let mut found = Vec::new();
@@ -335,7 +342,7 @@ impl<'l> BlockRaces<'l> {
     ) -> Option<Conflict> {
         let launch = self.launch;
         let epoch = self.clocks.epoch(warp, &launch.epochs)?;
-        let mark = Mark::new(epoch, pc, Touching::Write, false, 4).in_lane(lane);
+        let mark = Mark::new(epoch, pc, Touching::Write, Reach::Block, 4).in_lane(lane);
         let number = self.clocks.number(warp);
         let order = InGrid { clocks: &self.clocks, launch, warp, number, lane, epoch };
         let end = start.saturating_add(bytes);
@@ -361,7 +368,7 @@ impl<'l> BlockRaces<'l> {
     pub(crate) fn touch_global(&mut self, touch: &Touch, addresses: &Column) -> Vec<Conflict> {
         let launch = self.launch;
         let Some(epoch) = self.clocks.epoch(touch.warp, &launch.epochs) else { return Vec::new() };
-        let mark = Mark::new(epoch, touch.pc, touch.kind, touch.wide, touch.element_bytes);
+        let mark = Mark::new(epoch, touch.pc, touch.kind, touch.reach(), touch.element_bytes);
         let exact = launch.partial;
         let relies = launch.relies(&self.clocks, touch);
         let number = self.clocks.number(touch.warp);
@@ -455,7 +462,7 @@ fn each_word(address: u64, bytes: u32, mut f: impl FnMut(u64, u8)) {
     }
 }
 
-fn conflict<O: Order>(order: &O, lane: usize, old: Mark, cause: RaceCause) -> Conflict {
+pub(super) fn conflict<O: Order>(order: &O, lane: usize, old: Mark, cause: RaceCause) -> Conflict {
     let (earlier_warp, _) = order.warp_and_block(old);
     Conflict {
         lane,
@@ -473,10 +480,10 @@ fn row(start: u64) -> usize {
     (start % PAGE_BYTES / ROW_BYTES) as usize
 }
 
-fn shard(page: u64) -> usize {
+pub(super) fn shard(page: u64) -> usize {
     page as usize % SHARDS
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

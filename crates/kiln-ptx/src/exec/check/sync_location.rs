@@ -41,6 +41,8 @@ struct Location {
     /// By block.
     narrow: Vec<(u64, Arc<Clock>)>,
     wide: Option<Arc<Clock>>,
+    /// By cluster.
+    clusters: Vec<(u64, Arc<Clock>)>,
     /// The last thread whose write itself released, and what: its later strong writes here pass that on.
     releaser: Option<(u64, Released)>,
 }
@@ -51,8 +53,17 @@ pub(crate) struct Party {
     pub(crate) block: u64,
     /// A number of the thread in the grid.
     pub(crate) thread: u64,
-    /// Whether the scope of the access reaches beyond the block.
+    /// Whether the scope of the access reaches beyond the cluster.
     pub(crate) wide: bool,
+    /// The number of the cluster, if the scope includes it and the launch has clusters.
+    pub(crate) cluster: Option<u64>,
+}
+
+impl Party {
+    /// Whether the scope reaches beyond the block.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.wide || self.cluster.is_some()
+    }
 }
 
 /// The places of one memory.
@@ -69,7 +80,8 @@ impl Locations {
         let Some(location) = self.map.get(&address) else { return Acquired::default() };
         let own = location.narrow.iter().find(|(block, _)| *block == party.block).map(|(_, clock)| clock);
         let wide = location.wide.as_ref().filter(|_| party.wide || !rules.has(RaceRule::OrderScope));
-        Acquired { narrow: own.cloned(), wide: wide.cloned() }
+        let near = party.cluster.and_then(|cluster| location.clusters.iter().find(|(of, _)| *of == cluster));
+        Acquired { narrow: own.cloned(), wide: joined_options(wide, near.map(|(_, clock)| clock)) }
     }
 
     /// A strong write; `updates` if it is one step with a read.
@@ -88,10 +100,12 @@ impl Locations {
         let location = self.map.entry(address).or_default();
         if !updates && rules.has(RaceRule::StoreBreaksChain) || !rules.has(RaceRule::UpdateChain) {
             location.narrow.clear();
+            location.clusters.clear();
             location.wide = None;
         } else if !party.wide && rules.has(RaceRule::OrderScope) {
             location.wide = None;
             location.narrow.retain(|(block, _)| *block == party.block);
+            location.clusters.retain(|(cluster, _)| Some(*cluster) == party.cluster);
         }
         match &location.releaser {
             Some((thread, earlier)) if *thread == party.thread => {
@@ -104,11 +118,20 @@ impl Locations {
             location.releaser = Some((party.thread, released.clone()));
         }
         if let Some(clock) = released.narrow {
-            match location.narrow.iter_mut().find(|(block, _)| *block == party.block) {
-                Some((_, known)) => *known = joined(known, &clock),
-                None => location.narrow.push((party.block, clock)),
-            }
+            join_entry(&mut location.narrow, party.block, &clock);
         }
-        location.wide = joined_options(location.wide.as_ref(), released.wide.as_ref());
+        if let (Some(cluster), Some(clock)) = (party.cluster, &released.wide) {
+            join_entry(&mut location.clusters, cluster, clock);
+        }
+        if party.wide || !rules.has(RaceRule::OrderScope) {
+            location.wide = joined_options(location.wide.as_ref(), released.wide.as_ref());
+        }
+    }
+}
+
+fn join_entry(entries: &mut Vec<(u64, Arc<Clock>)>, of: u64, clock: &Arc<Clock>) {
+    match entries.iter_mut().find(|(known, _)| *known == of) {
+        Some((_, known)) => *known = joined(known, clock),
+        None => entries.push((of, Arc::clone(clock))),
     }
 }

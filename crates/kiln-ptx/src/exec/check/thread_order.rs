@@ -37,6 +37,10 @@ impl Order for InBlock<'_> {
         true
     }
 
+    fn is_same_cluster(&self, _: Mark) -> bool {
+        true
+    }
+
     fn lacks_fence(&self, mark: Mark) -> bool {
         let (warp, time) = Self::split(mark);
         self.clocks.lacks_fence(self.clocks.number(warp), mark.lane(), time, self.warp, self.lane)
@@ -91,6 +95,12 @@ impl Order for InGrid<'_> {
 
     fn is_same_block(&self, mark: Mark) -> bool {
         self.clocks.own_warp(self.launch.epochs.get(mark.epoch()).0).is_some()
+    }
+
+    fn is_same_cluster(&self, mark: Mark) -> bool {
+        let cluster =
+            |warp: u32| self.launch.clusters.place(u64::from(warp / self.launch.warps_per_block.max(1))).0;
+        cluster(self.launch.epochs.get(mark.epoch()).0) == cluster(self.number)
     }
 
     fn lacks_fence(&self, mark: Mark) -> bool {

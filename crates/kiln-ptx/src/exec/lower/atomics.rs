@@ -7,7 +7,7 @@ use super::super::alu::single::{canonical, float};
 use super::super::lowered_code::{Address, Atomic, Op, Source, Update};
 use super::super::memory::generic_address::Place;
 use super::function::Lowering;
-use super::memory::strength;
+use super::memory::{COMPLETES, strength};
 use crate::{Flag, Form, Opcode, Operation, PtxOperand, ScalarType};
 
 impl Lowering<'_> {
@@ -25,6 +25,9 @@ impl Lowering<'_> {
             _ => (None, operands),
         };
         let (place, address) = self.address(rest.first()?, Place::of(form.space())?)?;
+        if form.has(Flag::Async) && !is_async_update(form, place, operation) {
+            return None;
+        }
         let b = self.source(rest.get(1)?, ty)?;
         let c = match operation {
             Operation::Cas => self.source(rest.get(2)?, ty)?,
@@ -51,7 +54,7 @@ impl Lowering<'_> {
             reads,
         };
         self.emit(Op::Atomic(Box::new(atomic)));
-        Some(())
+        if form.has(Flag::Async) { self.complete_bytes(rest.get(2)?, bytes) } else { Some(()) }
     }
 
     /// Updates of vectors in global memory: each element is updated apart, and the vector is aligned as a whole.
@@ -115,6 +118,14 @@ impl Lowering<'_> {
         }
         Some(())
     }
+}
+
+/// Whether there is such an update that completes bytes of an `mbarrier` object.
+fn is_async_update(form: &Form, place: Place, operation: Operation) -> bool {
+    matches!(place, Place::Cluster | Place::Generic)
+        && form.opcode() == Opcode::Red
+        && form.has_word(COMPLETES)
+        && !matches!(operation, Operation::Exch | Operation::Cas)
 }
 
 /// Whether there is such an update of a vector.

@@ -1,9 +1,10 @@
 //! Bulk copies between global and shared memory.
 
-use super::super::lowered_code::{BulkCopy, Mbarrier, MbarrierAction, Op, Pred, Reg, Why};
+use super::super::lowered_code::{BulkCopy, Op, Why};
 use super::super::memory::generic_address::Place;
 use super::atomics::update_of_element;
 use super::function::Lowering;
+use super::memory::COMPLETES;
 use crate::{Flag, Form, Modifier, Operation, PtxOperand, ScalarType, Space};
 
 impl Lowering<'_> {
@@ -23,14 +24,18 @@ impl Lowering<'_> {
         let mut spaces = form.spaces().map(place_of);
         let (to_place, from_place) = (spaces.next()??, spaces.next()??);
         let words = |word: &Modifier| match word {
-            Modifier::Other(word) => matches!(&**word, "mbarrier::complete_tx::bytes" | "bulk_group"),
+            Modifier::Other(word) => matches!(&**word, COMPLETES | "bulk_group"),
             _ => true,
         };
-        let has_barrier = form.has_word("mbarrier::complete_tx::bytes");
-        let is_known =
-            matches!((to_place, from_place), (Place::Shared, Place::Global) | (Place::Global, Place::Shared));
+        let has_barrier = form.has_word(COMPLETES);
+        let is_known = matches!(
+            (to_place, from_place),
+            (Place::Shared | Place::Cluster, Place::Global)
+                | (Place::Cluster, Place::Shared)
+                | (Place::Global, Place::Shared)
+        );
         // A copy to shared memory tells an object, one to global memory belongs to a group.
-        if !is_known || !form.modifiers().iter().all(words) || has_barrier != (to_place == Place::Shared) {
+        if !is_known || !form.modifiers().iter().all(words) || has_barrier == (to_place == Place::Global) {
             return None;
         }
         let [to, from, bytes, rest @ ..] = operands else { return None };
@@ -52,22 +57,19 @@ impl Lowering<'_> {
             }
             false => None,
         };
-        self.emit(Op::BulkCopy(Box::new(BulkCopy { to_place, to, from, bytes, reduce })));
+        self.emit(Op::BulkCopy(Box::new(BulkCopy { to_place, from_place, to, from, bytes, reduce })));
         if has_barrier {
-            let (place, address) = self.address(rest.first()?, Place::Shared)?;
-            let (action, to, to_pred) = (MbarrierAction::Complete, Reg(0), Pred::SINK);
-            let step = Mbarrier { action, place, address, value: bytes, to, to_pred, orders: true };
-            self.emit(Op::Mbarrier(Box::new(step)));
+            self.complete(rest.first()?, bytes)?;
         }
         Some(())
     }
 }
 
-/// The memory of a space; without clusters that of a cluster is the block's own.
 fn place_of(space: Space) -> Option<Place> {
     match space.base() {
         Space::Global => Some(Place::Global),
-        Space::Shared | Space::SharedCluster => Some(Place::Shared),
+        Space::Shared => Some(Place::Shared),
+        Space::SharedCluster => Some(Place::Cluster),
         _ => None,
     }
 }

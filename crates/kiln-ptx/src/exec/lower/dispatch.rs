@@ -39,6 +39,7 @@ impl Lowering<'_> {
             Selp | Slct => self.lower_select(form, operands),
             Mov => self.lower_move(form, operands),
             Cvt => self.lower_convert(form, operands),
+            Mapa | Getctarank => self.lower_cluster_address(form, operands),
             Cvta | Isspacep | Alloca | Stacksave | Stackrestore => self.lower_address(form, operands),
             Ld | Ldu => self.lower_load(form, operands),
             St => self.lower_store(form, operands),

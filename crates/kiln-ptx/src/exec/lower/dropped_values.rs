@@ -70,7 +70,8 @@ struct Found {
 }
 
 fn may_race(load: &Load) -> bool {
-    !load.strength.strong && matches!(load.place, Place::Shared | Place::Global | Place::Generic)
+    !load.strength.strong
+        && matches!(load.place, Place::Shared | Place::Cluster | Place::Global | Place::Generic)
 }
 
 /// What a lane does behind a step.

@@ -1,6 +1,6 @@
 //! `mbarrier`, and the arrival that asynchronous copies make.
 
-use super::super::lowered_code::{Mbarrier, MbarrierAction, Op, Pred, Reg, Why};
+use super::super::lowered_code::{Mbarrier, MbarrierAction, Op, Pred, Reg, Source, Why};
 use super::super::memory::generic_address::Place;
 use super::function::Lowering;
 use crate::{Flag, Form, Order, PtxOperand, ScalarType};
@@ -18,6 +18,28 @@ impl Lowering<'_> {
     pub(super) fn lower_copies_arrive(&mut self, form: &Form, operands: &[PtxOperand]) -> Option<()> {
         let action = MbarrierAction::ArriveAfterCopies { counts: form.has(Flag::Noinc) };
         self.lower_mbarrier_action(form, action, operands)
+    }
+
+    /// A store, an update or a copy completes bytes of an object.
+    pub(super) fn complete_bytes(&mut self, object: &PtxOperand, bytes: u32) -> Option<()> {
+        let value = self.constant(u64::from(bytes));
+        self.complete(object, value)
+    }
+
+    /// The same for a number of bytes that the code computes.
+    pub(super) fn complete(&mut self, object: &PtxOperand, value: Source) -> Option<()> {
+        let (place, address) = self.address(object, Place::Cluster)?;
+        let (action, to, to_pred) = (MbarrierAction::Complete, Reg(0), Pred::SINK);
+        self.emit(Op::Mbarrier(Box::new(Mbarrier {
+            action,
+            place,
+            address,
+            value,
+            to,
+            to_pred,
+            orders: true,
+        })));
+        Some(())
     }
 
     /// The arrivals that a phase waited for are the lowest bits of its state.

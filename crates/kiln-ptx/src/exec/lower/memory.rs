@@ -49,6 +49,9 @@ impl Lowering<'_> {
         let (address, value) = (operands.first()?, operands.get(1)?);
         let ty = form.ty()?;
         let (place, address) = self.address(address, Place::of(form.space())?)?;
+        if form.has(Flag::Async) && !is_async_store(form, place, ty) {
+            return None;
+        }
         let parts = self.parts(value);
         if parts.len() != usize::from(form.vector()) {
             return None;
@@ -64,8 +67,9 @@ impl Lowering<'_> {
         }
         let bytes = ty.size_bytes().min(8);
         let strength = strength(form, false);
+        let all = bytes * from.len() as u32;
         self.emit(Op::Store(Box::new(Store { place, bytes, strength, address, from: from.into() })));
-        Some(())
+        if form.has(Flag::Async) { self.complete_bytes(operands.get(2)?, all) } else { Some(()) }
     }
 
     /// `cp.async` in its plain form, with its groups.
@@ -132,7 +136,8 @@ impl Lowering<'_> {
         let order = form.order();
         let acquire = order != Some(Order::Release);
         let release = order != Some(Order::Acquire);
-        self.emit(Op::Fence(Fence { acquire, release, wide: is_wide(form) }));
+        let cluster = form.scope() == Some(Scope::Cluster);
+        self.emit(Op::Fence(Fence { acquire, release, wide: is_wide(form), cluster }));
         Ok(())
     }
 
@@ -146,7 +151,7 @@ fn words(ty: ScalarType) -> u32 {
     ty.size_bytes().div_ceil(8)
 }
 
-/// Whether a scope reaches beyond the block; without clusters that of a cluster does not, and without a word it is that of the device.
+/// Whether a scope reaches beyond the cluster; without a word it is that of the device.
 fn is_wide(form: &Form) -> bool {
     !matches!(form.scope(), Some(Scope::Cta | Scope::Cluster))
 }
@@ -160,5 +165,17 @@ pub(super) fn strength(form: &Form, atomic: bool) -> Strength {
         acquire: both || order == Some(Order::Acquire),
         release: both || order == Some(Order::Release),
         wide: is_wide(form) || matches!(order, Some(Order::Volatile | Order::Mmio)),
+        cluster: form.scope() == Some(Scope::Cluster),
     }
 }
+
+/// Whether there is such a store that completes bytes of an `mbarrier` object.
+fn is_async_store(form: &Form, place: Place, ty: ScalarType) -> bool {
+    matches!(place, Place::Cluster | Place::Generic)
+        && form.has_word(COMPLETES)
+        && matches!(ty.size_bytes(), 4 | 8)
+        && matches!(form.order(), None | Some(Order::Weak))
+}
+
+/// What completes bytes of an `mbarrier` object.
+pub(super) const COMPLETES: &str = "mbarrier::complete_tx::bytes";

@@ -8,6 +8,7 @@ mod barrier_decisions;
 mod behind_barrier;
 mod bits;
 mod bulk_copy;
+mod cluster;
 mod control;
 mod conversion;
 mod dispatch;

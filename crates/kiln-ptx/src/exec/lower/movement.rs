@@ -13,6 +13,9 @@ impl Lowering<'_> {
         let [to, from] = operands else { return None };
         let ty = form.ty()?;
         if ty == ScalarType::Pred {
+            if let PtxOperand::Special(special) = from {
+                return self.move_special_predicate(to, *special);
+            }
             let to = self.predicate_destination(to)?;
             let a = self.predicate_source(from)?;
             self.emit(Op::Logic { to, a, b: PredSource::ALWAYS, table: 0b1100 });
@@ -105,6 +108,9 @@ impl Lowering<'_> {
         match form.opcode() {
             Opcode::Cvta => {
                 let place = self.resolved_place(form.space())?;
+                if place == Place::Cluster {
+                    return self.lower_cluster_conversion(form, operands);
+                }
                 let base = match place {
                     Place::Shared => self.window(Special::SharedWindow),
                     Place::Local => self.window(Special::LocalWindow),

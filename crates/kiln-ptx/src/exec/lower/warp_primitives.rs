@@ -83,7 +83,7 @@ impl Lowering<'_> {
     pub(super) fn lower_barrier(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         // A barrier of a cluster has the word `cluster` before the operation.
         if form.scope() == Some(crate::Scope::Cluster) {
-            return Err(Why::Instruction);
+            return self.lower_cluster_barrier(form).ok_or(Why::Operands);
         }
         let done = if form.has(Flag::Warp) {
             self.lower_warp_barrier(operands)

@@ -27,8 +27,10 @@ pub(crate) struct Strength {
     pub(crate) acquire: bool,
     /// Whether what came before is seen by a thread that acquires it.
     pub(crate) release: bool,
-    /// Whether its scope reaches beyond the block.
+    /// Whether its scope reaches beyond the cluster.
     pub(crate) wide: bool,
+    /// Whether its scope is the cluster.
+    pub(crate) cluster: bool,
 }
 
 /// A load of one or more values of `bytes` each.
@@ -103,10 +105,10 @@ pub(crate) struct CopyAsync {
     pub(crate) ignore: PredSource,
 }
 
-/// `cp.async.bulk` and `cp.reduce.async.bulk` between shared and global memory.
+/// `cp.async.bulk` and `cp.reduce.async.bulk`: between shared and global memory, or to the shared memory of a block of the cluster.
 pub(crate) struct BulkCopy {
-    /// Where it goes; it comes from the other one.
     pub(crate) to_place: Place,
+    pub(crate) from_place: Place,
     pub(crate) to: Address,
     pub(crate) from: Address,
     pub(crate) bytes: Source,
@@ -119,6 +121,8 @@ pub(crate) struct BulkCopy {
 pub(crate) struct Fence {
     pub(crate) acquire: bool,
     pub(crate) release: bool,
-    /// Whether its scope reaches beyond the block.
+    /// Whether its scope reaches beyond the cluster.
     pub(crate) wide: bool,
+    /// Whether its scope is the cluster.
+    pub(crate) cluster: bool,
 }

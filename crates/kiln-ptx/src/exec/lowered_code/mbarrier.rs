@@ -36,3 +36,10 @@ pub(crate) enum MbarrierAction {
         suspends: bool,
     },
 }
+
+impl MbarrierAction {
+    /// Whether it can be done with an object of another block of the cluster.
+    pub(crate) fn reaches_other_blocks(self) -> bool {
+        matches!(self, Self::Arrive { .. } | Self::Expect | Self::Complete)
+    }
+}

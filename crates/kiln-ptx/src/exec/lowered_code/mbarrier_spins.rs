@@ -174,6 +174,7 @@ impl Op {
             | Self::Special { .. }
             | Self::FrameAddress { .. }
             | Self::IsSpace { .. }
+            | Self::ClusterAddress(_)
             | Self::Load(_)
             | Self::ActiveMask { .. }
             | Self::Fence(_)

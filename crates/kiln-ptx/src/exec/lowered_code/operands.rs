@@ -45,18 +45,7 @@ impl Op {
                 visit(Carries(*from));
                 visit(Writes(*to));
             }
-            Self::Carry(carry) => {
-                carry.from.iter().for_each(|source| visit(Uses(*source)));
-                visit(Writes(carry.to));
-            }
-            Self::Split { to, from, .. } => {
-                visit(Carries(*from));
-                to.iter().for_each(|to| visit(Writes(*to)));
-            }
-            Self::Join { to, from, .. } => {
-                from.iter().for_each(|source| visit(Carries(*source)));
-                visit(Writes(*to));
-            }
+            Self::Carry(_) | Self::Split { .. } | Self::Join { .. } => self.piece_operands(visit),
             Self::Special { to, .. }
             | Self::FrameAddress { to, .. }
             | Self::StackSave { to }
@@ -73,11 +62,14 @@ impl Op {
             | Self::Exit
             | Self::Trap
             | Self::Fence(_)
+            | Self::ClusterBarrier(_)
             | Self::CommitCopies
             | Self::Yield
             | Self::Nothing
             | Self::Unsupported(_) => {}
-            Self::CheckMetadata { .. } | Self::TileAddresses(_) => self.meeting_operands(visit),
+            Self::CheckMetadata { .. } | Self::TileAddresses(_) | Self::ClusterAddress(_) => {
+                self.meeting_operands(visit);
+            }
             Self::Collective(_) | Self::Barrier(_) | Self::Call(_) | Self::Builtin(_) => {
                 self.meeting_operands(visit);
             }
@@ -87,6 +79,25 @@ impl Op {
             Self::CopyAsync(_) | Self::Mbarrier(_) | Self::Texture(_) | Self::BulkCopy(_) => {
                 self.memory_operands(visit);
             }
+        }
+    }
+
+    /// Operands of steps that take values apart and put them together.
+    fn piece_operands(&self, visit: &mut dyn FnMut(OperandUse)) {
+        match self {
+            Self::Carry(carry) => {
+                carry.from.iter().for_each(|source| visit(Uses(*source)));
+                visit(Writes(carry.to));
+            }
+            Self::Split { to, from, .. } => {
+                visit(Carries(*from));
+                to.iter().for_each(|to| visit(Writes(*to)));
+            }
+            Self::Join { to, from, .. } => {
+                from.iter().for_each(|source| visit(Carries(*source)));
+                visit(Writes(*to));
+            }
+            _ => {}
         }
     }
 
@@ -146,10 +157,14 @@ impl Op {
         }
     }
 
-    /// Operands of steps in which threads meet, and of calls.
+    /// Operands of steps in which threads meet, of addresses, and of calls.
     fn meeting_operands(&self, visit: &mut dyn FnMut(OperandUse)) {
         match self {
             Self::CheckMetadata { metadata, .. } => visit(Uses(*metadata)),
+            Self::ClusterAddress(address) => {
+                [address.address, address.rank].into_iter().for_each(|source| visit(Uses(source)));
+                visit(Writes(address.to));
+            }
             Self::TileAddresses(tile) => {
                 [tile.pointer, tile.stride].into_iter().for_each(|source| visit(Uses(source)));
                 tile.to.iter().for_each(|to| visit(Writes(*to)));

@@ -32,6 +32,15 @@ pub(crate) enum Special {
     Environment(u8),
     Constant(u64),
     Processor,
+    /// The index of the cluster, and how many there are.
+    Cluster(Axis),
+    ClusterGridShape(Axis),
+    /// The index of the block in its cluster, and how many blocks it has.
+    BlockInCluster(Axis),
+    ClusterShape(Axis),
+    ClusterRank,
+    ClusterBlocks,
+    IsExplicitCluster,
     /// Where the shared memory of the block appears among generic addresses.
     SharedWindow,
     /// Where the local memory of the thread appears.
@@ -46,17 +55,21 @@ impl Special {
         Some(match name {
             Name::Tid => Self::Thread(at),
             Name::Ntid => Self::BlockShape(at),
-            Name::Ctaid | Name::Clusterid => Self::Block(at),
-            Name::Nctaid | Name::Nclusterid => Self::GridShape(at),
+            Name::Ctaid => Self::Block(at),
+            Name::Nctaid => Self::GridShape(at),
+            Name::Clusterid => Self::Cluster(at),
+            Name::Nclusterid => Self::ClusterGridShape(at),
             Name::Laneid => Self::Lane,
             Name::Warpid => Self::Warp,
             Name::Nwarpid => Self::Warps,
             Name::Smid => Self::Processor,
             Name::Nsmid => Self::Constant(1),
             Name::Gridid => Self::Constant(1),
-            // Without clusters every block is a cluster.
-            Name::ClusterCtaid | Name::ClusterCtarank | Name::IsExplicitCluster => Self::Constant(0),
-            Name::ClusterNctaid | Name::ClusterNctarank => Self::Constant(1),
+            Name::ClusterCtaid => Self::BlockInCluster(at),
+            Name::ClusterNctaid => Self::ClusterShape(at),
+            Name::ClusterCtarank => Self::ClusterRank,
+            Name::ClusterNctarank => Self::ClusterBlocks,
+            Name::IsExplicitCluster => Self::IsExplicitCluster,
             Name::LanemaskEq => Self::LanesEqual,
             Name::LanemaskLe => Self::LanesBelow { inclusive: true },
             Name::LanemaskLt => Self::LanesBelow { inclusive: false },

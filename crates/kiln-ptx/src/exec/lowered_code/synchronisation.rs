@@ -7,7 +7,7 @@ impl Code {
     pub(crate) fn synchronises(&self) -> bool {
         let orders = |strength: &Strength| strength.acquire || strength.release;
         self.steps.iter().any(|step| match &step.op {
-            Op::Fence(_) | Op::Mbarrier(_) => true,
+            Op::Fence(_) | Op::Mbarrier(_) | Op::ClusterBarrier(_) => true,
             Op::Load(load) => orders(&load.strength),
             Op::Store(store) => orders(&store.strength),
             Op::Atomic(atomic) => orders(&atomic.strength),

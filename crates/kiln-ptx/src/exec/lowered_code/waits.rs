@@ -122,6 +122,7 @@ impl Op {
                 | Self::Texture(_)
                 | Self::BulkCopy(_)
                 | Self::Barrier(_)
+                | Self::ClusterBarrier(_)
                 | Self::Call(_)
                 | Self::Builtin(_)
                 | Self::CommitCopies

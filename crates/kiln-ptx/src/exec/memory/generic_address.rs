@@ -37,6 +37,8 @@ pub(crate) enum Place {
     Shared,
     Local,
     Param,
+    /// The shared memory of any block of the cluster, as the address says.
+    Cluster,
     /// Any of them, as the address says.
     Generic,
 }
@@ -48,6 +50,7 @@ impl Place {
             None => Self::Generic,
             Some(Space::Global | Space::Const) => Self::Global,
             Some(Space::Shared) => Self::Shared,
+            Some(Space::SharedCluster) => Self::Cluster,
             Some(Space::Local) => Self::Local,
             Some(Space::Param) => Self::Param,
             Some(_) => return None,
@@ -74,7 +77,7 @@ impl Place {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Global | Self::Generic => "global",
-            Self::Shared => "shared",
+            Self::Shared | Self::Cluster => "shared",
             Self::Local => "local",
             Self::Param => "parameter",
         }
@@ -103,6 +106,43 @@ pub(crate) fn owner_of(address: u64, count: u64) -> Option<u64> {
     let window = address.wrapping_add(1 << (WINDOW_BITS - 1)) >> WINDOW_BITS & 0xff_ffff;
     let owner = window.checked_sub(1)?;
     (count <= WINDOWS && owner < count).then_some(owner)
+}
+
+/// Bits of an address of `.shared::cluster` below those that tell the block.
+const RANK_BITS: u32 = 24;
+/// The highest rank that an address can tell.
+const MAX_RANK: u64 = 0xfd;
+/// The window of ranks that the cluster does not have: no block has it.
+const OUTSIDE: u64 = SHARED << 56 | 0xff_ffff << WINDOW_BITS;
+
+/// An address of `.shared::cluster` in the memory of another block of the cluster.
+pub(crate) fn cluster_address(rank: u64, within: u64) -> u64 {
+    (1 + rank.min(MAX_RANK)) << RANK_BITS | within & ((1 << RANK_BITS) - 1)
+}
+
+/// The rank of another block that an address of `.shared::cluster` means, and the address in its memory. Addresses of the own block have no rank.
+#[inline(always)]
+pub(crate) fn cluster_rank(address: u64) -> (Option<u64>, u64) {
+    match address >> RANK_BITS {
+        tag if (1..=1 + MAX_RANK).contains(&tag) => (Some(tag - 1), address & ((1 << RANK_BITS) - 1)),
+        _ => (None, address),
+    }
+}
+
+/// A generic address for a rank that the cluster does not have.
+pub(crate) fn outside_cluster(rank: u64, within: u64) -> u64 {
+    OUTSIDE | cluster_address(rank, within)
+}
+
+/// Whether a generic address is one of those.
+pub(crate) fn is_outside_cluster(address: u64) -> bool {
+    address & !0xffff_ffff == OUTSIDE
+}
+
+/// Its rank, and the address in the memory.
+pub(crate) fn outside_rank(address: u64) -> (u64, u64) {
+    let (rank, within) = cluster_rank(address & 0xffff_ffff);
+    (rank.unwrap_or(0), within)
 }
 
 /// The address of a function by its number in the module.
@@ -134,5 +174,14 @@ mod tests {
             (Some(9), Some(9), None)
         );
         assert_eq!(Place::at(4u64.wrapping_neg()), Place::Global);
+    }
+
+    #[test]
+    fn an_address_of_a_cluster_tells_the_rank() {
+        assert_eq!(cluster_rank(cluster_address(15, 0x1234)), (Some(15), 0x1234));
+        assert_eq!((cluster_rank(0x1234), cluster_rank(0xffff_fffc)), ((None, 0x1234), (None, 0xffff_fffc)));
+        let outside = outside_cluster(9, 16);
+        assert!(is_outside_cluster(outside) && !is_outside_cluster(shared_window(9)));
+        assert_eq!((outside_rank(outside), Place::at(outside)), ((9, 16), Place::Shared));
     }
 }

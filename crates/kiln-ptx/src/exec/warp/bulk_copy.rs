@@ -1,6 +1,6 @@
 //! Bulk copies, done at once by the thread that issues them.
 
-use super::memory::Access;
+use super::access::Access;
 use super::span_content::undefined_at;
 use super::undefined_memory::StoredBits;
 use super::{Done, Flow, Trouble, Warp};
@@ -16,6 +16,13 @@ use crate::exec::warp_register::{LANES, LaneOrder};
 const CHUNK_BYTES: u64 = 16;
 /// Bytes of a value that is copied.
 const WORD_BYTES: u64 = 4;
+
+/// Where a copy goes.
+struct Target {
+    write: Access,
+    /// The block of the cluster whose memory it is, if it is another one.
+    rank: Option<usize>,
+}
 
 impl Warp {
     pub(super) fn bulk_copy(
@@ -38,26 +45,42 @@ impl Warp {
                     return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
                 }
             }
-            let whole = |kind: AccessKind| bulk_access(kind, Place::Shared, bytes as u32);
             if bytes > 0 {
-                let (kind, shared) = match copy.to_place {
-                    Place::Shared => (AccessKind::Write, to[lane]),
-                    _ => (AccessKind::Read, from[lane]),
-                };
-                self.check_shared(cta, at, &whole(kind), &[shared; LANES], 1 << lane)?;
-            }
-            for chunk in (0..bytes).step_by(CHUNK_BYTES as usize) {
-                self.copy_chunk(
-                    cta,
-                    at,
-                    copy,
-                    (to[lane].wrapping_add(chunk), from[lane].wrapping_add(chunk)),
-                    lane,
-                )?;
+                self.copy_bytes(cta, at, copy, (to[lane], from[lane]), (bytes, lane))?;
             }
             cta.more_work += bytes / CHUNK_BYTES;
         }
+        cta.visit(None);
         Ok(Flow::Next)
+    }
+
+    fn copy_bytes(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        copy: &BulkCopy,
+        (to, from): (u64, u64),
+        (bytes, lane): (u64, usize),
+    ) -> Done<()> {
+        let mask = 1 << lane;
+        if copy.from_place == Place::Shared {
+            let read = bulk_access(AccessKind::Read, Place::Shared, bytes as u32);
+            self.check_shared(cta, at, &read, &[from; LANES], mask)?;
+        }
+        let mut write = bulk_access(AccessKind::Write, copy.to_place, bytes as u32);
+        let mut places = [to; LANES];
+        if copy.to_place == Place::Cluster {
+            self.resolve(cta, at, &mut write, Place::Cluster, &mut places, mask)?;
+        }
+        if write.place == Place::Shared {
+            self.check_shared(cta, at, &write, &places, mask)?;
+        }
+        let target = Target { write: Access { bytes: CHUNK_BYTES as u32, ..write }, rank: cta.visited };
+        for chunk in (0..bytes).step_by(CHUNK_BYTES as usize) {
+            let places = (places[lane].wrapping_add(chunk), from.wrapping_add(chunk));
+            self.copy_chunk(cta, at, copy, places, (&target, lane))?;
+        }
+        Ok(())
     }
 
     fn copy_chunk(
@@ -66,16 +89,18 @@ impl Warp {
         at: usize,
         copy: &BulkCopy,
         (to, from): (u64, u64),
-        lane: usize,
+        (target, lane): (&Target, usize),
     ) -> Done<()> {
+        cta.visit(None);
         let (mut words, mut undefined) = ([0; 4], [Carried::NOTHING; 4]);
         self.read_chunk(cta, at, copy, (from, lane), (&mut words, &mut undefined))?;
         if let Some((update, bytes)) = copy.reduce {
             return self.reduce_chunk(cta, at, (to, lane), (update, bytes), words);
         }
         let (addresses, mask) = ([to; LANES], 1 << lane);
-        let write = bulk_access(AccessKind::Write, copy.to_place, CHUNK_BYTES as u32);
-        let span = match copy.to_place {
+        cta.visit(target.rank);
+        let write = target.write;
+        let span = match write.place {
             Place::Shared => None,
             _ => Some(self.find(cta, at, &write, &addresses, mask)?.0),
         };
@@ -104,7 +129,7 @@ impl Warp {
         (words, undefined): (&mut [u64; 4], &mut [Carried; 4]),
     ) -> Done<()> {
         let (addresses, mask) = ([from; LANES], 1 << lane);
-        let place = if copy.to_place == Place::Shared { Place::Global } else { Place::Shared };
+        let place = copy.from_place;
         let read = bulk_access(AccessKind::Read, place, CHUNK_BYTES as u32);
         let checks = cta.launch.options.checks.uninitialised;
         let span = match place {
@@ -165,6 +190,7 @@ impl Warp {
             part_bytes: bytes,
             strength,
             halves: None,
+            block: None,
         };
         let chunk = words.iter().flat_map(|word| (*word as u32).to_le_bytes()).collect::<Vec<u8>>();
         for (element, value) in (0..).zip(chunk.chunks(bytes as usize)) {
@@ -188,5 +214,13 @@ impl Warp {
 }
 
 fn bulk_access(kind: AccessKind, place: Place, bytes: u32) -> Access {
-    Access { kind, place, bytes, part_bytes: WORD_BYTES as u32, strength: Strength::default(), halves: None }
+    Access {
+        kind,
+        place,
+        bytes,
+        part_bytes: WORD_BYTES as u32,
+        strength: Strength::default(),
+        halves: None,
+        block: None,
+    }
 }

@@ -159,7 +159,7 @@ impl Warp {
             State::Ready => {
                 lane_group.repeats == Some(changes) || lane_group.waits_for_phase(mbarrier_changes)
             }
-            State::Collective | State::Barrier(_) => true,
+            State::Collective | State::Barrier(_) | State::Cluster => true,
         })
     }
 
@@ -167,7 +167,7 @@ impl Warp {
     pub(crate) fn only_waits(&self, changes: u64) -> bool {
         self.lane_groups.iter().all(|lane_group| match lane_group.state {
             State::Ready => lane_group.waits_for_phase(changes),
-            State::Collective | State::Barrier(_) => true,
+            State::Collective | State::Barrier(_) | State::Cluster => true,
         })
     }
 
@@ -194,6 +194,7 @@ impl Op {
             | Self::Join { .. }
             | Self::FrameAddress { .. }
             | Self::IsSpace { .. }
+            | Self::ClusterAddress(_)
             | Self::CheckMetadata { .. }
             | Self::TileAddresses(_)
             | Self::Atomic(_)
@@ -216,6 +217,7 @@ impl Op {
             | Self::WaitForCopies { .. }
             | Self::Collective(_)
             | Self::Barrier(_)
+            | Self::ClusterBarrier(_)
             | Self::Call(_)
             | Self::Builtin(_)
             | Self::Return

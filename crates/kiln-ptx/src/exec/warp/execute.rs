@@ -5,6 +5,7 @@ use crate::ScalarType;
 use crate::exec::alu::Input;
 use crate::exec::alu::integer::{add_with_carry, product_half};
 use crate::exec::block::Cta;
+use crate::exec::cluster_block::Owner;
 use crate::exec::finding::ExecFindingKind;
 use crate::exec::lowered_code::{Carry, CarryKind, Compare, Op, PredSource, Reg, Source, Step};
 use crate::exec::memory::generic_address::Place;
@@ -98,6 +99,8 @@ impl Warp {
             Op::TileAddresses(tile) => self.tile_addresses(cta, at, tile, lanes)?,
             Op::Collective(collective) => return Ok(self.collective(cta, at, collective)),
             Op::Barrier(barrier) => return self.barrier(cta, at, barrier),
+            Op::ClusterBarrier(step) => return Ok(self.cluster_barrier(cta, at, *step)),
+            Op::ClusterAddress(step) => self.cluster_address(cta, at, step, lanes),
             Op::ActiveMask { to } => {
                 let lane_group = self.lane_groups[at];
                 self.frames[lane_group.frame].write(*to, &[u64::from(lanes); LANES], lanes);
@@ -184,7 +187,11 @@ impl Warp {
         let addresses = frame.column(address, &cta.launch.constants);
         let inside = lanes_where(lanes, |lane| {
             let address = addresses[lane];
-            Place::at(address) == place
+            let reached = if place == Place::Cluster { Place::Shared } else { place };
+            Place::at(address) == reached
+                && (place != Place::Shared || cta.owner(Place::Shared, address).0 == Owner::Own)
+                && (place != Place::Cluster
+                    || matches!(cta.owner(Place::Shared, address).0, Owner::Own | Owner::Peer(_)))
                 && (place != Place::Global || cta.launch.is_constant(address) == constant)
         });
         frame.set(to, inside, lanes);

@@ -1,10 +1,12 @@
 //! Generic addresses of shared and local memory: whose memory they mean.
 
-use super::Warp;
-use super::memory::Access;
+use super::access::Access;
+use super::{Done, Warp};
 use crate::exec::block::Cta;
 use crate::exec::finding::ExecFindingKind;
-use crate::exec::memory::generic_address::{Place, in_window, local_window, owner_of};
+use crate::exec::memory::generic_address::{
+    Place, cluster_rank, in_window, is_outside_cluster, local_window, owner_of,
+};
 use crate::exec::warp_register::{Column, LANES, each, first_lane, lanes_where};
 
 impl Warp {
@@ -12,17 +14,26 @@ impl Warp {
     #[inline]
     pub(super) fn resolve(
         &self,
-        cta: &Cta<'_>,
+        cta: &mut Cta<'_>,
         at: usize,
         access: &mut Access,
         place: Place,
         addresses: &mut Column,
         lanes: u32,
-    ) -> u32 {
-        if place != Place::Generic {
-            return lanes;
+    ) -> Done<u32> {
+        if place == Place::Cluster {
+            return self.resolve_shared(cta, at, access, place, addresses, lanes);
         }
-        let place = Place::at(addresses[first_lane(lanes)]);
+        if place != Place::Generic {
+            return Ok(lanes);
+        }
+        let first = addresses[first_lane(lanes)];
+        let place = Place::at(first);
+        if place == Place::Shared && (cta.is_clustered() || is_outside_cluster(first)) {
+            return self.resolve_shared(cta, at, access, place, addresses, lanes);
+        }
+        cta.visit(None);
+        access.block = None;
         let group = lanes_where(lanes, |lane| Place::at(addresses[lane]) == place);
         access.place = place;
         if place != Place::Global {
@@ -31,9 +42,9 @@ impl Warp {
         match place {
             Place::Shared | Place::Local => self.enter_windows(cta, at, access, addresses, group),
             Place::Param => each(group, |lane| addresses[lane] -= place.base()),
-            Place::Global | Place::Generic => {}
+            Place::Global | Place::Generic | Place::Cluster => {}
         }
-        group
+        Ok(group)
     }
 
     /// Where the local memory of a lane appears among generic addresses.
@@ -58,7 +69,14 @@ impl Warp {
     }
 
     /// Makes generic addresses such in shared or local memory. Those of another block or thread are reported, and reach the own memory, as on hardware.
-    fn enter_windows(&self, cta: &Cta<'_>, at: usize, access: &Access, addresses: &mut Column, lanes: u32) {
+    pub(super) fn enter_windows(
+        &self,
+        cta: &Cta<'_>,
+        at: usize,
+        access: &Access,
+        addresses: &mut Column,
+        lanes: u32,
+    ) {
         let foreign = lanes_where(lanes, |lane| {
             let (within, is_own) = self.in_own_window(cta, lane, access.place, addresses[lane]);
             if is_own {
@@ -82,11 +100,20 @@ impl Warp {
         place: Place,
         address: u64,
     ) -> Option<String> {
+        if let (Place::Shared, Some(rank)) = (place, cluster_rank(address).0.filter(|_| cta.is_clustered())) {
+            return Some(format!(
+                "in the shared memory of rank {rank} of the cluster, which `.shared` does not reach; access it with `.shared::cluster`"
+            ));
+        }
         let window = if place == Place::Local { self.local_window(cta, lane) } else { cta.shared_window };
         let generic = window.wrapping_add(address);
         let is_foreign = Place::at(generic) == place && in_window(generic, window).is_none();
         is_foreign.then(|| owner_words(cta, place, generic))
     }
+}
+
+fn shape_is_clustered(cta: &Cta<'_>) -> bool {
+    cta.launch.clusters.size() > 1
 }
 
 /// Whose memory an address means, in words that complete "which is ...".
@@ -99,9 +126,15 @@ fn owner_words(cta: &Cta<'_>, place: Place, address: u64) -> String {
     let threads = shape.threads().max(1);
     if place == Place::Shared {
         let owner = owner_of(address, shape.blocks()).map_or("another block".to_owned(), block);
-        return format!(
-            "in the shared memory of {owner}: a pointer to shared memory is valid in its own block alone"
-        );
+        return match shape_is_clustered(cta) {
+            true => format!(
+                "in the shared memory of {owner}: a pointer to shared memory is valid in its own cluster alone, and of other blocks than its own by \
+                 `.shared::cluster` or generic accesses alone"
+            ),
+            false => format!(
+                "in the shared memory of {owner}: a pointer to shared memory is valid in its own block alone"
+            ),
+        };
     }
     let owner = match owner_of(address, shape.blocks().saturating_mul(threads)) {
         Some(number) => {

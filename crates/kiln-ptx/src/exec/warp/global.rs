@@ -2,7 +2,8 @@
 //!
 //! Bytes that the launch did not declare are reported as undeclared, and not as never written too.
 
-use super::memory::{Access, MAX_POLLS, check_aligned, extend};
+use super::access::Access;
+use super::memory::{MAX_POLLS, check_aligned, extend};
 use super::race_hooks::lock_locations;
 use super::span_content::{load_halves, store_halves, undefined_at};
 use super::undefined_memory::StoredBits;
@@ -142,8 +143,15 @@ impl Warp {
     pub(super) fn atomic(&mut self, cta: &mut Cta<'_>, at: usize, atomic: &Atomic, lanes: u32) -> Done<Flow> {
         let mut addresses = self.addresses(cta, at, atomic.address);
         let Atomic { place, bytes, strength, .. } = *atomic;
-        let access =
-            Access { kind: AccessKind::Atomic, place, bytes, part_bytes: bytes, strength, halves: None };
+        let access = Access {
+            kind: AccessKind::Atomic,
+            place,
+            bytes,
+            part_bytes: bytes,
+            strength,
+            halves: None,
+            block: None,
+        };
         check_aligned(&Access { bytes: atomic.align, ..access }, &addresses, lanes)?;
         let frame = self.lane_groups[at].frame;
         let [b, c] = [atomic.b, atomic.c].map(|s| *self.frames[frame].column(s, &cta.launch.constants));
@@ -161,13 +169,13 @@ impl Warp {
         let _apart = races.map(LaunchRaces::updates);
         let mut rest = lanes;
         while rest != 0 {
-            let mut group = self.resolve(cta, at, &mut update.access, place, &mut addresses, rest);
+            let mut group = self.resolve(cta, at, &mut update.access, place, &mut addresses, rest)?;
             match update.access.place {
                 Place::Shared if atomic.is_vector() => {
                     return Err(out_of_reach(&update.access, &addresses, group, "atomics on vectors"));
                 }
                 Place::Shared => self.update_shared(cta, at, &mut update, &addresses, group)?,
-                Place::Global | Place::Generic => {
+                Place::Global | Place::Generic | Place::Cluster => {
                     let (span, inside) = self.find(cta, at, &update.access, &addresses, group)?;
                     group = inside;
                     self.update_global(cta, at, &mut update, &addresses, (&span, group));
@@ -181,6 +189,7 @@ impl Warp {
             self.watch_updates(cta, at, &update.access, &addresses, lanes, locations.as_deref_mut());
             rest &= !group;
         }
+        cta.visit(None);
         let Update { access, old, before, changed, .. } = update;
         if let Some(to) = atomic.to {
             self.frames[frame].write(to, &old, lanes);
@@ -195,7 +204,7 @@ impl Warp {
             cta.changes += 1;
         }
         // One that changes nothing probably waits for another thread: `atomicAdd(p, 0)`, a compare-and-swap that fails.
-        let polls = !changed && matches!(access.place, Place::Global | Place::Generic);
+        let polls = !changed && (access.place == Place::Global || cta.is_clustered());
         cta.polls += u32::from(polls);
         let lets_lanes = !changed && self.lane_groups.len() > 1 && self.lets_lanes_run(cta, at);
         Ok(if lets_lanes || polls && cta.polls > MAX_POLLS { Flow::Yield } else { Flow::Next })

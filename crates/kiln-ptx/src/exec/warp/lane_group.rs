@@ -44,6 +44,8 @@ pub(crate) enum State {
     Collective,
     /// It waits at a barrier of the block.
     Barrier(u8),
+    /// It waits at the barrier of the cluster.
+    Cluster,
 }
 
 impl Warp {
@@ -139,7 +141,7 @@ impl Warp {
         self.polls = 0;
         let ready = |(other, group): (usize, &LaneGroup)| other != at && group.state == State::Ready;
         let others = self.lane_groups.len() > 1 && self.lane_groups.iter().enumerate().any(ready);
-        let switch = cta.preempt(pc, reads, place != Place::Shared, others);
+        let switch = cta.preempt(pc, reads, place != Place::Shared || cta.is_clustered(), others);
         if switch == Some(Switch::Lanes) {
             self.pass_over(at);
         }
@@ -241,7 +243,8 @@ impl Warp {
 impl Op {
     /// Whether other threads can see the step, or it them.
     pub(super) fn reaches_others(&self) -> bool {
-        let is_common = |place: Place| matches!(place, Place::Shared | Place::Global | Place::Generic);
+        let is_common =
+            |place: Place| matches!(place, Place::Shared | Place::Cluster | Place::Global | Place::Generic);
         match self {
             Self::Load(load) => is_common(load.place),
             Self::Store(store) => is_common(store.place),

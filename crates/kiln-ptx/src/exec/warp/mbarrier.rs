@@ -3,7 +3,8 @@
 //! An arrival releases and a wait that finds its phase complete acquires, unless the instruction is `.relaxed`. `init` and `inval` count as
 //! plain writes of the object and everything else as atomic accesses, so that threads must be ordered behind the one that initialises it.
 
-use super::memory::{Access, check_aligned};
+use super::access::Access;
+use super::memory::check_aligned;
 use super::{Done, Flow, LaneGroup, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::{Acquired, Touch, Touching};
@@ -12,6 +13,20 @@ use crate::exec::lowered_code::{Mbarrier, MbarrierAction, Strength};
 use crate::exec::mbarrier_table::{MBARRIER_BYTES, MbarrierArrival, MbarrierUse, Misuse, PhaseWait};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::warp_register::{Column, LANES, each, first_lane};
+
+impl Mbarrier {
+    /// What it does to memory. An object is one for all threads of a cluster.
+    fn access(&self) -> Access {
+        let bytes = MBARRIER_BYTES as u32;
+        let (kind, strong) = match self.action {
+            MbarrierAction::Start | MbarrierAction::Invalidate => (AccessKind::Write, false),
+            MbarrierAction::Wait { .. } => (AccessKind::Read, true),
+            _ => (AccessKind::Atomic, true),
+        };
+        let strength = Strength { strong, cluster: true, ..Strength::default() };
+        Access { kind, place: self.place, bytes, part_bytes: bytes, strength, halves: None, block: None }
+    }
+}
 
 impl Warp {
     pub(super) fn mbarrier(
@@ -27,30 +42,43 @@ impl Warp {
         } else {
             self.watch.drop_state();
             cta.changes += 1;
-            cta.mbarriers.change();
         }
-        let addresses = self.mbarrier_addresses(cta, at, step, lanes)?;
+        let mut addresses = self.addresses(cta, at, step.address);
+        let mut access = step.access();
+        check_aligned(&access, &addresses, lanes)?;
         let frame = self.lane_groups[at].frame;
         let values = *self.frames[frame].column(step.value, &cta.launch.constants);
         let pc = self.lane_groups[at].pc;
         let mut states = [0; LANES];
         let mut holds = 0;
-        for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
-            let done = match step.action {
-                MbarrierAction::Start => cta.mbarriers.start(addresses[lane], i64::from(values[lane] as u32)),
-                MbarrierAction::Invalidate => cta.mbarriers.end(addresses[lane], pc),
-                _ => self.use_mbarrier(
-                    cta,
-                    step,
-                    (addresses[lane], values[lane]),
-                    (lane, pc),
-                    (&mut states, &mut holds),
-                ),
-            };
-            if let Some(misuse) = done {
-                return Err(Trouble::new(lane, ExecFindingKind::Mbarrier(misuse.text(cta.launch.code))));
+        let mut rest = lanes;
+        while rest != 0 {
+            let group = self.resolve(cta, at, &mut access, step.place, &mut addresses, rest)?;
+            self.reach_mbarriers(cta, at, step, &access, &addresses, group)?;
+            if !is_wait {
+                cta.note_mbarrier_change();
             }
+            for lane in (0..LANES).filter(|lane| group >> lane & 1 != 0) {
+                let done = match step.action {
+                    MbarrierAction::Start => {
+                        cta.mbarriers.start(addresses[lane], i64::from(values[lane] as u32))
+                    }
+                    MbarrierAction::Invalidate => cta.mbarriers.end(addresses[lane], pc),
+                    _ => self.use_mbarrier(
+                        cta,
+                        step,
+                        (addresses[lane], values[lane]),
+                        (lane, pc),
+                        (&mut states, &mut holds),
+                    ),
+                };
+                if let Some(misuse) = done {
+                    return Err(Trouble::new(lane, ExecFindingKind::Mbarrier(misuse.text(cta.launch.code))));
+                }
+            }
+            rest &= !group;
         }
+        cta.visit(None);
         if let Some(races) = cta.races.as_mut().filter(|_| !is_wait && step.orders) {
             races.clocks.tick(self.index);
         }
@@ -92,8 +120,9 @@ impl Warp {
         let absent = cta.mbarriers.absent(address);
         let Some(object) = cta.mbarriers.at(address) else { return Some(absent) };
         let amount = i64::from(value as u32);
+        let is_own = cta.visited.is_none();
         let mut races = cta.races.as_mut();
-        if let Some(races) = &races {
+        if let Some(races) = races.as_ref().filter(|_| is_own) {
             let waits = matches!(step.action, MbarrierAction::Wait { .. });
             let time = races.clocks.now(self.index);
             object.note_use(MbarrierUse { warp: self.index, lane, time, pc, waits });
@@ -148,47 +177,41 @@ impl Warp {
     }
 
     /// Where the objects lie, after a look at alignment, bounds and order.
-    fn mbarrier_addresses(
+    fn reach_mbarriers(
         &mut self,
         cta: &mut Cta<'_>,
         at: usize,
         step: &Mbarrier,
+        access: &Access,
+        addresses: &Column,
         lanes: u32,
-    ) -> Done<Column> {
-        let mut addresses = self.addresses(cta, at, step.address);
-        let bytes = MBARRIER_BYTES as u32;
-        let (kind, strong) = match step.action {
-            MbarrierAction::Start | MbarrierAction::Invalidate => (AccessKind::Write, false),
-            MbarrierAction::Wait { .. } => (AccessKind::Read, true),
-            _ => (AccessKind::Atomic, true),
-        };
-        let strength = Strength { strong, ..Strength::default() };
-        let mut access = Access { kind, place: step.place, bytes, part_bytes: bytes, strength, halves: None };
-        check_aligned(&access, &addresses, lanes)?;
-        let mut rest = lanes;
-        while rest != 0 {
-            let group = self.resolve(cta, at, &mut access, step.place, &mut addresses, rest);
-            if access.place != Place::Shared {
-                let lane = first_lane(group);
-                let text = format!(
-                    "an mbarrier object must lie in shared memory, and {:#x} is an address of {} memory",
-                    addresses[lane],
-                    access.place.name()
-                );
-                return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
-            }
-            rest &= !group;
+    ) -> Done<()> {
+        let lane = first_lane(lanes);
+        if access.place != Place::Shared {
+            let text = format!(
+                "an mbarrier object must lie in shared memory, and {:#x} is an address of {} memory",
+                addresses[lane],
+                access.place.name()
+            );
+            return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
         }
-        self.check_shared(cta, at, &access, &addresses, lanes)?;
+        if let (Some([x, y, z]), false) = (access.block, step.action.reaches_other_blocks()) {
+            let text = format!(
+                "this instruction does not reach the mbarrier object of block ({x},{y},{z}): threads of other blocks may arrive at it and announce or complete \
+                 bytes; initialise it and wait for it in its own block"
+            );
+            return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
+        }
+        self.check_shared(cta, at, access, addresses, lanes)?;
         if matches!(step.action, MbarrierAction::ArriveAfterCopies { .. }) {
             self.write_copies(cta, lanes);
         }
         if step.action == MbarrierAction::Invalidate {
-            self.watch_mbarrier_ends(cta, at, &access, &addresses, lanes);
+            self.watch_mbarrier_ends(cta, at, access, addresses, lanes);
         } else {
-            self.watch_order(cta, at, &access, &addresses, lanes, |_, _| false);
+            self.watch_order(cta, at, access, addresses, lanes, |_, _| false);
         }
-        Ok(addresses)
+        Ok(())
     }
 
     /// Copies that a thread has started are written before its arrival, as those see it that wait for the phase. An earlier arrival may have told of some.
@@ -204,6 +227,7 @@ impl Warp {
                     element_bytes: 4,
                     kind: Touching::Write,
                     wide: false,
+                    cluster: false,
                     halves: None,
                 };
                 // What was read or written in between is told as use of a pending copy.

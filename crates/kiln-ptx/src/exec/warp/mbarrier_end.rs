@@ -4,7 +4,7 @@
 //! over. A thread whose use is over need not have released anything: lanes that met at a shuffle, a vote or a match have made theirs.
 
 use super::Warp;
-use super::memory::Access;
+use super::access::Access;
 use crate::exec::block::Cta;
 use crate::exec::check::{Conflict, RaceCause, Touch, Touching};
 use crate::exec::warp_register::{Column, LANES};
@@ -30,10 +30,16 @@ impl Warp {
             element_bytes: access.part_bytes,
             kind: Touching::Write,
             wide: false,
+            cluster: false,
             halves: None,
         };
-        let is_plain = |conflict: &Conflict| matches!(conflict.earlier, Touching::Read | Touching::Write);
         let mut found = races.touch_shared(&touch, addresses);
+        // Uses by threads of other blocks are known as accesses alone.
+        let clocks = &races.clocks;
+        let is_plain = |conflict: &Conflict| {
+            matches!(conflict.earlier, Touching::Read | Touching::Write)
+                || clocks.own_warp(conflict.earlier_warp as u32).is_none()
+        };
         found.retain(is_plain);
         for lane in (0..LANES).filter(|lane| lanes >> lane & 1 != 0) {
             let Some(object) = mbarriers.at(addresses[lane]) else { continue };

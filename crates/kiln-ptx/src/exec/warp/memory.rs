@@ -3,6 +3,7 @@
 //! Addresses of all lanes are computed and checked first. Lanes that reach the same memory go together: usually all
 //! of them, into one block, with one call.
 
+use super::access::Access;
 use super::frame::{Frame, FrameId};
 use super::lane_group::LaneGroup;
 use super::race_hooks::lock_locations;
@@ -11,44 +12,14 @@ use crate::PtxFunctionId;
 use crate::exec::address_halves::Halves;
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
-use crate::exec::finding::{AccessKind, AddressMistake, BadAccess, ExecFindingKind};
-use crate::exec::lowered_code::{Address, Base, Load, Store, Strength};
+use crate::exec::finding::{AccessKind, AddressMistake, ExecFindingKind};
+use crate::exec::lowered_code::{Address, Base, Load, Store};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::out_of_bounds_text::{below_zero, byte_count, past_end};
 use crate::exec::warp_register::{Column, FULL, LANES, each, first_lane, lanes_where};
 
 /// Strong loads from global memory, and atomics there that change nothing, after which a block lets others run: it is probably waiting for them.
 pub(crate) const MAX_POLLS: u32 = 64;
-
-/// What an instruction does to memory, for checks and findings.
-#[derive(Clone, Copy)]
-pub(super) struct Access {
-    pub(super) kind: AccessKind,
-    pub(super) place: Place,
-    /// Bytes of all its parts together, and of one.
-    pub(super) bytes: u32,
-    pub(super) part_bytes: u32,
-    pub(super) strength: Strength,
-    /// The pattern of the addresses of all lanes, where it is known.
-    pub(super) halves: Option<Halves>,
-}
-
-impl Access {
-    pub(super) fn bad(&self, address: u64, near: String) -> BadAccess {
-        let (memory, bytes, within) = (self.place.name(), self.bytes, String::new());
-        BadAccess { access: self.kind, memory, address, bytes, near, within, base: None, mistake: None }
-    }
-
-    /// A plain access of parts of `part_bytes`, of which no pattern is known.
-    pub(super) fn plain(kind: AccessKind, place: Place, bytes: u32, part_bytes: u32) -> Self {
-        Self { kind, place, bytes, part_bytes, strength: Strength::default(), halves: None }
-    }
-
-    /// A read of the stack by a call.
-    pub(super) fn stack(bytes: u32) -> Self {
-        Self::plain(AccessKind::Read, Place::Local, bytes, bytes)
-    }
-}
 
 impl Warp {
     pub(super) fn load(&mut self, cta: &mut Cta<'_>, at: usize, load: &Load, lanes: u32) -> Done<Flow> {
@@ -63,12 +34,13 @@ impl Warp {
         let bytes = load.bytes * load.to.len() as u32;
         let Load { place, strength, bytes: part_bytes, .. } = *load;
         let halves = halves(cta, &addresses, lanes, bytes, part_bytes);
-        let mut access = Access { kind: AccessKind::Read, place, bytes, part_bytes, strength, halves };
+        let mut access =
+            Access { kind: AccessKind::Read, place, bytes, part_bytes, strength, halves, block: None };
         check_aligned(&access, &addresses, lanes)?;
         let locations = lock_locations(cta, strength);
         let mut rest = lanes;
         while rest != 0 {
-            let group = self.resolve(cta, at, &mut access, load.place, &mut addresses, rest);
+            let group = self.resolve(cta, at, &mut access, load.place, &mut addresses, rest)?;
             if let Some(locations) = &locations {
                 self.acquire(cta, at, &access, &addresses, group, locations);
             }
@@ -76,14 +48,15 @@ impl Warp {
                 Place::Shared => self.load_shared(cta, at, load, &access, &addresses, group)?,
                 Place::Local => self.load_local(cta, at, load, &access, &addresses, group)?,
                 Place::Param => self.load_param(cta, at, load, &access, &addresses, group)?,
-                Place::Global | Place::Generic => {
+                Place::Global | Place::Generic | Place::Cluster => {
                     self.load_global(cta, at, load, &access, &addresses, group)?
                 }
             }
             rest &= !group;
         }
+        cta.visit(None);
         if load.strength.strong {
-            cta.polls += u32::from(access.place == Place::Global);
+            cta.polls += u32::from(access.place == Place::Global || cta.is_clustered());
             if cta.polls > MAX_POLLS {
                 return Ok(Flow::Yield);
             }
@@ -98,12 +71,13 @@ impl Warp {
         let bytes = store.bytes * store.from.len() as u32;
         let Store { place, strength, bytes: part_bytes, .. } = *store;
         let halves = halves(cta, &addresses, lanes, bytes, part_bytes);
-        let mut access = Access { kind: AccessKind::Write, place, bytes, part_bytes, strength, halves };
+        let mut access =
+            Access { kind: AccessKind::Write, place, bytes, part_bytes, strength, halves, block: None };
         check_aligned(&access, &addresses, lanes)?;
         let mut locations = lock_locations(cta, strength);
         let mut rest = lanes;
         while rest != 0 {
-            let group = self.resolve(cta, at, &mut access, store.place, &mut addresses, rest);
+            let group = self.resolve(cta, at, &mut access, store.place, &mut addresses, rest)?;
             match access.place {
                 Place::Shared => self.store_shared(cta, at, store, &access, &addresses, group)?,
                 Place::Local => self.store_local(cta, at, store, &access, &addresses, group)?,
@@ -112,7 +86,7 @@ impl Warp {
                     let bad = access.bad(addresses[lane], String::new());
                     return Err(Trouble::new(lane, ExecFindingKind::ReadOnly(bad)));
                 }
-                Place::Global | Place::Generic => {
+                Place::Global | Place::Generic | Place::Cluster => {
                     self.store_global(cta, at, store, &access, &addresses, group)?;
                 }
             }
@@ -121,6 +95,7 @@ impl Warp {
             }
             rest &= !group;
         }
+        cta.visit(None);
         Ok(Flow::Next)
     }
 

@@ -6,9 +6,11 @@
 //! turn out of order.
 
 mod absent_lanes;
+mod access;
 mod barrier;
 mod bulk_copy;
 mod call;
+mod cluster;
 mod control;
 mod endless_loop;
 mod execute;
@@ -214,7 +216,10 @@ impl Warp {
             match outcome {
                 Ok(false) => {}
                 Ok(true) => return Ok(Pause::Spent),
-                Err(trouble) => return Err(self.fail(cta, at, &trouble)),
+                Err(trouble) => {
+                    cta.visit(None);
+                    return Err(self.fail(cta, at, &trouble));
+                }
             }
         }
         Ok(if self.live == 0 { Pause::Finished } else { Pause::Blocked })

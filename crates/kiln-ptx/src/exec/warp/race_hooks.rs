@@ -3,7 +3,7 @@
 use std::sync::MutexGuard;
 
 use super::Warp;
-use super::memory::Access;
+use super::access::Access;
 use crate::exec::block::Cta;
 use crate::exec::check::{BlockRaces, Conflict, ConstantTouch, Locations, RaceRule, Touch, Touching};
 use crate::exec::finding::AccessKind;
@@ -91,6 +91,7 @@ impl Warp {
             element_bytes: access.part_bytes,
             kind: access.touching(),
             wide: access.strength.wide,
+            cluster: access.strength.cluster && cta.launch.clustered,
             halves: access.halves.filter(|_| lanes == FULL),
         };
         if touch.kind != Touching::StrongRead {
@@ -230,13 +231,15 @@ impl Warp {
         global: &Locations,
     ) {
         let Some(races) = &mut cta.races else { return };
-        let BlockRaces { clocks, locations, launch, .. } = races;
-        let table = if access.place == Place::Shared { &*locations } else { global };
-        let Strength { acquire, wide, .. } = access.strength;
+        let BlockRaces { clocks, locations, launch, window, .. } = races;
+        // The shared memory of a cluster lies at the generic addresses of its blocks.
+        let window = window.filter(|_| access.place == Place::Shared);
+        let table = if access.place == Place::Shared && window.is_none() { &*locations } else { global };
+        let Strength { acquire, .. } = access.strength;
         let pc = self.lane_groups[at].pc;
         each(lanes, |lane| {
-            let party = clocks.party(self.index, lane, wide);
-            let parts = || access.parts(addresses[lane]);
+            let party = clocks.party(self.index, lane, access.strength);
+            let parts = || access.parts(addresses[lane].wrapping_add(window.unwrap_or(0)));
             if access.kind == AccessKind::Read {
                 let finds = parts().any(|address| !table.read(address, party, launch.rules).is_empty());
                 clocks.poll(self.index, lane, (pc, addresses[lane]), finds);
@@ -263,14 +266,15 @@ impl Warp {
         global: &mut Locations,
     ) {
         let Some(races) = &mut cta.races else { return };
-        let BlockRaces { clocks, locations, launch, .. } = races;
-        let table = if access.place == Place::Shared { locations } else { global };
-        let Strength { release, wide, .. } = access.strength;
+        let BlockRaces { clocks, locations, launch, window, .. } = races;
+        let window = window.filter(|_| access.place == Place::Shared);
+        let table = if access.place == Place::Shared && window.is_none() { locations } else { global };
+        let Strength { release, .. } = access.strength;
         let updates = access.kind == AccessKind::Atomic;
         each(lanes, |lane| {
-            let party = clocks.party(self.index, lane, wide);
-            access.parts(addresses[lane]).for_each(|address| {
-                let released = clocks.released(self.index, lane, release, wide);
+            let party = clocks.party(self.index, lane, access.strength);
+            access.parts(addresses[lane].wrapping_add(window.unwrap_or(0))).for_each(|address| {
+                let released = clocks.released(self.index, lane, release, party.is_wide());
                 table.write(address, party, released, updates, launch.rules);
                 if let Some(published) =
                     launch.has_waits().then(|| clocks.published(self.index, lane)).flatten()
@@ -320,7 +324,8 @@ impl Warp {
 
     pub(super) fn fence(&self, cta: &mut Cta<'_>, fence: Fence, lanes: u32) {
         if let Some(races) = &mut cta.races {
-            races.clocks.fence(self.index, lanes, fence.wide, fence.acquire, fence.release);
+            let wide = fence.wide || fence.cluster && cta.launch.clustered;
+            races.clocks.fence(self.index, lanes, wide, fence.acquire, fence.release);
         }
     }
 
@@ -347,6 +352,7 @@ impl Warp {
                     element_bytes: 4,
                     kind: Touching::Write,
                     wide: false,
+                    cluster: false,
                     halves: None,
                 };
                 // What was read or written in between is told as use of a pending copy.
@@ -364,8 +370,15 @@ impl Warp {
         for (copy, conflict) in changed {
             let (address, bytes) = copy.source.unwrap_or_default();
             let (place, strength) = (Place::Global, Strength::default());
-            let read =
-                Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength, halves: None };
+            let read = Access {
+                kind: AccessKind::Read,
+                place,
+                bytes,
+                part_bytes: bytes,
+                strength,
+                halves: None,
+                block: None,
+            };
             cta.report_race(self.index, copy.pc, read.bad(address, String::new()), conflict, false);
         }
     }

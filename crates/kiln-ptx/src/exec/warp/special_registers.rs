@@ -70,6 +70,13 @@ impl Warp {
             Special::Constant(value) => value,
             Special::Processor => 0,
             Special::SharedWindow => cta.shared_window,
+            Special::Cluster(at) => axis(launch.clusters.cluster_index(cta.index), at),
+            Special::ClusterGridShape(at) => axis(launch.clusters.clusters(), at),
+            Special::BlockInCluster(at) => axis(launch.clusters.index_in_cluster(cta.index), at),
+            Special::ClusterShape(at) => axis(launch.clusters.blocks, at),
+            Special::ClusterRank => cta.rank() as u64,
+            Special::ClusterBlocks => launch.clusters.size(),
+            Special::IsExplicitCluster => u64::from(launch.clusters.is_explicit),
         };
         out.fill(all);
     }

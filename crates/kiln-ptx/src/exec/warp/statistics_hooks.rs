@@ -2,7 +2,7 @@
 
 use super::Warp;
 use crate::exec::block::Cta;
-use crate::exec::lowered_code::{Address, Op, Step};
+use crate::exec::lowered_code::{Address, ClusterBarrier, Op, Step};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::statistics::{ExecutionCounts, LaunchStatistics};
 use crate::exec::warp_register::{Column, LANES, each};
@@ -77,7 +77,9 @@ impl Warp {
                     self.count_access(cta, at, from, (lanes, copy.bytes), Direction::Load, &mut counts);
                     self.count_access(cta, at, to, (lanes, copy.bytes), Direction::Store, &mut counts);
                 }
-                Op::Barrier(_) => counts.barriers = 1,
+                Op::Barrier(_) | Op::ClusterBarrier(ClusterBarrier { arrives: false, .. }) => {
+                    counts.barriers = 1
+                }
                 _ => {}
             }
         }
@@ -99,7 +101,7 @@ impl Warp {
         each(lanes, |lane| {
             let reached = if place == Place::Generic { Place::at(addresses[lane]) } else { place };
             let set = match reached {
-                Place::Shared => &mut shared,
+                Place::Shared | Place::Cluster => &mut shared,
                 Place::Local => &mut local,
                 Place::Param => &mut parameter,
                 _ if cta.launch.is_constant(addresses[lane]) => &mut constant,

@@ -1,6 +1,7 @@
 //! Loads, stores and reductions of surfaces.
 
-use super::memory::{Access, check_aligned};
+use super::access::Access;
+use super::memory::check_aligned;
 use super::texture::texel_access;
 use super::{Done, Trouble, Warp};
 use crate::exec::alu::Mode;

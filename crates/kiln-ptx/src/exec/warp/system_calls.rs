@@ -1,8 +1,8 @@
 //! Functions the device provides: `vprintf`, `__assertfail`, `malloc`, `free`.
 
+use super::access::Access;
 use super::frame::FrameId;
 use super::lane_group::LaneGroup;
-use super::memory::Access;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::{RaceRule, ValueRule};
@@ -130,7 +130,8 @@ impl Warp {
         if let Some(conflict) = found {
             let (bytes, strength) = (u32::try_from(bytes).unwrap_or(u32::MAX), Strength::default());
             let (kind, place) = (AccessKind::Write, Place::Global);
-            let access = Access { kind, place, bytes, part_bytes: bytes, strength, halves: None };
+            let access =
+                Access { kind, place, bytes, part_bytes: bytes, strength, halves: None, block: None };
             let mut bad = access.bad(address, String::new());
             bad.within = "a block of `malloc` that is freed".to_owned();
             cta.report_race(self.index, pc, bad, conflict, false);
@@ -162,7 +163,7 @@ impl Warp {
                 Some(out[lane])
             }
             Place::Param => None,
-            Place::Global | Place::Generic => cta
+            Place::Global | Place::Generic | Place::Cluster => cta
                 .spans
                 .find(address)
                 .filter(|span| address + u64::from(bytes) <= span.end)
@@ -170,8 +171,15 @@ impl Warp {
         };
         found.ok_or_else(|| {
             let strength = Strength::default();
-            let access =
-                Access { kind: AccessKind::Read, place, bytes, part_bytes: bytes, strength, halves: None };
+            let access = Access {
+                kind: AccessKind::Read,
+                place,
+                bytes,
+                part_bytes: bytes,
+                strength,
+                halves: None,
+                block: None,
+            };
             let miss = cta.spans.owner(address).miss(address, u64::from(bytes));
             Trouble::new(lane, ExecFindingKind::missed(miss, access.bad(within, String::new())))
         })

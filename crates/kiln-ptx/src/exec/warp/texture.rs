@@ -1,6 +1,7 @@
 //! Fetches from textures, and questions about them.
 
-use super::memory::{Access, check_aligned};
+use super::access::Access;
+use super::memory::check_aligned;
 use super::span_content::undefined_at;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
@@ -260,6 +261,7 @@ pub(super) fn texel_access(kind: AccessKind, bytes: u32) -> Access {
         part_bytes: bytes,
         strength: Strength::default(),
         halves: None,
+        block: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Checks before a warp meets for a matrix: where its lanes read or write one of `wmma`, and the metadata of one that is sparse.
 
-use super::memory::Access;
+use super::access::Access;
 use super::{Done, LaneGroup, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::code_location::CodeSite;
@@ -84,7 +84,8 @@ impl Warp {
         if let Some(near) = near {
             let kind = if tile.loads { AccessKind::Read } else { AccessKind::Write };
             let (place, strength, bytes) = (tile.place, Strength::default(), align as u32);
-            let access = Access { kind, place, bytes, part_bytes: bytes, strength, halves: None };
+            let access =
+                Access { kind, place, bytes, part_bytes: bytes, strength, halves: None, block: None };
             let bad = BadAccess {
                 mistake: is_stride.then_some(AddressMistake::RowDistance(stride_bytes)),
                 ..access.bad(start, near)

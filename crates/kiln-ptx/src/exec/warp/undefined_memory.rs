@@ -1,9 +1,9 @@
 //! Undefined bits on their way between registers and memory.
 
 use super::Warp;
+use super::access::Access;
 use super::frame::FrameId;
 use super::lane_group::LaneGroup;
-use super::memory::Access;
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
 use crate::exec::lowered_code::{Load, Pred, PredSource, Reg, Source, Store};
@@ -149,7 +149,7 @@ impl Warp {
             return;
         }
         match access.place {
-            Place::Shared => cta.shared.undefine(address, bytes, bits),
+            Place::Shared | Place::Cluster => cta.shared.undefine(address, bytes, bits),
             Place::Local => self.local.undefine(address, lane, bytes, bits),
             _ => {
                 let Some(span) = span else { return };
@@ -297,7 +297,7 @@ impl Warp {
 
     fn origin_at(&self, cta: &Cta<'_>, place: Place, address: u64, lane: usize) -> Option<Origin> {
         match place {
-            Place::Shared => cta.origins.at(address),
+            Place::Shared | Place::Cluster => cta.origins.at(address),
             Place::Local => self.local_origins.at(local_byte(address, lane)),
             Place::Param => None,
             Place::Global | Place::Generic => cta.launch.origins().at(address),
@@ -306,7 +306,7 @@ impl Warp {
 
     fn note_origin(&mut self, cta: &mut Cta<'_>, place: Place, address: u64, lane: usize, origin: Origin) {
         match place {
-            Place::Shared => cta.origins.note(address, origin),
+            Place::Shared | Place::Cluster => cta.origins.note(address, origin),
             Place::Local => self.local_origins.note(local_byte(address, lane), origin),
             Place::Param => {}
             // A block of the device heap is handed out again.

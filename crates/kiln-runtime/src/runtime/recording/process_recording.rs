@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use kiln_trace::{ProgramRecorder, RecordingClock, RepeatCommand, StartRecord, TraceEvent, interned_name};
+use kiln_trace::{
+    ProgramRecorder, RecordingClock, RepeatCommand, StartRecord, TraceEvent, interned_name,
+    with_process_number,
+};
 
 use super::{FLUSH_LIMIT, Place};
 use crate::error::{RecordingError, Result, TRACE_VARIABLE};
@@ -30,8 +33,8 @@ pub(super) fn device_of_process(clock: RecordingClock) -> Result<Option<(Arc<Pro
     let mut recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
     if recording.is_none() {
         // Programs with several processes give each its file.
-        let path = PathBuf::from(value.to_string_lossy().replace("%p", &std::process::id().to_string()));
-        let recorder = create(path, &first_events(clock))?;
+        let path = with_process_number(Path::new(&value), std::process::id());
+        let recorder = create(path, &first_events(clock, RecordedBy::Environment))?;
         *recording = Some(ProcessRecording {
             recorder: Arc::new(recorder),
             began: Instant::now(),
@@ -92,15 +95,27 @@ fn with_process(path: &Path) -> PathBuf {
     path.with_extension(ending)
 }
 
+/// Who asks for a recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RecordedBy {
+    /// Who started the program.
+    Environment,
+    /// The program itself.
+    Program,
+}
+
 /// What a recording begins with.
-pub(super) fn first_events(clock: RecordingClock) -> Vec<TraceEvent<'static>> {
-    std::iter::once(start(clock)).chain(repeat_command().events()).collect()
+pub(super) fn first_events(clock: RecordingClock, by: RecordedBy) -> Vec<TraceEvent<'static>> {
+    let repeat = match by {
+        RecordedBy::Environment => repeat_command(),
+        RecordedBy::Program => repeat_command().recording_itself(),
+    };
+    std::iter::once(start(clock)).chain(repeat.events()).collect()
 }
 
 /// The command that runs this program again.
 pub(crate) fn repeat_command() -> RepeatCommand {
-    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-    RepeatCommand::of(words, |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
+    RepeatCommand::of(std::env::args_os(), |name| std::env::var_os(name))
 }
 
 fn start(clock: RecordingClock) -> TraceEvent<'static> {

@@ -109,9 +109,15 @@ impl SimKernel for PtxKernel {
     }
 
     fn check_shape(&self, shape: &KernelShape) -> Result<(), String> {
-        let KernelShape { grid, block, dynamic_shared_bytes, cooperative } = *shape;
-        let shape =
-            LaunchShape { grid: extents(grid), block: extents(block), dynamic_shared_bytes, cooperative };
+        let KernelShape { grid, block, dynamic_shared_bytes, cooperative, cluster } = *shape;
+        let shape = LaunchShape {
+            grid: extents(grid),
+            block: extents(block),
+            dynamic_shared_bytes,
+            cooperative,
+            cluster: cluster.map(extents),
+            non_portable_cluster: false,
+        };
         self.entry.check_launch(&shape).map_err(|refused| refused.to_string())
     }
 
@@ -125,6 +131,8 @@ impl SimKernel for PtxKernel {
             block: extents(launch.block()),
             dynamic_shared_bytes: launch.dynamic_shared_bytes(),
             cooperative: launch.is_cooperative(),
+            cluster: launch.cluster().map(extents),
+            non_portable_cluster: false,
         };
         let defaults = Options::default();
         // Only the executor can tell a copy of undefined bytes from a use of them.

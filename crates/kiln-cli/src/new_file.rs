@@ -1,0 +1,127 @@
+//! A file that is there as a whole or not at all.
+//!
+//! On Linux it has no name while it is written, so that nothing is left of it when the command is killed. Where a file system has no such files, it is
+//! written beside its place under a hidden name, and what a killed command leaves there is removed by the next one that writes to the same place.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::left_behind;
+
+/// How the hidden name ends.
+const ENDING: &str = "part";
+
+/// A file that is written without a name, or next to its place, and then renamed.
+pub(crate) struct NewFile {
+    file: File,
+    place: PathBuf,
+    /// The hidden name.
+    temporary: PathBuf,
+    /// Whether the file has that name now.
+    is_named: bool,
+}
+
+impl NewFile {
+    /// Begins a file. One that is there keeps its permissions, and a link its place.
+    pub(crate) fn create(place: &Path) -> io::Result<Self> {
+        let (place, temporary) = names(place)?;
+        left_behind::remove(&place, ENDING);
+        let unnamed = unnamed(&place);
+        let is_named = unnamed.is_none();
+        let file = match unnamed {
+            Some(file) => file,
+            None => File::create(&temporary)?,
+        };
+        // From here on a failure removes it.
+        let new = Self { file, place, temporary, is_named };
+        if let Ok(known) = new.place.metadata() {
+            new.file.set_permissions(known.permissions())?;
+        }
+        Ok(new)
+    }
+
+    /// Waits until all of it is on the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// Puts it in its place.
+    pub(crate) fn publish(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        if !self.is_named {
+            name(&self.file, &self.temporary)?;
+            self.is_named = true;
+        }
+        fs::rename(&self.temporary, &self.place)?;
+        self.is_named = false;
+        Ok(())
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for NewFile {
+    /// Removes a file that was not finished.
+    fn drop(&mut self) {
+        if self.is_named {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Whether a file can be made in a place, as far as that is known before it is tried.
+pub(crate) fn check_writable(place: &Path) -> io::Result<()> {
+    NewFile::create(place).map(drop)
+}
+
+/// The place that a link leads to, and the hidden name beside it.
+fn names(place: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+    let temporary = left_behind::hidden(&place, ENDING).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok((place, temporary))
+}
+
+/// A file without a name in the folder of a place; none where there are no such files.
+#[cfg(target_os = "linux")]
+fn unnamed(place: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = Mode::from_raw_mode(0o666);
+    let file = rustix::fs::open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode).ok()?;
+    let file = File::from(file);
+    // By this it gets its name.
+    own_path(&file).exists().then_some(file)
+}
+
+#[cfg(target_os = "linux")]
+fn name(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    // What an earlier process with this number left.
+    let _ = fs::remove_file(path);
+    Ok(linkat(CWD, own_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(target_os = "linux")]
+fn own_path(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn name(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -1,0 +1,170 @@
+//! Nodes of any kind by one structure, and attributes of kernels in graphs.
+
+use std::ffi::{c_int, c_uint};
+
+use cudarc::driver::sys::{CUgraphNodeType as Kind, CUlaunchAttributeID as Attribute};
+use kiln_driver::{Code, Dim3};
+
+use crate::boundary::Answer;
+use crate::caller_memory::{In, Out};
+use crate::calls::context::Context;
+use crate::calls::copies::Copy3D;
+use crate::calls::graph_nodes::{add, check_context, read, replace};
+use crate::calls::graph_parameters::{HostParameters, KernelParameters2, copy, fill, host, kernel};
+use crate::calls::graph_updates;
+use crate::calls::graph_work::{FillParameters, NodeWork, OwnedLaunch};
+use crate::calls::graphs::graph;
+use crate::calls::process_state::ProcessState;
+use crate::handle_table::RawHandle;
+use crate::records;
+
+/// The structure `CUgraphNodeParams`: a kind, and what that kind has.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct AnyParameters {
+    kind: c_uint,
+    reserved: [c_int; 3],
+    of_kind: [u64; 29],
+    rest: i64,
+}
+
+const _: () = assert!(size_of::<AnyParameters>() == size_of::<cudarc::driver::sys::CUgraphNodeParams>());
+/// Where the parameters of the kind begin.
+const OF_KIND: usize = 16;
+
+/// The structure `CUDA_MEMCPY_NODE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CopyInContext {
+    flags: c_int,
+    reserved: c_int,
+    context: RawHandle,
+    copy: Copy3D,
+}
+
+/// The structure `CUDA_MEMSET_NODE_PARAMS_v2`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct FillInContext {
+    fill: FillParameters,
+    context: RawHandle,
+}
+
+/// The work that the structure says.
+fn work(state: &ProcessState, context: &Context, given: In<AnyParameters>) -> Answer<NodeWork> {
+    /// What the structure has for its kind.
+    fn of_kind<T: Copy>(given: In<AnyParameters>) -> Answer<T> {
+        In::<T>::at_address(given.address() + OF_KIND).get()
+    }
+    match given.get()?.kind {
+        k if k == Kind::CU_GRAPH_NODE_TYPE_KERNEL as c_uint => {
+            kernel(state, context, &of_kind::<KernelParameters2>(given)?.checked()?)
+        }
+        k if k == Kind::CU_GRAPH_NODE_TYPE_MEMCPY as c_uint => {
+            let what: CopyInContext = of_kind(given)?;
+            check_context(state, context, what.context)?;
+            if what.flags == 0 { copy(state, context, &what.copy) } else { Err(Code::INVALID_VALUE) }
+        }
+        k if k == Kind::CU_GRAPH_NODE_TYPE_MEMSET as c_uint => {
+            let what: FillInContext = of_kind(given)?;
+            check_context(state, context, what.context)?;
+            fill(state, context, what.fill)
+        }
+        k if k == Kind::CU_GRAPH_NODE_TYPE_HOST as c_uint => {
+            host(state, context, of_kind::<HostParameters>(given)?)
+        }
+        k if k == Kind::CU_GRAPH_NODE_TYPE_GRAPH as c_uint => {
+            let child = graph(state, of_kind::<RawHandle>(given)?)?;
+            let body = child.body().clone();
+            Ok(NodeWork::Child(Box::new(body)))
+        }
+        k if k == Kind::CU_GRAPH_NODE_TYPE_EMPTY as c_uint => Ok(NodeWork::Empty),
+        k if k <= Kind::CU_GRAPH_NODE_TYPE_CONDITIONAL as c_uint => {
+            records::note_once(
+                "node kinds",
+                "a node for an event, an allocation, a semaphore or a condition was added to a graph; kiln has none of them",
+            );
+            Err(Code::NOT_SUPPORTED)
+        }
+        _ => Err(Code::INVALID_VALUE),
+    }
+}
+
+/// The launch of a kernel node.
+fn launch<T>(node: RawHandle, look: impl FnOnce(&mut OwnedLaunch) -> Answer<T>) -> Answer<T> {
+    read(node, Kind::CU_GRAPH_NODE_TYPE_KERNEL, |work| match work {
+        NodeWork::Launch(launch) => look(launch),
+        _ => Err(Code::INVALID_VALUE),
+    })
+}
+
+/// Numbers from this one on are no attributes.
+const ATTRIBUTES: c_uint = 32;
+
+driver_api! {
+    fn cuGraphAddNode(out: Out<RawHandle>, graph: RawHandle, after: In<RawHandle>, count: usize, given: In<AnyParameters>) {
+        add(out, graph, (after, count), |state, context| work(state, context, given))
+    }
+
+    fn cuGraphAddNode_v2(
+        out: Out<RawHandle>, graph: RawHandle, after: In<RawHandle>, data: In<[u8; 8]>, count: usize, given: In<AnyParameters>
+    ) {
+        for index in 0..count {
+            if !data.is_null() && data.at(index)? != [0; 8] {
+                return Err(Code::NOT_SUPPORTED);
+            }
+        }
+        add(out, graph, (after, count), |state, context| work(state, context, given))
+    }
+
+    fn cuGraphNodeSetParams(node: RawHandle, given: In<AnyParameters>) {
+        replace(node, |state, graph| work(state, &graph.context, given))
+    }
+
+    fn cuGraphExecNodeSetParams(exec: RawHandle, node: RawHandle, given: In<AnyParameters>) {
+        graph_updates::replace(exec, node, |state, exec| work(state, &exec.context, given))
+    }
+
+    fn cuGraphKernelNodeSetAttribute(node: RawHandle, number: c_uint, value: In<[c_uint; 16]>) {
+        let [x, y, z, ..] = value.get()?;
+        launch(node, |launch| {
+            match number {
+                n if n == Attribute::CU_LAUNCH_ATTRIBUTE_COOPERATIVE as c_uint => launch.cooperative = x != 0,
+                n if n == Attribute::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION as c_uint => {
+                    launch.cluster = Some(Dim3::new(x, y, z)).filter(|cluster| cluster.count() > 0);
+                }
+                // The others are about speed.
+                n if n < ATTRIBUTES => {}
+                _ => return Err(Code::INVALID_VALUE),
+            }
+            Ok(())
+        })
+    }
+
+    fn cuGraphKernelNodeGetAttribute(node: RawHandle, number: c_uint, out: Out<[c_uint; 16]>) {
+        let mut value = [0; 16];
+        let [x, y, z, ..] = &mut value;
+        launch(node, |launch| {
+            match number {
+                n if n == Attribute::CU_LAUNCH_ATTRIBUTE_COOPERATIVE as c_uint => *x = c_uint::from(launch.cooperative),
+                n if n == Attribute::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION as c_uint => {
+                    if let Some(cluster) = launch.cluster {
+                        (*x, *y, *z) = (cluster.x, cluster.y, cluster.z);
+                    }
+                }
+                n if n < ATTRIBUTES => {}
+                _ => return Err(Code::INVALID_VALUE),
+            }
+            Ok(())
+        })?;
+        out.set(value)
+    }
+
+    fn cuGraphKernelNodeCopyAttributes(to: RawHandle, from: RawHandle) {
+        let (cluster, cooperative) = launch(from, |launch| Ok((launch.cluster, launch.cooperative)))?;
+        launch(to, |launch| {
+            (launch.cluster, launch.cooperative) = (cluster, cooperative);
+            Ok(())
+        })
+    }
+}
