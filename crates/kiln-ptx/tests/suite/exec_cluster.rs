@@ -41,6 +41,7 @@ fn options(seed: u64) -> Options<'static> {
 
 /// Runs a kernel that is right, with several seeds and on several threads, and gives the words that it leaves.
 pub(crate) fn right(text: &str, shape: &LaunchShape) -> Vec<u32> {
+    assert_portable(text, shape);
     let (expected, _) = launch(text, shape, &options(0)).unwrap();
     for (seed, portable, threads) in
         [(0, false, 1), (0, true, 1), (1, false, 1), (2, true, 1), (3, false, 1), (4, false, 3)]
@@ -53,9 +54,19 @@ pub(crate) fn right(text: &str, shape: &LaunchShape) -> Vec<u32> {
     expected
 }
 
+/// Lanes that are computed one by one change nothing.
+fn assert_portable(text: &str, shape: &LaunchShape) {
+    for seed in [0, 2] {
+        let seen =
+            |portable: bool| format!("{:#?}", launch(text, shape, &Options { portable, ..options(seed) }));
+        assert_eq!(seen(true), seen(false), "seed {seed}");
+    }
+}
+
 /// Runs a kernel that is wrong: with every seed one finding names the line with the mark `// here` and has these words.
 #[track_caller]
 pub(crate) fn wrong(text: &str, shape: &LaunchShape, words: &str) {
+    assert_portable(text, shape);
     let line = 1 + text.lines().position(|line| line.contains("// here")).unwrap() as u32;
     for (seed, portable) in [(0, false), (0, true), (1, false), (2, false), (3, false)] {
         let (_, outcome) = launch(text, shape, &Options { portable, ..options(seed) }).unwrap();

@@ -30,6 +30,7 @@ impl LaunchRaces {
 
     /// Forgets all accesses to a part of memory that is not used again.
     pub(crate) fn drop_pages(&self, start: u64, bytes: u64) {
+        self.locations().forget(start..start.saturating_add(bytes));
         for number in start / PAGE_BYTES..start.saturating_add(bytes).div_ceil(PAGE_BYTES) {
             self.drop_page(number);
         }

@@ -5,6 +5,7 @@
 //! name a scope that includes the other: inside a block any scope does, between blocks that of the device or the system.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::published::Flags;
@@ -75,6 +76,11 @@ pub(crate) struct Locations {
 }
 
 impl Locations {
+    /// Forgets what was released in memory that is not used again.
+    pub(super) fn forget(&mut self, memory: Range<u64>) {
+        self.map.retain(|address, _| !memory.contains(address));
+    }
+
     /// A strong read.
     pub(crate) fn read(&self, address: u64, party: Party, rules: Rules) -> Acquired {
         let Some(location) = self.map.get(&address) else { return Acquired::default() };
