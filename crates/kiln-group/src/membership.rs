@@ -18,7 +18,6 @@ use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 use crate::abort::{abort, all_at_once};
 use crate::job_ranks::Job;
 use crate::ledger::Ledger;
-use crate::rank_watch::rank_left;
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
 
@@ -207,7 +206,6 @@ impl Membership {
         if let Some(job) = &self.job {
             job.say_left(self.id, rank, submitted);
         }
-        rank_left(self);
     }
 
     /// Looks which ranks have left the job as planned, if a rank of this process waits.

@@ -41,7 +41,7 @@ pub(crate) fn watch(membership: &Arc<Membership>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A rank of this process has left a communicator, which is not watched any more if it was the last. Returns once the thread has let go of what the rank had,
+/// A rank of this process has left a communicator, which is not watched any more if it was the last. Returns once the thread has released what the rank had,
 /// so that its device ends with the program's own handles.
 pub(crate) fn rank_left(membership: &Membership) {
     let mut watch = lock();

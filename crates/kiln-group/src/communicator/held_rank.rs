@@ -9,6 +9,7 @@ use kiln_driver::DeviceKind;
 
 use super::Inner;
 use crate::known_functions::KnownFunctions;
+use crate::rank_watch::rank_left;
 
 /// How long a rank that is dropped waits for other work of its simulated device, on the clock of the device.
 const UNLOAD_LIMIT: Duration = Duration::from_secs(1);
@@ -42,7 +43,10 @@ impl Drop for HeldRank {
                 let loaded = inner.module.clone().map(|module| (inner.runtime.clone(), module));
                 membership.report(inner.rank.rank, "its thread panicked".into(), loaded);
             }
-            false => membership.leave(inner.rank.rank),
+            false => {
+                membership.leave(inner.rank.rank);
+                rank_left(membership);
+            }
         }
     }
 }

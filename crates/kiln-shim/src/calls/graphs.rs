@@ -285,10 +285,9 @@ driver_api! {
         let gone = state.executables.remove(handle).ok_or(Code::INVALID_VALUE)?;
         let Some(id) = gone.lock().id.take() else { return Ok(()) };
         // Launches that are queued may still need it, which is allowed.
-        match gone.context.order() {
-            Ok(mut order) => order.get()?.retire(id),
-            // It went with its context.
-            Err(_) => {}
+        // Otherwise it went with its context.
+        if let Ok(mut order) = gone.context.order() {
+            order.get()?.retire(id);
         }
         Ok(())
     }
