@@ -284,11 +284,9 @@ driver_api! {
         let state = state()?;
         let gone = state.executables.remove(handle).ok_or(Code::INVALID_VALUE)?;
         let Some(id) = gone.lock().id.take() else { return Ok(()) };
-        // Launches that are queued may still need it, which is allowed.
-        match gone.context.order() {
-            Ok(mut order) => order.get()?.retire(id),
-            // It went with its context.
-            Err(_) => {}
+        // Launches that are queued may still need it, which is allowed. Without its context it is gone already.
+        if let Ok(mut order) = gone.context.order() {
+            order.get()?.retire(id);
         }
         Ok(())
     }
