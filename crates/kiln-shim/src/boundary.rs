@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kiln_driver::{Code, Error, ErrorKind, Refusal};
 
+use crate::calls::host_callbacks;
 use crate::records;
 
 /// What a function of the API answers.
@@ -20,7 +21,17 @@ thread_local! {
 pub(crate) fn answer(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Code::SUCCESS.0,
-        Ok(Err(code)) => code.0,
+        Ok(Err(code)) => {
+            if code == Code::NOT_PERMITTED && host_callbacks::is_inside() {
+                records::note_once(
+                    &format!("{name} inside"),
+                    &format!(
+                        "{name} was called by a function that the program gave to cuLaunchHostFunc or cuStreamAddCallback, where no call is permitted"
+                    ),
+                );
+            }
+            code.0
+        }
         Err(_) => {
             records::note(&format!(
                 "{name} failed inside of kiln and answered CUDA_ERROR_UNKNOWN; this is a bug of kiln"

@@ -107,6 +107,7 @@
 //!
 //! - Host threads among themselves: all of them are one lane. Two threads that use a host block without a lock are
 //!   not found.
+//! - Whether the program heard of a function of the host that began: what is before the function counts as known to the host from then on.
 //! - Host memory touched past its `HostBlock`, through a pointer, unless `HostBlock::touch` says so.
 //! - Races between threads of one kernel; that is for the engine that runs them.
 //! - Bounds inside of one mapping, if the launch does not declare what it may touch: a heap over pages places many blocks in it, and a

@@ -5,10 +5,21 @@ use super::{compiled, kiln, text};
 #[test]
 fn functions_of_the_host_keep_the_order_of_their_stream() {
     let Some(program) = compiled("host_functions") else { return };
-    let cases = ["order", "waits for main", "destroyed", "captured", "no call", "inside"];
+    let cases = ["order", "waits for main", "destroyed", "captured", "no call"];
     for case in cases {
         let output = kiln(&["--seeds", "4"], &program, &[case]);
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{case}");
+    }
+}
+
+#[test]
+fn calls_inside_of_a_function_of_the_host_are_refused_and_told() {
+    let Some(program) = compiled("host_functions") else { return };
+    let output = kiln(&[], &program, &["inside"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    for name in ["cuMemAlloc_v2", "cuStreamQuery", "cuEventRecord"] {
+        assert!(told.contains(&format!("note: {name} was called by a function")), "{name}: {told}");
     }
 }
 

@@ -243,7 +243,9 @@ fn ranks_that_were_dropped_hold_no_device_any_more() {
         for seed in 0..100 {
             let rig = Rig::new(2, thread * 100 + seed);
             let ranks = rig.group.communicators(&within(Duration::from_secs(2))).unwrap();
-            ranks.iter().for_each(|rank| drop(rank.barrier().submit().unwrap()));
+            for rank in &ranks {
+                rank.barrier().submit().unwrap();
+            }
             drop(ranks);
             rig.finish();
         }
@@ -260,7 +262,9 @@ fn a_download_that_waits_for_another_one_is_told_of_the_loss_as_well() {
         let gpu = first.runtime().clone();
         let from = gpu.upload(&[1.0_f32; 64]).unwrap();
         let sums: Vec<_> = (0..4).map(|_| gpu.allocate::<f32>(64).unwrap()).collect();
-        sums.iter().for_each(|sum| drop(first.all_reduce(&from, sum, Reduction::Sum).submit().unwrap()));
+        for sum in &sums {
+            first.all_reduce(&from, sum, Reduction::Sum).submit().unwrap();
+        }
         thread::scope(|scope| {
             let downloads: Vec<_> = sums.iter().map(|sum| scope.spawn(move || sum.download())).collect();
             thread::sleep(Duration::from_millis(100));

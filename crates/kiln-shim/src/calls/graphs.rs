@@ -284,8 +284,7 @@ driver_api! {
         let state = state()?;
         let gone = state.executables.remove(handle).ok_or(Code::INVALID_VALUE)?;
         let Some(id) = gone.lock().id.take() else { return Ok(()) };
-        // Launches that are queued may still need it, which is allowed.
-        // Otherwise it went with its context.
+        // Launches that are queued may still need it, which is allowed. Without its context it is gone already.
         if let Ok(mut order) = gone.context.order() {
             order.get()?.retire(id);
         }
