@@ -6,7 +6,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kiln_driver::{Code, Error, ErrorKind, Refusal};
 
-use crate::calls::host_callbacks;
 use crate::records;
 
 /// What a function of the API answers.
@@ -15,6 +14,18 @@ pub(crate) type Answer<T = ()> = Result<T, Code>;
 thread_local! {
     /// Whether a null stream is the thread's stream in the call that runs.
     static NULL_IS_PER_THREAD: Cell<bool> = const { Cell::new(false) };
+    /// Whether the thread runs a function of the program for a stream.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the thread runs a function of the program for a stream, from which no call is permitted.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+/// Says whether it does.
+pub(crate) fn set_inside(inside: bool) {
+    INSIDE.set(inside);
 }
 
 /// Runs the body of a function of the API.
@@ -22,7 +33,7 @@ pub(crate) fn answer(name: &'static str, body: impl FnOnce() -> Answer) -> c_int
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Code::SUCCESS.0,
         Ok(Err(code)) => {
-            if code == Code::NOT_PERMITTED && host_callbacks::is_inside() {
+            if code == Code::NOT_PERMITTED && is_inside() {
                 records::note_once(
                     &format!("{name} inside"),
                     &format!(

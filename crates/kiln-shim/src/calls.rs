@@ -23,7 +23,7 @@ mod graph_parameters;
 mod graph_updates;
 mod graph_work;
 mod graphs;
-pub(crate) mod host_callbacks;
+mod host_callbacks;
 mod initialization;
 mod launch;
 mod libraries;

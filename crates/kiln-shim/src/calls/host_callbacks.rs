@@ -3,7 +3,6 @@
 //! Below, each is a launch of a kernel that runs on a thread of the host ([`library`]): it comes after what was queued before it, what is queued later
 //! waits for it, and the call that queued it does not. Captures and graphs have such launches like any others.
 
-use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use kiln_driver::{Code, Command, Driver, FunctionId, Image, LaunchCommand, Vouched};
 use kiln_sim::{HostKernel, KernelFault, KernelLibrary, LaunchContext};
 
-use crate::boundary::{Answer, OrCode};
+use crate::boundary::{Answer, OrCode, set_inside};
 use crate::caller_memory::{fetch_slice, store};
 use crate::calls::process_state::state;
 use crate::calls::streams::chosen;
@@ -24,16 +23,6 @@ const LIBRARY: &str = "functions of the program";
 const FUNCTION: &str = "host_function";
 const CALLBACK: &str = "stream_callback";
 const COPY: &str = "host_copy";
-
-thread_local! {
-    /// Whether the thread runs a function of the program for a stream.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether the thread runs a function of the program for a stream, from which no call is permitted.
-pub(crate) fn is_inside() -> bool {
-    INSIDE.get()
-}
 
 /// The function that runs now, and whether the process ends.
 static PRESENCE: Mutex<Presence> = Mutex::new(Presence { is_running: false, has_ended: false });
@@ -55,14 +44,14 @@ impl Inside {
             return None;
         }
         presence.is_running = true;
-        INSIDE.set(true);
+        set_inside(true);
         Some(Self)
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(false);
+        set_inside(false);
         PRESENCE.lock().unwrap_or_else(PoisonError::into_inner).is_running = false;
         LEFT.notify_all();
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kiln_driver::{Code, Driver, FunctionId, Version};
 use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine, SimChecks};
 
-use crate::boundary::Answer;
+use crate::boundary::{Answer, is_inside};
 use crate::calls::context::{Context, Current};
 use crate::calls::events::Event;
 use crate::calls::functions::Function;
@@ -74,7 +74,7 @@ pub(crate) struct Device {
 
 /// What `cuInit` does.
 pub(crate) fn initialize() -> Answer {
-    if host_callbacks::is_inside() {
+    if is_inside() {
         return Err(Code::NOT_PERMITTED);
     }
     machine()?;
@@ -101,7 +101,7 @@ pub(crate) fn state() -> Answer<&'static ProcessState> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(Code::NOT_INITIALIZED);
     }
-    if host_callbacks::is_inside() {
+    if is_inside() {
         return Err(Code::NOT_PERMITTED);
     }
     STATE.get().filter(|_| INITIALIZED.load(Ordering::Acquire)).ok_or(Code::NOT_INITIALIZED)
@@ -171,7 +171,7 @@ impl ProcessState {
     /// Runs what is still queued at the end of the process, so that it is checked, too, and keeps what was found. Functions of the program are
     /// not called any more: what they need may be gone.
     fn finish(&self) {
-        if host_callbacks::is_inside() {
+        if is_inside() {
             // Its own function ends the process.
             return self.collect();
         }
