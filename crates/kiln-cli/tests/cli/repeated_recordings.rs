@@ -78,7 +78,7 @@ fn words_that_are_no_text_are_repeated_as_they_were() {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let (repeat, made) = (outcome.json()["repeat"].as_str().unwrap().to_owned(), folder_names(&folder));
     assert!(repeat.ends_with("--trace $'a\\377\\n\\033[2J\\'b.kiln'"), "{repeat}");
-    assert_eq!(made, [odd.clone()]);
+    assert_eq!(made, std::slice::from_ref(&odd));
     std::fs::remove_file(PathBuf::from(folder.path("")).join(&odd)).unwrap();
     let (code, said) = shell(&folder, &repeat);
     assert_eq!((code, folder_names(&folder)), (Some(0), made), "{said}");
