@@ -106,7 +106,7 @@ pub enum GroupError {
     },
     /// Ranks that did not come to rebuild their communicator.
     #[error(
-        "{} did not rebuild the communicator within {waited:?}; call `rebuild` or `rebuild_replaced` on each rank that is left",
+        "{} did not rebuild the communicator within {waited:?}; call `rebuild` on each rank that is left, or `rebuild_replaced` on each",
         named(.ranks)
     )]
     RanksAbsent {
