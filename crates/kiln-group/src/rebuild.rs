@@ -52,6 +52,14 @@ enum LostRanks {
     Replaced,
 }
 
+impl LostRanks {
+    /// The numbers that the ranks of the new communicator have in the old one of so many.
+    fn former_ranks(self, lost: &[LostRank], old_size: u32) -> Vec<u32> {
+        let is_left = |rank: &u32| self == Self::Replaced || lost.iter().all(|lost| lost.rank != *rank);
+        (0..old_size).filter(is_left).collect()
+    }
+}
+
 impl DeviceCommunicator {
     /// The first rank that is lost, if one is. The communicator takes no more collectives then.
     pub fn lost_rank(&self) -> Option<LostRank> {
@@ -130,17 +138,8 @@ impl DeviceCommunicator {
                     None => continue,
                 },
             };
-            // Ranks that wait for other replacements are in another round.
-            let round = |name: &str| {
-                let replacements: Vec<String> = applications.values().map(|one| format!("{one:x}")).collect();
-                format!("{name}/{}", replacements.join(" "))
-            };
-            let left: Vec<u32> =
-                (0..old_size).filter(|rank| lost.iter().all(|lost| lost.rank != *rank)).collect();
-            let former_ranks = match lost_ranks {
-                LostRanks::LeftOut => left,
-                LostRanks::Replaced => (0..old_size).collect(),
-            };
+            let round = |name| round_name(name, &applications);
+            let former_ranks = lost_ranks.former_ranks(&lost, old_size);
             let offered = offered(&remembered, &former_ranks, (rank, old_size));
             let said = RankCounts { done: done_here, submitted, offered }.to_bytes();
             let Some(counts) =
@@ -226,12 +225,10 @@ impl DeviceCommunicator {
     }
 }
 
-/// The error of a second rebuild.
-pub(crate) fn rebuilt_already(id: CommunicatorId) -> GroupError {
-    GroupError::Collective {
-        what: format!("communicator {id:?} was rebuilt already"),
-        next: "use the communicator that this made, and rebuild that one if it loses a rank",
-    }
+/// Ranks that wait for other replacements are in another round.
+fn round_name(name: &str, applications: &BTreeMap<u32, Application>) -> String {
+    let replacements: Vec<String> = applications.values().map(|one| format!("{one:x}")).collect();
+    format!("{name}/{}", replacements.join(" "))
 }
 
 /// The collectives that a rank of so many can do again with the ranks that had these numbers.

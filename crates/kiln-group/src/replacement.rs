@@ -11,7 +11,7 @@ use crate::job_ranks::{self, Job};
 use crate::lost_device::lost_device;
 use crate::meet::members;
 use crate::membership::Membership;
-use crate::rebuild::{RebuiltCommunicator, rebuilt_already};
+use crate::rebuild::RebuiltCommunicator;
 use crate::rendezvous::Rendezvous;
 use crate::seat::Seat;
 
@@ -55,7 +55,7 @@ impl DeviceCommunicator {
     pub fn vacancy(&self, rank: u32) -> Result<RankVacancy> {
         let members = self.membership().filter(|members| members.lost().iter().any(|lost| lost.rank == rank));
         match members {
-            Some(members) if members.is_rebuilt() => Err(rebuilt_already(self.id())),
+            Some(members) if members.is_rebuilt() => Err(GroupError::rebuilt_already(self.id())),
             Some(members) if members.job.is_none() => {
                 Ok(RankVacancy { membership: members.clone(), rank, config: self.config() })
             }

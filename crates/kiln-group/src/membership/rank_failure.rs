@@ -7,7 +7,6 @@ use kiln_operation::CommunicatorId;
 
 use super::{LocalEntry, Membership};
 use crate::error::{GroupError, Result};
-use crate::rebuild::rebuilt_already;
 
 /// A rank that is in `rebuild`. Another thread may call that again once this has ended.
 pub(crate) struct Rebuilding<'a> {
@@ -46,7 +45,7 @@ impl Membership {
     pub(crate) fn begin_rebuild(&self, rank: u32, is_replacing: bool) -> Result<Rebuilding<'_>> {
         let mut state = self.state();
         if state.rebuilt.contains(&rank) {
-            return Err(rebuilt_already(self.id));
+            return Err(GroupError::rebuilt_already(self.id));
         }
         if !state.rebuilding.insert(rank) {
             return Err(GroupError::Collective {
