@@ -225,7 +225,8 @@ fn one_device_does_not_replace_two_ranks() {
 
 #[test]
 fn a_replacement_that_ends_as_soon_as_it_has_its_place_is_lost_for_the_others() {
-    for pause in [0, 1, 20] {
+    // The others have come to the new communicator before it ends, or not.
+    for pause in [0; 60].into_iter().chain([1, 20]) {
         let (_rig, mut ranks, mut spares) = with_spares(3, &[], DEADLINE);
         end_thread(ranks.remove(1));
         ranks.iter().for_each(await_loss);
