@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kiln_operation::CommunicatorId;
 use kiln_runtime::{Error, ErrorKind};
 
 use crate::rank_loss::CommunicatorRankLost;
@@ -106,7 +107,7 @@ pub enum GroupError {
     },
     /// Ranks that did not come to rebuild their communicator.
     #[error(
-        "{} did not rebuild the communicator within {waited:?}; call `rebuild` or `rebuild_replaced` on each rank that is left",
+        "{} did not rebuild the communicator within {waited:?}; call `rebuild` on each rank that is left, or `rebuild_replaced` on each",
         named(.ranks)
     )]
     RanksAbsent {
@@ -174,6 +175,14 @@ impl GroupError {
     /// What is wrong with a collective.
     pub(crate) fn collective(error: kiln_operation::OperationError) -> Self {
         Self::Collective { what: error.to_string(), next: "call it alike on every rank" }
+    }
+
+    /// The error of a second rebuild.
+    pub(crate) fn rebuilt_already(id: CommunicatorId) -> Self {
+        Self::Collective {
+            what: format!("communicator {id:?} was rebuilt already"),
+            next: "use the communicator that this made, and rebuild that one if it loses a rank",
+        }
     }
 
     /// An error of the device at a place.

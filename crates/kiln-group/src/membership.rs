@@ -4,13 +4,14 @@
 
 mod agreement;
 mod library_failure;
+mod rank_failure;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use kiln_driver::{DeviceKind, Driver, Health};
+use kiln_driver::{DeviceKey, DeviceKind, Driver, Health};
 use kiln_operation::CommunicatorId;
 use kiln_runtime::device_state::Phase;
 use kiln_runtime::{DeviceRuntime, Module, StateWatch};
@@ -94,12 +95,26 @@ struct State {
     /// Losses of the job that were looked at.
     losses_seen: usize,
     /// Replacements in this process that have no place yet, by the rank they replace, and places that were given and not taken yet.
-    applications: BTreeMap<u32, Application>,
+    applications: BTreeMap<u32, Applicant>,
     seats: HashMap<Application, Seat>,
     /// Lost ranks that have a replacement, until another rank is lost.
     filled: BTreeSet<u32>,
     /// Ranks of this process that have rebuilt the communicator.
     rebuilt: BTreeSet<u32>,
+    /// Those that are rebuilding it.
+    rebuilding: BTreeSet<u32>,
+    /// Those that were asked to, and whether with replacements.
+    asked: BTreeMap<u32, bool>,
+    /// Communicators that take the place of this one, until all ranks have come to them, and how many have.
+    successors: Vec<(Arc<Membership>, u32)>,
+}
+
+/// A replacement in this process.
+struct Applicant {
+    application: Application,
+    device: DeviceKey,
+    /// The place that it is given if all ranks that are left agree.
+    offered: Option<Seat>,
 }
 
 /// How a rank left as planned.

@@ -7,10 +7,11 @@ use kiln_operation::CommunicatorId;
 
 use crate::communicator::DeviceCommunicator;
 use crate::error::{GroupError, Result};
+use crate::lost_device::lost_device;
 use crate::membership::Membership;
 use crate::remembered_call::{RememberedCall, RememberedCalls};
 use crate::rendezvous::LostRank;
-use crate::seat::Seat;
+use crate::seat::{Application, Seat};
 
 /// The most collectives that a rank offers to do again.
 const REPEATED_LIMIT: usize = 10_000;
@@ -51,6 +52,14 @@ enum LostRanks {
     Replaced,
 }
 
+impl LostRanks {
+    /// The numbers that the ranks of the new communicator have in the old one of so many.
+    fn former_ranks(self, lost: &[LostRank], old_size: u32) -> Vec<u32> {
+        let is_left = |rank: &u32| self == Self::Replaced || lost.iter().all(|lost| lost.rank != *rank);
+        (0..old_size).filter(is_left).collect()
+    }
+}
+
 impl DeviceCommunicator {
     /// The first rank that is lost, if one is. The communicator takes no more collectives then.
     pub fn lost_rank(&self) -> Option<LostRank> {
@@ -66,7 +75,8 @@ impl DeviceCommunicator {
     /// otherwise those of one kind do not see the others and name them as absent after the deadline, and can then agree and call again.
     ///
     /// # Errors
-    /// No rank is lost; it was rebuilt already; ranks that do not call it within the deadline; what [`join`](Self::join) answers.
+    /// No rank is lost, or this one is: then the error is that of its device. It was rebuilt already, or another thread does so as this rank; ranks that do not call it within
+    /// the deadline; what [`join`](Self::join) answers. A rank that fails after the others have heard of it is lost for them.
     pub fn rebuild(&self) -> Result<RebuiltCommunicator> {
         self.rebuild_as(LostRanks::LeftOut)
     }
@@ -84,23 +94,41 @@ impl DeviceCommunicator {
         self.rebuild_as(LostRanks::Replaced)
     }
 
-    /// The ranks, unless none is lost or this one has rebuilt the communicator already.
-    fn to_rebuild(&self) -> Result<&Membership> {
-        let Some(membership) = self.membership().filter(|_| self.lost_rank().is_some()) else {
-            let what = format!("no rank of communicator {:?} is lost", self.id());
-            return Err(GroupError::Collective { what, next: "rebuild it when an error names a lost rank" });
-        };
-        match membership.has_rebuilt(self.rank()) {
-            true => Err(rebuilt_already(self.id())),
-            false => Ok(membership),
+    /// The ranks, unless none is lost or this one is.
+    fn to_rebuild(&self) -> Result<&Arc<Membership>> {
+        let membership = self.membership();
+        if let Some(membership) = membership {
+            self.check_own(membership)?;
         }
+        membership.filter(|_| self.lost_rank().is_some()).ok_or_else(|| {
+            let what = format!("no rank of communicator {:?} is lost", self.id());
+            GroupError::Collective { what, next: "rebuild it when an error names a lost rank" }
+        })
+    }
+
+    /// Refuses what a rank cannot do that is lost itself.
+    fn check_own(&self, membership: &Membership) -> Result<()> {
+        let rank = self.rank();
+        let Some(cause) = membership.own_loss(rank) else { return Ok(()) };
+        Err(match lost_device(self.runtime()) {
+            Some(source) => GroupError::Rank { rank, source },
+            None => GroupError::Collective {
+                what: format!(
+                    "rank {rank} of communicator {:?}, which is this one, is lost: {cause}",
+                    self.id()
+                ),
+                next: "let the others rebuild it, and take the place of this rank with a replacement",
+            },
+        })
     }
 
     fn rebuild_as(&self, lost_ranks: LostRanks) -> Result<RebuiltCommunicator> {
         let membership = self.to_rebuild()?;
+        let _rebuilding = membership.begin_rebuild(self.rank(), lost_ranks == LostRanks::Replaced)?;
         let (rank, old_size, limit) = (self.rank(), self.size(), self.config().deadline);
         let (done_here, submitted, remembered) = self.counts();
         loop {
+            self.check_own(membership)?;
             let (lost, losses_seen) = membership.lost_so_far();
             membership.begin_round(rank, &lost)?;
             let applications = match lost_ranks {
@@ -110,17 +138,8 @@ impl DeviceCommunicator {
                     None => continue,
                 },
             };
-            // Ranks that wait for other replacements are in another round.
-            let round = |name: &str| {
-                let replacements: Vec<String> = applications.values().map(|one| format!("{one:x}")).collect();
-                format!("{name}/{}", replacements.join(" "))
-            };
-            let left: Vec<u32> =
-                (0..old_size).filter(|rank| lost.iter().all(|lost| lost.rank != *rank)).collect();
-            let former_ranks = match lost_ranks {
-                LostRanks::LeftOut => left,
-                LostRanks::Replaced => (0..old_size).collect(),
-            };
+            let round = |name| round_name(name, &applications);
+            let former_ranks = lost_ranks.former_ranks(&lost, old_size);
             let offered = offered(&remembered, &former_ranks, (rank, old_size));
             let said = RankCounts { done: done_here, submitted, offered }.to_bytes();
             let Some(counts) =
@@ -133,23 +152,27 @@ impl DeviceCommunicator {
             let size = former_ranks.len() as u32;
             let mut id = Vec::new();
             if is_leader && size > 1 {
-                let made = self.next_id()?;
                 let (lost, repeatable) = (lost.clone(), repeatable.clone());
                 let seat =
-                    Seat { id: made, rank, size, done, repeatable, lost, job_ranks: Vec::new(), meetings: 0 };
-                for (rank, application) in &applications {
-                    membership.seat(*application, Seat { rank: *rank, ..seat.clone() })?;
-                }
-                id = made.bytes().to_vec();
+                    |id| Seat { id, rank, size, done, repeatable, lost, job_ranks: Vec::new(), meetings: 0 };
+                // The others wait for it.
+                id = self.offered_id(membership, &applications, seat).inspect_err(|error| {
+                    membership.report(rank, format!("it could not rebuild: {error}"), None);
+                })?;
             }
-            let Some(ids) =
-                membership.exchange(rank, (&round("id")[..], &lost[..], losses_seen), &id, limit)?
-            else {
+            let ids = membership.exchange(rank, (&round("id")[..], &lost[..], losses_seen), &id, limit);
+            let id = ids.as_ref().ok().and_then(|ids| ids.as_ref()?.values().next().cloned());
+            let is_agreed = id.as_ref().is_some_and(|id| !id.is_empty());
+            if is_leader {
+                membership.give_places(is_agreed);
+            }
+            // Without an id a replacement has gone meanwhile.
+            if ids?.is_none() || size > 1 && !is_agreed {
                 continue;
-            };
-            let id = ids.into_values().next().unwrap_or_default();
-            let communicator = self.join_rebuilt(membership, &id, &former_ranks, losses_seen)?;
+            }
             membership.note_rebuilt(rank);
+            let id = id.unwrap_or_default();
+            let communicator = self.join_rebuilt(membership, &id, &former_ranks, losses_seen)?;
             let replaced = applications.keys().copied().collect();
             let remembered = Arc::new(remembered);
             return Ok(RebuiltCommunicator {
@@ -166,6 +189,18 @@ impl DeviceCommunicator {
         }
     }
 
+    /// The id of the new communicator, in which places are held for the replacements. Empty if one of them waits no more.
+    fn offered_id(
+        &self,
+        membership: &Membership,
+        applications: &BTreeMap<u32, Application>,
+        seat: impl FnOnce(CommunicatorId) -> Seat,
+    ) -> Result<Vec<u8>> {
+        let id = self.next_id()?;
+        let is_offered = applications.is_empty() || membership.offer(applications, &seat(id))?;
+        Ok(if is_offered { id.bytes().to_vec() } else { Vec::new() })
+    }
+
     /// Joins the new communicator, whose ranks had these numbers.
     fn join_rebuilt(
         &self,
@@ -180,17 +215,20 @@ impl DeviceCommunicator {
         }
         let place = former_ranks.iter().position(|former| *former == self.rank()).unwrap_or(0) as u32;
         let id = CommunicatorId::try_from(id).map_err(GroupError::collective)?;
-        let members = membership.child(id, former_ranks, losses_seen);
-        Self::join_in(self.runtime(), id, (place, size), &self.config(), &members)
+        let members = membership.successor(id, former_ranks, losses_seen);
+        let joined = Self::join_in(self.runtime(), id, (place, size), &self.config(), &members);
+        let joined = joined.inspect_err(|error| {
+            members.report(place, format!("it could not join the others after a loss: {error}"), None);
+        });
+        membership.note_come(&members);
+        joined
     }
 }
 
-/// The error of a second rebuild.
-pub(crate) fn rebuilt_already(id: CommunicatorId) -> GroupError {
-    GroupError::Collective {
-        what: format!("communicator {id:?} was rebuilt already"),
-        next: "use the communicator that this made, and rebuild that one if it loses a rank",
-    }
+/// Ranks that wait for other replacements are in another round.
+fn round_name(name: &str, applications: &BTreeMap<u32, Application>) -> String {
+    let replacements: Vec<String> = applications.values().map(|one| format!("{one:x}")).collect();
+    format!("{name}/{}", replacements.join(" "))
 }
 
 /// The collectives that a rank of so many can do again with the ranks that had these numbers.

@@ -8,9 +8,10 @@ use crate::communicator::DeviceCommunicator;
 use crate::communicator_config::DeviceCommunicatorConfig;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::{self, Job};
+use crate::lost_device::lost_device;
 use crate::meet::members;
 use crate::membership::Membership;
-use crate::rebuild::{RebuiltCommunicator, rebuilt_already};
+use crate::rebuild::RebuiltCommunicator;
 use crate::rendezvous::Rendezvous;
 use crate::seat::Seat;
 
@@ -32,12 +33,17 @@ impl RankVacancy {
     /// [`rebuild_replaced`](DeviceCommunicator::rebuild_replaced); so it needs a thread.
     ///
     /// # Errors
-    /// Ranks that do not call that within the deadline; a replacement that came before; what [`join`](DeviceCommunicator::join) answers.
+    /// A device that is lost, or that a rank has; ranks that do not call that within the deadline; a replacement that came before; what [`join`](DeviceCommunicator::join) answers.
     pub fn take(&self, runtime: &DeviceRuntime) -> Result<RebuiltCommunicator> {
-        let seat = self.membership.apply(self.rank, self.config.deadline)?;
+        if let Some(source) = lost_device(runtime) {
+            return Err(GroupError::Rank { rank: self.rank, source });
+        }
+        let seat = self.membership.apply(self.rank, runtime.info().key, self.config.deadline)?;
         let ranks: Vec<u32> = (0..seat.size).collect();
-        let members = self.membership.child(seat.id, &ranks, 0);
-        seated(runtime, seat, &self.config, &members)
+        let members = self.membership.successor(seat.id, &ranks, 0);
+        let seated = seated(runtime, seat, &self.config, &members);
+        self.membership.note_come(&members);
+        seated
     }
 }
 
@@ -49,7 +55,7 @@ impl DeviceCommunicator {
     pub fn vacancy(&self, rank: u32) -> Result<RankVacancy> {
         let members = self.membership().filter(|members| members.lost().iter().any(|lost| lost.rank == rank));
         match members {
-            Some(members) if members.is_rebuilt() => Err(rebuilt_already(self.id())),
+            Some(members) if members.is_rebuilt() => Err(GroupError::rebuilt_already(self.id())),
             Some(members) if members.job.is_none() => {
                 Ok(RankVacancy { membership: members.clone(), rank, config: self.config() })
             }

@@ -5,11 +5,16 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::Membership;
+use kiln_driver::DeviceKey;
+
+use super::{Applicant, Membership};
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
+
+/// Between two looks whether the others have agreed on the place of a replacement.
+const OFFER_PERIOD: Duration = Duration::from_millis(10);
 
 impl Membership {
     /// A rank begins to rebuild, and knows of these losses.
@@ -50,17 +55,19 @@ impl Membership {
         let end = after(Instant::now(), limit);
         let size = self.size as usize;
         let mut state = self.state();
-        if state.lost.len() == lost.len() {
+        // The words of a rank that is lost itself are not used.
+        if state.lost.len() == lost.len() && !state.lost.contains_key(&rank) {
             let round = state.rounds.entry(name.to_owned()).or_default();
             round.said.insert(rank, said.to_vec());
             round.is_complete |= round.said.len() + lost.len() == size;
             self.changed.notify_all();
         }
         loop {
-            if let Some(round) = state.rounds.get(name).filter(|round| round.is_complete) {
+            let round = state.rounds.get(name).filter(|round| round.is_complete);
+            if let Some(round) = round.filter(|round| round.said.contains_key(&rank)) {
                 return Ok(Some(round.said.clone()));
             }
-            if state.lost.len() != lost.len() {
+            if state.lost.len() != lost.len() || state.lost.contains_key(&rank) {
                 return Ok(None);
             }
             let left = end.saturating_duration_since(Instant::now());
@@ -69,10 +76,10 @@ impl Membership {
                 let is_absent = |rank: &u32| {
                     !said.is_some_and(|said| said.contains_key(rank)) && !state.lost.contains_key(rank)
                 };
-                return Err(GroupError::RanksAbsent {
-                    ranks: (0..self.size).filter(is_absent).collect(),
-                    waited: limit,
-                });
+                let ranks = (0..self.size).filter(is_absent).collect();
+                // It does not wait for the others any more.
+                state.rounds.get_mut(name).map(|round| round.said.remove(&rank));
+                return Err(GroupError::RanksAbsent { ranks, waited: limit });
             }
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -82,7 +89,7 @@ impl Membership {
     /// Waits until each lost rank has a replacement. None if another rank is lost meanwhile.
     ///
     /// # Errors
-    /// The ranks that have no replacement within the time limit; the store is lost.
+    /// The ranks that have no replacement within the time limit, or those that go on without; the store is lost.
     pub(crate) fn applications(
         &self,
         lost: &[LostRank],
@@ -100,34 +107,72 @@ impl Membership {
             let is_absent = |rank: &u32| !state.applications.contains_key(rank);
             let absent: Vec<u32> = lost.iter().map(|lost| lost.rank).filter(is_absent).collect();
             let left = end.saturating_duration_since(Instant::now());
-            match (absent.is_empty(), left.is_zero()) {
-                (true, _) => return Ok(Some(state.applications.clone())),
-                (_, true) => return Err(GroupError::ReplacementsAbsent { ranks: absent, waited: limit }),
-                _ => {}
+            if absent.is_empty() {
+                let applications = state.applications.iter();
+                return Ok(Some(applications.map(|(rank, one)| (*rank, one.application)).collect()));
+            }
+            if left.is_zero() {
+                // Ranks that were asked to rebuild without replacements are in other rounds.
+                let is_elsewhere =
+                    |(rank, is_replacing): &(&u32, &bool)| !**is_replacing && !state.lost.contains_key(rank);
+                let ranks: Vec<u32> =
+                    state.asked.iter().filter(is_elsewhere).map(|(rank, _)| *rank).collect();
+                return Err(match ranks.is_empty() {
+                    true => GroupError::ReplacementsAbsent { ranks: absent, waited: limit },
+                    false => GroupError::RanksAbsent { ranks, waited: limit },
+                });
             }
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Gives a replacement its place.
-    pub(crate) fn seat(&self, application: Application, seat: Seat) -> Result<()> {
+    /// Holds a place for each replacement until all ranks agree. False if one of them waits no more.
+    ///
+    /// # Errors
+    /// The store is lost.
+    pub(crate) fn offer(&self, applications: &BTreeMap<u32, Application>, seat: &Seat) -> Result<bool> {
+        let of = |rank: u32| Seat { rank, ..seat.clone() };
         if let Some(job) = &self.job {
-            return job.seat(application, &seat);
+            for (rank, application) in applications {
+                job.seat(*application, &of(*rank))?;
+            }
+            return Ok(true);
         }
         let mut state = self.state();
-        state.applications.retain(|_, waiting| *waiting != application);
-        state.filled.insert(seat.rank);
-        state.seats.insert(application, seat);
+        let waits = |(rank, application): (&u32, &Application)| {
+            state.applications.get(rank).is_some_and(|waiting| waiting.application == *application)
+        };
+        if !applications.iter().all(waits) {
+            return Ok(false);
+        }
+        for (rank, waiting) in &mut state.applications {
+            waiting.offered = applications.contains_key(rank).then(|| of(*rank));
+        }
+        Ok(true)
+    }
+
+    /// Gives the replacements the places that are held for them, if the ranks agree; otherwise they wait on.
+    pub(crate) fn give_places(&self, is_agreed: bool) {
+        let mut state = self.state();
+        let waiting = std::mem::take(&mut state.applications);
+        for (rank, mut applicant) in waiting {
+            match applicant.offered.take().filter(|_| is_agreed) {
+                Some(seat) => {
+                    state.filled.insert(rank);
+                    state.seats.insert(applicant.application, seat);
+                }
+                None => drop(state.applications.insert(rank, applicant)),
+            }
+        }
         self.changed.notify_all();
-        Ok(())
     }
 
     /// Asks for the place of a lost rank, and waits until the ranks that are left have given it.
     ///
     /// # Errors
-    /// They did not do so within the time limit; another replacement waits for the same place, or has it.
-    pub(crate) fn apply(&self, rank: u32, limit: Duration) -> Result<Seat> {
+    /// They did not do so within the time limit; another replacement waits for the same place, or has it; a rank or another replacement has the device.
+    pub(crate) fn apply(&self, rank: u32, device: DeviceKey, limit: Duration) -> Result<Seat> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let application = Application::from(LAST.fetch_add(1, Ordering::Relaxed));
         let end = after(Instant::now(), limit);
@@ -145,13 +190,28 @@ impl Membership {
                 next: "make one replacement of a lost rank",
             });
         }
-        state.applications.insert(rank, application);
+        let is_left = |rank: &u32| !state.lost.contains_key(rank);
+        let ranks = state.here.iter().filter(|(rank, _)| is_left(rank));
+        let ranks = ranks.map(|(rank, entry)| (*rank, entry.driver.info().key));
+        let replacements = state.applications.iter().map(|(rank, waiting)| (*rank, waiting.device));
+        if let Some((owner, _)) = ranks.chain(replacements).find(|(_, known)| *known == device) {
+            return Err(GroupError::Collective {
+                what: format!("the device that is to replace rank {rank} is that of rank {owner}"),
+                next: "give the replacement a device that no rank has",
+            });
+        }
+        state.applications.insert(rank, Applicant { application, device, offered: None });
         self.changed.notify_all();
         loop {
             if let Some(seat) = state.seats.remove(&application) {
                 return Ok(seat);
             }
-            let left = end.saturating_duration_since(Instant::now());
+            // While the others agree on its place it waits for that.
+            let is_offered = state.applications.get(&rank).is_some_and(|waiting| waiting.offered.is_some());
+            let left = match end.saturating_duration_since(Instant::now()) {
+                left if is_offered => left.max(OFFER_PERIOD),
+                left => left,
+            };
             if left.is_zero() {
                 state.applications.remove(&rank);
                 let ranks = (0..self.size).filter(|rank| !state.lost.contains_key(rank)).collect();
@@ -167,12 +227,7 @@ impl Membership {
         self.state().rebuilt.insert(rank);
     }
 
-    /// Whether a rank has rebuilt the communicator.
-    pub(crate) fn has_rebuilt(&self, rank: u32) -> bool {
-        self.state().rebuilt.contains(&rank)
-    }
-
-    /// Whether a rank of this process has.
+    /// Whether a rank of this process has rebuilt the communicator.
     pub(crate) fn is_rebuilt(&self) -> bool {
         !self.state().rebuilt.is_empty()
     }

@@ -182,16 +182,16 @@ fn collectives_that_no_rank_has_done_are_done_again_by_those_that_are_left() {
 }
 
 /// Three ranks, of which rank 1 loses its device at its first launch.
-fn losing(deadline: Duration) -> (Rig, Vec<DeviceCommunicator>) {
+fn losing(deadline: Duration) -> (Rig, Vec<DeviceCommunicator>, DeviceRuntime) {
     let fault = PlannedFault::Sticky { launch: 1, code: Code::ILLEGAL_ADDRESS };
-    let (rig, _spare) = with_spare(3, 1, FaultPlan::none().on(1, fault));
+    let (rig, spare) = with_spare(3, 1, FaultPlan::none().on(1, fault));
     let ranks = rig.group.communicators(&DeviceCommunicatorConfig { deadline }).unwrap();
-    (rig, ranks)
+    (rig, ranks, spare)
 }
 
 #[test]
 fn what_is_in_place_or_was_changed_or_freed_or_needs_the_lost_rank_is_not_repeated() {
-    let (rig, mut ranks) = losing(NEVER.deadline);
+    let (rig, mut ranks, _spare) = losing(NEVER.deadline);
     let victim = ranks.remove(1);
     // The rank is lost once the others have submitted everything.
     let submitted = Arc::new(Barrier::new(3));
@@ -241,7 +241,7 @@ fn what_is_in_place_or_was_changed_or_freed_or_needs_the_lost_rank_is_not_repeat
 
 #[test]
 fn replacements_that_do_not_come_and_places_that_are_not_free_are_named() {
-    let (_rig, ranks) = losing(Duration::from_millis(300));
+    let (_rig, ranks, spare) = losing(Duration::from_millis(300));
     let refused = ranks[0].vacancy(2).unwrap_err().to_string();
     assert!(refused.starts_with("rank 2 of communicator ") && refused.contains("is not lost"), "{refused}");
     let tickets: Vec<_> = ranks.iter().map(|rank| rank.barrier().submit().unwrap()).collect();
@@ -250,7 +250,7 @@ fn replacements_that_do_not_come_and_places_that_are_not_free_are_named() {
     let error = ranks[0].rebuild_replaced().unwrap_err();
     assert!(matches!(&error, GroupError::ReplacementsAbsent { ranks, .. } if ranks[..] == [1]), "{error}");
     // A replacement whose others do not rebuild gives up as well.
-    let error = ranks[2].vacancy(1).unwrap().take(ranks[2].runtime()).unwrap_err();
+    let error = ranks[2].vacancy(1).unwrap().take(&spare).unwrap_err();
     assert!(matches!(&error, GroupError::RanksAbsent { ranks, .. } if ranks[..] == [0, 2]), "{error}");
     assert!(began.elapsed() >= Duration::from_millis(600));
 }

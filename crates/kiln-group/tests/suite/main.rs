@@ -25,6 +25,7 @@ mod random_programs;
 mod rank_endings;
 mod rank_environments;
 mod rank_processes;
+mod rebuild_failures;
 mod rendezvous;
 mod rig;
 mod second_losses;
