@@ -76,6 +76,14 @@ fn meet(job: &Arc<Rendezvous>) -> (DeviceRuntime, DeviceCommunicator) {
     (gpu, rank)
 }
 
+/// Meets the others, and returns when all have done a collective.
+fn begin(job: &Arc<Rendezvous>) -> (DeviceRuntime, DeviceCommunicator) {
+    let (gpu, rank) = meet(job);
+    assert_eq!(sum(&rank), job.size() * (job.size() + 1) / 2);
+    job.barrier("ready").unwrap();
+    (gpu, rank)
+}
+
 fn try_sum(rank: &DeviceCommunicator) -> Result<u32, GroupError> {
     let buffer = rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap();
     rank.all_reduce_in_place(&buffer, Reduction::Sum).submit()?;
@@ -134,8 +142,7 @@ fn job_process() {
     if words[0] == "comes" {
         job.put("here", b"").unwrap();
     }
-    let (gpu, rank) = meet(&job);
-    assert_eq!(sum(&rank), size * (size + 1) / 2);
+    let (gpu, rank) = begin(&job);
     scene(words[0], job, (gpu, rank), port);
 }
 
@@ -252,8 +259,7 @@ fn a_rank_that_is_lost_while_its_process_lives_is_told_to_its_job_at_once() {
         let port = free_port();
         let (lost, other) = (start(scene, port, 1, 3), start("rebuilds", port, 2, 3));
         let job = join(port, 0, 3);
-        let (_gpu, rank) = meet(&job);
-        assert_eq!(sum(&rank), 6);
+        let (_gpu, rank) = begin(&job);
         let told = told_of_one(&rank);
         assert!(told.contains(cause), "{scene}: {told}");
         let rebuilt = rank.rebuild().unwrap();
@@ -270,8 +276,7 @@ fn a_replacement_that_has_not_taken_its_place_is_refused_a_meeting() {
     let port = free_port();
     let mut lost = start("ends", port, 1, 2);
     let job = join(port, 0, 2);
-    let (gpu, rank) = meet(&job);
-    assert_eq!(sum(&rank), 3);
+    let (gpu, rank) = begin(&job);
     told_of_one(&rank);
     lost.wait().unwrap();
     let replacement = start("replaces", port, 1, 2);
@@ -288,8 +293,7 @@ fn a_rank_that_left_as_planned_and_joins_again_is_refused_the_old_communicator()
     let port = free_port();
     let other = start("rejoins", port, 1, 2);
     let job = join(port, 0, 2);
-    let (_gpu, rank) = meet(&job);
-    assert_eq!(sum(&rank), 3);
+    let (_gpu, rank) = begin(&job);
     let other = said(other);
     assert!(other.contains("replacement: true rank 1 "), "{other}");
     assert!(other.contains("DeviceCommunicator::replace"), "{other}");
@@ -305,8 +309,7 @@ fn a_replacement_in_a_job_without_communicators_meets_the_others() {
     lost.wait().unwrap();
     let other = start("comes", port, 1, 2);
     job.get("here").unwrap();
-    let (_gpu, rank) = meet(&job);
-    assert_eq!(sum(&rank), 3);
+    let (_gpu, rank) = begin(&job);
     said(other);
 }
 
@@ -320,8 +323,7 @@ fn a_communicator_made_with_a_lost_rank_refuses_collectives_at_once_on_every_ran
         };
         let others = [start("ends", port, 1, 3), start(scene, port, 2, 3)];
         let job = join(port, 0, 3);
-        let (_gpu, rank) = meet(&job);
-        assert_eq!(sum(&rank), 6);
+        let (_gpu, rank) = begin(&job);
         job.wait_for_loss(SOON).unwrap().unwrap();
         if is_known {
             job.acknowledge_losses();
@@ -338,8 +340,7 @@ fn a_stopped_rank_that_keeps_the_store_is_told_that_it_was_given_up() {
     let port = free_port();
     let zero = start("is stopped", port, 0, 2);
     let job = join(port, 1, 2);
-    let (_gpu, rank) = meet(&job);
-    assert_eq!(sum(&rank), 3);
+    let (_gpu, rank) = begin(&job);
     job.get("there").unwrap();
     signal("-STOP", &zero);
     let told = job.get("never").unwrap_err();
@@ -361,8 +362,7 @@ fn a_rank_that_was_given_up_says_so_also_after_another_loss() {
     let mut lost = start("ends", port, 1, 3);
     let other = start("is stopped after a loss", port, 2, 3);
     let job = join(port, 0, 3);
-    let (_gpu, rank) = meet(&job);
-    assert_eq!(sum(&rank), 6);
+    let (_gpu, rank) = begin(&job);
     told_of_one(&rank);
     lost.wait().unwrap();
     job.acknowledge_losses();
@@ -385,8 +385,7 @@ fn a_second_loss_during_a_rebuild_blames_no_rank_that_is_there() {
         start("rebuilds early", port, 3, 4),
     ];
     let job = join(port, 0, 4);
-    let (_gpu, rank) = meet(&job);
-    assert_eq!(sum(&rank), 10);
+    let (_gpu, rank) = begin(&job);
     told_of_one(&rank);
     job.acknowledge_losses();
     // The other one has begun without rank 1 alone.
@@ -406,8 +405,7 @@ fn a_disagreement_names_the_communicator_by_its_id() {
     let port = free_port();
     let other = start("calls another", port, 1, 2);
     let job = join(port, 0, 2);
-    let (_gpu, rank) = meet(&job);
-    assert_eq!(sum(&rank), 3);
+    let (_gpu, rank) = begin(&job);
     let told = rank.barrier().submit().unwrap_err().to_string();
     job.barrier("end").unwrap();
     let id = format!("communicator {:?}", rank.id());
