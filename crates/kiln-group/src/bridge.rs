@@ -29,6 +29,7 @@ pub(crate) struct Bridge {
     job: Job,
     /// Losses of the job before the communicator was made. Each one after them that is of its ranks is the end of it, also of a rank that was replaced since.
     losses_before: usize,
+    id: CommunicatorId,
     /// Names the communicator among those of the job.
     name: String,
     rank: u32,
@@ -65,7 +66,7 @@ enum Place {
 pub(crate) fn spans_processes(rendezvous: &Rendezvous) -> Result<bool> {
     let failed = |error| GroupError::Rendezvous(Arc::new(error));
     let processes = rendezvous.processes().map_err(failed)?;
-    let (first, others) = processes.split_first().unwrap_or((&None, &[]));
+    let Some((first, others)) = processes.split_first() else { return Ok(true) };
     Ok(others.iter().all(|other| other != first))
 }
 
@@ -85,7 +86,7 @@ impl Bridge {
         deadline: Duration,
     ) -> Self {
         let name = format!("kiln/exchange/{}", id.to_string().trim_end_matches('0'));
-        Self { job: job.clone(), losses_before, name, rank, size, deadline, counts: Mutex::default() }
+        Self { job: job.clone(), losses_before, id, name, rank, size, deadline, counts: Mutex::default() }
     }
 
     /// Does collectives, after everything that wrote their buffers. The ticket is that of the last write, which is what a recording calls the collective: `as_recorded` says so.
@@ -348,7 +349,7 @@ impl Bridge {
         (value, other_value): (String, String),
     ) -> GroupError {
         let refusal = Refusal::Disagreement {
-            communicator: self.name.rsplit('/').next().unwrap_or_default().chars().take(8).collect(),
+            communicator: self.id.short(),
             rank: self.rank,
             other_rank,
             what: number_text(place),

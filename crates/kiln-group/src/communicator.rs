@@ -22,7 +22,7 @@ use crate::error::{GroupError, Result};
 use crate::known_functions::KnownFunctions;
 use crate::ledger::Ledger;
 use crate::membership::{LocalEntry, LocalRank, Membership};
-use crate::rank_loss::CommunicatorRankLost;
+use crate::rank_loss::{CommunicatorRankLost, GIVEN_UP};
 use crate::rank_watch::watch;
 use crate::remembered_call::{RememberedCall, RememberedCalls};
 use crate::rendezvous::LostRank;
@@ -41,7 +41,8 @@ const LOSS_PATIENCE: Duration = Duration::from_secs(2);
 /// buffers, and can be part of a graph. It is done on a rank when that rank's buffers are.
 ///
 /// A rank is **lost** if its device is, or if its thread panics while it holds the last handle of the rank: a clone elsewhere keeps it. Ranks of one [group](crate::DeviceGroup::communicators) are told of that within a second. Ranks
-/// that [meet](Self::meet) in a job are told within a second of a process that ends. Their unfinished collectives end with
+/// that [meet](Self::meet) in a job are told of it within a second as well, and of a process that ends. The rank is lost for the whole job then, also while its process lives: that may drop its [`Rendezvous`](crate::Rendezvous) and
+/// join again as a replacement. Their unfinished collectives end with
 /// [`CommunicatorRankLost`](crate::CommunicatorRankLost), and so does unfinished work behind them. What that was to write cannot be read until it is overwritten
 /// whole; all other buffers are as they were. [`rebuild`](Self::rebuild) makes a communicator of the ranks that are left, and
 /// [`rebuild_replaced`](Self::rebuild_replaced) one with replacements of the lost ranks.
@@ -364,12 +365,14 @@ impl Inner {
 
     fn loss(&self, lost: &LostRank) -> CommunicatorRankLost {
         let job = self.membership.as_ref().and_then(|membership| membership.job.as_ref());
-        CommunicatorRankLost {
-            can_rebuild: !job.is_some_and(|job| job.needs(lost.rank) || job.rendezvous.is_given_up()),
-            communicator: self.rank.id.short(),
-            lost: lost.rank,
-            cause: lost.cause.clone(),
+        let communicator = self.rank.id.short();
+        // A rank that the others gave up says that, whatever it was told before.
+        if let Some(why) = job.and_then(|job| job.rendezvous.given_up()) {
+            let (lost, cause) = (self.rank.rank, format!("{GIVEN_UP}{why}"));
+            return CommunicatorRankLost { communicator, lost, cause, can_rebuild: false };
         }
+        let can_rebuild = !job.is_some_and(|job| job.needs(lost.rank));
+        CommunicatorRankLost { communicator, lost: lost.rank, cause: lost.cause.clone(), can_rebuild }
     }
 
     /// Waits a while until a rank is known to be lost.

@@ -127,6 +127,14 @@ pub enum GroupError {
         /// How long replacements were waited for.
         waited: std::time::Duration,
     },
+    /// A process that joined in the place of another rank meets the others before it has taken that place.
+    #[error(
+        "rank {rank} of this job joined in the place of one that had met the others, and has not taken its place; call `DeviceCommunicator::replace`, while the others call `rebuild_replaced`, and `meet` after that"
+    )]
+    PlaceNotTaken {
+        /// The rank.
+        rank: u32,
+    },
     /// The ranks of a job could not exchange values.
     #[error(transparent)]
     Rendezvous(Arc<RendezvousError>),

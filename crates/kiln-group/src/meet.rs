@@ -15,16 +15,18 @@ use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
 use crate::membership::Membership;
-use crate::rendezvous::Rendezvous;
+use crate::rendezvous::{EndingLosses, Rendezvous, RendezvousError, meeting_key};
 
 impl DeviceCommunicator {
     /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
     ///
     /// Each call makes another communicator: the first calls of all ranks are one, the second calls another one. So every rank calls it equally often, and one thread of a rank at a time. A
-    /// replacement begins with the call that comes after the communicator in which it [took its place](Self::replace).
+    /// replacement begins with the call that comes after the communicator in which it [took its place](Self::replace), and is refused before that. The same holds for a rank that left the job as planned and joined it again.
+    ///
+    /// A communicator that is made with a rank which is lost already takes no collectives: they fail at once with [`CommunicatorRankLost`](crate::CommunicatorRankLost), on every rank, and it can be rebuilt.
     ///
     /// # Errors
-    /// As for [`join`](Self::join); what the rendezvous answers.
+    /// As for [`join`](Self::join); what the rendezvous answers; [`GroupError::PlaceNotTaken`]; a rank that is lost meanwhile.
     pub fn meet(
         runtime: &DeviceRuntime,
         rendezvous: &Arc<Rendezvous>,
@@ -35,20 +37,34 @@ impl DeviceCommunicator {
         if size == 1 {
             return Self::alone(runtime);
         }
-        let key = format!("kiln/communicator/{}", rendezvous.begin_meeting());
+        if rendezvous.needs_place() {
+            return Err(GroupError::PlaceNotTaken { rank });
+        }
+        let losses_seen = rendezvous.losses_seen();
+        let key = meeting_key(rendezvous.begin_meeting());
         if rank == 0 {
             rendezvous.put(&key, Self::new_id(runtime)?.bytes()).map_err(failed)?;
         }
         let waited = rendezvous.timeout();
         let end = after(Instant::now(), waited);
-        let id = rendezvous.get_from(0, ("the id of the communicator", &key), end).map_err(failed)?;
+        let ranks: Vec<u32> = (0..size).collect();
+        // Losses that are known before end collectives, and not this.
+        let losses = EndingLosses::Since(losses_seen, &ranks);
+        let id = match rendezvous.get_while(0, ("the id of the communicator", &key), end, losses) {
+            // Ranks that have the id already have the communicator.
+            Err(lost @ RendezvousError::RankLost { .. }) => {
+                rendezvous.value_now(&key).map_or(Err(lost), |found| Ok(Some(found)))
+            }
+            answered => answered,
+        };
+        let id = id.map_err(failed)?;
         let id = id.ok_or_else(|| GroupError::Collective {
             what: format!("rank 0 has not made the id of the communicator within {waited:?}"),
             next: "call `DeviceCommunicator::meet` on every rank of the job",
         })?;
         let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;
-        let job = Job { rendezvous: rendezvous.clone(), ranks: (0..size).collect() };
-        let membership = members(runtime, id, job, rendezvous.losses_seen())?;
+        let job = Job { rendezvous: rendezvous.clone(), ranks };
+        let membership = members(runtime, id, job, losses_seen)?;
         Self::join_in(runtime, id, (rank, size), config, &membership)
     }
 }
@@ -62,10 +78,13 @@ pub(crate) fn members(
 ) -> Result<Arc<Membership>> {
     let size = job.ranks.len() as u32;
     let is_simulated = runtime.info().kind != DeviceKind::Cuda;
-    Ok(match is_simulated && spans_processes(&job.rendezvous)? {
+    let members = match is_simulated && spans_processes(&job.rendezvous)? {
         true => Membership::bridged(id, size, job, losses_seen),
         false => Membership::of_job(id, size, job, losses_seen),
-    })
+    };
+    // Ranks that are lost already are known before the first collective.
+    members.look(false);
+    Ok(members)
 }
 
 impl DeviceGroup {

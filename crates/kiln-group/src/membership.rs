@@ -268,7 +268,7 @@ impl Membership {
     /// A rank is given up: by its thread, or with its device.
     pub(crate) fn report(&self, rank: u32, cause: String, loaded: Option<(DeviceRuntime, Module)>) {
         if let Some(job) = &self.job {
-            job.rendezvous.give_up();
+            job.rendezvous.give_up(&cause);
         }
         let mut state = self.state();
         state.here.remove(&rank);
@@ -316,6 +316,10 @@ impl Membership {
         }
         let mut losses_seen = self.state().losses_seen;
         if let Some(job) = &self.job {
+            // So far a rank of this process, whose device others do not see.
+            if let Some((_, cause)) = found.first() {
+                job.rendezvous.give_up(cause);
+            }
             let lost;
             (lost, losses_seen) = job.lost(losses_seen);
             found.extend(lost);
@@ -359,11 +363,14 @@ impl Membership {
 
     /// A rank is lost; the others of this process are told. Those that are to be aborted now.
     fn declare(&self, lost: &LostRank) -> Vec<Arc<dyn LocalRank>> {
-        // A rank that the job goes on without is told that it is lost itself.
-        let is_own = self.job.as_ref().is_some_and(|job| job.rendezvous.is_given_up());
+        // A rank that the job goes on without is told that it is lost itself, unless its device says so.
+        let is_given_up = self.job.as_ref().is_some_and(|job| job.rendezvous.given_up().is_some());
         let others: Vec<Arc<dyn LocalRank>> = {
             let state = self.state();
-            let others = state.here.iter().filter(|(rank, _)| is_own || **rank != lost.rank);
+            let others = state
+                .here
+                .iter()
+                .filter(|(rank, entry)| **rank != lost.rank || is_given_up && entry.loss().is_none());
             others.filter_map(|(_, entry)| entry.rank.upgrade()).collect()
         };
         self.changed.notify_all();

@@ -22,7 +22,9 @@ pub(crate) const GIVEN_UP: &str = "the others gave it up, which is this rank: ";
 fn next(can_rebuild: bool, cause: &str) -> &'static str {
     match can_rebuild {
         true => "the others go on after `DeviceCommunicator::rebuild`",
-        false if cause.starts_with(GIVEN_UP) => "was its process stopped? end it, and start a replacement",
+        false if cause.starts_with(GIVEN_UP) => {
+            "was its process stopped, or its device lost? end it, and start a replacement"
+        }
         false => "it kept what the ranks meet at, so they cannot go on: start the job again",
     }
 }

@@ -20,7 +20,7 @@ mod server;
 mod store;
 mod token_proof;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kiln_operation::MAX_RANKS;
@@ -56,7 +56,8 @@ pub struct LostRank {
 /// A rank's place in its job: it has met all others, and exchanges small values with them.
 ///
 /// Dropping it leaves the job as planned: ranks that wait for something of it fail at once with [`RendezvousError::RankLeft`]. A process that ends without that is a **lost rank**: all others are told, and what they wait for fails with
-/// [`RendezvousError::RankLost`] until they [acknowledge](Self::acknowledge_losses) it. A replacement may join with the same rank.
+/// [`RendezvousError::RankLost`] until they [acknowledge](Self::acknowledge_losses) it. So is one whose device is lost, or whose thread panics, while it is in a
+/// [communicator](crate::DeviceCommunicator::meet) of the job: its process may live on, and is answered [`RendezvousError::GivenUp`]. A replacement may join with the same rank, also from the same process.
 /// If rank 0 is lost, so is the store.
 ///
 /// ```
@@ -87,6 +88,8 @@ pub struct Rendezvous {
     timeout: Duration,
     /// Communicators of all ranks that this rank has asked for.
     meetings: AtomicU64,
+    /// It joined in the place of another one after the ranks had met for a communicator, and has no place in one.
+    needs_place: AtomicBool,
 }
 
 impl Rendezvous {
@@ -126,25 +129,25 @@ impl Rendezvous {
         let waited = started.elapsed();
         let connection = joined.map_err(|last| RendezvousError::NoAnswer { host, port, waited, last })?;
         let (timeout, meetings) = (config.timeout, AtomicU64::new(0));
-        let job = Self { connection, server, rank, size, timeout, meetings };
+        let needs_place = AtomicBool::new(false);
+        let job = Self { connection, server, rank, size, timeout, meetings, needs_place };
         job.put(&process_key(rank), &process_number().to_le_bytes())?;
         match job.connection.wait_until_complete(deadline)? {
-            true => Ok(job),
+            true => {
+                let has_met = job.is_replacement() && job.value_now(&meeting_key(0)).is_some();
+                job.needs_place.store(has_met, Ordering::Relaxed);
+                Ok(job)
+            }
             false => Err(job.who_is_missing(started)?),
         }
     }
 
-    /// The number of each rank's process, which no other process has; none for ranks whose loss was acknowledged.
-    pub(crate) fn processes(&self) -> Result<Vec<Option<Vec<u8>>>> {
-        let absent = self.connection.acknowledged();
-        let number = |rank| match absent.contains(&rank) {
-            true => Ok(None),
-            false => {
-                let key = process_key(rank);
-                self.get_from(rank, (&key, &key), self.deadline())?
-                    .map(Some)
-                    .ok_or(RendezvousError::NoValue { key, waited: self.timeout })
-            }
+    /// The number of each rank's process, which no other process has; of a lost rank that of the process which is lost.
+    pub(crate) fn processes(&self) -> Result<Vec<Vec<u8>>> {
+        let number = |rank| {
+            let key = process_key(rank);
+            self.get_while(rank, (&key, &key), self.deadline(), EndingLosses::None)?
+                .ok_or(RendezvousError::NoValue { key, waited: self.timeout })
         };
         (0..self.size).map(number).collect()
     }
@@ -244,6 +247,14 @@ impl Rendezvous {
     pub(crate) fn last_word(&self, rank: u32, key: &str, end: Instant) -> Option<Vec<u8>> {
         let make = |id| Message::GetOf { id, rank, key: key.into() };
         match self.connection.peek(make, end) {
+            Some(Message::Value { value, .. }) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A value, if it is there now.
+    pub(crate) fn value_now(&self, key: &str) -> Option<Vec<u8>> {
+        match self.connection.peek(|id| Message::Get { id, key: key.into() }, self.deadline()) {
             Some(Message::Value { value, .. }) => Some(value),
             _ => None,
         }
@@ -354,7 +365,7 @@ impl Rendezvous {
         self.connection.acknowledge().into_iter().map(|(rank, cause)| LostRank { rank, cause }).collect()
     }
 
-    /// Whether this process has joined in the place of a lost rank, after all ranks had met.
+    /// Whether this process has joined in the place of a lost rank, or of one that had left, after all ranks had met.
     pub fn is_replacement(&self) -> bool {
         self.connection.is_replacement()
     }
@@ -385,19 +396,25 @@ impl Rendezvous {
         self.meetings.load(Ordering::Relaxed)
     }
 
-    /// A replacement goes on where the others are.
+    /// A replacement has its place, and goes on where the others are.
     pub(crate) fn set_meetings(&self, meetings: u64) {
         self.meetings.store(meetings, Ordering::Relaxed);
+        self.needs_place.store(false, Ordering::Relaxed);
     }
 
-    /// This rank does not leave as planned when it ends: the others are told of a lost rank.
-    pub(crate) fn give_up(&self) {
-        self.connection.give_up();
+    /// Whether this rank is a replacement that has no place yet in the communicators of the others.
+    pub(crate) fn needs_place(&self) -> bool {
+        self.needs_place.load(Ordering::Relaxed)
     }
 
-    /// Whether the others go on without this rank.
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.connection.is_given_up()
+    /// This rank is lost, with its device or its thread, though its process may live: the others are told.
+    pub(crate) fn give_up(&self, cause: &str) {
+        self.connection.give_up(cause);
+    }
+
+    /// Why the others go on without this rank, if they do.
+    pub(crate) fn given_up(&self) -> Option<String> {
+        self.connection.given_up()
     }
 
     /// How the keys of values begin that are removed when this rank is lost.
@@ -440,6 +457,11 @@ fn check(key: &str, value: &[u8]) -> Result<()> {
         }
         () => Ok(()),
     }
+}
+
+/// Where rank 0 puts the id of the communicator of all ranks with this number.
+pub(crate) fn meeting_key(number: u64) -> String {
+    format!("kiln/communicator/{number}")
 }
 
 /// Where a rank says in which process it is.

@@ -22,6 +22,8 @@ const ATTEMPT_LIMIT: Duration = Duration::from_secs(2);
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 /// How long the reason for the end of a connection is waited for.
 const REASON_LIMIT: Duration = Duration::from_millis(500);
+/// How long a rank tries to tell rank 0 that it has given it up.
+const LAST_WORD_LIMIT: Duration = Duration::from_millis(50);
 /// Between two looks at the thread of another rank of this host.
 const WATCH_PERIOD: Duration = Duration::from_millis(20);
 
@@ -87,7 +89,8 @@ impl Connection {
         (heartbeat, silence): (Duration, Duration),
         notes: EndNotes,
     ) -> io::Result<Self> {
-        stream.set_read_timeout(Some(silence))?;
+        // The store of rank 0 is in its process, and both are silent while that is stopped.
+        stream.set_read_timeout((rank != 0).then_some(silence))?;
         stream.set_write_timeout(Some(silence))?;
         let mut reading = stream.try_clone()?;
         let (stream, seen) = (Mutex::new(stream), Mutex::new(Seen::default()));
@@ -100,7 +103,11 @@ impl Connection {
                     Err(error) => break error,
                 }
             };
-            reader.end(why_it_ended(&error, silence));
+            let why = why_it_ended(&error, silence);
+            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+                reader.give_up_store(&why);
+            }
+            reader.end(why);
         })?;
         let alive = Arc::clone(&shared);
         thread::Builder::new()
@@ -173,17 +180,17 @@ impl Connection {
         }
     }
 
-    /// Lost ranks and those that were lost after so many losses, the first one first, and rank 0 at the end if the store is lost; and how many losses there were.
+    /// Lost ranks and those that were lost after so many losses, the first one first, and rank 0 at the end if the store is lost; this rank alone if it was given up. And how many
+    /// losses there were.
     pub(super) fn losses_since(&self, seen_before: usize) -> (Vec<(u32, String)>, usize) {
         let seen = self.shared.lock();
+        if let Some((rank, cause)) = &seen.given_up {
+            return (vec![(*rank, format!("{GIVEN_UP}{cause}"))], seen.losses.len());
+        }
         let is_told =
             |(at, (rank, _)): &(usize, &(u32, String))| *at >= seen_before || seen.lost.contains_key(rank);
         let losses = seen.losses.iter().enumerate().filter(is_told).map(|(_, lost)| lost.clone());
-        let given_up = |(rank, cause): &(u32, String)| (*rank, format!("{GIVEN_UP}{cause}"));
-        let store = match &seen.given_up {
-            Some(own) => Some(given_up(own)),
-            None => seen.ended.as_ref().map(|cause| (0, cause.clone())),
-        };
+        let store = seen.ended.as_ref().map(|cause| (0, cause.clone()));
         (losses.chain(store).collect(), seen.losses.len())
     }
 
@@ -210,19 +217,24 @@ impl Connection {
             SearchStep::Ask => drop(self.shared.send(&Message::FindLost)),
             SearchStep::Wait => {}
             SearchStep::StoreLost => {
-                self.shared.end("it does not answer, and a communicator failed".to_owned())
+                let cause = "it does not answer, and a communicator failed";
+                self.shared.give_up_store(cause);
+                self.shared.end(cause.to_owned());
             }
         }
     }
 
-    /// The others are told of a lost rank when this connection is dropped.
-    pub(super) fn give_up(&self) {
-        self.shared.lock().gives_up = true;
+    /// This rank is lost, though its process lives: the others are told, once.
+    pub(super) fn give_up(&self, cause: &str) {
+        if !std::mem::replace(&mut self.shared.lock().gives_up, true) {
+            // If the store is gone, there is no one to tell.
+            let _ = self.shared.send(&Message::Lost { rank: self.shared.rank, cause: cause.into() });
+        }
     }
 
-    /// Whether the others go on without this rank.
-    pub(super) fn is_given_up(&self) -> bool {
-        self.shared.lock().given_up.is_some()
+    /// Why the others go on without this rank, if they do.
+    pub(super) fn given_up(&self) -> Option<String> {
+        self.shared.lock().given_up.as_ref().map(|(_, cause)| cause.clone())
     }
 
     /// How many losses there were.
@@ -247,6 +259,12 @@ impl Connection {
     ) -> Result<Option<T>, RendezvousError> {
         let mut seen = self.shared.lock();
         loop {
+            // What the others have left behind is no answer of theirs.
+            if seen.given_up.is_some()
+                && let Some(error) = seen.end_of_connection()
+            {
+                return Err(error);
+            }
             if let Some(found) = look(&mut seen) {
                 return Ok(Some(found));
             }
@@ -303,6 +321,15 @@ impl Shared {
         }
         self.lock().note(message, self.rank);
         self.changed.notify_all();
+    }
+
+    /// Tells rank 0, which may be stopped and go on later, that this rank has given it up.
+    fn give_up_store(&self, cause: &str) {
+        // A thread that is sending waits for the same rank.
+        if let Ok(mut stream) = self.stream.try_lock() {
+            let _ = stream.set_write_timeout(Some(LAST_WORD_LIMIT));
+            let _ = Message::Lost { rank: 0, cause: cause.into() }.send(&mut *stream);
+        }
     }
 
     /// Nothing can be sent. The thread that reads may be about to learn why.

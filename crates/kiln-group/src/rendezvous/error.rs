@@ -184,9 +184,9 @@ pub enum RendezvousError {
         /// What was seen of it.
         cause: String,
     },
-    /// This rank was given up while it could not answer, and the others go on without it.
+    /// This rank was given up while it could not answer, or when its device was lost or its thread panicked, and the others go on without it.
     #[error(
-        "rank {rank}, this one, was given up by the others: {cause}; was its process stopped? end it, and start a replacement"
+        "rank {rank}, this one, was given up by the others: {cause}; was its process stopped, or its device lost? end it, and start a replacement"
     )]
     GivenUp {
         /// This rank.

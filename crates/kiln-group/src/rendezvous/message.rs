@@ -82,7 +82,7 @@ pub(super) enum Message {
     },
     /// All ranks have joined.
     Complete,
-    /// A rank is gone.
+    /// A rank is gone. A rank says so of itself, and of rank 0 when it gives up the store.
     Lost {
         rank: u32,
         cause: String,

@@ -26,6 +26,8 @@ const LAST_WORD_LIMIT: Duration = Duration::from_millis(50);
 const MAX_GREETINGS: usize = 64;
 /// How long the store stays for the other ranks after rank 0 has left: they may still read what a last barrier answered.
 const LINGER_LIMIT: Duration = Duration::from_secs(5);
+/// How long a rank that has given up the store waits for the others in the same place: what they said may not be read yet.
+const OTHERS_LIMIT: Duration = Duration::from_millis(200);
 /// The stack of a thread that serves a connection.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -33,6 +35,8 @@ const STACK_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Server {
     shared: Arc<Shared>,
+    /// The thread that accepts, which has the port.
+    accepts: Option<thread::JoinHandle<()>>,
     address: SocketAddr,
 }
 
@@ -54,6 +58,17 @@ struct Ranks {
     messages: u64,
     /// Ranks are being asked whether they are there.
     is_calling: bool,
+}
+
+/// How the connection of a rank ended.
+enum End {
+    Left,
+    /// What was seen of it.
+    Broken(String),
+    /// It said that it is lost, and why.
+    Lost(String),
+    /// It has given up the store, and why.
+    GaveUpStore(String),
 }
 
 /// The connection of a rank.
@@ -80,10 +95,9 @@ impl Server {
         let (greetings, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
         let shared = Arc::new(Shared { ranks, left: Condvar::new(), silence, greetings, stopped });
         let accepting = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("kiln rendezvous".into())
-            .spawn(move || accepting.accept(&listener, &key))?;
-        Ok(Self { shared, address })
+        let builder = thread::Builder::new().name("kiln rendezvous".into());
+        let accepts = Some(builder.spawn(move || accepting.accept(&listener, &key))?);
+        Ok(Self { shared, accepts, address })
     }
 }
 
@@ -105,7 +119,11 @@ impl Drop for Server {
         }
         drop(ranks);
         // The thread that accepts looks at `stopped` after each connection.
-        let _ = TcpStream::connect_timeout(&loopback_of(self.address), Duration::from_secs(1));
+        let woken = TcpStream::connect_timeout(&loopback_of(self.address), Duration::from_secs(1));
+        if let (Ok(_), Some(accepts)) = (woken, self.accepts.take()) {
+            // The port is free after that. A thread that panicked has let go of it.
+            let _ = accepts.join();
+        }
     }
 }
 
@@ -150,15 +168,29 @@ impl Shared {
         let joined = self.greet(&mut stream, key);
         self.greetings.fetch_sub(1, Ordering::AcqRel);
         let Ok(Some(rank)) = joined else { return };
-        let cause = self.read_all(&mut stream, rank);
+        let end = self.read_all(&mut stream, rank);
         if self.stopped.load(Ordering::Acquire) {
             return;
         }
         let mut ranks = self.lock();
         let peer = ranks.peers.remove(&rank);
         let cut_off_for = peer.and_then(|peer| peer.cut_off_for);
-        // One that has left before it was cut off has left.
-        let cause = cause.map(|cause| cut_off_for.unwrap_or(cause));
+        let cause = match end {
+            // One that has left before it was cut off has left.
+            End::Left => None,
+            End::Broken(cause) => Some(cut_off_for.unwrap_or(cause)),
+            End::Lost(cause) => Some(cause),
+            End::GaveUpStore(cause) => {
+                drop(ranks);
+                thread::sleep(OTHERS_LIMIT);
+                ranks = self.lock();
+                // It is rank 0 that is lost if no other goes on with it.
+                if ranks.peers.keys().all(|other| *other == 0) {
+                    ranks.deliver(vec![(0, Message::Lost { rank: 0, cause: cause.clone() })]);
+                }
+                Some(format!("it gave up rank 0: {cause}"))
+            }
+        };
         if let Some(cause) = cause.clone() {
             // It may have been stopped and go on later: then it reads why it was given up.
             let _ = stream.set_write_timeout(Some(LAST_WORD_LIMIT));
@@ -182,7 +214,8 @@ impl Shared {
             Message::Refused(Refusal::Token).send(stream)?;
             return Ok(None);
         }
-        stream.set_read_timeout(Some(self.silence))?;
+        // Rank 0 is in this process, and both are silent while that is stopped.
+        stream.set_read_timeout((rank != 0).then_some(self.silence))?;
         let mut ranks = self.lock();
         if let Err(refusal) = ranks.store.admit(rank, size) {
             Message::Refused(refusal).send(stream)?;
@@ -196,13 +229,15 @@ impl Shared {
         Ok(Some(rank))
     }
 
-    /// Serves a rank until it is gone; the cause if it did not leave as planned.
-    fn read_all(self: &Arc<Self>, stream: &mut TcpStream, rank: u32) -> Option<String> {
+    /// Serves a rank until it is gone.
+    fn read_all(self: &Arc<Self>, stream: &mut TcpStream, rank: u32) -> End {
         loop {
             let message = match Message::receive(stream) {
-                Ok(Message::Leave) => return None,
+                Ok(Message::Leave) => return End::Left,
+                Ok(Message::Lost { rank: lost, cause }) if lost == rank => return End::Lost(cause),
+                Ok(Message::Lost { rank: 0, cause }) => return End::GaveUpStore(cause),
                 Ok(message) => message,
-                Err(error) => return Some(why_it_ended(&error, self.silence)),
+                Err(error) => return End::Broken(why_it_ended(&error, self.silence)),
             };
             let mut ranks = self.lock();
             ranks.hear(rank);

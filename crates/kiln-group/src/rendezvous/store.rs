@@ -71,11 +71,12 @@ impl Store {
     pub(super) fn join(&mut self, rank: u32) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         let was_lost = self.lost.remove(&rank).is_some();
-        if self.left.remove(&rank) || was_lost {
+        let had_left = self.left.remove(&rank);
+        if had_left || was_lost {
             deliveries.extend(self.present.iter().map(|other| (*other, Message::Back { rank })));
         }
         // It is told that it is a replacement, unless the ranks have not met yet.
-        if was_lost && self.complete {
+        if (had_left || was_lost) && self.complete {
             deliveries.push((rank, Message::Back { rank }));
         }
         deliveries.extend(

@@ -18,6 +18,7 @@ mod collective_traces;
 mod collectives;
 mod copies;
 mod ended_work;
+mod job_losses;
 mod load;
 mod lost;
 mod members;

@@ -1,0 +1,423 @@
+//! Ranks of a job that are lost while their processes live, are replaced, or were given up; each rank is a process with a simulated device.
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kiln::DeviceRuntime;
+use kiln::group::{
+    DeviceCommunicator, DeviceCommunicatorConfig, GroupError, MeetingPoint, Reduction, Rendezvous,
+    RendezvousConfig, RendezvousError,
+};
+
+/// Says what a process of [`job_process`] does: a scene, a port, a rank and the number of ranks.
+const PLAN: &str = "KILN_TEST_JOB_PLAN";
+/// A loss is told within a second; the rest is for a busy host.
+const SOON: Duration = Duration::from_secs(6);
+const WILD: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry wild(.param .u64 out) {
+    .reg .b32 %r<1>;
+    .reg .b64 %rd<1>;
+    mov.u32 %r0, 1;
+    mov.u64 %rd0, 64;
+    st.global.u32 [%rd0], %r0;
+    ret;
+}";
+
+fn config(port: u16, rank: u32, size: u32) -> RendezvousConfig {
+    let point = MeetingPoint { host: "127.0.0.1".into(), port, is_taken: false };
+    let mut config = RendezvousConfig::new(point, rank, size);
+    config.timeout = Duration::from_secs(15);
+    (config.heartbeat, config.silence) = (Duration::from_millis(100), Duration::from_millis(1500));
+    config
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["job_losses::job_process", "--exact", "--nocapture"]);
+    child.env(PLAN, format!("{scene} | {port} | {rank} | {size}"));
+    child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// What a process said, which must have ended well.
+fn said(child: Child) -> String {
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+/// Joins, once the one before with the same rank is known to be gone.
+fn join(port: u16, rank: u32, size: u32) -> Arc<Rendezvous> {
+    loop {
+        match Rendezvous::join(&config(port, rank, size)) {
+            Err(RendezvousError::RankTaken { .. }) => thread::sleep(Duration::from_millis(20)),
+            joined => return Arc::new(joined.unwrap()),
+        }
+    }
+}
+
+fn limits() -> DeviceCommunicatorConfig {
+    DeviceCommunicatorConfig { deadline: Duration::from_secs(20) }
+}
+
+fn meet(job: &Arc<Rendezvous>) -> (DeviceRuntime, DeviceCommunicator) {
+    let gpu = DeviceRuntime::simulated(u64::from(job.rank())).unwrap();
+    let rank = DeviceCommunicator::meet(&gpu, job, &limits()).unwrap();
+    (gpu, rank)
+}
+
+/// Meets the others, and returns when all have done a collective.
+fn begin(job: &Arc<Rendezvous>) -> (DeviceRuntime, DeviceCommunicator) {
+    let (gpu, rank) = meet(job);
+    assert_eq!(sum(&rank), job.size() * (job.size() + 1) / 2);
+    job.barrier("ready").unwrap();
+    (gpu, rank)
+}
+
+fn try_sum(rank: &DeviceCommunicator) -> Result<u32, GroupError> {
+    let buffer = rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap();
+    rank.all_reduce_in_place(&buffer, Reduction::Sum).submit()?;
+    Ok(buffer.download().unwrap()[0])
+}
+
+fn sum(rank: &DeviceCommunicator) -> u32 {
+    try_sum(rank).unwrap()
+}
+
+/// Is told that rank 1 is lost and that it can go on, soon.
+fn told_of_one(rank: &DeviceCommunicator) -> String {
+    let began = Instant::now();
+    let told = try_sum(rank).unwrap_err();
+    assert!(began.elapsed() < SOON, "{:?}: {told}", began.elapsed());
+    let lost = told.lost_rank().unwrap_or_else(|| panic!("{told}"));
+    assert_eq!((lost.lost, lost.can_rebuild), (1, true), "{told}");
+    assert_eq!(rank.lost_rank().unwrap().rank, 1);
+    lost.cause.clone()
+}
+
+fn lose_device(gpu: &DeviceRuntime) {
+    let kernel = gpu.kernel(WILD, "wild").unwrap();
+    let out = gpu.zeros::<u32>(1).unwrap();
+    let mut launch = gpu.launch(&kernel);
+    launch.grid(1).block(1).write(&out);
+    // SAFETY: the wild write is what the simulated device is to find.
+    let ticket = unsafe { launch.submit() }.unwrap();
+    assert!(ticket.wait().unwrap_err().is_lost());
+}
+
+fn signal(name: &str, child: &Child) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+}
+
+/// Waits until the parent ends this process, or goes itself.
+fn stay() {
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+/// Not a test: what another process does.
+#[test]
+fn job_process() {
+    let Ok(plan) = std::env::var(PLAN) else { return };
+    let words: Vec<&str> = plan.split(" | ").collect();
+    let numbers: Vec<u32> = words[1..].iter().map(|number| number.parse().unwrap()).collect();
+    let (port, rank, size) = (numbers[0] as u16, numbers[1], numbers[2]);
+    let job = join(port, rank, size);
+    if words[0] == "quits" {
+        std::process::abort();
+    }
+    if words[0] == "replaces" {
+        return replaces(&job);
+    }
+    if words[0] == "comes" {
+        job.put("here", b"").unwrap();
+    }
+    let (gpu, rank) = begin(&job);
+    scene(words[0], job, (gpu, rank), port);
+}
+
+fn scene(name: &str, job: Arc<Rendezvous>, (gpu, rank): (DeviceRuntime, DeviceCommunicator), port: u16) {
+    match name {
+        "comes" => {}
+        "ends" => std::process::abort(),
+        "loses" => {
+            lose_device(&gpu);
+            stay();
+        }
+        "drops" => {
+            lose_device(&gpu);
+            drop((rank, gpu));
+            stay();
+        }
+        "panics" => {
+            let thread = thread::spawn(move || {
+                let _rank = rank;
+                std::panic::resume_unwind(Box::new("this rank is to end"));
+            });
+            assert!(thread.join().is_err());
+            stay();
+        }
+        "rebuilds" => {
+            println!("cause: {}", told_of_one(&rank));
+            let rebuilt = rank.rebuild().unwrap();
+            assert_eq!(rebuilt.former_ranks, [0, 2]);
+            assert_eq!(sum(&rebuilt.communicator), 3);
+            job.barrier("end").unwrap();
+        }
+        "rejoins" => {
+            let (of_job, size) = (job.rank(), job.size());
+            drop((rank, gpu, job));
+            println!("replacement: {}", rejoined(port, of_job, size));
+        }
+        "meets with a lost rank" | "meets with a lost rank that it knows" => {
+            job.wait_for_loss(SOON).unwrap().unwrap();
+            if name.ends_with("knows") {
+                job.acknowledge_losses();
+            }
+            meets_with_a_lost_rank(&job);
+            stay();
+        }
+        "is stopped" => {
+            job.put("there", b"").unwrap();
+            println!("told: {}", job.get("never").unwrap_err());
+            println!("then: {}", rank.barrier().submit().unwrap_err());
+        }
+        "is stopped after a loss" => {
+            told_of_one(&rank);
+            job.acknowledge_losses();
+            job.put("there", b"").unwrap();
+            println!("told: {}", job.get("never").unwrap_err());
+            println!("then: {}", rank.barrier().submit().unwrap_err());
+        }
+        "rebuilds and ends" => {
+            told_of_one(&rank);
+            thread::spawn(move || rank.rebuild().map(drop));
+            thread::sleep(Duration::from_millis(1500));
+            std::process::abort();
+        }
+        "rebuilds early" => {
+            told_of_one(&rank);
+            let rebuilt = rank.rebuild().unwrap();
+            assert_eq!(rebuilt.former_ranks, [0, 3]);
+            assert_eq!(sum(&rebuilt.communicator), 3);
+            job.barrier("end").unwrap();
+        }
+        "calls another" => {
+            println!("told: {}", try_sum(&rank).unwrap_err());
+            job.barrier("end").unwrap();
+        }
+        scene => panic!("{scene}"),
+    }
+}
+
+/// Joins a job again that this process has left as planned, and says what came of it.
+fn rejoined(port: u16, rank: u32, size: u32) -> String {
+    let gpu = DeviceRuntime::simulated(9).unwrap();
+    let job = join(port, rank, size);
+    let refused = DeviceCommunicator::meet(&gpu, &job, &limits()).unwrap_err();
+    format!("{} {refused}", job.is_replacement())
+}
+
+/// A program that knows nothing of replacements and calls `meet` first; then it does what it is told.
+fn replaces(job: &Arc<Rendezvous>) {
+    assert!(job.is_replacement());
+    let gpu = DeviceRuntime::simulated(7).unwrap();
+    for _ in 0..2 {
+        let refused = DeviceCommunicator::meet(&gpu, job, &limits()).unwrap_err();
+        assert!(matches!(refused, GroupError::PlaceNotTaken { rank: 1 }), "{refused}");
+        let text = refused.to_string();
+        assert!(text.contains("DeviceCommunicator::replace") && text.contains("rebuild_replaced"), "{text}");
+    }
+    let rebuilt = DeviceCommunicator::replace(&gpu, job, &limits()).unwrap();
+    assert_eq!(sum(&rebuilt.communicator), 3);
+    let next = DeviceCommunicator::meet(&gpu, job, &limits()).unwrap();
+    assert_eq!(sum(&next), 3);
+    job.barrier("end").unwrap();
+}
+
+fn meets_with_a_lost_rank(job: &Arc<Rendezvous>) {
+    let (_gpu, rank) = meet(job);
+    assert_eq!(rank.lost_rank().map(|lost| lost.rank), Some(1));
+    told_of_one(&rank);
+}
+
+#[test]
+fn a_rank_that_is_lost_while_its_process_lives_is_told_to_its_job_at_once() {
+    for (scene, cause) in
+        [("loses", "ILLEGAL_ADDRESS"), ("drops", "ILLEGAL_ADDRESS"), ("panics", "its thread panicked")]
+    {
+        let port = free_port();
+        let (lost, other) = (start(scene, port, 1, 3), start("rebuilds", port, 2, 3));
+        let job = join(port, 0, 3);
+        let (_gpu, rank) = begin(&job);
+        let told = told_of_one(&rank);
+        assert!(told.contains(cause), "{scene}: {told}");
+        let rebuilt = rank.rebuild().unwrap();
+        assert_eq!(sum(&rebuilt.communicator), 3);
+        job.barrier("end").unwrap();
+        let other = said(other);
+        assert!(other.contains(cause), "{scene}: {other}");
+        said(lost);
+    }
+}
+
+#[test]
+fn a_replacement_that_has_not_taken_its_place_is_refused_a_meeting() {
+    let port = free_port();
+    let mut lost = start("ends", port, 1, 2);
+    let job = join(port, 0, 2);
+    let (gpu, rank) = begin(&job);
+    told_of_one(&rank);
+    lost.wait().unwrap();
+    let replacement = start("replaces", port, 1, 2);
+    let rebuilt = rank.rebuild_replaced().unwrap();
+    assert_eq!(sum(&rebuilt.communicator), 3);
+    let next = DeviceCommunicator::meet(&gpu, &job, &limits()).unwrap();
+    assert_eq!(sum(&next), 3);
+    job.barrier("end").unwrap();
+    said(replacement);
+}
+
+#[test]
+fn a_rank_that_left_as_planned_and_joins_again_is_refused_the_old_communicator() {
+    let port = free_port();
+    let other = start("rejoins", port, 1, 2);
+    let job = join(port, 0, 2);
+    let (_gpu, rank) = begin(&job);
+    let other = said(other);
+    assert!(other.contains("replacement: true rank 1 "), "{other}");
+    assert!(other.contains("DeviceCommunicator::replace"), "{other}");
+}
+
+#[test]
+fn a_replacement_in_a_job_without_communicators_meets_the_others() {
+    let port = free_port();
+    let mut lost = start("quits", port, 1, 2);
+    let job = join(port, 0, 2);
+    job.wait_for_loss(SOON).unwrap().unwrap();
+    job.acknowledge_losses();
+    lost.wait().unwrap();
+    let other = start("comes", port, 1, 2);
+    job.get("here").unwrap();
+    let (_gpu, rank) = begin(&job);
+    said(other);
+}
+
+#[test]
+fn a_communicator_made_with_a_lost_rank_refuses_collectives_at_once_on_every_rank() {
+    for is_known in [true, false] {
+        let port = free_port();
+        let scene = match is_known {
+            true => "meets with a lost rank that it knows",
+            false => "meets with a lost rank",
+        };
+        let others = [start("ends", port, 1, 3), start(scene, port, 2, 3)];
+        let job = join(port, 0, 3);
+        let (_gpu, rank) = begin(&job);
+        job.wait_for_loss(SOON).unwrap().unwrap();
+        if is_known {
+            job.acknowledge_losses();
+        }
+        meets_with_a_lost_rank(&job);
+        let [mut lost, other] = others;
+        said(other);
+        lost.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_stopped_rank_that_keeps_the_store_is_told_that_it_was_given_up() {
+    let port = free_port();
+    let zero = start("is stopped", port, 0, 2);
+    let job = join(port, 1, 2);
+    let (_gpu, rank) = begin(&job);
+    job.get("there").unwrap();
+    signal("-STOP", &zero);
+    let told = job.get("never").unwrap_err();
+    assert!(matches!(told, RendezvousError::StoreLost { .. }), "{told}");
+    thread::sleep(Duration::from_millis(500));
+    signal("-CONT", &zero);
+    let zero = said(zero);
+    assert!(
+        zero.contains("told: rank 0, this one, was given up") && zero.contains("nothing for 1.5 s"),
+        "{zero}"
+    );
+    assert!(zero.contains("then: ") && zero.contains("gave it up, which is this rank"), "{zero}");
+    assert!(!zero.contains("rank 1"), "{zero}");
+}
+
+#[test]
+fn a_rank_that_was_given_up_says_so_also_after_another_loss() {
+    let port = free_port();
+    let mut lost = start("ends", port, 1, 3);
+    let other = start("is stopped after a loss", port, 2, 3);
+    let job = join(port, 0, 3);
+    let (_gpu, rank) = begin(&job);
+    told_of_one(&rank);
+    lost.wait().unwrap();
+    job.acknowledge_losses();
+    job.get("there").unwrap();
+    signal("-STOP", &other);
+    assert_eq!(job.wait_for_loss(SOON).unwrap().unwrap().rank, 2);
+    signal("-CONT", &other);
+    let other = said(other);
+    assert!(other.contains("told: rank 2, this one, was given up"), "{other}");
+    assert!(other.contains("then: rank 2: rank 2 of communicator"), "{other}");
+    assert!(other.contains("gave it up, which is this rank") && !other.contains("meet at"), "{other}");
+}
+
+#[test]
+fn a_second_loss_during_a_rebuild_blames_no_rank_that_is_there() {
+    let port = free_port();
+    let others = [
+        start("ends", port, 1, 4),
+        start("rebuilds and ends", port, 2, 4),
+        start("rebuilds early", port, 3, 4),
+    ];
+    let job = join(port, 0, 4);
+    let (_gpu, rank) = begin(&job);
+    told_of_one(&rank);
+    job.acknowledge_losses();
+    // The other one has begun without rank 1 alone.
+    assert_eq!(job.wait_for_loss(SOON).unwrap().unwrap().rank, 2);
+    thread::sleep(Duration::from_millis(200));
+    let rebuilt = rank.rebuild().unwrap();
+    assert_eq!(rebuilt.former_ranks, [0, 3]);
+    assert_eq!(sum(&rebuilt.communicator), 3);
+    job.barrier("end").unwrap();
+    let [mut lost, mut second, other] = others;
+    said(other);
+    drop((lost.wait(), second.wait()));
+}
+
+#[test]
+fn a_disagreement_names_the_communicator_by_its_id() {
+    let port = free_port();
+    let other = start("calls another", port, 1, 2);
+    let job = join(port, 0, 2);
+    let (_gpu, rank) = begin(&job);
+    let told = rank.barrier().submit().unwrap_err().to_string();
+    job.barrier("end").unwrap();
+    let id = format!("communicator {:?}", rank.id());
+    assert!(told.contains(&id), "{id}: {told}");
+    let other = said(other);
+    assert!(other.contains(&id), "{id}: {other}");
+}
+
+#[test]
+fn rank_zero_joins_again_at_the_same_port_at_once() {
+    let port = free_port();
+    for _ in 0..50 {
+        drop(Rendezvous::join(&config(port, 0, 1)).unwrap());
+    }
+}
