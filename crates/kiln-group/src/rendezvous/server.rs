@@ -121,7 +121,7 @@ impl Drop for Server {
         // The thread that accepts looks at `stopped` after each connection.
         let woken = TcpStream::connect_timeout(&loopback_of(self.address), Duration::from_secs(1));
         if let (Ok(_), Some(accepts)) = (woken, self.accepts.take()) {
-            // The port is free after that. A thread that panicked has let go of it.
+            // The port is free after that, also if the thread panicked.
             let _ = accepts.join();
         }
     }

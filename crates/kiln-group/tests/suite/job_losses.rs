@@ -187,17 +187,11 @@ fn scene(name: &str, job: Arc<Rendezvous>, (gpu, rank): (DeviceRuntime, DeviceCo
             meets_with_a_lost_rank(&job);
             stay();
         }
-        "is stopped" => {
-            job.put("there", b"").unwrap();
-            println!("told: {}", job.get("never").unwrap_err());
-            println!("then: {}", rank.barrier().submit().unwrap_err());
-        }
+        "is stopped" => is_stopped(&job, &rank),
         "is stopped after a loss" => {
             told_of_one(&rank);
             job.acknowledge_losses();
-            job.put("there", b"").unwrap();
-            println!("told: {}", job.get("never").unwrap_err());
-            println!("then: {}", rank.barrier().submit().unwrap_err());
+            is_stopped(&job, &rank);
         }
         "rebuilds and ends" => {
             told_of_one(&rank);
@@ -218,6 +212,13 @@ fn scene(name: &str, job: Arc<Rendezvous>, (gpu, rank): (DeviceRuntime, DeviceCo
         }
         scene => panic!("{scene}"),
     }
+}
+
+/// Says what it is told when it goes on.
+fn is_stopped(job: &Rendezvous, rank: &DeviceCommunicator) {
+    job.put("there", b"").unwrap();
+    println!("told: {}", job.get("never").unwrap_err());
+    println!("then: {}", rank.barrier().submit().unwrap_err());
 }
 
 /// Joins a job again that this process has left as planned, and says what came of it.
