@@ -110,6 +110,10 @@ impl DeviceCommunicator {
     fn check_own(&self, membership: &Membership) -> Result<()> {
         let rank = self.rank();
         let Some(cause) = membership.own_loss(rank) else { return Ok(()) };
+        if membership.job.is_none() {
+            // It may be the first to notice.
+            membership.report(rank, cause.clone(), None);
+        }
         Err(match lost_device(self.runtime()) {
             Some(source) => GroupError::Rank { rank, source },
             None => GroupError::Collective {
@@ -128,8 +132,8 @@ impl DeviceCommunicator {
         let (rank, old_size, limit) = (self.rank(), self.size(), self.config().deadline);
         let (done_here, submitted, remembered) = self.counts();
         loop {
-            self.check_own(membership)?;
             let (lost, losses_seen) = membership.lost_so_far();
+            self.check_own(membership)?;
             membership.begin_round(rank, &lost)?;
             let applications = match lost_ranks {
                 LostRanks::LeftOut => BTreeMap::new(),
@@ -218,7 +222,9 @@ impl DeviceCommunicator {
         let members = membership.successor(id, former_ranks, losses_seen);
         let joined = Self::join_in(self.runtime(), id, (place, size), &self.config(), &members);
         let joined = joined.inspect_err(|error| {
-            members.report(place, format!("it could not join the others after a loss: {error}"), None);
+            let cause = format!("it could not join the others after a loss: {error}");
+            members.report(place, cause.clone(), None);
+            membership.report(self.rank(), cause, None);
         });
         membership.note_come(&members);
         joined

@@ -129,14 +129,11 @@ fn a_lost_rank_is_told_of_the_loss_of_its_device() {
     assert_work(at_once(&[&ranks[0], &ranks[2]], DeviceCommunicator::rebuild), &[0, 2]);
 }
 
-/// Rebuilds until no rank is lost. The ranks that are left then, by their first numbers.
-fn survive(mut rank: DeviceCommunicator) -> Result<Vec<u32>, GroupError> {
-    await_loss(&rank);
-    let mut left: Vec<u32> = (0..rank.size()).collect();
-    while rank.lost_rank().is_some() {
-        let rebuilt = rank.rebuild()?;
-        left = rebuilt.former_ranks.iter().map(|former| left[*former as usize]).collect();
-        rank = rebuilt.communicator;
+/// Goes on until no rank is lost, without those that are. The ranks that are left then, by their first numbers.
+fn go_on(mut rebuilt: RebuiltCommunicator) -> Result<Vec<u32>, GroupError> {
+    let mut left = rebuilt.former_ranks;
+    loop {
+        let rank = rebuilt.communicator;
         for _ in 0..10 {
             match sums(&[&rank]).remove(0) {
                 Ok(sum) => assert_eq!(sum, left.len() as u32),
@@ -144,8 +141,12 @@ fn survive(mut rank: DeviceCommunicator) -> Result<Vec<u32>, GroupError> {
                 Err(error) => return Err(error),
             }
         }
+        if rank.lost_rank().is_none() {
+            return Ok(left);
+        }
+        rebuilt = rank.rebuild()?;
+        left = rebuilt.former_ranks.iter().map(|former| left[*former as usize]).collect();
     }
-    Ok(left)
 }
 
 #[test]
@@ -159,7 +160,13 @@ fn a_device_that_is_lost_at_any_call_of_a_rebuild_leaves_the_others_theirs() {
         let Ok(mut ranks) = rig.group.communicators(&config) else { continue };
         let began = Instant::now();
         end_thread(ranks.remove(1));
-        let threads: Vec<_> = ranks.into_iter().map(|rank| thread::spawn(move || survive(rank))).collect();
+        let survive = |rank: DeviceCommunicator| {
+            thread::spawn(move || {
+                await_loss(&rank);
+                go_on(rank.rebuild()?)
+            })
+        };
+        let threads: Vec<_> = ranks.into_iter().map(survive).collect();
         let ends: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         let case = format!("rank {victim}, call {call}");
         let is_victim = |(rank, _): &(u32, _)| *rank == victim;
@@ -173,6 +180,59 @@ fn a_device_that_is_lost_at_any_call_of_a_rebuild_leaves_the_others_theirs() {
         };
         for (rank, end) in others {
             assert_eq!(end.unwrap_or_else(|error| panic!("{case}: rank {rank}: {error}")), left, "{case}");
+        }
+        assert!(began.elapsed() < DEADLINE / 2, "{case}: {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_at_any_call_of_a_rebuild_leaves_a_replacement_its_device() {
+    for (victim, call) in (5..30).flat_map(|call| [(0, call), (2, call)]) {
+        let fault = PlannedFault::LostAtCall { call, code: Code::ECC_UNCORRECTABLE };
+        let machine = machine(6, 1, Links::all(), FaultPlan::none().on(victim, fault));
+        let runtime =
+            |ordinal| DeviceRuntime::from_driver(machine.device(ordinal).unwrap(), RuntimeConfig::default());
+        let Ok(gpus) = (0..6).map(runtime).collect::<Result<Vec<_>, _>>() else { continue };
+        let group = DeviceGroup::new(gpus[..4].iter().cloned()).unwrap();
+        let Ok(mut ranks) = group.communicators(&DeviceCommunicatorConfig { deadline: DEADLINE }) else {
+            continue;
+        };
+        let began = Instant::now();
+        end_thread(ranks.remove(1));
+        let keeper = ranks[2].clone();
+        await_loss(&keeper);
+        let take = |rank: u32, gpu: &DeviceRuntime| {
+            let (vacancy, gpu) = (keeper.vacancy(rank), gpu.clone());
+            thread::spawn(move || go_on(vacancy?.take(&gpu)?))
+        };
+        let replacement = take(1, &gpus[4]);
+        let survive = |rank: DeviceCommunicator| {
+            thread::spawn(move || {
+                await_loss(&rank);
+                go_on(rank.rebuild_replaced()?)
+            })
+        };
+        let threads: Vec<_> = ranks.into_iter().map(survive).collect();
+        // If the ranks begin again, the second lost rank is replaced, too.
+        let is_over = || threads.iter().all(thread::JoinHandle::is_finished) && replacement.is_finished();
+        let mut second = None;
+        while !is_over() {
+            if second.is_none() && keeper.vacancy(victim).is_ok() {
+                second = Some(take(victim, &gpus[5]));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        let case = format!("rank {victim}, call {call}");
+        let mut ends: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        let failing = ends.remove(if victim == 0 { 0 } else { 1 }).unwrap_err();
+        assert!(failing.is_lost(), "{case}: {failing}");
+        ends.push(replacement.join().unwrap());
+        let left = match second.map(|second| second.join().unwrap()) {
+            Some(Ok(left)) => left,
+            _ => [0, 1, 2, 3].into_iter().filter(|rank| *rank != victim).collect(),
+        };
+        for end in ends {
+            assert_eq!(end.unwrap_or_else(|error| panic!("{case}: {error}")), left, "{case}");
         }
         assert!(began.elapsed() < DEADLINE / 2, "{case}: {:?}", began.elapsed());
     }
