@@ -1,5 +1,7 @@
 //! Ranks of a job that are lost while their processes live, are replaced, or were given up; each rank is a process with a simulated device.
 
+#![allow(clippy::print_stdout, reason = "a rank tells the test what it saw")]
+
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -294,7 +296,7 @@ fn a_rank_that_left_as_planned_and_joins_again_is_refused_the_old_communicator()
     let port = free_port();
     let other = start("rejoins", port, 1, 2);
     let job = join(port, 0, 2);
-    let (_gpu, rank) = begin(&job);
+    let (_gpu, _rank) = begin(&job);
     let other = said(other);
     assert!(other.contains("replacement: true rank 1 "), "{other}");
     assert!(other.contains("DeviceCommunicator::replace"), "{other}");
@@ -310,7 +312,7 @@ fn a_replacement_in_a_job_without_communicators_meets_the_others() {
     lost.wait().unwrap();
     let other = start("comes", port, 1, 2);
     job.get("here").unwrap();
-    let (_gpu, rank) = begin(&job);
+    let (_gpu, _rank) = begin(&job);
     said(other);
 }
 
@@ -324,7 +326,7 @@ fn a_communicator_made_with_a_lost_rank_refuses_collectives_at_once_on_every_ran
         };
         let others = [start("ends", port, 1, 3), start(scene, port, 2, 3)];
         let job = join(port, 0, 3);
-        let (_gpu, rank) = begin(&job);
+        let (_gpu, _rank) = begin(&job);
         job.wait_for_loss(SOON).unwrap().unwrap();
         if is_known {
             job.acknowledge_losses();
@@ -341,7 +343,7 @@ fn a_stopped_rank_that_keeps_the_store_is_told_that_it_was_given_up() {
     let port = free_port();
     let zero = start("is stopped", port, 0, 2);
     let job = join(port, 1, 2);
-    let (_gpu, rank) = begin(&job);
+    let (_gpu, _rank) = begin(&job);
     job.get("there").unwrap();
     signal("-STOP", &zero);
     let told = job.get("never").unwrap_err();
