@@ -25,15 +25,15 @@ fn runtime() -> DeviceRuntime {
 fn a_shape_that_does_not_fit_is_refused_and_the_device_lives_on() {
     let gpu = runtime();
     let out = gpu.zeros::<u32>(4).unwrap();
-    for (name, block, told) in [
-        ("sized", 32, "blocks of 64 x 1 x 1 threads"),
-        ("sized", 128, "64"),
-        ("capped", 65, "64"),
-        ("clustered", 32, "clusters of [2, 1, 1] blocks"),
+    for (name, grid, block, told) in [
+        ("sized", 2, 32, "blocks of 64 x 1 x 1 threads"),
+        ("sized", 2, 128, "64"),
+        ("capped", 2, 65, "64"),
+        ("clustered", 3, 32, "cluster"),
     ] {
         let kernel = gpu.kernel(KERNELS, name).unwrap();
         // SAFETY: the kernels touch nothing.
-        let refused = unsafe { gpu.launch(&kernel).grid(2).block(block).read_write(&out).submit() };
+        let refused = unsafe { gpu.launch(&kernel).grid(grid).block(block).read_write(&out).submit() };
         let refused = refused.err().unwrap_or_else(|| panic!("{name} with {block} threads was launched"));
         assert!(!refused.is_sticky() && refused.to_string().contains(told), "{name}: {refused:#}");
     }

@@ -177,9 +177,6 @@ fn an_instruction_only_a_gpu_has_is_refused_at_submit_by_name_and_line() {
         "wgmma.fence.sync.aligned;",
         "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r2,%r3}, [%r1];",
         "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r1];",
-        "barrier.cluster.arrive.release.aligned;",
-        "mapa.shared::cluster.u32 %r2, %r1, %r3;",
-        "st.shared::cluster.u32 [%r1], %r2;",
         "multimem.ld_reduce.relaxed.sys.global.add.u32 %r2, [%rd1];",
     ];
     for instruction in instructions {
