@@ -14,15 +14,14 @@ fn check(words: &[&str]) -> Outcome {
 fn an_instruction_that_only_a_gpu_executes_is_refused_and_is_no_finding() {
     const PTX: &str = "
         .version 8.0
-        .target sm_90
+        .target sm_90a
         .address_size 64
         .visible .entry wait(.param .u64 out) {
             .reg .b32 %r<2>; .reg .b64 %rd<2>;
             ld.param.u64 %rd0, [out];
             mov.u32 %r0, 1;
             st.global.u32 [%rd0], %r0;
-            barrier.cluster.arrive;
-            barrier.cluster.wait;
+            wgmma.fence.sync.aligned;
             ret;
         }";
     let folder = Folder::new();
@@ -30,7 +29,7 @@ fn an_instruction_that_only_a_gpu_executes_is_refused_and_is_no_finding() {
     let words = [&file, "--grid", "1", "--block", "1", "--arg", &out];
     let outcome = check(&words);
     assert_eq!(outcome.code, Some(3), "{}{}", outcome.stdout, outcome.stderr);
-    assert!(outcome.stdout.contains("\nrefused: the instruction `barrier.cluster"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("\nrefused: the instruction `wgmma.fence"), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("\n     wait at PTX line "), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("1. ") && !outcome.stdout.contains("1 finding"), "{}", outcome.stdout);
     assert!(
