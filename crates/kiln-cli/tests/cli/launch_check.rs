@@ -29,6 +29,14 @@ const PTX: &str = "
     st.global.u32 [%rd2], %r1;
 DONE:
     ret;
+}
+.visible .entry wild(.param .u64 out) {
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    mov.u32 %r1, 1;
+    mov.u64 %rd1, 64;
+    st.global.u32 [%rd1], %r1;
+    ret;
 }";
 
 /// What a rank drops last, if it is the one that fails by itself: it needs longer to end than those that fail because of it.
@@ -98,11 +106,9 @@ fn rank_program() {
         unsafe { gpu.launch(&kernel).grid(1).block(1).read(&from).read_write(&to).submit() }.unwrap();
     }
     if mistake.starts_with("a wild store") && me == 1 {
-        let kernel = gpu.kernel(PTX, "copy_one").unwrap();
-        let outside = 0x1234_5678_0000_u64;
-        // SAFETY: there is none: the store that is to be found.
-        let wild =
-            unsafe { gpu.launch(&kernel).grid(1).block(1).read(&send).value(outside).submit() }.unwrap();
+        let kernel = gpu.kernel(PTX, "wild").unwrap();
+        // SAFETY: there is no reason: its store is what the checks are to find.
+        let wild = unsafe { gpu.launch(&kernel).grid(1).block(1).write(&recv).submit() }.unwrap();
         if mistake == "a wild store" {
             wild.wait().unwrap_err();
         }
@@ -198,7 +204,7 @@ fn a_store_outside_of_all_memory_is_a_finding_whether_it_is_waited_for_or_not() 
         let outcome = checked(mistake);
         assert_eq!(outcome.code, Some(5), "{mistake}: {}{}", outcome.stdout, outcome.stderr);
         let words = "kiln launch: rank 1 found: ";
-        assert!(outcome.stderr.contains(words) && outcome.stderr.contains("copy_one"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(words) && outcome.stderr.contains("wild"), "{}", outcome.stderr);
     }
 }
 

@@ -19,13 +19,18 @@ const KILN: &str = env!("CARGO_BIN_EXE_kiln");
 /// A folder whose commands see no variable of this process that would be a part of them.
 fn in_folder(folder: &Folder, words: &[&OsStr]) -> Command {
     let mut command = command(&[]);
+    without_variables(&mut command);
+    command.args(words).current_dir(folder.path(""));
+    command
+}
+
+/// Variables that would be part of a command that repeats.
+fn without_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.as_bytes().starts_with(b"KILN_") || name == "CUDA_VISIBLE_DEVICES" {
             command.env_remove(name);
         }
     }
-    command.args(words).current_dir(folder.path(""));
-    command
 }
 
 fn explained(folder: &Folder, file: &str) -> serde_json::Value {
@@ -37,6 +42,7 @@ fn explained(folder: &Folder, file: &str) -> serde_json::Value {
 /// What a shell says to a command.
 fn shell(folder: &Folder, script: &str) -> (Option<i32>, String) {
     let mut shell = Command::new("bash");
+    without_variables(&mut shell);
     shell.args(["-c", script]).current_dir(folder.path(""));
     let output = shell.output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())

@@ -54,9 +54,14 @@ fn a_busy_device_gets_less() {
         group.submit_on(1, fill).unwrap().1.wait().unwrap();
     }
     settled(&group);
-    let queue: Vec<_> = (0..6).map(|_| group.submit(fill).unwrap()).collect();
-    let places: Vec<_> = queue.iter().map(|(place, ..)| *place).collect();
-    assert!(places.contains(&0) && places.contains(&1), "{places:?}");
+    // A device that took longer when it was measured gets its first piece later.
+    let (mut queue, mut places) = (Vec::new(), [0; 2]);
+    while places.contains(&0) && queue.len() < 1000 {
+        let queued = group.submit(fill).unwrap();
+        places[queued.0] += 1;
+        queue.push(queued);
+    }
+    assert!(!places.contains(&0), "{places:?} {:?}", group.loads());
     queue.iter().for_each(|(_, _, ticket)| ticket.wait().unwrap());
     settled(&group);
 }
