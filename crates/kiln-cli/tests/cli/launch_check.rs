@@ -58,7 +58,11 @@ fn failing_rank_program() {
     let job = Arc::new(Rendezvous::from_process().unwrap().unwrap());
     let gpu = DeviceRuntime::auto().unwrap();
     let rank = DeviceCommunicator::meet(gpu, &job, &Default::default()).unwrap();
-    rank.barrier().submit().unwrap().wait().unwrap();
+    // The first rank can be past this barrier, and lost, while another one still waits in it.
+    let met = rank.barrier().submit().is_ok_and(|barrier| barrier.wait().is_ok());
+    if is_first && !met {
+        panic!("rank {who} is lost before it fails by itself");
+    }
     if is_first && how == "leaves" {
         drop((rank, job));
         std::panic::resume_unwind(Box::new("it has left the job"));
@@ -66,7 +70,7 @@ fn failing_rank_program() {
     if is_first {
         std::panic::resume_unwind(Box::new("this rank fails by itself"));
     }
-    if rank.barrier().submit().is_err() {
+    if !met || rank.barrier().submit().is_err() {
         std::process::exit(7);
     }
 }
@@ -95,9 +99,14 @@ fn rank_program() {
     let me = rank.rank();
     let large = vec![me + 1; 300_000];
     let (send, recv) = (gpu.upload(&large).unwrap(), gpu.zeros::<u32>(large.len()).unwrap());
-    for _ in 0..5 {
+    for round in 0..5 {
         rank.all_reduce(&send, &recv, Reduction::Sum).submit().unwrap();
-        assert_eq!(recv.download().unwrap(), vec![6; large.len()]);
+        let sums = recv.download();
+        // Rank 1 can be past the last round, and lost, while another rank is still in it.
+        if mistake.starts_with("a wild store") && me != 1 && round == 4 && sums.is_err() {
+            return;
+        }
+        assert_eq!(sums.unwrap(), vec![6; large.len()]);
     }
     if mistake == "never written" && me == 1 {
         let kernel = gpu.kernel(PTX, "copy_one").unwrap();
