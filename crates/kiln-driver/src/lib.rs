@@ -70,6 +70,7 @@ mod host_memory;
 pub mod layer;
 mod memory;
 mod result_code;
+mod short_time;
 mod slot_table;
 mod stream;
 mod suballocation;
@@ -98,6 +99,7 @@ pub use memory::{
     ReserveRequest,
 };
 pub use result_code::Code;
+pub use short_time::ShortTime;
 pub use slot_table::{Pinned, Slots};
 pub use stream::{EventRequest, ForeignHandle, Health, Progress, StreamRequest, WaitTarget};
 pub use suballocation::{MemoryPart, PartKind, PartLabel};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kiln_driver::ShortTime;
 use kiln_ir::{PlanError, Role, Type, trap_text};
 use kiln_runtime::ErrorKind;
 
@@ -171,7 +172,7 @@ pub enum ProgramError {
     },
     /// The time was up before the program was done. It still runs; what it writes is not to be trusted yet.
     #[error(
-        "program `{program}` was not done within {limit:?}; it still runs, and what it writes is not to be trusted"
+        "program `{program}` was not done within {}; it still runs, and what it writes is not to be trusted", ShortTime(*.limit)
     )]
     TimedOut {
         /// The program, or the first one of the sequence.

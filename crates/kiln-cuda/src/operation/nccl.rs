@@ -19,7 +19,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use kiln_driver::{Error, Refusal, Result};
+use kiln_driver::{Error, Refusal, Result, ShortTime};
 use kiln_operation::{CommunicatorId, CommunicatorRank};
 
 use super::failure::LibraryFailure;
@@ -236,9 +236,9 @@ impl NcclRank {
     /// The failure of a call that has not returned by the deadline.
     fn late(&self, call: &'static str) -> LibraryFailure {
         let detail = format!(
-            "{} waited {:?} for the other ranks; start all {} ranks, give them one id, and see what NCCL_DEBUG=INFO says",
+            "{} waited {} for the other ranks; start all {} ranks, give them one id, and see what NCCL_DEBUG=INFO says",
             self.words(),
-            self.rank.deadline,
+            ShortTime(self.rank.deadline),
             self.rank.size
         );
         LibraryFailure { library: LibraryKind::Nccl, call, status: IN_PROGRESS, detail }

@@ -209,7 +209,7 @@ on_machine! {
         let name = "all_reduce element=f32 reduction=sum in_place=true";
         for _ in 0..2 {
             let why = unusable(&submit(&bench, module, name, &[buffer, 4]).unwrap_err());
-            assert!(why.contains("rank 0 of 4") && why.contains("waited 100ms for the other ranks"), "{why}");
+            assert!(why.contains("rank 0 of 4") && why.contains("waited 0.1 s for the other ranks"), "{why}");
         }
         assert!(began.elapsed() < Duration::from_secs(5));
         assert_eq!(calls("ncclCommAbort").len(), 1, "it is aborted once, and says the same afterwards");
@@ -225,7 +225,7 @@ on_machine! {
         let name = "all_reduce element=f32 reduction=sum in_place=true";
         for _ in 0..2 {
             let why = unusable(&submit(&bench, module, name, &[buffer, 4]).unwrap_err());
-            assert!(why.contains("rank 0 of 4") && why.contains("waited 100ms for the other ranks"), "{why}");
+            assert!(why.contains("rank 0 of 4") && why.contains("waited 0.1 s for the other ranks"), "{why}");
         }
         assert!(began.elapsed() < Duration::from_secs(5));
         assert_eq!((calls("ncclCommAbort").len(), calls("ncclAllReduce").len()), (1, 1));
@@ -265,7 +265,7 @@ on_machine! {
         std::thread::spawn(move || submit(bench, module, name, &[buffer, 4]));
         wait_for("ncclAllReduce");
         let why = unusable(&submit_on(bench, bench.stream(), module, "abort", &[]).unwrap_err());
-        assert!(why.contains("a call of NCCL has not returned within 2s") && why.contains("end this process"), "{why}");
+        assert!(why.contains("a call of NCCL has not returned within 2.0 s") && why.contains("end this process"), "{why}");
         assert!(calls("ncclCommAbort").is_empty());
     }
 
@@ -377,7 +377,7 @@ on_machine! {
             assert!(!first.is_finished());
             for error in [first.join().unwrap(), submit(&bench, module, "abort", &[]).unwrap_err()] {
                 let why = unusable(&error);
-                assert!(why.contains("ncclCommAbort of rank 1 of 2") && why.contains("did not return within 2s"), "{why}");
+                assert!(why.contains("ncclCommAbort of rank 1 of 2") && why.contains("did not return within 2.0 s"), "{why}");
             }
         });
         assert!(began.elapsed() < Duration::from_secs(30));
@@ -394,7 +394,7 @@ on_machine! {
         std::thread::spawn(move || submit(bench, module, "broadcast element=u8 root=0", &[buffer, 4]));
         wait_for("ncclBroadcast");
         let why = unusable(&submit_on(bench, bench.stream(), module, "abort", &[]).unwrap_err());
-        assert!(why.contains("rank 0 of 2") && why.contains("has not returned within 2s"), "{why}");
+        assert!(why.contains("rank 0 of 2") && why.contains("has not returned within 2.0 s"), "{why}");
         // It was told to stop, and is not freed while the call is inside.
         assert_eq!((calls("ncclCommAbort").len(), calls("ncclGroupEnd").len()), (1, 0));
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use kiln_driver::{Code, Error, Fault};
+use kiln_driver::{Code, Error, Fault, ShortTime};
 
 use crate::protocol::protocol_error::ProtocolViolation;
 
@@ -49,7 +49,7 @@ impl fmt::Display for LossCause {
             Self::Fault(error) => write!(f, "the device failed: {error}"),
             Self::Ended(Some(status)) => write!(f, "the worker process ended by itself ({status})"),
             Self::Ended(None) => f.write_str("the worker process ended by itself"),
-            Self::Hung { what, after } => write!(f, "{what} made no progress for {after:?}"),
+            Self::Hung { what, after } => write!(f, "{what} made no progress for {}", ShortTime(*after)),
             Self::Violation(violation) => violation.fmt(f),
             Self::Killed => f.write_str("this program killed the worker process"),
             Self::Closed => f.write_str("the device was closed"),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use kiln_driver::ShortTime;
+
 use crate::protocol::protocol_error::ProtocolViolation;
 
 /// Why a worker could not be started. Its process, if there was one, has ended.
@@ -52,7 +54,7 @@ pub enum WorkerStartError {
     },
     /// The worker was not ready in time, and was killed.
     #[error(
-        "the worker was not ready after {after:?}; raise `start_limit`, or find out why its device does not open"
+        "the worker was not ready after {}; raise `start_limit`, or find out why its device does not open", ShortTime(*.after)
     )]
     TimedOut {
         /// How long it had.

@@ -15,7 +15,7 @@ mod remove_lost;
 
 use std::time::Duration;
 
-use kiln_driver::{GraphId, MemoryId, PagesId, Progress, StreamId};
+use kiln_driver::{GraphId, MemoryId, PagesId, Progress, ShortTime, StreamId};
 
 use super::object_counts::ObjectCounts;
 use super::start_error::WorkerStartError;
@@ -98,7 +98,7 @@ pub enum TakeoverError {
     NotLost,
     /// The restart policy allows no more replacements.
     #[error(
-        "{limit} workers were replaced within {span:?}, the most the restart policy allows; the last ended because {cause}"
+        "{limit} workers were replaced within {}, the most the restart policy allows; the last ended because {cause}", ShortTime(*.span)
     )]
     GivenUp {
         /// How many.

@@ -17,6 +17,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use cudarc::driver::sys::CUstream;
+use kiln_driver::ShortTime;
 
 use super::making::Making;
 use super::symbols::NcclApi;
@@ -83,13 +84,14 @@ impl Ending {
         if let Ok(ended) = ends.recv_timeout(ABORT_LIMIT) {
             return ended;
         }
+        let limit = ShortTime(ABORT_LIMIT);
         Err(without_answer(match making.is_free() {
             true => format!(
-                "{CALL} of {words} did not return within {ABORT_LIMIT:?}; work that it has queued goes on until NCCL ends it, one collective after the other, and its memory is freed then; if it never ends, abort the other \
+                "{CALL} of {words} did not return within {limit}; work that it has queued goes on until NCCL ends it, one collective after the other, and its memory is freed then; if it never ends, abort the other \
                  communicators of this device, or end this process"
             ),
             false => format!(
-                "a call of NCCL has not returned within {ABORT_LIMIT:?} after {words} was aborted; end this process"
+                "a call of NCCL has not returned within {limit} after {words} was aborted; end this process"
             ),
         }))
     }
