@@ -4,8 +4,11 @@
 //! the store of their job instead: a call waits for the others on the host, and what this rank receives is then written on its device, where every access is checked. Reductions are
 //! computed by the device, in the order of the ranks, so that all ranks get the same bits as ranks of one process do. It is for checks of programs, and slow.
 
+mod absence;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,7 +21,9 @@ use crate::collective_part::Part;
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
-use crate::rendezvous::{EndingLosses, Rendezvous, RendezvousError};
+use crate::rendezvous::{Rendezvous, RendezvousError};
+use crate::transfer::{self, Transfer, TransferCall};
+use absence::Absence;
 
 /// Bytes of a value that the store is given at a time.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -59,7 +64,7 @@ struct Brought {
 /// Where a collective meets those of other ranks.
 enum Place {
     All(u64),
-    Pair { from: u32, to: u32, number: u64 },
+    Pair(Transfer),
 }
 
 /// Whether each rank of a job is in another process than rank 0. Ranks that are threads of its process share its simulated machine, and no exchange is needed.
@@ -85,7 +90,7 @@ impl Bridge {
         (rank, size): (u32, u32),
         deadline: Duration,
     ) -> Self {
-        let name = format!("kiln/exchange/{}", id.to_string().trim_end_matches('0'));
+        let name = transfer::communicator_name(&id.to_string());
         Self { job: job.clone(), losses_before, id, name, rank, size, deadline, counts: Mutex::default() }
     }
 
@@ -94,7 +99,7 @@ impl Bridge {
         &self,
         (runtime, module): (&DeviceRuntime, &Module),
         scratch: &GpuRef<u8>,
-        (parts, stream): (&[Part], Option<&Stream>),
+        (parts, stream, caller): (&[Part], Option<&Stream>, &'static Location<'static>),
         as_recorded: &dyn Fn() -> WorkContext,
     ) -> Result<Ticket> {
         self.check(runtime, parts, stream)?;
@@ -111,11 +116,11 @@ impl Bridge {
         }
         let end = after(Instant::now(), self.deadline);
         // All bring what they have before one waits: a send and a receive of one call may meet each other.
-        let bring = |(part, bytes): (&Part, Vec<u8>)| self.bring(&mut counts, part, &bytes);
+        let bring = |(part, bytes): (&Part, Vec<u8>)| self.bring(&mut counts, (part, caller), &bytes);
         let places = parts.iter().zip(read).map(bring).collect::<Result<Vec<_>>>()?;
         let mut writes = Vec::with_capacity(parts.len());
         for (part, place) in parts.iter().zip(places) {
-            let brought = self.meet(part, &place, end)?;
+            let brought = self.meet((part, caller), &place, end)?;
             writes.extend(self.received(part, &brought)?.map(|(to, bytes)| (part, to, bytes)));
         }
         let Some((last, others)) = writes.split_last() else {
@@ -183,7 +188,12 @@ impl Bridge {
     }
 
     /// Gives what this rank brings to the store.
-    fn bring(&self, counts: &mut Counts, part: &Part, bytes: &[u8]) -> Result<Place> {
+    fn bring(
+        &self,
+        counts: &mut Counts,
+        (part, caller): (&Part, &'static Location<'static>),
+        bytes: &[u8],
+    ) -> Result<Place> {
         let Part { collective, count, .. } = part;
         let peer = collective.root_rank().unwrap_or(0);
         let next = |known: &mut BTreeMap<u32, u64>| {
@@ -192,17 +202,23 @@ impl Bridge {
             *number - 1
         };
         let place = match collective.kind() {
-            CollectiveKind::Send => Place::Pair { from: self.rank, to: peer, number: next(&mut counts.sent) },
+            CollectiveKind::Send => {
+                Place::Pair(Transfer { from: self.rank, to: peer, number: next(&mut counts.sent) })
+            }
             CollectiveKind::Recv => {
-                return Ok(Place::Pair { from: peer, to: self.rank, number: next(&mut counts.received) });
+                let number = next(&mut counts.received);
+                return Ok(Place::Pair(Transfer { from: peer, to: self.rank, number }));
             }
             _ => {
                 counts.collectives += 1;
                 Place::All(counts.collectives - 1)
             }
         };
-        let called = format!("{} of {count}", called(collective));
-        let message = [&(called.len() as u64).to_le_bytes()[..], called.as_bytes(), bytes].concat();
+        let said = match &place {
+            Place::All(_) => String::new(),
+            Place::Pair(transfer) => called_at(transfer, part, caller).to_string(),
+        };
+        let message = transfer::packed(&format!("{} of {count}", called(collective)), &said, bytes);
         let key = self.key(&place, self.rank);
         let chunks = message.len().div_ceil(CHUNK_BYTES).max(1);
         for (at, chunk) in message.chunks(CHUNK_BYTES).enumerate() {
@@ -216,15 +232,20 @@ impl Bridge {
     }
 
     /// Waits for what the others bring, by rank; for a transfer the sender's alone.
-    fn meet(&self, part: &Part, place: &Place, end: Instant) -> Result<Vec<Brought>> {
+    fn meet(
+        &self,
+        (part, caller): (&Part, &'static Location<'static>),
+        place: &Place,
+        end: Instant,
+    ) -> Result<Vec<Brought>> {
         let ranks: Vec<u32> = match place {
             Place::All(_) => (0..self.size).collect(),
-            Place::Pair { to, .. } if *to != self.rank => return Ok(Vec::new()),
-            Place::Pair { from, .. } => vec![*from],
+            Place::Pair(Transfer { to, .. }) if *to != self.rank => return Ok(Vec::new()),
+            Place::Pair(Transfer { from, .. }) => vec![*from],
         };
         let mut all = Vec::with_capacity(ranks.len());
         for rank in ranks {
-            let brought = self.brought(place, rank, (part, end))?;
+            let brought = self.brought(place, rank, (part, caller, end))?;
             let (own, theirs) = (format!("{} of {}", called(&part.collective), part.count), &brought.called);
             if own != *theirs {
                 return Err(self.disagreement(place, rank, (own, theirs.clone())));
@@ -234,45 +255,41 @@ impl Bridge {
         Ok(all)
     }
 
-    fn brought(&self, place: &Place, rank: u32, (part, end): (&Part, Instant)) -> Result<Brought> {
+    fn brought(
+        &self,
+        place: &Place,
+        rank: u32,
+        (part, caller, end): (&Part, &'static Location<'static>, Instant),
+    ) -> Result<Brought> {
         let key = self.key(place, rank);
-        let told = |what: String| {
-            note_finding(&what);
-            GroupError::Collective { what, next: NEXT }
-        };
-        let call = || format!("{}, {}", number_text(place), part.collective);
-        let absent = || told(format!("rank {rank} did not come to {}, within {:?}", call(), self.deadline));
-        let of_job = self.job.ranks.get(rank as usize).copied().unwrap_or(rank);
+        let absent = |why: Absence| self.absent(place, (rank, why), (part, caller));
         let (mut message, mut at, mut chunks) = (Vec::new(), 0, 1);
         while at < chunks {
-            let key = format!("{key}/{at}");
-            let losses = EndingLosses::Since(self.losses_before, &self.job.ranks);
-            let found = match self.job.rendezvous.get_while(of_job, (&key, &key), end, losses) {
-                Ok(found) => found.ok_or_else(absent)?,
-                Err(RendezvousError::RankLeft { .. }) => {
-                    return Err(told(format!(
-                        "rank {rank} has left the job and does not come to {}",
-                        call()
-                    )));
-                }
-                Err(error) => return Err(rendezvous(error)),
+            let found = self.piece(place, rank, (&format!("{key}/{at}"), end))?.map_err(absent)?;
+            let Some((head, chunk)) = found.split_first_chunk::<8>() else {
+                return Err(absent(Absence::Late));
             };
-            let Some((head, chunk)) = found.split_first_chunk::<8>() else { return Err(absent()) };
             chunks = u64::from_le_bytes(*head);
             message.extend(chunk);
             at += 1;
         }
-        if let Place::Pair { .. } = place {
+        if let Place::Pair(_) = place {
             (0..chunks)
                 .try_for_each(|at| self.job.rendezvous.remove(&format!("{key}/{at}")))
                 .map_err(rendezvous)?;
         }
-        let split = message.split_first_chunk::<8>().and_then(|(head, rest)| {
-            let len = usize::try_from(u64::from_le_bytes(*head)).ok()?;
-            rest.split_at_checked(len)
-        });
-        let (called, bytes) = split.ok_or_else(absent)?;
-        Ok(Brought { called: String::from_utf8_lossy(called).into_owned(), bytes: bytes.to_vec() })
+        let (called, bytes) = transfer::unpacked(&message).ok_or_else(|| absent(Absence::Late))?;
+        Ok(Brought { called: called.to_owned(), bytes: bytes.to_vec() })
+    }
+
+    /// This rank ends its part of the communicator as planned.
+    pub(crate) fn end(&self) {
+        let sent = transfer::end_value(&self.counts().sent);
+        self.job.rendezvous.post(&self.end_key(self.rank), &sent);
+    }
+
+    fn end_key(&self, rank: u32) -> String {
+        transfer::end_key(&self.name, rank)
     }
 
     /// What this rank brings, in its first buffer.
@@ -364,7 +381,7 @@ impl Bridge {
     fn key(&self, place: &Place, rank: u32) -> String {
         match place {
             Place::All(number) => format!("{}/{number}/{rank}", self.name),
-            Place::Pair { from, to, number } => format!("{}/{from} to {to}/{number}", self.name),
+            Place::Pair(transfer) => transfer.key(&self.name),
         }
     }
 
@@ -394,6 +411,11 @@ fn called(collective: &Collective) -> String {
     }
 }
 
+/// A send or a receive at its place in the program.
+fn called_at<'a>(transfer: &Transfer, part: &'a Part, place: &'static Location<'static>) -> TransferCall<'a> {
+    TransferCall { transfer: *transfer, collective: &part.collective, count: part.count, place }
+}
+
 fn bytes_of(blocks: Range<u32>, block: usize) -> Range<usize> {
     blocks.start as usize * block..blocks.end as usize * block
 }
@@ -401,7 +423,9 @@ fn bytes_of(blocks: Range<u32>, block: usize) -> Range<usize> {
 fn number_text(place: &Place) -> String {
     match place {
         Place::All(number) => format!("collective {number}"),
-        Place::Pair { from, to, number } => format!("transfer {number} from rank {from} to rank {to}"),
+        Place::Pair(Transfer { from, to, number }) => {
+            format!("transfer {number} from rank {from} to rank {to}")
+        }
     }
 }
 

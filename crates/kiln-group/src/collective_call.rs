@@ -58,7 +58,8 @@ impl<'a> CollectiveCall<'a> {
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
         let (communicator, stream) = (self.communicator, self.stream);
-        let _context = called_from(communicator.runtime(), Location::caller());
+        let caller = Location::caller();
+        let _context = called_from(communicator.runtime(), caller);
         let parts = self.checked()?;
         let parts = parts.as_slice();
         if communicator.size() == 1 {
@@ -68,7 +69,8 @@ impl<'a> CollectiveCall<'a> {
             let turn = communicator.begin()?;
             let device = (communicator.runtime(), module);
             let as_recorded = || as_collective(communicator.runtime(), || labelled(communicator, parts));
-            let submitted = bridge.submit(device, communicator.scratch(), (parts, stream), &as_recorded);
+            let submitted =
+                bridge.submit(device, communicator.scratch(), (parts, stream, caller), &as_recorded);
             let ticket = submitted.map_err(|error| communicator.told(error))?;
             communicator.note(&ticket, None, parts.iter().any(Part::is_pairwise));
             drop(turn);

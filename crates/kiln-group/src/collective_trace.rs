@@ -264,6 +264,9 @@ fn step(text: &str) -> std::result::Result<TracedCollective, String> {
         if seen.contains(&name) {
             return Err(format!("`{name}` comes twice"));
         }
+        if step.overlaps {
+            return Err(format!("`{OVERLAP}` comes before `{word}`, and belongs at the end of the line"));
+        }
         seen.push(name);
         match name {
             OVERLAP if value.is_empty() && word == OVERLAP => step.overlaps = true,

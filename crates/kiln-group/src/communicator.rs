@@ -371,7 +371,7 @@ impl Inner {
             let (lost, cause) = (self.rank.rank, format!("{GIVEN_UP}{why}"));
             return CommunicatorRankLost { communicator, lost, cause, can_rebuild: false };
         }
-        let can_rebuild = !job.is_some_and(|job| job.needs(lost.rank));
+        let can_rebuild = !job.is_some_and(|job| job.needs(lost));
         CommunicatorRankLost { communicator, lost: lost.rank, cause: lost.cause.clone(), can_rebuild }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kiln_driver::ShortTime;
 use kiln_operation::CommunicatorId;
 use kiln_runtime::{Error, ErrorKind};
 
@@ -107,8 +108,8 @@ pub enum GroupError {
     },
     /// Ranks that did not come to rebuild their communicator.
     #[error(
-        "{} did not rebuild the communicator within {waited:?}; call `rebuild` on each rank that is left, or `rebuild_replaced` on each",
-        named(.ranks)
+        "{} did not rebuild the communicator within {}; call `rebuild` on each rank that is left, or `rebuild_replaced` on each",
+        named(.ranks), ShortTime(*.waited)
     )]
     RanksAbsent {
         /// The ranks.
@@ -116,10 +117,23 @@ pub enum GroupError {
         /// How long they were waited for.
         waited: std::time::Duration,
     },
+    /// Ranks that rebuild their communicator in another way than this one.
+    #[error(
+        "{} called `{called}` and this rank `{}`, so they did not come to each other within {}; call the same one of the two on each rank that is left",
+        named(.ranks), other_rebuild(.called), ShortTime(*.waited)
+    )]
+    OtherRebuild {
+        /// The ranks that called the other one.
+        ranks: Vec<u32>,
+        /// What they called: `rebuild` or `rebuild_replaced`. This rank called the other one of the two.
+        called: &'static str,
+        /// How long they were waited for.
+        waited: std::time::Duration,
+    },
     /// Lost ranks that were not replaced.
     #[error(
-        "no replacement of {} came within {waited:?}; start one for each, or go on without with `rebuild`",
-        named(.ranks)
+        "no replacement of {} came within {}; start one for each, or go on without with `rebuild`",
+        named(.ranks), ShortTime(*.waited)
     )]
     ReplacementsAbsent {
         /// The lost ranks.
@@ -197,6 +211,15 @@ impl GroupError {
     pub(crate) fn at(index: usize) -> impl Fn(Error) -> Self {
         move |source| Self::Device { index, source }
     }
+}
+
+/// What ranks call that rebuild with replacements, or without.
+pub(crate) fn rebuild_name(is_replacing: bool) -> &'static str {
+    if is_replacing { "rebuild_replaced" } else { "rebuild" }
+}
+
+fn other_rebuild(called: &str) -> &'static str {
+    rebuild_name(called == rebuild_name(false))
 }
 
 /// `rank 1`, `ranks 1 and 3`.

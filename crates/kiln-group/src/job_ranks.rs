@@ -8,6 +8,7 @@ use kiln_operation::CommunicatorId;
 
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
+use crate::rank_loss::PANICKED;
 use crate::rendezvous::{EndingLosses, LostRank, Rendezvous, RendezvousError};
 use crate::seat::{Application, Seat};
 
@@ -59,9 +60,11 @@ impl Job {
         Some(self.ranks.iter().position(|known| *known == rank)? as u32)
     }
 
-    /// Whether the ranks cannot meet any more without this rank of the communicator.
-    pub(crate) fn needs(&self, rank: u32) -> bool {
-        self.ranks.get(rank as usize) == Some(&0)
+    /// Whether the ranks cannot meet any more without this rank of the communicator: rank 0 of the job, whose process has ended or is about to. One whose device alone is lost serves the
+    /// others further; the process of a thread that panicked most often ends.
+    pub(crate) fn needs(&self, lost: &LostRank) -> bool {
+        let keeps_store = self.ranks.get(lost.rank as usize) == Some(&0);
+        keeps_store && (lost.cause == PANICKED || !self.rendezvous.has_store())
     }
 
     /// Says how many collectives a rank of the communicator has submitted that leaves as planned, where that can be compared.
@@ -83,10 +86,26 @@ impl Job {
         fresh.map(count).collect()
     }
 
-    /// Says how many ranks of the communicator this one knows to be lost, before it waits for others.
-    pub(crate) fn say_losses(&self, id: CommunicatorId, rank: u32, lost: &[LostRank]) -> Result<()> {
-        let count = (lost.len() as u64).to_le_bytes();
-        self.rendezvous.put(&losses_key(id, rank), &count).map_err(failed)
+    /// Says how many ranks of the communicator this one knows to be lost, and whether it rebuilds with replacements, before it waits for others.
+    pub(crate) fn say_losses(
+        &self,
+        id: CommunicatorId,
+        rank: u32,
+        (lost, is_replacing): (&[LostRank], bool),
+    ) -> Result<()> {
+        let said = [&(lost.len() as u64).to_le_bytes()[..], &[u8::from(is_replacing)]].concat();
+        self.rendezvous.put(&losses_key(id, rank), &said).map_err(failed)
+    }
+
+    /// Ranks that are not lost and whose last rebuild was one with replacements, or without.
+    pub(crate) fn rebuilding(&self, id: CommunicatorId, lost: &[LostRank], is_replacing: bool) -> Vec<u32> {
+        let end = after(Instant::now(), self.rendezvous.timeout());
+        let is_such = |(rank, of_job): &(u32, &u32)| {
+            let said = self.rendezvous.last_word(**of_job, &losses_key(id, *rank), end);
+            said.is_some_and(|said| said.last() == Some(&u8::from(is_replacing)))
+        };
+        let left = (0..).zip(&self.ranks).filter(|(rank, _)| lost.iter().all(|lost| lost.rank != *rank));
+        left.filter(is_such).map(|(rank, _)| rank).collect()
     }
 
     /// Whether a rank knows of more losses than these. Then it says nothing more in a round without these.
@@ -98,7 +117,7 @@ impl Job {
         end: Instant,
     ) -> bool {
         let said = self.rendezvous.last_word(of_job, &losses_key(id, rank), end);
-        let count = said.and_then(|said| said.try_into().ok()).map(u64::from_le_bytes);
+        let count = said.as_deref().and_then(<[u8]>::first_chunk).copied().map(u64::from_le_bytes);
         count.is_some_and(|count| count > lost.len() as u64)
     }
 
@@ -121,7 +140,7 @@ impl Job {
         // Then another rank may have begun again without the lost one, before it came to this round.
         let mut is_reduced = false;
         let mut heard = BTreeMap::new();
-        for (other, of_job) in left {
+        for (other, of_job) in left.clone() {
             let value = loop {
                 let losses = EndingLosses::Since(losses_seen, &missed);
                 let until = if is_reduced { end.min(Instant::now() + BEYOND_PERIOD) } else { end };
@@ -146,10 +165,14 @@ impl Job {
                     Err(error) => return Err(failed(error)),
                 }
             };
-            match value {
-                Some(value) => heard.insert(other, value),
-                None => return Err(GroupError::RanksAbsent { ranks: vec![other], waited: began.elapsed() }),
+            let Some(value) = value else {
+                let is_absent = |(rank, of_job): &(u32, &u32)| {
+                    self.rendezvous.last_word(**of_job, &key(*rank), end + LEFT_WAIT).is_none()
+                };
+                let ranks = left.filter(is_absent).map(|(rank, _)| rank).collect();
+                return Err(GroupError::RanksAbsent { ranks, waited: began.elapsed() });
             };
+            heard.insert(other, value);
         }
         Ok(Some(heard))
     }

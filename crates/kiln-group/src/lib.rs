@@ -96,6 +96,7 @@ mod split;
 mod submit;
 mod ticket;
 mod topology;
+mod transfer;
 
 pub use collective_call::CollectiveCall;
 pub use collective_trace::{CollectiveTrace, CollectiveTraceError, TraceTime, TracedCollective};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use kiln_driver::DeviceKind;
+use kiln_driver::{DeviceKind, ShortTime};
 use kiln_operation::CommunicatorId;
 use kiln_runtime::DeviceRuntime;
 
@@ -15,7 +15,7 @@ use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
 use crate::membership::Membership;
-use crate::rendezvous::{EndingLosses, Rendezvous, RendezvousError, meeting_key};
+use crate::rendezvous::{EndingLosses, LostRank, Rendezvous, RendezvousError, meeting_key};
 
 impl DeviceCommunicator {
     /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
@@ -45,6 +45,12 @@ impl DeviceCommunicator {
         if rank == 0 {
             rendezvous.put(&key, Self::new_id(runtime)?.bytes()).map_err(failed)?;
         }
+        if let Some(lost) = rendezvous.lost_ranks().map_err(failed)?.into_iter().find(|lost| lost.rank == 0)
+            && rendezvous.value_now(&key).is_none()
+        {
+            let LostRank { rank, cause } = lost;
+            return Err(failed(RendezvousError::RankLost { rank, cause }));
+        }
         let waited = rendezvous.timeout();
         let end = after(Instant::now(), waited);
         let ranks: Vec<u32> = (0..size).collect();
@@ -59,7 +65,7 @@ impl DeviceCommunicator {
         };
         let id = id.map_err(failed)?;
         let id = id.ok_or_else(|| GroupError::Collective {
-            what: format!("rank 0 has not made the id of the communicator within {waited:?}"),
+            what: format!("rank 0 has not made the id of the communicator within {}", ShortTime(waited)),
             next: "call `DeviceCommunicator::meet` on every rank of the job",
         })?;
         let id = CommunicatorId::try_from(&id[..]).map_err(GroupError::collective)?;

@@ -192,8 +192,9 @@ impl Membership {
         self.state().here.insert(rank, entry);
     }
 
-    /// A rank leaves as planned, unless its device is lost: then it is lost, too. Its device is watched further while it has something to do that the others wait for.
-    pub(crate) fn leave(&self, rank: u32) {
+    /// A rank leaves as planned, unless its device is lost: then it is lost, too, and the answer is false. Its device is watched further while it has something to do that the others
+    /// wait for.
+    pub(crate) fn leave(&self, rank: u32) -> bool {
         let device = self.state().here.get(&rank).map(|entry| (entry.loss(), entry.driver.clone()));
         if let Some((loss, driver)) = device {
             let asked = || match driver.health() {
@@ -201,7 +202,8 @@ impl Membership {
                 _ => None,
             };
             if let Some(cause) = loss.or_else(asked) {
-                return self.report(rank, cause, None);
+                self.report(rank, cause, None);
+                return false;
             }
         }
         let mut state = self.state();
@@ -221,6 +223,7 @@ impl Membership {
         if let Some(job) = &self.job {
             job.say_left(self.id, rank, submitted);
         }
+        true
     }
 
     /// Looks which ranks have left the job as planned, if a rank of this process waits.

@@ -12,10 +12,13 @@ pub struct CommunicatorRankLost {
     pub lost: u32,
     /// What was seen of it.
     pub cause: String,
-    /// Whether this rank can go on: not where the lost rank kept what the ranks of the job meet at, nor where the lost rank is this one, which the others gave up.
+    /// Whether this rank can go on: not where the lost rank is rank 0 of a job, which keeps what the ranks meet at, unless its process lives and has lost its device alone; nor where the lost
+    /// rank is this one, which the others gave up.
     pub can_rebuild: bool,
 }
 
+/// The cause where a thread panicked.
+pub(crate) const PANICKED: &str = "its thread panicked";
 /// How the cause begins where the rank that is told is the one that is lost.
 pub(crate) const GIVEN_UP: &str = "the others gave it up, which is this rank: ";
 

@@ -72,7 +72,7 @@ impl DeviceCommunicator {
     /// begin again without it. Buffers that no unfinished collective was to write, nor work behind one, are as they were.
     ///
     /// A communicator is rebuilt once: if the new one loses a rank, that one is rebuilt. Either all ranks call this or all call [`rebuild_replaced`](Self::rebuild_replaced);
-    /// otherwise those of one kind do not see the others and name them as absent after the deadline, and can then agree and call again.
+    /// otherwise those of one kind do not see the others, and name them after the deadline as having called the other one ([`GroupError::OtherRebuild`]); they can then agree and call again.
     ///
     /// # Errors
     /// No rank is lost, or this one is: then the error is that of its device. It was rebuilt already, or another thread does so as this rank; ranks that do not call it within
@@ -137,7 +137,7 @@ impl DeviceCommunicator {
             membership.begin_round(rank, &lost)?;
             let applications = match lost_ranks {
                 LostRanks::LeftOut => BTreeMap::new(),
-                LostRanks::Replaced => match membership.applications(&lost, limit)? {
+                LostRanks::Replaced => match membership.applications(rank, &lost, limit)? {
                     Some(applications) => applications,
                     None => continue,
                 },

@@ -58,7 +58,7 @@ pub struct LostRank {
 /// Dropping it leaves the job as planned: ranks that wait for something of it fail at once with [`RendezvousError::RankLeft`]. A process that ends without that is a **lost rank**: all others are told, and what they wait for fails with
 /// [`RendezvousError::RankLost`] until they [acknowledge](Self::acknowledge_losses) it. So is one whose device is lost, or whose thread panics, while it is in a
 /// [communicator](crate::DeviceCommunicator::meet) of the job: its process may live on, and is answered [`RendezvousError::GivenUp`]. A replacement may join with the same rank, also from the same process.
-/// If rank 0 is lost, so is the store.
+/// If the process of rank 0 is lost, so is the store.
 ///
 /// ```
 /// use kiln::group::{MeetingPoint, Rendezvous, RendezvousConfig};
@@ -415,6 +415,11 @@ impl Rendezvous {
     /// Why the others go on without this rank, if they do.
     pub(crate) fn given_up(&self) -> Option<String> {
         self.connection.given_up()
+    }
+
+    /// Whether the store is there, as far as this rank was told.
+    pub(crate) fn has_store(&self) -> bool {
+        self.connection.has_store()
     }
 
     /// How the keys of values begin that are removed when this rank is lost.

@@ -10,6 +10,7 @@ use kiln::group::{DeviceCommunicator, Reduction, Rendezvous};
 
 use crate::example_program::{example_of, example_program};
 use crate::outcome::{Outcome, command, run};
+use crate::wild_kernel::launch_wild;
 
 const MISTAKE: &str = "KILN_TEST_MISTAKE";
 
@@ -28,14 +29,6 @@ const PTX: &str = "
     @%p1 bra DONE;
     st.global.u32 [%rd2], %r1;
 DONE:
-    ret;
-}
-.visible .entry wild(.param .u64 out) {
-    .reg .b32 %r<2>;
-    .reg .b64 %rd<2>;
-    mov.u32 %r1, 1;
-    mov.u64 %rd1, 64;
-    st.global.u32 [%rd1], %r1;
     ret;
 }";
 
@@ -115,9 +108,7 @@ fn rank_program() {
         unsafe { gpu.launch(&kernel).grid(1).block(1).read(&from).read_write(&to).submit() }.unwrap();
     }
     if mistake.starts_with("a wild store") && me == 1 {
-        let kernel = gpu.kernel(PTX, "wild").unwrap();
-        // SAFETY: there is no reason: its store is what the checks are to find.
-        let wild = unsafe { gpu.launch(&kernel).grid(1).block(1).write(&recv).submit() }.unwrap();
+        let wild = launch_wild(gpu);
         if mistake == "a wild store" {
             wild.wait().unwrap_err();
         }

@@ -17,6 +17,9 @@ mod machine;
 mod example_program;
 #[path = "../../../kiln/tests/skip/mod.rs"]
 mod skip;
+#[cfg(target_os = "linux")]
+#[path = "../../../kiln-group/tests/wild_kernel/mod.rs"]
+mod wild_kernel;
 
 mod arguments;
 mod arrays;
@@ -44,6 +47,8 @@ mod kernel_names;
 mod kernels;
 mod launch;
 mod launch_check;
+mod launch_restart;
+mod launch_transfers;
 mod left_files;
 mod limits;
 mod outcome;

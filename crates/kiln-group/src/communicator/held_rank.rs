@@ -9,6 +9,7 @@ use kiln_driver::DeviceKind;
 
 use super::Inner;
 use crate::known_functions::KnownFunctions;
+use crate::rank_loss::PANICKED;
 use crate::rank_watch::rank_left;
 
 /// How long a rank that is dropped waits for other work of its simulated device, on the clock of the device.
@@ -41,10 +42,15 @@ impl Drop for HeldRank {
             true => {
                 inner.is_given_up.store(true, Ordering::Relaxed);
                 let loaded = inner.module.clone().map(|module| (inner.runtime.clone(), module));
-                membership.report(inner.rank.rank, "its thread panicked".into(), loaded);
+                membership.report(inner.rank.rank, PANICKED.into(), loaded);
             }
             false => {
-                membership.leave(inner.rank.rank);
+                let has_left = membership.leave(inner.rank.rank);
+                // What is sent over a communicator that has lost a rank need not be received.
+                if let Some(bridge) = inner.bridge.as_ref().filter(|_| has_left && inner.lost.get().is_none())
+                {
+                    bridge.end();
+                }
                 rank_left(membership);
             }
         }

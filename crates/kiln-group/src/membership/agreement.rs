@@ -9,7 +9,7 @@ use kiln_driver::DeviceKey;
 
 use super::{Applicant, Membership};
 use crate::deadline::after;
-use crate::error::{GroupError, Result};
+use crate::error::{GroupError, Result, rebuild_name};
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
 
@@ -22,7 +22,36 @@ impl Membership {
     /// # Errors
     /// The store is lost.
     pub(crate) fn begin_round(&self, rank: u32, lost: &[LostRank]) -> Result<()> {
-        self.job.as_ref().map_or(Ok(()), |job| job.say_losses(self.id, rank, lost))
+        let is_replacing = self.is_replacing(rank);
+        self.job.as_ref().map_or(Ok(()), |job| job.say_losses(self.id, rank, (lost, is_replacing)))
+    }
+
+    /// Whether a rank of this process was last asked to rebuild with replacements.
+    fn is_replacing(&self, rank: u32) -> bool {
+        self.state().asked.get(&rank).copied().unwrap_or(false)
+    }
+
+    /// What is said of ranks that did not come, or were not replaced: that others rebuild in another way than this one, if any do, which are in other rounds.
+    fn named_otherwise(&self, rank: u32, lost: &[LostRank], error: GroupError) -> GroupError {
+        let (GroupError::RanksAbsent { waited, .. } | GroupError::ReplacementsAbsent { waited, .. }) = error
+        else {
+            return error;
+        };
+        let is_other = !self.is_replacing(rank);
+        let ranks = match &self.job {
+            Some(job) => job.rebuilding(self.id, lost, is_other),
+            None => {
+                let state = self.state();
+                let is_such = |(rank, is_replacing): &(&u32, &bool)| {
+                    **is_replacing == is_other && !state.lost.contains_key(rank)
+                };
+                state.asked.iter().filter(is_such).map(|(rank, _)| *rank).collect()
+            }
+        };
+        match ranks.is_empty() {
+            true => error,
+            false => GroupError::OtherRebuild { ranks, called: rebuild_name(is_other), waited },
+        }
     }
 
     /// Says something to all ranks that are not lost, and returns what they say, by rank. None if another rank was lost meanwhile: then none of the ranks
@@ -39,10 +68,11 @@ impl Membership {
     ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
         let gone: Vec<String> = lost.iter().map(|lost| lost.rank.to_string()).collect();
         let name = format!("kiln/{}/{name}/without {}", self.id.short(), gone.join(" "));
-        match &self.job {
+        let heard = match &self.job {
             Some(job) => job.exchange((self.id, rank), (&name, lost, losses_seen), said),
             None => self.exchange_here(rank, (&name, lost), said, limit),
-        }
+        };
+        heard.map_err(|error| self.named_otherwise(rank, lost, error))
     }
 
     fn exchange_here(
@@ -92,12 +122,22 @@ impl Membership {
     /// The ranks that have no replacement within the time limit, or those that go on without; the store is lost.
     pub(crate) fn applications(
         &self,
+        rank: u32,
         lost: &[LostRank],
         limit: Duration,
     ) -> Result<Option<BTreeMap<u32, Application>>> {
-        if let Some(job) = &self.job {
-            return job.applications(lost);
-        }
+        let found = match &self.job {
+            Some(job) => job.applications(lost),
+            None => self.applications_here(lost, limit),
+        };
+        found.map_err(|error| self.named_otherwise(rank, lost, error))
+    }
+
+    fn applications_here(
+        &self,
+        lost: &[LostRank],
+        limit: Duration,
+    ) -> Result<Option<BTreeMap<u32, Application>>> {
         let end = after(Instant::now(), limit);
         let mut state = self.state();
         loop {
@@ -112,15 +152,7 @@ impl Membership {
                 return Ok(Some(applications.map(|(rank, one)| (*rank, one.application)).collect()));
             }
             if left.is_zero() {
-                // Ranks that were asked to rebuild without replacements are in other rounds.
-                let is_elsewhere =
-                    |(rank, is_replacing): &(&u32, &bool)| !**is_replacing && !state.lost.contains_key(rank);
-                let ranks: Vec<u32> =
-                    state.asked.iter().filter(is_elsewhere).map(|(rank, _)| *rank).collect();
-                return Err(match ranks.is_empty() {
-                    true => GroupError::ReplacementsAbsent { ranks: absent, waited: limit },
-                    false => GroupError::RanksAbsent { ranks, waited: limit },
-                });
+                return Err(GroupError::ReplacementsAbsent { ranks: absent, waited: limit });
             }
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

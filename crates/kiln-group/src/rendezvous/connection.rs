@@ -18,6 +18,8 @@ use crate::rank_loss::GIVEN_UP;
 
 /// How long one attempt to connect, or one answer of a handshake, may take.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(2);
+/// How long a rank that is there already is waited for: a process that has just ended may still count as there.
+const TAKEN_LIMIT: Duration = Duration::from_secs(1);
 /// How long to wait before the next attempt to connect, at most.
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 /// How long the reason for the end of a connection is waited for.
@@ -66,15 +68,24 @@ impl Connection {
     ) -> Result<Result<Self, String>, RendezvousError> {
         let mut pause = Duration::from_millis(10);
         let mut last = "no attempt was made".to_owned();
+        let mut taken_since = None;
         while Instant::now() < deadline {
             for address in addresses {
-                match attempt(*address, greeting, deadline)? {
-                    Attempt::Joined(stream) => {
+                match attempt(*address, greeting, deadline) {
+                    Err(taken @ RendezvousError::RankTaken { .. }) => {
+                        let since = *taken_since.get_or_insert_with(Instant::now);
+                        if since.elapsed() >= TAKEN_LIMIT {
+                            return Err(taken);
+                        }
+                        last = taken.to_string();
+                    }
+                    Err(error) => return Err(error),
+                    Ok(Attempt::Joined(stream)) => {
                         let system = |source| RendezvousError::System { what: "a connection", source };
                         let times = (heartbeat, silence);
                         return Self::start(stream, greeting.rank, times, notes).map(Ok).map_err(system);
                     }
-                    Attempt::Again(why) => last = why,
+                    Ok(Attempt::Again(why)) => last = why,
                 }
             }
             thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
@@ -237,6 +248,12 @@ impl Connection {
         self.shared.lock().given_up.as_ref().map(|(_, cause)| cause.clone())
     }
 
+    /// Whether the store is there, and its process is not about to leave.
+    pub(super) fn has_store(&self) -> bool {
+        let seen = self.shared.lock();
+        seen.end_of_connection().is_none() && !seen.left.contains(&0)
+    }
+
     /// How many losses there were.
     pub(super) fn losses_seen(&self) -> usize {
         self.shared.lock().losses.len()
@@ -316,7 +333,8 @@ impl Shared {
         }
         match &message {
             Message::Lost { rank, .. } if *rank != self.rank => self.notes.lost(*rank),
-            Message::Left { rank } => self.notes.left(*rank),
+            // Rank 0 can be lost first, and leave with its store later.
+            Message::Left { rank } if !self.lock().lost.contains_key(rank) => self.notes.left(*rank),
             _ => {}
         }
         self.lock().note(message, self.rank);
@@ -342,7 +360,8 @@ impl Shared {
     fn end(&self, cause: String) {
         let mut seen = self.lock();
         let has_left = seen.left.contains(&0);
-        if !(has_left || seen.leaves || seen.given_up.is_some() || seen.ended.is_some()) {
+        let is_known = has_left || seen.lost.contains_key(&0);
+        if !(is_known || seen.leaves || seen.given_up.is_some() || seen.ended.is_some()) {
             self.notes.lost(0);
         }
         let cause = if has_left { "it has left the job in order".to_owned() } else { cause };

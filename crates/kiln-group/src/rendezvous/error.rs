@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use kiln_driver::ShortTime;
+
 use super::message::{MAX_KEY, MAX_VALUE};
 
 /// What went wrong between the ranks of a job.
@@ -51,7 +53,7 @@ pub enum RendezvousError {
     },
     /// Rank 0 does not answer.
     #[error(
-        "rank 0 does not answer at {host}:{port} within {:.1} s ({last}); has it been started, and can this host reach it?", .waited.as_secs_f64()
+        "rank 0 does not answer at {host}:{port} within {} ({last}); has it been started, and can this host reach it?", ShortTime(*.waited)
     )]
     NoAnswer {
         /// The host of rank 0.
@@ -116,7 +118,7 @@ pub enum RendezvousError {
     },
     /// Some ranks did not come in time.
     #[error(
-        "{} of {size} ranks did not join within {:.1} s: {}; look at their logs", .missing.len(), .waited.as_secs_f64(), ranks(.missing)
+        "{} of {size} ranks did not join within {}: {}; look at their logs", .missing.len(), ShortTime(*.waited), ranks(.missing)
     )]
     MissingRanks {
         /// The ranks that did not join.
@@ -127,7 +129,7 @@ pub enum RendezvousError {
         waited: Duration,
     },
     /// No rank put a value.
-    #[error("no rank has put `{key}` within {:.1} s; look where the ranks are, or raise the time limit", .waited.as_secs_f64())]
+    #[error("no rank has put `{key}` within {}; look where the ranks are, or raise the time limit", ShortTime(*.waited))]
     NoValue {
         /// The key.
         key: String,
@@ -136,7 +138,7 @@ pub enum RendezvousError {
     },
     /// A rank did not come to an exchange or a barrier.
     #[error(
-        "rank {rank} did not come to `{name}` within {:.1} s{}; let all ranks come to the same exchanges and barriers in the same order", .waited.as_secs_f64(), elsewhere(.at.as_deref())
+        "rank {rank} did not come to `{name}` within {}{}; let all ranks come to the same exchanges and barriers in the same order", ShortTime(*.waited), elsewhere(.at.as_deref())
     )]
     NotThere {
         /// The rank that did not come.
@@ -168,7 +170,7 @@ pub enum RendezvousError {
     },
     /// A rank would be taken for lost before it shows that it is there.
     #[error(
-        "the `heartbeat` of a rendezvous, {heartbeat:?}, is not shorter than its `silence`, {silence:?}; give a tenth of that"
+        "the `heartbeat` of a rendezvous, {}, is not shorter than its `silence`, {}; give a tenth of that", ShortTime(*.heartbeat), ShortTime(*.silence)
     )]
     HeartbeatTooLong {
         /// How often a rank shows that it is there.

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use kiln_driver::ShortTime;
+
 /// Between two questions.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 /// Questions without an answer after which a rank is lost.
@@ -59,8 +61,8 @@ impl RollCall {
 
 /// What is said of a rank that did not answer.
 pub(super) fn cause(failed: u32) -> String {
-    let limit = (PERIOD * QUESTIONS).as_secs_f64();
-    format!("it did not answer within {limit} s after rank {failed} said that its communicator failed")
+    let limit = ShortTime(PERIOD * QUESTIONS);
+    format!("it did not answer within {limit} after rank {failed} said that its communicator failed")
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use kiln_driver::ShortTime;
+use kiln_runtime::internal::note_finding;
+
 use super::message::{Message, Refusal};
 use super::roll_call::{self, RollCall};
 use super::store::{Delivery, Store};
@@ -31,7 +34,7 @@ const OTHERS_LIMIT: Duration = Duration::from_millis(200);
 /// The stack of a thread that serves a connection.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Runs until it is dropped, which waits a while for the other ranks to leave.
+/// Runs until it is dropped, which waits a while for the other ranks to leave. What they sent to each other and never received is a finding then.
 #[derive(Debug)]
 pub(super) struct Server {
     shared: Arc<Shared>,
@@ -105,6 +108,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         let deadline = Instant::now() + LINGER_LIMIT;
         let mut ranks = self.shared.lock();
+        // Rank 0 may have been lost with its device, and the others have met here since.
+        if ranks.store.has_lost(0) {
+            let told = ranks.peers.keys().map(|rank| (*rank, Message::Left { rank: 0 })).collect();
+            ranks.deliver(told);
+        }
         while !ranks.peers.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -117,7 +125,12 @@ impl Drop for Server {
             // A stream that is closed already is what is wanted.
             let _ = peer.stream.shutdown(Shutdown::Both);
         }
+        let unreceived = ranks.store.unreceived();
         drop(ranks);
+        for finding in unreceived {
+            tracing::warn!("{finding}");
+            note_finding(&finding);
+        }
         // The thread that accepts looks at `stopped` after each connection.
         let woken = TcpStream::connect_timeout(&loopback_of(self.address), Duration::from_secs(1));
         if let (Ok(_), Some(accepts)) = (woken, self.accepts.take()) {
@@ -324,7 +337,7 @@ pub(super) fn why_it_ended(error: &io::Error, silence: Duration) -> String {
             "its process ended or closed the connection".into()
         }
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            format!("it sent nothing for {:.1} s", silence.as_secs_f64())
+            format!("it sent nothing for {}", ShortTime(silence))
         }
         io::ErrorKind::InvalidData => format!("it sent {error}"),
         _ => error.to_string(),

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::host_ring::{Duty, HostRing, Place};
 use super::message::{Message, Refusal};
+use crate::transfer;
 
 /// The most bytes of all keys and values.
 const MAX_BYTES: usize = 64 << 20;
@@ -143,6 +144,17 @@ impl Store {
                 Vec::new()
             }
         }
+    }
+
+    /// What ranks sent to each other and never received, once they have ended.
+    pub(super) fn unreceived(&self) -> Vec<String> {
+        let values = self.values.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
+        transfer::unreceived(values, |key| self.values.contains_key(key))
+    }
+
+    /// Whether a rank is lost.
+    pub(super) fn has_lost(&self, rank: u32) -> bool {
+        self.lost.contains_key(&rank)
     }
 
     /// What a rank asks for.

@@ -2,150 +2,39 @@
 
 #![allow(clippy::print_stdout, reason = "a rank tells the test what it saw")]
 
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kiln::DeviceRuntime;
-use kiln::group::{
-    DeviceCommunicator, DeviceCommunicatorConfig, GroupError, MeetingPoint, Reduction, Rendezvous,
-    RendezvousConfig, RendezvousError,
+use kiln::group::{DeviceCommunicator, GroupError, Rendezvous, RendezvousError};
+
+use crate::job_rig::{
+    Plan, SOON, begin, config, free_port, join, limits, lose_device, meet, said, signal, stay, sum,
+    told_of_one, try_sum,
 };
 
-/// Says what a process of [`job_process`] does: a scene, a port, a rank and the number of ranks.
-const PLAN: &str = "KILN_TEST_JOB_PLAN";
-/// A loss is told within a second; the rest is for a busy host.
-const SOON: Duration = Duration::from_secs(6);
-const WILD: &str = "
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry wild(.param .u64 out) {
-    .reg .b32 %r<1>;
-    .reg .b64 %rd<1>;
-    mov.u32 %r0, 1;
-    mov.u64 %rd0, 64;
-    st.global.u32 [%rd0], %r0;
-    ret;
-}";
-
-fn config(port: u16, rank: u32, size: u32) -> RendezvousConfig {
-    let point = MeetingPoint { host: "127.0.0.1".into(), port, is_taken: false };
-    let mut config = RendezvousConfig::new(point, rank, size);
-    config.timeout = Duration::from_secs(15);
-    (config.heartbeat, config.silence) = (Duration::from_millis(100), Duration::from_millis(1500));
-    config
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["job_losses::job_process", "--exact", "--nocapture"]);
-    child.env(PLAN, format!("{scene} | {port} | {rank} | {size}"));
-    child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
-}
-
-/// What a process said, which must have ended well.
-fn said(child: Child) -> String {
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}");
-    said
-}
-
-/// Joins, once the one before with the same rank is known to be gone.
-fn join(port: u16, rank: u32, size: u32) -> Arc<Rendezvous> {
-    loop {
-        match Rendezvous::join(&config(port, rank, size)) {
-            Err(RendezvousError::RankTaken { .. }) => thread::sleep(Duration::from_millis(20)),
-            joined => return Arc::new(joined.unwrap()),
-        }
-    }
-}
-
-fn limits() -> DeviceCommunicatorConfig {
-    DeviceCommunicatorConfig { deadline: Duration::from_secs(20) }
-}
-
-fn meet(job: &Arc<Rendezvous>) -> (DeviceRuntime, DeviceCommunicator) {
-    let gpu = DeviceRuntime::simulated(u64::from(job.rank())).unwrap();
-    let rank = DeviceCommunicator::meet(&gpu, job, &limits()).unwrap();
-    (gpu, rank)
-}
-
-/// Meets the others, and returns when all have done a collective.
-fn begin(job: &Arc<Rendezvous>) -> (DeviceRuntime, DeviceCommunicator) {
-    let (gpu, rank) = meet(job);
-    assert_eq!(sum(&rank), job.size() * (job.size() + 1) / 2);
-    job.barrier("ready").unwrap();
-    (gpu, rank)
-}
-
-fn try_sum(rank: &DeviceCommunicator) -> Result<u32, GroupError> {
-    let buffer = rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap();
-    rank.all_reduce_in_place(&buffer, Reduction::Sum).submit()?;
-    Ok(buffer.download().unwrap()[0])
-}
-
-fn sum(rank: &DeviceCommunicator) -> u32 {
-    try_sum(rank).unwrap()
-}
-
-/// Is told that rank 1 is lost and that it can go on, soon.
-fn told_of_one(rank: &DeviceCommunicator) -> String {
-    let began = Instant::now();
-    let told = try_sum(rank).unwrap_err();
-    assert!(began.elapsed() < SOON, "{:?}: {told}", began.elapsed());
-    let lost = told.lost_rank().unwrap_or_else(|| panic!("{told}"));
-    assert_eq!((lost.lost, lost.can_rebuild), (1, true), "{told}");
-    assert_eq!(rank.lost_rank().unwrap().rank, 1);
-    lost.cause.clone()
-}
-
-fn lose_device(gpu: &DeviceRuntime) {
-    let kernel = gpu.kernel(WILD, "wild").unwrap();
-    let out = gpu.zeros::<u32>(1).unwrap();
-    let mut launch = gpu.launch(&kernel);
-    launch.grid(1).block(1).write(&out);
-    // SAFETY: the wild write is what the simulated device is to find.
-    let ticket = unsafe { launch.submit() }.unwrap();
-    assert!(ticket.wait().unwrap_err().is_lost());
-}
-
-fn signal(name: &str, child: &Child) {
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
-}
-
-/// Waits until the parent ends this process, or goes itself.
-fn stay() {
-    let _ = std::io::stdin().read(&mut [0]);
+    crate::job_rig::start("job_losses::job_process", scene, (port, rank, size))
 }
 
 /// Not a test: what another process does.
 #[test]
 fn job_process() {
-    let Ok(plan) = std::env::var(PLAN) else { return };
-    let words: Vec<&str> = plan.split(" | ").collect();
-    let numbers: Vec<u32> = words[1..].iter().map(|number| number.parse().unwrap()).collect();
-    let (port, rank, size) = (numbers[0] as u16, numbers[1], numbers[2]);
-    let job = join(port, rank, size);
-    if words[0] == "quits" {
+    let Some(plan) = Plan::of_process() else { return };
+    let job = plan.join();
+    if plan.scene == "quits" {
         std::process::abort();
     }
-    if words[0] == "replaces" {
+    if plan.scene == "replaces" {
         return replaces(&job);
     }
-    if words[0] == "comes" {
+    if plan.scene == "comes" {
         job.put("here", b"").unwrap();
     }
     let (gpu, rank) = begin(&job);
-    scene(words[0], job, (gpu, rank), port);
+    scene(&plan.scene, job, (gpu, rank), plan.port);
 }
 
 fn scene(name: &str, job: Arc<Rendezvous>, (gpu, rank): (DeviceRuntime, DeviceCommunicator), port: u16) {

@@ -7,6 +7,9 @@
     reason = "a test stops at the first surprise"
 )]
 
+#[path = "../wild_kernel/mod.rs"]
+mod wild_kernel;
+
 mod collective_graphs;
 mod collective_mistakes;
 mod collective_numbers;
@@ -19,6 +22,8 @@ mod collectives;
 mod copies;
 mod ended_work;
 mod job_losses;
+mod job_rebuilds;
+mod job_rig;
 mod load;
 mod lost;
 mod members;

@@ -332,7 +332,7 @@ fn one_thread_of_a_rank_rebuilds() {
 }
 
 #[test]
-fn ranks_that_rebuild_in_another_way_are_named_as_absent() {
+fn ranks_that_rebuild_in_another_way_are_named_with_what_they_called() {
     let (_rig, mut ranks, _spares) = with_spares(3, &[], Duration::from_millis(500));
     end_thread(ranks.remove(1));
     ranks.iter().for_each(await_loss);
@@ -342,8 +342,9 @@ fn ranks_that_rebuild_in_another_way_are_named_as_absent() {
         let with = threads.spawn(|| last.rebuild_replaced());
         [without, with].map(|thread| thread.join().unwrap().unwrap_err())
     });
-    for (error, absent) in [(without, 2), (with, 0)] {
-        assert!(matches!(&error, GroupError::RanksAbsent { ranks, .. } if ranks[..] == [absent]), "{error}");
+    for (error, other, other_called) in [(without, 2, "rebuild_replaced"), (with, 0, "rebuild")] {
+        let GroupError::OtherRebuild { ranks, called, .. } = &error else { panic!("{error}") };
+        assert_eq!((&ranks[..], *called), (&[other][..], other_called), "{error}");
     }
     // They can agree, and call again.
     assert_work(at_once(&[first, last], DeviceCommunicator::rebuild), &[0, 2]);

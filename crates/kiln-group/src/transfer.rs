@@ -1,0 +1,184 @@
+//! Sends and receives between ranks in several processes, as they stand in the store of the job.
+//!
+//! A send is there until the other rank receives it. Each rank says when it has ended its part of a communicator, and how much it has sent; a send that is still there when both
+//! ranks have ended is one that was never received.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::Location;
+
+use kiln_operation::{Collective, CollectiveKind};
+
+/// How the keys of exchanges begin.
+const EXCHANGES: &str = "kiln/exchange/";
+/// What to do about a transfer that one of two ranks has called alone.
+pub(crate) const NEXT: &str =
+    "let each send have a receive on the other rank, and each receive a send, in the same order";
+
+/// The way from one rank to another, of which the transfers are counted from 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Transfer {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) number: u64,
+}
+
+/// A send or a receive of a program.
+pub(crate) struct TransferCall<'a> {
+    pub(crate) transfer: Transfer,
+    pub(crate) collective: &'a Collective,
+    /// Elements.
+    pub(crate) count: u64,
+    pub(crate) place: &'static Location<'static>,
+}
+
+impl Transfer {
+    /// Where it stands among the exchanges of a communicator, without its pieces.
+    pub(crate) fn key(&self, communicator: &str) -> String {
+        let Self { from, to, number } = self;
+        format!("{communicator}/{from} to {to}/{number}")
+    }
+
+    /// The transfer whose first piece has this key, and the name of its communicator.
+    fn parse(key: &str) -> Option<(&str, Self)> {
+        let (communicator, place) =
+            key.strip_suffix("/0")?.rsplit_once('/').and_then(|(before, number)| {
+                let (communicator, ranks) = before.rsplit_once('/')?;
+                Some((communicator, (ranks.split_once(" to ")?, number)))
+            })?;
+        let ((from, to), number) = place;
+        let transfer = Self { from: from.parse().ok()?, to: to.parse().ok()?, number: number.parse().ok()? };
+        communicator.starts_with(EXCHANGES).then_some((communicator, transfer))
+    }
+}
+
+impl fmt::Display for TransferCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { transfer: Transfer { from, to, number }, collective, count, place } = self;
+        let (name, element) = (collective.name(), collective.element());
+        let bytes = count.saturating_mul(element.bytes());
+        write!(
+            f,
+            "{name} of {bytes} bytes ({count} {element}) from rank {from} to rank {to}, transfer {number} between the two, at {place}"
+        )
+    }
+}
+
+impl TransferCall<'_> {
+    /// What is said of one that meets none: it was never received, or never sent, and why.
+    pub(crate) fn unmatched(&self, why: &str) -> String {
+        let what = if self.collective.kind() == CollectiveKind::Send { "received" } else { "sent" };
+        format!("{self} was never {what}: {why}")
+    }
+}
+
+/// The name of a communicator among the exchanges of a job.
+pub(crate) fn communicator_name(id: &str) -> String {
+    format!("{EXCHANGES}{}", id.trim_end_matches('0'))
+}
+
+/// Where a rank says that it has ended its part of a communicator.
+pub(crate) fn end_key(communicator: &str, rank: u32) -> String {
+    format!("{communicator}/end/{rank}")
+}
+
+/// What it says then: how much it has sent to which rank.
+pub(crate) fn end_value(sent: &BTreeMap<u32, u64>) -> Vec<u8> {
+    sent.iter().flat_map(|(to, count)| [u64::from(*to), *count]).flat_map(u64::to_le_bytes).collect()
+}
+
+/// How much a rank that has ended had sent to this one.
+pub(crate) fn sent_to(rank: u32, end: &[u8]) -> u64 {
+    let (numbers, _) = end.as_chunks::<16>();
+    let pair = |pair: &[u8; 16]| {
+        let (to, count) = pair.split_first_chunk::<8>()?;
+        Some((u64::from_le_bytes(*to), u64::from_le_bytes(count.try_into().ok()?)))
+    };
+    let found = numbers.iter().filter_map(pair).find(|(to, _)| *to == u64::from(rank));
+    found.map_or(0, |(_, count)| count)
+}
+
+/// What was sent and never received, in words, of the values that the ranks of a job have left behind.
+pub(crate) fn unreceived<'v>(
+    values: impl Iterator<Item = (&'v str, &'v [u8])>,
+    is_there: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let left = values.filter_map(|(key, value)| {
+        let (communicator, Transfer { from, to, number }) = Transfer::parse(key)?;
+        let have_ended = [from, to].iter().all(|rank| is_there(&end_key(communicator, *rank)));
+        let said = have_ended.then(|| said_of(value))??;
+        Some((
+            communicator,
+            from,
+            to,
+            number,
+            format!("{said} was never received: rank {to} has ended; {NEXT}"),
+        ))
+    });
+    let mut left: Vec<_> = left.collect();
+    left.sort();
+    left.into_iter().map(|(.., text)| text).collect()
+}
+
+/// What a rank brings to a call, as the store is given it: what all ranks must call alike, what is said of the call, and the bytes.
+pub(crate) fn packed(called: &str, said: &str, bytes: &[u8]) -> Vec<u8> {
+    let length = |text: &str| (text.len() as u64).to_le_bytes();
+    [&length(called)[..], called.as_bytes(), &length(said)[..], said.as_bytes(), bytes].concat()
+}
+
+/// The first and the last of these.
+pub(crate) fn unpacked(message: &[u8]) -> Option<(&str, &[u8])> {
+    let (called, rest) = text(message)?;
+    Some((called, text(rest)?.1))
+}
+
+/// The second of them, of the first piece of a message behind the number of pieces.
+fn said_of(piece: &[u8]) -> Option<&str> {
+    Some(text(text(piece.split_first_chunk::<8>()?.1)?.1)?.0)
+}
+
+/// A text with its length before it, and what is behind.
+fn text(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<8>()?;
+    let (text, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    Some((std::str::from_utf8(text).ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(key: &str) -> (String, Vec<u8>) {
+        (key.to_owned(), [&1_u64.to_le_bytes()[..], &packed("a transfer", "a send", &[7; 9])].concat())
+    }
+
+    #[test]
+    fn what_both_ranks_have_left_behind_was_never_received() {
+        let name = communicator_name("ab0100");
+        let key = |from, to, number| format!("{}/0", Transfer { from, to, number }.key(&name));
+        let values =
+            [left(&key(2, 1, 10)), left(&key(2, 1, 9)), left(&key(0, 1, 0)), left("kiln/other/2 to 1/0/0")];
+        let is_there = |known: &str| [end_key(&name, 1), end_key(&name, 2)].iter().any(|key| key == known);
+        let values = values.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
+        let found = unreceived(values, is_there);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("a send was never received: rank 1 has ended; "), "{found:?}");
+    }
+
+    #[test]
+    fn keys_and_messages_arrive_as_they_were() {
+        let transfer = Transfer { from: 3, to: 14, number: 159 };
+        let key = transfer.key("kiln/exchange/ab");
+        assert_eq!(Transfer::parse(&format!("{key}/0")), Some(("kiln/exchange/ab", transfer)));
+        for other in [key.clone(), format!("{key}/1"), "kiln/exchange/ab/3/0".into(), "a/1 to 2/0/0".into()] {
+            assert_eq!(Transfer::parse(&other), None, "{other}");
+        }
+        let message = packed("called", "said", b"bytes");
+        assert_eq!(unpacked(&message), Some(("called", &b"bytes"[..])));
+        for end in 0..message.len() - 5 {
+            assert_eq!(unpacked(&message[..end]), None);
+        }
+        let end = end_value(&BTreeMap::from([(0, 3), (7, 2)]));
+        assert_eq!([0, 7, 5].map(|rank| sent_to(rank, &end)), [3, 2, 0]);
+    }
+}
