@@ -99,6 +99,8 @@ fn not_met(error: &RendezvousError) -> Failure {
     match error {
         RendezvousError::NoMeetingPoint
         | RendezvousError::NoToken { .. }
+        | RendezvousError::TooManyRanks { .. }
+        | RendezvousError::NoSuchRank { .. }
         | RendezvousError::UnknownHost { .. } => Failure::usage(message),
         RendezvousError::PortInUse { .. } | RendezvousError::Listen { .. } => Failure::refused(message),
         RendezvousError::MissingRanks { .. } => Failure::fault(message).next(

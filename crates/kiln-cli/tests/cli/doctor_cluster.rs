@@ -100,6 +100,21 @@ fn half_of_the_variables_name_the_missing_one() {
 }
 
 #[test]
+fn more_ranks_than_there_can_be_are_a_wrong_value() {
+    let point = ("KILN_MEETING_POINT", "127.0.0.1:29500");
+    for (rank, size, why) in [
+        ("0", "5000000", "a job of 5000000 ranks, where there can be "),
+        ("4999999", "5000000", "a job of 5000000 ranks, where there can be "),
+        ("7", "3", "7"),
+        ("0", "many", "many"),
+    ] {
+        let outcome = run(by_hand(&[("KILN_RANK", rank), ("KILN_WORLD_SIZE", size), point]));
+        assert_eq!(outcome.code, Some(2), "{rank} of {size}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(why), "{rank} of {size}: {}", outcome.stderr);
+    }
+}
+
+#[test]
 fn missing_ranks_are_named_within_the_time_limit() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let point = free.to_string();

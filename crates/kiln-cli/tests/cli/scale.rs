@@ -60,6 +60,11 @@ fn what_does_not_fit_is_told_with_its_place() {
         (vec![lines("i", "all_reduce bytes=1 overlap overlap\n")], 2, "`overlap` comes twice"),
         (vec![lines("k", "all_reduce bytes=1 overlap=no\n")], 2, "`overlap=no` is no"),
         (
+            vec![lines("p", "all_reduce bytes=1 overlap compute=1ms\n")],
+            2,
+            "p:1: `overlap` comes before `compute=1ms`, and belongs at the end of the line",
+        ),
+        (
             vec![lines("l", "[{\"kind\": \"barrier\", \"count\": 1, \"count\": 2}]")],
             2,
             "duplicate field `count`",
