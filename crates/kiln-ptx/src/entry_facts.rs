@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::effects::Doubt;
-use crate::exec::{matrix::is_run, texture};
+use crate::exec::{matrix::is_run, tensor_form, texture};
 use crate::function::PtxFunctionId;
 use crate::instruction_family::Family;
 use crate::instruction_form::Form;
@@ -233,7 +233,7 @@ impl Survey {
 fn is_executed(form: &Form) -> bool {
     let is_bulk = form.opcode() == Opcode::Cp && form.has(Flag::Bulk) && !form.has(Flag::Tensor);
     let is_cluster = form.family() == Family::Cluster && form.opcode() != Opcode::Clusterlaunchcontrol;
-    is_bulk || is_cluster || is_run(form) || texture::is_run(form)
+    is_bulk || is_cluster || is_run(form) || texture::is_run(form) || tensor_form::is_run(form)
 }
 
 /// The bits of the barriers an instruction names; a reduction has its result before them.

@@ -12,7 +12,7 @@ use crate::instruction_form::Form;
 use crate::modifier::{Flag, Part};
 use crate::module::PtxModule;
 use crate::opcode::Opcode;
-use crate::operand::PtxOperand;
+use crate::operand::{Elements, PtxOperand};
 use crate::register::RegisterId;
 use crate::scalar::{ScalarKind, ScalarType};
 use crate::special_register::{SpecialName, SpecialRegister};
@@ -143,6 +143,16 @@ impl<'a> Decoder<'a> {
                 self.code.assign(slot);
             }
         }
+    }
+
+    /// The first of several operands in brackets.
+    pub(super) fn first_of(&self, elements: Elements) -> Option<PtxOperand> {
+        self.body.and_then(|body| body.elements(elements).first()).copied()
+    }
+
+    /// A slot for a value that the instruction computes and no register holds.
+    pub(super) fn own_slot(&mut self) -> u32 {
+        self.code.slot(RegisterId(u32::MAX - self.instruction))
     }
 
     /// An unknown instruction: it may touch anything, put every register it names anywhere, and leave anything

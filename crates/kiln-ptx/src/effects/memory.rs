@@ -5,7 +5,7 @@ use super::step::{Action, Reach, Source, Target, Touch};
 use crate::instruction_form::Form;
 use crate::modifier::Flag;
 use crate::opcode::Opcode;
-use crate::operand::{AddressBase, PtxOperand};
+use crate::operand::{AddressBase, Elements, PtxOperand};
 use crate::state_space::Space;
 
 impl Decoder<'_> {
@@ -106,9 +106,7 @@ impl Decoder<'_> {
         for (operand, reach, touch) in [(operands.first(), to, written), (operands.get(1), from, Touch::READ)]
         {
             match operand {
-                Some(PtxOperand::Bracket(_)) => {
-                    self.anywhere(touch, "a tensor map, which may show any memory")
-                }
+                Some(PtxOperand::Bracket(elements)) => self.tensor(*elements, touch),
                 Some(operand) => {
                     let Some(target) = self.target(operand, reach) else { continue };
                     self.push(Action::Access { target, touch });
@@ -118,6 +116,26 @@ impl Decoder<'_> {
                 }
                 None => {}
             }
+        }
+    }
+
+    /// A tensor is touched: the memory that the first word of its map points at, as drivers and simulated devices write maps.
+    fn tensor(&mut self, elements: Elements, touch: Touch) {
+        let Some(map) = self.first_of(elements) else {
+            return self.anywhere(touch, "a tensor map, which may show any memory");
+        };
+        let reach = match map {
+            PtxOperand::Variable(..) => Reach::Parameter,
+            _ => Reach::Generic,
+        };
+        let map = Target { reach, base: self.source(&map), offset: 0 };
+        let to = self.own_slot();
+        self.push(Action::Load { to, target: map, width: 8 });
+        self.push(Action::Access { target: map, touch: Touch::READ });
+        let tensor = Target { reach: Reach::Global, base: Source::Register(to), offset: 0 };
+        self.push(Action::Access { target: tensor, touch });
+        if touch.writes {
+            self.push(Action::Store { target: tensor, width: 1, from: Source::Unknown });
         }
     }
 

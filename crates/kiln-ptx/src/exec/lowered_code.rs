@@ -14,6 +14,7 @@ mod mbarrier_spins;
 mod operands;
 mod special;
 mod synchronisation;
+mod tensor;
 mod texture;
 mod waits;
 
@@ -35,6 +36,7 @@ pub(crate) use matrix_step::{MatrixStep, TileAddresses};
 pub(crate) use mbarrier::{Mbarrier, MbarrierAction};
 pub(crate) use operands::OperandUse;
 pub(crate) use special::Special;
+pub(crate) use tensor::{MapEdit, TensorCopy, TensorMapEdit};
 pub(crate) use texture::{Geometry, Outside, SurfaceAccess, TextureAction, TextureQuery, TextureStep};
 
 /// A column of a frame that is written. Column 0 is a sink.
@@ -272,6 +274,8 @@ pub(crate) enum Op {
     Atomic(Box<Atomic>),
     CopyAsync(Box<CopyAsync>),
     BulkCopy(Box<BulkCopy>),
+    TensorCopy(Box<TensorCopy>),
+    TensorMapEdit(Box<TensorMapEdit>),
     Mbarrier(Box<Mbarrier>),
     Texture(Box<TextureStep>),
     /// A look at the metadata of a sparse matrix.
@@ -311,6 +315,12 @@ pub(crate) enum Op {
     /// Waits until at most so many groups of copies are pending, or for all copies.
     WaitForCopies {
         open: Option<Source>,
+    },
+    /// Puts the bulk copies a thread has started into a group.
+    CommitBulkCopies,
+    /// Waits until at most so many groups of bulk copies are pending.
+    WaitForBulkCopies {
+        open: Source,
     },
     /// Lets other threads go first.
     Yield,

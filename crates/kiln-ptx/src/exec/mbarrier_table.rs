@@ -295,6 +295,11 @@ impl Mbarrier {
         self.phase & 1 != parity & 1
     }
 
+    /// How many phases are complete.
+    pub(crate) fn phase(&self) -> u64 {
+        self.phase
+    }
+
     /// What happened before the last complete phase.
     pub(crate) fn released(&self) -> Option<Arc<Clock>> {
         self.complete.clone()

@@ -52,7 +52,11 @@
 //! It does not model caches, timing or weak memory: accesses happen in program order, so a race is found but its worst outcome may not be
 //! seen. Races between launches, and with copies of the host, are not looked for here. Of many readers of one place it remembers up to eight:
 //! where threads are ordered by barriers of whole warps and blocks alone that loses nothing, elsewhere it can miss a race with one of
-//! the others. Clusters and tensor copies are not executed, and a bulk copy is done at once, by the thread that issues it.
+//! the others. Bulk and tensor copies are done at once, by the thread that issues them; they are pending for the checks until they are waited for.
+//!
+//! # Tensors
+//!
+//! Tensor copies (TMA) take a [`TensorMap`]: 128 bytes in a parameter, or in global memory.
 //!
 //! # Textures
 //!
@@ -103,6 +107,12 @@ mod refusal;
 mod requirement;
 mod resident_blocks;
 mod statistics;
+mod tensor_box;
+mod tensor_element;
+pub(crate) mod tensor_form;
+mod tensor_map;
+mod tensor_map_error;
+mod tensor_record;
 pub(crate) mod texture;
 mod texture_object;
 mod undefined;
@@ -134,5 +144,8 @@ pub use out_of_bounds_text::{byte_count, past_end};
 pub use outcome::{Counters, ExecOutcome};
 pub use race_remedy::RaceRemedy;
 pub use statistics::{ExecutionCounts, LaunchStatistics, LineStatistics, MemoryBytes, StatisticsReport};
+pub use tensor_element::TensorElement;
+pub use tensor_map::{TensorBoxes, TensorColumns, TensorFill, TensorInterleave, TensorMap, TensorSwizzle};
+pub use tensor_map_error::{TensorMapError, TensorMapField, TensorMapRule};
 pub use texture_object::{AddressMode, TexelFormat, TexelKind, TextureObject, TextureSampler};
 pub use variables::ModuleVariable;

@@ -1,7 +1,7 @@
 //! How races become findings.
 
 use super::block::Cta;
-use super::check::{Conflict, ConstantConflict, Copy, RaceCause, Touching};
+use super::check::{Conflict, ConstantConflict, Copy, PendingBulk, RaceCause, Touching};
 use super::code_location::{CodeSite, Line};
 use super::finding::{AccessKind, BadAccess, ExecFindingKind};
 use super::warp_register::LANES;
@@ -54,6 +54,22 @@ impl Cta<'_> {
     pub(crate) fn report_pending(&self, warp: usize, lane: usize, pc: u32, access: BadAccess, copy: Copy) {
         let copier = self.thread(copy.warp, copy.lane);
         let copy_site = Box::new(CodeSite::of(self.launch.code, copy.pc).in_thread(self.index, copier));
+        let kind = ExecFindingKind::PendingCopy { access, copy_site };
+        let thread = self.thread(warp, lane);
+        let log = self.launch.log;
+        log.find(self.launch.code, (pc, copy.pc), kind, false, |site| site.in_thread(self.index, thread));
+    }
+
+    /// The same for a bulk copy.
+    pub(crate) fn report_pending_bulk(
+        &self,
+        warp: usize,
+        lane: usize,
+        pc: u32,
+        access: BadAccess,
+        copy: &PendingBulk,
+    ) {
+        let copy_site = Box::new(self.site_in_grid(copy.pc, copy.warp, copy.lane));
         let kind = ExecFindingKind::PendingCopy { access, copy_site };
         let thread = self.thread(warp, lane);
         let log = self.launch.log;

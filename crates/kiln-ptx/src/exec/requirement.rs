@@ -37,6 +37,8 @@ impl Requirement {
             Opcode::Mapa | Opcode::Getctarank => Some(Self::new(7, 8, 90)),
             Opcode::Barrier if form.scope() == Some(Scope::Cluster) => Some(Self::new(7, 8, 90)),
             Opcode::St | Opcode::Red if form.has(Flag::Async) => Some(Self::new(8, 1, 90)),
+            Opcode::Tensormap => Some(Self::new(8, 3, 90)),
+            Opcode::Fence if form.has_word("tensormap::generic") => Some(Self::new(8, 3, 90)),
             Opcode::Fence if form.has(Flag::MbarrierInit) => Some(Self::new(8, 0, 90)),
             Opcode::Fence if form.has(Flag::Proxy) && form.has(Flag::Async) => Some(Self::new(8, 0, 90)),
             _ if form.spaces().any(|space| space == Space::SharedCluster) => Some(Self::new(7, 8, 90)),

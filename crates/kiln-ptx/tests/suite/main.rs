@@ -38,6 +38,10 @@ mod exec_shared;
 mod exec_sparse;
 mod exec_statistics;
 mod exec_surface;
+mod exec_tensor;
+mod exec_tensor_checks;
+mod exec_tensor_more;
+mod exec_tensor_pipeline;
 mod exec_texture;
 mod exec_threads;
 mod exec_undefined;
@@ -64,5 +68,6 @@ mod race_spins;
 mod race_waits;
 mod races;
 mod round_trip;
+mod tensor_kernel;
 #[cfg(feature = "mutations")]
 mod value_rules;

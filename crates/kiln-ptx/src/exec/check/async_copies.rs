@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::bulk_copies::BulkCopies;
 use crate::exec::warp_register::LANES;
 
 /// A copy of a thread.
@@ -51,6 +52,8 @@ pub(crate) struct Copies {
     words: Vec<u16>,
     /// How many pending copies read each word of global memory.
     source_words: HashMap<u64, u32>,
+    /// Bulk and tensor copies.
+    pub(crate) bulk: BulkCopies,
 }
 
 #[derive(Clone, Default)]

@@ -144,7 +144,7 @@ fn is_vector_form(operation: Operation, ty: ScalarType, count: usize, noftz: boo
 }
 
 /// What an operation makes of an element of a vector: those of one value, and the smaller or greater of halves.
-pub(super) fn update_of_element(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
+pub(in crate::exec) fn update_of_element(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
     use Operation::{Max, Min};
     use ScalarType as Type;
     let same = |update: Update| Some((update, update));

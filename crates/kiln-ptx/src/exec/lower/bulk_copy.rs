@@ -8,12 +8,21 @@ use super::memory::COMPLETES;
 use crate::{Flag, Form, Modifier, Operation, PtxOperand, ScalarType, Space};
 
 impl Lowering<'_> {
-    /// `cp.async.bulk` and `cp.reduce.async.bulk`, with their groups. A copy is done when it is issued; groups concern its thread alone.
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`, with their groups. A copy is done when it is issued; groups concern the checks.
     pub(super) fn lower_bulk_copy(&mut self, form: &Form, operands: &[PtxOperand]) -> Result<(), Why> {
         if form.has(Flag::Tensor) {
-            return Err(Why::Instruction);
+            return self.lower_tensor_copy(form, operands);
         }
-        if form.has(Flag::CommitGroup) || form.has(Flag::WaitGroup) || form.has(Flag::Prefetch) {
+        if form.has(Flag::CommitGroup) {
+            self.emit(Op::CommitBulkCopies);
+            return Ok(());
+        }
+        if form.has(Flag::WaitGroup) {
+            let open = operands.first().and_then(|open| self.source(open, ScalarType::U32));
+            self.emit(Op::WaitForBulkCopies { open: open.ok_or(Why::Operands)? });
+            return Ok(());
+        }
+        if form.has(Flag::Prefetch) {
             self.emit(Op::Nothing);
             return Ok(());
         }
@@ -24,7 +33,7 @@ impl Lowering<'_> {
         let mut spaces = form.spaces().map(place_of);
         let (to_place, from_place) = (spaces.next()??, spaces.next()??);
         let words = |word: &Modifier| match word {
-            Modifier::Other(word) => matches!(&**word, COMPLETES | "bulk_group"),
+            Modifier::Other(word) => matches!(&**word, COMPLETES | "bulk_group" | MULTICAST),
             _ => true,
         };
         let has_barrier = form.has_word(COMPLETES);
@@ -36,6 +45,10 @@ impl Lowering<'_> {
         );
         // A copy to shared memory tells an object, one to global memory belongs to a group.
         if !is_known || !form.modifiers().iter().all(words) || has_barrier == (to_place == Place::Global) {
+            return None;
+        }
+        let multicast = form.has_word(MULTICAST);
+        if multicast && (to_place, from_place) != (Place::Cluster, Place::Global) {
             return None;
         }
         let [to, from, bytes, rest @ ..] = operands else { return None };
@@ -57,13 +70,22 @@ impl Lowering<'_> {
             }
             false => None,
         };
-        self.emit(Op::BulkCopy(Box::new(BulkCopy { to_place, from_place, to, from, bytes, reduce })));
-        if has_barrier {
-            self.complete(rest.first()?, bytes)?;
-        }
+        let barrier = match has_barrier {
+            true => Some(self.address(rest.first()?, Place::Cluster)?),
+            false => None,
+        };
+        let blocks = match multicast {
+            true => Some(self.source(rest.get(1)?, ScalarType::U16)?),
+            false => None,
+        };
+        let copy = BulkCopy { to_place, from_place, to, from, bytes, reduce, barrier, blocks };
+        self.emit(Op::BulkCopy(Box::new(copy)));
         Some(())
     }
 }
+
+/// What makes a copy go to several blocks of the cluster.
+const MULTICAST: &str = "multicast::cluster";
 
 fn place_of(space: Space) -> Option<Place> {
     match space.base() {

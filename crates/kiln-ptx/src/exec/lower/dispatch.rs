@@ -45,6 +45,7 @@ impl Lowering<'_> {
             St => self.lower_store(form, operands),
             Atom | Red => self.lower_atomic(form, operands),
             Cp => return self.lower_copy(form, operands),
+            Tensormap => return self.lower_tensor_map(form, operands),
             Shfl | Vote | Match | Redux | Elect | Activemask => self.lower_collective(form, operands),
             Mma | Ldmatrix | Stmatrix | Movmatrix => return self.lower_matrix(form, operands),
             Mbarrier => return self.lower_mbarrier(form, operands),

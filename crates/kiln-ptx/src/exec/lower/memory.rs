@@ -123,10 +123,15 @@ impl Lowering<'_> {
         Some(())
     }
 
-    /// Memory is in order anyway, so a fence concerns only the race check. That of the asynchronous proxy orders nothing here: the
-    /// copies it is for are not run, nor are other proxies.
+    /// Memory is in order anyway, so a fence concerns only the race check. That of the asynchronous proxy orders nothing here: proxies are
+    /// not told apart. That of tensor maps releases and acquires.
     pub(super) fn lower_fence(&mut self, form: &Form) -> Result<(), Why> {
         if form.has(Flag::Proxy) {
+            if form.has_word("tensormap::generic") {
+                let fence = self.map_fence(form);
+                self.emit(Op::Fence(fence));
+                return Ok(());
+            }
             if !form.has(Flag::Async) {
                 return Err(Why::Instruction);
             }

@@ -26,11 +26,14 @@ mod reachable_code;
 mod reconvergence;
 mod register_uses;
 mod shared_layout;
+mod tensor;
 mod texture;
 mod unassigned;
 mod video;
 mod warp_matrix;
 mod warp_primitives;
+
+pub(super) use atomics::update_of_element;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -162,7 +162,7 @@ impl Lowering<'_> {
     }
 
     /// Where a variable lies.
-    fn variable(&mut self, id: VariableId, offset: i64) -> Option<(Place, Address)> {
+    pub(super) fn variable(&mut self, id: VariableId, offset: i64) -> Option<(Place, Address)> {
         let variable = self.context.module.variable(id)?;
         match variable.space.base() {
             Space::Global | Space::Const => {

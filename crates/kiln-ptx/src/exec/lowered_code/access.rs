@@ -18,6 +18,16 @@ pub(crate) enum Base {
     Zero,
 }
 
+impl Address {
+    /// The value that it is computed from.
+    pub(crate) fn source(self) -> Option<Source> {
+        match self.base {
+            Base::Value(source) => Some(source),
+            Base::Frame | Base::Zero => None,
+        }
+    }
+}
+
 /// How an access takes part in synchronisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Strength {
@@ -114,6 +124,10 @@ pub(crate) struct BulkCopy {
     pub(crate) bytes: Source,
     /// What is done with the elements there, and the bytes of each; without it they are replaced.
     pub(crate) reduce: Option<(Update, u32)>,
+    /// The object that counts the bytes; without it the copy belongs to a group.
+    pub(crate) barrier: Option<(Place, Address)>,
+    /// The blocks of the cluster that get the bytes.
+    pub(crate) blocks: Option<Source>,
 }
 
 /// `fence` and `membar`.

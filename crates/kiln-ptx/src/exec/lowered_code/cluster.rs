@@ -44,7 +44,7 @@ impl Code {
             Some(Op::Store(store)) => store.bytes * store.from.len() as u32,
             Some(Op::Atomic(atomic)) => atomic.bytes,
             Some(Op::Mbarrier(_)) => 8,
-            Some(Op::BulkCopy(_)) => 16,
+            Some(Op::BulkCopy(_) | Op::TensorCopy(_)) => 16,
             _ => 0,
         }
     }

@@ -64,6 +64,7 @@ impl Op {
             | Self::Fence(_)
             | Self::ClusterBarrier(_)
             | Self::CommitCopies
+            | Self::CommitBulkCopies
             | Self::Yield
             | Self::Nothing
             | Self::Unsupported(_) => {}
@@ -79,6 +80,8 @@ impl Op {
             Self::CopyAsync(_) | Self::Mbarrier(_) | Self::Texture(_) | Self::BulkCopy(_) => {
                 self.memory_operands(visit);
             }
+            Self::TensorCopy(_) | Self::TensorMapEdit(_) => self.memory_operands(visit),
+            Self::WaitForBulkCopies { open } => visit(Uses(*open)),
         }
     }
 
@@ -135,8 +138,12 @@ impl Op {
             }
             Self::BulkCopy(copy) => {
                 [copy.to, copy.from].into_iter().filter_map(address).for_each(&mut *visit);
+                copy.barrier.and_then(|(_, at)| address(at)).into_iter().for_each(&mut *visit);
                 visit(Uses(copy.bytes));
+                copy.blocks.iter().for_each(|source| visit(Uses(*source)));
             }
+            Self::TensorCopy(copy) => copy.sources().for_each(|source| visit(Uses(source))),
+            Self::TensorMapEdit(edit) => edit.sources().for_each(|source| visit(Uses(source))),
             Self::Texture(texture) => {
                 let places = [texture.handle].into_iter().chain(texture.sampler);
                 let places =

@@ -121,6 +121,10 @@ impl Op {
                 | Self::Mbarrier(_)
                 | Self::Texture(_)
                 | Self::BulkCopy(_)
+                | Self::TensorCopy(_)
+                | Self::TensorMapEdit(_)
+                | Self::CommitBulkCopies
+                | Self::WaitForBulkCopies { .. }
                 | Self::Barrier(_)
                 | Self::ClusterBarrier(_)
                 | Self::Call(_)

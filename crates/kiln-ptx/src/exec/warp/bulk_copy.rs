@@ -1,14 +1,16 @@
 //! Bulk copies, done at once by the thread that issues them.
 
+use std::ops::Range;
+
 use super::access::Access;
 use super::span_content::undefined_at;
 use super::undefined_memory::StoredBits;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::check::ValueRule;
+use crate::exec::check::{BulkEnd, PendingBulk, ValueRule};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
 use crate::exec::lowered_code::{BulkCopy, Strength, Update};
-use crate::exec::memory::generic_address::Place;
+use crate::exec::memory::generic_address::{Place, cluster_address};
 use crate::exec::undefined::Carried;
 use crate::exec::warp_register::{LANES, LaneOrder};
 
@@ -45,10 +47,29 @@ impl Warp {
                     return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
                 }
             }
-            if bytes > 0 {
-                self.copy_bytes(cta, at, copy, (to[lane], from[lane]), (bytes, lane))?;
-            }
             cta.more_work += bytes / CHUNK_BYTES;
+            let blocks = copy.blocks.map(|source| {
+                self.frames[self.lane_groups[at].frame].column(source, &cta.launch.constants)[lane]
+            });
+            let targets = block_addresses(cta, blocks, to[lane]);
+            let Some((place, object)) = copy.barrier else {
+                if bytes > 0 {
+                    self.copy_bytes(cta, at, copy, (to[lane], from[lane]), (bytes, lane))?;
+                    cta.visit(None);
+                    self.start_group_copy(cta, at, from[lane]..from[lane] + bytes, lane);
+                }
+                continue;
+            };
+            let place = if blocks.is_some() { Place::Cluster } else { place };
+            let objects = block_addresses(cta, blocks, self.addresses(cta, at, object)[lane]);
+            for (target, object) in targets.into_iter().zip(objects) {
+                if bytes > 0 {
+                    self.copy_bytes(cta, at, copy, (target, from[lane]), (bytes, lane))?;
+                }
+                cta.visit(None);
+                let within = cta.owner(Place::Cluster, target).1;
+                self.complete_copy(cta, at, (place, object), (bytes, within..within + bytes), lane)?;
+            }
         }
         cta.visit(None);
         Ok(Flow::Next)
@@ -181,36 +202,62 @@ impl Warp {
         (update, bytes): (Update, u32),
         words: [u64; 4],
     ) -> Done<()> {
-        let mask = 1 << lane;
-        let strength = Strength { strong: true, wide: true, ..Strength::default() };
-        let access = Access {
-            kind: AccessKind::Atomic,
-            place: Place::Global,
-            bytes,
-            part_bytes: bytes,
-            strength,
-            halves: None,
-            block: None,
-        };
         let chunk = words.iter().flat_map(|word| (*word as u32).to_le_bytes()).collect::<Vec<u8>>();
         for (element, value) in (0..).zip(chunk.chunks(bytes as usize)) {
-            let addresses = [to.wrapping_add(element * u64::from(bytes)); LANES];
             let value = value.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-            let (span, _) = self.find(cta, at, &access, &addresses, mask)?;
-            let ones = u64::MAX >> (64 - 8 * bytes);
-            let offset = addresses[lane] - span.origin;
-            if cta.launch.options.checks.uninitialised {
-                let bare = span.cells.unwritten(&[offset; LANES], mask, bytes);
-                if bare != 0 {
-                    let look = |_: usize, at: u64, bytes: u32| undefined_at(&span, at, bytes);
-                    self.use_unwritten(cta, at, &access, &addresses, bare, look);
-                }
-            }
-            span.cells.update(offset, bytes, &mut |old| update(old, value, 0) & ones);
-            self.watch_updates(cta, at, &access, &addresses, (mask, mask, LaneOrder::default()), None);
+            let address = to.wrapping_add(element * u64::from(bytes));
+            self.reduce_element(cta, at, (address, lane), (update, bytes), value)?;
         }
         Ok(())
     }
+
+    /// Updates an element of global memory.
+    pub(super) fn reduce_element(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        (address, lane): (u64, usize),
+        (update, bytes): (Update, u32),
+        value: u64,
+    ) -> Done<()> {
+        let (addresses, mask) = ([address; LANES], 1 << lane);
+        let strength = Strength { strong: true, wide: true, ..Strength::default() };
+        let access = Access { strength, ..Access::plain(AccessKind::Atomic, Place::Global, bytes, bytes) };
+        let (span, _) = self.find(cta, at, &access, &addresses, mask)?;
+        let ones = u64::MAX >> (64 - 8 * bytes);
+        let offset = address - span.origin;
+        if cta.launch.options.checks.uninitialised {
+            let bare = span.cells.unwritten(&[offset; LANES], mask, bytes);
+            if bare != 0 {
+                let look = |_: usize, at: u64, bytes: u32| undefined_at(&span, at, bytes);
+                self.use_unwritten(cta, at, &access, &addresses, bare, look);
+            }
+        }
+        span.cells.update(offset, bytes, &mut |old| update(old, value, 0) & ones);
+        self.watch_updates(cta, at, &access, &addresses, (mask, mask, LaneOrder::default()), None);
+        Ok(())
+    }
+
+    /// Remembers a copy that reads shared memory until its thread has waited for its group.
+    pub(super) fn start_group_copy(&self, cta: &mut Cta<'_>, at: usize, range: Range<u64>, lane: usize) {
+        let pc = self.lane_groups[at].pc;
+        if let Some(races) = &mut cta.races {
+            let warp = u64::from(races.clocks.number(self.index));
+            let end = BulkEnd::Group(races.copies.bulk.group(warp, lane));
+            races.copies.bulk.start(PendingBulk { pc, warp, lane, range, end });
+        }
+    }
+}
+
+/// The blocks of a cluster that a mask can name.
+const MASK_BLOCKS: u32 = 16;
+
+/// An address of shared memory in each of the blocks of a mask; alone as it is without a mask.
+pub(super) fn block_addresses(cta: &Cta<'_>, blocks: Option<u64>, address: u64) -> Vec<u64> {
+    let Some(mask) = blocks else { return vec![address] };
+    let (_, within) = cta.owner(Place::Cluster, address);
+    let ranks = (0..MASK_BLOCKS).filter(|rank| mask >> rank & 1 != 0).map(u64::from);
+    ranks.map(|rank| if rank == cta.rank() as u64 { within } else { cluster_address(rank, within) }).collect()
 }
 
 fn bulk_access(kind: AccessKind, place: Place, bytes: u32) -> Access {

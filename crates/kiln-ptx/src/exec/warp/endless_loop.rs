@@ -213,6 +213,10 @@ impl Op {
             | Self::CopyAsync(_)
             | Self::Texture(_)
             | Self::BulkCopy(_)
+            | Self::TensorCopy(_)
+            | Self::TensorMapEdit(_)
+            | Self::CommitBulkCopies
+            | Self::WaitForBulkCopies { .. }
             | Self::CommitCopies
             | Self::WaitForCopies { .. }
             | Self::Collective(_)

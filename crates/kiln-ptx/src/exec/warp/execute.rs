@@ -91,6 +91,8 @@ impl Warp {
             Op::Atomic(atomic) => return self.atomic(cta, at, atomic, lanes),
             Op::CopyAsync(copy) => return self.copy_async(cta, at, copy, lanes),
             Op::BulkCopy(copy) => return self.bulk_copy(cta, at, copy, lanes),
+            Op::TensorCopy(copy) => return self.tensor_copy(cta, at, copy, lanes),
+            Op::TensorMapEdit(edit) => return self.edit_tensor_map(cta, at, edit, lanes),
             Op::Texture(texture) => return self.texture(cta, at, texture, lanes),
             Op::Mbarrier(mbarrier) => return self.mbarrier(cta, at, mbarrier, lanes),
             Op::CheckMetadata { sparse, metadata } => {
@@ -114,6 +116,8 @@ impl Warp {
             Op::Fence(fence) => self.fence(cta, *fence, lanes),
             Op::CommitCopies => self.commit_copies(cta, lanes),
             Op::WaitForCopies { open } => self.wait_for_copies(cta, at, *open, lanes),
+            Op::CommitBulkCopies => self.commit_bulk_copies(cta, lanes),
+            Op::WaitForBulkCopies { open } => self.wait_for_bulk_copies(cta, at, *open, lanes),
             Op::Yield => return Ok(Flow::Yield),
             Op::Unsupported(why) => {
                 let pc = self.lane_groups[at].pc;

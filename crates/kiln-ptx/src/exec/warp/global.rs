@@ -464,7 +464,7 @@ impl Warp {
 }
 
 /// Whether bytes of a span that were never written are undefined. What was not declared is reported as that.
-fn is_told(cta: &Cta<'_>, span: &Span<'_>) -> bool {
+pub(super) fn is_told(cta: &Cta<'_>, span: &Span<'_>) -> bool {
     let rules = cta.launch.rules;
     let is_heap = span.origin == HEAP;
     span.declared != Declared::Nothing

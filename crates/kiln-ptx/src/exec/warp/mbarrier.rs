@@ -3,13 +3,15 @@
 //! An arrival releases and a wait that finds its phase complete acquires, unless the instruction is `.relaxed`. `init` and `inval` count as
 //! plain writes of the object and everything else as atomic accesses, so that threads must be ordered behind the one that initialises it.
 
+use std::ops::Range;
+
 use super::access::Access;
 use super::memory::check_aligned;
 use super::{Done, Flow, LaneGroup, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::check::{Acquired, Touch, Touching};
+use crate::exec::check::{Acquired, BulkEnd, PendingBulk, Touch, Touching};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
-use crate::exec::lowered_code::{Mbarrier, MbarrierAction, Strength};
+use crate::exec::lowered_code::{Address, Base, Mbarrier, MbarrierAction, Pred, Reg, Source, Strength};
 use crate::exec::mbarrier_table::{MBARRIER_BYTES, MbarrierArrival, MbarrierUse, Misuse, PhaseWait};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::warp_register::{Column, LANES, each, first_lane};
@@ -89,6 +91,46 @@ impl Warp {
         Ok(if fails || suspends && holds != lanes { Flow::Yield } else { Flow::Next })
     }
 
+    /// Completes bytes of an object for one lane, as a copy to a part of shared memory does. The copy is pending until a thread sees the phase complete.
+    pub(super) fn complete_copy(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        (place, address): (Place, u64),
+        (bytes, range): (u64, Range<u64>),
+        lane: usize,
+    ) -> Done<()> {
+        let step = Mbarrier {
+            action: MbarrierAction::Complete,
+            place,
+            address: Address { base: Base::Zero, offset: 0 },
+            value: Source::default(),
+            to: Reg(0),
+            to_pred: Pred::SINK,
+            orders: true,
+        };
+        let (mut access, mut addresses, mask) = (step.access(), [address; LANES], 1 << lane);
+        check_aligned(&access, &addresses, mask)?;
+        self.resolve(cta, at, &mut access, place, &mut addresses, mask)?;
+        self.reach_mbarriers(cta, at, &step, &access, &addresses, mask)?;
+        cta.note_mbarrier_change();
+        let (pc, object) = (self.lane_groups[at].pc, addresses[lane]);
+        if let (Some(races), Some(barrier)) = (&mut cta.races, cta.mbarriers.at(object)) {
+            let warp = u64::from(races.clocks.number(self.index));
+            let end = BulkEnd::Phase { object, phase: barrier.phase() };
+            races.copies.bulk.start(PendingBulk { pc, warp, lane, range, end });
+        }
+        let done = self.use_mbarrier(cta, &step, (object, bytes), (lane, pc), (&mut [0; LANES], &mut 0));
+        if let Some(misuse) = done {
+            return Err(Trouble::new(lane, ExecFindingKind::Mbarrier(misuse.text(cta.launch.code))));
+        }
+        cta.visit(None);
+        if let Some(races) = &mut cta.races {
+            races.clocks.tick(self.index);
+        }
+        Ok(())
+    }
+
     /// Notes a wait that failed in all lanes of a lane group, which repeat it until it holds: others run first, other lanes of the warp among them.
     fn note_phase_wait(
         &mut self,
@@ -137,6 +179,9 @@ impl Warp {
                     Err(misuse) => return Some(misuse),
                     Ok(false) => return None,
                     Ok(true) => *holds |= 1 << lane,
+                }
+                if let Some(races) = &mut races {
+                    races.copies.bulk.see(address, object.phase());
                 }
                 if let Some(races) = races.filter(|_| step.orders) {
                     let found = Acquired { narrow: object.released(), wide: None };

@@ -29,6 +29,8 @@ mod statistics_hooks;
 mod straight_line;
 mod surface;
 mod system_calls;
+mod tensor_copy;
+mod tensor_map;
 mod texture;
 mod tile;
 mod undefined;

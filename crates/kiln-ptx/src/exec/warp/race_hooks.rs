@@ -102,8 +102,12 @@ impl Warp {
             _ => races.touch_global(&touch, addresses),
         };
         if access.place == Place::Shared {
+            let is_bulk = found.is_empty() && !races.copies.bulk.is_empty();
             if !races.copies.is_empty() {
                 self.watch_copies(cta, &touch, access, addresses);
+            }
+            if is_bulk {
+                self.watch_bulk_copies(cta, &touch, access, addresses);
             }
         } else if access.kind != AccessKind::Read {
             let (has_sources, reads) = (races.copies.has_sources(), races.launch.constant_reads.is_some());
@@ -154,6 +158,22 @@ impl Warp {
         if let Some((lane, copy)) = lanes.find_map(pending) {
             let bad = access.bad(addresses[lane], String::new());
             cta.report_pending(self.index, lane, touch.pc, bad, copy);
+        }
+    }
+
+    /// Reports lanes that use the place of a bulk copy that is not done, or write what it reads.
+    fn watch_bulk_copies(&self, cta: &Cta<'_>, touch: &Touch, access: &Access, addresses: &Column) {
+        let Some(races) = cta.races.as_ref().filter(|races| races.launch.rules.has(RaceRule::PendingCopy))
+        else {
+            return;
+        };
+        let writes = access.kind != AccessKind::Read;
+        let pending =
+            |lane: usize| races.copies.bulk.at(addresses[lane], touch.bytes, writes).map(|copy| (lane, copy));
+        let mut lanes = (0..LANES).filter(|lane| touch.mask >> lane & 1 != 0);
+        if let Some((lane, copy)) = lanes.find_map(pending) {
+            let bad = access.bad(addresses[lane], String::new());
+            cta.report_pending_bulk(self.index, lane, touch.pc, bad, copy);
         }
     }
 
@@ -332,6 +352,22 @@ impl Warp {
     pub(super) fn commit_copies(&self, cta: &mut Cta<'_>, lanes: u32) {
         if let Some(races) = &mut cta.races {
             each(lanes, |lane| races.copies.commit(self.index, lane));
+        }
+    }
+
+    pub(super) fn commit_bulk_copies(&self, cta: &mut Cta<'_>, lanes: u32) {
+        if let Some(races) = &mut cta.races {
+            let warp = u64::from(races.clocks.number(self.index));
+            each(lanes, |lane| races.copies.bulk.commit(warp, lane));
+        }
+    }
+
+    pub(super) fn wait_for_bulk_copies(&self, cta: &mut Cta<'_>, at: usize, open: Source, lanes: u32) {
+        let frame = &self.frames[self.lane_groups[at].frame];
+        let open = *frame.column(open, &cta.launch.constants);
+        if let Some(races) = &mut cta.races {
+            let warp = u64::from(races.clocks.number(self.index));
+            each(lanes, |lane| races.copies.bulk.wait(warp, lane, open[lane] as u32));
         }
     }
 

@@ -1,0 +1,115 @@
+//! Bulk and tensor copies that no thread has waited for.
+//!
+//! A copy to shared memory is pending until a thread has seen the phase of its `mbarrier` object complete; until then no thread may use the place it
+//! goes to. A copy from shared memory is pending until its thread has waited for its group; until then no thread may write the place it comes from.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A copy that is pending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PendingBulk {
+    /// The instruction and its thread: the warp by its number in the grid.
+    pub(crate) pc: u32,
+    pub(crate) warp: u64,
+    pub(crate) lane: usize,
+    /// The shared memory that it writes or reads.
+    pub(crate) range: Range<u64>,
+    pub(crate) end: BulkEnd,
+}
+
+/// When a copy is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BulkEnd {
+    /// It writes shared memory, and is done with this phase of the object at an address.
+    Phase { object: u64, phase: u64 },
+    /// It reads shared memory, and is done with this group of its thread.
+    Group(u32),
+}
+
+/// The pending bulk copies of a block.
+#[derive(Default)]
+pub(crate) struct BulkCopies {
+    pending: Vec<PendingBulk>,
+    /// How many groups each thread has committed.
+    committed: HashMap<(u64, usize), u32>,
+}
+
+impl BulkCopies {
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// A copy starts.
+    pub(crate) fn start(&mut self, copy: PendingBulk) {
+        self.pending.push(copy);
+    }
+
+    /// The group that the next copy of a thread goes to.
+    pub(crate) fn group(&self, warp: u64, lane: usize) -> u32 {
+        self.committed.get(&(warp, lane)).copied().unwrap_or(0)
+    }
+
+    /// A thread commits what it started to a group.
+    pub(crate) fn commit(&mut self, warp: u64, lane: usize) {
+        *self.committed.entry((warp, lane)).or_default() += 1;
+    }
+
+    /// A thread waits until at most `open` of its groups are pending.
+    pub(crate) fn wait(&mut self, warp: u64, lane: usize, open: u32) {
+        let first_open = self.group(warp, lane).saturating_sub(open);
+        self.pending.retain(|copy| match copy.end {
+            BulkEnd::Group(group) => (copy.warp, copy.lane) != (warp, lane) || group >= first_open,
+            BulkEnd::Phase { .. } => true,
+        });
+    }
+
+    /// A thread has seen that all phases of an object before this one are complete.
+    pub(crate) fn see(&mut self, address: u64, before: u64) {
+        self.pending.retain(|copy| match copy.end {
+            BulkEnd::Phase { object, phase } => object != address || phase >= before,
+            BulkEnd::Group(_) => true,
+        });
+    }
+
+    /// A pending copy that an access meets.
+    pub(crate) fn at(&self, address: u64, bytes: u32, writes: bool) -> Option<&PendingBulk> {
+        let end = address.saturating_add(u64::from(bytes));
+        self.pending.iter().find(|copy| {
+            let is_used = writes || matches!(copy.end, BulkEnd::Phase { .. });
+            is_used && copy.range.start < end && address < copy.range.end
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy(range: Range<u64>, end: BulkEnd) -> PendingBulk {
+        PendingBulk { pc: 1, warp: 0, lane: 0, range, end }
+    }
+
+    #[test]
+    fn copies_end_with_phases_and_groups() {
+        let mut copies = BulkCopies::default();
+        copies.start(copy(0..128, BulkEnd::Phase { object: 512, phase: 3 }));
+        copies.start(copy(128..256, BulkEnd::Group(copies.group(0, 0))));
+        copies.commit(0, 0);
+        copies.start(copy(256..384, BulkEnd::Group(copies.group(0, 0))));
+        assert!(copies.at(124, 4, false).is_some() && copies.at(128, 4, false).is_none());
+        assert!(copies.at(128, 4, true).is_some());
+        copies.wait(0, 0, 1);
+        assert!(copies.at(128, 4, true).is_some());
+        copies.wait(0, 1, 0);
+        copies.wait(0, 0, 0);
+        assert!(copies.at(128, 4, true).is_none() && copies.at(256, 4, true).is_some());
+        copies.see(512, 3);
+        assert!(copies.at(0, 4, false).is_some());
+        copies.see(512, 4);
+        copies.commit(0, 0);
+        copies.wait(0, 0, 0);
+        assert!(copies.is_empty());
+    }
+}
