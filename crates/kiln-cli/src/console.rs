@@ -3,7 +3,7 @@
 //! A reader may leave early (`kiln demo | head`); that is no fault of the command and no reason to panic. Once the pipe
 //! is closed the rest is not written, and the command ends as it would have. Any other failure to write is kept and
 //! ends the command with the code of files that cannot be written. Only a terminal gets colours. No line is wider than the terminal; in a pipe or a file lines are not
-//! broken, so that they can be searched, unless `COLUMNS` says how wide they may be. Control characters that come
+//! broken, so that they can be searched, unless `COLUMNS` says how wide they may be. A line that is pasted elsewhere is never broken. Control characters that come
 //! from files or names are shown as escapes.
 
 use std::fmt::Display;
@@ -72,6 +72,11 @@ impl Console {
     pub(crate) fn line(&mut self, text: impl Display) {
         let text = printable(&text.to_string(), self.colours);
         self.write(&wrap(&text, self.columns()));
+    }
+
+    /// Writes a line that is pasted elsewhere, such as a command or an address, so that it is never broken.
+    pub(crate) fn unbroken(&mut self, text: impl Display) {
+        self.write(&printable(&text.to_string(), self.colours));
     }
 
     /// Writes text as it is, such as code or JSON, and a line end.
@@ -147,6 +152,11 @@ pub(crate) fn complain(text: impl Display) {
     let err = io::stderr();
     let columns = columns(terminal_columns(&err)).unwrap_or(usize::MAX);
     let _ = writeln!(io::stderr(), "{}", wrap(&printable(&text.to_string(), stderr_colours()), columns));
+}
+
+/// Writes a line to the standard error that is pasted elsewhere, so that it is never broken.
+pub(crate) fn complain_unbroken(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{}", printable(&text.to_string(), stderr_colours()));
 }
 
 /// The columns to use: what `COLUMNS` says, else the terminal's; none without both.

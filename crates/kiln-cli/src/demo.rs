@@ -20,9 +20,10 @@ mod workload;
 use std::path::PathBuf;
 
 use clap::Args;
+use kiln::error::{ErrorKind, RecordingError};
 use serde::Serialize;
 
-use crate::console::Console;
+use crate::console::{Console, complain};
 use crate::device_choice::Where;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
@@ -89,7 +90,15 @@ fn show(
 fn perform(arguments: &Arguments) -> kiln::Result<Report> {
     let stage = Stage::set(arguments.device, arguments.seed)?;
     if let Some(path) = &arguments.trace {
-        stage.runtime().trace_timed(path)?;
+        match stage.runtime().trace_timed(path) {
+            // By who started the command, which has a recording then.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Trace(RecordingError::AlreadyRecorded { .. })) =>
+            {
+                complain(format_args!("note: {error}"));
+            }
+            traced => traced?,
+        }
     }
     let work = workload::run(&stage, arguments.seed)?;
     let twin = racy_pipeline::run(arguments.seed)?;

@@ -61,7 +61,6 @@ struct Explained {
     #[serde(flatten)]
     explanation: Explanation,
     is_cut: bool,
-    damaged_blocks: u64,
 }
 
 /// What `--json` prints of several.
@@ -92,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         ([one], true) => console.json(&one.explained)?,
         (_, true) => console.json(&ExplainedJob { job, recordings })?,
         ([one], false) => {
-            console.line(one.explained.explanation.to_string().trim_end());
+            print(&one.explained.explanation, console);
             if !job.collectives.is_empty() {
                 // Several devices of one program are ranks, too.
                 console.line(format_args!("\n{}", job.to_string().trim_end()));
@@ -101,11 +100,22 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         (all, false) => {
             console.line(job.to_string().trim_end());
             for ExplainedFile { file, explained } in all {
-                console.line(format_args!("\n{file}\n{}", explained.explanation.to_string().trim_end()));
+                console.line(format_args!("\n{file}"));
+                print(&explained.explanation, console);
             }
         }
     }
     Ok(Exit::Done)
+}
+
+/// Prints an explanation. The command that repeats the run is on one line, however narrow the terminal is.
+fn print(explanation: &Explanation, console: &mut Console) {
+    console.line(explanation.story().to_string().trim_end());
+    if let Some(repeat) = explanation.repeat_line() {
+        console.line("");
+        console.unbroken(repeat);
+        explanation.repeat_lacks.iter().for_each(|lacks| console.line(format_args!("  ({lacks})")));
+    }
 }
 
 /// Reads a recording.
@@ -119,6 +129,6 @@ fn explain(arguments: &Arguments, file: &Path) -> Result<(Explained, RankLog), F
     if !arguments.json {
         recording_file::note_gaps(file, &reader);
     }
-    let (is_cut, damaged_blocks) = (reader.is_cut(), reader.damaged_blocks());
-    Ok((Explained { explanation: explainer.finish(), is_cut, damaged_blocks }, log))
+    explainer.leave_out(reader.damaged_blocks(), reader.skipped_bytes());
+    Ok((Explained { explanation: explainer.finish(), is_cut: reader.is_cut() }, log))
 }

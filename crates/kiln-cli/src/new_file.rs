@@ -20,6 +20,8 @@ pub(crate) struct NewFile {
     temporary: PathBuf,
     /// Whether the file has that name now.
     is_named: bool,
+    /// Its bytes.
+    written: u64,
 }
 
 impl NewFile {
@@ -34,7 +36,7 @@ impl NewFile {
             None => File::create(&temporary)?,
         };
         // From here on a failure removes it.
-        let new = Self { file, place, temporary, is_named };
+        let new = Self { file, place, temporary, is_named, written: 0 };
         if let Ok(known) = new.place.metadata() {
             new.file.set_permissions(known.permissions())?;
         }
@@ -61,7 +63,10 @@ impl NewFile {
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        check_size(self.written.saturating_add(bytes.len() as u64))?;
+        let written = self.file.write(bytes)?;
+        self.written += written as u64;
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -76,6 +81,21 @@ impl Drop for NewFile {
             let _ = fs::remove_file(&self.temporary);
         }
     }
+}
+
+/// Refuses a size beyond the limit of this process: the write itself would end the process by a signal.
+#[cfg(unix)]
+fn check_size(bytes: u64) -> io::Result<()> {
+    use rustix::process::{Resource, getrlimit};
+    match getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes > limit) {
+        true => Err(rustix::io::Errno::FBIG.into()),
+        false => Ok(()),
+    }
+}
+
+#[cfg(not(unix))]
+fn check_size(_: u64) -> io::Result<()> {
+    Ok(())
 }
 
 /// Whether a file can be made in a place, as far as that is known before it is tried.

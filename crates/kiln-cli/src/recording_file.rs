@@ -86,13 +86,16 @@ pub(crate) fn note_gaps(path: &Path, reader: &OpenRecording) {
             "{path}: note: it ends within a block, as the file of a program does that was killed; everything before was read"
         ));
     }
-    if !reader.is_cut() && !reader.has_end_mark() {
+    if reader.damaged_blocks() > 0 && !reader.is_cut() && !reader.has_end_mark() {
+        complain(format_args!("{path}: note: it has no end mark; it may be in what is damaged"));
+    } else if !reader.is_cut() && !reader.has_end_mark() {
         complain(format_args!(
             "{path}: note: it ended without an end mark: the program was killed or crashed, ended without its exit handlers (`_exit`), or still runs"
         ));
     }
     if reader.damaged_blocks() > 0 {
         let blocks = counted(reader.damaged_blocks(), "damaged block");
-        complain(format_args!("{path}: note: {blocks} left out"));
+        let bytes = counted(reader.skipped_bytes(), "byte");
+        complain(format_args!("{path}: note: {blocks} left out ({bytes})"));
     }
 }

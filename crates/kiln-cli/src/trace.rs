@@ -91,6 +91,7 @@ struct Written {
     is_cut: bool,
     is_whole: bool,
     damaged_blocks: u64,
+    skipped_bytes: u64,
 }
 
 /// What `--json` prints where several processes were recorded, or no trace was asked for.
@@ -233,6 +234,7 @@ fn convert(arguments: &Arguments, file: &Path, out: &Path) -> Result<Written, Fa
         is_cut: reader.is_cut(),
         is_whole: reader.has_end_mark(),
         damaged_blocks: reader.damaged_blocks(),
+        skipped_bytes: reader.skipped_bytes(),
     })
 }
 

@@ -11,7 +11,7 @@ use kiln_watch::{
 };
 use serde::Serialize;
 
-use crate::console::{Console, complain};
+use crate::console::{Console, complain, complain_unbroken};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::program_signals::ProgramSignals;
@@ -70,8 +70,8 @@ SIGINT and SIGHUP are passed on to it, and end the page, too. With --json the
 program's standard output goes to the standard error.
 
 Exit codes: 2 wrong usage, or a file that cannot be read, 3 a port in use, or a
-program that cannot be started or records nothing, that of the program where a
-signal ended both; otherwise it runs until Ctrl-C.";
+program that cannot be started, that of the program where it recorded nothing or
+a signal ended both; otherwise it runs until Ctrl-C.";
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
             let server = serve(arguments, files(arguments)?)?;
             match arguments.json {
                 true => console.json(&Served { url: server.url() })?,
-                false => console.line(format_args!("{} (Ctrl-C ends it)", server.url())),
+                false => console.unbroken(format_args!("{} (Ctrl-C ends it)", server.url())),
             }
             server.wait();
             Ok(Exit::Done)
@@ -123,7 +123,7 @@ fn run_and_show(
     match arguments.json {
         true => console.json(&Served { url: server.url() })?,
         // The standard output is the program's.
-        false => complain(format_args!("{} (Ctrl-C ends it)", server.url())),
+        false => complain_unbroken(format_args!("{} (Ctrl-C ends it)", server.url())),
     }
     let settings = RunSettings { is_json: arguments.json, times: arguments.times };
     let run = recorded_program::run((program.0, program.1), &place, settings, signals)?;

@@ -22,6 +22,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// What does not fit; a trap; a lost device. A program that does not check all its accesses is refused.
+    #[track_caller]
     pub fn dispatch(&self, bindings: Bindings<'_>) -> Result<Dispatched> {
         self.dispatch_with(bindings, &DispatchConfig::default())
     }
@@ -30,6 +31,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// As for [`dispatch`](Self::dispatch); a time-out; a flag that never says stop.
+    #[track_caller]
     pub fn dispatch_with(&self, bindings: Bindings<'_>, config: &DispatchConfig) -> Result<Dispatched> {
         self.check_safe()?;
         self.run(bindings, config)
@@ -42,6 +44,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// As for [`dispatch_with`](Self::dispatch_with).
+    #[track_caller]
     pub unsafe fn dispatch_unchecked(
         &self,
         bindings: Bindings<'_>,
@@ -50,6 +53,7 @@ impl Pipeline {
         self.run(bindings, config)
     }
 
+    #[track_caller]
     fn run(&self, bindings: Bindings<'_>, config: &DispatchConfig) -> Result<Dispatched> {
         self.sequence(bindings, config)?.run()
     }

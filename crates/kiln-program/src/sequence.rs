@@ -10,9 +10,11 @@ mod run_on_device_buffers;
 mod split_into_submissions;
 mod submitter;
 
+use std::panic::Location;
 use std::time::Duration;
 
 use kiln_ir::Type;
+use kiln_runtime::internal::called_from;
 use kiln_runtime::{Element, Error, GpuRef, Graph, GraphBuilder, Output, Result};
 
 use crate::binding::{Bindings, HostVector};
@@ -303,7 +305,9 @@ impl<'a> Sequence<'a> {
     ///
     /// # Errors
     /// A trap, a time-out, a flag that never says stop, the fault of a lost device. Vectors of the caller are then as they were.
+    #[track_caller]
     pub fn run(mut self) -> Result<Dispatched> {
+        let _context = called_from(self.backend.runtime(), Location::caller());
         let label = self.label.take();
         let done = self.check_whole().and_then(|()| Run::new(self, Waiting::Blocking).finish());
         done.map_err(|error| labelled(error, label.as_deref()))
@@ -314,7 +318,9 @@ impl<'a> Sequence<'a> {
     ///
     /// # Errors
     /// What the driver says of the first submission; a time-out, which the executor's own timer is for.
+    #[track_caller]
     pub fn run_async(mut self) -> Result<PendingDispatch<'a>> {
+        let _context = called_from(self.backend.runtime(), Location::caller());
         let label = self.label.take();
         let allowed = if self.timeout.is_some() { Err(no_timeout()) } else { self.check_whole() };
         allowed.map_err(|error| labelled(error, label.as_deref()))?;

@@ -124,6 +124,7 @@ impl<P: Parameters> Typed<P> {
     ///
     /// # Errors
     /// As for [`Pipeline::dispatch`].
+    #[track_caller]
     pub fn dispatch<'a>(&self, arguments: impl Arguments<'a, P>) -> Result<Dispatched> {
         self.pipeline.dispatch(self.bind(arguments))
     }
@@ -132,6 +133,7 @@ impl<P: Parameters> Typed<P> {
     ///
     /// # Errors
     /// As for [`Pipeline::dispatch_with`].
+    #[track_caller]
     pub fn dispatch_with<'a>(
         &self,
         arguments: impl Arguments<'a, P>,
@@ -144,6 +146,7 @@ impl<P: Parameters> Typed<P> {
     ///
     /// # Errors
     /// As for [`Pipeline::dispatch_async`].
+    #[track_caller]
     pub fn dispatch_async<'a>(&self, arguments: impl Arguments<'a, P>) -> Result<PendingDispatch<'a>> {
         self.pipeline.dispatch_async(self.bind(arguments))
     }

@@ -9,13 +9,13 @@ pub(crate) mod ended_work;
 mod extensions;
 pub(crate) mod external_state;
 mod finding_list;
-mod findings_at_exit;
 mod freed_uses;
 mod inner;
 mod memory_config;
 pub(crate) mod memory_pressure;
 #[cfg(feature = "metrics")]
 mod metered;
+mod process_end;
 #[cfg(unix)]
 pub(crate) mod published;
 #[cfg(not(unix))]

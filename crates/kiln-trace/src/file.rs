@@ -1,5 +1,6 @@
 //! Recordings as files.
 
+mod block_search;
 mod plain_file;
 mod read_error;
 mod reader;

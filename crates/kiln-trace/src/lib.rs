@@ -80,9 +80,9 @@ pub use process_path::{split_process_number, with_process_number};
 pub use record::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,
     DropCause, DroppedRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
-    HostWaitRecord, LaunchSize, RecordingClock, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind,
-    SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
-    TraceStream, WaitReason,
+    HostWaitRecord, LaunchSize, NOT_BROUGHT_BACK, RecordingClock, StartRecord, StreamRecord,
+    StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
+    TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 pub use recorder::{
     CollectiveNote, KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingFile, RecordingLane,

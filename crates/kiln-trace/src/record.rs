@@ -28,7 +28,7 @@ pub use device::{DeviceRecord, StreamRecord};
 pub use dropped::{DropCause, DroppedRecord};
 pub use end::EndRecord;
 pub use event::TraceEvent;
-pub use fault::FaultRecord;
+pub use fault::{FaultRecord, NOT_BROUGHT_BACK};
 pub use heap::{HeapChange, HeapRecord};
 pub use host_wait::{HostWaitCause, HostWaitRecord};
 pub use stamp::{TraceStamp, TraceStream};

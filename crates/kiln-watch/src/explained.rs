@@ -31,15 +31,16 @@ impl WatchedRecording {
             ));
         }
         let mut reader = source.part(source.first_block(), at).map_err(|error| self.file_error(error))?;
-        let mut explainer = Explainer::default();
+        let (mut explainer, mut damaged) = (Explainer::default(), 0);
         loop {
             match reader.next_event() {
                 Ok(Some(event)) => explainer.add(&event),
                 Ok(None) => break,
-                Err(ReadError::Damaged { .. }) => {}
+                Err(ReadError::Damaged { .. }) => damaged += 1,
                 Err(error) => return Err(self.file_error(error)),
             }
         }
+        explainer.leave_out(damaged, reader.skipped_bytes());
         let text = explainer.finish().to_string();
         *explained = Some((version, text.clone()));
         Ok(text)

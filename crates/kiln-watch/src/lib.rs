@@ -61,6 +61,7 @@ mod explained;
 mod file_pattern;
 mod follower;
 mod gap_state;
+mod host_gap;
 mod memory_series;
 mod name_search;
 mod name_table;

@@ -84,6 +84,11 @@ impl PartReader {
         self.reader.offset().saturating_add(self.shift)
     }
 
+    /// Bytes that were left out so far.
+    pub(crate) fn skipped_bytes(&self) -> u64 {
+        self.reader.skipped_bytes()
+    }
+
     /// The next event; damage has the offset in the file.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 //! The sentences are those of `kiln explain`: the same types say them.
 
 use kiln_trace::{
-    HostWaitCause, IdleReason, IdleWhy, LaunchSize, StreamStall, SubmissionKind, SubmissionRecord, TimeSpan,
-    TraceEvent, TraceStamp, TraceStream, WaitReason, WorkName,
+    IdleReason, IdleWhy, LaunchSize, StreamStall, SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent,
+    TraceStamp, TraceStream, WaitReason, WorkName,
 };
 use serde::Serialize;
 
@@ -14,8 +14,6 @@ use crate::timeline_row::RowKind;
 use crate::watch_error::WatchError;
 use crate::watched_recording::{Shared, WatchedRecording};
 
-/// Pages that are looked through for waits of the program's threads.
-const MAX_THREAD_PAGES: usize = 16;
 /// Waits that are listed.
 const MAX_WAITS: usize = 32;
 
@@ -86,7 +84,7 @@ pub struct WaitDetails {
 
 /// A work that was found in the file.
 #[derive(Clone)]
-struct FoundWork {
+pub(crate) struct FoundWork {
     stamp: TraceStamp,
     name: String,
     line: Option<String>,
@@ -267,51 +265,6 @@ impl WatchedRecording {
         Ok((details, stall))
     }
 
-    /// Why the host had not submitted a work.
-    fn starved(
-        &self,
-        shared: &Shared,
-        work: &FoundWork,
-        begin: u64,
-        ready: u64,
-    ) -> Result<Vec<(u64, String)>, WatchError> {
-        let wait = self.host_wait_during(shared, begin, ready)?;
-        let (ns, mut parts) = match wait {
-            Some((ns, cause, line)) => (ns, vec![(ns, idle(IdleWhy::HostWait { cause, line }, work, ns))]),
-            None => (0, Vec::new()),
-        };
-        let busy = (ready - begin).saturating_sub(ns);
-        if busy > 0 {
-            parts.push((busy, idle(IdleWhy::HostBusy, work, busy)));
-        }
-        Ok(parts)
-    }
-
-    /// The wait of a thread to which a time without work is due: one that was under way when it began, or the one that took most of it.
-    fn host_wait_during(
-        &self,
-        shared: &Shared,
-        from: u64,
-        to: u64,
-    ) -> Result<Option<(u64, HostWaitCause, Option<String>)>, WatchError> {
-        let is_thread = |row: u32| {
-            shared.index.rows.get(row as usize).is_some_and(|row| matches!(row.kind, RowKind::Thread { .. }))
-        };
-        let touches = |page: &&Page| page.rows.iter().any(|row| is_thread(row.row) && row.touches(from, to));
-        let mut best: Option<(u64, HostWaitCause, Option<String>)> = None;
-        for page in shared.index.pages.pages().iter().filter(touches).take(MAX_THREAD_PAGES) {
-            self.events(shared, page, |event| {
-                let TraceEvent::HostWait(wait) = event else { return };
-                let was_in_it = wait.span.begin_ns <= from && wait.span.end_ns >= from && wait.span.ns() > 0;
-                let ns = if was_in_it { to - from } else { wait.span.within(from, to) };
-                if ns > 0 && best.as_ref().is_none_or(|(most, ..)| ns > *most) {
-                    best = Some((ns, wait.cause, wait.line.map(|line| line.to_string())));
-                }
-            })?;
-        }
-        Ok(best)
-    }
-
     /// The waits of a work: those behind the work before it.
     fn waits(
         &self,
@@ -365,7 +318,7 @@ impl WatchedRecording {
         Ok(best)
     }
 
-    fn events(
+    pub(crate) fn events(
         &self,
         shared: &Shared,
         page: &Page,
@@ -389,7 +342,7 @@ impl FoundWork {
         }
     }
 
-    fn work_name(&self) -> WorkName {
+    pub(crate) fn work_name(&self) -> WorkName {
         WorkName { line: self.line.clone(), ..named(&self.name, self.stamp) }
     }
 }
@@ -407,7 +360,7 @@ fn named(name: &str, stamp: TraceStamp) -> WorkName {
     WorkName { name: name.to_owned(), line: None, device: stream.device, stream: stream.stream, number }
 }
 
-fn idle(why: IdleWhy, before: &FoundWork, ns: u64) -> String {
+pub(crate) fn idle(why: IdleWhy, before: &FoundWork, ns: u64) -> String {
     IdleReason { why, before: before.work_name(), ns, times: 1, longest_ns: ns }.to_string()
 }
 

@@ -1,6 +1,7 @@
 //! The flags that `kiln run` and `kiln check` share.
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use kiln_driver::Dim3;
 
 use super::program_arguments::Shape;
@@ -31,7 +32,7 @@ pub(crate) struct LaunchFlags {
     /// part); without :B.npy the result is not saved. Input and output: inout:A.npy:B.npy, or inout:A.npy to save nothing. Temporary: scratch:f32:1024.
     /// Others: null, a value such as f32:2.5, 'struct:{f32:1.5,u32:2}', bytes:00ff. Texture: tex:2d+linear+normalized:A.npy. Surface:
     /// surf:2d:A.npy:B.npy.
-    #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
+    #[arg(long = "arg", value_name = "SPEC", value_parser = OsStringValueParser::new().try_map(|word| Spec::of_word(&word)), allow_hyphen_values = true)]
     pub(crate) arguments: Vec<Spec>,
     /// Convert arrays whose element type is not the kernel's, such as float64 for a `float*`.
     #[arg(long)]

@@ -4,12 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// The format that is understood.
 const FORMAT: u32 = 1;
+const NO_ENTRY: &str = "it is not what a kiln program writes; remove it";
 
 /// A program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Program {
-    #[serde(skip_serializing)]
-    pub(super) format: u32,
     /// Its number.
     pub(super) process: u32,
     /// When it began, as the system counts it; 0 if that is not known.
@@ -20,6 +19,9 @@ pub(super) struct Program {
     /// How it is run again; empty if it does not say.
     #[serde(default)]
     pub(super) command: String,
+    /// What the command lacks to run it again, in words; empty if it lacks nothing.
+    #[serde(default)]
+    pub(super) command_lacks: String,
     /// When it was published, in milliseconds since 1970.
     pub(super) updated_ms: u64,
     /// Whether it has not published for a while.
@@ -56,8 +58,26 @@ pub(super) struct Tag {
 }
 
 impl Program {
-    /// Reads an entry; none if it is something else, or of another version.
-    pub(super) fn read(text: &[u8]) -> Option<Self> {
-        serde_json::from_slice::<Self>(text).ok().filter(|program| program.format == FORMAT)
+    /// Reads the entry of a process.
+    ///
+    /// # Errors
+    /// In words, why it is none.
+    pub(super) fn read(text: &[u8], process: u32) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let version: Version = serde_json::from_slice(text).map_err(|_| NO_ENTRY.to_owned())?;
+        if version.format != FORMAT {
+            let found = version.format;
+            return Err(format!(
+                "it has version {found} of the format, and this kiln reads version {FORMAT}; use the kiln of that program"
+            ));
+        }
+        let program: Self = serde_json::from_slice(text).map_err(|_| NO_ENTRY.to_owned())?;
+        if program.process != process {
+            return Err(format!("it says that it is of process {}", program.process));
+        }
+        Ok(program)
     }
 }

@@ -227,7 +227,7 @@ fn drawn(lines: &[Line], first: usize, columns: usize, rows: usize) -> String {
         }
         shown += match look {
             Look::Head => "\x1b[1m",
-            Look::Plain => "",
+            Look::Plain | Look::Command => "",
             Look::Alarm => "\x1b[31m",
         };
         shown += &cut(text);
@@ -239,6 +239,7 @@ fn drawn(lines: &[Line], first: usize, columns: usize, rows: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::entry::Program;
+    use super::super::programs::UnreadableEntry;
     use super::*;
 
     fn seen() -> Seen {
@@ -246,12 +247,18 @@ mod tests {
             {"kind":"cuda","ordinal":0,"name":"H200","uuid":"GPU-1","state":"lost","faults":2,"limit_bytes":1000,
              "live_bytes":500,"peak_bytes":700,"held_bytes":800,"streams":3,"submissions":12,
              "submissions_per_second":6.5,"tags":[{"tag":"weights","bytes":400},{"tag":"","bytes":100}]}]}"#;
-        let programs = Program::read(text).into_iter().collect();
+        let programs = Program::read(text, 77).into_iter().collect();
+        let file = "/run/user/1000/kiln/78.json".to_owned();
+        let why = "it is not what a kiln program writes; remove it".to_owned();
         Seen {
             programs,
             gpus: Vec::new(),
             gpus_absent: Some("NVML is not installed".to_owned()),
+            folder: "/run/user/1000/kiln".to_owned(),
+            folder_wrong: None,
             unreadable: 1,
+            unreadable_entries: vec![UnreadableEntry { process: 78, file, why }],
+            lost: Vec::new(),
         }
     }
 
@@ -276,7 +283,7 @@ mod tests {
             "[##########..........] 500 bytes of ",
             "[################....] weights",
             "without a tag",
-            "1 entry could not be read",
+            "78.json could not be read: it is not what",
             "No figures of GPUs: NVML is not installed",
         ] {
             assert!(all.contains(said), "{said}:\n{all}");

@@ -18,6 +18,8 @@ pub(super) enum Look {
     /// A program or a GPU.
     Head,
     Plain,
+    /// A command, which is pasted elsewhere.
+    Command,
     /// Something that is wrong.
     Alarm,
 }
@@ -43,13 +45,20 @@ impl Line {
 /// All lines.
 pub(super) fn lines(seen: &Seen) -> Vec<Line> {
     let mut lines = Vec::new();
-    if seen.programs.is_empty() {
-        lines.push(Line::new(Look::Plain, "No program publishes; start one with KILN_TOP=1."));
+    if seen.programs.is_empty() && seen.lost.is_empty() {
+        let folder = &seen.folder;
+        lines.push(Line::new(
+            Look::Plain,
+            format!("No program publishes in {folder}; start one with KILN_TOP=1. It is seen while it has a runtime."),
+        ));
     }
+    if let Some(wrong) = &seen.folder_wrong {
+        lines.push(Line::new(Look::Alarm, format!("{}: {wrong}", seen.folder)));
+    }
+    seen.lost.iter().for_each(|lost| lines.push(Line::new(Look::Alarm, lost)));
     seen.programs.iter().for_each(|program| program_lines(program, &mut lines));
-    if seen.unreadable > 0 {
-        let entries = if seen.unreadable == 1 { "entry" } else { "entries" };
-        lines.push(Line::new(Look::Alarm, format!("{} {entries} could not be read", seen.unreadable)));
+    for entry in &seen.unreadable_entries {
+        lines.push(Line::new(Look::Alarm, format!("{} could not be read: {}", entry.file, entry.why)));
     }
     seen.gpus.iter().for_each(|gpu| gpu_lines(gpu, &mut lines));
     if let Some(absent) = &seen.gpus_absent {
@@ -62,7 +71,10 @@ fn program_lines(program: &Program, lines: &mut Vec<Line>) {
     let head = format!("{} (process {})", program.program, program.process);
     lines.push(Line::new(Look::Head, head));
     if !program.command.is_empty() {
-        lines.push(Line::new(Look::Plain, format!("  {}", program.command)));
+        lines.push(Line::new(Look::Command, format!("  {}", program.command)));
+    }
+    if !program.command_lacks.is_empty() {
+        lines.push(Line::new(Look::Plain, format!("    ({})", program.command_lacks)));
     }
     if program.is_silent {
         lines.push(Line::new(

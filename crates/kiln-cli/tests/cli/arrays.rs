@@ -32,6 +32,44 @@ fn all_versions_are_read() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn names_of_files_may_be_no_text() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new();
+    let whole = npy("<i4", "False", "(2,)", &[0; 8]);
+    let path = |name: &[u8]| std::path::Path::new(&folder.path("")).join(OsStr::from_bytes(name));
+    let spec = |from: &[u8], to: &[u8]| {
+        let (from, to) = (path(from), path(to));
+        OsStr::from_bytes(&[b"inout:", from.as_os_str().as_bytes(), b":", to.as_os_str().as_bytes()].concat())
+            .to_owned()
+    };
+    std::fs::write(path(b"a\xff\xc3\xa4.npy"), &whole).unwrap();
+    let kernels = faulty();
+    for command in ["run", "check"] {
+        let launch = |spec: &OsStr| {
+            let words = [command, &kernels, "--kernel", "store_at", "--grid", "1", "--block", "1"];
+            let mut command = without_driver(&words);
+            if words[0] == "run" {
+                command.args(["--device", "sim"]);
+            }
+            command.arg("--arg").arg(spec).args(["--arg", "i32:0"]);
+            run(command)
+        };
+        let outcome = launch(&spec(b"a\xff\xc3\xa4.npy", b"b\xfe.npy"));
+        assert_eq!(outcome.code, Some(0), "{command}: {}", outcome.stderr);
+        let outcome = launch(&spec(b"none\xff.npy", b"b\xfe.npy"));
+        assert_eq!(outcome.code, Some(2), "{command}");
+        assert!(outcome.stderr.contains("No such file"), "{command}: {}", outcome.stderr);
+        let outcome = launch(OsStr::from_bytes(b"i32:\xff"));
+        assert_eq!(outcome.code, Some(2), "{command}");
+        assert!(outcome.stderr.contains("is not a value of type i32"), "{command}: {}", outcome.stderr);
+    }
+    let written = std::fs::read(path(b"b\xfe.npy")).unwrap();
+    assert_eq!(written[written.len() - 8..], [7, 0, 0, 0, 0, 0, 0, 0]);
+}
+
 #[test]
 fn what_cannot_be_used_ends_with_2_and_says_why() {
     let folder = Folder::new();

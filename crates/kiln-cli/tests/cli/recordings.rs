@@ -2,8 +2,8 @@
 
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, DeviceRecord, DropCause, DroppedRecord, EndRecord, RecordingWriter,
-    StartRecord, StreamWaitRecord, SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
-    TraceStream,
+    RepeatCommand, StartRecord, StreamWaitRecord, SubmissionRecord, TimeSpan, TraceEvent, TraceLine,
+    TraceStamp, TraceStream,
 };
 
 use crate::folder::Folder;
@@ -150,6 +150,70 @@ fn a_damaged_block_is_told_with_its_offset_and_can_be_left_out() {
         assert!(skipped.stdout.contains("2 submissions"), "{}", skipped.stdout);
         std::fs::remove_file(&out).ok();
     }
+}
+
+#[test]
+fn behind_a_damaged_head_the_rest_of_a_recording_is_read() {
+    let folder = Folder::new();
+    let (whole, out) = (planted(), folder.path("out"));
+    let start = written(&[TraceEvent::Start(StartRecord { program: "train", ..StartRecord::default() })]);
+    // Every byte of the first head: the length of the block, its checksum, and that of both.
+    for at in 16..28 {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        let file = file(&folder, "damaged.kiln", &bytes);
+        let explained = done(&["explain", &file, "--skip-damaged"]);
+        let left_out = format!("1 damaged block left out ({} bytes)", start.len() - 16);
+        assert!(explained.stderr.contains(&left_out), "byte {at}: {}", explained.stderr);
+        assert!(explained.stdout.contains("3 submissions"), "byte {at}: {}", explained.stdout);
+        assert!(!explained.stdout.contains("end mark"), "byte {at}: {}", explained.stdout);
+        let json = done(&["trace", &file, "--perfetto", &out, "--skip-damaged", "--json"]).json();
+        assert_eq!((&json["submissions"], &json["skipped_bytes"]), (&3.into(), &(start.len() - 16).into()));
+    }
+    // Where the last block is damaged, the end mark may be in it.
+    let mut bytes = whole.clone();
+    let last = whole.len() - (written(&[TraceEvent::End(EndRecord { time_ns: 9_600 })]).len() - 16);
+    bytes[last] ^= 1;
+    let file = file(&folder, "end.kiln", &bytes);
+    let explained = done(&["explain", &file, "--skip-damaged"]);
+    for said in [&explained.stdout, &explained.stderr] {
+        assert!(said.contains("no end mark; it may be in what is damaged"), "{said}");
+        assert!(!said.contains("killed"), "{said}");
+    }
+}
+
+#[test]
+fn the_command_that_repeats_a_run_is_never_broken() {
+    let folder = Folder::new();
+    let words = ["./train", "--data", "a folder with a long name", "--steps", "1000", "--token", "abc"];
+    let repeat = RepeatCommand::of(words.iter().chain(&["w"; 40]).map(Into::into), |_| None);
+    let mut events = vec![TraceEvent::Start(StartRecord { program: "train", ..StartRecord::default() })];
+    events.extend(repeat.events());
+    let (file, other) = (file(&folder, "a.kiln", &written(&events)), file(&folder, "b.kiln", &planted()));
+    for words in [&["explain", &*file][..], &["explain", &*file, &*other]] {
+        let mut narrow = command(words);
+        narrow.env("COLUMNS", "60");
+        let text = run(narrow).stdout;
+        let expected = format!("To repeat it: {}", repeat.under(&["kiln", "trace"]));
+        assert!(expected.len() > 120 && text.lines().any(|line| line == expected), "{text}");
+        let is_narrow = |line: &&str| line.chars().count() <= 60 || *line == expected;
+        assert!(text.lines().all(|line| is_narrow(&line)), "{text}");
+        assert!(text.contains("(values that look like secrets"), "{text}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_beyond_the_largest_file_is_refused_and_no_signal_ends_the_command() {
+    let folder = Folder::new();
+    let (file, out) = (file(&folder, "a.kiln", &planted()), folder.path("out"));
+    let mut shell = std::process::Command::new("bash");
+    let kiln = env!("CARGO_BIN_EXE_kiln");
+    shell.args(["-c", "ulimit -f 0; exec \"$0\" trace \"$1\" --perfetto \"$2\"", kiln, &file, &out]);
+    let outcome = run(shell);
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("File too large") && outcome.stderr.contains(&out), "{}", outcome.stderr);
+    assert!(!std::path::Path::new(&out).exists());
 }
 
 #[test]

@@ -62,11 +62,13 @@ fn a_program_that_records_itself_is_repeated_as_it_was_run() {
     assert!(code == Some(0) && PathBuf::from(folder.path("a b.kiln")).is_file(), "{said}");
     let text = run(in_folder(&folder, &["explain", "a b.kiln"].map(OsStr::new))).stdout;
     assert!(text.contains("To repeat it (the program records itself): "), "{text}");
-    // Who starts such a program to record it is told why it cannot be.
+    // Who starts such a program to record it is told that it is recorded there, and not where it asks for.
     let outcome = run(in_folder(
         &folder,
         &["trace", "--", KILN, "demo", "--device", "sim", "--trace", "b"].map(OsStr::new),
     ));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(PathBuf::from(folder.path("trace.kiln")).is_file() && !PathBuf::from(folder.path("b")).exists());
     assert!(
         outcome.stderr.contains("recorded already") && outcome.stderr.contains("unset KILN_TRACE"),
         "{}",

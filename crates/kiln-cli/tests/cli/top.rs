@@ -9,7 +9,7 @@ use crate::outcome::{Outcome, command, run};
 /// An entry as a program writes it.
 fn entry(process: u32, program: &str) -> String {
     format!(
-        r#"{{"format":1,"process":{process},"started":0,"program":"{program}","command":"KILN_SIM_SEED=7 ./{program} --steps 10","updated_ms":0,"runtimes":[{{"kind":"cuda",
+        r#"{{"format":1,"process":{process},"started":0,"program":"{program}","command":"KILN_SIM_SEED=7 ./{program} --steps 10 --token ...","command_lacks":"values that look like secrets are not shown","updated_ms":0,"runtimes":[{{"kind":"cuda",
         "ordinal":0,"name":"H200","uuid":"GPU-1","state":"ready","faults":1,"limit_bytes":2097152,"live_bytes":1048576,
         "peak_bytes":1048576,"held_bytes":2097152,"streams":2,"submissions":7,"submissions_per_second":3.5,
         "tags":[{{"tag":"weights","bytes":1048576}}]}}]}}"#
@@ -45,7 +45,7 @@ fn a_program_is_shown_with_memory_tags_and_rates() {
     for said in [
         &*format!("train (process {})", std::process::id()),
         "cuda 0 (H200): ready, 2 streams, 4 submissions/s, 7 so far",
-        "  KILN_SIM_SEED=7 ./train --steps 10\n",
+        "  KILN_SIM_SEED=7 ./train --steps 10 --token ...\n    (values that look like secrets are not shown)\n",
         "lost 1 time",
         "1 MiB of 2 MiB in use",
         "weights",
@@ -65,8 +65,74 @@ fn a_program_is_shown_with_memory_tags_and_rates() {
 #[test]
 fn without_programs_it_says_how_to_publish() {
     let folder = Folder::new();
-    assert!(done(&folder, &["--once"]).stdout.contains("start one with KILN_TOP=1"));
+    let text = done(&folder, &["--once"]).stdout;
+    assert!(text.contains("start one with KILN_TOP=1") && text.contains(&folder.path("kiln")), "{text}");
     assert_eq!(done(&folder, &["--json"]).json()["programs"], serde_json::json!([]));
+}
+
+#[test]
+fn a_process_that_is_not_seen_is_told_with_the_reason() {
+    let folder = published();
+    let own = std::process::id().to_string();
+    let text = done(&folder, &["--once", &own]).stdout;
+    assert!(text.contains("train (process "), "{text}");
+    let refused = |words: &[&str], said: &[&str]| {
+        for words in [words, &[words, &["--json"]].concat()] {
+            let outcome = run(top(&folder, words));
+            let told = format!("{}{}", outcome.stdout, outcome.stderr);
+            assert_eq!(outcome.code, Some(2), "{words:?}: {told}");
+            assert!(said.iter().all(|said| told.contains(said)), "{words:?}: {told}");
+        }
+    };
+    let mut ended = Command::new("true").spawn().unwrap();
+    let gone = ended.id().to_string();
+    ended.wait().unwrap();
+    refused(&["--once", &gone], &["there is no process", "it has ended, or the number is wrong", "--once"]);
+    refused(&["--once", &own, &gone], &["there is no process"]);
+    refused(&["--once", "4294967295"], &["there is no process 4294967295"]);
+    // It lives, and publishes nothing.
+    let mut silent = Command::new("sleep").arg("600").spawn().unwrap();
+    let other = silent.id().to_string();
+    refused(&["--once", &other], &["publishes nothing in ", "KILN_TOP=1", "XDG_RUNTIME_DIR"]);
+    std::fs::write(folder.path(&format!("kiln/{other}.json")), "{}").unwrap();
+    refused(&["--once", &other], &[&format!("kiln/{other}.json"), "not what a kiln program writes"]);
+    let newer = entry(silent.id(), "newer").replace("\"format\":1", "\"format\":9");
+    std::fs::write(folder.path(&format!("kiln/{other}.json")), newer).unwrap();
+    refused(&["--once", &other], &["version 9", "use the kiln of that program"]);
+    silent.kill().unwrap();
+    // Ended, and its exit code was not asked for yet.
+    let stat = format!("/proc/{other}/stat");
+    while cfg!(target_os = "linux") && !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    refused(&["--once", &other], &["there is no process"]);
+    silent.wait().unwrap();
+    for words in [&["--once", "-1"][..], &["--once", "1x"], &["--once", "train"]] {
+        assert_eq!(run(top(&folder, words)).code, Some(2), "{words:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_in_which_nothing_is_published_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("kiln")).unwrap();
+    for (mode, is_wrong) in [(0o755, true), (0o700, false)] {
+        std::fs::set_permissions(folder.path("kiln"), PermissionsExt::from_mode(mode)).unwrap();
+        let text = done(&folder, &["--once"]).stdout;
+        assert_eq!(text.contains("set its mode to 0700"), is_wrong, "{text}");
+        assert_eq!(done(&folder, &["--json"]).json()["folder_wrong"].is_string(), is_wrong);
+    }
+}
+
+#[test]
+fn the_command_of_a_program_is_never_broken() {
+    let folder = published();
+    let mut narrow = top(&folder, &["--once"]);
+    narrow.env("COLUMNS", "40");
+    let text = run(narrow).stdout;
+    assert!(text.lines().any(|line| line == "  KILN_SIM_SEED=7 ./train --steps 10 --token ..."), "{text}");
 }
 
 #[test]
@@ -102,6 +168,13 @@ fn entries_that_are_something_else_are_counted() {
         std::fs::write(path(&folder), bytes).unwrap();
         let outcome = done(&folder, &["--json"]).json();
         assert_eq!((&outcome["unreadable"], outcome["programs"].as_array().unwrap().len()), (&1.into(), 0));
+        let entry = &outcome["unreadable_entries"][0];
+        assert!(entry["file"].as_str().unwrap().contains(&format!("kiln/{own}.json")), "{entry}");
+        let text = done(&folder, &["--once"]).stdout;
+        assert!(
+            text.contains(" could not be read: ") && text.contains(entry["why"].as_str().unwrap()),
+            "{text}"
+        );
     }
     let folder = published();
     std::fs::write(path(&folder), entry(own, "\\u001b[31mred\\nline")).unwrap();

@@ -59,6 +59,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// What does not fit, and what the driver says of the first submission. A trap and a fault are what the future answers.
+    #[track_caller]
     pub fn dispatch_async<'a>(&self, bindings: Bindings<'a>) -> Result<PendingDispatch<'a>> {
         self.dispatch_async_with(bindings, &DispatchConfig::default())
     }
@@ -67,6 +68,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// As for [`dispatch_async`](Self::dispatch_async); a time-out, which the executor's own timer is for.
+    #[track_caller]
     pub fn dispatch_async_with<'a>(
         &self,
         bindings: Bindings<'a>,

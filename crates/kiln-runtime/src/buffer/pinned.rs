@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::Location;
 use std::sync::{Arc, Weak};
 
 use kiln_driver::{Access, Command, HostBlock, Place, Timeout};
 use kiln_order::{AccessHistory, Stamp, Stamps, StreamState, Use};
 use kiln_sync::BiasedLock;
+use kiln_trace::HostWaitCause;
 
 use super::element::{Element, bytes_of};
 use super::gpu_ref::GpuRef;
@@ -89,6 +91,7 @@ impl<T: Element> PinnedBuffer<T> {
     ///
     /// # Errors
     /// The fault, if the device is lost; a runtime that is gone.
+    #[track_caller]
     pub fn read(&self) -> Result<&[T]> {
         let Some(block) = self.settled(Access::Read)? else { return Ok(&[]) };
         // SAFETY: the block holds at least `len` elements and was found aligned for them when it was taken; any bytes are a `T`, which is `Pod`. Copies into
@@ -101,6 +104,7 @@ impl<T: Element> PinnedBuffer<T> {
     ///
     /// # Errors
     /// As for [`read`](Self::read); no host memory for the copy.
+    #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         copied(self.read()?, "a copy of pinned memory")
     }
@@ -109,6 +113,7 @@ impl<T: Element> PinnedBuffer<T> {
     ///
     /// # Errors
     /// As for [`read`](Self::read).
+    #[track_caller]
     pub fn write(&mut self) -> Result<&mut [T]> {
         if self.settled(Access::Write)?.is_none() {
             return Ok(&mut []);
@@ -124,6 +129,7 @@ impl<T: Element> PinnedBuffer<T> {
     ///
     /// # Errors
     /// If the lengths differ or the buffers belong to different runtimes.
+    #[track_caller]
     pub fn copy_to(&self, to: &GpuRef<T>) -> Result<Ticket> {
         self.copy(None, to, Access::Read)
     }
@@ -132,6 +138,7 @@ impl<T: Element> PinnedBuffer<T> {
     ///
     /// # Errors
     /// As for [`copy_to`](Self::copy_to); a stream of another runtime.
+    #[track_caller]
     pub fn copy_to_on(&self, stream: &Stream, to: &GpuRef<T>) -> Result<Ticket> {
         self.copy(Some(stream), to, Access::Read)
     }
@@ -140,6 +147,7 @@ impl<T: Element> PinnedBuffer<T> {
     ///
     /// # Errors
     /// As for [`copy_to`](Self::copy_to).
+    #[track_caller]
     pub fn copy_from(&mut self, from: &GpuRef<T>) -> Result<Ticket> {
         self.copy(None, from, Access::Write)
     }
@@ -148,6 +156,7 @@ impl<T: Element> PinnedBuffer<T> {
     ///
     /// # Errors
     /// As for [`copy_to_on`](Self::copy_to_on).
+    #[track_caller]
     pub fn copy_from_on(&mut self, stream: &Stream, from: &GpuRef<T>) -> Result<Ticket> {
         self.copy(Some(stream), from, Access::Write)
     }
@@ -178,8 +187,10 @@ impl<T: Element> PinnedBuffer<T> {
     }
 
     /// Copies on a stream, or on the home of the device buffer.
+    #[track_caller]
     fn copy(&self, stream: Option<&Stream>, device: &GpuRef<T>, host_access: Access) -> Result<Ticket> {
         let runtime = self.runtime()?;
+        let _context = runtime.called_from(Location::caller());
         device.check_runtime(&runtime)?;
         if let Some(stream) = stream.filter(|stream| !stream.belongs_to(&runtime)) {
             return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
@@ -208,6 +219,7 @@ impl<T: Element> PinnedBuffer<T> {
     }
 
     /// The block, once the copies that an access of the host has to come after are done.
+    #[track_caller]
     fn settled(&self, access: Access) -> Result<Option<&HostBlock>> {
         let Some(block) = &self.block else { return Ok(None) };
         let bytes = self.len * size_of::<T>();
@@ -217,7 +229,8 @@ impl<T: Element> PinnedBuffer<T> {
         drop(history);
         let runtime = self.runtime()?;
         for stamp in stamps.iter() {
-            let _ = runtime.wait_out(stamp, Timeout::Never)?;
+            let cause = if access.writes() { HostWaitCause::Memory } else { HostWaitCause::Download };
+            let _ = runtime.waiting(cause, Some(stamp), || runtime.wait_out(stamp, Timeout::Never))?;
             // What a lost device was to copy here is not here. That does not matter if it is overwritten.
             if let Some(cause) = runtime.state().failure_of(stamp).filter(|_| !access.writes()) {
                 return Err(Error::of_cause(&cause));

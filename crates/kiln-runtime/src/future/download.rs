@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
+use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -56,8 +57,10 @@ impl<T: Element> GpuRef<T> {
     /// # Errors
     /// If the device is lost, or out of pinned memory. The future answers with an error where the
     /// [host has no memory](crate::OutOfHostMemory) for the elements; the buffer keeps them.
+    #[track_caller]
     pub fn download_async(&self) -> Result<Download<T>> {
         let runtime = self.runtime()?;
+        let _context = runtime.called_from(Location::caller());
         self.block().at_home(&runtime, |lane| self.download_async_lane(&runtime, lane))
     }
 
@@ -65,8 +68,10 @@ impl<T: Element> GpuRef<T> {
     ///
     /// # Errors
     /// As for [`download_async`](Self::download_async); a stream of another runtime.
+    #[track_caller]
     pub fn download_async_on(&self, stream: &Stream) -> Result<Download<T>> {
         let runtime = self.runtime_for(stream)?;
+        let _context = runtime.called_from(Location::caller());
         self.download_async_lane(&runtime, stream.lane())
     }
 

@@ -1,6 +1,7 @@
 //! A graph that can be replayed.
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::{Arc, Weak};
 
 use kiln_driver::{Command, GraphId};
@@ -54,8 +55,10 @@ impl Graph {
     ///
     /// # Errors
     /// If the device is lost; a runtime that is gone.
+    #[track_caller]
     pub fn replay(&self) -> Result<Ticket> {
         let runtime = self.runtime()?;
+        let _context = runtime.called_from(Location::caller());
         let stamp = self.at_home(&runtime, |lane| self.submit(&runtime, lane))?;
         Ok(Ticket::new(&runtime, stamp))
     }
@@ -64,8 +67,10 @@ impl Graph {
     ///
     /// # Errors
     /// As for [`replay`](Self::replay); a stream of another runtime.
+    #[track_caller]
     pub fn replay_on(&self, stream: &Stream) -> Result<Ticket> {
         let runtime = self.runtime()?;
+        let _context = runtime.called_from(Location::caller());
         if !stream.belongs_to(&runtime) {
             return Err(Misuse::ForeignStream { stream: stream.id().to_string() }.into());
         }
@@ -77,8 +82,10 @@ impl Graph {
     ///
     /// # Errors
     /// As for [`replay`](Self::replay).
+    #[track_caller]
     pub fn replay_timed(&self) -> Result<Timed> {
         let runtime = self.runtime()?;
+        let _context = runtime.called_from(Location::caller());
         let mut uses = Uses::new();
         self.footprint.add_uses(&self.hosts, &mut uses);
         self.at_home(&runtime, |lane| {
@@ -92,6 +99,7 @@ impl Graph {
     ///
     /// # Errors
     /// An input of another graph; the fault, if the device is lost.
+    #[track_caller]
     pub fn input<T: Element>(&mut self, input: &Input<T>) -> Result<&mut [T]> {
         let foreign = GraphError::ForeignHandle { what: "input" };
         if input.node.graph != self.id {
@@ -104,6 +112,7 @@ impl Graph {
     ///
     /// # Errors
     /// An output of another graph; the fault, if the device is lost.
+    #[track_caller]
     pub fn output<T: Element>(&mut self, output: &Output<T>) -> Result<&[T]> {
         let foreign = GraphError::ForeignHandle { what: "output" };
         if output.node.graph != self.id {

@@ -1,6 +1,7 @@
 //! Recorded work run once, without a graph: the commands go to a stream in the order of recording, as one submission.
 
 use std::cell::Cell;
+use std::panic::Location;
 
 use kiln_driver::{Driver, StreamId};
 use kiln_order::{StreamState, Uses};
@@ -33,7 +34,9 @@ impl RecordedWork {
 #[doc(hidden)]
 impl GraphBuilder {
     /// Queues everything recorded so far as one submission.
+    #[track_caller]
     pub fn submit_once(&mut self) -> Result<Ticket> {
+        let _context = self.runtime.inner().called_from(Location::caller());
         self.settle()?;
         let (lane, queued) = (self.home(), Cell::new(false));
         let mut uses = Uses::new();
@@ -50,7 +53,9 @@ impl GraphBuilder {
     }
 
     /// As [`submit_once`](Self::submit_once), with the device's time for it.
+    #[track_caller]
     pub fn submit_once_timed(&mut self) -> Result<Timed> {
+        let _context = self.runtime.inner().called_from(Location::caller());
         self.settle()?;
         let (lane, queued) = (self.home(), Cell::new(false));
         let mut uses = Uses::new();
@@ -84,6 +89,7 @@ impl GraphBuilder {
     }
 
     /// What a download brought, once it is done.
+    #[track_caller]
     pub fn output<T: Element>(&mut self, output: &Output<T>) -> Result<&[T]> {
         let foreign = GraphError::ForeignHandle { what: "output" };
         if output.node.graph != self.nodes.graph {

@@ -142,7 +142,7 @@ impl Inner {
             metered: OnceLock::new(),
         });
         key.enter(Arc::downgrade(&inner), inner.meters());
-        inner.note_findings_at_exit();
+        inner.list_findings();
         Ok(inner)
     }
 

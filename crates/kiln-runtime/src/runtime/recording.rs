@@ -10,7 +10,6 @@ mod device_recording;
 mod device_times;
 mod measured_work;
 mod noted_needs;
-mod process_end;
 mod process_recording;
 mod processor_counter;
 mod stream_lanes;
@@ -31,11 +30,13 @@ use kiln_trace::{ProgramRecorder, RecordingClock, RecordingTotals};
 
 use super::DeviceRuntime;
 use super::inner::Inner;
+use super::process_end::{EndStep, when_process_ends};
 use crate::error::{RecordingError, Result};
 
 pub(crate) use activity_times::ActivitySource;
 pub(crate) use device_recording::DeviceRecording;
 pub use device_times::{DeviceTimes, TakenTimes, UnknownTimes};
+pub(super) use process_recording::close as close_process_recording;
 #[cfg(unix)]
 pub(crate) use process_recording::repeat_command;
 pub(crate) use work_label::WorkLabel;
@@ -46,6 +47,8 @@ use process_recording::RecordedBy;
 
 /// How long a flush waits for the disk.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
+/// How long the beginning of a recording waits for the disk.
+const START_LIMIT: Duration = Duration::from_secs(1);
 
 /// Where the recording of a device stands in its file.
 #[derive(Clone, Copy, Debug)]
@@ -146,10 +149,14 @@ impl Inner {
         if times == (DeviceTimes::Events { every: 0 }) {
             return Err(RecordingError::NoSubmissions.into());
         }
+        let measuring = Measuring::choose(self, times);
+        // Before the file, which may be a recording that is still wanted: a device that is lost cannot be recorded.
+        DeviceRecording::check(self, &measuring)?;
         let first = process_recording::first_events(self.recording_clock(), RecordedBy::Program);
         let recorder =
             ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
-        self.record_into(Arc::new(recorder), Place { device: 0, elapsed_ns: 0, shares_file: false }, times)
+        let place = Place { device: 0, elapsed_ns: 0, shares_file: false };
+        self.record_into(Arc::new(recorder), place, (times, measuring))
     }
 
     /// Refuses a second recording, and says where the first one is.
@@ -161,8 +168,15 @@ impl Inner {
 
     /// Records into the file that the environment names, if it does.
     pub(super) fn trace_as_environment_says(self: &Arc<Self>) -> Result<()> {
+        if !process_recording::is_asked_for() {
+            return Ok(());
+        }
+        // Before the file, which may be a recording that is still wanted.
+        let times = times_of_environment()?;
         match process_recording::device_of_process(self.recording_clock())? {
-            Some((recorder, place)) => self.record_into(recorder, place, times_of_environment()?),
+            Some((recorder, place)) => {
+                self.record_into(recorder, place, (times, Measuring::choose(self, times)))
+            }
             None => Ok(()),
         }
     }
@@ -173,8 +187,12 @@ impl Inner {
         if is_virtual { RecordingClock::Virtual } else { RecordingClock::Wall }
     }
 
-    fn record_into(&self, recorder: Arc<ProgramRecorder>, place: Place, times: DeviceTimes) -> Result<()> {
-        let measuring = Measuring::choose(self, times);
+    fn record_into(
+        &self,
+        recorder: Arc<ProgramRecorder>,
+        place: Place,
+        (times, measuring): (DeviceTimes, Measuring),
+    ) -> Result<()> {
         if let TakenTimes { how, why_not_as_asked: Some(why) } = &measuring.taken {
             tracing::warn!(target: "kiln", "the device's times are not taken by {times} but by {how}: {why}");
         }
@@ -183,7 +201,11 @@ impl Inner {
         if !self.set_recording(recording) {
             return self.check_unrecorded();
         }
-        process_end::ends_with_process(self.key());
+        when_process_ends(EndStep::EndRecording, self.key());
+        // What is recorded, of what, and how it is run again is on the disk before the program goes on, which may crash at once.
+        if let Some(recording) = self.recording() {
+            recording.recorder().flush(START_LIMIT);
+        }
         self.tracker().observe_waits(lanes);
         self.state().observe(Box::new(takeovers));
         Ok(())

@@ -109,6 +109,12 @@ impl RuntimeKey {
         }
     }
 
+    /// Whether the runtime has not ended and is not being taken down.
+    pub(super) fn is_live(self) -> bool {
+        let registry = RUNTIMES.read().unwrap_or_else(PoisonError::into_inner);
+        matches!(registry.runtimes.get(&self), Some(Known::Live(runtime, _)) if runtime.strong_count() > 0)
+    }
+
     /// What became of it, and if it is gone, of that work.
     pub(crate) fn find(self, stamp: Stamp) -> RuntimeLookup {
         let registry = RUNTIMES.read().unwrap_or_else(PoisonError::into_inner);

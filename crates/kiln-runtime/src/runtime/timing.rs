@@ -106,6 +106,7 @@ impl Timed {
     /// # Errors
     /// The fault, if the device is lost; an event that the device refused. Times are lost with the worker that took them, also those of work
     /// that was done, which its [`ticket`](Self::ticket) still says.
+    #[track_caller]
     pub fn wait(&self) -> Result<Timing> {
         let before = self.now();
         self.ticket.wait()?;
@@ -116,6 +117,7 @@ impl Timed {
     ///
     /// # Errors
     /// As for [`wait`](Self::wait).
+    #[track_caller]
     pub fn wait_within(&self, limit: Duration) -> Result<Option<Timing>> {
         let before = self.now();
         if self.ticket.wait_within(limit)? { self.taken(before).map(Some) } else { Ok(None) }

@@ -125,7 +125,7 @@ impl Core {
 
     pub(crate) fn elapsed(&self, objects: &Objects, from: EventId, to: EventId) -> Result<Duration> {
         const CALL: &str = "elapsed";
-        let mut state = self.enter(objects.info.ordinal, CALL)?;
+        let mut state = self.enter_to_read(objects.info.ordinal, CALL)?;
         let now_ns = state.now_ns;
         let when = |id: EventId| {
             let event = objects.events.find(CALL, id)?;

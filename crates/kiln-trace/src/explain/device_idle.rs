@@ -33,6 +33,8 @@ pub(super) struct DeviceIdle {
     /// Up to when it is known what ran.
     until_ns: u64,
     idle_ns: u64,
+    /// Time in which nothing that was measured ran, and something else may have.
+    unknown_ns: u64,
     pub(super) reasons: Ranking<Why, IdleCase>,
 }
 
@@ -47,7 +49,7 @@ pub(super) struct Surroundings<'a> {
 impl DeviceIdle {
     /// Begins with the time at which the first work of a device was submitted, or ran.
     pub(super) fn new(begin_ns: u64) -> Self {
-        Self { begin_ns, until_ns: begin_ns, idle_ns: 0, reasons: Ranking::default() }
+        Self { begin_ns, until_ns: begin_ns, idle_ns: 0, unknown_ns: 0, reasons: Ranking::default() }
     }
 
     /// From the beginning to the end of the last work.
@@ -57,7 +59,12 @@ impl DeviceIdle {
 
     /// How long something ran.
     pub(super) fn busy_ns(&self) -> u64 {
-        self.span_ns() - self.idle_ns
+        self.span_ns() - self.idle_ns - self.unknown_ns
+    }
+
+    /// How long it is not known whether anything ran.
+    pub(super) fn unknown_ns(&self) -> u64 {
+        self.unknown_ns
     }
 
     /// Up to when it is known what ran.
@@ -65,14 +72,33 @@ impl DeviceIdle {
         self.until_ns
     }
 
-    /// Looks at work of the device, sorted by its beginning.
-    pub(super) fn settle(&mut self, ran: &[(TimeSpan, &Work)], surroundings: &Surroundings<'_>) {
+    /// Looks at work of the device, sorted by its beginning. In hidden times, which are sorted, work may have run that was not measured.
+    pub(super) fn settle(
+        &mut self,
+        ran: &[(TimeSpan, &Work)],
+        hidden: &[TimeSpan],
+        surroundings: &Surroundings<'_>,
+    ) {
         for (span, work) in ran {
-            if span.begin_ns > self.until_ns {
-                self.idle_ns += span.begin_ns - self.until_ns;
-                self.explain(self.until_ns, span.begin_ns, work, surroundings);
+            let mut from = self.until_ns;
+            let first = hidden.partition_point(|hidden| hidden.end_ns <= from);
+            let within = hidden.iter().skip(first).take_while(|hidden| hidden.begin_ns < span.begin_ns);
+            for hidden in within {
+                let (begin, end) = (hidden.begin_ns.max(from), hidden.end_ns.min(span.begin_ns));
+                self.idle(from, begin, work, surroundings);
+                self.unknown_ns += end.saturating_sub(begin);
+                from = from.max(end);
             }
+            self.idle(from, span.begin_ns, work, surroundings);
             self.until_ns = self.until_ns.max(span.end_ns);
+        }
+    }
+
+    /// Nothing ran from one time to another.
+    fn idle(&mut self, from: u64, to: u64, work: &Work, surroundings: &Surroundings<'_>) {
+        if to > from {
+            self.idle_ns += to - from;
+            self.explain(from, to, work, surroundings);
         }
     }
 
@@ -94,12 +120,13 @@ impl DeviceIdle {
         // Until the host had submitted it, the device had nothing to do.
         let queued = work.host.end_ns.clamp(from, to);
         let late = (queued - from).min(left);
-        let waited = surroundings.host.during(from, from + late);
-        if let Some(waited) = waited {
+        let mut busy = late;
+        for waited in surroundings.host.during(from, from + late) {
             let why = Why::HostWait { cause: waited.cause as u8, line: waited.line };
-            self.reasons.add(why, waited.ns, IdleCase { cause: waited.cause, ..case });
+            let ns = waited.ns.min(busy);
+            self.reasons.add(why, ns, IdleCase { cause: waited.cause, ..case });
+            busy -= ns;
         }
-        let busy = late - waited.map_or(0, |waited| waited.ns).min(late);
         self.reasons.add(Why::HostBusy { before: work.name, line: work.line }, busy, case);
         let start = left - late;
         let is_late = |writer: &TraceStamp| {

@@ -1,8 +1,10 @@
 //! What one device did, as far as it was looked at.
 
+use std::collections::BTreeMap;
+
 use super::device_idle::{DeviceIdle, Surroundings};
 use super::timeline::Work;
-use crate::record::TimeSpan;
+use crate::record::{TimeSpan, TraceStream};
 
 /// What one device did.
 #[derive(Default)]
@@ -13,6 +15,8 @@ pub(super) struct DeviceWork {
     host: Option<TimeSpan>,
     /// None if nothing on it was measured.
     pub(super) idle: Option<DeviceIdle>,
+    /// Since when a stream may run work that was not measured. It ends when the next of its work begins that was.
+    unmeasured: BTreeMap<TraceStream, u64>,
 }
 
 impl DeviceWork {
@@ -35,10 +39,39 @@ impl DeviceWork {
         works: impl Iterator<Item = &'w Work>,
         surroundings: &Surroundings<'_>,
     ) {
-        let mut ran: Vec<(TimeSpan, &Work)> = works.filter_map(|work| Some((work.device?, work))).collect();
+        let mut works: Vec<&Work> = works.collect();
+        works.sort_by_key(|work| work.stamp);
+        let hidden = self.hidden(&works);
+        let ran = works.into_iter().filter_map(|work| Some((work.device?, work)));
+        let mut ran: Vec<(TimeSpan, &Work)> = ran.collect();
         ran.sort_by_key(|(span, _)| (span.begin_ns, span.end_ns));
         let Some((first, _)) = ran.first() else { return };
         let begin = self.host.map_or(first.begin_ns, |host| host.begin_ns.min(first.begin_ns));
-        self.idle.get_or_insert_with(|| DeviceIdle::new(begin)).settle(&ran, surroundings);
+        self.idle.get_or_insert_with(|| DeviceIdle::new(begin)).settle(&ran, &hidden, surroundings);
+    }
+
+    /// Times in which work may have run that was not measured, sorted and apart from each other. The works are sorted by stream and number.
+    fn hidden(&mut self, works: &[&Work]) -> Vec<TimeSpan> {
+        let mut hidden = Vec::new();
+        for work in works {
+            match work.device {
+                None => drop(self.unmeasured.entry(work.stamp.stream).or_insert(work.host.begin_ns)),
+                Some(ran) => {
+                    let since = self.unmeasured.remove(&work.stamp.stream);
+                    hidden.extend(since.map(|since| TimeSpan::new(since, ran.begin_ns.max(since))));
+                }
+            }
+        }
+        // What is not known to have ended by now may still run.
+        hidden.extend(self.unmeasured.values().map(|since| TimeSpan::new(*since, u64::MAX)));
+        hidden.sort_by_key(|span| span.begin_ns);
+        hidden.dedup_by(|next, last| {
+            let is_joined = next.begin_ns <= last.end_ns;
+            if is_joined {
+                last.end_ns = last.end_ns.max(next.end_ns);
+            }
+            is_joined
+        });
+        hidden
     }
 }

@@ -17,7 +17,7 @@ use super::stream_stalls::{StallCase, StallKey, Stalls, Wait, Waits};
 use super::takeover_steps::TakeoverSteps;
 use super::timeline::{Timeline, Work};
 use crate::record::{
-    FaultRecord, RecordingClock, StreamWaitRecord, SubmissionRecord, TraceEvent, TraceStamp,
+    FaultRecord, NOT_BROUGHT_BACK, RecordingClock, StreamWaitRecord, SubmissionRecord, TraceEvent, TraceStamp,
 };
 use crate::repeat_command::RepeatCommand;
 
@@ -78,6 +78,12 @@ impl Explainer {
     pub fn looking_at(limit: usize) -> Self {
         let window = Window { limit: limit.max(2), ..Window::default() };
         Self { window, ..Self::default() }
+    }
+
+    /// So many damaged places of the recording, with so many bytes, were left out.
+    pub fn leave_out(&mut self, damaged_blocks: u64, skipped_bytes: u64) {
+        self.explanation.damaged_blocks += damaged_blocks;
+        self.explanation.skipped_bytes += skipped_bytes;
     }
 
     /// Takes an event.
@@ -195,6 +201,8 @@ impl Explainer {
                 refusals: memory.refusals,
                 refused: memory.refused,
                 takeovers: self.takeovers.of(device),
+                losses: self.takeovers.losses(device).lost,
+                brought_back: self.takeovers.losses(device).brought_back,
                 stalls: stalls.remove(&device).map(|found| self.stalls(found)).unwrap_or_default(),
                 ..self.device(device, work.remove(&device).unwrap_or_default())
             }
@@ -225,6 +233,9 @@ impl Explainer {
     }
 
     fn fault(&mut self, fault: &FaultRecord<'_>) {
+        if fault.message.starts_with(NOT_BROUGHT_BACK) {
+            self.takeovers.given_up(fault.device);
+        }
         if self.explanation.faults.len() < MAX_FAULTS {
             let line = fault.line.map(|line| format!(" ({line})")).unwrap_or_default();
             self.explanation.faults.push(format!("{}{line}", fault.message));
@@ -239,7 +250,12 @@ impl Explainer {
             ExplainedDevice { device, name, submissions, untimed_submissions, ..ExplainedDevice::default() };
         match work.idle {
             None => ExplainedDevice { span_ns: host_ns, ..explained },
+            // What is missing may have run in any gap.
+            Some(idle) if self.missing.events() > 0 || self.explanation.damaged_blocks > 0 => {
+                ExplainedDevice { span_ns: idle.span_ns(), ..explained }
+            }
             Some(idle) => ExplainedDevice {
+                unknown_ns: idle.unknown_ns(),
                 span_ns: idle.span_ns(),
                 busy_ns: Some(idle.busy_ns()),
                 idle: idle.reasons.largest(NAMED).into_iter().map(|found| self.idle(found)).collect(),

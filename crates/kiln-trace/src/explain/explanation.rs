@@ -24,6 +24,10 @@ pub struct Explanation {
     pub missing_why: Option<String>,
     /// Whether the program ended its recording itself. Otherwise it was killed, crashed, ended without its exit handlers (`_exit`), or still runs.
     pub is_whole: bool,
+    /// Damaged places of the recording that were left out.
+    pub damaged_blocks: u64,
+    /// Bytes that were left out with them.
+    pub skipped_bytes: u64,
     /// The command that records the program again; none if the recording does not have it.
     pub repeat: Option<String>,
     /// Whether nothing is missing to run that.
@@ -50,6 +54,8 @@ pub struct ExplainedDevice {
     pub span_ns: u64,
     /// How long at least one stream ran something; none if that was not measured.
     pub busy_ns: Option<u64>,
+    /// How long it is not known whether a stream ran anything, because submissions were not measured.
+    pub unknown_ns: u64,
     /// The largest reasons why no stream ran anything, the largest first.
     pub idle: Vec<IdleReason>,
     /// The longest waits of streams for work of others, the longest first.
@@ -66,6 +72,10 @@ pub struct ExplainedDevice {
     pub refusals: u64,
     /// The first few of them.
     pub refused: Vec<RefusedAllocation>,
+    /// How often it was lost.
+    pub losses: u64,
+    /// How often it was brought back.
+    pub brought_back: u64,
     /// What was spent on bringing the device back, by step.
     pub takeovers: Vec<ExplainedTakeover>,
 }

@@ -83,22 +83,26 @@ impl HostWaiting {
         self.by_line
     }
 
-    /// The wait to which a time without work is due. A thread that was in a wait when the time began had queued nothing further, so
-    /// that all of the time is due to that wait. Otherwise the wait counts that took most of it.
-    pub(super) fn during(&self, from: u64, to: u64) -> Option<WaitedPart> {
-        let mut best: Option<WaitedPart> = None;
-        for waits in self.threads.values() {
-            let first = waits.partition_point(|wait| wait.span.end_ns < from);
-            for wait in waits.iter().skip(first).take_while(|wait| wait.span.begin_ns < to) {
-                let was_in_it = wait.span.begin_ns <= from && wait.span.end_ns >= from && wait.span.ns() > 0;
-                let ns = if was_in_it { to - from } else { wait.span.within(from, to) };
-                if best.is_none_or(|best| ns > best.ns) && ns > 0 {
-                    best = Some(WaitedPart { cause: wait.cause, line: wait.line, ns });
-                }
-            }
-        }
-        best
+    /// The waits in which a time without work was spent. Threads that do not submit may wait all the time; of those that waited, the one counts that was in
+    /// waits for most of it, so that a time is counted once. What is left of the time, that thread did something else.
+    pub(super) fn during(&self, from: u64, to: u64) -> impl Iterator<Item = WaitedPart> {
+        let within =
+            move |waits: &&Vec<HostWait>| waits_within(waits, from, to).map(|part| part.ns).sum::<u64>();
+        // The first of several that waited for the same time.
+        let longest = self.threads.values().rev().max_by_key(within);
+        longest.into_iter().flat_map(move |waits| waits_within(waits, from, to))
     }
+}
+
+/// The parts of a time that a thread spent in its waits, which are sorted.
+fn waits_within(waits: &[HostWait], from: u64, to: u64) -> impl Iterator<Item = WaitedPart> {
+    let first = waits.partition_point(|wait| wait.span.end_ns < from);
+    let touching = waits.iter().skip(first).take_while(move |wait| wait.span.begin_ns < to);
+    let part = move |wait: &HostWait| {
+        let ns = wait.span.within(from, to);
+        WaitedPart { cause: wait.cause, line: wait.line, ns }
+    };
+    touching.map(part).filter(|part| part.ns > 0)
 }
 
 #[cfg(test)]
@@ -106,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_that_was_under_way_counts_for_all_of_the_time() {
+    fn a_time_is_split_where_waits_begin_and_end() {
         let mut waiting = HostWaiting::default();
         let wait = |begin_ns, end_ns| HostWait {
             cause: HostWaitCause::Synchronize,
@@ -114,11 +118,15 @@ mod tests {
             awaited: None,
             span: TimeSpan { begin_ns, end_ns },
         };
-        waiting.add(0, wait(10, 100));
         waiting.add(0, wait(300, 310));
+        waiting.add(0, wait(10, 100));
+        waiting.add(1, wait(300, 305));
         waiting.sort();
-        assert_eq!(waiting.during(90, 200).map(|part| part.ns), Some(110));
-        assert_eq!(waiting.during(250, 400).map(|part| part.ns), Some(10));
-        assert!(waiting.during(150, 250).is_none());
+        let parts = |from, to| waiting.during(from, to).map(|part| part.ns).collect::<Vec<_>>();
+        assert_eq!(parts(90, 200), [10]);
+        assert_eq!(parts(90, 400), [10, 10]);
+        assert_eq!(parts(250, 400), [10]);
+        assert_eq!(parts(20, 30), [10]);
+        assert!(parts(150, 250).is_empty());
     }
 }

@@ -14,12 +14,52 @@ const NAMED_TAGS: usize = 3;
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.tell(f)?;
+        let Some(repeat) = self.repeat_line() else { return Ok(()) };
+        writeln!(f, "\n{repeat}")?;
+        self.repeat_lacks.iter().try_for_each(|lacks| writeln!(f, "  ({lacks})"))
+    }
+}
+
+/// An explanation without the command that repeats the run.
+struct Story<'e>(&'e Explanation);
+
+impl Display for Story<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.tell(f)
+    }
+}
+
+impl Explanation {
+    /// All but the command that repeats the run.
+    pub fn story(&self) -> impl Display {
+        Story(self)
+    }
+
+    /// The line with the command that repeats the run, if it is known. It is pasted into a shell, so it must not be broken. What the command lacks is
+    /// in [`repeat_lacks`](Self::repeat_lacks).
+    pub fn repeat_line(&self) -> Option<String> {
+        let how = if self.records_itself { " (the program records itself)" } else { "" };
+        self.repeat.as_ref().map(|repeat| format!("To repeat it{how}: {repeat}"))
+    }
+
+    fn tell(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let clock = if self.is_virtual { " (in virtual time)" } else { "" };
         match &*self.program {
             "" => writeln!(f, "Recording{clock}")?,
             program => writeln!(f, "Recording of {program}{clock}")?,
         }
-        if !self.is_whole {
+        if self.damaged_blocks > 0 {
+            let places = if self.damaged_blocks == 1 {
+                "1 damaged block is".to_owned()
+            } else {
+                format!("{} damaged blocks are", self.damaged_blocks)
+            };
+            writeln!(f, "{places} left out ({} bytes).", self.skipped_bytes)?;
+        }
+        if !self.is_whole && self.damaged_blocks > 0 {
+            writeln!(f, "It has no end mark; it may be in what is damaged.")?;
+        } else if !self.is_whole {
             writeln!(
                 f,
                 "It ended without an end mark: the program was killed or crashed, ended without its exit handlers (`_exit`), or still runs."
@@ -27,9 +67,12 @@ impl Display for Explanation {
         }
         for device in &self.devices {
             writeln!(f)?;
-            device.describe(f, self.is_whole)?;
+            let misses_events = self.missing_events > 0 || self.damaged_blocks > 0;
+            device.describe(f, self.is_whole, misses_events)?;
         }
-        if self.devices.is_empty() {
+        if self.devices.is_empty() && !self.is_whole {
+            writeln!(f, "\nNothing that a device did was written before the end.")?;
+        } else if self.devices.is_empty() {
             writeln!(f, "\nNo device did anything.")?;
         }
         if !self.host_waits.is_empty() {
@@ -47,32 +90,47 @@ impl Display for Explanation {
         if let Some(why) = &self.missing_why {
             writeln!(f, "\n{why}")?;
         }
-        let Some(repeat) = &self.repeat else { return Ok(()) };
-        let how = if self.records_itself { " (the program records itself)" } else { "" };
-        writeln!(f, "\nTo repeat it{how}: {repeat}")?;
-        self.repeat_lacks.iter().try_for_each(|lacks| writeln!(f, "  ({lacks})"))
+        Ok(())
     }
 }
 
 impl Display for ExplainedDevice {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.describe(f, true)
+        self.describe(f, true, false)
     }
 }
 
 impl ExplainedDevice {
-    /// All of it; `is_whole` if the program ended the recording itself.
-    fn describe(&self, f: &mut Formatter<'_>, is_whole: bool) -> fmt::Result {
-        self.work(f)?;
-        for step in &self.takeovers {
-            let (word, took) = (step.phase.word(), Time(step.ns));
-            writeln!(f, "  The device was lost and brought back: {word} {took}, {}", times(step.times))?;
+    /// All of it; `is_whole` if the program ended the recording itself, `misses_events` if it has not all of them.
+    fn describe(&self, f: &mut Formatter<'_>, is_whole: bool, misses_events: bool) -> fmt::Result {
+        self.work(f, misses_events)?;
+        self.takeovers(f)?;
+        self.memory(f, is_whole && !misses_events)
+    }
+
+    /// How often it was lost, and what that cost.
+    fn takeovers(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (self.losses, self.brought_back) {
+            (0, 0) => return Ok(()),
+            (1, 0) => return writeln!(f, "  The device was lost, and was not brought back."),
+            (losses, 0) => {
+                return writeln!(f, "  The device was lost {}, and was not brought back.", times(losses));
+            }
+            (losses, back) if losses <= back => {
+                write!(f, "  The device was lost and brought back {}", times(back))?;
+            }
+            (losses, back) => {
+                write!(f, "  The device was lost {} and brought back {}", times(losses), times(back))?;
+            }
         }
-        self.memory(f, is_whole)
+        let all = self.takeovers.iter().fold(0_u64, |sum, step| sum.saturating_add(step.ns));
+        let steps: Vec<String> =
+            self.takeovers.iter().map(|step| format!("{} {}", step.phase.word(), Time(step.ns))).collect();
+        writeln!(f, ", {}: {}", Time(all), steps.join(", "))
     }
 
     /// What ran, and why nothing did.
-    fn work(&self, f: &mut Formatter<'_>) -> fmt::Result {
+    fn work(&self, f: &mut Formatter<'_>, misses_events: bool) -> fmt::Result {
         let name = if self.name.is_empty() { String::new() } else { format!(" ({})", self.name) };
         write!(
             f,
@@ -83,9 +141,12 @@ impl ExplainedDevice {
         )?;
         match self.busy_ns {
             Some(busy) => {
-                let idle = self.span_ns.saturating_sub(busy);
+                let idle = self.span_ns.saturating_sub(busy).saturating_sub(self.unknown_ns);
                 let share = Share { part: idle, whole: self.span_ns };
                 writeln!(f, ", idle {} ({share})", Time(idle))?;
+            }
+            None if misses_events && self.untimed_submissions < self.submissions => {
+                writeln!(f, "; events are missing, so that idle time is not known")?;
             }
             None if self.submissions > 0 => {
                 writeln!(f, "; when they ran was not measured, so that idle time is not known")?;
@@ -93,10 +154,11 @@ impl ExplainedDevice {
             None => writeln!(f)?,
         }
         if self.busy_ns.is_some() && self.untimed_submissions > 0 {
+            let (count, unknown) = (self.untimed_submissions, Time(self.unknown_ns));
+            let were = if count == 1 { "submission was" } else { "submissions were" };
             writeln!(
                 f,
-                "  {} submissions were not measured and count as idle time",
-                self.untimed_submissions
+                "  {count} {were} not measured, so that of {unknown} it is not known whether it was idle"
             )?;
         }
         self.idle.iter().try_for_each(|reason| writeln!(f, "  {reason}"))?;

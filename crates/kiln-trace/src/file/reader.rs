@@ -2,6 +2,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
+use super::block_search::{Found, GivenBack};
 use super::read_error::ReadError;
 use crate::format::{
     BlockHead, FieldDecoder, FileStart, HEAD_BYTES, Malformed, Names, START_BYTES, split_names,
@@ -10,8 +11,8 @@ use crate::record::TraceEvent;
 
 /// Reads events one by one, and holds one block of the file at a time.
 pub struct RecordingReader<R> {
-    from: R,
-    /// Where the next block begins.
+    from: GivenBack<R>,
+    /// Where the next block begins; behind damage, where the damage does, if no block is found.
     next_block: u64,
     /// Where the block in `contents` begins.
     offset: u64,
@@ -23,6 +24,7 @@ pub struct RecordingReader<R> {
     state: State,
     skips_damage: bool,
     damaged_blocks: u64,
+    skipped_bytes: u64,
     has_end_mark: bool,
 }
 
@@ -31,8 +33,6 @@ enum State {
     Reading,
     Ended,
     Cut,
-    /// Where the next block begins is not known.
-    Lost,
 }
 
 impl<R: Read> RecordingReader<R> {
@@ -54,7 +54,7 @@ impl<R: Read> RecordingReader<R> {
             }
         }
         Ok(Self {
-            from,
+            from: GivenBack::new(from),
             next_block: START_BYTES as u64,
             offset: 0,
             contents: Vec::new(),
@@ -64,6 +64,7 @@ impl<R: Read> RecordingReader<R> {
             state: State::Reading,
             skips_damage: false,
             damaged_blocks: 0,
+            skipped_bytes: 0,
             has_end_mark: false,
         })
     }
@@ -74,15 +75,21 @@ impl<R: Read> RecordingReader<R> {
         Self { skips_damage: true, ..self }
     }
 
-    /// Blocks that were left out so far.
+    /// Places where damaged blocks were left out so far: one block each, or several where it is not known where each begins.
     pub fn damaged_blocks(&self) -> u64 {
         self.damaged_blocks
+    }
+
+    /// Bytes of the file that were left out so far.
+    pub fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
     }
 
     /// The next event; none at the end, and where the file is cut.
     ///
     /// # Errors
-    /// A damaged block, once. The next call goes on with the block behind it, if it is known where that begins, and otherwise ends.
+    /// A damaged block, once. The next call goes on with the next block that is whole. Where the length of the damaged one is not known, that is searched for by the
+    /// checksums of heads and contents.
     pub fn next_event(&mut self) -> Result<Option<TraceEvent<'_>>, ReadError> {
         while self.at >= self.contents.len() {
             match self.read_block() {
@@ -143,8 +150,9 @@ impl<R: Read> RecordingReader<R> {
             self.state = if read == 0 { State::Ended } else { State::Cut };
             return Ok(false);
         }
-        let Some(head) = BlockHead::read(&head) else {
-            self.state = State::Lost;
+        let bytes = head;
+        let Some(head) = BlockHead::read(&bytes) else {
+            self.search(bytes.to_vec())?;
             return Err(ReadError::Damaged { offset: self.offset, what: "its length is not known" });
         };
         (&mut self.from).take(head.bytes.into()).read_to_end(&mut self.contents)?;
@@ -153,11 +161,17 @@ impl<R: Read> RecordingReader<R> {
             self.state = State::Cut;
             return Ok(false);
         }
-        self.next_block += HEAD_BYTES as u64 + u64::from(head.bytes);
         if !head.fits(&self.contents) {
-            self.contents.clear();
+            let contents = std::mem::take(&mut self.contents);
+            if self.is_block_next()? {
+                self.skip(HEAD_BYTES as u64 + u64::from(head.bytes));
+            } else {
+                // Bytes are missing, or there are more of them.
+                self.search([&bytes[..], &contents].concat())?;
+            }
             return Err(ReadError::Damaged { offset: self.offset, what: "its checksum is not right" });
         }
+        self.next_block += HEAD_BYTES as u64 + u64::from(head.bytes);
         self.last_time = 0;
         let begin = split_names(&self.contents, &mut self.names);
         // Who leaves damaged blocks out gets no event of them, so that all are looked at first.
@@ -166,10 +180,41 @@ impl<R: Read> RecordingReader<R> {
             Ok(at) => self.at = at,
             Err(Malformed(what)) => {
                 self.contents.clear();
+                self.skipped_bytes += HEAD_BYTES as u64 + u64::from(head.bytes);
                 return Err(ReadError::Damaged { offset: self.offset, what });
             }
         }
         Ok(true)
+    }
+
+    /// Whether a block follows, or the file ends, perhaps within one.
+    fn is_block_next(&mut self) -> Result<bool, ReadError> {
+        let mut head = [0; HEAD_BYTES];
+        let read = read_full(&mut self.from, &mut head)?;
+        self.from.give_back(head.get(..read).unwrap_or_default().to_vec());
+        Ok(read < HEAD_BYTES || BlockHead::read(&head).is_some())
+    }
+
+    /// Goes on with the next whole block. The bytes are what was read of the damaged one, from its beginning.
+    fn search(&mut self, mut bytes: Vec<u8>) -> Result<(), ReadError> {
+        match self.from.find_block(bytes.split_off(1))? {
+            Found::Block(behind) => self.skip(1 + behind),
+            Found::End(behind) => {
+                self.skipped_bytes += 1 + behind;
+                self.state = State::Ended;
+            }
+            Found::Cut(behind) => {
+                self.skipped_bytes += 1 + behind;
+                self.state = State::Cut;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves bytes out.
+    fn skip(&mut self, bytes: u64) {
+        self.next_block += bytes;
+        self.skipped_bytes += bytes;
     }
 
     /// Reads all events of the block, which begin at a place, and returns that.
@@ -193,12 +238,13 @@ impl<R: Read + Seek> RecordingReader<R> {
     /// # Errors
     /// What the file says.
     pub fn rewind(&mut self) -> Result<(), ReadError> {
-        self.from.seek(SeekFrom::Start(START_BYTES as u64))?;
+        self.from.restart().seek(SeekFrom::Start(START_BYTES as u64))?;
         self.contents.clear();
         self.at = 0;
         self.next_block = START_BYTES as u64;
         self.state = State::Reading;
         self.damaged_blocks = 0;
+        self.skipped_bytes = 0;
         self.has_end_mark = false;
         Ok(())
     }

@@ -45,6 +45,13 @@ impl BlockHead {
         (number(own)? == checksum(&[numbers]) && head.bytes <= MAX_BLOCK_BYTES).then_some(head)
     }
 
+    /// As [`read`](Self::read) for bytes that may be anything; none as well for a block without contents, which is never written.
+    pub(crate) fn of_some_contents(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
+        let length = u32::from_le_bytes(*bytes.first_chunk()?);
+        // Most other bytes are told apart by this, and need no checksum.
+        if (1..=MAX_BLOCK_BYTES).contains(&length) { Self::read(bytes) } else { None }
+    }
+
     /// Whether these are the contents that it stands before.
     pub(crate) fn fits(self, contents: &[u8]) -> bool {
         contents.len() == self.bytes as usize && checksum(&[contents]) == self.sum

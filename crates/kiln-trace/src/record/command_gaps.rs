@@ -50,6 +50,36 @@ impl CommandGaps {
         self.0 == 0
     }
 
+    /// It in words, where what is left out is not in a place: `in the recording`, `shown`.
+    ///
+    /// ```
+    /// let said = kiln_trace::CommandGaps::SECRETS.in_words("shown");
+    /// assert_eq!(said, "values that look like secrets are not shown");
+    /// ```
+    pub fn in_words(self, place: &str) -> String {
+        let left_out: Vec<String> = [
+            (Self::SECRETS, "values that look like secrets".to_owned()),
+            (Self::LONG_WORDS, format!("words of more than {MAX_NAME_BYTES} bytes")),
+            (Self::LATER_WORDS, format!("the words behind the first {MAX_WORDS}")),
+        ]
+        .into_iter()
+        .filter_map(|(gap, words)| self.has(gap).then_some(words))
+        .collect();
+        let mut text = match &left_out[..] {
+            [] => String::new(),
+            [one] => format!("{one} are not {place}"),
+            [first @ .., last] => format!("{} and {last} are not {place}", first.join(", ")),
+        };
+        if self.has(Self::OTHER_RANKS) {
+            text += if left_out.is_empty() { "" } else { "; " };
+            text += "it is one rank of a job, which needs the others";
+        }
+        if self.has(Self::JOB_TOKEN) {
+            text += &format!(", and the same KILN_JOB_TOKEN for all, which is a secret and not {place}");
+        }
+        text
+    }
+
     pub(crate) fn bits(self) -> u8 {
         self.0
     }
@@ -61,26 +91,6 @@ impl CommandGaps {
 
 impl Display for CommandGaps {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let left_out: Vec<String> = [
-            (Self::SECRETS, "values that look like secrets".to_owned()),
-            (Self::LONG_WORDS, format!("words of more than {MAX_NAME_BYTES} bytes")),
-            (Self::LATER_WORDS, format!("the words behind the first {MAX_WORDS}")),
-        ]
-        .into_iter()
-        .filter_map(|(gap, words)| self.has(gap).then_some(words))
-        .collect();
-        match &left_out[..] {
-            [] => {}
-            [one] => write!(f, "{one} are not in the recording")?,
-            [first @ .., last] => write!(f, "{} and {last} are not in the recording", first.join(", "))?,
-        }
-        if self.has(Self::OTHER_RANKS) {
-            let before = if left_out.is_empty() { "" } else { "; " };
-            write!(f, "{before}it is one rank of a job, which needs the others")?;
-        }
-        if self.has(Self::JOB_TOKEN) {
-            write!(f, ", and the same KILN_JOB_TOKEN for all, which is a secret and not in the recording")?;
-        }
-        Ok(())
+        f.write_str(&self.in_words("in the recording"))
     }
 }

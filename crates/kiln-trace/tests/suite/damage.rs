@@ -69,12 +69,7 @@ fn every_changed_byte_is_noticed() {
                 Ok((events, damaged, _)) => {
                     assert_eq!(damaged, 1, "byte {at}");
                     let block = starts.iter().filter(|start| **start <= at).count() - 1;
-                    let in_head = at < starts[block] + 12;
-                    let lost = if in_head {
-                        all - block * per_block
-                    } else {
-                        per_block.min(all - block * per_block)
-                    };
+                    let lost = per_block.min(all - block * per_block);
                     assert_eq!(events, all - lost, "byte {at}");
                 }
             }
@@ -98,6 +93,103 @@ fn damaged_blocks_can_be_left_out() {
     assert_eq!(reader.damaged_blocks(), 1);
 }
 
+/// Events, left out places and left out bytes of a file that is read without its damage.
+fn read_rest(bytes: &[u8]) -> (Vec<String>, u64, u64) {
+    let mut reader = RecordingReader::new(Cursor::new(bytes)).unwrap().skipping_damage();
+    let mut events = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        events.push(format!("{event:?}"));
+    }
+    let first = (events, reader.damaged_blocks(), reader.skipped_bytes());
+    reader.rewind().unwrap();
+    let mut again = 0;
+    while reader.next_event().unwrap().is_some() {
+        again += 1;
+    }
+    assert_eq!((again, reader.damaged_blocks(), reader.skipped_bytes()), (first.0.len(), first.1, first.2));
+    first
+}
+
+#[test]
+fn behind_a_damaged_head_the_next_block_is_found() {
+    let per_block = 3;
+    let bytes = recorded(&all_kinds(), per_block);
+    let starts = blocks(&bytes);
+    let (all, none, nothing) = read_rest(&bytes);
+    assert_eq!((none, nothing), (0, 0));
+    for block in 0..starts.len() - 1 {
+        let lost = block * per_block..all.len().min((block + 1) * per_block);
+        let left: Vec<String> = all
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !lost.contains(at))
+            .map(|(_, event)| event.clone())
+            .collect();
+        let skipped = (starts[block + 1] - starts[block]) as u64;
+        for at in starts[block]..starts[block] + 12 {
+            for change in 1..=255 {
+                let mut changed = bytes.clone();
+                changed[at] ^= change;
+                assert_eq!(read_rest(&changed), (left.clone(), 1, skipped), "byte {at} with {change}");
+            }
+        }
+    }
+}
+
+#[test]
+fn behind_bytes_that_are_missing_or_too_many_the_next_block_is_found() {
+    let per_block = 3;
+    let bytes = recorded(&all_kinds(), per_block);
+    let starts = blocks(&bytes);
+    let all = read_rest(&bytes).0;
+    for at in starts[1]..starts[2] {
+        let (mut fewer, mut more) = (bytes.clone(), bytes.clone());
+        fewer.remove(at);
+        more.splice(at..at, [0; 4096]);
+        for (changed, length) in [(fewer, bytes.len() as u64 - 1), (more, bytes.len() as u64 + 4096)] {
+            let (events, places, skipped) = read_rest(&changed);
+            assert_eq!(
+                (&events[..3], &events[events.len() - (all.len() - 6)..]),
+                (&all[..3], &all[6..]),
+                "byte {at}"
+            );
+            // Bytes that were put before the block leave it whole.
+            let left =
+                if events.len() == all.len() { bytes.len() } else { bytes.len() - (starts[2] - starts[1]) };
+            assert_eq!((places, skipped), (1, length - left as u64), "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_ends_behind_damage_is_read_up_to_it() {
+    let bytes = recorded(&all_kinds(), 3);
+    let starts = blocks(&bytes);
+    for cut in starts[1] + 12..bytes.len() {
+        let mut changed = bytes[..cut].to_vec();
+        changed[starts[1]] ^= 1;
+        let mut reader = RecordingReader::new(Cursor::new(&changed)).unwrap().skipping_damage();
+        let mut events = 0;
+        while reader.next_event().unwrap().is_some() {
+            events += 1;
+        }
+        let whole = starts.iter().skip(3).filter(|end| **end <= cut).count();
+        assert_eq!(events, (3 + whole * 3).min(all_kinds().len() - 3), "cut at {cut}");
+        assert_eq!(reader.damaged_blocks(), 1);
+    }
+}
+
+#[test]
+fn a_file_made_up_of_heads_is_read_in_time() {
+    let head = [&[0xff, 0xff, 0x0f, 0, 1, 2, 3, 4][..], &sum(&[0xff, 0xff, 0x0f, 0, 1, 2, 3, 4])].concat();
+    let good = recorded(&all_kinds(), 1000);
+    let mut heads = head.repeat(100_000);
+    // Without it, this would be the head of a block that has them as its contents.
+    heads[0] ^= 1;
+    let (events, places, skipped) = read_rest(&[&good[..], &heads, &good[16..]].concat());
+    assert!(events.len() >= all_kinds().len() && places >= 1 && skipped >= heads.len() as u64 / 2);
+}
+
 /// Everything that is done with a recording, on any bytes.
 fn use_all(bytes: &[u8]) {
     if let Ok(reader) = RecordingReader::new(Cursor::new(bytes)) {
@@ -113,16 +205,16 @@ fn use_all(bytes: &[u8]) {
     }
 }
 
+/// The checksum of bytes.
+fn sum(bytes: &[u8]) -> [u8; 4] {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+    };
+    (!bytes.iter().fold(u32::MAX, step)).to_le_bytes()
+}
+
 /// A block with any contents and the right checksums, so that they reach the decoder.
 fn sealed(contents: &[u8]) -> Vec<u8> {
-    fn sum(bytes: &[u8]) -> [u8; 4] {
-        let step = |crc: u32, byte: &u8| {
-            (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-                (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 }
-            })
-        };
-        (!bytes.iter().fold(u32::MAX, step)).to_le_bytes()
-    }
     let head = [(contents.len() as u32).to_le_bytes(), sum(contents)].concat();
     [recorded(&[], 1), head.clone(), sum(&head).to_vec(), contents.to_vec()].concat()
 }

@@ -1,8 +1,8 @@
 //! What is said about hand-made recordings.
 
 use kiln_trace::{
-    DroppedRecord, Explainer, Explanation, HostWaitCause, IdleWhy, SubmissionRecord, TakeoverPhase,
-    TakeoverRecord, TraceEvent, TraceStamp, TraceStream, WaitReason,
+    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HostWaitCause, IdleWhy, SubmissionRecord,
+    TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp, TraceStream, WaitReason,
 };
 
 use crate::samples::{all_kinds, allocated, freed, kernel, span, stamp, synchronized, wait};
@@ -55,8 +55,8 @@ fn a_wait_that_was_needed_is_not_called_unrelated_and_one_that_cost_nothing_is_l
 fn the_largest_reasons_for_an_idle_device_come_first() {
     let device = explained(&[
         kernel("step", stamp(0, 1), 10, 1_000, span(1_000, 2_000)),
-        // The program waited for it, and took 5 us more to submit the next.
-        synchronized(30, span(1_100, 2_100)),
+        // The program waited for it, and did something else before it submitted the next.
+        synchronized(30, span(1_100, 3_500)),
         kernel("step", stamp(0, 2), 10, 7_000, span(7_000, 8_000)),
         // The program computed something, without a wait.
         kernel("reduce", stamp(0, 3), 12, 11_000, span(11_000, 12_000)),
@@ -69,9 +69,90 @@ fn the_largest_reasons_for_an_idle_device_come_first() {
         device.idle.iter().map(|reason| (reason.why.clone(), reason.ns, &*reason.before.name)).collect();
     let line = Some("src/train.rs:30".to_owned());
     let wait = IdleWhy::HostWait { cause: HostWaitCause::Synchronize, line };
-    assert_eq!(said[0], (wait, 5_000, "step"));
+    // With the time in which the first was submitted.
+    assert_eq!(said[0], (IdleWhy::HostBusy, 3_501, "step"));
     assert_eq!(said[1], (IdleWhy::HostBusy, 3_000, "reduce"));
-    assert_eq!(said[2], (IdleWhy::Start, 500, "last"));
+    assert_eq!(said[2], (wait, 1_500, "step"));
+}
+
+#[test]
+fn a_lost_device_is_told_as_often_as_it_was_lost_and_not_brought_back_if_it_was_not() {
+    let step = |phase, begin_ns| {
+        TraceEvent::Takeover(TakeoverRecord { device: 0, phase, span: span(begin_ns, begin_ns + 1_000) })
+    };
+    let (lost, rebuilding) = (TakeoverPhase::Lost, TakeoverPhase::Rebuilding);
+    let takeover = [lost, rebuilding, TakeoverPhase::Resubmitting, rebuilding];
+    let mut events: Vec<TraceEvent<'_>> =
+        takeover.iter().zip(0..).map(|(phase, at)| step(*phase, at * 1_000)).collect();
+    let said = |events: &[TraceEvent<'_>]| explained(events).to_string();
+    let text = said(&events);
+    let once = "  The device was lost and brought back once, 4.0 us: lost 1.0 us, rebuilding 2.0 us, resubmitting 1.0 us\n";
+    assert!(text.contains(once), "{text}");
+    events.extend(takeover.iter().zip(10..).map(|(phase, at)| step(*phase, at * 1_000)));
+    assert!(said(&events).contains("  The device was lost and brought back 2 times, 8.0 us: "));
+    // It was begun, and came to nothing.
+    events.extend([step(lost, 20_000), step(rebuilding, 21_000)]);
+    let message = "the device was not brought back: no worker could be started";
+    events.push(TraceEvent::Fault(FaultRecord { message, ..FaultRecord::default() }));
+    let text = said(&events);
+    assert!(text.contains("  The device was lost 3 times and brought back 2 times, 10.0 us: "), "{text}");
+    assert!(said(&[step(lost, 0)]).contains("  The device was lost, and was not brought back.\n"));
+}
+
+#[test]
+fn time_in_which_work_may_have_run_that_was_not_measured_is_not_idle() {
+    let untimed = |number, host_ns| {
+        let TraceEvent::Submission(work) = kernel("step", stamp(0, number), 10, host_ns, span(0, 0)) else {
+            unreachable!("it is a submission")
+        };
+        TraceEvent::Submission(SubmissionRecord { device: None, ..work })
+    };
+    // Every fourth is measured; the program is idle before the last, when all others have long begun.
+    let found = explained(&[
+        kernel("step", stamp(0, 1), 10, 1_000, span(1_000, 2_000)),
+        untimed(2, 1_200),
+        untimed(3, 1_300),
+        untimed(4, 1_400),
+        kernel("step", stamp(0, 5), 10, 1_500, span(5_000, 6_000)),
+        kernel("late", stamp(0, 6), 12, 8_000, span(8_000, 9_000)),
+    ]);
+    let [device] = &*found.devices else { panic!("{found}") };
+    let said: Vec<_> = device.idle.iter().map(|reason| (reason.why.clone(), reason.ns)).collect();
+    // The first took a moment to be submitted.
+    let idle = vec![(IdleWhy::HostBusy, 2_000), (IdleWhy::HostBusy, 1)];
+    assert_eq!((device.unknown_ns, said), (3_000, idle), "{found}");
+    let text = found.to_string();
+    assert!(text.contains("idle 2.0 us (25 %)"), "{text}");
+    let said = "3 submissions were not measured, so that of 3.0 us it is not known whether it was idle";
+    assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn with_missing_events_neither_idle_time_nor_leaks_are_stated() {
+    let mut events = vec![
+        allocated(1, 1 << 20, "weights", 5, 10),
+        kernel("step", stamp(0, 1), 10, 1_000, span(1_000, 2_000)),
+        kernel("step", stamp(0, 900), 10, 8_000, span(8_000, 9_000)),
+        TraceEvent::End(EndRecord { time_ns: 9_000 }),
+    ];
+    let whole = explained(&events).to_string();
+    assert!(whole.contains("idle 6.0 us") && whole.contains("Not given back by the end"), "{whole}");
+    events.insert(2, TraceEvent::Dropped(DroppedRecord { events: 898, ..DroppedRecord::default() }));
+    let found = explained(&events);
+    let text = found.to_string();
+    assert!(text.contains("events are missing, so that idle time is not known"), "{text}");
+    assert!(!text.contains("idle 6") && !text.contains("had not submitted"), "{text}");
+    assert!(text.contains("Held when the recording stops") && !text.contains("Not given back"), "{text}");
+    assert_eq!((found.devices[0].busy_ns, found.devices[0].idle.len()), (None, 0));
+    // What is left out of a damaged file is missing, too.
+    events.remove(2);
+    let mut explainer = Explainer::default();
+    events.iter().for_each(|event| explainer.add(event));
+    explainer.leave_out(1, 4096);
+    let text = explainer.finish().to_string();
+    assert!(text.contains("1 damaged block is left out (4096 bytes)"), "{text}");
+    assert!(text.contains("events are missing, so that idle time is not known"), "{text}");
+    assert!(!text.contains("Not given back"), "{text}");
 }
 
 #[test]
@@ -162,7 +243,10 @@ fn what_was_not_measured_is_said_and_not_made_up() {
         text.contains("when they ran was not measured") && text.contains("3 events are missing"),
         "{text}"
     );
-    assert!(explained(&[]).to_string().contains("No device did anything"));
+    let end = TraceEvent::End(EndRecord { time_ns: 1 });
+    assert!(explained(&[end]).to_string().contains("No device did anything"));
+    let cut = explained(&[]).to_string();
+    assert!(cut.contains("Nothing that a device did was written before the end."), "{cut}");
 }
 
 #[test]
@@ -181,7 +265,10 @@ fn a_refused_allocation_is_told_with_the_largest_tags_and_holes() {
                 the heap held 2.0 MiB, 1.0 MiB free with a largest piece of 512.0 KiB; most was held by `activations` (1.0 MiB)";
     assert!(text.contains(said), "{text}");
     assert!(text.contains("the heap took up to 2.0 MiB from the device"), "{text}");
-    assert!(text.contains("The device was lost and brought back: rebuilding 1.0 us, once"), "{text}");
+    assert!(
+        text.contains("The device was lost and brought back once, 1.0 us: rebuilding 1.0 us\n"),
+        "{text}"
+    );
     let said = "`all_reduce` once, 1.0 MiB altogether, 400 ns on the device with the wait for others, at most 400 ns \
                 (rank 1 of 8, communicator 00000abc)";
     assert!(text.contains(said), "{text}");

@@ -99,7 +99,7 @@ function showFindings() {
   if (faults.length) parts.push(table([["Device"], ["When"], ["What"], ["Line"], [""]], faults));
   if (faults.length || state.refusals.length) parts.push(repeatWords());
   if (state.takeovers.length) {
-    parts.push(make("h2", {}, "Devices that were brought back"));
+    parts.push(make("h2", {}, "Devices that were lost, and the steps to bring them back"));
     parts.push(table([["Device"], ["Step"], ["When"], ["How long", true]], state.takeovers.map((step) => [placeWords(step), step.phase, timeWords(step.begin_ns), timeWords(step.end_ns - step.begin_ns)])));
   }
   if (state.refusals.length) {

@@ -38,11 +38,29 @@ fn a_late_host_is_named_with_the_wait_it_was_in() {
     let step = work(&recording.read(), "step");
     let gap = step.gap.unwrap();
     assert_eq!((gap.begin_ns, gap.end_ns), (90_000, 120_500));
-    let waited = "30.0 us: the program was in `synchronize` at src/train.rs:30 and had queued nothing more; next came `step` \
+    let busy = "24.0 us: the program had not submitted `step` (src/train.rs:40, stream 0, submission 3) yet";
+    let waited = "6.0 us: the program was in `synchronize` at src/train.rs:30 and had queued nothing more; next came `step` \
                   (src/train.rs:40, stream 0, submission 3)";
     let queued = "500 ns: queued work had not started; the longest was `step` (src/train.rs:40, stream 0, submission 3)";
-    assert_eq!(gap.sentences, [waited, queued]);
+    assert_eq!(gap.sentences, [busy, waited, queued]);
     assert!(gap.waits.is_empty());
+}
+
+#[test]
+fn all_waits_of_a_gap_are_named_and_none_of_its_time_is_counted_twice() {
+    let mut events = planted();
+    // Another thread, which waits for less of the gap; and more waits of the first, by one line.
+    events.push(synchronized(1, 50, span(95_000, 100_000)));
+    events.extend([100_000, 110_000].map(|begin| synchronized(0, 60, span(begin, begin + 1_500))));
+    let gap = work(&Recording::of(&events, 100).read(), "step").gap.unwrap();
+    let said: Vec<&str> = gap.sentences.iter().map(|said| said.split('`').next().unwrap()).collect();
+    let expected = [
+        "21.0 us: the program had not submitted ",
+        "6.0 us: the program was in ",
+        "3.0 us in 2 times, at most 1.5 us: the program was in ",
+        "500 ns: queued work had not started; the longest was ",
+    ];
+    assert_eq!(said, expected, "{:?}", gap.sentences);
 }
 
 #[test]

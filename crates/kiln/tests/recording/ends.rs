@@ -40,6 +40,9 @@ fn child() {
     }
     let buffer = gpu.upload(&[1_u32, 2, 3]).unwrap();
     assert_eq!(buffer.download().unwrap(), [1, 2, 3]);
+    if role == "abort at once" {
+        std::process::abort();
+    }
     gpu.flush_trace();
     match &*role {
         "abort" => std::process::abort(),
@@ -105,6 +108,37 @@ fn a_program_that_was_killed_left_what_it_did_and_no_end_mark() {
     assert!(start("end", &file.0).wait().unwrap().success());
     let text = file.explained().to_string();
     assert!(!text.contains("end mark"), "{text}");
+}
+
+#[test]
+fn a_program_that_crashes_at_once_left_what_it_is() {
+    for _ in 0..5 {
+        let file = Recorded::new();
+        assert!(!start("abort at once", &file.0).wait().unwrap().success());
+        let explained = file.explained();
+        assert!(!explained.is_whole && explained.repeat.is_some(), "{explained}");
+        assert!(!explained.program.is_empty(), "{explained}");
+        let mut devices = 0;
+        file.each(|event| devices += usize::from(matches!(event, TraceEvent::Device(_))));
+        assert_eq!(devices, 1);
+    }
+}
+
+#[test]
+fn a_wrong_word_for_times_leaves_the_file_that_is_there() {
+    let file = Recorded::new();
+    std::fs::write(&file, "what was recorded before").unwrap();
+    assert!(
+        !command("end")
+            .env(TRACE, &file.0)
+            .env("KILN_TRACE_TIMES", "foo")
+            .spawn()
+            .unwrap()
+            .wait()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), b"what was recorded before");
 }
 
 #[test]

@@ -81,6 +81,22 @@ fn child() {
             assert!(began.elapsed() < Duration::from_secs(3), "it waited for a thread that it does not have");
             fill(gpu, FILLS);
         }
+        "forks a process that makes a device" => {
+            // SAFETY: no other thread of this process holds anything that the new one uses.
+            let process = unsafe { fork() };
+            if process == 0 {
+                let own = DeviceRuntime::simulated(3).unwrap();
+                fill(&own, FILLS);
+                // Nothing drops this one either.
+                std::mem::forget(own);
+                std::process::exit(0);
+            }
+            let mut status = -1;
+            // SAFETY: there is such a process, and the status is a place that lives until the call returns.
+            assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
+            assert_eq!(status, 0);
+            fill(gpu, FILLS);
+        }
         end => panic!("{end}"),
     }
 }
@@ -99,8 +115,12 @@ fn start(plan: &str, times: &str, file: &Recorded) -> Child {
 /// A child ends well and in time, and its recording is whole; the fills that have a time.
 #[track_caller]
 fn ends_well(plan: &str, times: &str) -> usize {
-    let file = Recorded::new();
-    let mut child = start(plan, times, &file);
+    ends_well_into(plan, times, &Recorded::new())
+}
+
+#[track_caller]
+fn ends_well_into(plan: &str, times: &str, file: &Recorded) -> usize {
+    let mut child = start(plan, times, file);
     let deadline = Instant::now() + PATIENCE;
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -116,13 +136,19 @@ fn ends_well(plan: &str, times: &str) -> usize {
     let mut said = String::new();
     std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
     assert!(status.success(), "{plan} with times by {times}: {status}\n{said}");
+    is_whole(&format!("{plan} with times by {times}"), file)
+}
+
+/// A recording has its end and all fills; those that have a time.
+#[track_caller]
+fn is_whole(plan: &str, file: &Recorded) -> usize {
     let mut reader = file.reader();
     while reader.next_event().unwrap().is_some() {}
-    assert!(!reader.is_cut() && reader.has_end_mark(), "{plan} with times by {times}: no end");
+    assert!(!reader.is_cut() && reader.has_end_mark(), "{plan}: no end");
     let explained = file.explained();
-    assert!(explained.is_whole, "{plan} with times by {times}: {explained}");
-    let fills = fills(&file);
-    assert!(fills.len() >= FILLS as usize, "{plan} with times by {times}: {} fills", fills.len());
+    assert!(explained.is_whole, "{plan}: {explained}");
+    let fills = fills(file);
+    assert!(fills.len() >= FILLS as usize, "{plan}: {} fills", fills.len());
     fills.iter().filter(|fill| fill.2.is_some()).count()
 }
 
@@ -131,6 +157,21 @@ fn a_simulated_device_that_lasts_is_recorded_to_the_end_however_the_process_exit
     for end in ["returns", "exits", "exits in a thread", "forks a process that exits"] {
         assert!(ends_well(&format!("auto, {end}"), "host") >= FILLS as usize);
     }
+}
+
+#[test]
+fn a_forked_process_records_its_own_device_to_the_end_and_leaves_that_of_its_parent_alone() {
+    let folder = std::env::temp_dir().join(format!("kiln-forked-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let plan = "auto, forks a process that makes a device";
+    let file = Recorded(folder.join("run.kiln"));
+    ends_well_into(plan, "host", &file);
+    let others: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let others: Vec<_> = others.into_iter().filter(|path| *path != file.0).collect();
+    let [other] = &others[..] else { panic!("{others:?}") };
+    is_whole(plan, &Recorded(other.clone()));
+    drop(file);
+    std::fs::remove_dir(&folder).unwrap();
 }
 
 #[test]

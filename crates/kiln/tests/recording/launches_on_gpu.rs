@@ -22,8 +22,8 @@ const TWO: &str = "
 }
 ";
 
-struct Scene {
-    gpu: &'static DeviceRuntime,
+pub(crate) struct Scene {
+    pub(crate) gpu: &'static DeviceRuntime,
     kernel: Kernel,
     buffers: [GpuRef<u32>; 2],
     file: Recorded,
@@ -31,15 +31,20 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
+        let file = Recorded::new();
+        DeviceRuntime::try_get(0).unwrap().trace(&file).unwrap();
+        Self { file, ..Self::unrecorded() }
+    }
+
+    pub(crate) fn unrecorded() -> Self {
         let (gpu, file) = (DeviceRuntime::try_get(0).unwrap(), Recorded::new());
-        gpu.trace(&file).unwrap();
         let kernel = gpu.load_kernel(&Image::Ptx(TWO), "two", None).unwrap();
         let buffers = [gpu.zeros(64).unwrap(), gpu.zeros(64).unwrap()];
         Self { gpu, kernel, buffers, file }
     }
 
     #[track_caller]
-    fn launch(&self, stream: &Stream, x: u32) {
+    pub(crate) fn launch(&self, stream: &Stream, x: u32) {
         let mut launch = self.gpu.launch(&self.kernel);
         launch.grid((x, 2, 3)).block((4, 5, 6));
         launch.on(stream).read_write(&self.buffers[0]).read(&self.buffers[1]);

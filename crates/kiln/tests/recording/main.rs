@@ -7,6 +7,9 @@
 #[allow(dead_code, reason = "the machines are shared with tests that need more of them")]
 mod machine;
 
+#[path = "../skip/mod.rs"]
+mod skip;
+
 mod collectives;
 mod costs;
 mod counted_allocations;
@@ -14,6 +17,9 @@ mod device_times;
 mod ends;
 mod exits;
 mod launches_on_gpu;
+mod lines;
+mod locked_instructions;
+mod lost_device;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -208,6 +214,29 @@ fn submissions_are_in_order_and_have_virtual_times() {
         (SubmissionKind::Fill, "fill", 4 << 23),
     ];
     assert_eq!(kinds, expected.map(|(kind, name, bytes)| (kind, name.to_owned(), bytes)));
+}
+
+#[test]
+fn reading_times_takes_no_time_of_a_simulated_device() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let buffer = gpu.zeros::<u32>(64).unwrap();
+    gpu.synchronize().unwrap();
+    gpu.trace(&file).unwrap();
+    for _ in 0..2 {
+        (0..50).for_each(|value| drop(buffer.fill_on(gpu.main_stream(), value).unwrap()));
+        gpu.synchronize().unwrap();
+    }
+    drop((buffer, gpu));
+    let (mut waited_until, mut submitted) = (Vec::new(), Vec::new());
+    file.each(|event| match event {
+        TraceEvent::HostWait(wait) => waited_until.push(wait.span.end_ns),
+        TraceEvent::Submission(work) => submitted.push((work.stamp.number, work.host.begin_ns)),
+        _ => {}
+    });
+    submitted.sort_unstable();
+    // The program does nothing between the wait and the next fill.
+    assert_eq!(submitted[50].1, waited_until[0], "{waited_until:?}");
 }
 
 #[test]

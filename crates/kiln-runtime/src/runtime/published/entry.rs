@@ -17,7 +17,7 @@ const MAX_RUNTIMES: usize = 64;
 const MAX_TAGS: usize = 12;
 /// Bytes of a name.
 const MAX_NAME: usize = 120;
-/// Bytes of the command.
+/// Letters of the command.
 const MAX_COMMAND: usize = 2000;
 
 /// What is counted as a submission.
@@ -29,6 +29,8 @@ pub(super) struct Publication {
     program: String,
     /// How it is run again.
     command: String,
+    /// What the command lacks to run it again, in words.
+    lacks: String,
     started: u64,
     /// The submissions of each runtime, by its place, and when that was.
     before: Option<(Instant, Vec<u64>)>,
@@ -43,8 +45,15 @@ impl Publication {
     pub(super) fn new() -> Self {
         let program = std::env::args_os().next().map(std::path::PathBuf::from);
         let program = program.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-        let command = repeat_command().alone();
-        Self { program: program.unwrap_or_default(), command, started: started(), before: None }
+        let repeat = repeat_command();
+        let command = repeat.alone();
+        let mut lacks = repeat.lacks().in_words("shown");
+        if command.chars().nth(MAX_COMMAND).is_some() {
+            let before = if lacks.is_empty() { "" } else { "; " };
+            // Writing to a string cannot fail.
+            let _ = write!(lacks, "{before}only its first {MAX_COMMAND} letters are shown");
+        }
+        Self { program: program.unwrap_or_default(), command, lacks, started: started(), before: None }
     }
 
     /// What is published now; none if there is no runtime.
@@ -71,11 +80,12 @@ impl Publication {
         }
         let shown: Vec<String> = runtimes.into_iter().take(MAX_RUNTIMES).collect();
         Some(format!(
-            "{{\"format\":{FORMAT},\"process\":{},\"started\":{},\"program\":{},\"command\":{},\"updated_ms\":{},\"runtimes\":[{}]}}\n",
+            "{{\"format\":{FORMAT},\"process\":{},\"started\":{},\"program\":{},\"command\":{},\"command_lacks\":{},\"updated_ms\":{},\"runtimes\":[{}]}}\n",
             std::process::id(),
             self.started,
             quoted(&self.program, MAX_NAME),
             quoted(&self.command, MAX_COMMAND),
+            quoted(&self.lacks, MAX_COMMAND),
             unix.as_millis(),
             shown.join(",")
         ))

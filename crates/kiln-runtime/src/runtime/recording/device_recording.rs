@@ -113,6 +113,20 @@ impl DeviceRecording {
         Ok(recording)
     }
 
+    /// Sees that a device can be measured, as far as that is asked for.
+    pub(super) fn check(runtime: &Inner, measuring: &Measuring) -> Result<()> {
+        if !matches!(measuring.taken.how, DeviceTimes::Events { .. }) {
+            return Ok(());
+        }
+        let (driver, stream) = (runtime.driver(), runtime.main_stream().id());
+        let event = driver.create_event(EventRequest::Timed)?;
+        let signalled = driver
+            .submit(stream, &Command::Signal(event))
+            .and_then(|_| driver.wait(WaitTarget::Event(event), Timeout::Never));
+        let _ = driver.destroy(event.into());
+        signalled.map(drop).map_err(Into::into)
+    }
+
     /// What writes down how the device is lost and brought back.
     pub(super) fn takeover_log(&self) -> TakeoverLog {
         TakeoverLog::new(self.faults.clone())

@@ -18,11 +18,24 @@ use crate::error::{RecordingError, Result, TRACE_VARIABLE};
 static RECORDING: Mutex<Option<ProcessRecording>> = Mutex::new(None);
 
 struct ProcessRecording {
+    /// Whose it is: a process that was forked has a copy of that of its parent, and not the thread that writes it.
+    process: u32,
     recorder: Arc<ProgramRecorder>,
     began: Instant,
     devices: AtomicU32,
     /// Devices whose runtimes have not ended.
     recorded: AtomicU32,
+}
+
+impl ProcessRecording {
+    fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+}
+
+/// Whether the environment asks for a recording.
+pub(super) fn is_asked_for() -> bool {
+    std::env::var_os(TRACE_VARIABLE).is_some_and(|value| !value.is_empty())
 }
 
 /// The recorder of this process and the place of the next device in it; none if the environment asks for none.
@@ -31,16 +44,19 @@ pub(super) fn device_of_process(clock: RecordingClock) -> Result<Option<(Arc<Pro
         return Ok(None);
     };
     let mut recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
-    if recording.is_none() {
+    if !recording.as_ref().is_some_and(ProcessRecording::is_own) {
         // Programs with several processes give each its file.
         let path = with_process_number(Path::new(&value), std::process::id());
         let recorder = create(path, &first_events(clock, RecordedBy::Environment))?;
-        *recording = Some(ProcessRecording {
+        let inherited = recording.replace(ProcessRecording {
+            process: std::process::id(),
             recorder: Arc::new(recorder),
             began: Instant::now(),
             devices: AtomicU32::new(0),
             recorded: AtomicU32::new(0),
         });
+        // Its parent ends it.
+        std::mem::forget(inherited);
     }
     let Some(recording) = &*recording else { return Ok(None) };
     let elapsed_ns = match clock {
@@ -55,13 +71,15 @@ pub(super) fn device_of_process(clock: RecordingClock) -> Result<Option<(Arc<Pro
 /// A device of this process is recorded no more; whether it was the last.
 pub(super) fn device_ended() -> bool {
     let recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
-    recording.as_ref().is_none_or(|recording| recording.recorded.fetch_sub(1, Ordering::Relaxed) == 1)
+    let own = recording.as_ref().filter(|recording| recording.is_own());
+    own.is_none_or(|recording| recording.recorded.fetch_sub(1, Ordering::Relaxed) == 1)
 }
 
 /// Closes the file of this process, which has the mark of the end then. A runtime that is made later is not recorded.
-pub(super) fn finish() {
+pub(in crate::runtime) fn close() {
     let recording = RECORDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
+    let own = recording.as_ref().filter(|recording| recording.is_own());
+    let recorder = own.map(|recording| recording.recorder.clone());
     drop(recording);
     if let Some(recorder) = recorder {
         recorder.close(FLUSH_LIMIT);

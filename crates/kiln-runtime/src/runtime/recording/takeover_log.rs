@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kiln_trace::{
-    FaultRecord, RecordingLane, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, interned_name,
+    FaultRecord, NOT_BROUGHT_BACK, RecordingLane, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
+    TraceLine, interned_name,
 };
 
 use super::stream_lanes::StreamLanes;
@@ -81,7 +82,7 @@ impl StateObserver for TakeoverLog {
             (Phase::Lost, Some(cause)) => self.faults.note(&cause.error().to_string(), Some(cause)),
             (Phase::Failed, Some(cause)) => {
                 if let Some(why) = cause.why_given_up() {
-                    self.faults.note(&format!("the device was not brought back: {why}"), None);
+                    self.faults.note(&format!("{NOT_BROUGHT_BACK}: {why}"), None);
                 }
             }
             _ => {}

@@ -1,0 +1,69 @@
+//! Devices that are lost and not brought back.
+
+use kiln::recovery::Phase;
+use kiln::telemetry::DeviceTimes;
+use kiln::{DeviceRuntime, RuntimeConfig};
+use kiln_driver::{Code, Image};
+use kiln_sim::{FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig, PlannedFault};
+
+use crate::Recorded;
+
+const LIBRARY: &str = "failing";
+
+/// A device that is lost when it runs its first kernel.
+fn failing() -> (Machine, DeviceRuntime) {
+    let fault = PlannedFault::Sticky { launch: 1, code: Code::ILLEGAL_ADDRESS };
+    let library = KernelLibrary::new(LIBRARY).kernel(HostKernel::new("nothing").body(|_| Ok(())));
+    let config = MachineConfig::seeded(1).library(library).faults(FaultPlan::none().on(0, fault));
+    let machine = Machine::new(config);
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+    (machine, gpu)
+}
+
+/// Queues the kernel that loses the device.
+fn launch(gpu: &DeviceRuntime) {
+    let kernel = gpu.load_kernel(&Image::HostKernels(LIBRARY), "nothing", None).unwrap();
+    // SAFETY: the kernel touches nothing.
+    unsafe { gpu.launch(&kernel).grid(1).block(1).submit() }.unwrap();
+}
+
+/// Waits for it.
+fn lose(gpu: &DeviceRuntime) {
+    assert!(gpu.synchronize().unwrap_err().is_sticky());
+    assert_eq!(gpu.state().phase(), Phase::Failed);
+}
+
+#[test]
+fn a_device_that_is_lost_is_refused_and_the_file_stays() {
+    let file = Recorded::new();
+    let (_machine, gpu) = failing();
+    launch(&gpu);
+    // Not noticed yet, and noticed.
+    for is_noticed in [false, true] {
+        if is_noticed {
+            lose(&gpu);
+        }
+        for times in [DeviceTimes::HostOnly, DeviceTimes::Events { every: 1 }] {
+            std::fs::write(&file, "what was recorded before").unwrap();
+            let error = gpu.trace_with(&file, times).unwrap_err();
+            assert!(error.is_sticky(), "{error}");
+            assert_eq!(std::fs::read(&file).unwrap(), b"what was recorded before", "{error}");
+            std::fs::remove_file(&file).unwrap();
+            assert!(gpu.trace_with(&file, times).is_err() && !file.0.exists());
+        }
+        assert!(gpu.trace_path().is_none());
+    }
+}
+
+#[test]
+fn a_device_that_was_not_brought_back_is_not_said_to_have_been() {
+    let file = Recorded::new();
+    let (_machine, gpu) = failing();
+    gpu.trace(&file).unwrap();
+    launch(&gpu);
+    lose(&gpu);
+    drop(gpu);
+    let text = file.explained().to_string();
+    assert!(text.contains("The device was lost, and was not brought back."), "{text}");
+    assert!(!text.contains("lost and brought back"), "{text}");
+}
