@@ -51,8 +51,8 @@ pub(crate) fn run(file: &KernelFile, facts: &EntryFacts) -> Trial {
     if let Some(needs) = known.needs {
         return Trial::Needs(needs);
     }
-    if let Some(instruction) = file.unsupported(&facts.name) {
-        return Trial::Unsupported(instruction);
+    if let Some(refused) = file.refused(&facts.name) {
+        return Trial::Unsupported(refused.opcode);
     }
     let mut found: Vec<Found> = Vec::new();
     let log = KernelLog::default();
