@@ -21,6 +21,9 @@ pub(crate) struct Arguments {
     /// A folder with headers for CUDA C, besides the file's own
     #[arg(short = 'I', long = "include", value_name = "FOLDER")]
     include: Vec<PathBuf>,
+    /// Launches nothing: counts the kernels that parse, whose effects are known and that can be executed
+    #[arg(long)]
+    count: bool,
 }
 
 /// Builds and runs the program.
@@ -28,6 +31,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     let mut command = workspace.cargo();
     Toolkit::find_or_fetch(&workspace.target, Search::Everywhere)?.set_environment(&mut command);
     command.args(["run", "--quiet", "--release", "--package", "kiln", "--example", "corpus", "--"]);
+    command.args(arguments.count.then_some("--count"));
     command.args(arguments.include.iter().map(|folder| format!("-I{}", folder.display())));
     command.args(&arguments.paths);
     process::succeed(&mut command)

@@ -36,8 +36,10 @@ impl AccessSummary {
                 let at = || analysis.position(instance.function, step.instruction);
                 match &step.action {
                     Action::Access { target, touch } => {
-                        if matches!(target.reach, Reach::Generic | Reach::Global) {
-                            let address = analysis.resolve_target(id, target);
+                        let address = analysis.resolve_target(id, target);
+                        if target.reach == Reach::Texels {
+                            summary.touch_texels(analysis, instance.function, &address, *touch, at);
+                        } else if matches!(target.reach, Reach::Generic | Reach::Global) {
                             let element = analysis.element(instance.function, step.instruction);
                             summary.type_of(address.base.words(), element);
                             summary.touch(analysis, instance.function, &address, *touch, at);
@@ -107,6 +109,30 @@ impl AccessSummary {
                 at,
             );
         }
+    }
+
+    /// An access through the handle of a texture or surface. The launch declares what the handle shows, as it does for a pointer; a handle from
+    /// elsewhere may show anything.
+    fn touch_texels(
+        &mut self,
+        analysis: &Analysis<'_>,
+        function: PtxFunctionId,
+        handle: &Value,
+        touch: Touch,
+        at: impl Fn() -> Position,
+    ) {
+        let declared = handle.base.words() | handle.base.and(Origins::MODULE);
+        if handle.base.is_empty() || declared != handle.base {
+            let reason = "a texture or surface whose handle does not come from a parameter";
+            return self.doubt(analysis, function, touch, reason, at);
+        }
+        if touch.reads {
+            self.reads |= declared;
+        }
+        if touch.writes {
+            self.writes |= declared;
+        }
+        self.type_of(declared.words(), None);
     }
 
     fn doubt(

@@ -16,6 +16,7 @@ use crate::operand::{Elements, PtxOperand};
 use crate::register::RegisterId;
 use crate::scalar::{ScalarKind, ScalarType};
 use crate::special_register::{SpecialName, SpecialRegister};
+use crate::state_space::Space;
 
 /// The steps of a function; none when it has no body.
 pub(super) fn decode(module: &PtxModule, function: &PtxFunction) -> Code {
@@ -242,6 +243,9 @@ fn operation(form: &Form, operands: &[PtxOperand]) -> Option<Operation> {
         return Some(Operation::Number);
     }
     Some(match opcode {
+        Opcode::Cvta if !form.has(Flag::To) && form.space().map(Space::base) == Some(Space::Shared) => {
+            Operation::ConvertShared
+        }
         Opcode::Cvta => Operation::Convert,
         Opcode::Cvt
         | Opcode::Selp
@@ -257,7 +261,10 @@ fn operation(form: &Form, operands: &[PtxOperand]) -> Option<Operation> {
         Opcode::And | Opcode::Or => Operation::Align,
         Opcode::Mad | Opcode::Mad24 => Operation::MultiplyAdd,
         Opcode::Shl if scales(operands) || !is_wide(form) => Operation::Number,
+        Opcode::Shl if shifts_by(operands, 32..64) => Operation::Raise,
         Opcode::Shl => Operation::Assemble,
+        // Down to an index that is scaled by the size of an element.
+        Opcode::Shr if is_wide(form) && shifts_by(operands, 32 - MAX_SCALE_BITS..64) => Operation::Lower,
         Opcode::Bfi if is_wide(form) => Operation::Assemble,
         _ if is_number(opcode) => Operation::Number,
         Opcode::Abs
@@ -344,11 +351,17 @@ fn registers_of(operand: &PtxOperand) -> Vec<RegisterId> {
     }
 }
 
+/// Up to this many bits a shift is a multiplication by an element size.
+const MAX_SCALE_BITS: u64 = 6;
+
 /// Whether a shift multiplies an index by the size of an element, and does not move bits into the upper half.
 fn scales(operands: &[PtxOperand]) -> bool {
-    /// Up to this many bits a shift is a multiplication by an element size.
-    const MAX_SCALE_BITS: u64 = 6;
-    matches!(operands.get(2), Some(PtxOperand::Immediate(bits)) if bits.bits() <= MAX_SCALE_BITS)
+    shifts_by(operands, 0..MAX_SCALE_BITS + 1)
+}
+
+/// Whether a shift is by a known number of bits in this range.
+fn shifts_by(operands: &[PtxOperand], range: std::ops::Range<u64>) -> bool {
+    matches!(operands.get(2), Some(PtxOperand::Immediate(bits)) if range.contains(&bits.bits()))
 }
 
 /// Bytes of one element of an access.

@@ -35,11 +35,11 @@ impl Decoder<'_> {
             Opcode::Wmma if form.has_word("store") => self.access_all(form, operands, Touch::WRITE),
             Opcode::Wmma | Opcode::Wgmma => self.data_results(operands, 4),
             Opcode::Tex | Opcode::Tld4 | Opcode::Suld => {
-                self.anywhere(Touch::READ, "a texture or surface, which may show any memory");
+                self.texels(operands.get(1..).unwrap_or(&[]), Touch::READ);
                 self.data_results(operands, width(form));
             }
-            Opcode::Sust => self.anywhere(Touch::WRITE, "a surface, which may show any memory"),
-            Opcode::Sured => self.anywhere(Touch::BOTH, "a surface, which may show any memory"),
+            Opcode::Sust => self.texels(operands, Touch::WRITE),
+            Opcode::Sured => self.texels(operands, Touch::BOTH),
             Opcode::Alloca => {
                 for to in self.targets(operands) {
                     self.push(Action::Allocate { to });
@@ -153,6 +153,22 @@ impl Decoder<'_> {
                         self.push(Action::Store { target, width: 1, from: Source::Unknown });
                     }
                 }
+            }
+        }
+    }
+
+    /// What a texture or surface shows is touched; the values behind the brackets are stored there.
+    fn texels(&mut self, operands: &[PtxOperand], touch: Touch) {
+        let [place @ PtxOperand::Bracket(_), values @ ..] = operands else {
+            return self.anywhere(touch, "a texture or surface, which may show any memory");
+        };
+        let handle = self.elements(place).first();
+        let base = handle.map_or(Source::Unknown, |handle| self.source(handle));
+        let target = Target { reach: Reach::Texels, base, offset: 0 };
+        self.push(Action::Access { target, touch });
+        if touch.writes {
+            for from in self.sources(values) {
+                self.push(Action::Store { target, width: 8, from });
             }
         }
     }

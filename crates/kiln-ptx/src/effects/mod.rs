@@ -29,8 +29,11 @@
 //!    unknown addresses reach them.
 //! 4. *Calls are followed* into code that is in the module, recursion included. `vprintf`, `__assertfail`, `malloc` and
 //!    `free` are known. Any other call, and any call through a pointer, may touch anything.
-//! 5. *What is not understood is assumed to do its worst*: an unknown instruction, a texture, a surface, a tensor map,
-//!    32-bit addresses, code that takes more than a bounded amount of work to analyse.
+//! 5. *What a texture or surface shows belongs to its handle*: a fetch reads through the parameter that holds the handle, which counts as no
+//!    pointer, or through a variable of the module. The launch declares the memory that is shown, as it declares arrays. A handle from
+//!    elsewhere may show anything.
+//! 6. *What is not understood is assumed to do its worst*: an unknown instruction, a tensor map, 32-bit addresses, code that takes
+//!    more than a bounded amount of work to analyse.
 //!
 //! It relies on what every valid CUDA program keeps: an access stays inside the allocation its base pointer points
 //! into; an address is not obtained by multiplication, division, floating point, comparison or branching on its bits,

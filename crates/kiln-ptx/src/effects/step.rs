@@ -31,6 +31,8 @@ pub(super) enum Operation {
     Choose,
     /// `cvta`: the operand, which is a pointer for certain.
     Convert,
+    /// `cvta.shared`: a pointer into shared memory for certain, whatever the operand is.
+    ConvertShared,
     /// The first plus the second.
     Add,
     /// The first with some bits set or cleared: an aligned pointer, or its low bits.
@@ -47,6 +49,10 @@ pub(super) enum Operation {
     Assemble,
     /// A narrow part of the operand.
     Piece,
+    /// The operand shifted into the upper half.
+    Raise,
+    /// The operand shifted down from the upper half.
+    Lower,
 }
 
 /// The memory an access reaches.
@@ -60,6 +66,8 @@ pub(super) enum Reach {
     Shared,
     /// Parameters of this function, or of a call it makes.
     Parameter,
+    /// What a texture or surface shows, which is global memory; the address is its handle.
+    Texels,
 }
 
 /// An address operand.

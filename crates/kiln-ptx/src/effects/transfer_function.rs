@@ -55,7 +55,7 @@ impl Analysis<'_> {
         if operation != Operation::Choose && values.iter().any(|value| !value.defined) {
             return;
         }
-        if operation == Operation::Convert {
+        if matches!(operation, Operation::Convert | Operation::ConvertShared) {
             let pointed = values.iter().fold(Origins::NONE, |all, value| all | value.base);
             self.note_words(pointed);
         }
@@ -63,6 +63,7 @@ impl Analysis<'_> {
         if !wide {
             result.definite = false;
             result.constant = None;
+            result.upper = false;
             if result.places != Places::NONE {
                 result.places = Places::Any;
             }
@@ -82,18 +83,25 @@ impl Analysis<'_> {
                 all
             }),
             Operation::Convert => at(0).certainly_pointer(),
+            Operation::ConvertShared if at(0).base.is_empty() => {
+                let shared = Value { all: at(0).all | Origins::SHARED, ..Value::pointer(Origins::SHARED) };
+                shared.certainly_pointer()
+            }
+            Operation::ConvertShared => at(0).certainly_pointer(),
             Operation::Add => at(0).sum(at(1), false, self.pointers()),
             Operation::Subtract => at(0).sum(at(1), true, self.pointers()),
             // Masking may leave a pointer or only its low bits, so that the result is not a pointer for certain.
             Operation::Align => {
                 let masked = numberless(at(0)).sum(&numberless(at(1)), false, self.pointers());
-                Value { definite: false, ..masked }
+                Value { definite: false, upper: false, ..masked }
             }
             Operation::MultiplyAdd => at(0).product(at(1)).sum(at(2), false, self.pointers()),
             Operation::Number => fold(Value::plain(), Value::product),
             Operation::Mix => values.iter().fold(Value::plain(), |a, b| a.mixed(b, wide)),
             Operation::Assemble => fold(Value::plain(), Value::assembled),
             Operation::Piece => at(0).piece(),
+            Operation::Raise => at(0).raised(),
+            Operation::Lower => at(0).lowered(),
         }
     }
 
@@ -133,6 +141,8 @@ impl Analysis<'_> {
         if reached.meets(Origins::UNKNOWN) {
             loaded.join(&self.data(width));
         }
+        // Which half of a word was stored is not followed.
+        loaded.upper &= !loaded.defined;
         self.assign(id, to, &loaded);
     }
 
@@ -165,7 +175,7 @@ impl Analysis<'_> {
             Reach::Local => Origins::LOCAL,
             Reach::Shared => Origins::SHARED,
             Reach::Parameter => Origins::PARAMETER,
-            Reach::Global => Origins::UNKNOWN,
+            Reach::Global | Reach::Texels => Origins::UNKNOWN,
             Reach::Generic => {
                 let base = address.base;
                 let own = base.and(Origins::LOCAL | Origins::SHARED | Origins::PARAMETER);

@@ -64,7 +64,7 @@ impl Places {
 
 /// What the analysis knows about a register or a piece of memory.
 ///
-/// Every field only ever moves one way while the analysis runs: sets grow, `definite` falls. That is what makes it
+/// Every field only ever moves one way while the analysis runs: sets grow, `definite` and `upper` fall. That is what makes it
 /// end, and what makes its result independent of the order of steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Value {
@@ -80,6 +80,8 @@ pub(super) struct Value {
     pub(super) places: Places,
     /// The number itself, when it is known.
     pub(super) constant: Option<i64>,
+    /// Whether the low 32 bits are zero for certain, as after a shift by 32: moved down again, it is a narrow number.
+    pub(super) upper: bool,
 }
 
 impl Value {
@@ -91,11 +93,12 @@ impl Value {
         base: Origins::NONE,
         places: Places::NONE,
         constant: None,
+        upper: true,
     };
 
     /// A number that has nothing to do with pointers.
     pub(super) fn plain() -> Self {
-        Self { defined: true, definite: false, ..Self::UNSEEN }
+        Self { defined: true, definite: false, upper: false, ..Self::UNSEEN }
     }
 
     pub(super) fn constant(number: i64) -> Self {
@@ -147,14 +150,15 @@ impl Value {
     }
 
     fn include(&mut self, other: &Self) -> bool {
-        let before = (self.definite, self.all, self.base, self.constant);
+        let before = (self.definite, self.all, self.base, self.constant, self.upper);
         self.definite &= other.definite;
+        self.upper &= other.upper;
         self.all |= other.all;
         self.base |= other.base;
         if self.constant != other.constant {
             self.constant = None;
         }
-        let mut changed = before != (self.definite, self.all, self.base, self.constant);
+        let mut changed = before != (self.definite, self.all, self.base, self.constant, self.upper);
         if self.places != other.places {
             let old = self.places.clone();
             self.places.join(&other.places);
@@ -177,7 +181,22 @@ impl Value {
 
     /// A part too narrow to be a pointer; a pointer can be put together from such parts again.
     pub(super) fn piece(&self) -> Self {
-        Self { base: Origins::NONE, definite: false, places: Places::NONE, constant: None, ..self.clone() }
+        Self { all: self.all, ..Self::plain() }
+    }
+
+    /// The value shifted by 32 bits or more: it has nothing below, and a pointer may be put together with it.
+    pub(super) fn raised(&self) -> Self {
+        Self { upper: true, ..Self::plain().assembled(self) }
+    }
+
+    /// The value shifted down so far that what was raised before is a narrow number again.
+    pub(super) fn lowered(&self) -> Self {
+        if self.upper { self.piece() } else { self.mixed(&Self::plain(), true) }
+    }
+
+    /// Whether its low 32 bits are zero, as far as that is known.
+    fn is_upper(&self) -> bool {
+        self.upper || self.constant.is_some_and(|number| number & 0xffff_ffff == 0)
     }
 
     /// A product, quotient or scaled index: it depends on its operands but points nowhere.
@@ -217,15 +236,28 @@ impl Value {
         let is_offset = |v: &Self, to: &Self| {
             !v.all.meets(pointers | Origins::MANGLED) && (v.base.is_empty() || is_index(v, to))
         };
+        let upper = self.is_upper() && other.is_upper();
         let step = |v: &Self| v.constant.map(|n| if subtract { n.wrapping_neg() } else { n });
         if is_offset(other, self) {
-            return Self { all, places: self.places.moved(step(other)), constant: None, ..self.clone() };
+            return Self {
+                all,
+                places: self.places.moved(step(other)),
+                constant: None,
+                upper,
+                ..self.clone()
+            };
         }
         if !subtract && is_offset(self, other) {
-            return Self { all, places: other.places.moved(step(self)), constant: None, ..other.clone() };
+            return Self {
+                all,
+                places: other.places.moved(step(self)),
+                constant: None,
+                upper,
+                ..other.clone()
+            };
         }
         let mangled = if subtract { Origins::MANGLED } else { Origins::NONE };
         // An origin that one operand had dropped as a mere offset may be what is left after the other cancels.
-        Self { all: all | mangled, ..Self::pointer(self.base | other.base | all.pointed()) }
+        Self { all: all | mangled, upper, ..Self::pointer(self.base | other.base | all.pointed()) }
     }
 }

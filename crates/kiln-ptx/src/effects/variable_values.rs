@@ -122,7 +122,7 @@ pub(super) fn stored_value(value: &Value, width: u32, offset: i64) -> Value {
     }
     let base = value.all.assembled();
     if base.is_empty() {
-        Value { definite: false, ..value.clone() }
+        Value { definite: false, upper: false, ..value.clone() }
     } else {
         Value { all: value.all, ..Value::pointer(base) }
     }

@@ -53,8 +53,8 @@ const TRUTH: &[Truth] = &[
     ("tensor", "copies", &[(0, 0, R), (1, 0, W)]),
     ("hopper", "cluster", &[(0, 0, W)]),
     ("hopper", "bulk", &[(0, 0, R), (1, 0, W)]),
-    // A texture may show any memory, so reading one may read what `out` points at.
-    ("textures", "sample", &[(2, 0, ANY)]),
+    // What a texture or surface shows belongs to its handle, which is no pointer.
+    ("textures", "sample", &[(2, 0, W)]),
     // A structure by value: the pointers inside it, not the length between them.
     ("pointers", "view", &[(0, 0, W), (0, 16, R)]),
     ("pointers", "choose", &[(0, 0, W), (1, 0, W), (2, 0, R)]),
@@ -126,6 +126,53 @@ fn doubts_name_the_instruction() {
     assert_eq!((&*doubt.function, doubt.position.line), ("chase", 262));
     assert_eq!(doubt.reason, "an address loaded from memory or put together from data");
     assert!(module.effects(find(&module, "view")).unwrap().doubts.is_empty());
+}
+
+#[test]
+fn texels_belong_to_the_handle_they_are_accessed_through() {
+    let module = load("textures");
+    let effects = module.effects(find(&module, "sample")).unwrap();
+    let of = |parameter| effects.pointer(parameter, 0).map(|used| (used.is_pointer, used.effect.access()));
+    assert_eq!(of(0), Some((false, R)), "the texture");
+    assert_eq!(of(1), Some((false, RW)), "the surface");
+    assert_eq!(effects.doubts, []);
+}
+
+#[test]
+fn a_handle_out_of_memory_may_be_any() {
+    let text = "
+        .version 9.0
+        .target sm_90
+        .address_size 64
+        .global .surfref named;
+        .visible .entry bindless(.param .u64 handles, .param .u64 out) {
+            .reg .b32 %r<2>;
+            .reg .b64 %rd<4>;
+            ld.param.u64 %rd1, [handles];
+            ld.param.u64 %rd2, [out];
+            ld.global.u64 %rd3, [%rd1];
+            mov.u32 %r1, 0;
+            sust.b.1d.b32.trap [%rd3, {%r1}], {%r1};
+            st.global.u32 [%rd2], %r1;
+            ret;
+        }
+        .visible .entry by_name(.param .u64 out) {
+            .reg .b32 %r<3>;
+            .reg .b64 %rd<2>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, 0;
+            suld.b.1d.b32.trap {%r2}, [named, {%r1}];
+            st.global.u32 [%rd1], %r2;
+            ret;
+        }";
+    let module = PtxModule::parse(text).unwrap();
+    let bindless = module.effects(find(&module, "bindless")).unwrap();
+    assert_eq!(bindless.pointer(0, 0).unwrap().effect.access(), ANY);
+    let [doubt] = &bindless.doubts[..] else { panic!("{:?}", bindless.doubts) };
+    assert_eq!(doubt.reason, "a texture or surface whose handle does not come from a parameter");
+    let by_name = module.effects(find(&module, "by_name")).unwrap();
+    assert_eq!(by_name.pointer(0, 0).unwrap().effect.access(), W);
+    assert_eq!(by_name.doubts, []);
 }
 
 #[test]

@@ -101,6 +101,37 @@ fn a_pointer_hidden_in_a_difference_is_found() {
 }
 
 #[test]
+fn a_pointer_that_is_shifted_up_and_down_is_found() {
+    // Not far enough down: two halves of data are a pointer again.
+    must_admit_write_of_b(
+        "ld.global.u32 %r1, [%ga]; cvt.u64.u32 %rd1, %r1; shl.b64 %rd2, %rd1, 32; shr.u64 %rd3, %rd2, 16;
+         add.s64 %rd4, %rd3, %m; st.global.u8 [%rd4], 1;",
+    );
+    // What is added has low bits too.
+    must_admit_write_of_b(
+        "shl.b64 %rd1, %m, 32; add.s64 %rd2, %rd1, %b; shr.u64 %rd3, %rd2, 32; shl.b64 %rd4, %rd3, 32;
+         cvt.u32.u64 %r1, %b; cvt.u64.u32 %rd5, %r1; add.s64 %rd6, %rd4, %rd5; st.global.u8 [%rd6], 1;",
+    );
+    // The upper half, put back.
+    must_admit_write_of_b(
+        "shr.u64 %rd1, %b, 32; shl.b64 %rd2, %rd1, 32; shl.b64 %rd3, %b, 32; shr.u64 %rd4, %rd3, 32;
+         or.b64 %rd5, %rd2, %rd4; st.global.u8 [%rd5], 1;",
+    );
+    // One of two that may be shifted, of which the other is no upper half.
+    must_admit_write_of_b(
+        "shl.b64 %rd1, %m, 32; @%p1 mov.u64 %rd1, %b; shr.u64 %rd2, %rd1, 32; shl.b64 %rd3, %rd2, 32;
+         cvt.u32.u64 %r1, %b; cvt.u64.u32 %rd5, %r1; add.s64 %rd6, %rd3, %rd5; st.global.u8 [%rd6], 1;",
+    );
+}
+
+#[test]
+fn reserved_shared_memory_is_no_memory_of_a_parameter() {
+    let body = "ld.global.u8 %h1, [%ga]; mov.u32 %r1, %reserved_smem_offset_1; cvt.u64.u32 %rd1, %r1;
+        cvta.shared.u64 %rd2, %rd1; add.s64 %rd3, %rd2, 12; red.and.release.cta.b32 [%rd3], %n; st.global.u8 [%gb], 1;";
+    assert_eq!(accesses(body), [Reads, Writes, Neither]);
+}
+
+#[test]
 fn a_pointer_hidden_by_logic_is_found() {
     must_admit_write_of_b("xor.b64 %rd1, %a, %b; xor.b64 %rd2, %rd1, %a; st.global.u8 [%rd2], 1;");
     must_admit_write_of_b(
@@ -197,6 +228,9 @@ fn indices_are_not_taken_for_pointers() {
         // A hash of loaded keys.
         "ld.global.u64 %rd1, [%ga]; xor.b64 %rd2, %rd1, 1234567; mul.lo.s64 %rd3, %rd2, 31; rem.u64 %rd4, %rd3, 1024;
          shl.b64 %rd5, %rd4, 3; add.s64 %rd6, %gb, %rd5; st.global.u8 [%rd6], 1;",
+        // An index of 32 bits that the compiler extends by shifts, with one added in between.
+        "ld.global.u32 %r1, [%ga]; cvt.u64.u32 %rd1, %r1; shl.b64 %rd2, %rd1, 32; add.s64 %rd3, %rd2, 4294967296;
+         shr.s64 %rd4, %rd3, 30; add.s64 %rd5, %gb, %rd4; st.global.u32 [%rd5], 1;",
         // A number of 64 bits among the parameters.
         "ld.global.u8 %h1, [%a]; mul.lo.s64 %rd1, %m, 8; add.s64 %rd2, %b, %rd1; st.u8 [%rd2], 1;",
         "ld.global.u8 %h1, [%a]; add.s64 %rd2, %gb, %m; st.global.u8 [%rd2], 1;",

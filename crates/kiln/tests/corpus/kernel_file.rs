@@ -8,6 +8,23 @@ use kiln::code::Source;
 use kiln_ptx::exec::ExecProgram;
 use kiln_ptx::{EntryFacts, PtxModule};
 
+/// Why a file was not read.
+pub(crate) struct Unread {
+    pub(crate) why: String,
+    /// The entries in its PTX, if there is any.
+    pub(crate) entries: Option<u64>,
+}
+
+/// An instruction that the simulated device does not execute.
+pub(crate) struct Refused {
+    /// What it is, in words.
+    pub(crate) what: String,
+    /// Its name without modifiers.
+    pub(crate) opcode: String,
+    /// Its line in the PTX.
+    pub(crate) line: u32,
+}
+
 /// The PTX of a file.
 pub(crate) struct KernelFile {
     pub(crate) ptx: String,
@@ -17,14 +34,18 @@ pub(crate) struct KernelFile {
 
 impl KernelFile {
     /// Reads PTX, or compiles CUDA C.
-    pub(crate) fn read(path: &Path, includes: &[PathBuf]) -> Result<Self, String> {
-        let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    pub(crate) fn read(path: &Path, includes: &[PathBuf]) -> Result<Self, Unread> {
+        let unread = |why| Unread { why, entries: None };
+        let text = std::fs::read(path).map_err(|error| unread(error.to_string()))?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let ptx = match path.extension().is_some_and(|end| end == "cu") {
-            true => compile(path, &text, includes)?,
+            true => compile(path, &text, includes).map_err(unread)?,
             false => text,
         };
-        let module = PtxModule::parse(&ptx).map_err(|error| error.to_string())?;
+        let module = PtxModule::parse(&ptx).map_err(|error| {
+            let entries = ptx.lines().filter(|line| line.contains(".entry ")).count() as u64;
+            Unread { why: error.to_string(), entries: Some(entries) }
+        })?;
         let module = Arc::new(module);
         Ok(Self { ptx, program: ExecProgram::new(module.clone()), module })
     }
@@ -37,13 +58,17 @@ impl KernelFile {
 }
 
 impl KernelFile {
-    /// The first instruction of a kernel that the simulated device does not execute, without its operands.
-    pub(crate) fn unsupported(&self, kernel: &str) -> Option<String> {
+    /// The first instruction of a kernel that the simulated device does not execute.
+    pub(crate) fn refused(&self, kernel: &str) -> Option<Refused> {
         let first = self.program.entry(kernel)?.unsupported().into_iter().next()?;
-        let instruction = first.site.instruction;
-        let name = instruction.split_whitespace().find(|word| !word.starts_with('@')).unwrap_or(&instruction);
-        Some(name.split('.').next().unwrap_or(name).trim_end_matches(';').to_owned())
+        let what = first.what.trim_end_matches(',').to_owned();
+        Some(Refused { what, opcode: opcode(&first.site.instruction), line: first.site.ptx_line })
     }
+}
+
+fn opcode(instruction: &str) -> String {
+    let name = instruction.split_whitespace().find(|word| !word.starts_with('@')).unwrap_or(instruction);
+    name.split('.').next().unwrap_or(name).trim_end_matches(';').to_owned()
 }
 
 fn compile(path: &Path, text: &str, includes: &[PathBuf]) -> Result<String, String> {

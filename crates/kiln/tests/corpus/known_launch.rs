@@ -34,7 +34,8 @@ impl KnownLaunch {
         let lines = include_str!("launches.txt").lines();
         let line = lines.filter(|line| !line.starts_with('#')).find_map(|line| {
             let (name, rest) = line.split_once(':')?;
-            (name == kernel).then_some(rest)
+            let is_meant = name.strip_suffix('*').map_or(name == kernel, |start| kernel.starts_with(start));
+            is_meant.then_some(rest)
         });
         line.map(Self::read).unwrap_or_default()
     }

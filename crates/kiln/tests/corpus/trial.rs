@@ -15,7 +15,7 @@ use crate::known_launch::KnownLaunch;
 const SEEDS: std::ops::Range<u64> = 0..3;
 const BLOCKS: u32 = 3;
 const THREADS: u32 = 128;
-const DYNAMIC_SHARED_BYTES: u32 = 16 << 10;
+const DYNAMIC_SHARED_BYTES: u32 = 96 << 10;
 const STEP_LIMIT: u64 = 1 << 20;
 
 /// What became of a kernel.
@@ -51,8 +51,8 @@ pub(crate) fn run(file: &KernelFile, facts: &EntryFacts) -> Trial {
     if let Some(needs) = known.needs {
         return Trial::Needs(needs);
     }
-    if let Some(instruction) = file.unsupported(&facts.name) {
-        return Trial::Unsupported(instruction);
+    if let Some(refused) = file.refused(&facts.name) {
+        return Trial::Unsupported(refused.opcode);
     }
     let mut found: Vec<Found> = Vec::new();
     let log = KernelLog::default();
@@ -120,13 +120,11 @@ fn launch(
     Ok(machine.findings().iter().map(Found::of).collect())
 }
 
+/// The block a kernel asks for; one with a bound is most often written for blocks of that size.
 fn block(facts: &EntryFacts) -> Dim3 {
     match (facts.bounds.required_threads, facts.bounds.max_threads_per_block()) {
         (Some([x, y, z]), _) => Dim3::new(x, y, z),
-        (None, most) => {
-            let most = most.and_then(|most| u32::try_from(most).ok()).unwrap_or(THREADS);
-            Dim3::new(most.min(THREADS), 1, 1)
-        }
+        (None, most) => Dim3::new(most.and_then(|most| u32::try_from(most).ok()).unwrap_or(THREADS), 1, 1),
     }
 }
 
