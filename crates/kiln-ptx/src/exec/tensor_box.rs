@@ -45,12 +45,12 @@ pub(crate) fn rows(record: &TensorRecord, start: &BoxStart) -> Result<Vec<BoxRow
             place[dimension] += at[dimension] as i64 * i64::from(record.step(dimension));
         }
         rows.push(row(record, &place, rows.len() as u64));
-        for dimension in 1..rank {
-            at[dimension] += 1;
-            if at[dimension] < record.box_size(dimension) {
+        for (dimension, at) in at.iter_mut().enumerate().take(rank).skip(1) {
+            *at += 1;
+            if *at < record.box_size(dimension) {
                 break;
             }
-            at[dimension] = 0;
+            *at = 0;
         }
     }
     Ok(rows)
@@ -95,8 +95,7 @@ fn row(record: &TensorRecord, place: &[i64; MAX_RANK], number: u64) -> BoxRow {
     let rank = record.rank as usize;
     let mut address = record.address.wrapping_add_signed(place[0].wrapping_mul(bytes as i64));
     let mut is_inside = true;
-    for dimension in 1..rank {
-        let at = place[dimension];
+    for (dimension, &at) in place.iter().enumerate().take(rank).skip(1) {
         is_inside &= (0..record.dimensions[dimension] as i64).contains(&at);
         address = address.wrapping_add_signed(at.wrapping_mul(record.strides[dimension - 1] as i64));
     }

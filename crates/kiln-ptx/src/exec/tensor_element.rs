@@ -111,12 +111,13 @@ impl TensorElement {
         const EXPONENT: u32 = 0xff << 23;
         /// Bits of the fraction of a single that `.tf32` does not have.
         const DROPPED: u32 = (1 << 13) - 1;
+        const HALF: u32 = 1 << 12;
         let flushes = matches!(self, Self::F32Ftz | Self::Tf32Ftz);
         let bits = if flushes && bits & EXPONENT == 0 { bits & SIGN } else { bits };
         let is_finite = bits & EXPONENT != EXPONENT;
         match self {
             // To the nearest, and away from zero in the middle, as `cvt.rna` does.
-            Self::Tf32 | Self::Tf32Ftz if is_finite => (bits + (DROPPED + 1) / 2) & !DROPPED,
+            Self::Tf32 | Self::Tf32Ftz if is_finite => (bits + HALF) & !DROPPED,
             _ => bits,
         }
     }

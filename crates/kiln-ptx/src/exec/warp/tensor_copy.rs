@@ -62,7 +62,7 @@ impl BoxPlace {
         let is_whole = self.swizzle == TensorSwizzle::None
             || range.start.is_multiple_of(BOX_ALIGN) && range.end.is_multiple_of(BOX_ALIGN);
         if is_whole {
-            return vec![self.address + range.start..self.address + range.end];
+            return std::iter::once(self.address + range.start..self.address + range.end).collect();
         }
         let mut parts = Vec::new();
         let mut at = range.start;
@@ -290,7 +290,7 @@ impl Warp {
         let mask = 1 << lane;
         let is_whole = rows.iter().all(|row| row.inside == (0..bytes / rows.len() as u64));
         let used: Vec<Range<u64>> = match is_whole {
-            true => vec![0..bytes],
+            true => std::iter::once(0..bytes).collect(),
             false => {
                 let inside = rows.iter().filter(|row| !row.inside.is_empty());
                 inside.map(|row| row.offset + row.inside.start..row.offset + row.inside.end).collect()
