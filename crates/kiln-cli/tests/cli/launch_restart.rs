@@ -86,7 +86,8 @@ fn training_rank_program() {
             let rebuilt = DeviceCommunicator::replace(gpu, &job, &Default::default()).unwrap();
             let mut trained = Trained::new(rebuilt.communicator.clone());
             trained.agree(rebuilt.communicator).unwrap();
-            assert!(trained.step >= KILLED_STEP);
+            // The others may have been told of the loss before they were done with the step before.
+            assert!(trained.step + 1 >= KILLED_STEP, "{}", trained.step);
             trained
         }
         false => Trained::new(DeviceCommunicator::meet(gpu, &job, &Default::default()).unwrap()),
@@ -94,7 +95,8 @@ fn training_rank_program() {
     while trained.step < STEPS {
         match trained.step(killed) {
             Ok(()) => {}
-            Err(error) if error.lost_rank().is_some() => {
+            // A download may fail because the work before it was ended.
+            Err(_) if trained.rank.lost_rank().is_some() => {
                 let rebuilt = trained.rank.rebuild_replaced().unwrap();
                 assert_eq!(rebuilt.replaced, [1]);
                 trained.agree(rebuilt.communicator).unwrap();
