@@ -107,7 +107,8 @@ fn scene(name: &str, job: Arc<Rendezvous>, (gpu, rank): (DeviceRuntime, DeviceCo
 
 /// Says what it is told when it goes on.
 fn is_stopped(job: &Rendezvous, rank: &DeviceCommunicator) {
-    job.put("there", b"").unwrap();
+    // It may be stopped before it has the answer, and is told what came of that instead.
+    let _ = job.put("there", b"");
     println!("told: {}", job.get("never").unwrap_err());
     println!("then: {}", rank.barrier().submit().unwrap_err());
 }

@@ -42,7 +42,8 @@ fn other_process() {
         "stops" => {
             let job = Arc::new(Rendezvous::join(&plan.config()).unwrap());
             let (_gpu, rank) = meet(&job);
-            job.put("there", b"").unwrap();
+            // It may be stopped before it has the answer, and is told what came of that instead.
+            let _ = job.put("there", b"");
             println!("told: {}", job.get("never").unwrap_err());
             println!("then: {}", rank.barrier().submit().unwrap_err());
         }
