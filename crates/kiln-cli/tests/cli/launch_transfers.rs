@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_secs(600);
 
 /// Sends what no rank receives, and where that is.
 fn send_unreceived(rank: &DeviceCommunicator, buffer: &GpuRef<u32>) -> u32 {
-    drop(rank.send(buffer, 1).submit().unwrap());
+    rank.send(buffer, 1).submit().unwrap();
     line!() - 1
 }
 
@@ -41,8 +41,12 @@ fn transferring_rank_program() {
     // Larger than what the store is given at a time.
     let large = gpu.upload(&vec![rank.rank(); 300_000]).unwrap();
     let small = large.view(..4).unwrap();
-    let send = || drop(rank.send(&small, 1).submit().unwrap());
-    let receive = || drop(rank.recv(&small, 2).submit().unwrap());
+    let send = || {
+        rank.send(&small, 1).submit().unwrap();
+    };
+    let receive = || {
+        rank.recv(&small, 2).submit().unwrap();
+    };
     match (scene.as_str(), rank.rank()) {
         ("late", 2) => (0..3).for_each(|_| send()),
         ("late", 1) => {

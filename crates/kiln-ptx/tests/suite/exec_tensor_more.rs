@@ -178,15 +178,15 @@ impl Column {
             pixel.iter_mut().zip(&self.offsets).for_each(|(place, offset)| *place += i64::from(*offset));
             pixels.push(pixel);
             let mut carries = true;
-            for k in 0..inner {
+            for (k, place) in position.iter_mut().enumerate().take(inner) {
                 if !carries {
                     break;
                 }
-                let next = position[k] + i64::from(self.steps[k + 1]);
+                let next = *place + i64::from(self.steps[k + 1]);
                 let places = range(k);
                 let high = self.dims[k + 1] as i64 - 1 + i64::from(self.upper[k]);
                 carries = next > high;
-                position[k] = if carries { places[0] } else { next };
+                *place = if carries { places[0] } else { next };
             }
             if carries {
                 position[inner] += 1;

@@ -183,9 +183,9 @@ impl Sample {
         let (counts, size) = (self.counts(), u64::from(self.element.bytes()));
         for number in 0..counts.iter().product::<u64>() {
             let (mut rest, mut offset, mut is_inside) = (number, 0, true);
-            for dimension in 0..counts.len() {
-                let index = rest % counts[dimension];
-                rest /= counts[dimension];
+            for (dimension, count) in counts.iter().enumerate() {
+                let index = rest % count;
+                rest /= count;
                 let place = i64::from(self.at[dimension]) + (index * u64::from(self.steps[dimension])) as i64;
                 is_inside &= place >= 0 && place < self.dims[dimension] as i64;
                 let stride = if dimension == 0 { size } else { self.strides[dimension - 1] };

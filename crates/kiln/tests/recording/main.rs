@@ -224,7 +224,9 @@ fn reading_times_takes_no_time_of_a_simulated_device() {
     gpu.synchronize().unwrap();
     gpu.trace(&file).unwrap();
     for _ in 0..2 {
-        (0..50).for_each(|value| drop(buffer.fill_on(gpu.main_stream(), value).unwrap()));
+        for value in 0..50 {
+            buffer.fill_on(gpu.main_stream(), value).unwrap();
+        }
         gpu.synchronize().unwrap();
     }
     drop((buffer, gpu));
