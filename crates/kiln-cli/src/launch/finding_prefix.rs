@@ -8,6 +8,7 @@ pub(super) fn has_no_kind(kind: &ExecFindingKind) -> bool {
         kind,
         ExecFindingKind::Barrier(_)
             | ExecFindingKind::Mask(_)
+            | ExecFindingKind::Warpgroup(_)
             | ExecFindingKind::BadOperand(_)
             | ExecFindingKind::ReadOnly(_)
             | ExecFindingKind::Trap

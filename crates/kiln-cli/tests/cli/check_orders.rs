@@ -112,7 +112,7 @@ fn a_kernel_whose_results_are_compared_may_hold_instructions_that_no_thread_reac
             ld.param.u64 %d0, [out]; ld.param.u32 %r0, [fence];
             atom.global.add.u32 %r1, [%d0], 1;
             setp.eq.u32 %p0, %r0, 0; @%p0 ret;
-            wgmma.fence.sync.aligned;
+            tcgen05.wait::ld.sync.aligned;
             ret;
         }";
     let folder = Folder::new();

@@ -21,7 +21,7 @@ fn an_instruction_that_only_a_gpu_executes_is_refused_and_is_no_finding() {
             ld.param.u64 %rd0, [out];
             mov.u32 %r0, 1;
             st.global.u32 [%rd0], %r0;
-            wgmma.fence.sync.aligned;
+            tcgen05.wait::ld.sync.aligned;
             ret;
         }";
     let folder = Folder::new();
@@ -29,7 +29,7 @@ fn an_instruction_that_only_a_gpu_executes_is_refused_and_is_no_finding() {
     let words = [&file, "--grid", "1", "--block", "1", "--arg", &out];
     let outcome = check(&words);
     assert_eq!(outcome.code, Some(3), "{}{}", outcome.stdout, outcome.stderr);
-    assert!(outcome.stdout.contains("\nrefused: the instruction `wgmma.fence"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("\nrefused: the instruction `tcgen05.wait"), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("\n     wait at PTX line "), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("1. ") && !outcome.stdout.contains("1 finding"), "{}", outcome.stdout);
     assert!(

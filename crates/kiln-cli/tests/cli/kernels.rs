@@ -26,7 +26,7 @@ fn beside(path: &str) -> String {
 
 /// PTX with instructions for tensor cores that only a GPU executes.
 pub(crate) fn tensor() -> String {
-    beside("tests/cli/wgmma.ptx")
+    beside("tests/cli/tensor_core.ptx")
 }
 
 /// CUDA C with a mangled kernel, an overloaded pair, a template and a kernel that prints.

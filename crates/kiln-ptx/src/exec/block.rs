@@ -21,6 +21,7 @@ use super::refusal::refusal;
 use super::undefined::OriginNotes;
 use super::warp::{Frames, LaneGroup, MAX_POLLS, Pause, Warp};
 use super::warp_register::{FULL, LANES, LaneOrder, each};
+use super::warpgroup_order::WarpgroupOrder;
 
 /// Steps a warp runs before the next one of the block gets a turn.
 const QUANTUM: u64 = 1 << 16;
@@ -52,6 +53,7 @@ pub(crate) struct Cta<'l> {
     pub(crate) spare_frames: Vec<Frames>,
     pub(crate) races: Option<BlockRaces<'l>>,
     pub(crate) mbarriers: MbarrierTable,
+    pub(crate) warpgroups: WarpgroupOrder,
     pub(crate) counters: Counters,
     /// Strong loads from global memory, and atomics there that change nothing, since the block last let others run.
     pub(crate) polls: u32,
@@ -149,6 +151,7 @@ impl<'l> Block<'l> {
             if self.warps.iter().all(|warp| warp.live == 0) {
                 self.cta.counters.blocks += 1;
                 self.cta.note_open_barriers();
+                self.cta.tell_missed_products();
                 if self.cta.is_clustered() {
                     self.cta.end_in_cluster();
                 }
@@ -340,6 +343,7 @@ impl<'l> Cta<'l> {
             spare_frames,
             races,
             mbarriers: MbarrierTable::default(),
+            warpgroups: WarpgroupOrder::default(),
             counters: Counters::default(),
             polls: 0,
             splits: split_source(launch, number),

@@ -145,6 +145,8 @@ pub enum ExecFindingKind {
     BadFree(u64),
     /// An operand with a value that the instruction does not allow.
     BadOperand(String),
+    /// Registers, shared memory or threads of a warpgroup's product (`wgmma`) that are used wrongly; the text says what to do.
+    Warpgroup(String),
     /// An `mbarrier` object that is used wrongly; the text says what to do.
     Mbarrier(String),
     /// Blocks of `malloc` in kernels that were not freed. A note: a later launch may free them.
@@ -257,6 +259,7 @@ impl ExecFindingKind {
             | Self::InactiveLane { .. }
             | Self::Barrier(_)
             | Self::Mask(_)
+            | Self::Warpgroup(_)
             | Self::HeapLeak { .. } => return None,
         })
     }
@@ -298,6 +301,7 @@ impl ExecFindingKind {
             Self::BadFree(_) => "bad-free",
             Self::BadOperand(_) => "bad-operand",
             Self::Mbarrier(_) => "mbarrier",
+            Self::Warpgroup(_) => "warpgroup",
             Self::HeapLeak { .. } => "leak",
         }
     }
@@ -361,19 +365,6 @@ impl fmt::Display for BadAccess {
     }
 }
 
-impl fmt::Display for RaceCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unordered => "with nothing to order them",
-            Self::NarrowScope => "strong, but with a scope that does not include both threads",
-            Self::DifferentSizes => "strong, but of different sizes",
-            Self::NoFence => {
-                "strong, but with no fence between that write and the flag that the reader waited for, so the old value may be read"
-            }
-        })
-    }
-}
-
 impl fmt::Display for ExecFindingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -412,6 +403,7 @@ impl fmt::Display for ExecFindingKind {
             | Self::Mask(text)
             | Self::InactiveLane { text, .. }
             | Self::Mbarrier(text)
+            | Self::Warpgroup(text)
             | Self::BadOperand(text) => f.write_str(text),
             Self::Endless => f.write_str(
                 "no end: the thread comes back to this instruction with the same registers and loops for ever",

@@ -17,6 +17,7 @@ mod synchronisation;
 mod tensor;
 mod texture;
 mod waits;
+mod warpgroup;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub(crate) use operands::OperandUse;
 pub(crate) use special::Special;
 pub(crate) use tensor::{MapEdit, TensorCopy, TensorMapEdit};
 pub(crate) use texture::{Geometry, Outside, SurfaceAccess, TextureAction, TextureQuery, TextureStep};
+pub(crate) use warpgroup::{Warpgroup, WarpgroupFactor, WarpgroupStep};
 
 /// A column of a frame that is written. Column 0 is a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -197,6 +199,8 @@ pub(crate) struct Step {
     pub(crate) first: bool,
     /// Whether the ways of threads keep it, see [`BarrierDecisions`]: of a branch the first bit if it is taken and the second if not; of other steps one bit.
     pub(crate) decides: u8,
+    /// Whether it reads or writes registers of products that are done later.
+    pub(crate) watched: bool,
     pub(crate) op: Op,
 }
 
@@ -283,6 +287,8 @@ pub(crate) enum Op {
         sparse: SparseMultiply,
         metadata: Source,
     },
+    /// `wgmma`.
+    Warpgroup(Box<Warpgroup>),
     /// Where lanes find their pieces of a matrix.
     TileAddresses(Box<TileAddresses>),
     Collective(Box<Collective>),

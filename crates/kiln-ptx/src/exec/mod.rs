@@ -120,6 +120,7 @@ mod undefined_report;
 mod variables;
 mod warp;
 mod warp_register;
+mod warpgroup_order;
 
 pub use address_base::AddressBase;
 pub use check::RaceCause;

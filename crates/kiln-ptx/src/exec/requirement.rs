@@ -17,6 +17,8 @@ pub(crate) struct Requirement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Features {
     All,
+    /// This one alone.
+    Own,
 }
 
 impl Requirement {
@@ -25,11 +27,17 @@ impl Requirement {
         Self { version: PtxVersion { major, minor }, sm, features: Features::All }
     }
 
+    /// What one architecture alone has since version `major.minor`, under its own name with an `a`.
+    const fn own(major: u32, minor: u32, sm: u32) -> Self {
+        Self { version: PtxVersion { major, minor }, sm, features: Features::Own }
+    }
+
     /// What an instruction requires; `None` where nothing is known.
     pub(crate) fn of(form: &Form) -> Option<Self> {
         match form.opcode() {
             Opcode::Wmma => WarpMatrix::named(form.text()).map(|matrix| matrix.requirement()),
             Opcode::Mma => SparseMultiply::named(form.text()).map(|sparse| sparse.requirement()),
+            Opcode::Wgmma => Some(Self::own(8, 0, 90)),
             Opcode::Mbarrier => Some(Self::of_mbarrier(form)),
             Opcode::Atom | Opcode::Red if form.vector() > 1 => Some(Self::new(8, 1, 90)),
             Opcode::Cp if form.has(Flag::Bulk) => Some(Self::new(8, 0, 90)),
@@ -64,6 +72,7 @@ impl Requirement {
         let has_architecture = match (module.target.sm(), self.features) {
             (None, _) => true,
             (Some(sm), Features::All) => sm >= self.sm,
+            (Some(sm), Features::Own) => sm == self.sm && module.target.architecture.ends_with('a'),
         };
         has_architecture && module.version >= self.version
     }
@@ -75,6 +84,7 @@ impl fmt::Display for Requirement {
         write!(f, "PTX {}.{} and ", version.major, version.minor)?;
         match features {
             Features::All => write!(f, "sm_{sm} or newer"),
+            Features::Own => write!(f, "sm_{sm}a"),
         }
     }
 }

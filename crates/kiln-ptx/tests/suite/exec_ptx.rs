@@ -290,13 +290,13 @@ fn what_is_not_executed_names_instruction_and_line() {
             mov.u32 %r0, %tid.x;
             setp.eq.u32 %p, %r0, 3;
             @!%p bra done;
-            wgmma.wait_group.sync.aligned 0;
+            tcgen05.wait::ld.sync.aligned;
         done:
             ret;
         }";
     let program = ExecProgram::new(PtxModule::parse(&format!("{HEADER}{text}")).unwrap());
     let listed = program.entry("k").unwrap().unsupported();
-    let name = "wgmma.wait_group.sync.aligned";
+    let name = "tcgen05.wait::ld.sync.aligned";
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].to_string(), format!("the instruction `{name}` in k at PTX line 10"));
 

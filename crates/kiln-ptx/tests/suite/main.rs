@@ -48,6 +48,8 @@ mod exec_undefined;
 mod exec_vector_atomics;
 mod exec_vectors;
 mod exec_video;
+mod exec_warpgroup;
+mod exec_warpgroup_checks;
 mod exec_wmma;
 mod facts;
 mod kernels;
@@ -71,3 +73,4 @@ mod round_trip;
 mod tensor_kernel;
 #[cfg(feature = "mutations")]
 mod value_rules;
+mod warpgroup_kernel;

@@ -14,7 +14,7 @@ const FENCE: &str = "
 .target sm_90a
 .address_size 64
 .visible .entry fence() {
-    wgmma.fence.sync.aligned;
+    tcgen05.wait::ld.sync.aligned;
     ret;
 }
 ";
@@ -50,7 +50,7 @@ fn a_kernel_with_an_instruction_that_is_not_executed_is_refused_and_the_device_l
     for seed in 0..4 {
         let (launched, waited, findings) = launch(PtxEngine::default(), seed);
         let refused = launched.unwrap_err();
-        assert!(refused.is_unsupported() && refused.to_string().contains("wgmma.fence"), "{refused}");
+        assert!(refused.is_unsupported() && refused.to_string().contains("tcgen05.wait"), "{refused}");
         assert!(waited.is_ok() && findings.is_empty(), "{waited:?} {findings:?}");
     }
 }

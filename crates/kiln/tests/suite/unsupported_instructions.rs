@@ -19,8 +19,8 @@ const MODULE: &str = "\
 .visible .entry prefetch(.param .u64 out, .param .u64 map) {
     .reg .b64 %rd<3>;
     ld.param.u64 %rd1, [map];
-    wgmma.fence.sync.aligned;
-    wgmma.commit_group.sync.aligned;
+    tcgen05.wait::ld.sync.aligned;
+    tcgen05.wait::st.sync.aligned;
     ret;
 }
 .visible .entry fill(.param .u64 out, .param .u32 value) {
@@ -72,7 +72,7 @@ fn further_instructions_are_counted() {
     let refused =
         unsafe { gpu.launch(&prefetch).grid(1).block(32).write(&out).value(0u64).submit() }.unwrap_err();
     let text = format!("{refused:#}");
-    assert!(text.contains("wgmma.fence") && text.contains("line 16") && text.contains("1 more"), "{text}");
+    assert!(text.contains("tcgen05.wait") && text.contains("line 16") && text.contains("1 more"), "{text}");
 }
 
 #[test]

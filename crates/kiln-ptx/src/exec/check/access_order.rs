@@ -1,5 +1,7 @@
 //! Whether a new access races with a recorded one.
 
+use std::fmt;
+
 use super::access_mark::{Mark, Touching};
 use super::race_rule::{RaceRule, Rules};
 
@@ -49,6 +51,19 @@ pub enum RaceCause {
     /// Both are strong, and the later thread waited for a flag which the earlier one set behind its write with no fence in between: it may read the old
     /// value.
     NoFence,
+}
+
+impl fmt::Display for RaceCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unordered => "with nothing to order them",
+            Self::NarrowScope => "strong, but with a scope that does not include both threads",
+            Self::DifferentSizes => "strong, but of different sizes",
+            Self::NoFence => {
+                "strong, but with no fence between that write and the flag that the reader waited for, so the old value may be read"
+            }
+        })
+    }
 }
 
 /// Whether an old access and a new one race, and why.

@@ -27,10 +27,32 @@ pub(crate) enum BulkEnd {
     Group(u32),
 }
 
+/// A matrix in shared memory that a product of a warpgroup (`wgmma`) reads until a warp has waited for its group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PendingMatrix {
+    /// The instruction and its warp, by its number in the grid.
+    pub(crate) pc: u32,
+    pub(crate) warp: u64,
+    pub(crate) group: u32,
+    /// The addresses of its pieces of 16 bytes, by rising number.
+    pub(crate) pieces: Vec<u64>,
+}
+
+/// Bytes of a piece of a matrix.
+const PIECE_BYTES: u64 = 16;
+
+impl PendingMatrix {
+    fn meets(&self, address: u64, end: u64) -> bool {
+        let first = self.pieces.partition_point(|piece| piece + PIECE_BYTES <= address);
+        self.pieces.get(first).is_some_and(|piece| *piece < end)
+    }
+}
+
 /// The pending bulk copies of a block.
 #[derive(Default)]
 pub(crate) struct BulkCopies {
     pending: Vec<PendingBulk>,
+    matrices: Vec<PendingMatrix>,
     /// How many groups each thread has committed.
     committed: HashMap<(u64, usize), u32>,
 }
@@ -38,7 +60,23 @@ pub(crate) struct BulkCopies {
 impl BulkCopies {
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.pending.is_empty() && self.matrices.is_empty()
+    }
+
+    /// A product starts to read a matrix.
+    pub(crate) fn start_matrix(&mut self, matrix: PendingMatrix) {
+        self.matrices.push(matrix);
+    }
+
+    /// One of these warps has waited for the groups of products before this one.
+    pub(crate) fn wait_for_matrices(&mut self, warps: &Range<u64>, first_open: u32) {
+        self.matrices.retain(|matrix| !warps.contains(&matrix.warp) || matrix.group >= first_open);
+    }
+
+    /// A pending matrix that a write reaches.
+    pub(crate) fn matrix_at(&self, address: u64, bytes: u32) -> Option<&PendingMatrix> {
+        let end = address.saturating_add(u64::from(bytes));
+        self.matrices.iter().find(|matrix| matrix.meets(address, end))
     }
 
     /// A copy starts.

@@ -26,7 +26,7 @@ mod warp_epochs;
 pub(crate) use access_mark::Touching;
 pub use access_order::RaceCause;
 pub(crate) use async_copies::{Copies, Copy};
-pub(crate) use bulk_copies::{BulkEnd, PendingBulk};
+pub(crate) use bulk_copies::{BulkEnd, PendingBulk, PendingMatrix};
 pub(crate) use constant_reads::{ConstantConflict, ConstantTouch};
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use race_rule::RaceRule;

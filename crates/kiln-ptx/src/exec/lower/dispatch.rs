@@ -49,6 +49,7 @@ impl Lowering<'_> {
             Shfl | Vote | Match | Redux | Elect | Activemask => self.lower_collective(form, operands),
             Mma | Ldmatrix | Stmatrix | Movmatrix => return self.lower_matrix(form, operands),
             Mbarrier => return self.lower_mbarrier(form, operands),
+            Wgmma => return self.lower_warpgroup(form, operands),
             Wmma => return self.lower_warp_matrix(form, operands),
             Bar | Barrier => return self.lower_barrier(form, operands),
             Bra | Brx | Call | Ret | Exit | Trap | Brkpt | Nanosleep => {

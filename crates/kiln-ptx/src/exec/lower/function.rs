@@ -8,6 +8,7 @@ use super::super::memory::generic_address::Place;
 use super::dropped_values;
 use super::register_uses::Mentions;
 use super::unassigned::{Register, read_before_assigned};
+use super::warpgroup::mark_registers;
 use super::{Builder, Context};
 use crate::{Body, Formal, Instruction, PtxFunction, PtxFunctionId, RegisterId, Space, VariableId};
 
@@ -86,6 +87,7 @@ pub(super) fn lower(context: &Context<'_>, out: &mut Builder, id: PtxFunctionId)
     lowering.find_unassigned(&mut code);
     let Builder { steps, origins, .. } = lowering.out;
     dropped_values::mark(steps, origins, &code);
+    mark_registers(steps.get_mut(start as usize..).unwrap_or_default());
     Some(code)
 }
 
@@ -273,7 +275,7 @@ impl Lowering<'_> {
             .origins
             .last()
             .is_none_or(|last| last.instruction != self.at || last.function != self.id.0);
-        self.out.steps.push(Step { guard, first, decides: 0, op });
+        self.out.steps.push(Step { guard, first, decides: 0, watched: false, op });
         self.out.origins.push(Origin { function: self.id.0, instruction: self.at });
     }
 }

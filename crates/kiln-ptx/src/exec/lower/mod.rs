@@ -32,6 +32,7 @@ mod unassigned;
 mod video;
 mod warp_matrix;
 mod warp_primitives;
+mod warpgroup;
 
 pub(super) use atomics::update_of_element;
 

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn post_dominators(ops: Vec<Op>) -> (Graph, PostDominators) {
-        let step = |op| Step { guard: PredSource::ALWAYS, first: true, decides: 0, op };
+        let step = |op| Step { guard: PredSource::ALWAYS, first: true, decides: 0, watched: false, op };
         let steps: Vec<Step> = ops.into_iter().map(step).collect();
         let graph = Graph::new(&steps, &[0]);
         let found = PostDominators::to_returns(&graph, &steps);

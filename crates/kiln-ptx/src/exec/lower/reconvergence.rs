@@ -221,7 +221,9 @@ mod tests {
     use super::*;
 
     fn code(ops: Vec<Op>) -> Vec<Step> {
-        ops.into_iter().map(|op| Step { guard: PredSource::ALWAYS, first: true, decides: 0, op }).collect()
+        ops.into_iter()
+            .map(|op| Step { guard: PredSource::ALWAYS, first: true, decides: 0, watched: false, op })
+            .collect()
     }
 
     fn branch(target: u32) -> Op {

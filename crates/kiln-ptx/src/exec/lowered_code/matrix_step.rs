@@ -9,6 +9,8 @@ pub(crate) enum MatrixStep {
     Multiply(Multiply),
     WarpMultiply(WarpMultiply),
     SparseMultiply(SparseMultiply),
+    /// Lanes meet, and nothing more.
+    Meet,
     /// All lanes name one matrix: its address and stride.
     SameTile,
     /// From rows that lanes have loaded to fragments.

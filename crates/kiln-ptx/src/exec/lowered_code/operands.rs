@@ -68,6 +68,10 @@ impl Op {
             | Self::Yield
             | Self::Nothing
             | Self::Unsupported(_) => {}
+            Self::Warpgroup(warpgroup) => match &**warpgroup {
+                Warpgroup::Multiply(step) => step.operands(visit),
+                Warpgroup::Fence | Warpgroup::Commit | Warpgroup::Wait(_) => {}
+            },
             Self::CheckMetadata { .. } | Self::TileAddresses(_) | Self::ClusterAddress(_) => {
                 self.meeting_operands(visit);
             }

@@ -125,6 +125,7 @@ impl Op {
                 | Self::TensorMapEdit(_)
                 | Self::CommitBulkCopies
                 | Self::WaitForBulkCopies { .. }
+                | Self::Warpgroup(_)
                 | Self::Barrier(_)
                 | Self::ClusterBarrier(_)
                 | Self::Call(_)

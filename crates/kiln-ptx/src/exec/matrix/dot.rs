@@ -6,6 +6,8 @@
 //!   and summed exactly. The sum is cut off to `f32`, or rounded to the nearest `f16`.
 //! - `e4m3`, `e5m2`: the elements become `f16`. The first two of every four along k are summed as above, without C; the other two are
 //!   added to that in the same way; then C is added, to nearest.
+//! - `e4m3`, `e5m2` of `wgmma`: all products and C in one sum that is cut off at 13 bits below the largest exponent; of a sum in `f32` 13 bits
+//!   behind the first remain.
 //! - `f64`: a chain of fused multiply-adds along k that starts with C.
 
 use super::element::{Accumulator, MatrixElement};
@@ -17,6 +19,8 @@ use crate::exec::alu::{Mode, Round, half};
 
 /// Bits below the largest exponent that take part in a sum.
 const FRACTION_BITS: i32 = 25;
+/// The same for 8-bit floats of `wgmma`; so many remain of the result, too.
+const NARROW_FRACTION_BITS: i32 = 13;
 
 /// An element of A or B, taken apart once for all the sums it is part of.
 #[derive(Clone, Copy)]
@@ -77,6 +81,8 @@ impl Factor {
 /// A sum in progress: what has to be known before terms can be aligned.
 struct Sum {
     largest: i32,
+    /// Bits below that that take part.
+    fraction_bits: i32,
     is_nan: bool,
     /// An infinity of either sign.
     positive: bool,
@@ -84,8 +90,8 @@ struct Sum {
 }
 
 impl Sum {
-    fn new() -> Self {
-        Self { largest: i32::MIN, is_nan: false, positive: false, negative: false }
+    fn new(fraction_bits: i32) -> Self {
+        Self { largest: i32::MIN, fraction_bits, is_nan: false, positive: false, negative: false }
     }
 
     fn see_product(&mut self, a: &Factor, b: &Factor) {
@@ -129,7 +135,7 @@ impl Sum {
     /// A term in units of the last bit that counts, cut off.
     #[inline]
     fn aligned(&self, negative: bool, exponent: i32, significand: u64, fraction_bits: u32) -> i64 {
-        let shift = exponent - fraction_bits as i32 + FRACTION_BITS - self.largest;
+        let shift = exponent - fraction_bits as i32 + self.fraction_bits - self.largest;
         let magnitude = if shift >= 0 {
             significand << shift.min(63)
         } else {
@@ -141,7 +147,17 @@ impl Sum {
 
 /// The products and `c` in one sum, in `format`.
 fn fused(a: &[Factor], b: &[Factor], chosen: impl Fn(usize) -> bool, c: &Factor, format: Format) -> u64 {
-    let mut sum = Sum::new();
+    summed(a, b, chosen, c, (format, FRACTION_BITS))
+}
+
+fn summed(
+    a: &[Factor],
+    b: &[Factor],
+    chosen: impl Fn(usize) -> bool,
+    c: &Factor,
+    (format, fraction_bits): (Format, i32),
+) -> u64 {
+    let mut sum = Sum::new(fraction_bits);
     let pairs = || a.iter().zip(b).enumerate().filter(|(at, _)| chosen(*at)).map(|(_, pair)| pair);
     pairs().for_each(|(a, b)| sum.see_product(a, b));
     sum.see_single(c);
@@ -155,7 +171,16 @@ fn fused(a: &[Factor], b: &[Factor], chosen: impl Fn(usize) -> bool, c: &Factor,
     });
     let total =
         products.sum::<i64>() + sum.aligned(c.negative, c.exponent, c.significand.into(), c.fraction_bits);
-    finish(total, sum.largest - FRACTION_BITS, format)
+    let total = if fraction_bits == NARROW_FRACTION_BITS && format == F32 { narrowed(total) } else { total };
+    finish(total, sum.largest - fraction_bits, format)
+}
+
+/// A sum without the bits that do not remain.
+fn narrowed(total: i64) -> i64 {
+    let bits = total.unsigned_abs().checked_ilog2().unwrap_or(0) as i32;
+    let dropped = (bits - NARROW_FRACTION_BITS).max(0);
+    let magnitude = (total.unsigned_abs() >> dropped << dropped) as i64;
+    if total < 0 { -magnitude } else { magnitude }
 }
 
 /// `total * 2^exponent`: cut off in `f32`, rounded in `f16`.
@@ -178,6 +203,9 @@ pub(super) fn float(multiply: &Multiply, row: &[Factor], column: &[Factor], befo
     let c = Factor::in_format(format, before);
     if multiply.a.bits() != 8 {
         return fused(row, column, |_| true, &c, format);
+    }
+    if multiply.at_once {
+        return summed(row, column, |_| true, &c, (format, NARROW_FRACTION_BITS));
     }
     let zero = Factor::in_format(format, 0);
     let first = fused(row, column, |at| at % 4 < 2, &zero, format);

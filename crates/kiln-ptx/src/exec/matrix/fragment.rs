@@ -1,4 +1,4 @@
-//! Which thread of a warp holds which element of a matrix, as the PTX ISA defines it for `mma`.
+//! Which thread of a warp holds which element of a matrix, as the PTX ISA defines it for `mma` and `wgmma`.
 
 use super::element::{Accumulator, MatrixElement};
 use super::multiply::MultiplyShape;
@@ -31,8 +31,8 @@ pub(super) fn of_b(lane: usize, register: usize, part: usize, ty: MatrixElement)
     Position { row: lane % 4 * per + part + 4 * per * register, column: lane / 4 }
 }
 
-/// The element of C and D (rows by columns).
+/// The element of C and D (rows by columns); eight columns stand behind each other.
 pub(super) fn of_c(lane: usize, register: usize, part: usize, ty: Accumulator) -> Position {
     let at = register * ty.per_register() + part;
-    Position { row: lane / 4 + 8 * (at / 2), column: lane % 4 * 2 + at % 2 }
+    Position { row: lane / 4 + 8 * (at / 2 % 2), column: lane % 4 * 2 + at % 2 + 8 * (at / 4) }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Multiply {
     pub(crate) bits: BitProduct,
     /// How sums of `f64` are rounded.
     pub(crate) round: Round,
+    /// Whether 8-bit floats and C are summed at once, as `wgmma` does.
+    pub(crate) at_once: bool,
 }
 
 impl Multiply {
@@ -78,7 +80,7 @@ impl Multiply {
             (Some("and"), Some("popc"), None) if a == MatrixElement::B1 => BitProduct::And,
             _ => return None,
         };
-        Some(Self { shape, a, b, sum, satfinite, bits, round: Round::Nearest })
+        Some(Self { shape, a, b, sum, satfinite, bits, round: Round::Nearest, at_once: false })
     }
 
     /// The forms of the PTX ISA.

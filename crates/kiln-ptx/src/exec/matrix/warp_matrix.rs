@@ -148,6 +148,7 @@ impl WarpMultiply {
             satfinite,
             bits: bits.unwrap_or(BitProduct::Xor),
             round: round.unwrap_or_default(),
+            at_once: false,
         };
         let product = Self { multiply, c, a_row_major, b_row_major };
         let are_named =

@@ -80,6 +80,7 @@ impl Warp {
             self.decide(cta, at, Decision::RETURN);
         }
         self.frames.leave(frame, mask);
+        self.products.forget(frame);
         self.lane_groups[at].frame = parent;
         self.lane_groups[at].pc = return_to;
         Flow::Stay

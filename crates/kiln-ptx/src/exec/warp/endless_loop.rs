@@ -219,6 +219,7 @@ impl Op {
             | Self::WaitForBulkCopies { .. }
             | Self::CommitCopies
             | Self::WaitForCopies { .. }
+            | Self::Warpgroup(_)
             | Self::Collective(_)
             | Self::Barrier(_)
             | Self::ClusterBarrier(_)

@@ -98,6 +98,7 @@ impl Warp {
             Op::CheckMetadata { sparse, metadata } => {
                 self.check_metadata(cta, at, *sparse, *metadata, lanes)?
             }
+            Op::Warpgroup(step) => return self.warpgroup(cta, at, step, lanes),
             Op::TileAddresses(tile) => self.tile_addresses(cta, at, tile, lanes)?,
             Op::Collective(collective) => return Ok(self.collective(cta, at, collective)),
             Op::Barrier(barrier) => return self.barrier(cta, at, barrier),

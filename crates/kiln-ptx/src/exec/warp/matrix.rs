@@ -19,6 +19,9 @@ impl Warp {
         lanes: u32,
         lane_groups: &[usize],
     ) {
+        if step == MatrixStep::Meet {
+            return;
+        }
         self.report_missing_lanes(cta, lanes, lane_groups);
         if step == MatrixStep::SameTile {
             return self.report_unlike_tiles(cta, lane_groups);
@@ -152,7 +155,7 @@ fn result(step: MatrixStep, from: &[Column]) -> Vec<Column> {
         }
         MatrixStep::WarpMultiply(multiply) => multiply.product(from),
         MatrixStep::SparseMultiply(multiply) => multiply.product(from),
-        MatrixStep::SameTile => Vec::new(),
+        MatrixStep::SameTile | MatrixStep::Meet => Vec::new(),
         MatrixStep::Distribute { matrices, transposed } => distribute(from, matrices, transposed),
         MatrixStep::GatherRows { transposed } => gather_rows(from, transposed),
         MatrixStep::Transpose => from.first().map(transpose).into_iter().collect(),

@@ -38,6 +38,8 @@ mod undefined_alternatives;
 mod undefined_branch;
 mod undefined_memory;
 mod warp_primitives;
+mod warpgroup;
+mod warpgroup_registers;
 
 use super::block::Cta;
 use super::check::ValueRule;
@@ -54,6 +56,7 @@ use frame::ENTRY;
 pub(crate) use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
 pub(crate) use memory::MAX_POLLS;
+use warpgroup_registers::WarpgroupRegisters;
 
 /// Steps after which a lane group that was passed over gets a turn.
 const PATIENCE: u64 = 8192;
@@ -96,6 +99,8 @@ pub(crate) struct Warp {
     polls: u32,
     /// How often its lanes may still part without a branch.
     splits: u32,
+    /// Registers of products that are done later.
+    products: WarpgroupRegisters,
     /// Finds loops that cannot end.
     watch: Watch,
 }
@@ -121,6 +126,8 @@ enum Flow {
     Switch,
     /// Others should run first.
     Yield,
+    /// Others should run first, and then the same step again.
+    Again,
 }
 
 /// What ends the launch: a finding in a lane.
@@ -181,6 +188,7 @@ impl Warp {
             failed_locks: (0, 0),
             polls: 0,
             splits: SPLITS,
+            products: WarpgroupRegisters::default(),
             watch: Watch::default(),
         }
     }
@@ -275,6 +283,9 @@ impl Warp {
             if is_counted {
                 self.count_step(cta, at, step, (mask, lanes));
             }
+            if step.watched && lanes != 0 {
+                self.watch_products(cta, at, step);
+            }
             let flow = match lanes {
                 0 => Flow::Next,
                 _ if marked => self.execute_undefined(cta, at, step, lanes)?,
@@ -285,6 +296,7 @@ impl Warp {
                 Flow::Jump(target) => self.lane_groups[at].pc = target,
                 Flow::Stay => {}
                 Flow::Switch => return Ok(false),
+                Flow::Again => return Ok(true),
                 Flow::Yield => {
                     self.lane_groups[at].pc = pc + 1;
                     return Ok(true);

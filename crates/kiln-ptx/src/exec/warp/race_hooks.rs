@@ -175,6 +175,14 @@ impl Warp {
             let bad = access.bad(addresses[lane], String::new());
             cta.report_pending_bulk(self.index, lane, touch.pc, bad, copy);
         }
+        let matrix = |lane: usize| {
+            races.copies.bulk.matrix_at(addresses[lane], touch.bytes).map(|matrix| (lane, matrix))
+        };
+        let mut lanes = (0..LANES).filter(|lane| writes && touch.mask >> lane & 1 != 0);
+        if let Some((lane, matrix)) = lanes.find_map(matrix) {
+            let bad = access.bad(addresses[lane], String::new());
+            self.tell_pending_matrix(cta, (touch.pc, lane), &bad, matrix);
+        }
     }
 
     /// Reports lanes that write what a copy that is not done reads.

@@ -25,6 +25,9 @@ impl Warp {
         let mut ran = 0u64;
         while ran < limit && pc != watched {
             let Some(step) = code.steps.get(pc as usize) else { break };
+            if step.watched {
+                break;
+            }
             let lanes = match step.guard {
                 PredSource::ALWAYS => mask,
                 guard => mask & frame.test(guard),

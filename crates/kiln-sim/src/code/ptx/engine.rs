@@ -77,7 +77,7 @@ impl PtxEngine {
         Self { sole_writer: true, ..self }
     }
 
-    /// Launches kernels that contain instructions the executor does not run, such as `wgmma`. A thread that reaches one ends the launch
+    /// Launches kernels that contain instructions the executor does not run, such as `tcgen05`. A thread that reaches one ends the launch
     /// with a finding, and the device is lost. Without this, such a launch is refused when it is submitted.
     #[must_use]
     pub fn run_unsupported(self) -> Self {
