@@ -8,10 +8,17 @@ use kiln_driver::{
     Clock, Command, DeviceInfo, DeviceMemory, Driver, Error, EventId, EventRequest, Function, FunctionId,
     GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object,
     Occupancy, PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest,
-    Result, SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
+    Result, SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps,
+    Timeout, WaitTarget, Waited,
 };
 
 use crate::device::CudaDevice;
+
+impl TensorMaps for CudaDevice {
+    fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {
+        self.tensor_map(request)
+    }
+}
 
 impl Driver for CudaDevice {
     fn info(&self) -> &DeviceInfo {

@@ -90,6 +90,7 @@ mod reservation;
 mod sticky_error;
 mod stream;
 mod stream_progress;
+mod tensor_map;
 mod transfer;
 
 pub use cuda_absence::{Attempt, DriverAbsence, StartFault, Unavailable};

@@ -191,6 +191,14 @@ api! {
         );
     }
     optional {
+        // Tensor maps.
+        tensor_map_tiled = "cuTensorMapEncodeTiled"(
+            *mut sys::CUtensorMap, c_uint, c_uint, *mut c_void, *const u64, *const u64, *const c_uint, *const c_uint, c_uint, c_uint, c_uint, c_uint,
+        );
+        tensor_map_im2col = "cuTensorMapEncodeIm2col"(
+            *mut sys::CUtensorMap, c_uint, c_uint, *mut c_void, *const u64, *const u64, *const c_int, *const c_int, c_uint, c_uint, *const c_uint,
+            c_uint, c_uint, c_uint, c_uint,
+        );
         // The identity of the whole device where `device_uuid` names a slice of it.
         device_uuid_whole = "cuDeviceGetUuid"(*mut sys::CUuuid, sys::CUdevice);
         // The offset of a parameter in the packed arguments.

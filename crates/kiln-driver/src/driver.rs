@@ -17,12 +17,13 @@ use crate::handle::{
 use crate::host_memory::HostBlock;
 use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};
+use crate::tensor_map::TensorMaps;
 
 /// One opened device. The [crate docs](crate) have the contract.
 ///
 /// Every call may come from any thread at any time. A call that returns an error has changed nothing, except that a
 /// lost device stays lost.
-pub trait Driver: Send + Sync + 'static {
+pub trait Driver: TensorMaps + Send + Sync + 'static {
     // What every launch calls comes first: there it shares a cache line with what else a call through a table looks at.
 
     /// Queues a command and returns its number on the stream. Two threads that submit to one stream at once are

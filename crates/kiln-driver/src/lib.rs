@@ -74,6 +74,7 @@ mod short_time;
 mod slot_table;
 mod stream;
 mod suballocation;
+mod tensor_map;
 
 pub use clock::{Clock, Timeout, Waited, WallClock};
 pub use code_image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
@@ -103,3 +104,4 @@ pub use short_time::ShortTime;
 pub use slot_table::{Pinned, Slots};
 pub use stream::{EventRequest, ForeignHandle, Health, Progress, StreamRequest, WaitTarget};
 pub use suballocation::{MemoryPart, PartKind, PartLabel};
+pub use tensor_map::{TENSOR_MAP_BYTES, TensorMapBoxes, TensorMapRequest, TensorMaps};

@@ -12,6 +12,7 @@ mod module_global;
 mod owned_launch;
 mod retained_arguments;
 mod shape;
+mod tensor_map_arguments;
 mod variables;
 
 pub use argument_tuple::{Accept, ByValue, In, InOut, Out, Pass};

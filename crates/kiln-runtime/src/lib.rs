@@ -55,6 +55,7 @@ mod resubmission;
 mod runtime;
 mod signature;
 pub mod telemetry;
+pub mod tensor;
 mod tracing_span;
 mod wake;
 

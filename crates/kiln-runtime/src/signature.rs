@@ -43,6 +43,8 @@ pub enum ParameterKind {
     Value,
     /// An address, and what the kernel does through it.
     Pointer(Effect),
+    /// A tensor map by value, or a struct of the same size and alignment that begins with an address, and what the kernel does through it.
+    TensorMap(Effect),
     /// Not known; either may be given.
     Unknown,
 }

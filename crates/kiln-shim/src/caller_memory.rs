@@ -34,6 +34,10 @@ impl<T: Copy> Out<T> {
         if self.0.is_null() { Err(Code::INVALID_VALUE) } else { Ok(self) }
     }
 
+    pub(crate) fn address(self) -> usize {
+        self.0.addr()
+    }
+
     /// Writes the result.
     pub(crate) fn set(self, value: T) -> Answer {
         self.check()?;

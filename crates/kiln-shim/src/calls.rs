@@ -42,4 +42,5 @@ mod proc_address;
 pub(crate) mod process_state;
 mod stream_order;
 mod streams;
+mod tensor_maps;
 mod virtual_memory;

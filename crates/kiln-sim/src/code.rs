@@ -8,3 +8,4 @@ pub(crate) mod kernel;
 pub(crate) mod machine_code;
 pub(crate) mod occupancy;
 pub(crate) mod ptx;
+pub(crate) mod tensor_map;

@@ -145,6 +145,7 @@ pub use code::code_engine::{CodeEngine, CompileError, CompiledModule, Relocate, 
 pub use code::host_kernel_library::{HostKernel, KernelLibrary};
 pub use code::kernel::{KernelFault, KernelShape, LaunchContext, SimKernel, SimParameter, SimSignature};
 pub use code::ptx::{KernelLog, PtxEngine};
+pub use code::tensor_map::tensor_map_at;
 pub use device::device_config::DeviceConfig;
 pub use device::sim_device::SimDevice;
 pub use fault_plan::{FaultPlan, PlannedFault};

@@ -126,7 +126,7 @@ pub use kiln_probe::libraries;
 #[doc(inline)]
 pub use kiln_program as program;
 #[doc(inline)]
-pub use kiln_runtime::{backend, code_cache, foreign, nvtx, telemetry};
+pub use kiln_runtime::{backend, code_cache, foreign, nvtx, telemetry, tensor};
 #[cfg(feature = "service")]
 #[doc(inline)]
 pub use kiln_service as service;

@@ -15,6 +15,7 @@ mod answers;
 mod graph_nodes;
 mod host_functions;
 mod management;
+mod tensor_maps;
 mod virtual_memory;
 
 use std::path::{Path, PathBuf};

@@ -9,7 +9,8 @@ use kiln_driver::{
     Clock, Command, DeviceInfo, DeviceMemory, Driver, DriverExt, Error, EventId, EventRequest, Function,
     FunctionId, GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId,
     Object, Occupancy, PageRequest, PagesId, Progress, Protection, Refusal, Reservation, ReservationId,
-    ReserveRequest, Result, SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
+    ReserveRequest, Result, SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES,
+    TensorMapRequest, TensorMaps, Timeout, WaitTarget, Waited,
 };
 
 /// What is wrong with a driver.
@@ -182,6 +183,12 @@ impl Flawed {
             at += self.bytes_of(*pages);
         }
         Ok(())
+    }
+}
+
+impl TensorMaps for Flawed {
+    fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {
+        self.inner.tensor_map(request)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::handle::{
 use crate::host_memory::HostBlock;
 use crate::memory::{DeviceMemory, MemoryRequest, PageRequest, Protection, Reservation, ReserveRequest};
 use crate::stream::{EventRequest, Health, Progress, StreamRequest, WaitTarget};
+use crate::tensor_map::{TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps};
 
 /// What a layer does around each call.
 pub trait Layer: Send + Sync + 'static {
@@ -213,5 +214,12 @@ impl<L: Layer> Driver for Layered<L> {
 
     fn native(&self, object: Object) -> Result<u64> {
         self.run(Call::Native { object }, |driver| driver.native(object))
+    }
+}
+
+impl<L: Layer> TensorMaps for Layered<L> {
+    // No call that layers see: it makes nothing, and the bytes are in the launches that use them.
+    fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {
+        self.inner.tensor_map(request).map_err(|error| self.layer.explain(error))
     }
 }

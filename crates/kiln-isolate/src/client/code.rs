@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kiln_driver::graph::{check_node_command, check_nodes};
 use kiln_driver::{
     Command, DeviceMemory, Error, Function, FunctionAttributes, FunctionId, GraphId, GraphNode, Image,
-    ModuleId, Occupancy, Result,
+    ModuleId, Occupancy, Result, TENSOR_MAP_BYTES, TensorMapRequest,
 };
 
 use super::client_state::Remote;
@@ -17,7 +17,8 @@ use super::proxy::DeviceProxy;
 use crate::protocol::memory_file::MemoryFile;
 use crate::protocol::wire::{
     Ask, IMAGE_COMMUNICATOR, IMAGE_COMMUNICATOR_ID, IMAGE_CUBIN, IMAGE_HOST_KERNELS, IMAGE_LIBRARY,
-    IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take, WireCommand, WireNode, WireObject, Writer,
+    IMAGE_PTX, IMAGE_PTX_TO_KEEP, Put, Reader, Take, WireCommand, WireNode, WireObject, WireTensorMap,
+    Writer, take_tensor_map,
 };
 
 impl DeviceProxy {
@@ -131,6 +132,15 @@ impl DeviceProxy {
         let kernel = self.objects.functions.pin(function).map_err(|error| error.seen_by(CALL))?;
         let ask = Ask::Occupancy { function: kernel.wire, block_threads, dynamic_shared_bytes };
         link.ask(CALL, &ask, None, Occupancy::take).map(|(fit, _)| fit)
+    }
+
+    /// The worker writes it: addresses are the same on both sides.
+    pub(crate) fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {
+        const CALL: &str = "tensor_map";
+        let link = self.shared.link();
+        link.check(CALL)?;
+        let ask = Ask::TensorMap(WireTensorMap::of(request));
+        link.ask(CALL, &ask, None, take_tensor_map).map(|(map, _)| map)
     }
 
     pub(crate) fn destroy_module(&self, id: ModuleId) -> Result<()> {

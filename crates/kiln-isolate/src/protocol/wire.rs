@@ -16,6 +16,7 @@ mod request;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod samples;
 mod static_text;
+mod tensor_map;
 mod times;
 mod writer;
 
@@ -28,8 +29,11 @@ pub(crate) use error::{put_error, take_error};
 pub(crate) use handshake::{Farewell, Hello, Welcome};
 pub(crate) use reader::{Malformed, Reader};
 pub(crate) use request::{Ask, Request, TimesAsk, WireNode, WireObject, WirePart};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use tensor_map::WireBoxes;
+pub(crate) use tensor_map::{WireTensorMap, take_tensor_map};
 pub(crate) use times::{MAX_TOLD, ToldTime, ToldTimes};
 pub(crate) use writer::{Put, Take, Writer};
 
 /// The version of the format.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;

@@ -8,10 +8,17 @@ use kiln_driver::{
     Clock, Command, DeviceInfo, DeviceMemory, Driver, EventId, EventRequest, Function, FunctionId, GraphId,
     GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
     PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest, Result,
-    SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
+    SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps,
+    Timeout, WaitTarget, Waited,
 };
 
 use super::isolated_device::IsolatedDevice;
+
+impl TensorMaps for IsolatedDevice {
+    fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {
+        self.proxy.tensor_map(request)
+    }
+}
 
 impl Driver for IsolatedDevice {
     fn info(&self) -> &DeviceInfo {

@@ -74,6 +74,11 @@ impl Server {
                 }
                 Ok(())
             }
+            Ask::TensorMap(map) => {
+                let bytes = self.driver.tensor_map(&map.request())?;
+                bytes.iter().for_each(|byte| to.u8(*byte));
+                Ok(())
+            }
             Ask::MemoryInfo => self.driver.memory_info().map(|info| info.put(to)),
             Ask::Allocate { id, bytes, stream } => {
                 let request = match stream {

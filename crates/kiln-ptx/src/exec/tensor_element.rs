@@ -51,6 +51,28 @@ impl TensorElement {
         Self::Tf32Ftz,
     ];
 
+    /// All of them, by their numbers in `CUtensorMapDataType`, which are others.
+    pub const DRIVER: [Self; 13] = [
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::S32,
+        Self::U64,
+        Self::S64,
+        Self::F16,
+        Self::F32,
+        Self::F64,
+        Self::Bf16,
+        Self::F32Ftz,
+        Self::Tf32,
+        Self::Tf32Ftz,
+    ];
+
+    /// Its number in `CUtensorMapDataType`.
+    pub fn driver_code(self) -> u32 {
+        Self::DRIVER.iter().position(|element| *element == self).unwrap_or(0) as u32
+    }
+
     /// Bytes of an element.
     pub fn bytes(self) -> u32 {
         match self {

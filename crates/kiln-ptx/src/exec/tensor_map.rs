@@ -211,6 +211,15 @@ impl TensorMap {
         self.record().map_or(0, |record| record.box_bytes())
     }
 
+    /// Bytes from the first element of the tensor to the end of the last one.
+    pub fn tensor_bytes(&self) -> u64 {
+        let row = self.dimensions.first().map_or(0, |size| size.saturating_mul(self.element.bytes().into()));
+        let outer = self.dimensions.iter().skip(1).zip(&self.strides);
+        outer.fold(row, |bytes, (size, stride)| {
+            bytes.saturating_add(size.saturating_sub(1).saturating_mul(*stride))
+        })
+    }
+
     /// Looks at all rules of CUDA.
     ///
     /// # Errors

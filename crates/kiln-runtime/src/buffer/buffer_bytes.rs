@@ -32,6 +32,11 @@ impl<'a> BufferBytes<'a> {
         Self { block: buffer.shared_block(), offset: range.start, bytes: range.end - range.start }
     }
 
+    /// Bytes that are held.
+    pub(crate) fn held_by(held: &'a BlockRange) -> Self {
+        Self { block: held.block(), offset: held.range().start, bytes: held.bytes() }
+    }
+
     /// So many of them from the start, or all if there are fewer.
     #[inline]
     #[must_use]

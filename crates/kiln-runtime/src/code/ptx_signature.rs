@@ -1,5 +1,6 @@
 //! What PTX says of a kernel, as launches check it.
 
+use kiln_ptx::exec::TensorMap;
 use kiln_ptx::{EntryFacts, PointerAccess, ScalarType};
 
 use crate::signature::{Effect, Number, Parameter, ParameterKind, Signature};
@@ -17,11 +18,20 @@ pub(crate) fn signature(facts: &EntryFacts) -> Signature {
                 ParameterKind::Pointer(effect)
             }
             kiln_ptx::PtxParameterKind::Word => ParameterKind::Unknown,
-            kiln_ptx::PtxParameterKind::Value | kiln_ptx::PtxParameterKind::Bytes => ParameterKind::Value,
+            kiln_ptx::PtxParameterKind::Bytes => tensor_map(parameter).unwrap_or(ParameterKind::Value),
+            kiln_ptx::PtxParameterKind::Value => ParameterKind::Value,
         },
         number: number(parameter),
     };
     Signature::new(facts.signature.parameters.iter().map(parameter).collect())
+}
+
+/// A tensor map: 128 bytes, aligned to 64, whose first word the kernel uses as an address.
+fn tensor_map(parameter: &kiln_ptx::PtxParameter) -> Option<ParameterKind> {
+    let is_map = parameter.size_bytes == TensorMap::BYTES
+        && u64::from(parameter.align_bytes).is_multiple_of(TensorMap::ALIGN);
+    let tensor = parameter.pointers.iter().find(|field| field.offset == 0).filter(|_| is_map)?;
+    Some(ParameterKind::TensorMap(effect(tensor.effect)))
 }
 
 /// What the bits of a parameter mean. Packed types and bits may be given as anything of their size.

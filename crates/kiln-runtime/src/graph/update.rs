@@ -16,6 +16,7 @@ use crate::counters::Count;
 use crate::error::{Error, GraphError, Result};
 use crate::launch::LaunchTemplate;
 use crate::runtime::Inner;
+use crate::tensor::DeviceTensorMap;
 
 impl Graph {
     /// Begins to change a launch: what is not named stays. [`apply`](LaunchUpdate::apply) ends it.
@@ -201,6 +202,16 @@ impl LaunchUpdate<'_> {
         self.buffer(index, buffer, Access::ReadWrite)
     }
 
+    /// Argument `index`: a tensor map of a buffer the kernel reads.
+    pub fn read_map(&mut self, index: usize, map: &DeviceTensorMap) -> &mut Self {
+        self.map(index, map, Access::Read)
+    }
+
+    /// Argument `index`: a tensor map of a buffer the kernel writes.
+    pub fn write_map(&mut self, index: usize, map: &DeviceTensorMap) -> &mut Self {
+        self.map(index, map, Access::ReadWrite)
+    }
+
     /// Makes the change. Replays queued before keep what they had.
     ///
     /// # Safety
@@ -222,6 +233,11 @@ impl LaunchUpdate<'_> {
 
     fn buffer<T: Element>(&mut self, index: usize, buffer: &GpuRef<T>, access: Access) -> &mut Self {
         let replaced = self.template.replace_buffer(&self.runtime, index, buffer, access);
+        self.note(replaced)
+    }
+
+    fn map(&mut self, index: usize, map: &DeviceTensorMap, access: Access) -> &mut Self {
+        let replaced = self.template.replace_map(&self.runtime, index, map, access);
         self.note(replaced)
     }
 

@@ -64,7 +64,7 @@ pub struct Launch<'a, T = OnStream<'a>> {
     pub(super) kernel: &'a Kernel,
     /// The kernel's parameters, if they are known.
     slots: Option<&'a [Slot]>,
-    given: usize,
+    pub(super) given: usize,
     target: T,
     pub(super) home: Option<(&'a Block, Access)>,
     pub(super) wrong: Option<Error>,
@@ -277,7 +277,7 @@ impl<'a, T> Launch<'a, T> {
     }
 
     #[inline(always)]
-    fn put(&mut self, bytes: &[u8], align: usize, given: Given) {
+    pub(super) fn put(&mut self, bytes: &[u8], align: usize, given: Given) {
         let index = self.given;
         self.given += 1;
         let offset = match self.slots {
@@ -308,7 +308,7 @@ impl<'a, T> Launch<'a, T> {
 
     /// Whether a block can be used after all; if not, `submit` returns why.
     #[cold]
-    fn admit(&mut self, block: &Block) -> bool {
+    pub(super) fn admit(&mut self, block: &Block) -> bool {
         match block.check_runtime(self.runtime) {
             Ok(()) => true,
             Err(error) => {

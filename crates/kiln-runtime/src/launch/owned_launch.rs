@@ -12,6 +12,7 @@ use crate::buffer::{BlockRange, Element, GpuRef};
 use crate::error::{Error, Misuse, Result};
 use crate::runtime::Inner;
 use crate::signature::{Given, Mismatch, ParameterName, explain, fits};
+use crate::tensor::DeviceTensorMap;
 
 /// A launch that owns what it needs.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ pub(crate) struct TemplateArgument {
     /// Where it lies in the packed arguments.
     pub(super) offset: usize,
     pub(super) given: Given,
-    /// The bytes of a buffer; none for a value and for a buffer of no elements.
+    /// The bytes of a buffer, or of the tensor of a map; none for a value and for a buffer of no elements.
     pub(super) held: Option<BlockRange>,
 }
 
@@ -62,7 +63,7 @@ impl LaunchTemplate {
             parameter,
         };
         let arguments = self.arguments.iter().enumerate().filter_map(|(index, argument)| {
-            let Given::Buffer(access) = argument.given else { return None };
+            let access = argument.given.access()?;
             Some(span(argument.held.as_ref()?, access, u16::try_from(index).ok()))
         });
         let beside = self.beside.iter().map(|(held, access)| span(held, *access, None));
@@ -103,6 +104,20 @@ impl LaunchTemplate {
         self.replace(index, &address, Given::Buffer(access), buffer.held())
     }
 
+    /// Replaces an argument by a tensor map.
+    pub(crate) fn replace_map(
+        &mut self,
+        runtime: &Inner,
+        index: usize,
+        map: &DeviceTensorMap,
+        access: Access,
+    ) -> Result<()> {
+        let held = map.held();
+        let usable = held.block().check_runtime(runtime);
+        usable.map_err(|error| error.placed(place(&self.kernel, index)))?;
+        self.replace(index, map.bytes(), Given::TensorMap(access), Some(held.clone()))
+    }
+
     /// Checks everything before the driver has it.
     pub(crate) fn check(&self, runtime: &Inner) -> Result<()> {
         check::launch(runtime, &self.kernel, self.arguments.len(), &self.shape)?;
@@ -118,10 +133,10 @@ impl LaunchTemplate {
     }
 
     fn buffers(&self) -> impl Iterator<Item = (&BlockRange, Access)> {
-        let arguments = self.arguments.iter().filter_map(|argument| match argument.given {
-            Given::Buffer(access) => Some((argument.held.as_ref()?, access)),
-            Given::Value { .. } | Given::Null => None,
-        });
+        let arguments = self
+            .arguments
+            .iter()
+            .filter_map(|argument| Some((argument.held.as_ref()?, argument.given.access()?)));
         arguments.chain(self.beside.iter().map(|(held, access)| (held, *access)))
     }
 
@@ -139,8 +154,10 @@ impl LaunchTemplate {
         self.fit(index, given)?;
         let same_size = match (argument.given, given) {
             (Given::Value { bytes: old, .. }, Given::Value { bytes: new, .. }) => old == new,
-            (Given::Buffer(_), Given::Buffer(_)) | (Given::Null, Given::Null) => true,
-            (Given::Value { .. } | Given::Buffer(_) | Given::Null, _) => false,
+            (Given::Buffer(_), Given::Buffer(_))
+            | (Given::TensorMap(_), Given::TensorMap(_))
+            | (Given::Null, Given::Null) => true,
+            (Given::Value { .. } | Given::Buffer(_) | Given::TensorMap(_) | Given::Null, _) => false,
         };
         if !same_size {
             return Err(self.unlike(index, argument.given, given));
@@ -161,6 +178,7 @@ impl LaunchTemplate {
                 Mismatch::Size { kernel, parameter, wanted: old as u32, given }.into()
             }
             (Given::Value { .. }, _) => Mismatch::Kind { kernel, parameter, wanted: "a value", given }.into(),
+            (Given::TensorMap(_), _) => Mismatch::NoMap { kernel, parameter, given }.into(),
             (Given::Buffer(_) | Given::Null, _) => {
                 Mismatch::Kind { kernel, parameter, wanted: "a pointer", given }.into()
             }
@@ -187,7 +205,7 @@ impl LaunchTemplate {
             .arguments
             .iter()
             .enumerate()
-            .filter(|(_, argument)| matches!(argument.given, Given::Buffer(access) if access.writes()))
+            .filter(|(_, argument)| argument.given.access().is_some_and(Access::writes))
             .filter_map(|(at, argument)| Some((at as u16, argument.held.as_ref()?)));
         let beside = self.beside.iter().filter(|(_, access)| access.writes());
         let beside = beside.map(|(held, _)| (Misuse::BESIDE, held));

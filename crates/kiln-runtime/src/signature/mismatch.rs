@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kiln_driver::{Access, Dim3};
+use kiln_driver::{Access, Dim3, TENSOR_MAP_BYTES};
 
 use super::value_kind::Number;
 use super::{Effect, Parameter, ParameterKind};
@@ -34,6 +34,18 @@ pub enum Mismatch {
         parameter: ParameterName,
         /// What it is, in words.
         wanted: &'static str,
+        /// What it got.
+        given: Given,
+    },
+    /// A buffer where a tensor map belongs.
+    #[error(
+        "kernel `{kernel}`, {parameter}: it is a tensor map, and {given} was given; make one with `DeviceRuntime::tensor_map`, and give it with `.read_map(…)` or `.write_map(…)`"
+    )]
+    NoMap {
+        /// The kernel.
+        kernel: String,
+        /// Which parameter.
+        parameter: ParameterName,
         /// What it got.
         given: Given,
     },
@@ -176,6 +188,8 @@ pub enum Given {
     },
     /// A buffer.
     Buffer(Access),
+    /// A tensor map, and what is done to its tensor.
+    TensorMap(Access),
     /// A null pointer.
     Null,
 }
@@ -186,6 +200,14 @@ impl Given {
     pub(crate) fn value_of<T: 'static>() -> Self {
         Self::Value { bytes: size_of::<T>(), number: Number::of::<T>() }
     }
+
+    /// What is done to the memory behind it, if there is any.
+    pub(crate) fn access(self) -> Option<Access> {
+        match self {
+            Self::Buffer(access) | Self::TensorMap(access) => Some(access),
+            Self::Value { .. } | Self::Null => None,
+        }
+    }
 }
 
 impl fmt::Display for Given {
@@ -193,6 +215,7 @@ impl fmt::Display for Given {
         match self {
             Self::Value { bytes, number } => write!(f, "{number} of {bytes} bytes"),
             Self::Buffer(access) => write!(f, "a buffer to {access}"),
+            Self::TensorMap(access) => write!(f, "a tensor map of a buffer to {access}"),
             Self::Null => f.write_str("a null pointer"),
         }
     }
@@ -228,12 +251,22 @@ pub(crate) fn fits(parameter: &Parameter, given: Given) -> bool {
         (ParameterKind::Pointer(effect), Given::Buffer(declared)) => effect.allows(declared),
         (ParameterKind::Unknown, Given::Buffer(_)) | (ParameterKind::Pointer(_), Given::Null) => true,
         (ParameterKind::Unknown, Given::Null) => parameter.bytes as usize == size_of::<u64>(),
-        (ParameterKind::Value | ParameterKind::Unknown, Given::Value { bytes, number }) => {
-            bytes == parameter.bytes as usize && !number.contradicts(parameter.number)
+        (
+            ParameterKind::Value | ParameterKind::TensorMap(_) | ParameterKind::Unknown,
+            Given::Value { bytes, number },
+        ) => bytes == parameter.bytes as usize && !number.contradicts(parameter.number),
+        (ParameterKind::TensorMap(effect), Given::TensorMap(declared)) => {
+            is_map_sized(parameter) && effect.allows(declared)
         }
-        (ParameterKind::Value, Given::Buffer(_) | Given::Null)
-        | (ParameterKind::Pointer(_), Given::Value { .. }) => false,
+        (ParameterKind::Value, Given::TensorMap(_)) => is_map_sized(parameter),
+        (ParameterKind::Value | ParameterKind::TensorMap(_), Given::Buffer(_) | Given::Null)
+        | (ParameterKind::Pointer(_), Given::Value { .. } | Given::TensorMap(_))
+        | (ParameterKind::Unknown, Given::TensorMap(_)) => false,
     }
+}
+
+fn is_map_sized(parameter: &Parameter) -> bool {
+    parameter.bytes as usize == TENSOR_MAP_BYTES
 }
 
 /// What to say of an argument that does not fit.
@@ -241,8 +274,11 @@ pub(crate) fn fits(parameter: &Parameter, given: Given) -> bool {
 pub(crate) fn explain(kernel: &str, index: usize, parameter: &Parameter, given: Given) -> Mismatch {
     let (kernel, name) = (kernel.to_owned(), ParameterName::of(index, parameter));
     match (parameter.kind, given) {
-        (ParameterKind::Pointer(_), Given::Value { .. }) => {
+        (ParameterKind::Pointer(_), Given::Value { .. } | Given::TensorMap(_)) => {
             Mismatch::Kind { kernel, parameter: name, wanted: "a pointer", given }
+        }
+        (ParameterKind::TensorMap(effect), Given::TensorMap(declared)) if is_map_sized(parameter) => {
+            Mismatch::Access { kernel, parameter: name, declared, effect }
         }
         (ParameterKind::Pointer(effect), Given::Buffer(declared)) => {
             Mismatch::Access { kernel, parameter: name, declared, effect }
@@ -253,6 +289,12 @@ pub(crate) fn explain(kernel: &str, index: usize, parameter: &Parameter, given: 
         }
         (_, Given::Value { bytes, .. }) => {
             Mismatch::Size { kernel, parameter: name, wanted: parameter.bytes, given: bytes }
+        }
+        (_, Given::TensorMap(_)) => {
+            Mismatch::Size { kernel, parameter: name, wanted: parameter.bytes, given: TENSOR_MAP_BYTES }
+        }
+        (ParameterKind::TensorMap(_), Given::Buffer(_) | Given::Null) => {
+            Mismatch::NoMap { kernel, parameter: name, given }
         }
         (_, Given::Buffer(_) | Given::Null) => {
             Mismatch::Kind { kernel, parameter: name, wanted: "a value", given }

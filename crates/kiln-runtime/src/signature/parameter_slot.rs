@@ -69,6 +69,8 @@ impl Slot {
             value(Number::Float),
             value(Number::Unknown),
             Given::Null,
+            Given::TensorMap(Access::Read),
+            Given::TensorMap(Access::ReadWrite),
         ];
         // No device takes as many bytes as there is no room for here, so that none of those fits.
         let bytes = parameter.bytes.checked_mul(1 << KIND_BITS);
@@ -83,7 +85,7 @@ impl Slot {
     pub(crate) fn place(self, given: Given) -> Option<usize> {
         let size = match given {
             Given::Value { bytes, .. } => bytes == (self.accepts >> KIND_BITS) as usize,
-            Given::Buffer(_) | Given::Null => true,
+            Given::Buffer(_) | Given::Null | Given::TensorMap(_) => true,
         };
         (size && self.accepts & bit(given) != 0).then_some(self.offset as usize)
     }
@@ -99,6 +101,8 @@ fn bit(given: Given) -> u32 {
         Given::Value { number: Number::Float, .. } => 8,
         Given::Value { number: Number::Unknown, .. } => 16,
         Given::Null => 32,
+        Given::TensorMap(access) if access.writes() => 128,
+        Given::TensorMap(_) => 64,
     }
 }
 
@@ -142,16 +146,20 @@ mod tests {
             ParameterKind::Unknown,
             ParameterKind::Pointer(Effect::Reads),
             ParameterKind::Pointer(Effect::ReadsAndWrites),
+            ParameterKind::TensorMap(Effect::Reads),
+            ParameterKind::TensorMap(Effect::Writes),
         ];
         let numbers = [Number::Whole, Number::Float, Number::Unknown];
-        for kind in kinds {
+        for (kind, bytes) in kinds.into_iter().flat_map(|kind| [(kind, 8), (kind, 128)]) {
             for number in numbers {
-                let parameter = Parameter { name: None, offset: 24, bytes: 8, kind, number };
+                let parameter = Parameter { name: None, offset: 24, bytes, kind, number };
                 let slot = Slot::of(&parameter);
                 let buffers = [Access::Read, Access::Write, Access::ReadWrite].map(Given::Buffer);
                 let values = numbers.map(|number| Given::Value { bytes: 8, number });
                 let short = numbers.map(|number| Given::Value { bytes: 4, number });
-                for given in buffers.into_iter().chain(values).chain(short).chain([Given::Null]) {
+                let maps = [Access::Read, Access::Write, Access::ReadWrite].map(Given::TensorMap);
+                let others = values.into_iter().chain(short).chain(maps).chain([Given::Null]);
+                for given in buffers.into_iter().chain(others) {
                     let expected = fits(&parameter, given).then_some(24);
                     assert_eq!(slot.place(given), expected, "{given} for {parameter:?}");
                 }

@@ -10,9 +10,11 @@ use kiln_driver::{
     Clock, Command, DeviceInfo, DeviceMemory, Driver, EventId, EventRequest, Function, FunctionId, GraphId,
     GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
     PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest, Result,
-    SharedBytes, StreamId, StreamRequest, Submission, Timeout, WaitTarget, Waited,
+    SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps,
+    Timeout, WaitTarget, Waited,
 };
 
+use crate::code::tensor_map;
 use crate::device::objects::Objects;
 use crate::machine::{Machine, World};
 use crate::machine_config::MachineConfig;
@@ -54,6 +56,12 @@ impl SimDevice {
         run: impl FnOnce(&Core, &Objects) -> Result<R>,
     ) -> Result<R> {
         self.core().traced(self.objects.info.ordinal, call, || run(self.core(), &self.objects))
+    }
+}
+
+impl TensorMaps for SimDevice {
+    fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {
+        tensor_map::encode(request)
     }
 }
 

@@ -31,6 +31,7 @@ mod retryable;
 mod rig;
 mod script;
 mod table;
+mod tensor_maps;
 mod truth;
 mod variables;
 mod waiters;

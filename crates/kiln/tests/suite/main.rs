@@ -70,6 +70,7 @@ mod skip;
 mod streams_that_end;
 mod survival;
 mod telemetry;
+mod tensor_maps;
 mod testing_helper;
 mod tickets;
 mod transfers;

@@ -4,6 +4,7 @@ use kiln_driver::{DeviceAddress, PartKind, Protection};
 
 use super::command::{WireCommand, WirePlace};
 use super::reader::{Malformed, Reader};
+use super::tensor_map::WireTensorMap;
 use super::writer::{Put, Take, Writer};
 
 /// A message to the worker. Only [`Request::Ask`] and [`Request::Parcel`] are answered.
@@ -185,6 +186,8 @@ pub(crate) enum Ask<'a> {
     Findings,
     /// When numbered work ran.
     Times(TimesAsk),
+    /// The bytes of a tensor map.
+    TensorMap(WireTensorMap),
 }
 
 /// What is asked of the times of numbered work.
@@ -390,6 +393,7 @@ impl Put for Ask<'_> {
             Self::Ready => put_all!(to, 19),
             Self::Findings => put_all!(to, 20),
             Self::Times(ask) => put_all!(to, 21, ask),
+            Self::TensorMap(map) => put_all!(to, 22, map),
         }
     }
 }
@@ -442,6 +446,7 @@ impl<'a> Ask<'a> {
             19 => Self::Ready,
             20 => Self::Findings,
             21 => Self::Times(Take::take(from)?),
+            22 => Self::TensorMap(Take::take(from)?),
             _ => return Err(Malformed { what: "an unknown question" }),
         })
     }

@@ -3,8 +3,8 @@
 use kiln_driver::{DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, PartKind, Pattern, Protection};
 
 use super::{
-    Ask, Farewell, Hello, Reader, Request, Take, TimesAsk, ToldTimes, Welcome, WireCommand, WireLaunch,
-    WireNode, WireObject, WirePart, WirePlace, take_error,
+    Ask, Farewell, Hello, Reader, Request, Take, TimesAsk, ToldTimes, Welcome, WireBoxes, WireCommand,
+    WireLaunch, WireNode, WireObject, WirePart, WirePlace, WireTensorMap, take_error, take_tensor_map,
 };
 
 /// Everything a client can send, at least one of each kind.
@@ -55,13 +55,13 @@ pub(crate) fn requests(numbers: [u64; 4], bytes: &[u8]) -> Vec<Request<'_>> {
         Ask::UpdateGraph { graph: a, node: b as u32, command: commands[5] },
         Ask::Ready,
         Ask::Findings,
-        Ask::Times(TimesAsk::Start),
         Ask::Times(if a % 2 == 0 { TimesAsk::Take } else { TimesAsk::FlushAll }),
     ];
     let batch = Ask::Batch { asks: asks.to_vec() };
     let mut all: Vec<Request<'_>> =
         commands.iter().map(|command| Request::Submit { stream: a, number: b, command: *command }).collect();
-    all.extend(asks.into_iter().chain([batch]).map(|ask| Request::Ask { number: d, ask }));
+    let asks = asks.into_iter().chain(more_asks(numbers)).chain([batch]);
+    all.extend(asks.map(|ask| Request::Ask { number: d, ask }));
     all.extend([
         Request::CreateStream { id: a, cell: b as u32, priority: c as i32, start: d },
         Request::CreateEvent { id: a, cell: b as u32, timed: c % 2 == 0 },
@@ -90,6 +90,28 @@ fn part([bytes, stream, kind]: [u64; 3]) -> WirePart<'static> {
     }
 }
 
+fn tensor_map(address: u64, size: u64, boxes: WireBoxes) -> WireTensorMap {
+    WireTensorMap {
+        address,
+        element: size as u32,
+        dimensions: vec![size, address],
+        strides: vec![address],
+        element_strides: vec![1, size as u32],
+        boxes,
+        interleave: 0,
+        swizzle: address as u32,
+        fill: 1,
+    }
+}
+
+fn more_asks([a, b, c, d]: [u64; 4]) -> [Ask<'static>; 3] {
+    let (lower_corner, upper_corner) = (vec![a as i32], vec![b as i32, -1]);
+    let columns = WireBoxes::Im2col { lower_corner, upper_corner, channels: c as u32, pixels: d as u32 };
+    let tile = WireBoxes::Tile(vec![b as u32, c as u32]);
+    let [tile, columns] = [tensor_map(a, b, tile), tensor_map(c, d, columns)].map(Ask::TensorMap);
+    [tile, columns, Ask::Times(TimesAsk::Start)]
+}
+
 /// Runs every decoder.
 pub(crate) fn read_all(bytes: &[u8]) {
     if let Ok(Request::Submit { command: WireCommand::Launch(launch), .. }) = Request::take(bytes) {
@@ -102,4 +124,5 @@ pub(crate) fn read_all(bytes: &[u8]) {
     let _ = FunctionAttributes::take(&mut Reader::new(bytes));
     let _ = take_error(&mut Reader::new(bytes));
     let _ = ToldTimes::take(&mut Reader::new(bytes));
+    let _ = take_tensor_map(&mut Reader::new(bytes));
 }
