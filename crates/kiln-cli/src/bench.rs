@@ -42,9 +42,8 @@ m5  requests refused with nine tenths of a limit in use
 m6  kernels that allocate on several streams (on a GPU, by kiln-bench)
 m7  driver calls of a warm pair
 
-`kiln replay --help` lists the parts of a stack. The raw driver and cudarc are
-measured by `kiln-bench` if it is in the same folder (cargo build --release -p
-kiln-bench).
+`kiln replay --help` lists the parts of a stack. The raw driver and cudarc are measured by \
+     `kiln-bench` if it is in the same folder (cargo build --release -p kiln-bench).
 
 Exit codes: 0 measured, 2 wrong usage, 3 refused, 5 fault.";
 

@@ -32,8 +32,7 @@ const EXAMPLES: &str = "Examples:
   kiln cache prune --limit 256MiB
   kiln cache verify --json
 
-Exit codes: 0 done, 2 wrong usage, 5 an entry is damaged (verify) or the folder
-cannot be used.";
+Exit codes: 0 done, 2 wrong usage, 5 an entry is damaged (verify) or the folder cannot be used.";
 
 /// Digits of a key that tell entries apart; JSON has all of them.
 const SHOWN_KEY_DIGITS: usize = 16;

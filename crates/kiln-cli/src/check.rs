@@ -46,25 +46,24 @@ const EXAMPLES: &str = "Examples:
       --arg f32:2.5 --arg in:x.npy --arg inout:y.npy:z.npy --arg u32:1000
   kiln check saxpy.kir --arg in:x.npy --arg inout:y.npy:z.npy --arg f32:2.5
 
-`kiln check` takes the arguments of `kiln run` and writes no files. It finds
-accesses outside of an array, to freed memory and at misaligned addresses,
-reads of memory that was never written (an out: array holds nothing at first;
-zeros: holds zeros), elements of outputs that are undefined afterwards and
-elements of an out: array that no thread wrote, races, barriers that not all
-threads reach, deadlocks, failed assertions, traps, and kernels that do not end.
-The report ends with what was not checked.
+`kiln check` takes the arguments of `kiln run` and writes no files. It finds accesses outside of \
+     an array, to freed memory and at misaligned addresses, reads of memory that was never written \
+     (an out: array holds nothing at first; zeros: holds zeros), elements of outputs that are \
+     undefined afterwards and elements of an out: array that no thread wrote, races, barriers that \
+     not all threads reach, deadlocks, failed assertions, traps, and kernels that do not end. The \
+     report ends with what was not checked.
 
-A check always runs on the simulated device and refuses --device cuda: a GPU
-does not check accesses. KILN_POLICY and KILN_FINDINGS make no difference to
-it, but an invalid value of either is refused.
+A check always runs on the simulated device and refuses --device cuda: a GPU does not check \
+     accesses. KILN_POLICY and KILN_FINDINGS make no difference to it, but an invalid value of either \
+     is refused.
 
-An index out of range in a program (.kir) is no finding: a load gives 0 and a
-store does nothing. A note counts them. Threads past the end of the buffer
-that the program runs over are not counted.
+An index out of range in a program (.kir) is no finding: a load gives 0 and a store does \
+     nothing. A note counts them. Threads past the end of the buffer that the program runs over are \
+     not counted.
 
-Exit codes: 0 no finding, 2 wrong usage or file, 3 refused (arguments
-that do not fit, or an instruction that the simulated device does not execute
-and nothing found before it), 4 compile error, 5 findings.";
+Exit codes: 0 no finding, 2 wrong usage or file, 3 refused (arguments that do not fit, or an \
+     instruction that the simulated device does not execute and nothing found before it), 4 compile \
+     error, 5 findings.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {

@@ -45,22 +45,20 @@ const EXAMPLES: &str = "Examples:
   kiln doctor --policy required --json
   kiln launch -n 4 -- kiln doctor --cluster
 
-The first line says whether you can work, and on which device. Below it are
-the driver, the GPUs, NVIDIA's libraries and process isolation, each with what
-to do if something is wrong.
+The first line says whether you can work, and on which device. Below it are the driver, the \
+     GPUs, NVIDIA's libraries and process isolation, each with what to do if something is wrong.
 
-Policies: auto uses a GPU if there is one and else the simulated device,
-required needs a GPU, simulate uses the simulated device only, off gives
-programs no device. Under off the commands run, check and demo use the
-simulated device.
+Policies: auto uses a GPU if there is one and else the simulated device, required needs a GPU, \
+     simulate uses the simulated device only, off gives programs no device. Under off the commands \
+     run, check and demo use the simulated device.
 
-With --cluster every rank of a job joins the others within --time-limit. Rank 0
-prints one table: host, device, driver, NCCL, kiln, clock and launcher of each
-rank, what does not fit together, and a sum over all ranks with its time. It
-ends with 5 if something does not fit or a rank is missing.
+With --cluster every rank of a job joins the others within --time-limit. Rank 0 prints one \
+     table: host, device, driver, NCCL, kiln, clock and launcher of each rank, what does not fit \
+     together, and a sum over all ranks with its time. It ends with 5 if something does not fit or a \
+     rank is missing.
 
-Exit codes: 0 the machine has what the policy needs, 2 wrong usage, 3 a GPU is
-needed and missing, 5 something is there and does not work.";
+Exit codes: 0 the machine has what the policy needs, 2 wrong usage, 3 a GPU is needed and \
+     missing, 5 something is there and does not work.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {

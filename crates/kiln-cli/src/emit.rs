@@ -25,8 +25,7 @@ const EXAMPLES: &str = "Examples:
   kiln emit saxpy.kir > saxpy.ptx
   kiln emit saxpy.kir --arch sm_70
 
-The PTX has the lowest version that the program needs, so that old drivers
-accept it.
+The PTX has the lowest version that the program needs, so that old drivers accept it.
 
 Exit codes: 0 done, 2 wrong usage or file, 4 the program has errors.";
 

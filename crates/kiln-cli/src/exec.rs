@@ -59,15 +59,14 @@ const EXAMPLES: &str = "Examples:
   kiln exec --seeds 10 -- cargo test
   kiln exec --json -- python3 train.py
 
-The program finds a libcuda.so.1 of kiln instead of NVIDIA's, and with it a
-simulated device that checks what its kernels, copies and calls do. All
-processes that the program starts get it, too. The library has the documented
-driver API alone: programs that use NVIDIA's runtime library (libcudart) do not
-run with it. Kernels must come as PTX.
+The program finds a libcuda.so.1 of kiln instead of NVIDIA's, and with it a simulated device \
+     that checks what its kernels, copies and calls do. All processes that the program starts get it, \
+     too. The library has the documented driver API alone: programs that use NVIDIA's runtime library \
+     (libcudart) do not run with it. Kernels must come as PTX.
 
-Exit codes: 5 if something was found, otherwise that of the program, or 128 and
-the number of its signal. The command itself ends with 2 for wrong usage or a
-program that cannot be started, 3 if its library is missing.";
+Exit codes: 5 if something was found, otherwise that of the program, or 128 and the number of \
+     its signal. The command itself ends with 2 for wrong usage or a program that cannot be started, \
+     3 if its library is missing.";
 
 /// What all runs found.
 #[derive(Serialize)]

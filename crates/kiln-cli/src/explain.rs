@@ -32,26 +32,25 @@ const EXAMPLES: &str = "Examples:
   kiln explain rank-0.kiln rank-1.kiln
   kiln explain runs/rank-%p.kiln
 
-For each device: the three largest reasons why it was idle, the three longest
-waits of its streams for each other with the block they were about, and who held
-its memory when it was fullest and at the end. Then the program's own waits, by
-line.
+For each device: the three largest reasons why it was idle, the three longest waits of its \
+     streams for each other with the block they were about, and who held its memory when it was \
+     fullest and at the end. Then the program's own waits, by line.
 
-A device is idle while none of its streams runs anything. If the next work was
-submitted only after that, the reason is the program, and the wait it was in is
-named. A wait is called unrelated where the event between two streams was
-recorded behind later work than the waiter needs.
+A device is idle while none of its streams runs anything. If the next work was submitted only \
+     after that, the reason is the program, and the wait it was in is named. A wait is called \
+     unrelated where the event between two streams was recorded behind later work than the waiter \
+     needs.
 
-An allocation that was refused is told with its line, the tags that held most and
-the free pieces; a lost device with the steps that brought it back; collectives
-with bytes, rank and communicator.
+An allocation that was refused is told with its line, the tags that held most and the free \
+     pieces; a lost device with the steps that brought it back; collectives with bytes, rank and \
+     communicator.
 
-Several recordings are put on one time axis, by the wall clock at which each
-began or else by the first collective that all have, which is said; the ranks
-that came late to a collective are named, and then each recording is explained.
+Several recordings are put on one time axis, by the wall clock at which each began or else by \
+     the first collective that all have, which is said; the ranks that came late to a collective are \
+     named, and then each recording is explained.
 
-A recording of a program that was killed is read up to where it is cut, and has no
-end mark, which is said.
+A recording of a program that was killed is read up to where it is cut, and has no end mark, \
+     which is said.
 
 Exit codes: 0 done, 2 wrong usage, or a file that cannot be read.";
 

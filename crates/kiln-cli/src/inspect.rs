@@ -37,13 +37,12 @@ const EXAMPLES: &str = "Examples:
   kiln inspect saxpy.ptx --json | jq '.entries[].parameters'
   kiln inspect saxpy.kir --json | jq '.buffers[].access'
 
-`access` says what the kernel does with the memory behind a pointer: reads,
-writes, both or neither. These are promises: no path through the code does
-anything else. Where that is not known it says `cannot tell`, and the
-instruction that is the reason is listed.
+`access` says what the kernel does with the memory behind a pointer: reads, writes, both or \
+     neither. These are promises: no path through the code does anything else. Where that is not \
+     known it says `cannot tell`, and the instruction that is the reason is listed.
 
-Exit codes: 0 done, 2 wrong usage or file, 3 refused (no such kernel, or
-a missing compiler), 4 compile error.";
+Exit codes: 0 done, 2 wrong usage or file, 3 refused (no such kernel, or a missing compiler), 4 \
+     compile error.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {

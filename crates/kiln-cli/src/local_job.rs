@@ -86,28 +86,26 @@ const EXAMPLES: &str = "Examples:
   kiln launch -n 8 --restart 2 -- ./train
   kiln launch -n 4 --check -- ./train
 
-Every rank gets KILN_RANK, KILN_WORLD_SIZE, KILN_LOCAL_RANK, KILN_LOCAL_SIZE,
-KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job), KILN_RESTARTS
-(how often this rank was started again) and KILN_RANK_ENDS_FILE (where it notes
-which other ranks it saw end). Its standard input is empty. Its lines are
-printed as `[rank] line`, in order for each rank.
+Every rank gets KILN_RANK, KILN_WORLD_SIZE, KILN_LOCAL_RANK, KILN_LOCAL_SIZE, \
+     KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job), KILN_RESTARTS (how often this \
+     rank was started again) and KILN_RANK_ENDS_FILE (where it notes which other ranks it saw end). \
+     Its standard input is empty. Its lines are printed as `[rank] line`, in order for each rank.
 
-With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and
-KILN_FINDINGS_FILE. A program that takes its device with DeviceRuntime::auto
-and its communicator with DeviceCommunicator::meet runs as it is; collectives
-go through the store where the ranks meet. What the simulated device of a rank
-found is printed with the rank when all have ended.
+With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and \
+     KILN_FINDINGS_FILE. A program that takes its device with DeviceRuntime::auto and its \
+     communicator with DeviceCommunicator::meet runs as it is; collectives go through the store where \
+     the ranks meet. What the simulated device of a rank found is printed with the rank when all have \
+     ended.
 
-When a rank fails, the command names it and ends the others. A rank that fails
-because another one did is not named first, also if it ends first. SIGINT, SIGTERM,
-SIGHUP and SIGQUIT are passed on to all ranks; the second one kills them.
-SIGUSR1 and SIGUSR2 are passed on, too. A rank dies with this command, however
-it ends.
+When a rank fails, the command names it and ends the others. A rank that fails because another \
+     one did is not named first, also if it ends first. SIGINT, SIGTERM, SIGHUP and SIGQUIT are \
+     passed on to all ranks; the second one kills them. SIGUSR1 and SIGUSR2 are passed on, too. A \
+     rank dies with this command, however it ends.
 
-Exit codes: that of the rank that failed first, or 128 and the number of its
-signal; 0 if all ranks succeeded. The command itself ends with 2 for wrong usage
-or a program that cannot be started, 3 for a port in use or a GPU that is not
-there, 5 after --time-limit and for findings of --check.";
+Exit codes: that of the rank that failed first, or 128 and the number of its signal; 0 if all \
+     ranks succeeded. The command itself ends with 2 for wrong usage or a program that cannot be \
+     started, 3 for a port in use or a GPU that is not there, 5 after --time-limit and for findings \
+     of --check.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {

@@ -14,7 +14,7 @@
 //! | `bench` | measures memory allocation |
 //! | `launch` | starts the ranks of a program on this host |
 //! | `scale` | estimates how recorded collectives scale to many ranks |
-//! | `trace` | makes a trace for Perfetto of a recording |
+//! | `trace` | records a program, or makes a trace for Perfetto of a recording |
 //! | `explain` | says in words what a recording shows |
 //! | `watch` | serves a page that shows a recording |
 //!
@@ -91,9 +91,9 @@ struct CommandLine {
 
 const EXIT_CODES: &str = "Start with `kiln doctor`, which says whether this machine can run kernels.
 
-Exit codes: 0 done, 2 wrong usage, or a file or output that cannot be
-read or written, 3 refused or missing, 4 compile error, 5 fault or finding.
-With --json, errors are JSON on the standard output.";
+Exit codes: 0 done, 2 wrong usage, or a file or output that cannot be read or written, 3 refused \
+     or missing, 4 compile error, 5 fault or finding. With --json, errors are JSON on the standard \
+     output.";
 
 /// Wider lines are hard to read.
 const HELP_COLUMNS: usize = 100;
@@ -124,7 +124,7 @@ enum Command {
     Launch(local_job::Arguments),
     /// Estimate how recorded collectives scale to many ranks.
     Scale(scaling::Arguments),
-    /// Make a trace for Perfetto of a recording.
+    /// Record a program, or make a trace for Perfetto of a recording.
     Trace(trace::Arguments),
     /// Say in words what a recording shows: idle devices, waits, memory.
     Explain(explain::Arguments),

@@ -37,12 +37,12 @@ const EXAMPLES: &str = "Examples:
 
 A stack is a base inside of layers.
 Bases: heap, heap(spare=50%, mapping=1GiB), chunks, host, pages, direct, pool.
-Layers, in any order: budget(8GiB, ...), limit(8GiB, ...), stats(...),
-trace(65536, ...), guard(256B, 64MiB, ...), leaks(100, ...), align(4KiB, ...),
-retry(2, ...), fail(10, 3, 1MiB, ...).
+Layers, in any order: budget(8GiB, ...), limit(8GiB, ...), stats(...), trace(65536, ...), \
+     guard(256B, 64MiB, ...), leaks(100, ...), align(4KiB, ...), retry(2, ...), fail(10, 3, 1MiB, \
+     ...).
 
-Exit codes: 0 replayed (refused requests are counted), 2 wrong usage or log
-file, 3 refused, 5 fault.";
+Exit codes: 0 replayed (refused requests are counted), 2 wrong usage or log file, 3 refused, 5 \
+     fault.";
 
 /// The flags of `kiln replay`.
 #[derive(Args)]

@@ -41,21 +41,19 @@ const EXAMPLES: &str = "Examples:
       --arg 'struct:{in:x.npy,i32:32}' --arg null
   kiln run saxpy.kir --arg in:x.npy --arg inout:y.npy:z.npy --arg f32:2.5
 
-A program (.kir) takes its buffers first and its scalars after them. It has
-its own block, and its grid follows from the buffer it runs over unless --grid
-says otherwise.
+A program (.kir) takes its buffers first and its scalars after them. It has its own block, and \
+     its grid follows from the buffer it runs over unless --grid says otherwise.
 
-Arrays are .npy files in C order and little-endian. A file whose element type
-is not the kernel's is refused; --cast converts it. Output files are written
-as a whole, and only if the kernel ran to its end without findings. With
-KILN_FINDINGS=report findings are listed and the files written anyway, and
-the command ends with 0; with KILN_FINDINGS=ignore they are not listed either.
-A kernel that faults ends with 5 and writes no file under every setting: the
-device is lost, and its memory with it.
+Arrays are .npy files in C order and little-endian. A file whose element type is not the \
+     kernel's is refused; --cast converts it. Output files are written as a whole, and only if the \
+     kernel ran to its end without findings. With KILN_FINDINGS=report findings are listed and the \
+     files written anyway, and the command ends with 0; with KILN_FINDINGS=ignore they are not listed \
+     either. A kernel that faults ends with 5 and writes no file under every setting: the device is \
+     lost, and its memory with it.
 
-Exit codes: 0 done, 2 wrong usage, or a file that cannot be read or written,
-3 refused (arguments that do not fit, an instruction that the simulated device
-does not execute, or a missing device), 4 compile error, 5 fault or finding.";
+Exit codes: 0 done, 2 wrong usage, or a file that cannot be read or written, 3 refused \
+     (arguments that do not fit, an instruction that the simulated device does not execute, or a \
+     missing device), 4 compile error, 5 fault or finding.";
 
 /// The report of a run.
 #[derive(Serialize)]

@@ -46,24 +46,22 @@ const EXAMPLES: &str = "Examples:
       --topology '8x nvlink(450GB/s, 1us) per host, 1 host over 8x 400Gb/s, 5us'
   kiln scale train.collectives --svg scaling.svg --json
 
-A line of the file is a collective, its bytes (of the larger buffer), how often
-it comes and how long a rank computes before each:
+A line of the file is a collective, its bytes (of the larger buffer), how often it comes and how \
+     long a rank computes before each:
 
   all_reduce bytes=100MB count=12 compute=4ms
 
-In JSON: [{\"kind\": \"all_reduce\", \"bytes\": 100000000, \"count\": 12,
-\"compute_ns\": 4000000}]. A program records it with CollectiveTrace.
+In JSON: [{\"kind\": \"all_reduce\", \"bytes\": 100000000, \"count\": 12, \"compute_ns\": \
+     4000000}]. A program records it with CollectiveTrace.
 
-Buffers keep their size and ranks their computing on every number of ranks, as
-in data-parallel training. Computing waits for the collective before it, unless
-that has the word `overlap` at its end (in JSON \"overlap\": true), as gradients
-that are summed while others are computed; collectives come one after the other.
-Exposed is communication while nothing is computed. Efficiency is the share of
-computing. All times are estimates: latency times
-steps and bytes by bandwidth, with the best of ring, tree and hierarchical.
+Buffers keep their size and ranks their computing on every number of ranks, as in data-parallel \
+     training. Computing waits for the collective before it, unless that has the word `overlap` at \
+     its end (in JSON \"overlap\": true), as gradients that are summed while others are computed; \
+     collectives come one after the other. Exposed is communication while nothing is computed. \
+     Efficiency is the share of computing. All times are estimates: latency times steps and bytes by \
+     bandwidth, with the best of ring, tree and hierarchical.
 
-Exit codes: 0 done, 2 wrong usage or file, 3 a number of ranks that the topology
-does not have.";
+Exit codes: 0 done, 2 wrong usage or file, 3 a number of ranks that the topology does not have.";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {

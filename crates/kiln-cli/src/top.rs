@@ -51,21 +51,21 @@ const EXAMPLES: &str = "Examples:
   kiln top 4711
   kiln top --json
 
-A program is seen if it runs with KILN_TOP=1, or calls kiln::telemetry::publish,
-while it has a runtime. It publishes in a folder of its user: `kiln` in
-XDG_RUNTIME_DIR, or else `kiln-UID` in the temporary folder. Both need the same.
-For each of its runtimes: memory in use against the limit, memory by tag, streams,
-submissions a second, faults. For each GPU what NVML says, of all its users.
+A program is seen if it runs with KILN_TOP=1, or calls kiln::telemetry::publish, while it has a \
+     runtime. It publishes in a folder of its user: `kiln` in XDG_RUNTIME_DIR, or else `kiln-UID` in \
+     the temporary folder. Both need the same. For each of its runtimes: memory in use against the \
+     limit, memory by tag, streams, submissions a second, faults. For each GPU what NVML says, of all \
+     its users.
 
-With process numbers it says of each that is not seen why: it has ended, it
-publishes nothing, it is of another user, its entry cannot be read. It ends with 2
-if one of them is not seen at first.
+With process numbers it says of each that is not seen why: it has ended, it publishes nothing, \
+     it is of another user, its entry cannot be read. It ends with 2 if one of them is not seen at \
+     first.
 
-Keys: q or Esc ends, the arrows scroll. In a pipe it prints once. A signal that
-ends it gives the terminal back first.
+Keys: q or Esc ends, the arrows scroll. In a pipe it prints once. A signal that ends it gives \
+     the terminal back first.
 
-Exit codes: 0 done, 2 wrong usage, a process that is not seen, or a folder or
-terminal that cannot be used.";
+Exit codes: 0 done, 2 wrong usage, a process that is not seen, or a folder or terminal that \
+     cannot be used.";
 
 /// What is seen at one moment.
 #[derive(Serialize)]

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kiln::telemetry::DeviceTimes;
-use kiln_trace::{ExportError, PerfettoSummary, export_perfetto, shell_word};
+use kiln_trace::{ExportError, PerfettoSummary, export_perfetto, shell_word, with_process_number};
+use kiln_watch::FilePattern;
 use serde::Serialize;
 
 use crate::console::{Console, complain};
@@ -20,20 +21,19 @@ use crate::plural::counted;
 use crate::program_signals::ProgramSignals;
 use crate::recording_file;
 use recorded_program::RunSettings;
-use recording_place::{NUMBER, RecordingPlace};
+use recording_place::RecordingPlace;
 
 /// Where a program is recorded if no file is given.
 pub(crate) const DEFAULT_FILE: &str = "trace.kiln";
 
 /// The flags of `kiln trace`.
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct Arguments {
     /// The recording: what is read, or where a program is recorded (`trace.kiln` if it is left out).
-    #[arg(required_unless_present = "program")]
     file: Option<PathBuf>,
     /// Write a trace that Perfetto opens.
-    #[arg(long, value_name = "OUT", required_unless_present = "program")]
+    #[arg(long, value_name = "OUT")]
     perfetto: Option<PathBuf>,
     /// How the device's times are taken while PROGRAM runs: host (not at all), events, events/16 (around every 16th submission), cupti.
     #[arg(long, value_name = "HOW", requires = "program")]
@@ -49,38 +49,41 @@ pub(crate) struct Arguments {
     program: Vec<OsString>,
 }
 
+/// Both uses, the first of which records.
+const USAGE: &str = "kiln trace [OPTIONS] [FILE] [--perfetto <OUT>] -- <PROGRAM>...
+       kiln trace [OPTIONS] <FILE> --perfetto <OUT>";
+
 const EXAMPLES: &str = "Examples:
   kiln trace -- ./train --steps 10
   kiln trace train.kiln --perfetto train.pftrace -- ./train --steps 10
   kiln trace --times cupti -- ./train --steps 10
   kiln trace rank-%p.kiln -- ./train --ranks 4
   kiln trace train.kiln --perfetto train.pftrace
+  kiln trace rank-%p.kiln --perfetto rank-%p.pftrace
   kiln trace train.kiln --perfetto train.pftrace --skip-damaged --json
 
-Open the trace at ui.perfetto.dev, which keeps it in the browser. Below each
-device are its streams with their kernels (line and submission are in the
-details), an arrow for each wait from the work that was waited for, the waits of
-the program's threads, memory by tag, faults and takeovers. Work whose time on
-the device was not measured is on a track of its stream that says \"submitted\".
+Open the trace at ui.perfetto.dev, which keeps it in the browser. Below each device are its \
+     streams with their kernels (line and submission are in the details), an arrow for each wait from \
+     the work that was waited for, the waits of the program's threads, memory by tag, faults and \
+     takeovers. Work whose time on the device was not measured is on a track of its stream that says \
+     \"submitted\".
 
-A program is run with KILN_TRACE=FILE, which every kiln runtime understands. %p
-in the name of FILE stands for the number of the process, so that each process
-has its file; then it stands in that of OUT, too. A recording of a program that
-was killed is read up to where it is cut. With --json the program's standard
-output goes to the standard error.
+A program is run with KILN_TRACE=FILE, which every kiln runtime understands. %p in the name of \
+     FILE stands for the number of the process, so that each process has its file; then it stands in \
+     that of OUT, too. A recording of a program that was killed is read up to where it is cut. With \
+     --json the program's standard output goes to the standard error.
 
-On a GPU, only --times (or KILN_TRACE_TIMES, which it sets) makes the recording
-say when work ran: events around each submission cost the host some microseconds
-for each, events/16 a sixteenth of that, and cupti one or two for each launch.
-Where CUPTI cannot be used, events are, and the program's log says why. Times of
-simulated devices are always there.
+On a GPU, only --times (or KILN_TRACE_TIMES, which it sets) makes the recording say when work \
+     ran: events around each submission cost the host some microseconds for each, events/16 a \
+     sixteenth of that, and cupti one or two for each launch. Where CUPTI cannot be used, events are, \
+     and the program's log says why. Times of simulated devices are always there.
 
-SIGTERM, SIGINT and SIGHUP are passed on to the program, and what it recorded is
-finished when it has ended.
+SIGTERM, SIGINT and SIGHUP are passed on to the program, and what it recorded is finished when \
+     it has ended.
 
-Exit codes: that of the program, where one is run and ends with another than 0,
-128 and the number of the signal that ended it; otherwise 0 done, 2 wrong usage, or a file that cannot be read or written, 3 the
-program cannot be started, or recorded nothing.";
+Exit codes: that of the program, where one is run and ends with another than 0, 128 and the \
+     number of the signal that ended it; otherwise 0 done, 2 wrong usage, or a file that cannot be \
+     read or written, 3 the program cannot be started, or recorded nothing.";
 
 /// What `--json` prints of a trace.
 #[derive(Serialize)]
@@ -106,6 +109,10 @@ struct Recorded {
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let file = arguments.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
     if let Some(out) = arguments.perfetto.as_deref() {
+        if out == Path::new("-") {
+            let what = "--perfetto - names no file, and a trace is not written to the standard output";
+            return Err(Failure::usage(what).next("give the name of a file; ./- is one of that name"));
+        }
         if is_same(file, out) {
             let what = format!("{} is the recording and cannot be the trace, too", out.display());
             return Err(Failure::usage(what).next("give another file with --perfetto"));
@@ -114,14 +121,38 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
     }
     match arguments.program.split_first() {
         Some((program, words)) => record(arguments, file, (program, words), console),
-        None => {
-            if let Some(out) = &arguments.perfetto {
-                let written = convert(arguments, file, out)?;
-                tell(arguments, vec![written], &[], console)?;
+        None => match (&arguments.file, &arguments.perfetto) {
+            (Some(file), Some(out)) => convert_all(arguments, file, out, console),
+            (file, _) => {
+                let what = if file.is_some() { "no trace is asked for" } else { "no recording is named" };
+                let next = "`kiln trace -- PROGRAM` records a program, `kiln trace FILE --perfetto OUT` makes a trace of a recording";
+                Err(Failure::usage(format!("{what}, and no program is to be run")).next(next))
             }
-            Ok(Exit::Done)
+        },
+    }
+}
+
+/// Makes the trace of a recording, or those of the processes whose numbers stand in the place of `%p`.
+fn convert_all(
+    arguments: &Arguments,
+    file: &Path,
+    out: &Path,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    let mut traces = Vec::new();
+    match FilePattern::of(file).filter(|_| !file.exists()) {
+        None => traces.push(convert(arguments, file, out)?),
+        Some(pattern) => {
+            recording_place::check_numbered(out)?;
+            for recording in recording_file::meant(&[file.to_owned()])? {
+                let number = pattern.number(&recording);
+                let own = number.map_or_else(|| out.to_owned(), |number| with_process_number(out, number));
+                traces.push(convert(arguments, &recording, &own)?);
+            }
         }
     }
+    tell(arguments, traces, &[], console)?;
+    Ok(Exit::Done)
 }
 
 /// Runs a program and records it.
@@ -133,11 +164,8 @@ fn record(
 ) -> Result<Exit, Failure> {
     let place = RecordingPlace::new(file)?;
     arguments.perfetto.as_deref().map_or(Ok(()), recording_place::check_folder)?;
-    if let Some(out) = arguments.perfetto.as_deref().filter(|_| place.pattern().is_some())
-        && !recording_place::has_number(out)
-    {
-        let what = format!("{NUMBER} gives each process a recording, and {} is one file", out.display());
-        return Err(Failure::usage(what).next(format!("put {NUMBER} into the name of the trace, too")));
+    if let Some(out) = arguments.perfetto.as_deref().filter(|_| place.pattern().is_some()) {
+        recording_place::check_numbered(out)?;
     }
     let signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
     let settings = RunSettings { is_json: arguments.json, times: arguments.times };
@@ -173,7 +201,8 @@ fn tell(
     console: &mut Console,
 ) -> Result<(), Failure> {
     if arguments.json {
-        return match traces.pop_if(|_| recordings.is_empty()) {
+        let is_alone = recordings.is_empty() && traces.len() < 2;
+        return match traces.pop_if(|_| is_alone) {
             Some(written) => console.json(&written),
             None => {
                 let recordings = recordings.iter().map(|file| file.display().to_string()).collect();

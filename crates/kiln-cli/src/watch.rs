@@ -53,25 +53,24 @@ const EXAMPLES: &str = "Examples:
   kiln watch rank-0.kiln rank-1.kiln
   kiln watch runs/rank-%p.kiln
 
-Open the address that is printed in a browser on this machine. The page has a
-timeline in which a gap says why the stream waited, memory by tag and by
-address, devices and their states, faults, collectives by rank, and the words of
-`kiln explain`. Several recordings are on one time axis, and the ranks that came
-late to a collective are named. The key ? lists the keys. The page follows the file while it grows; a program that
-was killed is shown up to its last whole block.
+Open the address that is printed in a browser on this machine. The page has a timeline in which \
+     a gap says why the stream waited, memory by tag and by address, devices and their states, \
+     faults, collectives by rank, and the words of `kiln explain`. Several recordings are on one time \
+     axis, and the ranks that came late to a collective are named. The key ? lists the keys. The page \
+     follows the file while it grows; a program that was killed is shown up to its last whole block.
 
-The page is served on the loopback interface only, and its address has a random
-token: who does not know it sees nothing. From another machine, forward the port
-(ssh -L 7007:127.0.0.1:7007 HOST) and give --port 7007 here. Ctrl-C ends it.
+The page is served on the loopback interface only, and its address has a random token: who does \
+     not know it sees nothing. From another machine, forward the port (ssh -L 7007:127.0.0.1:7007 \
+     HOST) and give --port 7007 here. Ctrl-C ends it.
 
-A program is run with KILN_TRACE=FILE; %p in its name stands for the number of
-the process. The page stays when the program has ended. While it runs, SIGTERM,
-SIGINT and SIGHUP are passed on to it, and end the page, too. With --json the
-program's standard output goes to the standard error.
+A program is run with KILN_TRACE=FILE; %p in its name stands for the number of the process. The \
+     page stays when the program has ended. While it runs, SIGTERM, SIGINT and SIGHUP are passed on \
+     to it, and end the page, too. With --json the program's standard output goes to the standard \
+     error.
 
-Exit codes: 2 wrong usage, or a file that cannot be read, 3 a port in use, or a
-program that cannot be started, that of the program where it recorded nothing or
-a signal ended both; otherwise it runs until Ctrl-C.";
+Exit codes: 2 wrong usage, or a file that cannot be read, 3 a port in use, or a program that \
+     cannot be started, that of the program where it recorded nothing or a signal ended both; \
+     otherwise it runs until Ctrl-C.";
 
 /// What `--json` prints.
 #[derive(Serialize)]

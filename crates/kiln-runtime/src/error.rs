@@ -55,12 +55,14 @@ struct Detail {
     kind: ErrorKind,
     /// Where in a request it went wrong.
     place: Option<String>,
+    /// What work was told that failed before, where this follows from it.
+    because: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     /// An error of a kind.
     pub fn new(kind: impl Into<ErrorKind>) -> Self {
-        Self { label: None, detail: Box::new(Detail { kind: kind.into(), place: None }) }
+        Self { label: None, detail: Box::new(Detail { kind: kind.into(), place: None, because: None }) }
     }
 
     /// An error of any type, to be returned through kiln; [`downcast_ref`](Self::downcast_ref) gets it back.
@@ -90,6 +92,13 @@ impl Error {
             Some(inner) => format!("{place}: {inner}"),
             None => place,
         });
+        self
+    }
+
+    /// The same error, which follows from what other work was told; [`downcast_ref`](Self::downcast_ref) finds that.
+    #[must_use]
+    pub(crate) fn because(mut self, told: Option<Arc<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.detail.because = told;
         self
     }
 
@@ -139,7 +148,8 @@ impl Error {
     }
 
     /// The error of a type of the caller's own that was put in with [`other`](Self::other), or of a crate above this one,
-    /// such as `kiln::program::ProgramError`.
+    /// such as `kiln::program::ProgramError`. Where work was [ended](Stale::NotWritten) for such an error, who reads what it was to write finds
+    /// the same.
     ///
     /// ```
     /// use kiln::Error;
@@ -151,7 +161,7 @@ impl Error {
     pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
         match self.kind() {
             ErrorKind::Other(error) => error.downcast_ref(),
-            _ => None,
+            _ => self.detail.because.as_ref()?.downcast_ref(),
         }
     }
 
@@ -214,7 +224,11 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(self.kind())
+        match (std::error::Error::source(self.kind()), &self.detail.because) {
+            (Some(source), _) => Some(source),
+            (None, Some(told)) => Some(&**told),
+            (None, None) => None,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use kiln_watch::FilePattern;
 use crate::failure::Failure;
 
 /// What stands for the number of the process.
-pub(crate) const NUMBER: &str = "%p";
+const NUMBER: &str = "%p";
 
 /// Where a program is recorded.
 #[derive(Clone, Debug)]
@@ -81,15 +81,27 @@ impl RecordingPlace {
 }
 
 /// Whether `%p` stands in a path.
-pub(crate) fn has_number(path: &Path) -> bool {
+fn has_number(path: &Path) -> bool {
     split_process_number(path.as_os_str()).is_some()
+}
+
+/// Refuses one trace for the recordings of several processes.
+pub(crate) fn check_numbered(out: &Path) -> Result<(), Failure> {
+    if has_number(out) {
+        return Ok(());
+    }
+    let what = format!("{NUMBER} gives each process a recording, and {} is one file", out.display());
+    Err(Failure::usage(what).next(format!("put {NUMBER} into the name of the trace, too")))
 }
 
 /// A place that something can be written to, as far as that is known.
 ///
 /// # Errors
-/// A folder, a pipe, a device.
+/// An empty name, a folder, a pipe, a device.
 pub(crate) fn writable(file: &Path) -> Result<(), Failure> {
+    if file.as_os_str().is_empty() {
+        return Err(Failure::usage("the name of the file is empty").next("give the name of a file"));
+    }
     match special_file(file) {
         Some(what) => {
             let why = format!("it is {what}, and is not written to");

@@ -39,7 +39,7 @@ fn an_instruction_that_only_a_gpu_executes_is_refused_and_is_no_finding() {
     );
     let help = run(without_driver(&["check", "--help"]));
     assert!(
-        help.stdout.contains("3 refused (arguments\nthat do not fit, or an instruction"),
+        help.stdout.replace('\n', " ").contains("3 refused (arguments that do not fit, or an instruction"),
         "{}",
         help.stdout
     );

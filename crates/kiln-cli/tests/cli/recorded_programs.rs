@@ -136,6 +136,60 @@ fn each_process_is_recorded_by_its_number() {
 }
 
 #[test]
+fn recordings_that_exist_are_converted_by_their_numbers() {
+    let folder = Folder::new();
+    let (file, out) = (folder.path("run-%p.kiln"), folder.path("run-%p.pftrace"));
+    for number in [11, 12] {
+        folder.write(&format!("run-{number}.kiln"), planted());
+    }
+    let outcome = run(command(&["trace", &file, "--perfetto", &out]));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    for number in [11, 12] {
+        let trace = folder.path(&format!("run-{number}.pftrace"));
+        assert!(outcome.stdout.contains(&format!("{trace}: 3 submissions")), "{}", outcome.stdout);
+        assert!(Path::new(&trace).is_file());
+    }
+    let json = run(command(&["trace", &file, "--perfetto", &out, "--json"])).json();
+    assert_eq!(json["traces"].as_array().map(Vec::len), Some(2), "{json}");
+    for (words, said) in [
+        (["trace", &file, "--perfetto", &folder.path("one.pftrace")], "put %p into the name of the trace"),
+        (["trace", &folder.path("no-%p.kiln"), "--perfetto", &out], "no recording with a number"),
+    ] {
+        let outcome = run(command(&words));
+        assert_eq!(outcome.code, Some(2), "{words:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.replace('\n', " ").contains(said), "{words:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn what_is_to_be_traced_is_asked_for_with_both_uses() {
+    let folder = Folder::new();
+    let good = folder.write("good.kiln", planted());
+    let both = ["kiln trace -- PROGRAM", "kiln trace FILE --perfetto OUT"];
+    for words in [&["trace"][..], &["trace", &good]] {
+        let outcome = run(command(words));
+        assert_eq!(outcome.code, Some(2), "{words:?}: {}", outcome.stderr);
+        assert!(both.iter().all(|said| outcome.stderr.contains(said)), "{words:?}: {}", outcome.stderr);
+    }
+    let help = run(command(&["trace", "--help"])).stdout;
+    for said in ["Record a program", "-- <PROGRAM>...\n", "<FILE> --perfetto <OUT>\n"] {
+        assert!(help.contains(said), "{said}: {help}");
+    }
+    for words in
+        [&["trace", "", "--", "true"][..], &["trace", &good, "--perfetto", ""], &["watch", "", "--", "true"]]
+    {
+        let outcome = run(command(words));
+        assert_eq!(outcome.code, Some(2), "{words:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("the name of the file is empty"), "{words:?}: {}", outcome.stderr);
+    }
+    let mut command = command(&["trace", &good, "--perfetto", "-"]);
+    command.current_dir(folder.path(""));
+    let outcome = run(command);
+    assert!(outcome.code == Some(2) && outcome.stderr.contains("./-"), "{}", outcome.stderr);
+    assert!(!Path::new(&folder.path("-")).exists());
+}
+
+#[test]
 fn pipes_and_devices_are_refused_with_words() {
     let folder = Folder::new();
     let (good, fifo) = (folder.write("good.kiln", planted()), pipe(&folder, "fifo"));

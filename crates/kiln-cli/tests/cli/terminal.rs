@@ -58,6 +58,29 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
+fn paragraphs_of_help_are_broken_once() {
+    for verb in
+        ["bench", "cache", "check", "doctor", "emit", "exec", "explain", "inspect", "launch", "replay", "run"]
+            .into_iter()
+            .chain(["scale", "top", "trace", "watch"])
+    {
+        let mut command = without_driver(&[verb, "--help"]);
+        command.env("COLUMNS", "60");
+        let help = run(command).stdout;
+        let behind = help.split("Examples:").nth(1).unwrap_or_else(|| panic!("{help}"));
+        for paragraph in behind.split("\n\n").filter(|text| !text.trim_start_matches('\n').starts_with(' ')) {
+            let lines: Vec<&str> = paragraph.lines().collect();
+            for pair in lines.windows(2).filter(|pair| !pair[1].starts_with(' ')) {
+                let next = pair[1].split(' ').next().unwrap_or_default();
+                let is_full = pair[0].len() + 1 + next.len() > 60;
+                let is_list = verb == "bench" && next.len() == 2 || verb == "replay";
+                assert!(is_full || is_list, "{verb}: {pair:?}\n{help}");
+            }
+        }
+    }
+}
+
+#[test]
 fn lines_in_a_pipe_are_not_broken() {
     let faulty = faulty();
     let piped = |words: &[&str]| {

@@ -275,8 +275,14 @@ fn work_behind_an_ended_collective_fails_and_everything_else_is_kept() {
     apart.wait().unwrap();
     assert_eq!((before.download().unwrap(), other.download().unwrap()), (vec![2.0; 8], vec![2.0; 8]));
     for unreadable in [&reduced[0], &behind] {
-        assert!(is_not_written(&unreadable.download().unwrap_err()));
-        assert!(is_not_written(&before.copy_from(unreadable).unwrap_err()));
+        let told = unreadable.download().unwrap_err();
+        assert!(is_not_written(&told));
+        let lost = told.downcast_ref::<CommunicatorRankLost>().unwrap();
+        assert!(lost.lost == 1 && lost.can_rebuild, "{told:#}");
+        let told = GroupError::Device { index: 0, source: told };
+        assert_eq!(told.lost_rank().map(|lost| lost.lost), Some(1), "{told}");
+        let refused = before.copy_from(unreadable).unwrap_err();
+        assert!(is_not_written(&refused) && refused.downcast_ref::<CommunicatorRankLost>().is_some());
         // A part of it does not make the rest readable.
         assert!(is_not_written(&unreadable.view(..4).unwrap().fill(0.0).unwrap_err()));
         unreadable.fill(3.0).unwrap();

@@ -259,8 +259,8 @@ impl<T: Element> GpuRef<T> {
     #[track_caller]
     pub fn download_into_on(&self, stream: &Stream, into: &mut [T]) -> Result<()> {
         let runtime = self.runtime_for(stream)?;
-        let _context = runtime.called_from(Location::caller());
-        self.download_lane(&runtime, stream.lane(), into)
+        let download = || self.download_lane(&runtime, stream.lane(), into);
+        runtime.waiting(HostWaitCause::Download, None, download)
     }
 
     /// Copies all elements from another handle of the same device.
@@ -413,7 +413,7 @@ impl<T: Element> GpuRef<T> {
     /// Its runtime, if that lives and its contents are there.
     pub(crate) fn runtime(&self) -> Result<Arc<Inner>> {
         let runtime = self.block.runtime().map_err(|_| Error::new(Stale::DeviceDropped))?;
-        self.block.check_kept(&runtime)?;
+        self.block.require_kept(&runtime)?;
         Ok(runtime)
     }
 
@@ -430,7 +430,7 @@ impl<T: Element> GpuRef<T> {
             Err(Stale::NotWritten) if is_whole => None,
             Err(error) => {
                 let lost = if is_whole { self.block.rewrite(&runtime) } else { None };
-                Some(lost.ok_or(error)?)
+                Some(lost.ok_or_else(|| self.block.gone(&runtime, error))?)
             }
         };
         let queued = queue(&runtime);

@@ -35,6 +35,9 @@ pub enum RecordingError {
     /// `KILN_TRACE_TIMES` says no way to take the device's times.
     #[error("KILN_TRACE_TIMES: {0}")]
     Times(String),
+    /// The name of the file is empty.
+    #[error("the name of the recording is empty; name a file, such as trace.kiln")]
+    NoName,
     /// The file cannot be written.
     #[error("the recording {} cannot be written: {reason}; name a file in a folder that exists and has room", path.display())]
     File {
@@ -48,6 +51,7 @@ pub enum RecordingError {
 impl RecordingError {
     pub(crate) fn file(path: &Path, error: &std::io::Error) -> Self {
         match error.kind() {
+            _ if path.as_os_str().is_empty() => Self::NoName,
             std::io::ErrorKind::ResourceBusy => Self::InUse { path: path.to_owned() },
             _ => Self::File { path: path.to_owned(), reason: error.to_string() },
         }

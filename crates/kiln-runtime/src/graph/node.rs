@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kiln_driver::{Access, Command, Pattern, Place, Vouched};
+use kiln_trace::KnownName;
 
 use super::host_data::HostList;
 use super::node_access::{Owner, Touch};
@@ -73,6 +74,14 @@ impl Work {
             Self::Upload { .. } => "an upload",
             Self::Download { .. } => "a download",
             Self::Fill { .. } | Self::Repeat { .. } => "a fill",
+        }
+    }
+
+    /// The kernel that it runs, as recordings call it.
+    pub(super) fn kernel_name(&self) -> Option<KnownName> {
+        match self {
+            Self::Launch { template, .. } => Some(template.recorded_name()),
+            _ => None,
         }
     }
 

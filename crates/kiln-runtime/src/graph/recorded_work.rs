@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use kiln_driver::{Driver, StreamId};
 use kiln_order::{StreamState, Uses};
-use kiln_trace::SubmissionKind;
+use kiln_trace::{KnownName, SubmissionKind, interned_name};
 
 use super::builder::{GraphBuilder, MAX_RANGES};
 use super::host_data::Output;
@@ -44,7 +44,7 @@ impl GraphBuilder {
         let submitted = {
             let _span = tracing_span::submission(lane.stream, "sequence");
             let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
-            self.runtime.inner().submit_as(lane, &mut uses, sequence, work)
+            self.runtime.inner().submit_as(lane, &mut uses, || Some(self.label()), work)
         };
         self.is_queued |= queued.get();
         let stamp = submitted?;
@@ -61,7 +61,7 @@ impl GraphBuilder {
         let mut uses = Uses::new();
         self.nodes.footprint.add_uses_once(&self.nodes.hosts, &mut uses);
         let work = |driver: &dyn Driver, stream| self.queue(driver, stream, lane, &queued);
-        let submitted = self.runtime.inner().submit_work_timed(lane, &mut uses, sequence, work);
+        let submitted = self.runtime.inner().submit_work_timed(lane, &mut uses, || Some(self.label()), work);
         self.is_queued |= queued.get();
         let timed = submitted?;
         self.note_overwritten();
@@ -133,7 +133,33 @@ impl GraphBuilder {
     }
 }
 
-/// What commands that are queued together are called in a recording.
-fn sequence() -> Option<WorkLabel> {
-    Some(WorkLabel::named(SubmissionKind::Graph, "sequence", 0))
+/// The names of kernels that a submission of several commands has in a recording, at the most.
+const NAMED_KERNELS: usize = 3;
+
+impl GraphBuilder {
+    /// What commands that are queued together are called in a recording: their kernels by name, each once, in the order of recording.
+    fn label(&self) -> WorkLabel {
+        let mut names: Vec<KnownName> = Vec::with_capacity(NAMED_KERNELS + 1);
+        for name in self.nodes.works.iter().filter_map(Work::kernel_name) {
+            if !names.iter().any(|known| known.text() == name.text()) {
+                names.push(name);
+                if names.len() > NAMED_KERNELS {
+                    break;
+                }
+            }
+        }
+        let name = match &names[..] {
+            [] => KnownName::of("sequence"),
+            [only] => *only,
+            several => {
+                let mut text =
+                    several.iter().take(NAMED_KERNELS).map(|name| name.text()).collect::<Vec<_>>().join(", ");
+                if several.len() > NAMED_KERNELS {
+                    text += " and others";
+                }
+                KnownName::of(interned_name(&text))
+            }
+        };
+        WorkLabel::new(SubmissionKind::Graph, name, 0)
+    }
 }

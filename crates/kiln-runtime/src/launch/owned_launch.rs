@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use kiln_driver::{Access, Command, DeclaredSpan, Dim3, Vouched};
+use kiln_trace::KnownName;
 
 use super::check;
 use super::kernel::{Kernel, place};
@@ -38,6 +39,11 @@ pub(crate) struct TemplateArgument {
 }
 
 impl LaunchTemplate {
+    /// The name of its kernel as recordings have it.
+    pub(crate) fn recorded_name(&self) -> KnownName {
+        self.kernel.recorded_name()
+    }
+
     pub(super) fn new(
         kernel: &Kernel,
         shape: Shape,

@@ -96,7 +96,20 @@ impl Block {
     /// Refuses a block of another runtime, or of one that is gone.
     #[inline]
     pub(crate) fn check_runtime(&self, runtime: &Inner) -> Result<()> {
-        if self.belongs_to(runtime) { Ok(self.check_kept(runtime)?) } else { Err(self.foreign()) }
+        if self.belongs_to(runtime) { self.require_kept(runtime) } else { Err(self.foreign()) }
+    }
+
+    /// As [`check_kept`](Self::check_kept); the error has what work was told that was to write it, where that was ended.
+    #[inline]
+    pub(crate) fn require_kept(&self, runtime: &Inner) -> Result<()> {
+        self.check_kept(runtime).map_err(|stale| self.gone(runtime, stale))
+    }
+
+    /// The error for a block whose contents are gone.
+    #[cold]
+    pub(crate) fn gone(&self, runtime: &Inner, stale: Stale) -> Error {
+        let cause = self.loss(runtime).filter(|_| stale == Stale::NotWritten).map(|(_, cause)| cause);
+        Error::new(stale).because(cause.and_then(|cause| cause.told().cloned()))
     }
 
     #[cold]

@@ -23,7 +23,7 @@ use super::runtime_table::{EndedRuntime, RuntimeKey};
 use super::staging_pool::Staging;
 use super::stream::{Home, Stream};
 use super::stream_pool::StreamPool;
-use super::telemetry_source::Meters;
+use super::telemetry_source::{Meters, TRIAL_BYTES};
 use super::timing::Timers;
 use super::user_held_objects::LentObjects;
 use crate::code_cache::{DiskCache, Surroundings};
@@ -298,7 +298,8 @@ impl Inner {
 
     /// Refuses a memory stack that belongs to another device.
     pub(crate) fn check_memory(&self) -> Result<()> {
-        let block = self.memory.allocate(&AllocationRequest::new(1, self.main.lane().stream_ref()))?;
+        let block =
+            self.memory.allocate(&AllocationRequest::new(TRIAL_BYTES, self.main.lane().stream_ref()))?;
         let key = block.device_place().map(|place| match place.base {
             Base::Memory(id) => id.device(),
             Base::Reservation(id) => id.device(),

@@ -25,6 +25,8 @@ const EVERY: Duration = Duration::from_millis(500);
 
 /// Whether a thread publishes.
 static IS_PUBLISHED: AtomicBool = AtomicBool::new(false);
+/// Whether it was said that nothing can be published.
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
 /// Held while the file is written or removed.
 static FILE: Mutex<()> = Mutex::new(());
 
@@ -57,7 +59,7 @@ pub fn published_folder() -> PathBuf {
     }
 }
 
-/// Publishes if the environment asks for it. A program runs on where that fails.
+/// Publishes if the environment asks for it. Where that fails, it is said on the standard error, once, and the program runs on.
 ///
 /// # Errors
 /// A value that is not understood.
@@ -76,6 +78,11 @@ pub(crate) fn publish_as_environment_says() -> Result<(), ProbeError> {
     };
     if is_asked && let Err(error) = publish() {
         tracing::warn!(target: "kiln", %error, "`kiln top` does not see this program");
+        // Who set the variable may have no log. Once is enough, also where there are several runtimes.
+        if !IS_TOLD.swap(true, Ordering::Relaxed) {
+            let _ =
+                writeln!(io::stderr(), "kiln: {TOP_VARIABLE}: `kiln top` does not see this program: {error}");
+        }
     }
     Ok(())
 }

@@ -31,7 +31,8 @@ use kiln_trace::{ProgramRecorder, RecordingClock, RecordingTotals};
 use super::DeviceRuntime;
 use super::inner::Inner;
 use super::process_end::{EndStep, when_process_ends};
-use crate::error::{RecordingError, Result};
+use crate::device_state::Phase;
+use crate::error::{RecordingError, Result, Stale};
 
 pub(crate) use activity_times::ActivitySource;
 pub(crate) use device_recording::DeviceRecording;
@@ -83,7 +84,8 @@ impl DeviceRuntime {
     ///
     /// # Errors
     /// [`AlreadyRecorded`](RecordingError::AlreadyRecorded), with the file, for a runtime that is recorded: `KILN_TRACE` has every runtime of the process recorded,
-    /// and its file stays the only one. A file that another recording writes, in this process or another; a file that cannot be written.
+    /// and its file stays the only one. A file that another recording writes, in this process or another; an empty name, a pipe, a device such as
+    /// `/dev/null`, a file that cannot be written. [`ShuttingDown`](Stale::ShuttingDown) for a runtime that was shut down.
     pub fn trace(&self, path: impl AsRef<Path>) -> Result<()> {
         self.inner().begin_trace(path.as_ref(), DeviceTimes::HostOnly)
     }
@@ -148,6 +150,9 @@ impl Inner {
         self.check_unrecorded()?;
         if times == (DeviceTimes::Events { every: 0 }) {
             return Err(RecordingError::NoSubmissions.into());
+        }
+        if matches!(self.state().phase(), Phase::ShuttingDown | Phase::Stopped) {
+            return Err(Stale::ShuttingDown.into());
         }
         let measuring = Measuring::choose(self, times);
         // Before the file, which may be a recording that is still wanted: a device that is lost cannot be recorded.

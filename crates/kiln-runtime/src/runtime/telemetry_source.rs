@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use kiln_driver::{DeviceInfo, Driver};
-use kiln_mem::MemoryResource;
+use kiln_mem::{Accounting, Heap, MemoryResource, MemoryResourceExt};
 use kiln_order::{DependencyTracker, StreamCount, StreamCounts};
 
 use super::extensions::Extensions;
@@ -16,6 +16,9 @@ use super::stream_pool::StreamPool;
 use super::user_held_objects::LentObjects;
 use crate::counters::{Count, Counters, Numbers};
 use crate::device_state::StateCell;
+
+/// The block that a new runtime allocates and frees to see whose memory its stack gives out.
+pub(super) const TRIAL_BYTES: u64 = 1;
 
 /// The parts of a runtime that count.
 pub(crate) struct Meters {
@@ -36,6 +39,18 @@ impl Meters {
     /// The device.
     pub(crate) fn device(&self) -> &DeviceInfo {
         self.driver.info()
+    }
+
+    /// What its memory stack counts. The block that was allocated to see whose memory it is does not count as a peak.
+    pub(crate) fn accounting(&self) -> Accounting {
+        let mut counted = self.memory.accounting();
+        if counted.peak_live_bytes == TRIAL_BYTES
+            && let Some(heap) = self.memory.find::<Heap>()
+            && heap.counts_by_tag().iter().map(|(_, counts)| counts.allocations).sum::<u64>() <= 1
+        {
+            counted.peak_live_bytes = 0;
+        }
+        counted
     }
 
     pub(crate) fn tracker(&self) -> &DependencyTracker {

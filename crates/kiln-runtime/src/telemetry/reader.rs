@@ -42,7 +42,7 @@ impl Telemetry<'_> {
 
 /// How things are at the moment.
 pub(super) fn gauges(meters: &Meters) -> Levels {
-    let memory = meters.memory().accounting();
+    let memory = meters.accounting();
     let (events, leased_events) = meters.tracker().event_counts();
     let sources = meters.extension::<Modules>().map_or(0, |modules| modules.sources());
     let mut gauges = [0; Gauge::ALL.len()];

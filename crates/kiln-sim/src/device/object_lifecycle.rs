@@ -50,7 +50,7 @@ impl Core {
             EventRequest::Foreign(handle) => return self.name_event(objects, handle),
             _ => return Err(unknown_request(CALL)),
         };
-        let _state = self.enter(objects.info.ordinal, CALL)?;
+        let _state = self.enter_in_time(objects.info.ordinal, CALL, !timed)?;
         let event = |id| Event { id, timed, last: Mutex::default(), waiters: Mutex::default() };
         objects.events.insert(event).map(|(id, _)| id)
     }
@@ -64,7 +64,8 @@ impl Core {
             Object::Module(id) => return self.unload(objects, id),
             _ => {}
         }
-        let mut state = self.enter(device, CALL)?;
+        let measured = matches!(object, Object::Event(event) if objects.is_timed(event));
+        let mut state = self.enter_in_time(device, CALL, !measured)?;
         match object {
             // Mapped pages are held by their mappings, exported ones by their descriptors.
             Object::Pages(id) => objects.pages.remove(CALL, id).map(|_| ()),

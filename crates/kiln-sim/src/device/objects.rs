@@ -54,6 +54,11 @@ impl Objects {
         }
     }
 
+    /// Whether an event measures. Calls about it take no virtual time.
+    pub(crate) fn is_timed(&self, event: EventId) -> bool {
+        self.events.find("event", event).is_ok_and(|event| event.timed)
+    }
+
     /// Memory that lives and dies with a module.
     pub(crate) fn variables(&self) -> Vec<MemoryId> {
         let modules =

@@ -3,7 +3,8 @@
 /// The cost model. The numbers are of the size measured on an H200; what matters is that they are always the same.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Costs {
-    /// Host time of any call but that for the time between two events, which takes none.
+    /// Host time of any call but those that measure, which take none: to make, signal, await and destroy an event with timing, and to ask for
+    /// the time between two.
     pub call_ns: u64,
     /// Host time of a poll that found nothing new; it doubles while nothing new is found.
     pub poll_ns: u64,

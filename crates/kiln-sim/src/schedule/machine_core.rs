@@ -72,12 +72,13 @@ impl Core {
         self.enter_in_time(device, call, true)
     }
 
-    /// As [`enter`](Self::enter), for a call that reads what is known already. It takes no time, so that who measures a program does not change it.
-    pub(crate) fn enter_to_read(&self, device: u32, call: &'static str) -> Result<Guard<'_>> {
-        self.enter_in_time(device, call, false)
-    }
-
-    fn enter_in_time(&self, device: u32, call: &'static str, takes_time: bool) -> Result<Guard<'_>> {
+    /// As [`enter`](Self::enter); a call that measures takes no time, so that who measures a program does not change it.
+    pub(crate) fn enter_in_time(
+        &self,
+        device: u32,
+        call: &'static str,
+        takes_time: bool,
+    ) -> Result<Guard<'_>> {
         if in_kernel() {
             let (handle, why) =
                 (format!("device {device}"), "a kernel cannot call the device it runs on".into());

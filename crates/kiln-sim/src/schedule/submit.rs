@@ -29,7 +29,8 @@ impl Core {
         command: &Command<'_>,
     ) -> Result<Submission> {
         const CALL: &str = "submit";
-        let mut state = self.enter(objects.info.ordinal, CALL)?;
+        let measures = matches!(command, Command::Signal(event) if objects.is_timed(*event));
+        let mut state = self.enter_in_time(objects.info.ordinal, CALL, !measures)?;
         let lane = *objects.streams.find(CALL, stream)?;
         let limit = self.config.limits.queued_commands;
         if state.streams.get(&lane).is_none_or(|stream| stream.queue.len() >= limit) {

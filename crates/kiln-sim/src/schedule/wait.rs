@@ -54,7 +54,8 @@ impl Core {
                 None => Ok(Waited::Done),
             };
         }
-        let mut state = self.enter(device, CALL)?;
+        let measures = matches!(target, WaitTarget::Event(event) if objects.is_timed(event));
+        let mut state = self.enter_in_time(device, CALL, !measures)?;
         let Some(goal) = goal(objects, &state, target)? else { return Ok(Waited::Done) };
         let deadline_ns = match timeout {
             Timeout::Poll => state.now_ns,
@@ -125,7 +126,7 @@ impl Core {
 
     pub(crate) fn elapsed(&self, objects: &Objects, from: EventId, to: EventId) -> Result<Duration> {
         const CALL: &str = "elapsed";
-        let mut state = self.enter_to_read(objects.info.ordinal, CALL)?;
+        let mut state = self.enter_in_time(objects.info.ordinal, CALL, false)?;
         let now_ns = state.now_ns;
         let when = |id: EventId| {
             let event = objects.events.find(CALL, id)?;

@@ -61,6 +61,32 @@ fn timed_events_measure_what_lies_between_them() {
 }
 
 #[test]
+fn calls_that_measure_take_no_time() {
+    let rig = Rig::seeded(0, 1);
+    let now = || rig.device.clock().now();
+    let measure = || {
+        let event = rig.device.create_event(EventRequest::Timed).unwrap();
+        rig.signal(0, event);
+        assert_eq!(rig.device.wait(WaitTarget::Event(event), Timeout::Never).unwrap(), Waited::Done);
+        assert_eq!(rig.device.elapsed(event, event).unwrap(), Duration::ZERO);
+        rig.device.destroy(event.into()).unwrap();
+    };
+    let before = now();
+    measure();
+    assert_eq!(now(), before);
+    rig.launch(0, Kernel::Spin, &[SPIN_NS]).unwrap();
+    let launched = now();
+    assert!(launched > before, "another call does");
+    measure();
+    assert!(now() - launched >= Duration::from_nanos(SPIN_NS), "work is waited for");
+    rig.signal(0, rig.event());
+    let signalled = now();
+    rig.signal(0, rig.event());
+    assert!(now() > signalled, "an event that does not measure");
+    rig.close();
+}
+
+#[test]
 fn a_wait_with_a_deadline_ends_at_it() {
     let rig = Rig::seeded(0, 1);
     rig.launch(0, Kernel::Spin, &[SPIN_NS]).unwrap();

@@ -27,6 +27,13 @@ pub(super) struct IdleCase {
     pub(super) writer: Option<(TraceStamp, Option<Work>)>,
 }
 
+impl IdleCase {
+    /// Nothing is known but the work that was next.
+    fn before(work: &Work) -> Self {
+        Self { before: *work, cause: HostWaitCause::Other, phase: TakeoverPhase::Lost, writer: None }
+    }
+}
+
 /// What was found so far.
 pub(super) struct DeviceIdle {
     begin_ns: u64,
@@ -86,7 +93,10 @@ impl DeviceIdle {
             for hidden in within {
                 let (begin, end) = (hidden.begin_ns.max(from), hidden.end_ns.min(span.begin_ns));
                 self.idle(from, begin, work, surroundings);
-                self.unknown_ns += end.saturating_sub(begin);
+                // A device that is being brought back runs nothing that was submitted before.
+                let lost = self.takeovers(begin, end, work, surroundings);
+                self.idle_ns += lost;
+                self.unknown_ns += end.saturating_sub(begin) - lost;
                 from = from.max(end);
             }
             self.idle(from, span.begin_ns, work, surroundings);
@@ -102,21 +112,25 @@ impl DeviceIdle {
         }
     }
 
+    /// Counts how long a device was being brought back from one time to another, after which some work ran.
+    fn takeovers(&mut self, from: u64, to: u64, work: &Work, surroundings: &Surroundings<'_>) -> u64 {
+        let (case, device) = (IdleCase::before(work), work.stamp.stream.device);
+        let mut left = to.saturating_sub(from);
+        let all = left;
+        for takeover in surroundings.takeovers.iter().filter(|takeover| takeover.device == device) {
+            let part = takeover.span.within(from, to).min(left);
+            let why = Why::Takeover(takeover.phase as u8);
+            self.reasons.add(why, part, IdleCase { phase: takeover.phase, ..case });
+            left -= part;
+        }
+        all - left
+    }
+
     /// Says why nothing ran from one time to another, after which some work ran.
     fn explain(&mut self, from: u64, to: u64, work: &Work, surroundings: &Surroundings<'_>) {
         let device = work.stamp.stream.device;
-        let case =
-            IdleCase { before: *work, cause: HostWaitCause::Other, phase: TakeoverPhase::Lost, writer: None };
-        let mut left = to - from;
-        for takeover in surroundings.takeovers.iter().filter(|takeover| takeover.device == device) {
-            let part = takeover.span.within(from, to).min(left);
-            self.reasons.add(
-                Why::Takeover(takeover.phase as u8),
-                part,
-                IdleCase { phase: takeover.phase, ..case },
-            );
-            left -= part;
-        }
+        let case = IdleCase::before(work);
+        let left = to - from - self.takeovers(from, to, work, surroundings);
         // Until the host had submitted it, the device had nothing to do.
         let queued = work.host.end_ns.clamp(from, to);
         let late = (queued - from).min(left);

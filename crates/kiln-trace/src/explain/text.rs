@@ -156,10 +156,11 @@ impl ExplainedDevice {
         if self.busy_ns.is_some() && self.untimed_submissions > 0 {
             let (count, unknown) = (self.untimed_submissions, Time(self.unknown_ns));
             let were = if count == 1 { "submission was" } else { "submissions were" };
-            writeln!(
-                f,
-                "  {count} {were} not measured, so that of {unknown} it is not known whether it was idle"
-            )?;
+            write!(f, "  {count} {were} not measured")?;
+            match self.unknown_ns {
+                0 => writeln!(f)?,
+                _ => writeln!(f, ", so that of {unknown} it is not known whether it was idle")?,
+            }
         }
         self.idle.iter().try_for_each(|reason| writeln!(f, "  {reason}"))?;
         if !self.stalls.is_empty() {

@@ -13,21 +13,22 @@ const LOCK_LIMIT: std::time::Duration = std::time::Duration::from_millis(250);
 #[cfg(unix)]
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// Creates or empties a file, and locks it for as long as it is open. What is no plain file is not locked. A file that is locked is waited for,
-/// but no longer than [`LOCK_LIMIT`].
+/// Creates or empties a file, and locks it for as long as it is open. A file that is locked is waited for, but no longer than [`LOCK_LIMIT`].
 ///
 /// # Errors
-/// A pipe, which would hang the program until it is read; [`ResourceBusy`](io::ErrorKind::ResourceBusy) for a file that another recorder writes, which stays as it is; what the operating system says.
+/// An empty name; what is no file: a pipe would hang the program until it is read, and what a device is given is gone; [`ResourceBusy`](io::ErrorKind::ResourceBusy) for a file that another recorder writes, which stays as it is; what the operating system says.
 pub(super) fn create(path: &Path) -> io::Result<File> {
-    if special_file(path) == Some("a pipe") {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, and a recording is a file"));
+    if path.as_os_str().is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name is empty"));
+    }
+    if let Some(what) = special_file(path) {
+        let why = format!("it is {what}, and a recording is a file");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     // Emptied only once it is known that no recorder writes it.
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-    if file.metadata()?.is_file() {
-        lock(&file)?;
-        file.set_len(0)?;
-    }
+    lock(&file)?;
+    file.set_len(0)?;
     Ok(file)
 }
 

@@ -128,6 +128,30 @@ fn time_in_which_work_may_have_run_that_was_not_measured_is_not_idle() {
 }
 
 #[test]
+fn a_takeover_is_named_as_the_reason_also_where_it_took_work_along() {
+    let TraceEvent::Submission(lost) = kernel("lost", stamp(0, 2), 11, 2_500, span(0, 0)) else {
+        unreachable!("it is a submission")
+    };
+    let step = |phase, span| TraceEvent::Takeover(TakeoverRecord { device: 0, phase, span });
+    let found = explained(&[
+        kernel("step", stamp(0, 1), 10, 1_000, span(1_000, 2_000)),
+        TraceEvent::Submission(SubmissionRecord { device: None, ..lost }),
+        step(TakeoverPhase::Lost, span(3_000, 4_000)),
+        step(TakeoverPhase::Rebuilding, span(4_000, 9_000)),
+        kernel("step", stamp(0, 3), 10, 9_000, span(9_000, 10_000)),
+    ]);
+    let [device] = &*found.devices else { panic!("{found}") };
+    let said: Vec<_> = device.idle.iter().map(|reason| (reason.why.clone(), reason.ns)).collect();
+    let [rebuilding, lost] =
+        [TakeoverPhase::Rebuilding, TakeoverPhase::Lost].map(|phase| IdleWhy::Takeover { phase });
+    assert_eq!(said[..2], [(rebuilding, 5_000), (lost, 1_000)], "{found}");
+    // The work that was lost may have run before that.
+    assert_eq!((device.unknown_ns, device.busy_ns), (501, Some(2_000)), "{found}");
+    let text = found.to_string();
+    assert!(text.contains("5.0 us: the device was lost and brought back (rebuilding)"), "{text}");
+}
+
+#[test]
 fn with_missing_events_neither_idle_time_nor_leaks_are_stated() {
     let mut events = vec![
         allocated(1, 1 << 20, "weights", 5, 10),

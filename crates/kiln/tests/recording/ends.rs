@@ -38,6 +38,7 @@ fn child() {
         let said = error.to_string();
         assert!(said.contains(&own.display().to_string()) && said.contains("unset KILN_TRACE"), "{said}");
     }
+    let _second = (role == "two runtimes").then(|| DeviceRuntime::simulated(2).unwrap());
     let buffer = gpu.upload(&[1_u32, 2, 3]).unwrap();
     assert_eq!(buffer.download().unwrap(), [1, 2, 3]);
     if role == "abort at once" {
@@ -122,6 +123,28 @@ fn a_program_that_crashes_at_once_left_what_it_is() {
         file.each(|event| devices += usize::from(matches!(event, TraceEvent::Device(_))));
         assert_eq!(devices, 1);
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn the_environment_does_not_have_a_device_recorded_to() {
+    let mut child = command("end").env(TRACE, "/dev/null").stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(
+        !child.wait().unwrap().success() && said.contains("/dev/null cannot be written: it is a device"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_runtime_that_was_shut_down_is_not_recorded() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    assert!(gpu.shutdown(std::time::Duration::from_secs(5)).unwrap());
+    let error = gpu.trace(&file).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Stale(kiln::buffer::Stale::ShuttingDown)), "{error}");
+    assert!(!file.0.exists(), "nothing was created");
 }
 
 #[test]
@@ -280,9 +303,9 @@ fn processes_that_share_the_variable_have_a_file_each() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told_and_the_program_goes_on() {
+fn a_place_that_cannot_be_recorded_to_is_told_and_the_program_goes_on() {
     let gpu = DeviceRuntime::simulated(1).unwrap();
     let error = gpu.trace("/dev/full").unwrap_err().to_string();
-    assert!(error.contains("/dev/full") && error.contains("No space left"), "{error}");
+    assert!(error.contains("/dev/full cannot be written: it is a device"), "{error}");
     assert_eq!(gpu.upload(&[6_u32]).unwrap().download().unwrap(), [6]);
 }

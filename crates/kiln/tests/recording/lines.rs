@@ -3,6 +3,7 @@
 use std::panic::Location;
 
 use kiln::DeviceRuntime;
+use kiln::program::{Backend, Bindings, Program};
 use kiln::trace::{HostWaitCause, TraceEvent, TraceLine};
 
 use crate::Recorded;
@@ -64,4 +65,65 @@ fn copies_replays_and_waits_of_every_kind_have_the_line_that_asked_for_them() {
         [HostWaitCause::Download, HostWaitCause::Memory, HostWaitCause::Ticket, HostWaitCause::Download];
     let expected: Vec<_> = waits.into_iter().map(Some).zip(causes).collect();
     assert_eq!(waited, expected);
+}
+
+#[test]
+fn every_download_is_told_as_one() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (stream, buffer) = (gpu.stream().unwrap(), gpu.zeros::<u32>(64).unwrap());
+    gpu.synchronize().unwrap();
+    gpu.trace(&file).unwrap();
+    let (mut lines, mut into) = (Vec::new(), [0; 64]);
+    at(&mut lines, buffer.download()).unwrap();
+    at(&mut lines, buffer.download_into(&mut into)).unwrap();
+    at(&mut lines, buffer.download_into_on(&stream, &mut into)).unwrap();
+    drop((buffer, stream, gpu));
+    let mut waited = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::HostWait(wait) = event {
+            waited.push((line_of(wait.line), wait.cause));
+        }
+    });
+    let expected: Vec<_> = lines.into_iter().map(|line| (Some(line), HostWaitCause::Download)).collect();
+    assert_eq!(waited, expected);
+}
+
+#[test]
+fn programs_and_sequences_have_their_kernels_and_the_line_that_asked_for_them() {
+    const AXPBY: &str = "kernel axpby(in x: f32[], inout y: f32[like x], a: f32, b: f32) block(128) over(y) {
+        let i: u64 = global.x;
+        y[i] = fma(a, x[i], b * y[i]);
+    }";
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let backend = Backend::over(gpu.clone());
+    let [axpby, scale] = [AXPBY.to_owned(), AXPBY.replace("axpby", "scale")]
+        .map(|text| backend.compile(&Program::parse(&text).unwrap()).unwrap());
+    let host = vec![1.0_f32; 100];
+    let (x, y) = (gpu.upload(&host).unwrap(), gpu.upload(&host).unwrap());
+    gpu.synchronize().unwrap();
+    gpu.trace(&file).unwrap();
+    let scalars = || Bindings::new().scalar("a", 2.0_f32).scalar("b", 1.0_f32);
+    let (mut lines, mut result, mut out) = (Vec::new(), host.clone(), Vec::new());
+    at(&mut lines, axpby.dispatch(scalars().input("x", &host).in_out("y", &mut result))).unwrap();
+    let mut sequence = backend.sequence();
+    for pipeline in [&scale, &axpby, &scale] {
+        sequence.step(pipeline, scalars().resident("x", &x).resident("y", &y)).unwrap();
+    }
+    sequence.read(&y, &mut out).unwrap();
+    at(&mut lines, sequence.run()).unwrap();
+    assert_eq!((result[0], out[0]), (3.0, 7.0));
+    drop((x, y, axpby, scale, backend, gpu));
+    let (mut recorded, mut waited) = (Vec::new(), Vec::new());
+    file.each(|event| match event {
+        TraceEvent::Submission(work) => recorded.push((line_of(work.line), work.name.to_owned())),
+        TraceEvent::HostWait(wait) => waited.push(line_of(wait.line)),
+        _ => {}
+    });
+    let names = ["axpby", "scale, axpby"].map(str::to_owned);
+    let lines: Vec<_> = lines.into_iter().map(Some).collect();
+    assert_eq!(recorded, lines.iter().copied().zip(names).collect::<Vec<_>>());
+    waited.dedup();
+    assert_eq!(waited, lines);
 }

@@ -67,3 +67,30 @@ fn a_device_that_was_not_brought_back_is_not_said_to_have_been() {
     assert!(text.contains("The device was lost, and was not brought back."), "{text}");
     assert!(!text.contains("lost and brought back"), "{text}");
 }
+
+#[test]
+fn a_fault_is_told_whole_with_kernel_and_place() {
+    const WILD: &str = "
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .visible .entry wild() {
+            .reg .b64 %rd<2>;
+            mov.u64 %rd0, 64;
+            st.global.u32 [%rd0], 1;
+            ret;
+        }";
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let kernel = gpu.load_kernel(&Image::Ptx(WILD), "wild", None).unwrap();
+    // SAFETY: the simulated device has no memory there, and says so.
+    unsafe { gpu.launch(&kernel).grid(1).block(1).submit() }.unwrap();
+    let told = gpu.synchronize().unwrap_err().to_string();
+    drop((kernel, gpu));
+    let text = file.explained().to_string();
+    for word in ["wild", "PTX line", "thread"] {
+        assert!(told.contains(word), "{word}: {told}");
+        assert!(text.split("Faults:").nth(1).is_some_and(|faults| faults.contains(word)), "{word}: {text}");
+    }
+}

@@ -30,6 +30,7 @@ mod ranges;
 mod rank_collectives;
 mod span_fields;
 mod takeover;
+mod virtual_time;
 mod worker_times;
 
 use std::fs::File;
@@ -37,6 +38,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use kiln::error::{ErrorKind, RecordingError};
 use kiln::memory::AllocTag;
 use kiln::trace::{
     Explainer, Explanation, HostWaitCause, RecordingReader, SubmissionKind, TraceEvent, WaitReason,
@@ -279,6 +281,14 @@ fn a_runtime_is_recorded_once_and_where_there_is_room_for_a_file() {
     let error = gpu.trace("/nonexistent/folder/a.kiln").unwrap_err().to_string();
     assert!(error.contains("/nonexistent/folder/a.kiln") && error.contains("No such file"), "{error}");
     assert!(gpu.flush_trace().is_none(), "nothing is recorded");
+    let error = gpu.trace("").unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Trace(RecordingError::NoName)), "{error}");
+    assert!(error.to_string().contains("the name of the recording is empty; name a file"), "{error}");
+    if cfg!(unix) {
+        let error = gpu.trace("/dev/null").unwrap_err().to_string();
+        assert!(error.contains("/dev/null cannot be written: it is a device"), "{error}");
+        assert!(gpu.trace_path().is_none());
+    }
     gpu.trace(&file).unwrap();
     assert_eq!(gpu.trace_path().as_deref(), Some(file.as_ref()));
     let error = gpu.trace("another.kiln").unwrap_err().to_string();

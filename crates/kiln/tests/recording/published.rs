@@ -1,8 +1,9 @@
 //! What `kiln top` sees of a program.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::ends;
@@ -13,7 +14,7 @@ const WORDS: [&str; 6] = [
     "--ignored --exact ends::child --nocapture\"",
     "\"kind\":\"simulated\"",
     "\"state\":\"ready\"",
-    "\"live_bytes\":12",
+    "\"live_bytes\":12,\"peak_bytes\":12",
     "\"streams\":1",
 ];
 
@@ -65,9 +66,32 @@ fn a_folder_of_others_is_not_used_and_the_program_runs_on() {
     let open = runtime_folder.join("kiln");
     std::fs::create_dir(&open).unwrap();
     std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
-    let mut child =
-        ends::command("end").env("KILN_TOP", "on").env("XDG_RUNTIME_DIR", &runtime_folder).spawn().unwrap();
-    assert!(child.wait().unwrap().success());
+    let mut command = ends::command("two runtimes");
+    command.env("KILN_TOP", "on").env("XDG_RUNTIME_DIR", &runtime_folder).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
     assert_eq!(std::fs::read_dir(&open).unwrap().count(), 0);
+    // Once, however many runtimes there are.
+    let told = "kiln: KILN_TOP: `kiln top` does not see this program: ";
+    assert_eq!(said.matches(told).count(), 1, "{said}");
+    assert!(
+        said.contains(&format!(
+            "{} is not a folder of this user alone; set its mode to 0700",
+            open.display()
+        )),
+        "{said}"
+    );
     std::fs::remove_dir_all(runtime_folder).unwrap();
+}
+
+#[test]
+fn a_runtime_that_allocated_nothing_has_no_peak() {
+    use kiln::telemetry::Gauge;
+    let gpu = kiln::DeviceRuntime::simulated(1).unwrap();
+    let peak = || gpu.telemetry().snapshot().gauge(Gauge::PeakLiveBytes);
+    assert_eq!(peak(), 0);
+    drop(gpu.zeros::<u8>(1).unwrap());
+    assert_eq!(peak(), 1);
 }

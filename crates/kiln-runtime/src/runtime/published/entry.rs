@@ -93,7 +93,7 @@ impl Publication {
 }
 
 fn runtime(meters: &Meters, submissions: u64, rate: f64) -> String {
-    let (device, memory) = (meters.device(), meters.memory().accounting());
+    let (device, memory) = (meters.device(), meters.accounting());
     let budget = Budget::of_device(meters.device());
     let limit = meters.limit_bytes().unwrap_or_else(|| budget.limit_bytes());
     let mut tags: Vec<(String, u64)> = Vec::new();

@@ -15,6 +15,9 @@ use crate::device_state::{Cause, Phase, StateObserver, Status};
 /// Faults that are recorded; their texts are kept for ever.
 const MAX_FAULTS: u32 = 16;
 
+/// Letters of each.
+const MAX_LETTERS: usize = 600;
+
 /// The faults of one device, a limited number.
 pub(super) struct FaultLog {
     lanes: Arc<StreamLanes>,
@@ -34,15 +37,18 @@ impl FaultLog {
         Self { lanes, host, faults: AtomicU32::new(0) }
     }
 
-    /// Records a fault in one line, with the work that met it if that is known.
+    /// Records a fault in one line: all that is said of it, also the kernel and its place, as far as there is room. With the work that met it
+    /// if that is known.
     pub(super) fn note(&self, text: &str, cause: Option<&Cause>) {
         if self.faults.fetch_add(1, Ordering::Relaxed) >= MAX_FAULTS {
             return;
         }
         let at = cause.and_then(Cause::launched_at);
+        let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said: String = said.chars().take(MAX_LETTERS).collect();
         self.host.push(TraceEvent::Fault(FaultRecord {
             device: self.lanes.device(),
-            message: interned_name(text.lines().next().unwrap_or_default()),
+            message: interned_name(&said),
             stamp: cause.and_then(Cause::ticket).map(|stamp| self.lanes.stamp(stamp)),
             line: at.map(|at| TraceLine { file: at.file(), line: at.line() }),
             time_ns: self.lanes.now(),

@@ -1,0 +1,57 @@
+//! A recording changes nothing of what it records: virtual time passes as it does without one.
+
+use std::time::Duration;
+
+use kiln::DeviceRuntime;
+use kiln::trace::TraceEvent;
+
+use crate::Recorded;
+
+/// Virtual time that a program takes, recorded or not.
+fn taken(file: Option<&Recorded>) -> Duration {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let buffer = gpu.zeros::<u32>(64).unwrap();
+    gpu.synchronize().unwrap();
+    file.into_iter().for_each(|file| gpu.trace(file).unwrap());
+    let began = gpu.driver().clock().now();
+    for value in 0..50 {
+        buffer.fill_on(gpu.main_stream(), value).unwrap();
+    }
+    gpu.synchronize().unwrap();
+    let other = gpu.upload(&[7_u32; 64]).unwrap();
+    other.copy_from(&buffer).unwrap().wait().unwrap();
+    assert_eq!(other.download().unwrap(), [49; 64]);
+    assert_eq!(buffer.download().unwrap(), [49; 64]);
+    gpu.driver().clock().now() - began
+}
+
+#[test]
+fn a_recorded_program_takes_as_much_virtual_time_as_one_that_is_not() {
+    let file = Recorded::new();
+    assert_eq!(taken(Some(&file)), taken(None));
+}
+
+#[test]
+fn no_wait_of_the_program_ends_before_the_work_it_waits_for() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let buffer = gpu.zeros::<u32>(1 << 20).unwrap();
+    gpu.trace(&file).unwrap();
+    buffer.fill(1).unwrap().wait().unwrap();
+    buffer.fill(2).unwrap();
+    gpu.synchronize().unwrap();
+    drop((buffer, gpu));
+    let (mut ended, mut waited) = (Vec::new(), Vec::new());
+    file.each(|event| match event {
+        TraceEvent::Submission(work) => ended.push((work.stamp.number, work.device.unwrap().end_ns)),
+        TraceEvent::HostWait(wait) => waited.push(wait.span.end_ns),
+        _ => {}
+    });
+    ended.sort_unstable();
+    let (ended, waited) = (ended.split_off(ended.len() - 2), waited);
+    assert_eq!(waited.len(), 2);
+    for ((_, ended), waited) in ended.iter().zip(&waited) {
+        assert!(waited >= ended, "a wait until {waited} for work until {ended}");
+        assert!(waited - ended < 5_000, "it ends with the work: {waited}, {ended}");
+    }
+}
