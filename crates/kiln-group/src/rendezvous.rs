@@ -96,7 +96,7 @@ impl Rendezvous {
     /// Joins a job, and waits until all ranks have joined.
     ///
     /// # Errors
-    /// A time of zero, or a heartbeat that is not shorter than the silence. Within the time limit: a port in use, a host that is not known, a rank 0 that does not answer, another token, another number of ranks, a rank
+    /// A time of zero, or a heartbeat that is not shorter than the silence. Within the time limit: a port that is in use for a second, a host that is not known, a rank 0 that does not answer, another token, another number of ranks, a rank
     /// that has joined already, or the ranks that did not come, by number.
     pub fn join(config: &RendezvousConfig) -> Result<Self> {
         let started = Instant::now();
@@ -117,7 +117,7 @@ impl Rendezvous {
         let key = TokenKey::new(config.token.as_deref().unwrap_or_default());
         let mut server = None;
         if rank == 0 {
-            let listener = listen(&host, port, &addresses)?;
+            let listener = listen(&host, port, &addresses, deadline)?;
             let system = |source| RendezvousError::System { what: "the store of rank 0", source };
             let address = listener.local_addr().map_err(system)?;
             addresses = vec![server::loopback_of(address)];

@@ -1,10 +1,16 @@
 //! Where rank 0 listens, and where the others find it.
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use super::{RendezvousError, Result};
 use crate::rank_environment::MeetingPoint;
+
+/// How long a port in use is tried again. The rank 0 before, or a process that it has just started and that still holds its files, gives it back within that.
+const PORT_PATIENCE: Duration = Duration::from_secs(1);
+/// The time between two tries.
+const PORT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The port to use: the next one if the launcher listens on the one it names.
 pub(super) fn port(point: &MeetingPoint) -> u16 {
@@ -24,8 +30,14 @@ pub(super) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     }
 }
 
-/// Listens on loopback if the host is that, or on all addresses: the one that a name has on other hosts may be another one here.
-pub(super) fn listen(host: &str, port: u16, addresses: &[SocketAddr]) -> Result<TcpListener> {
+/// Listens on loopback if the host is that, or on all addresses: the one that a name has on other hosts may be another one here. A port in use is tried again for
+/// a second, but not after the deadline.
+pub(super) fn listen(
+    host: &str,
+    port: u16,
+    addresses: &[SocketAddr],
+    deadline: Instant,
+) -> Result<TcpListener> {
     let is_loopback = addresses.iter().all(|address| address.ip().is_loopback());
     let has_ipv4 = addresses.iter().any(SocketAddr::is_ipv4);
     let ip = match (is_loopback, has_ipv4) {
@@ -34,8 +46,17 @@ pub(super) fn listen(host: &str, port: u16, addresses: &[SocketAddr]) -> Result<
         (false, true) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         (false, false) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     };
-    TcpListener::bind((ip, port)).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => RendezvousError::PortInUse { host: host.into(), port },
-        _ => RendezvousError::Listen { host: host.into(), port, source },
-    })
+    let last_try = deadline.min(Instant::now() + PORT_PATIENCE);
+    loop {
+        match TcpListener::bind((ip, port)) {
+            Ok(listener) => return Ok(listener),
+            Err(source) if source.kind() != io::ErrorKind::AddrInUse => {
+                return Err(RendezvousError::Listen { host: host.into(), port, source });
+            }
+            Err(_) if Instant::now() >= last_try => {
+                return Err(RendezvousError::PortInUse { host: host.into(), port });
+            }
+            Err(_) => thread::sleep(PORT_PAUSE),
+        }
+    }
 }

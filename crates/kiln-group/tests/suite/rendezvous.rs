@@ -152,6 +152,22 @@ fn a_port_in_use_is_told_to_rank_zero() {
 }
 
 #[test]
+fn a_port_that_is_given_back_soon_is_waited_for() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let holder = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(200));
+        drop(taken);
+    });
+    let mut short = config(port, 0, 1);
+    short.timeout = Duration::from_millis(1);
+    let error = Rendezvous::join(&short).unwrap_err();
+    assert!(matches!(error, RendezvousError::PortInUse { .. }), "not after its time limit: {error}");
+    Rendezvous::join(&config(port, 0, 1)).unwrap();
+    holder.join().unwrap();
+}
+
+#[test]
 fn another_service_at_the_port_is_told() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port();
