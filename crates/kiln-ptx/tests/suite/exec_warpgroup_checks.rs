@@ -95,7 +95,7 @@ fn place(text: &str, mark: &str) -> String {
 fn told_by(threads: u32, changes: &[(&str, &str)], words: &str, other: &str) {
     let text = changed(changes);
     let places = [place(&text, "// here"), place(&text, other)];
-    for seed in 0..3 {
+    for seed in 0..8 {
         let found = findings(&text, threads, seed);
         let is_told =
             |text: &String| text.contains(words) && places.iter().all(|place| text.contains(place.as_str()));
@@ -179,6 +179,33 @@ fn shared_memory_is_not_written_before_the_wait() {
     told(&[("// pending", store)], "still reads", "// first");
     let store = "@%one st.shared.b32 [a+1024], %t; // here";
     told(&[("// pending", store)], "", "// here");
+    // Threads of another warpgroup, which take no part in the product.
+    let by_others = |store: &str| {
+        changed(&[
+            ("\tshl.b32 %y, %t, 4;", "\tsetp.ge.u32 %q, %t, 128;\n\t@%q bra other;\n\tshl.b32 %y, %t, 4;"),
+            ("bar.sync 0;", "bar.sync 1, 128;"),
+            ("// pending", if store == "before" { "bar.arrive 2, 160;" } else { "" }),
+            (
+                "wgmma.wait_group.sync.aligned 0;",
+                if store == "before" {
+                    "wgmma.wait_group.sync.aligned 0;"
+                } else {
+                    "wgmma.wait_group.sync.aligned 0;\nbar.arrive 2, 160;"
+                },
+            ),
+            (
+                "\tret;\n}",
+                "\tret;\nother:\n\tbar.sync 2, 160;\n\tsetp.eq.u32 %one, %t, 130;\n\t@%one st.shared.b32 [b+16], %t; // here\n\tret;\n}",
+            ),
+        ])
+    };
+    let (wrong, right) = (by_others("before"), by_others("after"));
+    for seed in 0..12 {
+        let found = findings(&wrong, 160, seed).join("\n");
+        assert!(found.contains(&place(&wrong, "// here")), "seed {seed}: {found}\n{wrong}");
+        assert!(found.contains(&place(&wrong, "// first")), "seed {seed}: {found}");
+        assert_eq!(findings(&right, 160, seed), [""; 0], "seed {seed}");
+    }
     let after = "wgmma.wait_group.sync.aligned 0;\nbar.sync 0;\n@%one st.shared.b32 [b+16], %t;";
     assert_eq!(findings(&changed(&[("wgmma.wait_group.sync.aligned 0;", after)]), 128, 2), [""; 0]);
     let marked = first().replace("// first", "// first // here");

@@ -27,21 +27,33 @@ pub(crate) enum BulkEnd {
     Group(u32),
 }
 
-/// A matrix in shared memory that a product of a warpgroup (`wgmma`) reads until a warp has waited for its group.
+/// A matrix in shared memory that a product of a warpgroup (`wgmma`) reads until a warp has waited for its group. For a warp of the warpgroup it is pending
+/// until that warp has waited, whichever warp was first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PendingMatrix {
-    /// The instruction and its warp, by its number in the grid.
+    /// The instruction, and the warpgroup: the place of its first warp in the block.
     pub(crate) pc: u32,
-    pub(crate) warp: u64,
+    pub(crate) first_warp: usize,
     pub(crate) group: u32,
+    /// The warps of the warpgroup that have waited, a bit for each.
+    pub(crate) waited: u8,
     /// The addresses of its pieces of 16 bytes, by rising number.
     pub(crate) pieces: Vec<u64>,
 }
 
 /// Bytes of a piece of a matrix.
 const PIECE_BYTES: u64 = 16;
+/// Warps of a warpgroup, and a bit for each.
+const GROUP_WARPS: usize = 4;
+const ALL_WARPS: u8 = 0xf;
 
 impl PendingMatrix {
+    /// Whether it is not done for a warp that writes.
+    fn is_pending_for(&self, warp: usize) -> bool {
+        let rank = warp.wrapping_sub(self.first_warp);
+        self.waited == 0 || rank < GROUP_WARPS && self.waited >> rank & 1 == 0
+    }
+
     fn meets(&self, address: u64, end: u64) -> bool {
         let first = self.pieces.partition_point(|piece| piece + PIECE_BYTES <= address);
         self.pieces.get(first).is_some_and(|piece| *piece < end)
@@ -68,15 +80,30 @@ impl BulkCopies {
         self.matrices.push(matrix);
     }
 
-    /// One of these warps has waited for the groups of products before this one.
-    pub(crate) fn wait_for_matrices(&mut self, warps: &Range<u64>, first_open: u32) {
-        self.matrices.retain(|matrix| !warps.contains(&matrix.warp) || matrix.group >= first_open);
+    /// A warp has waited for the groups of products before this one. Returns the matrices that no warp had waited for: the instruction and the pieces.
+    pub(crate) fn wait_for_matrices(&mut self, warp: usize, first_open: u32) -> Vec<(u32, Vec<u64>)> {
+        let rank = warp % GROUP_WARPS;
+        let mut done = Vec::new();
+        for matrix in &mut self.matrices {
+            if matrix.first_warp != warp - rank || matrix.group >= first_open {
+                continue;
+            }
+            // All four warps read the same B.
+            if matrix.waited == 0
+                && !done.iter().any(|(pc, pieces)| *pc == matrix.pc && *pieces == matrix.pieces)
+            {
+                done.push((matrix.pc, matrix.pieces.clone()));
+            }
+            matrix.waited |= 1 << rank;
+        }
+        self.matrices.retain(|matrix| matrix.waited != ALL_WARPS);
+        done
     }
 
-    /// A pending matrix that a write reaches.
-    pub(crate) fn matrix_at(&self, address: u64, bytes: u32) -> Option<&PendingMatrix> {
+    /// A matrix that is pending for a warp that writes.
+    pub(crate) fn matrix_at(&self, warp: usize, address: u64, bytes: u32) -> Option<&PendingMatrix> {
         let end = address.saturating_add(u64::from(bytes));
-        self.matrices.iter().find(|matrix| matrix.meets(address, end))
+        self.matrices.iter().find(|matrix| matrix.is_pending_for(warp) && matrix.meets(address, end))
     }
 
     /// A copy starts.

@@ -28,6 +28,7 @@ pub use access_order::RaceCause;
 pub(crate) use async_copies::{Copies, Copy};
 pub(crate) use bulk_copies::{BulkEnd, PendingBulk, PendingMatrix};
 pub(crate) use constant_reads::{ConstantConflict, ConstantTouch};
+pub(crate) use happens_before::Clocks;
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use race_rule::RaceRule;
 pub(crate) use race_rule::Rules;

@@ -5,11 +5,12 @@ use std::sync::MutexGuard;
 use super::Warp;
 use super::access::Access;
 use crate::exec::block::Cta;
-use crate::exec::check::{BlockRaces, Conflict, ConstantTouch, Locations, RaceRule, Touch, Touching};
+use crate::exec::check::{BlockRaces, Clocks, Conflict, ConstantTouch, Locations, RaceRule, Touch, Touching};
 use crate::exec::finding::AccessKind;
-use crate::exec::lowered_code::{Fence, Load, PredSource, Source, Store, Strength};
+use crate::exec::lowered_code::{Code, Fence, Load, Op, PredSource, Source, Store, Strength, Warpgroup};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::warp_register::{Column, FULL, LANES, LaneOrder, each};
+use crate::exec::warpgroup_order::GROUP_WARPS;
 
 impl Access {
     fn touching(&self) -> Touching {
@@ -97,11 +98,16 @@ impl Warp {
         if touch.kind != Touching::StrongRead {
             races.clocks.end_polls(self.index, lanes);
         }
-        let found = match access.place {
+        let mut found = match access.place {
             Place::Shared => races.touch_shared(&touch, addresses),
             _ => races.touch_global(&touch, addresses),
         };
         if access.place == Place::Shared {
+            if !found.is_empty() {
+                // A product of its own warpgroup is done for a warp that has waited, whichever warp read.
+                let (code, clocks) = (cta.launch.code, &races.clocks);
+                found.retain(|conflict| !self.is_own_product(code, clocks, conflict));
+            }
             let is_bulk = found.is_empty() && !races.copies.bulk.is_empty();
             if !races.copies.is_empty() {
                 self.watch_copies(cta, &touch, access, addresses);
@@ -121,6 +127,16 @@ impl Warp {
         if !found.is_empty() {
             self.report_conflicts(cta, &touch, access, addresses, &found, same);
         }
+    }
+
+    /// Whether the earlier access is the read of a matrix by a product of this warp's warpgroup.
+    #[cold]
+    fn is_own_product(&self, code: &Code, clocks: &Clocks, conflict: &Conflict) -> bool {
+        let is_product = code.steps.get(conflict.pc as usize).is_some_and(
+            |step| matches!(&step.op, Op::Warpgroup(step) if matches!(**step, Warpgroup::Multiply(_))),
+        );
+        let warp = clocks.own_warp(conflict.earlier_warp as u32);
+        is_product && warp.is_some_and(|warp| warp / GROUP_WARPS == self.index / GROUP_WARPS)
     }
 
     #[cold]
@@ -176,7 +192,8 @@ impl Warp {
             cta.report_pending_bulk(self.index, lane, touch.pc, bad, copy);
         }
         let matrix = |lane: usize| {
-            races.copies.bulk.matrix_at(addresses[lane], touch.bytes).map(|matrix| (lane, matrix))
+            let found = races.copies.bulk.matrix_at(self.index, addresses[lane], touch.bytes);
+            found.map(|matrix| (lane, matrix))
         };
         let mut lanes = (0..LANES).filter(|lane| writes && touch.mask >> lane & 1 != 0);
         if let Some((lane, matrix)) = lanes.find_map(matrix) {

@@ -8,7 +8,7 @@ use super::lane_group::LaneGroup;
 use super::warpgroup_registers::RegisterMisuse;
 use super::{Done, Flow, Trouble, Warp};
 use crate::exec::block::Cta;
-use crate::exec::check::{PendingMatrix, ValueRule};
+use crate::exec::check::{BlockRaces, PendingMatrix, Touch, Touching, ValueRule};
 use crate::exec::finding::{AccessKind, BadAccess, ExecFindingKind};
 use crate::exec::lowered_code::{Op, Reg, Source, Step, Warpgroup, WarpgroupFactor, WarpgroupStep};
 use crate::exec::matrix::{MatrixDescriptor, PIECE_BYTES, SharedMatrix, WARP_ROWS, negated};
@@ -81,10 +81,11 @@ impl Warp {
         self.products.looks = 0;
         let first_open = self.products.wait(open);
         if let Some(races) = &mut cta.races {
-            let first = u64::from(races.clocks.number(self.index - self.index % GROUP_WARPS));
-            races.copies.bulk.wait_for_matrices(&(first..first + GROUP_WARPS as u64), first_open);
             if let Some(clock) = cta.warpgroups.brought(self.index) {
                 races.clocks.take_over(self.index, FULL, clock);
+            }
+            for (pc, pieces) in races.copies.bulk.wait_for_matrices(self.index, first_open) {
+                end_of_reads(races, self.index, pc, &pieces);
             }
         }
         Flow::Next
@@ -336,9 +337,9 @@ impl Warp {
     fn keep_pending(&self, cta: &mut Cta<'_>, at: usize, mut pieces: Vec<u64>) {
         let (pc, group) = (self.lane_groups[at].pc, self.products.group());
         if let Some(races) = &mut cta.races {
-            let warp = u64::from(races.clocks.number(self.index));
+            let first_warp = self.index - self.index % GROUP_WARPS;
             pieces.sort_unstable();
-            races.copies.bulk.start_matrix(PendingMatrix { pc, warp, group, pieces });
+            races.copies.bulk.start_matrix(PendingMatrix { pc, first_warp, group, waited: 0, pieces });
         }
     }
 }
@@ -356,6 +357,25 @@ impl Cta<'_> {
             );
             self.report(missed.other, 0, missed.pc, ExecFindingKind::Warpgroup(text));
         }
+    }
+}
+
+/// The first warp that waits for a product marks the end of its reads: whatever writes there must come after that wait. A write that came before is told where it is made.
+fn end_of_reads(races: &mut BlockRaces<'_>, warp: usize, pc: u32, pieces: &[u64]) {
+    for some in pieces.chunks(LANES) {
+        let addresses: Column = std::array::from_fn(|lane| some[lane % some.len()]);
+        let touch = Touch {
+            warp,
+            mask: FULL >> (LANES - some.len()),
+            pc,
+            bytes: PIECE_BYTES as u32,
+            element_bytes: WORD_BYTES as u32,
+            kind: Touching::Read,
+            wide: false,
+            cluster: false,
+            halves: None,
+        };
+        drop(races.touch_shared(&touch, &addresses));
     }
 }
 
