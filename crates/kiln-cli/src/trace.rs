@@ -8,6 +8,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use kiln::telemetry::DeviceTimes;
 use kiln_trace::{ExportError, PerfettoSummary, export_perfetto, shell_word, with_process_number};
 use kiln_watch::FilePattern;
@@ -31,9 +32,10 @@ pub(crate) const DEFAULT_FILE: &str = "trace.kiln";
 #[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct Arguments {
     /// The recording: what is read, or where a program is recorded (`trace.kiln` if it is left out).
+    #[arg(value_parser = file_name())]
     file: Option<PathBuf>,
     /// Write a trace that Perfetto opens.
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "OUT", value_parser = file_name())]
     perfetto: Option<PathBuf>,
     /// How the device's times are taken while PROGRAM runs: host (not at all), events, events/16 (around every 16th submission), cupti.
     #[arg(long, value_name = "HOW", requires = "program")]
@@ -47,6 +49,11 @@ pub(crate) struct Arguments {
     /// A program that is run and recorded, with its arguments.
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
+}
+
+/// The name of a file as it is given; what is wrong with an empty one is told where the file is needed.
+pub(crate) fn file_name() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// Both uses, the first of which records.

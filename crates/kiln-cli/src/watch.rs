@@ -18,7 +18,7 @@ use crate::program_signals::ProgramSignals;
 use crate::recording_file;
 use crate::trace::recorded_program::RunSettings;
 use crate::trace::recording_place::{self, RecordingPlace};
-use crate::trace::{DEFAULT_FILE, recorded_program};
+use crate::trace::{DEFAULT_FILE, file_name, recorded_program};
 
 /// The flags of `kiln watch`.
 #[derive(Args)]
@@ -26,7 +26,7 @@ use crate::trace::{DEFAULT_FILE, recorded_program};
 pub(crate) struct Arguments {
     /// The recording: what is shown, or where a program is recorded (`trace.kiln` if it is left out). Several, a folder, or a name with %p
     /// are the ranks of one job.
-    #[arg(required_unless_present = "program")]
+    #[arg(required_unless_present = "program", value_parser = file_name())]
     file: Vec<PathBuf>,
     /// The port of the page; a free one if it is left out.
     #[arg(long, default_value_t = 0)]

@@ -53,12 +53,12 @@ static int run(handle function, struct map *from, struct map *to) {
 }
 
 static void expect(address p, unsigned first) {
-    unsigned got[N];
-    OK(cuMemcpyDtoH_v2(got, p, sizeof got));
+    unsigned read_back[N];
+    OK(cuMemcpyDtoH_v2(read_back, p, sizeof read_back));
     for (unsigned y = 0; y < ROWS; y++)
         for (unsigned x = 0; x < COLUMNS; x++) {
             unsigned want = x < 16 && y < 8 ? first + (y + 4) * COLUMNS + x + 8 : 0;
-            TRUE(got[y * COLUMNS + x] == want);
+            TRUE(read_back[y * COLUMNS + x] == want);
         }
 }
 
