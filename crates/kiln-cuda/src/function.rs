@@ -19,6 +19,9 @@ use crate::operation::LoadedOperation;
 
 use sys::CUfunction_attribute as Attribute;
 
+/// A parameter that is aligned to more than 16 bytes has at least so many.
+const WIDE_PARAMETER_BYTES: u32 = 32;
+
 /// A kernel as a handle finds it.
 // In this order: a launch reads what comes before the attributes.
 #[repr(C)]
@@ -26,6 +29,7 @@ pub(crate) struct Kernel {
     raw: Native<sys::CUfunc_st>,
     /// Where the last parameter ends, if the driver told.
     argument_bytes: Option<usize>,
+    has_wide_parameters: bool,
     most_grid: Dim3,
     most_block: Dim3,
     /// Threads of a block.
@@ -119,6 +123,9 @@ impl Kernel {
         let argument_bytes = parameters.as_ref().map(|spans| {
             spans.iter().map(|span| span.offset as usize + span.bytes as usize).max().unwrap_or(0)
         });
+        let has_wide_parameters = parameters
+            .as_ref()
+            .is_some_and(|spans| spans.iter().any(|span| span.bytes >= WIDE_PARAMETER_BYTES));
         let static_shared_bytes = ask(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
         let max_threads_per_block = ask(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         Ok(Self {
@@ -133,6 +140,7 @@ impl Kernel {
                 parameters,
             },
             argument_bytes,
+            has_wide_parameters,
             most_grid: limits.max_grid,
             most_block: limits.max_block,
             most_threads: max_threads_per_block.min(limits.max_threads_per_block),
@@ -152,6 +160,7 @@ impl Kernel {
             raw: Native::NULL,
             attributes: operation.attributes(),
             argument_bytes: None,
+            has_wide_parameters: false,
             most_grid: one,
             most_block: one,
             most_threads: 1,
@@ -192,6 +201,12 @@ impl Kernel {
     /// Where the last parameter ends, if the driver told.
     pub(crate) fn argument_bytes(&self) -> Option<usize> {
         self.argument_bytes
+    }
+
+    /// Whether a parameter may be aligned to more than 16 bytes, of which there is no word but its size.
+    #[inline(always)]
+    pub(crate) fn has_wide_parameters(&self) -> bool {
+        self.has_wide_parameters
     }
 
     /// The code it is part of, which a graph node holds.

@@ -352,7 +352,7 @@ fn kernel_parameters(
 }
 
 /// The arguments of a node, in one of two forms. CUDA documents that those of a cooperative kernel are given one by one. Driver 580
-/// accepts packed ones for a launch, and refused a graph with such a node.
+/// accepts packed ones for a launch, and refused a graph with such a node. Wide parameters are given one by one, as in a launch.
 struct NodeArguments {
     each: Vec<*mut c_void>,
     packed: PackedArguments,
@@ -361,8 +361,8 @@ struct NodeArguments {
 impl NodeArguments {
     /// They point into the launch's bytes.
     fn new(kernel: &Kernel, launch: &LaunchCommand<'_>) -> Self {
-        let spans =
-            kernel.attributes().parameters.as_deref().filter(|_| launch.cooperative).unwrap_or_default();
+        let is_each = launch.cooperative || kernel.has_wide_parameters();
+        let spans = kernel.attributes().parameters.as_deref().filter(|_| is_each).unwrap_or_default();
         let bytes = spans.iter().filter_map(|span| launch.arguments.get(span.offset as usize..));
         let each = bytes.map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
         Self { each, packed: PackedArguments::new(kernel, launch.arguments) }

@@ -232,6 +232,53 @@ impl PackedArguments {
     }
 }
 
+/// Arguments that are given one by one find room in the launch up to this number.
+const INLINE_POINTERS: usize = 32;
+
+/// The kernel's arguments one by one. A parameter that is aligned to more than 16 bytes lies where the driver says, and how packed arguments must lie beside it
+/// is not documented.
+pub(crate) struct ArgumentPointers {
+    inline: [*mut c_void; INLINE_POINTERS],
+    spilled: Vec<*mut c_void>,
+}
+
+impl ArgumentPointers {
+    /// Pointers into the caller's bytes, at the offsets of the kernel's parameters. None where the kernel takes packed arguments.
+    #[inline(always)]
+    pub(crate) fn new(kernel: &Kernel, bytes: &[u8]) -> Option<Self> {
+        if kernel.has_wide_parameters() { Self::of_spans(kernel, bytes) } else { None }
+    }
+
+    #[cold]
+    fn of_spans(kernel: &Kernel, bytes: &[u8]) -> Option<Self> {
+        let spans = kernel.attributes().parameters.as_deref()?;
+        let mut pointers = Self { inline: [std::ptr::null_mut(); INLINE_POINTERS], spilled: Vec::new() };
+        if spans.len() > INLINE_POINTERS {
+            pointers.spilled = vec![std::ptr::null_mut(); spans.len()];
+        }
+        for (pointer, span) in pointers.slice().iter_mut().zip(spans) {
+            *pointer = bytes.get(span.offset as usize..)?.as_ptr().cast_mut().cast();
+        }
+        Some(pointers)
+    }
+
+    fn slice(&mut self) -> &mut [*mut c_void] {
+        if self.spilled.is_empty() { &mut self.inline } else { &mut self.spilled }
+    }
+}
+
+/// Both lists as libcuda takes them, of which one is null; they point into what they are made of.
+#[inline(always)]
+fn lists(
+    each: &mut Option<ArgumentPointers>,
+    packed: &mut PackedArguments,
+) -> (*mut *mut c_void, *mut *mut c_void) {
+    match each {
+        None => (std::ptr::null_mut(), packed.extra()),
+        Some(each) => (each.slice().as_mut_ptr(), std::ptr::null_mut()),
+    }
+}
+
 impl Kernel {
     /// Whether a launch without clusters is within what was read when the kernel was looked up. Nearly every launch is, and the others
     /// are looked at again to say why not.
@@ -261,7 +308,9 @@ fn takes_arguments(bytes: usize, given: usize) -> bool {
 
 #[inline(always)]
 fn launch_plain(api: &Api, stream: &Stream, kernel: &Kernel, launch: &LaunchCommand<'_>) -> Status {
-    let mut arguments = PackedArguments::new(kernel, launch.arguments);
+    let mut packed = PackedArguments::new(kernel, launch.arguments);
+    let mut each = ArgumentPointers::new(kernel, launch.arguments);
+    let (each, packed) = lists(&mut each, &mut packed);
     let (grid, block) = (launch.grid, launch.block);
     // SAFETY: kernel and stream are pinned; the arguments live until the call returns, which copies them, and the caller vouched that they have the
     // kernel's layout and that it may run.
@@ -276,16 +325,18 @@ fn launch_plain(api: &Api, stream: &Stream, kernel: &Kernel, launch: &LaunchComm
             block.z,
             launch.dynamic_shared_bytes,
             stream.raw(),
-            std::ptr::null_mut(),
-            arguments.extra(),
+            each,
+            packed,
         )
     }
 }
 
 fn launch_shaped(api: &Api, stream: &Stream, kernel: &Kernel, launch: &LaunchCommand<'_>) -> Status {
-    let mut arguments = PackedArguments::new(kernel, launch.arguments);
+    let mut packed = PackedArguments::new(kernel, launch.arguments);
+    let mut each = ArgumentPointers::new(kernel, launch.arguments);
+    let (each, packed) = lists(&mut each, &mut packed);
     let mut attributes = convert::launch_attributes(launch);
     let config = convert::launch_config(launch, stream.raw(), &mut attributes);
     // SAFETY: as for `launch_plain`; the configuration and its attributes are live locals.
-    unsafe { (api.launch_shaped)(&config, kernel.raw(), std::ptr::null_mut(), arguments.extra()) }
+    unsafe { (api.launch_shaped)(&config, kernel.raw(), each, packed) }
 }

@@ -15,6 +15,7 @@ pub(crate) const CODE: &str = "
 .global .u32 counter;
 .visible .entry set(.param .u64 to, .param .u32 value, .param .u32 count) { ret; }
 .visible .entry nothing() { ret; }
+.visible .entry first_of(.param .u64 to, .param .align 64 .b8 map[128]) { ret; }
 .visible .entry crash() { ret; }
 .visible .entry stall() { ret; }
 .visible .entry resume() { ret; }

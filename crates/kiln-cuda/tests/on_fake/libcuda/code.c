@@ -2,6 +2,7 @@
  * `.global .u32 name` a variable. What a kernel does its name says:
  *
  *   set(to, value, count)  writes a 32-bit value again and again
+ *   first_of(to, map)      writes the first 32 bits of a parameter of 128 bytes that is aligned to 64
  *   crash                  loses the device, which shows at the next look
  *   stall, resume          make the stream say that it is not done, and that it is
  *   the kernels of the laws of the driver interface do what kiln-conform says of them
@@ -30,13 +31,21 @@ static void read_word(char *into, size_t room, const char *from) {
     snprintf(into, room, "%.*s", (int)length, from);
 }
 
+/* Where parameters begin in the constant memory of an H200: an alignment counts from there. */
+#define PARAMETER_BASE 0x210
+
 static void read_parameters(struct Function *function, const char *text) {
     const char *end = strchr(text, ')');
     size_t offset = 0;
     while (end && function->parameters < PARAMETERS && (text = strstr(text, ".param .")) && text < end) {
         text += strlen(".param .") + 1;
-        size_t size = (size_t)atoi(text) / 8;
-        offset = (offset + size - 1) / size * size;
+        size_t size = (size_t)atoi(text) / 8, alignment = size;
+        if (!strncmp(text, "lign ", 5)) {
+            const char *array = strchr(text, '[');
+            alignment = (size_t)atoi(text + 5);
+            size = array ? (size_t)atoi(array + 1) : alignment;
+        }
+        offset = (PARAMETER_BASE + offset + alignment - 1) / alignment * alignment - PARAMETER_BASE;
         function->offsets[function->parameters] = offset;
         function->sizes[function->parameters++] = size;
         offset += size;
@@ -250,6 +259,7 @@ static void run_by_name(const char *name, const unsigned char *bytes, const stru
     unsigned blocks = launch->grid[0] * launch->grid[1] * launch->grid[2];
     unsigned threads = blocks * launch->block[0] * launch->block[1] * launch->block[2];
     if (!strcmp(name, "set")) for (unsigned at = 0; at < count; at++) words[at] = value;
+    if (!strcmp(name, "first_of")) memcpy(words, bytes + 48, 4);
     if (!strcmp(name, "fault")) lose(ILLEGAL_ADDRESS);
     if (!strcmp(name, "fill_index")) for (unsigned at = 0; at < value && at < threads; at++) words[at] = at;
     if (!strcmp(name, "increment")) for (unsigned at = 0; at < value && at < threads; at++) words[at]++;
@@ -268,6 +278,27 @@ static void run_by_name(const char *name, const unsigned char *bytes, const stru
     }
 }
 
+/* How packed arguments lie beside such a parameter is not documented: they are given one by one. */
+static int is_wide(struct Function *function) {
+    for (size_t at = 0; at < function->parameters; at++)
+        if (function->sizes[at] >= 32) return 1;
+    return 0;
+}
+
+Status launch_kernel(struct Function *function, const struct Launch *launch, void **parameters, void **extra, struct Stream *stream) {
+    unsigned char bytes[256] = {0};
+    size_t size = 0;
+    if (!parameters && is_wide(function)) return INVALID_VALUE;
+    if (!parameters) return run_kernel(function, launch, extra, stream);
+    for (size_t at = 0; at < function->parameters; at++) {
+        size = function->offsets[at] + function->sizes[at];
+        if (size > sizeof bytes) return INVALID_VALUE;
+        memcpy(bytes + function->offsets[at], parameters[at], function->sizes[at]);
+    }
+    void *packed[] = {(void *)1, bytes, (void *)2, &size, NULL};
+    return run_kernel(function, launch, packed, stream);
+}
+
 Status run_kernel(struct Function *function, const struct Launch *launch, void **extra, struct Stream *stream) {
     unsigned char bytes[256] = {0};
     size_t size = arguments_of(extra, bytes, sizeof bytes);
@@ -282,17 +313,15 @@ Status run_kernel(struct Function *function, const struct Launch *launch, void *
 
 Status cuLaunchKernel(struct Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned shared, struct Stream *stream, void **parameters, void **extra) {
-    (void)parameters;
     ENTER_CONTEXT("%s %ux%ux%u %ux%ux%u %u", function->name, gx, gy, gz, bx, by, bz, shared);
     struct Launch launch = {{gx, gy, gz}, {bx, by, bz}, shared};
-    return run_kernel(function, &launch, extra, stream);
+    return launch_kernel(function, &launch, parameters, extra, stream);
 }
 
 struct Attribute { unsigned id; char pad[4]; union { char pad[64]; int cooperative; unsigned cluster[3]; } value; };
 struct Config { struct Launch launch; struct Stream *stream; struct Attribute *attributes; unsigned count; };
 
 Status cuLaunchKernelEx(const struct Config *config, struct Function *function, void **parameters, void **extra) {
-    (void)parameters;
     int cooperative = 0;
     unsigned cluster = 0;
     for (unsigned at = 0; at < config->count; at++) {
@@ -300,5 +329,5 @@ Status cuLaunchKernelEx(const struct Config *config, struct Function *function, 
         if (config->attributes[at].id == 4) cluster = config->attributes[at].value.cluster[0];
     }
     ENTER_CONTEXT("%s cooperative %d cluster %u", function->name, cooperative, cluster);
-    return run_kernel(function, &config->launch, extra, config->stream);
+    return launch_kernel(function, &config->launch, parameters, extra, config->stream);
 }

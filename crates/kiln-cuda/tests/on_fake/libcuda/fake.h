@@ -64,6 +64,7 @@ struct Function {
 struct Launch { unsigned grid[3], block[3], shared; };
 
 /* Runs a kernel at once; the name says what it does. */
+Status launch_kernel(struct Function *function, const struct Launch *launch, void **parameters, void **extra, struct Stream *stream);
 Status run_kernel(struct Function *function, const struct Launch *launch, void **extra, struct Stream *stream);
 /* Copies the packed arguments out of `extra`. */
 size_t arguments_of(void **extra, unsigned char *into, size_t room);
