@@ -47,6 +47,7 @@ pub use cases::cases;
 pub use instruction_probe::{Class, Meaning, Probe, probe_module};
 pub use instruction_probes::{deviations, probes, record, recorded};
 pub use launch_arguments::CaseArguments;
+pub use mma_operands::{Spread as MatrixSpread, number as matrix_number};
 pub use mma_probe::{Fragment, MatrixProbe, MatrixProbeKind};
 pub use mma_probe_table::{matrix_probes, record_matrices, recorded_matrices};
 pub use seeded_inputs::Random;

@@ -4,7 +4,7 @@ use crate::seeded_inputs::Random;
 
 /// How the operands of one warp are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spread {
+pub enum Spread {
     /// Exponents at most so far from that of 1.
     Near(i64),
     /// Most of them zero, of either sign.
@@ -20,7 +20,8 @@ pub(crate) enum Spread {
 }
 
 impl Spread {
-    pub(crate) const ALL: [Self; 8] = [
+    /// All of them, with three distances.
+    pub const ALL: [Self; 8] = [
         Self::Near(1),
         Self::Near(6),
         Self::Near(30),
@@ -57,8 +58,8 @@ fn format(element: &str) -> Option<(u32, u32)> {
     })
 }
 
-/// One element.
-pub(crate) fn number(element: &str, spread: Spread, random: &mut Random) -> u64 {
+/// The bits of one element of a type: `f16`, `e4m3`, `s8` and so on.
+pub fn number(element: &str, spread: Spread, random: &mut Random) -> u64 {
     let all = u64::MAX >> (64 - bits(element));
     let any = random.next() & all;
     let Some((exponent_bits, fraction_bits)) = format(element) else {

@@ -15,6 +15,7 @@
 
 mod alone;
 mod beside;
+mod hopper;
 mod instructions;
 mod kept_code;
 mod machine_code;

@@ -117,6 +117,11 @@ impl Stage {
         assert!(findings.is_empty(), "{findings:#?}");
     }
 
+    /// The first finding, where findings are collected.
+    pub(crate) fn first_finding(&self) -> Option<String> {
+        self.findings().first().map(ToString::to_string)
+    }
+
     fn findings(&self) -> Vec<kiln_sim::Finding> {
         self.machine.as_ref().map_or_else(Vec::new, Machine::findings)
     }
