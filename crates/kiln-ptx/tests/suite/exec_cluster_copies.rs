@@ -40,6 +40,19 @@ fn asynchronous_updates_complete_bytes_of_the_other_block() {
 }
 
 #[test]
+fn waits_with_a_limit_let_the_other_blocks_run() {
+    let store = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4], %r5, [%r3];\n";
+    for test in ["try_wait", "test_wait"] {
+        let wait = format!(
+            "mov.u32 %r12, 0;\nwait:\nmbarrier.{test}.parity.acquire.cluster.shared::cta.b64 %p1, [%bar], 0;\n@%p1 bra came;\nadd.u32 %r12, %r12, 1;\n\
+             setp.lt.u32 %p2, %r12, 20000;\n@%p2 bra wait;\ntrap;\ncame:\n"
+        );
+        let text = kernel(SM_90, "", &format!("{NEXT}{SYNC}{store}{wait}{READ}{SYNC}"));
+        assert_eq!(right(&text, &four()), from_previous(4), "{test}");
+    }
+}
+
+#[test]
 fn bulk_copies_reach_the_other_block() {
     let copy = "st.shared.u32 [%own+256], %r5;\nfence.proxy.async.shared::cta;\nbar.sync 0;\nadd.u32 %r11, %data, 256;\n\
                 @%first cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r10], [%r11], 256, [%r3];\n";

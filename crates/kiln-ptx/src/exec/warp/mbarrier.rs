@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::access::Access;
 use super::memory::check_aligned;
-use super::{Done, Flow, LaneGroup, Trouble, Warp};
+use super::{Done, Flow, LaneGroup, MAX_POLLS, Trouble, Warp};
 use crate::exec::block::Cta;
 use crate::exec::check::{Acquired, BulkEnd, PendingBulk, Touch, Touching};
 use crate::exec::finding::{AccessKind, ExecFindingKind};
@@ -88,7 +88,11 @@ impl Warp {
         self.frames[frame].set(step.to_pred, holds, lanes);
         let suspends = matches!(step.action, MbarrierAction::Wait { suspends: true, .. });
         let fails = is_wait && self.note_phase_wait(cta, at, &addresses, lanes, holds);
-        Ok(if fails || suspends && holds != lanes { Flow::Yield } else { Flow::Next })
+        // A wait with a limit may be for another block of the cluster, which must get its turn before the limit is reached.
+        let polls = is_wait && holds != lanes && cta.is_clustered();
+        cta.polls += u32::from(polls);
+        let lets_blocks = polls && cta.polls > MAX_POLLS;
+        Ok(if fails || lets_blocks || suspends && holds != lanes { Flow::Yield } else { Flow::Next })
     }
 
     /// Completes bytes of an object for one lane, as a copy to a part of shared memory does. The copy is pending until a thread sees the phase complete.

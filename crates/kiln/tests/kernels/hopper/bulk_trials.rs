@@ -3,6 +3,7 @@
 use kiln_kernels::{MatrixSpread, Random, matrix_number};
 
 use super::reduction::reduced;
+use super::tensor_trials::is_odd;
 use super::trial::{Oracle, Trial};
 
 /// Bytes that are copied.
@@ -148,11 +149,7 @@ fn reductions() -> Vec<Trial> {
             let noftz = if operation == "add" && unit == 2 { ".noftz" } else { "" };
             let name = format!("cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}{noftz}.{ty}");
             let body = format!("{WRITE}@%first {name} [%out], [%data], {BYTES};\n{END}");
-            let is_odd = is_float
-                && matches!(
-                    spread,
-                    MatrixSpread::Special | MatrixSpread::Any | MatrixSpread::Subnormal | MatrixSpread::Zeros
-                );
+            let is_odd = is_float && is_odd(spread);
             let label = if is_float { format!("{name} {spread:?}") } else { name };
             trials.push(trial(&label, &body, input, output, (!is_odd).then_some(expected), unit));
             if !is_float {

@@ -111,6 +111,12 @@ pub(crate) fn loads() -> Vec<Trial> {
     trials
 }
 
+/// Whether there are operands for which PTX does not say what a reduction gives.
+pub(crate) fn is_odd(spread: MatrixSpread) -> bool {
+    use MatrixSpread::{Any, Special, Subnormal, Zeros};
+    matches!(spread, Special | Any | Subnormal | Zeros)
+}
+
 /// A store, or a reduction with an operation and a PTX type; operands that no oracle is sure of are for the GPU alone.
 fn store_trial(
     map: &TensorBox,
@@ -122,7 +128,7 @@ fn store_trial(
     let before = content(map.element, map.tensor_bytes(), spread, random);
     let input = content(map.element, bytes, spread, random);
     let mut after = before.clone();
-    let is_odd = matches!(spread, Some(MatrixSpread::Special | MatrixSpread::Any | MatrixSpread::Subnormal));
+    let is_odd = spread.is_some_and(is_odd);
     map.each(|shared, inside| {
         if let Some(to) = inside {
             let (old, new) = (after[to..to + size].to_vec(), &input[shared..shared + size]);

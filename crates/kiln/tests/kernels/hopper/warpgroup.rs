@@ -226,7 +226,7 @@ impl Product {
         let ty = if self.sum == "f32" { "f32" } else { "b32" };
         let stride = 4 * (results + A_REGISTERS);
         let mut text = format!(
-            ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
+            ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
              .reg .b64 %in, %out, %o, %x0, %x1;\n.reg .b32 %t, %i, %block, %y, %z;\n.reg .b32 %v<4>;\n.reg .b32 %a<4>;\n.reg .{ty} %d<{results}>;\n.reg .pred %q, %adds;\n\
              .shared .align 1024 .b8 s[{image}];\nld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %block, %ctaid.x;\n\
              mul.wide.u32 %o, %block, {};\nadd.u64 %in, %in, %o;\nmov.u32 %z, s;\nmov.u32 %i, %t;\nagain:\nmul.wide.u32 %o, %i, 16;\nadd.u64 %o, %in, %o;\n\
