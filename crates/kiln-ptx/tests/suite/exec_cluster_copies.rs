@@ -67,6 +67,26 @@ fn bulk_copies_reach_the_other_block() {
 }
 
 #[test]
+fn bulk_reductions_update_the_other_block() {
+    let copy = "st.shared.u32 [%own], 7;\nst.shared.u32 [%own+256], %r5;\nfence.proxy.async.shared::cta;\nbar.sync 0;\nadd.u32 %r11, %data, 256;\n";
+    let name = "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes";
+    let text = |form: &str, wait: &str| {
+        let reduce = format!("@%first {name}.{form} [%r10], [%r11], 256, [%r3];\n");
+        kernel(SM_90, "", &format!("{NEXT}{copy}{SYNC}{reduce}{wait}{READ}{SYNC}"))
+    };
+    let expected: Vec<u32> = from_previous(4).iter().map(|word| word + 7).collect();
+    assert_eq!(right(&text("add.u32", WAIT), &four()), expected);
+    let expected: Vec<u32> = from_previous(4).iter().map(|word| (*word).min(7)).collect();
+    assert_eq!(right(&text("min.s32", WAIT), &four()), expected);
+    wrong(&text("add.u32", ""), &four(), "race");
+    let bare = text("xor.b32", WAIT)
+        .replace("st.shared.u32 [%own], 7;\n", "")
+        .replace("], 256, [%r3];", "], 256, [%r3]; // here")
+        .replace("[%own]; // here", "[%own];");
+    wrong(&bare, &four(), "never written");
+}
+
+#[test]
 fn arrivals_reach_objects_of_other_blocks_and_waits_do_not() {
     // All threads of the cluster arrive at the object of the first block.
     let arrive = "@%first mbarrier.init.shared::cta.b64 [%bar], 256;\n";

@@ -61,12 +61,14 @@ impl Lowering<'_> {
                 let operation =
                     form.operation().filter(|op| !matches!(op, Operation::Exch | Operation::Cas))?;
                 let is_half = matches!(ty, ScalarType::F16 | ScalarType::Bf16);
-                if to_place != Place::Global
+                let is_global = to_place == Place::Global;
+                if !is_global && (from_place != Place::Shared || !reduces_shared(operation, ty))
                     || is_half && operation == Operation::Add && !form.has(Flag::Noftz)
                 {
                     return None;
                 }
-                Some((update_of_element(operation, ty)?.1, ty.size_bytes()))
+                let (in_shared, in_global) = update_of_element(operation, ty)?;
+                Some((if is_global { in_global } else { in_shared }, ty.size_bytes()))
             }
             false => None,
         };
@@ -86,6 +88,19 @@ impl Lowering<'_> {
 
 /// What makes a copy go to several blocks of the cluster.
 const MULTICAST: &str = "multicast::cluster";
+
+/// Whether there is such a reduction of shared memory.
+fn reduces_shared(operation: Operation, ty: ScalarType) -> bool {
+    use Operation::{Add, And, Dec, Inc, Max, Min, Or, Xor};
+    use ScalarType::{B32, S32, U32, U64};
+    match operation {
+        Add => matches!(ty, U32 | S32 | U64),
+        Min | Max => matches!(ty, U32 | S32),
+        Inc | Dec => ty == U32,
+        And | Or | Xor => ty == B32,
+        _ => false,
+    }
+}
 
 fn place_of(space: Space) -> Option<Place> {
     match space.base() {

@@ -116,7 +116,7 @@ impl Warp {
         let (mut words, mut undefined) = ([0; 4], [Carried::NOTHING; 4]);
         self.read_chunk(cta, at, copy, (from, lane), (&mut words, &mut undefined))?;
         if let Some((update, bytes)) = copy.reduce {
-            return self.reduce_chunk(cta, at, (to, lane), (update, bytes), words);
+            return self.reduce_chunk(cta, at, (to, lane), (update, bytes), (target, words));
         }
         let (addresses, mask) = ([to; LANES], 1 << lane);
         cta.visit(target.rank);
@@ -193,22 +193,55 @@ impl Warp {
         Ok(())
     }
 
-    /// Updates global memory, element by element.
+    /// Updates memory, element by element.
     fn reduce_chunk(
         &mut self,
         cta: &mut Cta<'_>,
         at: usize,
         (to, lane): (u64, usize),
         (update, bytes): (Update, u32),
-        words: [u64; 4],
+        (target, words): (&Target, [u64; 4]),
     ) -> Done<()> {
+        let is_shared = target.write.place == Place::Shared;
+        if is_shared {
+            cta.visit(target.rank);
+        }
         let chunk = words.iter().flat_map(|word| (*word as u32).to_le_bytes()).collect::<Vec<u8>>();
         for (element, value) in (0..).zip(chunk.chunks(bytes as usize)) {
             let value = value.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
             let address = to.wrapping_add(element * u64::from(bytes));
-            self.reduce_element(cta, at, (address, lane), (update, bytes), value)?;
+            if is_shared {
+                self.reduce_shared(cta, at, (address, lane), (update, bytes), (target, value));
+            } else {
+                self.reduce_element(cta, at, (address, lane), (update, bytes), value)?;
+            }
         }
         Ok(())
+    }
+
+    /// Updates an element of shared memory, which is there.
+    fn reduce_shared(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        (address, lane): (u64, usize),
+        (update, bytes): (Update, u32),
+        (target, value): (&Target, u64),
+    ) {
+        let (addresses, mask) = ([address; LANES], 1 << lane);
+        let strength = Strength { strong: true, cluster: true, ..Strength::default() };
+        let kind = AccessKind::Atomic;
+        let access = Access { kind, bytes, part_bytes: bytes, strength, ..target.write };
+        if cta.launch.options.checks.uninitialised {
+            let bare = cta.shared.unwritten(&addresses, mask, bytes);
+            if bare != 0 {
+                let look = |_: usize, at: u64, bytes: u32| cta.shared.undefined(at, bytes);
+                self.use_unwritten(cta, at, &access, &addresses, bare, look);
+            }
+        }
+        let old = cta.shared.load(address, bytes);
+        cta.shared.store(address, bytes, update(old, value, 0));
+        self.watch_updates(cta, at, &access, &addresses, (mask, mask, LaneOrder::default()), None);
     }
 
     /// Updates an element of global memory.
