@@ -3,11 +3,13 @@
 //! The GPU is used by children of the test: what faults takes its context along, and a child that ends early is followed by another one that goes on
 //! with the next trial. So one run shows all differences.
 //!
-//! What an H200 answered is kept as hashes in `recorded.txt`: with `KILN_RECORD=FOLDER` the answers are written there, as a file for each test. The
-//! simulated device is held against them on every machine.
+//! What an H200 answered is kept as hashes in `recorded.txt`: with `KILN_RECORD=FOLDER` they are written there, as a file for each test, beside the whole
+//! answers to those trials that differ. The simulated device is held against the hashes on every machine.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,13 +27,15 @@ const CHILD_VARIABLE: &str = "KILN_HOPPER_TRIAL";
 const SILENCE: Duration = Duration::from_secs(40);
 /// Children that are followed by another one.
 const MOST_CHILDREN: usize = 40;
+/// Bytes of answers that a child keeps.
+const MOST_KEPT_BYTES: usize = 3 << 20;
 /// What an H200 gave: fingerprint of the trial, hash of the result, name.
 static RECORDED: &str = include_str!("recorded.txt");
 
 /// Runs the trials of the test with that name.
 pub(crate) fn judge(name: &str, trials: &[Trial]) {
     if let Ok(first) = std::env::var(CHILD_VARIABLE) {
-        return compare(trials, first.parse().unwrap());
+        return compare(name, trials, first.parse().unwrap());
     }
     let mut wrong: Vec<String> = trials.iter().filter_map(|trial| simulated(trial).err()).collect();
     println!("{name}: {} of {} trials are wrong on the simulated device", wrong.len(), trials.len());
@@ -87,7 +91,7 @@ fn gpu_is_there(name: &str) -> bool {
 
 /// Where the GPU differs; children run the trials.
 fn on_gpu(name: &str, trials: &[Trial]) -> Vec<String> {
-    let (mut next, mut wrong, mut answers) = (0, Vec::new(), String::new());
+    let (mut next, mut wrong, mut answers) = (0, Vec::<String>::new(), String::new());
     let folder = std::env::temp_dir();
     for child in 0..MOST_CHILDREN {
         let file = folder.join(format!("kiln-hopper-{}-{name}-{child}", std::process::id()));
@@ -100,7 +104,11 @@ fn on_gpu(name: &str, trials: &[Trial]) -> Vec<String> {
             match line.split_once(' ') {
                 Some(("|trial", number)) => last = number.parse().unwrap_or(last),
                 Some(("|differs", text)) => wrong.push(format!("GPU: {text}")),
-                Some(("|more", text)) => wrong.push(text.to_owned()),
+                Some(("|more", text)) => {
+                    if let Some(last) = wrong.last_mut() {
+                        let _ = write!(last, "\n{text}");
+                    }
+                }
                 Some(("|answer", text)) => {
                     let _ = writeln!(answers, "{text}");
                 }
@@ -123,8 +131,7 @@ fn on_gpu(name: &str, trials: &[Trial]) -> Vec<String> {
     let count = answers.lines().count();
     println!("{name}: the GPU answered {count} of {} trials", trials.len());
     if let Some(folder) = std::env::var_os("KILN_RECORD") {
-        let file = Path::new(&folder).join(format!("h200-{}.txt", name.replace("::", "-")));
-        std::fs::write(file, answers).unwrap();
+        std::fs::write(answer_file(&folder, name, "txt"), answers).unwrap();
     }
     wrong
 }
@@ -154,9 +161,26 @@ fn run_child(name: &str, first: usize, file: &PathBuf) -> String {
     }
 }
 
+fn answer_file(folder: &OsStr, name: &str, end: &str) -> PathBuf {
+    Path::new(folder).join(format!("h200-{}.{end}", name.replace("::", "-")))
+}
+
+/// Keeps the answer to a trial that differs, where answers are recorded: its number and length, 4 bytes each, and then itself.
+fn keep(name: &str, at: usize, answer: &[u8], bytes_left: &mut usize) {
+    let Some(folder) = std::env::var_os("KILN_RECORD").filter(|_| answer.len() <= *bytes_left) else {
+        return;
+    };
+    *bytes_left -= answer.len();
+    let mut file =
+        OpenOptions::new().create(true).append(true).open(answer_file(&folder, name, "bin")).unwrap();
+    let head = [at as u32, answer.len() as u32].map(u32::to_le_bytes).concat();
+    file.write_all(&[&head[..], answer].concat()).unwrap();
+}
+
 /// What a child does: trials from one on, on both devices.
-fn compare(trials: &[Trial], first: usize) {
+fn compare(name: &str, trials: &[Trial], first: usize) {
     let gpu = Stage::open(Kind::Cuda, 0, &CachePlace::Off);
+    let mut bytes_left = MOST_KEPT_BYTES;
     // Behind the name of the test, which has no end of its line yet.
     println!();
     for (at, trial) in trials.iter().enumerate().skip(first) {
@@ -164,7 +188,7 @@ fn compare(trials: &[Trial], first: usize) {
         let there = match trial.run(gpu.runtime()) {
             Ok(there) => there,
             Err(error) => {
-                let text = format!("{}: {error:#}", trial.name).replace('\n', "\n|more     ");
+                let text = format!("{}: {error:#}", trial.name).replace('\n', "\n|more ");
                 println!("|differs {text}");
                 // A fault takes the context along: another child goes on.
                 if error.is_sticky() && at + 1 < trials.len() {
@@ -185,7 +209,8 @@ fn compare(trials: &[Trial], first: usize) {
             None => text,
         });
         if let Some(text) = text {
-            println!("|differs {}", text.replace('\n', "\n|more     "));
+            keep(name, at, &there, &mut bytes_left);
+            println!("|differs {}", text.replace('\n', "\n|more "));
         }
     }
     println!("|end .");

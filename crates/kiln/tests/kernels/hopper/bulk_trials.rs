@@ -21,7 +21,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-const WAIT: &str = "mov.u32 %tries, 0;\nwait:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%bar], 0;\n@%p0 bra came;\nadd.u32 %tries, %tries, 1;\n\
+const WAIT: &str = "mov.u32 %tries, 0;\nwait:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%bar], 0, 1000;\n@%p0 bra came;\nadd.u32 %tries, %tries, 1;\n\
                     setp.lt.u32 %p1, %tries, 20000;\n@%p1 bra wait;\ntrap;\ncame:\n";
 const READ: &str = "ld.shared.b64 %s0, [%own];\nst.global.b64 [%mine], %s0;\n";
 const WRITE: &str =

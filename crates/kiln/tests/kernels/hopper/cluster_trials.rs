@@ -29,7 +29,7 @@ fn next(bytes: u32) -> String {
     )
 }
 
-const WAIT: &str = "mov.u32 %tries, 0;\nwait:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%bar], 0;\n@%p1 bra came;\nadd.u32 %tries, %tries, 1;\n\
+const WAIT: &str = "mov.u32 %tries, 0;\nwait:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p1, [%bar], 0, 1000;\n@%p1 bra came;\nadd.u32 %tries, %tries, 1;\n\
                     setp.lt.u32 %p2, %tries, 20000;\n@%p2 bra wait;\ntrap;\ncame:\n";
 const READ: &str = "ld.shared.u32 %r6, [%own];\nst.global.u32 [%out], %r6;\n";
 

@@ -74,9 +74,11 @@ impl TensorBox {
         (self.counts().iter().product::<u64>() * u64::from(self.element.bytes())) as usize
     }
 
-    /// Room for the box in whole patterns of the largest swizzle.
+    /// Room for the box in whole patterns of the largest swizzle, even if each row is as long as its swizzle.
     pub(crate) fn room(&self) -> usize {
-        self.box_bytes().next_multiple_of(1024)
+        let rows = self.counts()[1..].iter().product::<u64>() as usize;
+        let span = self.swizzle.span_bytes().map_or(0, |span| span as usize);
+        self.box_bytes().max(rows * span).next_multiple_of(1024)
     }
 
     /// Calls `visit` with the place of each element of the box in shared memory, and its place in the tensor if it is inside.

@@ -13,7 +13,7 @@ pub(crate) fn kernel(bytes: usize, body: &str) -> String {
 }
 
 /// All threads wait for the first phase of the object; a copy that does not come is a fault and not a hang.
-pub(crate) const WAIT: &str = "mov.u32 %tries, 0;\nwait:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%bar], 0;\n@%p0 bra came;\nadd.u32 %tries, %tries, 1;\n\
+pub(crate) const WAIT: &str = "mov.u32 %tries, 0;\nwait:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%bar], 0, 1000;\n@%p0 bra came;\nadd.u32 %tries, %tries, 1;\n\
                                setp.lt.u32 %p1, %tries, 20000;\n@%p1 bra wait;\ntrap;\ncame:\n";
 
 /// Code that puts coordinates into registers, and their list.
