@@ -32,6 +32,19 @@ pub(crate) fn value(ty: &str, bits: u64) -> f64 {
     }
 }
 
+/// How large a sum takes an element to be: a subnormal number counts as the smallest normal one, whose exponent it has.
+pub(crate) fn size(ty: &str, bits: u64) -> f64 {
+    let least = match ty {
+        "f32" | "tf32" | "bf16" => 2f64.powi(-126),
+        "f16" | "e5m2" => 2f64.powi(-14),
+        _ => 0.0,
+    };
+    match value(ty, bits).abs() {
+        0.0 => 0.0,
+        size => size.max(least),
+    }
+}
+
 fn float(bits: u64, exponent_bits: u32, fraction_bits: u32) -> f64 {
     let top = (1 << exponent_bits) - 1;
     let exponent = (bits >> fraction_bits) as i32 & top;

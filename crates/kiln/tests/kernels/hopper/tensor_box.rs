@@ -109,7 +109,7 @@ impl TensorBox {
 }
 
 /// Where a byte of a box lies: the tables of the PTX ISA, in which the pieces of 16 bytes of a line of 128 bytes change places.
-fn swizzled(swizzle: TensorSwizzle, offset: u64) -> u64 {
+pub(crate) fn swizzled(swizzle: TensorSwizzle, offset: u64) -> u64 {
     let (line, piece, byte) = (offset / 128, offset % 128 / 16, offset % 16);
     let exchange = match swizzle {
         TensorSwizzle::None => 0,

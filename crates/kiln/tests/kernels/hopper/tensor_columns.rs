@@ -1,9 +1,9 @@
 //! Columns of pixels (`im2col`), and boxes that go to several blocks of a cluster.
 
-use kiln::tensor::{TensorColumns, TensorElement, TensorMap};
+use kiln::tensor::{TensorColumns, TensorElement, TensorMap, TensorSwizzle};
 use kiln_kernels::Random;
 
-use super::tensor_box::below;
+use super::tensor_box::{below, swizzled};
 use super::tensor_kernel::{WAIT, copy_in, copy_out, kernel, load, store};
 use super::trial::{Oracle, Tensor, Trial};
 
@@ -18,6 +18,7 @@ struct Column {
     pixels: u32,
     at: Vec<i32>,
     offsets: Vec<i32>,
+    swizzle: TensorSwizzle,
 }
 
 impl Column {
@@ -37,8 +38,13 @@ impl Column {
         }
         at.push(random.within(0, dims[rank - 1] as i64 - 1) as i32);
         let offsets = (0..inner).map(|_| below(random, 3) as i32).collect();
-        let (channels, pixels) = (8 * (1 + below(random, 3) as u32), 1 + below(random, 60) as u32);
-        Self { dims, lower, upper, steps, channels, pixels, at, offsets }
+        let (mut channels, pixels) = (8 * (1 + below(random, 3) as u32), 1 + below(random, 60) as u32);
+        use TensorSwizzle::{B32, B64, B128, None};
+        let swizzle = [None, None, B32, B64, B128][below(random, 5) as usize];
+        if let Some(span) = swizzle.span_bytes() {
+            channels = span / 2;
+        }
+        Self { dims, lower, upper, steps, channels, pixels, at, offsets, swizzle }
     }
 
     /// The pixels of the column, one after the other, each by its coordinates without the channel.
@@ -77,6 +83,7 @@ impl Column {
                     stride *= *dim as i64;
                 }
                 let shared = 2 * (number * self.channels as usize + channel as usize);
+                let shared = swizzled(self.swizzle, shared as u64) as usize;
                 visit(shared, is_inside.then_some(offset as usize));
             }
         }
@@ -86,7 +93,9 @@ impl Column {
         let (lower_corner, upper_corner) = (self.lower.clone(), self.upper.clone());
         let columns =
             TensorColumns { lower_corner, upper_corner, channels: self.channels, pixels: self.pixels };
-        TensorMap::im2col(0, TensorElement::F16, &self.dims, columns).with_element_strides(&self.steps)
+        TensorMap::im2col(0, TensorElement::F16, &self.dims, columns)
+            .with_element_strides(&self.steps)
+            .with_swizzle(self.swizzle)
     }
 
     fn bytes(&self) -> usize {
@@ -94,15 +103,15 @@ impl Column {
     }
 
     fn trial(&self, is_store: bool, random: &mut Random) -> Trial {
-        let (rank, bytes) = (self.dims.len(), self.bytes());
+        let (rank, bytes) = (self.dims.len(), self.bytes().next_multiple_of(1024));
         let mut fresh = |count: usize| -> Vec<u8> { (0..count).map(|_| random.next() as u8).collect() };
         let before = fresh(2 * self.dims.iter().product::<u64>() as usize);
         let (input, output) = (fresh(bytes), vec![0; bytes]);
-        let (mut tensor, mut shared) = (before.clone(), vec![0; bytes]);
+        let (mut tensor, mut shared) = (before.clone(), input.clone());
         self.each(|place, inside| match inside {
             Some(at) if is_store => tensor[at..at + 2].copy_from_slice(&input[place..place + 2]),
             Some(at) => shared[place..place + 2].copy_from_slice(&before[at..at + 2]),
-            None => {}
+            None => shared[place..place + 2].fill(0),
         });
         let body = match is_store {
             true => {
@@ -110,7 +119,10 @@ impl Column {
                     format!("cp.async.bulk.tensor.{rank}d.global.shared::cta.im2col_no_offs.bulk_group");
                 [copy_in(bytes), store(&name, &self.at)].concat()
             }
-            false => [load("im2col", &self.at, &self.offsets, bytes), copy_out(bytes)].concat(),
+            false => {
+                let load = load("im2col", &self.at, &self.offsets, self.bytes());
+                [copy_in(bytes), load, copy_out(bytes)].concat()
+            }
         };
         Trial {
             name: format!("{} im2col {rank}d {self:?}", if is_store { "store" } else { "load" }),
@@ -132,7 +144,7 @@ pub(crate) fn columns() -> Vec<Trial> {
     let random = &mut Random::new(31);
     let mut trials = Vec::new();
     for rank in 3..=5 {
-        for _ in 0..8 {
+        for _ in 0..10 {
             let column = Column::random(rank, random);
             trials.push(column.trial(false, random));
             let plain = Column { offsets: vec![0; rank - 2], ..column };

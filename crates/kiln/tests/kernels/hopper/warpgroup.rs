@@ -31,6 +31,12 @@ pub(crate) struct Product {
     pub(crate) satfinite: bool,
     /// Bytes of the rows of the pattern in front of the matrices.
     pub(crate) inside: usize,
+    /// Lines of 128 bytes in front of the matrices.
+    pub(crate) shift: usize,
+    /// Whether the pattern of the swizzle starts behind those lines, as the base offset tells; otherwise where it always does.
+    pub(crate) based: bool,
+    /// How often the product is added up.
+    pub(crate) repeats: usize,
 }
 
 /// The operands of a block: A by rows, B by columns, C by rows.
@@ -97,14 +103,14 @@ impl Product {
         let last = |at: usize| {
             self.place(self.transposed[matrix], lines, lines - 1, at, [self.a, self.b][matrix]) / 8
         };
-        let end = (0..self.depth()).map(last).max().unwrap_or(0) + 16 + self.inside;
+        let end = (0..self.depth()).map(last).max().unwrap_or(0) + 16 + self.inside + 128 * self.shift;
         end.next_multiple_of(1024)
     }
 
-    /// Where a matrix starts: behind the first part of its rows, if they are longer than needed.
+    /// Where a matrix starts: behind the first part of its rows, if they are longer than needed, and behind some lines.
     fn start(&self, matrix: usize) -> usize {
         let first = if matrix == 0 { 0 } else { self.matrix_bytes(0) };
-        first + if self.transposed[matrix] { 0 } else { self.inside }
+        first + 128 * self.shift + if self.transposed[matrix] { 0 } else { self.inside }
     }
 
     pub(crate) fn image_bytes(&self) -> usize {
@@ -123,7 +129,8 @@ impl Product {
                 let place = self.start(matrix) * 8 + place;
                 // The unit of 16 bytes in a row of 128 is exchanged with another one, by the number of the row.
                 let (mut unit, inside) = (place / 128, place % 128);
-                unit ^= unit / 8 % (self.swizzle / 16).max(1);
+                let row = unit / 8 - if self.based { self.shift } else { 0 };
+                unit ^= row % (self.swizzle / 16).max(1);
                 let (byte, bit) = (unit * 16 + inside / 8, inside % 8);
                 if bits(ty) == 1 {
                     image[byte] = image[byte] & !(1 << bit) | (*element as u8) << bit;
@@ -145,7 +152,8 @@ impl Product {
             64 => 2,
             _ => 1,
         };
-        mode << 62 | (stride as u64 >> 4) << 32 | (leading as u64 >> 4) << 16
+        let base = if self.based { self.shift as u64 } else { 0 };
+        mode << 62 | base << 49 | (stride as u64 >> 4) << 32 | (leading as u64 >> 4) << 16
     }
 
     pub(crate) fn instruction(&self) -> String {
@@ -161,13 +169,16 @@ impl Product {
         let major = |matrix: usize| if self.transposed[matrix] { "mn" } else { "k" };
         let a = if self.a_in_registers { "registers" } else { major(0) };
         format!(
-            "{} A {a} B {} swizzle {} scales {:?} adds {} from {}",
+            "{} A {a} B {} swizzle {} scales {:?} adds {} from {} shift {} based {} repeats {}",
             self.instruction(),
             major(1),
             self.swizzle,
             self.scales,
             self.adds,
-            self.inside
+            self.inside,
+            self.shift,
+            self.based,
+            self.repeats
         )
     }
 
@@ -268,13 +279,13 @@ impl Product {
             let first = if self.a_in_registers { String::new() } else { format!(", {first}") };
             let _ = write!(numbers, "{first}, {second}");
         }
+        let product =
+            format!("{} {}, {a}, %x1, %adds{numbers};\n", self.instruction(), list("d", self.results()));
         let _ = writeln!(
             text,
-            "mov.u32 %y, {};\nsetp.ne.u32 %adds, %y, 0;\nwgmma.fence.sync.aligned;\n{} {}, {a}, %x1, %adds{numbers};\n\
-             wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;",
+            "mov.u32 %y, {};\nsetp.ne.u32 %adds, %y, 0;\nwgmma.fence.sync.aligned;\n{}wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;",
             u32::from(self.adds),
-            self.instruction(),
-            list("d", self.results())
+            product.repeat(self.repeats)
         );
     }
 }

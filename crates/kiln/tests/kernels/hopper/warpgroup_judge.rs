@@ -1,6 +1,6 @@
 //! What a product of a warpgroup may be: integers exactly; floats within the contract of the tensor cores, NaN and infinities as in exact arithmetic.
 
-use super::element::value;
+use super::element::{size, value};
 use super::trial::Judge;
 use super::warpgroup::{Operands, Product, THREADS};
 
@@ -13,7 +13,7 @@ pub(crate) struct ProductJudge {
 /// A sum of products, exact or nearly so.
 struct Exact {
     sum: f64,
-    /// The sum of what is added up, without signs.
+    /// The sum of the sizes of what is added up.
     size: f64,
 }
 
@@ -29,17 +29,19 @@ impl ProductJudge {
     fn exact(&self, (block, row, column): (usize, usize, usize)) -> Exact {
         let (Product { a, b, sum, .. }, operands) = (self.product, &self.blocks[block]);
         let depth = self.product.depth();
-        let sign = f64::from(self.product.scales[0] * self.product.scales[1]);
-        let products = (0..depth).map(|at| {
-            sign * value(a, operands.a[row * depth + at]) * value(b, operands.b[column * depth + at])
-        });
-        let c = value(sum, operands.c[row * self.product.columns + column]);
-        let terms = products.chain(self.product.adds.then_some(c));
+        let repeats = if self.product.adds { self.product.repeats } else { 1 };
+        let sign = f64::from(self.product.scales[0] * self.product.scales[1]) * repeats as f64;
         let mut exact = Exact { sum: 0.0, size: 0.0 };
-        terms.for_each(|term| {
-            exact.sum += term;
-            exact.size += term.abs();
-        });
+        for at in 0..depth {
+            let (x, y) = (operands.a[row * depth + at], operands.b[column * depth + at]);
+            exact.sum += sign * value(a, x) * value(b, y);
+            exact.size += repeats as f64 * size(a, x) * size(b, y);
+        }
+        if self.product.adds {
+            let c = operands.c[row * self.product.columns + column];
+            exact.sum += value(sum, c);
+            exact.size += size(sum, c);
+        }
         exact
     }
 
@@ -60,12 +62,13 @@ impl ProductJudge {
         }
         // Of 8-bit floats only 13 bits below the largest exponent take part.
         let bits = if matches!(self.product.a, "e4m3" | "e5m2") { 13 } else { 23 };
-        let mut off = (self.product.depth() + 2) as f64 * 2f64.powi(-bits) * size;
+        let mut off = ((self.product.depth() + 2) * self.product.repeats) as f64 * 2f64.powi(-bits) * size;
         let (largest, rounded, least) = match self.product.sum {
             "f16" => (65504.0, 2f64.powi(-11), 2f64.powi(-25)),
             _ => (f64::from(f32::MAX), 0.0, 2f64.powi(-149)),
         };
-        off += sum.abs() * rounded + least;
+        off += (sum.abs() + (self.product.repeats - 1) as f64 * size) * rounded
+            + least * self.product.repeats as f64;
         // Close to the largest number the result may be infinite.
         (found - sum).abs() <= off
             || sum.abs() + off >= largest && (found.is_infinite() && found * sum > 0.0)
