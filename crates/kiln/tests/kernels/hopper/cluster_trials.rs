@@ -137,7 +137,7 @@ fn arrivals() -> Trial {
          setp.ne.u32 %p2, %rank, 0;\n@%p2 bra done;\n{WAIT}{READ}done:\n{SYNC}"
     );
     trial("arrivals at another block", 4, Vec::new(), &body, |thread| {
-        if thread / THREADS % 4 == 0 { thread + 3 * THREADS } else { 0 }
+        if (thread / THREADS).is_multiple_of(4) { thread + 3 * THREADS } else { 0 }
     })
 }
 

@@ -135,9 +135,9 @@ fn trials(products: Vec<Product>) -> Vec<Trial> {
 fn trial(product: Product, turn: usize) -> Trial {
     let random = &mut Random::new(turn as u64 + 1000);
     let kinds = match product.columns {
-        ..=32 => MatrixSpread::ALL.len(),
-        ..=80 => 3,
-        ..=128 => 2,
+        0..=32 => MatrixSpread::ALL.len(),
+        33..=80 => 3,
+        81..=128 => 2,
         _ => 1,
     };
     let spread = |at: usize| MatrixSpread::ALL[(at + turn * kinds) % MatrixSpread::ALL.len()];
