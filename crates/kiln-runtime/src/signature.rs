@@ -6,7 +6,7 @@ mod value_kind;
 
 use std::fmt;
 
-use kiln_driver::{Access, FunctionAttributes, Limits};
+use kiln_driver::{Access, FunctionAttributes, Limits, ParameterSpan};
 
 pub use mismatch::{Given, Mismatch, ParameterName};
 pub use value_kind::Number;
@@ -97,7 +97,7 @@ impl Signature {
     /// What the driver knows: offsets and sizes, where it can tell.
     pub fn from_attributes(attributes: &FunctionAttributes) -> Option<Self> {
         let spans = attributes.parameters.as_ref()?;
-        let parameter = |span: &kiln_driver::ParameterSpan| Parameter {
+        let parameter = |span: &ParameterSpan| Parameter {
             name: None,
             offset: span.offset,
             bytes: span.bytes,
@@ -107,23 +107,25 @@ impl Signature {
         Some(Self::new(spans.iter().map(parameter).collect()))
     }
 
-    /// Refuses a signature that cannot be the kernel's: where the driver knows the layout it has to agree, and otherwise to be one that the
-    /// device can pass.
-    pub(crate) fn check(
-        &self,
+    /// The signature with the offsets of the device. Refuses one that cannot be the kernel's: where the driver knows the layout it has to agree, and
+    /// otherwise to be one that the device can pass.
+    pub(crate) fn placed(
+        mut self,
         kernel: &str,
         attributes: &FunctionAttributes,
         limits: &Limits,
-    ) -> Result<(), Mismatch> {
+    ) -> Result<Self, Mismatch> {
         let given = || self.parameters.iter().map(|each| (each.offset, each.bytes));
-        let known =
-            attributes.parameters.as_ref().map(|spans| spans.iter().map(|span| (span.offset, span.bytes)));
-        let wanted = match known {
-            Some(spans) if !spans.clone().eq(given()) => layout(spans),
+        let wanted = match &attributes.parameters {
+            Some(spans) if is_layout(spans, &self.parameters) => {
+                self.parameters.iter_mut().zip(spans).for_each(|(each, span)| each.offset = span.offset);
+                return Ok(Self::new(self.parameters));
+            }
+            Some(spans) => layout(spans.iter().map(|span| (span.offset, span.bytes))),
             None if self.bytes > limits.max_argument_bytes => {
                 format!("no more than {} bytes", limits.max_argument_bytes)
             }
-            _ => return Ok(()),
+            None => return Ok(self),
         };
         Err(Mismatch::Layout { kernel: kernel.to_owned(), wanted, given: layout(given()) })
     }
@@ -139,8 +141,57 @@ impl Signature {
     }
 }
 
+/// What the address of the first parameter is a multiple of, on every device.
+const BASE_ALIGN: u32 = 16;
+
+/// Whether a device may lay parameters out like that. One that is aligned to more than the first parameter is (a tensor map, to 64 bytes) lies at an address and
+/// not at an offset that is a multiple: it and those behind it may have other offsets than in the text.
+fn is_layout(spans: &[ParameterSpan], parameters: &[Parameter]) -> bool {
+    // A type is at least as large as its alignment, and a multiple of it.
+    let may_move =
+        |parameter: &Parameter| parameter.bytes > 0 && parameter.bytes.is_multiple_of(2 * BASE_ALIGN);
+    let first = parameters.iter().position(may_move).unwrap_or(parameters.len());
+    let mut end = 0;
+    spans.len() == parameters.len()
+        && spans.iter().zip(parameters).enumerate().all(|(at, (span, parameter))| {
+            let follows = span.offset >= std::mem::replace(&mut end, span.offset.saturating_add(span.bytes));
+            span.bytes == parameter.bytes && (span.offset == parameter.offset || at >= first && follows)
+        })
+}
+
 /// Offsets and sizes in words.
 fn layout(spans: impl Iterator<Item = (u32, u32)>) -> String {
     let spans: Vec<String> = spans.map(|(offset, bytes)| format!("{bytes} bytes at {offset}")).collect();
     if spans.is_empty() { "nothing".to_owned() } else { spans.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(spans: &[(u32, u32)]) -> (Vec<ParameterSpan>, Vec<Parameter>) {
+        let parameter = |(offset, bytes): &(u32, u32)| Parameter {
+            name: None,
+            offset: *offset,
+            bytes: *bytes,
+            kind: ParameterKind::Value,
+            number: Number::Unknown,
+        };
+        let span = |(offset, bytes): &(u32, u32)| ParameterSpan { offset: *offset, bytes: *bytes };
+        (spans.iter().map(span).collect(), spans.iter().map(parameter).collect())
+    }
+
+    #[test]
+    fn a_device_moves_parameters_that_are_aligned_to_more_than_the_first_one() {
+        let fits = |device: &[(u32, u32)], text: &[(u32, u32)]| is_layout(&list(device).0, &list(text).1);
+        assert!(fits(&[(0, 8), (8, 4)], &[(0, 8), (8, 4)]));
+        // As an H200 lays out a tensor map and two pointers.
+        assert!(fits(&[(48, 128), (176, 8), (184, 8)], &[(0, 128), (128, 8), (136, 8)]));
+        assert!(fits(&[(0, 8), (48, 128)], &[(0, 8), (64, 128)]));
+        assert!(!fits(&[(0, 8), (16, 8)], &[(0, 8), (8, 8)]));
+        assert!(!fits(&[(8, 8), (48, 128)], &[(0, 8), (64, 128)]));
+        assert!(!fits(&[(48, 128), (170, 8)], &[(0, 128), (128, 8)]));
+        assert!(!fits(&[(48, 128), (176, 4)], &[(0, 128), (128, 8)]));
+        assert!(!fits(&[(0, 128)], &[(0, 128), (128, 8)]));
+    }
 }

@@ -67,9 +67,10 @@ impl Module {
     pub fn kernel(&self, name: &str, signature: Option<Signature>) -> Result<Kernel> {
         let runtime = self.runtime()?;
         let (function, device) = (runtime.driver().function(self.id(), name)?, runtime.driver().info());
-        if let Some(signature) = &signature {
-            signature.check(name, &function.attributes, &device.limits)?;
-        }
+        let signature = match signature {
+            Some(signature) => Some(signature.placed(name, &function.attributes, &device.limits)?),
+            None => None,
+        };
         Ok(Kernel::new(self.clone(), name, function, signature, device))
     }
 

@@ -143,8 +143,14 @@ fn is_vector_form(operation: Operation, ty: ScalarType, count: usize, noftz: boo
     }
 }
 
+/// What a reduction by a bulk copy makes of an element. Subnormal numbers of `f32` are added as they are, unlike by atomics on global memory.
+pub(in crate::exec) fn bulk_update(operation: Operation, ty: ScalarType) -> Option<Update> {
+    let (in_shared, in_global) = update_of_element(operation, ty)?;
+    Some(if ty == ScalarType::F32 { in_shared } else { in_global })
+}
+
 /// What an operation makes of an element of a vector: those of one value, and the smaller or greater of halves.
-pub(in crate::exec) fn update_of_element(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
+fn update_of_element(operation: Operation, ty: ScalarType) -> Option<(Update, Update)> {
     use Operation::{Max, Min};
     use ScalarType as Type;
     let same = |update: Update| Some((update, update));

@@ -2,7 +2,7 @@
 
 use super::super::lowered_code::{BulkCopy, Op, Why};
 use super::super::memory::generic_address::Place;
-use super::atomics::update_of_element;
+use super::atomics::bulk_update;
 use super::function::Lowering;
 use super::memory::COMPLETES;
 use crate::{Flag, Form, Modifier, Operation, PtxOperand, ScalarType, Space};
@@ -67,8 +67,7 @@ impl Lowering<'_> {
                 {
                     return None;
                 }
-                let (in_shared, in_global) = update_of_element(operation, ty)?;
-                Some((if is_global { in_global } else { in_shared }, ty.size_bytes()))
+                Some((bulk_update(operation, ty)?, ty.size_bytes()))
             }
             false => None,
         };

@@ -34,7 +34,7 @@ mod warp_matrix;
 mod warp_primitives;
 mod warpgroup;
 
-pub(super) use atomics::update_of_element;
+pub(super) use atomics::bulk_update;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 //! - `e4m3`, `e5m2`: the elements become `f16`. The first two of every four along k are summed as above, without C; the other two are
 //!   added to that in the same way; then C is added, to nearest.
 //! - `e4m3`, `e5m2` of `wgmma`: all products and C in one sum that is cut off at 13 bits below the largest exponent; of a sum in `f32` 13 bits
-//!   behind the first remain.
+//!   behind the first remain. A subnormal element has the exponent of the smallest normal one of its type.
 //! - `f64`: a chain of fused multiply-adds along k that starts with C.
 
 use super::element::{Accumulator, MatrixElement};
@@ -41,9 +41,10 @@ enum Kind {
 }
 
 impl Factor {
-    /// An element of A or B.
-    pub(super) fn of(element: MatrixElement, bits: u64) -> Self {
+    /// An element of A or B; of `wgmma` if products are summed at once.
+    pub(super) fn of(element: MatrixElement, bits: u64, at_once: bool) -> Self {
         match element {
+            MatrixElement::E4m3 if at_once => Self::in_format(E4M3, bits),
             MatrixElement::Bf16 => Self::in_format(BF16, bits),
             // The lowest 13 bits of a register are not read.
             MatrixElement::Tf32 => Self::in_format(TF32, bits >> 13 & 0x7_ffff),

@@ -138,7 +138,11 @@ impl Multiply {
         let depth = usize::from(self.shape.k);
         let is_float = matches!(self.sum, Accumulator::F16 | Accumulator::F32);
         let factors = |ty: MatrixElement, bits: &[u64]| -> Vec<Factor> {
-            if is_float { bits.iter().map(|bits| Factor::of(ty, *bits)).collect() } else { Vec::new() }
+            if is_float {
+                bits.iter().map(|bits| Factor::of(ty, *bits, self.at_once)).collect()
+            } else {
+                Vec::new()
+            }
         };
         let (a, b) = (factors(self.a, rows), factors(self.b, columns));
         let element = |row: usize, column: usize| {

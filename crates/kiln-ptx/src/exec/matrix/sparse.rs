@@ -171,7 +171,7 @@ impl SparseMultiply {
         let (depth, whole) = (usize::from(packed.shape.k), usize::from(self.multiply.shape.k));
         let is_float = matches!(packed.sum, Accumulator::F16 | Accumulator::F32);
         let factors = |ty: MatrixElement, bits: &[u64]| -> Vec<Factor> {
-            bits.iter().map(|bits| Factor::of(ty, *bits)).collect()
+            bits.iter().map(|bits| Factor::of(ty, *bits, false)).collect()
         };
         let mut elements = Vec::new();
         for row in 0..16 {

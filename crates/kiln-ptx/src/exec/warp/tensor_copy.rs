@@ -15,7 +15,7 @@ use crate::Operation;
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
 use crate::exec::finding::{AccessKind, ExecFindingKind};
-use crate::exec::lower::update_of_element;
+use crate::exec::lower::bulk_update;
 use crate::exec::lowered_code::{Source, TensorCopy};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::tensor_box::{BoxRow, BoxStart, OutsideColumn, rows};
@@ -364,9 +364,9 @@ impl Warp {
     ) -> Done<()> {
         let (element, bytes) = (record.element, record.element.bytes());
         let is_bitwise = matches!(operation, Operation::And | Operation::Or | Operation::Xor);
-        let update = update_of_element(operation, element.scalar())
+        let update = bulk_update(operation, element.scalar())
             .filter(|_| bytes >= 2 && !(is_bitwise && (element.is_float() || bytes < 4)));
-        let Some((_, update)) = update else {
+        let Some(update) = update else {
             let text = format!("a tensor of {element:?} cannot be reduced with `.{}`", operation.keyword());
             return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
         };

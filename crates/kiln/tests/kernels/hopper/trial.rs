@@ -119,8 +119,15 @@ impl Trial {
 
     /// A number that changes when the kernel or what it is given does.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let tensor = self.tensor.as_ref().map_or(&[][..], |tensor| &tensor.content);
-        hash(&[self.text.as_bytes(), &self.input, &self.output, tensor])
+        let mut words = String::new();
+        if self.cluster > 1 {
+            words += &format!("{} {} {}", self.blocks, self.threads, self.cluster);
+        }
+        let tensor = self.tensor.as_ref().map_or(&[][..], |tensor| {
+            words += &format!("{:?}", tensor.map);
+            &tensor.content
+        });
+        hash(&[self.text.as_bytes(), &self.input, &self.output, tensor, words.as_bytes()])
     }
 }
 

@@ -91,6 +91,11 @@ pub(crate) fn layouts() -> Vec<Trial> {
                 products.push(Product { transposed, a_in_registers: true, ..plain });
             }
         }
+        for (swizzle, inside) in [(64, 32), (128, 32), (128, 64), (128, 96)] {
+            products.push(Product { a, b, sum, swizzle, inside, columns: 16, ..PLAIN });
+        }
+    }
+    for (at, [a, b, sum]) in TYPES.into_iter().enumerate() {
         for (swizzle, shift) in [(32, 1), (64, 3), (128, 1), (128, 6)] {
             let plain = Product { a, b, sum, swizzle, shift, columns: 16, ..PLAIN };
             products.push(Product { based: at % 2 == 0, ..plain });
@@ -98,9 +103,6 @@ pub(crate) fn layouts() -> Vec<Trial> {
                 products.push(Product { based: at % 2 == 1, transposed: [true, true], ..plain });
                 products.push(Product { based: at % 2 == 1, ..plain });
             }
-        }
-        for (swizzle, inside) in [(64, 32), (128, 32), (128, 64), (128, 96)] {
-            products.push(Product { a, b, sum, swizzle, inside, columns: 16, ..PLAIN });
         }
     }
     trials(products)
@@ -111,8 +113,6 @@ pub(crate) fn signs() -> Vec<Trial> {
     let mut products = Vec::new();
     for (at, [a, b, sum]) in TYPES.into_iter().enumerate() {
         let plain = Product { a, b, sum, swizzle: SWIZZLES[at % 4], ..PLAIN };
-        products.push(Product { repeats: 3, ..plain });
-        products.push(Product { repeats: 2, a_in_registers: true, columns: 24, ..plain });
         for (at, adds) in [(0, true), (1, false)] {
             let a_in_registers = at == 0;
             if !is_float(&plain) {
@@ -123,6 +123,11 @@ pub(crate) fn signs() -> Vec<Trial> {
             products.extend(SIGNS.map(|scales| Product { scales, adds, ..plain }));
             products.push(Product { scales: [-1, 1], adds, a_in_registers: true, ..plain });
         }
+    }
+    for (at, [a, b, sum]) in TYPES.into_iter().enumerate() {
+        let plain = Product { a, b, sum, swizzle: SWIZZLES[at % 4], ..PLAIN };
+        products.push(Product { repeats: 3, ..plain });
+        products.push(Product { repeats: 2, a_in_registers: true, columns: 24, ..plain });
     }
     trials(products)
 }
