@@ -45,6 +45,7 @@ pub(crate) const TESTS: &[Item] = &[
     Item { package: "kiln", target: Target::Test("kernels") },
     Item { package: "kiln", target: Target::Test("isolated_cuda") },
     Item { package: "kiln", target: Target::Test("programs") },
+    Item { package: "kiln", target: Target::Test("recording") },
     Item { package: "kiln-group", target: Target::Test("suite") },
     Item { package: "kiln-ir", target: Target::Test("device") },
     Item { package: "kiln-isolate", target: Target::Test("cuda") },
