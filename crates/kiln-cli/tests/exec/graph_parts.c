@@ -268,6 +268,28 @@ static void captured(void) {
     TRUE(back[0] == 2 && back[N - 1] == 2);
     OK(cuGraphExecDestroy(exec));
     OK(cuGraphDestroy(graph));
+    /* Events from outside of a capture are nodes of it. */
+    handle begun, done;
+    OK(cuEventCreate(&begun, 2));
+    OK(cuEventCreate(&done, 2));
+    OK(cuStreamBeginCapture_v2(stream, 0));
+    OK(cuStreamWaitEvent(stream, begun, 1));
+    OK(launch(function, p, N, stream));
+    OK(cuEventRecordWithFlags(done, stream, 1));
+    OK(cuStreamEndCapture(stream, &graph));
+    count = 8;
+    OK(cuGraphGetNodes(graph, nodes, &count));
+    TRUE(count == 3);
+    OK(cuGraphNodeGetType(nodes[2], &kind));
+    TRUE(kind == 7);
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuMemsetD32Async(p, 2, N, other));
+    OK(cuEventRecord(begun, other));
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamWaitEvent(other, done, 0));
+    OK(cuMemsetD32Async(p, 2, N, other));
+    OK(cuStreamSynchronize(other));
+    OK(cuGraphExecDestroy(exec));
     /* A launch that is captured becomes a child. */
     OK(cuGraphCreate(&graph, 0));
     unsigned n = N;

@@ -13,6 +13,8 @@ use kiln_driver::{
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::Out;
 use crate::calls::context::Context;
+use crate::calls::graph_event_nodes::NodeEvent;
+use crate::calls::graph_work::NodeWork;
 use crate::calls::host_callbacks::{command, pack};
 use crate::calls::interprocess_event::{self, InterprocessEvent};
 use crate::calls::process_state::{ProcessState, current, state};
@@ -24,6 +26,8 @@ const DISABLE_TIMING: u32 = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
 const INTERPROCESS: u32 = sys::CUevent_flags::CU_EVENT_INTERPROCESS as u32;
 const ALL_FLAGS: u32 = DISABLE_TIMING | INTERPROCESS | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
 
+/// The flag for events of captures that are nodes.
+const EXTERNAL: u32 = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
 /// How long the host waits for a record of a process that is gone.
 const LOST_RECORD: Duration = Duration::from_secs(1);
 
@@ -156,8 +160,8 @@ pub(crate) fn event(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Event
     state.events.get(handle).ok_or(Code::INVALID_HANDLE)
 }
 
-/// Records an event on a stream of its device.
-fn record(handle: RawHandle, stream: RawHandle) -> Answer {
+/// Records an event on a stream of its device. In a capture an external record is a node, and another one says where a stream can join.
+fn record(handle: RawHandle, stream: RawHandle, is_external: bool) -> Answer {
     let state = state()?;
     let event = event(state, handle)?;
     let (context, choice) = chosen(state, stream)?;
@@ -168,6 +172,9 @@ fn record(handle: RawHandle, stream: RawHandle) -> Answer {
     let order = order.get()?;
     if !order.is_capturing(&choice) {
         return event.signal(state, &mut |command| order.submit(&choice, command));
+    }
+    if is_external {
+        return order.record(&choice, NodeWork::Record(NodeEvent(handle)));
     }
     order.submit(&choice, &Command::Signal(event.id))?;
     event.is_captured.store(true, Ordering::Relaxed);
@@ -193,11 +200,14 @@ fn elapsed(out: Out<f32>, from: RawHandle, to: RawHandle) -> Answer {
 }
 
 /// Makes a stream wait for an event, also for one of another device.
-fn wait_on(state: &ProcessState, stream: RawHandle, handle: RawHandle) -> Answer {
+fn wait_on(state: &ProcessState, stream: RawHandle, handle: RawHandle, is_external: bool) -> Answer {
     let event = event(state, handle)?;
     let (context, choice) = chosen(state, stream)?;
     let mut order = context.order()?;
     let order = order.get()?;
+    if is_external && order.is_capturing(&choice) {
+        return order.record(&choice, NodeWork::WaitEvent(NodeEvent(handle)));
+    }
     event.wait(state, (context.device, &*context.driver), &mut |command| order.submit(&choice, command))
 }
 
@@ -227,14 +237,14 @@ driver_api! {
     }
 
     fn cuEventRecord | cuEventRecord_ptsz (event: RawHandle, stream: RawHandle) {
-        record(event, stream)
+        record(event, stream, false)
     }
 
     fn cuEventRecordWithFlags | cuEventRecordWithFlags_ptsz (event: RawHandle, stream: RawHandle, flags: c_uint) {
-        if flags > sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32 {
+        if flags > EXTERNAL {
             return Err(Code::INVALID_VALUE);
         }
-        record(event, stream)
+        record(event, stream, flags == EXTERNAL)
     }
 
     fn cuEventQuery(handle: RawHandle) {
@@ -277,9 +287,9 @@ driver_api! {
     }
 
     fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz (stream: RawHandle, event: RawHandle, flags: c_uint) {
-        if flags > sys::CUevent_wait_flags::CU_EVENT_WAIT_EXTERNAL as u32 {
+        if flags > EXTERNAL {
             return Err(Code::INVALID_VALUE);
         }
-        wait_on(state()?, stream, event)
+        wait_on(state()?, stream, event, flags == EXTERNAL)
     }
 }

@@ -80,7 +80,7 @@ impl ValueKernels {
 
 /// All of them.
 pub(crate) fn library() -> KernelLibrary {
-    let write = HostKernel::new(WRITE).pointer(Access::Write).value::<u64>().value::<u64>().body(write);
+    let write = HostKernel::new(WRITE).pointer(Access::ReadWrite).value::<u64>().value::<u64>().body(write);
     let wait = HostKernel::new(WAIT)
         .pointer(Access::ReadWrite)
         .value::<u64>()

@@ -26,7 +26,7 @@ struct Words {
 }
 
 fn library() -> KernelLibrary {
-    let set = HostKernel::new("set").pointer(Access::Write).value::<u64>().body(|launch| {
+    let set = HostKernel::new("set").pointer(Access::ReadWrite).value::<u64>().body(|launch| {
         launch.reads_nothing();
         launch.port().atomic_u64(launch.address(0)?)?.store(launch.value(1)?, Ordering::Release);
         Ok(())
