@@ -28,11 +28,25 @@ pub(crate) fn set_inside(inside: bool) {
     INSIDE.set(inside);
 }
 
+/// Runs the body of an exported function. One that panics answers what is said, and a note tells of it.
+pub(crate) fn contained<T>(
+    name: &'static str,
+    (answered, its_name): (T, &str),
+    body: impl FnOnce() -> Result<(), T>,
+) -> Result<(), T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        records::note(&format!(
+            "{name} failed inside of kiln and answered {its_name}; this is a bug of kiln"
+        ));
+        Err(answered)
+    })
+}
+
 /// Runs the body of a function of the API.
 pub(crate) fn answer(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => Code::SUCCESS.0,
-        Ok(Err(code)) => {
+    match contained(name, (Code::UNKNOWN, "CUDA_ERROR_UNKNOWN"), body) {
+        Ok(()) => Code::SUCCESS.0,
+        Err(code) => {
             if code == Code::NOT_PERMITTED && is_inside() {
                 records::note_once(
                     &format!("{name} inside"),
@@ -42,12 +56,6 @@ pub(crate) fn answer(name: &'static str, body: impl FnOnce() -> Answer) -> c_int
                 );
             }
             code.0
-        }
-        Err(_) => {
-            records::note(&format!(
-                "{name} failed inside of kiln and answered CUDA_ERROR_UNKNOWN; this is a bug of kiln"
-            ));
-            Code::UNKNOWN.0
         }
     }
 }

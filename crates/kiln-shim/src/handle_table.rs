@@ -30,6 +30,7 @@ pub(crate) enum HandleKind {
     GraphNode,
     GraphExec,
     PhysicalMemory,
+    UserObject,
 }
 
 /// All objects of a kind.

@@ -10,10 +10,9 @@ mod status_texts;
 mod system;
 
 use std::ffi::{c_char, c_int};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::boundary::contained;
 use crate::caller_memory::{Out, store_text};
-use crate::records;
 
 /// What a function of NVML answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,16 +34,8 @@ type Answer<T = ()> = Result<T, Status>;
 
 /// Runs the body of a function.
 fn answer(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => Status::SUCCESS.0,
-        Ok(Err(status)) => status.0,
-        Err(_) => {
-            records::note(&format!(
-                "{name} failed inside of kiln and answered NVML_ERROR_UNKNOWN; this is a bug of kiln"
-            ));
-            Status::UNKNOWN.0
-        }
-    }
+    let answered = contained(name, (Status::UNKNOWN, "NVML_ERROR_UNKNOWN"), body);
+    answered.map_or_else(|status| status.0, |()| Status::SUCCESS.0)
 }
 
 /// Writes a result.

@@ -22,6 +22,14 @@ pub(crate) fn memory_bytes() -> Option<u64> {
     number("KILN_EXEC_MEMORY")
 }
 
+/// A number that is the same for all processes of a run, and another one for other runs.
+pub(crate) fn run_number() -> u64 {
+    let folder = std::env::var_os("KILN_EXEC_FOLDER").unwrap_or_default();
+    // The hash FNV-1a of 64 bits.
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    folder.as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }

@@ -1,6 +1,7 @@
 //! What is checked of every access: bounds, order, lifetimes and contents; and the findings.
 
 pub(crate) mod access_origin;
+pub(crate) mod acquired_order;
 pub(crate) mod byte_shadow;
 pub(crate) mod checker;
 pub(crate) mod declared_memory;

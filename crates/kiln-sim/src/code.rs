@@ -5,6 +5,7 @@ pub(crate) mod code_loading;
 pub(crate) mod cpu_libraries;
 pub(crate) mod host_kernel_library;
 pub(crate) mod kernel;
+pub(crate) mod launch_readiness;
 pub(crate) mod machine_code;
 pub(crate) mod occupancy;
 pub(crate) mod ptx;

@@ -144,6 +144,7 @@ pub use check::undefined_value::UndefinedRange;
 pub use code::code_engine::{CodeEngine, CompileError, CompiledModule, Relocate, SimVariable};
 pub use code::host_kernel_library::{HostKernel, KernelLibrary};
 pub use code::kernel::{KernelFault, KernelShape, LaunchContext, SimKernel, SimParameter, SimSignature};
+pub use code::launch_readiness::LaunchReadiness;
 pub use code::ptx::{KernelLog, PtxEngine};
 pub use code::tensor_map::tensor_map_at;
 pub use device::device_config::DeviceConfig;

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use kiln_driver::fd::BorrowedFd;
-use kiln_driver::{DeviceInfo, Error, Fault as Loss, Image, Refusal, Result};
+use kiln_driver::fd::{BorrowedFd, OwnedFd};
+use kiln_driver::{DeviceInfo, Error, Fault as Loss, Image, MemoryId, Refusal, Result};
 
 use crate::check::finding::Finding;
 use crate::check::undefined_value::UndefinedRange;
@@ -125,6 +125,22 @@ impl Machine {
     /// How many bytes pages have that a simulated device exported, in this process or another; nothing for any other descriptor.
     pub fn exported_bytes(descriptor: BorrowedFd<'_>) -> Option<u64> {
         PageFile::size(descriptor).ok()
+    }
+
+    /// A descriptor of memory that was allocated directly, for another process, whose devices [import](kiln_driver::Driver::import_pages) it as pages:
+    /// as many bytes as [`exported_bytes`](Self::exported_bytes) says. The descriptor keeps the memory alive. What other processes write to it is
+    /// not checked here.
+    ///
+    /// # Errors
+    /// Refused for a device that the machine does not have, other memory, and while work runs that does not end; unsupported where a device cannot
+    /// export.
+    pub fn export_memory(&self, device: u32, memory: MemoryId) -> Result<OwnedFd> {
+        let core = &self.world.core;
+        let Some(objects) = core.devices.get(device as usize) else {
+            let what = format!("there is no device {device}");
+            return Err(Error::invalid("export_memory", what, "use an ordinal below the number of devices"));
+        };
+        core.export_memory(objects, memory)
     }
 
     /// What kernels printed so far.

@@ -12,6 +12,7 @@ pub(crate) mod host_memory;
 #[cfg(unix)]
 #[allow(unsafe_code)]
 pub(crate) mod host_mmap;
+pub(crate) mod memory_export;
 pub(crate) mod memory_identity;
 pub(crate) mod memory_view;
 #[cfg(target_os = "linux")]

@@ -184,13 +184,13 @@ int cuMemcpy2D_v2(const struct copy2d *copy);
 int cuMemcpy2DUnaligned_v2(const struct copy2d *copy);
 int cuMemcpy2DAsync_v2(const struct copy2d *copy, handle stream);
 
-#define WANT(code, call)                                                                                  \
-    do {                                                                                                  \
-        int got = (call);                                                                                 \
-        if (got != (code)) {                                                                              \
-            fprintf(stderr, "%s:%d: %s answered %d instead of %d\n", __FILE__, __LINE__, #call, got, code); \
-            exit(1);                                                                                      \
-        }                                                                                                 \
+#define WANT(code, call)                                                                                          \
+    do {                                                                                                          \
+        int answered_ = (call);                                                                                   \
+        if (answered_ != (code)) {                                                                                \
+            fprintf(stderr, "%s:%d: %s answered %d instead of %d\n", __FILE__, __LINE__, #call, answered_, code); \
+            exit(1);                                                                                              \
+        }                                                                                                         \
     } while (0)
 #define OK(call) WANT(0, call)
 #define TRUE(condition)                                                               \

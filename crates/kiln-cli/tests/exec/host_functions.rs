@@ -1,15 +1,11 @@
 //! Functions of the host in the order of streams: programs in C.
 
-use super::{compiled, kiln, text};
+use super::{compiled, finds, kiln, passes, text};
 
 #[test]
 fn functions_of_the_host_keep_the_order_of_their_stream() {
-    let Some(program) = compiled("host_functions") else { return };
     let cases = ["order", "waits for main", "destroyed", "captured", "no call"];
-    for case in cases {
-        let output = kiln(&["--seeds", "4"], &program, &[case]);
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{case}");
-    }
+    passes("host_functions", &["--seeds", "4"], &cases);
 }
 
 #[test]
@@ -25,19 +21,12 @@ fn calls_inside_of_a_function_of_the_host_are_refused_and_told() {
 
 #[test]
 fn a_missing_order_beside_a_function_of_the_host_is_found() {
-    let Some(program) = compiled("host_functions") else { return };
-    let output = kiln(&[], &program, &["race"]);
-    let told = text(&output.stderr);
-    assert!(output.status.code() == Some(5) && told.contains("nothing orders"), "{told}");
+    finds("host_functions", &[], &[("race", "nothing orders")]);
 }
 
 #[test]
 fn a_callback_is_told_of_a_failure_before_it() {
-    let Some(program) = compiled("host_functions") else { return };
-    let output = kiln(&[], &program, &["lost"]);
-    let told = text(&output.stderr);
-    assert!(output.status.code() == Some(5) && !told.contains("answered"), "{told}");
-    assert!(told.contains("add_one"), "{told}");
+    finds("host_functions", &[], &[("lost", "add_one")]);
 }
 
 #[test]

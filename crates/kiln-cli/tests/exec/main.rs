@@ -13,8 +13,11 @@
 
 mod answers;
 mod graph_nodes;
+mod graph_parts;
 mod host_functions;
+mod interprocess;
 mod management;
+mod stream_values;
 mod tensor_maps;
 mod virtual_memory;
 
@@ -65,6 +68,26 @@ fn kiln(flags: &[&str], program: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
     command.arg("exec").arg("--library").arg(library()).args(flags).arg("--").arg(program).args(words);
     command.output().unwrap()
+}
+
+/// Runs a program in C once for each case, or seed of it: all is well, and nothing is said.
+fn passes(name: &str, flags: &[&str], cases: &[&str]) {
+    let Some(program) = compiled(name) else { return };
+    for case in cases {
+        let output = kiln(flags, &program, &[case]);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{case}");
+    }
+}
+
+/// Runs a program in C once for each case: something is found, and the report has the words; what the program itself checks is right.
+fn finds(name: &str, flags: &[&str], cases: &[(&str, &str)]) {
+    let Some(program) = compiled(name) else { return };
+    for (case, words) in cases {
+        let output = kiln(flags, &program, &[case]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{case}: {told}");
+        assert!(told.contains(words) && !told.contains("answered"), "{case}: {told}");
+    }
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -4,15 +4,16 @@
 //! nodes, and a stream that waits for the event joins the capture after them.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 
 use kiln_driver::{Code, Command, EventId, StreamId};
 
 use crate::boundary::Answer;
-use crate::calls::graph_body::GraphBody;
 use crate::calls::graph_work::NodeWork;
+use crate::calls::graphs::Graph;
+use crate::handle_table::RawHandle;
 
 pub(crate) const CAPTURE_UNSUPPORTED: Code = Code(900);
 const CAPTURE_INVALIDATED: Code = Code(901);
@@ -28,7 +29,8 @@ type SharedCapture = Arc<Mutex<Capture>>;
 struct Capture {
     id: u64,
     origin: StreamId,
-    nodes: Vec<CapturedNode>,
+    /// The graph that gets the nodes, with its handle.
+    graph: CaptureGraph,
     /// The nodes that the next one of a stream comes after.
     reached: HashMap<StreamId, Vec<u32>>,
     is_invalid: bool,
@@ -67,11 +69,22 @@ pub(crate) fn exchange_mode(mode: CaptureMode) -> CaptureMode {
     OF_THREAD.replace(mode)
 }
 
-/// One command of a capture, with the nodes it comes after.
+/// The graph of a capture.
 #[derive(Clone)]
-struct CapturedNode {
-    work: NodeWork,
-    after: Vec<u32>,
+pub(crate) struct CaptureGraph {
+    pub(crate) handle: RawHandle,
+    pub(crate) graph: Arc<Graph>,
+    /// Whether the capture made it, and takes it away if it fails.
+    pub(crate) is_own: bool,
+}
+
+/// A capture as its stream sees it.
+pub(crate) struct CaptureState {
+    pub(crate) id: u64,
+    pub(crate) is_valid: bool,
+    pub(crate) graph: CaptureGraph,
+    /// The nodes that the next one comes after.
+    pub(crate) reached: Vec<u32>,
 }
 
 /// The captures of a context.
@@ -83,23 +96,51 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    pub(crate) fn begin(&mut self, stream: StreamId, mode: CaptureMode) -> Answer {
+    /// Begins a capture into a graph, behind some of its nodes.
+    pub(crate) fn begin(
+        &mut self,
+        stream: StreamId,
+        mode: CaptureMode,
+        graph: CaptureGraph,
+        after: Vec<u32>,
+    ) -> Answer {
         if self.streams.contains_key(&stream) {
             return Err(Code::ILLEGAL_STATE);
         }
         self.begun += 1;
-        let reached = HashMap::from([(stream, Vec::new())]);
-        let (nodes, thread) = (Vec::new(), std::thread::current().id());
+        let reached = HashMap::from([(stream, after)]);
+        let thread = std::thread::current().id();
         let capture =
-            Capture { id: self.begun, origin: stream, nodes, reached, is_invalid: false, mode, thread };
+            Capture { id: self.begun, origin: stream, graph, reached, is_invalid: false, mode, thread };
         self.streams.insert(stream, Arc::new(Mutex::new(capture)));
         Ok(())
     }
 
-    /// Whether a stream captures: its capture's number, and whether it is still valid.
-    pub(crate) fn of(&self, stream: StreamId) -> Option<(u64, bool)> {
+    /// Whether a stream captures.
+    pub(crate) fn has(&self, stream: StreamId) -> bool {
+        self.streams.contains_key(&stream)
+    }
+
+    /// The capture of a stream.
+    pub(crate) fn of(&self, stream: StreamId) -> Option<CaptureState> {
         let capture = self.streams.get(&stream)?.lock().unwrap_or_else(PoisonError::into_inner);
-        Some((capture.id, !capture.is_invalid))
+        Some(CaptureState {
+            id: capture.id,
+            is_valid: !capture.is_invalid,
+            graph: capture.graph.clone(),
+            reached: capture.reached.get(&stream).cloned().unwrap_or_default(),
+        })
+    }
+
+    /// Changes which nodes the next one of a stream comes after.
+    pub(crate) fn set_reached(&mut self, stream: StreamId, nodes: Vec<u32>) -> Answer {
+        let shared = self.streams.get(&stream).ok_or(Code::ILLEGAL_STATE)?;
+        let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if capture.is_invalid {
+            return Err(CAPTURE_INVALIDATED);
+        }
+        capture.reached.insert(stream, nodes);
+        Ok(())
     }
 
     /// Makes a capture useless, because its stream was used for what cannot be captured.
@@ -166,11 +207,7 @@ impl Captures {
                 return Err(CAPTURE_ISOLATION);
             }
             other => match NodeWork::of(other) {
-                Some(work) => {
-                    let node = capture.nodes.len() as u32;
-                    capture.nodes.push(CapturedNode { work, after: reached });
-                    capture.reached.insert(stream, vec![node]);
-                }
+                Some(work) => capture.add(stream, work),
                 None => {
                     capture.is_invalid = true;
                     return Err(CAPTURE_UNSUPPORTED);
@@ -178,6 +215,17 @@ impl Captures {
             },
         }
         Ok(true)
+    }
+
+    /// Adds work to the capture of a stream.
+    pub(crate) fn record(&mut self, stream: StreamId, work: NodeWork) -> Answer {
+        let shared = self.streams.get(&stream).ok_or(Code::ILLEGAL_STATE)?;
+        let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if capture.is_invalid {
+            return Err(CAPTURE_INVALIDATED);
+        }
+        capture.add(stream, work);
+        Ok(())
     }
 
     /// A stream waits for nodes of a capture.
@@ -203,8 +251,8 @@ impl Captures {
         Ok(())
     }
 
-    /// Ends the capture that a stream began.
-    pub(crate) fn end(&mut self, stream: StreamId) -> Answer<GraphBody> {
+    /// Ends the capture that a stream began, and says what came of it with its graph.
+    pub(crate) fn end(&mut self, stream: StreamId) -> Answer<(CaptureGraph, Answer)> {
         let shared = self.streams.get(&stream).cloned().ok_or(Code::ILLEGAL_STATE)?;
         let mut capture = shared.lock().unwrap_or_else(PoisonError::into_inner);
         if capture.origin != stream {
@@ -212,18 +260,12 @@ impl Captures {
             return Err(CAPTURE_UNMATCHED);
         }
         self.streams.retain(|_, other| !Arc::ptr_eq(other, &shared));
-        if capture.is_invalid {
-            return Err(CAPTURE_INVALIDATED);
-        }
-        if capture.has_unjoined() {
-            return Err(CAPTURE_UNJOINED);
-        }
-        // The numbers of the nodes are their places in the list.
-        let mut body = GraphBody::default();
-        for node in std::mem::take(&mut capture.nodes) {
-            body.add(node.work, node.after);
-        }
-        Ok(body)
+        let ended = match () {
+            () if capture.is_invalid => Err(CAPTURE_INVALIDATED),
+            () if capture.has_unjoined() => Err(CAPTURE_UNJOINED),
+            () => Ok(()),
+        };
+        Ok((capture.graph.clone(), ended))
     }
 
     /// An event is recorded outside of captures, or gone.
@@ -233,19 +275,23 @@ impl Captures {
 }
 
 impl Capture {
+    /// Adds a node behind those that a stream has reached.
+    fn add(&mut self, stream: StreamId, work: NodeWork) {
+        let after = self.reached.remove(&stream).unwrap_or_default();
+        let node = self.graph.graph.body().add(work, after);
+        self.reached.insert(stream, vec![node]);
+    }
+
     /// Whether a stream has nodes that the origin did not wait for.
     fn has_unjoined(&self) -> bool {
-        let mut known = vec![false; self.nodes.len()];
+        let body = self.graph.graph.body();
+        let mut known = BTreeSet::new();
         let mut open: Vec<u32> = self.reached.get(&self.origin).cloned().unwrap_or_default();
         while let Some(node) = open.pop() {
-            if let Some(seen) = known.get_mut(node as usize).filter(|seen| !**seen) {
-                *seen = true;
-                open.extend(
-                    self.nodes.get(node as usize).map(|node| node.after.as_slice()).unwrap_or_default(),
-                );
+            if known.insert(node) {
+                open.extend(body.get(node).map(|node| node.after.as_slice()).unwrap_or_default());
             }
         }
-        let is_known = |node: &u32| known.get(*node as usize).copied().unwrap_or(true);
-        self.reached.values().flatten().any(|node| !is_known(node))
+        self.reached.values().flatten().any(|node| !known.contains(node))
     }
 }

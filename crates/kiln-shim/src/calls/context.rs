@@ -81,6 +81,9 @@ impl Context {
             let mut order = self.order()?;
             order.get()?.forget_orphans(&events);
             order.get()?.drop_retired(&graphs);
+            if let Ok(state) = state() {
+                state.memory.sweep_graph_memory(self.number);
+            }
             streams.iter().for_each(|stream| {
                 if let Ok(order) = order.get() {
                     order.drop_staging(*stream);
@@ -110,6 +113,7 @@ impl Context {
         let _ = self.synchronize();
         let ours = self.number;
         for event in state.events.remove_where(|event| event.context == ours) {
+            event.leave();
             let _ = self.driver.destroy(event.id.into());
         }
         state.streams.remove_where(|stream| stream.context.number == ours);

@@ -95,8 +95,9 @@ pub(crate) fn copy(
     if extent.row_bytes == 0 || extent.rows == 0 || extent.planes == 0 {
         return Ok(());
     }
-    let to = look_up(state, context.device, to, extent)?;
-    let from = look_up(state, context.device, from, extent)?;
+    let in_graph = context.order()?.get()?.is_capturing(choice);
+    let to = look_up(state, (context.device, in_graph), to, extent)?;
+    let from = look_up(state, (context.device, in_graph), from, extent)?;
     let is_staged = matches!(to, End::Pageable(_)) || matches!(from, End::Pageable(_));
     if is_staged || returning == Returning::Done {
         // A graph would have to copy pageable memory when it runs, and a capture cannot wait.
@@ -147,8 +148,8 @@ pub(crate) fn graph_copy(
     if bytes == 0 || extent.rows == 0 || extent.planes == 0 {
         return Ok(copy);
     }
-    let to = look_up(state, context.device, to, extent)?;
-    let from = look_up(state, context.device, from, extent)?;
+    let to = look_up(state, (context.device, true), to, extent)?;
+    let from = look_up(state, (context.device, true), from, extent)?;
     let staged = |count: usize| -> Answer<(HostBlock, Vec<Place>, Vec<usize>)> {
         let block = stage(context, count, bytes)?;
         let start = block.bytes().as_ptr().addr();
@@ -180,9 +181,15 @@ pub(crate) fn graph_copy(
     Ok(copy)
 }
 
-fn look_up(state: &ProcessState, device: u32, rows: RowsOf, extent: Extent) -> Answer<End> {
+/// Looks rows up; those of a graph may be in memory that a launch makes.
+fn look_up(
+    state: &ProcessState,
+    (device, in_graph): (u32, bool),
+    rows: RowsOf,
+    extent: Extent,
+) -> Answer<End> {
     let addresses = rows.addresses(extent)?;
-    let is_known = addresses.first().is_some_and(|first| state.memory.around(*first).is_some());
+    let is_known = addresses.first().is_some_and(|first| state.memory.around_in(in_graph, *first).is_some());
     if !is_known {
         return if rows.side == Side::Device {
             Err(Code::INVALID_VALUE)
@@ -193,7 +200,7 @@ fn look_up(state: &ProcessState, device: u32, rows: RowsOf, extent: Extent) -> A
     let mut is_of_host = false;
     let mut places = Vec::with_capacity(addresses.len());
     for address in addresses {
-        let (allocation, offset) = state.memory.find(address, extent.row_bytes)?;
+        let (allocation, offset) = state.memory.find_in(in_graph, address, extent.row_bytes)?;
         if rows.side == Side::Host && !allocation.is_of_host() {
             return Err(Code::INVALID_VALUE);
         }

@@ -1,8 +1,9 @@
 //! Events.
 
-use std::ffi::c_uint;
+use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
 use kiln_driver::{
@@ -11,13 +12,27 @@ use kiln_driver::{
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::Out;
+use crate::calls::context::Context;
+use crate::calls::graph_event_nodes::NodeEvent;
+use crate::calls::graph_work::NodeWork;
+use crate::calls::host_callbacks::{command, pack};
+use crate::calls::interprocess_event::{self, InterprocessEvent};
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
+use crate::records;
 
 const DISABLE_TIMING: u32 = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
 const INTERPROCESS: u32 = sys::CUevent_flags::CU_EVENT_INTERPROCESS as u32;
 const ALL_FLAGS: u32 = DISABLE_TIMING | INTERPROCESS | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
+
+/// The flag for events of captures that are nodes.
+const EXTERNAL: u32 = sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
+/// How long the host waits for a record of a process that is gone.
+const LOST_RECORD: Duration = Duration::from_secs(1);
+
+/// What queues a command on a stream.
+pub(crate) type Submit<'a> = &'a mut dyn FnMut(&Command<'_>) -> Answer;
 
 /// An event of a program.
 pub(crate) struct Event {
@@ -31,9 +46,100 @@ pub(crate) struct Event {
     is_recorded: AtomicBool,
     /// Whether it was last recorded in a capture.
     is_captured: AtomicBool,
+    /// What it has with other processes, if it can have that.
+    pub(crate) shared: Option<Arc<InterprocessEvent>>,
 }
 
 impl Event {
+    pub(crate) fn new(
+        context: &Context,
+        is_timed: bool,
+        shared: Option<Arc<InterprocessEvent>>,
+    ) -> Answer<Self> {
+        Ok(Self {
+            context: context.number,
+            device: context.device,
+            driver: context.driver.clone(),
+            id: context.order()?.get()?.event()?,
+            is_timed,
+            is_recorded: AtomicBool::new(false),
+            is_captured: AtomicBool::new(false),
+            shared,
+        })
+    }
+
+    /// Records it on a stream of its device.
+    pub(crate) fn signal(&self, state: &ProcessState, submit: Submit<'_>) -> Answer {
+        submit(&Command::Signal(self.id))?;
+        if let Some(shared) = &self.shared {
+            let below = state.device(self.device as c_int)?.host_functions()?.end_record;
+            let record = shared.begin_record();
+            submit(&Command::Launch(command(below, &pack([shared.number as usize, record as usize]))))?;
+        }
+        self.is_captured.store(false, Ordering::Relaxed);
+        self.is_recorded.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes a stream of a device wait for it.
+    pub(crate) fn wait(
+        &self,
+        state: &ProcessState,
+        (device, driver): (u32, &dyn Driver),
+        submit: Submit<'_>,
+    ) -> Answer {
+        if let Some(shared) = self.shared_record() {
+            let (number, newest) = (shared.number as usize, shared.newest() as usize);
+            if newest == 0 {
+                return Ok(());
+            }
+            let below = state.device(device as c_int)?.value_kernels()?.wait_for_process;
+            return submit(&Command::Launch(command(below, &pack([number, newest]))));
+        }
+        if !self.is_recorded() {
+            return Ok(());
+        }
+        if device == self.device {
+            return submit(&Command::Wait(self.id));
+        }
+        let native = self.driver.native(self.id.into()).or_code()?;
+        // SAFETY: the event below is destroyed with its context alone; streams only wait for it.
+        let foreign = unsafe { ForeignHandle::new(native) };
+        let here = driver.create_event(EventRequest::Foreign(foreign)).or_code()?;
+        let waited = submit(&Command::Wait(here));
+        // The name for it is not needed any more; the wait keeps what it was signalled for.
+        driver.destroy(here.into()).or_code()?;
+        waited
+    }
+
+    /// What it has with other processes, if the newest record is not known below.
+    fn shared_record(&self) -> Option<&Arc<InterprocessEvent>> {
+        self.shared.as_ref().filter(|shared| !(shared.is_ours() && self.is_recorded()))
+    }
+
+    /// Waits for a record of another process.
+    fn wait_for_process(&self, shared: &InterprocessEvent) -> Answer {
+        let (newest, began) = (shared.newest(), Instant::now());
+        while !shared.is_done(newest) {
+            if !shared.has_recorder() && began.elapsed() > LOST_RECORD {
+                records::note_once(
+                    "lost record",
+                    "cuEventSynchronize waited for an event that another process recorded; that process ended before its work was done",
+                );
+                return Err(Code::LAUNCH_TIMEOUT);
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
+    }
+
+    /// The program destroyed it, or its context ends.
+    pub(crate) fn leave(&self) {
+        if let Some(shared) = &self.shared {
+            interprocess_event::destroy(shared.number);
+        }
+    }
+
     fn is_recorded(&self) -> bool {
         self.is_recorded.load(Ordering::Relaxed)
     }
@@ -50,12 +156,12 @@ impl Event {
     }
 }
 
-fn event(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Event>> {
+pub(crate) fn event(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Event>> {
     state.events.get(handle).ok_or(Code::INVALID_HANDLE)
 }
 
-/// Records an event on a stream of its device.
-fn record(handle: RawHandle, stream: RawHandle) -> Answer {
+/// Records an event on a stream of its device. In a capture an external record is a node, and another one says where a stream can join.
+fn record(handle: RawHandle, stream: RawHandle, is_external: bool) -> Answer {
     let state = state()?;
     let event = event(state, handle)?;
     let (context, choice) = chosen(state, stream)?;
@@ -64,8 +170,14 @@ fn record(handle: RawHandle, stream: RawHandle) -> Answer {
     }
     let mut order = context.order()?;
     let order = order.get()?;
+    if !order.is_capturing(&choice) {
+        return event.signal(state, &mut |command| order.submit(&choice, command));
+    }
+    if is_external {
+        return order.record(&choice, NodeWork::Record(NodeEvent(handle)));
+    }
     order.submit(&choice, &Command::Signal(event.id))?;
-    event.is_captured.store(order.is_capturing(&choice), Ordering::Relaxed);
+    event.is_captured.store(true, Ordering::Relaxed);
     event.is_recorded.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -88,23 +200,15 @@ fn elapsed(out: Out<f32>, from: RawHandle, to: RawHandle) -> Answer {
 }
 
 /// Makes a stream wait for an event, also for one of another device.
-fn wait_on(state: &ProcessState, stream: RawHandle, handle: RawHandle) -> Answer {
+fn wait_on(state: &ProcessState, stream: RawHandle, handle: RawHandle, is_external: bool) -> Answer {
     let event = event(state, handle)?;
     let (context, choice) = chosen(state, stream)?;
-    if !event.is_recorded() {
-        return Ok(());
+    let mut order = context.order()?;
+    let order = order.get()?;
+    if is_external && order.is_capturing(&choice) {
+        return order.record(&choice, NodeWork::WaitEvent(NodeEvent(handle)));
     }
-    if context.device == event.device {
-        return context.order()?.get()?.submit(&choice, &Command::Wait(event.id));
-    }
-    let native = event.driver.native(event.id.into()).or_code()?;
-    // SAFETY: the event lives while its handle is in the table, which `event` holds; streams only wait for it.
-    let foreign = unsafe { ForeignHandle::new(native) };
-    let here = context.driver.create_event(EventRequest::Foreign(foreign)).or_code()?;
-    let waited = context.order()?.get()?.submit(&choice, &Command::Wait(here));
-    // The name for it is not needed any more; the wait keeps what it was signalled for.
-    context.driver.destroy(here.into()).or_code()?;
-    waited
+    event.wait(state, (context.device, &*context.driver), &mut |command| order.submit(&choice, command))
 }
 
 driver_api! {
@@ -115,22 +219,15 @@ driver_api! {
         if flags & !ALL_FLAGS != 0 || flags & INTERPROCESS != 0 && is_timed {
             return Err(Code::INVALID_VALUE);
         }
-        let id = context.order()?.get()?.event()?;
-        let event = Event {
-            context: context.number,
-            device: context.device,
-            driver: context.driver.clone(),
-            id,
-            is_timed,
-            is_recorded: AtomicBool::new(false),
-            is_captured: AtomicBool::new(false),
-        };
+        let shared = (flags & INTERPROCESS != 0).then(InterprocessEvent::create).transpose()?;
+        let event = Event::new(&context, is_timed, shared)?;
         out.set(state.events.insert(Arc::new(event)).ok_or(Code::OUT_OF_MEMORY)?)
     }
 
     fn cuEventDestroy_v2(handle: RawHandle) {
         let state = state()?;
         let event = state.events.remove(handle).ok_or(Code::INVALID_HANDLE)?;
+        event.leave();
         // Work may still wait for it, which is allowed: it is kept for the next event.
         let context = state.contexts.find_object(|context| context.number == event.context);
         if let Some(context) = context {
@@ -140,19 +237,23 @@ driver_api! {
     }
 
     fn cuEventRecord | cuEventRecord_ptsz (event: RawHandle, stream: RawHandle) {
-        record(event, stream)
+        record(event, stream, false)
     }
 
     fn cuEventRecordWithFlags | cuEventRecordWithFlags_ptsz (event: RawHandle, stream: RawHandle, flags: c_uint) {
-        if flags > sys::CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32 {
+        if flags > EXTERNAL {
             return Err(Code::INVALID_VALUE);
         }
-        record(event, stream)
+        record(event, stream, flags == EXTERNAL)
     }
 
     fn cuEventQuery(handle: RawHandle) {
         let state = state()?;
         let event = event(state, handle)?;
+        if let Some(shared) = event.shared_record() {
+            state.collect();
+            return if shared.is_done(shared.newest()) { Ok(()) } else { Err(Code::NOT_READY) };
+        }
         if !event.is_recorded() {
             return Ok(());
         }
@@ -165,6 +266,9 @@ driver_api! {
     fn cuEventSynchronize(handle: RawHandle) {
         let state = state()?;
         let event = event(state, handle)?;
+        if let Some(shared) = event.shared_record() {
+            return event.wait_for_process(shared);
+        }
         if !event.is_recorded() {
             return Ok(());
         }
@@ -183,9 +287,9 @@ driver_api! {
     }
 
     fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz (stream: RawHandle, event: RawHandle, flags: c_uint) {
-        if flags > sys::CUevent_wait_flags::CU_EVENT_WAIT_EXTERNAL as u32 {
+        if flags > EXTERNAL {
             return Err(Code::INVALID_VALUE);
         }
-        wait_on(state()?, stream, event)
+        wait_on(state()?, stream, event, flags == EXTERNAL)
     }
 }

@@ -28,10 +28,12 @@ fn fill(
         return Err(Code::INVALID_VALUE);
     }
     // All rows are looked up before the first is queued, so that a refused fill changes nothing.
+    let in_graph = context.order()?.get()?.is_capturing(&choice);
     let mut places = Vec::new();
     for row in 0..height as u64 {
         let offset = row.checked_mul(pitch as u64).and_then(|offset| to.checked_add(offset));
-        let (allocation, offset) = state.memory.find(offset.ok_or(Code::INVALID_VALUE)?, row_bytes)?;
+        let (allocation, offset) =
+            state.memory.find_in(in_graph, offset.ok_or(Code::INVALID_VALUE)?, row_bytes)?;
         match allocation.place(context.device, offset) {
             Place::Device(place) => places.push(place),
             // Memory of another device, or registered host memory, which fills do not reach.
@@ -42,14 +44,6 @@ fn fill(
     let order = order.get()?;
     for to in places {
         order.submit(&choice, &Command::Fill { to, pattern, count: width as u64 })?;
-    }
-    Ok(())
-}
-
-/// Writes words one after the other, in the order of a stream.
-pub(crate) fn words(stream: RawHandle, address: u64, words: &[u32]) -> Answer {
-    for (index, word) in words.iter().enumerate() {
-        fill(address + 4 * index as u64, 0, Pattern::U32(*word), (1, 1), stream)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Nodes of any kind by one structure, and attributes of kernels in graphs.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::{c_int, c_uint, c_void};
 
 use cudarc::driver::sys::{CUgraphNodeType as Kind, CUlaunchAttributeID as Attribute};
 use kiln_driver::{Code, Dim3};
@@ -9,12 +9,14 @@ use crate::boundary::Answer;
 use crate::caller_memory::{In, Out};
 use crate::calls::context::Context;
 use crate::calls::copies::Copy3D;
+use crate::calls::graph_memory::AllocationParameters;
 use crate::calls::graph_nodes::{add, check_context, read, replace};
 use crate::calls::graph_parameters::{HostParameters, KernelParameters2, copy, fill, host, kernel};
 use crate::calls::graph_updates;
-use crate::calls::graph_work::{FillParameters, NodeWork, OwnedLaunch};
+use crate::calls::graph_work::{ChildGraph, FillParameters, NodeWork, OwnedLaunch};
 use crate::calls::graphs::graph;
-use crate::calls::process_state::ProcessState;
+use crate::calls::process_state::{ProcessState, state};
+use crate::calls::{graph_batch_nodes, graph_event_nodes, graph_memory_nodes};
 use crate::handle_table::RawHandle;
 use crate::records;
 
@@ -76,17 +78,63 @@ fn work(state: &ProcessState, context: &Context, given: In<AnyParameters>) -> An
         k if k == Kind::CU_GRAPH_NODE_TYPE_GRAPH as c_uint => {
             let child = graph(state, of_kind::<RawHandle>(given)?)?;
             let body = child.body().clone();
-            Ok(NodeWork::Child(Box::new(body)))
+            if body.has_memory() {
+                Err(Code::NOT_SUPPORTED)
+            } else {
+                Ok(NodeWork::Child(ChildGraph::new(body)))
+            }
+        }
+        k if k == Kind::CU_GRAPH_NODE_TYPE_EVENT_RECORD as c_uint => {
+            graph_event_nodes::record(state, context, of_kind(given)?)
+        }
+        k if k == Kind::CU_GRAPH_NODE_TYPE_WAIT_EVENT as c_uint => {
+            graph_event_nodes::wait(state, of_kind(given)?)
+        }
+        k if k == Kind::CU_GRAPH_NODE_TYPE_BATCH_MEM_OP as c_uint => {
+            graph_batch_nodes::operations(state, context, of_kind(given)?)
         }
         k if k == Kind::CU_GRAPH_NODE_TYPE_EMPTY as c_uint => Ok(NodeWork::Empty),
         k if k <= Kind::CU_GRAPH_NODE_TYPE_CONDITIONAL as c_uint => {
             records::note_once(
                 "node kinds",
-                "a node for an event, an allocation, a semaphore or a condition was added to a graph; kiln has none of them",
+                "a node for a semaphore or a condition was added to a graph, or a node was made one for memory; kiln has none of them",
             );
             Err(Code::NOT_SUPPORTED)
         }
         _ => Err(Code::INVALID_VALUE),
+    }
+}
+
+/// Adds a node of any kind. One for memory writes the address into the structure.
+fn add_any(
+    out: Out<RawHandle>,
+    handle: RawHandle,
+    after: (In<RawHandle>, usize),
+    given: In<AnyParameters>,
+) -> Answer {
+    let kind = given.get()?.kind;
+    let place = given.address() + OF_KIND;
+    let is_allocation = kind == Kind::CU_GRAPH_NODE_TYPE_MEM_ALLOC as c_uint;
+    let is_free = kind == Kind::CU_GRAPH_NODE_TYPE_MEM_FREE as c_uint;
+    let mut allocated = None;
+    let owner = graph(state()?, handle)?;
+    add(out, handle, after, |state, context| {
+        if is_allocation {
+            let parameters = In::<AllocationParameters>::at_address(place).get()?;
+            let work = graph_memory_nodes::allocate(state, context, parameters)?;
+            if let NodeWork::Allocate(memory) = &work {
+                allocated = Some(memory.given);
+            }
+            return Ok(work);
+        }
+        if is_free {
+            return graph_memory_nodes::free(state, &owner, In::<u64>::at_address(place).get()?);
+        }
+        work(state, context, given)
+    })?;
+    match allocated {
+        Some(made) => Out::<AllocationParameters>::at(place as *mut c_void).set(made),
+        None => Ok(()),
     }
 }
 
@@ -103,7 +151,7 @@ const ATTRIBUTES: c_uint = 32;
 
 driver_api! {
     fn cuGraphAddNode(out: Out<RawHandle>, graph: RawHandle, after: In<RawHandle>, count: usize, given: In<AnyParameters>) {
-        add(out, graph, (after, count), |state, context| work(state, context, given))
+        add_any(out, graph, (after, count), given)
     }
 
     fn cuGraphAddNode_v2(
@@ -114,7 +162,7 @@ driver_api! {
                 return Err(Code::NOT_SUPPORTED);
             }
         }
-        add(out, graph, (after, count), |state, context| work(state, context, given))
+        add_any(out, graph, (after, count), given)
     }
 
     fn cuGraphNodeSetParams(node: RawHandle, given: In<AnyParameters>) {

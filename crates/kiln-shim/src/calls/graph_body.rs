@@ -112,20 +112,64 @@ impl GraphBody {
         order
     }
 
-    /// Builds it below; nothing if it has nothing to do.
+    /// Builds it below; nothing if it has nothing to do, or work that is no graph below.
     pub(crate) fn build(&self, driver: &dyn Driver) -> Answer<Option<GraphId>> {
+        let steps = self.steps();
+        let mut nodes: Vec<GraphNode<'_>> = Vec::with_capacity(steps.len());
+        for LaidOut { what, after } in &steps {
+            match what {
+                GraphStep::Command(command) => nodes.push(GraphNode { command: *command, after }),
+                GraphStep::Work(_) => return Ok(None),
+            }
+        }
+        if nodes.is_empty() { Ok(None) } else { driver.build_graph(&nodes).or_code().map(Some) }
+    }
+
+    /// Whether it, or a graph in it, has work that is no graph below.
+    pub(crate) fn needs_streams(&self) -> bool {
+        self.has(NodeWork::needs_stream)
+    }
+
+    /// Whether it, or a graph in it, makes or frees memory.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.has(NodeWork::is_of_memory)
+    }
+
+    fn has(&self, is_meant: fn(&NodeWork) -> bool) -> bool {
+        self.nodes.values().any(|node| match &node.work {
+            NodeWork::Child(child) => child.body().has(is_meant),
+            work => is_meant(work),
+        })
+    }
+
+    /// Its work and that of the graphs in it, in an order in which each step stands behind those it comes after. It is a copy that no program
+    /// has a handle for.
+    pub(crate) fn steps(&self) -> Vec<LaidOut<'_>> {
         let mut layout = Layout::default();
         layout.add(self, &[]);
-        let nodes: Vec<GraphNode<'_>> =
-            layout.commands.iter().map(|(command, after)| GraphNode { command: *command, after }).collect();
-        if nodes.is_empty() { Ok(None) } else { driver.build_graph(&nodes).or_code().map(Some) }
+        layout.steps
     }
 }
 
-/// Commands with the numbers of those they come after.
+/// A step with the numbers of those it comes after.
+pub(crate) struct LaidOut<'a> {
+    pub(crate) what: GraphStep<'a>,
+    pub(crate) after: Vec<u32>,
+}
+
+/// What a step does.
+#[derive(Clone, Copy)]
+pub(crate) enum GraphStep<'a> {
+    /// A command of the device below.
+    Command(Command<'a>),
+    /// Work that is no command of a graph.
+    Work(&'a NodeWork),
+}
+
+/// Steps as they are found.
 #[derive(Default)]
 struct Layout<'a> {
-    commands: Vec<(Command<'a>, Vec<u32>)>,
+    steps: Vec<LaidOut<'a>>,
 }
 
 impl<'a> Layout<'a> {
@@ -144,7 +188,7 @@ impl<'a> Layout<'a> {
             followed.extend(&node.after);
             let last = match &node.work {
                 _ if !node.is_enabled => after,
-                NodeWork::Child(child) => self.add(child, &after),
+                NodeWork::Child(child) => self.add(child.copied(), &after),
                 work => self.push(work, after),
             };
             ends.insert(number, last);
@@ -165,10 +209,15 @@ impl<'a> Layout<'a> {
 
     fn push(&mut self, work: &'a NodeWork, after: Vec<u32>) -> Vec<u32> {
         let mut after = after;
+        if work.needs_stream() {
+            self.steps.push(LaidOut { what: GraphStep::Work(work), after });
+            return vec![self.steps.len() as u32 - 1];
+        }
         for stage in work.stages().into_iter().filter(|stage| !stage.is_empty()) {
-            let first = self.commands.len() as u32;
-            self.commands.extend(stage.into_iter().map(|command| (command, after.clone())));
-            after = (first..self.commands.len() as u32).collect();
+            let first = self.steps.len() as u32;
+            let step = |command| LaidOut { what: GraphStep::Command(command), after: after.clone() };
+            self.steps.extend(stage.into_iter().map(step));
+            after = (first..self.steps.len() as u32).collect();
         }
         after
     }

@@ -41,6 +41,11 @@ fn change(
     Ok(())
 }
 
+/// Takes an edge away; the order of memory nodes stays.
+fn disconnect(body: &mut GraphBody, from: u32, to: u32) -> Answer {
+    if body.has_memory() { Err(Code::NOT_SUPPORTED) } else { body.disconnect(from, to) }
+}
+
 /// Lists all edges of a graph.
 fn list_edges(
     handle: RawHandle,
@@ -113,11 +118,11 @@ driver_api! {
     }
 
     fn cuGraphRemoveDependencies(graph: RawHandle, from: In<RawHandle>, to: In<RawHandle>, count: usize) {
-        change(graph, (from, to, In::null()), count, GraphBody::disconnect)
+        change(graph, (from, to, In::null()), count, disconnect)
     }
 
     fn cuGraphRemoveDependencies_v2(graph: RawHandle, from: In<RawHandle>, to: In<RawHandle>, data: In<EdgeData>, count: usize) {
-        change(graph, (from, to, data), count, GraphBody::disconnect)
+        change(graph, (from, to, data), count, disconnect)
     }
 
     fn cuGraphGetEdges(graph: RawHandle, from: Out<RawHandle>, to: Out<RawHandle>, count: Out<usize>) {

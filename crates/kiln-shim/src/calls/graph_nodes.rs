@@ -14,7 +14,7 @@ use crate::calls::functions::function;
 use crate::calls::graph_parameters::{
     HostParameters, KernelParameters, KernelParameters2, copy, fill, host, kernel,
 };
-use crate::calls::graph_work::{FillParameters, NodeWork, OwnedLaunch};
+use crate::calls::graph_work::{ChildGraph, FillParameters, NodeWork, OwnedLaunch};
 use crate::calls::graphs::{Graph, graph, node};
 use crate::calls::process_state::{ProcessState, state};
 use crate::handle_table::RawHandle;
@@ -120,7 +120,11 @@ driver_api! {
     fn cuGraphDestroyNode(handle: RawHandle) {
         let state = state()?;
         let (graph, node) = node(state, handle)?;
-        graph.body().remove(node.number)?;
+        let mut body = graph.body();
+        if body.get(node.number)?.work.is_of_memory() {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        body.remove(node.number)?;
         state.graph_nodes.remove(handle);
         Ok(())
     }
@@ -234,7 +238,25 @@ driver_api! {
         // The child is as it is now.
         let body = child.body().clone();
         add(out, handle, (after, count), |_, context| {
-            if child.context.device == context.device { Ok(NodeWork::Child(Box::new(body))) } else { Err(Code::INVALID_CONTEXT) }
+            if body.has_memory() {
+                return Err(Code::NOT_SUPPORTED);
+            }
+            if child.context.device == context.device { Ok(NodeWork::Child(ChildGraph::new(body))) } else { Err(Code::INVALID_CONTEXT) }
         })
+    }
+
+    fn cuGraphChildGraphNodeGetGraph(handle: RawHandle, out: Out<RawHandle>) {
+        let state = state()?;
+        out.check()?;
+        let (around, _) = node(state, handle)?;
+        let child = read(handle, Kind::CU_GRAPH_NODE_TYPE_GRAPH, |work| match work {
+            NodeWork::Child(child) => child.open(|body| {
+                let graph = Graph::new(around.context.clone(), body);
+                let handle = state.graphs.insert(graph.clone()).ok_or(Code::OUT_OF_MEMORY)?;
+                Ok((handle, graph))
+            }),
+            _ => Err(Code::INVALID_VALUE),
+        })?;
+        out.set(child)
     }
 }

@@ -141,7 +141,8 @@ pub(crate) fn fill(state: &ProcessState, context: &Context, given: FillParameter
     let mut rows = Vec::new();
     for row in 0..given.height as u64 {
         let address = row.checked_mul(given.pitch as u64).and_then(|offset| given.to.checked_add(offset));
-        let (allocation, offset) = state.memory.find(address.ok_or(Code::INVALID_VALUE)?, row_bytes)?;
+        let (allocation, offset) =
+            state.memory.find_in(true, address.ok_or(Code::INVALID_VALUE)?, row_bytes)?;
         match allocation.place(context.device, offset) {
             Place::Device(place) => rows.push(place),
             // Memory of another device, or registered host memory, which fills do not reach.

@@ -13,7 +13,7 @@ use crate::calls::graph_body::GraphBody;
 use crate::calls::graph_parameters::{
     HostParameters, KernelParameters, KernelParameters2, copy, fill, host, kernel,
 };
-use crate::calls::graph_work::{FillParameters, NodeWork};
+use crate::calls::graph_work::{ChildGraph, FillParameters, NodeWork};
 use crate::calls::graphs::{Graph, GraphExec, executable, graph};
 use crate::calls::process_state::{ProcessState, state};
 use crate::handle_table::RawHandle;
@@ -94,11 +94,16 @@ fn difference(ours: &GraphBody, theirs: &GraphBody, host: Option<FunctionId>) ->
             return Some((TOPOLOGY, Some(number)));
         }
         if let (NodeWork::Child(mine), NodeWork::Child(other)) = (&mine.work, &other.work)
-            && let Some((why, _)) = difference(mine, other, host)
+            && let Some((why, _)) = difference(mine.copied(), other.copied(), host)
         {
             return Some((why, Some(number)));
         }
-        if mine.work.has_rows() != other.work.has_rows() {
+        let is_other_memory = match (&mine.work, &other.work) {
+            (NodeWork::Allocate(mine), NodeWork::Allocate(other)) => !Arc::ptr_eq(mine, other),
+            (NodeWork::Free(mine), NodeWork::Free(other)) => !Arc::ptr_eq(mine, other),
+            _ => false,
+        };
+        if is_other_memory || mine.work.has_rows() != other.work.has_rows() {
             return Some((PARAMETERS, Some(number)));
         }
     }
@@ -163,8 +168,8 @@ driver_api! {
         replace(exec, node, |state, exec| {
             let function = host_function(state, exec)?;
             match &exec.body().get(number)?.work {
-                NodeWork::Child(before) if difference(before, &child, function).is_none() => {
-                    Ok(NodeWork::Child(Box::new(child)))
+                NodeWork::Child(before) if difference(before.copied(), &child, function).is_none() => {
+                    Ok(NodeWork::Child(ChildGraph::new(child)))
                 }
                 _ => Err(Code::INVALID_VALUE),
             }
@@ -177,7 +182,8 @@ driver_api! {
         exec.change(|body| {
             let node = body.get_mut(number)?;
             // Kernels, copies and fills can be switched off.
-            if enabled > 1 || matches!(node.work, NodeWork::Empty | NodeWork::Child(_)) {
+            let can_be = matches!(node.work, NodeWork::Launch(_) | NodeWork::Copy(_) | NodeWork::Fill { .. });
+            if enabled > 1 || !can_be {
                 return Err(Code::INVALID_VALUE);
             }
             node.is_enabled = enabled != 0;

@@ -1,11 +1,17 @@
 //! What a node of a graph does, with everything it needs.
 
+use std::sync::{Arc, OnceLock};
+
 use cudarc::driver::sys::CUgraphNodeType as Kind;
 use kiln_driver::{Code, Command, DevicePlace, Dim3, FunctionId, LaunchCommand, Pattern, Place, Vouched};
 
 use crate::boundary::Answer;
 use crate::calls::copies::Copy3D;
 use crate::calls::graph_body::GraphBody;
+use crate::calls::graph_event_nodes::NodeEvent;
+use crate::calls::graph_memory::GraphMemory;
+use crate::calls::graphs::Graph;
+use crate::calls::value_operations::Operation;
 use crate::handle_table::RawHandle;
 
 /// The work of a node.
@@ -20,7 +26,74 @@ pub(crate) enum NodeWork {
     /// Nothing: a place where edges meet.
     Empty,
     /// All nodes of another graph.
-    Child(Box<GraphBody>),
+    Child(ChildGraph),
+    /// Values that are written and waited for.
+    Batch(Box<BatchWork>),
+    /// Records an event.
+    Record(NodeEvent),
+    /// Waits for an event.
+    WaitEvent(NodeEvent),
+    /// Makes memory.
+    Allocate(Arc<GraphMemory>),
+    /// Frees memory.
+    Free(Arc<GraphMemory>),
+}
+
+/// Values that are written to memory and waited for, one after the other.
+#[derive(Clone)]
+pub(crate) struct BatchWork {
+    pub(crate) launches: Vec<OwnedLaunch>,
+    /// As the program gave them.
+    pub(crate) given: Box<[Operation]>,
+}
+
+/// A graph in a graph. Programs can get a handle for it and change it; a copy is as it is then.
+pub(crate) struct ChildGraph {
+    body: Box<GraphBody>,
+    opened: OnceLock<(RawHandle, Arc<Graph>)>,
+}
+
+impl ChildGraph {
+    pub(crate) fn new(body: GraphBody) -> Self {
+        Self { body: Box::new(body), opened: OnceLock::new() }
+    }
+
+    /// Its nodes in a copy of the graph around it.
+    pub(crate) fn copied(&self) -> &GraphBody {
+        &self.body
+    }
+
+    /// Its nodes as they are now.
+    pub(crate) fn body(&self) -> GraphBody {
+        match self.opened.get() {
+            Some((_, graph)) => graph.body().clone(),
+            None => (*self.body).clone(),
+        }
+    }
+
+    /// The graph itself, with its handle; made by the first call.
+    pub(crate) fn open(
+        &self,
+        make: impl FnOnce(GraphBody) -> Answer<(RawHandle, Arc<Graph>)>,
+    ) -> Answer<RawHandle> {
+        if self.opened.get().is_none() {
+            let made = make((*self.body).clone())?;
+            // The lock of the graph around it is held, so that no other call gets here.
+            let _ = self.opened.set(made);
+        }
+        self.opened.get().map(|(handle, _)| *handle).ok_or(Code::UNKNOWN)
+    }
+
+    /// Its handle, if it has one.
+    pub(crate) fn handle(&self) -> Option<RawHandle> {
+        self.opened.get().map(|(handle, _)| *handle)
+    }
+}
+
+impl Clone for ChildGraph {
+    fn clone(&self) -> Self {
+        Self::new(self.body())
+    }
 }
 
 /// A copy of rows.
@@ -132,7 +205,22 @@ impl NodeWork {
             Self::Fill { .. } => Kind::CU_GRAPH_NODE_TYPE_MEMSET,
             Self::Empty => Kind::CU_GRAPH_NODE_TYPE_EMPTY,
             Self::Child(_) => Kind::CU_GRAPH_NODE_TYPE_GRAPH,
+            Self::Batch(_) => Kind::CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+            Self::Record(_) => Kind::CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+            Self::WaitEvent(_) => Kind::CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+            Self::Allocate(_) => Kind::CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+            Self::Free(_) => Kind::CU_GRAPH_NODE_TYPE_MEM_FREE,
         }
+    }
+
+    /// Whether it is no command of a graph below.
+    pub(crate) fn needs_stream(&self) -> bool {
+        matches!(self, Self::Record(_) | Self::WaitEvent(_) | Self::Allocate(_) | Self::Free(_))
+    }
+
+    /// Whether it is about memory of the graph.
+    pub(crate) fn is_of_memory(&self) -> bool {
+        matches!(self, Self::Allocate(_) | Self::Free(_))
     }
 
     /// The commands for the device below, in stages: those of a stage may run in any order. Those of a child are laid out apart.
@@ -150,7 +238,11 @@ impl NodeWork {
                 let fill = |to: &DevicePlace| Command::Fill { to: *to, pattern: *pattern, count: *count };
                 vec![rows.iter().map(fill).collect()]
             }
-            Self::Empty | Self::Child(_) => Vec::new(),
+            Self::Batch(batch) => {
+                batch.launches.iter().map(|launch| vec![Command::Launch(launch.command())]).collect()
+            }
+            Self::Empty | Self::Child(_) | Self::Record(_) | Self::WaitEvent(_) => Vec::new(),
+            Self::Allocate(_) | Self::Free(_) => Vec::new(),
         }
     }
 

@@ -11,8 +11,11 @@ use crate::boundary::Answer;
 use crate::caller_memory::Out;
 use crate::calls::context::Context;
 use crate::calls::graph_body::{BodyNode, GraphBody};
+use crate::calls::graph_streams::GraphStreams;
+use crate::calls::graph_work::{ChildGraph, NodeWork};
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::calls::streams::chosen;
+use crate::calls::user_objects::UserReferences;
 use crate::handle_table::RawHandle;
 
 /// A graph that can be made executable.
@@ -23,15 +26,22 @@ pub(crate) struct Graph {
     handles: Mutex<HashMap<u32, RawHandle>>,
     /// The graph it was cloned from.
     original: Option<RawHandle>,
+    /// Objects of the program that it keeps.
+    pub(crate) objects: UserReferences,
 }
 
 impl Graph {
     pub(crate) fn new(context: Arc<Context>, body: GraphBody) -> Arc<Self> {
-        Self::cloned(context, body, None)
+        Self::cloned(context, body, None, UserReferences::default())
     }
 
-    fn cloned(context: Arc<Context>, body: GraphBody, original: Option<RawHandle>) -> Arc<Self> {
-        Arc::new(Self { context, body: Mutex::new(body), handles: Mutex::default(), original })
+    fn cloned(
+        context: Arc<Context>,
+        body: GraphBody,
+        original: Option<RawHandle>,
+        objects: UserReferences,
+    ) -> Arc<Self> {
+        Arc::new(Self { context, body: Mutex::new(body), handles: Mutex::default(), original, objects })
     }
 
     pub(crate) fn body(&self) -> MutexGuard<'_, GraphBody> {
@@ -67,6 +77,34 @@ pub(crate) fn graph(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Graph
 pub(crate) fn node(state: &ProcessState, handle: RawHandle) -> Answer<(Arc<Graph>, Arc<Node>)> {
     let node = state.graph_nodes.get(handle).ok_or(Code::INVALID_VALUE)?;
     Ok((graph(state, node.graph)?, node))
+}
+
+/// The handle of the context of a node's graph.
+pub(crate) fn context_of(handle: RawHandle) -> Answer<RawHandle> {
+    let state = state()?;
+    let (graph, _) = node(state, handle)?;
+    let ours = graph.context.number;
+    state.contexts.find(|context| context.number == ours).ok_or(Code::INVALID_VALUE)
+}
+
+/// Takes a graph, its nodes and the graphs in it away.
+fn destroy(state: &ProcessState, handle: RawHandle) -> Answer {
+    let gone = state.graphs.remove(handle).ok_or(Code::INVALID_VALUE)?;
+    state.graph_nodes.remove_where(|node| node.graph == handle);
+    let children: Vec<RawHandle> = gone
+        .body()
+        .nodes()
+        .filter_map(|(_, node)| match &node.work {
+            NodeWork::Child(child) => child.handle(),
+            _ => None,
+        })
+        .collect();
+    for child in children {
+        // One that a program destroyed itself is gone.
+        let _ = destroy(state, child);
+    }
+    gone.objects.release_all(state);
+    Ok(())
 }
 
 /// Writes a list, or says how long it is where there is no room for it.
@@ -107,20 +145,27 @@ pub(crate) struct GraphExec {
     pub(crate) graph: RawHandle,
     flags: u64,
     built: Mutex<Built>,
+    /// Objects of the program that it keeps.
+    objects: UserReferences,
 }
 
-/// What it does; without work nothing is below.
+/// What it does; without work nothing is below, and with work that is no graph below its nodes are queued one by one.
 struct Built {
     body: GraphBody,
     id: Option<GraphId>,
+    streams: Option<GraphStreams>,
 }
 
 impl GraphExec {
     /// Takes it back with its context, whose work is done.
     pub(crate) fn end(&self) {
-        if let Some(id) = self.lock().id.take() {
+        let mut built = self.lock();
+        if let Some(id) = built.id.take() {
             // A lost device keeps nothing.
             let _ = self.context.driver.destroy(id.into());
+        }
+        if let Some(streams) = &mut built.streams {
+            streams.end(&self.context.driver);
         }
     }
 
@@ -130,8 +175,8 @@ impl GraphExec {
         let mut body = built.body.clone();
         change(&mut body)?;
         let id = body.build(&*self.context.driver)?;
-        let before = std::mem::replace(&mut *built, Built { body, id });
-        match before.id {
+        built.body = body;
+        match std::mem::replace(&mut built.id, id) {
             Some(id) => {
                 self.context.order()?.get()?.retire(id);
                 Ok(())
@@ -183,9 +228,16 @@ fn instantiate(out: Out<RawHandle>, handle: RawHandle, flags: u64) -> Answer {
         return Err(Code::NOT_SUPPORTED);
     }
     let body = graph.body().clone();
+    // Memory has one owner.
+    let is_owned = || state.executables.find(|other| other.graph == handle).is_some();
+    if body.has_memory() && is_owned() {
+        return Err(Code::NOT_SUPPORTED);
+    }
     let id = body.build(&*graph.context.driver)?;
-    let built = Mutex::new(Built { body, id });
-    let executable = GraphExec { context: graph.context.clone(), graph: handle, flags, built };
+    let streams = body.needs_streams().then(GraphStreams::default);
+    let built = Mutex::new(Built { body, id, streams });
+    let (context, objects) = (graph.context.clone(), graph.objects.copy(state));
+    let executable = GraphExec { context, graph: handle, flags, built, objects };
     out.set(state.executables.insert(Arc::new(executable)).ok_or(Code::OUT_OF_MEMORY)?)
 }
 
@@ -202,16 +254,19 @@ driver_api! {
 
     fn cuGraphDestroy(handle: RawHandle) {
         let state = state()?;
-        state.graphs.remove(handle).ok_or(Code::INVALID_VALUE)?;
-        state.graph_nodes.remove_where(|node| node.graph == handle);
-        Ok(())
+        destroy(state, handle)
     }
 
     fn cuGraphClone(out: Out<RawHandle>, handle: RawHandle) {
         let state = state()?;
         out.check()?;
         let graph = graph(state, handle)?;
-        let copy = Graph::cloned(graph.context.clone(), graph.body().clone(), Some(handle));
+        let body = graph.body().clone();
+        if body.has_memory() {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        let objects = graph.objects.copy(state);
+        let copy = Graph::cloned(graph.context.clone(), body, Some(handle), objects);
         out.set(state.graphs.insert(copy).ok_or(Code::OUT_OF_MEMORY)?)
     }
 
@@ -273,21 +328,36 @@ driver_api! {
             return Err(Code::INVALID_VALUE);
         }
         // An update by another thread comes before the launch or after it.
-        let built = executable.lock();
-        match built.id {
-            Some(id) => context.order()?.get()?.submit(&choice, &Command::Graph(id)),
-            None => Ok(()),
+        let mut built = executable.lock();
+        let Built { body, id, streams } = &mut *built;
+        if context.order()?.get()?.is_capturing(&choice) {
+            if body.has_memory() {
+                return Err(Code::NOT_SUPPORTED);
+            }
+            let child = NodeWork::Child(ChildGraph::new(body.clone()));
+            return context.order()?.get()?.record(&choice, child);
+        }
+        match (id, streams) {
+            (Some(id), _) => context.order()?.get()?.submit(&choice, &Command::Graph(*id)),
+            (None, Some(streams)) => {
+                streams.launch(state, &context, &choice, body, executable.flags & AUTO_FREE != 0)
+            }
+            (None, None) => Ok(()),
         }
     }
 
     fn cuGraphExecDestroy(handle: RawHandle) {
         let state = state()?;
         let gone = state.executables.remove(handle).ok_or(Code::INVALID_VALUE)?;
-        let Some(id) = gone.lock().id.take() else { return Ok(()) };
+        let mut built = gone.lock();
         // Launches that are queued may still need it, which is allowed. Without its context it is gone already.
-        if let Ok(mut order) = gone.context.order() {
+        if let (Some(id), Ok(mut order)) = (built.id.take(), gone.context.order()) {
             order.get()?.retire(id);
         }
+        if let Some(streams) = &mut built.streams {
+            streams.end(&gone.context.driver);
+        }
+        gone.objects.release_all(state);
         Ok(())
     }
 }

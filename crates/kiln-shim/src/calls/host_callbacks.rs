@@ -12,6 +12,7 @@ use kiln_sim::{HostKernel, KernelFault, KernelLibrary, LaunchContext};
 
 use crate::boundary::{Answer, OrCode, set_inside};
 use crate::caller_memory::{fetch_slice, store};
+use crate::calls::interprocess_event;
 use crate::calls::process_state::state;
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
@@ -23,6 +24,7 @@ const LIBRARY: &str = "functions of the program";
 const FUNCTION: &str = "host_function";
 const CALLBACK: &str = "stream_callback";
 const COPY: &str = "host_copy";
+const END_RECORD: &str = "end_interprocess_record";
 
 /// The function that runs now, and whether the process ends.
 static PRESENCE: Mutex<Presence> = Mutex::new(Presence { is_running: false, has_ended: false });
@@ -91,7 +93,12 @@ pub(crate) fn library() -> KernelLibrary {
         .value::<u64>()
         .on_host_thread()
         .body(copy_on_host);
-    KernelLibrary::new(LIBRARY).kernel(function).kernel(callback).kernel(copy)
+    let end_record =
+        HostKernel::new(END_RECORD).value::<u64>().value::<u64>().on_host_thread().body(|launch| {
+            interprocess_event::end_record(launch.value(0)?, launch.value(1)?);
+            Ok(())
+        });
+    KernelLibrary::new(LIBRARY).kernel(function).kernel(callback).kernel(copy).kernel(end_record)
 }
 
 /// Copies memory of the program; addresses without memory end the launch as a kernel's do.
@@ -142,13 +149,20 @@ pub(crate) struct HostFunctions {
     callback: FunctionId,
     /// Copies memory of the program for graphs.
     pub(crate) copy: FunctionId,
+    /// Says that a record of an event that processes share is done.
+    pub(crate) end_record: FunctionId,
 }
 
 impl HostFunctions {
     pub(crate) fn load(driver: &dyn Driver) -> Answer<Self> {
         let module = driver.load(&Image::HostKernels(LIBRARY)).or_code()?;
         let of = |name: &str| driver.function(module, name).or_code().map(|function| function.id);
-        Ok(Self { function: of(FUNCTION)?, callback: of(CALLBACK)?, copy: of(COPY)? })
+        Ok(Self {
+            function: of(FUNCTION)?,
+            callback: of(CALLBACK)?,
+            copy: of(COPY)?,
+            end_record: of(END_RECORD)?,
+        })
     }
 }
 

@@ -111,10 +111,15 @@ driver_api! {
         }
         let (state, _) = (process, current()?);
         let is_meant =
-            |backing: &Backing| matches!(backing, Backing::Direct(_) | Backing::Managed(_) | Backing::Pool(..));
+            |backing: &Backing| matches!(backing, Backing::Direct(_) | Backing::Managed(_) | Backing::Pool(..) | Backing::Graph(_));
         let allocation = state.memory.beginning(address, is_meant)?;
-        match allocation.backing {
-            Backing::Pool(id, _) => crate::calls::pools::free_at_once(state, &allocation, id),
+        match &allocation.backing {
+            Backing::Graph(memory) => {
+                let owner = state.contexts.find_object(|context| context.number == allocation.context);
+                owner.ok_or(Code::INVALID_VALUE)?.synchronize()?;
+                memory.end(None)
+            }
+            Backing::Pool(id, _) => crate::calls::pools::free_at_once(state, &allocation, *id),
             _ => free_synchronously(state, &allocation),
         }
     }

@@ -3,13 +3,16 @@
 //! Addresses of devices and of the host are apart, so one map holds both.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kiln_driver::{Base, Code, DevicePlace, Driver, HostBlock, MemoryId, Place};
 
 use crate::boundary::{Answer, OrCode};
 use crate::calls::address_range::AddressRange;
+use crate::calls::graph_memory::GraphMemory;
+use crate::calls::interprocess::ImportedMemory;
 use crate::calls::mapped_pages::MappedPages;
 
 /// A piece of memory that the program knows.
@@ -23,6 +26,8 @@ pub(crate) struct Allocation {
     pub(crate) backing: Backing,
     /// A number that no other allocation of the process has.
     pub(crate) number: u64,
+    /// The memory as a file, once it was shared with other processes.
+    pub(crate) exported: OnceLock<OwnedFd>,
 }
 
 /// What is behind an allocation.
@@ -41,6 +46,10 @@ pub(crate) enum Backing {
     Registered(HostBlock, u32),
     /// Reserved addresses, some of which may have memory.
     Reserved(Arc<AddressRange>),
+    /// Memory of another process.
+    Imported(ImportedMemory),
+    /// Memory of an allocation node of a graph, which is there between the launch and the free.
+    Graph(Arc<GraphMemory>),
 }
 
 impl Allocation {
@@ -54,7 +63,7 @@ impl Allocation {
     ) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { address, bytes, device, context, driver, backing, number })
+        Arc::new(Self { address, bytes, device, context, driver, backing, number, exported: OnceLock::new() })
     }
 
     /// The place at an offset, for a command on a device.
@@ -64,9 +73,19 @@ impl Allocation {
             Backing::Direct(id) | Backing::Pool(id, _) | Backing::Variable(id) => Base::Memory(*id),
             Backing::Managed(pages) | Backing::Pinned(pages, _) => Base::Reservation(pages.reservation()),
             Backing::Reserved(range) => Base::Reservation(range.id()),
+            Backing::Imported(memory) => Base::Reservation(memory.reservation.id),
+            Backing::Graph(memory) => Base::Memory(memory.below),
         };
         let place = DevicePlace { base, offset };
         if device == self.device { Place::Device(place) } else { Place::Peer(place) }
+    }
+
+    /// Whether calls can use it now.
+    fn is_there(&self) -> bool {
+        match &self.backing {
+            Backing::Graph(memory) => memory.is_live(),
+            _ => true,
+        }
     }
 
     /// Whether the host can use its addresses.
@@ -80,6 +99,8 @@ impl Allocation {
             Backing::Direct(id) => self.driver.free(*id, None).or_code(),
             Backing::Managed(pages) | Backing::Pinned(pages, _) => pages.free(&*self.driver),
             Backing::Registered(block, _) => self.driver.destroy(block.id().into()).or_code(),
+            Backing::Imported(memory) => memory.free(&*self.driver),
+            Backing::Graph(memory) => memory.free(),
             // The first is freed in the order of a stream, the second with its module, the third by a separate call.
             Backing::Pool(..) | Backing::Variable(_) | Backing::Reserved(_) => Ok(()),
         }
@@ -100,6 +121,11 @@ impl MemoryMap {
 
     /// The allocation around an address, and the offset in it.
     pub(crate) fn around(&self, address: u64) -> Option<(Arc<Allocation>, u64)> {
+        self.around_in_graph(address).filter(|(allocation, _)| allocation.is_there())
+    }
+
+    /// The same for nodes of graphs, whose memory may come to be by the launch.
+    pub(crate) fn around_in_graph(&self, address: u64) -> Option<(Arc<Allocation>, u64)> {
         let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
         let (start, allocation) = map.range(..=address).next_back()?;
         let offset = address - start;
@@ -108,9 +134,53 @@ impl MemoryMap {
 
     /// The allocation that holds so many bytes from an address on.
     pub(crate) fn find(&self, address: u64, bytes: u64) -> Answer<(Arc<Allocation>, u64)> {
-        let (allocation, offset) = self.around(address).ok_or(Code::INVALID_VALUE)?;
-        let fits = offset.checked_add(bytes).is_some_and(|end| end <= allocation.bytes);
-        if fits { Ok((allocation, offset)) } else { Err(Code::INVALID_VALUE) }
+        fitting(self.around(address), bytes)
+    }
+
+    /// The same for nodes of graphs, or for other work.
+    pub(crate) fn find_in(&self, in_graph: bool, address: u64, bytes: u64) -> Answer<(Arc<Allocation>, u64)> {
+        fitting(self.around_in(in_graph, address), bytes)
+    }
+
+    /// The allocation around an address, for nodes of graphs or for other work.
+    pub(crate) fn around_in(&self, in_graph: bool, address: u64) -> Option<(Arc<Allocation>, u64)> {
+        if in_graph { self.around_in_graph(address) } else { self.around(address) }
+    }
+
+    /// The first allocation that is meant.
+    pub(crate) fn first(&self, is_meant: impl Fn(&Allocation) -> bool) -> Option<Arc<Allocation>> {
+        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        map.values().find(|allocation| is_meant(allocation)).cloned()
+    }
+
+    /// Frees memory of graphs that are gone; no work of the context uses it any more.
+    pub(crate) fn sweep_graph_memory(&self, context: u64) {
+        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_unused = |allocation: &Allocation| match &allocation.backing {
+            Backing::Graph(memory) => {
+                allocation.context == context && Arc::strong_count(memory) == 1 && !memory.is_live()
+            }
+            _ => false,
+        };
+        let unused: Vec<u64> = map.iter().filter(|(_, of)| is_unused(of)).map(|(at, _)| *at).collect();
+        let unused: Vec<Arc<Allocation>> = unused.iter().filter_map(|at| map.remove(at)).collect();
+        drop(map);
+        for allocation in unused {
+            // A lost device keeps nothing.
+            let _ = allocation.free();
+        }
+    }
+
+    /// How much memory graphs have on a device.
+    pub(crate) fn graph_bytes(&self, device: u32) -> u64 {
+        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = map.values().filter(|allocation| allocation.device == device);
+        memory
+            .map(|allocation| match &allocation.backing {
+                Backing::Graph(memory) => memory.bytes,
+                _ => 0,
+            })
+            .sum()
     }
 
     /// The allocation that begins at an address and is of a kind.
@@ -120,7 +190,8 @@ impl MemoryMap {
         is_meant: impl Fn(&Backing) -> bool,
     ) -> Answer<Arc<Allocation>> {
         let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
-        let allocation = map.get(&address).filter(|allocation| is_meant(&allocation.backing));
+        let allocation =
+            map.get(&address).filter(|allocation| is_meant(&allocation.backing) && allocation.is_there());
         allocation.cloned().ok_or(Code::INVALID_VALUE)
     }
 
@@ -156,4 +227,11 @@ impl MemoryMap {
             map.remove(address);
         }
     }
+}
+
+/// What was found, if it holds so many bytes from there on.
+fn fitting(found: Option<(Arc<Allocation>, u64)>, bytes: u64) -> Answer<(Arc<Allocation>, u64)> {
+    let (allocation, offset) = found.ok_or(Code::INVALID_VALUE)?;
+    let fits = offset.checked_add(bytes).is_some_and(|end| end <= allocation.bytes);
+    if fits { Ok((allocation, offset)) } else { Err(Code::INVALID_VALUE) }
 }

@@ -9,6 +9,9 @@ use kiln_driver::{Code, MemoryId, MemoryRequest};
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::{In, Out};
+use crate::calls::context::Context;
+use crate::calls::graph_memory::{AllocationParameters, GraphMemory};
+use crate::calls::graph_work::NodeWork;
 use crate::calls::memory_map::{Allocation, Backing};
 use crate::calls::process_state::{ProcessState, state};
 use crate::calls::stream_order::StreamChoice;
@@ -82,11 +85,11 @@ impl PoolAttribute {
 /// The structure `CUmemPoolProps`, as far as it is looked at.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct PoolProperties {
-    kind: u32,
-    handle_types: u32,
-    location_kind: u32,
-    location: c_int,
+pub(crate) struct PoolProperties {
+    pub(crate) kind: u32,
+    pub(crate) handle_types: u32,
+    pub(crate) location_kind: u32,
+    pub(crate) location: c_int,
     security: usize,
     most_bytes: usize,
     rest: [u8; 56],
@@ -112,6 +115,9 @@ fn allocate(out: Out<u64>, bytes: usize, wanted: Option<RawHandle>, stream: RawH
     if pool.device != context.device {
         return Err(Code::INVALID_VALUE);
     }
+    if context.order()?.get()?.is_capturing(&choice) {
+        return out.set(capture_allocation(state, &context, &choice, bytes)?);
+    }
     let bytes = bytes as u64;
     let stream = context.order()?.get()?.enter(&choice)?;
     let memory = context.driver.allocate(MemoryRequest::Pool { bytes, stream }).or_code()?;
@@ -120,6 +126,40 @@ fn allocate(out: Out<u64>, bytes: usize, wanted: Option<RawHandle>, stream: RawH
     let (number, driver) = (context.number, context.driver.clone());
     state.memory.insert(Allocation::new(memory.address.0, bytes, context.device, number, driver, backing));
     out.set(memory.address.0)
+}
+
+/// An allocation that is captured becomes a node.
+fn capture_allocation(
+    state: &ProcessState,
+    context: &Context,
+    choice: &StreamChoice,
+    bytes: usize,
+) -> Answer<u64> {
+    let pool = PoolProperties {
+        kind: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED as u32,
+        handle_types: 0,
+        location_kind: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE as u32,
+        location: context.device as c_int,
+        security: 0,
+        most_bytes: 0,
+        rest: [0; 56],
+    };
+    let given = AllocationParameters { pool, access: 0, access_count: 0, bytes, address: 0 };
+    let memory = GraphMemory::create(state, context, given)?;
+    let address = memory.address;
+    context.order()?.get()?.record(choice, NodeWork::Allocate(memory))?;
+    Ok(address)
+}
+
+/// A free that is captured becomes a node, if it frees memory of a graph.
+fn capture_free(state: &ProcessState, context: &Context, choice: &StreamChoice, address: u64) -> Answer {
+    match state.memory.around_in_graph(address) {
+        Some((allocation, 0)) => match &allocation.backing {
+            Backing::Graph(memory) => context.order()?.get()?.record(choice, NodeWork::Free(memory.clone())),
+            _ => context.order()?.get()?.refuse_capture(choice),
+        },
+        _ => Err(Code::INVALID_VALUE),
+    }
 }
 
 /// Takes pool memory out of the map.
@@ -157,8 +197,15 @@ driver_api! {
         if address == 0 {
             return Ok(());
         }
-        let is_meant = |backing: &Backing| matches!(backing, Backing::Pool(..) | Backing::Direct(_));
+        if context.order()?.get()?.is_capturing(&choice) {
+            return capture_free(state, &context, &choice, address);
+        }
+        let is_meant = |backing: &Backing| matches!(backing, Backing::Pool(..) | Backing::Direct(_) | Backing::Graph(_));
         let allocation = state.memory.beginning(address, is_meant)?;
+        if let Backing::Graph(memory) = &allocation.backing {
+            let stream = context.order()?.get()?.enter(&choice)?;
+            return memory.end(Some(stream));
+        }
         let Backing::Pool(id, _) = allocation.backing else {
             // The driver takes memory of `cuMemAlloc` here, too; its free waits.
             return crate::calls::memory::free_synchronously(state, &allocation);

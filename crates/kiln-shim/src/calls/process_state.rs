@@ -13,6 +13,7 @@ use crate::calls::events::Event;
 use crate::calls::functions::Function;
 use crate::calls::graphs::{Graph, GraphExec, Node};
 use crate::calls::host_callbacks::{self, HostFunctions};
+use crate::calls::interprocess_event;
 use crate::calls::libraries::{Kernel, Library};
 use crate::calls::link::Link;
 use crate::calls::memory_map::MemoryMap;
@@ -20,6 +21,8 @@ use crate::calls::modules::Module;
 use crate::calls::physical_memory::PhysicalMemory;
 use crate::calls::pools::Pool;
 use crate::calls::streams::Stream;
+use crate::calls::user_objects::UserObject;
+use crate::calls::value_kernels::{self, ValueKernels};
 use crate::handle_table::{HandleKind, HandleTable, RawHandle};
 use crate::records;
 use crate::run_settings;
@@ -40,7 +43,7 @@ static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) struct ProcessState {
-    machine: Machine,
+    pub(crate) machine: Machine,
     pub(crate) devices: Vec<Device>,
     pub(crate) contexts: HandleTable<Context>,
     pub(crate) streams: HandleTable<Stream>,
@@ -55,6 +58,7 @@ pub(crate) struct ProcessState {
     pub(crate) graph_nodes: HandleTable<Node>,
     pub(crate) executables: HandleTable<GraphExec>,
     pub(crate) physical: HandleTable<PhysicalMemory>,
+    pub(crate) user_objects: HandleTable<UserObject>,
     pub(crate) memory: MemoryMap,
     printed: Mutex<usize>,
     may_print: AtomicBool,
@@ -70,6 +74,9 @@ pub(crate) struct Device {
     /// The pool that allocations without a pool use.
     pub(crate) current_pool: Mutex<RawHandle>,
     host_functions: Mutex<Option<HostFunctions>>,
+    value_kernels: Mutex<Option<ValueKernels>>,
+    /// The most memory of graphs that was used and reserved.
+    graph_memory: Mutex<(u64, u64)>,
 }
 
 /// What `cuInit` does.
@@ -123,7 +130,7 @@ impl ProcessState {
         let checks = SimChecks { declarations: false, leaks: false, ..SimChecks::default() };
         let engine = Arc::new(PtxEngine::default());
         let mut config = MachineConfig::seeded(run_settings::seed()).engine(engine).checks(checks);
-        config = config.library(host_callbacks::library());
+        config = config.library(host_callbacks::library()).library(value_kernels::library());
         config.limits.trace_bytes = 0;
         config.limits.spans = 0;
         let count = run_settings::devices().map_or(1, |count| count as usize).min(MOST_DEVICES);
@@ -148,6 +155,7 @@ impl ProcessState {
             graph_nodes: HandleTable::new(HandleKind::GraphNode),
             executables: HandleTable::new(HandleKind::GraphExec),
             physical: HandleTable::new(HandleKind::PhysicalMemory),
+            user_objects: HandleTable::new(HandleKind::UserObject),
             memory: MemoryMap::default(),
             printed: Mutex::new(0),
             may_print: AtomicBool::new(false),
@@ -182,6 +190,7 @@ impl ProcessState {
             );
             return self.collect();
         }
+        interprocess_event::end();
         for context in self.contexts.objects().iter().filter(|context| context.is_there()) {
             // A lost device was told before.
             let _ = context.synchronize();
@@ -226,6 +235,8 @@ impl Device {
             default_pool,
             current_pool: Mutex::new(default_pool),
             host_functions: Mutex::new(None),
+            value_kernels: Mutex::new(None),
+            graph_memory: Mutex::default(),
         })
     }
 
@@ -233,6 +244,28 @@ impl Device {
     pub(crate) fn host_function(&self) -> Option<FunctionId> {
         let made = self.host_functions.lock().unwrap_or_else(PoisonError::into_inner);
         made.as_ref().map(|made| made.function)
+    }
+
+    /// Takes note of how much memory of graphs is used and reserved, and says the most of both.
+    pub(crate) fn note_graph_memory(&self, used: u64, reserved: u64) -> (u64, u64) {
+        let mut most = self.graph_memory.lock().unwrap_or_else(PoisonError::into_inner);
+        *most = (most.0.max(used), most.1.max(reserved));
+        *most
+    }
+
+    /// Forgets the most that was used, or reserved.
+    pub(crate) fn forget_graph_memory(&self, used: bool) {
+        let mut most = self.graph_memory.lock().unwrap_or_else(PoisonError::into_inner);
+        *(if used { &mut most.0 } else { &mut most.1 }) = 0;
+    }
+
+    /// What writes values and waits for them; made when the first is queued.
+    pub(crate) fn value_kernels(&self) -> Answer<ValueKernels> {
+        let mut made = self.value_kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        match *made {
+            Some(made) => Ok(made),
+            None => Ok(*made.insert(ValueKernels::load(&*self.driver)?)),
+        }
     }
 
     /// What calls functions of the program; made when the first is queued.

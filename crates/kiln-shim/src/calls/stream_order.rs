@@ -15,6 +15,7 @@ use kiln_driver::{
 
 use crate::boundary::{Answer, OrCode};
 use crate::calls::capture::{CAPTURE_UNSUPPORTED, Captures};
+use crate::calls::graph_work::NodeWork;
 use crate::calls::streams::Stream;
 
 /// Bytes of staged copies that may wait for their stream; more makes the next copy wait.
@@ -140,9 +141,14 @@ impl StreamOrder {
         self.driver.submit(stream, command).or_code().map(|_| ())
     }
 
+    /// Adds work to the capture of a stream.
+    pub(crate) fn record(&mut self, choice: &StreamChoice, work: NodeWork) -> Answer {
+        self.captures.record(self.look(choice), work)
+    }
+
     /// Whether a stream captures.
     pub(crate) fn is_capturing(&self, choice: &StreamChoice) -> bool {
-        self.captures.of(self.look(choice)).is_some()
+        self.captures.has(self.look(choice))
     }
 
     /// An error for what cannot be captured, which ends the use of the capture.
@@ -197,7 +203,7 @@ impl StreamOrder {
     }
 
     /// Makes one stream wait for another.
-    fn edge(&mut self, before: StreamId, after: StreamId) -> Answer {
+    pub(crate) fn edge(&mut self, before: StreamId, after: StreamId) -> Answer {
         let event = self.event()?;
         let ordered = self.driver.order(before, event, after).or_code();
         // The wait keeps what the event was signalled for, so that the event can be signalled again.

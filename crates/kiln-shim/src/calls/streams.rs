@@ -187,14 +187,6 @@ driver_api! {
         // Which stream may use managed memory makes no difference to the order here.
         state.memory.find(address, 1).map(|_| ())
     }
-
-    fn cuStreamWriteValue32_v2 | cuStreamWriteValue32_v2_ptsz (stream: RawHandle, address: u64, value: u32, _flags: c_uint) {
-        crate::calls::fills::words(stream, address, &[value])
-    }
-
-    fn cuStreamWriteValue64_v2 | cuStreamWriteValue64_v2_ptsz (stream: RawHandle, address: u64, value: u64, _flags: c_uint) {
-        crate::calls::fills::words(stream, address, &[value as u32, (value >> 32) as u32])
-    }
 }
 
 fn context_of(stream: RawHandle) -> Answer<RawHandle> {

@@ -120,6 +120,12 @@ impl Mark {
         self.is_known_to(&later.clock)
     }
 
+    /// The same step with more behind it.
+    pub(crate) fn with_clock(&self, clock: VectorClock) -> Self {
+        let Self { lane, tick, end, order, .. } = *self;
+        Self { lane, tick, end, clock: Arc::new(clock), order, actor: self.actor.clone() }
+    }
+
     /// Whether a clock has this behind it.
     pub(crate) fn is_known_to(&self, clock: &VectorClock) -> bool {
         let passed = |(lane, tick): (Lane, u64)| clock.of(lane) >= tick;

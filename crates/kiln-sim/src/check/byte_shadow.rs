@@ -188,6 +188,19 @@ impl Shadow {
         })
     }
 
+    /// What last wrote bytes of a range, or changed them atomically.
+    pub(crate) fn writers(&self, range: Range<u64>) -> Vec<Arc<Mark>> {
+        let of = |cell: &Cell| cell.write.iter().chain(&cell.atomics).cloned().collect::<Vec<_>>();
+        self.overlapping(range).flat_map(|(_, cell)| of(cell)).collect()
+    }
+
+    /// All bytes hold something from here on: others write them, too.
+    pub(crate) fn define_all(&mut self) {
+        self.defined_at_birth = true;
+        self.blocks.clear();
+        self.cells.values_mut().for_each(|cell| (cell.defined, cell.value) = (true, None));
+    }
+
     fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = (u64, &Cell)> {
         let before = self.cells.range(..range.start).next_back().filter(|(_, cell)| cell.end > range.start);
         before.into_iter().chain(self.cells.range(range)).map(|(start, cell)| (*start, cell))

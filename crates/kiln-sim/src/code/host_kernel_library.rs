@@ -7,10 +7,13 @@ use std::sync::Arc;
 use kiln_driver::{Access, Code};
 
 use crate::code::kernel::{KernelFault, LaunchContext, SimKernel, SimParameter, SimSignature};
+use crate::code::launch_readiness::LaunchReadiness;
+use crate::memory::memory_view::MemoryView;
 use crate::memory::scalar::Scalar;
 
 type Body = dyn Fn(&LaunchContext<'_>) -> Result<(), KernelFault> + Send + Sync;
 type Lost = dyn Fn(&[u8], Code) + Send + Sync;
+type Condition = dyn Fn(&[u8], &MemoryView) -> LaunchReadiness + Send + Sync;
 
 /// A kernel that is a host function with declared parameters.
 ///
@@ -45,6 +48,7 @@ pub struct HostKernel {
     body: Arc<Body>,
     runs_on_host_thread: bool,
     lost: Option<Arc<Lost>>,
+    condition: Option<Arc<Condition>>,
 }
 
 impl HostKernel {
@@ -52,7 +56,7 @@ impl HostKernel {
     pub fn new(name: &str) -> Self {
         let signature = SimSignature { registers: 32, declares_accesses: true, ..SimSignature::default() };
         let body = Arc::new(|_: &LaunchContext<'_>| Ok(()));
-        Self { name: name.into(), signature, body, runs_on_host_thread: false, lost: None }
+        Self { name: name.into(), signature, body, runs_on_host_thread: false, lost: None, condition: None }
     }
 
     /// One more parameter: a pointer, and what is done to the block behind it.
@@ -102,6 +106,16 @@ impl HostKernel {
     pub fn if_lost(self, lost: impl Fn(&[u8], Code) + Send + Sync + 'static) -> Self {
         Self { lost: Some(Arc::new(lost)), ..self }
     }
+
+    /// Makes its launches wait: each runs once the condition holds, which gets the packed arguments and memory as it is. Until then it holds
+    /// back its stream alone. What comes after a launch comes after the work that wrote the bytes which the body reads as atomics.
+    #[must_use]
+    pub fn when(
+        self,
+        condition: impl Fn(&[u8], &MemoryView) -> LaunchReadiness + Send + Sync + 'static,
+    ) -> Self {
+        Self { condition: Some(Arc::new(condition)), ..self }
+    }
 }
 
 impl SimKernel for HostKernel {
@@ -117,6 +131,14 @@ impl SimKernel for HostKernel {
         if let Some(lost) = &self.lost {
             lost(arguments, code);
         }
+    }
+
+    fn waits_for_memory(&self) -> bool {
+        self.condition.is_some()
+    }
+
+    fn readiness(&self, arguments: &[u8], memory: &MemoryView) -> LaunchReadiness {
+        self.condition.as_ref().map_or(LaunchReadiness::Ready, |condition| condition(arguments, memory))
     }
 
     fn run(&self, launch: &LaunchContext<'_>) -> Result<(), KernelFault> {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use kiln_driver::{Access, Code, DeviceAddress, DeviceInfo, Dim3, FunctionAttributes, ParameterSpan};
 use kiln_ptx::exec::ExecFindingKind as InCode;
 
+use crate::code::launch_readiness::LaunchReadiness;
 use crate::collective::collective_kernel::Exchange;
 use crate::collective::communicator::Contribution;
 use crate::memory::memory_view::{AccessCause, AccessFault, MemoryView};
@@ -52,6 +53,18 @@ pub trait SimKernel: Send + Sync {
     /// Called on that thread instead of [`run`](Self::run), if the device is lost before its turn.
     fn is_lost(&self, arguments: &[u8], code: Code) {
         let _ = (arguments, code);
+    }
+
+    /// Whether launches wait until memory has some contents. Such a launch holds back its stream and no other work, and runs once
+    /// [`readiness`](Self::readiness) says so. What follows it comes after the work that last wrote the bytes which it reads as atomics.
+    fn waits_for_memory(&self) -> bool {
+        false
+    }
+
+    /// Whether a launch with these packed arguments can run, as memory is now.
+    fn readiness(&self, arguments: &[u8], memory: &MemoryView) -> LaunchReadiness {
+        let _ = (arguments, memory);
+        LaunchReadiness::Ready
     }
 
     /// Runs all threads of a launch, to the end.
@@ -367,6 +380,11 @@ impl LaunchContext<'_> {
     /// A way into device memory for one thread.
     pub fn port(&self) -> MemoryPort<'_> {
         self.memory.port()
+    }
+
+    /// Says that the kernel reads nothing before it writes it, so that atomics on bytes that were never written are right.
+    pub fn reads_nothing(&self) {
+        self.memory.check_undefined_in_code();
     }
 
     /// Where the variables of the module lie, in the order the module lists them.

@@ -28,7 +28,7 @@ impl Core {
     pub(crate) fn begin_part(&self, objects: &Objects, request: MemoryPart) -> Result<DeviceMemory> {
         const CALL: &str = "allocate";
         let mut state = self.enter_quietly(objects.info.ordinal, CALL)?;
-        if !objects.info.features.access_checks {
+        if !objects.info.features.access_checks && !state.checks.lifetimes {
             let next = "this device does not check accesses";
             return Err(Error::unsupported(CALL, "part of other memory", next));
         }

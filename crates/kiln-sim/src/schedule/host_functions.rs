@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use kiln_driver::Code;
 
-use crate::schedule::machine_core::Core;
+use crate::schedule::machine_core::{Core, HOST_POLL};
 use crate::schedule::machine_state::State;
 use crate::schedule::step_work::Job;
 use crate::schedule::stream_queue::{Ready, Step, Stream};
@@ -67,6 +67,12 @@ impl HostFunctions {
         }
     }
 
+    /// How many count as running.
+    pub(crate) fn begun(&self) -> usize {
+        let handed_over = self.calls.iter().filter(|call| matches!(call, HostCall::Run { .. })).count();
+        handed_over + usize::from(self.is_running)
+    }
+
     fn are_pending(&self) -> bool {
         self.waiting > 0 || !self.calls.is_empty() || self.is_running
     }
@@ -118,7 +124,14 @@ impl Core {
                 false => (state, false),
             };
             if !moved {
-                state = self.sleep(state);
+                // Work may wait for what the host or another process writes, without a call.
+                let has_waits = state.host_functions.are_pending() && !state.memory_waits().is_empty();
+                state = match has_waits {
+                    true => {
+                        self.moved.wait_timeout(state, HOST_POLL).unwrap_or_else(PoisonError::into_inner).0
+                    }
+                    false => self.sleep(state),
+                };
             }
         }
     }

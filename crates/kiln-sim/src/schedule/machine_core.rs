@@ -19,8 +19,8 @@ use crate::schedule::stream_queue::Ready;
 
 pub(crate) type Guard<'a> = MutexGuard<'a, State>;
 
-/// How long a kernel that waits for memory lets the host work before it looks again.
-const HOST_POLL: Duration = Duration::from_millis(2);
+/// How long work that waits for memory lets the host work before it looks again.
+pub(crate) const HOST_POLL: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(crate) struct Core {

@@ -8,7 +8,9 @@ use std::time::Instant;
 use kiln_driver::{Error, Fault as Loss, Site};
 
 use crate::check::access_origin::{Action, Actor, Mark};
+use crate::check::acquired_order::AcquiredOrder;
 use crate::check::vector_clock::{Lane, Lanes, VectorClock};
+use crate::code::launch_readiness::LaunchReadiness;
 use crate::collective::collective_launch::CollectiveRun;
 use crate::collective::communicators::Communicators;
 use crate::fault_plan::{FaultPlan, PlannedFault};
@@ -29,6 +31,8 @@ pub(crate) struct State {
     pub(crate) chooser: Chooser,
     pub(crate) journal: Journal,
     pub(crate) lanes: Lanes,
+    /// What waits for memory were found to come after.
+    pub(crate) acquired: AcquiredOrder,
     /// What the host knows to be done.
     pub(crate) host: Arc<VectorClock>,
     pub(crate) streams: BTreeMap<Lane, Stream>,
@@ -147,6 +151,7 @@ impl State {
             chooser,
             journal: Journal::new(config.mode.clone(), config.limits.clone()),
             lanes: Lanes::new(),
+            acquired: AcquiredOrder::default(),
             host: Arc::new(host),
             streams: BTreeMap::new(),
             devices: config.devices.iter().map(device).collect(),
@@ -243,7 +248,9 @@ impl State {
 
     pub(crate) fn host_learns(&mut self, clock: &VectorClock) {
         if !self.host.covers(clock) {
-            Arc::make_mut(&mut self.host).join(clock);
+            let host = Arc::make_mut(&mut self.host);
+            host.join(clock);
+            self.acquired.complete(host);
         }
     }
 
@@ -268,6 +275,7 @@ impl State {
     /// Everything that can run now, in an order that is always the same.
     pub(crate) fn ready(&self) -> Vec<Ready> {
         let mut list = self.candidates();
+        list.retain(|ready| self.readiness_of(*ready) == LaunchReadiness::Ready);
         if !self.communicators.is_empty() {
             list.retain(|ready| !self.waits_for_ranks(*ready));
         }

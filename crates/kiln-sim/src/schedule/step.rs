@@ -23,6 +23,7 @@ use crate::schedule::task::{LaunchTask, Task};
 impl State {
     /// Marks a step as running and says what is to be done for it; nothing if it failed or hangs.
     pub(crate) fn begin(&mut self, ready: Ready, parallelism: usize) -> Option<(u32, Job)> {
+        self.complete_mark(ready);
         let stream = self.streams.get_mut(&ready.lane)?;
         let device = stream.device;
         let head = stream.queue.front_mut()?;
@@ -60,6 +61,7 @@ impl State {
     pub(crate) fn end(&mut self, ready: Ready, outcome: Outcome) {
         // A device that was lost meanwhile has no queue any more.
         let Some((device, mark)) = self.mark_of(ready) else { return self.stop_running(ready.lane) };
+        let mark = self.acquire(ready, &outcome, mark);
         let mut kernel_ns = 0;
         if let Outcome::Launched { task, view, result, spent_ns, notes, brought } = outcome {
             // What the kernel itself is found to do says more than what follows from it for the memory.

@@ -83,6 +83,14 @@ impl Task {
         }
     }
 
+    /// The launch, if it is one that waits for memory.
+    pub(crate) fn memory_wait(&self) -> Option<&Arc<LaunchTask>> {
+        match self {
+            Self::Launch(launch) if launch.function.loaded.kernel.waits_for_memory() => Some(launch),
+            _ => None,
+        }
+    }
+
     /// The rank that a launch ends when it is submitted.
     pub(crate) fn aborts(&self) -> Option<CommunicatorRank> {
         match self {

@@ -14,6 +14,7 @@ use crate::collective::stall::RanksWait;
 use crate::device::objects::{Objects, Signal};
 use crate::schedule::machine_core::{Core, Guard};
 use crate::schedule::machine_state::State;
+use crate::schedule::memory_wait::MemoryWait;
 
 /// A poll's cost doubles this often at most while nothing new is found.
 const POLL_DOUBLINGS: u32 = 16;
@@ -70,6 +71,8 @@ impl Core {
         if timeout == Timeout::Poll && goal.done_ns(&state).is_none_or(|done_ns| done_ns > state.now_ns) {
             state = self.poll(state);
         }
+        // For how long the host did nothing that work could go on by.
+        let mut idle = Duration::ZERO;
         loop {
             state.meet_planned_loss(device);
             state = self.answer_lost(state, device, CALL)?;
@@ -87,9 +90,17 @@ impl Core {
                         RanksWait::TimedOut => return self.time_out(state, device, deadline_ns),
                         RanksWait::NotWaiting => {}
                     }
+                    let (next, memory) = self.wait_for_memory(state, until, &mut idle);
+                    state = next;
+                    match memory {
+                        MemoryWait::Moved => continue,
+                        MemoryWait::TimedOut => return self.time_out(state, device, deadline_ns),
+                        MemoryWait::NotWaiting => {}
+                    }
                     state = self.stuck(state, device, target, deadline_ns)?;
                     return self.time_out(state, device, deadline_ns);
                 }
+                idle = Duration::ZERO;
                 continue;
             };
             if done_ns > deadline_ns.max(state.now_ns) {
@@ -194,14 +205,21 @@ impl Core {
         state.pass(nanoseconds(self.config.limits.hang));
         let hung =
             state.streams.values().find_map(|stream| stream.hung.clone().filter(|_| stream.device == device));
-        let (actor, told) = match hung {
-            Some(hung) => (Some(hung.mark.actor.clone()), hung.told),
-            None => (None, None),
-        };
-        let subject = match target {
+        let mut subject = match target {
             WaitTarget::Event(id) => id.to_string(),
             WaitTarget::Stream(id) => id.to_string(),
             WaitTarget::Findings => String::new(),
+        };
+        let waits = state.memory_waits().into_iter().find(|(_, actor)| actor.device == device);
+        let (actor, told) = match (hung, waits) {
+            (Some(hung), _) => (Some(hung.mark.actor.clone()), hung.told),
+            (None, Some((readiness, actor))) => {
+                if let Some(what) = readiness.waits_for() {
+                    subject = format!("{subject}: {what}");
+                }
+                (Some(actor), None)
+            }
+            (None, None) => (None, None),
         };
         if told.is_none() {
             state.find_object(FindingKind::Hang, device, subject, actor.as_ref(), None);

@@ -15,6 +15,7 @@ mod graphs;
 mod host_functions;
 mod limits;
 mod memory;
+mod memory_waits;
 mod modes;
 mod oracle;
 mod pages;

@@ -40,6 +40,8 @@ static const struct {
     SECTION(destroyed_stream), SECTION(events),           SECTION(destroyed_event), SECTION(modules),
     SECTION(unloaded_module),  SECTION(functions),        SECTION(launches),      SECTION(launch_attributes),
     SECTION(host_functions),   SECTION(captures),         SECTION(graphs),        SECTION(links),            SECTION(libraries),     SECTION(occupancy),
+    SECTION(stream_values),    SECTION(stream_batches),   SECTION(interprocess),  SECTION(graph_events),
+    SECTION(graph_memory),     SECTION(graph_values),
     SECTION(entry_points),     SECTION(fault_address),    SECTION(fault_trap),    SECTION(fault_misaligned),
     SECTION(fault_assert),
 };
