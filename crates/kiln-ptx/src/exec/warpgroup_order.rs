@@ -1,4 +1,4 @@
-//! What the four warps of a warpgroup execute: all the same, one instruction behind the other.
+//! What the four warps of a warpgroup execute: the same instructions, one behind the other.
 //!
 //! What the first of them executes is kept until all four have executed it. A product is done by the four together: a warp that waits for a group waits
 //! until the others have issued it, too.

@@ -237,8 +237,7 @@ impl Warp {
 
     /// Runs one lane group until another should run; true when the steps are used up.
     fn run_lane_group(&mut self, cta: &mut Cta<'_>, at: usize, left: &mut u64) -> Done<bool> {
-        let code = cta.launch.code;
-        let limit = cta.launch.options.step_limit;
+        let (code, limit) = (cta.launch.code, cta.launch.options.step_limit);
         let is_counted = cta.launch.options.coverage.is_some() || cta.launch.options.statistics.is_some();
         let mut stop = limit.min(self.watch.next);
         let only_computes = !cta.seeded && !is_counted && !cta.launch.options.portable;

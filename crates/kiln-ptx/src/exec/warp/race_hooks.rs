@@ -104,7 +104,7 @@ impl Warp {
         };
         if access.place == Place::Shared {
             if !found.is_empty() {
-                // A product of its own warpgroup is done for a warp that has waited, whichever warp read.
+                // A product of the same warpgroup is done for a warp that has waited, whichever warp read.
                 let (code, clocks) = (cta.launch.code, &races.clocks);
                 found.retain(|conflict| !self.is_own_product(code, clocks, conflict));
             }
