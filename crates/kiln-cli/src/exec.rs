@@ -65,8 +65,9 @@ The program finds a libcuda.so.1 of kiln instead of NVIDIA's, and with it a simu
      (libcudart) do not run with it. Kernels must come as PTX.
 
 Exit codes: 5 if something was found, otherwise that of the program, or 128 and the number of \
-     its signal. The command itself ends with 2 for wrong usage or a program that cannot be started, \
-     3 if its library is missing.";
+     its signal. The command itself ends with 2 for wrong usage, a program that cannot be started or \
+     a full folder for temporary files, 3 if its library is missing. A finding that could not be \
+     written is printed by its process, and counts.";
 
 /// What all runs found.
 #[derive(Serialize)]
@@ -93,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
             return Err(Failure::usage("there are no seeds after the last one").next("give a smaller --seed"));
         };
         let folder = PrivateFolder::new(&library)?;
+        Records::expect(folder.path())?;
         let ended = start(arguments, &folder, seed, &mut signals)?;
         exit_codes.push(code_of(ended.status));
         records.read(folder.path())?;
@@ -100,10 +102,11 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
             break;
         }
     }
+    let is_wrong = records.has_findings();
     let (findings, notes) = records.take();
     let failed = exit_codes.iter().copied().find(|code| *code != 0);
     let exit = match failed {
-        _ if !findings.is_empty() => Exit::Fault,
+        _ if is_wrong => Exit::Fault,
         Some(code) => Exit::Program(code),
         None => Exit::Done,
     };

@@ -100,11 +100,12 @@ With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and
 When a rank fails, the command names it and ends the others. A rank that fails because another \
      one did is not named first, also if it ends first. SIGINT, SIGTERM, SIGHUP and SIGQUIT are \
      passed on to all ranks; the second one kills them. SIGUSR1 and SIGUSR2 are passed on, too. A \
-     rank dies with this command, however it ends.
+     rank dies with this command, however it ends. A rank that was lost and does not end gets SIGKILL \
+     after 15 s. If the output cannot be written, or its reader leaves, the ranks are ended.
 
 Exit codes: that of the rank that failed first, or 128 and the number of its signal; 0 if all \
      ranks succeeded. The command itself ends with 2 for wrong usage or a program that cannot be \
-     started, 3 for a port in use or a GPU that is not there, 5 after --time-limit and for findings \
+     started or output that cannot be written, 3 for a port in use or a GPU that is not there, 5 after --time-limit and for findings \
      of --check.";
 
 /// Runs the command.
@@ -113,7 +114,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let token = job_token::fresh()?;
     let folder = JobFolder::new(&job_token::fresh()?);
     let folder = if arguments.check { Some(folder?) } else { folder.ok() };
-    let findings = folder.as_ref().filter(|_| arguments.check).map(RankFindings::new);
+    let checked = folder.as_ref().filter(|_| arguments.check);
+    let findings = checked.map(|folder| RankFindings::new(folder, arguments.ranks)).transpose()?;
     let port = meeting_port::choose(arguments.port)?;
     let variables = JobVariables { ranks: arguments.ranks, port, token, visible_devices, findings, folder };
     let ended = supervisor::run(arguments, &variables);

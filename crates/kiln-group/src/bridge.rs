@@ -116,11 +116,14 @@ impl Bridge {
         }
         let end = after(Instant::now(), self.deadline);
         // All bring what they have before one waits: a send and a receive of one call may meet each other.
-        let bring = |(part, bytes): (&Part, Vec<u8>)| self.bring(&mut counts, (part, caller), &bytes);
-        let places = parts.iter().zip(read).map(bring).collect::<Result<Vec<_>>>()?;
+        let called = called_as_group(parts);
+        let bring = |((part, called), bytes): ((&Part, &String), Vec<u8>)| {
+            self.bring(&mut counts, (part, called, caller), &bytes)
+        };
+        let places = parts.iter().zip(&called).zip(read).map(bring).collect::<Result<Vec<_>>>()?;
         let mut writes = Vec::with_capacity(parts.len());
-        for (part, place) in parts.iter().zip(places) {
-            let brought = self.meet((part, caller), &place, end)?;
+        for ((part, called), place) in parts.iter().zip(&called).zip(places) {
+            let brought = self.meet((part, called, caller), &place, end)?;
             writes.extend(self.received(part, &brought)?.map(|(to, bytes)| (part, to, bytes)));
         }
         let Some((last, others)) = writes.split_last() else {
@@ -191,10 +194,10 @@ impl Bridge {
     fn bring(
         &self,
         counts: &mut Counts,
-        (part, caller): (&Part, &'static Location<'static>),
+        (part, called, caller): (&Part, &str, &'static Location<'static>),
         bytes: &[u8],
     ) -> Result<Place> {
-        let Part { collective, count, .. } = part;
+        let collective = &part.collective;
         let peer = collective.root_rank().unwrap_or(0);
         let next = |known: &mut BTreeMap<u32, u64>| {
             let number = known.entry(peer).or_default();
@@ -218,7 +221,7 @@ impl Bridge {
             Place::All(_) => String::new(),
             Place::Pair(transfer) => called_at(transfer, part, caller).to_string(),
         };
-        let message = transfer::packed(&format!("{} of {count}", called(collective)), &said, bytes);
+        let message = transfer::packed(called, &said, bytes);
         let key = self.key(&place, self.rank);
         let chunks = message.len().div_ceil(CHUNK_BYTES).max(1);
         for (at, chunk) in message.chunks(CHUNK_BYTES).enumerate() {
@@ -234,7 +237,7 @@ impl Bridge {
     /// Waits for what the others bring, by rank; for a transfer the sender's alone.
     fn meet(
         &self,
-        (part, caller): (&Part, &'static Location<'static>),
+        (part, own, caller): (&Part, &str, &'static Location<'static>),
         place: &Place,
         end: Instant,
     ) -> Result<Vec<Brought>> {
@@ -246,9 +249,8 @@ impl Bridge {
         let mut all = Vec::with_capacity(ranks.len());
         for rank in ranks {
             let brought = self.brought(place, rank, (part, caller, end))?;
-            let (own, theirs) = (format!("{} of {}", called(&part.collective), part.count), &brought.called);
-            if own != *theirs {
-                return Err(self.disagreement(place, rank, (own, theirs.clone())));
+            if own != brought.called {
+                return Err(self.disagreement(place, rank, (own.to_owned(), brought.called)));
             }
             all.push(brought);
         }
@@ -409,6 +411,21 @@ fn called(collective: &Collective) -> String {
             format!("{kind} of {element}{reduction}{root}")
         }
     }
+}
+
+/// What a rank calls as one group. Ranks that call the same collectives in other groups wait for each other in other orders.
+fn called_as_group(parts: &[Part]) -> Vec<String> {
+    let all = parts.iter().filter(|part| !part.is_pairwise()).count();
+    let mut place = 0;
+    let one = |part: &Part| {
+        let alone = format!("{} of {}", called(&part.collective), part.count);
+        if part.is_pairwise() || all == 1 {
+            return alone;
+        }
+        place += 1;
+        format!("{alone}, collective {place} of {all} in its group")
+    };
+    parts.iter().map(one).collect()
 }
 
 /// A send or a receive at its place in the program.

@@ -15,6 +15,9 @@ use crate::run_settings;
 /// Notes that are kept apart by their subject.
 const NOTED_SUBJECTS: usize = 4096;
 
+/// A file of the folder that is there as long as everything could be written.
+const COMPLETE: &str = "complete";
+
 static RECORDS: Mutex<Records> = Mutex::new(Records { file: None, opened: false, noted: BTreeSet::new() });
 
 struct Records {
@@ -87,17 +90,24 @@ fn write(record: &Record<'_>) {
         records.opened = true;
         records.file = run_settings::folder().and_then(|folder| open(&folder));
     }
-    match (&mut records.file, record) {
-        (Some(file), record) => {
-            if let Ok(mut line) = serde_json::to_vec(record) {
-                line.push(b'\n');
-                // One call for a whole line, so that lines stay whole; there is no one to tell if it fails.
-                let _ = file.write_all(&line);
-            }
+    let (Record::Finding { text, .. } | Record::Note { text, .. }) = record;
+    let Some(folder) = run_settings::folder() else {
+        let _ = writeln!(std::io::stderr(), "kiln: {text}");
+        return;
+    };
+    let written = match (&mut records.file, serde_json::to_vec(record)) {
+        (Some(file), Ok(mut line)) => {
+            line.push(b'\n');
+            // One call for a whole line, so that lines stay whole.
+            file.write_all(&line).is_ok()
         }
-        (None, Record::Finding { text, .. } | Record::Note { text, .. }) => {
-            let _ = writeln!(std::io::stderr(), "kiln: {text}");
-        }
+        _ => false,
+    };
+    if !written {
+        // The command looks whether this file is there; to remove it needs no room.
+        let _ = std::fs::remove_file(folder.join(COMPLETE));
+        let _ =
+            writeln!(std::io::stderr(), "kiln: this could not be written to {}: {text}", folder.display());
     }
 }
 

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
+/// A file that a process removes when it could not write what it found.
+const COMPLETE: &str = "complete";
+
 /// A line of a file. Its fields are those that kiln-shim writes.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -33,14 +36,25 @@ pub(super) struct Records {
     findings: Vec<Finding>,
     notes: Vec<String>,
     seen: BTreeSet<String>,
+    /// Whether a process could not write what it found.
+    has_lost: bool,
 }
 
 impl Records {
+    /// Puts a file into the folder of a run that is there as long as all findings could be written.
+    pub(super) fn expect(folder: &Path) -> Result<(), Failure> {
+        let path = folder.join(COMPLETE);
+        let next = "set TMPDIR to a folder with room for what the program finds";
+        let text = "All findings of this run were written.\n";
+        std::fs::write(&path, text).map_err(|error| Failure::file(&path, error).next(next))
+    }
+
     /// Reads the files of a run.
     pub(super) fn read(&mut self, folder: &Path) -> Result<(), Failure> {
+        self.has_lost |= !folder.join(COMPLETE).exists();
         let entries = std::fs::read_dir(folder).map_err(|error| Failure::file(folder, error))?;
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl") && path.is_file());
         paths.sort();
         for path in paths {
             let text = std::fs::read(&path).map_err(|error| Failure::file(&path, error))?;
@@ -70,8 +84,17 @@ impl Records {
         }
     }
 
+    /// Whether there are findings, read or not.
+    pub(super) fn has_findings(&self) -> bool {
+        self.has_lost || !self.findings.is_empty()
+    }
+
     /// All of it.
-    pub(super) fn take(self) -> (Vec<Finding>, Vec<String>) {
+    pub(super) fn take(mut self) -> (Vec<Finding>, Vec<String>) {
+        if self.has_lost {
+            let text = "findings of a process could not be written; read them in what it printed, or set TMPDIR to a folder with room";
+            self.notes.push(text.to_owned());
+        }
         (self.findings, self.notes)
     }
 }
@@ -84,6 +107,7 @@ mod tests {
     fn a_finding_of_two_seeds_is_one_and_half_a_line_is_left_out() {
         let folder = std::env::temp_dir().join(format!("kiln-exec-record-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
+        Records::expect(&folder).unwrap();
         let finding = |seed: u64| {
             format!(
                 r#"{{"kind":"finding","process":1,"seed":{seed},"rule":"Race","kernel":null,"line":null,"fatal":false,"text":"two writes. Repeat with seed {seed}."}}"#

@@ -1,7 +1,7 @@
 //! What ranks print, line by line, with their rank before each line.
 //!
-//! A line is written in one piece. Bytes are not looked at, so that any encoding comes through. What the reader of this command's output does not take any
-//! more is read from the ranks and dropped, so that they go on.
+//! A line is written in one piece. Bytes are not looked at, so that any encoding comes through. When the output cannot be written any more, because its reader has left or
+//! there is no room, that is told once. What the ranks print until they have ended is read and dropped.
 
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
@@ -11,21 +11,22 @@ const MAX_LINE_BYTES: usize = 1 << 20;
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Where lines of all ranks go.
-#[derive(Debug)]
 pub(super) struct LineSink<W> {
     state: Mutex<SinkState<W>>,
 }
 
-#[derive(Debug)]
 struct SinkState<W> {
     writer: W,
     is_closed: bool,
     failure: Option<io::Error>,
+    tell: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl<W: Write> LineSink<W> {
-    pub(super) fn new(writer: W) -> Self {
-        Self { state: Mutex::new(SinkState { writer, is_closed: false, failure: None }) }
+    /// Lines go to the writer; `tell` is called when it fails.
+    pub(super) fn new(writer: W, tell: impl FnOnce() + Send + 'static) -> Self {
+        let tell: Option<Box<dyn FnOnce() + Send>> = Some(Box::new(tell));
+        Self { state: Mutex::new(SinkState { writer, is_closed: false, failure: None, tell }) }
     }
 
     /// Writes whole lines.
@@ -36,8 +37,8 @@ impl<W: Write> LineSink<W> {
         }
         if let Err(error) = state.writer.write_all(lines).and_then(|()| state.writer.flush()) {
             state.is_closed = true;
-            // A reader that left is no failure.
-            state.failure = (error.kind() != io::ErrorKind::BrokenPipe).then_some(error);
+            state.failure = Some(error);
+            state.tell.take().into_iter().for_each(|tell| tell());
         }
     }
 
@@ -103,7 +104,7 @@ mod tests {
     }
 
     fn passed(bytes: &[u8], at_a_time: usize) -> Vec<u8> {
-        let sink = LineSink::new(Vec::new());
+        let sink = LineSink::new(Vec::new(), || ());
         pass_on(Slow(bytes, at_a_time), 7, &sink);
         sink.state.into_inner().unwrap().writer
     }
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_is_read_to_its_end_when_the_reader_has_left() {
+    fn a_failure_is_told_once_and_the_output_is_read_to_its_end() {
         struct Closed(io::ErrorKind);
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -139,12 +140,14 @@ mod tests {
                 Ok(())
             }
         }
-        for (kind, is_failure) in [(io::ErrorKind::BrokenPipe, false), (io::ErrorKind::StorageFull, true)] {
-            let sink = LineSink::new(Closed(kind));
+        for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::StorageFull] {
+            let (told, tellings) = std::sync::mpsc::channel();
+            let sink = LineSink::new(Closed(kind), move || told.send(()).unwrap());
             let mut bytes = Slow(b"a\nb\nc\n", 2);
             pass_on(&mut bytes, 0, &sink);
             assert!(bytes.0.is_empty());
-            assert_eq!(sink.take_failure().is_some(), is_failure);
+            assert_eq!(sink.take_failure().unwrap().kind(), kind);
+            assert_eq!(tellings.into_iter().count(), 1);
         }
     }
 }

@@ -42,6 +42,11 @@ impl SeenEnds {
         count > 0 && count >= ended
     }
 
+    /// Whether the last process of a rank that it saw end was lost.
+    pub(super) fn has_lost(&self, rank: u32) -> bool {
+        self.lost.contains(&rank)
+    }
+
     /// Ranks of which it saw a process end, where `ended` says how many have, that the launcher still waits for; and whether it was lost.
     pub(super) fn awaited(&self, ended: impl Fn(u32) -> u32) -> impl Iterator<Item = (u32, bool)> {
         let awaited = self.counts.iter().filter(move |(rank, count)| **count > ended(**rank));

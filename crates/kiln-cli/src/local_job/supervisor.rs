@@ -33,6 +33,8 @@ const LOST_END: Duration = Duration::from_secs(15);
 enum Event {
     Ended(u32),
     Signal(Signal),
+    /// What ranks print cannot be written any more.
+    OutputFailed,
 }
 
 /// What is done about ranks that still run.
@@ -68,10 +70,16 @@ struct Supervisor<'a> {
     held: Vec<(u32, RankEnd)>,
     held_since: Option<Instant>,
     held_until: Option<Instant>,
+    /// Ranks that were lost, have not ended, and keep the job from its end: they are killed at this time.
+    lost_until: Option<Instant>,
+    /// When such ranks were killed.
+    given_up: BTreeMap<u32, Instant>,
     /// What ranks that have failed had seen of others.
     seen: BTreeMap<u32, SeenEnds>,
     /// How many processes of each rank have ended.
     ends: BTreeMap<u32, u32>,
+    /// Whether rank 0, where the ranks meet, has not failed.
+    has_meeting_point: bool,
     /// Ranks that ran when the time was over.
     overdue: Option<Vec<u32>>,
 }
@@ -86,10 +94,10 @@ pub(super) fn run(arguments: &Arguments, job: &JobVariables) -> Result<Exit, Fai
         arguments,
         job,
         mask,
-        events,
         output: Some(output),
-        stdout: Arc::new(LineSink::new(io::stdout())),
-        stderr: Arc::new(LineSink::new(io::stderr())),
+        stdout: Arc::new(LineSink::new(io::stdout(), tell_failure(&events))),
+        stderr: Arc::new(LineSink::new(io::stderr(), tell_failure(&events))),
+        events,
         running: BTreeMap::new(),
         restarts: BTreeMap::new(),
         stage: Stage::Running,
@@ -98,8 +106,11 @@ pub(super) fn run(arguments: &Arguments, job: &JobVariables) -> Result<Exit, Fai
         held: Vec::new(),
         held_since: None,
         held_until: None,
+        lost_until: None,
+        given_up: BTreeMap::new(),
         seen: BTreeMap::new(),
         ends: BTreeMap::new(),
+        has_meeting_point: true,
         overdue: None,
     };
     let started = Instant::now();
@@ -164,7 +175,8 @@ impl Supervisor<'_> {
                 Stage::Running | Stage::Asked | Stage::Killed => None,
             };
             let time_limit = time_limit.filter(|_| self.overdue.is_none());
-            let next = [stage_limit, time_limit, self.held_until].into_iter().flatten().min();
+            let next =
+                [stage_limit, time_limit, self.held_until, self.lost_until].into_iter().flatten().min();
             let event = match next {
                 Some(limit) => received.recv_timeout(limit.saturating_duration_since(Instant::now())),
                 None => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -172,8 +184,12 @@ impl Supervisor<'_> {
             match event {
                 Ok(Event::Ended(rank)) => self.ended(rank)?,
                 Ok(Event::Signal(signal)) => self.pass_on_signal(signal),
+                Ok(Event::OutputFailed) => self.output_failed(),
                 Err(RecvTimeoutError::Timeout) => {
                     let now = Instant::now();
+                    if self.lost_until.is_some_and(|limit| limit <= now) {
+                        self.give_up_lost(now);
+                    }
                     if self.held_until.is_some_and(|limit| limit <= now) {
                         self.tell_held();
                     }
@@ -197,14 +213,16 @@ impl Supervisor<'_> {
         self.order.ended(rank);
         let end = process.finish().map_err(|error| system("a rank cannot be waited for", &error))?;
         *self.ends.entry(rank).or_default() += 1;
-        let restarts = self.restarts.get(&rank).copied().unwrap_or(0);
-        let notes = self.job.ends_file(rank, restarts).map(|file| SeenEnds::read(&file));
-        self.seen.insert(rank, notes.unwrap_or_default());
+        self.seen.insert(rank, self.notes(rank));
         if end.is_success() {
+            self.watch_lost();
             self.settle();
             return Ok(());
         }
-        if self.stage == Stage::Running && rank != 0 {
+        if rank == 0 {
+            self.has_meeting_point = false;
+        }
+        if self.stage == Stage::Running && self.can_join_again(rank) {
             let restarts = self.restarts.entry(rank).or_default();
             if *restarts < self.arguments.restart {
                 *restarts += 1;
@@ -217,11 +235,86 @@ impl Supervisor<'_> {
         }
         if self.first_failure.is_none() && self.stage == Stage::Running {
             self.held.push((rank, end));
+            self.watch_lost();
             self.settle();
         } else {
             self.failed(rank, end);
+            self.watch_lost();
         }
         Ok(())
+    }
+
+    /// Whether a new process of a rank can join: not if rank 0 has failed, or the last one saw it go.
+    fn can_join_again(&self, rank: u32) -> bool {
+        // Rank 0 is right about who of the two is gone.
+        let is_given_up = self.running.contains_key(&0) && self.notes(0).has_lost(rank);
+        let saw_it_go = self.seen.get(&rank).is_some_and(|seen| seen.has(0, 0)) && !is_given_up;
+        let is_alone = self.given_up.contains_key(&rank) && !self.running.contains_key(&0);
+        rank != 0 && self.has_meeting_point && !saw_it_go && !is_alone
+    }
+
+    /// Ranks that still run and of which a rank that has ended saw the end; and whether they were lost. What a rank says that was itself given up does not count.
+    fn awaited(&self, is_witness: impl Fn(u32) -> bool) -> BTreeMap<u32, bool> {
+        let ended = |rank: u32| self.ends.get(&rank).copied().unwrap_or(0);
+        let mut awaited = BTreeMap::new();
+        let has_ended = |witness: u32| !self.running.contains_key(&witness);
+        for (witness, seen) in self.seen.iter().filter(|(rank, _)| has_ended(**rank) && is_witness(**rank)) {
+            let running = seen.awaited(ended).filter(|(rank, _)| self.running.contains_key(rank));
+            for (rank, is_lost) in running {
+                if !self.notes(rank).has_lost(*witness) {
+                    *awaited.entry(rank).or_default() |= is_lost;
+                }
+            }
+        }
+        awaited
+    }
+
+    /// What a rank has noted.
+    fn notes(&self, rank: u32) -> SeenEnds {
+        let restarts = self.restarts.get(&rank).copied().unwrap_or(0);
+        self.job.ends_file(rank, restarts).map(|file| SeenEnds::read(&file)).unwrap_or_default()
+    }
+
+    /// Lost ranks that keep the job from its end: no others run, or it is not told yet which rank failed first.
+    fn lost_in_the_way(&self) -> Vec<u32> {
+        let mut lost = self.awaited(|_| true);
+        lost.retain(|rank, is_lost| *is_lost && !self.given_up.contains_key(rank));
+        let alone = self.running.keys().all(|rank| lost.contains_key(rank));
+        let hides_the_first = !self.held.is_empty() && !self.arguments.keep_going;
+        let in_the_way = alone || hides_the_first;
+        lost.into_keys().filter(|_| in_the_way).collect()
+    }
+
+    /// Begins to wait for lost ranks, or ends that.
+    fn watch_lost(&mut self) {
+        match self.lost_in_the_way().is_empty() {
+            true => self.lost_until = None,
+            false => self.lost_until = self.lost_until.or_else(|| Instant::now().checked_add(LOST_END)),
+        }
+    }
+
+    /// Kills lost ranks that have not ended in time.
+    fn give_up_lost(&mut self, now: Instant) {
+        self.lost_until = None;
+        let lost = self.lost_in_the_way();
+        if lost.is_empty() {
+            return;
+        }
+        let (ranks, waited) = (listed(lost.iter()), LOST_END.as_secs());
+        let were = if lost.len() == 1 { "was lost and has" } else { "were lost and have" };
+        complain(format_args!("kiln launch: {ranks} {were} not ended within {waited} s; SIGKILL to {ranks}"));
+        for rank in lost {
+            self.given_up.insert(rank, now);
+            self.running.get(&rank).into_iter().for_each(|process| process.signal(Signal::KILL));
+        }
+        self.settle();
+    }
+
+    /// Ends the ranks, because no one hears what they say.
+    fn output_failed(&mut self) {
+        if matches!(self.stage, Stage::Running | Stage::Asked | Stage::Failing { .. }) {
+            self.end_others(Instant::now());
+        }
     }
 
     /// Tells which rank failed first, unless one that may have is still about to end.
@@ -230,20 +323,22 @@ impl Supervisor<'_> {
             return;
         }
         let since = *self.held_since.get_or_insert_with(Instant::now);
-        match self.patience() {
-            Some(patience) => self.held_until = since.checked_add(patience),
+        match self.patience(since) {
+            Some(until) => self.held_until = Some(until),
             None => self.tell_held(),
         }
     }
 
-    /// How long another rank may still end that failed before those that are held; none if there is no such rank.
-    fn patience(&self) -> Option<Duration> {
-        let ended = |rank: u32| self.ends.get(&rank).copied().unwrap_or(0);
-        let seen = self.held.iter().filter_map(|(rank, _)| self.seen.get(rank));
-        let awaited = seen.flat_map(|seen| seen.awaited(ended));
-        let awaited = awaited.filter(|(rank, _)| self.running.contains_key(rank));
-        let by_notes = awaited.map(|(_, is_lost)| if is_lost { LOST_END } else { SLOW_END });
-        by_notes.chain(self.order.are_ending().then_some(SLOW_END)).max()
+    /// Until when another rank may still end that failed before those that are held; none if there is no such rank.
+    fn patience(&self, since: Instant) -> Option<Instant> {
+        let is_held = |witness: u32| self.held.iter().any(|(rank, _)| *rank == witness);
+        let by_notes =
+            self.awaited(is_held).into_iter().filter_map(|(rank, is_lost)| match self.given_up.get(&rank) {
+                Some(killed) => killed.checked_add(SLOW_END),
+                None => since.checked_add(if is_lost { LOST_END } else { SLOW_END }),
+            });
+        let by_marks = self.order.are_ending().then(|| since.checked_add(SLOW_END)).flatten();
+        by_notes.chain(by_marks).max()
     }
 
     /// How many of the failures that are held a rank had seen.
@@ -318,7 +413,10 @@ impl Supervisor<'_> {
 
     fn result(&self) -> Result<Exit, Failure> {
         if let Some(error) = self.stdout.take_failure().or_else(|| self.stderr.take_failure()) {
-            return Err(Failure::output(format!("the output of the ranks could not be written: {error}")));
+            let message = format!("the output of the ranks could not be written: {error}");
+            return Err(
+                Failure::output(message).next("let its reader read to the end, or write it to a file")
+            );
         }
         if let (Some(ranks), Some(limit)) = (&self.overdue, self.arguments.time_limit) {
             let message = format!("{} still ran after {} s", listed(ranks.iter()), limit.as_secs_f64());
@@ -336,6 +434,12 @@ fn listed<'a>(ranks: impl Iterator<Item = &'a u32>) -> String {
         [before @ .., last] if !before.is_empty() => format!("ranks {} and {last}", before.join(", ")),
         _ => format!("rank {}", ranks.concat()),
     }
+}
+
+/// Tells the supervisor that output cannot be written.
+fn tell_failure(events: &Sender<Event>) -> impl FnOnce() + Send + 'static {
+    let events = events.clone();
+    move || drop(events.send(Event::OutputFailed))
 }
 
 fn not_started(program: &[std::ffi::OsString], rank: u32, error: &io::Error) -> Failure {

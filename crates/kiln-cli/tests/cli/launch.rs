@@ -115,15 +115,18 @@ fn bytes_come_through_and_the_standard_error_stays_apart() {
 }
 
 #[test]
-fn a_reader_that_leaves_does_not_hurt_the_ranks() {
+fn a_reader_that_leaves_ends_the_ranks_which_may_say_what_they_have() {
     let folder = Folder::new();
     let done = folder.path("done");
-    let text = format!("for i in $(seq 20000); do echo $i; done; echo yes > {done}");
-    let (child, output, lines) = started(script(&["-n", "1"], &text), 1);
+    let text = format!("trap 'echo yes > {done}; exit 0' TERM; i=0; while :; do i=$((i+1)); echo $i; done");
+    let (child, output, lines) = started(script(&["-n", "1", "--grace", "100"], &text), 1);
     assert_eq!(lines, ["[0] 1"]);
     drop(output);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.starts_with("kiln launch: SIGTERM to rank 0\n"), "{told}");
+    assert!(told.contains("the output of the ranks could not be written"), "{told}");
     assert_eq!(std::fs::read_to_string(done).unwrap(), "yes\n");
 }
 

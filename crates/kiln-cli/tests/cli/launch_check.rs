@@ -122,6 +122,17 @@ fn rank_program() {
         assert!(error.contains("rank 2 and rank 0 differ in collective 5"), "{error}");
         return;
     }
+    if mistake == "another group" {
+        let (sum, copy) = (rank.all_reduce(&send, &recv, Reduction::Sum), gpu.zeros::<u32>(8).unwrap());
+        let copied = rank.broadcast(&copy, 0);
+        let called = match me {
+            1 => sum.submit().and_then(|_| copied.submit()),
+            _ => sum.and(copied).submit(),
+        };
+        let error = called.unwrap_err().to_string();
+        assert!(error.contains("collective 1 of 2 in its group"), "{error}");
+        return;
+    }
     if mistake == "leaves early" && me == 2 {
         return;
     }
@@ -215,6 +226,13 @@ fn ranks_that_call_different_collectives_are_a_finding() {
     let words =
         "rank 2 and rank 0 differ in collective 5: broadcast of u32 root 0 of 300000 and barrier of u8 of 1";
     assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+}
+
+#[test]
+fn ranks_that_call_the_same_collectives_in_other_groups_are_a_finding() {
+    let outcome = checked("another group");
+    assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stderr.contains("differ in collective 5"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -147,6 +147,20 @@ fn findings_outlive_the_process_and_seeds_are_one_report() {
 }
 
 #[test]
+fn findings_that_cannot_be_written_are_told_and_count() {
+    let Some(program) = compiled("mistakes") else { return };
+    let text = format!("ln -s /dev/full $KILN_EXEC_FOLDER/process-$$.jsonl; exec {} race", program.display());
+    let output = kiln(&[], Path::new("sh"), &["-c", &text]);
+    let told = self::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{told}");
+    assert!(told.contains("kiln exec: note: findings of a process could not be written"), "{told}");
+    assert!(
+        told.contains("kiln: this could not be written to ") && told.contains("nothing orders"),
+        "{told}"
+    );
+}
+
+#[test]
 fn wrong_handles_and_pointers_get_the_code_of_the_driver() {
     let Some(program) = compiled("handles") else { return };
     let output = kiln(&[], &program, &[]);

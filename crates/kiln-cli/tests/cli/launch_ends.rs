@@ -1,0 +1,85 @@
+//! `kiln launch`: ranks that do not end by themselves, output that no one reads, and restarts that cannot help.
+
+#![cfg(target_os = "linux")]
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::outcome::{Outcome, run, without_driver};
+
+/// Longer than the command needs on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn script(flags: &[&str], script: &str) -> Command {
+    without_driver(&[&["launch"], flags, &["--", "sh", "-c", script]].concat())
+}
+
+/// The exit code of a command that may not end.
+fn code_in_time(mut child: Child) -> Option<i32> {
+    let limit = Instant::now() + LIMIT;
+    while Instant::now() < limit {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    panic!("the command does not end");
+}
+
+/// The outcome of a job with a rank that stops while the others note its loss.
+fn with_a_stopped_rank(code_of_others: u8) -> Outcome {
+    let text = format!(
+        "[ $KILN_RANK = 1 ] && kill -STOP $$; echo lost 1 >> $KILN_RANK_ENDS_FILE; exit {code_of_others}"
+    );
+    let mut command = script(&["-n", "3", "--time-limit", "100"], &text);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    run(command)
+}
+
+#[test]
+fn a_stopped_rank_that_the_others_gave_up_is_killed_and_named_first() {
+    let (ended, failed) = std::thread::scope(|scope| {
+        let jobs = [0, 4].map(|code| scope.spawn(move || with_a_stopped_rank(code)));
+        let [ended, failed] = jobs.map(|job| job.join().unwrap());
+        (ended, failed)
+    });
+    for outcome in [ended, failed] {
+        assert_eq!(outcome.code, Some(137), "{}", outcome.stderr);
+        let said = "kiln launch: rank 1 was lost and has not ended within 15 s; SIGKILL to rank 1\n\
+                    kiln launch: rank 1 failed first with signal 9 (SIGKILL)\n";
+        assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn ranks_whose_output_no_one_reads_are_ended() {
+    let mut command = without_driver(&["launch", "-n", "2", "--", "yes"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(code_in_time(child), Some(2));
+    let mut command = without_driver(&["launch", "-n", "2", "--", "yes"]);
+    let full = File::create("/dev/full").unwrap();
+    assert_eq!(code_in_time(command.stdout(full).stderr(Stdio::null()).spawn().unwrap()), Some(2));
+    // Also those that end by themselves.
+    let mut command = script(&["-n", "2"], "echo one");
+    command.stdout(File::create("/dev/full").unwrap());
+    let outcome = run(command);
+    assert_eq!(outcome.code, Some(2));
+    assert!(outcome.stderr.contains("the output of the ranks could not be written"), "{}", outcome.stderr);
+}
+
+#[test]
+fn ranks_that_saw_rank_0_end_are_not_started_again() {
+    let text = "[ $KILN_RANK = 0 ] && { sleep 1; kill -9 $$; }; echo lost 0 >> $KILN_RANK_ENDS_FILE; exit 3";
+    let outcome = run(script(&["-n", "3", "--restart", "2"], text));
+    assert_eq!(outcome.code, Some(137), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("rank 0 failed first with signal 9"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("it is started again"), "{}", outcome.stderr);
+    // A rank that fails after rank 0 has failed has no one to meet, either.
+    let text = "[ $KILN_RANK = 0 ] && exit 6; sleep 1; exit 3";
+    let outcome = run(script(&["-n", "2", "--restart", "2", "--keep-going"], text));
+    assert_eq!(outcome.code, Some(6), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("it is started again"), "{}", outcome.stderr);
+}
