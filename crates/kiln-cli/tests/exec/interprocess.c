@@ -41,6 +41,9 @@ static void memory_child(void) {
     OK(cuCtxSynchronize());
     WANT(1, cuMemFree_v2(p));
     WANT(1, cuIpcGetMemHandle(&shared, p));
+    int can_be_shared = 9;
+    OK(cuPointerGetAttribute(&can_be_shared, 10, p));
+    TRUE(can_be_shared == 0);
     OK(cuIpcCloseMemHandle(p));
     OK(cuMemcpyDtoH_v2(back, p, 4));
     OK(cuIpcCloseMemHandle(p));
@@ -67,6 +70,9 @@ static void memory_parent(void) {
     OK(cuMemsetD32_v2(p, 4, N));
     OK(launch(function, p, N, NULL));
     OK(cuCtxSynchronize());
+    int can_be_shared = 0;
+    OK(cuPointerGetAttribute(&can_be_shared, 10, p + 8));
+    TRUE(can_be_shared == 1);
     OK(cuIpcGetMemHandle(&shared, p + 8));
     OK(cuIpcGetMemHandle(&second, p));
     TRUE(!memcmp(&shared, &second, sizeof shared));

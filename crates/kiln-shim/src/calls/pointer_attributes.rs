@@ -52,7 +52,8 @@ fn attribute(state: &ProcessState, out: *mut c_void, number: c_uint, address: u6
     } else if is(A::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
         Out::<c_int>::at(out).set(known()?.device as c_int)
     } else if is(A::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) {
-        Out::<c_int>::at(out).set(0)
+        let can_be_shared = matches!(known()?.backing, Backing::Direct(_));
+        Out::<c_int>::at(out).set(c_int::from(can_be_shared))
     } else if is(A::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) {
         Out::<u64>::at(out).set(known()?.address)
     } else if is(A::CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
