@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kiln_driver::Refusal;
-use kiln_operation::{Collective, CollectiveKind, CommunicatorId, FOLD};
+use kiln_operation::{CollectiveKind, CommunicatorId, FOLD};
 use kiln_runtime::internal::{WorkContext, check_ready, check_stream, check_usable, note_finding};
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Stream, Ticket};
 
@@ -59,6 +59,13 @@ const KEPT_CALLS: usize = 3;
 struct Brought {
     called: String,
     bytes: Vec<u8>,
+}
+
+impl Brought {
+    /// One of its blocks of so many bytes.
+    fn block(&self, at: u32, bytes: usize) -> &[u8] {
+        self.bytes.get(bytes_of(at..at + 1, bytes)).unwrap_or_default()
+    }
 }
 
 /// Where a collective meets those of other ranks.
@@ -114,16 +121,17 @@ impl Bridge {
                 self.job.rendezvous.remove(&old).map_err(rendezvous)?;
             }
         }
-        let end = after(Instant::now(), self.deadline);
         // All bring what they have before one waits: a send and a receive of one call may meet each other.
         let called = called_as_group(parts);
-        let bring = |((part, called), bytes): ((&Part, &String), Vec<u8>)| {
-            self.bring(&mut counts, (part, called, caller), &bytes)
+        let bring = |((part, called), bytes): ((&Part, &String), &Vec<u8>)| {
+            self.bring(&mut counts, (part, called, caller), bytes)
         };
-        let places = parts.iter().zip(&called).zip(read).map(bring).collect::<Result<Vec<_>>>()?;
+        let places = parts.iter().zip(&called).zip(&read).map(bring).collect::<Result<Vec<_>>>()?;
+        // The deadline is for ranks that do not come, and not for large values.
+        let mut end = after(Instant::now(), self.deadline);
         let mut writes = Vec::with_capacity(parts.len());
-        for ((part, called), place) in parts.iter().zip(&called).zip(places) {
-            let brought = self.meet((part, called, caller), &place, end)?;
+        for (((part, called), place), own) in parts.iter().zip(&called).zip(places).zip(read) {
+            let brought = self.meet((part, called, caller), (&place, own), &mut end)?;
             writes.extend(self.received(part, &brought)?.map(|(to, bytes)| (part, to, bytes)));
         }
         let Some((last, others)) = writes.split_last() else {
@@ -225,21 +233,46 @@ impl Bridge {
         let key = self.key(&place, self.rank);
         let chunks = message.len().div_ceil(CHUNK_BYTES).max(1);
         for (at, chunk) in message.chunks(CHUNK_BYTES).enumerate() {
-            let (key, value) = (format!("{key}/{at}"), [&(chunks as u64).to_le_bytes()[..], chunk].concat());
-            self.job.rendezvous.put(&key, &value).map_err(rendezvous)?;
+            let (piece, value) =
+                (format!("{key}/{at}"), [&(chunks as u64).to_le_bytes()[..], chunk].concat());
+            match self.job.rendezvous.put(&piece, &value) {
+                Err(RendezvousError::Full { .. }) => return Err(self.full(&place, part, (&key, at))),
+                put => put.map_err(rendezvous)?,
+            }
             if let (Place::All(_), Some(given)) = (&place, counts.given.back_mut()) {
-                given.push(key);
+                given.push(piece);
             }
         }
         Ok(place)
+    }
+
+    /// There is no room for what this rank brings. What is there of it goes away, and the others are told.
+    fn full(&self, place: &Place, part: &Part, (key, pieces): (&str, usize)) -> GroupError {
+        (0..pieces).for_each(|at| self.job.rendezvous.forget(format!("{key}/{at}")));
+        let told = transfer::packed("no call: the store of rank 0 has no room for what it brings", "", &[]);
+        self.job.rendezvous.post(&format!("{key}/0"), &[&1_u64.to_le_bytes()[..], &told].concat());
+        let Part { collective, count, .. } = part;
+        let what = format!(
+            "{}, {} of {} bytes, has no room in the store of rank 0: it takes {} bytes of all that ranks bring to collectives and have sent",
+            number_text(place),
+            collective.name(),
+            count.saturating_mul(collective.element().bytes()),
+            Rendezvous::MAX_EXCHANGED,
+        );
+        GroupError::Collective { what, next: "receive what was sent, or exchange less at a time" }
+    }
+
+    /// What ranks bring to this communicator is not read any more: it has lost a rank.
+    pub(crate) fn forget(&self) {
+        self.job.rendezvous.forget(format!("{}/", self.name));
     }
 
     /// Waits for what the others bring, by rank; for a transfer the sender's alone.
     fn meet(
         &self,
         (part, own, caller): (&Part, &str, &'static Location<'static>),
-        place: &Place,
-        end: Instant,
+        (place, mut own_bytes): (&Place, Vec<u8>),
+        end: &mut Instant,
     ) -> Result<Vec<Brought>> {
         let ranks: Vec<u32> = match place {
             Place::All(_) => (0..self.size).collect(),
@@ -248,6 +281,10 @@ impl Bridge {
         };
         let mut all = Vec::with_capacity(ranks.len());
         for rank in ranks {
+            if matches!(place, Place::All(_)) && rank == self.rank {
+                all.push(Brought { called: own.to_owned(), bytes: std::mem::take(&mut own_bytes) });
+                continue;
+            }
             let brought = self.brought(place, rank, (part, caller, end))?;
             if own != brought.called {
                 return Err(self.disagreement(place, rank, (own.to_owned(), brought.called)));
@@ -261,20 +298,26 @@ impl Bridge {
         &self,
         place: &Place,
         rank: u32,
-        (part, caller, end): (&Part, &'static Location<'static>, Instant),
+        (part, caller, end): (&Part, &'static Location<'static>, &mut Instant),
     ) -> Result<Brought> {
         let key = self.key(place, rank);
         let absent = |why: Absence| self.absent(place, (rank, why), (part, caller));
         let (mut message, mut at, mut chunks) = (Vec::new(), 0, 1);
+        let (mut came, mut until) = (None, *end);
         while at < chunks {
-            let found = self.piece(place, rank, (&format!("{key}/{at}"), end))?.map_err(absent)?;
+            let found = self.piece(place, rank, (&format!("{key}/{at}"), until))?.map_err(absent)?;
             let Some((head, chunk)) = found.split_first_chunk::<8>() else {
                 return Err(absent(Absence::Late));
             };
-            chunks = u64::from_le_bytes(*head);
+            // The first piece says what the rank calls, and that is all that some ranks read.
+            chunks = if self.is_read(part, rank) { u64::from_le_bytes(*head) } else { 1 };
             message.extend(chunk);
             at += 1;
+            let now = Instant::now();
+            came.get_or_insert(now);
+            until = after(now, self.deadline);
         }
+        *end = after(*end, came.map_or(Duration::ZERO, |came| came.elapsed()));
         if let Place::Pair(_) = place {
             (0..chunks)
                 .try_for_each(|at| self.job.rendezvous.remove(&format!("{key}/{at}")))
@@ -284,9 +327,21 @@ impl Bridge {
         Ok(Brought { called: called.to_owned(), bytes: bytes.to_vec() })
     }
 
+    /// Whether this rank needs the bytes that another one brings.
+    fn is_read(&self, part: &Part, rank: u32) -> bool {
+        use CollectiveKind::*;
+        let root = part.collective.root_rank();
+        match part.collective.kind() {
+            Reduce | Gather => root == Some(self.rank),
+            Broadcast | Scatter => root == Some(rank),
+            Barrier => false,
+            AllReduce | AllGather | ReduceScatter | AllToAll | Send | Recv => true,
+        }
+    }
+
     /// This rank ends its part of the communicator as planned.
     pub(crate) fn end(&self) {
-        let sent = transfer::end_value(&self.counts().sent);
+        let sent = transfer::end_value(self.size, &self.counts().sent);
         self.job.rendezvous.post(&self.end_key(self.rank), &sent);
     }
 
@@ -318,10 +373,7 @@ impl Bridge {
         use CollectiveKind::*;
         let (collective, block) = (&part.collective, self.block(part));
         let (is_root, rank, size) = (collective.root_rank() == Some(self.rank), self.rank, self.size);
-        let of = |brought: &Brought, at: u32| {
-            brought.bytes.get(bytes_of(at..at + 1, block)).unwrap_or_default().to_vec()
-        };
-        let all = |at: u32| brought.iter().flat_map(|one| of(one, at)).collect::<Vec<u8>>();
+        let all = |at: u32| brought.iter().map(|one| one.block(at, block)).collect::<Vec<_>>().concat();
         let root = collective.root_rank().and_then(|root| brought.get(root as usize));
         let (blocks, bytes) = match collective.kind() {
             Send | Barrier => return Ok(None),
@@ -334,8 +386,8 @@ impl Bridge {
             AllGather | Gather => (0..size, all(0)),
             AllToAll => (0..size, all(rank)),
             Recv => (0..1, brought.first().map(|one| one.bytes.clone()).unwrap_or_default()),
-            Broadcast => (0..1, root.map(|one| of(one, 0)).unwrap_or_default()),
-            Scatter => (0..1, root.map(|one| of(one, rank)).unwrap_or_default()),
+            Broadcast => (0..1, root.map(|one| one.block(0, block).to_vec()).unwrap_or_default()),
+            Scatter => (0..1, root.map(|one| one.block(rank, block).to_vec()).unwrap_or_default()),
         };
         let Some(last) = part.buffers.iter().last() else { return Ok(None) };
         let to = last.view(bytes_of(blocks, block)).map_err(|source| self.failed(source))?;
@@ -382,7 +434,7 @@ impl Bridge {
 
     fn key(&self, place: &Place, rank: u32) -> String {
         match place {
-            Place::All(number) => format!("{}/{number}/{rank}", self.name),
+            Place::All(number) => format!("{}{number}/{rank}", transfer::collective_keys(&self.name)),
             Place::Pair(transfer) => transfer.key(&self.name),
         }
     }
@@ -401,14 +453,19 @@ impl Bridge {
 }
 
 /// A collective as all ranks must call it: whether it is in place is each rank's choice, and a send meets a receive.
-fn called(collective: &Collective) -> String {
+fn called(part: &Part) -> String {
+    let Part { collective, count, step_of, .. } = part;
+    if let Some(name) = step_of {
+        return (*name).to_owned();
+    }
     let (kind, element) = (collective.kind(), collective.element());
     match kind {
-        CollectiveKind::Send | CollectiveKind::Recv => format!("a transfer of {element}"),
+        CollectiveKind::Send | CollectiveKind::Recv => format!("a transfer of {element} of {count}"),
+        CollectiveKind::Barrier => kind.to_string(),
         _ => {
             let reduction = collective.reduction_kind().map_or_else(String::new, |one| format!(" {one}"));
             let root = collective.root_rank().map_or_else(String::new, |root| format!(" root {root}"));
-            format!("{kind} of {element}{reduction}{root}")
+            format!("{kind} of {element}{reduction}{root} of {count}")
         }
     }
 }

@@ -31,6 +31,14 @@ impl<'a> CollectiveCall<'a> {
         Self { communicator, parts: part.map(Few::One), stream: None }
     }
 
+    /// The same as a step of another call, which is named where ranks call different ones.
+    pub(crate) fn step_of(mut self, name: &'static str) -> Self {
+        if let Ok(Few::One(part)) = &mut self.parts {
+            part.step_of = Some(name);
+        }
+        self
+    }
+
     /// The stream to run on. Otherwise it is the home of the first buffer that is written.
     pub fn on(self, stream: &'a Stream) -> Self {
         Self { stream: Some(stream), ..self }

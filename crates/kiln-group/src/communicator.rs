@@ -22,7 +22,7 @@ use crate::error::{GroupError, Result};
 use crate::known_functions::KnownFunctions;
 use crate::ledger::Ledger;
 use crate::membership::{LocalEntry, LocalRank, Membership};
-use crate::rank_loss::{CommunicatorRankLost, GIVEN_UP};
+use crate::rank_loss::{CommunicatorRankLost, given_up_cause};
 use crate::rank_watch::watch;
 use crate::remembered_call::{RememberedCall, RememberedCalls};
 use crate::rendezvous::LostRank;
@@ -72,7 +72,6 @@ pub struct DeviceCommunicator {
 }
 
 struct Inner {
-    runtime: DeviceRuntime,
     rank: CommunicatorRank,
     /// Its short name as a number, for recordings.
     number: u64,
@@ -92,6 +91,8 @@ struct Inner {
     lost: OnceLock<LostRank>,
     /// Its thread panicked.
     is_given_up: AtomicBool,
+    /// Dropped after its buffers.
+    runtime: DeviceRuntime,
 }
 
 impl DeviceCommunicator {
@@ -368,7 +369,8 @@ impl Inner {
         let communicator = self.rank.id.short();
         // A rank that the others gave up says that, whatever it was told before.
         if let Some(why) = job.and_then(|job| job.rendezvous.given_up()) {
-            let (lost, cause) = (self.rank.rank, format!("{GIVEN_UP}{why}"));
+            let of_job = job.map_or(self.rank.rank, |job| job.rendezvous.rank());
+            let (lost, cause) = (self.rank.rank, given_up_cause(of_job, &why));
             return CommunicatorRankLost { communicator, lost, cause, can_rebuild: false };
         }
         let can_rebuild = !job.is_some_and(|job| job.needs(lost));

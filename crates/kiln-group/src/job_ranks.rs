@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kiln_driver::ShortTime;
 use kiln_operation::CommunicatorId;
 
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::rank_loss::PANICKED;
+use crate::rebuild_calls::RebuildCalls;
 use crate::rendezvous::{EndingLosses, LostRank, Rendezvous, RendezvousError};
 use crate::seat::{Application, Seat};
 
@@ -41,6 +43,10 @@ fn left_key(id: CommunicatorId, rank: u32) -> String {
 
 fn losses_key(id: CommunicatorId, rank: u32) -> String {
     format!("kiln/losses/{}/{rank}", id.short())
+}
+
+fn calls_key(id: CommunicatorId, rank: u32) -> String {
+    format!("kiln/rebuilds/{}/{rank}", id.short())
 }
 
 fn seat_key(application: Application) -> String {
@@ -86,26 +92,24 @@ impl Job {
         fresh.map(count).collect()
     }
 
-    /// Says how many ranks of the communicator this one knows to be lost, and whether it rebuilds with replacements, before it waits for others.
-    pub(crate) fn say_losses(
-        &self,
-        id: CommunicatorId,
-        rank: u32,
-        (lost, is_replacing): (&[LostRank], bool),
-    ) -> Result<()> {
-        let said = [&(lost.len() as u64).to_le_bytes()[..], &[u8::from(is_replacing)]].concat();
-        self.rendezvous.put(&losses_key(id, rank), &said).map_err(failed)
+    /// Says how many ranks of the communicator this one knows to be lost, before it waits for others.
+    pub(crate) fn say_losses(&self, id: CommunicatorId, rank: u32, lost: &[LostRank]) -> Result<()> {
+        self.rendezvous.put(&losses_key(id, rank), &(lost.len() as u64).to_le_bytes()).map_err(failed)
     }
 
-    /// Ranks that are not lost and whose last rebuild was one with replacements, or without.
-    pub(crate) fn rebuilding(&self, id: CommunicatorId, lost: &[LostRank], is_replacing: bool) -> Vec<u32> {
+    /// Says how a rank of the communicator has rebuilt it so far.
+    pub(crate) fn say_calls(&self, id: CommunicatorId, rank: u32, calls: &RebuildCalls) {
+        self.rendezvous.post(&calls_key(id, rank), calls.bytes());
+    }
+
+    /// How the ranks of the communicator have rebuilt it so far, where they have.
+    pub(crate) fn calls(&self, id: CommunicatorId) -> BTreeMap<u32, RebuildCalls> {
         let end = after(Instant::now(), self.rendezvous.timeout());
-        let is_such = |(rank, of_job): &(u32, &u32)| {
-            let said = self.rendezvous.last_word(**of_job, &losses_key(id, *rank), end);
-            said.is_some_and(|said| said.last() == Some(&u8::from(is_replacing)))
+        let said = |(rank, of_job): (u32, &u32)| {
+            let said = self.rendezvous.last_word(*of_job, &calls_key(id, rank), end)?;
+            Some((rank, RebuildCalls::from_bytes(said)))
         };
-        let left = (0..).zip(&self.ranks).filter(|(rank, _)| lost.iter().all(|lost| lost.rank != *rank));
-        left.filter(is_such).map(|(rank, _)| rank).collect()
+        (0..).zip(&self.ranks).filter_map(said).collect()
     }
 
     /// Whether a rank knows of more losses than these. Then it says nothing more in a round without these.
@@ -144,7 +148,7 @@ impl Job {
             let value = loop {
                 let losses = EndingLosses::Since(losses_seen, &missed);
                 let until = if is_reduced { end.min(Instant::now() + BEYOND_PERIOD) } else { end };
-                match self.rendezvous.get_while(*of_job, (name, &key(other)), until, losses) {
+                match self.rendezvous.get_while(*of_job, ("rebuild", &key(other)), until, losses) {
                     Ok(None) if until < end => {
                         let is_beyond = self.is_beyond(id, (other, *of_job), lost, end);
                         if is_beyond && self.rendezvous.last_word(*of_job, &key(other), end).is_none() {
@@ -225,6 +229,16 @@ pub(crate) fn apply(rendezvous: &Rendezvous) -> Result<Seat> {
             }
             // The others begin again without that one.
             Err(RendezvousError::RankLost { .. }) => {}
+            Err(RendezvousError::NoValue { waited, .. }) => {
+                let rank = rendezvous.rank();
+                return Err(GroupError::Collective {
+                    what: format!(
+                        "the ranks that are left have not given rank {rank} its place within {}",
+                        ShortTime(waited)
+                    ),
+                    next: "let each of them call `rebuild_replaced`, and not `rebuild`, while this one waits",
+                });
+            }
             Err(error) => return Err(failed(error)),
         }
     }

@@ -83,6 +83,7 @@ mod rank_environment_error;
 mod rank_loss;
 mod rank_watch;
 mod rebuild;
+mod rebuild_calls;
 mod remembered_call;
 mod rendezvous;
 mod repeat;

@@ -15,7 +15,7 @@ use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
 use crate::membership::Membership;
-use crate::rendezvous::{EndingLosses, LostRank, Rendezvous, RendezvousError, meeting_key};
+use crate::rendezvous::{EndingLosses, Rendezvous, RendezvousError, meeting_key};
 
 impl DeviceCommunicator {
     /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
@@ -48,8 +48,7 @@ impl DeviceCommunicator {
         if let Some(lost) = rendezvous.lost_ranks().map_err(failed)?.into_iter().find(|lost| lost.rank == 0)
             && rendezvous.value_now(&key).is_none()
         {
-            let LostRank { rank, cause } = lost;
-            return Err(failed(RendezvousError::RankLost { rank, cause }));
+            return Err(without_rank_zero(&lost.cause));
         }
         let waited = rendezvous.timeout();
         let end = after(Instant::now(), waited);
@@ -63,7 +62,10 @@ impl DeviceCommunicator {
             }
             answered => answered,
         };
-        let id = id.map_err(failed)?;
+        let id = id.map_err(|error| match error {
+            RendezvousError::RankLost { rank: 0, cause } => without_rank_zero(&cause),
+            error => failed(error),
+        })?;
         let id = id.ok_or_else(|| GroupError::Collective {
             what: format!("rank 0 has not made the id of the communicator within {}", ShortTime(waited)),
             next: "call `DeviceCommunicator::meet` on every rank of the job",
@@ -72,6 +74,14 @@ impl DeviceCommunicator {
         let job = Job { rendezvous: rendezvous.clone(), ranks };
         let membership = members(runtime, id, job, losses_seen)?;
         Self::join_in(runtime, id, (rank, size), config, &membership)
+    }
+}
+
+/// Rank 0, which makes the ids of communicators of all ranks, is lost.
+fn without_rank_zero(cause: &str) -> GroupError {
+    GroupError::Collective {
+        what: format!("rank 0 is lost: {cause}; without it there is no new communicator of all ranks"),
+        next: "go on with what `rebuild` makes of one that the ranks have, or start the job again",
     }
 }
 

@@ -3,6 +3,7 @@
 //! Ranks that one process made together share one of these. Ranks of several processes have a [`Rendezvous`] in common, which says when a process is lost.
 
 mod agreement;
+mod departed_rank;
 mod library_failure;
 mod rank_failure;
 
@@ -19,6 +20,7 @@ use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 use crate::abort::{abort, all_at_once};
 use crate::job_ranks::Job;
 use crate::ledger::Ledger;
+use crate::rebuild_calls::RebuildCalls;
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
 
@@ -103,8 +105,9 @@ struct State {
     rebuilt: BTreeSet<u32>,
     /// Those that are rebuilding it.
     rebuilding: BTreeSet<u32>,
-    /// Those that were asked to, and whether with replacements.
-    asked: BTreeMap<u32, bool>,
+    /// How the ranks of this process were asked to, and how often each rank had been when one of these was.
+    calls: BTreeMap<u32, RebuildCalls>,
+    calls_before: BTreeMap<u32, BTreeMap<u32, usize>>,
     /// Communicators that take the place of this one, until all ranks have come to them, and how many have.
     successors: Vec<(Arc<Membership>, u32)>,
 }
@@ -119,8 +122,10 @@ struct Applicant {
 
 /// How a rank left as planned.
 struct Departure {
-    /// Collectives that it had submitted, where that can be compared.
+    /// Collectives that it had submitted, where that can be compared and no simulated machine knows of it.
     submitted: Option<u64>,
+    /// The same on every device.
+    count: Option<u64>,
     /// It was in another process, which has left the job.
     is_of_job: bool,
 }
@@ -212,10 +217,12 @@ impl Membership {
             ledger.settle();
             !ledger.may_wait()
         };
+        let entry = state.here.get(&rank);
+        let count = entry.and_then(|entry| comparable(&entry.ledger).map(|(count, _)| count));
         // A simulated machine itself knows that a rank is gone, and what waits for it.
-        let entry = state.here.get(&rank).filter(|entry| entry.driver.info().kind == DeviceKind::Cuda);
-        let submitted = entry.and_then(|entry| comparable(&entry.ledger).map(|(count, _)| count));
-        state.left.insert(rank, Departure { submitted, is_of_job: false });
+        let is_cuda = entry.is_some_and(|entry| entry.driver.info().kind == DeviceKind::Cuda);
+        let submitted = count.filter(|_| is_cuda);
+        state.left.insert(rank, Departure { submitted, count, is_of_job: false });
         if state.here.get(&rank).is_some_and(is_over) {
             state.here.remove(&rank);
         }
@@ -238,7 +245,8 @@ impl Membership {
             state.left.keys().chain(state.lost.keys()).copied().collect()
         };
         for (rank, submitted) in job.left(self.id, |rank| known.contains(&rank)) {
-            self.state().left.entry(rank).or_insert(Departure { submitted, is_of_job: true });
+            let departure = Departure { submitted, count: submitted, is_of_job: true };
+            self.state().left.entry(rank).or_insert(departure);
         }
     }
 
@@ -331,6 +339,9 @@ impl Membership {
             self.look_who_left();
         }
         found.extend(self.missed());
+        if self.job.is_none() {
+            found = self.with_departed(found);
+        }
         if asks && found.is_empty() {
             self.end_failing();
         }

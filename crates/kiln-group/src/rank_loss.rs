@@ -20,13 +20,34 @@ pub struct CommunicatorRankLost {
 /// The cause where a thread panicked.
 pub(crate) const PANICKED: &str = "its thread panicked";
 /// How the cause begins where the rank that is told is the one that is lost.
-pub(crate) const GIVEN_UP: &str = "the others gave it up, which is this rank: ";
+const GIVEN_UP: &str = "the others gave it up, which is this rank";
+/// The same for rank 0 of a job, which cannot be replaced.
+const FIRST_GIVEN_UP: &str = "the others gave it up, which is this rank and keeps what they meet at";
+
+/// The cause where the rank that is told is the one that is lost: this rank of the job, which the others gave up.
+pub(crate) fn given_up_cause(rank: u32, why: &str) -> String {
+    format!("{}: {why}", if rank == 0 { FIRST_GIVEN_UP } else { GIVEN_UP })
+}
+
+/// What a rank of the job does that the others gave up.
+pub(crate) fn given_up_next(rank: u32) -> &'static str {
+    match rank {
+        0 => "end it, and start the job again",
+        _ => "end it, and start a replacement",
+    }
+}
 
 fn next(can_rebuild: bool, cause: &str) -> &'static str {
     match can_rebuild {
         true => "the others go on after `DeviceCommunicator::rebuild`",
+        false if cause.starts_with(FIRST_GIVEN_UP) => {
+            "was its process stopped, or its device lost? end it, and start the job again"
+        }
         false if cause.starts_with(GIVEN_UP) => {
             "was its process stopped, or its device lost? end it, and start a replacement"
+        }
+        false if cause == PANICKED => {
+            "it keeps what the ranks meet at: `DeviceCommunicator::rebuild` works while its process lives, and without that they cannot go on: start the job again"
         }
         false => "it kept what the ranks meet at, so they cannot go on: start the job again",
     }

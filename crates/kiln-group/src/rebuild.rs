@@ -100,6 +100,9 @@ impl DeviceCommunicator {
         if let Some(membership) = membership {
             self.check_own(membership)?;
         }
+        if self.lost_rank().is_none() {
+            self.look();
+        }
         membership.filter(|_| self.lost_rank().is_some()).ok_or_else(|| {
             let what = format!("no rank of communicator {:?} is lost", self.id());
             GroupError::Collective { what, next: "rebuild it when an error names a lost rank" }
@@ -175,6 +178,9 @@ impl DeviceCommunicator {
                 continue;
             }
             membership.note_rebuilt(rank);
+            if let Some((bridge, _)) = self.bridge() {
+                bridge.forget();
+            }
             let id = id.unwrap_or_default();
             let communicator = self.join_rebuilt(membership, &id, &former_ranks, losses_seen)?;
             let replaced = applications.keys().copied().collect();

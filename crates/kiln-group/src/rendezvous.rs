@@ -96,7 +96,7 @@ impl Rendezvous {
     /// Joins a job, and waits until all ranks have joined.
     ///
     /// # Errors
-    /// A time of zero, or a heartbeat that is not shorter than the silence. Within the time limit: a port that is in use for a second, a host that is not known, a rank 0 that does not answer, another token, another number of ranks, a rank
+    /// A time of zero, or a heartbeat that is not shorter than the silence, that of rank 0 among them; ranks of several hosts without a token, or with one of blanks. Within the time limit: a port that is in use for a second, a host that is not known, a rank 0 that does not answer, another token, another number of ranks, a rank
     /// that has joined already, or the ranks that did not come, by number.
     pub fn join(config: &RendezvousConfig) -> Result<Self> {
         let started = Instant::now();
@@ -111,7 +111,8 @@ impl Rendezvous {
         }
         let (host, port) = (config.meeting_point.host.clone(), port(&config.meeting_point));
         let mut addresses = resolve(&host, port)?;
-        if config.token.is_none() && !addresses.iter().all(|address| address.ip().is_loopback()) {
+        let has_token = config.token.as_deref().is_some_and(|token| !token.trim().is_empty());
+        if !has_token && !addresses.iter().all(|address| address.ip().is_loopback()) {
             return Err(RendezvousError::NoToken { host });
         }
         let key = TokenKey::new(config.token.as_deref().unwrap_or_default());
@@ -123,9 +124,9 @@ impl Rendezvous {
             addresses = vec![server::loopback_of(address)];
             server = Some(Server::start(listener, size, key.clone(), silence).map_err(system)?);
         }
-        let greeting = Greeting { key: &key, rank, size };
+        let greeting = Greeting { key: &key, rank, size, heartbeat: config.heartbeat };
         let notes = EndNotes::open(config.rank_ends_file.as_deref());
-        let joined = Connection::join(&addresses, &greeting, deadline, (config.heartbeat, silence), notes)?;
+        let joined = Connection::join(&addresses, &greeting, deadline, silence, notes)?;
         let waited = started.elapsed();
         let connection = joined.map_err(|last| RendezvousError::NoAnswer { host, port, waited, last })?;
         let (timeout, meetings) = (config.timeout, AtomicU64::new(0));
@@ -224,7 +225,7 @@ impl Rendezvous {
         (name, key): (&str, &str),
         end: Instant,
     ) -> Result<Option<Vec<u8>>> {
-        self.get_while(rank, (name, key), end, EndingLosses::Unknown)
+        self.get_while(rank, (name, key), end, EndingLosses::UnknownOrOf(rank))
     }
 
     /// The same, ended by these losses.
@@ -265,6 +266,13 @@ impl Rendezvous {
         self.connection.post(|id| Message::Put { id, key: key.into(), value: value.into() });
     }
 
+    /// Removes values of collectives whose keys begin so.
+    pub(crate) fn forget(&self, prefix: String) {
+        self.connection.tell(&Message::Forget { prefix });
+    }
+
+    pub(crate) const MAX_EXCHANGED: usize = store::MAX_EXCHANGED;
+
     /// Ranks that have left as planned.
     pub(crate) fn left_ranks(&self) -> std::collections::BTreeSet<u32> {
         self.connection.left()
@@ -276,8 +284,8 @@ impl Rendezvous {
     /// The store is lost.
     pub fn remove(&self, key: &str) -> Result<()> {
         check(key, &[])?;
-        let make = |id| Message::Remove { id, key: key.into() };
-        self.connection.request(make, self.deadline(), EndingLosses::None).map(drop)
+        let request = |id| Message::Remove { id, key: key.into() };
+        self.connection.request(request, self.deadline(), EndingLosses::None).map(drop)
     }
 
     /// Gives a value and gets those of all ranks, by rank; none for ranks whose loss was acknowledged. All ranks must use the same name, and each
@@ -295,13 +303,19 @@ impl Rendezvous {
         for rank in 0..self.size {
             values.push(match absent.contains(&rank) {
                 true => None,
-                false => Some(match self.get_of(rank, (name, &key(rank)), end) {
+                false => match self.get_of(rank, (name, &key(rank)), end) {
                     // Nothing more is waited for after a loss. What ranks gave before it counts, also what the lost rank gave.
-                    Err(lost @ RendezvousError::RankLost { .. }) => {
-                        self.last_word(rank, &key(rank), self.deadline()).ok_or(lost)?
+                    Err(RendezvousError::RankLost { rank: lost, cause }) => {
+                        let given = self.last_word(rank, &key(rank), self.deadline());
+                        // Another thread may have acknowledged it meanwhile.
+                        let is_absent = lost == rank && self.connection.acknowledged().contains(&rank);
+                        match given.is_some() || is_absent {
+                            true => given,
+                            false => return Err(RendezvousError::RankLost { rank: lost, cause }),
+                        }
                     }
-                    got => got?,
-                }),
+                    got => Some(got?),
+                },
             });
         }
         Ok(values)

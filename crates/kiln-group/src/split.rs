@@ -71,7 +71,7 @@ impl DeviceCommunicator {
         let failed = |source| GroupError::Rank { rank: self.rank(), source };
         let send = self.runtime().upload(said).map_err(failed)?;
         let recv = self.runtime().zeros::<T>(said.len() * self.size() as usize).map_err(failed)?;
-        self.all_gather(&send, &recv).submit()?;
+        self.all_gather(&send, &recv).step_of("split").submit()?;
         recv.download().map_err(failed)
     }
 }

@@ -77,19 +77,37 @@ pub(crate) fn communicator_name(id: &str) -> String {
     format!("{EXCHANGES}{}", id.trim_end_matches('0'))
 }
 
+/// Whether a key is that of an exchange.
+pub(crate) fn is_exchange(key: &str) -> bool {
+    key.starts_with(EXCHANGES)
+}
+
+/// How the keys of what ranks bring to the collectives of a communicator begin.
+pub(crate) fn collective_keys(communicator: &str) -> String {
+    format!("{communicator}/all/")
+}
+
+/// The communicator of which a rank says with this value that it has ended its part, and its size.
+pub(crate) fn ended<'k>(key: &'k str, value: &[u8]) -> Option<(&'k str, u32)> {
+    let (communicator, rank) = key.rsplit_once("/end/").filter(|_| is_exchange(key))?;
+    rank.parse::<u32>().ok()?;
+    Some((communicator, u64::from_le_bytes(*value.first_chunk()?).try_into().ok()?))
+}
+
 /// Where a rank says that it has ended its part of a communicator.
 pub(crate) fn end_key(communicator: &str, rank: u32) -> String {
     format!("{communicator}/end/{rank}")
 }
 
-/// What it says then: how much it has sent to which rank.
-pub(crate) fn end_value(sent: &BTreeMap<u32, u64>) -> Vec<u8> {
-    sent.iter().flat_map(|(to, count)| [u64::from(*to), *count]).flat_map(u64::to_le_bytes).collect()
+/// What it says then: of how many ranks it was one, and how much it has sent to which rank.
+pub(crate) fn end_value(size: u32, sent: &BTreeMap<u32, u64>) -> Vec<u8> {
+    let pairs = sent.iter().flat_map(|(to, count)| [u64::from(*to), *count]);
+    std::iter::once(u64::from(size)).chain(pairs).flat_map(u64::to_le_bytes).collect()
 }
 
 /// How much a rank that has ended had sent to this one.
 pub(crate) fn sent_to(rank: u32, end: &[u8]) -> u64 {
-    let (numbers, _) = end.as_chunks::<16>();
+    let (numbers, _) = end.get(8..).unwrap_or_default().as_chunks::<16>();
     let pair = |pair: &[u8; 16]| {
         let (to, count) = pair.split_first_chunk::<8>()?;
         Some((u64::from_le_bytes(*to), u64::from_le_bytes(count.try_into().ok()?)))
@@ -178,7 +196,9 @@ mod tests {
         for end in 0..message.len() - 5 {
             assert_eq!(unpacked(&message[..end]), None);
         }
-        let end = end_value(&BTreeMap::from([(0, 3), (7, 2)]));
+        let end = end_value(9, &BTreeMap::from([(0, 3), (7, 2)]));
+        assert_eq!(ended(&end_key("kiln/exchange/ab", 4), &end), Some(("kiln/exchange/ab", 9)));
+        assert_eq!(ended("a/end/4", &end), None);
         assert_eq!([0, 7, 5].map(|rank| sent_to(rank, &end)), [3, 2, 0]);
     }
 }

@@ -223,8 +223,7 @@ fn a_store_outside_of_all_memory_is_a_finding_whether_it_is_waited_for_or_not() 
 fn ranks_that_call_different_collectives_are_a_finding() {
     let outcome = checked("another collective");
     assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
-    let words =
-        "rank 2 and rank 0 differ in collective 5: broadcast of u32 root 0 of 300000 and barrier of u8 of 1";
+    let words = "rank 2 and rank 0 differ in collective 5: broadcast of u32 root 0 of 300000 and barrier";
     assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
 }
 
@@ -259,10 +258,12 @@ fn a_rank_that_ends_in_order_is_told_to_those_that_wait_for_it() {
     let outcome = checked("leaves early");
     assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
     for rank in [0, 1] {
-        let found = format!(
-            "kiln launch: rank {rank} found: rank 2 has left the job and does not come to collective 5, barrier"
-        );
-        assert!(outcome.stderr.contains(&found), "{}", outcome.stderr);
+        // It may be told when it has dropped its communicator and has not left the job yet.
+        let found = format!("kiln launch: rank {rank} found: rank 2 has ");
+        let is_told = |line: &str| {
+            line.contains(&found) && line.contains(" and does not come to collective 5, barrier")
+        };
+        assert!(outcome.stderr.lines().any(is_told), "{}", outcome.stderr);
     }
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
 }

@@ -8,12 +8,17 @@ use kiln_runtime::internal::note_finding;
 
 use super::{Bridge, NEXT, Place, called_at, number_text, rendezvous};
 use crate::collective_part::Part;
-use crate::error::{GroupError, Result};
+use crate::error::{GroupError, Result, named};
 use crate::rendezvous::{EndingLosses, RendezvousError};
 use crate::transfer::{self, Transfer};
 
 /// Between two looks whether the rank that a receive waits for has ended.
 const END_PERIOD: Duration = Duration::from_millis(100);
+
+/// How long a rank that has ended its part of a communicator may take to leave the job, which then is what is told.
+const LEAVING_LIMIT: Duration = Duration::from_millis(300);
+/// How long the store may take to say whether a rank has ended, or has come.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why a rank does not come to a call.
 #[derive(Clone, Copy)]
@@ -36,10 +41,7 @@ impl Bridge {
         let of_job = self.job.ranks.get(rank as usize).copied().unwrap_or(rank);
         let losses = EndingLosses::Since(self.losses_before, &self.job.ranks);
         loop {
-            let until = match place {
-                Place::All(_) => end,
-                Place::Pair(_) => end.min(Instant::now() + END_PERIOD),
-            };
+            let until = end.min(Instant::now() + END_PERIOD);
             match self.job.rendezvous.get_while(of_job, (key, key), until, losses) {
                 Ok(Some(found)) => return Ok(Ok(found)),
                 Ok(None) if Instant::now() >= end => return Ok(Err(Absence::Late)),
@@ -47,13 +49,35 @@ impl Bridge {
                 Err(RendezvousError::RankLeft { .. }) => return Ok(Err(Absence::Left)),
                 Err(error) => return Err(rendezvous(error)),
             }
-            if let Place::Pair(Transfer { number, .. }) = place
-                && let Some(said) = self.job.rendezvous.last_word(of_job, &self.end_key(rank), end)
-                && transfer::sent_to(self.rank, &said) <= *number
-            {
-                return Ok(Err(Absence::Ended));
+            let asked_until = Instant::now() + ANSWER_LIMIT;
+            let Some(said) = self.job.rendezvous.last_word(of_job, &self.end_key(rank), asked_until) else {
+                continue;
+            };
+            let is_over = match place {
+                Place::All(_) => true,
+                Place::Pair(Transfer { number, .. }) => transfer::sent_to(self.rank, &said) <= *number,
+            };
+            if is_over {
+                // It may have come just before it ended, and may be about to leave the job.
+                let until = Instant::now() + LEAVING_LIMIT;
+                return match self.job.rendezvous.get_while(of_job, (key, key), until, losses) {
+                    Ok(found) => Ok(found.ok_or(Absence::Ended)),
+                    Err(RendezvousError::RankLeft { .. }) => Ok(Err(Absence::Left)),
+                    Err(error) => Err(rendezvous(error)),
+                };
             }
         }
+    }
+
+    /// The ranks that have not come to a call, of which one is known.
+    fn absent_ranks(&self, place: &Place, known: u32) -> Vec<u32> {
+        let end = Instant::now() + ANSWER_LIMIT;
+        let is_absent = |(rank, of_job): &(u32, &u32)| {
+            let has_come =
+                || self.job.rendezvous.last_word(**of_job, &format!("{}/0", self.key(place, *rank)), end);
+            *rank == known || *rank != self.rank && has_come().is_none()
+        };
+        (0..).zip(&self.job.ranks).filter(is_absent).map(|(rank, _)| rank).collect()
     }
 
     /// A rank does not come to a call.
@@ -65,12 +89,19 @@ impl Bridge {
     ) -> GroupError {
         let (what, next) = match place {
             Place::All(_) => {
-                let call = format!("{}, {}", number_text(place), part.collective);
+                let collective = part.step_of.map_or_else(|| part.collective.to_string(), str::to_owned);
+                let id = self.id.short();
+                let call = format!("{}, {collective}, of communicator {id}", number_text(place));
                 let what = match why {
                     Absence::Late => {
-                        format!("rank {rank} did not come to {call}, within {}", ShortTime(self.deadline))
+                        let ranks = named(&self.absent_ranks(place, rank));
+                        format!("{ranks} did not come to {call}, within {}", ShortTime(self.deadline))
                     }
-                    _ => format!("rank {rank} has left the job and does not come to {call}"),
+                    Absence::Left => format!("rank {rank} has left the job and does not come to {call}"),
+                    Absence::Ended => format!(
+                        "rank {rank} has ended its part of communicator {id} and does not come to {}, {collective}",
+                        number_text(place)
+                    ),
                 };
                 (what, NEXT)
             }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use kiln_driver::DeviceKind;
 
-use super::Inner;
+use super::{DeviceCommunicator, Inner};
 use crate::known_functions::KnownFunctions;
+use crate::membership::LocalRank;
 use crate::rank_loss::PANICKED;
 use crate::rank_watch::rank_left;
 
@@ -34,6 +35,19 @@ impl Deref for HeldRank {
     }
 }
 
+impl DeviceCommunicator {
+    /// Looks for losses that the job has told, and that the thread which looks for them has not seen yet.
+    pub(crate) fn look(&self) {
+        let Some(membership) = self.membership() else { return };
+        membership.look(false);
+        if let Some(lost) = membership.lost().into_iter().next()
+            && self.inner.end(&lost)
+        {
+            self.inner.abort();
+        }
+    }
+}
+
 impl Drop for HeldRank {
     fn drop(&mut self) {
         let inner = &self.inner;
@@ -46,10 +60,10 @@ impl Drop for HeldRank {
             }
             false => {
                 let has_left = membership.leave(inner.rank.rank);
-                // What is sent over a communicator that has lost a rank need not be received.
-                if let Some(bridge) = inner.bridge.as_ref().filter(|_| has_left && inner.lost.get().is_none())
-                {
-                    bridge.end();
+                match &inner.bridge {
+                    Some(bridge) if inner.lost.get().is_some() => bridge.forget(),
+                    Some(bridge) if has_left => bridge.end(),
+                    _ => {}
                 }
                 rank_left(membership);
             }

@@ -10,6 +10,7 @@ use kiln_driver::DeviceKey;
 use super::{Applicant, Membership};
 use crate::deadline::after;
 use crate::error::{GroupError, Result, rebuild_name};
+use crate::rebuild_calls::RebuildCalls;
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
 
@@ -22,13 +23,7 @@ impl Membership {
     /// # Errors
     /// The store is lost.
     pub(crate) fn begin_round(&self, rank: u32, lost: &[LostRank]) -> Result<()> {
-        let is_replacing = self.is_replacing(rank);
-        self.job.as_ref().map_or(Ok(()), |job| job.say_losses(self.id, rank, (lost, is_replacing)))
-    }
-
-    /// Whether a rank of this process was last asked to rebuild with replacements.
-    fn is_replacing(&self, rank: u32) -> bool {
-        self.state().asked.get(&rank).copied().unwrap_or(false)
+        self.job.as_ref().map_or(Ok(()), |job| job.say_losses(self.id, rank, lost))
     }
 
     /// What is said of ranks that did not come, or were not replaced: that others rebuild in another way than this one, if any do, which are in other rounds.
@@ -37,20 +32,22 @@ impl Membership {
         else {
             return error;
         };
-        let is_other = !self.is_replacing(rank);
-        let ranks = match &self.job {
-            Some(job) => job.rebuilding(self.id, lost, is_other),
-            None => {
-                let state = self.state();
-                let is_such = |(rank, is_replacing): &(&u32, &bool)| {
-                    **is_replacing == is_other && !state.lost.contains_key(rank)
-                };
-                state.asked.iter().filter(is_such).map(|(rank, _)| *rank).collect()
-            }
+        let calls = match &self.job {
+            Some(job) => job.calls(self.id),
+            None => self.state().calls.clone(),
         };
+        let state = self.state();
+        let is_replacing = state.calls.get(&rank).and_then(RebuildCalls::is_replacing).unwrap_or(false);
+        let before = state.calls_before.get(&rank);
+        let differs = |(other, calls): &(&u32, &RebuildCalls)| {
+            let since = before.and_then(|before| before.get(other)).copied().unwrap_or(0);
+            let is_lost = || lost.iter().any(|lost| lost.rank == **other) || state.lost.contains_key(other);
+            **other != rank && calls.differs(since, is_replacing) && !is_lost()
+        };
+        let ranks: Vec<u32> = calls.iter().filter(differs).map(|(other, _)| *other).collect();
         match ranks.is_empty() {
             true => error,
-            false => GroupError::OtherRebuild { ranks, called: rebuild_name(is_other), waited },
+            false => GroupError::OtherRebuild { ranks, called: rebuild_name(!is_replacing), waited },
         }
     }
 

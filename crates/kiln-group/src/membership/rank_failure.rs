@@ -16,7 +16,15 @@ pub(crate) struct Rebuilding<'a> {
 
 impl Drop for Rebuilding<'_> {
     fn drop(&mut self) {
-        self.membership.state().rebuilding.remove(&self.rank);
+        let mut state = self.membership.state();
+        state.rebuilding.remove(&self.rank);
+        let calls = state.calls.entry(self.rank).or_default();
+        calls.end();
+        let calls = calls.clone();
+        drop(state);
+        if let Some(job) = &self.membership.job {
+            job.say_calls(self.membership.id, self.rank, &calls);
+        }
     }
 }
 
@@ -53,7 +61,17 @@ impl Membership {
                 next: "rebuild it from one thread of each rank, and pass clones of the new one on",
             });
         }
-        state.asked.insert(rank, is_replacing);
+        let calls = state.calls.entry(rank).or_default();
+        calls.begin(is_replacing);
+        let own = calls.clone();
+        let mut all = state.calls.clone();
+        drop(state);
+        if let Some(job) = &self.job {
+            job.say_calls(self.id, rank, &own);
+            all = job.calls(self.id);
+        }
+        let before = all.into_iter().map(|(other, calls)| (other, calls.bytes().len())).collect();
+        self.state().calls_before.insert(rank, before);
         Ok(Rebuilding { membership: self, rank })
     }
 

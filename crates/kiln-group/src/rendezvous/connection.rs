@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use super::end_notes::EndNotes;
 use super::error::RendezvousError;
-use super::message::{Message, Refusal};
+use super::message::{Message, Refusal, millis};
 use super::rank_thread::{RankThread, ThreadWatch};
 use super::seen::{EndingLosses, SearchStep, Seen};
 use super::server::why_it_ended;
 use super::token_proof::{TokenKey, random_nonce};
-use crate::rank_loss::GIVEN_UP;
+use crate::rank_loss::given_up_cause;
 
 /// How long one attempt to connect, or one answer of a handshake, may take.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(2);
@@ -49,6 +49,7 @@ pub(super) struct Greeting<'a> {
     pub(super) key: &'a TokenKey,
     pub(super) rank: u32,
     pub(super) size: u32,
+    pub(super) heartbeat: Duration,
 }
 
 /// How one attempt to join ended without an error that is final.
@@ -63,7 +64,7 @@ impl Connection {
         addresses: &[SocketAddr],
         greeting: &Greeting<'_>,
         deadline: Instant,
-        (heartbeat, silence): (Duration, Duration),
+        silence: Duration,
         notes: EndNotes,
     ) -> Result<Result<Self, String>, RendezvousError> {
         let mut pause = Duration::from_millis(10);
@@ -82,7 +83,7 @@ impl Connection {
                     Err(error) => return Err(error),
                     Ok(Attempt::Joined(stream)) => {
                         let system = |source| RendezvousError::System { what: "a connection", source };
-                        let times = (heartbeat, silence);
+                        let times = (greeting.heartbeat, silence);
                         return Self::start(stream, greeting.rank, times, notes).map(Ok).map_err(system);
                     }
                     Ok(Attempt::Again(why)) => last = why,
@@ -140,11 +141,15 @@ impl Connection {
         seen.next_id += 1;
         seen.answers.insert(id, None);
         drop(seen);
-        if let Err(error) = self.shared.send(&make(id)) {
+        let message = make(id);
+        if let Err(error) = self.shared.send(&message) {
             self.shared.end_soon(&error);
         }
         let answer = self.wait(deadline, (began, losses), |seen| seen.answers.get_mut(&id)?.take());
         self.shared.lock().answers.remove(&id);
+        if !matches!(answer, Ok(Some(_))) {
+            self.cancel(message);
+        }
         answer
     }
 
@@ -155,13 +160,31 @@ impl Connection {
         seen.next_id += 1;
         seen.answers.insert(id, None);
         drop(seen);
-        let sent = self.shared.send(&make(id));
+        let message = make(id);
+        let sent = self.shared.send(&message);
         // Requests are answered in order, and this one always is.
         let ask = |id| Message::WhoIsMissing { id };
         if sent.is_ok() {
             let _ = self.request(ask, deadline, EndingLosses::None);
         }
-        self.shared.lock().answers.remove(&id).flatten()
+        let answer = self.shared.lock().answers.remove(&id).flatten();
+        if answer.is_none() {
+            self.cancel(message);
+        }
+        answer
+    }
+
+    /// The answer to a request is not waited for any more: a value that comes later is not sent.
+    fn cancel(&self, request: Message) {
+        if let Message::Get { id, key } | Message::GetOf { id, key, .. } = request {
+            self.tell(&Message::Cancel { id, key });
+        }
+    }
+
+    /// Sends a message that is not answered.
+    pub(super) fn tell(&self, message: &Message) {
+        // If the store is gone, so are those who would read it.
+        let _ = self.shared.send(message);
     }
 
     /// Waits until all ranks have joined; says whether they have.
@@ -196,10 +219,9 @@ impl Connection {
     pub(super) fn losses_since(&self, seen_before: usize) -> (Vec<(u32, String)>, usize) {
         let seen = self.shared.lock();
         if let Some((rank, cause)) = &seen.given_up {
-            return (vec![(*rank, format!("{GIVEN_UP}{cause}"))], seen.losses.len());
+            return (vec![(*rank, given_up_cause(*rank, cause))], seen.losses.len());
         }
-        let is_told =
-            |(at, (rank, _)): &(usize, &(u32, String))| *at >= seen_before || seen.lost.contains_key(rank);
+        let is_told = |(at, _): &(usize, &(u32, String))| *at >= seen_before || seen.is_last_loss(*at);
         let losses = seen.losses.iter().enumerate().filter(is_told).map(|(_, lost)| lost.clone());
         let store = seen.ended.as_ref().map(|cause| (0, cause.clone()));
         (losses.chain(store).collect(), seen.losses.len())
@@ -442,6 +464,10 @@ fn refused(refusal: Refusal, address: SocketAddr, greeting: &Greeting<'_>) -> Re
         Refusal::Size { size: expected } => RendezvousError::Size { rank, size, expected },
         Refusal::Taken => RendezvousError::RankTaken { rank },
         Refusal::Range => RendezvousError::NoSuchRank { rank, size },
+        Refusal::Heartbeat { silence } => {
+            let (heartbeat, silence) = (greeting.heartbeat, Duration::from_millis(silence.into()));
+            RendezvousError::HeartbeatOfRank { rank, heartbeat, silence }
+        }
     }
 }
 
@@ -464,7 +490,8 @@ fn greet(
         return Ok(Err(Refusal::Token));
     }
     let (rank, size) = (greeting.rank, greeting.size);
-    Message::Join { rank, size, proof: greeting.key.rank_proof(&theirs, rank, size) }.send(stream)?;
+    let proof = greeting.key.rank_proof(&theirs, rank, size);
+    Message::Join { rank, size, heartbeat: millis(greeting.heartbeat), proof }.send(stream)?;
     match Message::receive_greeting(stream)? {
         Message::Accepted => Ok(Ok(())),
         Message::Refused(refusal) => Ok(Err(refusal)),

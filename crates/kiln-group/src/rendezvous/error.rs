@@ -7,6 +7,7 @@ use std::time::Duration;
 use kiln_driver::ShortTime;
 
 use super::message::{MAX_KEY, MAX_VALUE};
+use crate::rank_loss::given_up_next;
 
 /// What went wrong between the ranks of a job.
 #[derive(Debug, thiserror::Error)]
@@ -178,6 +179,18 @@ pub enum RendezvousError {
         /// A rank that was not heard of for so long is lost.
         silence: Duration,
     },
+    /// Rank 0 would take a rank for lost before that shows that it is there.
+    #[error(
+        "the `heartbeat` of rank {rank}, {}, is not shorter than the `silence` of rank 0, {}; give all ranks the same times", ShortTime(*.heartbeat), ShortTime(*.silence)
+    )]
+    HeartbeatOfRank {
+        /// The rank.
+        rank: u32,
+        /// How often it shows that it is there.
+        heartbeat: Duration,
+        /// A rank that rank 0 has not heard of for so long is lost.
+        silence: Duration,
+    },
     /// A rank is gone.
     #[error("rank {rank} is lost: {cause}; `acknowledge_losses` to go on without it, or end this rank")]
     RankLost {
@@ -188,7 +201,7 @@ pub enum RendezvousError {
     },
     /// This rank was given up while it could not answer, or when its device was lost or its thread panicked, and the others go on without it.
     #[error(
-        "rank {rank}, this one, was given up by the others: {cause}; was its process stopped, or its device lost? end it, and start a replacement"
+        "rank {rank}, this one, was given up by the others: {cause}; was its process stopped, or its device lost? {}", given_up_next(*.rank)
     )]
     GivenUp {
         /// This rank.

@@ -3,6 +3,7 @@
 //! Everything that arrives is bounded and checked before it is used; a message that is not one ends the connection.
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 /// Bytes of a random number that a side proves its knowledge of the token with, and of such a proof.
 pub(super) const PROOF_BYTES: usize = 32;
@@ -15,7 +16,7 @@ const MAX_MESSAGE: usize = MAX_VALUE + MAX_KEY + 64;
 /// The most bytes before a rank has proved that it knows the token.
 const MAX_GREETING: usize = 128;
 /// The first bytes of a connection, and the version of the protocol.
-const MAGIC: [u8; 8] = *b"kilnrdv3";
+const MAGIC: [u8; 8] = *b"kilnrdv4";
 
 pub(super) type Proof = [u8; PROOF_BYTES];
 
@@ -34,6 +35,8 @@ pub(super) enum Message {
     Join {
         rank: u32,
         size: u32,
+        /// How often it shows that it is there, in milliseconds.
+        heartbeat: u32,
         proof: Proof,
     },
     Accepted,
@@ -118,15 +121,48 @@ pub(super) enum Message {
     FindLost,
     /// The rank that gets it is to answer.
     AreYouThere,
+    /// The sender does not wait for a value any more.
+    Cancel {
+        id: u64,
+        key: String,
+    },
+    /// Values of collectives whose keys begin so are not read any more.
+    Forget {
+        prefix: String,
+    },
 }
 
 /// Why a rank may not join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refusal {
     Token,
-    Size { size: u32 },
+    Size {
+        size: u32,
+    },
     Taken,
     Range,
+    /// The rank shows that it is there too seldom: the store takes it for lost after so many milliseconds.
+    Heartbeat {
+        silence: u32,
+    },
+}
+
+impl Refusal {
+    /// Its kind, and a number that belongs to it.
+    fn numbers(self) -> (u8, u32) {
+        match self {
+            Self::Token => (0, 0),
+            Self::Size { size } => (1, size),
+            Self::Taken => (2, 0),
+            Self::Range => (3, 0),
+            Self::Heartbeat { silence } => (4, silence),
+        }
+    }
+}
+
+/// Whole milliseconds of a time.
+pub(super) fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 impl Message {
@@ -173,22 +209,18 @@ impl Message {
                 to.extend(nonce);
                 to.extend(proof);
             }
-            Self::Join { rank, size, proof } => {
+            Self::Join { rank, size, heartbeat, proof } => {
                 to.push(2);
                 to.extend(rank.to_le_bytes());
                 to.extend(size.to_le_bytes());
+                to.extend(heartbeat.to_le_bytes());
                 to.extend(proof);
             }
             Self::Accepted => to.push(3),
             Self::Refused(refusal) => {
-                let (kind, size) = match refusal {
-                    Refusal::Token => (0, 0),
-                    Refusal::Size { size } => (1, *size),
-                    Refusal::Taken => (2, 0),
-                    Refusal::Range => (3, 0),
-                };
+                let (kind, number) = refusal.numbers();
                 to.extend([4, kind]);
-                to.extend(size.to_le_bytes());
+                to.extend(number.to_le_bytes());
             }
             Self::Put { id, key, value } => {
                 put_with_id(to, 5, *id, key.as_bytes());
@@ -226,6 +258,11 @@ impl Message {
             Self::Ended { rank, thread } => put_with_rank(to, 23, *rank, thread.as_bytes()),
             Self::FindLost => to.push(24),
             Self::AreYouThere => to.push(25),
+            Self::Cancel { id, key } => put_with_id(to, 26, *id, key.as_bytes()),
+            Self::Forget { prefix } => {
+                to.push(27);
+                to.extend(prefix.as_bytes());
+            }
         }
     }
 
@@ -239,8 +276,9 @@ impl Message {
             }
             2 => {
                 let (rank, rest) = number(rest)?;
-                let (size, proof) = number(rest)?;
-                Self::Join { rank, size, proof: proof.try_into().ok()? }
+                let (size, rest) = number(rest)?;
+                let (heartbeat, proof) = number(rest)?;
+                Self::Join { rank, size, heartbeat, proof: proof.try_into().ok()? }
             }
             3 => Self::Accepted,
             4 => {
@@ -251,6 +289,7 @@ impl Message {
                     1 => Refusal::Size { size },
                     2 => Refusal::Taken,
                     3 => Refusal::Range,
+                    4 => Refusal::Heartbeat { silence: size },
                     _ => return None,
                 })
             }
@@ -277,7 +316,8 @@ impl Message {
             }
             24 => Self::FindLost,
             25 => Self::AreYouThere,
-            5..=12 | 18..=19 => return Self::parse_with_id(*kind, rest),
+            27 => Self::Forget { prefix: text(rest)? },
+            5..=12 | 18..=19 | 26 => return Self::parse_with_id(*kind, rest),
             _ => return None,
         })
     }
@@ -308,6 +348,7 @@ impl Message {
                 Self::GetOf { id, rank, key: text(key)? }
             }
             19 => Self::Gone { id },
+            26 => Self::Cancel { id, key: text(rest)? },
             _ => return None,
         })
     }
@@ -347,12 +388,13 @@ mod tests {
         vec![
             Message::Hello { nonce },
             Message::Challenge { nonce, proof },
-            Message::Join { rank: 3, size: 8, proof },
+            Message::Join { rank: 3, size: 8, heartbeat: 1000, proof },
             Message::Accepted,
             Message::Refused(Refusal::Token),
             Message::Refused(Refusal::Size { size: 4 }),
             Message::Refused(Refusal::Taken),
             Message::Refused(Refusal::Range),
+            Message::Refused(Refusal::Heartbeat { silence: 1000 }),
             Message::Put { id: 1, key: "a".into(), value: vec![0, 1, 0] },
             Message::Get { id: 2, key: "b".into() },
             Message::GetOf { id: 9, rank: 1, key: "d".into() },
@@ -374,6 +416,8 @@ mod tests {
             Message::Ended { rank: 4, thread: "1 2 3".into() },
             Message::FindLost,
             Message::AreYouThere,
+            Message::Cancel { id: 11, key: "e".into() },
+            Message::Forget { prefix: "f/".into() },
         ]
     }
 

@@ -73,6 +73,8 @@ pub(crate) enum EndingLosses<'a> {
     None,
     /// Those that the caller does not know of: of ranks that are lost, and of those that were lost since the wait began.
     Unknown,
+    /// These, and the loss of this rank, known or not: it gives nothing.
+    UnknownOrOf(u32),
     /// Those of these ranks after so many losses, known or not.
     Since(usize, &'a [u32]),
 }
@@ -133,11 +135,12 @@ impl Seen {
         let mut numbered = self.losses.iter().enumerate();
         let found = match losses {
             EndingLosses::None => None,
-            EndingLosses::Unknown => {
+            EndingLosses::Unknown | EndingLosses::UnknownOrOf(_) => {
                 let fresh = began.max(self.acknowledged_losses);
+                let is_awaited = |rank: &u32| matches!(losses, EndingLosses::UnknownOrOf(of) if of == *rank);
                 numbered.find(|(at, (rank, _))| {
-                    let is_lost = self.lost.contains_key(rank) && !self.acknowledged.contains(rank);
-                    *at >= fresh || is_lost
+                    let is_known = self.acknowledged.contains(rank) && !is_awaited(rank);
+                    *at >= fresh || self.is_last_loss(*at) && !is_known
                 })
             }
             EndingLosses::Since(seen, ranks) => {
@@ -145,6 +148,12 @@ impl Seen {
             }
         };
         found.map(|(_, loss)| loss.clone())
+    }
+
+    /// Whether a loss is that of a rank which is lost now, and not one of a rank that was replaced since.
+    pub(super) fn is_last_loss(&self, at: usize) -> bool {
+        let Some((rank, _)) = self.losses.get(at) else { return false };
+        self.lost.contains_key(rank) && self.losses.iter().skip(at + 1).all(|(later, _)| later != rank)
     }
 
     /// The same as an error.
@@ -209,6 +218,21 @@ mod tests {
         assert_eq!(ending(&seen, 0, EndingLosses::None), None);
         seen.acknowledge();
         assert_eq!(ending(&seen, 0, EndingLosses::Unknown), None);
+    }
+
+    #[test]
+    fn the_loss_of_a_replacement_is_told_with_its_own_cause() {
+        let mut seen = Seen::default();
+        lose(&mut seen, 2);
+        seen.note(Message::Back { rank: 2 }, 0);
+        seen.note(Message::Lost { rank: 2, cause: "stopped".into() }, 0);
+        let told = |losses| seen.ending_loss(2, losses);
+        assert_eq!(told(EndingLosses::Unknown), Some((2, "stopped".into())));
+        assert_eq!(told(EndingLosses::UnknownOrOf(2)), Some((2, "stopped".into())));
+        assert_eq!(told(EndingLosses::Since(1, &[2])), Some((2, "stopped".into())));
+        seen.acknowledge();
+        assert_eq!(ending(&seen, 2, EndingLosses::UnknownOrOf(1)), None);
+        assert_eq!(ending(&seen, 2, EndingLosses::UnknownOrOf(2)), Some(2));
     }
 
     #[test]

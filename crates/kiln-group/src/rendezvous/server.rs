@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use kiln_driver::ShortTime;
 use kiln_runtime::internal::note_finding;
 
-use super::message::{Message, Refusal};
+use super::message::{Message, Refusal, millis};
 use super::roll_call::{self, RollCall};
 use super::store::{Delivery, Store};
 use super::token_proof::{TokenKey, random_nonce};
@@ -222,9 +222,15 @@ impl Shared {
         let Message::Hello { nonce: theirs } = Message::receive_greeting(stream)? else { return Ok(None) };
         let nonce = random_nonce();
         Message::Challenge { nonce, proof: key.store_proof(&theirs) }.send(stream)?;
-        let Message::Join { rank, size, proof } = Message::receive_greeting(stream)? else { return Ok(None) };
+        let Message::Join { rank, size, heartbeat, proof } = Message::receive_greeting(stream)? else {
+            return Ok(None);
+        };
         if !TokenKey::same(&proof, &key.rank_proof(&nonce, rank, size)) {
             Message::Refused(Refusal::Token).send(stream)?;
+            return Ok(None);
+        }
+        if rank != 0 && heartbeat >= millis(self.silence) {
+            Message::Refused(Refusal::Heartbeat { silence: millis(self.silence) }).send(stream)?;
             return Ok(None);
         }
         // Rank 0 is in this process, and both are silent while that is stopped.

@@ -8,8 +8,10 @@ use super::host_ring::{Duty, HostRing, Place};
 use super::message::{Message, Refusal};
 use crate::transfer;
 
-/// The most bytes of all keys and values.
+/// The most bytes of all keys and values of a program.
 const MAX_BYTES: usize = 64 << 20;
+/// The most bytes of what ranks bring to collectives, which their devices hold as well.
+pub(super) const MAX_EXCHANGED: usize = 16 << 30;
 
 /// A message and the rank that gets it.
 pub(super) type Delivery = (u32, Message);
@@ -22,6 +24,8 @@ pub(super) struct Store {
     complete: bool,
     values: HashMap<String, Vec<u8>>,
     bytes: usize,
+    /// Bytes of what ranks bring to collectives.
+    exchanged: usize,
     waiting: HashMap<String, Vec<Waiter>>,
     /// Ranks that have left as planned.
     left: BTreeSet<u32>,
@@ -47,6 +51,7 @@ impl Store {
             complete: false,
             values,
             bytes: 0,
+            exchanged: 0,
             waiting,
             left: BTreeSet::new(),
             ring: HostRing::default(),
@@ -164,10 +169,18 @@ impl Store {
             Message::Get { id, key } => self.get(rank, id, key, None),
             Message::GetOf { id, rank: of, key } => self.get(rank, id, key, Some(of)),
             Message::Remove { id, key } => {
-                if let Some(value) = self.values.remove(&key) {
-                    self.bytes -= key.len() + value.len();
-                }
+                self.remove(&key);
                 vec![(rank, Message::Done { id })]
+            }
+            Message::Cancel { id, key } => {
+                if let Some(waiting) = self.waiting.get_mut(&key) {
+                    waiting.retain(|waiter| (waiter.rank, waiter.id) != (rank, id));
+                }
+                Vec::new()
+            }
+            Message::Forget { prefix } if transfer::is_exchange(&prefix) => {
+                self.forget(&prefix);
+                Vec::new()
             }
             Message::WhoIsMissing { id } => {
                 let absent = || (0..self.size).filter(|rank| !self.present.contains(rank));
@@ -187,11 +200,15 @@ impl Store {
 
     fn put(&mut self, rank: u32, id: u64, key: String, value: Vec<u8>) -> Vec<Delivery> {
         let before = self.values.get(&key).map_or(0, |value| key.len() + value.len());
-        let bytes = self.bytes - before + key.len() + value.len();
-        if bytes > MAX_BYTES {
+        let (used, most) = match transfer::is_exchange(&key) {
+            true => (&mut self.exchanged, MAX_EXCHANGED),
+            false => (&mut self.bytes, MAX_BYTES),
+        };
+        let bytes = *used - before + key.len() + value.len();
+        if bytes > most {
             return vec![(rank, Message::Full { id })];
         }
-        self.bytes = bytes;
+        *used = bytes;
         let waiting = self.waiting.remove(&key).unwrap_or_default();
         let mut deliveries = vec![(rank, Message::Done { id })];
         deliveries.extend(
@@ -199,8 +216,28 @@ impl Store {
                 .into_iter()
                 .map(|waiter| (waiter.rank, Message::Value { id: waiter.id, value: value.clone() })),
         );
+        let ended = transfer::ended(&key, &value).map(|(name, size)| (name.to_owned(), size));
         self.values.insert(key, value);
+        // All ranks have read what they brought to the collectives of a communicator that all of them have ended.
+        if let Some((name, size)) = ended
+            && (0..size).all(|rank| self.values.contains_key(&transfer::end_key(&name, rank)))
+        {
+            self.forget(&transfer::collective_keys(&name));
+        }
         deliveries
+    }
+
+    fn remove(&mut self, key: &str) {
+        if let Some(value) = self.values.remove(key) {
+            let used = if transfer::is_exchange(key) { &mut self.exchanged } else { &mut self.bytes };
+            *used -= key.len() + value.len();
+        }
+    }
+
+    /// Removes all values whose keys begin so.
+    fn forget(&mut self, prefix: &str) {
+        let keys: Vec<String> = self.values.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
+        keys.iter().for_each(|key| self.remove(key));
     }
 }
 
@@ -308,6 +345,43 @@ mod tests {
         assert!(store.join(1).contains(&(1, left)));
         assert!(store.join(2).contains(&(0, Message::Back { rank: 2 })));
         assert_eq!(store.request(0, of(6, "absent")), []);
+    }
+
+    #[test]
+    fn what_collectives_bring_has_its_own_room_and_goes_when_all_ranks_have_ended() {
+        let mut store = Store::new(2);
+        (0..2).for_each(|rank| drop(store.join(rank)));
+        let name = transfer::communicator_name("ab");
+        let keys = transfer::collective_keys(&name);
+        let put = |store: &mut Store, key: String, value: Vec<u8>| {
+            let answers = store.request(0, Message::Put { id: 1, key, value });
+            assert_eq!(answers[0], (0, Message::Done { id: 1 }));
+        };
+        (0..65).for_each(|at| put(&mut store, format!("{keys}0/0/{at}"), vec![0; 1 << 20]));
+        assert!(store.exchanged > MAX_BYTES && store.bytes == 0);
+        put(&mut store, transfer::Transfer { from: 0, to: 1, number: 0 }.key(&name) + "/0", vec![1]);
+        let end = transfer::end_value(2, &BTreeMap::new());
+        put(&mut store, transfer::end_key(&name, 1), end.clone());
+        assert_eq!(store.values.len(), 67);
+        put(&mut store, transfer::end_key(&name, 0), end);
+        assert_eq!(store.values.len(), 3, "a send is there until it is received");
+        store.request(0, Message::Forget { prefix: "k".into() });
+        assert_eq!(store.values.len(), 3);
+        store.request(0, Message::Forget { prefix: format!("{name}/") });
+        assert_eq!((store.values.len(), store.exchanged), (0, 0));
+    }
+
+    #[test]
+    fn a_value_that_is_not_waited_for_any_more_is_not_sent() {
+        let mut store = Store::new(2);
+        (0..2).for_each(|rank| drop(store.join(rank)));
+        for id in [1, 2] {
+            assert_eq!(store.request(0, Message::Get { id, key: "k".into() }), []);
+        }
+        store.request(0, Message::Cancel { id: 1, key: "k".into() });
+        let put = Message::Put { id: 3, key: "k".into(), value: vec![5] };
+        let told = [(1, Message::Done { id: 3 }), (0, Message::Value { id: 2, value: vec![5] })];
+        assert_eq!(store.request(1, put), told);
     }
 
     #[test]

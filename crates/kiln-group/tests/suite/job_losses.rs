@@ -247,6 +247,8 @@ fn a_stopped_rank_that_keeps_the_store_is_told_that_it_was_given_up() {
     );
     assert!(zero.contains("then: ") && zero.contains("gave it up, which is this rank"), "{zero}");
     assert!(!zero.contains("rank 1"), "{zero}");
+    // Rank 0 cannot be replaced.
+    assert!(zero.contains("start the job again") && !zero.contains("replacement"), "{zero}");
 }
 
 #[test]

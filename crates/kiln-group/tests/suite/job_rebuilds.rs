@@ -112,7 +112,9 @@ fn goes_on_without_rank_zero(job: &Arc<Rendezvous>, gpu: &DeviceRuntime, rank: &
     // Rank 0 makes the ids of communicators of all ranks.
     let began = Instant::now();
     let refused = DeviceCommunicator::meet(gpu, job, &limits()).unwrap_err();
-    assert!(refused.to_string().starts_with("rank 0 is lost: "), "{refused}");
+    let text = refused.to_string();
+    assert!(text.starts_with("rank 0 is lost: ") && text.contains("`rebuild`"), "{text}");
+    assert!(!text.contains("acknowledge"), "{text}");
     assert!(began.elapsed() < SOON, "{:?}: {refused}", began.elapsed());
     job.barrier("end").unwrap();
 }
@@ -137,6 +139,8 @@ fn ranks_are_not_told_to_go_on_without_rank_zero_whose_thread_panicked() {
     let (_gpu, rank) = begin(&job);
     let cause = told_of(&rank, (0, false));
     assert_eq!(cause, "its thread panicked");
+    let text = try_sum(&rank).unwrap_err().to_string();
+    assert!(text.contains("`DeviceCommunicator::rebuild` works while its process lives"), "{text}");
     drop((rank, job));
     said(zero);
 }

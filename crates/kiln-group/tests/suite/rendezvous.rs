@@ -409,3 +409,73 @@ fn a_loss_is_told_to_those_that_wait_although_a_replacement_comes_at_once() {
         drop(replacements.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn an_exchange_that_waits_is_told_of_a_loss_that_another_thread_acknowledges() {
+    for _ in 0..4 {
+        let port = free_port();
+        let join = move |rank: u32| Rendezvous::join(&config(port, rank, 3)).unwrap();
+        let lost = thread::spawn(move || {
+            let _job = join(1);
+            thread::sleep(Duration::from_millis(300));
+            std::panic::resume_unwind(Box::new("this rank is to end"));
+        });
+        let other = thread::spawn(move || {
+            let job = join(2);
+            job.wait_for_loss(Duration::from_secs(20)).unwrap().unwrap();
+            thread::sleep(Duration::from_millis(500));
+            job.acknowledge_losses();
+            let heard = job.exchange("b", b"2");
+            // The others may read it until then.
+            let _ = job.barrier("end");
+            heard
+        });
+        let job = Arc::new(join(0));
+        let began = Instant::now();
+        let exchange = {
+            let job = job.clone();
+            thread::spawn(move || job.exchange("b", b"0"))
+        };
+        job.wait_for_loss(Duration::from_secs(20)).unwrap().unwrap();
+        job.acknowledge_losses();
+        match exchange.join().unwrap() {
+            Ok(heard) => assert_eq!(heard, [Some(b"0".to_vec()), None, Some(b"2".to_vec())]),
+            Err(error) => assert!(matches!(error, RendezvousError::RankLost { rank: 1, .. }), "{error}"),
+        }
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+        let _ = job.barrier("end");
+        assert!(lost.join().is_err());
+        assert_eq!(other.join().unwrap().unwrap(), [Some(b"0".to_vec()), None, Some(b"2".to_vec())]);
+    }
+}
+
+#[test]
+fn a_token_of_blanks_is_none() {
+    for token in ["", " ", "\t\n"] {
+        let mut config = config(free_port(), 0, 1);
+        (config.meeting_point.host, config.token) = ("0.0.0.0".into(), Some(token.into()));
+        let error = Rendezvous::join(&config).unwrap_err();
+        assert!(matches!(error, RendezvousError::NoToken { .. }), "{token:?}: {error}");
+    }
+}
+
+#[test]
+fn a_heartbeat_that_is_longer_than_the_silence_of_rank_zero_is_refused() {
+    let port = free_port();
+    let zero = thread::spawn(move || {
+        let mut config = config(port, 0, 2);
+        (config.heartbeat, config.silence) = (Duration::from_millis(100), Duration::from_secs(1));
+        Rendezvous::join(&config).unwrap()
+    });
+    let mut other = config(port, 1, 2);
+    (other.heartbeat, other.silence) = (Duration::from_secs(5), Duration::from_secs(50));
+    let error = Rendezvous::join(&other).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, RendezvousError::HeartbeatOfRank { rank: 1, .. }), "{text}");
+    assert!(text.contains("5.0 s") && text.contains("1.0 s") && text.contains("same times"), "{text}");
+    (other.heartbeat, other.silence) = (Duration::from_millis(200), Duration::from_secs(50));
+    let joined = Rendezvous::join(&other).unwrap();
+    let zero = zero.join().unwrap();
+    zero.put("x", b"y").unwrap();
+    assert_eq!(joined.get("x").unwrap(), b"y");
+}

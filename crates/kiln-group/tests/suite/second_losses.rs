@@ -1,7 +1,7 @@
 //! Ranks of a job after a loss: a replacement that goes on with the others, and a second rank that is lost while the others rebuild.
 
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -107,8 +107,10 @@ fn a_replacement_goes_on_with_the_meetings_of_the_others() {
 }
 
 /// What a rank does until two of four are left: rank 3 is lost, and rank 2 some time after that, while the others rebuild. Then rank 1 is lost.
-fn survive(rank: DeviceCommunicator, of_job: u32, pause: Duration) {
+/// A rank is lost when all ranks are past the collective before: the barriers are where they wait for that.
+fn survive(rank: DeviceCommunicator, of_job: u32, pause: Duration, [all, two_left]: &[Barrier; 2]) {
     assert_eq!(sum(&rank, of_job), 10);
+    all.wait();
     if of_job == 3 {
         end_thread();
     }
@@ -126,6 +128,7 @@ fn survive(rank: DeviceCommunicator, of_job: u32, pause: Duration) {
     drop(rank);
     let two = rebuilt.communicator;
     assert_eq!((sum(&two, of_job), two.lost_rank()), (3, None));
+    two_left.wait();
     if of_job == 1 {
         end_thread();
     }
@@ -140,9 +143,10 @@ fn a_second_rank_of_a_group_that_is_lost_while_the_others_rebuild_is_left_out_to
     for pause in [0, 1, 5, 20, 60] {
         let rig = Rig::new(4, pause);
         let ranks = rig.group.communicators(&NEVER).unwrap();
+        let barriers = Arc::new([Barrier::new(4), Barrier::new(2)]);
         let survive = |rank: DeviceCommunicator| {
-            let of_job = rank.rank();
-            thread::spawn(move || survive(rank, of_job, Duration::from_millis(pause)))
+            let (of_job, barriers) = (rank.rank(), barriers.clone());
+            thread::spawn(move || survive(rank, of_job, Duration::from_millis(pause), &barriers))
         };
         let threads: Vec<_> = ranks.into_iter().map(survive).collect();
         let is_lost: Vec<bool> = threads.into_iter().map(|thread| thread.join().is_err()).collect();
@@ -155,12 +159,13 @@ fn a_second_rank_of_a_job_that_is_lost_while_the_others_rebuild_is_left_out_too(
     for pause in [0, 1, 5, 20, 60] {
         let rig = Rig::new(4, pause);
         let port = free_port();
+        let barriers = Arc::new([Barrier::new(4), Barrier::new(2)]);
         let survive = |rank: u32| {
-            let gpu = rig.group.runtime(rank as usize).unwrap().clone();
+            let (gpu, barriers) = (rig.group.runtime(rank as usize).unwrap().clone(), barriers.clone());
             thread::spawn(move || {
                 let job = Arc::new(Rendezvous::join(&config(port, rank, 4)).unwrap());
                 let all = DeviceCommunicator::meet(&gpu, &job, &NEVER).unwrap();
-                survive(all, rank, Duration::from_millis(pause));
+                survive(all, rank, Duration::from_millis(pause), &barriers);
             })
         };
         let threads: Vec<_> = (0..4).map(survive).collect();

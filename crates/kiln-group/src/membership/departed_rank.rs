@@ -1,0 +1,74 @@
+//! Ranks of one group that have left when another one is lost: they come to no rebuild, and may be why it is lost.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kiln_runtime::device_state::Phase;
+
+use super::{LocalEntry, Membership};
+use crate::ledger::Ledger;
+
+/// How a rank has left, and after how many collectives, where that can be compared.
+struct Departed {
+    rank: u32,
+    how: &'static str,
+    count: Option<u64>,
+}
+
+impl Membership {
+    /// Ranks that are found to be lost, and those that have left before: first the ones that a lost rank waited for, which a simulated machine ends with its device.
+    pub(super) fn with_departed(&self, mut found: Vec<(u32, String)>) -> Vec<(u32, String)> {
+        let (departed, waiting) = {
+            let state = self.state();
+            let is_known = |rank: &u32| state.lost.contains_key(rank);
+            let is_fresh = found.iter().any(|(rank, _)| !is_known(rank));
+            if !is_fresh || !state.rebuilt.is_empty() {
+                return found;
+            }
+            let dropped = state.left.iter().map(|(rank, departure)| {
+                let how = "its `DeviceCommunicator` was dropped";
+                (Departed { rank: *rank, how, count: departure.count }, None)
+            });
+            let is_off = |entry: &LocalEntry| {
+                matches!(entry.state.status().phase(), Phase::ShuttingDown | Phase::Stopped)
+            };
+            let stopped =
+                state.here.iter().filter(|(rank, entry)| is_off(entry) && !state.left.contains_key(rank));
+            let stopped = stopped.map(|(rank, entry)| {
+                let how = "its device was shut down";
+                (Departed { rank: *rank, how, count: None }, Some(entry.ledger.clone()))
+            });
+            let is_found = |rank: u32| found.iter().any(|(lost, _)| *lost == rank);
+            let departed: Vec<_> = dropped
+                .chain(stopped)
+                .filter(|(departed, _)| !is_known(&departed.rank) && !is_found(departed.rank))
+                .collect();
+            let ledger = |rank: &u32| Some((*rank, state.here.get(rank)?.ledger.clone()));
+            let waiting: Vec<_> = found.iter().filter_map(|(rank, _)| ledger(rank)).collect();
+            (departed, waiting)
+        };
+        let waiting: Vec<_> =
+            waiting.iter().filter_map(|(rank, ledger)| Some((*rank, count(ledger)?))).collect();
+        let mut all = Vec::new();
+        for (Departed { rank, how, count: known }, ledger) in departed {
+            let known = known.or_else(|| count(ledger.as_ref()?));
+            let waits = |known: u64| waiting.iter().find(|(_, count)| *count > known);
+            match known.and_then(|known| Some((known, waits(known)?.0))) {
+                Some((known, other)) => {
+                    let plural = if known == 1 { "" } else { "s" };
+                    let when =
+                        format!("after {known} collective{plural}, and rank {other} waits in a later one");
+                    all.push((rank, format!("{how} {when}")));
+                }
+                None => found.push((rank, how.to_owned())),
+            }
+        }
+        all.extend(found);
+        all
+    }
+}
+
+/// Collectives that a rank has submitted; none where ranks submit different numbers of them.
+fn count(ledger: &Arc<Mutex<Ledger>>) -> Option<u64> {
+    let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    (!ledger.has_graphs && !ledger.has_pairs).then_some(ledger.submitted)
+}

@@ -1,0 +1,131 @@
+//! Ranks of one group that were dropped or shut down, or that have given up a wait, and what the others are told.
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Reduction};
+
+use crate::rig::Rig;
+
+fn within(deadline: Duration) -> DeviceCommunicatorConfig {
+    DeviceCommunicatorConfig { deadline }
+}
+
+fn await_loss(rank: &DeviceCommunicator) {
+    while rank.lost_rank().is_none() {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn lose(rank: DeviceCommunicator) {
+    let lost = thread::spawn(move || {
+        let _rank = rank;
+        std::panic::resume_unwind(Box::new("this rank is to end"));
+    });
+    assert!(lost.join().is_err());
+}
+
+#[test]
+fn a_rank_that_was_dropped_is_told_before_the_rank_that_waits_for_it() {
+    for is_shut_down in [false, true] {
+        let rig = Rig::new(3, 1);
+        // A rank that was dropped ends the wait for it. One whose device was shut down is waited for until the deadline.
+        let seconds = if is_shut_down { 3 } else { 3600 };
+        let mut ranks = rig.group.communicators(&within(Duration::from_secs(seconds))).unwrap();
+        let buffers: Vec<_> =
+            ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap()).collect();
+        for (rank, buffer) in ranks.iter().zip(&buffers) {
+            rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap();
+        }
+        rig.group.synchronize().unwrap();
+        let second = ranks.remove(1);
+        let kept = match is_shut_down {
+            true => {
+                second.runtime().shutdown(Duration::from_secs(60)).unwrap();
+                Some(second)
+            }
+            false => {
+                drop(second);
+                None
+            }
+        };
+        let (last, first) = (ranks.remove(1), ranks.remove(0));
+        let failed = first.all_reduce_in_place(&buffers[0], Reduction::Sum).submit();
+        assert!(
+            failed
+                .and_then(|ticket| Ok(ticket
+                    .wait()
+                    .map_err(|source| GroupError::Rank { rank: 0, source })?))
+                .is_err()
+        );
+        await_loss(&last);
+        let told = last.lost_rank().unwrap();
+        let how = if is_shut_down { "shut down" } else { "dropped" };
+        assert_eq!(told.rank, 1, "{told:?}");
+        assert!(told.cause.contains(how) && told.cause.contains("rank 0 waits in a later one"), "{told:?}");
+        let began = Instant::now();
+        let rebuilt = last.rebuild().unwrap();
+        assert_eq!(rebuilt.former_ranks, [2]);
+        assert_eq!(rebuilt.lost.iter().map(|lost| lost.rank).collect::<Vec<_>>(), [0, 1]);
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+        drop(kept);
+    }
+}
+
+#[test]
+fn a_rank_that_was_dropped_is_not_waited_for_in_a_rebuild() {
+    let rig = Rig::new(3, 1);
+    let mut ranks = rig.group.communicators(&within(Duration::from_secs(3600))).unwrap();
+    rig.group.synchronize().unwrap();
+    drop(ranks.remove(1));
+    lose(ranks.remove(1));
+    await_loss(&ranks[0]);
+    assert_eq!(ranks[0].lost_rank().unwrap().rank, 2);
+    let rebuilt = ranks[0].rebuild().unwrap();
+    assert_eq!(rebuilt.former_ranks, [0]);
+}
+
+#[test]
+fn a_rank_that_gives_up_its_wait_for_a_replacement_is_not_blamed_by_the_others() {
+    let rig = Rig::new(3, 1);
+    let mut ranks = rig.group.communicators(&within(Duration::from_secs(4))).unwrap();
+    lose(ranks.remove(1));
+    ranks.iter().for_each(await_loss);
+    let (first, last) = (&ranks[0], &ranks[1]);
+    let in_vain = |rank: &DeviceCommunicator| {
+        let told = rank.rebuild_replaced().unwrap_err();
+        assert!(matches!(&told, GroupError::ReplacementsAbsent { ranks, .. } if ranks[..] == [1]), "{told}");
+        rank.rebuild().unwrap().former_ranks
+    };
+    thread::scope(|threads| {
+        // It gives up first, and rebuilds without a replacement while the other one still waits for one.
+        let first = threads.spawn(|| in_vain(first));
+        thread::sleep(Duration::from_millis(1000));
+        assert_eq!(in_vain(last), [0, 2]);
+        assert_eq!(first.join().unwrap(), [0, 2]);
+    });
+}
+
+/// Not a test: a program whose communicators are dropped last.
+#[test]
+fn communicators_last() {
+    if std::env::var_os("KILN_TEST_COMMUNICATORS_LAST").is_none() {
+        return;
+    }
+    let rig = Rig::new(2, 1);
+    let ranks = rig.group.communicators(&within(Duration::from_secs(60))).unwrap();
+    ranks.iter().for_each(|rank| drop(rank.barrier().submit().unwrap()));
+    rig.group.synchronize().unwrap();
+    drop(rig.group);
+    drop(ranks);
+}
+
+#[test]
+fn a_communicator_that_is_dropped_after_its_group_leaves_no_buffer() {
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["dropped_ranks::communicators_last", "--exact", "--nocapture"]);
+    let output = program.env("KILN_TEST_COMMUNICATORS_LAST", "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("bytes of buffers"), "{said}");
+}
