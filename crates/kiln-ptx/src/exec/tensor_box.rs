@@ -7,7 +7,7 @@ use super::tensor_record::{MAX_RANK, TensorRecord};
 /// A row of a box: elements that lie together in global memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BoxRow {
-    /// Bytes of the box before it.
+    /// Bytes of shared memory before it.
     pub(crate) offset: u64,
     /// The address of its first element, also where that is outside of the tensor.
     pub(crate) address: u64,
@@ -103,5 +103,5 @@ fn row(record: &TensorRecord, place: &[i64; MAX_RANK], number: u64) -> BoxRow {
     let limit = |elements: i64| (elements.max(0) as u64).saturating_mul(bytes).min(row_bytes);
     let (from, to) = (limit(-place[0]), limit(record.dimensions[0] as i64 - place[0]));
     let inside = if is_inside && from < to { from..to } else { 0..0 };
-    BoxRow { offset: number * row_bytes, address, inside }
+    BoxRow { offset: number * record.pitch_bytes(), address, inside }
 }

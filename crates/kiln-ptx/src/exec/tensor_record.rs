@@ -122,6 +122,25 @@ impl TensorRecord {
         u64::from(elements) * u64::from(self.element.bytes())
     }
 
+    /// Bytes from one row of the box to the next in shared memory: a swizzle gives each row as many as it exchanges pieces in.
+    pub(crate) fn pitch_bytes(&self) -> u64 {
+        self.swizzle.span_bytes().map_or(0, u64::from).max(self.row_bytes())
+    }
+
+    /// Bytes from the first row of the box in shared memory to the end of the last one.
+    pub(crate) fn shared_bytes(&self) -> u64 {
+        let before = self.rows().saturating_sub(1).saturating_mul(self.pitch_bytes());
+        before.saturating_add(self.row_bytes())
+    }
+
+    /// The address behind the last element of the tensor.
+    pub(crate) fn end(&self) -> u64 {
+        let outer =
+            (1..self.rank as usize).map(|at| (self.dimensions[at] - 1).wrapping_mul(self.strides[at - 1]));
+        let row = self.dimensions[0].wrapping_mul(self.element.bytes().into());
+        outer.fold(self.address.wrapping_add(row), u64::wrapping_add)
+    }
+
     /// Elements of the box in a dimension.
     pub(crate) fn box_size(&self, dimension: usize) -> u64 {
         let size = u64::from(self.box_dim.get(dimension).copied().unwrap_or(1));

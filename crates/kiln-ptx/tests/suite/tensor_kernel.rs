@@ -151,7 +151,10 @@ impl Sample {
             let reach = i64::from(*size).min(4);
             numbers.between(-reach, *dim as i64 + 1) as i32
         });
-        let at = at.collect();
+        let mut at: Vec<i32> = at.collect();
+        // A row of the box begins at a multiple of 16 bytes.
+        let piece = (16 / size) as i32;
+        at[0] = at[0].div_euclid(piece) * piece;
         Self { element, dims, strides, boxes, steps, swizzle, at }
     }
 
@@ -168,6 +171,23 @@ impl Sample {
         let last: u64 =
             self.dims[1..].iter().zip(&self.strides).map(|(dim, stride)| (dim - 1) * stride).sum();
         (last + self.dims[0] * size) as usize
+    }
+
+    /// The same, and it does not begin in front of the tensor.
+    pub(crate) fn within(mut self) -> Self {
+        self.at.iter_mut().for_each(|at| *at = (*at).max(0));
+        self
+    }
+
+    /// Bytes from one row of the box to the next in shared memory.
+    fn pitch(&self) -> u64 {
+        let row = u64::from(self.boxes[0] * self.element.bytes());
+        self.swizzle.span_bytes().map_or(row, u64::from).max(row)
+    }
+
+    /// Bytes of the box in shared memory, and some behind it.
+    pub(crate) fn room(&self) -> u64 {
+        (self.counts()[1..].iter().product::<u64>() * self.pitch()).next_multiple_of(1024)
     }
 
     pub(crate) fn counts(&self) -> Vec<u64> {
@@ -191,7 +211,8 @@ impl Sample {
                 let stride = if dimension == 0 { size } else { self.strides[dimension - 1] };
                 offset += place * stride as i64;
             }
-            visit(swizzled(self.swizzle, number * size) as usize, is_inside.then_some(offset as usize));
+            let place = number / counts[0] * self.pitch() + number % counts[0] * size;
+            visit(swizzled(self.swizzle, place) as usize, is_inside.then_some(offset as usize));
         }
     }
 }

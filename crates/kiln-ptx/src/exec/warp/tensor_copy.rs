@@ -19,6 +19,7 @@ use crate::exec::lower::bulk_update;
 use crate::exec::lowered_code::{Source, TensorCopy};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::tensor_box::{BoxRow, BoxStart, OutsideColumn, rows};
+use crate::exec::tensor_element::TensorElement;
 use crate::exec::tensor_form::TensorAction;
 use crate::exec::tensor_map::{TensorFill, TensorInterleave, TensorSwizzle};
 use crate::exec::tensor_record::TensorRecord;
@@ -103,7 +104,7 @@ impl Warp {
         check_fits(copy, &record, lane)?;
         let Some((place, shared)) = copy.shared else { return Ok(()) };
         let address = self.addresses(cta, at, shared)[lane];
-        let bytes = record.box_bytes();
+        let bytes = record.shared_bytes();
         self.check_box(cta, at, (copy, place), (address, bytes), lane)?;
         let mut start = BoxStart::default();
         for (to, source) in start.coordinates.iter_mut().zip(&copy.coordinates) {
@@ -112,8 +113,9 @@ impl Warp {
         for (to, source) in start.offsets.iter_mut().zip(&copy.offsets) {
             *to = i64::from(self.operand(cta, at, *source, lane) as u16);
         }
+        check_start(copy, &record, &start, lane)?;
         let rows = rows(&record, &start).map_err(|outside| outside_column(&outside, lane))?;
-        cta.more_work += bytes / PIECE;
+        cta.more_work += record.box_bytes() / PIECE;
         match copy.action {
             TensorAction::Load { .. } => {
                 let content = self.read_rows(cta, at, &record, (&rows, lane))?;
@@ -122,7 +124,7 @@ impl Warp {
             TensorAction::Prefetch => Ok(()),
             action => {
                 let place = BoxPlace { address, swizzle: record.swizzle };
-                let content = self.read_box(cta, at, place, (&rows, bytes, lane));
+                let content = self.read_box(cta, at, (place, &record), (&rows, lane));
                 match action {
                     TensorAction::Reduce(operation) => {
                         self.reduce_rows(cta, at, (&record, operation), (&rows, &content, lane))?;
@@ -181,16 +183,16 @@ impl Warp {
         let objects = block_addresses(cta, blocks, barrier);
         let place = copy.shared.map_or(Place::Shared, |(place, _)| place);
         let barrier_place = if blocks.is_some() { Place::Cluster } else { barrier_place };
-        let bytes = content.bytes.len() as u64;
+        let (bytes, room) = (record.box_bytes(), record.shared_bytes());
         for (target, object) in targets.into_iter().zip(objects) {
-            let mut access = Access::plain(AccessKind::Write, place, bytes as u32, 4);
+            let mut access = Access::plain(AccessKind::Write, place, room as u32, 4);
             let mut places = [target; LANES];
             if place == Place::Cluster {
                 self.resolve(cta, at, &mut access, place, &mut places, 1 << lane)?;
             }
             let target = BoxPlace { address: places[lane], swizzle: record.swizzle };
-            self.write_box(cta, at, &access, (target, content), lane)?;
-            let range = target.address..target.address + bytes;
+            self.write_box(cta, at, &access, (target, record, content), lane)?;
+            let range = target.address..target.address + room;
             cta.visit(None);
             self.complete_copy(cta, at, (barrier_place, object), (bytes, range), lane)?;
         }
@@ -202,18 +204,18 @@ impl Warp {
         cta: &mut Cta<'_>,
         at: usize,
         access: &Access,
-        (place, content): (BoxPlace, &BoxContent),
+        (place, record, content): (BoxPlace, &TensorRecord, &BoxContent),
         lane: usize,
     ) -> Done<()> {
-        for part in place.parts(0..content.bytes.len() as u64) {
+        let ranges = row_ranges(record);
+        for part in ranges.iter().flat_map(|range| place.parts(range.clone())) {
             let access = Access { bytes: (part.end - part.start) as u32, ..*access };
             let addresses = [part.start; LANES];
             self.check_shared(cta, at, &access, &addresses, 1 << lane)?;
             self.watch(cta, at, &access, &addresses, 1 << lane, |_, _| false);
         }
-        for (offset, word) in (0..).step_by(WORD as usize).zip(content.bytes.chunks(WORD as usize)) {
-            let value = word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-            cta.shared.store(place.of(offset), WORD as u32, value);
+        for offset in ranges.into_iter().flat_map(|range| range.step_by(WORD as usize)) {
+            cta.shared.store(place.of(offset), WORD as u32, value_at(&content.bytes, offset, WORD as u32));
         }
         let access = Access { part_bytes: 1, ..*access };
         for byte in &content.undefined {
@@ -284,13 +286,13 @@ impl Warp {
         &mut self,
         cta: &mut Cta<'_>,
         at: usize,
-        place: BoxPlace,
-        (rows, bytes, lane): (&[BoxRow], u64, usize),
+        (place, record): (BoxPlace, &TensorRecord),
+        (rows, lane): (&[BoxRow], usize),
     ) -> BoxContent {
-        let mask = 1 << lane;
-        let is_whole = rows.iter().all(|row| row.inside == (0..bytes / rows.len() as u64));
+        let (mask, bytes) = (1 << lane, record.shared_bytes());
+        let is_whole = rows.iter().all(|row| row.inside == (0..record.row_bytes()));
         let used: Vec<Range<u64>> = match is_whole {
-            true => std::iter::once(0..bytes).collect(),
+            true => row_ranges(record),
             false => {
                 let inside = rows.iter().filter(|row| !row.inside.is_empty());
                 inside.map(|row| row.offset + row.inside.start..row.offset + row.inside.end).collect()
@@ -364,8 +366,9 @@ impl Warp {
     ) -> Done<()> {
         let (element, bytes) = (record.element, record.element.bytes());
         let is_bitwise = matches!(operation, Operation::And | Operation::Or | Operation::Xor);
-        let update = bulk_update(operation, element.scalar())
-            .filter(|_| bytes >= 2 && !(is_bitwise && (element.is_float() || bytes < 4)));
+        let update = bulk_update(operation, element.scalar()).filter(|_| {
+            bytes >= 2 && !(is_bitwise && (element.is_float() || bytes < 4 || element == TensorElement::S64))
+        });
         let Some(update) = update else {
             let text = format!("a tensor of {element:?} cannot be reduced with `.{}`", operation.keyword());
             return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
@@ -376,9 +379,13 @@ impl Warp {
             if let Some(byte) = content.undefined.iter().find(|byte| used.contains(&byte.offset)) {
                 cta.report_use(self.index, lane, self.lane_groups[at].pc, byte.origin);
             }
-            for part in row.inside.clone().step_by(bytes as usize) {
+            // Whole pieces are updated, also where the tensor ends in one and its next row does not begin there.
+            for part in (row.inside.start..row.inside.end.next_multiple_of(PIECE)).step_by(bytes as usize) {
                 let value = value_at(&content.bytes, row.offset + part, bytes);
                 let address = row.address.wrapping_add(part);
+                if address >= record.end() {
+                    break;
+                }
                 self.reduce_element(cta, at, (address, lane), (update, bytes), value)?;
             }
         }
@@ -411,6 +418,37 @@ fn check_fits(copy: &TensorCopy, record: &TensorRecord, lane: usize) -> Done<()>
     Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)))
 }
 
+/// Looks at where a box begins.
+fn check_start(copy: &TensorCopy, record: &TensorRecord, start: &BoxStart, lane: usize) -> Done<()> {
+    let coordinates = start.coordinates.iter().take(record.rank as usize);
+    let first = start.coordinates[0].wrapping_mul(record.element.bytes().into());
+    let is_load = matches!(copy.action, TensorAction::Load { .. });
+    let text = if first % PIECE as i64 != 0 {
+        format!(
+            "the box begins at byte {first} of its rows, coordinate {}; it must be a multiple of {PIECE} bytes",
+            start.coordinates[0]
+        )
+    } else if let Some((dimension, value)) =
+        coordinates.enumerate().find(|(_, value)| !is_load && **value < 0)
+    {
+        format!(
+            "coordinate {dimension} is {value}; what is stored or reduced cannot begin in front of the tensor"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)))
+}
+
+/// The rows of a box in shared memory, or all of it if nothing lies between them.
+fn row_ranges(record: &TensorRecord) -> Vec<Range<u64>> {
+    let (row, pitch) = (record.row_bytes(), record.pitch_bytes());
+    match row == pitch {
+        true => std::iter::once(0..record.shared_bytes()).collect(),
+        false => (0..record.rows()).map(|at| at * pitch..at * pitch + row).collect(),
+    }
+}
+
 #[cold]
 fn outside_column(outside: &OutsideColumn, lane: usize) -> Box<Trouble> {
     let OutsideColumn { dimension, value, range } = outside;
@@ -424,7 +462,7 @@ fn outside_column(outside: &OutsideColumn, lane: usize) -> Box<Trouble> {
 
 /// A box as it is where nothing lies inside of the tensor.
 fn filled(record: &TensorRecord) -> Vec<u8> {
-    let bytes = record.box_bytes() as usize;
+    let bytes = record.shared_bytes() as usize;
     match record.fill {
         TensorFill::Zero => vec![0; bytes],
         TensorFill::Nan => {

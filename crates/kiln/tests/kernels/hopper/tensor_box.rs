@@ -50,7 +50,10 @@ impl TensorBox {
             let reach = i64::from(*size).min(4);
             random.within(-reach, *dim as i64 + 1) as i32
         });
-        let at = at.collect();
+        let mut at: Vec<i32> = at.collect();
+        // A row of the box begins at a multiple of 16 bytes: the H200 refuses others.
+        let piece = (16 / size) as i32;
+        at[0] = at[0].div_euclid(piece) * piece;
         Self { element, dims, strides, boxes, steps, swizzle, fill: TensorFill::Zero, at }
     }
 
@@ -74,11 +77,30 @@ impl TensorBox {
         (self.counts().iter().product::<u64>() * u64::from(self.element.bytes())) as usize
     }
 
-    /// Room for the box in whole patterns of the largest swizzle, even if each row is as long as its swizzle.
+    /// The same for what is stored, which cannot begin in front of the tensor on an H200.
+    pub(crate) fn within(mut self) -> Self {
+        self.at.iter_mut().for_each(|at| *at = (*at).max(0));
+        self
+    }
+
+    /// Bytes from one row of the box to the next in shared memory: as many as the swizzle exchanges pieces in.
+    fn pitch(&self) -> u64 {
+        let row = u64::from(self.boxes[0] * self.element.bytes());
+        self.swizzle.span_bytes().map_or(row, u64::from).max(row)
+    }
+
+    /// Room for the box in whole patterns of the largest swizzle.
     pub(crate) fn room(&self) -> usize {
-        let rows = self.counts()[1..].iter().product::<u64>() as usize;
-        let span = self.swizzle.span_bytes().map_or(0, |span| span as usize);
-        self.box_bytes().max(rows * span).next_multiple_of(1024)
+        let rows = self.counts()[1..].iter().product::<u64>();
+        (rows * self.pitch()).next_multiple_of(1024) as usize
+    }
+
+    /// Reductions update whole pieces of 16 bytes, also those that the rows of the tensor end in: the tensor as they see it.
+    pub(crate) fn in_pieces(&self) -> Self {
+        let piece = 16 / u64::from(self.element.bytes());
+        let mut other = self.clone();
+        other.dims[0] = other.dims[0].next_multiple_of(piece);
+        other
     }
 
     /// Calls `visit` with the place of each element of the box in shared memory, and its place in the tensor if it is inside.
@@ -94,7 +116,8 @@ impl TensorBox {
                 let stride = if dimension == 0 { size } else { self.strides[dimension - 1] };
                 offset += place * stride as i64;
             }
-            visit(swizzled(self.swizzle, number * size) as usize, is_inside.then_some(offset as usize));
+            let place = number / counts[0] * self.pitch() + number % counts[0] * size;
+            visit(swizzled(self.swizzle, place) as usize, is_inside.then_some(offset as usize));
         }
     }
 

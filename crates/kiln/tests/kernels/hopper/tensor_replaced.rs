@@ -67,7 +67,7 @@ pub(crate) fn replaced() -> Vec<Trial> {
             steps: vec![1, 1],
             swizzle,
             fill: TensorFill::Zero,
-            at: vec![-1, 2],
+            at: vec![16 / size as i32, 2],
         };
         let input: Vec<u8> =
             (0..map.tensor_bytes().next_multiple_of(16)).map(|_| random.next() as u8).collect();
@@ -77,8 +77,8 @@ pub(crate) fn replaced() -> Vec<Trial> {
                 output[shared..shared + size].copy_from_slice(&input[from..from + size]);
             }
         });
-        let bytes = map.box_bytes();
-        let load = load("tile", &map.at, &[], bytes).replace("[%map,", "[%a6,");
+        let bytes = map.room().min(MAP_AT);
+        let load = load("tile", &map.at, &[], map.box_bytes()).replace("[%map,", "[%a6,");
         let body = [&replace(&map, code), &load, &copy_out(bytes), FORGET].concat();
         let before = vec![0; 64];
         Trial {
