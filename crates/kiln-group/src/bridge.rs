@@ -475,7 +475,7 @@ fn called_as_group(parts: &[Part]) -> Vec<String> {
     let all = parts.iter().filter(|part| !part.is_pairwise()).count();
     let mut place = 0;
     let one = |part: &Part| {
-        let alone = format!("{} of {}", called(&part.collective), part.count);
+        let alone = called(part);
         if part.is_pairwise() || all == 1 {
             return alone;
         }
