@@ -77,7 +77,7 @@ pub(crate) fn replaced() -> Vec<Trial> {
                 output[shared..shared + size].copy_from_slice(&input[from..from + size]);
             }
         });
-        let bytes = map.room().min(MAP_AT);
+        let bytes = map.box_bytes();
         let load = load("tile", &map.at, &[], map.box_bytes()).replace("[%map,", "[%a6,");
         let body = [&replace(&map, code), &load, &copy_out(bytes), FORGET].concat();
         let before = vec![0; 64];
