@@ -5,6 +5,7 @@
 //! computed by the device, in the order of the ranks, so that all ranks get the same bits as ranks of one process do. It is for checks of programs, and slow.
 
 mod absence;
+mod group_call;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -24,6 +25,7 @@ use crate::job_ranks::Job;
 use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::transfer::{self, Transfer, TransferCall};
 use absence::Absence;
+use group_call::called_as_group;
 
 /// Bytes of a value that the store is given at a time.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -450,39 +452,6 @@ impl Bridge {
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A collective as all ranks must call it: whether it is in place is each rank's choice, and a send meets a receive.
-fn called(part: &Part) -> String {
-    let Part { collective, count, step_of, .. } = part;
-    if let Some(name) = step_of {
-        return (*name).to_owned();
-    }
-    let (kind, element) = (collective.kind(), collective.element());
-    match kind {
-        CollectiveKind::Send | CollectiveKind::Recv => format!("a transfer of {element} of {count}"),
-        CollectiveKind::Barrier => kind.to_string(),
-        _ => {
-            let reduction = collective.reduction_kind().map_or_else(String::new, |one| format!(" {one}"));
-            let root = collective.root_rank().map_or_else(String::new, |root| format!(" root {root}"));
-            format!("{kind} of {element}{reduction}{root} of {count}")
-        }
-    }
-}
-
-/// What a rank calls as one group. Ranks that call the same collectives in other groups wait for each other in other orders.
-fn called_as_group(parts: &[Part]) -> Vec<String> {
-    let all = parts.iter().filter(|part| !part.is_pairwise()).count();
-    let mut place = 0;
-    let one = |part: &Part| {
-        let alone = called(part);
-        if part.is_pairwise() || all == 1 {
-            return alone;
-        }
-        place += 1;
-        format!("{alone}, collective {place} of {all} in its group")
-    };
-    parts.iter().map(one).collect()
 }
 
 /// A send or a receive at its place in the program.
