@@ -1,4 +1,4 @@
-//! Findings that cannot be written to their file are told all the same. The program is this test itself.
+//! Findings that cannot be written to their file are still told. The program is this test itself.
 
 #![cfg(target_os = "linux")]
 

@@ -38,3 +38,4 @@ mod second_losses;
 mod shards;
 mod shared;
 mod topologies;
+mod watched_clock;
