@@ -60,32 +60,45 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |name: &str| -> Result<Option<usize>, Failure> {
-        let at = arguments.iter().position(|argument| argument == name);
-        let text = at.and_then(|at| arguments.get(at + 1));
-        Ok(text.map(|text| text.parse()).transpose()?)
-    };
-    let kill = |end: fn()| -> Result<Option<Kill>, Failure> {
-        let (rank, step) = (number("--kill-rank")?, number("--at-step")?);
-        Ok(rank.zip(step).map(|(rank, step)| Kill {
-            rank: u32::try_from(rank).unwrap_or(u32::MAX),
-            step,
-            end,
-        }))
-    };
-    let kill = |size: u32, end: fn()| match kill(end)? {
-        Some(kill) if kill.rank >= size => Err(Failure::from(format!(
-            "there is no rank {} among {size} to end; ranks count from 0",
-            kill.rank
-        ))),
-        kill => Ok(kill),
-    };
     match RankEnvironment::from_process()? {
-        Some(ranks) => process(&ranks, kill(ranks.size, || std::process::abort())?),
+        Some(ranks) => process(&ranks, kill(&arguments, ranks.size, || std::process::abort())?),
         None => {
-            let size = arguments.first().map_or(Ok(1), |size| size.parse())?;
-            threads(size, kill(size, || std::panic::resume_unwind(Box::new("this rank is to end")))?)
+            let (size, flags) = match arguments.split_first() {
+                Some((size, flags)) if !size.starts_with("--") => (size.parse()?, flags),
+                _ => (1, &*arguments),
+            };
+            let end = || std::panic::resume_unwind(Box::new("this rank is to end"));
+            threads(size, kill(flags, size, end)?)
         }
+    }
+}
+
+/// What the flags say: nothing, or which of so many ranks ends at which step.
+fn kill(flags: &[String], size: u32, end: fn()) -> Result<Option<Kill>, Failure> {
+    let (mut rank, mut step) = (None, None);
+    for flag in flags.chunks(2) {
+        match flag {
+            [name, value] if name == "--kill-rank" && rank.is_none() => rank = Some(value.parse::<u32>()?),
+            [name, value] if name == "--at-step" && step.is_none() => step = Some(value.parse::<usize>()?),
+            _ => {
+                let what = flag.join(" ");
+                return Err(format!("`{what}` is not understood; give a number of ranks, and --kill-rank R --at-step S to end one").into());
+            }
+        }
+    }
+    match (rank, step) {
+        (None, None) => Ok(None),
+        (Some(rank), Some(_)) if rank >= size => {
+            Err(format!("there is no rank {rank} among {size} to end; ranks count from 0").into())
+        }
+        (Some(_), Some(_)) if size == 1 => {
+            Err("no rank would be left after the only one has ended; give two ranks or more".into())
+        }
+        (Some(_), Some(step)) if step >= STEPS => {
+            Err(format!("there is no step {step} among {STEPS}; steps count from 0").into())
+        }
+        (Some(rank), Some(step)) => Ok(Some(Kill { rank, step, end })),
+        _ => Err("--kill-rank and --at-step belong together; give both".into()),
     }
 }
 

@@ -223,7 +223,10 @@ impl fmt::Display for CollectiveTrace {
             let overlap = if *overlaps { " overlap" } else { "" };
             writeln!(f, "{kind} bytes={bytes} count={count} compute={}ns{overlap}", compute.as_nanos())?;
         }
-        Ok(())
+        match self.computed.as_nanos() {
+            0 => Ok(()),
+            last => writeln!(f, "compute={last}ns"),
+        }
     }
 }
 
@@ -231,19 +234,29 @@ impl FromStr for CollectiveTrace {
     type Err = CollectiveTraceError;
 
     fn from_str(text: &str) -> std::result::Result<Self, CollectiveTraceError> {
-        let mut steps = Vec::new();
+        let mut trace = Self::default();
+        let mut has_end = false;
         for (line, text) in (1..).zip(text.lines()) {
             let failed = |what: String| CollectiveTraceError { line, what };
             let text = text.split('#').next().unwrap_or_default().trim();
             if text.is_empty() {
                 continue;
             }
-            if steps.len() == MAX_STEPS {
+            if has_end {
+                return Err(failed("`compute=` without a collective is the last line".to_owned()));
+            }
+            if let Some(value) = text.strip_prefix("compute=") {
+                let wrong = || failed(format!("`{text}` is no time such as `compute=1.5ms`"));
+                trace.computed = duration(value).ok_or_else(wrong)?;
+                has_end = true;
+                continue;
+            }
+            if trace.steps.len() == MAX_STEPS {
                 return Err(failed(format!("more than {MAX_STEPS} steps")));
             }
-            steps.push(step(text).map_err(failed)?);
+            trace.steps.push(step(text).map_err(failed)?);
         }
-        Ok(Self::new(steps))
+        Ok(trace)
     }
 }
 
@@ -277,10 +290,7 @@ fn step(text: &str) -> std::result::Result<TracedCollective, String> {
                 has_bytes = true;
             }
             "count" => step.count = value.parse().ok().filter(|count| *count > 0).ok_or_else(wrong)?,
-            "compute" => {
-                let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-                step.compute = Duration::from_nanos(scaled(value, units.iter()).ok_or_else(wrong)?);
-            }
+            "compute" => step.compute = duration(value).ok_or_else(wrong)?,
             _ => return Err(wrong()),
         }
     }
@@ -288,6 +298,11 @@ fn step(text: &str) -> std::result::Result<TracedCollective, String> {
         true => Ok(step),
         false => Err(format!("`{name}` has no bytes=")),
     }
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    scaled(text, units.iter()).map(Duration::from_nanos)
 }
 
 /// A number with one of these units, as a whole number.

@@ -10,6 +10,7 @@ use kiln_runtime::{DeviceRuntime, Element, GpuRef, Prober, RuntimeConfig};
 
 use crate::device_load::LoadMeter;
 use crate::error::{GroupError, Result};
+use crate::link_streams::LinkStreams;
 use crate::peer_access::{PeerAccess, PeerMatrix};
 use crate::peer_link::PeerLink;
 
@@ -25,6 +26,8 @@ pub struct DeviceGroup {
 pub(crate) struct Members {
     /// Before the runtimes, so that it is given back first.
     links: Vec<Mutex<LinkState>>,
+    /// By device: the streams of links that begin there, and of those that end there.
+    streams: Vec<[LinkStreams; 2]>,
     pub(crate) runtimes: Vec<DeviceRuntime>,
     pub(crate) loads: LoadMeter,
 }
@@ -53,8 +56,9 @@ impl DeviceGroup {
             }
         }
         let links = (0..runtimes.len() * runtimes.len()).map(|_| Mutex::new(LinkState::Unknown)).collect();
+        let streams = runtimes.iter().map(|_| Default::default()).collect();
         let loads = LoadMeter::new(runtimes.len());
-        Ok(Self { members: Arc::new(Members { links, runtimes, loads }) })
+        Ok(Self { members: Arc::new(Members { links, streams, runtimes, loads }) })
     }
 
     /// A group over drivers that are open already, each with a runtime of this configuration.
@@ -185,7 +189,8 @@ impl DeviceGroup {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*state, LinkState::Unknown) {
             let ends = [(from, self.runtime(from)?), (to, self.runtime(to)?)];
-            *state = match PeerLink::open(ends)? {
+            let streams = [&self.members.streams[from][0], &self.members.streams[to][1]];
+            *state = match PeerLink::open(ends, streams)? {
                 Ok(link) => LinkState::Direct(Arc::new(link)),
                 Err(why) => LinkState::ThroughHost(why),
             };

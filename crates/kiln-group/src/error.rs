@@ -78,6 +78,18 @@ pub enum GroupError {
         /// The device.
         index: usize,
     },
+    /// A device that does not reach the memory of the owner of a shared buffer.
+    #[error(
+        "device {index} of the group does not reach memory of device {owner}: {why}; share between devices with peer access, or copy between two buffers"
+    )]
+    NotReached {
+        /// The device.
+        index: usize,
+        /// The device whose memory it is.
+        owner: usize,
+        /// Why.
+        why: Arc<str>,
+    },
     /// The devices of the process could not be listed, or there are none.
     #[error("the devices of this process cannot be used: {source}")]
     Probe {
@@ -166,7 +178,9 @@ impl GroupError {
     /// The device that failed, by its place in the group.
     pub fn device(&self) -> Option<usize> {
         match self {
-            Self::Device { index, .. } | Self::NoSharedPages { index } => Some(*index),
+            Self::Device { index, .. } | Self::NoSharedPages { index } | Self::NotReached { index, .. } => {
+                Some(*index)
+            }
             _ => None,
         }
     }

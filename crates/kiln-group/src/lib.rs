@@ -72,6 +72,7 @@ mod job_ranks;
 mod known_functions;
 mod launcher;
 mod ledger;
+mod link_streams;
 mod lost_device;
 mod meet;
 mod membership;

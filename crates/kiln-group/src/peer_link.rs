@@ -21,6 +21,7 @@ use kiln_runtime::foreign::BlockUse;
 use kiln_runtime::{DeviceRuntime, Error, PreparedUse, Stream};
 
 use crate::error::{GroupError, Result};
+use crate::link_streams::LinkStreams;
 use crate::ticket::GroupTicket;
 
 /// How long a link that is given back waits for its last copies.
@@ -57,12 +58,13 @@ pub(crate) struct Transfer<'a> {
 }
 
 impl PeerLink {
-    /// Opens a link, or says why there is none.
+    /// Opens a link, or says why there is none. Its streams are of those with which copies leave the first device and arrive at the second.
     ///
     /// # Errors
     /// A device that is lost or has no streams left.
     pub(crate) fn open(
         [(from_index, from), (to_index, to)]: [(usize, &DeviceRuntime); 2],
+        [leaving, arriving]: [&LinkStreams; 2],
     ) -> Result<std::result::Result<Self, Arc<str>>> {
         if from.info().kind != to.info().kind {
             return Ok(Err("the devices are of different kinds".into()));
@@ -71,8 +73,8 @@ impl PeerLink {
             return Ok(Err(why));
         }
         let streams = (
-            from.stream().map_err(GroupError::at(from_index))?,
-            to.stream().map_err(GroupError::at(to_index))?,
+            leaving.choose(from).map_err(GroupError::at(from_index))?,
+            arriving.choose(to).map_err(GroupError::at(to_index))?,
         );
         let ready = match SharedEvent::make((from_index, from), (to_index, to))? {
             Ok(event) => event,

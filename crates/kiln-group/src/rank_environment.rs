@@ -141,13 +141,13 @@ impl RankEnvironment {
         let seen = LAUNCHERS.iter().find_map(|row| Some((row, is_set(row.markers)?)));
         let Some((row, marker)) = seen else {
             // It may stand beside every launcher, and shows none by itself.
-            return match is_set(&[POINT]) {
-                Some(marker) => {
-                    let (launcher, names) = (Launcher::ByHand, LAUNCHERS[0].rank);
-                    Err(RankEnvironmentError::Missing { launcher, names, marker })
-                }
-                None => Ok(None),
-            };
+            let Some(point) = is_set(&[POINT]) else { return Ok(None) };
+            let others = LAUNCHERS.iter().find_map(|row| {
+                let marker = is_set(row.size).or(is_set(row.local_rank)).or(is_set(row.local_size))?;
+                Some((row, marker))
+            });
+            let (row, marker) = others.unwrap_or((&LAUNCHERS[0], point));
+            return Err(RankEnvironmentError::Missing { launcher: row.launcher, names: row.rank, marker });
         };
         let number = |names: &[&'static str]| match is_set(names) {
             Some(name) => {

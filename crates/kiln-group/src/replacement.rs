@@ -64,7 +64,14 @@ impl DeviceCommunicator {
                 next: "start a process that joins the job as this rank and calls `DeviceCommunicator::replace`",
             }),
             None => Err(GroupError::Collective {
-                what: format!("rank {rank} of communicator {:?} is not lost", self.id()),
+                what: match rank < self.size() {
+                    true => format!("rank {rank} of communicator {:?} is not lost", self.id()),
+                    false => format!(
+                        "there is no rank {rank} among the {} of communicator {:?}",
+                        self.size(),
+                        self.id()
+                    ),
+                },
                 next: "replace a rank that an error names as lost",
             }),
         }

@@ -79,7 +79,8 @@ impl DeviceGroup {
     /// Copies a buffer of any device of the group to the parts of a sharded one. It is ordered as [`copy`](Self::copy) is.
     ///
     /// # Errors
-    /// Different lengths; buffers of another group, and then nothing was copied; a lost device, and then the parts of the others may have been copied.
+    /// Different lengths; buffers of another group; a device that was lost before, or has no stream for its copies: nothing was copied then. A device that is lost meanwhile, and then the parts of
+    /// the others may have been copied.
     pub fn scatter<T: Element>(&self, from: &GpuRef<T>, to: &ShardedBuffer<T>) -> Result<GroupTicket> {
         let owner = self.check(from, "source", to, (from.len(), to.len()))?;
         let copies = to.pieces(from).map_err(GroupError::at(owner))?;
@@ -113,13 +114,19 @@ impl DeviceGroup {
         }
     }
 
-    /// Makes all copies, also those behind one that fails; the first failure is the answer.
+    /// Makes all copies, also those behind one that fails; the first failure is the answer. Where there is no way for one of them, none is made.
     fn copy_all<'a, T: Element>(
         &self,
         copies: impl Iterator<Item = (&'a GpuRef<T>, &'a GpuRef<T>)>,
     ) -> Result<GroupTicket> {
-        let queued: Vec<_> =
-            copies.filter(|(from, _)| !from.is_empty()).map(|(from, to)| self.copy(from, to)).collect();
+        let copies: Vec<_> = copies.filter(|(from, _)| !from.is_empty()).collect();
+        for (from, to) in &copies {
+            let (source, target) = (self.owner("source", from)?, self.owner("destination", to)?);
+            if source != target {
+                self.way(source, target)?;
+            }
+        }
+        let queued: Vec<_> = copies.into_iter().map(|(from, to)| self.copy(from, to)).collect();
         let mut all = GroupTicket::new(Vec::new());
         for ticket in queued {
             all.join(ticket?);

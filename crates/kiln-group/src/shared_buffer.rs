@@ -41,7 +41,7 @@ impl DeviceGroup {
     /// Room for `len` elements in the memory of device `owner`, mapped on every device, with nothing known of its contents. It takes whole pages.
     ///
     /// # Errors
-    /// A device that the group does not have; no elements; a device that cannot export or map pages, with its place; what the owner says, such as out
+    /// A device that the group does not have; no elements; a device that cannot export or map pages, or does not reach the owner's memory directly, with its place; what the owner says, such as out
     /// of memory.
     pub fn share<T: Element>(&self, owner: usize, len: usize) -> Result<SharedBuffer<T>> {
         let element_bytes = size_of::<T>();
@@ -52,6 +52,11 @@ impl DeviceGroup {
         let whole = whole.filter(|whole| *whole <= i64::MAX as u64).ok_or(too_large)?;
         let bytes = bytes.unwrap_or(0);
 
+        for index in (0..self.len()).filter(|index| *index != owner) {
+            if let Way::ThroughHost(why) = self.way(owner, index)? {
+                return Err(GroupError::NotReached { index, owner, why });
+            }
+        }
         let runtime = self.runtime(owner)?;
         let home = runtime.stream().map_err(GroupError::at(owner))?;
         let first = MappedPages::create(runtime, home, whole).map_err(|error| refused(owner, error))?;

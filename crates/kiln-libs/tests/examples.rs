@@ -84,12 +84,20 @@ fn data_parallel_training_goes_on_without_a_lost_rank_and_gives_the_same_losses(
 }
 
 #[test]
-fn data_parallel_training_refuses_to_end_a_rank_that_is_not_there() {
-    let arguments = ["2", "--kill-rank", "5", "--at-step", "1"];
-    let output = Command::new(program("data_parallel")).args(arguments).output().unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success());
-    assert!(complaint.contains("there is no rank 5 among 2"), "{complaint}");
+fn data_parallel_training_refuses_words_that_it_does_not_understand() {
+    for (arguments, why) in [
+        (&["2", "--kill-rank", "5", "--at-step", "1"][..], "there is no rank 5 among 2"),
+        (&["4", "--bogus"], "`--bogus` is not understood"),
+        (&["4", "--kill-rank", "2"], "--kill-rank and --at-step belong together"),
+        (&["4", "--at-step", "2"], "--kill-rank and --at-step belong together"),
+        (&["4", "--kill-rank", "2", "--at-step", "99"], "there is no step 99 among 12"),
+        (&["1", "--kill-rank", "0", "--at-step", "3"], "no rank would be left"),
+    ] {
+        let output = Command::new(program("data_parallel")).args(arguments).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(complaint.contains(why), "{complaint}");
+    }
 }
 
 #[test]

@@ -453,6 +453,9 @@ fn attempt(
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Err(RendezvousError::SomethingElse { address })
         }
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            Ok(Attempt::Again("what listens there says nothing".to_owned()))
+        }
         Err(error) => again(error),
     }
 }

@@ -27,7 +27,9 @@ pub enum RendezvousError {
         host: String,
     },
     /// Another program listens there.
-    #[error("port {port} of {host} is in use; choose another one with KILN_MEETING_POINT, for all ranks")]
+    #[error(
+        "rank 0 cannot listen: port {port} of {host} is in use; start one process as rank 0, or choose another port with KILN_MEETING_POINT, for all ranks"
+    )]
     PortInUse {
         /// The host of rank 0.
         host: String,
@@ -102,7 +104,7 @@ pub enum RendezvousError {
     },
     /// More ranks than a job can have.
     #[error(
-        "a job of {size} ranks, where there can be {}; correct the number of ranks, such as WORLD_SIZE",
+        "a job of {size} ranks, where there can be {}; correct the number of ranks that the launcher or KILN_WORLD_SIZE gives",
         kiln_operation::MAX_RANKS
     )]
     TooManyRanks {
@@ -235,7 +237,7 @@ pub enum RendezvousError {
         key: String,
     },
     /// The system refused something.
-    #[error("{what}: {source}")]
+    #[error("{what}: {source}; raise the limits of memory, threads and descriptors (ulimit -v, -u, -n)")]
     System {
         /// What was tried.
         what: &'static str,

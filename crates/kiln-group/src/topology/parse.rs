@@ -22,7 +22,7 @@ impl FromStr for Topology {
 
     fn from_str(text: &str) -> Result<Self> {
         let mut reader = Reader { text, at: 0 };
-        let ranks_per_host = reader.times()?.unwrap_or(1);
+        let ranks_per_host = reader.times("a number of devices")?.unwrap_or(1);
         let (host_link, usual) = match reader.word("`nvlink` or `pcie`")?.as_str() {
             "nvlink" => (HostLink::NvLink, NVLINK),
             "pcie" => (HostLink::Pcie, PCIE),
@@ -44,6 +44,10 @@ impl FromStr for Topology {
             return single.with_hosts(1);
         }
         reader.expect(",", "`,` or the end")?;
+        let hosts_at = {
+            reader.rest();
+            reader.at
+        };
         let hosts = reader.count("the number of hosts")?;
         if !reader.takes("hosts") {
             reader.expect("host", "`hosts`")?;
@@ -52,10 +56,25 @@ impl FromStr for Topology {
             return single.with_hosts(1);
         }
         reader.expect("over", "`over`")?;
-        let adapters = reader.times()?.unwrap_or(1);
+        let adapters = reader.times("a number of adapters")?.unwrap_or(1);
         let network = reader.speed(NETWORK_LATENCY_NS, u64::from(adapters))?;
         match reader.is_at_end() {
-            true => Self { network: Some(network), ..single }.with_hosts(hosts),
+            true => {
+                let topology = Self { network: Some(network), ..single }.with_hosts(hosts);
+                topology.map_err(|error| match error {
+                    TopologyError::TooManyRanks { ranks } => {
+                        let given = ranks.to_string();
+                        reader.range(
+                            hosts_at,
+                            "the number of ranks with so many hosts",
+                            &given,
+                            "1",
+                            "1048576",
+                        )
+                    }
+                    error => error,
+                })
+            }
             false => Err(reader.unexpected("the end")),
         }
     }
@@ -142,14 +161,14 @@ impl<'t> Reader<'t> {
     }
 
     /// `8x`, if a number comes next.
-    fn times(&mut self) -> Result<Option<u32>> {
+    fn times(&mut self, what: &'static str) -> Result<Option<u32>> {
         let rest = self.rest();
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let is_times = rest.get(end..).is_some_and(|after| after.trim_start().starts_with(['x', 'X', '×']));
         if end == 0 || !is_times {
             return Ok(None);
         }
-        let count = self.count("a number of devices")?;
+        let count = self.count(what)?;
         let sign = self.rest().chars().next().map_or(0, char::len_utf8);
         self.at += sign;
         Ok(Some(count))

@@ -325,6 +325,8 @@ fn a_communicator_is_rebuilt_when_a_rank_is_lost_and_by_all_that_are_left() {
     assert!(error.starts_with("no rank of communicator ") && error.contains(" is lost;"), "{error}");
     let error = ranks[0].vacancy(1).unwrap_err().to_string();
     assert!(error.starts_with("rank 1 of communicator ") && error.contains(" is not lost;"), "{error}");
+    let error = ranks[0].vacancy(99).unwrap_err().to_string();
+    assert!(error.starts_with("there is no rank 99 among the 2 of communicator "), "{error}");
     drop(ranks);
     rig.finish();
 

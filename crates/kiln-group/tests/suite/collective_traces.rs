@@ -134,3 +134,23 @@ fn overlapping_calls_are_recorded_as_such() {
     }
     rig.group.synchronize().unwrap();
 }
+
+#[test]
+fn what_is_computed_after_the_last_collective_is_written_and_read_again() {
+    let mut trace: CollectiveTrace = "all_reduce bytes=4MiB compute=1ms".parse().unwrap();
+    trace.compute(Duration::from_millis(100));
+    let read: CollectiveTrace = trace.to_string().parse().unwrap();
+    assert_eq!(read, trace);
+    let topology: Topology = "8x nvlink".parse().unwrap();
+    assert_eq!(read.time_on(&topology), trace.time_on(&topology));
+    assert_eq!(read.time_on(&topology).compute, Duration::from_millis(101));
+    for (wrong, why) in [
+        ("compute=1ms\nbarrier", "line 2: `compute=` without a collective is the last line"),
+        ("barrier\ncompute=1ms\ncompute=1ms", "line 3: `compute=` without a collective is the last line"),
+        ("compute=fast", "line 1: `compute=fast` is no time"),
+        ("compute=1ms overlap", "line 1: `compute=1ms overlap` is no time"),
+    ] {
+        let error = wrong.parse::<CollectiveTrace>().unwrap_err().to_string();
+        assert!(error.starts_with(why), "{error}");
+    }
+}

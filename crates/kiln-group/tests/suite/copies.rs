@@ -187,3 +187,47 @@ fn a_device_without_streams_left_says_so() {
     drop(lease);
     assert_eq!(group.peer_access(0, 1).unwrap(), PeerAccess::Direct);
 }
+
+#[test]
+fn groups_of_many_devices_leave_streams_for_the_program() {
+    let devices = 40;
+    let rig = Rig::new(devices, 1);
+    let group = &rig.group;
+    let shards = group.upload(&(0..400_u32).collect::<Vec<_>>()).unwrap();
+    let whole = group.runtime(0).unwrap().zeros::<u32>(400).unwrap();
+    group.gather(&shards, &whole).unwrap();
+    assert_eq!(whole.download().unwrap(), (0..400).collect::<Vec<_>>());
+    whole.fill(7).unwrap();
+    group.scatter(&whole, &shards).unwrap();
+    assert_eq!(shards.download().unwrap(), [7; 400]);
+    // Between all of some devices, both ways.
+    let buffers: Vec<_> =
+        (0..20).map(|at| group.runtime(at).unwrap().upload(&[at as u32; 3]).unwrap()).collect();
+    for from in 0..20 {
+        for to in (0..20).filter(|to| *to != from) {
+            let target = group.runtime(to).unwrap().zeros::<u32>(3).unwrap();
+            group.copy(&buffers[from], &target).unwrap();
+            assert_eq!(target.download().unwrap(), [from as u32; 3]);
+        }
+    }
+    let streams: Vec<_> = (0..8).map(|_| group.runtime(0).unwrap().stream().unwrap()).collect();
+    drop((streams, buffers, shards, whole));
+    rig.finish();
+}
+
+#[test]
+fn a_gather_for_which_a_device_has_no_stream_has_written_nothing() {
+    let rig = Rig::new(3, 1);
+    let shards = rig.group.upload(&[1_u32, 2, 3]).unwrap();
+    let whole = rig.group.runtime(0).unwrap().zeros::<u32>(3).unwrap();
+    let last = rig.group.runtime(2).unwrap();
+    let streams: Vec<_> = std::iter::from_fn(|| last.stream().ok()).collect();
+    let error = rig.group.gather(&shards, &whole).unwrap_err();
+    assert!(error.device() == Some(2) && error.to_string().contains("streams are leased"), "{error}");
+    assert_eq!(whole.download().unwrap(), [0; 3]);
+    drop(streams);
+    rig.group.gather(&shards, &whole).unwrap();
+    assert_eq!(whole.download().unwrap(), [1, 2, 3]);
+    drop((shards, whole));
+    rig.finish();
+}

@@ -41,3 +41,4 @@ mod shards;
 mod shared;
 mod told_losses;
 mod topologies;
+mod watched_clock;

@@ -238,3 +238,18 @@ fn a_meeting_point_alone_is_half_a_launcher() {
     slurm.push(("KILN_MEETING_POINT", "node0:29500"));
     assert_eq!(ranks(&slurm).meeting_point, point("node0", 29_500, false));
 }
+
+#[test]
+fn a_meeting_point_beside_half_a_launcher_names_that_launcher() {
+    const POINT: (&str, &str) = ("KILN_MEETING_POINT", "node0:4000");
+    for (variable, missing) in [
+        ("SLURM_NTASKS", "SLURM_PROCID"),
+        ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_RANK"),
+        ("MPI_LOCALNRANKS", "PMI_RANK"),
+        ("KILN_LOCAL_RANK", "KILN_RANK"),
+    ] {
+        let error = parse(&[(variable, "2"), POINT]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{variable} is set, as ")), "{error}");
+        assert!(error.contains(&format!(" and {missing} is not")), "{error}");
+    }
+}

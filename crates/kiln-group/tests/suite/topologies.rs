@@ -117,7 +117,11 @@ fn mistakes_are_told_with_their_column() {
         }
     }
     let many = "1000x nvlink per host, 2000 hosts over 1Gb/s".parse::<Topology>();
-    assert_eq!(many, Err(TopologyError::TooManyRanks { ranks: 2_000_000 }));
+    assert!(matches!(many, Err(TopologyError::Range { column: 24, .. })), "{many:?}");
+    assert_eq!(
+        topology("1000x nvlink, 2 hosts over 1Gb/s").with_hosts(2000),
+        Err(TopologyError::TooManyRanks { ranks: 2_000_000 })
+    );
     let host = topology("8x nvlink");
     assert_eq!(host.with_hosts(2), Err(TopologyError::NoNetwork { hosts: 2 }));
     assert_eq!(host.with_hosts(0), Err(TopologyError::NoHosts));
@@ -183,7 +187,7 @@ fn several_hosts_take_what_the_formulas_say() {
 }
 
 /// How long the one collective of a simulated machine with these links took on rank 0.
-fn simulated_ns(topology: &Topology, bytes: usize) -> u64 {
+fn simulated_ns(topology: &Topology, kind: CollectiveKind, bytes: usize) -> u64 {
     let links = topology.pairs().fold(Links::none(), |links, (one, other, speed)| {
         links.with(one, other, DeviceLink { bytes_per_us: speed.bytes_per_us, latency_ns: speed.latency_ns })
     });
@@ -193,14 +197,21 @@ fn simulated_ns(topology: &Topology, bytes: usize) -> u64 {
     let group = DeviceGroup::over(drivers, &RuntimeConfig::default()).unwrap();
     let ranks = group.communicators(&Default::default()).unwrap();
     let buffers: Vec<_> = group.runtimes().iter().map(|gpu| gpu.zeros::<u8>(bytes).unwrap()).collect();
+    let sum = group.runtime(0).unwrap().zeros::<u8>(bytes).unwrap();
     group.runtimes().iter().for_each(|gpu| gpu.synchronize().unwrap());
     for (rank, buffer) in ranks.iter().zip(&buffers) {
-        rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap();
+        let sum = (rank.rank() == 0).then_some(&sum);
+        let called = match kind {
+            CollectiveKind::Reduce => rank.reduce(buffer, sum, Reduction::Sum, 0),
+            CollectiveKind::Broadcast => rank.broadcast(buffer, 0),
+            _ => rank.all_reduce_in_place(buffer, Reduction::Sum),
+        };
+        called.submit().unwrap();
     }
     group.runtimes().iter().for_each(|gpu| gpu.synchronize().unwrap());
     let spans = machine.timeline();
     let last = spans.iter().filter(|span| span.device == 0).max_by_key(|span| span.start).unwrap();
-    assert!(last.label.contains("all_reduce"), "{}", last.label);
+    assert!(last.label.contains(&kind.to_string()), "{}", last.label);
     u64::try_from((last.end - last.start).as_nanos()).unwrap()
 }
 
@@ -211,9 +222,38 @@ fn a_simulated_machine_with_the_links_of_a_topology_takes_the_time_of_its_ring()
         u64::try_from(time(&host, CollectiveKind::AllReduce, bytes, CollectiveAlgorithm::Ring).unwrap())
             .unwrap()
     };
-    let (small, large) = (simulated_ns(&host, 4_000), simulated_ns(&host, 400_000));
+    let taken = |topology: &Topology, bytes| simulated_ns(topology, CollectiveKind::AllReduce, bytes);
+    let (small, large) = (taken(&host, 4_000), taken(&host, 400_000));
     // Both have the time of a launch besides.
     assert_eq!(large - small, estimated(400_000) - estimated(4_000));
     let slow = topology("4x nvlink(100GB/s, 11us)");
-    assert_eq!(simulated_ns(&slow, 4_000) - small, 6 * 10_000);
+    assert_eq!(taken(&slow, 4_000) - small, 6 * 10_000);
+}
+
+#[test]
+fn no_collective_of_a_machine_is_faster_than_its_links() {
+    for text in ["2x pcie(1GB/s, 2us)", "8x pcie(1GB/s, 2us)"] {
+        let topology = topology(text);
+        for kind in [CollectiveKind::Broadcast, CollectiveKind::Reduce] {
+            let estimated = |bytes| u64::try_from(topology.estimate(kind, bytes).time.as_nanos()).unwrap();
+            let (small, large) =
+                (simulated_ns(&topology, kind, 4_000), simulated_ns(&topology, kind, 400_000));
+            assert_eq!(large - small, estimated(400_000) - estimated(4_000), "{text}, {kind}");
+            assert!(large >= estimated(400_000), "{text}, {kind}");
+        }
+    }
+    let hosts = topology("1x nvlink per host, 4 hosts over 8Gb/s, 5us");
+    let estimated = hosts.estimate(CollectiveKind::Broadcast, 400_000).time.as_nanos();
+    assert!(u128::from(simulated_ns(&hosts, CollectiveKind::Broadcast, 400_000)) >= estimated);
+}
+
+#[test]
+fn errors_name_what_is_wrong_and_where() {
+    let adapters = "8x nvlink per host, 2 hosts over 0x 400Gb/s".parse::<Topology>().unwrap_err();
+    assert!(adapters.to_string().starts_with("column 34: a number of adapters is 0"), "{adapters}");
+    let ranks = "65536x nvlink per host, 65536 hosts over 400Gb/s".parse::<Topology>().unwrap_err();
+    assert!(
+        ranks.to_string().starts_with("column 25: the number of ranks with so many hosts is 4294967296"),
+        "{ranks}"
+    );
 }

@@ -19,6 +19,9 @@ pub(crate) struct Stalled {
     pub(crate) run: CollectiveRun,
 }
 
+/// What to do about ranks that do not come.
+const NEXT: &str =
+    "let each of these ranks call it before it drops its communicator or shuts down its device";
 /// How many ranks that are waited for are named.
 const NAMED_RANKS: usize = 8;
 
@@ -109,7 +112,7 @@ impl State {
                 }
             }
         }
-        sentences.join("; ")
+        format!("{}; {NEXT}", sentences.join("; "))
     }
 }
 
@@ -118,7 +121,9 @@ fn missing_text(communicator: &SimCommunicator, rank: u32, place: MeetingPlace) 
     let why = match communicator.member(rank).map(|member| &member.state) {
         Some(MemberState::Loaded { .. }) if has_called => "which has queued it behind other work".to_owned(),
         Some(MemberState::Loaded { .. }) => "which has not called it".to_owned(),
-        Some(MemberState::Left { .. }) => "which was unloaded".to_owned(),
+        Some(MemberState::Left { .. }) => {
+            "which has dropped its communicator or shut down its device".to_owned()
+        }
         Some(MemberState::Lost { why, .. }) => format!("which is lost: {why}"),
         Some(MemberState::Absent) | None => "which was never loaded".to_owned(),
     };

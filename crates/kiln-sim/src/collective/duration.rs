@@ -7,7 +7,8 @@ use crate::collective::communicator::MemberState;
 use crate::schedule::machine_state::State;
 
 impl State {
-    /// How long a launch of collectives takes once all ranks have come, in steps of a ring: each step passes one block over the slowest link.
+    /// How long a launch of collectives takes once all ranks have come, in steps of a ring: each step passes one block over the slowest link. What a broadcast or a reduction moves
+    /// passes every link as a whole, in small pieces one behind the other.
     pub(crate) fn collective_ns(&self, run: &CollectiveRun) -> u64 {
         let Some(communicator) = self.communicators.get(&run.call.rank.id) else { return 0 };
         let ranks = u64::from(communicator.size());
@@ -31,7 +32,10 @@ impl State {
             let bytes = called.count.saturating_mul(called.collective.element().bytes());
             let (steps, bytes) = match called.collective.kind() {
                 CollectiveKind::AllReduce => (2 * (ranks - 1), bytes / ranks),
-                CollectiveKind::Reduce | CollectiveKind::Broadcast => (ranks - 1, bytes.div_ceil(ranks)),
+                CollectiveKind::Reduce | CollectiveKind::Broadcast => {
+                    let first_ns = ranks.saturating_sub(2).saturating_mul(step_ns(0));
+                    return first_ns.saturating_add(step_ns(bytes));
+                }
                 CollectiveKind::Send | CollectiveKind::Recv => (1, bytes),
                 CollectiveKind::Barrier => (2 * (ranks - 1), 0),
                 _ => (ranks - 1, bytes),
