@@ -10,8 +10,10 @@ mod addresses;
 mod connection;
 mod end_notes;
 mod error;
+mod greeting;
 mod host_ring;
 mod job_config;
+mod keys;
 mod message;
 mod rank_thread;
 mod roll_call;
@@ -28,13 +30,16 @@ use kiln_operation::MAX_RANKS;
 use crate::deadline::after;
 use crate::rank_environment::RankEnvironment;
 use addresses::{listen, port, resolve};
-use connection::{Connection, Greeting};
+use connection::Connection;
 use end_notes::EndNotes;
 pub use error::RendezvousError;
 pub(crate) use error::ranks as listed;
+use greeting::Greeting;
 pub use job_config::RendezvousConfig;
 use job_config::check_times;
-use message::{MAX_KEY, MAX_VALUE, Message};
+pub(crate) use keys::meeting_key;
+use keys::{check, process_key, waiting_key};
+use message::Message;
 pub(crate) use seen::EndingLosses;
 use server::Server;
 use token_proof::TokenKey;
@@ -465,32 +470,6 @@ impl Rendezvous {
         };
         Ok(RendezvousError::MissingRanks { missing, size: self.size, waited: started.elapsed() })
     }
-}
-
-fn check(key: &str, value: &[u8]) -> Result<()> {
-    match () {
-        () if key.len() > MAX_KEY => Err(RendezvousError::TooLarge { what: "the key", bytes: key.len() }),
-        () if key.contains('\0') => Err(RendezvousError::ZeroInKey),
-        () if value.len() > MAX_VALUE => {
-            Err(RendezvousError::TooLarge { what: "the value", bytes: value.len() })
-        }
-        () => Ok(()),
-    }
-}
-
-/// Where rank 0 puts the id of the communicator of all ranks with this number.
-pub(crate) fn meeting_key(number: u64) -> String {
-    format!("kiln/communicator/{number}")
-}
-
-/// Where a rank says in which process it is.
-fn process_key(rank: u32) -> String {
-    format!("kiln/process/{rank}")
-}
-
-/// Where a rank says where it waits.
-fn waiting_key(rank: u32) -> String {
-    format!("{}at", store::own_keys(rank))
 }
 
 /// The number of this process.

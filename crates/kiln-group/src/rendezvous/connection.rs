@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use super::end_notes::EndNotes;
 use super::error::RendezvousError;
-use super::message::{Message, Refusal, millis};
+use super::greeting::Greeting;
+use super::message::Message;
 use super::rank_thread::{RankThread, ThreadWatch};
 use super::seen::{EndingLosses, SearchStep, Seen};
 use super::server::why_it_ended;
-use super::token_proof::{TokenKey, random_nonce};
 use crate::rank_loss::given_up_cause;
 
 /// How long one attempt to connect, or one answer of a handshake, may take.
@@ -42,14 +42,6 @@ struct Shared {
     changed: Condvar,
     /// For the launcher. A rank's end is noted before the caller can hear of it.
     notes: EndNotes,
-}
-
-/// What a rank says when it joins.
-pub(super) struct Greeting<'a> {
-    pub(super) key: &'a TokenKey,
-    pub(super) rank: u32,
-    pub(super) size: u32,
-    pub(super) heartbeat: Duration,
 }
 
 /// How one attempt to join ended without an error that is final.
@@ -447,9 +439,9 @@ fn attempt(
         Ok(stream) => stream,
         Err(error) => return again(error),
     };
-    match greet(&mut stream, greeting, limit) {
+    match greeting.exchange(&mut stream, limit) {
         Ok(Ok(())) => Ok(Attempt::Joined(stream)),
-        Ok(Err(refusal)) => Err(refused(refusal, address, greeting)),
+        Ok(Err(refusal)) => Err(greeting.refused(refusal, address)),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Err(RendezvousError::SomethingElse { address })
         }
@@ -457,47 +449,5 @@ fn attempt(
             Ok(Attempt::Again("what listens there says nothing".to_owned()))
         }
         Err(error) => again(error),
-    }
-}
-
-fn refused(refusal: Refusal, address: SocketAddr, greeting: &Greeting<'_>) -> RendezvousError {
-    let (rank, size) = (greeting.rank, greeting.size);
-    match refusal {
-        Refusal::Token => RendezvousError::WrongToken { address },
-        Refusal::Size { size: expected } => RendezvousError::Size { rank, size, expected },
-        Refusal::Taken => RendezvousError::RankTaken { rank },
-        Refusal::Range => RendezvousError::NoSuchRank { rank, size },
-        Refusal::Heartbeat { silence } => {
-            let (heartbeat, silence) = (greeting.heartbeat, Duration::from_millis(silence.into()));
-            RendezvousError::HeartbeatOfRank { rank, heartbeat, silence }
-        }
-    }
-}
-
-/// The handshake: both sides show that they know the token, the store first.
-fn greet(
-    stream: &mut TcpStream,
-    greeting: &Greeting<'_>,
-    limit: Duration,
-) -> io::Result<Result<(), Refusal>> {
-    stream.set_read_timeout(Some(limit))?;
-    stream.set_write_timeout(Some(limit))?;
-    stream.set_nodelay(true)?;
-    let nonce = random_nonce();
-    Message::Hello { nonce }.send(stream)?;
-    let unexpected = || io::Error::new(io::ErrorKind::InvalidData, "an unexpected message");
-    let Message::Challenge { nonce: theirs, proof } = Message::receive_greeting(stream)? else {
-        return Err(unexpected());
-    };
-    if !TokenKey::same(&proof, &greeting.key.store_proof(&nonce)) {
-        return Ok(Err(Refusal::Token));
-    }
-    let (rank, size) = (greeting.rank, greeting.size);
-    let proof = greeting.key.rank_proof(&theirs, rank, size);
-    Message::Join { rank, size, heartbeat: millis(greeting.heartbeat), proof }.send(stream)?;
-    match Message::receive_greeting(stream)? {
-        Message::Accepted => Ok(Ok(())),
-        Message::Refused(refusal) => Ok(Err(refusal)),
-        _ => Err(unexpected()),
     }
 }

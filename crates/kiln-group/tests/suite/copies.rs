@@ -203,10 +203,10 @@ fn groups_of_many_devices_leave_streams_for_the_program() {
     // Between all of some devices, both ways.
     let buffers: Vec<_> =
         (0..20).map(|at| group.runtime(at).unwrap().upload(&[at as u32; 3]).unwrap()).collect();
-    for from in 0..20 {
+    for (from, source) in buffers.iter().enumerate() {
         for to in (0..20).filter(|to| *to != from) {
             let target = group.runtime(to).unwrap().zeros::<u32>(3).unwrap();
-            group.copy(&buffers[from], &target).unwrap();
+            group.copy(source, &target).unwrap();
             assert_eq!(target.download().unwrap(), [from as u32; 3]);
         }
     }
