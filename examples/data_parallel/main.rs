@@ -60,13 +60,17 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (size, flags) = match arguments.split_first() {
+        Some((size, flags)) if !size.starts_with("--") => (Some(size.parse::<u32>()?), flags),
+        _ => (None, &*arguments),
+    };
     match RankEnvironment::from_process()? {
-        Some(ranks) => process(&ranks, kill(&arguments, ranks.size, || std::process::abort())?),
+        Some(ranks) if size.is_some_and(|size| size != ranks.size) => {
+            Err(format!("the job has {} ranks; give that number, or none", ranks.size).into())
+        }
+        Some(ranks) => process(&ranks, kill(flags, ranks.size, || std::process::abort())?),
         None => {
-            let (size, flags) = match arguments.split_first() {
-                Some((size, flags)) if !size.starts_with("--") => (size.parse()?, flags),
-                _ => (1, &*arguments),
-            };
+            let size = size.unwrap_or(1);
             let end = || std::panic::resume_unwind(Box::new("this rank is to end"));
             threads(size, kill(flags, size, end)?)
         }

@@ -65,7 +65,7 @@ on_machine! {
         let error = bench.device.function(bench.module, "sett").unwrap_err();
         let Some(Refusal::NotFound { what, name, known, .. }) = error.refusal() else { panic!("{error}") };
         assert_eq!((*what, name.as_str()), ("kernel", "sett"));
-        assert_eq!(known, &["crash", "nothing", "resume", "set", "stall"]);
+        assert_eq!(known, &["crash", "first_of", "nothing", "resume", "set", "stall"]);
         let error = bench.device.global(bench.module, "count").unwrap_err();
         assert!(matches!(error.refusal(), Some(Refusal::NotFound { what: "variable", .. })));
         assert!(bench.device.function(bench.module, "a\0b").unwrap_err().is_refused());
