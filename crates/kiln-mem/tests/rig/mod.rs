@@ -30,6 +30,13 @@ impl Rig {
         Self::of(config)
     }
 
+    /// A device that does not follow the lives of blocks either.
+    pub(crate) fn without_lifetimes(seed: u64, memory_bytes: u64) -> Self {
+        let mut config = MachineConfig::seeded(seed).device(DeviceConfig::with_memory(memory_bytes));
+        (config.checks.declarations, config.checks.lifetimes) = (false, false);
+        Self::of(config)
+    }
+
     /// A device as it is described.
     pub(crate) fn with(seed: u64, device: DeviceConfig, faults: FaultPlan) -> Self {
         let mut config = MachineConfig::seeded(seed).device(device);

@@ -182,7 +182,7 @@ fn parts_that_cannot_be_are_refused() {
         rig.device.free(memory.id, None).unwrap();
         assert!(ask(part).unwrap_err().is_refused(), "the memory is gone");
     });
-    let rig = Rig::unchecked(1, MIB);
+    let rig = Rig::without_lifetimes(1, MIB);
     let memory = rig.device.allocate(MemoryRequest::Direct { bytes: 4096 }).unwrap();
     let (place, kind, label) = (memory.id.into(), PartKind::NewBlock, PartLabel::new("x"));
     let part = MemoryPart { place, bytes: 1, stream: None, kind, label };
