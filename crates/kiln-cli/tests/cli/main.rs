@@ -35,6 +35,7 @@ mod commands_page;
 mod demo;
 mod doctor;
 mod doctor_cluster;
+mod doctor_cluster_texts;
 mod emit;
 mod fault_text;
 mod folder;
