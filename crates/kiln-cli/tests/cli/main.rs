@@ -31,6 +31,8 @@ mod check_orders;
 mod check_report;
 mod check_undefined;
 mod check_unwritten;
+#[cfg(target_os = "linux")]
+mod checked_ranks;
 mod commands_page;
 mod demo;
 mod doctor;
@@ -48,6 +50,7 @@ mod kernel_names;
 mod kernels;
 mod launch;
 mod launch_check;
+mod launch_crossing;
 mod launch_ends;
 mod launch_restart;
 mod launch_transfers;
