@@ -7,6 +7,9 @@ use kiln::sim::FindingKind;
 
 use crate::rig::Rig;
 
+/// No rank waits until this deadline, unless a split is taken for something else.
+const UNUSED: Duration = Duration::from_secs(60);
+
 fn ranks(rig: &Rig, deadline: Duration) -> Vec<DeviceCommunicator> {
     rig.group.communicators(&DeviceCommunicatorConfig { deadline }).unwrap()
 }
@@ -14,8 +17,7 @@ fn ranks(rig: &Rig, deadline: Duration) -> Vec<DeviceCommunicator> {
 #[test]
 fn a_split_that_meets_another_collective_is_named_as_such() {
     let rig = Rig::new(2, 1);
-    // No rank waits until this deadline.
-    let ranks = ranks(&rig, Duration::from_secs(3600));
+    let ranks = ranks(&rig, UNUSED);
     ranks[0].barrier().submit().unwrap();
     let error = ranks[1].split(Some(0), 0).unwrap_err().to_string();
     let words = "rank 1 and rank 0 differ in the kind of collective 0: split and barrier; let all ranks";
@@ -33,7 +35,7 @@ fn a_split_that_meets_another_collective_is_named_as_such() {
 #[test]
 fn a_split_is_no_all_gather_of_the_same_length() {
     let rig = Rig::new(2, 1);
-    let ranks = ranks(&rig, Duration::from_secs(3600));
+    let ranks = ranks(&rig, UNUSED);
     let gather = |rank: &DeviceCommunicator| {
         let (send, recv) = (rank.runtime().zeros::<u32>(3).unwrap(), rank.runtime().zeros::<u32>(6).unwrap());
         rank.all_gather(&send, &recv).submit().unwrap()
