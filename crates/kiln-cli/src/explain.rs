@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kiln_trace::{Explainer, Explanation, JobExplanation, RankLog};
+use kiln_trace::{Explainer, Explanation, JobExplanation, RankLog, RecordedRun};
 use serde::Serialize;
 
-use crate::console::Console;
+use crate::console::{Console, complain};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::recording_file;
@@ -47,7 +47,11 @@ An allocation that was refused is told with its line, the tags that held most an
 
 Several recordings are put on one time axis, by the wall clock at which each began or else by \
      the first collective that all have, which is said; the ranks that came late to a collective are \
-     named, and then each recording is explained.
+     named, and then each recording is explained. Times of simulated devices cannot be compared \
+     between processes; there, the rank is late whose devices worked longest since the collective \
+     before. Recordings of different runs (KILN_TRACE_RUN, which `kiln launch` and `kiln trace` set) are \
+     not compared; each run is told by itself. Of several recordings, one that cannot be read is told \
+     and left out, and the exit code is 2.
 
 A recording of a program that was killed is read up to where it is cut, and has no end mark, \
      which is said.
@@ -65,8 +69,27 @@ struct Explained {
 /// What `--json` prints of several.
 #[derive(Serialize)]
 struct ExplainedJob {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    run: String,
     job: JobExplanation,
     recordings: Vec<ExplainedFile>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<Unreadable>,
+}
+
+/// What `--json` prints of the recordings of several runs.
+#[derive(Serialize)]
+struct ExplainedRuns {
+    runs: Vec<ExplainedJob>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<Unreadable>,
+}
+
+/// A recording that cannot be read.
+#[derive(Serialize)]
+struct Unreadable {
+    file: String,
+    error: Failure,
 }
 
 #[derive(Serialize)]
@@ -79,24 +102,82 @@ struct ExplainedFile {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let files = recording_file::meant(&arguments.file)?;
-    let (mut logs, mut recordings) = (Vec::new(), Vec::new());
+    let (mut logs, mut recordings, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
     for file in &files {
-        let (explained, log) = explain(arguments, file)?;
-        logs.push(log);
-        recordings.push(ExplainedFile { file: file.display().to_string(), explained });
+        match explain(arguments, file) {
+            Ok((explained, log)) => {
+                logs.push(log);
+                recordings.push(ExplainedFile { file: file.display().to_string(), explained });
+            }
+            // Where there are others, they are told.
+            Err(error) if files.len() > 1 => {
+                if !arguments.json {
+                    complain(format_args!("{error}"));
+                }
+                unreadable.push(Unreadable { file: file.display().to_string(), error });
+            }
+            Err(error) => return Err(error),
+        }
     }
-    let job = JobExplanation::of(&logs.iter().collect::<Vec<_>>());
-    match (&recordings[..], arguments.json) {
-        ([one], true) => console.json(&one.explained)?,
-        (_, true) => console.json(&ExplainedJob { job, recordings })?,
-        ([one], false) => {
-            print(&one.explained.explanation, console);
+    if recordings.is_empty()
+        && let Some(Unreadable { error, .. }) = unreadable.pop()
+    {
+        return Err(error);
+    }
+    let exit = if unreadable.is_empty() { Exit::Done } else { Exit::Usage };
+    let mut jobs = jobs(&logs, recordings);
+    match (&mut jobs[..], arguments.json) {
+        ([job], true) if files.len() > 1 => {
+            job.unreadable = unreadable;
+            console.json(job)?;
+        }
+        ([ExplainedJob { recordings, .. }], true) => {
+            recordings.iter().try_for_each(|one| console.json(&one.explained))?
+        }
+        (_, true) => console.json(&ExplainedRuns { runs: jobs, unreadable })?,
+        ([job], false) => tell(job, files.len() > 1, console),
+        (several, false) => {
+            console.line(format_args!("{} runs, each with recordings of its own", several.len()));
+            for (number, job) in (1..).zip(several.iter()) {
+                let name = if job.run.is_empty() {
+                    "not named".to_owned()
+                } else {
+                    job.run.escape_debug().to_string()
+                };
+                console.line(format_args!("\nRun {number} ({name})"));
+                tell(job, true, console);
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// The recordings of each run, compared.
+fn jobs(logs: &[RankLog], recordings: Vec<ExplainedFile>) -> Vec<ExplainedJob> {
+    let all: Vec<&RankLog> = logs.iter().collect();
+    let mut recordings: Vec<Option<ExplainedFile>> = recordings.into_iter().map(Some).collect();
+    let job = |RecordedRun { run, recordings: own }: RecordedRun| {
+        let logs: Vec<&RankLog> = own.iter().filter_map(|at| all.get(*at).copied()).collect();
+        let recordings = own.iter().filter_map(|at| recordings.get_mut(*at)?.take()).collect();
+        ExplainedJob { run, job: JobExplanation::of(&logs), recordings, unreadable: Vec::new() }
+    };
+    RecordedRun::all_of(&all).into_iter().map(job).collect()
+}
+
+/// Prints the recordings of one run; with their names where there are others.
+fn tell(ExplainedJob { job, recordings, .. }: &ExplainedJob, is_named: bool, console: &mut Console) {
+    match &recordings[..] {
+        [ExplainedFile { file, explained }] => {
+            if is_named {
+                console.line(file);
+            }
+            print(&explained.explanation, console);
             if !job.collectives.is_empty() {
                 // Several devices of one program are ranks, too.
                 console.line(format_args!("\n{}", job.to_string().trim_end()));
             }
         }
-        (all, false) => {
+        all => {
             console.line(job.to_string().trim_end());
             for ExplainedFile { file, explained } in all {
                 console.line(format_args!("\n{file}"));
@@ -104,7 +185,6 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
             }
         }
     }
-    Ok(Exit::Done)
 }
 
 /// Prints an explanation. The command that repeats the run is on one line, however narrow the terminal is.

@@ -37,6 +37,7 @@ use clap::Args;
 
 use crate::exit_code::Exit;
 use crate::failure::Failure;
+use crate::recorded_run;
 use device_list::DeviceList;
 use job_folder::JobFolder;
 use rank_findings::RankFindings;
@@ -88,8 +89,8 @@ const EXAMPLES: &str = "Examples:
 
 Every rank gets KILN_RANK, KILN_WORLD_SIZE, KILN_LOCAL_RANK, KILN_LOCAL_SIZE, \
      KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job), KILN_RESTARTS (how often this \
-     rank was started again) and KILN_RANK_ENDS_FILE (where it notes which other ranks it saw end). \
-     Its standard input is empty. Its lines are printed as `[rank] line`, in order for each rank.
+     rank was started again), KILN_RANK_ENDS_FILE (where it notes which other ranks it saw end) and \
+     KILN_TRACE_RUN (what the recordings of this job are known by, new for each job). Its standard input is empty. Its lines are printed as `[rank] line`, in order for each rank.
 
 With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and \
      KILN_FINDINGS_FILE. A program that takes its device with DeviceRuntime::auto and its \
@@ -117,7 +118,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let checked = folder.as_ref().filter(|_| arguments.check);
     let findings = checked.map(|folder| RankFindings::new(folder, arguments.ranks)).transpose()?;
     let port = meeting_port::choose(arguments.port)?;
-    let variables = JobVariables { ranks: arguments.ranks, port, token, visible_devices, findings, folder };
+    let (ranks, run) = (arguments.ranks, recorded_run::fresh());
+    let variables = JobVariables { ranks, port, token, run, visible_devices, findings, folder };
     let ended = supervisor::run(arguments, &variables);
     match &variables.findings {
         Some(findings) => findings.report(arguments.ranks, ended),

@@ -57,6 +57,7 @@ mod program_signals;
 #[path = "program_signals_unsupported.rs"]
 mod program_signals;
 mod progress_line;
+mod recorded_run;
 mod recording_file;
 mod replay;
 mod run;

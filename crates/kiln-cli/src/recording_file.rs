@@ -50,6 +50,35 @@ pub(crate) fn meant(given: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
+/// Those recordings that are of the same run as the one that was written last. How many others there are is said on the standard error.
+pub(crate) fn of_latest_run(files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let written = |file: &PathBuf| file.metadata().and_then(|known| known.modified()).ok();
+    let Some(latest) = files.iter().filter(|file| run_of(file).is_some()).max_by_key(|file| written(file))
+    else {
+        return files;
+    };
+    let latest = run_of(latest);
+    let all = files.len();
+    // One that cannot be read is told where it is opened.
+    let kept: Vec<PathBuf> =
+        files.into_iter().filter(|file| run_of(file).is_none_or(|run| Some(run) == latest)).collect();
+    if kept.len() < all {
+        let others = counted((all - kept.len()) as u64, "recording");
+        complain(format_args!("{others} of other runs left out; give the names of files to see them"));
+    }
+    kept
+}
+
+/// The run that a recording is of; none if it cannot be read.
+fn run_of(path: &Path) -> Option<String> {
+    let mut reader = open(path, false).ok()?;
+    match reader.next_event() {
+        Ok(Some(TraceEvent::Start(start))) => Some(start.run.to_owned()),
+        Ok(_) => Some(String::new()),
+        Err(_) => None,
+    }
+}
+
 /// A recording that cannot be read, or not all of it.
 pub(crate) fn failure(path: &Path, error: &ReadError) -> Failure {
     let failure = Failure::file(path, error);

@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use crate::console::Console;
+use crate::console::{Console, complain};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use entry::Program;
@@ -97,9 +97,12 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
     }
     check(&arguments.processes)?;
     let seen = look(&Gpus::load(), &arguments.processes)?;
+    let exit = if seen.folder_wrong.is_some() { Exit::Usage } else { Exit::Done };
     if arguments.json {
         console.json(&seen)?;
     } else {
+        // On the standard error, too, which a script that reads the other shows.
+        seen.folder_wrong.iter().for_each(|wrong| complain(format_args!("{}: {wrong}", seen.folder)));
         for line in text::lines(&seen) {
             match line.look {
                 Look::Command => console.unbroken(line.plain()),
@@ -107,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// Sees that the processes that are asked for publish.

@@ -146,7 +146,10 @@ fn files(arguments: &Arguments) -> Result<WatchedFiles, Failure> {
     {
         return Ok(WatchedFiles::Pattern { pattern, since: None });
     }
-    recording_file::meant(&arguments.file).map(WatchedFiles::Files)
+    let files = recording_file::meant(&arguments.file)?;
+    // Files that are named are shown as they are.
+    let are_named = files == arguments.file;
+    Ok(WatchedFiles::Files(if are_named { files } else { recording_file::of_latest_run(files) }))
 }
 
 fn serve(arguments: &Arguments, files: WatchedFiles) -> Result<WatchServer, Failure> {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandPart, CommandRecord, DeviceRecord,
-    DroppedRecord, Explainer, FaultRecord, FreeRecord, HeapRecord, HostWaitRecord, LaunchSize,
+    DroppedRecord, EarlierRecord, Explainer, FaultRecord, FreeRecord, HeapRecord, HostWaitRecord, LaunchSize,
     RecordingReader, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord,
     TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, export_perfetto,
 };
@@ -128,7 +128,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
         let line = Some(TraceLine { file: "a.rs", line: random.below(5) as u32 });
         let (device, bytes, block) = (at.stream.device, time(random), other.number);
         let tag = ["", "weights", "activations"][random.below(3)];
-        let event = match random.below(14) {
+        let event = match random.below(15) {
             0 => TraceEvent::Start(StartRecord { program: "p", ..StartRecord::default() }),
             1 => TraceEvent::Device(DeviceRecord { device, name: "gpu" }),
             2 => TraceEvent::Stream(StreamRecord { stream: at.stream, name: "s" }),
@@ -168,6 +168,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
                 text: tag,
                 ..CommandRecord::default()
             }),
+            13 => TraceEvent::Earlier(EarlierRecord { stamp: at, until_ns: (block > 3).then_some(time_ns) }),
             _ if random.below(2) == 0 => {
                 TraceEvent::Dropped(DroppedRecord { events: bytes, time_ns, ..DroppedRecord::default() })
             }

@@ -31,8 +31,8 @@
 //! # In reading order
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
-//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EndRecord`]. [`RecordingWriter`] and
-//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text.
+//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EarlierRecord`], [`EndRecord`]. [`RecordingWriter`] and
+//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`], [`RecordedRun`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text.
 //!
 //! ```
 //! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
@@ -74,13 +74,15 @@ pub use explain::{
 };
 pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, special_file};
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
-pub use job::{ClockAlignment, JobCollective, JobExplanation, JobPart, RankCall, RankLateness, RankLog};
+pub use job::{
+    ClockAlignment, JobCollective, JobExplanation, JobPart, RankCall, RankLateness, RankLog, RecordedRun,
+};
 pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
 pub use process_path::{split_process_number, with_process_number};
 pub use record::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,
-    DropCause, DroppedRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
-    HostWaitRecord, LaunchSize, NOT_BROUGHT_BACK, RecordingClock, StartRecord, StreamRecord,
+    DropCause, DroppedRecord, EarlierRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord,
+    HostWaitCause, HostWaitRecord, LaunchSize, NOT_BROUGHT_BACK, RecordingClock, StartRecord, StreamRecord,
     StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
     TraceLine, TraceStamp, TraceStream, WaitReason,
 };

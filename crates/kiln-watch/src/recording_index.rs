@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use kiln_trace::{
     FaultRecord, HeapChange, HeapRecord, HostWaitRecord, MissingEvents, RankLog, RecordingClock,
     RefusedAllocation, RepeatCommand, SubmissionKind, SubmissionRecord, TagBytes, TakeoverRecord, TraceEvent,
+    TraceStream,
 };
 use serde::Serialize;
 
@@ -97,6 +98,8 @@ pub(crate) struct RecordingIndex {
     pub(crate) collectives: Collectives,
     pub(crate) rank_log: RankLog,
     pub(crate) blocks: BlockMap,
+    /// Until when streams had work from before the recording; the largest time if that is not known.
+    pub(crate) earlier: HashMap<TraceStream, u64>,
     devices: BTreeMap<u32, DeviceFacts>,
     row_of: HashMap<RowKind, u32>,
     gaps: Vec<GapState>,
@@ -158,6 +161,10 @@ impl RecordingIndex {
                 self.missing.add(dropped);
             }
             TraceEvent::Command(word) => self.command.add(word),
+            TraceEvent::Earlier(work) if self.earlier.len() < MAX_ROWS => {
+                self.earlier.insert(work.stamp.stream, work.until_ns.unwrap_or(u64::MAX));
+            }
+            TraceEvent::Earlier(_) => {}
             TraceEvent::End(end) => {
                 self.has_end_mark = true;
                 self.reach(end.time_ns, end.time_ns);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use kiln_trace::{JobCollective, JobExplanation, RankLateness, RankLog};
+use kiln_trace::{ClockAlignment, JobCollective, JobExplanation, RankLateness, RankLog};
 use serde::Serialize;
 
 use crate::file_pattern::FilePattern;
@@ -58,6 +58,8 @@ pub struct JobState {
     pub recordings: Vec<JobRecording>,
     /// How their clocks are aligned, in words.
     pub clocks: String,
+    /// Whether the time in which a rank waits for others is on the time axis.
+    pub has_waits: bool,
     /// Collectives of several ranks.
     pub collectives: usize,
     /// Those with the latest ranks, the latest first.
@@ -164,6 +166,7 @@ impl WatchedJob {
         JobState {
             recordings: recordings.iter().enumerate().map(recording).collect(),
             clocks: job.clocks.to_string(),
+            has_waits: job.clocks != ClockAlignment::EachCollective,
             collectives: job.collectives.len(),
             late: late.collect(),
             late_ranks: job.late.iter().map(RankLateness::to_string).collect(),

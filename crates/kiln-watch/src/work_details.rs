@@ -17,6 +17,9 @@ use crate::watched_recording::{Shared, WatchedRecording};
 /// Waits that are listed.
 const MAX_WAITS: usize = 32;
 
+/// Why the first work of a stream did not begin, where the recording began later than the work of its device.
+const EARLIER: &str = "The stream still had work that was submitted before the recording began.";
+
 /// What is known of one work.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct WorkDetails {
@@ -210,7 +213,12 @@ impl WatchedRecording {
         if ready > begin {
             parts.extend(self.starved(shared, work, begin, ready)?);
         }
-        let left = (ran.begin_ns - ready).saturating_sub(waited);
+        let earlier = if after == 0 { shared.index.earlier.get(&work.stamp.stream) } else { None };
+        let earlier = earlier.map_or(0, |until| TimeSpan::new(ready, *until).within(ready, ran.begin_ns));
+        if earlier > waited {
+            parts.push((earlier, EARLIER.to_owned()));
+        }
+        let left = (ran.begin_ns - ready).saturating_sub(waited.max(earlier));
         if left > 0 {
             parts.push((left, idle(IdleWhy::Start, work, left)));
         }

@@ -4,12 +4,15 @@ use std::path::PathBuf;
 
 use super::job_folder::JobFolder;
 use super::rank_findings::RankFindings;
+use crate::recorded_run::RUN_VARIABLE;
 
 /// What is the same for all ranks of a job.
 pub(crate) struct JobVariables {
     pub(crate) ranks: u32,
     pub(crate) port: u16,
     pub(crate) token: String,
+    /// What its recordings are known by.
+    pub(crate) run: String,
     pub(crate) visible_devices: Option<String>,
     /// Where ranks write what their simulated devices found.
     pub(super) findings: Option<RankFindings>,
@@ -33,6 +36,7 @@ impl JobVariables {
             ("KILN_MEETING_POINT", format!("127.0.0.1:{}", self.port)),
             ("KILN_JOB_TOKEN", self.token.clone()),
             ("KILN_RESTARTS", restarts.to_string()),
+            (RUN_VARIABLE, self.run.clone()),
         ];
         let ends = self.ends_file(rank, restarts).map(|file| file.to_string_lossy().into_owned());
         variables.extend(ends.map(|file| ("KILN_RANK_ENDS_FILE", file)));
@@ -51,8 +55,9 @@ mod tests {
 
     #[test]
     fn a_rank_reads_what_it_is_told() {
-        let (token, visible_devices, findings) = ("secret".into(), None, None);
-        let job = JobVariables { ranks: 3, port: 29_600, token, visible_devices, findings, folder: None };
+        let (token, run, visible_devices, findings) = ("secret".into(), "run".into(), None, None);
+        let job =
+            JobVariables { ranks: 3, port: 29_600, token, run, visible_devices, findings, folder: None };
         let variables = job.of_rank(2, 1);
         let find = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::left_behind;
 use crate::program_end::ProgramEnd;
 use crate::program_signals::ProgramSignals;
+use crate::recorded_run::{self, RUN_VARIABLE};
 
 /// The variable by which a kiln runtime learns where to record.
 const VARIABLE: &str = "KILN_TRACE";
@@ -109,7 +110,7 @@ pub(crate) fn run(
     let name = program.to_string_lossy();
     let began = beginning();
     let mut command = Command::new(program);
-    command.args(words).env(VARIABLE, &whole);
+    command.args(words).env(VARIABLE, &whole).env(RUN_VARIABLE, recorded_run::of_environment());
     if let Some(times) = settings.times {
         command.env(TIMES_VARIABLE, times.to_string());
     }

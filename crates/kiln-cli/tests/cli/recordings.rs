@@ -249,7 +249,7 @@ fn other_files_and_places_are_told_with_the_next_step() {
         (&["explain", &text], "it is no recording of kiln; give a file that kiln recorded"),
         (&["explain", &empty], "it is empty: no recording was begun in it"),
         (&["explain", &short], "nothing was recorded; record the program again"),
-        (&["explain", &other], "it has version 7 of the format, and this kiln reads version 5; use the kiln"),
+        (&["explain", &other], "it has version 7 of the format, and this kiln reads version 6; use the kiln"),
         (&["explain", &bare], "there is no recording in this folder"),
         (&["trace", &text, "--perfetto", nowhere], "it is no recording of kiln"),
         (&["trace", &good, "--perfetto", nowhere], "No such file"),

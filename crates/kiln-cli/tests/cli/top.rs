@@ -33,6 +33,11 @@ fn done(folder: &Folder, words: &[&str]) -> Outcome {
 fn published() -> Folder {
     let folder = Folder::new();
     std::fs::create_dir(folder.path("kiln")).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(folder.path("kiln"), PermissionsExt::from_mode(0o700)).unwrap();
+    }
     let own = std::process::id();
     std::fs::write(folder.path(&format!("kiln/{own}.json")), entry(own, "train")).unwrap();
     folder
@@ -120,9 +125,14 @@ fn a_folder_in_which_nothing_is_published_is_told() {
     std::fs::create_dir(folder.path("kiln")).unwrap();
     for (mode, is_wrong) in [(0o755, true), (0o700, false)] {
         std::fs::set_permissions(folder.path("kiln"), PermissionsExt::from_mode(mode)).unwrap();
-        let text = done(&folder, &["--once"]).stdout;
-        assert_eq!(text.contains("set its mode to 0700"), is_wrong, "{text}");
-        assert_eq!(done(&folder, &["--json"]).json()["folder_wrong"].is_string(), is_wrong);
+        let outcome = run(top(&folder, &["--once"]));
+        assert_eq!(outcome.code, Some(if is_wrong { 2 } else { 0 }), "{}", outcome.stderr);
+        for text in [&outcome.stdout, &outcome.stderr] {
+            assert_eq!(text.contains("set its mode to 0700"), is_wrong, "{text}");
+        }
+        let json = run(top(&folder, &["--json"]));
+        assert_eq!(json.code, outcome.code);
+        assert_eq!(json.json()["folder_wrong"].is_string(), is_wrong);
     }
 }
 

@@ -103,6 +103,27 @@ fn a_program_is_recorded_and_shown() {
 }
 
 #[test]
+fn of_several_runs_in_a_folder_the_latest_is_shown() {
+    let folder = Folder::new();
+    for (run, name) in [("monday", "z-1.kiln"), ("tuesday", "a-1.kiln"), ("tuesday", "a-2.kiln")] {
+        let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+        writer
+            .push(&TraceEvent::Start(StartRecord { program: name, run, ..StartRecord::default() }))
+            .unwrap();
+        let file = folder.write(name, writer.finish().unwrap());
+        if run == "monday" {
+            let before = std::time::SystemTime::now() - Duration::from_secs(3600);
+            std::fs::File::open(&file).unwrap().set_modified(before).unwrap();
+        }
+    }
+    let running = Running::start(&["watch", &folder.path("")], false);
+    let job = running.ask("job");
+    assert!(job.contains("a-1.kiln") && job.contains("a-2.kiln") && !job.contains("z-1.kiln"), "{job}");
+    let named = Running::start(&["watch", &folder.path("z-1.kiln")], false);
+    named.await_state("\"program\":\"z-1.kiln\"");
+}
+
+#[test]
 fn recordings_of_several_ranks_are_one_page() {
     let folder = Folder::new();
     let first = folder.write("rank-100.kiln", crate::job_recordings::rank(0, 1));

@@ -6,8 +6,10 @@
 //! same calls in every run.
 
 mod activity_times;
+mod device_origin;
 mod device_recording;
 mod device_times;
+mod earlier_work;
 mod measured_work;
 mod noted_needs;
 mod process_recording;

@@ -42,6 +42,8 @@ pub(super) struct DeviceIdle {
     idle_ns: u64,
     /// Time in which nothing that was measured ran, and something else may have.
     unknown_ns: u64,
+    /// The part of it in which a stream had work from before the recording.
+    earlier_ns: u64,
     pub(super) reasons: Ranking<Why, IdleCase>,
 }
 
@@ -56,7 +58,8 @@ pub(super) struct Surroundings<'a> {
 impl DeviceIdle {
     /// Begins with the time at which the first work of a device was submitted, or ran.
     pub(super) fn new(begin_ns: u64) -> Self {
-        Self { begin_ns, until_ns: begin_ns, idle_ns: 0, unknown_ns: 0, reasons: Ranking::default() }
+        let reasons = Ranking::default();
+        Self { begin_ns, until_ns: begin_ns, idle_ns: 0, unknown_ns: 0, earlier_ns: 0, reasons }
     }
 
     /// From the beginning to the end of the last work.
@@ -74,16 +77,22 @@ impl DeviceIdle {
         self.unknown_ns
     }
 
+    /// How much of that a stream had work from before the recording.
+    pub(super) fn earlier_ns(&self) -> u64 {
+        self.earlier_ns
+    }
+
     /// Up to when it is known what ran.
     pub(super) fn until_ns(&self) -> u64 {
         self.until_ns
     }
 
-    /// Looks at work of the device, sorted by its beginning. In hidden times, which are sorted, work may have run that was not measured.
+    /// Looks at work of the device, sorted by its beginning. In hidden times, which are sorted, work may have run that was not measured;
+    /// until a time, work from before the recording.
     pub(super) fn settle(
         &mut self,
         ran: &[(TimeSpan, &Work)],
-        hidden: &[TimeSpan],
+        (hidden, earlier_until_ns): (&[TimeSpan], u64),
         surroundings: &Surroundings<'_>,
     ) {
         for (span, work) in ran {
@@ -96,7 +105,9 @@ impl DeviceIdle {
                 // A device that is being brought back runs nothing that was submitted before.
                 let lost = self.takeovers(begin, end, work, surroundings);
                 self.idle_ns += lost;
-                self.unknown_ns += end.saturating_sub(begin) - lost;
+                let unknown = end.saturating_sub(begin) - lost;
+                self.unknown_ns += unknown;
+                self.earlier_ns += earlier_until_ns.min(end).saturating_sub(begin).min(unknown);
                 from = from.max(end);
             }
             self.idle(from, span.begin_ns, work, surroundings);

@@ -1,10 +1,10 @@
 //! What one device did, as far as it was looked at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::device_idle::{DeviceIdle, Surroundings};
 use super::timeline::Work;
-use crate::record::{TimeSpan, TraceStream};
+use crate::record::{EarlierRecord, TimeSpan, TraceStream};
 
 /// What one device did.
 #[derive(Default)]
@@ -17,6 +17,10 @@ pub(super) struct DeviceWork {
     pub(super) idle: Option<DeviceIdle>,
     /// Since when a stream may run work that was not measured. It ends when the next of its work begins that was.
     unmeasured: BTreeMap<TraceStream, u64>,
+    /// Until when a stream had work from before the recording.
+    earlier_until_ns: u64,
+    /// Streams of which that is not known yet. It ends at the latest when the first of their work begins that was measured.
+    earlier: BTreeSet<TraceStream>,
 }
 
 impl DeviceWork {
@@ -26,6 +30,17 @@ impl DeviceWork {
         let host = self.host.get_or_insert(work.host);
         host.begin_ns = host.begin_ns.min(work.host.begin_ns);
         host.end_ns = host.end_ns.max(work.host.end_ns);
+    }
+
+    /// A stream had work from before the recording.
+    pub(super) fn earlier(&mut self, work: &EarlierRecord) {
+        match work.until_ns {
+            Some(until) => {
+                self.earlier.remove(&work.stamp.stream);
+                self.earlier_until_ns = self.earlier_until_ns.max(until);
+            }
+            None => drop(self.earlier.insert(work.stamp.stream)),
+        }
     }
 
     /// How long it did something, as far as the host knows.
@@ -41,22 +56,32 @@ impl DeviceWork {
     ) {
         let mut works: Vec<&Work> = works.collect();
         works.sort_by_key(|work| work.stamp);
-        let hidden = self.hidden(&works);
+        let mut hidden = self.hidden(&works);
+        let earlier_until_ns = if self.earlier.is_empty() { self.earlier_until_ns } else { u64::MAX };
+        hidden.push(TimeSpan::new(0, earlier_until_ns));
+        let hidden = joined(hidden);
         let ran = works.into_iter().filter_map(|work| Some((work.device?, work)));
         let mut ran: Vec<(TimeSpan, &Work)> = ran.collect();
         ran.sort_by_key(|(span, _)| (span.begin_ns, span.end_ns));
         let Some((first, _)) = ran.first() else { return };
         let begin = self.host.map_or(first.begin_ns, |host| host.begin_ns.min(first.begin_ns));
-        self.idle.get_or_insert_with(|| DeviceIdle::new(begin)).settle(&ran, &hidden, surroundings);
+        self.idle.get_or_insert_with(|| DeviceIdle::new(begin)).settle(
+            &ran,
+            (&hidden, earlier_until_ns),
+            surroundings,
+        );
     }
 
-    /// Times in which work may have run that was not measured, sorted and apart from each other. The works are sorted by stream and number.
+    /// Times in which work may have run that was submitted and not measured. The works are sorted by stream and number.
     fn hidden(&mut self, works: &[&Work]) -> Vec<TimeSpan> {
         let mut hidden = Vec::new();
         for work in works {
             match work.device {
                 None => drop(self.unmeasured.entry(work.stamp.stream).or_insert(work.host.begin_ns)),
                 Some(ran) => {
+                    if self.earlier.remove(&work.stamp.stream) {
+                        self.earlier_until_ns = self.earlier_until_ns.max(ran.begin_ns);
+                    }
                     let since = self.unmeasured.remove(&work.stamp.stream);
                     hidden.extend(since.map(|since| TimeSpan::new(since, ran.begin_ns.max(since))));
                 }
@@ -64,14 +89,19 @@ impl DeviceWork {
         }
         // What is not known to have ended by now may still run.
         hidden.extend(self.unmeasured.values().map(|since| TimeSpan::new(*since, u64::MAX)));
-        hidden.sort_by_key(|span| span.begin_ns);
-        hidden.dedup_by(|next, last| {
-            let is_joined = next.begin_ns <= last.end_ns;
-            if is_joined {
-                last.end_ns = last.end_ns.max(next.end_ns);
-            }
-            is_joined
-        });
         hidden
     }
+}
+
+/// The same times, sorted and apart from each other.
+fn joined(mut spans: Vec<TimeSpan>) -> Vec<TimeSpan> {
+    spans.sort_by_key(|span| span.begin_ns);
+    spans.dedup_by(|next, last| {
+        let is_joined = next.begin_ns <= last.end_ns;
+        if is_joined {
+            last.end_ns = last.end_ns.max(next.end_ns);
+        }
+        is_joined
+    });
+    spans
 }

@@ -142,6 +142,9 @@ impl Explainer {
             }
             TraceEvent::End(_) => self.explanation.is_whole = true,
             TraceEvent::Command(word) => self.command.add(word),
+            TraceEvent::Earlier(work) => {
+                self.work.entry(work.stamp.stream.device).or_default().earlier(work);
+            }
             TraceEvent::Stream(_) => {}
         }
     }
@@ -188,7 +191,8 @@ impl Explainer {
         self.settle(u64::MAX);
         let (mut memory, mut stalls) = (std::mem::take(&mut self.memory), std::mem::take(&mut self.stalls));
         let mut work = std::mem::take(&mut self.work);
-        let mut devices: BTreeSet<u32> = work.keys().copied().collect();
+        let worked = work.iter().filter(|(_, work)| work.submissions > 0);
+        let mut devices: BTreeSet<u32> = worked.map(|(device, _)| *device).collect();
         devices.extend(memory.keys());
         devices.extend(self.takeovers.devices());
         let explained = devices.into_iter().map(|device| {
@@ -256,6 +260,7 @@ impl Explainer {
             }
             Some(idle) => ExplainedDevice {
                 unknown_ns: idle.unknown_ns(),
+                earlier_ns: idle.earlier_ns(),
                 span_ns: idle.span_ns(),
                 busy_ns: Some(idle.busy_ns()),
                 idle: idle.reasons.largest(NAMED).into_iter().map(|found| self.idle(found)).collect(),

@@ -54,8 +54,10 @@ pub struct ExplainedDevice {
     pub span_ns: u64,
     /// How long at least one stream ran something; none if that was not measured.
     pub busy_ns: Option<u64>,
-    /// How long it is not known whether a stream ran anything, because submissions were not measured.
+    /// How long it is not known whether a stream ran anything, because submissions were not measured, or were made before the recording began.
     pub unknown_ns: u64,
+    /// The part of that in which a stream still had work from before the recording.
+    pub earlier_ns: u64,
     /// The largest reasons why no stream ran anything, the largest first.
     pub idle: Vec<IdleReason>,
     /// The longest waits of streams for work of others, the longest first.

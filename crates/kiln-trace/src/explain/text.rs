@@ -153,11 +153,19 @@ impl ExplainedDevice {
             }
             None => writeln!(f)?,
         }
+        if self.earlier_ns > 0 {
+            let earlier = Time(self.earlier_ns);
+            writeln!(
+                f,
+                "  {earlier}: it still had work that was submitted before the recording began, so that it is not known whether it was idle"
+            )?;
+        }
         if self.busy_ns.is_some() && self.untimed_submissions > 0 {
-            let (count, unknown) = (self.untimed_submissions, Time(self.unknown_ns));
+            let unknown_ns = self.unknown_ns.saturating_sub(self.earlier_ns);
+            let (count, unknown) = (self.untimed_submissions, Time(unknown_ns));
             let were = if count == 1 { "submission was" } else { "submissions were" };
             write!(f, "  {count} {were} not measured")?;
-            match self.unknown_ns {
+            match unknown_ns {
                 0 => writeln!(f)?,
                 _ => writeln!(f, ", so that of {unknown} it is not known whether it was idle")?,
             }

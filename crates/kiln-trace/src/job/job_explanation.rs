@@ -1,9 +1,9 @@
 //! Recordings of one job on one time axis.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use super::rank_log::{RankCall, RankLog};
+use super::collective_order::CollectiveOrder;
+use super::rank_log::{CollectiveKey, RankLog};
 
 /// How the times of several recordings are put on one axis.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -22,6 +22,9 @@ pub enum ClockAlignment {
         /// Which call of it.
         number: u64,
     },
+    /// Times are those of simulated devices, which cannot be compared between processes. Each collective ends at the same time for all its
+    /// ranks, and what a rank did since the one before says when it came.
+    EachCollective,
     /// Each begins at zero.
     None,
 }
@@ -34,7 +37,9 @@ pub struct JobPart {
     pub recording: usize,
     /// The rank.
     pub rank: u32,
-    /// When it came.
+    /// When it came, compared with the other ranks of the collective.
+    pub came_ns: u64,
+    /// When it began.
     pub begin_ns: u64,
     /// When it was done.
     pub end_ns: u64,
@@ -90,9 +95,6 @@ pub struct JobExplanation {
     pub left_out: u64,
 }
 
-/// What is the same on all ranks of one call.
-type CallKey = (u64, Arc<str>, u64);
-
 impl JobExplanation {
     /// Compares recordings.
     ///
@@ -104,25 +106,35 @@ impl JobExplanation {
     /// ```
     pub fn of(logs: &[&RankLog]) -> Self {
         let (clocks, offsets_ns) = aligned(logs);
-        let mut calls: BTreeMap<CallKey, (u64, u32, Vec<JobPart>)> = BTreeMap::new();
+        // Only what started a program begins with its runtime.
+        let begin_together = !logs.iter().any(|log| log.records_itself());
+        let order =
+            (clocks == ClockAlignment::EachCollective).then(|| CollectiveOrder::of(logs, begin_together));
+        let mut calls: BTreeMap<CollectiveKey, (u64, u32, Vec<JobPart>)> = BTreeMap::new();
         for ((recording, log), offset) in logs.iter().enumerate().zip(&offsets_ns) {
             for call in log.calls() {
                 let Some(span) = call.span else { continue };
-                let (bytes, ranks, parts) = calls.entry(key(call)).or_default();
+                let (bytes, ranks, parts) = calls.entry(call.key()).or_default();
                 (*bytes, *ranks) = ((*bytes).max(call.bytes), call.ranks);
+                let begin_ns = span.begin_ns.saturating_add(*offset);
+                let came_ns = order.as_ref().map_or(begin_ns, |order| {
+                    let shifted = i128::from(span.begin_ns) + order.shift(recording, &call.key());
+                    u64::try_from(shifted.max(0)).unwrap_or(u64::MAX)
+                });
                 parts.push(JobPart {
                     recording,
                     rank: call.rank,
-                    begin_ns: span.begin_ns.saturating_add(*offset),
+                    came_ns,
+                    begin_ns,
                     end_ns: span.end_ns.saturating_add(*offset),
                 });
             }
         }
         let collective = |((communicator, name, number), (bytes, ranks, mut parts)): (
-            CallKey,
+            CollectiveKey,
             (u64, u32, Vec<JobPart>),
         )| {
-            parts.sort_by_key(|part| (part.begin_ns, part.rank));
+            parts.sort_by_key(|part| (part.came_ns, part.rank));
             let is_shared =
                 parts.iter().any(|part| parts.first().is_some_and(|first| first.rank != part.rank));
             let communicator = format!("{communicator:08x}");
@@ -136,7 +148,7 @@ impl JobExplanation {
             })
         };
         let mut collectives: Vec<JobCollective> = calls.into_iter().filter_map(collective).collect();
-        collectives.sort_by_key(|call| call.parts.first().map(|part| part.begin_ns));
+        collectives.sort_by_key(|call| call.parts.iter().map(|part| part.begin_ns).min());
         let late = lateness(&collectives);
         let left_out = logs.iter().map(|log| log.left_out()).sum();
         let ranks = logs.iter().map(|log| log.ranks().into_iter().collect()).collect();
@@ -157,14 +169,10 @@ impl JobCollective {
     /// How much later the last rank came than the first.
     pub fn late_ns(&self) -> u64 {
         match (self.parts.first(), self.parts.last()) {
-            (Some(first), Some(last)) => last.begin_ns.saturating_sub(first.begin_ns),
+            (Some(first), Some(last)) => last.came_ns.saturating_sub(first.came_ns),
             _ => 0,
         }
     }
-}
-
-fn key(call: &RankCall) -> CallKey {
-    (call.communicator, call.name.clone(), call.number)
 }
 
 /// What is added to the times of each recording, and why.
@@ -177,20 +185,30 @@ fn aligned(logs: &[&RankLog]) -> (ClockAlignment, Vec<u64>) {
         let first = began.iter().min().copied().unwrap_or_default();
         return (ClockAlignment::WallClock, began.iter().map(|at| at - first).collect());
     }
-    let ends: Vec<BTreeMap<CallKey, u64>> = logs
+    let first = first_common(logs);
+    if logs.iter().any(|log| log.is_virtual()) && logs.iter().any(|log| !log.calls().is_empty()) {
+        let offsets = first.map_or_else(|| vec![0; logs.len()], |(_, offsets)| offsets);
+        return (ClockAlignment::EachCollective, offsets);
+    }
+    first.unwrap_or_else(|| (ClockAlignment::None, vec![0; logs.len()]))
+}
+
+/// The first collective that all recordings have, and what is added to the times of each so that it ends at one time.
+fn first_common(logs: &[&RankLog]) -> Option<(ClockAlignment, Vec<u64>)> {
+    let ends: Vec<BTreeMap<CollectiveKey, u64>> = logs
         .iter()
-        .map(|log| log.calls().iter().filter_map(|call| Some((key(call), call.span?.end_ns))).collect())
+        .map(|log| log.calls().iter().filter_map(|call| Some((call.key(), call.span?.end_ns))).collect())
         .collect();
     let own = logs.first().map(|log| log.calls()).unwrap_or_default();
     for call in own {
-        let all: Vec<u64> = ends.iter().filter_map(|of_log| of_log.get(&key(call)).copied()).collect();
+        let all: Vec<u64> = ends.iter().filter_map(|of_log| of_log.get(&call.key()).copied()).collect();
         if all.len() == logs.len() {
             let last = all.iter().max().copied().unwrap_or_default();
             let clocks = ClockAlignment::FirstCollective { name: call.name.to_string(), number: call.number };
-            return (clocks, all.iter().map(|end| last - end).collect());
+            return Some((clocks, all.iter().map(|end| last - end).collect()));
         }
     }
-    (ClockAlignment::None, vec![0; logs.len()])
+    None
 }
 
 fn lateness(collectives: &[JobCollective]) -> Vec<RankLateness> {

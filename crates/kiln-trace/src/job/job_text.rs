@@ -17,6 +17,10 @@ impl Display for ClockAlignment {
                 f,
                 "aligned by the end of `{name}` number {number}, the first collective that all recordings have, because not all say when they began"
             ),
+            Self::EachCollective => write!(
+                f,
+                "not comparable, because the time of a simulated device is that of its process and stands still while a rank waits for others, or the program does something else; each collective is taken to end at one moment for its ranks, and the last rank is the one whose devices worked longest since the one before"
+            ),
             Self::None => write!(
                 f,
                 "not aligned, each begins at zero: not all say when they began, and they have no collective in common"

@@ -31,6 +31,15 @@ pub struct RankCall {
     pub span: Option<TimeSpan>,
 }
 
+/// What is the same on all ranks of one call: the communicator, the operation, and which call of it.
+pub(super) type CollectiveKey = (u64, Arc<str>, u64);
+
+impl RankCall {
+    pub(super) fn key(&self) -> CollectiveKey {
+        (self.communicator, self.name.clone(), self.number)
+    }
+}
+
 /// What tells the calls of a rank apart.
 type CallKey = (u64, u32, Arc<str>);
 
@@ -39,6 +48,8 @@ type CallKey = (u64, u32, Arc<str>);
 pub struct RankLog {
     unix_ns: u64,
     is_virtual: bool,
+    records_itself: bool,
+    run: String,
     calls: Vec<RankCall>,
     left_out: u64,
     names: HashSet<Arc<str>>,
@@ -56,7 +67,9 @@ impl RankLog {
             TraceEvent::Start(start) => {
                 self.unix_ns = start.unix_ns;
                 self.is_virtual = start.clock == RecordingClock::Virtual;
+                self.run = start.run.to_owned();
             }
+            TraceEvent::Command(word) => self.records_itself |= word.records_itself,
             TraceEvent::Collective(call) => self.call(call),
             TraceEvent::Submission(work) if work.kind == SubmissionKind::Collective => {
                 match self.awaited.remove(&work.stamp).and_then(|at| self.calls.get_mut(at)) {
@@ -74,6 +87,21 @@ impl RankLog {
     /// When the recording began, in nanoseconds since 1970; none if that is not known, or times are those of a simulated device.
     pub fn unix_ns(&self) -> Option<u64> {
         (self.unix_ns > 0 && !self.is_virtual).then_some(self.unix_ns)
+    }
+
+    /// Whether its times are those of a simulated device.
+    pub fn is_virtual(&self) -> bool {
+        self.is_virtual
+    }
+
+    /// Whether the program began to record when it wanted to, and not with its runtime.
+    pub fn records_itself(&self) -> bool {
+        self.records_itself
+    }
+
+    /// The run that it is of, the same for all processes of one job; empty if the recording does not say.
+    pub fn run(&self) -> &str {
+        &self.run
     }
 
     /// The calls, in the order of the recording.

@@ -172,7 +172,7 @@ impl<W: Write> Exporter<W> {
                 let named = Named { name: &name, ..Named::default() };
                 self.show(Track::Faults(0), dropped.time_ns, Shown::Instant(named))
             }
-            TraceEvent::End(_) | TraceEvent::Command(_) => Ok(()),
+            TraceEvent::End(_) | TraceEvent::Command(_) | TraceEvent::Earlier(_) => Ok(()),
         }
     }
 

@@ -1,9 +1,9 @@
 //! One event of a recording.
 
 use super::{
-    AllocationRecord, CollectiveRecord, CommandRecord, DeviceRecord, DroppedRecord, EndRecord, FaultRecord,
-    FreeRecord, HeapRecord, HostWaitRecord, StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord,
-    TakeoverRecord,
+    AllocationRecord, CollectiveRecord, CommandRecord, DeviceRecord, DroppedRecord, EarlierRecord, EndRecord,
+    FaultRecord, FreeRecord, HeapRecord, HostWaitRecord, StartRecord, StreamRecord, StreamWaitRecord,
+    SubmissionRecord, TakeoverRecord,
 };
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
@@ -40,6 +40,8 @@ pub enum TraceEvent<'a> {
     End(EndRecord),
     /// A word of the command that runs the program again.
     Command(CommandRecord<'a>),
+    /// A stream still had work from before the recording.
+    Earlier(EarlierRecord),
 }
 
 impl<'a> TraceEvent<'a> {
@@ -60,7 +62,8 @@ impl<'a> TraceEvent<'a> {
             | Self::Stream(_)
             | Self::Collective(_)
             | Self::Dropped(_)
-            | Self::Command(_) => None,
+            | Self::Command(_)
+            | Self::Earlier(_) => None,
         }
     }
 
@@ -82,6 +85,7 @@ impl<'a> TraceEvent<'a> {
             Self::Dropped(record) => (tag(13), record.encode(to)).1,
             Self::End(record) => (tag(14), record.encode(to)).1,
             Self::Command(record) => (tag(15), record.encode(to)).1,
+            Self::Earlier(record) => (tag(16), record.encode(to)).1,
         }
     }
 
@@ -102,6 +106,7 @@ impl<'a> TraceEvent<'a> {
             13 => Self::Dropped(DroppedRecord::decode(from)?),
             14 => Self::End(EndRecord::decode(from)?),
             15 => Self::Command(CommandRecord::decode(from)?),
+            16 => Self::Earlier(EarlierRecord::decode(from)?),
             _ => return Err(Malformed("an event of an unknown kind")),
         })
     }

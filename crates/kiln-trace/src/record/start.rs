@@ -23,6 +23,8 @@ pub struct StartRecord<'a> {
     pub clock: RecordingClock,
     /// When the recording began, in nanoseconds since 1970; 0 if that is unknown or means nothing.
     pub unix_ns: u64,
+    /// The run that the recording belongs to, the same for all processes of one job; empty if what started the program gave it none.
+    pub run: &'a str,
 }
 
 impl<'a> StartRecord<'a> {
@@ -31,6 +33,7 @@ impl<'a> StartRecord<'a> {
         to.number(self.process.into());
         to.byte(u8::from(self.clock == RecordingClock::Virtual));
         to.number(self.unix_ns);
+        to.name(self.run);
     }
 
     pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
@@ -40,6 +43,6 @@ impl<'a> StartRecord<'a> {
             1 => RecordingClock::Virtual,
             _ => return Err(Malformed("an unknown clock")),
         };
-        Ok(Self { program, process, clock, unix_ns: from.number()? })
+        Ok(Self { program, process, clock, unix_ns: from.number()?, run: from.name()? })
     }
 }

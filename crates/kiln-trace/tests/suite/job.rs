@@ -1,8 +1,8 @@
 //! Recordings of the ranks of one job.
 
 use kiln_trace::{
-    ClockAlignment, CollectiveRecord, JobExplanation, RankLog, StartRecord, SubmissionKind, SubmissionRecord,
-    TraceEvent,
+    ClockAlignment, CollectiveRecord, CommandRecord, JobExplanation, RankLog, RecordingClock, StartRecord,
+    SubmissionKind, SubmissionRecord, TraceEvent,
 };
 
 use crate::samples::{span, stamp};
@@ -35,6 +35,60 @@ fn rank(rank: u32, unix_ns: u64, calls: &[(u64, u64)]) -> RankLog {
         events.iter().for_each(|event| log.add(event));
     }
     log
+}
+
+/// The same of simulated devices in a process for each rank: their clocks stand still while a rank waits for others.
+fn simulated(number: u32, records_itself: bool, calls: &[(u64, u64)]) -> RankLog {
+    let mut log = rank(number, 0, calls);
+    let clock = RecordingClock::Virtual;
+    log.add(&TraceEvent::Start(StartRecord { clock, ..StartRecord::default() }));
+    log.add(&TraceEvent::Command(CommandRecord { records_itself, ..CommandRecord::default() }));
+    log
+}
+
+#[test]
+fn of_simulated_processes_the_rank_is_late_that_worked_longest_since_the_last_collective() {
+    // Each collective takes 100. Rank 0 works 5,000 before the second, rank 1 3,000 before the third and rank 2 4,000 before the fourth; all others
+    // take 1,000. On their clocks as they are, rank 0 is behind in all of them.
+    let logs = [
+        simulated(0, false, &[(1_000, 1_100), (6_100, 6_200), (7_200, 7_300), (8_300, 8_400)]),
+        simulated(1, false, &[(1_000, 1_100), (2_100, 2_200), (5_200, 5_300), (6_300, 6_400)]),
+        simulated(2, false, &[(1_500, 1_600), (2_600, 2_700), (3_700, 3_800), (7_800, 7_900)]),
+    ];
+    let job = JobExplanation::of(&logs.each_ref());
+    assert_eq!(job.clocks, ClockAlignment::EachCollective);
+    let mut late: Vec<(u64, u32, u64)> = Vec::new();
+    for call in &job.collectives {
+        late.push((call.number, call.parts.last().unwrap().rank, call.late_ns()));
+    }
+    late.sort_unstable();
+    assert_eq!(late, [(1, 2, 500), (2, 0, 4_000), (3, 1, 2_000), (4, 2, 3_000)], "{job}");
+    assert!(job.to_string().contains("Clocks: not comparable"), "{job}");
+    // A program that began to record itself did so at any time: the first says nothing.
+    let began = [
+        simulated(0, true, &[(9_000, 9_100), (10_100, 10_200)]),
+        simulated(1, true, &[(10, 110), (3_110, 3_210)]),
+    ];
+    let job = JobExplanation::of(&began.each_ref());
+    let late: Vec<_> =
+        job.collectives.iter().map(|call| (call.parts.last().unwrap().rank, call.late_ns())).collect();
+    assert_eq!(late, [(1, 0), (1, 2_000)], "{job}");
+}
+
+#[test]
+fn simulated_processes_that_miss_calls_are_compared_as_far_as_they_go() {
+    let mut other = simulated(1, false, &[(10, 20)]);
+    other.add(&TraceEvent::Collective(CollectiveRecord {
+        stamp: stamp(5, 1),
+        name: "broadcast",
+        communicator: 43,
+        rank: 0,
+        ranks: 1,
+        bytes: 8,
+    }));
+    let logs = [simulated(0, false, &[(100, 120), (200, 220), (300, 320)]), other, RankLog::default()];
+    let job = JobExplanation::of(&logs.each_ref());
+    assert_eq!((job.collectives.len(), job.collectives[0].late_ns()), (1, 90), "{job}");
 }
 
 #[test]

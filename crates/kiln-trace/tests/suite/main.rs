@@ -10,6 +10,7 @@
 
 mod counted_memory;
 mod damage;
+mod earlier_work;
 mod explain;
 mod explained_parts;
 mod full_disk;

@@ -2,10 +2,10 @@
 
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,
-    DropCause, DroppedRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
-    HostWaitRecord, LaunchSize, RecordingClock, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord,
-    SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine,
-    TraceStamp, TraceStream, WaitReason,
+    DropCause, DroppedRecord, EarlierRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord,
+    HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, RecordingWriter, StartRecord, StreamRecord,
+    StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
+    TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 
 /// A submission on stream `stream` of device 0.
@@ -97,6 +97,7 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
             process: 77,
             clock: RecordingClock::Wall,
             unix_ns: 1_700_000_000_000_000_000,
+            run: "monday",
         }),
         TraceEvent::Command(CommandRecord {
             part: CommandPart::Variable,
@@ -113,6 +114,8 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
         }),
         TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU" }),
         TraceEvent::Stream(StreamRecord { stream: stamp(0, 0).stream, name: "main" }),
+        TraceEvent::Earlier(EarlierRecord { stamp: stamp(2, 7), until_ns: None }),
+        TraceEvent::Earlier(EarlierRecord { stamp: stamp(2, 7), until_ns: Some(150) }),
         kernel("gemm", stamp(0, 1), 10, 100, span(200, 900)),
         wait(stamp(1, 1), stamp(0, 1), 1, "activations"),
         kernel("relu", stamp(1, 1), 11, 150, span(900, 1_000)),

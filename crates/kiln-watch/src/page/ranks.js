@@ -15,7 +15,7 @@ function showRanks() {
     parts.push(make("h2", {}, "Collectives by rank"), make("canvas", { class: "ranks", role: "img" }));
     const late = job.late.map((each) => [
       each.sentence, timeWords(each.late_ns),
-      make("button", { type: "button", onclick: () => { setSpan(each.parts[0].begin_ns - each.late_ns * 0.3, Math.max(...each.parts.map((part) => part.end_ns)) + each.late_ns * 0.3); setView("timeline"); } }, "Go there"),
+      make("button", { type: "button", onclick: () => { setSpan(Math.min(...each.parts.map((part) => part.begin_ns)) - each.late_ns * 0.3, Math.max(...each.parts.map((part) => part.end_ns)) + each.late_ns * 0.3); setView("timeline"); } }, "Go there"),
     ]);
     parts.push(make("h2", {}, late.length ? "Ranks that came late" : "No rank came late"));
     if (job.late_ranks.length) parts.push(make("ul", { id: "late-ranks" }, ...job.late_ranks.map((words) => make("li", {}, words))));
@@ -62,6 +62,8 @@ async function drawCalls() {
       const top = AXIS + ranks.indexOf(part.rank) * ROW + 4, left = x(part.begin_ns), came = x(Math.min(last, part.end_ns)), right = x(part.end_ns);
       pen.fillStyle = nameColour(nameNumber(call.name));
       pen.fillRect(left, top, Math.max(1, right - left), ROW - 8);
+      // The time of simulated devices stands still while a rank waits.
+      if (!job.has_waits) continue;
       pen.fillStyle = colours.wait;
       pen.fillRect(left, top, Math.max(0, came - left), ROW - 8);
     }

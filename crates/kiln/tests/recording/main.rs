@@ -14,6 +14,7 @@ mod collectives;
 mod costs;
 mod counted_allocations;
 mod device_times;
+mod earlier_work;
 mod ends;
 mod exits;
 mod launches_on_gpu;

@@ -34,13 +34,25 @@ fn child() {
     let all = gpu.zeros::<f32>(2000).unwrap();
     let peer = 1 - rank.rank();
     rank.all_reduce(&mine, &other, Reduction::Sum).submit().unwrap();
+    work(&gpu, if rank.rank() == 0 { 20 } else { 0 });
     rank.broadcast(&other, 0).submit().unwrap();
+    work(&gpu, rank.rank() * 4);
     rank.all_gather(&mine, &all).submit().unwrap();
+    work(&gpu, rank.rank() * 4);
     rank.barrier().submit().unwrap();
     rank.send(&mine, peer).and(rank.recv(&other, peer)).submit().unwrap();
     rank.all_reduce_in_place(&mine, Reduction::Sum).submit().unwrap();
     assert_eq!((mine.download().unwrap()[0], other.download().unwrap()[0]), (2.0, 1.0));
     job.barrier("end").unwrap();
+}
+
+/// Work of a rank before it comes to its next collective.
+fn work(gpu: &DeviceRuntime, times: u32) {
+    let large = gpu.zeros::<u32>(1 << 20).unwrap();
+    for value in 0..times {
+        large.fill(value).unwrap();
+    }
+    gpu.synchronize().unwrap();
 }
 
 /// Name, rank, ranks, bytes and communicator of a call.
@@ -75,7 +87,10 @@ fn a_collective_between_processes_has_its_kind_bytes_rank_and_communicator() {
     let ranks = [0, 1].map(|rank: usize| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--exact", "rank_collectives::child", "--nocapture"]);
-        command.env(PLAN, format!("{rank} {port}")).env("KILN_TRACE", &files[rank].0);
+        command
+            .env(PLAN, format!("{rank} {port}"))
+            .env("KILN_TRACE", &files[rank].0)
+            .env("KILN_TRACE_RUN", "a run");
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     });
     for rank in ranks {
@@ -108,4 +123,13 @@ fn a_collective_between_processes_has_its_kind_bytes_rank_and_communicator() {
     }
     let job = JobExplanation::of(&logs.iter().collect::<Vec<_>>());
     assert!(format!("{job:?}").contains("all_reduce"), "the ranks are brought together: {job:?}");
+    // Rank 1 came last to the last two, and its clock was behind that of rank 0, which came last to the second.
+    let last = |name: &str, number: u64| {
+        let call = job.collectives.iter().find(|call| (&*call.name, call.number) == (name, number)).unwrap();
+        (call.parts.last().unwrap().rank, call.late_ns() > 0)
+    };
+    assert_eq!(last("broadcast", 1), (0, true), "{job}");
+    assert_eq!(last("all_gather", 1), (1, true), "{job}");
+    assert_eq!(last("barrier", 1), (1, true), "{job}");
+    assert_eq!(logs.iter().map(RankLog::run).collect::<Vec<_>>(), ["a run"; 2]);
 }

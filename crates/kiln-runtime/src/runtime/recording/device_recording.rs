@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use kiln_driver::{Command, EventId, EventRequest, Timeout, WaitTarget};
+use kiln_driver::{Command, EventRequest, Timeout, WaitTarget};
 use kiln_mem::{DeviceBlock, Exhausted, Heap, MemoryResourceExt};
 use kiln_order::{MAX_STREAMS, Stamp, StreamKey};
 use kiln_trace::{
@@ -14,7 +14,9 @@ use kiln_trace::{
 
 use super::Place;
 use super::activity_times::ActivityTimes;
+use super::device_origin::Origin;
 use super::device_times::{DeviceTimes, Measuring, TakenTimes};
+use super::earlier_work::EarlierWork;
 use super::measured_work::{Measured, MeasuredWork, TimeSource};
 use super::processor_counter;
 use super::stream_lanes::{LaneTable, StreamLanes, short};
@@ -23,7 +25,6 @@ use super::work_context::{self, CollectiveLabel};
 use super::work_label::WorkLabel;
 use crate::device_state::Phase;
 use crate::error::{Error, Result};
-use crate::ids::Generation;
 use crate::runtime::inner::Inner;
 use crate::runtime::timing::EventPair;
 
@@ -54,18 +55,11 @@ pub(crate) struct DeviceRecording {
     /// By the key of the stream.
     measured: Vec<Mutex<MeasuredWork>>,
     faults: Arc<FaultLog>,
+    earlier: EarlierWork,
     shares_file: bool,
     /// What the heap held when that was recorded last.
     heap_bytes: AtomicU64,
     has_ended: AtomicBool,
-}
-
-/// An event from which the device's times are counted. A worker that took over has its own.
-#[derive(Clone, Copy)]
-struct Origin {
-    event: EventId,
-    at_ns: u64,
-    generation: Generation,
 }
 
 impl DeviceRecording {
@@ -92,6 +86,11 @@ impl DeviceRecording {
         let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new())).collect();
         let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
         let heap_bytes = AtomicU64::new(0);
+        let earlier = match origin.is_some() || activity.is_some() {
+            true => EarlierWork::note(runtime, &lanes, &host, origin.is_some()),
+            // Nothing is said about idle time.
+            false => EarlierWork::default(),
+        };
         let recording = Self {
             table: lanes.table().clone(),
             counts: lanes.counts(),
@@ -105,6 +104,7 @@ impl DeviceRecording {
             taken,
             measured,
             faults,
+            earlier,
             shares_file,
             heap_bytes,
             has_ended: AtomicBool::new(false),
@@ -211,6 +211,7 @@ impl DeviceRecording {
         let note = self.note(stamp, label, begin);
         if stamp.number.is_multiple_of(ASK_AFTER as u64) {
             self.take_activity();
+            self.collect_earlier(runtime, true);
         }
         let Some(mut measured) = self.measured(stamp.stream) else { return };
         if let Some(oldest) = measured.add(Measured { note, waits_for }) {
@@ -371,6 +372,7 @@ impl DeviceRecording {
     /// Reads the times of work that is known to be done.
     pub(super) fn collect(&self, runtime: &Inner) {
         self.take_activity();
+        self.collect_earlier(runtime, false);
         for (index, measured) in self.measured.iter().enumerate() {
             let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
             if measured.len() > 0
@@ -379,6 +381,14 @@ impl DeviceRecording {
                 self.collect_stream(runtime, stream, &mut measured, false);
             }
         }
+    }
+
+    /// Records when work from before the recording was done, as far as that is known by now.
+    fn collect_earlier(&self, runtime: &Inner, asks: bool) {
+        let Some(origin) = &self.origin else { return };
+        self.earlier.collect(runtime, (&self.lanes, &self.host), asks, |event| {
+            origin.lock().unwrap_or_else(PoisonError::into_inner).since(runtime, event)
+        });
     }
 
     /// Whether this is the first time that its end is asked for: that of the process comes before that of a runtime that another thread drops meanwhile.
@@ -390,6 +400,8 @@ impl DeviceRecording {
     pub(super) fn end(&self, runtime: &Inner) {
         self.flush_activity(true);
         self.collect(runtime);
+        self.collect_earlier(runtime, true);
+        self.earlier.end(runtime);
         if let Some(dropped) =
             self.activity.as_ref().map(ActivityTimes::dropped).filter(|dropped| *dropped > 0)
         {
@@ -451,43 +463,4 @@ impl DeviceRecording {
 /// The line of the program that this thread works for, if a call noted it.
 fn work_line() -> Option<TraceLine<'static>> {
     work_context::line().map(|line| TraceLine { file: line.file(), line: line.line() })
-}
-
-impl Origin {
-    /// Signals an event on the main stream, and waits for it.
-    fn take(runtime: &Inner, lanes: &StreamLanes) -> Result<Self> {
-        let driver = runtime.driver();
-        let event = driver.create_event(EventRequest::Timed)?;
-        let mut origin = Self { event, at_ns: 0, generation: runtime.state().generation() };
-        match origin.signal(runtime, lanes) {
-            Ok(()) => Ok(origin),
-            Err(error) => {
-                let _ = driver.destroy(event.into());
-                Err(error.into())
-            }
-        }
-    }
-
-    /// Signals the event, and waits for it.
-    fn signal(
-        &mut self,
-        runtime: &Inner,
-        lanes: &StreamLanes,
-    ) -> std::result::Result<(), kiln_driver::Error> {
-        let (driver, stream) = (runtime.driver(), runtime.main_stream().id());
-        let generation = runtime.state().generation();
-        driver.submit(stream, &Command::Signal(self.event))?;
-        driver.wait(WaitTarget::Event(self.event), Timeout::Never).map(drop)?;
-        (self.at_ns, self.generation) = (lanes.now(), generation);
-        Ok(())
-    }
-
-    /// When the work between two events ran.
-    fn span(&self, runtime: &Inner, events: EventPair) -> Option<TimeSpan> {
-        let since = |event| {
-            let elapsed = runtime.driver().elapsed(self.event, event).ok()?;
-            u64::try_from(elapsed.as_nanos()).ok()?.checked_add(self.at_ns)
-        };
-        Some(TimeSpan::new(since(events.start)?, since(events.end)?))
-    }
 }

@@ -14,6 +14,9 @@ use kiln_trace::{
 use super::{FLUSH_LIMIT, Place};
 use crate::error::{RecordingError, Result, TRACE_VARIABLE};
 
+/// The variable with what is the same for all processes of one run, so that recordings of several runs are told apart.
+const RUN_VARIABLE: &str = "KILN_TRACE_RUN";
+
 /// The recording of this process, once the first runtime was made.
 static RECORDING: Mutex<Option<ProcessRecording>> = Mutex::new(None);
 
@@ -144,10 +147,12 @@ fn start(clock: RecordingClock) -> TraceEvent<'static> {
         RecordingClock::Virtual => 0,
         RecordingClock::Wall => unix.ok().and_then(|ns| u64::try_from(ns).ok()).unwrap_or_default(),
     };
+    let run = std::env::var_os(RUN_VARIABLE).map(|run| interned_name(&run.to_string_lossy()));
     TraceEvent::Start(StartRecord {
         program: program.unwrap_or_default(),
         process: std::process::id(),
         clock,
         unix_ns,
+        run: run.unwrap_or_default(),
     })
 }

@@ -1,0 +1,48 @@
+//! A recording that begins while the device works on what was submitted before.
+
+use kiln::DeviceRuntime;
+use kiln::trace::TraceEvent;
+
+use crate::Recorded;
+
+#[test]
+fn a_device_that_works_when_the_recording_begins_is_not_called_idle() {
+    for (seed, is_synchronized) in [(1, false), (2, false), (1, true)] {
+        let file = Recorded::new();
+        let gpu = DeviceRuntime::simulated(seed).unwrap();
+        let (busy, other) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+        let large = gpu.allocate_on::<u32>(&busy, 1 << 22).unwrap();
+        let (from, small) =
+            (gpu.allocate_on(&busy, 16).unwrap(), gpu.allocate_on::<u32>(&other, 16).unwrap());
+        gpu.synchronize().unwrap();
+        for value in 0..4 {
+            large.fill_on(&busy, value).unwrap();
+        }
+        from.fill_on(&busy, 7).unwrap();
+        if is_synchronized {
+            gpu.synchronize().unwrap();
+        }
+        gpu.trace(&file).unwrap();
+        // It waits for the fills, which are not in the recording.
+        small.fill_on(&other, 1).unwrap();
+        small.copy_from_on(&other, &from).unwrap();
+        gpu.synchronize().unwrap();
+        drop((large, from, small, busy, other, gpu));
+        let mut earlier = Vec::new();
+        file.each(|event| {
+            if let TraceEvent::Earlier(work) = event {
+                earlier.push(work.until_ns.is_some());
+            }
+        });
+        let explained = file.explained();
+        let [device] = &*explained.devices else { panic!("{explained}") };
+        let idle = device.idle.iter().map(|idle| idle.ns).sum::<u64>();
+        if is_synchronized {
+            assert_eq!((earlier.len(), device.earlier_ns), (0, 0), "{explained}");
+            continue;
+        }
+        assert_eq!(earlier, [false, true], "{explained}");
+        assert!(device.earlier_ns > 10 * idle.max(1), "{idle} ns: {explained}");
+        assert!(explained.to_string().contains("submitted before the recording began"), "{explained}");
+    }
+}
