@@ -9,7 +9,7 @@
 pub(crate) const LEFT_OUT: &str = "...";
 
 /// A name that has one of these anywhere, in small letters and without what divides its words.
-const SECRET_PARTS: [&str; 26] = [
+const SECRET_PARTS: [&str; 27] = [
     "secret",
     "password",
     "passwd",
@@ -30,6 +30,7 @@ const SECRET_PARTS: [&str; 26] = [
     "sessionkey",
     "licensekey",
     "authkey",
+    "wandbkey",
     "bearer",
     "authorization",
     "authentication",
@@ -138,6 +139,12 @@ impl SecretFilter {
         }
         if is_user && let Some(kept) = without_password(word) {
             return kept;
+        }
+        if let Some((option, value)) = word.split_once('=')
+            && USER_OPTIONS.contains(&option)
+            && let Some(kept) = without_password(value)
+        {
+            return format!("{option}={kept}");
         }
         if word.contains("-----BEGIN") {
             return LEFT_OUT.to_owned();
@@ -332,6 +339,7 @@ mod tests {
             "WANDB_API_KEY",
             "private-key",
             "ssh-key",
+            "wandb-key",
             "key",
             "AWS_SECRET_ACCESS_KEY",
             "AWS_ACCESS_KEY_ID",
@@ -402,6 +410,7 @@ mod tests {
             assert_eq!(kept(&[url]), shown);
         }
         assert_eq!(kept(&["curl", "-u", "me:s3cret", "x", "me:s3cret@host"]), "curl -u me:... x ...@host");
+        assert_eq!(kept(&["curl", "--user=me:s3cret", "--user=7:7"]), "curl --user=me:... --user=7:7");
         assert_eq!(kept(&["--header", "Bearer s3cret"]), "--header Bearer ...");
     }
 

@@ -377,7 +377,7 @@ fn reason_words(reason: WaitReason) -> &'static str {
         WaitReason::ReadAfterWrite => "reads what the other writes",
         WaitReason::WriteAfterWrite => "overwrites what the other writes",
         WaitReason::WriteAfterRead => "overwrites what the other reads",
-        WaitReason::MemoryReuse => "got memory that the other uses",
+        WaitReason::Allocation => "uses memory that was allocated behind the other",
         WaitReason::Asked => "was told to wait",
         WaitReason::Unknown => "waits",
     }

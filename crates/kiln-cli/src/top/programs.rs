@@ -80,7 +80,8 @@ impl Published {
             return None;
         }
         if let Some(entry) = self.unreadable.iter().find(|entry| entry.process == process) {
-            return Some((format!("{}: {}", entry.file, entry.why), String::new()));
+            let (why, next) = entry.why.rsplit_once("; ").unwrap_or((&entry.why, ""));
+            return Some((format!("{}: {why}", entry.file), next.to_owned()));
         }
         let state = ProcessState::of(process);
         Some(if state.is_gone() {
@@ -102,7 +103,14 @@ impl Published {
 #[cfg(unix)]
 pub(super) fn wrong_with(folder: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
-    let known = fs::symlink_metadata(folder).ok()?;
+    let Ok(known) = fs::symlink_metadata(folder) else {
+        // Programs make it, but not the folder that it is in.
+        let parent = folder.parent().filter(|parent| !parent.is_dir())?;
+        return Some(format!(
+            "programs publish nothing in it, because {} is no folder; have XDG_RUNTIME_DIR name a folder that is there, or unset it",
+            parent.display()
+        ));
+    };
     let is_own = known.uid() == rustix::process::geteuid().as_raw() && known.mode() & 0o077 == 0;
     (!known.is_dir() || !is_own).then(|| {
         "it is not a folder of this user alone, so programs publish nothing in it; set its mode to 0700, or remove it".to_owned()

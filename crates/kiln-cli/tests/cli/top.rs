@@ -104,6 +104,8 @@ fn a_process_that_is_not_seen_is_told_with_the_reason() {
     let newer = entry(silent.id(), "newer").replace("\"format\":1", "\"format\":9");
     std::fs::write(folder.path(&format!("kiln/{other}.json")), newer).unwrap();
     refused(&["--once", &other], &["version 9", "use the kiln of that program"]);
+    let json = run(top(&folder, &["--json", &other])).json();
+    assert_eq!(json["error"]["next_step"], "use the kiln of that program", "{json}");
     silent.kill().unwrap();
     // Ended, and its exit code was not asked for yet.
     let stat = format!("/proc/{other}/stat");
@@ -134,6 +136,19 @@ fn a_folder_in_which_nothing_is_published_is_told() {
         assert_eq!(json.code, outcome.code);
         assert_eq!(json.json()["folder_wrong"].is_string(), is_wrong);
     }
+}
+
+#[test]
+fn a_runtime_folder_that_is_not_there_is_told() {
+    let mut command = command(&["top", "--once"]);
+    command.env("XDG_RUNTIME_DIR", "/no/such");
+    let outcome = run(command);
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("/no/such is no folder; have XDG_RUNTIME_DIR name"),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]

@@ -210,7 +210,7 @@ impl Block {
             recovery.block_allocated(&block);
         }
         if let (Some(recording), Some(memory)) = (runtime.recording(), &block.memory) {
-            recording.allocated(runtime, block.id.number(), memory);
+            recording.allocated(runtime, (block.id.number(), block.allocated), memory);
         }
         block
     }

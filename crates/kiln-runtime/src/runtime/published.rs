@@ -112,7 +112,13 @@ fn begin() -> io::Result<()> {
 /// Makes the folder, or sees that it is the user's alone.
 fn own_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            let shown = folder.display();
+            let what = format!(
+                "{shown} cannot be made: {error}; have XDG_RUNTIME_DIR name a folder that is there, or unset it"
+            );
+            return Err(io::Error::new(error.kind(), what));
+        }
         _ => {}
     }
     let known = fs::symlink_metadata(folder)?;

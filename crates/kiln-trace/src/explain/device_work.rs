@@ -11,6 +11,8 @@ use crate::record::{EarlierRecord, TimeSpan, TraceStream};
 pub(super) struct DeviceWork {
     pub(super) submissions: u64,
     pub(super) untimed: u64,
+    /// When the last was submitted that was not measured.
+    untimed_until_ns: u64,
     /// When the first was submitted, and the last one was.
     host: Option<TimeSpan>,
     /// None if nothing on it was measured.
@@ -26,7 +28,10 @@ pub(super) struct DeviceWork {
 impl DeviceWork {
     pub(super) fn add(&mut self, work: &Work) {
         self.submissions += 1;
-        self.untimed += u64::from(work.device.is_none());
+        if work.device.is_none() {
+            self.untimed += 1;
+            self.untimed_until_ns = self.untimed_until_ns.max(work.host.end_ns);
+        }
         let host = self.host.get_or_insert(work.host);
         host.begin_ns = host.begin_ns.min(work.host.begin_ns);
         host.end_ns = host.end_ns.max(work.host.end_ns);
@@ -46,6 +51,11 @@ impl DeviceWork {
     /// How long it did something, as far as the host knows.
     pub(super) fn host_ns(&self) -> u64 {
         self.host.map_or(0, TimeSpan::ns)
+    }
+
+    /// How long work was submitted that was not measured, behind all that was.
+    pub(super) fn untimed_tail_ns(&self) -> u64 {
+        self.idle.as_ref().map_or(0, |idle| self.untimed_until_ns.saturating_sub(idle.until_ns()))
     }
 
     /// Looks at work whose time is known.

@@ -249,6 +249,7 @@ impl Explainer {
     /// What is said about a device, but for its memory and stalls.
     fn device(&self, device: u32, work: DeviceWork) -> ExplainedDevice {
         let (host_ns, submissions, untimed_submissions) = (work.host_ns(), work.submissions, work.untimed);
+        let tail_ns = work.untimed_tail_ns();
         let name = self.devices.get(&device).cloned().unwrap_or_default();
         let explained =
             ExplainedDevice { device, name, submissions, untimed_submissions, ..ExplainedDevice::default() };
@@ -256,12 +257,12 @@ impl Explainer {
             None => ExplainedDevice { span_ns: host_ns, ..explained },
             // What is missing may have run in any gap.
             Some(idle) if self.missing.events() > 0 || self.explanation.damaged_blocks > 0 => {
-                ExplainedDevice { span_ns: idle.span_ns(), ..explained }
+                ExplainedDevice { span_ns: idle.span_ns() + tail_ns, ..explained }
             }
             Some(idle) => ExplainedDevice {
-                unknown_ns: idle.unknown_ns(),
+                unknown_ns: idle.unknown_ns() + tail_ns,
                 earlier_ns: idle.earlier_ns(),
-                span_ns: idle.span_ns(),
+                span_ns: idle.span_ns() + tail_ns,
                 busy_ns: Some(idle.busy_ns()),
                 idle: idle.reasons.largest(NAMED).into_iter().map(|found| self.idle(found)).collect(),
                 ..explained

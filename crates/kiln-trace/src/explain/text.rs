@@ -134,9 +134,10 @@ impl ExplainedDevice {
         let name = if self.name.is_empty() { String::new() } else { format!(" ({})", self.name) };
         write!(
             f,
-            "Device {}{name}: {} submissions in {}",
+            "Device {}{name}: {} {} in {}",
             self.device,
             self.submissions,
+            if self.submissions == 1 { "submission" } else { "submissions" },
             Time(self.span_ns)
         )?;
         match self.busy_ns {
@@ -297,7 +298,11 @@ impl Display for StreamStall {
             WaitReason::ReadAfterWrite => write!(f, "{waiter} reads{what}, written by {writer}")?,
             WaitReason::WriteAfterWrite => write!(f, "{waiter} overwrites{what}, written by {writer}")?,
             WaitReason::WriteAfterRead => write!(f, "{waiter} overwrites{what}, read by {writer}")?,
-            WaitReason::MemoryReuse => write!(f, "{waiter} got memory{what} that {writer} used")?,
+            WaitReason::Allocation => write!(
+                f,
+                "{waiter} uses{what}, which was allocated on stream {} behind {writer}; allocate it on the stream that uses it first",
+                writer.stream
+            )?,
             WaitReason::Asked => write!(f, "{waiter} was told to wait for {writer}")?,
             WaitReason::Unknown => write!(f, "{waiter} waited for {writer}")?,
         }

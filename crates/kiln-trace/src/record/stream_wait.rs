@@ -14,8 +14,8 @@ pub enum WaitReason {
     WriteAfterWrite,
     /// It overwrites what the other reads.
     WriteAfterRead,
-    /// Memory that the other uses is given out again.
-    MemoryReuse,
+    /// It uses memory that was allocated on another stream behind the other, which need not have used it.
+    Allocation,
     /// The program asked for it.
     Asked,
     /// Not known.
@@ -53,7 +53,7 @@ const REASONS: [WaitReason; 6] = [
     WaitReason::ReadAfterWrite,
     WaitReason::WriteAfterWrite,
     WaitReason::WriteAfterRead,
-    WaitReason::MemoryReuse,
+    WaitReason::Allocation,
     WaitReason::Asked,
     WaitReason::Unknown,
 ];

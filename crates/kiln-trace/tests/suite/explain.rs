@@ -1,8 +1,8 @@
 //! What is said about hand-made recordings.
 
 use kiln_trace::{
-    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HostWaitCause, IdleWhy, SubmissionRecord,
-    TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp, TraceStream, WaitReason,
+    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HostWaitCause, IdleWhy, StreamWaitRecord,
+    SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp, TraceStream, WaitReason,
 };
 
 use crate::samples::{all_kinds, allocated, freed, kernel, span, stamp, synchronized, wait};
@@ -125,6 +125,38 @@ fn time_in_which_work_may_have_run_that_was_not_measured_is_not_idle() {
     assert!(text.contains("idle 2.0 us (25 %)"), "{text}");
     let said = "3 submissions were not measured, so that of 3.0 us it is not known whether it was idle";
     assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn work_behind_the_last_that_was_measured_is_in_the_span_and_not_known() {
+    let TraceEvent::Submission(work) = kernel("step", stamp(0, 2), 10, 90_000, span(0, 0)) else {
+        unreachable!("it is a submission")
+    };
+    let found = explained(&[
+        kernel("step", stamp(0, 1), 10, 1_000, span(1_000, 2_000)),
+        TraceEvent::Submission(SubmissionRecord { device: None, ..work }),
+    ]);
+    let [device] = &*found.devices else { panic!("{found}") };
+    assert_eq!((device.span_ns, device.busy_ns, device.unknown_ns), (89_001, Some(1_000), 88_000), "{found}");
+    let text = found.to_string();
+    assert!(text.contains("1 submission was not measured, so that of 88.0 us it is not known"), "{text}");
+    let one = explained(&[kernel("step", stamp(0, 1), 10, 1_000, span(1_000, 2_000))]).to_string();
+    assert!(one.contains("Device 0: 1 submission in "), "{one}");
+}
+
+#[test]
+fn memory_that_was_allocated_behind_other_work_is_not_said_to_be_written_by_it() {
+    let allocated = WaitReason::Allocation;
+    let TraceEvent::StreamWait(wait) = wait(stamp(1, 1), stamp(0, 1), 1, "fresh") else {
+        unreachable!("it is a wait")
+    };
+    let found = explained(&[
+        kernel("fill", stamp(0, 1), 10, 100, span(200, 9_000)),
+        TraceEvent::StreamWait(StreamWaitRecord { reason: allocated, ..wait }),
+        kernel("spin", stamp(1, 1), 11, 150, span(9_100, 9_500)),
+    ]);
+    let said = "uses `fresh` (block 12), which was allocated on stream 0 behind `fill` (src/train.rs:10, stream 0, submission 1); allocate it on the stream that uses it first";
+    assert!(found.to_string().contains(said), "{found}");
 }
 
 #[test]

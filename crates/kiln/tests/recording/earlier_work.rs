@@ -1,7 +1,7 @@
-//! A recording that begins while the device works on what was submitted before.
+//! Work that a recording does not have: what was submitted before it began; and what waits are for that no work wrote.
 
 use kiln::DeviceRuntime;
-use kiln::trace::TraceEvent;
+use kiln::trace::{TraceEvent, WaitReason};
 
 use crate::Recorded;
 
@@ -45,4 +45,42 @@ fn a_device_that_works_when_the_recording_begins_is_not_called_idle() {
         assert!(device.earlier_ns > 10 * idle.max(1), "{idle} ns: {explained}");
         assert!(explained.to_string().contains("submitted before the recording began"), "{explained}");
     }
+}
+
+#[test]
+fn a_wait_for_where_a_block_was_allocated_is_no_write() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let other = gpu.stream().unwrap();
+    let early = gpu.zeros::<u32>(1 << 20).unwrap();
+    early.fill(1).unwrap();
+    let fresh = gpu.allocate_on::<u32>(gpu.main_stream(), 16).unwrap();
+    fresh.fill_on(&other, 2).unwrap();
+    // Here it waits for a write.
+    fresh.fill(3).unwrap();
+    gpu.synchronize().unwrap();
+    drop((early, fresh, other, gpu));
+    let mut reasons = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::StreamWait(wait) = event {
+            reasons.push(wait.reason);
+        }
+    });
+    assert_eq!(reasons, [WaitReason::Allocation, WaitReason::WriteAfterWrite]);
+}
+
+#[test]
+fn a_simulated_device_far_behind_the_host_has_the_times_of_its_work() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let buffer = gpu.zeros::<u32>(64).unwrap();
+    for value in 0..5_000 {
+        buffer.fill(value).unwrap();
+    }
+    gpu.synchronize().unwrap();
+    drop((buffer, gpu));
+    let explained = file.explained();
+    assert_eq!(explained.devices[0].untimed_submissions, 0, "{explained}");
 }

@@ -87,6 +87,17 @@ fn a_folder_of_others_is_not_used_and_the_program_runs_on() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_made_is_named_with_what_to_do() {
+    let mut command = ends::command("two runtimes");
+    command.env("KILN_TOP", "1").env("XDG_RUNTIME_DIR", "/no/such").stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    assert!(said.contains("/no/such/kiln cannot be made: ") && said.contains("or unset it"), "{said}");
+}
+
+#[test]
 fn a_runtime_that_allocated_nothing_has_no_peak() {
     use kiln::telemetry::Gauge;
     let gpu = kiln::DeviceRuntime::simulated(1).unwrap();

@@ -8,8 +8,8 @@ use kiln_mem::{DeviceBlock, Exhausted, Heap, MemoryResourceExt};
 use kiln_order::{MAX_STREAMS, Stamp, StreamKey};
 use kiln_trace::{
     AllocationRecord, CollectiveNote, DeviceRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
-    HostWaitRecord, KnownName, ProgramRecorder, RecordingLane, StreamRecord, SubmissionKind, SubmissionNote,
-    TimeSpan, TraceEvent, TraceLine, TraceStream, interned_name,
+    HostWaitRecord, KnownName, ProgramRecorder, RecordingClock, RecordingLane, StreamRecord, SubmissionKind,
+    SubmissionNote, TimeSpan, TraceEvent, TraceLine, TraceStream, interned_name,
 };
 
 use super::Place;
@@ -17,9 +17,9 @@ use super::activity_times::ActivityTimes;
 use super::device_origin::Origin;
 use super::device_times::{DeviceTimes, Measuring, TakenTimes};
 use super::earlier_work::EarlierWork;
-use super::measured_work::{Measured, MeasuredWork, TimeSource};
+use super::measured_work::{MAX_MEASURED, MAX_SIMULATED, Measured, MeasuredWork, TimeSource};
 use super::processor_counter;
-use super::stream_lanes::{LaneTable, StreamLanes, short};
+use super::stream_lanes::{KnownBlock, LaneTable, StreamLanes, short};
 use super::takeover_log::{FaultLog, TakeoverLog};
 use super::work_context::{self, CollectiveLabel};
 use super::work_label::WorkLabel;
@@ -83,7 +83,8 @@ impl DeviceRecording {
             _ => (None, 1),
         };
         let (turn, activity) = (AtomicU32::new(0), source.map(ActivityTimes::new));
-        let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new())).collect();
+        let room = if clock == RecordingClock::Virtual { MAX_SIMULATED } else { MAX_MEASURED };
+        let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new(room))).collect();
         let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
         let heap_bytes = AtomicU64::new(0);
         let earlier = match origin.is_some() || activity.is_some() {
@@ -276,11 +277,11 @@ impl DeviceRecording {
         self.host.push(TraceEvent::HostWait(HostWaitRecord { device, thread, cause, awaited, line, span }));
     }
 
-    /// A block was allocated.
-    pub(crate) fn allocated(&self, runtime: &Inner, number: u64, memory: &DeviceBlock) {
+    /// A block was allocated behind a submission of its stream.
+    pub(crate) fn allocated(&self, runtime: &Inner, (number, behind): (u64, Stamp), memory: &DeviceBlock) {
         self.note_heap(runtime);
         let tag = memory.tag().name();
-        self.lanes.note_tag(number, tag);
+        self.lanes.note_block(number, KnownBlock { tag, behind });
         self.host.push(TraceEvent::Allocation(AllocationRecord {
             device: self.lanes.device(),
             block: short(number),
@@ -295,7 +296,7 @@ impl DeviceRecording {
     /// The last handle of a block was dropped.
     pub(crate) fn freed(&self, runtime: &Inner, number: u64, memory: &DeviceBlock) {
         self.note_heap(runtime);
-        self.lanes.forget_tag(number);
+        self.lanes.forget_block(number);
         self.host.push(TraceEvent::Free(FreeRecord {
             device: self.lanes.device(),
             block: short(number),

@@ -7,12 +7,17 @@ use kiln_trace::{SubmissionNote, TimeSpan};
 use crate::runtime::timing::EventPair;
 
 /// Submissions of one stream that wait for their times; of more, the oldest is recorded without its time on the device.
-const MAX_MEASURED: usize = 1024;
+pub(super) const MAX_MEASURED: usize = 1024;
+/// The same of a simulated device, which is often far behind the host. Room for them is made as they come. Not more: what waits is lost when
+/// the program is killed.
+pub(super) const MAX_SIMULATED: usize = 1 << 16;
 /// The same where CUPTI tells the times, which it does for some hundred at once.
 const MAX_TRACED: usize = 8192;
 
 /// The measured work of one stream, by number.
 pub(super) struct MeasuredWork {
+    /// How many may wait for events.
+    room: usize,
     open: VecDeque<Measured>,
     /// The latest whose time CUPTI told.
     latest_told: u64,
@@ -44,17 +49,17 @@ impl Measured {
 }
 
 impl MeasuredWork {
-    pub(super) fn new() -> Self {
-        Self { open: VecDeque::new(), latest_told: 0 }
+    pub(super) fn new(room: usize) -> Self {
+        Self { room, open: VecDeque::new(), latest_told: 0 }
     }
 
-    /// Adds work, and returns the oldest if there was no room for one more. Room is made with the first, and never grows.
+    /// Adds work, and returns the oldest if there was no room for one more. On a GPU, room is made with the first, and never grows.
     pub(super) fn add(&mut self, measured: Measured) -> Option<Measured> {
         let room = match measured.waits_for {
             Some(TimeSource::Activity) => MAX_TRACED,
-            _ => MAX_MEASURED,
+            _ => self.room,
         };
-        if self.open.capacity() < room {
+        if room <= MAX_TRACED && self.open.capacity() < room {
             self.open.reserve_exact(room - self.open.len());
         }
         let oldest = if self.open.len() < room { None } else { self.open.pop_front() };

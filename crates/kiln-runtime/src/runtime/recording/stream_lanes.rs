@@ -21,8 +21,16 @@ pub(crate) struct StreamLanes {
     lanes: LaneTable,
     device: u32,
     recorder: Arc<ProgramRecorder>,
-    /// Tags of the blocks that are alive and were allocated since the recording began.
-    tags: Mutex<HashMap<u64, &'static str>>,
+    /// The blocks that are alive and were allocated since the recording began.
+    blocks: Mutex<HashMap<u64, KnownBlock>>,
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KnownBlock {
+    pub(super) tag: &'static str,
+    /// What was submitted to its stream when it was allocated. Other streams come after that, although it did not write the block.
+    pub(super) behind: Stamp,
 }
 
 impl StreamLanes {
@@ -35,7 +43,7 @@ impl StreamLanes {
     ) -> Self {
         let clock = Arc::new(TickClock::new(driver, clock, began_ns));
         let lanes = (0..MAX_STREAMS).map(|_| OnceLock::new()).collect();
-        Self { recorder, clock, device, lanes, tags: Mutex::default() }
+        Self { recorder, clock, device, lanes, blocks: Mutex::default() }
     }
 
     pub(super) fn table(&self) -> &LaneTable {
@@ -91,16 +99,16 @@ impl StreamLanes {
         TraceStamp { stream, number: stamp.number }
     }
 
-    pub(super) fn note_tag(&self, block: u64, tag: &'static str) {
-        self.tags.lock().unwrap_or_else(PoisonError::into_inner).insert(block, tag);
+    pub(super) fn note_block(&self, number: u64, block: KnownBlock) {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).insert(number, block);
     }
 
-    pub(super) fn forget_tag(&self, block: u64) {
-        self.tags.lock().unwrap_or_else(PoisonError::into_inner).remove(&block);
+    pub(super) fn forget_block(&self, number: u64) {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
     }
 
-    fn tag(&self, block: u64) -> &'static str {
-        self.tags.lock().unwrap_or_else(PoisonError::into_inner).get(&block).copied().unwrap_or_default()
+    fn block(&self, number: u64) -> KnownBlock {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).get(&number).copied().unwrap_or_default()
     }
 
     /// What tells it from other recordings in the same thread.
@@ -117,12 +125,17 @@ impl WaitObserver for StreamLanes {
     fn waits(&self, waiter: Stamp, needed: Stamp, covers: u64) {
         let found = noted_needs::find(self.address(), waiter, needed);
         let Some(lane) = self.of(waiter.stream) else { return };
+        let known = found.map(|(block, reason)| {
+            let KnownBlock { tag, behind } = self.block(block);
+            let reason = if behind == needed { WaitReason::Allocation } else { reason };
+            (reason, (short(block), KnownName::of(tag)))
+        });
         lane.waits(&WaitNote {
             waiter: waiter.number,
             writer: self.stamp(needed),
             covers,
-            reason: found.map_or(WaitReason::Unknown, |(_, reason)| reason),
-            block: found.map(|(block, _)| (short(block), KnownName::of(self.tag(block)))),
+            reason: known.map_or(WaitReason::Unknown, |(reason, _)| reason),
+            block: known.map(|(_, block)| block),
             time: self.ticks(),
         });
     }
