@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use kiln_trace::refused_place;
+
 use crate::left_behind;
 
 /// How the hidden name ends.
@@ -26,7 +28,14 @@ pub(crate) struct NewFile {
 
 impl NewFile {
     /// Begins a file. One that is there keeps its permissions, and a link its place.
+    ///
+    /// # Errors
+    /// The file behind a standard stream, and what else is no file of its own; what the operating system says.
     pub(crate) fn create(place: &Path) -> io::Result<Self> {
+        if let Some(what) = refused_place(place) {
+            let why = format!("it is {what}, and is not written to");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let (place, temporary) = names(place)?;
         left_behind::remove(&place, ENDING);
         let unnamed = unnamed(&place);

@@ -72,7 +72,7 @@ pub use explain::{
     ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer, Explanation,
     HeldTag, IdleReason, IdleWhy, MissingEvents, RefusedAllocation, StreamStall, TagBytes, WorkName,
 };
-pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, special_file};
+pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, refused_place, special_file};
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 pub use job::{ClockAlignment, JobCollective, JobExplanation, JobPart, RankCall, RankLateness, RankLog};
 pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
