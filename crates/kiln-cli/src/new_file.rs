@@ -112,6 +112,18 @@ pub(crate) fn check_writable(place: &Path) -> io::Result<()> {
     NewFile::create(place).map(drop)
 }
 
+/// What to do about a file that cannot be written; it ends with another place that is to be given.
+pub(crate) fn next_step(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "let this user write there, or give another place",
+        io::ErrorKind::NotFound => "make the folder, or give another place",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "make room, or give another place"
+        }
+        _ => "give another place",
+    }
+}
+
 /// The place that a link leads to, and the hidden name beside it.
 fn names(place: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
@@ -153,4 +165,16 @@ fn unnamed(_: &Path) -> Option<File> {
 #[cfg(not(target_os = "linux"))]
 fn name(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_full_disk_asks_for_room() {
+        for (kind, asks) in [(io::ErrorKind::PermissionDenied, false), (io::ErrorKind::StorageFull, true)] {
+            assert_eq!(next_step(&kind.into()).contains("make room"), asks, "{kind}");
+        }
+    }
 }
