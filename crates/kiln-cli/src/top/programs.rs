@@ -80,7 +80,8 @@ impl Published {
             return None;
         }
         if let Some(entry) = self.unreadable.iter().find(|entry| entry.process == process) {
-            return Some((format!("{}: {}", entry.file, entry.why), String::new()));
+            let (why, next) = entry.why.split_once("; ").unwrap_or((&entry.why, "remove it"));
+            return Some((format!("{}: {why}", entry.file), next.to_owned()));
         }
         let state = ProcessState::of(process);
         Some(if state.is_gone() {
