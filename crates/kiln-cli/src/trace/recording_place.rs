@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use kiln_trace::{special_file, split_process_number, with_process_number};
+use kiln_trace::{refused_place, split_process_number, with_process_number};
 use kiln_watch::FilePattern;
 
 use crate::failure::Failure;
@@ -97,12 +97,12 @@ pub(crate) fn check_numbered(out: &Path) -> Result<(), Failure> {
 /// A place that something can be written to, as far as that is known.
 ///
 /// # Errors
-/// An empty name, a folder, a pipe, a device.
+/// An empty name, a folder, a pipe, a device, a standard stream or another open file.
 pub(crate) fn writable(file: &Path) -> Result<(), Failure> {
     if file.as_os_str().is_empty() {
         return Err(Failure::usage("the name of the file is empty").next("give the name of a file"));
     }
-    match special_file(file) {
+    match refused_place(file) {
         Some(what) => {
             let why = format!("it is {what}, and is not written to");
             Err(Failure::file(file, why).next("give the name of a file"))

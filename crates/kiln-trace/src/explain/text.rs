@@ -49,6 +49,12 @@ impl Explanation {
             "" => writeln!(f, "Recording{clock}")?,
             program => writeln!(f, "Recording of {program}{clock}")?,
         }
+        if self.is_virtual && self.devices.len() > 1 {
+            writeln!(
+                f,
+                "Simulated devices that are not of one simulated machine have separate clocks, each from its own zero: times of two such devices cannot be compared, and a wait for one is no time of the other."
+            )?;
+        }
         if self.damaged_blocks > 0 {
             let places = if self.damaged_blocks == 1 {
                 "1 damaged block is".to_owned()

@@ -41,6 +41,7 @@ impl Display for JobCollective {
         }
         match (self.ranks as usize).saturating_sub(self.parts.len()) {
             0 => Ok(()),
+            1 => write!(f, "; 1 of {} ranks is in no recording", self.ranks),
             missing => write!(f, "; {missing} of {} ranks are in no recording", self.ranks),
         }
     }
