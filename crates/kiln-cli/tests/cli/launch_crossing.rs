@@ -42,36 +42,42 @@ fn legal_transfers(rank: &DeviceCommunicator, buffer: &GpuRef<u32>) {
         rank.send(buffer, next).and(rank.recv(&received, before)).submit().unwrap();
         assert_eq!(received.download().unwrap(), vec![before; buffer.len()]);
     }
-    let send = || drop(rank.send(buffer, next).submit().unwrap());
-    let receive = || drop(rank.recv(&received, before).submit().unwrap());
+    let send = |from: &GpuRef<u32>, to: u32| {
+        rank.send(from, to).submit().unwrap();
+    };
+    let receive = |to: &GpuRef<u32>, from: u32| {
+        rank.recv(to, from).submit().unwrap();
+    };
     if me == 0 {
-        receive();
-        send();
+        receive(&received, before);
+        send(buffer, next);
     } else {
-        send();
-        receive();
+        send(buffer, next);
+        receive(&received, before);
     }
     // Small sends that are received later, and answers to all of them.
     let small = buffer.view(..1).unwrap();
     let answer = received.view(..1).unwrap();
     match me {
         0 => {
-            (0..20).for_each(|_| drop(rank.send(&small, 1).submit().unwrap()));
-            (0..20).for_each(|_| drop(rank.recv(&answer, 1).submit().unwrap()));
+            (0..20).for_each(|_| send(&small, 1));
+            (0..20).for_each(|_| receive(&answer, 1));
         }
         1 => {
             std::thread::sleep(Duration::from_millis(200));
-            (0..20).for_each(|_| drop(rank.recv(&answer, 0).submit().unwrap()));
-            (0..20).for_each(|_| drop(rank.send(&small, 0).submit().unwrap()));
+            (0..20).for_each(|_| receive(&answer, 0));
+            (0..20).for_each(|_| send(&small, 0));
         }
         _ => {}
     }
     // One rank exchanges in one call what the other does in two.
     match me {
-        0 => drop(rank.send(&small, 1).and(rank.recv(&answer, 1)).submit().unwrap()),
+        0 => {
+            rank.send(&small, 1).and(rank.recv(&answer, 1)).submit().unwrap();
+        }
         1 => {
-            rank.recv(&answer, 0).submit().unwrap();
-            rank.send(&small, 0).submit().unwrap();
+            receive(&answer, 0);
+            send(&small, 0);
         }
         _ => {}
     }
