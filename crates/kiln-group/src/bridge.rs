@@ -5,6 +5,7 @@
 //! computed by the device, in the order of the ranks, so that all ranks get the same bits as ranks of one process do. It is for checks of programs, and slow.
 
 mod absence;
+mod given_up;
 mod group_call;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -52,6 +53,8 @@ struct Counts {
     received: BTreeMap<u32, u64>,
     /// Values that this rank gave for collectives of all ranks, call by call.
     given: VecDeque<Vec<String>>,
+    /// Why this rank takes no more calls.
+    given_up: Option<String>,
 }
 
 /// Calls whose values are kept. A rank that comes to a call has all values of the one before, which the others gave after they had read those before that.
@@ -115,6 +118,7 @@ impl Bridge {
         // Nothing is given to the others before all of it was read.
         let read = parts.iter().map(|part| self.read(part)).collect::<Result<Vec<_>>>()?;
         let mut counts = self.counts();
+        self.check_given_up(&counts)?;
         if parts.iter().any(|part| !part.is_pairwise()) {
             counts.given.push_back(Vec::new());
         }
@@ -132,8 +136,10 @@ impl Bridge {
         // The deadline is for ranks that do not come, and not for large values.
         let mut end = after(Instant::now(), self.deadline);
         let mut writes = Vec::with_capacity(parts.len());
-        for (((part, called), place), own) in parts.iter().zip(&called).zip(places).zip(read) {
-            let brought = self.meet((part, called, caller), (&place, own), &mut end)?;
+        for (((part, called), place), own) in parts.iter().zip(&called).zip(&places).zip(read) {
+            let brought = self
+                .meet((part, called, caller), (place, own), &mut end)
+                .inspect_err(|why| self.give_up(&mut counts, (parts, &places), why))?;
             writes.extend(self.received(part, &brought)?.map(|(to, bytes)| (part, to, bytes)));
         }
         let Some((last, others)) = writes.split_last() else {
