@@ -49,6 +49,11 @@ pub trait Driver: TensorMaps + Send + Sync + 'static {
     /// Whether the device can still be used, asked without waiting for work.
     fn health(&self) -> Health;
 
+    /// The same, asked by a thread that looks from time to time on its own and not for the program: a simulated machine does not move for it while its program makes calls.
+    fn health_in_background(&self) -> Health {
+        self.health()
+    }
+
     /// The device's time.
     fn clock(&self) -> &dyn Clock;
 

@@ -6,6 +6,7 @@
 
 mod absence;
 mod crossing;
+mod given_up;
 mod group_call;
 mod room;
 
@@ -55,6 +56,8 @@ struct Counts {
     received: BTreeMap<u32, u64>,
     /// Values that this rank gave for collectives of all ranks, call by call.
     given: VecDeque<Vec<String>>,
+    /// Why this rank takes no more calls.
+    given_up: Option<String>,
 }
 
 /// Calls whose values are kept. A rank that comes to a call has all values of the one before, which the others gave after they had read those before that.
@@ -125,6 +128,7 @@ impl Bridge {
         // Nothing is given to the others before all of it was read.
         let read = parts.iter().map(|part| self.read(part)).collect::<Result<Vec<_>>>()?;
         let mut counts = self.counts();
+        self.check_given_up(&counts)?;
         let caller = Caller { place, number: counts.calls };
         counts.calls += 1;
         if parts.iter().any(|part| !part.is_pairwise()) {
@@ -144,8 +148,10 @@ impl Bridge {
         // The deadline is for ranks that do not come, and not for large values.
         let mut end = after(Instant::now(), self.deadline);
         let mut writes = Vec::with_capacity(parts.len());
-        for (((part, called), place), own) in parts.iter().zip(&called).zip(places).zip(read) {
-            let brought = self.meet((part, called, caller), (&place, own), &mut end)?;
+        for (((part, called), place), own) in parts.iter().zip(&called).zip(&places).zip(read) {
+            let brought = self
+                .meet((part, called, caller), (place, own), &mut end)
+                .inspect_err(|why| self.give_up(&mut counts, (parts, &places), why))?;
             writes.extend(self.received(part, &brought)?.map(|(to, bytes)| (part, to, bytes)));
         }
         let Some((last, others)) = writes.split_last() else {

@@ -101,9 +101,10 @@ impl TraceTime {
 }
 
 impl CollectiveTrace {
-    /// A trace of these steps.
+    /// A trace of these steps. A time is at most 2^64 nanoseconds, about 584 years, which is the longest that a text of a trace can have.
     pub fn new(steps: impl IntoIterator<Item = TracedCollective>) -> Self {
-        Self { steps: steps.into_iter().collect(), computed: Duration::ZERO }
+        let fitting = |step: TracedCollective| TracedCollective { compute: fitting(step.compute), ..step };
+        Self { steps: steps.into_iter().map(fitting).collect(), computed: Duration::ZERO }
     }
 
     /// The steps.
@@ -113,7 +114,7 @@ impl CollectiveTrace {
 
     /// Adds time that this rank computes before its next collective, such as that of a kernel's ticket.
     pub fn compute(&mut self, time: Duration) {
-        self.computed = self.computed.saturating_add(time);
+        self.computed = fitting(self.computed.saturating_add(time));
     }
 
     /// Records a call and submits it. Only calls that were accepted are recorded.
@@ -303,6 +304,11 @@ fn step(text: &str) -> std::result::Result<TracedCollective, String> {
 fn duration(text: &str) -> Option<Duration> {
     let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     scaled(text, units.iter()).map(Duration::from_nanos)
+}
+
+/// A time that can be written and read, or the longest.
+fn fitting(time: Duration) -> Duration {
+    time.min(Duration::from_nanos(u64::MAX))
 }
 
 /// A number with one of these units, as a whole number.

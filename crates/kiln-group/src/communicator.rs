@@ -167,7 +167,7 @@ impl DeviceCommunicator {
         let load = || runtime.load_module(&Image::Communicator(&loaded.to_string())).map_err(failed);
         let module = if size > 1 { Some(load()?) } else { claim };
         let membership = (size > 1).then(|| membership.clone());
-        let ledger: Arc<Mutex<Ledger>> = Arc::default();
+        let ledger = Arc::new(Mutex::new(Ledger::new(runtime.info().kind)));
         let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
             if let Some(membership) = &membership {
                 let entry = LocalEntry {

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kiln_driver::Driver;
+use kiln_driver::{Driver, Health};
 use kiln_runtime::device_state::Phase;
 use kiln_runtime::prober::prober;
-use kiln_runtime::{DeviceRuntime, Element, GpuRef, Prober, RuntimeConfig};
+use kiln_runtime::{DeviceRuntime, Element, Error, GpuRef, Prober, RuntimeConfig};
 
 use crate::device_load::LoadMeter;
 use crate::error::{GroupError, Result};
@@ -140,6 +140,12 @@ impl DeviceGroup {
         self.runtime(to)?;
         if from == to {
             return Ok(PeerAccess::SameDevice);
+        }
+        // What was tried before says nothing of a device that is lost since.
+        for index in [from, to] {
+            if let Health::Lost(error) = self.runtimes()[index].driver().health() {
+                return Err(GroupError::at(index)(Error::new(error)));
+            }
         }
         Ok(match self.way(from, to)? {
             Way::Direct(_) => PeerAccess::Direct,

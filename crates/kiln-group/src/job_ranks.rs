@@ -53,6 +53,11 @@ fn seat_key(application: Application) -> String {
     format!("kiln/seat/{application:032x}")
 }
 
+/// Replacements, as a rank tells them to the others.
+fn said_applications(applications: &BTreeMap<u32, Application>) -> Vec<u8> {
+    applications.values().flat_map(|one| one.to_le_bytes()).collect()
+}
+
 impl Job {
     /// Ranks of the communicator whose processes are lost now, or were lost since there had been `seen` losses and may be replaced. And how many losses there were.
     pub(crate) fn lost(&self, seen: usize) -> (Vec<(u32, String)>, usize) {
@@ -92,9 +97,16 @@ impl Job {
         fresh.map(count).collect()
     }
 
-    /// Says how many ranks of the communicator this one knows to be lost, before it waits for others.
-    pub(crate) fn say_losses(&self, id: CommunicatorId, rank: u32, lost: &[LostRank]) -> Result<()> {
-        self.rendezvous.put(&losses_key(id, rank), &(lost.len() as u64).to_le_bytes()).map_err(failed)
+    /// Says how many ranks of the communicator this one knows to be lost, and their replacements once it knows those, before it waits for others.
+    pub(crate) fn say_losses(
+        &self,
+        id: CommunicatorId,
+        rank: u32,
+        lost: &[LostRank],
+        applications: &BTreeMap<u32, Application>,
+    ) -> Result<()> {
+        let said = [&(lost.len() as u64).to_le_bytes()[..], &said_applications(applications)].concat();
+        self.rendezvous.put(&losses_key(id, rank), &said).map_err(failed)
     }
 
     /// Says how a rank of the communicator has rebuilt it so far.
@@ -112,17 +124,20 @@ impl Job {
         (0..).zip(&self.ranks).filter_map(said).collect()
     }
 
-    /// Whether a rank knows of more losses than these. Then it says nothing more in a round without these.
+    /// Whether a rank knows of more losses than these, or of other replacements. Then it says nothing more in a round with these.
     fn is_beyond(
         &self,
         id: CommunicatorId,
         (rank, of_job): (u32, u32),
-        lost: &[LostRank],
+        (lost, applications): (&[LostRank], &BTreeMap<u32, Application>),
         end: Instant,
     ) -> bool {
         let said = self.rendezvous.last_word(of_job, &losses_key(id, rank), end);
-        let count = said.as_deref().and_then(<[u8]>::first_chunk).copied().map(u64::from_le_bytes);
-        count.is_some_and(|count| count > lost.len() as u64)
+        let Some((count, others)) = said.as_deref().and_then(<[u8]>::split_first_chunk) else { return false };
+        let count = u64::from_le_bytes(*count);
+        let has_other =
+            !applications.is_empty() && !others.is_empty() && others != said_applications(applications);
+        count > lost.len() as u64 || has_other
     }
 
     /// As [`Membership::exchange`](crate::membership::Membership::exchange).
@@ -130,6 +145,7 @@ impl Job {
         &self,
         (id, rank): (CommunicatorId, u32),
         (name, lost, losses_seen): (&str, &[LostRank], usize),
+        applications: &BTreeMap<u32, Application>,
         said: &[u8],
     ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
         self.rendezvous.acknowledge_losses();
@@ -141,8 +157,8 @@ impl Job {
         // A rank that is lost after it has said its word is no end of this round: the others may have it already.
         let left = (0..).zip(&self.ranks).filter(|(other, _)| is_left(other));
         let mut missed: Vec<u32> = left.clone().map(|(_, of_job)| *of_job).collect();
-        // Then another rank may have begun again without the lost one, before it came to this round.
-        let mut is_reduced = false;
+        // Then another rank may have begun again without the lost one, before it came to this round. A replacement may be lost at any time, and another one come.
+        let mut is_reduced = !applications.is_empty();
         let mut heard = BTreeMap::new();
         for (other, of_job) in left.clone() {
             let value = loop {
@@ -150,7 +166,7 @@ impl Job {
                 let until = if is_reduced { end.min(Instant::now() + BEYOND_PERIOD) } else { end };
                 match self.rendezvous.get_while(*of_job, ("rebuild", &key(other)), until, losses) {
                     Ok(None) if until < end => {
-                        let is_beyond = self.is_beyond(id, (other, *of_job), lost, end);
+                        let is_beyond = self.is_beyond(id, (other, *of_job), (lost, applications), end);
                         if is_beyond && self.rendezvous.last_word(*of_job, &key(other), end).is_none() {
                             return Ok(None);
                         }
@@ -182,7 +198,19 @@ impl Job {
     }
 
     /// Waits until each lost rank has a replacement. None if another rank is lost meanwhile.
+    ///
+    /// # Errors
+    /// Rank 0 of the job is lost, whose process keeps the store: none can take its place. Ranks without a replacement; the store is lost.
     pub(crate) fn applications(&self, lost: &[LostRank]) -> Result<Option<BTreeMap<u32, Application>>> {
+        let is_first = |lost: &&LostRank| self.ranks.get(lost.rank as usize) == Some(&0);
+        if let Some(LostRank { rank, cause }) = lost.iter().find(is_first) {
+            return Err(GroupError::Collective {
+                what: format!(
+                    "rank {rank}, which is rank 0 of the job, is lost ({cause}) and cannot be replaced: its process keeps what the ranks meet at"
+                ),
+                next: "call `rebuild` on the ranks that are left, while that process lives",
+            });
+        }
         self.rendezvous.acknowledge_losses();
         let began = Instant::now();
         let mut found = BTreeMap::new();

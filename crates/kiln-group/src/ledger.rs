@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use kiln_driver::DeviceKind;
 use kiln_runtime::Ticket;
 
 use crate::remembered_call::{RememberedCall, RememberedCalls};
@@ -20,6 +21,8 @@ pub(crate) struct Ledger {
     /// Some were between two ranks alone, so that ranks have submitted different numbers of them.
     pub(crate) has_pairs: bool,
     look_at: usize,
+    /// Its device is a simulated one, which moves when it is asked.
+    is_simulated: bool,
 }
 
 impl Default for Ledger {
@@ -30,11 +33,16 @@ impl Default for Ledger {
             has_graphs: false,
             has_pairs: false,
             look_at: LOOK_AT,
+            is_simulated: false,
         }
     }
 }
 
 impl Ledger {
+    pub(crate) fn new(device: DeviceKind) -> Self {
+        Self { is_simulated: device != DeviceKind::Cuda, ..Self::default() }
+    }
+
     /// A collective was submitted.
     pub(crate) fn note(&mut self, ticket: &Ticket, call: Option<RememberedCall>) {
         self.submitted += 1;
@@ -49,6 +57,13 @@ impl Ledger {
     pub(crate) fn settle(&mut self) {
         while self.unfinished.front().is_some_and(|(ticket, _)| ticket.is_done().unwrap_or(false)) {
             self.unfinished.pop_front();
+        }
+    }
+
+    /// Forgets what is done, for a thread that looks on its own: on a simulated machine only the program's own threads ask, whose runs would otherwise differ.
+    pub(crate) fn look(&mut self) {
+        if !self.is_simulated {
+            self.settle();
         }
     }
 

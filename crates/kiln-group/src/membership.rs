@@ -60,6 +60,8 @@ impl LocalEntry {
             Phase::Ready if status.changes != self.changes => {
                 Some("its device was lost, and rebuilt since".into())
             }
+            // It may have been lost while it was shut down: then it has not left as planned.
+            Phase::ShuttingDown | Phase::Stopped => self.state.fault().map(|cause| cause.to_string()),
             _ => None,
         }
     }
@@ -320,7 +322,7 @@ impl Membership {
         drop(ledgers);
         if is_waiting {
             for (rank, device) in devices {
-                if let Health::Lost(error) = device.health() {
+                if let Health::Lost(error) = device.health_in_background() {
                     found.push((rank, error.to_string()));
                 }
             }
@@ -416,7 +418,7 @@ impl Aborted<'_> {
 /// How many collectives a rank has submitted and whether one of them may wait; none where ranks submit different numbers of them, or it is not known.
 fn comparable(ledger: &Arc<Mutex<Ledger>>) -> Option<(u64, bool)> {
     let mut ledger = ledger.try_lock().ok()?;
-    ledger.settle();
+    ledger.look();
     (!ledger.has_graphs && !ledger.has_pairs).then(|| (ledger.submitted, ledger.may_wait()))
 }
 
@@ -424,6 +426,6 @@ fn comparable(ledger: &Arc<Mutex<Ledger>>) -> Option<(u64, bool)> {
 fn waits(ledger: &Arc<Mutex<Ledger>>) -> bool {
     // A rank that is submitting does not wait.
     let Ok(mut ledger) = ledger.try_lock() else { return false };
-    ledger.settle();
+    ledger.look();
     ledger.may_wait()
 }

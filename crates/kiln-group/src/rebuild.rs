@@ -18,7 +18,7 @@ const REPEATED_LIMIT: usize = 10_000;
 
 /// What came of a communicator that lost a rank, on one of its ranks.
 ///
-/// Collectives are counted from 0 in the order in which this rank submitted them, without those in graphs. All before `done` are done on every rank that is left. Those
+/// Collectives are counted from 0 in the order in which this rank submitted them, without those in graphs. A group made with `and` counts as one, and a [`split`](DeviceCommunicator::split) as two. All before `done` are done on every rank that is left. Those
 /// from `done` to `done_here` are done on this rank and not on all. Those from `done_here` to `submitted` were ended: their tickets fail, and what they were to write
 /// cannot be read until it is overwritten whole. Of these, [`repeatable`](Self::repeatable) are those that no rank has done and every rank can do again.
 #[derive(Clone, Debug)]
@@ -74,9 +74,11 @@ impl DeviceCommunicator {
     /// A communicator is rebuilt once: if the new one loses a rank, that one is rebuilt. Either all ranks call this or all call [`rebuild_replaced`](Self::rebuild_replaced);
     /// otherwise those of one kind do not see the others, and name them after the deadline as having called the other one ([`GroupError::OtherRebuild`]); they can then agree and call again.
     ///
+    /// In a job it acknowledges the losses that the job knows of, as [`acknowledge_losses`](crate::Rendezvous::acknowledge_losses) does: exchanges and barriers go on without those ranks.
+    ///
     /// # Errors
     /// No rank is lost, or this one is: then the error is that of its device. It was rebuilt already, or another thread does so as this rank; ranks that do not call it within
-    /// the deadline; what [`join`](Self::join) answers. A rank that fails after the others have heard of it is lost for them.
+    /// the deadline, or in a job within the time limit of the rendezvous; what [`join`](Self::join) answers. A rank that fails after the others have heard of it is lost for them.
     pub fn rebuild(&self) -> Result<RebuiltCommunicator> {
         self.rebuild_as(LostRanks::LeftOut)
     }
@@ -88,6 +90,7 @@ impl DeviceCommunicator {
     /// It waits for the replacements, and otherwise does what [`rebuild`](Self::rebuild) does. A replacement that is lost before it has its place is waited for again.
     ///
     /// # Errors
+    /// Rank 0 of a job is lost, whose process keeps what the ranks meet at: it cannot be replaced, and [`rebuild`](Self::rebuild) goes on without it.
     /// [`GroupError::ReplacementsAbsent`] with the ranks that were not replaced within the deadline, or the time limit of the rendezvous: call it again, or
     /// [`rebuild`](Self::rebuild). What [`rebuild`](Self::rebuild) answers.
     pub fn rebuild_replaced(&self) -> Result<RebuiltCommunicator> {
@@ -137,7 +140,7 @@ impl DeviceCommunicator {
         loop {
             let (lost, losses_seen) = membership.lost_so_far();
             self.check_own(membership)?;
-            membership.begin_round(rank, &lost)?;
+            membership.begin_round(rank, &lost, &BTreeMap::new())?;
             let applications = match lost_ranks {
                 LostRanks::LeftOut => BTreeMap::new(),
                 LostRanks::Replaced => match membership.applications(rank, &lost, limit)? {
@@ -145,15 +148,19 @@ impl DeviceCommunicator {
                     None => continue,
                 },
             };
-            let round = |name| round_name(name, &applications);
+            let mut losses_before = losses_seen;
+            if !applications.is_empty() {
+                losses_before = membership.losses_now(losses_seen);
+                membership.begin_round(rank, &lost, &applications)?;
+            }
             let former_ranks = lost_ranks.former_ranks(&lost, old_size);
             let offered = offered(&remembered, &former_ranks, (rank, old_size));
             let said = RankCounts { done: done_here, submitted, offered }.to_bytes();
-            let Some(counts) =
-                membership.exchange(rank, (&round("done")[..], &lost[..], losses_seen), &said, limit)?
-            else {
-                continue;
+            let exchange = |name, said: &[u8]| {
+                let round = round_name(name, &applications);
+                membership.exchange(rank, (&round, &lost, losses_seen), &applications, said, limit)
             };
+            let Some(counts) = exchange("done", &said)? else { continue };
             let is_leader = counts.keys().next() == Some(&rank);
             let (done, repeatable) = agreed(counts.values());
             let size = former_ranks.len() as u32;
@@ -167,7 +174,7 @@ impl DeviceCommunicator {
                     membership.report(rank, format!("it could not rebuild: {error}"), None);
                 })?;
             }
-            let ids = membership.exchange(rank, (&round("id")[..], &lost[..], losses_seen), &id, limit);
+            let ids = exchange("id", &id);
             let id = ids.as_ref().ok().and_then(|ids| ids.as_ref()?.values().next().cloned());
             let is_agreed = id.as_ref().is_some_and(|id| !id.is_empty());
             if is_leader {
@@ -182,7 +189,7 @@ impl DeviceCommunicator {
                 bridge.forget();
             }
             let id = id.unwrap_or_default();
-            let communicator = self.join_rebuilt(membership, &id, &former_ranks, losses_seen)?;
+            let communicator = self.join_rebuilt(membership, &id, &former_ranks, losses_before)?;
             let replaced = applications.keys().copied().collect();
             let remembered = Arc::new(remembered);
             return Ok(RebuiltCommunicator {
@@ -217,7 +224,7 @@ impl DeviceCommunicator {
         membership: &Membership,
         id: &[u8],
         former_ranks: &[u32],
-        losses_seen: usize,
+        losses_before: usize,
     ) -> Result<Self> {
         let size = former_ranks.len() as u32;
         if size == 1 {
@@ -225,7 +232,7 @@ impl DeviceCommunicator {
         }
         let place = former_ranks.iter().position(|former| *former == self.rank()).unwrap_or(0) as u32;
         let id = CommunicatorId::try_from(id).map_err(GroupError::collective)?;
-        let members = membership.successor(id, former_ranks, losses_seen);
+        let members = membership.successor(id, former_ranks, losses_before);
         let joined = Self::join_in(self.runtime(), id, (place, size), &self.config(), &members);
         let joined = joined.inspect_err(|error| {
             let cause = format!("it could not join the others after a loss: {error}");

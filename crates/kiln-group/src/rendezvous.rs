@@ -21,6 +21,7 @@ mod seen;
 mod server;
 mod store;
 mod token_proof;
+mod used_names;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -44,6 +45,7 @@ pub(crate) use seen::EndingLosses;
 use server::Server;
 use store::Store;
 use token_proof::TokenKey;
+use used_names::UsedNames;
 
 /// How long a rank waits in an exchange before it says where it waits.
 const SILENT_WAIT: Duration = Duration::from_millis(100);
@@ -94,6 +96,8 @@ pub struct Rendezvous {
     timeout: Duration,
     /// Communicators of all ranks that this rank has asked for.
     meetings: AtomicU64,
+    /// Of exchanges and barriers.
+    names: UsedNames,
     /// It joined in the place of another one after the ranks had met for a communicator, and has no place in one.
     needs_place: AtomicBool,
 }
@@ -138,7 +142,8 @@ impl Rendezvous {
         let connection = joined.map_err(|last| last.told(host, port, started.elapsed()))?;
         let (timeout, meetings) = (config.timeout, AtomicU64::new(0));
         let needs_place = AtomicBool::new(false);
-        let job = Self { connection, server, rank, size, timeout, meetings, needs_place };
+        let names = UsedNames::default();
+        let job = Self { connection, server, rank, size, timeout, meetings, names, needs_place };
         job.put(&process_key(rank), &process_number().to_le_bytes())?;
         match job.connection.wait_until_complete(deadline)? {
             true => {
@@ -303,10 +308,11 @@ impl Rendezvous {
     /// name once.
     ///
     /// # Errors
-    /// A rank that did not come, and where it waits instead; one that has left the job in order; a value or a name that is too large; a rank is lost, unless that was acknowledged or all ranks had come
+    /// A name that this rank has used; a rank that did not come, and where it waits instead; one that has left the job in order; a value or a name that is too large; a rank is lost, unless that was acknowledged or all ranks had come
     /// before; the store is full or lost.
     pub fn exchange(&self, name: &str, value: &[u8]) -> Result<Vec<Option<Vec<u8>>>> {
         let key = |rank: u32| format!("{name}/{rank}");
+        self.names.check(name)?;
         check(&key(self.size), value)?;
         self.put(&key(self.rank), value)?;
         let absent = self.connection.acknowledged();
@@ -329,6 +335,7 @@ impl Rendezvous {
                 },
             });
         }
+        self.names.note(name);
         Ok(values)
     }
 

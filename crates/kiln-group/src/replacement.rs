@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kiln_driver::Health;
 use kiln_runtime::DeviceRuntime;
 
 use crate::communicator::DeviceCommunicator;
@@ -35,10 +36,19 @@ impl RankVacancy {
     /// # Errors
     /// A device that is lost, or that a rank has; ranks that do not call that within the deadline; a replacement that came before; what [`join`](DeviceCommunicator::join) answers.
     pub fn take(&self, runtime: &DeviceRuntime) -> Result<RebuiltCommunicator> {
-        if let Some(source) = lost_device(runtime) {
-            return Err(GroupError::Rank { rank: self.rank, source });
-        }
-        let seat = self.membership.apply(self.rank, runtime.info().key, self.config.deadline)?;
+        let check = || match lost_device(runtime) {
+            Some(source) => Err(GroupError::Rank { rank: self.rank, source }),
+            None => Ok(()),
+        };
+        check()?;
+        let is_lost = || matches!(runtime.driver().health_in_background(), Health::Lost(_));
+        let applicant = (runtime.info().key, is_lost);
+        let Some(seat) = self.membership.apply(self.rank, applicant, self.config.deadline)? else {
+            check()?;
+            let what =
+                format!("the device that was to replace rank {} was lost, and rebuilt since", self.rank);
+            return Err(GroupError::Collective { what, next: "take the place again" });
+        };
         let ranks: Vec<u32> = (0..seat.size).collect();
         let members = self.membership.successor(seat.id, &ranks, 0);
         let seated = seated(runtime, seat, &self.config, &members);

@@ -13,7 +13,8 @@ use crate::schedule::cost_model::Costs;
 use crate::schedule::scheduling_choice::Schedule;
 
 /// How a machine is built. Two machines built from the same value, and used in the same way by one thread, do the
-/// same thing, unless they are threaded.
+/// same thing, unless they are threaded. With communicators this holds while the thread makes a call at least every 400 ms of real time: after that, the thread that looks for
+/// lost ranks moves the machine.
 ///
 /// ```
 /// use kiln_sim::{DeviceConfig, Machine, MachineConfig};

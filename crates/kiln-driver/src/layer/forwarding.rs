@@ -92,6 +92,13 @@ impl<L: Layer> Driver for Layered<L> {
         }
     }
 
+    fn health_in_background(&self) -> Health {
+        match self.run(Call::Health, |driver| Ok(driver.health_in_background())) {
+            Ok(health) => health,
+            Err(error) => Health::Lost(error),
+        }
+    }
+
     fn clock(&self) -> &dyn Clock {
         self.inner.clock()
     }

@@ -49,6 +49,9 @@ impl Bridge {
                 Err(error) => return Err(rendezvous(error)),
             }
             let asked_until = Instant::now() + ANSWER_LIMIT;
+            if let Some(said) = self.job.rendezvous.last_word(of_job, &self.given_up_key(rank), asked_until) {
+                return Err(self.told_given_up(&said));
+            }
             let Some(said) = self.job.rendezvous.last_word(of_job, &self.end_key(rank), asked_until) else {
                 continue;
             };

@@ -16,14 +16,26 @@ use crate::seat::{Application, Seat};
 
 /// Between two looks whether the others have agreed on the place of a replacement.
 const OFFER_PERIOD: Duration = Duration::from_millis(10);
+/// Between two looks whether a replacement that waits has lost its device.
+const DEVICE_PERIOD: Duration = Duration::from_millis(50);
 
 impl Membership {
-    /// A rank begins to rebuild, and knows of these losses.
+    /// A rank begins to rebuild, and knows of these losses, and of these replacements.
     ///
     /// # Errors
     /// The store is lost.
-    pub(crate) fn begin_round(&self, rank: u32, lost: &[LostRank]) -> Result<()> {
-        self.job.as_ref().map_or(Ok(()), |job| job.say_losses(self.id, rank, lost))
+    pub(crate) fn begin_round(
+        &self,
+        rank: u32,
+        lost: &[LostRank],
+        applications: &BTreeMap<u32, Application>,
+    ) -> Result<()> {
+        self.job.as_ref().map_or(Ok(()), |job| job.say_losses(self.id, rank, lost, applications))
+    }
+
+    /// Losses of the job that are known now, which a communicator with the replacements of now does not have: a replacement may have been lost, and replaced, before.
+    pub(crate) fn losses_now(&self, seen: usize) -> usize {
+        self.job.as_ref().map_or(seen, |job| job.rendezvous.losses_seen())
     }
 
     /// What is said of ranks that did not come, or were not replaced: that others rebuild in another way than this one, if any do, which are in other rounds.
@@ -60,13 +72,14 @@ impl Membership {
         &self,
         rank: u32,
         (name, lost, losses_seen): (&str, &[LostRank], usize),
+        applications: &BTreeMap<u32, Application>,
         said: &[u8],
         limit: Duration,
     ) -> Result<Option<BTreeMap<u32, Vec<u8>>>> {
         let gone: Vec<String> = lost.iter().map(|lost| lost.rank.to_string()).collect();
         let name = format!("kiln/{}/{name}/without {}", self.id.short(), gone.join(" "));
         let heard = match &self.job {
-            Some(job) => job.exchange((self.id, rank), (&name, lost, losses_seen), said),
+            Some(job) => job.exchange((self.id, rank), (&name, lost, losses_seen), applications, said),
             None => self.exchange_here(rank, (&name, lost), said, limit),
         };
         heard.map_err(|error| self.named_otherwise(rank, lost, error))
@@ -197,11 +210,16 @@ impl Membership {
         self.changed.notify_all();
     }
 
-    /// Asks for the place of a lost rank, and waits until the ranks that are left have given it.
+    /// Asks for the place of a lost rank, and waits until the ranks that are left have given it. None if its device is lost before they begin to: another one may then ask.
     ///
     /// # Errors
     /// They did not do so within the time limit; another replacement waits for the same place, or has it; a rank or another replacement has the device.
-    pub(crate) fn apply(&self, rank: u32, device: DeviceKey, limit: Duration) -> Result<Seat> {
+    pub(crate) fn apply(
+        &self,
+        rank: u32,
+        (device, is_lost): (DeviceKey, impl Fn() -> bool),
+        limit: Duration,
+    ) -> Result<Option<Seat>> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let application = Application::from(LAST.fetch_add(1, Ordering::Relaxed));
         let end = after(Instant::now(), limit);
@@ -233,7 +251,7 @@ impl Membership {
         self.changed.notify_all();
         loop {
             if let Some(seat) = state.seats.remove(&application) {
-                return Ok(seat);
+                return Ok(Some(seat));
             }
             // While the others agree on its place it waits for that.
             let is_offered = state.applications.get(&rank).is_some_and(|waiting| waiting.offered.is_some());
@@ -241,12 +259,16 @@ impl Membership {
                 left if is_offered => left.max(OFFER_PERIOD),
                 left => left,
             };
+            if !is_offered && is_lost() {
+                state.applications.remove(&rank);
+                return Ok(None);
+            }
             if left.is_zero() {
                 state.applications.remove(&rank);
                 let ranks = (0..self.size).filter(|rank| !state.lost.contains_key(rank)).collect();
                 return Err(GroupError::RanksAbsent { ranks, waited: limit });
             }
-            let waited = self.changed.wait_timeout(state, left);
+            let waited = self.changed.wait_timeout(state, left.min(DEVICE_PERIOD));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

@@ -161,6 +161,14 @@ pub enum RendezvousError {
         /// How long this rank waited.
         waited: Duration,
     },
+    /// This rank has come through an exchange or a barrier of this name before, whose values are still there.
+    #[error(
+        "`{name}` was the name of an exchange or a barrier before; give each one its own name, such as `{name} 2`, the same on all ranks"
+    )]
+    NameUsed {
+        /// The name.
+        name: String,
+    },
     /// A rank did not come to an exchange or a barrier.
     #[error(
         "rank {rank} did not come to `{name}` within {}{}; let all ranks come to the same exchanges and barriers in the same order", ShortTime(*.waited), elsewhere(.at.as_deref())

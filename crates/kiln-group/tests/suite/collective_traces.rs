@@ -154,3 +154,16 @@ fn what_is_computed_after_the_last_collective_is_written_and_read_again() {
         assert!(error.starts_with(why), "{error}");
     }
 }
+
+#[test]
+fn times_that_do_not_fit_are_written_as_the_longest_that_can_be_read() {
+    let mut trace = CollectiveTrace::default();
+    trace.compute(Duration::MAX);
+    trace.compute(Duration::from_secs(1));
+    assert_eq!(trace.to_string().parse::<CollectiveTrace>().as_ref(), Ok(&trace));
+    let (kind, bytes, count) = (CollectiveKind::AllReduce, 4, 1);
+    let step = TracedCollective { kind, bytes, count, compute: Duration::MAX, overlaps: true };
+    let trace = CollectiveTrace::new([step]);
+    assert_eq!(trace.steps()[0].compute, Duration::from_nanos(u64::MAX));
+    assert_eq!(trace.to_string().parse::<CollectiveTrace>().as_ref(), Ok(&trace));
+}

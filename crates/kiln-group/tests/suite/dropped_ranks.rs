@@ -13,7 +13,9 @@ fn within(deadline: Duration) -> DeviceCommunicatorConfig {
 }
 
 fn await_loss(rank: &DeviceCommunicator) {
+    let began = Instant::now();
     while rank.lost_rank().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(60), "rank {} was told of no loss", rank.rank());
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -68,6 +70,52 @@ fn a_rank_that_was_dropped_is_told_before_the_rank_that_waits_for_it() {
         assert_eq!(rebuilt.lost.iter().map(|lost| lost.rank).collect::<Vec<_>>(), [0, 1]);
         assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
         drop(kept);
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_while_it_is_shut_down_is_a_lost_rank() {
+    let rig = Rig::new(3, 1);
+    let ranks = rig.group.communicators(&within(Duration::from_millis(500))).unwrap();
+    let buffers: Vec<_> =
+        ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap()).collect();
+    rig.group.synchronize().unwrap();
+    ranks[1].all_reduce_in_place(&buffers[1], Reduction::Sum).submit().unwrap();
+    // It waits for the others until the deadline, which takes its device.
+    assert!(ranks[1].runtime().shutdown(Duration::from_secs(60)).unwrap_err().is_lost());
+    for at in [0, 2] {
+        await_loss(&ranks[at]);
+        let told = ranks[at].lost_rank().unwrap();
+        assert!(told.rank == 1 && told.cause.contains("LAUNCH_TIMEOUT"), "{told:?}");
+        let refused = ranks[at].all_reduce_in_place(&buffers[at], Reduction::Sum).submit().unwrap_err();
+        assert!(refused.lost_rank().is_some_and(|lost| lost.lost == 1), "{refused}");
+        assert_eq!(buffers[at].download().unwrap(), [at as u32 + 1; 4]);
+    }
+    thread::scope(|threads| {
+        let last = threads.spawn(|| ranks[2].rebuild().unwrap().former_ranks);
+        assert_eq!(ranks[0].rebuild().unwrap().former_ranks, [0, 2]);
+        assert_eq!(last.join().unwrap(), [0, 2]);
+    });
+}
+
+#[test]
+fn what_a_lost_rank_had_brought_is_not_used_for_ranks_that_come_later() {
+    let rig = Rig::new(3, 1);
+    let id = DeviceCommunicator::new_id(rig.group.runtime(0).unwrap()).unwrap();
+    let join = |rank: u32| {
+        let runtime = rig.group.runtime(rank as usize).unwrap();
+        DeviceCommunicator::join(runtime, id, rank, 3, &within(Duration::from_millis(300))).unwrap()
+    };
+    let ranks: Vec<_> = (0..3).map(join).collect();
+    let buffers: Vec<_> =
+        ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap()).collect();
+    rig.group.synchronize().unwrap();
+    ranks[1].all_reduce_in_place(&buffers[1], Reduction::Sum).submit().unwrap();
+    assert!(ranks[1].runtime().synchronize().unwrap_err().is_lost());
+    let tickets = [0, 2].map(|at| ranks[at].all_reduce_in_place(&buffers[at], Reduction::Sum).submit());
+    for ticket in tickets {
+        let told = ticket.unwrap().wait().unwrap_err();
+        assert!(told.is_lost() && told.to_string().contains("rank 1, which is lost"), "{told}");
     }
 }
 

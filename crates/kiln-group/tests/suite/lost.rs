@@ -1,7 +1,7 @@
 //! One device is lost: what uses it fails and names it, the others go on.
 
 use kiln::driver::Code;
-use kiln::group::GroupError;
+use kiln::group::{GroupError, PeerAccess};
 use kiln::sim::{FaultPlan, Links, PlannedFault};
 
 use crate::rig::{Rig, failed_device, machine};
@@ -88,4 +88,49 @@ fn exchange(rig: &Rig) -> Result<(), GroupError> {
     let back = to.download().map_err(at(1))?;
     assert_eq!(back, [3; 16]);
     Ok(())
+}
+
+#[test]
+fn a_device_lost_at_any_call_is_no_mistake_of_the_program() {
+    for device in 0..2 {
+        for call in 1..160 {
+            let Ok(rig) = losing(1, device, call, Links::all()) else { continue };
+            // It ends at the first error, with copies that nothing has waited for.
+            let _ = hurried_exchange(&rig);
+            drop(rig.group);
+            let report = rig.machine.finish();
+            assert!(report.findings.is_empty(), "device {device}, call {call}: {report}");
+        }
+    }
+}
+
+fn hurried_exchange(rig: &Rig) -> Result<(), Box<dyn std::error::Error>> {
+    let group = &rig.group;
+    let (from, to) = (group.runtime(0)?.upload(&[3_u32; 16])?, group.runtime(1)?.zeros::<u32>(16)?);
+    for _ in 0..4 {
+        group.copy(&from, &to)?;
+        group.copy(&to, &from)?;
+    }
+    Ok(group.copy(&from, &to)?.wait()?)
+}
+
+#[test]
+fn a_lost_device_is_not_reached_directly_whether_it_was_asked_before_or_not() {
+    for is_asked in [false, true] {
+        let rig = losing(1, 1, 400, Links::all()).unwrap();
+        let group = &rig.group;
+        if is_asked {
+            assert!(group.peer_access(0, 1).unwrap().is_direct());
+            assert!(group.peers().access(1, 2).unwrap().is_direct());
+        }
+        let buffer = group.runtime(1).unwrap().zeros::<u32>(16).unwrap();
+        while buffer.fill(1).and_then(|ticket| ticket.wait()).is_ok() {}
+        for (from, to) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
+            assert_eq!(failed_device(group.peer_access(from, to)), 1);
+            let peers = group.peers();
+            let Some(PeerAccess::ThroughHost { why }) = peers.access(from, to) else { panic!("{peers}") };
+            assert!(why.contains("lost"), "{why}");
+        }
+        assert!(group.peer_access(0, 2).unwrap().is_direct());
+    }
 }

@@ -49,6 +49,18 @@ fn ranks_exchange_values_by_rank() {
 }
 
 #[test]
+fn a_name_of_an_exchange_or_a_barrier_is_used_once() {
+    ranks(2, |job| {
+        job.exchange("step", b"first").unwrap();
+        for told in [job.exchange("step", b"second").map(drop), job.barrier("step")] {
+            let told = told.unwrap_err();
+            assert!(matches!(&told, RendezvousError::NameUsed { name } if name == "step"), "{told}");
+        }
+        job.barrier("step 2").unwrap();
+    });
+}
+
+#[test]
 fn a_job_of_one_rank_meets_itself() {
     let all = ranks(1, |job| (job.exchange("x", b"y").unwrap(), job.keeps_store()));
     assert_eq!(all, [(vec![Some(b"y".to_vec())], true)]);

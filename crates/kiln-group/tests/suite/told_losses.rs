@@ -4,14 +4,15 @@
 
 use std::process::Child;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use kiln::DeviceRuntime;
 use kiln::group::{DeviceCommunicator, GroupError, Rendezvous, RendezvousError};
 
 use crate::job_rig::{
-    Plan, SOON, begin, config, free_port, join, join_with, limits, lose_device, said, stay, sum, told_of_one,
-    unless_lost,
+    Plan, SOON, begin, config, free_port, join, join_with, limits, lose_device, said, stay, sum, told_of,
+    told_of_one, unless_lost,
 };
 
 fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
@@ -64,6 +65,7 @@ fn with_others(scene: &str, job: Arc<Rendezvous>, (gpu, rank): (DeviceRuntime, D
             told_of_one(&rank);
             drop((rank, gpu, job));
         }
+        "loses the first rank" => loses_the_first_rank(&job, &rank),
         "rebuilds at once" => rebuilds_at_once(&job, &rank, false),
         "rebuilds at once after a barrier" => rebuilds_at_once(&job, &rank, true),
         scene => panic!("{scene}"),
@@ -173,4 +175,30 @@ fn a_rank_that_left_the_job_is_named_by_a_rebuild() {
     assert!(told.contains("rank 2 has left the job in order and does not come to `rebuild`"), "{told}");
     said(other);
     lost.wait().unwrap();
+}
+
+/// The device of rank 0 is lost while its process lives: the others cannot wait for a replacement, and go on without it.
+fn loses_the_first_rank(job: &Rendezvous, rank: &DeviceCommunicator) {
+    told_of(rank, (0, true));
+    let began = Instant::now();
+    let told = rank.rebuild_replaced().unwrap_err().to_string();
+    assert!(began.elapsed() < SOON, "{:?}: {told}", began.elapsed());
+    assert!(told.contains("rank 0 of the job") && told.contains("cannot be replaced"), "{told}");
+    assert!(told.contains("call `rebuild`"), "{told}");
+    let rebuilt = rank.rebuild().unwrap();
+    assert_eq!(rebuilt.former_ranks, [1, 2]);
+    assert_eq!(sum(&rebuilt.communicator), 3);
+    job.acknowledge_losses();
+}
+
+#[test]
+fn a_replacement_of_the_first_rank_is_refused_at_once() {
+    let port = free_port();
+    let (mut first, other) = (start("loses", port, 0, 3), start("loses the first rank", port, 2, 3));
+    let job = join(port, 1, 3);
+    let (_gpu, rank) = begin(&job);
+    loses_the_first_rank(&job, &rank);
+    said(other);
+    drop(first.stdin.take());
+    first.wait().unwrap();
 }

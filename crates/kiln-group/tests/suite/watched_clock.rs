@@ -45,3 +45,32 @@ fn the_virtual_clock_does_not_count_how_often_a_device_is_looked_at_while_it_wor
     let more = watched.saturating_sub(alone);
     assert!(more < Duration::from_millis(5), "{alone:?} alone, {watched:?} watched");
 }
+
+/// The virtual time of a program on one thread, which pauses after each collective.
+fn paused() -> Duration {
+    let rig = Rig::new(4, 1);
+    let ranks = rig.group.communicators(&Default::default()).unwrap();
+    let buffers: Vec<_> =
+        rig.group.runtimes().iter().map(|gpu| gpu.upload(&vec![1_u32; 1 << 18]).unwrap()).collect();
+    let sums: Vec<_> = rig.group.runtimes().iter().map(|gpu| gpu.zeros::<u32>(1 << 18).unwrap()).collect();
+    rig.group.synchronize().unwrap();
+    for _ in 0..10 {
+        for ((rank, buffer), sum) in ranks.iter().zip(&buffers).zip(&sums) {
+            rank.all_reduce(buffer, sum, Reduction::Max).submit().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    rig.group.synchronize().unwrap();
+    let taken = rig.machine.clock().now();
+    drop((ranks, buffers, sums));
+    rig.finish();
+    taken
+}
+
+#[test]
+fn a_program_on_one_thread_takes_the_same_virtual_time_whenever_its_ranks_are_looked_at() {
+    let first = paused();
+    for _ in 0..4 {
+        assert_eq!(paused(), first);
+    }
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::DeviceRuntime;
 use crate::completion::ReactorHandle;
-use crate::device_state::{DeviceState, Phase, StateCell, Status};
+use crate::device_state::{Cause, DeviceState, Phase, StateCell, Status};
 use crate::error::Result;
 use crate::ids::Generation;
 
@@ -80,6 +80,11 @@ impl StateWatch {
     /// How it is now.
     pub fn status(&self) -> Status {
         self.cell.status()
+    }
+
+    /// Why the device of now is lost, also where it was shut down before or since; none if it is not, or was rebuilt.
+    pub fn fault(&self) -> Option<Arc<Cause>> {
+        self.cell.fault()
     }
 
     /// Waits until something is true of the status, can become true no more because the device has stopped, or time ran out (on the

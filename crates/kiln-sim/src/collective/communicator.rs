@@ -235,6 +235,28 @@ impl SimCommunicator {
         }
     }
 
+    /// A rank is lost: it is missing wherever not all ranks had arrived, since it cannot exchange anything with one that comes later.
+    pub(crate) fn withdraw(&mut self, rank: u32) {
+        for meeting in self.meetings.values_mut() {
+            if meeting.arrived.iter().any(Option::is_none)
+                && let Some(arrived) = meeting.arrived.get_mut(rank as usize)
+            {
+                *arrived = None;
+            }
+        }
+        for ((from, to, _), transfer) in &mut self.transfers {
+            if transfer.data.is_some() && transfer.receiver_arrived {
+                continue;
+            }
+            if *from == rank {
+                transfer.data = None;
+            }
+            if *to == rank {
+                transfer.receiver_arrived = false;
+            }
+        }
+    }
+
     /// A rank is done at a place, which goes once all are.
     pub(crate) fn leave(&mut self, place: MeetingPlace) {
         let size = self.members.len();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kiln_driver::{Error, Refusal, Result};
 use kiln_operation::{CommunicatorId, CommunicatorRank};
 
-use crate::collective::communicator::{MemberState, SimCommunicator};
+use crate::collective::communicator::{Member, MemberState, SimCommunicator};
 
 /// All communicators of a machine, by id.
 #[derive(Clone, Debug, Default)]
@@ -140,10 +140,11 @@ impl Communicators {
 
     /// The ranks on a device are lost with it.
     pub(crate) fn lose(&mut self, lost: u32, why: &str) {
-        for member in self.by_id.values_mut().flat_map(|communicator| &mut communicator.members) {
-            if member.state == (MemberState::Loaded { device: lost }) {
-                member.state = MemberState::Lost { device: lost, why: why.to_owned() };
-            }
+        for communicator in self.by_id.values_mut() {
+            let is_lost = |member: &Member| member.state == MemberState::Loaded { device: lost };
+            let Some(rank) = communicator.members.iter().position(is_lost) else { continue };
+            communicator.members[rank].state = MemberState::Lost { device: lost, why: why.to_owned() };
+            communicator.withdraw(rank as u32);
         }
     }
 }

@@ -65,6 +65,13 @@ impl State {
         }
     }
 
+    /// The program makes a call, or one has ended.
+    pub(crate) fn note_call(&mut self) {
+        if !self.communicators.is_empty() {
+            self.last_called = Instant::now();
+        }
+    }
+
     fn deadline(&self, stalled: &[Stalled]) -> Duration {
         let deadline = |one: &Stalled| {
             self.communicators.get(&one.run.call.rank.id).map(|communicator| communicator.deadline)

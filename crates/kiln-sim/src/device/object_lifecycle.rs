@@ -6,7 +6,7 @@ use kiln_driver::{
     Error, EventId, EventRequest, Object, Refusal, ReservationId, Result, StreamId, StreamRequest,
 };
 
-use crate::check::access_origin::{Action, Actor};
+use crate::check::access_origin::{Action, Actor, Mark};
 use crate::check::finding::FindingKind;
 use crate::device::objects::{Event, Objects, Users};
 use crate::schedule::machine_core::Core;
@@ -127,7 +127,12 @@ impl State {
             return;
         }
         let host = self.host.clone();
-        if let Some(user) = users.first_unknown(&host) {
+        // Nothing runs on a lost device any more.
+        let is_over = |user: &Mark| {
+            self.devices.get(user.actor.device as usize).is_some_and(|device| device.lost.is_some())
+        };
+        let user = users.unknown(&host).find(|user| !is_over(user)).cloned();
+        if let Some(user) = user {
             let end = Actor::host(device, Action::Destroy(object.to_string()));
             let kind = FindingKind::DestroyedInUse;
             self.find_object(kind, device, object.to_string(), Some(&user.actor), Some(&end));

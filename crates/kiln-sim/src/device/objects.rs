@@ -199,7 +199,8 @@ impl Users {
         self.marks.push(mark.clone());
     }
 
-    pub(crate) fn first_unknown(&self, host: &VectorClock) -> Option<&Arc<Mark>> {
-        self.marks.iter().find(|user| !user.is_known_to(host))
+    /// Those that the host does not know to be done.
+    pub(crate) fn unknown(&self, host: &VectorClock) -> impl Iterator<Item = &Arc<Mark>> {
+        self.marks.iter().filter(|user| !user.is_known_to(host))
     }
 }

@@ -78,6 +78,10 @@ impl Driver for SimDevice {
         self.core().health(self.objects.info.ordinal)
     }
 
+    fn health_in_background(&self) -> Health {
+        self.core().health_in_background(self.objects.info.ordinal)
+    }
+
     fn clock(&self) -> &dyn Clock {
         &self.clock
     }

@@ -85,6 +85,7 @@ impl Core {
             return Err(Error::refused(call, Refusal::Busy { handle, why }));
         }
         let mut state = self.lock();
+        state.note_call();
         if takes_time {
             let call_ns = state.costs.call_ns;
             state.pass(call_ns);
@@ -134,6 +135,7 @@ impl Core {
             return result;
         }
         let mut state = self.lock();
+        state.note_call();
         if state.journal.is_tracing() {
             let text = match &call {
                 Call::Load { image } => format!("Load {{ {} }}", image.name()),

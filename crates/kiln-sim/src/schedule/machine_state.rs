@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub(crate) host_functions: HostFunctions,
     /// When something was last submitted or done while there was a communicator, in real time.
     pub(crate) last_moved: Instant,
+    /// When a call of the program last began or ended while there was a communicator, in real time.
+    pub(crate) last_called: Instant,
     /// Turned into what kernels pick orders by.
     pub(crate) seed: u64,
     order: u64,
@@ -167,6 +169,7 @@ impl State {
             communicators: Communicators::default(),
             host_functions: HostFunctions::default(),
             last_moved: Instant::now(),
+            last_called: Instant::now(),
             seed,
             order: 0,
         }

@@ -27,6 +27,7 @@ impl Clock for VirtualClock {
     fn sleep(&self, duration: Duration) {
         let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let mut state = self.core.lock();
+        state.note_call();
         state.pass(nanoseconds);
         loop {
             let (next, moved) = self.core.drift(state);

@@ -18,6 +18,8 @@ use crate::schedule::memory_wait::MemoryWait;
 
 /// A poll's cost doubles this often at most while nothing new is found.
 const POLL_DOUBLINGS: u32 = 16;
+/// How long a program makes no call before a thread that looks on its own moves the machine.
+const IDLE_PROGRAM: Duration = Duration::from_millis(400);
 
 /// What is waited for.
 #[derive(Debug)]
@@ -163,10 +165,22 @@ impl Core {
     }
 
     pub(crate) fn health(&self, device: u32) -> Health {
-        let mut state = self.lock();
+        self.health_seen(self.lock(), device, true)
+    }
+
+    /// The same for a thread of our own, which looks at times of the real clock. What one thread of a program does then does not depend on when it looked, unless the program
+    /// pauses for so long that only this thread can move the machine.
+    pub(crate) fn health_in_background(&self, device: u32) -> Health {
+        let state = self.lock();
+        let is_idle = state.last_called.elapsed() >= IDLE_PROGRAM;
+        self.health_seen(state, device, is_idle)
+    }
+
+    fn health_seen<'a>(&'a self, mut state: Guard<'a>, device: u32, may_move: bool) -> Health {
         state.meet_planned_loss(device);
         // It may be asked from a thread that looks at times of the real clock: while work runs, which takes real time too, the virtual clock does not move for it.
-        if state.device(device).lost.is_none() && state.running == 0 && !state.ready().is_empty() {
+        if may_move && state.device(device).lost.is_none() && state.running == 0 && !state.ready().is_empty()
+        {
             state = self.glance(state);
         }
         match state.device(device).lost.clone() {

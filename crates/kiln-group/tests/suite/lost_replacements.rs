@@ -1,0 +1,135 @@
+//! Replacements that are lost before they have their place: others are waited for.
+
+use std::process::Child;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kiln::DeviceRuntime;
+use kiln::group::{
+    DeviceCommunicator, DeviceCommunicatorConfig, DeviceGroup, GroupError, RebuiltCommunicator, Rendezvous,
+};
+
+use crate::job_rig::{Plan, begin, free_port, join, limits, said, signal, stay, sum, told_of_one};
+use crate::rig::Rig;
+use crate::wild_kernel::launch_wild;
+
+fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
+    crate::job_rig::start("lost_replacements::replaced_process", scene, (port, rank, size))
+}
+
+/// Not a test: what another process does.
+#[test]
+fn replaced_process() {
+    let Some(plan) = Plan::of_process() else { return };
+    let job = plan.join();
+    match plan.scene.as_str() {
+        "joins and ends" => std::process::abort(),
+        "ends" => {
+            let _all = begin(&job);
+            std::process::abort();
+        }
+        "applies" => {
+            let gpu = DeviceRuntime::simulated(7).unwrap();
+            let _ = DeviceCommunicator::replace(&gpu, &job, &limits());
+            stay();
+        }
+        "replaces" => {
+            let gpu = DeviceRuntime::simulated(7).unwrap();
+            goes_on(&job, DeviceCommunicator::replace(&gpu, &job, &limits()));
+        }
+        "rebuilds" | "rebuilds late" => {
+            let (_gpu, rank) = begin(&job);
+            told_of_one(&rank);
+            job.acknowledge_losses();
+            // Another replacement may be lost meanwhile.
+            while plan.scene == "rebuilds late" && job.get("second").is_err() {
+                job.acknowledge_losses();
+            }
+            goes_on(&job, rank.rebuild_replaced());
+        }
+        scene => panic!("{scene}"),
+    }
+}
+
+/// All three ranks are there, and none of them is taken for lost.
+fn goes_on(job: &Rendezvous, rebuilt: Result<RebuiltCommunicator, GroupError>) {
+    let rebuilt = rebuilt.unwrap();
+    assert_eq!((rebuilt.former_ranks.len(), &rebuilt.replaced[..]), (3, &[1][..]));
+    for _ in 0..3 {
+        assert_eq!(sum(&rebuilt.communicator), 6);
+    }
+    job.acknowledge_losses();
+    job.barrier("end").unwrap();
+    assert_eq!(rebuilt.communicator.lost_rank(), None);
+}
+
+/// Rank 0, which rebuilds while `replace` starts and ends replacements of rank 1.
+fn rebuilds_while(scene: &str, replace: impl FnOnce(u16, &Arc<Rendezvous>) -> Child + Send) {
+    let port = free_port();
+    let (mut lost, other) = (start("ends", port, 1, 3), start(scene, port, 2, 3));
+    let job = join(port, 0, 3);
+    let (_gpu, rank) = begin(&job);
+    told_of_one(&rank);
+    lost.wait().unwrap();
+    job.acknowledge_losses();
+    thread::scope(|threads| {
+        let replaced = threads.spawn(|| replace(port, &job));
+        goes_on(&job, rank.rebuild_replaced());
+        said(replaced.join().unwrap());
+    });
+    said(other);
+}
+
+#[test]
+fn a_replacement_that_ends_before_it_asks_for_its_place_is_no_loss_of_the_new_communicator() {
+    rebuilds_while("rebuilds", |port, _| {
+        start("joins and ends", port, 1, 3).wait().unwrap();
+        start("replaces", port, 1, 3)
+    });
+}
+
+#[test]
+fn a_replacement_that_ends_while_it_waits_for_its_place_is_waited_for_again() {
+    rebuilds_while("rebuilds late", |port, job| {
+        let mut first = start("applies", port, 1, 3);
+        // Rank 0 knows of it, and waits for rank 2.
+        thread::sleep(Duration::from_secs(1));
+        signal("-KILL", &first);
+        first.wait().unwrap();
+        let second = start("replaces", port, 1, 3);
+        job.put("second", b"").unwrap();
+        second
+    });
+}
+
+#[test]
+fn a_replacement_whose_device_is_lost_while_it_waits_makes_room_for_another() {
+    let rig = Rig::new(5, 1);
+    let runtimes = rig.group.runtimes();
+    let group = DeviceGroup::new(runtimes[..3].to_vec()).unwrap();
+    let config = DeviceCommunicatorConfig { deadline: Duration::from_secs(60) };
+    let ranks = group.communicators(&config).unwrap();
+    assert!(launch_wild(&runtimes[1]).wait().unwrap_err().is_lost());
+    while ranks.iter().step_by(2).any(|rank| rank.lost_rank().is_none()) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let vacancy = ranks[0].vacancy(1).unwrap();
+    thread::scope(|threads| {
+        let first = threads.spawn(|| vacancy.take(&runtimes[3]).map(drop));
+        // It has asked for the place once another one is refused.
+        let refused = || ranks[0].vacancy(1).unwrap().take(&runtimes[3]).is_err();
+        thread::sleep(Duration::from_millis(200));
+        assert!(refused());
+        assert!(launch_wild(&runtimes[3]).wait().unwrap_err().is_lost());
+        assert!(first.join().unwrap().unwrap_err().is_lost());
+        let began = Instant::now();
+        let second = threads.spawn(|| vacancy.take(&runtimes[4]).unwrap().former_ranks);
+        let last = threads.spawn(|| ranks[2].rebuild_replaced().unwrap().former_ranks);
+        let rebuilt = ranks[0].rebuild_replaced().unwrap();
+        assert_eq!(rebuilt.former_ranks, [0, 1, 2]);
+        assert_eq!((second.join().unwrap(), last.join().unwrap()), (vec![0, 1, 2], vec![0, 1, 2]));
+        assert_eq!(rebuilt.communicator.lost_rank(), None);
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    });
+}
