@@ -18,7 +18,8 @@ const REPEATED_LIMIT: usize = 10_000;
 
 /// What came of a communicator that lost a rank, on one of its ranks.
 ///
-/// Collectives are counted from 0 in the order in which this rank submitted them, without those in graphs. All before `done` are done on every rank that is left. Those
+/// Collectives are counted from 0 in the order in which this rank submitted them, without those in graphs. A [`split`](DeviceCommunicator::split) counts as two, and calls
+/// that were joined by [`and`](crate::CollectiveCall::and) as one. All before `done` are done on every rank that is left. Those
 /// from `done` to `done_here` are done on this rank and not on all. Those from `done_here` to `submitted` were ended: their tickets fail, and what they were to write
 /// cannot be read until it is overwritten whole. Of these, [`repeatable`](Self::repeatable) are those that no rank has done and every rank can do again.
 #[derive(Clone, Debug)]
@@ -69,14 +70,16 @@ impl DeviceCommunicator {
     /// Makes a communicator of the ranks that are left after one was lost. They are in the order of their old ranks.
     ///
     /// Every rank that is left calls it, and it waits for all of them; so each rank needs a thread or a process. If another rank is lost meanwhile, the ranks
-    /// begin again without it. Buffers that no unfinished collective was to write, nor work behind one, are as they were.
+    /// begin again without it. A rank that had dropped its communicator when the other one was lost, or drops it instead of calling this, is left out as a lost rank. Buffers that no unfinished collective was to write, nor work behind one, are as they were.
+    ///
+    /// In a job it acknowledges all losses of the job, as [`acknowledge_losses`](crate::Rendezvous::acknowledge_losses) does: exchanges and barriers go on without the lost ranks.
     ///
     /// A communicator is rebuilt once: if the new one loses a rank, that one is rebuilt. Either all ranks call this or all call [`rebuild_replaced`](Self::rebuild_replaced);
     /// otherwise those of one kind do not see the others, and name them after the deadline as having called the other one ([`GroupError::OtherRebuild`]); they can then agree and call again.
     ///
     /// # Errors
     /// No rank is lost, or this one is: then the error is that of its device. It was rebuilt already, or another thread does so as this rank; ranks that do not call it within
-    /// the deadline; what [`join`](Self::join) answers. A rank that fails after the others have heard of it is lost for them.
+    /// the deadline, in a job within the time limit of the rendezvous; what [`join`](Self::join) answers. A rank that fails after the others have heard of it is lost for them.
     pub fn rebuild(&self) -> Result<RebuiltCommunicator> {
         self.rebuild_as(LostRanks::LeftOut)
     }
@@ -135,6 +138,7 @@ impl DeviceCommunicator {
         let (rank, old_size, limit) = (self.rank(), self.size(), self.config().deadline);
         let (done_here, submitted, remembered) = self.counts();
         loop {
+            membership.look_who_dropped(rank);
             let (lost, losses_seen) = membership.lost_so_far();
             self.check_own(membership)?;
             membership.begin_round(rank, &lost)?;
