@@ -21,6 +21,7 @@ use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::known_functions::KnownFunctions;
 use crate::ledger::Ledger;
+use crate::lost_device::lost_device;
 use crate::membership::{LocalEntry, LocalRank, Membership};
 use crate::rank_loss::{CommunicatorRankLost, given_up_cause};
 use crate::rank_watch::watch;
@@ -314,6 +315,10 @@ impl DeviceCommunicator {
     #[cold]
     pub(crate) fn told(&self, error: GroupError) -> GroupError {
         if matches!(&error, GroupError::Rendezvous(_)) {
+            // The others give up a rank whose device is lost, and are not the reason then.
+            if let Some(source) = lost_device(self.runtime()) {
+                return GroupError::Rank { rank: self.rank(), source };
+            }
             self.inner.await_loss(|| {});
             if let Some(lost) = self.inner.lost.get() {
                 return self.inner.refusal(lost);

@@ -20,6 +20,9 @@ const LEFT_WAIT: Duration = Duration::from_millis(100);
 /// Between two looks whether a rank that is waited for has begun again.
 const BEYOND_PERIOD: Duration = Duration::from_millis(20);
 
+/// Between two looks whether a rank that is waited for has dropped its communicator.
+const LEFT_PERIOD: Duration = Duration::from_millis(200);
+
 /// The job of ranks in several processes.
 #[derive(Clone)]
 pub(crate) struct Job {
@@ -78,11 +81,22 @@ impl Job {
         keeps_store && (lost.cause == PANICKED || !self.rendezvous.has_store())
     }
 
-    /// Says how many collectives a rank of the communicator has submitted that leaves as planned, where that can be compared.
+    /// Says that a rank of the communicator leaves as planned, and how many collectives it has submitted, where that can be compared.
     pub(crate) fn say_left(&self, id: CommunicatorId, rank: u32, submitted: Option<u64>) {
-        if let Some(submitted) = submitted {
-            self.rendezvous.post(&left_key(id, rank), &submitted.to_le_bytes());
-        }
+        let said = submitted.map(u64::to_le_bytes);
+        self.rendezvous.post(&left_key(id, rank), said.as_ref().map_or(&[], |said| said));
+    }
+
+    /// Ranks of the communicator that were dropped as planned, without those that are known.
+    pub(crate) fn dropped(&self, id: CommunicatorId, is_known: impl Fn(u32) -> bool) -> Vec<u32> {
+        let unknown = (0..).zip(&self.ranks).filter(|(rank, _)| !is_known(*rank));
+        unknown.filter(|(rank, of_job)| self.has_left(id, (*rank, **of_job))).map(|(rank, _)| rank).collect()
+    }
+
+    /// Whether a rank of the communicator was dropped as planned.
+    fn has_left(&self, id: CommunicatorId, (rank, of_job): (u32, u32)) -> bool {
+        let end = after(Instant::now(), self.rendezvous.timeout());
+        self.rendezvous.last_word(of_job, &left_key(id, rank), end).is_some()
     }
 
     /// Ranks of the communicator that have left the job as planned, without those that are known, and how many collectives they had submitted.
@@ -163,11 +177,13 @@ impl Job {
         for (other, of_job) in left.clone() {
             let value = loop {
                 let losses = EndingLosses::Since(losses_seen, &missed);
-                let until = if is_reduced { end.min(Instant::now() + BEYOND_PERIOD) } else { end };
+                let period = if is_reduced { BEYOND_PERIOD } else { LEFT_PERIOD };
+                let until = end.min(Instant::now() + period);
                 match self.rendezvous.get_while(*of_job, ("rebuild", &key(other)), until, losses) {
                     Ok(None) if until < end => {
                         let is_beyond = self.is_beyond(id, (other, *of_job), (lost, applications), end);
-                        if is_beyond && self.rendezvous.last_word(*of_job, &key(other), end).is_none() {
+                        let is_over = is_beyond || self.has_left(id, (other, *of_job));
+                        if is_over && self.rendezvous.last_word(*of_job, &key(other), end).is_none() {
                             return Ok(None);
                         }
                     }
@@ -181,6 +197,10 @@ impl Job {
                             }
                             None => return Ok(None),
                         }
+                    }
+                    // It dropped its communicator before, which is known when this begins again.
+                    Err(RendezvousError::RankLeft { .. }) if self.has_left(id, (other, *of_job)) => {
+                        return Ok(None);
                     }
                     Err(error) => return Err(failed(error)),
                 }

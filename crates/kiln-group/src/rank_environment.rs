@@ -132,7 +132,7 @@ impl RankEnvironment {
     /// Reads variables, which `find` gets by their names; none if no launcher is seen in them. A variable that is empty counts as not set.
     ///
     /// # Errors
-    /// A launcher of which only a part is set, with the variable that is missing; something that is no number; a rank that is not below the
+    /// A launcher of which only a part is set, with the variable that is missing, the number of a Slurm job among them; something that is no number; a rank that is not below the
     /// number of ranks.
     pub fn parse(find: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, RankEnvironmentError> {
         let find =
@@ -140,6 +140,18 @@ impl RankEnvironment {
         let is_set = |names: &[&'static str]| names.iter().copied().find(|name| find(name).is_some());
         let seen = LAUNCHERS.iter().find_map(|row| Some((row, is_set(row.markers)?)));
         let Some((row, marker)) = seen else {
+            // Numbers of this host alone are a half. A job of Slurm has that of its tasks without ranks.
+            let of_host = |row: &LauncherVariables| {
+                let size = is_set(row.local_size).filter(|_| row.launcher != Launcher::Slurm);
+                is_set(row.local_rank).or(size)
+            };
+            if let Some((row, marker)) = LAUNCHERS.iter().find_map(|row| Some((row, of_host(row)?))) {
+                return Err(RankEnvironmentError::Missing {
+                    launcher: row.launcher,
+                    names: row.rank,
+                    marker,
+                });
+            }
             // It may stand beside every launcher, and shows none by itself.
             let Some(point) = is_set(&[POINT]) else { return Ok(None) };
             let others = LAUNCHERS.iter().find_map(|row| {
@@ -222,12 +234,19 @@ fn meeting_point(
     let Some(host) = first_node(&nodes) else {
         return Err(RankEnvironmentError::NodeList { name, text: nodes });
     };
-    let Some(job) = find("SLURM_JOB_ID").and_then(|job| job.parse::<u64>().ok()).or(port.map(u64::from))
-    else {
-        return Ok(None);
+    let port = match port {
+        Some(port) => port,
+        None => port_of_slurm_job(name, find("SLURM_JOB_ID"))?,
     };
-    let of_job = u16::try_from(SLURM_PORT_BASE + job % SLURM_PORTS).unwrap_or(u16::MAX);
-    Ok(Some(MeetingPoint { host, port: port.unwrap_or(of_job), is_taken: false }))
+    Ok(Some(MeetingPoint { host, port, is_taken: false }))
+}
+
+/// The port of a Slurm job that names none, of which the nodes are known.
+fn port_of_slurm_job(nodes: &'static str, job: Option<String>) -> Result<u16, RankEnvironmentError> {
+    match job.as_deref().map(str::parse::<u64>) {
+        Some(Ok(number)) => Ok(u16::try_from(SLURM_PORT_BASE + number % SLURM_PORTS).unwrap_or(u16::MAX)),
+        _ => Err(RankEnvironmentError::NoJobNumber { nodes, text: job }),
+    }
 }
 
 /// The variables with the nodes of a Slurm job whose first one has rank 0.

@@ -65,6 +65,17 @@ pub enum RankEnvironmentError {
         /// The other one.
         missing: &'static str,
     },
+    /// The nodes of a Slurm job without its number, which gives the port.
+    #[error(
+        "{nodes} says where the ranks meet, and SLURM_JOB_ID, which gives the port, {}; set it, or MASTER_PORT, or KILN_MEETING_POINT to HOST:PORT, for all ranks",
+        number_text(.text.as_deref())
+    )]
+    NoJobNumber {
+        /// The variable with the nodes.
+        nodes: &'static str,
+        /// What is there in place of a number.
+        text: Option<String>,
+    },
     /// A list of nodes that Slurm would not write.
     #[error(
         "{name} is `{text}`, which is no list of nodes; set MASTER_ADDR and MASTER_PORT, or KILN_MEETING_POINT"
@@ -75,6 +86,10 @@ pub enum RankEnvironmentError {
         /// Its value.
         text: String,
     },
+}
+
+fn number_text(text: Option<&str>) -> String {
+    text.map_or_else(|| "is not set".into(), |text| format!("is `{text}`, which is no number"))
 }
 
 /// Who sets such variables, where that is not the variable itself.

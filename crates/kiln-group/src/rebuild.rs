@@ -69,7 +69,9 @@ impl DeviceCommunicator {
     /// Makes a communicator of the ranks that are left after one was lost. They are in the order of their old ranks.
     ///
     /// Every rank that is left calls it, and it waits for all of them; so each rank needs a thread or a process. If another rank is lost meanwhile, the ranks
-    /// begin again without it. Buffers that no unfinished collective was to write, nor work behind one, are as they were.
+    /// begin again without it. A rank that had dropped its communicator when the other one was lost, or drops it instead of calling this, is left out as a lost rank. Buffers that no unfinished collective was to write, nor work behind one, are as they were.
+    ///
+    /// In a job it acknowledges all losses of the job, as [`acknowledge_losses`](crate::Rendezvous::acknowledge_losses) does: exchanges and barriers go on without the lost ranks.
     ///
     /// A communicator is rebuilt once: if the new one loses a rank, that one is rebuilt. Either all ranks call this or all call [`rebuild_replaced`](Self::rebuild_replaced);
     /// otherwise those of one kind do not see the others, and name them after the deadline as having called the other one ([`GroupError::OtherRebuild`]); they can then agree and call again.
@@ -138,6 +140,7 @@ impl DeviceCommunicator {
         let (rank, old_size, limit) = (self.rank(), self.size(), self.config().deadline);
         let (done_here, submitted, remembered) = self.counts();
         loop {
+            membership.look_who_dropped(rank);
             let (lost, losses_seen) = membership.lost_so_far();
             self.check_own(membership)?;
             membership.begin_round(rank, &lost, &BTreeMap::new())?;

@@ -30,7 +30,7 @@ use kiln_operation::MAX_RANKS;
 
 use crate::deadline::after;
 use crate::rank_environment::RankEnvironment;
-use addresses::{listen, port, resolve};
+use addresses::{are_foreign, listen, port, resolve};
 use connection::Connection;
 use end_notes::EndNotes;
 pub use error::RendezvousError;
@@ -126,6 +126,8 @@ impl Rendezvous {
             return Err(RendezvousError::NoToken { host });
         }
         let key = TokenKey::new(config.token.as_deref().unwrap_or_default());
+        let is_foreign = rank == 0 && are_foreign(&addresses);
+        let foreign_host = is_foreign.then(|| host.clone());
         let mut server = None;
         if rank == 0 {
             let listener = listen(&host, port, &addresses, deadline)?;
@@ -151,7 +153,7 @@ impl Rendezvous {
                 job.needs_place.store(has_met, Ordering::Relaxed);
                 Ok(job)
             }
-            false => Err(job.who_is_missing(started)?),
+            false => Err(job.who_is_missing(started, foreign_host)?),
         }
     }
 
@@ -304,7 +306,7 @@ impl Rendezvous {
         self.connection.request(request, self.deadline(), EndingLosses::None).map(drop)
     }
 
-    /// Gives a value and gets those of all ranks, by rank; none for ranks whose loss was acknowledged. All ranks must use the same name, and each
+    /// Gives a value and gets those of all ranks, by rank; none for ranks whose loss was acknowledged, by [`acknowledge_losses`](Self::acknowledge_losses) or by a communicator of the job that was [rebuilt](crate::DeviceCommunicator::rebuild). All ranks must use the same name, and each
     /// name once.
     ///
     /// # Errors
@@ -473,7 +475,7 @@ impl Rendezvous {
         after(Instant::now(), self.timeout)
     }
 
-    fn who_is_missing(&self, started: Instant) -> Result<RendezvousError> {
+    fn who_is_missing(&self, started: Instant, foreign_host: Option<String>) -> Result<RendezvousError> {
         let deadline = Instant::now() + Duration::from_secs(1);
         let answer =
             self.connection.request(|id| Message::WhoIsMissing { id }, deadline, EndingLosses::None)?;
@@ -485,7 +487,8 @@ impl Rendezvous {
             Some(Message::Missing { ranks, .. }) => ranks,
             _ => Vec::new(),
         };
-        Ok(RendezvousError::MissingRanks { missing, size: self.size, waited: started.elapsed() })
+        let (size, waited) = (self.size, started.elapsed());
+        Ok(RendezvousError::MissingRanks { missing, size, waited, foreign_host })
     }
 }
 

@@ -7,6 +7,8 @@ use kiln_runtime::device_state::Phase;
 use super::{LocalEntry, Membership};
 use crate::ledger::Ledger;
 
+const DROPPED: &str = "its `DeviceCommunicator` was dropped";
+
 /// How a rank has left, and after how many collectives, where that can be compared.
 struct Departed {
     rank: u32,
@@ -15,6 +17,17 @@ struct Departed {
 }
 
 impl Membership {
+    /// Looks which ranks of other processes were dropped, once this rank rebuilds without a lost one: they do not come.
+    pub(crate) fn look_who_dropped(&self, rank: u32) {
+        let Some(job) = &self.job else { return };
+        let known: Vec<u32> = self.state().lost.keys().copied().chain([rank]).collect();
+        let dropped = job.dropped(self.id, |rank| known.contains(&rank));
+        let found = dropped.into_iter().map(|rank| (rank, DROPPED.to_owned())).collect();
+        let losses_seen = self.state().losses_seen;
+        // This rank was told of the first loss, and takes no more calls.
+        self.record(found, losses_seen);
+    }
+
     /// Ranks that are found to be lost, and those that have left before: first the ones that a lost rank waited for, which a simulated machine ends with its device.
     pub(super) fn with_departed(&self, mut found: Vec<(u32, String)>) -> Vec<(u32, String)> {
         let (departed, waiting) = {
@@ -25,7 +38,7 @@ impl Membership {
                 return found;
             }
             let dropped = state.left.iter().map(|(rank, departure)| {
-                let how = "its `DeviceCommunicator` was dropped";
+                let how = DROPPED;
                 (Departed { rank: *rank, how, count: departure.count }, None)
             });
             let is_off = |entry: &LocalEntry| {

@@ -30,6 +30,15 @@ pub(super) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     }
 }
 
+/// Whether none of these is an address of this host. A name may stand for the address of a service or a router that forwards to this host, so that is no mistake by itself.
+pub(super) fn are_foreign(addresses: &[SocketAddr]) -> bool {
+    let is_foreign = |address: &SocketAddr| {
+        let bound = TcpListener::bind((address.ip(), 0));
+        bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
+    };
+    addresses.iter().all(is_foreign)
+}
+
 /// Listens on loopback if the host is that, or on all addresses: the one that a name has on other hosts may be another one here. A port in use is tried again for
 /// a second, but not after the deadline.
 pub(super) fn listen(

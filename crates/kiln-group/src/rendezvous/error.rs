@@ -30,6 +30,11 @@ pub enum RendezvousError {
         /// The host of rank 0.
         host: String,
     },
+    /// The token in `KILN_JOB_TOKEN` is no text.
+    #[error(
+        "KILN_JOB_TOKEN is no text in UTF-8; set it to the same text for all ranks of the job, such as random bytes as hexadecimal digits"
+    )]
+    TokenNotText,
     /// Another program listens there.
     #[error(
         "rank 0 cannot listen: port {port} of {host} is in use; start one process as rank 0, or choose another port with KILN_MEETING_POINT, for all ranks"
@@ -42,7 +47,7 @@ pub enum RendezvousError {
     },
     /// Rank 0 cannot listen.
     #[error(
-        "rank 0 cannot listen at {host}:{port}: {source}; give a name or an address of the host of rank 0 in KILN_MEETING_POINT, for all ranks"
+        "rank 0 cannot listen at {host}:{port}: {source}; choose a port from 1024 up that no firewall or policy of this host forbids, for all ranks"
     )]
     Listen {
         /// The host of rank 0.
@@ -143,7 +148,7 @@ pub enum RendezvousError {
     },
     /// Some ranks did not come in time.
     #[error(
-        "{} of {size} ranks did not join within {}: {}; look at their logs", .missing.len(), ShortTime(*.waited), ranks(.missing)
+        "{} of {size} ranks did not join within {}: {}; look at their logs{}", .missing.len(), ShortTime(*.waited), ranks(.missing), foreign(.foreign_host.as_deref())
     )]
     MissingRanks {
         /// The ranks that did not join.
@@ -152,6 +157,8 @@ pub enum RendezvousError {
         size: u32,
         /// How long this rank waited.
         waited: Duration,
+        /// On rank 0: where the ranks meet, if that is no address of its host.
+        foreign_host: Option<String>,
     },
     /// No rank put a value.
     #[error("no rank has put `{key}` within {}; look where the ranks are, or raise the time limit", ShortTime(*.waited))]
@@ -286,6 +293,14 @@ pub enum RendezvousError {
 
 fn elsewhere(at: Option<&str>) -> String {
     at.map_or_else(String::new, |at| format!(", and waits at `{at}`"))
+}
+
+fn foreign(host: Option<&str>) -> String {
+    host.map_or_else(String::new, |host| {
+        format!(
+            ". {host} is no address of this host, on which rank 0 was started: unless connections to it are forwarded here, set KILN_MEETING_POINT to an address of this host, for all ranks"
+        )
+    })
 }
 
 /// `1, 3 and 5`; a long list is cut.

@@ -68,11 +68,13 @@ impl RendezvousConfig {
     /// What the launcher says, with the token in `KILN_JOB_TOKEN`, and the file for notes in `KILN_RANK_ENDS_FILE`.
     ///
     /// # Errors
-    /// The launcher does not say where the ranks meet.
+    /// The launcher does not say where the ranks meet; a token that is no text in UTF-8.
     pub fn from_environment(ranks: &RankEnvironment) -> Result<Self> {
         let meeting_point = ranks.meeting_point.clone().ok_or(RendezvousError::NoMeetingPoint)?;
         let mut config = Self::new(meeting_point, ranks.rank, ranks.size);
-        config.token = std::env::var("KILN_JOB_TOKEN").ok().filter(|token| !token.is_empty());
+        let token = std::env::var_os("KILN_JOB_TOKEN").filter(|token| !token.is_empty());
+        let token = token.map(|token| token.into_string().map_err(|_| RendezvousError::TokenNotText));
+        config.token = token.transpose()?;
         config.rank_ends_file =
             std::env::var_os("KILN_RANK_ENDS_FILE").filter(|file| !file.is_empty()).map(PathBuf::from);
         Ok(config)

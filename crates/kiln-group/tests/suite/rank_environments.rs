@@ -253,3 +253,42 @@ fn a_meeting_point_beside_half_a_launcher_names_that_launcher() {
         assert!(error.contains(&format!(" and {missing} is not")), "{error}");
     }
 }
+
+#[test]
+fn a_local_number_alone_is_half_a_launcher() {
+    for (set, missing) in [
+        (("KILN_LOCAL_RANK", "1"), "KILN_RANK"),
+        (("KILN_LOCAL_SIZE", "2"), "KILN_RANK"),
+        (("LOCAL_WORLD_SIZE", "2"), "RANK"),
+        (("OMPI_COMM_WORLD_LOCAL_RANK", "0"), "OMPI_COMM_WORLD_RANK"),
+        (("OMPI_COMM_WORLD_LOCAL_SIZE", "2"), "OMPI_COMM_WORLD_RANK"),
+        (("MPI_LOCALRANKID", "0"), "PMI_RANK"),
+        (("PMI_LOCAL_SIZE", "2"), "PMI_RANK"),
+        (("SLURM_LOCALID", "0"), "SLURM_PROCID"),
+    ] {
+        let error = parse(&[set]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{} is set, as ", set.0)), "{error}");
+        assert!(error.contains(&format!(" and {missing} is not")), "{error}");
+    }
+    // It stands beside a whole launcher, and a job of Slurm has the last one without ranks.
+    let mut torchrun = TORCHRUN.to_vec();
+    torchrun.push(("KILN_LOCAL_RANK", "0"));
+    assert_eq!(ranks(&torchrun).launcher, Launcher::Torchrun);
+    assert_eq!(parse(&[("SLURM_NTASKS_PER_NODE", "4")]), Ok(None));
+}
+
+#[test]
+fn slurm_without_the_number_of_its_job_has_no_port() {
+    let without = |name: &str| SLURM.into_iter().filter(|(known, _)| *known != name).collect::<Vec<_>>();
+    let mut lettered = without("SLURM_JOB_ID");
+    lettered.push(("SLURM_JOB_ID", "x7"));
+    for (variables, said) in [(without("SLURM_JOB_ID"), "is not set"), (lettered, "is `x7`")] {
+        let error = parse(&variables).unwrap_err().to_string();
+        for part in ["SLURM_JOB_NODELIST", "SLURM_JOB_ID", said, "MASTER_PORT", "KILN_MEETING_POINT"] {
+            assert!(error.contains(part), "{error}");
+        }
+        let mut with_port = variables.clone();
+        with_port.push(("MASTER_PORT", "29500"));
+        assert_eq!(ranks(&with_port).meeting_point, point("gpu07", 29_500, false));
+    }
+}

@@ -1,0 +1,92 @@
+//! Jobs that are set up wrongly, and ranks that fail in a call by themselves: what is told. Some ranks are processes.
+
+#![allow(clippy::print_stdout, reason = "a rank tells the test what it saw")]
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use kiln::group::{GroupError, MeetingPoint, RankEnvironment, Rendezvous, RendezvousConfig, RendezvousError};
+
+use crate::job_rig::{Plan, begin, free_port, join, lose_device, said, start, told_of_one, try_sum};
+
+const PROCESS: &str = "job_mistakes::mistaken_process";
+
+/// Not a test: what another process does.
+#[test]
+fn mistaken_process() {
+    if std::env::var_os("KILN_TEST_TOKEN_IS_READ").is_some() {
+        let ranks = RankEnvironment::from_process().unwrap().unwrap();
+        match RendezvousConfig::from_environment(&ranks) {
+            Ok(config) => println!("token: {:?}", config.token),
+            Err(error) => println!("told: {error}"),
+        }
+        return;
+    }
+    let Some(plan) = Plan::of_process() else { return };
+    let job = plan.join();
+    let (gpu, rank) = begin(&job);
+    match plan.scene.as_str() {
+        "loses its device while it waits" => {
+            let waits = thread::spawn(move || try_sum(&rank).unwrap_err());
+            // It waits in the call by then, or is refused at once.
+            thread::sleep(Duration::from_millis(300));
+            lose_device(&gpu);
+            let told = waits.join().unwrap();
+            assert!(matches!(told, GroupError::Rank { rank: 1, .. }) && told.is_lost(), "{told}");
+            println!("told: {told}");
+        }
+        scene => panic!("{scene}"),
+    }
+}
+
+/// What a process says of its token.
+fn token_read(token: &[u8]) -> String {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([PROCESS, "--exact", "--nocapture"]);
+    command.env("KILN_TEST_TOKEN_IS_READ", "1").env("KILN_JOB_TOKEN", OsStr::from_bytes(token));
+    command.env("KILN_RANK", "0").env("KILN_WORLD_SIZE", "1").env("KILN_MEETING_POINT", "127.0.0.1:29500");
+    let output = command.output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_token_that_is_no_text_is_refused_and_not_taken_for_none() {
+    assert!(token_read("täglich".as_bytes()).contains("token: Some(\"täglich\")"));
+    assert!(token_read(b"").contains("token: None"));
+    let told = token_read(b"\xff\xfe");
+    assert!(told.contains("told: KILN_JOB_TOKEN is no text in UTF-8; set it to the same text"), "{told}");
+}
+
+#[test]
+fn rank_zero_that_no_other_finds_is_told_that_its_host_is_another_one() {
+    // An address of documentation, which no host has.
+    let missing = |host: &str| {
+        let point = MeetingPoint { host: host.into(), port: free_port(), is_taken: false };
+        let mut config = RendezvousConfig::new(point, 0, 2);
+        config.token = Some("a token".into());
+        config.timeout = Duration::from_millis(200);
+        Rendezvous::join(&config).unwrap_err()
+    };
+    let told = missing("192.0.2.1");
+    assert!(matches!(told, RendezvousError::MissingRanks { .. }), "{told}");
+    let text = told.to_string();
+    assert!(text.contains("192.0.2.1 is no address of this host"), "{text}");
+    let text = missing("127.0.0.1").to_string();
+    assert!(!text.contains("address"), "{text}");
+}
+
+#[test]
+fn a_rank_whose_own_device_is_lost_while_it_waits_is_told_of_its_device() {
+    let port = free_port();
+    let other = start(PROCESS, "loses its device while it waits", (port, 1, 2));
+    let job = join(port, 0, 2);
+    let (_gpu, rank) = begin(&job);
+    job.wait_for_loss(Duration::from_secs(15)).unwrap().unwrap();
+    told_of_one(&rank);
+    let said = said(other);
+    assert!(said.contains("told: rank 1: "), "{said}");
+}
