@@ -137,8 +137,8 @@ pub(crate) fn check_program(program: &OsStr) -> Result<(), Failure> {
         Some(folders) => std::env::split_paths(&folders)
             .map(|folder| folder.join(program).metadata())
             .find(Result::is_ok)
-            .unwrap_or_else(|| Err(io::ErrorKind::NotFound.into())),
-        None if is_path => Path::new(program).metadata(),
+            .unwrap_or_else(|| Err(io::Error::new(io::ErrorKind::NotFound, "it is in no folder of PATH"))),
+        None if is_path && cfg!(unix) => Path::new(program).metadata(),
         None => return Ok(()),
     };
     found.map(drop).map_err(|error| cannot_be_started(program, &error))
