@@ -1,7 +1,7 @@
 //! A recording on disk, opened for a command.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use kiln_trace::{MissingEvents, ReadError, RecordingReader, TraceEvent, open_plain_file};
@@ -24,7 +24,15 @@ pub(crate) type OpenRecording = RecordingReader<BufReader<File>>;
 /// # Errors
 /// A file that cannot be read; something that is no recording, or one of another version.
 pub(crate) fn open(path: &Path, skip_damaged: bool) -> Result<OpenRecording, Failure> {
-    let file = open_plain_file(path).map_err(|error| Failure::file(path, error))?;
+    let file = open_plain_file(path).map_err(|error| {
+        let next = match error.kind() {
+            io::ErrorKind::NotFound => Some("check its name; `kiln trace -- PROGRAM` makes one"),
+            io::ErrorKind::PermissionDenied => Some("make it readable"),
+            _ => None,
+        };
+        let failure = Failure::file(path, error);
+        if let Some(next) = next { failure.next(next) } else { failure }
+    })?;
     let from = BufReader::with_capacity(BUFFER_BYTES, file);
     let reader = RecordingReader::new(from).map_err(|error| failure(path, &error))?;
     Ok(if skip_damaged { reader.skipping_damage() } else { reader })
@@ -45,7 +53,12 @@ pub(crate) fn meant(given: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         if found.is_empty() {
             return Err(Failure::file(path, why).next("give the names of recordings, which end with .kiln"));
         }
-        files.extend(found);
+        for file in found {
+            // One that is named twice is one recording.
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
     }
     Ok(files)
 }

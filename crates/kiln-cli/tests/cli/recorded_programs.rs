@@ -376,3 +376,19 @@ fn events_around_no_submission_are_refused_by_the_program_that_is_recorded() {
         "{said}"
     );
 }
+
+#[test]
+fn what_the_command_prints_to_is_not_replaced_by_a_trace() {
+    let folder = Folder::new();
+    let recording = folder.write("a.kiln", planted());
+    let log = folder.path("log.txt");
+    let kiln = env!("CARGO_BIN_EXE_kiln");
+    for out in ["/dev/stdout", "/proc/self/fd/1", &*log] {
+        let script =
+            format!("(echo before; {kiln} trace {recording} --perfetto {out} 2>&1; echo after $?) > {log}");
+        assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+        let said = fs::read_to_string(&log).unwrap();
+        assert!(said.starts_with("before\n") && said.ends_with("after 2\n"), "{out}: {said}");
+        assert!(said.contains("it is what this command prints to"), "{out}: {said}");
+    }
+}

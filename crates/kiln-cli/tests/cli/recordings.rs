@@ -245,7 +245,7 @@ fn other_files_and_places_are_told_with_the_next_step() {
     let bare = Folder::new().path("");
     std::fs::create_dir_all(&bare).unwrap();
     for (words, said) in [
-        (&["explain", "/nonexistent/a.kiln"][..], "No such file"),
+        (&["explain", "/nonexistent/a.kiln"][..], "No such file or directory (os error 2); check its name"),
         (&["explain", &text], "it is no recording of kiln; give a file that kiln recorded"),
         (&["explain", &empty], "it is empty: no recording was begun in it"),
         (&["explain", &short], "nothing was recorded; record the program again"),
