@@ -50,6 +50,7 @@ impl Display for JobCollective {
         }
         match (self.ranks as usize).saturating_sub(self.parts.len() + self.without_time.len()) {
             0 => Ok(()),
+            1 => write!(f, "; 1 of {} ranks is in no recording", self.ranks),
             missing => write!(f, "; {missing} of {} ranks are in no recording", self.ranks),
         }
     }

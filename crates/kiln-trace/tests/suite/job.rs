@@ -151,7 +151,7 @@ fn without_a_wall_clock_the_end_of_the_first_common_collective_is_the_same_momen
     assert!(job.to_string().contains("the first collective that all recordings have"), "{job}");
     let first = &job.collectives[0];
     assert_eq!((first.parts[0].rank, first.parts[0].begin_ns, first.late_ns()), (0, 200, 500));
-    assert!(first.to_string().ends_with("; 1 of 3 ranks are in no recording"), "{first}");
+    assert!(first.to_string().ends_with("; 1 of 3 ranks is in no recording"), "{first}");
     assert_eq!(job.collectives[1].parts[0].rank, 1);
     let apart = JobExplanation::of(&[&logs[0], &RankLog::default()]);
     assert_eq!(apart.clocks, ClockAlignment::None);
