@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         (_, true) => console.json(&ExplainedRuns { runs: jobs, unreadable })?,
         ([job], false) => tell(job, files.len() > 1, console),
         (several, false) => {
-            console.line(format_args!("{} runs, each with recordings of its own", several.len()));
+            console.line(format_args!("{} runs, told one after the other", several.len()));
             for (number, job) in (1..).zip(several.iter()) {
                 let name = if job.run.is_empty() {
                     "not named".to_owned()

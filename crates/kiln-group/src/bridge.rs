@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 
 use kiln_driver::Refusal;
 use kiln_operation::{CollectiveKind, CommunicatorId, FOLD};
-use kiln_runtime::internal::{WorkContext, check_ready, check_stream, check_usable, note_finding};
+use kiln_runtime::internal::{
+    RecordedMoment, WorkContext, check_ready, check_stream, check_usable, note_finding, recorded_moment,
+};
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Stream, Ticket};
 
 use crate::collective_part::Part;
@@ -122,11 +124,13 @@ impl Bridge {
         (runtime, module): (&DeviceRuntime, &Module),
         scratch: &GpuRef<u8>,
         (parts, stream, place): (&[Part], Option<&Stream>, &'static Location<'static>),
-        as_recorded: &dyn Fn() -> WorkContext,
+        as_recorded: &dyn Fn(Option<RecordedMoment>) -> WorkContext,
     ) -> Result<Ticket> {
         self.check(runtime, parts, stream)?;
         // Nothing is given to the others before all of it was read.
         let read = parts.iter().map(|part| self.read(part)).collect::<Result<Vec<_>>>()?;
+        let came = recorded_moment(runtime);
+        let as_recorded = &|| as_recorded(came);
         let mut counts = self.counts();
         self.check_given_up(&counts)?;
         let caller = Caller { place, number: counts.calls };

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use kiln_operation::{CollectiveKind, CollectiveStep, OperandEffect};
-use kiln_runtime::internal::{CollectiveLabel, as_collective, called_from, is_same_runtime};
+use kiln_runtime::internal::{CollectiveLabel, RecordedMoment, as_collective, called_from, is_same_runtime};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
 use crate::collective_part::Part;
@@ -76,7 +76,10 @@ impl<'a> CollectiveCall<'a> {
         if let Some((bridge, module)) = communicator.bridge() {
             let turn = communicator.begin()?;
             let device = (communicator.runtime(), module);
-            let as_recorded = || as_collective(communicator.runtime(), || labelled(communicator, parts));
+            let as_recorded = |came: Option<RecordedMoment>| {
+                let label = || CollectiveLabel { came, ..labelled(communicator, parts) };
+                as_collective(communicator.runtime(), label)
+            };
             let submitted =
                 bridge.submit(device, communicator.scratch(), (parts, stream, caller), &as_recorded);
             let ticket = submitted.map_err(|error| communicator.told(error))?;
@@ -194,7 +197,7 @@ fn labelled(communicator: &DeviceCommunicator, parts: &[Part]) -> CollectiveLabe
         _ => "collectives",
     };
     let bytes = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(larger_bytes(part, ranks)));
-    CollectiveLabel { name, communicator: communicator.number(), rank, ranks, bytes }
+    CollectiveLabel { name, communicator: communicator.number(), rank, ranks, bytes, came: None }
 }
 
 /// Refuses buffers that share memory, of which one is written.

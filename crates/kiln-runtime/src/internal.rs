@@ -16,7 +16,9 @@ pub use crate::recovery::expendable_buffers::mark_workspace;
 pub use crate::runtime::ended_work::{EndedWork, end_work};
 pub use crate::runtime::external_state::FollowedState;
 pub use crate::runtime::memory_pressure::{current_generation, pressure_policy};
-pub use crate::runtime::recording::work_context::{CollectiveLabel, WorkContext, as_collective, called_from};
+pub use crate::runtime::recording::work_context::{
+    CollectiveLabel, RecordedMoment, WorkContext, as_collective, called_from, recorded_moment,
+};
 pub use crate::wake::reply_slot::ReplySlot;
 pub use crate::wake::wake;
 pub use kiln_order::StreamKey;

@@ -168,7 +168,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
                 text: tag,
                 ..CommandRecord::default()
             }),
-            13 => TraceEvent::Earlier(EarlierRecord { stamp: at, until_ns: (block > 3).then_some(time_ns) }),
+            13 => TraceEvent::Earlier(EarlierRecord { stamp: at, until_ns: Some(time_ns) }),
             _ if random.below(2) == 0 => {
                 TraceEvent::Dropped(DroppedRecord { events: bytes, time_ns, ..DroppedRecord::default() })
             }

@@ -119,6 +119,8 @@ fn of_several_recordings_those_that_cannot_be_read_are_told_and_left_out() {
     let json = run(command(&["explain", &folder.path(""), "--json"]));
     assert_eq!(json.code, Some(2), "{}", json.stderr);
     assert_eq!(json.json()["unreadable"].as_array().unwrap().len(), 2);
+    let twice = run(command(&["explain", &good, &good])).stdout;
+    assert!(twice.starts_with("Recording of train"), "{twice}");
     let none = run(command(&["explain", &foreign, &foreign]));
     assert_eq!((none.code, &*none.stdout), (Some(2), ""), "{}", none.stderr);
     let one = run(command(&["explain", &good, &foreign]));

@@ -71,6 +71,12 @@ impl Explanation {
                 "It ended without an end mark: the program was killed or crashed, ended without its exit handlers (`_exit`), or still runs."
             )?;
         }
+        if self.is_virtual && self.devices.len() > 1 {
+            writeln!(
+                f,
+                "Devices of separate simulated machines have separate clocks, and no time in common: what one did while the program was busy with another is not known."
+            )?;
+        }
         for device in &self.devices {
             writeln!(f)?;
             let misses_events = self.missing_events > 0 || self.damaged_blocks > 0;
@@ -91,7 +97,11 @@ impl Explanation {
         }
         if !self.collectives.is_empty() {
             writeln!(f, "\nCollectives:")?;
-            self.collectives.iter().try_for_each(|kind| writeln!(f, "  {kind}"))?;
+            self.collectives.iter().try_for_each(|kind| {
+                write!(f, "  ")?;
+                kind.describe(f, self.is_virtual)?;
+                writeln!(f)
+            })?;
         }
         if let Some(why) = &self.missing_why {
             writeln!(f, "\n{why}")?;
@@ -257,10 +267,18 @@ impl Display for RefusedAllocation {
 
 impl Display for ExplainedCollective {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.describe(f, false)
+    }
+}
+
+impl ExplainedCollective {
+    fn describe(&self, f: &mut Formatter<'_>, is_virtual: bool) -> fmt::Result {
         let Self { name, communicator, rank, ranks, .. } = self;
         write!(f, "`{name}` {}, {} altogether", times(self.calls), Bytes(self.bytes))?;
         if let (Some(ns), Some(longest)) = (self.ns, self.longest_ns) {
-            write!(f, ", {} on the device with the wait for others, at most {}", Time(ns), Time(longest))?;
+            // Between processes, the time of a simulated device stands still during that wait.
+            let with = if is_virtual { "" } else { " with the wait for others" };
+            write!(f, ", {} on the device{with}, at most {}", Time(ns), Time(longest))?;
         }
         write!(f, " (rank {rank} of {ranks}, communicator {communicator})")
     }

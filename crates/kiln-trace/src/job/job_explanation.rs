@@ -61,6 +61,10 @@ pub struct JobCollective {
     pub ranks: u32,
     /// What the recordings have of it, who came first is the first.
     pub parts: Vec<JobPart>,
+    /// Ranks that called it, and of which no time is known: their programs were ended before.
+    pub without_time: Vec<u32>,
+    /// Whether it is known who came first.
+    pub is_compared: bool,
 }
 
 /// How often a rank came last.
@@ -93,6 +97,17 @@ pub struct JobExplanation {
     pub late: Vec<RankLateness>,
     /// Calls that there was no room for.
     pub left_out: u64,
+    /// Ranks whose recordings have no end mark: they were killed or crashed, or still run.
+    pub unfinished: Vec<u32>,
+}
+
+/// What is known of a collective.
+#[derive(Default)]
+struct KnownCall {
+    bytes: u64,
+    ranks: u32,
+    parts: Vec<JobPart>,
+    without_time: Vec<u32>,
 }
 
 impl JobExplanation {
@@ -110,18 +125,21 @@ impl JobExplanation {
         let begin_together = !logs.iter().any(|log| log.records_itself());
         let order =
             (clocks == ClockAlignment::EachCollective).then(|| CollectiveOrder::of(logs, begin_together));
-        let mut calls: BTreeMap<CollectiveKey, (u64, u32, Vec<JobPart>)> = BTreeMap::new();
+        let mut calls: BTreeMap<CollectiveKey, KnownCall> = BTreeMap::new();
         for ((recording, log), offset) in logs.iter().enumerate().zip(&offsets_ns) {
             for call in log.calls() {
-                let Some(span) = call.span else { continue };
-                let (bytes, ranks, parts) = calls.entry(call.key()).or_default();
-                (*bytes, *ranks) = ((*bytes).max(call.bytes), call.ranks);
+                let known = calls.entry(call.key()).or_default();
+                (known.bytes, known.ranks) = (known.bytes.max(call.bytes), call.ranks);
+                let Some(span) = call.span else {
+                    known.without_time.push(call.rank);
+                    continue;
+                };
                 let begin_ns = span.begin_ns.saturating_add(*offset);
                 let came_ns = order.as_ref().map_or(begin_ns, |order| {
                     let shifted = i128::from(span.begin_ns) + order.shift(recording, &call.key());
                     u64::try_from(shifted.max(0)).unwrap_or(u64::MAX)
                 });
-                parts.push(JobPart {
+                known.parts.push(JobPart {
                     recording,
                     rank: call.rank,
                     came_ns,
@@ -130,21 +148,24 @@ impl JobExplanation {
                 });
             }
         }
-        let collective = |((communicator, name, number), (bytes, ranks, mut parts)): (
-            CollectiveKey,
-            (u64, u32, Vec<JobPart>),
-        )| {
+        // Clocks that have nothing in common say nothing about who came first.
+        let is_compared = clocks != ClockAlignment::None;
+        let collective = |((communicator, name, number), known): (CollectiveKey, KnownCall)| {
+            let KnownCall { bytes, ranks, mut parts, without_time } = known;
             parts.sort_by_key(|part| (part.came_ns, part.rank));
-            let is_shared =
-                parts.iter().any(|part| parts.first().is_some_and(|first| first.rank != part.rank));
-            let communicator = format!("{communicator:08x}");
-            is_shared.then(|| JobCollective {
-                name: name.to_string(),
+            let own = parts.first().map(|part| part.rank);
+            let mut others = parts.iter().map(|part| part.rank).chain(without_time.iter().copied());
+            let is_shared = own.is_some_and(|own| others.any(|rank| rank != own));
+            let (name, communicator) = (name.to_string(), format!("{communicator:08x}"));
+            is_shared.then_some(JobCollective {
+                name,
                 communicator,
                 number,
                 bytes,
                 ranks,
                 parts,
+                without_time,
+                is_compared,
             })
         };
         let mut collectives: Vec<JobCollective> = calls.into_iter().filter_map(collective).collect();
@@ -152,7 +173,8 @@ impl JobExplanation {
         let late = lateness(&collectives);
         let left_out = logs.iter().map(|log| log.left_out()).sum();
         let ranks = logs.iter().map(|log| log.ranks().into_iter().collect()).collect();
-        Self { ranks, clocks, offsets_ns, collectives, late, left_out }
+        let unfinished = logs.iter().filter(|log| !log.has_end()).flat_map(|log| log.ranks()).collect();
+        Self { ranks, clocks, offsets_ns, collectives, late, left_out, unfinished }
     }
 
     /// The collectives with the latest ranks, the latest first.
@@ -166,10 +188,10 @@ impl JobExplanation {
 }
 
 impl JobCollective {
-    /// How much later the last rank came than the first.
+    /// How much later the last rank came than the first; 0 if that is not known.
     pub fn late_ns(&self) -> u64 {
         match (self.parts.first(), self.parts.last()) {
-            (Some(first), Some(last)) => last.came_ns.saturating_sub(first.came_ns),
+            (Some(first), Some(last)) if self.is_compared => last.came_ns.saturating_sub(first.came_ns),
             _ => 0,
         }
     }

@@ -19,11 +19,11 @@ impl Display for ClockAlignment {
             ),
             Self::EachCollective => write!(
                 f,
-                "not comparable, because the time of a simulated device is that of its process and stands still while a rank waits for others, or the program does something else; each collective is taken to end at one moment for its ranks, and the last rank is the one whose devices worked longest since the one before"
+                "not comparable, because the time of a simulated device is that of its process and stands still while a rank waits for others, or the program does something else; each collective is taken to end at one moment for its ranks, and the last rank is the one whose devices worked longest since the one before, or since its runtime was made"
             ),
             Self::None => write!(
                 f,
-                "not aligned, each begins at zero: not all say when they began, and they have no collective in common"
+                "not aligned, each begins at zero: not all say when they began, and they have no collective with times in common"
             ),
         }
     }
@@ -37,9 +37,18 @@ impl Display for JobCollective {
             (Some(first), Some(last), ns @ 1..) => {
                 write!(f, "rank {} came {} after the first, rank {}", last.rank, Time(ns), first.rank)?;
             }
+            _ if !self.is_compared => write!(f, "who came last is not known")?,
+            (Some(first), Some(last), _) if first.rank == last.rank => {
+                write!(f, "only rank {} has a time", first.rank)?;
+            }
             _ => write!(f, "all ranks came at once")?,
         }
-        match (self.ranks as usize).saturating_sub(self.parts.len()) {
+        match &self.without_time[..] {
+            [] => {}
+            [one] => write!(f, "; rank {one} called it, and its time was not recorded")?,
+            several => write!(f, "; {} ranks called it, and their times were not recorded", several.len())?,
+        }
+        match (self.ranks as usize).saturating_sub(self.parts.len() + self.without_time.len()) {
             0 => Ok(()),
             1 => write!(f, "; 1 of {} ranks is in no recording", self.ranks),
             missing => write!(f, "; {missing} of {} ranks are in no recording", self.ranks),
@@ -61,6 +70,9 @@ impl Display for JobExplanation {
             writeln!(f, "{} recordings of one job", self.ranks.len())?;
             writeln!(f, "Clocks: {}", self.clocks)?;
         }
+        self.unfinished.iter().filter(|_| self.ranks.len() > 1).try_for_each(|rank| {
+            writeln!(f, "Rank {rank} has no end mark: it was killed or crashed, or still runs.")
+        })?;
         if self.collectives.is_empty() {
             return writeln!(f, "No collective is in the recordings of two ranks.");
         }

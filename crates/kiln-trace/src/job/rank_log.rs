@@ -49,6 +49,7 @@ pub struct RankLog {
     unix_ns: u64,
     is_virtual: bool,
     records_itself: bool,
+    has_end: bool,
     run: String,
     calls: Vec<RankCall>,
     left_out: u64,
@@ -69,6 +70,9 @@ impl RankLog {
                 self.is_virtual = start.clock == RecordingClock::Virtual;
                 self.run = start.run.to_owned();
             }
+            TraceEvent::End(_) => self.has_end = true,
+            // Another runtime, after the last had ended.
+            TraceEvent::Device(_) => self.has_end = false,
             TraceEvent::Command(word) => self.records_itself |= word.records_itself,
             TraceEvent::Collective(call) => self.call(call),
             TraceEvent::Submission(work) if work.kind == SubmissionKind::Collective => {
@@ -97,6 +101,11 @@ impl RankLog {
     /// Whether the program began to record when it wanted to, and not with its runtime.
     pub fn records_itself(&self) -> bool {
         self.records_itself
+    }
+
+    /// Whether it was ended by its program; otherwise that was killed, crashed, or still runs.
+    pub fn has_end(&self) -> bool {
+        self.has_end
     }
 
     /// The run that it is of, the same for all processes of one job; empty if the recording does not say.

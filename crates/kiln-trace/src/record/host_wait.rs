@@ -20,6 +20,8 @@ pub enum HostWaitCause {
     Queue,
     /// Something else.
     Other,
+    /// The other ranks of a collective.
+    Collective,
 }
 
 /// A thread that waited.
@@ -39,13 +41,14 @@ pub struct HostWaitRecord<'a> {
     pub span: TimeSpan,
 }
 
-const CAUSES: [HostWaitCause; 6] = [
+const CAUSES: [HostWaitCause; 7] = [
     HostWaitCause::Synchronize,
     HostWaitCause::Ticket,
     HostWaitCause::Download,
     HostWaitCause::Memory,
     HostWaitCause::Queue,
     HostWaitCause::Other,
+    HostWaitCause::Collective,
 ];
 
 const HAS_STAMP: u8 = 0x10;
@@ -60,6 +63,7 @@ impl HostWaitCause {
             Self::Memory => "wait for memory",
             Self::Queue => "wait for the queue",
             Self::Other => "wait",
+            Self::Collective => "wait for other ranks",
         }
     }
 }

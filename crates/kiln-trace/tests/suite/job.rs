@@ -1,8 +1,8 @@
 //! Recordings of the ranks of one job.
 
 use kiln_trace::{
-    ClockAlignment, CollectiveRecord, CommandRecord, JobExplanation, RankLog, RecordingClock, StartRecord,
-    SubmissionKind, SubmissionRecord, TraceEvent,
+    ClockAlignment, CollectiveRecord, CommandRecord, EndRecord, JobExplanation, RankLog, RecordingClock,
+    StartRecord, SubmissionKind, SubmissionRecord, TraceEvent,
 };
 
 use crate::samples::{span, stamp};
@@ -89,6 +89,34 @@ fn simulated_processes_that_miss_calls_are_compared_as_far_as_they_go() {
     let logs = [simulated(0, false, &[(100, 120), (200, 220), (300, 320)]), other, RankLog::default()];
     let job = JobExplanation::of(&logs.each_ref());
     assert_eq!((job.collectives.len(), job.collectives[0].late_ns()), (1, 90), "{job}");
+}
+
+#[test]
+fn a_rank_that_was_killed_is_named_and_its_calls_are_not_said_to_be_missing() {
+    let mut killed = simulated(2, false, &[]);
+    killed.add(&TraceEvent::Collective(CollectiveRecord {
+        stamp: stamp(0, 1),
+        name: "all_reduce",
+        communicator: 42,
+        rank: 2,
+        ranks: 3,
+        bytes: 8,
+    }));
+    let mut logs = [simulated(0, false, &[(100, 120)]), simulated(1, false, &[(100, 120)]), killed];
+    for log in &mut logs[..2] {
+        log.add(&TraceEvent::End(EndRecord { time_ns: 900 }));
+    }
+    let job = JobExplanation::of(&logs.each_ref());
+    let said = "all ranks came at once; rank 2 called it, and its time was not recorded";
+    assert!(job.collectives[0].to_string().ends_with(said), "{}", job.collectives[0]);
+    let text = job.to_string();
+    assert!(text.contains("Rank 2 has no end mark: it was killed"), "{text}");
+    assert!(!text.contains("Rank 0 has no end") && !text.contains("in no recording"), "{text}");
+    // Clocks of the wall of which one is not known, and no call with times in common: nothing is compared.
+    let apart = [rank(0, 7, &[(100, 900)]), rank(1, 0, &[(500, 900)]), RankLog::default()];
+    let job = JobExplanation::of(&apart.each_ref());
+    assert_eq!((job.clocks.clone(), job.late.len()), (ClockAlignment::None, 0), "{job}");
+    assert!(job.collectives[0].to_string().contains("who came last is not known"), "{job}");
 }
 
 #[test]

@@ -10,23 +10,91 @@ use kiln::DeviceRuntime;
 use kiln::group::{
     DeviceCommunicator, DeviceCommunicatorConfig, MeetingPoint, Reduction, Rendezvous, RendezvousConfig,
 };
-use kiln::trace::{JobExplanation, RankLog, SubmissionKind, TraceEvent, export_perfetto};
+use kiln::recovery::DeviceSpec;
+use kiln::trace::{
+    ClockAlignment, HostWaitCause, JobExplanation, RankLog, SubmissionKind, TraceEvent, export_perfetto,
+};
 
 use crate::Recorded;
+use crate::worker_times::isolated;
 
 /// Says which rank a child is, and where the ranks meet.
 const PLAN: &str = "KILN_TEST_RECORDED_RANK";
+
+/// The job of a child.
+fn joined() -> Option<Arc<Rendezvous>> {
+    let plan = std::env::var(PLAN).ok()?;
+    let (rank, port) = plan.split_once(' ').unwrap();
+    let point = MeetingPoint { host: "127.0.0.1".into(), port: port.parse().unwrap(), is_taken: false };
+    let mut config = RendezvousConfig::new(point, rank.parse().unwrap(), 2);
+    config.timeout = Duration::from_secs(30);
+    Some(Arc::new(Rendezvous::join(&config).unwrap()))
+}
+
+/// Runs a child as both ranks, each recorded to a file.
+fn run_ranks(child: &str) -> [Recorded; 2] {
+    let files = [Recorded::new(), Recorded::new()];
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let ranks = [0, 1].map(|rank: usize| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--exact", child, "--nocapture"]);
+        command.env(PLAN, format!("{rank} {port}")).env("KILN_TRACE", &files[rank].0);
+        command.env("KILN_TRACE_RUN", "a run").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    for rank in ranks {
+        let output = rank.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    files
+}
+
+/// A rank whose device is in a worker process, recorded by the clock of the host. Rank 1 comes late.
+#[test]
+#[ignore = "helper process"]
+fn late_child() {
+    let Some(job) = joined() else { return };
+    let gpu = isolated(&DeviceSpec::simulated(u64::from(job.rank())));
+    let deadline = DeviceCommunicatorConfig { deadline: Duration::from_secs(20) };
+    let rank = DeviceCommunicator::meet(&gpu, &job, &deadline).unwrap();
+    let mine = gpu.upload(&[1.0_f32; 100]).unwrap();
+    gpu.synchronize().unwrap();
+    job.barrier("ready").unwrap();
+    if rank.rank() == 1 {
+        // Long enough for the other to come first, however busy the machine is.
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    rank.all_reduce_in_place(&mine, Reduction::Sum).submit().unwrap().wait().unwrap();
+    job.barrier("end").unwrap();
+}
+
+#[test]
+fn on_the_clock_of_the_host_a_rank_comes_when_it_calls_and_its_wait_for_others_is_recorded() {
+    let files = run_ranks("rank_collectives::late_child");
+    let mut logs = [RankLog::default(), RankLog::default()];
+    let mut waited = [0_u64; 2];
+    for ((log, waited), file) in logs.iter_mut().zip(&mut waited).zip(&files) {
+        file.each(|event| {
+            log.add(event);
+            if let TraceEvent::HostWait(wait) = event
+                && wait.cause == HostWaitCause::Collective
+            {
+                assert_eq!(wait.line.map(|line| line.file.ends_with("rank_collectives.rs")), Some(true));
+                *waited += wait.span.ns();
+            }
+        });
+    }
+    let job = JobExplanation::of(&logs.each_ref());
+    assert_eq!(job.clocks, ClockAlignment::WallClock);
+    let call = &job.collectives[0];
+    assert_eq!((call.parts[0].rank, call.parts[1].rank), (0, 1), "{job}");
+    assert!(call.late_ns() > 1_000_000_000 && waited[0] > waited[1], "{waited:?}: {job}");
+}
 
 /// What a rank does, which the test below started.
 #[test]
 #[ignore = "helper process"]
 fn child() {
-    let Ok(plan) = std::env::var(PLAN) else { return };
-    let (rank, port) = plan.split_once(' ').unwrap();
-    let point = MeetingPoint { host: "127.0.0.1".into(), port: port.parse().unwrap(), is_taken: false };
-    let mut config = RendezvousConfig::new(point, rank.parse().unwrap(), 2);
-    config.timeout = Duration::from_secs(30);
-    let job = Arc::new(Rendezvous::join(&config).unwrap());
+    let Some(job) = joined() else { return };
     let gpu = DeviceRuntime::simulated(u64::from(job.rank())).unwrap();
     let deadline = DeviceCommunicatorConfig { deadline: Duration::from_secs(20) };
     let rank = DeviceCommunicator::meet(&gpu, &job, &deadline).unwrap();
@@ -82,21 +150,7 @@ fn calls(file: &Recorded) -> Vec<Call> {
 
 #[test]
 fn a_collective_between_processes_has_its_kind_bytes_rank_and_communicator() {
-    let files = [Recorded::new(), Recorded::new()];
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let ranks = [0, 1].map(|rank: usize| {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "rank_collectives::child", "--nocapture"]);
-        command
-            .env(PLAN, format!("{rank} {port}"))
-            .env("KILN_TRACE", &files[rank].0)
-            .env("KILN_TRACE_RUN", "a run");
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    });
-    for rank in ranks {
-        let output = rank.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
+    let files = run_ranks("rank_collectives::child");
     let communicator = calls(&files[0])[0].4;
     let mut logs = Vec::new();
     for (rank, file) in files.iter().enumerate() {

@@ -225,8 +225,8 @@ impl DeviceRecording {
     /// What is noted of a submission. That it is a collective is noted before.
     #[inline(always)]
     fn note(&self, stamp: Stamp, label: WorkLabel, begin: u64) -> SubmissionNote {
-        let WorkLabel { kind, name, line, size, bytes } =
-            if work_context::is_noted() { self.in_context(stamp, label) } else { label };
+        let (WorkLabel { kind, name, line, size, bytes }, begin) =
+            if work_context::is_noted() { self.in_context(stamp, label, begin) } else { (label, begin) };
         SubmissionNote {
             number: stamp.number,
             kind,
@@ -240,22 +240,24 @@ impl DeviceRecording {
         }
     }
 
-    /// A label with what the call around it knows: its line is that of the program, and it may be a collective.
+    /// A label with what the call around it knows: its line is that of the program, and it may be a collective, which began before it was submitted.
     #[cold]
     #[inline(never)]
-    fn in_context(&self, stamp: Stamp, label: WorkLabel) -> WorkLabel {
+    fn in_context(&self, stamp: Stamp, label: WorkLabel, begin: u64) -> (WorkLabel, u64) {
         let label = WorkLabel { line: work_context::line().or(label.line), ..label };
         match work_context::collective() {
-            None => label,
+            None => (label, begin),
             Some(collective) => {
                 self.note_collective(stamp, &collective);
-                WorkLabel { kind: SubmissionKind::Collective, bytes: collective.bytes, ..label }
+                let label = WorkLabel { kind: SubmissionKind::Collective, bytes: collective.bytes, ..label };
+                // It begins when the rank comes, and not when all others have come.
+                (label, collective.came.map_or(begin, |came| came.ticks.min(begin)))
             }
         }
     }
 
     fn note_collective(&self, stamp: Stamp, label: &CollectiveLabel) {
-        let CollectiveLabel { name, communicator, rank, ranks, bytes } = *label;
+        let CollectiveLabel { name, communicator, rank, ranks, bytes, .. } = *label;
         let (number, name) = (stamp.number, KnownName::of(name));
         if let Some(lane) = self.lanes.of(stamp.stream) {
             lane.collective(&CollectiveNote { number, name, communicator, rank, ranks, bytes });

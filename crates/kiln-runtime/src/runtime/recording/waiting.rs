@@ -5,9 +5,9 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kiln_order::Stamp;
-use kiln_trace::{HostWaitCause, TimeSpan};
+use kiln_trace::{HostWaitCause, RecordingClock, TimeSpan};
 
-use super::work_context;
+use super::work_context::{self, RecordedMoment};
 use crate::error::Result;
 use crate::runtime::inner::Inner;
 
@@ -21,6 +21,18 @@ thread_local! {
 }
 
 impl Inner {
+    /// Records that a call waited for other ranks since a moment. The time of a simulated device stands still meanwhile.
+    pub(super) fn waited_for_ranks(&self, since: RecordedMoment) {
+        let Some(recording) = self.recording().filter(|_| self.recording_clock() == RecordingClock::Wall)
+        else {
+            return;
+        };
+        let (span, thread) = (TimeSpan::new(since.time_ns, recording.now()), THREAD.with(|thread| *thread));
+        if let Some(line) = work_context::line() {
+            recording.waited(HostWaitCause::Collective, None, line, thread, span);
+        }
+    }
+
     /// Waits, and records that. The line is that of the caller.
     #[inline]
     #[track_caller]

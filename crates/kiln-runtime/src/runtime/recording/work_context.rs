@@ -22,6 +22,23 @@ pub struct CollectiveLabel {
     pub ranks: u32,
     /// Bytes of the larger buffer.
     pub bytes: u64,
+    /// When the rank came to it, where it waits for others before it submits anything.
+    pub came: Option<RecordedMoment>,
+}
+
+/// A moment of a recording.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecordedMoment {
+    /// As submissions take it.
+    pub(super) ticks: u64,
+    /// As waits do.
+    pub(super) time_ns: u64,
+}
+
+/// Now; none if the runtime is not recorded.
+pub fn recorded_moment(gpu: &DeviceRuntime) -> Option<RecordedMoment> {
+    let recording = gpu.inner().recording()?;
+    Some(RecordedMoment { ticks: recording.ticks(), time_ns: recording.now() })
 }
 
 #[derive(Clone, Copy)]
@@ -92,7 +109,14 @@ pub fn called_from(gpu: &DeviceRuntime, line: &'static Location<'static>) -> Wor
 
 /// The work that this thread submits to a runtime until the answer is dropped is a collective. It is asked for only if it is recorded.
 pub fn as_collective(gpu: &DeviceRuntime, label: impl FnOnce() -> CollectiveLabel) -> WorkContext {
-    if gpu.inner().is_recorded() { note(None, Some(label())) } else { WorkContext { before: None } }
+    if !gpu.inner().is_recorded() {
+        return WorkContext { before: None };
+    }
+    let label = label();
+    if let Some(came) = label.came {
+        gpu.inner().waited_for_ranks(came);
+    }
+    note(None, Some(label))
 }
 
 #[cold]
