@@ -6,6 +6,7 @@
 
 mod absence;
 mod group_call;
+mod whole_values;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -26,6 +27,7 @@ use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::transfer::{self, Transfer, TransferCall};
 use absence::Absence;
 use group_call::called_as_group;
+use whole_values::part_of;
 
 /// Bytes of a value that the store is given at a time.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -231,12 +233,13 @@ impl Bridge {
             Place::All(_) => String::new(),
             Place::Pair(transfer) => called_at(transfer, part, caller).to_string(),
         };
-        let message = transfer::packed(called, &said, bytes);
+        let head = transfer::packed(called, &said, &[]);
         let key = self.key(&place, self.rank);
-        let chunks = message.len().div_ceil(CHUNK_BYTES).max(1);
-        for (at, chunk) in message.chunks(CHUNK_BYTES).enumerate() {
-            let (piece, value) =
-                (format!("{key}/{at}"), [&(chunks as u64).to_le_bytes()[..], chunk].concat());
+        let chunks = (head.len() + bytes.len()).div_ceil(CHUNK_BYTES);
+        for at in 0..chunks {
+            let [first, second] = part_of(&head, bytes, at * CHUNK_BYTES..(at + 1) * CHUNK_BYTES);
+            let value = [&(chunks as u64).to_le_bytes()[..], first, second].concat();
+            let piece = format!("{key}/{at}");
             match self.job.rendezvous.put(&piece, &value) {
                 Err(RendezvousError::Full { .. }) => return Err(self.full(&place, part, (&key, at))),
                 put => put.map_err(rendezvous)?,
@@ -289,7 +292,7 @@ impl Bridge {
             }
             let brought = self.brought(place, rank, (part, caller, end))?;
             if own != brought.called {
-                return Err(self.disagreement(place, rank, (own.to_owned(), brought.called)));
+                return Err(self.disagreement((place, caller), rank, (own.to_owned(), brought.called)));
             }
             all.push(brought);
         }
@@ -313,6 +316,10 @@ impl Bridge {
             };
             // The first piece says what the rank calls, and that is all that some ranks read.
             chunks = if self.is_read(part, rank) { u64::from_le_bytes(*head) } else { 1 };
+            if at == 0 {
+                let whole = chunks.saturating_mul(CHUNK_BYTES as u64);
+                self.reserve(&mut message, usize::try_from(whole).unwrap_or(usize::MAX))?;
+            }
             message.extend(chunk);
             at += 1;
             let now = Instant::now();
@@ -326,7 +333,9 @@ impl Bridge {
                 .map_err(rendezvous)?;
         }
         let (called, bytes) = transfer::unpacked(&message).ok_or_else(|| absent(Absence::Late))?;
-        Ok(Brought { called: called.to_owned(), bytes: bytes.to_vec() })
+        let (called, head) = (called.to_owned(), message.len() - bytes.len());
+        message.drain(..head);
+        Ok(Brought { called, bytes: message })
     }
 
     /// Whether this rank needs the bytes that another one brings.
@@ -375,21 +384,24 @@ impl Bridge {
         use CollectiveKind::*;
         let (collective, block) = (&part.collective, self.block(part));
         let (is_root, rank, size) = (collective.root_rank() == Some(self.rank), self.rank, self.size);
-        let all = |at: u32| brought.iter().map(|one| one.block(at, block)).collect::<Vec<_>>().concat();
+        let all = |at: u32| self.joined(&brought.iter().map(|one| one.block(at, block)).collect::<Vec<_>>());
+        let of = |one: Option<&Brought>, at: u32| {
+            one.map_or_else(|| Ok(Vec::new()), |one| self.joined(&[one.block(at, block)]))
+        };
         let root = collective.root_rank().and_then(|root| brought.get(root as usize));
         let (blocks, bytes) = match collective.kind() {
             Send | Barrier => return Ok(None),
             Reduce | Gather if !is_root => return Ok(None),
             Broadcast if is_root => return Ok(None),
             Scatter if is_root && collective.is_in_place() => return Ok(None),
-            AllReduce | Reduce => (0..1, all(0)),
-            ReduceScatter if collective.is_in_place() => (rank..rank + 1, all(rank)),
-            ReduceScatter => (0..1, all(rank)),
-            AllGather | Gather => (0..size, all(0)),
-            AllToAll => (0..size, all(rank)),
-            Recv => (0..1, brought.first().map(|one| one.bytes.clone()).unwrap_or_default()),
-            Broadcast => (0..1, root.map(|one| one.block(0, block).to_vec()).unwrap_or_default()),
-            Scatter => (0..1, root.map(|one| one.block(rank, block).to_vec()).unwrap_or_default()),
+            AllReduce | Reduce => (0..1, all(0)?),
+            ReduceScatter if collective.is_in_place() => (rank..rank + 1, all(rank)?),
+            ReduceScatter => (0..1, all(rank)?),
+            AllGather | Gather => (0..size, all(0)?),
+            AllToAll => (0..size, all(rank)?),
+            Recv => (0..1, of(brought.first(), 0)?),
+            Broadcast => (0..1, of(root, 0)?),
+            Scatter => (0..1, of(root, rank)?),
         };
         let Some(last) = part.buffers.iter().last() else { return Ok(None) };
         let to = last.view(bytes_of(blocks, block)).map_err(|source| self.failed(source))?;
@@ -417,7 +429,7 @@ impl Bridge {
 
     fn disagreement(
         &self,
-        place: &Place,
+        (place, caller): (&Place, &'static Location<'static>),
         other_rank: u32,
         (value, other_value): (String, String),
     ) -> GroupError {
@@ -430,7 +442,7 @@ impl Bridge {
             other_value,
             next: NEXT,
         };
-        note_finding(&refusal.to_string());
+        note_finding(&format!("{refusal}; called at {caller}"));
         self.failed(Error::new(kiln_driver::Error::refused("submit", refusal)))
     }
 
