@@ -9,6 +9,7 @@ mod crossing;
 mod given_up;
 mod group_call;
 mod room;
+mod whole_values;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -31,6 +32,7 @@ use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::transfer::{self, Transfer, TransferCall};
 use absence::Absence;
 use group_call::called_as_group;
+use whole_values::part_of;
 
 /// Bytes of a value that the store is given at a time.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -253,12 +255,13 @@ impl Bridge {
             Place::All(_) => String::new(),
             Place::Pair(transfer) => called_at(transfer, part, caller).to_string(),
         };
-        let message = transfer::Brought { called, said: &said, call: caller.number, bytes }.packed();
+        let head = transfer::Brought { called, said: &said, call: caller.number, bytes: &[] }.packed();
         let key = self.key(&place, self.rank);
-        let chunks = message.len().div_ceil(CHUNK_BYTES).max(1);
-        for (at, chunk) in message.chunks(CHUNK_BYTES).enumerate() {
-            let (piece, value) =
-                (format!("{key}/{at}"), [&(chunks as u64).to_le_bytes()[..], chunk].concat());
+        let chunks = (head.len() + bytes.len()).div_ceil(CHUNK_BYTES).max(1);
+        for at in 0..chunks {
+            let [first, second] = part_of(&head, bytes, at * CHUNK_BYTES..(at + 1) * CHUNK_BYTES);
+            let value = [&(chunks as u64).to_le_bytes()[..], first, second].concat();
+            let piece = format!("{key}/{at}");
             let put = self.job.rendezvous.put(&piece, &value);
             if let (Place::All(_), Some(given)) = (&place, counts.given.back_mut()) {
                 given.push(piece);
@@ -298,7 +301,7 @@ impl Bridge {
             }
             let brought = self.brought(place, rank, (part, caller, end))?;
             if own != brought.called {
-                return Err(self.disagreement(place, rank, (own.to_owned(), brought.called)));
+                return Err(self.disagreement((place, caller), rank, (own.to_owned(), brought.called)));
             }
             all.push(brought);
         }
@@ -327,6 +330,10 @@ impl Bridge {
             }
             // The first piece says what the rank calls, and that is all that some ranks read.
             chunks = if self.is_read(part, rank) { head } else { 1 };
+            if at == 0 {
+                let whole = chunks.saturating_mul(CHUNK_BYTES as u64);
+                self.reserve(&mut message, usize::try_from(whole).unwrap_or(usize::MAX))?;
+            }
             message.extend(chunk);
             at += 1;
             let now = Instant::now();
@@ -345,7 +352,9 @@ impl Bridge {
         if let Place::Pair(transfer) = place {
             self.check_order(*transfer, &brought, caller)?;
         }
-        Ok(Brought { called: brought.called.to_owned(), bytes: brought.bytes.to_vec() })
+        let (called, head) = (brought.called.to_owned(), message.len() - brought.bytes.len());
+        message.drain(..head);
+        Ok(Brought { called, bytes: message })
     }
 
     /// Whether this rank needs the bytes that another one brings.
@@ -394,21 +403,24 @@ impl Bridge {
         use CollectiveKind::*;
         let (collective, block) = (&part.collective, self.block(part));
         let (is_root, rank, size) = (collective.root_rank() == Some(self.rank), self.rank, self.size);
-        let all = |at: u32| brought.iter().map(|one| one.block(at, block)).collect::<Vec<_>>().concat();
+        let all = |at: u32| self.joined(&brought.iter().map(|one| one.block(at, block)).collect::<Vec<_>>());
+        let of = |one: Option<&Brought>, at: u32| {
+            one.map_or_else(|| Ok(Vec::new()), |one| self.joined(&[one.block(at, block)]))
+        };
         let root = collective.root_rank().and_then(|root| brought.get(root as usize));
         let (blocks, bytes) = match collective.kind() {
             Send | Barrier => return Ok(None),
             Reduce | Gather if !is_root => return Ok(None),
             Broadcast if is_root => return Ok(None),
             Scatter if is_root && collective.is_in_place() => return Ok(None),
-            AllReduce | Reduce => (0..1, all(0)),
-            ReduceScatter if collective.is_in_place() => (rank..rank + 1, all(rank)),
-            ReduceScatter => (0..1, all(rank)),
-            AllGather | Gather => (0..size, all(0)),
-            AllToAll => (0..size, all(rank)),
-            Recv => (0..1, brought.first().map(|one| one.bytes.clone()).unwrap_or_default()),
-            Broadcast => (0..1, root.map(|one| one.block(0, block).to_vec()).unwrap_or_default()),
-            Scatter => (0..1, root.map(|one| one.block(rank, block).to_vec()).unwrap_or_default()),
+            AllReduce | Reduce => (0..1, all(0)?),
+            ReduceScatter if collective.is_in_place() => (rank..rank + 1, all(rank)?),
+            ReduceScatter => (0..1, all(rank)?),
+            AllGather | Gather => (0..size, all(0)?),
+            AllToAll => (0..size, all(rank)?),
+            Recv => (0..1, of(brought.first(), 0)?),
+            Broadcast => (0..1, of(root, 0)?),
+            Scatter => (0..1, of(root, rank)?),
         };
         let Some(last) = part.buffers.iter().last() else { return Ok(None) };
         let to = last.view(bytes_of(blocks, block)).map_err(|source| self.failed(source))?;
@@ -436,7 +448,7 @@ impl Bridge {
 
     fn disagreement(
         &self,
-        place: &Place,
+        (place, caller): (&Place, &'static Location<'static>),
         other_rank: u32,
         (value, other_value): (String, String),
     ) -> GroupError {
@@ -449,7 +461,7 @@ impl Bridge {
             other_value,
             next: NEXT,
         };
-        note_finding(&refusal.to_string());
+        note_finding(&format!("{refusal}; called at {caller}"));
         self.failed(Error::new(kiln_driver::Error::refused("submit", refusal)))
     }
 

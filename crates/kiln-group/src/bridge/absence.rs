@@ -118,7 +118,11 @@ impl Bridge {
                 (call.unmatched(&why), transfer::NEXT)
             }
         };
-        note_finding(&what);
+        match place {
+            Place::All(_) => note_finding(&format!("{what}; called at {caller}")),
+            // It is said with its place.
+            Place::Pair(_) => note_finding(&what),
+        }
         GroupError::Collective { what, next }
     }
 }

@@ -1,5 +1,6 @@
 //! Jobs that are set up wrongly, and ranks that fail in a call by themselves: what is told. Some ranks are processes.
 
+#![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, reason = "a rank tells the test what it saw")]
 
 use std::ffi::OsStr;
@@ -8,9 +9,13 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use kiln::group::{GroupError, MeetingPoint, RankEnvironment, Rendezvous, RendezvousConfig, RendezvousError};
+use kiln::DeviceRuntime;
+use kiln::group::{
+    DeviceCommunicator, GroupError, MeetingPoint, RankEnvironment, Rendezvous, RendezvousConfig,
+    RendezvousError,
+};
 
-use crate::job_rig::{Plan, begin, free_port, join, lose_device, said, start, told_of_one, try_sum};
+use crate::job_rig::{Plan, begin, command, free_port, join, lose_device, said, start, told_of_one, try_sum};
 
 const PROCESS: &str = "job_mistakes::mistaken_process";
 
@@ -38,8 +43,76 @@ fn mistaken_process() {
             assert!(matches!(told, GroupError::Rank { rank: 1, .. }) && told.is_lost(), "{told}");
             println!("told: {told}");
         }
+        "has little memory" => receives_in_little_memory(&gpu, &rank),
+        "calls something else" => {
+            rank.barrier().submit().unwrap_err();
+        }
         scene => panic!("{scene}"),
     }
+}
+
+/// Bytes of a value: large beside all else that a process needs.
+const LARGE: usize = 64 << 20;
+
+/// Sets how much more memory than now this process may have; as much as it wants without a number.
+fn allow_memory(more: Option<usize>) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let size: usize = size.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10;
+    let limit = more.map_or_else(|| "unlimited".into(), |more| (size + more).to_string());
+    let own = std::process::id().to_string();
+    let set = Command::new("prlimit").args(["--pid", &own, &format!("--as={limit}:")]).status();
+    assert!(set.unwrap().success());
+}
+
+/// Has memory for none, for one and for some of the copies that a value has on its way, and at last for all.
+fn receives_in_little_memory(gpu: &DeviceRuntime, rank: &DeviceCommunicator) {
+    let buffer = gpu.zeros::<u8>(LARGE).unwrap();
+    for halves in [1, 3, 5] {
+        allow_memory(Some(halves * LARGE / 2));
+        let received = rank.broadcast(&buffer, 0).submit().and_then(|ticket| {
+            ticket.wait().map_err(|source| GroupError::Rank { rank: rank.rank(), source })
+        });
+        allow_memory(None);
+        match received {
+            Err(error) => {
+                assert!(error.is_oom(), "{halves}: {error}");
+                println!("told: {error}");
+            }
+            Ok(()) => assert!(halves > 3, "it needs the value and a copy of it"),
+        }
+    }
+    rank.broadcast(&buffer, 0).submit().unwrap();
+    assert!(buffer.download().unwrap().iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn a_value_of_another_rank_that_the_process_has_no_memory_for_is_an_error() {
+    let port = free_port();
+    let other = start(PROCESS, "has little memory", (port, 1, 2));
+    let job = join(port, 0, 2);
+    let (gpu, rank) = begin(&job);
+    let buffer = gpu.upload(&vec![7_u8; LARGE]).unwrap();
+    for _ in 0..4 {
+        rank.broadcast(&buffer, 0).submit().unwrap();
+    }
+    let said = said(other);
+    assert!(said.contains("what other ranks bring to a collective"), "{said}");
+}
+
+#[test]
+fn a_collective_that_differs_between_processes_is_found_with_its_place_in_the_program() {
+    let port = free_port();
+    let file = std::env::temp_dir().join(format!("kiln-differs-{}-{port}", std::process::id()));
+    let mut other = command(PROCESS, "calls something else", (port, 1, 2));
+    let other = other.env("KILN_FINDINGS_FILE", &file).spawn().unwrap();
+    let job = join(port, 0, 2);
+    let (_gpu, rank) = begin(&job);
+    try_sum(&rank).unwrap_err();
+    said(other);
+    let found = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(found.contains("barrier") && found.contains("job_mistakes.rs:"), "{found}");
 }
 
 /// What a process says of its token.

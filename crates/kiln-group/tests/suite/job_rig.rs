@@ -48,11 +48,17 @@ impl Plan {
 }
 
 /// Starts this program as a rank: a test of it that is not one, which plays a scene.
-pub(crate) fn start(test: &str, scene: &str, (port, rank, size): (u16, u32, u32)) -> Child {
+pub(crate) fn start(test: &str, scene: &str, place: (u16, u32, u32)) -> Child {
+    command(test, scene, place).spawn().unwrap()
+}
+
+/// The same, before it is started.
+pub(crate) fn command(test: &str, scene: &str, (port, rank, size): (u16, u32, u32)) -> Command {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args([test, "--exact", "--nocapture"]);
     child.env(PLAN, format!("{scene} | {port} | {rank} | {size}"));
-    child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    child.stdin(Stdio::piped()).stdout(Stdio::piped());
+    child
 }
 
 /// This program as a process that runs a test of it which is none, also for a user who cannot read the folder it lies in.
