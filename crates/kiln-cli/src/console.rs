@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::line_wrap::wrap;
+use crate::outputs_at_start::output_was_closed;
 use crate::printable_text::printable;
-use crate::stdout_at_start::was_closed;
 
 /// Columns of a drawing or a help text where there is no terminal.
 const DEFAULT_COLUMNS: usize = 80;
@@ -46,7 +46,7 @@ impl Console {
         let is_terminal = out.is_terminal();
         let colours = is_terminal && allows_colours();
         let columns = columns(terminal_columns(&out));
-        let state = match was_closed() {
+        let state = match output_was_closed() {
             true => State::Failed(io::Error::other("the standard output is closed")),
             false => State::Open,
         };

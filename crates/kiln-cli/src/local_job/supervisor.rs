@@ -19,6 +19,7 @@ use super::seen_ends::SeenEnds;
 use crate::console::complain;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
+use crate::outputs_at_start::StandardError;
 use crate::signals::{self, SignalMask};
 
 /// How long output of processes that have left the group of their rank is waited for.
@@ -60,7 +61,7 @@ struct Supervisor<'a> {
     /// Dropped by every thread that passes output on.
     output: Option<Sender<()>>,
     stdout: Arc<LineSink<io::Stdout>>,
-    stderr: Arc<LineSink<io::Stderr>>,
+    stderr: Arc<LineSink<StandardError>>,
     running: BTreeMap<u32, RankProcess>,
     restarts: BTreeMap<u32, u32>,
     stage: Stage,
@@ -96,7 +97,7 @@ pub(super) fn run(arguments: &Arguments, job: &JobVariables) -> Result<Exit, Fai
         mask,
         output: Some(output),
         stdout: Arc::new(LineSink::new(io::stdout(), tell_failure(&events))),
-        stderr: Arc::new(LineSink::new(io::stderr(), tell_failure(&events))),
+        stderr: Arc::new(LineSink::new(StandardError, tell_failure(&events))),
         events,
         running: BTreeMap::new(),
         restarts: BTreeMap::new(),

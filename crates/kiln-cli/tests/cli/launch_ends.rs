@@ -71,6 +71,20 @@ fn ranks_whose_output_no_one_reads_are_ended() {
 }
 
 #[test]
+fn errors_of_ranks_that_cannot_be_written_end_the_command_with_2() {
+    let closed = |text: &str| {
+        let kiln = without_driver(&[]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" 2>&-"]).arg(kiln.get_program());
+        shell.args(["launch", "-n", "2", "--", "sh", "-c", text]);
+        run(shell)
+    };
+    assert_eq!(closed("echo wrong >&2").code, Some(2));
+    let outcome = closed("echo right");
+    assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(0), 2));
+}
+
+#[test]
 fn ranks_that_saw_rank_0_end_are_not_started_again() {
     let text = "[ $KILN_RANK = 0 ] && { sleep 1; kill -9 $$; }; echo lost 0 >> $KILN_RANK_ENDS_FILE; exit 3";
     let outcome = run(script(&["-n", "3", "--restart", "2"], text));
