@@ -9,6 +9,7 @@ use kiln::DeviceRuntime;
 use kiln::group::{
     DeviceCommunicator, DeviceCommunicatorConfig, DeviceGroup, GroupError, RebuiltCommunicator, Rendezvous,
 };
+use kiln::sim::{DeviceConfig, Machine, MachineConfig, PtxEngine};
 
 use crate::job_rig::{Plan, begin, free_port, join, limits, said, signal, stay, sum, told_of_one};
 use crate::rig::Rig;
@@ -105,7 +106,9 @@ fn a_replacement_that_ends_while_it_waits_for_its_place_is_waited_for_again() {
 
 #[test]
 fn a_replacement_whose_device_is_lost_while_it_waits_makes_room_for_another() {
-    let rig = Rig::new(5, 1);
+    let config = MachineConfig::seeded(1).engine(Arc::new(PtxEngine::default()));
+    let config = (0..5).fold(config, |config, _| config.device(DeviceConfig::default()));
+    let rig = Rig::over(Machine::new(config));
     let runtimes = rig.group.runtimes();
     let group = DeviceGroup::new(runtimes[..3].to_vec()).unwrap();
     let config = DeviceCommunicatorConfig { deadline: Duration::from_secs(60) };
