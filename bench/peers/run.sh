@@ -4,7 +4,8 @@
 #
 #   run.sh [OUTPUT]        default: standard output
 #
-# CubeCL is a program in a separate package: built already in a bundle, built by cargo in a checkout. It compiles its kernels with NVRTC.
+# CubeCL and cudarc are programs in separate packages: built already in a bundle, built by cargo in a checkout. CubeCL compiles its
+# kernels with NVRTC, cudarc loads cuBLASLt.
 # The others need nvcc and a C++ compiler. PyTorch is found through python3. RMM (26.10 or newer) is found through RMM_INCLUDE
 # (directories separated by colons, with CCCL and rapids_logger) and RMM_LIB (directories likewise), through the Python
 # packages librmm and rapids_logger, or in the packages beside this script, which python3 unpacks.
@@ -28,15 +29,21 @@ build_and_run() {
     "$built/$name" || absent "$name ended with $?"
 }
 
-cubecl=kiln-bench-cubecl
-if [ -x "$here/../bin/$cubecl" ]; then
-    "$here/../bin/$cubecl" || absent "CubeCL: it ended with $?"
-elif [ -f "$here/../cubecl/Cargo.toml" ] && command -v cargo > /dev/null; then
-    cargo run --release --quiet --locked --manifest-path "$here/../cubecl/Cargo.toml" --target-dir "$here/../../target/$cubecl" ||
-        absent "CubeCL: it ended with $?"
-else
-    absent "CubeCL: neither its program nor cargo is here"
-fi
+# A peer in Rust: run_package DIRECTORY NAME.
+run_package() {
+    program=kiln-bench-$1
+    if [ -x "$here/../bin/$program" ]; then
+        "$here/../bin/$program" || absent "$2: it ended with $?"
+    elif [ -f "$here/../$1/Cargo.toml" ] && command -v cargo > /dev/null; then
+        cargo run --release --quiet --locked --manifest-path "$here/../$1/Cargo.toml" --target-dir "$here/../../target/$program" ||
+            absent "$2: it ended with $?"
+    else
+        absent "$2: neither its program nor cargo is here"
+    fi
+}
+
+run_package cubecl CubeCL
+run_package cudarc cudarc
 
 if ! command -v nvcc > /dev/null; then
     for place in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do

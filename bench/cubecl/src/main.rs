@@ -7,6 +7,7 @@
 mod kernels;
 mod launch;
 mod memory;
+#[path = "../../peers/row.rs"]
 mod row;
 mod transfer;
 
@@ -19,6 +20,9 @@ use cubecl::cuda::{CudaDevice, CudaRuntime};
 
 type Client = ComputeClient<CudaRuntime>;
 type Failure = Box<dyn std::error::Error>;
+
+/// The name in rows that are missing.
+const PEER: &str = "CubeCL";
 
 /// What the first panic since the last look said, of any thread.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
@@ -40,18 +44,18 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let client = match guarded(|| Ok(CudaRuntime::client(&CudaDevice::default()))) {
         Ok(client) => client,
-        Err(failure) => return row::absent(&failure),
+        Err(failure) => return row::absent(PEER, &failure),
     };
     for (name, workload) in WORKLOADS {
         if !wanted.is_empty() && !wanted.iter().any(|each| each == name) {
             continue;
         }
         if let Err(failure) = guarded(|| workload(&client)) {
-            row::absent(&format!("{name}: {failure}"));
+            row::absent(PEER, &format!("{name}: {failure}"));
         }
     }
     if wanted.is_empty() {
-        row::absent("l5: there is no tracked task without a kernel");
+        row::absent(PEER, "l5: there is no tracked task without a kernel");
     }
 }
 

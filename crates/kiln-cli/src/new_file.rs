@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use kiln_trace::refused_place;
+
 use crate::left_behind;
 
 /// How the hidden name ends.
@@ -26,7 +28,14 @@ pub(crate) struct NewFile {
 
 impl NewFile {
     /// Begins a file. One that is there keeps its permissions, and a link its place.
+    ///
+    /// # Errors
+    /// The file behind a standard stream, and what else is no file of its own; what the operating system says.
     pub(crate) fn create(place: &Path) -> io::Result<Self> {
+        if let Some(what) = refused_place(place) {
+            let why = format!("it is {what}, and is not written to");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let (place, temporary) = names(place)?;
         left_behind::remove(&place, ENDING);
         let unnamed = unnamed(&place);
@@ -103,6 +112,18 @@ pub(crate) fn check_writable(place: &Path) -> io::Result<()> {
     NewFile::create(place).map(drop)
 }
 
+/// What to do about a file that cannot be written; it ends with another place that is to be given.
+pub(crate) fn next_step(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "let this user write there, or give another place",
+        io::ErrorKind::NotFound => "make the folder, or give another place",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "make room, or give another place"
+        }
+        _ => "give another place",
+    }
+}
+
 /// The place that a link leads to, and the hidden name beside it.
 fn names(place: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
@@ -144,4 +165,16 @@ fn unnamed(_: &Path) -> Option<File> {
 #[cfg(not(target_os = "linux"))]
 fn name(_: &File, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_full_disk_asks_for_room() {
+        for (kind, asks) in [(io::ErrorKind::PermissionDenied, false), (io::ErrorKind::StorageFull, true)] {
+            assert_eq!(next_step(&kind.into()).contains("make room"), asks, "{kind}");
+        }
+    }
 }

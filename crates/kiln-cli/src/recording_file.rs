@@ -1,5 +1,6 @@
 //! A recording on disk, opened for a command.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -24,15 +25,7 @@ pub(crate) type OpenRecording = RecordingReader<BufReader<File>>;
 /// # Errors
 /// A file that cannot be read; something that is no recording, or one of another version.
 pub(crate) fn open(path: &Path, skip_damaged: bool) -> Result<OpenRecording, Failure> {
-    let file = open_plain_file(path).map_err(|error| {
-        let next = match error.kind() {
-            io::ErrorKind::NotFound => Some("check its name; `kiln trace -- PROGRAM` makes one"),
-            io::ErrorKind::PermissionDenied => Some("make it readable"),
-            _ => None,
-        };
-        let failure = Failure::file(path, error);
-        if let Some(next) = next { failure.next(next) } else { failure }
-    })?;
+    let file = open_plain_file(path).map_err(|error| failure(path, &error.into()))?;
     let from = BufReader::with_capacity(BUFFER_BYTES, file);
     let reader = RecordingReader::new(from).map_err(|error| failure(path, &error))?;
     Ok(if skip_damaged { reader.skipping_damage() } else { reader })
@@ -53,14 +46,22 @@ pub(crate) fn meant(given: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         if found.is_empty() {
             return Err(Failure::file(path, why).next("give the names of recordings, which end with .kiln"));
         }
-        for file in found {
-            // One that is named twice is one recording.
-            if !files.contains(&file) {
-                files.push(file);
-            }
-        }
+        files.extend(found);
     }
-    Ok(files)
+    Ok(without_repeats(files))
+}
+
+/// Each file once: a recording that is named twice is no second rank.
+fn without_repeats(files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut known = HashSet::new();
+    let is_new = |file: &PathBuf| {
+        let is_new = known.insert(file.canonicalize().unwrap_or_else(|_| file.clone()));
+        if !is_new {
+            complain(format_args!("{}: note: it is named more than once, and is read once", file.display()));
+        }
+        is_new
+    };
+    files.into_iter().filter(is_new).collect()
 }
 
 /// Those recordings that are of the same run as the one that was written last. How many others there are is said on the standard error.
@@ -98,6 +99,18 @@ pub(crate) fn failure(path: &Path, error: &ReadError) -> Failure {
     match (error, error.next_step()) {
         (ReadError::Damaged { offset: 1.., .. }, _) => failure.next("--skip-damaged leaves such blocks out"),
         (_, Some(step)) => failure.next(step),
+        (ReadError::Io(error), None) => match error.kind() {
+            io::ErrorKind::NotFound => {
+                failure.next("give the name of a recording; `kiln trace -- PROGRAM` makes one")
+            }
+            io::ErrorKind::PermissionDenied => {
+                failure.next("let this user read it, or run the command as its owner")
+            }
+            io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => {
+                failure.next("give the name of a recording")
+            }
+            _ => failure,
+        },
         (_, None) => failure,
     }
 }

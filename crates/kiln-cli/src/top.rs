@@ -119,7 +119,6 @@ fn check(processes: &[u32]) -> Result<(), Failure> {
     let published = published(&folder)?;
     match processes.iter().find_map(|process| published.why_not(*process, &folder)) {
         None => Ok(()),
-        Some((what, next)) if next.is_empty() => Err(Failure::usage(what)),
         Some((what, next)) => Err(Failure::usage(what).next(next)),
     }
 }

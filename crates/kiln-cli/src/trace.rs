@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::console::{Console, complain};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
-use crate::new_file::NewFile;
+use crate::new_file::{self, NewFile};
 use crate::plural::counted;
 use crate::program_signals::ProgramSignals;
 use crate::recording_file;
@@ -253,8 +253,10 @@ fn is_same(file: &Path, other: &Path) -> bool {
 /// Writes the trace of a recording.
 fn convert(arguments: &Arguments, file: &Path, out: &Path) -> Result<Written, Failure> {
     let mut reader = recording_file::open(file, arguments.skip_damaged)?;
-    let not_written =
-        |error| Failure::file(out, error).next("give another place with --perfetto, or make room");
+    let not_written = |error: std::io::Error| {
+        let step = new_file::next_step(&error);
+        Failure::file(out, error).next(format!("{step} with --perfetto"))
+    };
     let mut target = NewFile::create(out).map_err(not_written)?;
     let summary = export_perfetto(&mut reader, BufWriter::new(&mut target)).map_err(|error| match error {
         ExportError::Read(error) => recording_file::failure(file, &error),

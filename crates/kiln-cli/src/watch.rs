@@ -109,6 +109,8 @@ fn run_and_show(
         }
     };
     let place = RecordingPlace::new(file)?;
+    // Before an address is printed that would be gone at once.
+    recorded_program::check_program(program.0)?;
     // Before the page has threads, which a signal could end the command by.
     let signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
     let files = match place.pattern() {
@@ -130,7 +132,7 @@ fn run_and_show(
         return Ok(run.ended);
     }
     if run.recordings.is_empty() {
-        complain("the program recorded nothing");
+        complain("the program recorded nothing, so the page has ended");
         return Ok(run.ended);
     }
     let code = run.ended.code();

@@ -5,7 +5,9 @@
 //! computed by the device, in the order of the ranks, so that all ranks get the same bits as ranks of one process do. It is for checks of programs, and slow.
 
 mod absence;
+mod crossing;
 mod group_call;
+mod room;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -49,6 +51,7 @@ pub(crate) struct Bridge {
 
 #[derive(Default)]
 struct Counts {
+    calls: u64,
     collectives: u64,
     sent: BTreeMap<u32, u64>,
     received: BTreeMap<u32, u64>,
@@ -58,6 +61,13 @@ struct Counts {
 
 /// Calls whose values are kept. A rank that comes to a call has all values of the one before, which the others gave after they had read those before that.
 const KEPT_CALLS: usize = 3;
+
+/// A call of the program: where it is, and which one of this rank.
+#[derive(Clone, Copy)]
+struct Caller {
+    place: &'static Location<'static>,
+    number: u64,
+}
 
 /// What a rank brings to a collective: what it calls, and its bytes.
 struct Brought {
@@ -110,7 +120,7 @@ impl Bridge {
         &self,
         (runtime, module): (&DeviceRuntime, &Module),
         scratch: &GpuRef<u8>,
-        (parts, stream, caller): (&[Part], Option<&Stream>, &'static Location<'static>),
+        (parts, stream, place): (&[Part], Option<&Stream>, &'static Location<'static>),
         as_recorded: &dyn Fn(Option<RecordedMoment>) -> WorkContext,
     ) -> Result<Ticket> {
         self.check(runtime, parts, stream)?;
@@ -119,6 +129,8 @@ impl Bridge {
         let came = recorded_moment(runtime);
         let as_recorded = &|| as_recorded(came);
         let mut counts = self.counts();
+        let caller = Caller { place, number: counts.calls };
+        counts.calls += 1;
         if parts.iter().any(|part| !part.is_pairwise()) {
             counts.given.push_back(Vec::new());
         }
@@ -208,7 +220,7 @@ impl Bridge {
     fn bring(
         &self,
         counts: &mut Counts,
-        (part, called, caller): (&Part, &str, &'static Location<'static>),
+        (part, called, caller): (&Part, &str, Caller),
         bytes: &[u8],
     ) -> Result<Place> {
         let collective = &part.collective;
@@ -235,37 +247,24 @@ impl Bridge {
             Place::All(_) => String::new(),
             Place::Pair(transfer) => called_at(transfer, part, caller).to_string(),
         };
-        let message = transfer::packed(called, &said, bytes);
+        let message = transfer::Brought { called, said: &said, call: caller.number, bytes }.packed();
         let key = self.key(&place, self.rank);
         let chunks = message.len().div_ceil(CHUNK_BYTES).max(1);
         for (at, chunk) in message.chunks(CHUNK_BYTES).enumerate() {
             let (piece, value) =
                 (format!("{key}/{at}"), [&(chunks as u64).to_le_bytes()[..], chunk].concat());
-            match self.job.rendezvous.put(&piece, &value) {
-                Err(RendezvousError::Full { .. }) => return Err(self.full(&place, part, (&key, at))),
-                put => put.map_err(rendezvous)?,
-            }
+            let put = self.job.rendezvous.put(&piece, &value);
             if let (Place::All(_), Some(given)) = (&place, counts.given.back_mut()) {
                 given.push(piece);
             }
+            match put {
+                Err(RendezvousError::Full { limit, .. }) => {
+                    return Err(self.no_room(&place, part, (&key, at, limit)));
+                }
+                put => put.map_err(rendezvous)?,
+            }
         }
         Ok(place)
-    }
-
-    /// There is no room for what this rank brings. What is there of it goes away, and the others are told.
-    fn full(&self, place: &Place, part: &Part, (key, pieces): (&str, usize)) -> GroupError {
-        (0..pieces).for_each(|at| self.job.rendezvous.forget(format!("{key}/{at}")));
-        let told = transfer::packed("no call: the store of rank 0 has no room for what it brings", "", &[]);
-        self.job.rendezvous.post(&format!("{key}/0"), &[&1_u64.to_le_bytes()[..], &told].concat());
-        let Part { collective, count, .. } = part;
-        let what = format!(
-            "{}, {} of {} bytes, has no room in the store of rank 0: it takes {} bytes of all that ranks bring to collectives and have sent",
-            number_text(place),
-            collective.name(),
-            count.saturating_mul(collective.element().bytes()),
-            Rendezvous::MAX_EXCHANGED,
-        );
-        GroupError::Collective { what, next: "receive what was sent, or exchange less at a time" }
     }
 
     /// What ranks bring to this communicator is not read any more: it has lost a rank.
@@ -276,7 +275,7 @@ impl Bridge {
     /// Waits for what the others bring, by rank; for a transfer the sender's alone.
     fn meet(
         &self,
-        (part, own, caller): (&Part, &str, &'static Location<'static>),
+        (part, own, caller): (&Part, &str, Caller),
         (place, mut own_bytes): (&Place, Vec<u8>),
         end: &mut Instant,
     ) -> Result<Vec<Brought>> {
@@ -304,19 +303,24 @@ impl Bridge {
         &self,
         place: &Place,
         rank: u32,
-        (part, caller, end): (&Part, &'static Location<'static>, &mut Instant),
+        (part, caller, end): (&Part, Caller, &mut Instant),
     ) -> Result<Brought> {
         let key = self.key(place, rank);
         let absent = |why: Absence| self.absent(place, (rank, why), (part, caller));
         let (mut message, mut at, mut chunks) = (Vec::new(), 0, 1);
-        let (mut came, mut until) = (None, *end);
+        let (mut came, mut until, mut is_refused) = (None, *end, false);
         while at < chunks {
             let found = self.piece(place, rank, (&format!("{key}/{at}"), until))?.map_err(absent)?;
             let Some((head, chunk)) = found.split_first_chunk::<8>() else {
                 return Err(absent(Absence::Late));
             };
+            let head = u64::from_le_bytes(*head);
+            is_refused = at > 0 && head != chunks;
+            if is_refused {
+                message.clear();
+            }
             // The first piece says what the rank calls, and that is all that some ranks read.
-            chunks = if self.is_read(part, rank) { u64::from_le_bytes(*head) } else { 1 };
+            chunks = if self.is_read(part, rank) { head } else { 1 };
             message.extend(chunk);
             at += 1;
             let now = Instant::now();
@@ -324,13 +328,18 @@ impl Bridge {
             until = after(now, self.deadline);
         }
         *end = after(*end, came.map_or(Duration::ZERO, |came| came.elapsed()));
-        if let Place::Pair(_) = place {
-            (0..chunks)
+        match place {
+            Place::Pair(_) if is_refused => self.job.rendezvous.forget(format!("{key}/")),
+            Place::Pair(_) => (0..chunks)
                 .try_for_each(|at| self.job.rendezvous.remove(&format!("{key}/{at}")))
-                .map_err(rendezvous)?;
+                .map_err(rendezvous)?,
+            Place::All(_) => {}
         }
-        let (called, bytes) = transfer::unpacked(&message).ok_or_else(|| absent(Absence::Late))?;
-        Ok(Brought { called: called.to_owned(), bytes: bytes.to_vec() })
+        let brought = transfer::Brought::unpacked(&message).ok_or_else(|| absent(Absence::Late))?;
+        if let Place::Pair(transfer) = place {
+            self.check_order(*transfer, &brought, caller)?;
+        }
+        Ok(Brought { called: brought.called.to_owned(), bytes: brought.bytes.to_vec() })
     }
 
     /// Whether this rank needs the bytes that another one brings.
@@ -459,7 +468,8 @@ impl Bridge {
 }
 
 /// A send or a receive at its place in the program.
-fn called_at<'a>(transfer: &Transfer, part: &'a Part, place: &'static Location<'static>) -> TransferCall<'a> {
+fn called_at<'a>(transfer: &Transfer, part: &'a Part, caller: Caller) -> TransferCall<'a> {
+    let place = caller.place;
     TransferCall { transfer: *transfer, collective: &part.collective, count: part.count, place }
 }
 

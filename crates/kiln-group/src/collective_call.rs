@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use kiln_operation::{CollectiveKind, OperandEffect};
+use kiln_operation::{CollectiveKind, CollectiveStep, OperandEffect};
 use kiln_runtime::internal::{CollectiveLabel, RecordedMoment, as_collective, called_from, is_same_runtime};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
 
@@ -32,9 +32,9 @@ impl<'a> CollectiveCall<'a> {
     }
 
     /// The same as a step of another call, which is named where ranks call different ones.
-    pub(crate) fn step_of(mut self, name: &'static str) -> Self {
+    pub(crate) fn step_of(mut self, step: CollectiveStep) -> Self {
         if let Ok(Few::One(part)) = &mut self.parts {
-            part.step_of = Some(name);
+            part.collective = part.collective.step_of(step);
         }
         self
     }

@@ -12,13 +12,11 @@ pub(crate) struct Part {
     pub(crate) collective: Collective,
     pub(crate) count: u64,
     pub(crate) buffers: UpToTwo<GpuRef<u8>>,
-    /// The call of a program that it is a step of, if it is none itself.
-    pub(crate) step_of: Option<&'static str>,
 }
 
 impl Part {
     pub(crate) fn new(collective: Collective, count: u64) -> Self {
-        Self { collective, count, buffers: UpToTwo::default(), step_of: None }
+        Self { collective, count, buffers: UpToTwo::default() }
     }
 
     /// The same with another buffer.

@@ -196,7 +196,7 @@ impl DeviceCommunicator {
         });
         let inner = Arc::new(HeldRank::new(inner));
         if let Some(membership) = &inner.membership {
-            watch(membership).map_err(|error| failed(Error::other(error)))?;
+            watch(membership).map_err(|error| GroupError::NoThread { rank, source: Arc::new(error) })?;
         }
         // A rank that comes after the first loss is told like the others.
         if let Some(lost) =

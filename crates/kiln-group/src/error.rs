@@ -7,7 +7,7 @@ use kiln_operation::CommunicatorId;
 use kiln_runtime::{Error, ErrorKind};
 
 use crate::rank_loss::CommunicatorRankLost;
-use crate::rendezvous::{RendezvousError, listed};
+use crate::rendezvous::{RAISE_LIMITS, RendezvousError, listed};
 
 /// The answer of calls of a group.
 pub type Result<T> = std::result::Result<T, GroupError>;
@@ -110,6 +110,15 @@ pub enum GroupError {
         /// What to do.
         next: &'static str,
     },
+    /// Sends of ranks in several processes that wait for each other: each rank receives behind its own send. On GPUs a send waits until it is received.
+    #[error(
+        "{} wait for each other on GPUs, since each of these ranks sends before it receives; put the send and the receive of a rank into one call (`send.and(recv)`), or let one rank receive first",
+        .sends.join(" and ")
+    )]
+    CrossingSends {
+        /// What each of them is: its bytes, both ranks, and the line of the program.
+        sends: Vec<String>,
+    },
     /// The device of a rank said no, or is lost.
     #[error("rank {rank}: {source}")]
     Rank {
@@ -117,6 +126,17 @@ pub enum GroupError {
         rank: u32,
         /// What its device said.
         source: Error,
+    },
+    /// The system starts no thread for a rank.
+    #[error(
+        "rank {rank}: the thread that notices lost ranks could not be started: {source}; {}",
+        RAISE_LIMITS
+    )]
+    NoThread {
+        /// The rank.
+        rank: u32,
+        /// What the system says.
+        source: Arc<std::io::Error>,
     },
     /// Ranks that did not come to rebuild their communicator.
     #[error(

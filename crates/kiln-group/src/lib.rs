@@ -99,6 +99,7 @@ mod submit;
 mod ticket;
 mod topology;
 mod transfer;
+mod transfer_order;
 
 pub use collective_call::CollectiveCall;
 pub use collective_trace::{CollectiveTrace, CollectiveTraceError, TraceTime, TracedCollective};

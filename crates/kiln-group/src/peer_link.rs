@@ -69,6 +69,10 @@ impl PeerLink {
         if from.info().kind != to.info().kind {
             return Ok(Err("the devices are of different kinds".into()));
         }
+        let ends = [(from_index, from), (to_index, to)];
+        if let Some((index, _)) = ends.into_iter().find(|(_, end)| end.isolated_device().is_some()) {
+            return Ok(Err(format!("device {index} is in a worker process").into()));
+        }
         if let Some(why) = refusal_of_copies((from_index, from), (to_index, to))? {
             return Ok(Err(why));
         }

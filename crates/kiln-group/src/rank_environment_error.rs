@@ -29,7 +29,7 @@ pub enum RankEnvironmentError {
     },
     /// A rank that is not below the number of ranks.
     #[error(
-        "{rank_name} is {rank} and {size_name} is {size}; ranks are counted from 0 and are below the number of ranks"
+        "{rank_name} is {rank} and {size_name} is {size}; ranks are counted from 0 and are below the number of ranks: correct one of the two"
     )]
     Rank {
         /// The variable of the rank.

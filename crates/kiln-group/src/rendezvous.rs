@@ -33,7 +33,7 @@ use addresses::{listen, port, resolve};
 use connection::Connection;
 use end_notes::EndNotes;
 pub use error::RendezvousError;
-pub(crate) use error::ranks as listed;
+pub(crate) use error::{RAISE_LIMITS, ranks as listed};
 use greeting::Greeting;
 pub use job_config::RendezvousConfig;
 use job_config::check_times;
@@ -42,6 +42,7 @@ use keys::{check, process_key, waiting_key};
 use message::Message;
 pub(crate) use seen::EndingLosses;
 use server::Server;
+use store::Store;
 use token_proof::TokenKey;
 
 /// How long a rank waits in an exchange before it says where it waits.
@@ -102,7 +103,7 @@ impl Rendezvous {
     ///
     /// # Errors
     /// A time of zero, or a heartbeat that is not shorter than the silence, that of rank 0 among them; ranks of several hosts without a token, or with one of blanks. Within the time limit: a port that is in use for a second, a host that is not known, a rank 0 that does not answer, another token, another number of ranks, a rank
-    /// that has joined already, or the ranks that did not come, by number.
+    /// that has joined already, no threads for it, or the ranks that did not come, by number.
     pub fn join(config: &RendezvousConfig) -> Result<Self> {
         let started = Instant::now();
         let deadline = after(started, config.timeout);
@@ -124,16 +125,17 @@ impl Rendezvous {
         let mut server = None;
         if rank == 0 {
             let listener = listen(&host, port, &addresses, deadline)?;
-            let system = |source| RendezvousError::System { what: "the store of rank 0", source };
-            let address = listener.local_addr().map_err(system)?;
-            addresses = vec![server::loopback_of(address)];
-            server = Some(Server::start(listener, size, key.clone(), silence).map_err(system)?);
+            let unknown = |source| RendezvousError::Listen { host: host.clone(), port, source };
+            addresses = vec![server::loopback_of(listener.local_addr().map_err(unknown)?)];
+            let no_thread = |source| RendezvousError::System { what: server::NO_STORE, source };
+            let store = Store::new(size, config.exchange_limit_bytes);
+            server = Some(Server::start(listener, store, key.clone(), silence).map_err(no_thread)?);
         }
         let greeting = Greeting { key: &key, rank, size, heartbeat: config.heartbeat };
         let notes = EndNotes::open(config.rank_ends_file.as_deref());
-        let joined = Connection::join(&addresses, &greeting, deadline, silence, notes)?;
-        let waited = started.elapsed();
-        let connection = joined.map_err(|last| RendezvousError::NoAnswer { host, port, waited, last })?;
+        let own_store = || server.as_ref().and_then(Server::refusal).map_or(Ok(()), Err);
+        let joined = Connection::join(&addresses, &greeting, (deadline, &own_store), silence, notes)?;
+        let connection = joined.map_err(|last| last.told(host, port, started.elapsed()))?;
         let (timeout, meetings) = (config.timeout, AtomicU64::new(0));
         let needs_place = AtomicBool::new(false);
         let job = Self { connection, server, rank, size, timeout, meetings, needs_place };
@@ -189,11 +191,17 @@ impl Rendezvous {
     /// # Errors
     /// A key or value that is too large, a store that is full or lost.
     pub fn put(&self, key: &str, value: &[u8]) -> Result<()> {
+        self.put_asking(key, value).map(drop)
+    }
+
+    /// The same, and what the store answers, if it does.
+    pub(crate) fn put_asking(&self, key: &str, value: &[u8]) -> Result<Option<Vec<u8>>> {
         check(key, value)?;
         let make = |id| Message::Put { id, key: key.into(), value: value.into() };
         match self.connection.request(make, self.deadline(), EndingLosses::None)? {
-            Some(Message::Full { .. }) => Err(RendezvousError::Full { key: key.into() }),
-            Some(_) => Ok(()),
+            Some(Message::Full { limit, .. }) => Err(RendezvousError::Full { key: key.into(), limit }),
+            Some(Message::Value { value, .. }) => Ok(Some(value)),
+            Some(_) => Ok(None),
             None => Err(RendezvousError::StoreLost { cause: "it does not answer".into() }),
         }
     }
@@ -275,8 +283,6 @@ impl Rendezvous {
     pub(crate) fn forget(&self, prefix: String) {
         self.connection.tell(&Message::Forget { prefix });
     }
-
-    pub(crate) const MAX_EXCHANGED: usize = store::MAX_EXCHANGED;
 
     /// Ranks that have left as planned.
     pub(crate) fn left_ranks(&self) -> std::collections::BTreeSet<u32> {
@@ -464,6 +470,10 @@ impl Rendezvous {
         let deadline = Instant::now() + Duration::from_secs(1);
         let answer =
             self.connection.request(|id| Message::WhoIsMissing { id }, deadline, EndingLosses::None)?;
+        // They may have come, and found no thread that serves them.
+        if let Some(refusal) = self.server.as_ref().and_then(Server::refusal) {
+            return Ok(refusal);
+        }
         let missing = match answer {
             Some(Message::Missing { ranks, .. }) => ranks,
             _ => Vec::new(),

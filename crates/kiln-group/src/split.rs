@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use kiln_operation::CommunicatorId;
+use kiln_operation::{CollectiveStep, CommunicatorId};
 use kiln_runtime::internal::called_from;
 
 use crate::communicator::DeviceCommunicator;
@@ -71,7 +71,7 @@ impl DeviceCommunicator {
         let failed = |source| GroupError::Rank { rank: self.rank(), source };
         let send = self.runtime().upload(said).map_err(failed)?;
         let recv = self.runtime().zeros::<T>(said.len() * self.size() as usize).map_err(failed)?;
-        self.all_gather(&send, &recv).step_of("split").submit()?;
+        self.all_gather(&send, &recv).step_of(CollectiveStep::Split).submit()?;
         recv.download().map_err(failed)
     }
 }

@@ -40,13 +40,15 @@ impl Transfer {
     }
 
     /// The transfer whose first piece has this key, and the name of its communicator.
-    fn parse(key: &str) -> Option<(&str, Self)> {
-        let (communicator, place) =
-            key.strip_suffix("/0")?.rsplit_once('/').and_then(|(before, number)| {
-                let (communicator, ranks) = before.rsplit_once('/')?;
-                Some((communicator, (ranks.split_once(" to ")?, number)))
-            })?;
-        let ((from, to), number) = place;
+    pub(crate) fn of_first_piece(key: &str) -> Option<(&str, Self)> {
+        Self::parse(key.strip_suffix("/0")?)
+    }
+
+    /// The transfer that stands under this key, and the name of its communicator.
+    pub(crate) fn parse(key: &str) -> Option<(&str, Self)> {
+        let (before, number) = key.rsplit_once('/')?;
+        let (communicator, ranks) = before.rsplit_once('/')?;
+        let (from, to) = ranks.split_once(" to ")?;
         let transfer = Self { from: from.parse().ok()?, to: to.parse().ok()?, number: number.parse().ok()? };
         communicator.starts_with(EXCHANGES).then_some((communicator, transfer))
     }
@@ -122,9 +124,10 @@ pub(crate) fn unreceived<'v>(
     is_there: impl Fn(&str) -> bool,
 ) -> Vec<String> {
     let left = values.filter_map(|(key, value)| {
-        let (communicator, Transfer { from, to, number }) = Transfer::parse(key)?;
+        let (communicator, Transfer { from, to, number }) = Transfer::of_first_piece(key)?;
         let have_ended = [from, to].iter().all(|rank| is_there(&end_key(communicator, *rank)));
-        let said = have_ended.then(|| said_of(value))??;
+        // A send that was refused says nothing.
+        let said = have_ended.then(|| said_of(value))?.filter(|said| !said.is_empty())?;
         Some((
             communicator,
             from,
@@ -138,16 +141,33 @@ pub(crate) fn unreceived<'v>(
     left.into_iter().map(|(.., text)| text).collect()
 }
 
-/// What a rank brings to a call, as the store is given it: what all ranks must call alike, what is said of the call, and the bytes.
-pub(crate) fn packed(called: &str, said: &str, bytes: &[u8]) -> Vec<u8> {
-    let length = |text: &str| (text.len() as u64).to_le_bytes();
-    [&length(called)[..], called.as_bytes(), &length(said)[..], said.as_bytes(), bytes].concat()
+/// What a rank brings to a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Brought<'m> {
+    /// What all ranks must call alike.
+    pub(crate) called: &'m str,
+    /// What is said of the call.
+    pub(crate) said: &'m str,
+    /// Which call of its rank it is.
+    pub(crate) call: u64,
+    pub(crate) bytes: &'m [u8],
 }
 
-/// The first and the last of these.
-pub(crate) fn unpacked(message: &[u8]) -> Option<(&str, &[u8])> {
-    let (called, rest) = text(message)?;
-    Some((called, text(rest)?.1))
+impl<'m> Brought<'m> {
+    /// As the store is given it.
+    pub(crate) fn packed(&self) -> Vec<u8> {
+        let Self { called, said, call, bytes } = self;
+        let length = |text: &str| (text.len() as u64).to_le_bytes();
+        let texts = [&length(called)[..], called.as_bytes(), &length(said), said.as_bytes()];
+        [&texts.concat()[..], &call.to_le_bytes(), bytes].concat()
+    }
+
+    pub(crate) fn unpacked(message: &'m [u8]) -> Option<Self> {
+        let (called, rest) = text(message)?;
+        let (said, rest) = text(rest)?;
+        let (call, bytes) = rest.split_first_chunk()?;
+        Some(Self { called, said, call: u64::from_le_bytes(*call), bytes })
+    }
 }
 
 /// The second of them, of the first piece of a message behind the number of pieces.
@@ -167,7 +187,8 @@ mod tests {
     use super::*;
 
     fn left(key: &str) -> (String, Vec<u8>) {
-        (key.to_owned(), [&1_u64.to_le_bytes()[..], &packed("a transfer", "a send", &[7; 9])].concat())
+        let message = Brought { called: "a transfer", said: "a send", call: 3, bytes: &[7; 9] };
+        (key.to_owned(), [&1_u64.to_le_bytes()[..], &message.packed()].concat())
     }
 
     #[test]
@@ -187,14 +208,15 @@ mod tests {
     fn keys_and_messages_arrive_as_they_were() {
         let transfer = Transfer { from: 3, to: 14, number: 159 };
         let key = transfer.key("kiln/exchange/ab");
-        assert_eq!(Transfer::parse(&format!("{key}/0")), Some(("kiln/exchange/ab", transfer)));
+        assert_eq!(Transfer::of_first_piece(&format!("{key}/0")), Some(("kiln/exchange/ab", transfer)));
         for other in [key.clone(), format!("{key}/1"), "kiln/exchange/ab/3/0".into(), "a/1 to 2/0/0".into()] {
-            assert_eq!(Transfer::parse(&other), None, "{other}");
+            assert_eq!(Transfer::of_first_piece(&other), None, "{other}");
         }
-        let message = packed("called", "said", b"bytes");
-        assert_eq!(unpacked(&message), Some(("called", &b"bytes"[..])));
+        let brought = Brought { called: "called", said: "said", call: 7, bytes: b"bytes" };
+        let message = brought.packed();
+        assert_eq!(Brought::unpacked(&message), Some(brought));
         for end in 0..message.len() - 5 {
-            assert_eq!(unpacked(&message[..end]), None);
+            assert_eq!(Brought::unpacked(&message[..end]), None);
         }
         let end = end_value(9, &BTreeMap::from([(0, 3), (7, 2)]));
         assert_eq!(ended(&end_key("kiln/exchange/ab", 4), &end), Some(("kiln/exchange/ab", 9)));

@@ -8,11 +8,15 @@ mod element;
 mod kernel;
 mod memory;
 mod operators;
+mod tile;
 mod value;
 mod variable;
 
-pub use element::{Bf16, F16, IntoOperand, KernelElement, KernelFloat, KernelInteger, KernelNumber};
+pub use element::{
+    Bf16, F16, IntoOperand, KernelElement, KernelFactor, KernelFloat, KernelInteger, KernelNumber,
+};
 pub use kernel::KernelBuilder;
 pub use memory::Mem;
+pub use tile::{MatrixRef, TileVar};
 pub use value::Val;
 pub use variable::Var;

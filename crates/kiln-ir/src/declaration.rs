@@ -1,4 +1,4 @@
-//! What a program declares: buffers, scalars, shared memory, variables, values.
+//! What a program declares: buffers, scalars, shared memory, tiles, variables, values.
 
 use crate::scalar_type::Type;
 use crate::word_enum::word_enum;
@@ -25,6 +25,8 @@ ids! {
     ScalarId,
     /// Which [`Shared`] of a program.
     SharedId,
+    /// Which [`Tile`] of a program.
+    TileId,
     /// Which [`Variable`] of a program.
     VariableId,
     /// Which [`Value`] of a program. Values are numbered in the order in which the text defines them.
@@ -106,6 +108,19 @@ pub struct Shared {
     /// Whether it is not zeroed before the first thread starts. A load of an element that no thread has stored then
     /// gives any value.
     pub raw: bool,
+}
+
+/// A matrix that the lanes of a warp hold together in their registers. Every warp has its own, zero at first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tile {
+    /// Its name.
+    pub name: String,
+    /// The type of its elements: `f32`, `i32` or `f64`.
+    pub element: Type,
+    /// Its rows, a multiple of 16.
+    pub rows: u32,
+    /// Its columns, a multiple of 8.
+    pub columns: u32,
 }
 
 /// A variable of one type. Every thread has its own copy.

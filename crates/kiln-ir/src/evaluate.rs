@@ -7,6 +7,7 @@ pub(crate) mod convert;
 pub(crate) mod float;
 pub(crate) mod half;
 pub(crate) mod integer;
+pub(crate) mod tile;
 
 use crate::operation::{BinaryOp, CompareOp, UnaryOp};
 use crate::scalar_type::Type;

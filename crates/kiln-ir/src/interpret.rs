@@ -9,6 +9,7 @@ mod launch;
 mod memory;
 mod outcome;
 mod thread;
+mod tile;
 mod warp;
 
 pub use launch::{Interpreter, ThreadOrder};

@@ -10,10 +10,11 @@
 //!   before it is read, and every barrier is reached by all its threads. Anything else is refused with the statement
 //!   and the reason ([`VerifyError`]).
 //! - Every operation has a type and a defined result for every operand, documented at [`Op`], [`UnaryOp`],
-//!   [`BinaryOp`], [`CompareOp`], [`MathFunction`], [`AtomicOp`], [`WarpOp`], [`StatementKind`]. A load out of range gives
-//!   0, a store or an atomic out of range does nothing.
+//!   [`BinaryOp`], [`CompareOp`], [`MathFunction`], [`AtomicOp`], [`WarpOp`], [`TileOp`], [`StatementKind`]. A load out of
+//!   range gives 0, a store or an atomic out of range does nothing.
 //! - [`Interpreter`] defines the result. PTX that [`Program::emit`] makes for any [`PtxTarget`] gives the same bits.
-//!   Excepted are the bits of a NaN, which are not defined, and programs with races, which running the interpreter in
+//!   Excepted are the bits of a NaN, which are not defined, sums that tensor cores round in their own way
+//!   ([`TileOp::MultiplyAdd`] says how far they may be off), and programs with races, which running the interpreter in
 //!   both thread orders shows.
 //! - The [`Display`](std::fmt::Display) of a program is its text form, which parses to an equal program.
 //! - A program accesses nothing but its buffers, unless one is declared `unchecked`. So launching one is safe if its
@@ -30,7 +31,7 @@
 //!                                                     ├── Display ─────────▶ .kir text
 //!                                                     └── BindingPlan, LaunchPlan
 //!
-//!   Draft ─┬─ buffers, scalars, shared memory                    (Buffer, ScalarParameter, Shared)
+//!   Draft ─┬─ buffers, scalars, shared memory, tiles             (Buffer, ScalarParameter, Shared, Tile)
 //!          ├─ values and variables, with their types             (Value, Variable)
 //!          └─ body: statements in blocks                         (Statement, StatementKind)
 //!               └─ let value = operation on values and literals  (Op, Operand, Literal)
@@ -59,13 +60,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Types in reading order: [`Program`], [`KernelBuilder`] with [`Val`], [`Var`] and [`Mem`]; [`Type`], [`Literal`]; [`Draft`],
+//! Types in reading order: [`Program`], [`KernelBuilder`] with [`Val`], [`Var`], [`Mem`] and [`TileVar`]; [`Type`], [`Literal`]; [`Draft`],
 //! [`Statement`], [`Op`]; [`Interpreter`]; [`PtxTarget`], [`Emitted`], [`ParameterLayout`]; [`BindingPlan`], [`LaunchPlan`].
 //!
 //! # What it does not do
 //!
 //! It does not report races, and it optimises only constants, dead code and index checks: `ptxas` does the rest. The
-//! language has no function calls, no pointers, no structures and no matrix instructions.
+//! language has no function calls, no pointers and no structures. Its products of matrices are those of one warp:
+//! `wgmma` and asynchronous copies are not emitted.
 
 #![forbid(unsafe_code)]
 
@@ -91,18 +93,18 @@ mod verify;
 mod word_enum;
 
 pub use builder::{
-    Bf16, F16, IntoOperand, KernelBuilder, KernelElement, KernelFloat, KernelInteger, KernelNumber, Mem, Val,
-    Var,
+    Bf16, F16, IntoOperand, KernelBuilder, KernelElement, KernelFactor, KernelFloat, KernelInteger,
+    KernelNumber, MatrixRef, Mem, TileVar, Val, Var,
 };
 pub use declaration::{
-    Buffer, BufferId, Extent, Role, ScalarId, ScalarParameter, Shared, SharedId, Value, ValueId, Variable,
-    VariableId,
+    Buffer, BufferId, Extent, Role, ScalarId, ScalarParameter, Shared, SharedId, Tile, TileId, Value,
+    ValueId, Variable, VariableId,
 };
 pub use interpret::{InterpretError, InterpretOutcome, Interpreter, OutOfRange, ThreadOrder};
 pub use literal::Literal;
 pub use operation::{
-    AtomicOp, Axis, BinaryOp, BlockVote, Builtin, CompareOp, MathFunction, MemoryOperand, MemoryOrder,
-    MemoryScope, Op, Operand, UnaryOp, WarpOp,
+    AtomicOp, Axis, BinaryOp, BlockVote, Builtin, CompareOp, MathFunction, MatrixLayout, MatrixOperand,
+    MemoryOperand, MemoryOrder, MemoryScope, Op, Operand, TileOp, UnaryOp, WarpOp,
 };
 pub use plan::{Binding, BindingPlan, DeviceLimits, LaunchPlan, LaunchRequest, PlanError};
 pub use program::{Draft, Program};

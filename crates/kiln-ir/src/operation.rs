@@ -3,11 +3,14 @@
 mod arithmetic;
 mod memory;
 mod thread_index;
+mod tile;
 mod warp_and_block;
 
 pub use arithmetic::{BinaryOp, CompareOp, MathFunction, UnaryOp};
 pub use memory::{AtomicOp, MemoryOperand, MemoryOrder, MemoryScope};
 pub use thread_index::{Axis, Builtin};
+pub(crate) use tile::{FRAGMENT_COLUMNS, FRAGMENT_ROWS, Factor};
+pub use tile::{MatrixLayout, MatrixOperand, TileOp};
 pub use warp_and_block::{BlockVote, WarpOp};
 
 use crate::declaration::{ScalarId, ValueId, VariableId};

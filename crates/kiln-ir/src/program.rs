@@ -5,7 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::builder::KernelBuilder;
-use crate::declaration::{Buffer, BufferId, Extent, ScalarParameter, Shared, Value, ValueId, Variable};
+use crate::declaration::{
+    Buffer, BufferId, Extent, ScalarParameter, Shared, Tile, TileId, Value, ValueId, Variable,
+};
 use crate::operation::{MemoryOperand, Operand};
 use crate::scalar_type::Type;
 use crate::statement::Block;
@@ -25,6 +27,8 @@ pub struct Draft {
     pub scalars: Vec<ScalarParameter>,
     /// Shared memory.
     pub shared: Vec<Shared>,
+    /// Matrices in the registers of each warp.
+    pub tiles: Vec<Tile>,
     /// All variables; the scope of each begins at its `Declare` statement.
     pub variables: Vec<Variable>,
     /// All values, in the order in which the statements define them.
@@ -70,6 +74,7 @@ impl Draft {
             buffers: Vec::new(),
             scalars: Vec::new(),
             shared: Vec::new(),
+            tiles: Vec::new(),
             variables: Vec::new(),
             values: Vec::new(),
             block: [256, 1, 1],
@@ -114,6 +119,11 @@ impl Draft {
             MemoryOperand::Buffer(id) => self.buffers.get(id.index()).map_or("", |buffer| &buffer.name),
             MemoryOperand::Shared(id) => self.shared.get(id.index()).map_or("", |shared| &shared.name),
         }
+    }
+
+    /// The name of a tile; empty if the id is invalid.
+    pub fn tile_name(&self, tile: TileId) -> &str {
+        self.tiles.get(tile.index()).map_or("", |tile| &tile.name)
     }
 
     /// Whether every access is checked, so that launching it is safe.

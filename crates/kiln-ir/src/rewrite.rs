@@ -150,6 +150,10 @@ impl Rewriter<'_> {
                 let body = self.inner(body);
                 self.push(StatementKind::While { condition, test, body }, location);
             }
+            StatementKind::Tile(op) => {
+                let op = op.map_operands(|operand| self.operand(operand));
+                self.push(StatementKind::Tile(op), location);
+            }
             StatementKind::Trap(code) => self.push(StatementKind::Trap(self.operand(*code)), location),
             StatementKind::Break
             | StatementKind::Continue

@@ -1,7 +1,7 @@
 //! Statements of a program.
 
 use crate::declaration::{ValueId, VariableId};
-use crate::operation::{MemoryOperand, MemoryScope, Op, Operand};
+use crate::operation::{MemoryOperand, MemoryScope, Op, Operand, TileOp};
 use crate::source_location::SourceLocation;
 use crate::word_enum::word_enum;
 
@@ -117,6 +117,8 @@ pub enum StatementKind {
     /// Orders memory: threads of the scope see what this thread did before the fence no later than what it does after
     /// it.
     Fence(MemoryScope),
+    /// An operation of the warp on a tile. The verifier proves that all threads of the warp execute it.
+    Tile(TileOp),
     /// Ends the launch with an error that names the code, a `u32`, and the thread. What the launch wrote is then
     /// unreliable.
     Trap(Operand),

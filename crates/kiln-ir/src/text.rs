@@ -21,6 +21,7 @@ mod print;
 mod print_operation;
 mod print_statement;
 mod reserved_words;
+mod tile;
 
 pub use error::TextError;
 pub(crate) use reserved_words::is_name;

@@ -76,7 +76,8 @@ impl Ranges {
         self.operand(draft, number).least >= 1
     }
 
-    fn operand(&self, draft: &Draft, operand: Operand) -> Range {
+    /// The range of an integer.
+    pub(crate) fn operand(&self, draft: &Draft, operand: Operand) -> Range {
         let ty = draft.type_of(operand).filter(|ty| ty.is_integer()).unwrap_or(Type::U64);
         match operand {
             Operand::Literal(literal) if literal.ty().is_integer() => {

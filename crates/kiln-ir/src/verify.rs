@@ -4,6 +4,8 @@ mod body;
 mod declarations;
 mod error;
 mod operation_types;
+mod tile_alignment;
+mod tile_types;
 mod uniformity;
 
 pub use error::{VerifyError, VerifyReason};
@@ -17,5 +19,6 @@ pub const MAX_DEPTH: usize = 100;
 pub(crate) fn verify(draft: &Draft) -> Result<(), VerifyError> {
     declarations::check(draft)?;
     body::check(draft)?;
+    tile_alignment::check(draft)?;
     uniformity::check(draft)
 }

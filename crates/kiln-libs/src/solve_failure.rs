@@ -53,7 +53,9 @@ impl SolveFailure {
                 "look for NaN and infinities in the matrix, add a multiple of the identity, or use `lu`"
             }
             Self::Singular { .. } => "use `svd`, and leave out singular values that are zero",
-            Self::NotFinite { .. } => "look for NaN and infinities in the matrix",
+            Self::NotFinite { .. } => {
+                "look for NaN and infinities in the matrix; if it has none, its factors overflow: scale it"
+            }
             Self::PivotOutOfRange { .. } => {
                 "give the pivots that `lu` or `lu_batched` wrote with these factors"
             }

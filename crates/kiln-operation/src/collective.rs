@@ -52,6 +52,14 @@ words! {
     }
 }
 
+words! {
+    /// A call of a program that a collective is a step of.
+    CollectiveStep {
+        /// Communicators of some of the ranks are made: ranks tell each other what they want.
+        Split = "split",
+    }
+}
+
 impl CollectiveKind {
     /// Whether it reduces.
     pub fn reduces(self) -> bool {
@@ -86,7 +94,7 @@ impl CollectiveKind {
             Self::AllReduce | Self::ReduceScatter => &["element", "reduction", "in_place"],
             Self::Reduce => &["element", "reduction", "root", "in_place"],
             Self::Broadcast => &["element", "root"],
-            Self::AllGather => &["element", "in_place"],
+            Self::AllGather => &["element", "in_place", "step_of"],
             Self::AllToAll => &["element"],
             Self::Gather | Self::Scatter => &["element", "root", "in_place"],
             Self::Send | Self::Recv => &["element", "peer"],
@@ -107,6 +115,7 @@ pub struct Collective {
     /// The root or the peer.
     root: Option<u64>,
     in_place: bool,
+    step: Option<CollectiveStep>,
 }
 
 /// A buffer of a collective, on one rank.
@@ -129,6 +138,7 @@ impl Collective {
             reduction: kind.reduces().then_some(Reduction::Sum),
             root: (kind.has_root() || kind.has_peer()).then_some(0),
             in_place: false,
+            step: None,
         }
     }
 
@@ -148,6 +158,25 @@ impl Collective {
     #[must_use]
     pub fn in_place(self) -> Self {
         Self { in_place: self.kind.may_be_in_place(), ..self }
+    }
+
+    /// The same as a step of another call of a program, if it is an all-gather: ranks agree on that call.
+    #[must_use]
+    pub fn step_of(self, step: CollectiveStep) -> Self {
+        Self { step: (self.kind == CollectiveKind::AllGather).then_some(step), ..self }
+    }
+
+    /// The call of a program that it is a step of, if it is none itself.
+    pub fn step(&self) -> Option<CollectiveStep> {
+        self.step
+    }
+
+    /// What the program calls: the call that it is a step of, or its name.
+    pub fn called(&self) -> &'static str {
+        match self.step {
+            Some(CollectiveStep::Split) => "split",
+            None => self.name(),
+        }
     }
 
     /// What it does.
@@ -256,6 +285,7 @@ impl fmt::Display for Collective {
                 "element" => write!(f, " element={}", self.element)?,
                 "reduction" => write!(f, " reduction={}", self.reduction.unwrap_or(Reduction::Sum))?,
                 "in_place" => write!(f, " in_place={}", self.in_place)?,
+                "step_of" => self.step.iter().try_for_each(|step| write!(f, " step_of={step}"))?,
                 word => write!(f, " {word}={}", self.root.unwrap_or(0))?,
             }
         }
@@ -281,6 +311,7 @@ impl FromStr for Collective {
                 "element" => parsed.element = fields.take("element")?,
                 "reduction" => parsed.reduction = Some(fields.take("reduction")?),
                 "in_place" => parsed.in_place = fields.take("in_place")?,
+                "step_of" => parsed.step = fields.take_if_there("step_of")?,
                 word => parsed.root = Some(fields.take(word)?),
             }
         }

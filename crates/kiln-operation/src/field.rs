@@ -92,6 +92,11 @@ impl<'t> Fields<'t> {
         Ok(Self { operation, keys, values })
     }
 
+    /// A value that may be missing.
+    pub(crate) fn take_if_there<F: Field>(&mut self, key: &'static str) -> Result<Option<F>, OperationError> {
+        self.values.contains_key(key).then(|| self.take(key)).transpose()
+    }
+
     pub(crate) fn take<F: Field>(&mut self, key: &'static str) -> Result<F, OperationError> {
         let operation = self.operation;
         let value = self.values.remove(key).ok_or_else(|| OperationError::Missing {

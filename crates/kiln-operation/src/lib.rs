@@ -56,7 +56,7 @@ mod operation;
 mod sparse;
 
 pub use attention::{Attention, AttentionLayout, AttentionMask};
-pub use collective::{Collective, CollectiveKind, CollectiveOperand, Reduction};
+pub use collective::{Collective, CollectiveKind, CollectiveOperand, CollectiveStep, Reduction};
 pub use collective_group::{CollectiveGroup, MAX_GROUP};
 pub use collective_type::{CollectiveElement, CollectiveType};
 pub use communicator::{ABORT, CommunicatorId, CommunicatorRank, FAILURE, FOLD, MAX_RANKS};

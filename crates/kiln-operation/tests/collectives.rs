@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use kiln_operation::{
-    Collective, CollectiveGroup, CollectiveKind, CollectiveType, CommunicatorId, CommunicatorRank,
-    OperandEffect, Reduction,
+    Collective, CollectiveGroup, CollectiveKind, CollectiveStep, CollectiveType, CommunicatorId,
+    CommunicatorRank, OperandEffect, Reduction,
 };
 
 fn all() -> Vec<Collective> {
@@ -15,6 +15,7 @@ fn all() -> Vec<Collective> {
         for element in CollectiveType::ALL {
             let one = Collective::new(*kind, *element);
             all.extend([one, one.in_place(), one.root(3), one.reduction(Reduction::Average)]);
+            all.push(one.step_of(CollectiveStep::Split));
         }
     }
     all
@@ -34,6 +35,17 @@ fn every_collective_is_its_text() {
 }
 
 #[test]
+fn a_step_of_another_call_is_called_by_its_name() {
+    let gather = Collective::new(CollectiveKind::AllGather, CollectiveType::U8);
+    let step = gather.step_of(CollectiveStep::Split);
+    assert_eq!((gather.called(), step.called(), step.name()), ("all_gather", "split", "all_gather"));
+    assert_eq!(step.to_string(), "all_gather element=u8 in_place=false step_of=split");
+    // No other collective is one.
+    let barrier = Collective::new(CollectiveKind::Barrier, CollectiveType::U8);
+    assert_eq!(barrier.step_of(CollectiveStep::Split), barrier);
+}
+
+#[test]
 fn a_text_that_is_no_collective_is_refused_with_what_is_wrong() {
     for (text, words) in [
         ("", "there is no operation ``; there are: all_reduce, reduce,"),
@@ -43,6 +55,8 @@ fn a_text_that_is_no_collective_is_refused_with_what_is_wrong() {
         ("broadcast element=f32 root=-1", "a number below 2^64"),
         ("barrier element=f32", "`element` is unknown"),
         ("send element=f32 root=1", "`root` is unknown"),
+        ("broadcast element=f32 root=0 step_of=split", "`step_of` is unknown"),
+        ("all_gather element=f32 in_place=false step_of=merge", "one of split"),
         ("send element=f32 peer=1;", "there is no operation ``"),
         ("send element=f32 peer", "is no `key=value`"),
     ] {

@@ -21,7 +21,8 @@
 //!
 //! # The contract
 //!
-//! - Times are nanoseconds since the recording began, on one clock for host and devices ([`RecordingClock`] says which).
+//! - Times are nanoseconds since the recording began, on one clock for host and devices ([`RecordingClock`] says which). In virtual time each simulated machine has its
+//!   own clock: times of devices of two machines cannot be compared.
 //! - A stream has one name in the whole file ([`TraceStream`]), and its submissions are numbered upwards.
 //! - Events of one stream come in the order of their numbers, and waits before the work that waits; where two threads submit to one
 //!   stream at once, neighbours may be swapped. Events of different streams come in any order.
@@ -72,7 +73,7 @@ pub use explain::{
     ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer, Explanation,
     HeldTag, IdleReason, IdleWhy, MissingEvents, RefusedAllocation, StreamStall, TagBytes, WorkName,
 };
-pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, special_file};
+pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, refused_place, special_file};
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
 pub use job::{
     ClockAlignment, JobCollective, JobExplanation, JobPart, RankCall, RankLateness, RankLog, RecordedRun,

@@ -73,8 +73,10 @@ pub(crate) struct Outsider {
 }
 
 /// Peers whose dependencies cannot be built beside ours. `peers/run.sh` runs them where they are.
-pub(crate) const OUTSIDERS: &[Outsider] =
-    &[Outsider { manifest: "bench/cubecl/Cargo.toml", program: "kiln-bench-cubecl" }];
+pub(crate) const OUTSIDERS: &[Outsider] = &[
+    Outsider { manifest: "bench/cubecl/Cargo.toml", program: "kiln-bench-cubecl" },
+    Outsider { manifest: "bench/cudarc/Cargo.toml", program: "kiln-bench-cudarc" },
+];
 
 /// A name, and the command as typed in the bundle's directory.
 pub(crate) type Line = (&'static str, &'static str);
@@ -89,7 +91,7 @@ pub(crate) const COMMANDS: &[Line] = &[
     ("ranks", "sh ranks/run.sh"),
 ];
 
-/// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, CubeCL's is in the bundle, and `kiln-bench`
+/// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, CubeCL's and cudarc's are in the bundle, and `kiln-bench`
 /// puts their rows into its table.
 pub(crate) const BENCHMARKS: &[Line] = &[
     ("peers", "sh peers/run.sh peers.jsonl"),

@@ -8,12 +8,13 @@ mod clock_difference;
 mod cluster_sum;
 mod cluster_text;
 mod disagreement;
+mod not_met;
 mod rank_report;
 
 use std::time::Duration;
 
 use kiln::Policy;
-use kiln::group::{RankEnvironment, RankEnvironmentError, Rendezvous, RendezvousConfig, RendezvousError};
+use kiln::group::{RankEnvironment, Rendezvous, RendezvousConfig};
 use serde::Serialize;
 
 use crate::console::Console;
@@ -21,6 +22,7 @@ use crate::exit_code::Exit;
 use crate::failure::Failure;
 use cluster_sum::SumResult;
 use disagreement::Disagreement;
+use not_met::{half_set, not_met};
 use rank_report::{OpenedRank, RankReport};
 
 /// What rank 0 prints.
@@ -73,7 +75,11 @@ pub(super) fn run(
 
 /// The reports of all ranks, by rank.
 fn exchange(job: &Rendezvous, report: &RankReport) -> Result<Vec<RankReport>, Failure> {
-    let text = serde_json::to_vec(report).map_err(|error| Failure::fault(error.to_string()))?;
+    let text = serde_json::to_vec(report).map_err(|error| {
+        let message = format!("the report of rank {} cannot be written as JSON: {error}", report.rank);
+        Failure::fault(message)
+            .next("report it as a mistake of kiln, with the output of `kiln doctor --json`")
+    })?;
     let texts = job.exchange("doctor report", &text).map_err(|error| not_met(&error))?;
     let reports = texts.iter().flatten().map(|text| serde_json::from_slice(text));
     reports.collect::<Result<_, _>>().map_err(|error| {
@@ -87,25 +93,4 @@ fn no_launcher() -> Failure {
     Failure::usage(message).next(
         "start it on every rank, such as `kiln launch -n 4 -- kiln doctor --cluster`, `srun -n 4 kiln doctor --cluster` or `torchrun --no-python … kiln doctor --cluster`",
     )
-}
-
-fn half_set(error: &RankEnvironmentError) -> Failure {
-    Failure::usage(error.to_string())
-}
-
-/// Why the ranks did not meet, with what to do.
-fn not_met(error: &RendezvousError) -> Failure {
-    let message = error.to_string();
-    match error {
-        RendezvousError::NoMeetingPoint
-        | RendezvousError::NoToken { .. }
-        | RendezvousError::TooManyRanks { .. }
-        | RendezvousError::NoSuchRank { .. }
-        | RendezvousError::UnknownHost { .. } => Failure::usage(message),
-        RendezvousError::PortInUse { .. } | RendezvousError::Listen { .. } => Failure::refused(message),
-        RendezvousError::MissingRanks { .. } => Failure::fault(message).next(
-            "a rank is missing if it was not started, cannot reach the host of rank 0, has another KILN_JOB_TOKEN, or has half of its launcher's variables; it says which",
-        ),
-        _ => Failure::fault(message),
-    }
 }

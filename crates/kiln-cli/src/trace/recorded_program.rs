@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -117,14 +118,35 @@ pub(crate) fn run(
     if settings.is_json {
         command.stdout(stderr().map_err(|error| Failure::output(format!("the standard error: {error}")))?);
     }
-    let ProgramEnd { status, is_signalled } = signals.run(&mut command).map_err(|error| {
-        Failure::refused(format!("`{name}` cannot be started: {error}")).next("check its name and path")
-    })?;
+    let ProgramEnd { status, is_signalled } =
+        signals.run(&mut command).map_err(|error| cannot_be_started(program, &error))?;
     let (ended, recordings) = (exit(status), place.recorded_since(began));
     if recordings.is_empty() && ended == Exit::Done {
         return Err(nothing(&name, file));
     }
     Ok(RecordedRun { ended, is_signalled, recordings })
+}
+
+/// Refuses a program that is not there or may not be run, as far as that is known before it is tried.
+///
+/// # Errors
+/// The same as [`run`] has for it.
+pub(crate) fn check_program(program: &OsStr) -> Result<(), Failure> {
+    let is_path = program.as_encoded_bytes().contains(&b'/');
+    let found = match std::env::var_os("PATH").filter(|_| !is_path && cfg!(unix)) {
+        Some(folders) => std::env::split_paths(&folders)
+            .map(|folder| folder.join(program).metadata())
+            .find(Result::is_ok)
+            .unwrap_or_else(|| Err(io::ErrorKind::NotFound.into())),
+        None if is_path => Path::new(program).metadata(),
+        None => return Ok(()),
+    };
+    found.map(drop).map_err(|error| cannot_be_started(program, &error))
+}
+
+fn cannot_be_started(program: &OsStr, error: &io::Error) -> Failure {
+    let name = program.to_string_lossy();
+    Failure::refused(format!("`{name}` cannot be started: {error}")).next("check its name and path")
 }
 
 /// Why nothing was recorded by a program that ended well.

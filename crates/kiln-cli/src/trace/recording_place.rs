@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use kiln_trace::{special_file, split_process_number, with_process_number};
+use kiln_trace::{refused_place, split_process_number, with_process_number};
 use kiln_watch::FilePattern;
 
 use crate::failure::Failure;
@@ -97,43 +97,18 @@ pub(crate) fn check_numbered(out: &Path) -> Result<(), Failure> {
 /// A place that something can be written to, as far as that is known.
 ///
 /// # Errors
-/// An empty name, a folder, a pipe, a device, the file that this command prints to.
+/// An empty name, a folder, a pipe, a device, a standard stream or another open file.
 pub(crate) fn writable(file: &Path) -> Result<(), Failure> {
     if file.as_os_str().is_empty() {
         return Err(Failure::usage("the name of the file is empty").next("give the name of a file"));
     }
-    match special_file(file) {
+    match refused_place(file) {
         Some(what) => {
             let why = format!("it is {what}, and is not written to");
             Err(Failure::file(file, why).next("give the name of a file"))
         }
-        None if is_printed_to(file) => {
-            let why = "it is what this command prints to, which would be lost";
-            Err(Failure::file(file, why).next("give the name of another file"))
-        }
         None => Ok(()),
     }
-}
-
-/// Whether a file is the standard output or error of this command, by whatever name.
-#[cfg(unix)]
-fn is_printed_to(file: &Path) -> bool {
-    use std::fs::{File, Metadata};
-    use std::os::fd::{AsFd, BorrowedFd};
-    use std::os::unix::fs::MetadataExt;
-    let Ok(known) = file.metadata() else { return false };
-    let is_it = |other: &Metadata| (other.dev(), other.ino()) == (known.dev(), known.ino());
-    let is_one = |stream: BorrowedFd<'_>| {
-        let opened = stream.try_clone_to_owned().map(File::from);
-        opened.and_then(|file| file.metadata()).is_ok_and(|other| is_it(&other))
-    };
-    is_one(std::io::stdout().as_fd()) || is_one(std::io::stderr().as_fd())
-}
-
-/// Other systems do not let a file be replaced that is open.
-#[cfg(not(unix))]
-fn is_printed_to(_: &Path) -> bool {
-    false
 }
 
 /// Refuses a file in a folder that is not there.

@@ -115,3 +115,17 @@ fn what_cannot_be_used_ends_with_2_and_says_why() {
     }
     assert_eq!(folder.names(), ["a.npy"]);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_array_is_not_written_in_the_place_of_the_standard_output() {
+    let folder = Folder::new();
+    let (array, log) = (folder.write("a.npy", npy("<i4", "False", "(2,)", &[0; 8])), folder.path("log.txt"));
+    let script = "(echo before; \"$0\" run \"$1\" --kernel store_at --grid 1 --block 1 --device sim --arg \"inout:$2:/dev/stdout\" --arg i32:0; \
+                  echo \"ended $?\") > \"$3\"";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_kiln"), &faulty(), &array, &log]);
+    let outcome = run(shell);
+    assert!(outcome.stderr.contains("it is the standard output"), "{}", outcome.stderr);
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "before\nended 2\n");
+}

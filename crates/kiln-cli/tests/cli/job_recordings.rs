@@ -64,6 +64,9 @@ fn ranks_of_a_job_are_explained_together() {
         );
         assert!(text.contains("rank-100.kiln\nRecording of train"), "{text}");
     }
+    let twice = run(command(&["explain", &first, &folder.path("./rank-100.kiln")]));
+    assert!(!twice.stdout.contains("of one job"), "{}", twice.stdout);
+    assert!(twice.stderr.contains("it is named more than once, and is read once"), "{}", twice.stderr);
     let json = run(command(&["explain", &first, &second, "--json"])).json();
     assert_eq!(json["job"]["collectives"][0]["parts"][1]["rank"], 1);
     assert_eq!(json["recordings"][1]["program"], "train");

@@ -8,29 +8,12 @@ use std::sync::Arc;
 use kiln::DeviceRuntime;
 use kiln::group::{DeviceCommunicator, Reduction, Rendezvous};
 
+use crate::checked_ranks::{self, checked_under, use_unwritten};
 use crate::example_program::{example_of, example_program};
 use crate::outcome::{Outcome, command, run};
 use crate::wild_kernel::launch_wild;
 
 const MISTAKE: &str = "KILN_TEST_MISTAKE";
-
-const PTX: &str = "
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry copy_one(.param .u64 from, .param .u64 to) {
-    .reg .u64 %rd<3>;
-    .reg .u32 %r<2>;
-    .reg .pred %p<2>;
-    ld.param.u64 %rd1, [from];
-    ld.param.u64 %rd2, [to];
-    ld.global.u32 %r1, [%rd1];
-    setp.eq.u32 %p1, %r1, 0;
-    @%p1 bra DONE;
-    st.global.u32 [%rd2], %r1;
-DONE:
-    ret;
-}";
 
 /// What a rank drops last, if it is the one that fails by itself: it needs longer to end than those that fail because of it.
 struct SlowEnd;
@@ -102,10 +85,7 @@ fn rank_program() {
         assert_eq!(sums.unwrap(), vec![6; large.len()]);
     }
     if mistake == "never written" && me == 1 {
-        let kernel = gpu.kernel(PTX, "copy_one").unwrap();
-        let (from, to) = (gpu.allocate::<u32>(8).unwrap(), gpu.zeros::<u32>(8).unwrap());
-        // SAFETY: it reads and writes the first element of two buffers of eight, and ends.
-        unsafe { gpu.launch(&kernel).grid(1).block(1).read(&from).read_write(&to).submit() }.unwrap();
+        use_unwritten(gpu);
     }
     if mistake.starts_with("a wild store") && me == 1 {
         let wild = launch_wild(gpu);
@@ -148,19 +128,10 @@ fn rank_program() {
     gpu.synchronize().unwrap();
 }
 
-fn checked(mistake: &str) -> Outcome {
-    checked_under(mistake, &[])
-}
+const TEST: &str = "launch_check::rank_program";
 
-/// The same under another command.
-fn checked_under(mistake: &str, other: &[&str]) -> Outcome {
-    let program = std::env::current_exe().unwrap();
-    let words = ["launch", "-n", "3", "--check", "--", program.to_str().unwrap()];
-    let words = [other, &words].concat();
-    let test = ["--exact", "launch_check::rank_program", "--nocapture"];
-    let mut launch: Command = command(&[&words[..], &test].concat());
-    launch.env(MISTAKE, mistake);
-    run(launch)
+fn checked(mistake: &str) -> Outcome {
+    checked_ranks::checked("3", TEST, (MISTAKE, mistake))
 }
 
 #[test]
@@ -175,7 +146,7 @@ fn collectives_of_ranks_that_are_processes_are_recorded_and_explained_together()
     let folder = crate::folder::Folder::new();
     let (files, traces) = (folder.path("rank-%p.kiln"), folder.path("rank-%p.pftrace"));
     let words = ["trace", &*files, "--perfetto", &*traces, "--", env!("CARGO_BIN_EXE_kiln")];
-    let outcome = checked_under("none", &words);
+    let outcome = checked_under(&words, "3", TEST, (MISTAKE, "none"));
     assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
     let explained = run(command(&["explain", &files]));
     let text = &explained.stdout;

@@ -2,14 +2,14 @@
 
 #![cfg(target_os = "linux")]
 
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Rendezvous};
 use kiln::{DeviceRuntime, GpuRef};
 
-use crate::outcome::{Outcome, command, run};
+use crate::checked_ranks::{self, found};
+use crate::outcome::Outcome;
 
 const SCENE: &str = "KILN_TEST_TRANSFERS";
 /// A wait that ends by it fails the job, which may run for a shorter time.
@@ -78,17 +78,7 @@ fn transferring_rank_program() {
 }
 
 fn checked(scene: &str) -> Outcome {
-    let program = std::env::current_exe().unwrap();
-    let words = ["launch", "-n", "3", "--check", "--time-limit", "100", "--", program.to_str().unwrap()];
-    let test = ["--exact", "launch_transfers::transferring_rank_program", "--nocapture"];
-    let mut launch: Command = command(&[&words[..], &test].concat());
-    launch.env(SCENE, scene);
-    run(launch)
-}
-
-/// What was found, without who found it.
-fn found(outcome: &Outcome) -> Vec<&str> {
-    outcome.stderr.lines().filter_map(|line| Some(line.split_once(" found: ")?.1)).collect()
+    checked_ranks::checked("3", "launch_transfers::transferring_rank_program", (SCENE, scene))
 }
 
 /// Where the call is that a finding is about, as the rank says.

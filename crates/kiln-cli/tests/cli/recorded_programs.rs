@@ -214,6 +214,39 @@ fn pipes_and_devices_are_refused_with_words() {
     }
 }
 
+/// What the shell printed before and prints after is in the file, and the file is the same one.
+#[test]
+fn the_file_behind_a_standard_stream_is_not_replaced() {
+    let folder = Folder::new();
+    let (good, log) = (folder.write("good.kiln", planted()), folder.path("log.txt"));
+    let kiln = env!("CARGO_BIN_EXE_kiln");
+    for (place, said) in [
+        ("/dev/stdout", "it is the standard output"),
+        ("/proc/self/fd/1", "it is the standard output"),
+        ("/dev/fd/2", "it is the standard error"),
+        (&log, "it is the standard output"),
+        ("/proc/self/fd/3", "it is an open file of a process"),
+    ] {
+        for verb in
+            ["trace \"$1\" --perfetto \"$2\"", "trace \"$2\" -- touch \"$4\"", "watch \"$2\" -- touch \"$4\""]
+        {
+            let third = folder.path("third");
+            let errors = folder.path("errors.txt");
+            let script =
+                format!("(echo before; \"$0\" {verb}; echo \"ended $?\") > \"$3\" 2> \"$5\" 3> \"$6\"");
+            let marker = folder.path("marker");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &script, kiln, &good, place, &log, &marker, &errors, &third]);
+            shell.env("COLUMNS", "400").stdin(Stdio::null());
+            assert!(run_within(shell).code == Some(0), "{place} {verb}");
+            let read = |file: &str| std::fs::read_to_string(file).unwrap();
+            assert_eq!(read(&log), "before\nended 2\n", "{place} {verb}");
+            assert!(read(&errors).contains(said), "{place} {verb}: {}", read(&errors));
+            assert!(!Path::new(&marker).exists(), "{place} {verb} has started the program");
+        }
+    }
+}
+
 #[test]
 fn a_place_that_cannot_be_recorded_to_is_refused_before_the_program_starts() {
     let folder = Folder::new();
@@ -375,20 +408,4 @@ fn events_around_no_submission_are_refused_by_the_program_that_is_recorded() {
         said.contains("KILN_TRACE_TIMES") && said.contains("events/0") && said.contains("events/16"),
         "{said}"
     );
-}
-
-#[test]
-fn what_the_command_prints_to_is_not_replaced_by_a_trace() {
-    let folder = Folder::new();
-    let recording = folder.write("a.kiln", planted());
-    let log = folder.path("log.txt");
-    let kiln = env!("CARGO_BIN_EXE_kiln");
-    for out in ["/dev/stdout", "/proc/self/fd/1", &*log] {
-        let script =
-            format!("(echo before; {kiln} trace {recording} --perfetto {out} 2>&1; echo after $?) > {log}");
-        assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
-        let said = fs::read_to_string(&log).unwrap();
-        assert!(said.starts_with("before\n") && said.ends_with("after 2\n"), "{out}: {said}");
-        assert!(said.contains("it is what this command prints to"), "{out}: {said}");
-    }
 }

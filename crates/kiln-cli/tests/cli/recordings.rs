@@ -245,14 +245,17 @@ fn other_files_and_places_are_told_with_the_next_step() {
     let bare = Folder::new().path("");
     std::fs::create_dir_all(&bare).unwrap();
     for (words, said) in [
-        (&["explain", "/nonexistent/a.kiln"][..], "No such file or directory (os error 2); check its name"),
+        (
+            &["explain", "/nonexistent/a.kiln"][..],
+            "(os error 2); give the name of a recording; `kiln trace -- PROGRAM`",
+        ),
         (&["explain", &text], "it is no recording of kiln; give a file that kiln recorded"),
         (&["explain", &empty], "it is empty: no recording was begun in it"),
         (&["explain", &short], "nothing was recorded; record the program again"),
         (&["explain", &other], "it has version 7 of the format, and this kiln reads version 6; use the kiln"),
         (&["explain", &bare], "there is no recording in this folder"),
         (&["trace", &text, "--perfetto", nowhere], "it is no recording of kiln"),
-        (&["trace", &good, "--perfetto", nowhere], "No such file"),
+        (&["trace", &good, "--perfetto", nowhere], "make the folder, or give another place with --perfetto"),
         (&["trace", &good], "--perfetto"),
     ] {
         let outcome = run(command(words));

@@ -101,6 +101,9 @@ fn a_process_that_is_not_seen_is_told_with_the_reason() {
     refused(&["--once", &other], &["publishes nothing in ", "KILN_TOP=1", "XDG_RUNTIME_DIR"]);
     std::fs::write(folder.path(&format!("kiln/{other}.json")), "{}").unwrap();
     refused(&["--once", &other], &[&format!("kiln/{other}.json"), "not what a kiln program writes"]);
+    let error = &run(top(&folder, &["--json", &other])).json()["error"];
+    assert_eq!(error["next_step"], "remove it", "{error}");
+    assert!(!error["message"].as_str().unwrap().contains("remove it"), "{error}");
     let newer = entry(silent.id(), "newer").replace("\"format\":1", "\"format\":9");
     std::fs::write(folder.path(&format!("kiln/{other}.json")), newer).unwrap();
     refused(&["--once", &other], &["version 9", "use the kiln of that program"]);

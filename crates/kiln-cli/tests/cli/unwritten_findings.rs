@@ -6,28 +6,11 @@ use std::process::Command;
 
 use kiln::DeviceRuntime;
 
+use crate::checked_ranks::use_unwritten;
 use crate::folder::Folder;
 use crate::outcome::{Outcome, command, run};
 
 const PROGRAM: &str = "KILN_TEST_UNWRITTEN";
-
-const PTX: &str = "
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry copy_one(.param .u64 from, .param .u64 to) {
-    .reg .u64 %rd<3>;
-    .reg .u32 %r<2>;
-    .reg .pred %p<2>;
-    ld.param.u64 %rd1, [from];
-    ld.param.u64 %rd2, [to];
-    ld.global.u32 %r1, [%rd1];
-    setp.eq.u32 %p1, %r1, 0;
-    @%p1 bra DONE;
-    st.global.u32 [%rd2], %r1;
-DONE:
-    ret;
-}";
 
 /// Rank 1 uses a value that was never written.
 #[test]
@@ -36,10 +19,7 @@ fn finding_program() {
         return;
     }
     let gpu = DeviceRuntime::auto().unwrap();
-    let kernel = gpu.kernel(PTX, "copy_one").unwrap();
-    let (from, to) = (gpu.allocate::<u32>(8).unwrap(), gpu.zeros::<u32>(8).unwrap());
-    // SAFETY: it reads and writes the first element of two buffers of eight, and ends.
-    unsafe { gpu.launch(&kernel).grid(1).block(1).read(&from).read_write(&to).submit() }.unwrap();
+    use_unwritten(gpu);
     gpu.synchronize().unwrap();
 }
 

@@ -160,3 +160,19 @@ fn what_cannot_be_watched_is_told_with_the_next_step() {
         assert!(outcome.stderr.contains(said), "{words:?}: {}", outcome.stderr);
     }
 }
+
+#[test]
+fn no_address_is_printed_for_a_program_that_cannot_be_started() {
+    let folder = Folder::new();
+    let file = folder.path("a.kiln");
+    for program in ["/nonexistent/program", "no-such-program-of-any-folder"] {
+        for words in [&["watch", &*file, "--", program][..], &["watch", "--json", &file, "--", program]] {
+            let outcome = run(command(words));
+            let said = format!("{}{}", outcome.stdout, outcome.stderr);
+            assert_eq!(outcome.code, Some(3), "{words:?}: {said}");
+            assert!(said.contains("cannot be started") && !said.contains("http"), "{words:?}: {said}");
+        }
+    }
+    let outcome = run(command(&["watch", &file, "--", "false"]));
+    assert!(outcome.stderr.contains("recorded nothing, so the page has ended"), "{}", outcome.stderr);
+}

@@ -1,12 +1,11 @@
 //! Ranks that do not come to a call: how long they are waited for, and what is said of it.
 
-use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use kiln_driver::ShortTime;
 use kiln_runtime::internal::note_finding;
 
-use super::{Bridge, NEXT, Place, called_at, number_text, rendezvous};
+use super::{Bridge, Caller, NEXT, Place, called_at, number_text, rendezvous};
 use crate::collective_part::Part;
 use crate::error::{GroupError, Result, named};
 use crate::rendezvous::{EndingLosses, RendezvousError};
@@ -85,11 +84,12 @@ impl Bridge {
         &self,
         place: &Place,
         (rank, why): (u32, Absence),
-        (part, caller): (&Part, &'static Location<'static>),
+        (part, caller): (&Part, Caller),
     ) -> GroupError {
         let (what, next) = match place {
             Place::All(_) => {
-                let collective = part.step_of.map_or_else(|| part.collective.to_string(), str::to_owned);
+                let own = &part.collective;
+                let collective = own.step().map_or_else(|| own.to_string(), |step| step.to_string());
                 let id = self.id.short();
                 let call = format!("{}, {collective}, of communicator {id}", number_text(place));
                 let what = match why {

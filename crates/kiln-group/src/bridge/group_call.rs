@@ -6,9 +6,9 @@ use crate::collective_part::Part;
 
 /// A collective as all ranks must call it: whether it is in place is each rank's choice, and a send meets a receive.
 fn called(part: &Part) -> String {
-    let Part { collective, count, step_of, .. } = part;
-    if let Some(name) = step_of {
-        return (*name).to_owned();
+    let Part { collective, count, .. } = part;
+    if let Some(step) = collective.step() {
+        return step.to_string();
     }
     let (kind, element) = (collective.kind(), collective.element());
     match kind {

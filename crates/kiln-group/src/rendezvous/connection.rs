@@ -24,6 +24,8 @@ const TAKEN_LIMIT: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_millis(200);
 /// How long the reason for the end of a connection is waited for.
 const REASON_LIMIT: Duration = Duration::from_millis(500);
+/// What is said of a rank without the threads of its connection.
+const NO_THREAD: &str = "a thread for the connection to rank 0 could not be started";
 /// How long a rank tries to tell rank 0 that it has given it up.
 const LAST_WORD_LIMIT: Duration = Duration::from_millis(50);
 /// Between two looks at the thread of another rank of this host.
@@ -47,20 +49,37 @@ struct Shared {
 /// How one attempt to join ended without an error that is final.
 enum Attempt {
     Joined(TcpStream),
-    Again(String),
+    Again(NotJoined),
+}
+
+/// What the last attempt to join came to.
+pub(super) enum NotJoined {
+    /// What listens there says nothing.
+    Silent,
+    Other(String),
+}
+
+impl NotJoined {
+    /// The error of a rank that has tried for so long.
+    pub(super) fn told(self, host: String, port: u16, waited: Duration) -> RendezvousError {
+        match self {
+            Self::Silent => RendezvousError::Silent { host, port, waited },
+            Self::Other(last) => RendezvousError::NoAnswer { host, port, waited, last },
+        }
+    }
 }
 
 impl Connection {
-    /// Connects to one of the addresses of rank 0 and joins; tries again until the deadline, since rank 0 may start later.
+    /// Connects to one of the addresses of rank 0 and joins; tries again until the deadline, since rank 0 may start later. Rank 0 asks its own store after each attempt.
     pub(super) fn join(
         addresses: &[SocketAddr],
         greeting: &Greeting<'_>,
-        deadline: Instant,
+        (deadline, own_store): (Instant, &dyn Fn() -> Result<(), RendezvousError>),
         silence: Duration,
         notes: EndNotes,
-    ) -> Result<Result<Self, String>, RendezvousError> {
+    ) -> Result<Result<Self, NotJoined>, RendezvousError> {
         let mut pause = Duration::from_millis(10);
-        let mut last = "no attempt was made".to_owned();
+        let mut last = NotJoined::Other("no attempt was made".to_owned());
         let mut taken_since = None;
         while Instant::now() < deadline {
             for address in addresses {
@@ -70,15 +89,18 @@ impl Connection {
                         if since.elapsed() >= TAKEN_LIMIT {
                             return Err(taken);
                         }
-                        last = taken.to_string();
+                        last = NotJoined::Other(taken.to_string());
                     }
                     Err(error) => return Err(error),
                     Ok(Attempt::Joined(stream)) => {
-                        let system = |source| RendezvousError::System { what: "a connection", source };
+                        let system = |source| RendezvousError::System { what: NO_THREAD, source };
                         let times = (greeting.heartbeat, silence);
                         return Self::start(stream, greeting.rank, times, notes).map(Ok).map_err(system);
                     }
-                    Ok(Attempt::Again(why)) => last = why,
+                    Ok(Attempt::Again(why)) => {
+                        own_store()?;
+                        last = why;
+                    }
                 }
             }
             thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
@@ -99,7 +121,9 @@ impl Connection {
         let mut reading = stream.try_clone()?;
         let (stream, seen) = (Mutex::new(stream), Mutex::new(Seen::default()));
         let shared = Arc::new(Shared { rank, stream, seen, changed: Condvar::new(), notes });
-        let reader = Arc::clone(&shared);
+        let (reader, alive) = (Arc::clone(&shared), Arc::clone(&shared));
+        // From here on it closes the connection when it is dropped, also if a thread is missing.
+        let connection = Self { shared };
         thread::Builder::new().name("kiln rendezvous reader".into()).spawn(move || {
             let error = loop {
                 match Message::receive(&mut reading) {
@@ -113,11 +137,10 @@ impl Connection {
             }
             reader.end(why);
         })?;
-        let alive = Arc::clone(&shared);
         thread::Builder::new()
             .name("kiln rendezvous alive".into())
             .spawn(move || alive.send_alive(heartbeat))?;
-        Ok(Self { shared })
+        Ok(connection)
     }
 
     /// Sends a request, and waits until it is answered; none if that did not happen in time.
@@ -433,7 +456,7 @@ fn attempt(
     deadline: Instant,
 ) -> Result<Attempt, RendezvousError> {
     let limit = deadline.saturating_duration_since(Instant::now()).min(ATTEMPT_LIMIT);
-    let again = |error: io::Error| Ok(Attempt::Again(error.to_string()));
+    let again = |error: io::Error| Ok(Attempt::Again(NotJoined::Other(error.to_string())));
     let limit = limit.max(Duration::from_millis(1));
     let mut stream = match TcpStream::connect_timeout(&address, limit) {
         Ok(stream) => stream,
@@ -446,7 +469,7 @@ fn attempt(
             Err(RendezvousError::SomethingElse { address })
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            Ok(Attempt::Again("what listens there says nothing".to_owned()))
+            Ok(Attempt::Again(NotJoined::Silent))
         }
         Err(error) => again(error),
     }

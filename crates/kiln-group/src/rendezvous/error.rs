@@ -9,6 +9,10 @@ use kiln_driver::ShortTime;
 use super::message::{MAX_KEY, MAX_VALUE};
 use crate::rank_loss::given_up_next;
 
+/// What to do when the system starts no thread.
+pub(crate) const RAISE_LIMITS: &str =
+    "raise the limits of memory, threads and descriptors (ulimit -v, -u, -n)";
+
 /// What went wrong between the ranks of a job.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -37,7 +41,9 @@ pub enum RendezvousError {
         port: u16,
     },
     /// Rank 0 cannot listen.
-    #[error("rank 0 cannot listen at {host}:{port}: {source}; is {host} a name or an address of this host?")]
+    #[error(
+        "rank 0 cannot listen at {host}:{port}: {source}; give a name or an address of the host of rank 0 in KILN_MEETING_POINT, for all ranks"
+    )]
     Listen {
         /// The host of rank 0.
         host: String,
@@ -56,7 +62,7 @@ pub enum RendezvousError {
     },
     /// Rank 0 does not answer.
     #[error(
-        "rank 0 does not answer at {host}:{port} within {} ({last}); has it been started, and can this host reach it?", ShortTime(*.waited)
+        "rank 0 does not answer at {host}:{port} within {} ({last}); start it, and see that this host reaches {host}", ShortTime(*.waited)
     )]
     NoAnswer {
         /// The host of rank 0.
@@ -67,6 +73,18 @@ pub enum RendezvousError {
         waited: Duration,
         /// What the last attempt came to.
         last: String,
+    },
+    /// What listens there takes connections and never answers.
+    #[error(
+        "what listens at {host}:{port} takes connections and has said nothing for {}; if another program has the port, choose another one with KILN_MEETING_POINT, for all ranks; if it is rank 0, see whether its process is stopped", ShortTime(*.waited)
+    )]
+    Silent {
+        /// The host of rank 0.
+        host: String,
+        /// The port.
+        port: u16,
+        /// How long this rank tried.
+        waited: Duration,
     },
     /// Something else answers.
     #[error(
@@ -86,7 +104,7 @@ pub enum RendezvousError {
     },
     /// Ranks disagree about how many they are.
     #[error(
-        "rank {rank} was started as one of {size} ranks and rank 0 as one of {expected}; start all ranks with the same number"
+        "rank {rank} was started as one of {size} ranks and rank 0 as one of {expected}; start all ranks with the same number (KILN_WORLD_SIZE, or what their launcher sets)"
     )]
     Size {
         /// This rank.
@@ -97,7 +115,9 @@ pub enum RendezvousError {
         expected: u32,
     },
     /// Another process has joined as this rank.
-    #[error("rank {rank} has joined already; two processes were started as the same rank")]
+    #[error(
+        "rank {rank} has joined already: two processes were started as the same rank; start one process for each rank"
+    )]
     RankTaken {
         /// The rank.
         rank: u32,
@@ -112,7 +132,9 @@ pub enum RendezvousError {
         size: u32,
     },
     /// There is no such rank.
-    #[error("there is no rank {rank} among {size}; ranks count from 0")]
+    #[error(
+        "there is no rank {rank} among {size}: ranks count from 0; give each process another rank below {size}"
+    )]
     NoSuchRank {
         /// The rank.
         rank: u32,
@@ -220,7 +242,11 @@ pub enum RendezvousError {
         cause: String,
     },
     /// A key or a value is too large.
-    #[error("{what} has {bytes} bytes; at most {} for a key and {} for a value", MAX_KEY, MAX_VALUE)]
+    #[error(
+        "{what} has {bytes} bytes, and may have {} as a key and {} as a value; divide it",
+        MAX_KEY,
+        MAX_VALUE
+    )]
     TooLarge {
         /// The key or the value.
         what: &'static str,
@@ -228,16 +254,20 @@ pub enum RendezvousError {
         bytes: usize,
     },
     /// A key contains a zero byte.
-    #[error("a key must not contain a zero byte")]
+    #[error("a key contains a zero byte; leave it out")]
     ZeroInKey,
     /// The store is full.
-    #[error("the store has no room for `{key}`; remove values that all ranks have read")]
+    #[error(
+        "the store has no room for `{key}`: it takes {limit} bytes in all; remove values that all ranks have read"
+    )]
     Full {
         /// The key.
         key: String,
+        /// The most bytes that it takes of such values.
+        limit: u64,
     },
     /// The system refused something.
-    #[error("{what}: {source}; raise the limits of memory, threads and descriptors (ulimit -v, -u, -n)")]
+    #[error("{what}: {source}; {}", RAISE_LIMITS)]
     System {
         /// What was tried.
         what: &'static str,

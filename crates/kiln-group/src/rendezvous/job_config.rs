@@ -7,6 +7,9 @@ use std::time::Duration;
 use super::{RendezvousError, Result};
 use crate::rank_environment::{MeetingPoint, RankEnvironment};
 
+/// The most bytes of what ranks bring to collectives, which their devices hold as well, unless something else is set.
+const EXCHANGE_LIMIT_BYTES: u64 = 16 << 30;
+
 /// As which rank a process joins its job, and where.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -28,6 +31,9 @@ pub struct RendezvousConfig {
     pub silence: Duration,
     /// Where this rank notes which other ranks it saw end, for the launcher that started it; nowhere unless something else is set.
     pub rank_ends_file: Option<PathBuf>,
+    /// The most bytes that rank 0 keeps of what ranks with simulated devices in several processes bring to collectives and have sent; 16 GiB unless something else is set. A call
+    /// beyond that is refused. What rank 0 gives counts.
+    pub exchange_limit_bytes: u64,
 }
 
 impl fmt::Debug for RendezvousConfig {
@@ -55,6 +61,7 @@ impl RendezvousConfig {
             heartbeat,
             silence,
             rank_ends_file: None,
+            exchange_limit_bytes: EXCHANGE_LIMIT_BYTES,
         }
     }
 

@@ -75,9 +75,10 @@ pub(super) enum Message {
         id: u64,
         ranks: Vec<u32>,
     },
-    /// The store has no room for a value.
+    /// The store has no room for a value: it takes so many bytes of its kind.
     Full {
         id: u64,
+        limit: u64,
     },
     /// The rank that would put a value has left without it.
     Gone {
@@ -236,7 +237,7 @@ impl Message {
                 put_with_id(to, 11, *id, &[]);
                 to.extend(ranks.iter().flat_map(|rank| rank.to_le_bytes()));
             }
-            Self::Full { id } => put_with_id(to, 12, *id, &[]),
+            Self::Full { id, limit } => put_with_id(to, 12, *id, &limit.to_le_bytes()),
             Self::Complete => to.push(13),
             Self::Lost { rank, cause } => put_with_rank(to, 14, *rank, cause.as_bytes()),
             Self::Back { rank } => put_with_rank(to, 15, *rank, &[]),
@@ -342,7 +343,7 @@ impl Message {
                 }
                 Self::Missing { id, ranks: ranks.iter().map(|rank| u32::from_le_bytes(*rank)).collect() }
             }
-            12 => Self::Full { id },
+            12 => Self::Full { id, limit: u64::from_le_bytes(rest.try_into().ok()?) },
             18 => {
                 let (rank, key) = number(rest)?;
                 Self::GetOf { id, rank, key: text(key)? }
@@ -403,7 +404,7 @@ mod tests {
             Message::Done { id: 5 },
             Message::Value { id: 6, value: vec![] },
             Message::Missing { id: 7, ranks: vec![1, 2] },
-            Message::Full { id: 8 },
+            Message::Full { id: 8, limit: 1 << 34 },
             Message::Gone { id: 10 },
             Message::Complete,
             Message::Left { rank: 2 },

@@ -108,7 +108,7 @@ impl Seen {
             | Message::Value { id, .. }
             | Message::Missing { id, .. }
             | Message::Gone { id }
-            | Message::Full { id } => {
+            | Message::Full { id, .. } => {
                 // An answer that came too late is no longer wanted.
                 if let Some(answer) = self.answers.get_mut(&id) {
                     *answer = Some(message);

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use kiln_driver::ShortTime;
 use kiln_runtime::internal::note_finding;
 
+use super::error::RendezvousError;
 use super::message::{Message, Refusal, millis};
 use super::roll_call::{self, RollCall};
 use super::store::{Delivery, Store};
@@ -31,6 +32,10 @@ const MAX_GREETINGS: usize = 64;
 const LINGER_LIMIT: Duration = Duration::from_secs(5);
 /// How long a rank that has given up the store waits for the others in the same place: what they said may not be read yet.
 const OTHERS_LIMIT: Duration = Duration::from_millis(200);
+/// What is said of a store without its thread.
+pub(super) const NO_STORE: &str = "a thread for the store of rank 0 could not be started";
+/// What is said of a rank that the store has no thread for.
+const NOT_SERVED: &str = "a thread that serves a rank could not be started";
 /// The stack of a thread that serves a connection.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -51,6 +56,8 @@ struct Shared {
     silence: Duration,
     greetings: AtomicUsize,
     stopped: AtomicBool,
+    /// The last rank that came found no thread that serves it, and why.
+    not_served: Mutex<Option<io::Error>>,
 }
 
 #[derive(Debug)]
@@ -88,19 +95,25 @@ impl Server {
     /// Serves on a socket that listens. A rank that says nothing for `silence` counts as lost.
     pub(super) fn start(
         listener: TcpListener,
-        size: u32,
+        store: Store,
         key: TokenKey,
         silence: Duration,
     ) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        let (store, peers) = (Store::new(size), HashMap::new());
+        let (address, peers) = (listener.local_addr()?, HashMap::new());
         let ranks = Mutex::new(Ranks { store, peers, messages: 0, is_calling: false });
         let (greetings, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let shared = Arc::new(Shared { ranks, left: Condvar::new(), silence, greetings, stopped });
+        let (left, not_served) = (Condvar::new(), Mutex::default());
+        let shared = Arc::new(Shared { ranks, left, silence, greetings, stopped, not_served });
         let accepting = Arc::clone(&shared);
         let builder = thread::Builder::new().name("kiln rendezvous".into());
         let accepts = Some(builder.spawn(move || accepting.accept(&listener, &key))?);
         Ok(Self { shared, accepts, address })
+    }
+
+    /// Why the last rank that came was not served, if it was not.
+    pub(super) fn refusal(&self) -> Option<RendezvousError> {
+        let source = self.shared.not_served.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(RendezvousError::System { what: NOT_SERVED, source })
     }
 }
 
@@ -171,9 +184,11 @@ impl Shared {
             }
             let (serving, key) = (Arc::clone(self), key.clone());
             let builder = thread::Builder::new().name("kiln rendezvous rank".into()).stack_size(STACK_BYTES);
-            if builder.spawn(move || serving.serve(stream, &key)).is_err() {
+            let not_served = builder.spawn(move || serving.serve(stream, &key)).err();
+            if not_served.is_some() {
                 self.greetings.fetch_sub(1, Ordering::AcqRel);
             }
+            *self.not_served.lock().unwrap_or_else(PoisonError::into_inner) = not_served;
         }
     }
 

@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::host_ring::{Duty, HostRing, Place};
 use super::message::{Message, Refusal};
-use crate::transfer;
+use crate::transfer::{self, Transfer};
+use crate::transfer_order::{MetTransfer, TransferOrder};
 
 /// The most bytes of all keys and values of a program.
-const MAX_BYTES: usize = 64 << 20;
-/// The most bytes of what ranks bring to collectives, which their devices hold as well.
-pub(super) const MAX_EXCHANGED: usize = 16 << 30;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// A message and the rank that gets it.
 pub(super) type Delivery = (u32, Message);
@@ -23,13 +22,16 @@ pub(super) struct Store {
     lost: BTreeMap<u32, String>,
     complete: bool,
     values: HashMap<String, Vec<u8>>,
-    bytes: usize,
+    bytes: u64,
     /// Bytes of what ranks bring to collectives.
-    exchanged: usize,
+    exchanged: u64,
+    /// The most of them.
+    exchange_limit: u64,
     waiting: HashMap<String, Vec<Waiter>>,
     /// Ranks that have left as planned.
     left: BTreeSet<u32>,
     ring: HostRing,
+    order: TransferOrder,
 }
 
 /// A rank that waits for a value.
@@ -42,7 +44,8 @@ struct Waiter {
 }
 
 impl Store {
-    pub(super) fn new(size: u32) -> Self {
+    /// The store of a job of so many ranks, which takes so many bytes of what they bring to collectives.
+    pub(super) fn new(size: u32, exchange_limit: u64) -> Self {
         let (values, waiting) = (HashMap::new(), HashMap::new());
         Self {
             size,
@@ -52,9 +55,11 @@ impl Store {
             values,
             bytes: 0,
             exchanged: 0,
+            exchange_limit,
             waiting,
             left: BTreeSet::new(),
             ring: HostRing::default(),
+            order: TransferOrder::default(),
         }
     }
 
@@ -117,7 +122,7 @@ impl Store {
         let own = own_keys(rank);
         self.values.retain(|key, value| {
             let is_kept = !key.starts_with(&own);
-            self.bytes -= if is_kept { 0 } else { key.len() + value.len() };
+            self.bytes -= if is_kept { 0 } else { room(key, value) };
             is_kept
         });
         self.lost.insert(rank, cause.clone());
@@ -199,16 +204,25 @@ impl Store {
     }
 
     fn put(&mut self, rank: u32, id: u64, key: String, value: Vec<u8>) -> Vec<Delivery> {
-        let before = self.values.get(&key).map_or(0, |value| key.len() + value.len());
-        let (used, most) = match transfer::is_exchange(&key) {
-            true => (&mut self.exchanged, MAX_EXCHANGED),
+        // What a receiver says is not kept, and answered with the sends that wait for each other.
+        if let Some((communicator, met)) = MetTransfer::parse(&key, &value) {
+            let circle = self.order.received(communicator, met);
+            let answer = |sends: Vec<String>| Message::Value { id, value: sends.join("\n").into_bytes() };
+            return vec![(rank, circle.map_or(Message::Done { id }, answer))];
+        }
+        let before = self.values.get(&key).map_or(0, |value| room(&key, value));
+        let (used, limit) = match transfer::is_exchange(&key) {
+            true => (&mut self.exchanged, self.exchange_limit),
             false => (&mut self.bytes, MAX_BYTES),
         };
-        let bytes = *used - before + key.len() + value.len();
-        if bytes > most {
-            return vec![(rank, Message::Full { id })];
+        let bytes = *used - before + room(&key, &value);
+        if bytes > limit {
+            return vec![(rank, Message::Full { id, limit })];
         }
         *used = bytes;
+        if let Some((communicator, transfer)) = Transfer::of_first_piece(&key) {
+            self.order.sent(communicator, transfer);
+        }
         let waiting = self.waiting.remove(&key).unwrap_or_default();
         let mut deliveries = vec![(rank, Message::Done { id })];
         deliveries.extend(
@@ -230,7 +244,7 @@ impl Store {
     fn remove(&mut self, key: &str) {
         if let Some(value) = self.values.remove(key) {
             let used = if transfer::is_exchange(key) { &mut self.exchanged } else { &mut self.bytes };
-            *used -= key.len() + value.len();
+            *used -= room(key, &value);
         }
     }
 
@@ -238,7 +252,13 @@ impl Store {
     fn forget(&mut self, prefix: &str) {
         let keys: Vec<String> = self.values.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
         keys.iter().for_each(|key| self.remove(key));
+        self.order.forget(prefix);
     }
+}
+
+/// Bytes that a value takes with its key.
+fn room(key: &str, value: &[u8]) -> u64 {
+    (key.len() + value.len()) as u64
 }
 
 /// What a rank is told of the one that it looks after.
@@ -256,9 +276,16 @@ pub(super) fn own_keys(rank: u32) -> String {
 mod tests {
     use super::*;
 
+    /// What the ranks of a job bring at most, in tests that do not say it.
+    const LIMIT: u64 = 16 << 30;
+
+    fn store(size: u32) -> Store {
+        Store::new(size, LIMIT)
+    }
+
     #[test]
     fn all_are_told_once_the_last_rank_is_there() {
-        let mut store = Store::new(2);
+        let mut store = store(2);
         assert_eq!(store.join(1), []);
         assert_eq!(
             store.request(1, Message::WhoIsMissing { id: 3 }),
@@ -269,7 +296,7 @@ mod tests {
 
     #[test]
     fn wrong_ranks_are_refused() {
-        let mut store = Store::new(2);
+        let mut store = store(2);
         store.join(1);
         assert_eq!(store.admit(0, 3), Err(Refusal::Size { size: 2 }));
         assert_eq!(store.admit(2, 2), Err(Refusal::Range));
@@ -279,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_lost_rank_is_told_to_all_and_to_its_replacement_it_is_not() {
-        let mut store = Store::new(3);
+        let mut store = store(3);
         (0..3).for_each(|rank| drop(store.join(rank)));
         let lost = |rank| Message::Lost { rank, cause: "closed".into() };
         assert_eq!(store.leave(1, Some("closed".into())), [(0, lost(1)), (2, lost(1))]);
@@ -293,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_rank_that_comes_back_before_all_have_met_is_no_replacement() {
-        let mut store = Store::new(2);
+        let mut store = store(2);
         store.join(1);
         store.leave(1, Some("closed".into()));
         assert_eq!(store.join(1), []);
@@ -301,7 +328,7 @@ mod tests {
 
     #[test]
     fn values_of_a_lost_rank_alone_go_away_with_it() {
-        let mut store = Store::new(12);
+        let mut store = store(12);
         [0, 1, 11].into_iter().for_each(|rank| drop(store.join(rank)));
         let put = |store: &mut Store, key: String| {
             store.request(1, Message::Put { id: 1, key, value: vec![5; 10] });
@@ -316,7 +343,7 @@ mod tests {
 
     #[test]
     fn values_reach_those_that_wait_and_those_that_come_later() {
-        let mut store = Store::new(2);
+        let mut store = store(2);
         (0..2).for_each(|rank| drop(store.join(rank)));
         assert_eq!(store.request(0, Message::Get { id: 1, key: "k".into() }), []);
         let put = Message::Put { id: 2, key: "k".into(), value: vec![5] };
@@ -330,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_rank_that_has_left_is_told_to_those_that_wait_for_its_value() {
-        let mut store = Store::new(3);
+        let mut store = store(3);
         (0..3).for_each(|rank| drop(store.join(rank)));
         let of = |id, key: &str| Message::GetOf { id, rank: 2, key: key.into() };
         store.request(2, Message::Put { id: 1, key: "there".into(), value: vec![7] });
@@ -349,7 +376,7 @@ mod tests {
 
     #[test]
     fn what_collectives_bring_has_its_own_room_and_goes_when_all_ranks_have_ended() {
-        let mut store = Store::new(2);
+        let mut store = store(2);
         (0..2).for_each(|rank| drop(store.join(rank)));
         let name = transfer::communicator_name("ab");
         let keys = transfer::collective_keys(&name);
@@ -359,7 +386,7 @@ mod tests {
         };
         (0..65).for_each(|at| put(&mut store, format!("{keys}0/0/{at}"), vec![0; 1 << 20]));
         assert!(store.exchanged > MAX_BYTES && store.bytes == 0);
-        put(&mut store, transfer::Transfer { from: 0, to: 1, number: 0 }.key(&name) + "/0", vec![1]);
+        put(&mut store, Transfer { from: 0, to: 1, number: 0 }.key(&name) + "/0", vec![1]);
         let end = transfer::end_value(2, &BTreeMap::new());
         put(&mut store, transfer::end_key(&name, 1), end.clone());
         assert_eq!(store.values.len(), 67);
@@ -372,8 +399,44 @@ mod tests {
     }
 
     #[test]
+    fn a_receiver_is_told_of_sends_that_wait_for_each_other() {
+        let mut store = store(2);
+        (0..2).for_each(|rank| drop(store.join(rank)));
+        let name = transfer::communicator_name("ab");
+        let crossing = [(0, 1), (1, 0)].map(|(from, to)| Transfer { from, to, number: 0 });
+        for sent in crossing {
+            let key = format!("{}/0", sent.key(&name));
+            store.request(sent.from, Message::Put { id: 1, key, value: vec![1] });
+        }
+        let mut receive = |transfer: Transfer| {
+            let met =
+                MetTransfer { transfer, sent_in: 0, received_in: 1, said: format!("of {}", transfer.from) };
+            let put = Message::Put { id: 2, key: met.key(&name), value: met.value() };
+            store.request(transfer.to, put)
+        };
+        assert_eq!(receive(crossing[0]), [(1, Message::Done { id: 2 })]);
+        assert_eq!(receive(crossing[1]), [(0, Message::Value { id: 2, value: b"of 1\nof 0".to_vec() })]);
+        assert_eq!(store.values.len(), 2, "what receivers say is not kept");
+    }
+
+    #[test]
+    fn what_collectives_bring_beyond_the_limit_is_refused_to_the_byte() {
+        let mut store = store(2);
+        (0..2).for_each(|rank| drop(store.join(rank)));
+        let key = transfer::collective_keys(&transfer::communicator_name("ab")) + "0/0/0";
+        // So much was brought before, in values that need not be there.
+        store.exchanged = LIMIT - room(&key, &[0; 1000]);
+        let mut put =
+            |bytes: usize| store.request(1, Message::Put { id: 1, key: key.clone(), value: vec![0; bytes] });
+        assert_eq!(put(1001), [(1, Message::Full { id: 1, limit: LIMIT })]);
+        assert_eq!(put(1000), [(1, Message::Done { id: 1 })]);
+        assert_eq!(store.exchanged, LIMIT);
+        assert_eq!(store.bytes, 0, "what programs put has its own room");
+    }
+
+    #[test]
     fn a_value_that_is_not_waited_for_any_more_is_not_sent() {
-        let mut store = Store::new(2);
+        let mut store = store(2);
         (0..2).for_each(|rank| drop(store.join(rank)));
         for id in [1, 2] {
             assert_eq!(store.request(0, Message::Get { id, key: "k".into() }), []);
@@ -386,12 +449,12 @@ mod tests {
 
     #[test]
     fn a_full_store_refuses_and_keeps_what_it_has() {
-        let mut store = Store::new(1);
+        let mut store = store(1);
         store.join(0);
         let mut refused = 0;
         for n in 0..100 {
             let put = Message::Put { id: n, key: format!("k{n}"), value: vec![0; 1 << 20] };
-            refused += u32::from(store.request(0, put) == [(0, Message::Full { id: n })]);
+            refused += u32::from(store.request(0, put) == [(0, Message::Full { id: n, limit: MAX_BYTES })]);
         }
         assert!((36..40).contains(&refused), "{refused}");
         assert!(matches!(

@@ -12,7 +12,7 @@ use kiln::group::{DeviceCommunicator, GroupError, Rendezvous, RendezvousError};
 
 use crate::job_rig::{
     Plan, SOON, begin, config, free_port, join, limits, lose_device, meet, said, signal, stay, sum,
-    told_of_one, try_sum,
+    told_of_one, try_sum, unless_lost,
 };
 
 fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
@@ -33,29 +33,16 @@ fn job_process() {
     if plan.scene == "comes" {
         job.put("here", b"").unwrap();
     }
-    let (gpu, rank) = begin(&job);
-    scene(&plan.scene, job, (gpu, rank), plan.port);
+    let Some(rank) = unless_lost(&plan.scene, begin(&job)) else { return };
+    scene(&plan.scene, job, rank, plan.port);
 }
 
 fn scene(name: &str, job: Arc<Rendezvous>, (gpu, rank): (DeviceRuntime, DeviceCommunicator), port: u16) {
     match name {
         "comes" => {}
-        "ends" => std::process::abort(),
-        "loses" => {
-            lose_device(&gpu);
-            stay();
-        }
         "drops" => {
             lose_device(&gpu);
             drop((rank, gpu));
-            stay();
-        }
-        "panics" => {
-            let thread = thread::spawn(move || {
-                let _rank = rank;
-                std::panic::resume_unwind(Box::new("this rank is to end"));
-            });
-            assert!(thread.join().is_err());
             stay();
         }
         "rebuilds" => {

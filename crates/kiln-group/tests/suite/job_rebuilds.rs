@@ -4,15 +4,13 @@
 
 use std::process::Child;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use kiln::DeviceRuntime;
 use kiln::group::{DeviceCommunicator, GroupError, Rendezvous, RendezvousConfig, RendezvousError};
 
 use crate::job_rig::{
-    Plan, SOON, begin, config, free_port, join, limits, lose_device, said, stay, sum, told_of, told_of_one,
-    try_sum,
+    Plan, SOON, begin, config, free_port, join, limits, said, sum, told_of, told_of_one, try_sum, unless_lost,
 };
 
 fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
@@ -33,22 +31,10 @@ fn rebuilding_process() {
         true => Arc::new(Rendezvous::join(&impatient(plan.config())).unwrap()),
         false => plan.join(),
     };
-    let (gpu, rank) = begin(&job);
-    match plan.scene.as_str() {
-        "ends" | "impatient, ends" => std::process::abort(),
-        "loses" => {
-            lose_device(&gpu);
-            stay();
-        }
-        "panics" => {
-            let thread = thread::spawn(move || {
-                let _rank = rank;
-                std::panic::resume_unwind(Box::new("this rank is to end"));
-            });
-            assert!(thread.join().is_err());
-            stay();
-        }
-        "impatient, with replacements" => {
+    let scene = plan.scene.trim_start_matches("impatient, ");
+    let Some((gpu, rank)) = unless_lost(scene, begin(&job)) else { return };
+    match scene {
+        "with replacements" => {
             let error = rebuilds_otherwise(&job, &rank, DeviceCommunicator::rebuild_replaced);
             println!("told: {error}");
             works_without_one(&job, &rank);

@@ -55,6 +55,21 @@ pub(crate) fn start(test: &str, scene: &str, (port, rank, size): (u16, u32, u32)
     child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
+/// This program as a process that runs a test of it which is none, also for a user who cannot read the folder it lies in.
+pub(crate) fn helper(test: &str) -> Command {
+    let mut child = Command::new("/proc/self/exe");
+    child.args([test, "--exact", "--nocapture", "--include-ignored"]);
+    child
+}
+
+/// What a process said that it was told.
+pub(crate) fn told_in(said: &str) -> Vec<String> {
+    let told: Vec<String> =
+        said.lines().filter_map(|line| Some(line.split_once("told: ")?.1.to_owned())).collect();
+    assert!(!told.is_empty(), "{said}");
+    told
+}
+
 /// What a process said, which must have ended well.
 pub(crate) fn said(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
@@ -76,10 +91,22 @@ pub(crate) fn config(port: u16, rank: u32, size: u32) -> RendezvousConfig {
     config
 }
 
+/// Ranks that are given time.
+pub(crate) fn patient(port: u16, rank: u32, size: u32) -> RendezvousConfig {
+    let mut config = RendezvousConfig::new(config(port, rank, size).meeting_point, rank, size);
+    config.timeout = Duration::from_secs(60);
+    config
+}
+
 /// Joins, once the one before with the same rank is known to be gone.
 pub(crate) fn join(port: u16, rank: u32, size: u32) -> Arc<Rendezvous> {
+    join_with(&config(port, rank, size))
+}
+
+/// The same with other times.
+pub(crate) fn join_with(config: &RendezvousConfig) -> Arc<Rendezvous> {
     loop {
-        match Rendezvous::join(&config(port, rank, size)) {
+        match Rendezvous::join(config) {
             Err(RendezvousError::RankTaken { .. }) => thread::sleep(Duration::from_millis(20)),
             joined => return Arc::new(joined.unwrap()),
         }
@@ -133,6 +160,29 @@ pub(crate) fn told_of_one(rank: &DeviceCommunicator) -> String {
 
 pub(crate) fn lose_device(gpu: &DeviceRuntime) {
     assert!(launch_wild(gpu).wait().unwrap_err().is_lost());
+}
+
+/// Plays a scene of a rank that is lost, until the parent ends this process. Any other scene is given what the rank has.
+pub(crate) fn unless_lost(
+    scene: &str,
+    (gpu, rank): (DeviceRuntime, DeviceCommunicator),
+) -> Option<(DeviceRuntime, DeviceCommunicator)> {
+    match scene {
+        "ends" => std::process::abort(),
+        "loses" => lose_device(&gpu),
+        "panics" => {
+            let thread = thread::spawn(move || {
+                let _rank = rank;
+                std::panic::resume_unwind(Box::new("this rank is to end"));
+            });
+            assert!(thread.join().is_err());
+            stay();
+            return None;
+        }
+        _ => return Some((gpu, rank)),
+    }
+    stay();
+    None
 }
 
 pub(crate) fn signal(name: &str, child: &Child) {

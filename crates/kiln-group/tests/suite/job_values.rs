@@ -9,12 +9,15 @@ use std::time::{Duration, Instant};
 use kiln::DeviceRuntime;
 use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, Reduction, Rendezvous};
 
-use crate::job_rig::{Plan, SOON, begin, free_port, join, said, sum, try_sum};
+use crate::job_rig::{Plan, SOON, begin, free_port, join, patient, said, sum, told_in, try_sum};
 
 /// Elements of 8 bytes: with those of another rank, more than 64 MiB.
 const HALF: usize = 4_500_000;
 /// Alone more than 64 MiB.
 const WHOLE: usize = 8_600_000;
+
+/// Elements of 4 bytes: as many as the store is given at a time.
+const PIECE: usize = 128 << 10;
 
 fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
     crate::job_rig::start("job_values::value_process", scene, (port, rank, size))
@@ -41,8 +44,24 @@ fn value_process() {
             println!("told: {}", rank.split(Some(1), 0).unwrap_err());
             job.barrier("end").unwrap();
         }
+        "too large" => {
+            let (gpu, rank) = begin(&job);
+            let large = gpu.upload(&vec![7_u32; 3 * PIECE]).unwrap();
+            println!("told: {}", rank.broadcast(&large, 1).submit().unwrap_err());
+            println!("told: {}", rank.send(&large, 0).submit().unwrap_err());
+            job.barrier("both refused").unwrap();
+            fits(&rank);
+        }
         scene => panic!("{scene}"),
     }
+}
+
+/// What fits into a small store is done after something that did not.
+fn fits(rank: &DeviceCommunicator) {
+    let small = rank.runtime().upload(&[rank.rank(); 1000]).unwrap();
+    rank.broadcast(&small, 1).submit().unwrap();
+    assert_eq!(small.download().unwrap(), [1; 1000]);
+    assert_eq!(sum(rank), 3);
 }
 
 fn meet(job: &Arc<Rendezvous>, seconds: u64) -> (DeviceRuntime, DeviceCommunicator) {
@@ -133,4 +152,33 @@ fn a_split_is_named_as_what_the_program_calls() {
         assert!(told.contains("split") && told.contains("barrier"), "{told}");
         assert!(!told.contains("all_gather") && !told.contains("u8"), "{told}");
     }
+}
+
+#[test]
+fn a_collective_beyond_the_room_of_the_store_is_refused_and_smaller_ones_are_done() {
+    let port = free_port();
+    let other = start("too large", port, 1, 2);
+    let mut config = patient(port, 0, 2);
+    assert_eq!(config.exchange_limit_bytes, 16 << 30);
+    // Room for two of the three pieces of what rank 1 brings.
+    config.exchange_limit_bytes = 5 * PIECE as u64 * 2;
+    let job = Arc::new(Rendezvous::join(&config).unwrap());
+    let (gpu, rank) = begin(&job);
+    let large = gpu.zeros::<u32>(3 * PIECE).unwrap();
+    let told = rank.broadcast(&large, 1).submit().unwrap_err().to_string();
+    let words = "no call: the store of rank 0 has no room for what it brings";
+    assert!(told.contains("rank 0 and rank 1 differ in collective 1") && told.contains(words), "{told}");
+    let told = rank.recv(&large, 1).submit().unwrap_err().to_string();
+    assert!(told.contains("transfer 0 from rank 1 to rank 0") && told.contains(words), "{told}");
+    job.barrier("both refused").unwrap();
+    fits(&rank);
+    let told = told_in(&said(other));
+    let calls = ["collective 1, broadcast", "transfer 0 from rank 1 to rank 0, send"];
+    for (told, call) in told.iter().zip(calls) {
+        let what = "of 1572864 bytes, has no room in the store of rank 0: it takes 1310720 bytes of all that ranks bring to collectives and have sent; ";
+        let next =
+            "receive what was sent, exchange less at a time, or raise `exchange_limit_bytes` of rank 0";
+        assert_eq!(*told, format!("{call} {what}{next}"));
+    }
+    assert_eq!(told.len(), calls.len());
 }

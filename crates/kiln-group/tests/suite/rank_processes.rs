@@ -5,17 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln::DeviceRuntime;
-use kiln::group::{DeviceCommunicator, Reduction, Rendezvous, RendezvousConfig};
+use kiln::group::{DeviceCommunicator, Reduction, Rendezvous};
 
-use crate::job_rig::{Plan, config, free_port, meet, said, signal};
-
-/// Ranks that are given time.
-fn patient(port: u16, rank: u32, size: u32) -> RendezvousConfig {
-    let point = config(port, rank, size).meeting_point;
-    let mut config = RendezvousConfig::new(point, rank, size);
-    config.timeout = Duration::from_secs(30);
-    config
-}
+use crate::job_rig::{Plan, config, free_port, meet, patient, said, signal};
 
 fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
     crate::job_rig::start("rank_processes::other_process", scene, (port, rank, size))

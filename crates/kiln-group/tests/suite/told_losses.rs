@@ -4,14 +4,14 @@
 
 use std::process::Child;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use kiln::DeviceRuntime;
 use kiln::group::{DeviceCommunicator, GroupError, Rendezvous, RendezvousError};
 
 use crate::job_rig::{
-    Plan, SOON, begin, config, free_port, join, limits, lose_device, said, stay, sum, told_of_one,
+    Plan, SOON, begin, config, free_port, join, join_with, limits, lose_device, said, stay, sum, told_of_one,
+    unless_lost,
 };
 
 fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
@@ -22,12 +22,7 @@ fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
 fn join_for(seconds: u64, port: u16, rank: u32, size: u32) -> Arc<Rendezvous> {
     let mut config = config(port, rank, size);
     config.timeout = Duration::from_secs(seconds);
-    loop {
-        match Rendezvous::join(&config) {
-            Err(RendezvousError::RankTaken { .. }) => thread::sleep(Duration::from_millis(20)),
-            joined => return Arc::new(joined.unwrap()),
-        }
-    }
+    join_with(&config)
 }
 
 /// Not a test: what another process does.
@@ -57,27 +52,14 @@ fn told_process() {
         }
         scene => {
             let job = plan.join();
-            let (gpu, rank) = begin(&job);
-            with_others(scene, job, (gpu, rank));
+            let Some(rank) = unless_lost(scene, begin(&job)) else { return };
+            with_others(scene, job, rank);
         }
     }
 }
 
 fn with_others(scene: &str, job: Arc<Rendezvous>, (gpu, rank): (DeviceRuntime, DeviceCommunicator)) {
     match scene {
-        "ends" => std::process::abort(),
-        "loses" => {
-            lose_device(&gpu);
-            stay();
-        }
-        "panics" => {
-            let thread = thread::spawn(move || {
-                let _rank = rank;
-                std::panic::resume_unwind(Box::new("this rank is to end"));
-            });
-            assert!(thread.join().is_err());
-            stay();
-        }
         "leaves" => {
             told_of_one(&rank);
             drop((rank, gpu, job));

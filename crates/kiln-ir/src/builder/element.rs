@@ -22,6 +22,12 @@ pub trait KernelInteger: KernelNumber {}
 /// A floating point number.
 pub trait KernelFloat: KernelNumber {}
 
+/// A number that tiles multiply, with the type in which they add the products.
+pub trait KernelFactor: KernelNumber {
+    /// The type of the sum.
+    type Sum: KernelNumber;
+}
+
 /// A number of [`Type::F16`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct F16(u16);
@@ -53,6 +59,22 @@ elements! {
     Bf16 => Bf16, KernelNumber, KernelFloat;
     f32 => F32, KernelNumber, KernelFloat;
     f64 => F64, KernelNumber, KernelFloat;
+}
+
+macro_rules! factors {
+    ($($rust:ty => $sum:ty,)*) => {$(
+        impl KernelFactor for $rust {
+            type Sum = $sum;
+        }
+    )*};
+}
+
+factors! {
+    F16 => f32,
+    Bf16 => f32,
+    f32 => f32,
+    i8 => i32,
+    f64 => f64,
 }
 
 macro_rules! halves {

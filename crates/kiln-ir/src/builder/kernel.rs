@@ -39,8 +39,9 @@ impl KernelBuilder {
     /// A kernel with the declarations of another one and no statements, values or variables.
     pub(crate) fn rewriting(draft: &Draft) -> Self {
         let (values, variables, body) = (Vec::new(), Vec::new(), Block::new());
-        let Draft { name, buffers, scalars, shared, block, over, flush, .. } = draft.clone();
-        let draft = Draft { name, buffers, scalars, shared, variables, values, block, over, flush, body };
+        let Draft { name, buffers, scalars, shared, tiles, block, over, flush, .. } = draft.clone();
+        let draft =
+            Draft { name, buffers, scalars, shared, tiles, variables, values, block, over, flush, body };
         Self { state: RefCell::new(State { draft, open: Block::new() }) }
     }
 

@@ -3,11 +3,14 @@
 use std::marker::PhantomData;
 
 use crate::declaration::Extent;
-use crate::operation::{AtomicOp, MemoryOperand, MemoryOrder, MemoryScope, Op, Operand};
+use crate::operation::{
+    AtomicOp, MatrixLayout, MatrixOperand, MemoryOperand, MemoryOrder, MemoryScope, Op, Operand,
+};
 use crate::statement::StatementKind;
 
 use super::element::{IntoOperand, KernelElement, KernelInteger, KernelNumber};
 use super::kernel::KernelBuilder;
+use super::tile::MatrixRef;
 use super::value::Val;
 
 /// A buffer or shared memory of a kernel that is being built.
@@ -110,6 +113,30 @@ impl<'k, T: KernelElement> Mem<'k, T> {
     pub fn store<I: KernelInteger>(self, index: impl IntoOperand<I>, value: impl IntoOperand<T>) {
         let (index, value) = (index.operand(), value.operand());
         self.kernel.push(StatementKind::Store { memory: self.memory, index, value });
+    }
+
+    /// A matrix whose rows begin `stride` elements apart, the first one at `start`: [`MatrixLayout::RowMajor`].
+    #[track_caller]
+    pub fn row_major<I: KernelInteger, J: KernelInteger>(
+        self,
+        start: impl IntoOperand<I>,
+        stride: impl IntoOperand<J>,
+    ) -> MatrixRef<'k, T> {
+        self.matrix(MatrixLayout::RowMajor, start.operand(), stride.operand())
+    }
+
+    /// A matrix whose columns begin `stride` elements apart, the first one at `start`: [`MatrixLayout::ColumnMajor`].
+    #[track_caller]
+    pub fn column_major<I: KernelInteger, J: KernelInteger>(
+        self,
+        start: impl IntoOperand<I>,
+        stride: impl IntoOperand<J>,
+    ) -> MatrixRef<'k, T> {
+        self.matrix(MatrixLayout::ColumnMajor, start.operand(), stride.operand())
+    }
+
+    fn matrix(self, layout: MatrixLayout, start: Operand, stride: Operand) -> MatrixRef<'k, T> {
+        MatrixRef::new(MatrixOperand { memory: self.memory, start, stride, layout })
     }
 
     /// How many elements there are: [`Op::Length`].

@@ -1,9 +1,12 @@
 //! A block of threads in the interpreter.
 
+use std::sync::Arc;
+
 use super::bytecode::Step;
 use super::launch::{ThreadOrder, World};
 use super::outcome::InterpretError;
 use super::thread::{State, Surroundings, Thread};
+use super::tile;
 use super::warp::{Brought, combine};
 use crate::declaration::ValueId;
 use crate::operation::{BlockVote, Op};
@@ -15,6 +18,8 @@ const LANES: usize = 32;
 /// A block of threads, in the order of their numbers.
 pub(super) struct Block {
     threads: Vec<Thread>,
+    /// Of every warp its tiles, row by row.
+    tiles: Vec<Vec<Vec<u64>>>,
     around: Surroundings,
 }
 
@@ -36,8 +41,12 @@ impl Block {
             None => u64::from(world.dynamic_shared_bytes) / shared.element.bytes() * shared.element.bytes(),
         };
         let shared = world.draft.shared.iter().map(|shared| vec![0; bytes(shared) as usize]).collect();
+        let threads: Vec<Thread> = places.map(|at| Thread::new(at, world)).collect();
+        let elements = |tile: &crate::Tile| vec![0; tile.rows as usize * tile.columns as usize];
+        let tiles: Vec<Vec<u64>> = world.draft.tiles.iter().map(elements).collect();
         Self {
-            threads: places.map(|at| Thread::new(at, world)).collect(),
+            tiles: vec![tiles; threads.len().div_ceil(LANES)],
+            threads,
             around: Surroundings { block, shared },
         }
     }
@@ -45,18 +54,16 @@ impl Block {
     /// Runs until all threads are done or wait for other blocks.
     pub(super) fn run(&mut self, world: &mut World<'_>) -> Result<Progress, InterpretError> {
         loop {
-            for number in 0..self.threads.len() {
-                let number = match world.order {
-                    ThreadOrder::Ascending => number,
-                    ThreadOrder::Descending => self.threads.len() - 1 - number,
+            let warps = self.threads.len().div_ceil(LANES);
+            for warp in 0..warps {
+                let warp = match world.order {
+                    ThreadOrder::Ascending => warp,
+                    ThreadOrder::Descending => warps - 1 - warp,
                 };
-                self.threads[number].run(world, &mut self.around)?;
+                self.run_warp(warp, world)?;
             }
             if self.threads.iter().all(|thread| thread.state == State::Done) {
                 return Ok(Progress::Done);
-            }
-            if self.meet_in_warps(world) {
-                continue;
             }
             match self.meet_in_block(world) {
                 Some(progress) => return Ok(progress),
@@ -66,33 +73,50 @@ impl Block {
         }
     }
 
+    /// Runs a warp until its threads are done or wait for other warps. So it comes as far before the next one as it can,
+    /// and what nothing orders between the two shows in the order of threads.
+    fn run_warp(&mut self, warp: usize, world: &mut World<'_>) -> Result<(), InterpretError> {
+        let end = self.threads.len().min((warp + 1) * LANES);
+        let lanes = &mut self.threads[warp * LANES..end];
+        loop {
+            let around = &mut self.around;
+            match world.order {
+                ThreadOrder::Ascending => lanes.iter_mut().try_for_each(|lane| lane.run(world, around))?,
+                ThreadOrder::Descending => {
+                    lanes.iter_mut().rev().try_for_each(|lane| lane.run(world, around))?
+                }
+            }
+            let step = lanes.first().map_or(0, |lane| lane.step);
+            if !lanes.iter().all(|lane| lane.state == State::Waiting && lane.step == step) {
+                return Ok(());
+            }
+            let code = Arc::clone(&world.code);
+            match code.get(step) {
+                Some(Step::Compute(value, Op::Warp { op, ty, a, by })) => {
+                    let bring = |lane: &Thread| Brought {
+                        a: lane.operand(*a),
+                        by: by.map_or(0, |by| lane.operand(by)),
+                    };
+                    let brought: Vec<Brought> = lanes.iter().map(bring).collect();
+                    let received = combine(*op, *ty, &brought, world.mode);
+                    let both = lanes.iter_mut().zip(received);
+                    both.for_each(|(lane, bits)| lane.resume(Some((*value, bits))));
+                }
+                Some(Step::Tile(op)) => {
+                    if let (Some(lane), Some(tiles)) = (lanes.first(), self.tiles.get_mut(warp)) {
+                        tile::execute(op, lane, tiles, world, around)?;
+                    }
+                    lanes.iter_mut().for_each(|lane| lane.resume(None));
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
     /// Resumes the threads that waited for other blocks.
     pub(super) fn release(&mut self) {
         let waiting = self.threads.iter_mut().filter(|thread| thread.state == State::Waiting);
         waiting.for_each(|thread| thread.resume(None));
-    }
-
-    /// Executes the warp operations that all threads of a warp have reached; whether there were any.
-    fn meet_in_warps(&mut self, world: &World<'_>) -> bool {
-        let mut any = false;
-        for warp in self.threads.chunks_mut(LANES) {
-            let step = warp.first().map_or(0, |thread| thread.step);
-            let Some(Step::Compute(value, Op::Warp { op, ty, a, by })) = world.code.get(step) else {
-                continue;
-            };
-            if !warp.iter().all(|thread| thread.state == State::Waiting && thread.step == step) {
-                continue;
-            }
-            let bring = |thread: &Thread| Brought {
-                a: thread.operand(*a),
-                by: by.map_or(0, |by| thread.operand(by)),
-            };
-            let brought: Vec<Brought> = warp.iter().map(bring).collect();
-            let received = combine(*op, *ty, &brought, world.mode);
-            warp.iter_mut().zip(received).for_each(|(thread, bits)| thread.resume(Some((*value, bits))));
-            any = true;
-        }
-        any
     }
 
     /// Completes the barrier that all threads of the block have reached, if there is one.

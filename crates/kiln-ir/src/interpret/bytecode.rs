@@ -1,7 +1,7 @@
 //! Statements as a list of steps with jumps, so that a thread can be suspended at any step.
 
 use crate::declaration::{ValueId, VariableId};
-use crate::operation::{CompareOp, MemoryOperand, Op, Operand};
+use crate::operation::{CompareOp, MemoryOperand, Op, Operand, TileOp};
 use crate::program::Draft;
 use crate::scalar_type::Type;
 use crate::statement::{BarrierScope, Block, Statement, StatementKind};
@@ -27,6 +27,8 @@ pub(super) enum Step {
     RequireStride { ty: Type, step: Operand },
     /// Compares the counter of a loop with its end before the first iteration.
     Enter { value: ValueId, ty: Type, end: Operand, exit: usize },
+    /// Waits for the other lanes and works on a tile with them.
+    Tile(TileOp),
     /// Waits for others.
     Barrier(BarrierScope),
     /// Ends the thread.
@@ -125,6 +127,7 @@ impl Writer<'_> {
             }
             StatementKind::Return => drop(self.push(Step::Return)),
             StatementKind::Trap(code) => drop(self.push(Step::Trap(*code))),
+            StatementKind::Tile(op) => drop(self.push(Step::Tile(*op))),
             StatementKind::Barrier(scope) => drop(self.push(Step::Barrier(*scope))),
         }
     }

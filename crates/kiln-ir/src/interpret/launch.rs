@@ -84,12 +84,13 @@ impl Interpreter {
             covered_out_of_range: OutOfRange::default(),
             surplus_out_of_range: OutOfRange::default(),
             steps: 0,
+            tile_products: 0,
             step_limit: self.step_limit,
         };
         self.run_blocks(&mut world)?;
-        let World { covered_out_of_range, surplus_out_of_range, steps, .. } = world;
+        let World { covered_out_of_range, surplus_out_of_range, steps, tile_products, .. } = world;
         let out_of_range = covered_out_of_range.plus(surplus_out_of_range);
-        Ok(InterpretOutcome { out_of_range, covered_out_of_range, steps })
+        Ok(InterpretOutcome { out_of_range, covered_out_of_range, steps, tile_products })
     }
 
     fn run_blocks(&self, world: &mut World<'_>) -> Result<(), InterpretError> {
@@ -136,6 +137,7 @@ pub(super) struct World<'w> {
     /// Of the other threads.
     pub(super) surplus_out_of_range: OutOfRange,
     steps: u64,
+    pub(super) tile_products: u64,
     step_limit: u64,
 }
 

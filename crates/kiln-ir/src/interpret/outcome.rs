@@ -13,6 +13,8 @@ pub struct InterpretOutcome {
     pub covered_out_of_range: OutOfRange,
     /// Steps of all threads together.
     pub steps: u64,
+    /// Products that were added to elements of tiles.
+    pub tile_products: u64,
 }
 
 /// Accesses out of range, which do nothing or give 0.

@@ -70,7 +70,9 @@ impl Thread {
         while self.state == State::Ready {
             world.count_step()?;
             match &code[self.step] {
-                Step::Compute(_, Op::Warp { .. } | Op::BlockVote { .. }) | Step::Barrier(_) => {
+                Step::Compute(_, Op::Warp { .. } | Op::BlockVote { .. })
+                | Step::Tile(_)
+                | Step::Barrier(_) => {
                     self.state = State::Waiting;
                     return Ok(());
                 }
@@ -210,7 +212,8 @@ pub(super) fn linear(at: [u32; 3], threads: [u32; 3]) -> u64 {
     x + width * (y + height * z)
 }
 
-fn elements<'m>(
+/// The elements of a buffer or of shared memory.
+pub(super) fn elements<'m>(
     memory: MemoryOperand,
     draft: &'m crate::Draft,
     buffers: &'m mut [Vec<u8>],

@@ -54,6 +54,7 @@ impl Writer<'_> {
             StatementKind::Barrier(BarrierScope::Block) => self.line("bar.sync 0"),
             StatementKind::Barrier(BarrierScope::Grid) => self.meet_in_grid(),
             StatementKind::Fence(scope) => self.fence(*scope),
+            StatementKind::Tile(op) => self.tile_operation(op),
             StatementKind::Trap(code) => self.trap(*code),
         }
     }

@@ -184,6 +184,30 @@ impl Writer<'_> {
         Spot { address: format!("[{address}]"), guard, space: "shared", ty }
     }
 
+    /// Where an element is whose index is in a register of 64 bits.
+    pub(super) fn spot_of(&mut self, memory: MemoryOperand, index: Register, is_proven: bool) -> Spot {
+        let id = match memory {
+            MemoryOperand::Buffer(id) => {
+                return self.spot_at(id, &Index::Wide(index.to_string()), is_proven);
+            }
+            MemoryOperand::Shared(id) => id,
+        };
+        let ty = self.draft.shared[id.index()].element;
+        let guard = match is_proven {
+            true => String::new(),
+            false => {
+                let count = self.length_of(memory).to_string();
+                let inside = self.compute(Class::Pred, "setp.gt.u64", &[&count, &index.to_string()]);
+                format!("@{inside} ")
+            }
+        };
+        let start = format!("shared_{}", self.draft.shared[id.index()].name);
+        let start = self.compute(Class::B32, "mov.u32", &[&start]).to_string();
+        let place = self.compute(Class::B32, "cvt.u32.u64", &[&index.to_string()]).to_string();
+        let address = self.compute(Class::B32, "mad.lo.u32", &[&place, &ty.bytes().to_string(), &start]);
+        Spot { address: format!("[{address}]"), guard, space: "shared", ty }
+    }
+
     pub(super) fn load(&mut self, memory: MemoryOperand, index: Operand) -> Register {
         let spot = self.spot(memory, index);
         let to = self.fresh(loaded_class(spot.ty));

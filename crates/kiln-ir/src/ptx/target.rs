@@ -90,13 +90,17 @@ pub(super) enum Feature {
     Bf16Fma,
     /// `min.f16`, `max.f16`: otherwise in `f32`.
     HalfExtremes,
+    /// `mma.sync` of 16 rows for `f16`, `bf16`, TF32 and `s8`, of 8 rows for `f64`: otherwise a loop of fused products.
+    TensorCores,
 }
 
 impl Feature {
     /// The first architecture and the first version of PTX that have it.
     pub(super) fn since(self) -> (u32, Version) {
         match self {
-            Self::Redux | Self::Bf16Convert | Self::Bf16Fma | Self::HalfExtremes => (80, (7, 0)),
+            Self::Redux | Self::Bf16Convert | Self::Bf16Fma | Self::HalfExtremes | Self::TensorCores => {
+                (80, (7, 0))
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use super::line_info::LineInfo;
 use super::parameter_layout::ParameterLayout;
 use super::register::{Class, Register};
 use super::target::{Feature, PtxTarget, Version};
+use super::tile::TilePlace;
 use crate::declaration::{BufferId, ValueId};
 use crate::divisibility::Divisibility;
 use crate::literal::Literal;
@@ -51,6 +52,9 @@ pub(super) struct Once {
     /// Whether the address of a buffer is a multiple of so many bytes.
     pub(super) aligned: HashMap<(BufferId, u64), Register>,
     pub(super) scalars: Vec<Option<Register>>,
+    /// The elements of each tile that the lane holds, and where: its row and column in every piece.
+    pub(super) tiles: Vec<Option<Vec<Register>>>,
+    pub(super) tile_place: Option<TilePlace>,
     pub(super) status: Option<Register>,
     pub(super) grid_barrier: Option<Register>,
     /// How many arrivals the next grid barrier waits for.
@@ -95,6 +99,7 @@ impl<'d> Writer<'d> {
             lengths: vec![None; buffers],
             narrow_lengths: vec![None; buffers],
             scalars: vec![None; draft.scalars.len()],
+            tiles: vec![None; draft.tiles.len()],
             ..Once::default()
         };
         Self {

@@ -68,6 +68,11 @@ impl Live {
                     new |= self.operand(*index);
                     new |= self.operand(*value);
                 }
+                StatementKind::Tile(op) => {
+                    for operand in op.operands() {
+                        new |= self.operand(operand);
+                    }
+                }
                 StatementKind::If { condition, then, otherwise } => {
                     new |= self.operand(*condition);
                     new |= self.mark(then);

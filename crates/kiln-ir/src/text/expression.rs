@@ -73,7 +73,7 @@ impl<'t> Parser<'t> {
         ty
     }
 
-    fn literal(&self, token: Token<'t>, number: Untyped, ty: Type) -> Result<Operand, TextError> {
+    pub(super) fn literal(&self, token: Token<'t>, number: Untyped, ty: Type) -> Result<Operand, TextError> {
         let literal = number.to(ty).filter(|_| ty != Type::Bool);
         literal.map(Operand::Literal).ok_or_else(|| token.error(format!("this number is no {ty}")))
     }
@@ -239,6 +239,9 @@ impl<'t> Parser<'t> {
             Name::Operand(operand, ty) => Ok(Expression::Typed(operand, ty)),
             Name::Variable(id, ty) => Ok(self.emit(Op::Read(id), ty, token)),
             Name::Scalar(id, ty) => Ok(self.emit(Op::Parameter(id), ty, token)),
+            Name::Tile(..) => {
+                Err(token.error(format!("`{}` is a tile, which only tile statements use", token.text)))
+            }
             Name::MemoryOperand(memory) => {
                 self.sign("[")?;
                 self.deeper()?;

@@ -7,8 +7,8 @@ use super::lexer::{Kind, Token, tokens};
 use super::number_literal;
 use super::reserved_words::is_name;
 use crate::builder::KernelBuilder;
-use crate::declaration::{ScalarId, ValueId, VariableId};
-use crate::operation::{MemoryOperand, MemoryScope, Operand};
+use crate::declaration::{ScalarId, TileId, ValueId, VariableId};
+use crate::operation::{MemoryOperand, MemoryScope, Operand, TileOp};
 use crate::program::{Draft, Program};
 use crate::scalar_type::Type;
 use crate::source_location::SourceLocation;
@@ -44,6 +44,7 @@ impl Draft {
         parser.header()?;
         parser.sign("{")?;
         parser.shared()?;
+        parser.tiles()?;
         parser.statements()?;
         let end = parser.token();
         if end.kind != Kind::End {
@@ -60,6 +61,7 @@ pub(super) enum Name {
     Variable(VariableId, Type),
     Scalar(ScalarId, Type),
     MemoryOperand(MemoryOperand),
+    Tile(TileId, Type),
 }
 
 pub(super) struct Parser<'t> {
@@ -191,6 +193,7 @@ impl<'t> Parser<'t> {
             (Kind::Word, "break" | "continue" | "return" | "barrier" | "fence" | "trap") => {
                 self.simple(location)
             }
+            (Kind::Word, word) if TileOp::WORDS.contains(&word) => self.tile_statement(location),
             (Kind::Word | Kind::Nameless, _) => self.assignment(location),
             _ => Err(self.unexpected("a statement")),
         }

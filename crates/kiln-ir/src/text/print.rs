@@ -36,6 +36,9 @@ impl fmt::Display for Draft {
             let raw = if shared.raw { " raw" } else { "" };
             writeln!(f, "    shared {}: {}[{count}]{raw};", shared.name, shared.element)?;
         }
+        for tile in &self.tiles {
+            writeln!(f, "    tile {}: {}[{}, {}];", tile.name, tile.element, tile.rows, tile.columns)?;
+        }
         let mut printer = Printer::new(self);
         printer.block(&self.body, 1);
         writeln!(f, "{}}}", printer.text())

@@ -151,6 +151,10 @@ impl<'d> Printer<'d> {
                 let code = self.texts(&[*code], indent).concat();
                 self.line(indent, &format!("trap({code});"));
             }
+            StatementKind::Tile(op) => {
+                let texts = self.texts(&op.operands(), indent);
+                self.line(indent, &super::tile::statement(self.draft, op, &texts));
+            }
             _ => self.flow(statement, indent),
         }
     }
@@ -241,6 +245,7 @@ fn count_uses(block: &Block, uses: &mut [u32]) {
             StatementKind::Let { op, .. } => count(&op.operands()),
             StatementKind::Declare { initial, .. } => count(initial.as_slice()),
             StatementKind::Assign { value, .. } | StatementKind::Trap(value) => count(&[*value]),
+            StatementKind::Tile(op) => count(&op.operands()),
             StatementKind::Store { index, value, .. } => count(&[*index, *value]),
             StatementKind::If { condition, .. } => count(&[*condition]),
             StatementKind::For { start, end, step, .. } => count(&[*start, *end, *step]),

@@ -1,6 +1,6 @@
 //! Reserved words.
 
-use crate::operation::{AtomicOp, BinaryOp, BlockVote, Builtin, MathFunction, UnaryOp, WarpOp};
+use crate::operation::{AtomicOp, BinaryOp, BlockVote, Builtin, MathFunction, TileOp, UnaryOp, WarpOp};
 use crate::scalar_type::Type;
 
 const KEYWORDS: [&str; 33] = [
@@ -58,5 +58,6 @@ fn is_reserved(word: &str) -> bool {
         || AtomicOp::from_word(word).is_some()
         || WarpOp::from_word(word).is_some()
         || BlockVote::from_word(word).is_some()
+        || TileOp::WORDS.contains(&word)
         || Builtin::from_words(word, axis).is_some()
 }

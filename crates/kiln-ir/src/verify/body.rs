@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use super::MAX_DEPTH;
 use super::error::{VerifyError, VerifyReason};
 use super::operation_types::{access, element, expect, integer, result};
+use super::tile_types;
 use crate::declaration::{Role, ValueId, VariableId};
-use crate::operation::{MemoryOperand, Op, Operand};
+use crate::operation::{MatrixOperand, MemoryOperand, Op, Operand, TileOp};
 use crate::program::Draft;
 use crate::scalar_type::Type;
 use crate::source_location::SourceLocation;
@@ -54,6 +55,7 @@ impl<'d> Walk<'d> {
         let buffers = draft.buffers.iter().map(|buffer| &*buffer.name);
         let scalars = draft.scalars.iter().map(|scalar| &*scalar.name);
         let shared = draft.shared.iter().map(|shared| &*shared.name);
+        let tiles = draft.tiles.iter().map(|tile| &*tile.name);
         Self {
             draft,
             location: SourceLocation::Unknown,
@@ -62,7 +64,7 @@ impl<'d> Walk<'d> {
             variables: vec![false; draft.variables.len()],
             declared: vec![false; draft.variables.len()],
             assigned: Some(HashSet::new()),
-            names: buffers.chain(scalars).chain(shared).collect(),
+            names: buffers.chain(scalars).chain(shared).chain(tiles).collect(),
             written: HashSet::new(),
             loops: 0,
             depth: 0,
@@ -146,6 +148,7 @@ impl<'d> Walk<'d> {
                 self.assigned = None;
                 Ok(())
             }
+            StatementKind::Tile(op) => self.tile(op),
             StatementKind::Trap(code) => {
                 self.typed("the code", *code, Type::U32)?;
                 self.assigned = None;
@@ -265,6 +268,15 @@ impl<'d> Walk<'d> {
             self.written.insert(id.index());
         }
         self.typed("the value", value, ty)
+    }
+
+    fn tile(&mut self, op: &TileOp) -> Result<(), VerifyError> {
+        op.operands().into_iter().try_for_each(|operand| self.in_scope(operand))?;
+        tile_types::check(self.draft, op).map_err(|reason| self.error(reason))?;
+        if let TileOp::Store { to: MatrixOperand { memory: MemoryOperand::Buffer(id), .. }, .. } = op {
+            self.written.insert(id.index());
+        }
+        Ok(())
     }
 
     fn count(

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use super::error::{VerifyError, VerifyReason};
 use crate::declaration::{BufferId, Extent};
+use crate::operation::{FRAGMENT_COLUMNS, FRAGMENT_ROWS};
 use crate::program::Draft;
+use crate::scalar_type::Type;
 use crate::source_location::SourceLocation;
 use crate::text::is_name;
 
@@ -13,6 +15,8 @@ const MAX_THREADS: u64 = 1024;
 const MAX_THREADS_OF: [u32; 3] = [1024, 1024, 64];
 /// Shared memory a kernel can declare.
 const MAX_SHARED_BYTES: u64 = 48 << 10;
+/// Bytes of a tile: 128 registers of 32 bits in each lane.
+const MAX_TILE_BYTES: u64 = 128 * 4 * 32;
 /// Bytes an address can reach.
 const MAX_BUFFER_BYTES: u64 = 1 << 47;
 
@@ -21,6 +25,7 @@ pub(super) fn check(draft: &Draft) -> Result<(), VerifyError> {
         .and_then(|()| block(draft))
         .and_then(|()| buffers(draft))
         .and_then(|()| shared(draft))
+        .and_then(|()| tiles(draft))
         .map_err(|reason| VerifyError::new(SourceLocation::Unknown, reason))
 }
 
@@ -28,8 +33,9 @@ fn names(draft: &Draft) -> Result<(), VerifyReason> {
     let buffers = draft.buffers.iter().map(|buffer| &buffer.name);
     let scalars = draft.scalars.iter().map(|scalar| &scalar.name);
     let shared = draft.shared.iter().map(|shared| &shared.name);
+    let tiles = draft.tiles.iter().map(|tile| &tile.name);
     let mut taken = HashSet::new();
-    for name in buffers.chain(scalars).chain(shared) {
+    for name in buffers.chain(scalars).chain(shared).chain(tiles) {
         if !is_name(name) {
             return Err(VerifyReason::Name { name: name.clone() });
         }
@@ -110,4 +116,34 @@ fn shared(draft: &Draft) -> Result<(), VerifyReason> {
         }
         _ => Ok(()),
     }
+}
+
+fn tiles(draft: &Draft) -> Result<(), VerifyReason> {
+    let wrong = |what: String, size: u64, rule: String| Err(VerifyReason::Size { what, size, rule });
+    for tile in &draft.tiles {
+        let name = &tile.name;
+        if !matches!(tile.element, Type::F32 | Type::I32 | Type::F64) {
+            let (what, expected) = (format!("the element of tile `{name}`"), "f32, i32 or f64".to_owned());
+            return Err(VerifyReason::Type { what, expected, found: tile.element });
+        }
+        for (what, count, unit) in
+            [("rows", tile.rows, FRAGMENT_ROWS), ("columns", tile.columns, FRAGMENT_COLUMNS)]
+        {
+            if count == 0 || count % unit != 0 {
+                let what = format!("the number of {what} of tile `{name}`");
+                return wrong(what, count.into(), format!("must be a multiple of {unit}"));
+            }
+        }
+        let bytes = u64::from(tile.rows) * u64::from(tile.columns) * tile.element.bytes();
+        if bytes > MAX_TILE_BYTES {
+            let what = format!("the size of tile `{name}`");
+            return wrong(what, bytes, format!("can be at most {MAX_TILE_BYTES} bytes; use several tiles"));
+        }
+    }
+    let threads: u32 = draft.block.iter().product();
+    if !draft.tiles.is_empty() && threads % 32 != 0 {
+        let what = "the number of threads of a block".to_owned();
+        return wrong(what, threads.into(), "must be a multiple of 32 where there are tiles".to_owned());
+    }
+    Ok(())
 }

@@ -108,6 +108,30 @@ pub enum VerifyReason {
         /// Why some may not.
         why: String,
     },
+    /// An operand of an operation of a warp that its lanes may have different values of.
+    #[error(
+        "{what} of `{operation}` may differ between the lanes of a warp: {why}; compute it from what is the same \
+         for the warp, as `warp`, `block.x` or a scalar"
+    )]
+    Varying {
+        /// The operand.
+        what: String,
+        /// The operation.
+        operation: String,
+        /// Why it may differ.
+        why: String,
+    },
+    /// A matrix in shared memory that may not be aligned as a product needs it.
+    #[error(
+        "{what} is not seen to be a multiple of {elements} elements, 16 bytes, as a product from shared memory needs; \
+         pad the lines of the matrix, and compute it by a product with such a number"
+    )]
+    Alignment {
+        /// The start or stride.
+        what: String,
+        /// The elements it must be a multiple of.
+        elements: u64,
+    },
     /// A load from a buffer that is only written, or a store to one that is only read.
     #[error("`{buffer}` is declared `{role}` and cannot be {what}")]
     Access {

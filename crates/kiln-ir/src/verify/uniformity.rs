@@ -5,7 +5,7 @@
 //! only fall, and the walk over the program is repeated until none does.
 
 use super::error::{VerifyError, VerifyReason};
-use crate::operation::{Builtin, MemoryOperand, Op, Operand};
+use crate::operation::{Builtin, MemoryOperand, Op, Operand, TileOp};
 use crate::program::Draft;
 use crate::source_location::SourceLocation;
 use crate::statement::{BarrierScope, Block, Statement, StatementKind};
@@ -149,6 +149,7 @@ impl Walk<'_> {
             StatementKind::Barrier(BarrierScope::Grid) => {
                 self.demand("barrier grid", Level::Grid, here, location)
             }
+            StatementKind::Tile(op) => self.tile(op, here, location),
             StatementKind::Store { .. } | StatementKind::Fence(_) | StatementKind::Trap(_) => {}
         }
     }
@@ -179,6 +180,31 @@ impl Walk<'_> {
             Op::Warp { op, .. } => self.demand(op.word(), Level::Warp, here, location),
             Op::BlockVote { vote, .. } => self.demand(vote.word(), Level::Block, here, location),
             _ => {}
+        }
+    }
+
+    /// Requires that all lanes reach an operation on a tile, with the same operands.
+    fn tile(&mut self, op: &TileOp, here: Known, location: SourceLocation) {
+        self.demand(op.word(), Level::Warp, here, location);
+        let mut parts = Vec::new();
+        if let TileOp::Fill { value, .. } = op {
+            parts.push(("the value".to_owned(), *value));
+        }
+        for matrix in op.matrices() {
+            let name = self.draft.memory_name(matrix.memory);
+            parts.push((format!("the start of `{name}`"), matrix.start));
+            parts.push((format!("the stride of `{name}`"), matrix.stride));
+        }
+        for (what, operand) in parts {
+            let known = self.operand(operand);
+            if known.level < Level::Warp && self.fault.is_none() {
+                let why = match known.cause {
+                    SourceLocation::Unknown => "it depends on the thread".to_owned(),
+                    cause => format!("it depends on the thread, by {cause}"),
+                };
+                let reason = VerifyReason::Varying { what, operation: op.word().to_owned(), why };
+                self.fault = Some(VerifyError::new(location, reason));
+            }
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use kiln_ir::{
     Axis, BinaryOp, Block, BlockVote, Builtin, CompareOp, MathFunction, MemoryOperand, MemoryOrder,
-    MemoryScope, Op, Operand, Program, Statement, StatementKind, Type, UnaryOp, WarpOp,
+    MemoryScope, Op, Operand, Program, Statement, StatementKind, TileOp, Type, UnaryOp, WarpOp,
 };
 
+use super::tile::FACTORS;
 use super::{ATOMIC_OPS, ATOMIC_TYPES};
 
 /// Words for what programs hold.
@@ -60,6 +61,10 @@ impl Inventory {
             }
             StatementKind::Fence(scope) => self.note(format!("fence {scope}")),
             StatementKind::Trap(_) => self.note("trap"),
+            StatementKind::Tile(TileOp::MultiplyAdd { a, .. }) => {
+                self.note(format!("tile_multiply_add {}", element(program, a.memory)));
+            }
+            StatementKind::Tile(op) => self.note(op.word()),
         }
     }
 
@@ -142,6 +147,8 @@ fn statements() -> Vec<String> {
             .flat_map(|scope| (0..3).map(move |loops| format!("barrier {scope}, {loops} loops around"))),
     );
     all.extend(MemoryScope::ALL.iter().map(|scope| format!("fence {scope}")));
+    all.extend(["tile_fill", "tile_load", "tile_store"].map(str::to_owned));
+    all.extend(FACTORS.map(|(ty, _, _)| format!("tile_multiply_add {ty}")));
     all.extend(BlockVote::ALL.iter().map(ToString::to_string));
     all
 }

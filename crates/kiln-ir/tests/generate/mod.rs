@@ -14,6 +14,7 @@ pub(crate) mod inventory;
 mod meet;
 mod random;
 mod statement;
+mod tile;
 
 use kiln_ir::{
     AtomicOp, Buffer, BufferId, Draft, Extent, Literal, Program, Role, ScalarParameter, Shared, Type, Value,
@@ -45,6 +46,8 @@ pub(crate) struct Generator {
     wide: BufferId,
     /// What all blocks write and read around barriers of the grid, if there are any.
     board: Option<BufferId>,
+    /// The tile and its buffers, if there is one.
+    tiled: Option<tile::Tiled>,
     /// Barriers of the grid so far, in pairs.
     meetings: u64,
     /// Whether all threads of the grid come here: nothing here decides by what only the threads of a block agree on.
@@ -72,6 +75,7 @@ pub(crate) fn generate(seed: u64) -> (Program, Launch) {
         digests: BufferId(0),
         wide: BufferId(0),
         board: None,
+        tiled: None,
         meetings: 0,
         uniform: true,
         uniform_loops: 0,
@@ -133,6 +137,7 @@ impl Generator {
             self.board = Some(self.add_buffer("board", Type::U64, Role::InOut));
             buffers.push(vec![0; threads as usize * 8]);
         }
+        buffers.extend(self.declare_tile(grid[0]));
         let scalars = self.scalars();
         let dynamic_shared_bytes = self.shared();
         Launch { grid, dynamic_shared_bytes, scalars, buffers }

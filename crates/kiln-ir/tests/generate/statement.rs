@@ -25,6 +25,7 @@ impl Generator {
         for at in 0..self.outputs.len() {
             self.store_own(&mut block, at, own);
         }
+        self.store_tile(&mut block);
         self.store_digest(&mut block, own);
         block
     }
@@ -87,6 +88,9 @@ impl Generator {
 
     fn statement(&mut self, block: &mut Block, own: Operand) {
         self.fuel = self.fuel.saturating_sub(1);
+        if self.tiled.is_some() && self.random.below(4) == 0 {
+            return self.tile(block);
+        }
         match self.random.below(36) {
             0..=16 => self.operation(block),
             17 => self.declare_variable(block),

@@ -39,6 +39,8 @@ pub(crate) const GOLDEN: &[(&str, &str)] = programs! {
     "small_integers"
     "strides"
     "three_dimensions"
+    "tile_bytes"
+    "tile_product"
     "trap_in_grid"
     "traps"
     "truths"

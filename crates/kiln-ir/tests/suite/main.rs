@@ -24,4 +24,5 @@ mod reference;
 mod rig;
 mod strides;
 mod text;
+mod tiles;
 mod verify;

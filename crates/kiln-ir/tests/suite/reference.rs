@@ -1,8 +1,8 @@
 //! The language reference in the book: its listings are programs, its `run:` lines hold, what it says is refused is, and every word is in it.
 
 use kiln_ir::{
-    AtomicOp, BinaryOp, BlockVote, CompareOp, MathFunction, MemoryOrder, MemoryScope, Program, PtxTarget,
-    STEP_TRAP, ThreadOrder, Type, UnaryOp, WarpOp,
+    AtomicOp, BinaryOp, BlockVote, CompareOp, MathFunction, MatrixLayout, MemoryOrder, MemoryScope, Program,
+    PtxTarget, STEP_TRAP, ThreadOrder, Type, UnaryOp, WarpOp,
 };
 
 use crate::rig::run_line::{Run, run_lines};
@@ -84,6 +84,8 @@ fn every_word_of_the_language_is_in_the_reference() {
         .chain(BlockVote::ALL.iter().map(|word| word.word()))
         .chain(MemoryOrder::ALL.iter().map(|word| word.word()))
         .chain(MemoryScope::ALL.iter().map(|word| word.word()))
+        .chain(MatrixLayout::ALL.iter().map(|word| word.word()))
+        .chain(["tile", "tile_fill", "tile_load", "tile_store", "tile_multiply_add"])
         .collect();
     let is_said = |word: &str| {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -110,7 +110,7 @@ impl Solve {
     }
 
     /// Solves `A X = B` for each matrix of a batch with the factors and pivots of [`lu_batched`](Self::lu_batched), given in the layout that `A` had. `X` replaces
-    /// `B`. A zero, a NaN or an infinity on the diagonal of the factors gives infinities and NaN, and is told by `wait`. Where a pivot is no row of the matrix, its right-hand sides stay as they are, and
+    /// `B`. A zero, a NaN or an infinity on the diagonal of the factors gives a solution without meaning, and is told by `wait`. Where a pivot is no row of the matrix, its right-hand sides stay as they are, and
     /// [`BatchedTicket::wait`](super::BatchedTicket::wait) says which pivot it is; the other matrices are solved.
     pub fn lu_solve_batched<'a, T: Real>(
         &'a self,

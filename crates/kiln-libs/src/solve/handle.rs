@@ -119,7 +119,7 @@ impl Solve {
     /// after row are copied into columns and back.
     ///
     /// Where a pivot is no row of the matrix, [`SolveTicket::wait`](super::SolveTicket::wait) says which, and what is in `B` has no meaning. A zero, a NaN or an infinity on the
-    /// diagonal of the factors gives infinities and NaN, and is told by `wait`, too.
+    /// diagonal of the factors gives a solution without meaning, and is told by `wait`, too.
     pub fn lu_solve<'a, T: Real>(
         &'a self,
         factors: Matrix<'a, T>,

@@ -113,33 +113,25 @@ impl TensorElement {
         }
     }
 
-    /// The bits of the NaN that stands for elements outside of a tensor. CUDA does not say which NaN it is.
-    pub(crate) fn outside_nan(self) -> u64 {
-        match self {
-            Self::F16 | Self::Bf16 => 0x7fff,
-            Self::F64 => u64::MAX >> 1,
-            _ => u64::from(u32::MAX >> 1),
-        }
-    }
+    /// The bytes of the NaN that stands for elements outside of a tensor, over and over. CUDA does not say which NaN it is; these are an H200's for
+    /// every type.
+    pub(crate) const OUTSIDE_NAN: [u8; 2] = 0x7ff7_u16.to_le_bytes();
 
     /// Whether a load changes values.
     pub(crate) fn converts(self) -> bool {
-        matches!(self, Self::F32Ftz | Self::Tf32 | Self::Tf32Ftz)
+        matches!(self, Self::Tf32 | Self::Tf32Ftz)
     }
 
     /// What a load makes of the bits of an element.
     pub(crate) fn converted(self, bits: u32) -> u32 {
-        const SIGN: u32 = 1 << 31;
         const EXPONENT: u32 = 0xff << 23;
         /// Bits of the fraction of a single that `.tf32` does not have.
         const DROPPED: u32 = (1 << 13) - 1;
-        const HALF: u32 = 1 << 12;
-        let flushes = matches!(self, Self::F32Ftz | Self::Tf32Ftz);
-        let bits = if flushes && bits & EXPONENT == 0 { bits & SIGN } else { bits };
+        const BELOW_HALF: u32 = (1 << 12) - 1;
         let is_finite = bits & EXPONENT != EXPONENT;
         match self {
-            // To the nearest, and away from zero in the middle, as `cvt.rna` does.
-            Self::Tf32 | Self::Tf32Ftz if is_finite => (bits + HALF) & !DROPPED,
+            // To the nearest, and in the middle to the even one, as an H200 does.
+            Self::Tf32 | Self::Tf32Ftz if is_finite => (bits + BELOW_HALF + (bits >> 13 & 1)) & !DROPPED,
             _ => bits,
         }
     }
@@ -158,8 +150,10 @@ mod tests {
         assert_eq!(TensorElement::of_code(13), None);
         let subnormal = 0x8000_1234;
         assert_eq!(TensorElement::F32.converted(subnormal), subnormal);
-        assert_eq!(TensorElement::F32Ftz.converted(subnormal), 0x8000_0000);
-        assert_eq!(TensorElement::Tf32.converted(0x3f80_1000), 0x3f80_2000);
+        assert_eq!(TensorElement::F32Ftz.converted(subnormal), subnormal);
+        assert_eq!(TensorElement::Tf32.converted(0x3f80_1000), 0x3f80_0000);
+        assert_eq!(TensorElement::Tf32.converted(0x3f80_3000), 0x3f80_4000);
+        assert_eq!(TensorElement::Tf32.converted(0x3f80_1001), 0x3f80_2000);
         assert_eq!(TensorElement::Tf32.converted(0x3f80_0fff), 0x3f80_0000);
         assert_eq!(TensorElement::Tf32Ftz.converted(0x7fc0_0001), 0x7fc0_0001);
     }

@@ -168,6 +168,20 @@ fn instructions_fit_their_maps() {
         TensorMap::im2col(map.address, map.element, &[32, 8, 8], columns).encode().unwrap()
     };
     told_with(&three, "the instruction is `.tile`, and its tensor map was made for `.im2col`", columns);
+    let stored =
+        format!("{}{}", copy_in(BOX), store(STORE, &[0, 0])).replace("[%data];\n", "[%data]; // here\n");
+    let stored = stored
+        .replace("2d", "3d")
+        .replace("{0, 0}", "{0, 0, 0}")
+        .replace("cta.bulk", "cta.im2col_no_offs.bulk");
+    for (lower, upper, words) in [(-1, 0, "a lower corner of -1"), (0, 1, "an upper corner of 1")] {
+        let outer = move |_: &mut SimpleMemory, map: TensorMap| {
+            let (lower_corner, upper_corner) = (vec![lower], vec![upper]);
+            let columns = TensorColumns { lower_corner, upper_corner, channels: 16, pixels: 4 };
+            TensorMap::im2col(map.address, map.element, &[32, 8, 8], columns).encode().unwrap()
+        };
+        told_with(&stored, words, outer);
+    }
     let slices = |_: &mut SimpleMemory, map: TensorMap| {
         let map = TensorMap::tiled(map.address, map.element, &[32, 8, 8], &[4, 8, 8]);
         map.with_interleave(TensorInterleave::B16).encode().unwrap()

@@ -251,9 +251,12 @@ fn columns_of_pixels_go_through_the_box_and_the_images() {
             }
         });
         assert_eq!(memory.read(out, bytes).unwrap(), expected, "{:?} {:?}", column.dims, column.at);
-        // Stores have no offsets.
-        let at = column.at.iter().map(|at| (*at).max(0)).collect();
-        let plain = Column { offsets: vec![0; rank - 2], at, ..column };
+        // Stores have no offsets, and their columns stay inside of the tensor.
+        let (lower, upper) = (vec![0; rank - 2], vec![0; rank - 2]);
+        let clamped =
+            column.at.iter().zip(&column.dims).skip(1).map(|(at, dim)| (*at).clamp(0, *dim as i32 - 1));
+        let at = std::iter::once(column.at[0].max(0)).chain(clamped).collect();
+        let plain = Column { offsets: vec![0; rank - 2], at, lower, upper, ..column };
         let (fresh, source) = (numbers.bytes(content.len()), numbers.bytes(bytes as usize));
         let (target, from) = (memory.allocate_with(&fresh), memory.allocate_with(&source));
         let name = format!("cp.async.bulk.tensor.{rank}d.global.shared::cta.im2col_no_offs.bulk_group");

@@ -179,6 +179,13 @@ impl Sample {
         self
     }
 
+    /// Stores and reductions write whole pieces of 16 bytes, also those that rows of the tensor end in: the tensor as they see it.
+    pub(crate) fn in_pieces(&self) -> Self {
+        let mut other = self.clone();
+        other.dims[0] = other.dims[0].next_multiple_of(16 / u64::from(self.element.bytes()));
+        other
+    }
+
     /// Bytes from one row of the box to the next in shared memory.
     fn pitch(&self) -> u64 {
         let row = u64::from(self.boxes[0] * self.element.bytes());

@@ -39,12 +39,14 @@ pub enum RecordingError {
     #[error("the name of the recording is empty; name a file, such as trace.kiln")]
     NoName,
     /// The file cannot be written.
-    #[error("the recording {} cannot be written: {reason}; name a file in a folder that exists and has room", path.display())]
+    #[error("the recording {} cannot be written: {reason}; {next_step}", path.display())]
     File {
         /// Where it was to be.
         path: PathBuf,
         /// What the operating system says.
         reason: String,
+        /// What to do about it.
+        next_step: &'static str,
     },
 }
 
@@ -53,7 +55,39 @@ impl RecordingError {
         match error.kind() {
             _ if path.as_os_str().is_empty() => Self::NoName,
             std::io::ErrorKind::ResourceBusy => Self::InUse { path: path.to_owned() },
-            _ => Self::File { path: path.to_owned(), reason: error.to_string() },
+            kind => Self::File {
+                path: path.to_owned(),
+                reason: error.to_string(),
+                next_step: match kind {
+                    std::io::ErrorKind::PermissionDenied => {
+                        "name a file that this user may write, in a folder of this user"
+                    }
+                    std::io::ErrorKind::NotFound => "make the folder, or name a file in one that exists",
+                    std::io::ErrorKind::StorageFull
+                    | std::io::ErrorKind::QuotaExceeded
+                    | std::io::ErrorKind::FileTooLarge => "make room, or name a file on another disk",
+                    _ => "name another file, in a folder that exists",
+                },
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn the_next_step_fits_what_the_system_says() {
+        for (kind, step) in [
+            (ErrorKind::PermissionDenied, "that this user may write"),
+            (ErrorKind::NotFound, "make the folder"),
+            (ErrorKind::StorageFull, "make room"),
+        ] {
+            let told = RecordingError::file(Path::new("a.kiln"), &Error::from(kind)).to_string();
+            assert!(told.contains(step), "{told}");
         }
     }
 }

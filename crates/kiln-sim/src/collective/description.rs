@@ -24,8 +24,8 @@ impl Description {
             Some((what, mine.to_string(), theirs.to_string()))
         };
         let is_pair = mine.kind().has_peer() && theirs.kind().has_peer();
-        if mine.kind() != theirs.kind() && !is_pair {
-            return words("kind", &mine.name(), &theirs.name());
+        if mine.called() != theirs.called() && !is_pair {
+            return words("kind", &mine.called(), &theirs.called());
         }
         if mine.element() != theirs.element() {
             return words("element type", &mine.element(), &theirs.element());
@@ -54,6 +54,8 @@ impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.collective.kind() {
             CollectiveKind::Barrier => f.write_str("barrier"),
+            // Its lengths are none of the program's.
+            _ if self.collective.step().is_some() => f.write_str(self.collective.called()),
             _ => write!(f, "{} of {} {}", self.collective.name(), self.count, self.collective.element()),
         }
     }

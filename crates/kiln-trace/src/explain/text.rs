@@ -49,6 +49,12 @@ impl Explanation {
             "" => writeln!(f, "Recording{clock}")?,
             program => writeln!(f, "Recording of {program}{clock}")?,
         }
+        if self.is_virtual && self.devices.len() > 1 {
+            writeln!(
+                f,
+                "Simulated devices that are not of one simulated machine have separate clocks, each from its own zero: times of two such devices cannot be compared, and a wait for one is no time of the other."
+            )?;
+        }
         if self.damaged_blocks > 0 {
             let places = if self.damaged_blocks == 1 {
                 "1 damaged block is".to_owned()
@@ -63,12 +69,6 @@ impl Explanation {
             writeln!(
                 f,
                 "It ended without an end mark: the program was killed or crashed, ended without its exit handlers (`_exit`), or still runs."
-            )?;
-        }
-        if self.is_virtual && self.devices.len() > 1 {
-            writeln!(
-                f,
-                "Devices of separate simulated machines have separate clocks, and no time in common: what one did while the program was busy with another is not known."
             )?;
         }
         for device in &self.devices {

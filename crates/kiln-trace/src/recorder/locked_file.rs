@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use crate::file::special_file;
+use crate::file::{refused_place, special_file};
 
 /// How long a lock is waited for. A process that the program starts has the lock of a recording that ended, too, from its fork until the
 /// program in it runs, which takes some milliseconds on a machine with much to do.
@@ -16,12 +16,12 @@ const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 /// Creates or empties a file, and locks it for as long as it is open. A file that is locked is waited for, but no longer than [`LOCK_LIMIT`].
 ///
 /// # Errors
-/// An empty name; what is no file: a pipe would hang the program until it is read, and what a device is given is gone; [`ResourceBusy`](io::ErrorKind::ResourceBusy) for a file that another recorder writes, which stays as it is; what the operating system says.
+/// An empty name; what is no file: a pipe would hang the program until it is read, and what a device is given is gone; the file behind a standard stream or another open file, whose contents would be lost; [`ResourceBusy`](io::ErrorKind::ResourceBusy) for a file that another recorder writes, which stays as it is; what the operating system says.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     if path.as_os_str().is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name is empty"));
     }
-    if let Some(what) = special_file(path) {
+    if let Some(what) = refused_place(path) {
         let why = format!("it is {what}, and a recording is a file");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }

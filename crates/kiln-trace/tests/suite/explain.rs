@@ -1,8 +1,9 @@
 //! What is said about hand-made recordings.
 
 use kiln_trace::{
-    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HostWaitCause, IdleWhy, StreamWaitRecord,
-    SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp, TraceStream, WaitReason,
+    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HostWaitCause, IdleWhy, RecordingClock,
+    StartRecord, StreamWaitRecord, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp,
+    TraceStream, WaitReason,
 };
 
 use crate::samples::{all_kinds, allocated, freed, kernel, span, stamp, synchronized, wait};
@@ -341,4 +342,21 @@ fn a_recording_without_an_end_mark_says_so() {
     let device = all.iter().find(|event| matches!(event, TraceEvent::Device(_))).unwrap();
     let again = [&all[..], &[*device]].concat();
     assert!(!explained(&again).is_whole, "another device began after the mark");
+}
+
+#[test]
+fn several_devices_in_virtual_time_are_said_to_have_separate_clocks() {
+    let said = "have separate clocks";
+    let start = |clock| TraceEvent::Start(StartRecord { program: "two", process: 7, clock, unix_ns: 0 });
+    let on = |device| {
+        let stream = TraceStream { device, stream: 0 };
+        kernel("fill", TraceStamp { stream, number: 1 }, 10, 100, span(1_000, 2_000))
+    };
+    let both = explained(&[start(RecordingClock::Virtual), on(0), on(1)]).to_string();
+    assert!(both.contains(said), "{both}");
+    for events in [&[start(RecordingClock::Virtual), on(0)][..], &[start(RecordingClock::Wall), on(0), on(1)]]
+    {
+        let text = explained(events).to_string();
+        assert!(!text.contains(said), "{text}");
+    }
 }

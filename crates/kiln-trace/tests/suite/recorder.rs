@@ -167,6 +167,22 @@ fn a_pipe_is_refused_and_does_not_hang() {
     std::fs::remove_file(pipe).unwrap();
 }
 
+/// The file behind an open one is not emptied.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_open_file_by_its_number_is_refused() {
+    use std::os::fd::AsRawFd;
+    let path = path("by-number");
+    std::fs::write(&path, "what was there").unwrap();
+    let open = std::fs::File::options().append(true).open(&path).unwrap();
+    for name in [format!("/proc/self/fd/{}", open.as_raw_fd()), format!("/dev/fd/{}", open.as_raw_fd())] {
+        let begun = ProgramRecorder::create(name.as_ref(), &[start()]).map(drop);
+        assert!(begun.is_err_and(|error| error.to_string().contains("it is an open file of a process")));
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "what was there");
+    std::fs::remove_file(path).unwrap();
+}
+
 /// A process that was forked has the lock of a recording until it runs another program.
 #[test]
 #[cfg(unix)]

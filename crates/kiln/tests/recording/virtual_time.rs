@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kiln::DeviceRuntime;
+use kiln::telemetry::DeviceTimes;
 use kiln::trace::TraceEvent;
 
 use crate::Recorded;
@@ -53,5 +54,29 @@ fn no_wait_of_the_program_ends_before_the_work_it_waits_for() {
     for ((_, ended), waited) in ended.iter().zip(&waited) {
         assert!(waited >= ended, "a wait until {waited} for work until {ended}");
         assert!(waited - ended < 5_000, "it ends with the work: {waited}, {ended}");
+    }
+}
+
+#[test]
+fn a_simulated_device_has_all_its_times_however_they_are_asked_for() {
+    for how in [DeviceTimes::HostOnly, DeviceTimes::Events { every: 4 }] {
+        let file = Recorded::new();
+        let gpu = DeviceRuntime::simulated(1).unwrap();
+        gpu.trace_with(&file, how).unwrap();
+        assert_eq!(gpu.trace_times().unwrap().how, DeviceTimes::Events { every: 1 }, "{how}");
+        let buffer = gpu.zeros::<u32>(64).unwrap();
+        for value in 0..40 {
+            buffer.fill(value).unwrap();
+        }
+        gpu.synchronize().unwrap();
+        drop((buffer, gpu));
+        let (mut submissions, mut measured) = (0, 0);
+        file.each(|event| {
+            if let TraceEvent::Submission(submission) = event {
+                submissions += 1;
+                measured += u32::from(submission.device.is_some());
+            }
+        });
+        assert!(submissions >= 40 && measured == submissions, "{how}: {measured} of {submissions}");
     }
 }

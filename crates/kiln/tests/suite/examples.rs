@@ -59,6 +59,14 @@ fn program_in_rust() {
 }
 
 #[test]
+fn tensor_cores() {
+    let text = output("tensor_cores");
+    assert!(text.contains("sm_90, tensor cores: 16 mma, 8 ldmatrix, 0 fma"), "{text}");
+    assert!(text.contains("sm_70, fused products: 0 mma, 0 ldmatrix, 32 fma"), "{text}");
+    assert!(text.ends_with("24576 elements are right\n"), "{text}");
+}
+
+#[test]
 fn sequence() {
     assert!(output("06_sequence").ends_with("40 steps in one submission, 64 cells are right\n"));
 }

@@ -21,15 +21,31 @@ pub(super) struct SumResult {
     pub(super) time_us: Option<u64>,
     /// Why there is no result, or a wrong one.
     pub(super) problem: Option<String>,
+    /// What to do about that.
+    #[serde(skip)]
+    next_step: &'static str,
 }
+
+/// What to do about ranks that NCCL takes for two of one GPU.
+const GIVE_GPUS: &str =
+    "start one rank for each GPU, or set NCCL_HOSTID to another name for each rank that shares one";
+/// What to do about ranks without a device.
+const GIVE_DEVICES: &str =
+    "see to the ranks without a device or with another kind of device first, which are named above";
+/// What to do about a sum of NCCL.
+const LOOK_AT_NCCL: &str =
+    "look at the other lines first, and start the ranks with NCCL_DEBUG=INFO, which shows what NCCL does";
+/// What to do about a sum of values that ranks exchange.
+const LOOK_AT_RANKS: &str = "look at the other lines and at what the ranks print, and start all ranks again";
 
 impl SumResult {
     pub(super) fn disagreement(&self) -> Option<Disagreement> {
-        let what = self.problem.clone()?;
-        Some(Disagreement {
-            what: format!("the sum over all ranks: {what}"),
-            next_step: "look at the other lines first; NCCL_DEBUG=INFO shows what NCCL does".into(),
-        })
+        let what = format!("the sum over all ranks: {}", self.problem.clone()?);
+        Some(Disagreement { what, next_step: self.next_step.into() })
+    }
+
+    fn not_tried(why: &str, next_step: &'static str) -> Self {
+        Self { by: None, time_us: None, problem: Some(format!("not tried, because {why}")), next_step }
     }
 }
 
@@ -41,25 +57,25 @@ pub(super) fn try_sum(
     time_limit: Duration,
 ) -> SumResult {
     let kinds = |kind: &str| ranks.iter().filter(|rank| rank.device_kind.as_deref() == Some(kind)).count();
-    let (by, summed) = match runtime {
+    let (by, summed, next_step) = match runtime {
         Some(gpu) if kinds("cuda") == ranks.len() && !share_a_gpu(ranks) => {
-            ("nccl", over_nccl(job, gpu, time_limit))
+            ("nccl", over_nccl(job, gpu, time_limit), LOOK_AT_NCCL)
         }
-        Some(gpu) if kinds("simulated") == ranks.len() => ("rendezvous", over_rendezvous(job, gpu)),
+        Some(gpu) if kinds("simulated") == ranks.len() => {
+            ("rendezvous", over_rendezvous(job, gpu), LOOK_AT_RANKS)
+        }
         Some(_) if kinds("cuda") == ranks.len() => {
-            let why = "not tried, because NCCL refuses ranks of one host that share a GPU (NCCL_HOSTID names another host for a rank)";
-            return SumResult { by: None, time_us: None, problem: Some(why.into()) };
+            let why =
+                "NCCL refuses ranks of one host that share a GPU (NCCL_HOSTID names another host for a rank)";
+            return SumResult::not_tried(why, GIVE_GPUS);
         }
-        _ => {
-            let problem = Some("not tried, because not every rank has a device for it".into());
-            return SumResult { by: None, time_us: None, problem };
-        }
+        _ => return SumResult::not_tried("not every rank has a device for it", GIVE_DEVICES),
     };
     let (time_us, problem) = match summed {
         Ok(time) => (Some(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)), None),
         Err(problem) => (None, Some(problem)),
     };
-    SumResult { by: Some(by), time_us, problem }
+    SumResult { by: Some(by), time_us, problem, next_step }
 }
 
 /// Whether NCCL would take ranks for two of one GPU.
@@ -123,11 +139,29 @@ fn checked(size: u32, sums: &[u32]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::checked;
+    use super::*;
 
     #[test]
     fn a_wrong_sum_is_named() {
         assert_eq!(checked(4, &[10, 10]), Ok(()));
         assert_eq!(checked(4, &[10, 9]), Err("element 1 is 9 and should be 10".into()));
+    }
+
+    #[test]
+    fn every_problem_has_a_next_step_that_fits_it() {
+        let problem =
+            |by, next_step| SumResult { by: Some(by), time_us: None, problem: Some("no".into()), next_step };
+        for (sum, words) in [
+            (SumResult::not_tried("they share a GPU", GIVE_GPUS), "start one rank for each GPU"),
+            (SumResult::not_tried("there is no device", GIVE_DEVICES), "see to the ranks without a device"),
+            (problem("nccl", LOOK_AT_NCCL), "NCCL_DEBUG=INFO"),
+            (problem("rendezvous", LOOK_AT_RANKS), "start all ranks again"),
+        ] {
+            let told = sum.disagreement().unwrap();
+            assert!(told.what.starts_with("the sum over all ranks: "), "{}", told.what);
+            assert!(told.next_step.contains(words), "{}", told.next_step);
+        }
+        let none = SumResult { by: Some("nccl"), time_us: Some(1), problem: None, next_step: LOOK_AT_NCCL };
+        assert_eq!(none.disagreement(), None);
     }
 }

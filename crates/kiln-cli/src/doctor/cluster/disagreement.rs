@@ -29,13 +29,13 @@ pub(super) fn find(ranks: &[RankReport]) -> Vec<Disagreement> {
         (
             "devices",
             |rank| rank.device_kind.as_ref().map(|_| rank.device.clone()),
-            "the slowest device sets the pace; use equal ones",
+            "use equal ones: the slowest sets the pace of all",
         ),
         ("drivers", |rank| rank.driver.clone(), "install one driver version on all hosts"),
         (
             "versions of NCCL",
             |rank| rank.nccl.clone(),
-            "NCCL does not connect different versions; set KILN_NCCL to the same on all hosts",
+            "set KILN_NCCL to the same version on all hosts: NCCL does not connect different ones",
         ),
     ];
     for (name, property, next_step) in properties {
@@ -179,6 +179,40 @@ mod tests {
             rank.local_rank = Some(0);
         });
         assert_eq!(elsewhere, [""; 0]);
+    }
+
+    #[test]
+    fn every_disagreement_ends_with_what_to_do() {
+        type Change = fn(&mut RankReport);
+        let changes: [(Change, &str); 9] = [
+            (|rank| rank.kiln = "0.2.0".into(), "install one version on all hosts"),
+            (|rank| rank.launcher = "torchrun".into(), "start all ranks by one launcher"),
+            (
+                |rank| (rank.device_kind, rank.uuid) = (Some("simulated".into()), None),
+                "run `kiln doctor` on the hosts without a GPU",
+            ),
+            (|rank| rank.device = "NVIDIA H100".into(), "use equal ones: the slowest sets the pace of all"),
+            (|rank| rank.driver = Some("12.8".into()), "install one driver version on all hosts"),
+            (
+                |rank| rank.nccl = Some("2.18.1".into()),
+                "set KILN_NCCL to the same version on all hosts: NCCL does not connect different ones",
+            ),
+            (|rank| (rank.device_kind, rank.uuid) = (None, None), "run `kiln doctor` on node0"),
+            (
+                |rank| rank.uuid = Some("GPU-1".into()),
+                "start one rank for each GPU, with different local ranks",
+            ),
+            (|rank| rank.local_rank = Some(0), "let the launcher set the local ranks"),
+        ];
+        for (change, next_step) in changes {
+            let mut changed = rank(2);
+            change(&mut changed);
+            let found = find(&[rank(0), rank(1), changed]);
+            assert!(found.len() == 1 && found[0].next_step == next_step, "{found:?}");
+        }
+        let mut late = rank(1);
+        late.clock_ahead_us = Some(3_000_000);
+        assert_eq!(find(&[rank(0), late])[0].next_step, "synchronise the clocks of the hosts (chrony, NTP)");
     }
 
     #[test]

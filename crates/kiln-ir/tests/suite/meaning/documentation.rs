@@ -1,12 +1,13 @@
 //! What the documentation of the operations says, sentence by sentence, as it stands in the sources.
 
 /// The sources in which operations and statements are documented.
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
     include_str!("../../../src/operation.rs"),
     include_str!("../../../src/operation/arithmetic.rs"),
     include_str!("../../../src/operation/thread_index.rs"),
     include_str!("../../../src/operation/memory.rs"),
     include_str!("../../../src/operation/warp_and_block.rs"),
+    include_str!("../../../src/operation/tile.rs"),
     include_str!("../../../src/statement.rs"),
 ];
 

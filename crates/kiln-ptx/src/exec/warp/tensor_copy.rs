@@ -129,7 +129,7 @@ impl Warp {
                     TensorAction::Reduce(operation) => {
                         self.reduce_rows(cta, at, (&record, operation), (&rows, &content, lane))?;
                     }
-                    _ => self.write_rows(cta, at, &rows, (&content, lane))?,
+                    _ => self.write_rows(cta, at, &record, (&rows, &content, lane))?,
                 }
                 self.start_group_copy(cta, at, address..address + bytes, lane);
                 Ok(())
@@ -329,13 +329,14 @@ impl Warp {
         &mut self,
         cta: &mut Cta<'_>,
         at: usize,
-        rows: &[BoxRow],
-        (content, lane): (&BoxContent, usize),
+        record: &TensorRecord,
+        (rows, content, lane): (&[BoxRow], &BoxContent, usize),
     ) -> Done<()> {
         let carries = cta.launch.rules.has(ValueRule::AsyncCopies);
         for row in rows.iter().filter(|row| !row.inside.is_empty()) {
-            let (start, bytes) =
-                (row.address.wrapping_add(row.inside.start), row.inside.end - row.inside.start);
+            // Whole pieces are written, also where a row of the tensor ends in one.
+            let end = row.inside.end.next_multiple_of(PIECE).min(record.end().wrapping_sub(row.address));
+            let (start, bytes) = (row.address.wrapping_add(row.inside.start), end - row.inside.start);
             let (addresses, mask) = ([start; LANES], 1 << lane);
             let unit = unit(start, bytes);
             let access = Access::plain(AccessKind::Write, Place::Global, bytes as u32, unit);
@@ -434,10 +435,20 @@ fn check_start(copy: &TensorCopy, record: &TensorRecord, start: &BoxStart, lane:
         format!(
             "coordinate {dimension} is {value}; what is stored or reduced cannot begin in front of the tensor"
         )
+    } else if let Some((name, corner)) = outer_corner(record).filter(|_| !is_load && copy.im2col) {
+        format!(
+            "the tensor map has {name} corner of {corner}; columns that are stored or reduced cannot leave the tensor: lower corners are 0 or more, upper ones 0 or less"
+        )
     } else {
         return Ok(());
     };
     Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)))
+}
+
+/// A corner of the columns of a map that lies outside of the tensor.
+fn outer_corner(record: &TensorRecord) -> Option<(&'static str, i32)> {
+    let lower = record.lower.iter().find(|corner| **corner < 0).map(|corner| ("a lower", *corner));
+    lower.or_else(|| record.upper.iter().find(|corner| **corner > 0).map(|corner| ("an upper", *corner)))
 }
 
 /// The rows of a box in shared memory, or all of it if nothing lies between them.
@@ -465,10 +476,7 @@ fn filled(record: &TensorRecord) -> Vec<u8> {
     let bytes = record.shared_bytes() as usize;
     match record.fill {
         TensorFill::Zero => vec![0; bytes],
-        TensorFill::Nan => {
-            let nan = record.element.outside_nan().to_le_bytes();
-            nan.iter().take(record.element.bytes() as usize).copied().cycle().take(bytes).collect()
-        }
+        TensorFill::Nan => TensorElement::OUTSIDE_NAN.into_iter().cycle().take(bytes).collect(),
     }
 }
 

@@ -100,6 +100,10 @@ impl Measuring {
             DeviceTimes::Cupti if is_simulated => {
                 Self::plain(each, Some("a simulated device has its times without CUPTI".to_owned()))
             }
+            // They cost nothing, so that none is left out.
+            DeviceTimes::Events { .. } if is_simulated && asked != each => {
+                Self::plain(each, Some("a simulated device has all its times, which cost nothing".to_owned()))
+            }
             DeviceTimes::Cupti => match cupti(runtime) {
                 Ok(source) => {
                     Self { taken: TakenTimes { how: asked, why_not_as_asked: None }, source: Some(source) }

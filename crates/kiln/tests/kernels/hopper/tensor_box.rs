@@ -95,7 +95,7 @@ impl TensorBox {
         (rows * self.pitch()).next_multiple_of(1024) as usize
     }
 
-    /// Reductions update whole pieces of 16 bytes, also those that the rows of the tensor end in: the tensor as they see it.
+    /// Stores and reductions update whole pieces of 16 bytes, also those that the rows of the tensor end in: the tensor as they see it.
     pub(crate) fn in_pieces(&self) -> Self {
         let piece = 16 / u64::from(self.element.bytes());
         let mut other = self.clone();

@@ -36,29 +36,29 @@ fn content(
 
 /// What a load makes of the bits of an element.
 fn converted(element: TensorElement, bits: u32) -> u32 {
-    let flushes = matches!(element, TensorElement::F32Ftz | TensorElement::Tf32Ftz);
-    let bits = if flushes && f32::from_bits(bits).is_subnormal() { bits & 1 << 31 } else { bits };
     match element {
         TensorElement::Tf32 | TensorElement::Tf32Ftz if f32::from_bits(bits).is_finite() => {
-            (bits + 0x1000) & !0x1fff
+            // In the middle to the even one.
+            (bits + 0xfff + (bits >> 13 & 1)) & !0x1fff
         }
         _ => bits,
     }
 }
 
-/// The value for elements outside.
+/// The value for elements outside: zero, or the NaN that an H200 takes.
 fn outside(map: &TensorBox) -> Vec<u8> {
-    let size = map.element.bytes() as usize;
-    let mut bytes = vec![if map.fill == TensorFill::Nan { 0xff } else { 0 }; size];
-    if let Some(last) = bytes.last_mut() {
-        *last &= 0x7f;
-    }
-    bytes
+    let halves = if map.fill == TensorFill::Nan { 0x7ff7_u16 } else { 0 };
+    halves.to_le_bytes().into_iter().cycle().take(map.element.bytes() as usize).collect()
 }
 
 fn load_trial(map: &TensorBox, spread: Option<MatrixSpread>, random: &mut Random) -> Trial {
-    let (bytes, size) = (map.room(), map.element.bytes() as usize);
     let tensor = content(map.element, map.tensor_bytes(), spread, random);
+    load_of(map, tensor, random)
+}
+
+/// A load of a tensor with this content.
+fn load_of(map: &TensorBox, tensor: Vec<u8>, random: &mut Random) -> Trial {
+    let (bytes, size) = (map.room(), map.element.bytes() as usize);
     let before: Vec<u8> = (0..bytes).map(|_| random.next() as u8).collect();
     let mut box_bytes = before.clone();
     map.each(|shared, inside| {
@@ -109,6 +109,31 @@ pub(crate) fn loads() -> Vec<Trial> {
             trials.push(load_trial(&map, Some(spread), random));
         }
     }
+    trials.extend(conversions());
+    trials
+}
+
+/// Loads of numbers that conversions change: subnormal ones, and such as lie in the middle of two of `.tf32` or close to it.
+fn conversions() -> Vec<Trial> {
+    const LOW_BITS: [u32; 6] = [0x1000, 0x0fff, 0x1001, 0x3000, 0x2fff, 0x3001];
+    let random = &mut Random::new(41);
+    let mut trials = Vec::new();
+    for element in [TensorElement::F32, TensorElement::F32Ftz, TensorElement::Tf32, TensorElement::Tf32Ftz] {
+        for fill in [TensorFill::Zero, TensorFill::Nan] {
+            for is_small in [false, true] {
+                let mut map = TensorBox::random(2, (SWIZZLES[trials.len() % 4], true), element, random);
+                map.at.fill(0);
+                map.fill = fill;
+                let words = (0..map.tensor_bytes().div_ceil(4)).flat_map(|number| {
+                    let bits = random.next() as u32 & !0x3fff | LOW_BITS[number % LOW_BITS.len()];
+                    let exponent = if is_small { 0 } else { 0x40 };
+                    (bits & 0x807f_ffff | exponent << 23).to_le_bytes()
+                });
+                let tensor = words.take(map.tensor_bytes()).collect();
+                trials.push(load_of(&map, tensor, random));
+            }
+        }
+    }
     trials
 }
 
@@ -130,8 +155,7 @@ fn store_trial(
     let input = content(map.element, bytes, spread, random);
     let mut after = before.clone();
     let is_odd = spread.is_some_and(is_odd);
-    let seen = if action.is_empty() { map.clone() } else { map.in_pieces() };
-    seen.each(|shared, inside| {
+    map.in_pieces().each(|shared, inside| {
         if let Some(to) = inside.filter(|to| to + size <= after.len()) {
             let (old, new) = (after[to..to + size].to_vec(), &input[shared..shared + size]);
             let result = if action.is_empty() { Some(new.to_vec()) } else { reduced(action, ty, &old, new) };

@@ -1,4 +1,4 @@
-//! What is printed, and how an operation is timed: as `kiln-bench` does it.
+//! What the peers in Rust print, and how an operation is timed: as `kiln-bench` does it.
 
 use std::time::Instant;
 
@@ -60,7 +60,7 @@ pub(crate) fn print(workload: &str, subject: &str, spread: Spread, unit: &str) {
     );
 }
 
-/// Prints what could not be measured, and why.
-pub(crate) fn absent(why: &str) {
-    println!("absent: CubeCL: {why}");
+/// Prints what of a peer could not be measured, and why.
+pub(crate) fn absent(peer: &str, why: &str) {
+    println!("absent: {peer}: {why}");
 }
