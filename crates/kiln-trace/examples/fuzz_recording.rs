@@ -116,7 +116,7 @@ fn seal(file: &mut [u8]) {
 
 /// A recording with some events of each kind, in one block.
 fn sample(random: &mut Random) -> Vec<u8> {
-    let mut writer = RecordingWriter::new(Vec::new()).unwrap_or_else(|error| unreachable!("{error}"));
+    let Ok(mut writer) = RecordingWriter::new(Vec::new()) else { return Vec::new() };
     for _ in 0..1 + random.below(30) {
         let stamp = |random: &mut Random| TraceStamp {
             stream: TraceStream { device: random.below(2) as u32, stream: random.below(3) as u32 },
@@ -181,7 +181,6 @@ fn sample(random: &mut Random) -> Vec<u8> {
                 bytes,
             }),
         };
-        // Nothing that is written to memory fails.
         let _ = writer.push(&event);
     }
     writer.finish().unwrap_or_default()

@@ -71,12 +71,6 @@ impl Explanation {
                 "It ended without an end mark: the program was killed or crashed, ended without its exit handlers (`_exit`), or still runs."
             )?;
         }
-        if self.is_virtual && self.devices.len() > 1 {
-            writeln!(
-                f,
-                "Devices of separate simulated machines have separate clocks, and no time in common: what one did while the program was busy with another is not known."
-            )?;
-        }
         for device in &self.devices {
             writeln!(f)?;
             let misses_events = self.missing_events > 0 || self.damaged_blocks > 0;

@@ -1,8 +1,6 @@
 //! A recording that begins while its device works.
 
-use kiln_trace::{
-    EarlierRecord, Explainer, Explanation, RecordingClock, StartRecord, TraceEvent, TraceStamp, TraceStream,
-};
+use kiln_trace::{EarlierRecord, Explainer, Explanation, TraceEvent};
 
 use crate::samples::{kernel, span, stamp};
 
@@ -54,23 +52,4 @@ fn without_its_end_earlier_work_ends_where_the_next_of_its_stream_begins() {
 fn earlier_work_alone_is_no_work_of_the_recording() {
     let text = explained(&[earlier(0, None), earlier(1, Some(700))]).to_string();
     assert!(!text.contains("0 submissions"), "{text}");
-}
-
-#[test]
-fn devices_of_separate_simulated_machines_are_said_to_have_no_time_in_common() {
-    let start = |clock| TraceEvent::Start(StartRecord { clock, ..StartRecord::default() });
-    let on = |device| {
-        let stamp = TraceStamp { stream: TraceStream { device, stream: 0 }, number: 1 };
-        kernel("gemm", stamp, 10, 100, span(200, 300))
-    };
-    let said = "Devices of separate simulated machines have separate clocks";
-    for (clock, devices, is_said) in [
-        (RecordingClock::Virtual, 2, true),
-        (RecordingClock::Virtual, 1, false),
-        (RecordingClock::Wall, 2, false),
-    ] {
-        let events: Vec<_> = std::iter::once(start(clock)).chain((0..devices).map(on)).collect();
-        let text = explained(&events).to_string();
-        assert_eq!(text.contains(said), is_said, "{text}");
-    }
 }
