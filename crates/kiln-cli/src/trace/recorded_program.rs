@@ -165,14 +165,14 @@ fn nothing(name: &str, file: &Path) -> Failure {
 }
 
 #[cfg(unix)]
-fn stderr() -> std::io::Result<Stdio> {
+fn stderr() -> io::Result<Stdio> {
     use std::os::fd::AsFd;
-    Ok(Stdio::from(std::io::stderr().as_fd().try_clone_to_owned()?))
+    Ok(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
 }
 
 /// Other systems do not keep the two apart.
 #[cfg(not(unix))]
-fn stderr() -> std::io::Result<Stdio> {
+fn stderr() -> io::Result<Stdio> {
     Ok(Stdio::inherit())
 }
 
