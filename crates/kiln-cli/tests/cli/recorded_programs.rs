@@ -239,7 +239,7 @@ fn the_file_behind_a_standard_stream_is_not_replaced() {
             shell.args(["-c", &script, kiln, &good, place, &log, &marker, &errors, &third]);
             shell.env("COLUMNS", "400").stdin(Stdio::null());
             assert!(run_within(shell).code == Some(0), "{place} {verb}");
-            let read = |file: &str| std::fs::read_to_string(file).unwrap();
+            let read = |file: &str| fs::read_to_string(file).unwrap();
             assert_eq!(read(&log), "before\nended 2\n", "{place} {verb}");
             assert!(read(&errors).contains(said), "{place} {verb}: {}", read(&errors));
             assert!(!Path::new(&marker).exists(), "{place} {verb} has started the program");
