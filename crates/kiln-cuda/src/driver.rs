@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{
-    Clock, Command, DeviceInfo, DeviceMemory, Driver, Error, EventId, EventRequest, Function, FunctionId,
-    GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object,
-    Occupancy, PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest,
-    Result, SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps,
-    Timeout, WaitTarget, Waited,
+    BackgroundHealth, Clock, Command, DeviceInfo, DeviceMemory, Driver, Error, EventId, EventRequest,
+    Function, FunctionId, GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest,
+    ModuleId, Object, Occupancy, PageRequest, PagesId, Progress, Protection, Reservation, ReservationId,
+    ReserveRequest, Result, SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES,
+    TensorMapRequest, TensorMaps, Timeout, WaitTarget, Waited,
 };
 
 use crate::device::CudaDevice;
+
+impl BackgroundHealth for CudaDevice {}
 
 impl TensorMaps for CudaDevice {
     fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {

@@ -1,5 +1,6 @@
 //! The `Driver` trait.
 
+use crate::background_health::BackgroundHealth;
 use crate::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use crate::tensor_map::TensorMaps;
 ///
 /// Every call may come from any thread at any time. A call that returns an error has changed nothing, except that a
 /// lost device stays lost.
-pub trait Driver: TensorMaps + Send + Sync + 'static {
+pub trait Driver: BackgroundHealth + TensorMaps + Send + Sync + 'static {
     // What every launch calls comes first: there it shares a cache line with what else a call through a table looks at.
 
     /// Queues a command and returns its number on the stream. Two threads that submit to one stream at once are
@@ -48,11 +49,6 @@ pub trait Driver: TensorMaps + Send + Sync + 'static {
 
     /// Whether the device can still be used, asked without waiting for work.
     fn health(&self) -> Health;
-
-    /// The same, asked by a thread that looks from time to time on its own and not for the program: a simulated machine does not move for it while its program makes calls.
-    fn health_in_background(&self) -> Health {
-        self.health()
-    }
 
     /// The device's time.
     fn clock(&self) -> &dyn Clock;

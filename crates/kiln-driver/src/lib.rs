@@ -51,6 +51,7 @@
 //! It does not order anything by itself, remembers no accesses, pools nothing, and picks no device. Those stand
 //! above, once, for all drivers.
 
+mod background_health;
 pub mod call;
 #[cfg(feature = "trace")]
 pub mod call_trace;
@@ -76,6 +77,7 @@ mod stream;
 mod suballocation;
 mod tensor_map;
 
+pub use background_health::BackgroundHealth;
 pub use clock::{Clock, Timeout, Waited, WallClock};
 pub use code_image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
 pub use command::{

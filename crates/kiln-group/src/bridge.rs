@@ -5,6 +5,7 @@
 //! computed by the device, in the order of the ranks, so that all ranks get the same bits as ranks of one process do. It is for checks of programs, and slow.
 
 mod absence;
+mod call_text;
 mod crossing;
 mod given_up;
 mod group_call;
@@ -29,8 +30,9 @@ use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
 use crate::rendezvous::{Rendezvous, RendezvousError};
-use crate::transfer::{self, Transfer, TransferCall};
+use crate::transfer::{self, Transfer};
 use absence::Absence;
+use call_text::{called_at, number_text};
 use group_call::called_as_group;
 use whole_values::part_of;
 
@@ -301,7 +303,7 @@ impl Bridge {
             }
             let brought = self.brought(place, rank, (part, caller, end))?;
             if own != brought.called {
-                return Err(self.disagreement((place, caller), rank, (own.to_owned(), brought.called)));
+                return Err(self.disagreement((place, caller.place), rank, (own.to_owned(), brought.called)));
             }
             all.push(brought);
         }
@@ -485,23 +487,8 @@ impl Bridge {
     }
 }
 
-/// A send or a receive at its place in the program.
-fn called_at<'a>(transfer: &Transfer, part: &'a Part, caller: Caller) -> TransferCall<'a> {
-    let place = caller.place;
-    TransferCall { transfer: *transfer, collective: &part.collective, count: part.count, place }
-}
-
 fn bytes_of(blocks: Range<u32>, block: usize) -> Range<usize> {
     blocks.start as usize * block..blocks.end as usize * block
-}
-
-fn number_text(place: &Place) -> String {
-    match place {
-        Place::All(number) => format!("collective {number}"),
-        Place::Pair(Transfer { from, to, number }) => {
-            format!("transfer {number} from rank {from} to rank {to}")
-        }
-    }
 }
 
 fn rendezvous(error: RendezvousError) -> GroupError {

@@ -20,6 +20,7 @@ use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 use crate::abort::{abort, all_at_once};
 use crate::job_ranks::Job;
 use crate::ledger::Ledger;
+use crate::lost_device::health_beside;
 use crate::rebuild_calls::RebuildCalls;
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
@@ -322,7 +323,7 @@ impl Membership {
         drop(ledgers);
         if is_waiting {
             for (rank, device) in devices {
-                if let Health::Lost(error) = device.health_in_background() {
+                if let Health::Lost(error) = health_beside(&*device) {
                     found.push((rank, error.to_string()));
                 }
             }

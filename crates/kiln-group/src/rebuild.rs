@@ -58,6 +58,17 @@ impl LostRanks {
         let is_left = |rank: &u32| self == Self::Replaced || lost.iter().all(|lost| lost.rank != *rank);
         (0..old_size).filter(is_left).collect()
     }
+
+    /// Who applied for the places of lost ranks, where they are given to replacements; none if there is another round.
+    fn applications(
+        self,
+        wait: impl FnOnce() -> Result<Option<BTreeMap<u32, Application>>>,
+    ) -> Result<Option<BTreeMap<u32, Application>>> {
+        match self {
+            Self::LeftOut => Ok(Some(BTreeMap::new())),
+            Self::Replaced => wait(),
+        }
+    }
 }
 
 impl DeviceCommunicator {
@@ -144,13 +155,8 @@ impl DeviceCommunicator {
             let (lost, losses_seen) = membership.lost_so_far();
             self.check_own(membership)?;
             membership.begin_round(rank, &lost, &BTreeMap::new())?;
-            let applications = match lost_ranks {
-                LostRanks::LeftOut => BTreeMap::new(),
-                LostRanks::Replaced => match membership.applications(rank, &lost, limit)? {
-                    Some(applications) => applications,
-                    None => continue,
-                },
-            };
+            let applied = lost_ranks.applications(|| membership.applications(rank, &lost, limit))?;
+            let Some(applications) = applied else { continue };
             let mut losses_before = losses_seen;
             if !applications.is_empty() {
                 losses_before = membership.losses_now(losses_seen);

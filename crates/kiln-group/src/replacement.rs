@@ -9,7 +9,7 @@ use crate::communicator::DeviceCommunicator;
 use crate::communicator_config::DeviceCommunicatorConfig;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::{self, Job};
-use crate::lost_device::lost_device;
+use crate::lost_device::{health_beside, lost_device};
 use crate::meet::members;
 use crate::membership::Membership;
 use crate::rebuild::RebuiltCommunicator;
@@ -41,7 +41,7 @@ impl RankVacancy {
             None => Ok(()),
         };
         check()?;
-        let is_lost = || matches!(runtime.driver().health_in_background(), Health::Lost(_));
+        let is_lost = || matches!(health_beside(&**runtime.driver()), Health::Lost(_));
         let applicant = (runtime.info().key, is_lost);
         let Some(seat) = self.membership.apply(self.rank, applicant, self.config.deadline)? else {
             check()?;

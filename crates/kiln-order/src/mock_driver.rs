@@ -153,6 +153,8 @@ fn absent<T>() -> Result<T> {
     Err(Error::unsupported("call", "anything but streams and events", "this driver is queues alone"))
 }
 
+impl BackgroundHealth for QueueDriver {}
+
 impl TensorMaps for QueueDriver {
     fn tensor_map(&self, _: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {
         absent()

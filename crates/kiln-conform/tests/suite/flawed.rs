@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kiln_driver::{
-    Clock, Command, DeviceInfo, DeviceMemory, Driver, DriverExt, Error, EventId, EventRequest, Function,
-    FunctionId, GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId,
-    Object, Occupancy, PageRequest, PagesId, Progress, Protection, Refusal, Reservation, ReservationId,
-    ReserveRequest, Result, SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES,
-    TensorMapRequest, TensorMaps, Timeout, WaitTarget, Waited,
+    BackgroundHealth, Clock, Command, DeviceInfo, DeviceMemory, Driver, DriverExt, Error, EventId,
+    EventRequest, Function, FunctionId, GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo,
+    MemoryRequest, ModuleId, Object, Occupancy, PageRequest, PagesId, Progress, Protection, Refusal,
+    Reservation, ReservationId, ReserveRequest, Result, SharedBytes, StreamId, StreamRequest, Submission,
+    TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps, Timeout, WaitTarget, Waited,
 };
 
 /// What is wrong with a driver.
@@ -185,6 +185,8 @@ impl Flawed {
         Ok(())
     }
 }
+
+impl BackgroundHealth for Flawed {}
 
 impl TensorMaps for Flawed {
     fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {

@@ -4,6 +4,7 @@ use crate::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::background_health::BackgroundHealth;
 use crate::call::{Answer, Answered, Call};
 use crate::clock::{Clock, Timeout, Waited};
 use crate::code_image::{Function, Image, Occupancy};
@@ -87,13 +88,6 @@ impl<L: Layer> Driver for Layered<L> {
 
     fn health(&self) -> Health {
         match self.run(Call::Health, |driver| Ok(driver.health())) {
-            Ok(health) => health,
-            Err(error) => Health::Lost(error),
-        }
-    }
-
-    fn health_in_background(&self) -> Health {
-        match self.run(Call::Health, |driver| Ok(driver.health_in_background())) {
             Ok(health) => health,
             Err(error) => Health::Lost(error),
         }
@@ -221,6 +215,13 @@ impl<L: Layer> Driver for Layered<L> {
 
     fn native(&self, object: Object) -> Result<u64> {
         self.run(Call::Native { object }, |driver| driver.native(object))
+    }
+}
+
+impl<L: Layer> BackgroundHealth for Layered<L> {
+    fn health_in_background(&self) -> Option<Health> {
+        let asked = |driver: &dyn Driver| driver.health_in_background().unwrap_or_else(|| driver.health());
+        Some(self.run(Call::Health, |driver| Ok(asked(driver))).unwrap_or_else(Health::Lost))
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use kiln_driver::ShortTime;
 use kiln_runtime::internal::note_finding;
 
-use super::{Bridge, Caller, NEXT, Place, called_at, number_text, rendezvous};
+use super::call_text::{called_at, number_text};
+use super::{Bridge, Caller, NEXT, Place, rendezvous};
 use crate::collective_part::Part;
 use crate::error::{GroupError, Result, named};
 use crate::rendezvous::{EndingLosses, RendezvousError};
@@ -119,7 +120,7 @@ impl Bridge {
             }
         };
         match place {
-            Place::All(_) => note_finding(&format!("{what}; called at {caller}")),
+            Place::All(_) => note_finding(&format!("{what}; called at {}", caller.place)),
             // It is said with its place.
             Place::Pair(_) => note_finding(&what),
         }

@@ -1,6 +1,7 @@
 //! What a rank brings and the store has no room for.
 
-use super::{Bridge, Place, number_text};
+use super::call_text::number_text;
+use super::{Bridge, Place};
 use crate::collective_part::Part;
 use crate::error::GroupError;
 use crate::transfer::Brought;

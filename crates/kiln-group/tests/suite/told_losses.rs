@@ -4,7 +4,6 @@
 
 use std::process::Child;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use kiln::DeviceRuntime;

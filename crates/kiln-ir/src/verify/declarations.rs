@@ -141,7 +141,7 @@ fn tiles(draft: &Draft) -> Result<(), VerifyReason> {
         }
     }
     let threads: u32 = draft.block.iter().product();
-    if !draft.tiles.is_empty() && threads % 32 != 0 {
+    if !draft.tiles.is_empty() && !threads.is_multiple_of(32) {
         let what = "the number of threads of a block".to_owned();
         return wrong(what, threads.into(), "must be a multiple of 32 where there are tiles".to_owned());
     }

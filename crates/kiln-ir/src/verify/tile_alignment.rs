@@ -47,7 +47,7 @@ fn product(draft: &Draft, multiples: &Divisibility, op: &TileOp) -> Result<(), V
         for (what, operand) in [("start", matrix.start), ("stride", matrix.stride)] {
             let is_multiple = match operand {
                 Operand::Literal(literal) => literal.as_integer() % i128::from(elements) == 0,
-                Operand::Value(id) => multiples.of(id) % elements == 0,
+                Operand::Value(id) => multiples.of(id).is_multiple_of(elements),
             };
             if !is_multiple {
                 let what = format!("the {what} of `{}`", draft.memory_name(matrix.memory));

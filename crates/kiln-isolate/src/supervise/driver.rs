@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln_driver::{
-    Clock, Command, DeviceInfo, DeviceMemory, Driver, EventId, EventRequest, Function, FunctionId, GraphId,
-    GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
-    PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest, Result,
-    SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps,
-    Timeout, WaitTarget, Waited,
+    BackgroundHealth, Clock, Command, DeviceInfo, DeviceMemory, Driver, EventId, EventRequest, Function,
+    FunctionId, GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId,
+    Object, Occupancy, PageRequest, PagesId, Progress, Protection, Reservation, ReservationId,
+    ReserveRequest, Result, SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES,
+    TensorMapRequest, TensorMaps, Timeout, WaitTarget, Waited,
 };
 
 use super::isolated_device::IsolatedDevice;
+
+impl BackgroundHealth for IsolatedDevice {}
 
 impl TensorMaps for IsolatedDevice {
     fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {

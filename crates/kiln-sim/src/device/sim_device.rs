@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use kiln_driver::call::Call;
 use kiln_driver::{
-    Clock, Command, DeviceInfo, DeviceMemory, Driver, EventId, EventRequest, Function, FunctionId, GraphId,
-    GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId, Object, Occupancy,
-    PageRequest, PagesId, Progress, Protection, Reservation, ReservationId, ReserveRequest, Result,
-    SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES, TensorMapRequest, TensorMaps,
-    Timeout, WaitTarget, Waited,
+    BackgroundHealth, Clock, Command, DeviceInfo, DeviceMemory, Driver, EventId, EventRequest, Function,
+    FunctionId, GraphId, GraphNode, Health, HostBlock, Image, MemoryId, MemoryInfo, MemoryRequest, ModuleId,
+    Object, Occupancy, PageRequest, PagesId, Progress, Protection, Reservation, ReservationId,
+    ReserveRequest, Result, SharedBytes, StreamId, StreamRequest, Submission, TENSOR_MAP_BYTES,
+    TensorMapRequest, TensorMaps, Timeout, WaitTarget, Waited,
 };
 
 use crate::code::tensor_map;
@@ -59,6 +59,12 @@ impl SimDevice {
     }
 }
 
+impl BackgroundHealth for SimDevice {
+    fn health_in_background(&self) -> Option<Health> {
+        Some(self.core().health_in_background(self.objects.info.ordinal))
+    }
+}
+
 impl TensorMaps for SimDevice {
     fn tensor_map(&self, request: &TensorMapRequest<'_>) -> Result<[u8; TENSOR_MAP_BYTES]> {
         tensor_map::encode(request)
@@ -76,10 +82,6 @@ impl Driver for SimDevice {
 
     fn health(&self) -> Health {
         self.core().health(self.objects.info.ordinal)
-    }
-
-    fn health_in_background(&self) -> Health {
-        self.core().health_in_background(self.objects.info.ordinal)
     }
 
     fn clock(&self) -> &dyn Clock {

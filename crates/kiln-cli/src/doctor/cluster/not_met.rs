@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn system() -> io::Error {
-        io::Error::new(io::ErrorKind::Other, "as the system says")
+        io::Error::other("as the system says")
     }
 
     /// Every way in which ranks do not meet.
@@ -84,7 +84,7 @@ mod tests {
             Meeting::RankTaken { rank: 1 },
             Meeting::TooManyRanks { size: 70_000 },
             Meeting::NoSuchRank { rank: 5, size: 3 },
-            Meeting::MissingRanks { missing: vec![1, 2], size: 3, waited },
+            Meeting::MissingRanks { missing: vec![1, 2], size: 3, waited, foreign_host: None },
             Meeting::NoValue { key: "k".into(), waited },
             Meeting::NotThere { rank: 1, name: "doctor report".into(), at: None, waited },
             Meeting::RankLeft { rank: 1, name: "doctor report".into() },
