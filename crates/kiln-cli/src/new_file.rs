@@ -30,7 +30,7 @@ impl NewFile {
     /// Begins a file. One that is there keeps its permissions, and a link its place.
     ///
     /// # Errors
-    /// The file behind a standard stream, and what else is no file of its own; what the operating system says.
+    /// The file behind a standard stream, and what else is no file; what the operating system says.
     pub(crate) fn create(place: &Path) -> io::Result<Self> {
         if let Some(what) = refused_place(place) {
             let why = format!("it is {what}, and is not written to");

@@ -1,4 +1,4 @@
-//! Places that are written to: a file of its own, and not one that a process has open under another name.
+//! Places that are written to: a separate file, and not one that a process has open under another name.
 //!
 //! `/dev/stdout` and `/proc/self/fd/1` lead to the file that the shell redirected the standard output to. To empty or replace it would take away
 //! what was printed before, and what is printed later would be in a file without a name.
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::special_file;
 
-/// What is at a path that something is to be written to and that is no plain file of its own, in words: a folder, a pipe, a device, a standard
+/// What is at a path that something is to be written to and that is no separate plain file, in words: a folder, a pipe, a device, a standard
 /// stream of this process (also by the name of the file behind it), an open file by its number. None for another file, and where nothing is.
 ///
 /// ```
