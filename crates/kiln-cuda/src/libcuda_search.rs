@@ -67,6 +67,10 @@ pub(crate) fn open(surroundings: &SearchEnvironment) -> Result<Opened, DriverAbs
 
 fn load(name: &OsStr, is_named: bool) -> Result<Opened, Attempt> {
     let text = name.to_string_lossy().into_owned();
+    // The loader would wait for a pipe.
+    if Path::new(name).metadata().is_ok_and(|known| !known.is_file() && !known.is_dir()) {
+        return Err(Attempt { name: text, error: "it is no file".to_owned() });
+    }
     // SAFETY: running the initialisers of libcuda is what the caller asked for; they have no precondition, and
     // its finalisers run at the end of the process only.
     match unsafe { Library::new(name) } {

@@ -172,6 +172,22 @@ fn a_wrong_name_of_the_driver_is_told_with_what_to_do() {
     std::fs::remove_file(&file).unwrap();
 }
 
+/// A pipe that nothing is written to: who opens it waits for ever.
+#[test]
+fn a_pipe_in_the_place_of_a_library_is_told_and_not_waited_for() {
+    let pipe = std::env::temp_dir().join(format!("kiln-doctor-pipe-{}", std::process::id()));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (variable, name) in [("KILN_CUDNN", "cuDNN"), ("KILN_NVRTC", "NVRTC"), ("KILN_LIBCUDA", "driver")] {
+        let mut doctor = without_driver(&["doctor", "--json"]);
+        doctor.env(variable, &pipe);
+        let json = examined(&run(doctor));
+        let found = check(&json, name);
+        assert_ne!(found["status"], "ok", "{found}");
+        assert!(found["detail"].as_str().unwrap().contains(pipe.to_str().unwrap()), "{found}");
+    }
+    std::fs::remove_file(&pipe).unwrap();
+}
+
 #[test]
 fn the_text_says_the_same_as_the_json() {
     let text = run(without_driver(&["doctor", "--policy", "required"]));

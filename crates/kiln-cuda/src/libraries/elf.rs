@@ -38,6 +38,11 @@ pub(super) struct SharedLibrary {
 impl SharedLibrary {
     /// Reads a file's headers, and looks whether all that the loader needs of it is there.
     pub(super) fn read(path: &Path) -> Result<Self, NotALibrary> {
+        // A pipe would be waited for.
+        let known = path.metadata().map_err(|error| error.to_string())?;
+        if !known.is_file() {
+            return Err("not a file".into());
+        }
         let file = File::open(path).map_err(|error| error.to_string())?;
         let header: [u8; HEADER_BYTES] = bytes_at(&file, 0).ok_or("too short for a library")?;
         if !header.starts_with(b"\x7fELF") {
