@@ -347,7 +347,9 @@ fn a_recording_without_an_end_mark_says_so() {
 #[test]
 fn several_devices_in_virtual_time_are_said_to_have_separate_clocks() {
     let said = "have separate clocks";
-    let start = |clock| TraceEvent::Start(StartRecord { program: "two", process: 7, clock, ..StartRecord::default() });
+    let start = |clock| {
+        TraceEvent::Start(StartRecord { program: "two", process: 7, clock, ..StartRecord::default() })
+    };
     let on = |device| {
         let stream = TraceStream { device, stream: 0 };
         kernel("fill", TraceStamp { stream, number: 1 }, 10, 100, span(1_000, 2_000))
