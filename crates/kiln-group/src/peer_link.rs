@@ -18,6 +18,7 @@ use kiln_driver::{
     Access, Command, DevicePlace, EventId, EventRequest, ForeignHandle, Place, Timeout, WaitTarget,
 };
 use kiln_runtime::foreign::BlockUse;
+use kiln_runtime::internal::is_in_worker;
 use kiln_runtime::{DeviceRuntime, Error, PreparedUse, Stream};
 
 use crate::error::{GroupError, Result};
@@ -70,7 +71,7 @@ impl PeerLink {
             return Ok(Err("the devices are of different kinds".into()));
         }
         let ends = [(from_index, from), (to_index, to)];
-        if let Some((index, _)) = ends.into_iter().find(|(_, end)| end.isolated_device().is_some()) {
+        if let Some((index, _)) = ends.into_iter().find(|(_, end)| is_in_worker(end)) {
             return Ok(Err(format!("device {index} is in a worker process").into()));
         }
         if let Some(why) = refusal_of_copies((from_index, from), (to_index, to))? {

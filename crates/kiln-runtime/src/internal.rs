@@ -19,6 +19,7 @@ pub use crate::runtime::memory_pressure::{current_generation, pressure_policy};
 pub use crate::runtime::recording::work_context::{
     CollectiveLabel, RecordedMoment, WorkContext, as_collective, called_from, recorded_moment,
 };
+pub use crate::runtime::worker_process::is_in_worker;
 pub use crate::wake::reply_slot::ReplySlot;
 pub use crate::wake::wake;
 pub use kiln_order::StreamKey;

@@ -36,6 +36,7 @@ mod ticket;
 mod timing;
 pub(crate) mod transfer;
 mod user_held_objects;
+pub(crate) mod worker_process;
 
 use std::sync::Arc;
 use std::time::Duration;
