@@ -119,7 +119,8 @@ fn rank_program() {
     let ended = rank.barrier().submit();
     if mistake == "leaves early" {
         let error = ended.unwrap_err().to_string();
-        assert!(error.contains("rank 2 has left the job"), "{error}");
+        // Another rank that was told of it before may be gone, too.
+        assert!(error.contains(" has left the job"), "{error}");
         return;
     }
     if mistake != "another collective" {
@@ -228,14 +229,14 @@ fn a_rank_that_ends_in_order_is_told_to_those_that_wait_for_it() {
     let began = std::time::Instant::now();
     let outcome = checked("leaves early");
     assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
-    for rank in [0, 1] {
-        // It may be told when it has dropped its communicator and has not left the job yet.
-        let found = format!("kiln launch: rank {rank} found: rank 2 has ");
-        let is_told = |line: &str| {
-            line.contains(&found) && line.contains(" and does not come to collective 5, barrier")
-        };
-        assert!(outcome.stderr.lines().any(is_told), "{}", outcome.stderr);
-    }
+    // It may be told when it has dropped its communicator and has not left the job yet; and who is told first ends, which the other may see first.
+    let told = |rank: u32, of: u32| {
+        let found = format!("kiln launch: rank {rank} found: rank {of} has ");
+        let words = " and does not come to collective 5, barrier";
+        outcome.stderr.lines().any(|line| line.contains(&found) && line.contains(words))
+    };
+    assert!(told(0, 2) || told(1, 2), "{}", outcome.stderr);
+    assert!((told(0, 2) || told(0, 1)) && (told(1, 2) || told(1, 0)), "{}", outcome.stderr);
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
 }
 
