@@ -111,10 +111,17 @@ impl Context {
         if let Some(error) = self.faults.first() {
             return Err(error.clone().seen_by(call));
         }
+        self.set_current(call)?;
+        Ok(self.library.api())
+    }
+
+    /// Makes the context current, for a call that was let [`pass`](Self::pass) already.
+    #[inline]
+    pub(crate) fn set_current(&self, call: &'static str) -> Result<()> {
         let status = self.make_current();
         self.check(call, status)?;
         LAST.set(std::ptr::from_ref(self));
-        Ok(self.library.api())
+        Ok(())
     }
 
     /// The driver for a call that names a stream; the context need not be current, see

@@ -35,7 +35,7 @@ impl CudaDevice {
         let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
         if !kernel.takes(launch) {
             if let Some(operation) = kernel.operation() {
-                return self.submit_operation(call, &stream, operation, launch);
+                return self.submit_operation(call, api, &stream, operation, launch);
             }
             self.check_launch(call, api, &kernel, launch)?;
         }

@@ -29,6 +29,7 @@ use kiln_driver::{
 use kiln_operation::{ABORT, ARGUMENT_BYTES, Operation, OperationOperand};
 
 use crate::device::CudaDevice;
+use crate::libcuda_symbols::Api;
 use crate::libraries::LibraryKind;
 use crate::stream::Stream;
 use crate::stream_progress::SubmissionKind;
@@ -76,7 +77,7 @@ trait PreparedOperation: Send + Sync {
     unsafe fn queue(
         &self,
         stream: sys::CUstream,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
     ) -> std::result::Result<(), LibraryFailure>;
 }
 
@@ -128,8 +129,10 @@ impl LoadedOperation {
         };
         let loaded = Self::new(operation.name(), operation.operands(), prepared);
         // The first use of a kernel loads it, which takes long; a capture is such a use, and runs nothing.
-        let arguments = OperationArguments::placeholders(&loaded.operands, loaded.workspace_bytes());
-        if let (Ok(arguments), true) = (arguments, loaded.prepared.is_captured_at_load()) {
+        let packed = arguments::placeholders(&loaded.operands, loaded.workspace_bytes());
+        if let (Ok(arguments), true) =
+            (loaded.arguments(call, &packed), loaded.prepared.is_captured_at_load())
+        {
             let _ = device.capture_operation(call, api, &loaded, &arguments);
         }
         Ok(loaded)
@@ -191,7 +194,12 @@ impl LoadedOperation {
     }
 
     /// The arguments of a launch, checked.
-    pub(crate) fn arguments(&self, call: &'static str, packed: &[u8]) -> Result<OperationArguments> {
+    #[inline]
+    pub(crate) fn arguments<'a>(
+        &self,
+        call: &'static str,
+        packed: &'a [u8],
+    ) -> Result<OperationArguments<'a>> {
         match self.check.read(packed) {
             Some(arguments) => Ok(arguments),
             None => {
@@ -205,7 +213,7 @@ impl LoadedOperation {
     unsafe fn queue(
         &self,
         stream: sys::CUstream,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
     ) -> std::result::Result<(), LibraryFailure> {
         // SAFETY: the caller vouches for the addresses.
         unsafe { self.prepared.queue(stream, arguments) }
@@ -214,17 +222,18 @@ impl LoadedOperation {
 
 impl CudaDevice {
     /// Queues an operation as the next submission of a stream.
-    #[cold]
+    // Not cold, although few launches are operations: a program with operations has little else, and code that is marked so lies apart.
     #[inline(never)]
     pub(crate) fn submit_operation(
         &self,
         call: &'static str,
+        api: &Api,
         stream: &Stream,
         operation: &LoadedOperation,
         launch: &LaunchCommand<'_>,
     ) -> Result<Submission> {
         // Libraries use the context that is current.
-        let api = self.context.enter(call)?;
+        self.context.set_current(call)?;
         launch.grid.check_extents(call, "grid", Dim3::new(1, 1, 1))?;
         launch.block.check_extents(call, "block", Dim3::new(1, 1, 1))?;
         let arguments = operation.arguments(call, launch.arguments)?;

@@ -236,12 +236,12 @@ impl Examination {
                     let cost = sample.zip(gpu).map(|(sample, gpu)| LibraryCost::measure(gpu, sample));
                     self.found(*library, found, cost);
                 }
-                // The simulated device compiles CUDA C, too. A variable that names a wrong place, or a damaged file, is a mistake on any machine.
+                // The simulated device compiles CUDA C, too. A variable that names a wrong place, and a file that is damaged or too old, is told on any machine.
                 Err(missing)
                     if *library == Library::Nvrtc
                         || gpu.is_some() && sample.is_some()
                         || missing.variable.is_some()
-                        || missing.tried.iter().any(|place| place.is_incomplete) =>
+                        || missing.tried.iter().any(|place| place.is_incomplete || place.is_too_old) =>
                 {
                     self.checks.push(missing_library(*library, &missing, driver));
                 }
@@ -317,8 +317,8 @@ impl Examination {
 fn missing_library(library: Library, missing: &MissingLibrary, driver: Option<Version>) -> Check {
     let searched = missing.tried.iter().map(|tried| format!("{}: {}", tried.path.display(), tried.why));
     let place = |tried: &SearchedPlace| format!("{}: {}", tried.path.display(), tried.why);
-    let incomplete = missing.tried.iter().find(|tried| tried.is_incomplete);
-    let (detail, next_step) = match (missing.variable, missing.tried.first(), incomplete) {
+    let unusable = missing.tried.iter().find(|tried| tried.is_incomplete || tried.is_too_old);
+    let (detail, next_step) = match (missing.variable, missing.tried.first(), unusable) {
         (Some(variable), Some(tried), _) => {
             let detail = format!("{variable} names {}", place(tried));
             (detail, format!("correct or unset {variable}, or {}", library.advice_for(driver)))

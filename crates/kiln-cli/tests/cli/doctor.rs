@@ -130,6 +130,36 @@ fn a_library_that_ends_too_early_is_told_without_a_gpu() {
 }
 
 #[test]
+fn a_library_that_is_too_old_is_told_with_the_version_that_is_needed() {
+    let folder = std::env::temp_dir().join(format!("kiln-doctor-old-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let source = folder.join("empty.c");
+    std::fs::write(&source, "int nothing;").unwrap();
+    for (name, variable, file, needed) in [
+        ("cuDNN", "KILN_CUDNN", "libcudnn.so.8.9.7", "8.9.7, kiln needs 9.0"),
+        ("cuBLAS", "KILN_CUBLAS", "libcublas.so.11.11.3.6", "11.11.3, kiln needs 12.0"),
+    ] {
+        let mut compiler = std::process::Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]).arg(folder.join(file)).arg(&source);
+        assert!(compiler.status().unwrap().success());
+        let package = format!("pip install nvidia-{}", name.to_lowercase());
+        // Named by a variable, and found where the loader looks.
+        for by in [variable, "LD_LIBRARY_PATH"] {
+            let mut doctor = without_driver(&["doctor", "--json"]);
+            doctor.env(by, &folder);
+            let json = examined(&run(doctor));
+            let found = check(&json, name);
+            assert_eq!(found["status"], "missing", "{found}");
+            let detail = found["detail"].as_str().unwrap();
+            assert!(detail.ends_with(&format!("too old: version {needed} or newer")), "{detail}");
+            let next = found["next_step"].as_str().unwrap();
+            assert!(next.contains(&package), "{next}");
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn the_cuda_headers_are_named_or_come_with_their_package() {
     let examined_with = |folder: &std::path::Path| {
         let mut command = without_driver(&["doctor", "--json"]);

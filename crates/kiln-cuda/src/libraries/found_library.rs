@@ -1,7 +1,7 @@
 //! `FoundLibrary`: the kind, path, version and origin of a library that was found.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::kind::LibraryKind;
 use super::version::LibraryVersion;
@@ -41,9 +41,9 @@ pub enum LibraryOrigin {
     BesideNvrtc,
 }
 
-/// A library that is not there.
+/// A library that is not there, or none that kiln can use.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}{kind} was not found; {} ({})", misleading(*variable), kind.advice(), tried_text(tried))]
+#[error("{}{kind} {}; {} ({})", misleading(*variable), self.answer(), kind.advice(), tried_text(tried))]
 pub struct MissingLibrary {
     /// Which one.
     pub kind: LibraryKind,
@@ -62,6 +62,29 @@ pub struct SearchedPlace {
     pub why: String,
     /// Whether it is a file of the library that ends too early.
     pub is_incomplete: bool,
+    /// Whether it is a file of the library, of a version that kiln cannot use.
+    pub is_too_old: bool,
+}
+
+impl SearchedPlace {
+    /// One that has no file of the library.
+    pub(super) fn other(path: &Path, why: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), why: why.into(), is_incomplete: false, is_too_old: false }
+    }
+}
+
+impl MissingLibrary {
+    /// The first file that is too old, where one was found.
+    pub fn too_old(&self) -> Option<&SearchedPlace> {
+        self.tried.iter().find(|place| place.is_too_old)
+    }
+
+    fn answer(&self) -> String {
+        match self.too_old() {
+            Some(place) => format!("at {} is {}", place.path.display(), place.why),
+            None => "was not found".to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for FoundLibrary {

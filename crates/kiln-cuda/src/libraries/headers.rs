@@ -187,7 +187,7 @@ fn accept(
     tried: &mut Vec<SearchedPlace>,
 ) -> Option<ToolkitHeaders> {
     let mut refuse = |why: String| {
-        tried.push(SearchedPlace { path: folder.to_owned(), why, is_incomplete: false });
+        tried.push(SearchedPlace::other(folder, why));
         None
     };
     if !folder.join(MARKER).is_file() {

@@ -1,10 +1,11 @@
 //! Which libraries kiln knows, and what each is called where.
 
 use std::fmt;
+use std::path::Path;
 
 use kiln_driver::Version;
 
-use super::version::VersionCall;
+use super::version::{LibraryVersion, VersionCall};
 
 /// One of NVIDIA's libraries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -138,6 +139,40 @@ impl LibraryKind {
             self.python_requirement(driver),
             self.variable()
         )
+    }
+
+    /// The oldest version that kiln can use, if kiln calls it:
+    ///
+    /// | library | why not an older one |
+    /// |---|---|
+    /// | NVRTC 11.2 | `nvrtcGetSupportedArchs` |
+    /// | cuBLAS 12.0 | functions that count in 64 bits |
+    /// | cuBLASLt 12.0 | the two are one release |
+    /// | cuFFT 11.0, cuSOLVER 11.4.2, cuSPARSE 12.0 | those of CUDA 12.0; kiln is not tested with older ones |
+    /// | cuDNN 9.0 | `cudnnGetLastErrorString` |
+    /// | NCCL 2.18 | the configuration of a communicator |
+    pub fn oldest_version(self) -> Option<LibraryVersion> {
+        let (major, minor, patch) = match self {
+            Self::Nvrtc => (11, 2, None),
+            Self::Cublas | Self::CublasLt | Self::Cusparse => (12, 0, None),
+            Self::Cufft => (11, 0, None),
+            Self::Cudnn => (9, 0, None),
+            Self::Cusolver => (11, 4, Some(2)),
+            Self::Nccl => (2, 18, None),
+            Self::Curand | Self::Cupti => return None,
+        };
+        Some(LibraryVersion { major, minor: Some(minor), patch })
+    }
+
+    /// What one that the process has loaded says of its version.
+    pub(crate) fn loaded_version(self, path: &Path) -> Option<LibraryVersion> {
+        LibraryVersion::of_loaded(path, self.version_call())
+    }
+
+    /// What is wrong with a version, if it is older than kiln can use.
+    pub(crate) fn too_old(self, version: LibraryVersion) -> Option<String> {
+        let oldest = self.oldest_version().filter(|oldest| version.is_before(*oldest))?;
+        Some(format!("too old: version {version}, kiln needs {oldest} or newer"))
     }
 
     /// How the metadata folders of its Python packages begin, for any CUDA version.

@@ -14,15 +14,18 @@ const TOOLKIT_FOLDERS: [&str; 4] = ["lib64", "lib", "targets/x86_64-linux/lib", 
 const CUPTI_FOLDER: &str = "extras/CUPTI/lib64";
 
 impl SearchEnvironment {
-    /// Looks for a library. If a variable names a path without the library, nothing else is searched.
+    /// Looks for a library. If a variable names a path without the library, nothing else is searched. A file of a version that kiln cannot use is passed over, unless the
+    /// process has loaded it already or a variable names it.
     ///
     /// # Errors
-    /// [`MissingLibrary`] says where it was looked for and how to get it.
+    /// [`MissingLibrary`] says where it was looked for, which file was too old, and how to get it.
     pub fn find(&self, kind: LibraryKind) -> Result<FoundLibrary, MissingLibrary> {
         if let Some(path) = self.loaded().iter().find(|path| kind.owns(file_name(path))) {
-            let version =
-                LibraryVersion::of_loaded(path, kind.version_call()).or_else(|| version_of(kind, path));
-            return Ok(FoundLibrary { kind, path: path.clone(), version, origin: LibraryOrigin::Loaded });
+            let version = kind.loaded_version(path).or_else(|| version_of(kind, path));
+            let found = FoundLibrary { kind, path: path.clone(), version, origin: LibraryOrigin::Loaded };
+            // A second one beside it would find the first one's parts.
+            let mut tried = Vec::new();
+            return new_enough(found, &mut tried).ok_or(MissingLibrary { kind, tried, variable: None });
         }
         let mut tried = Vec::new();
         if let Some(configured) = self.folder_variable(kind.variable()) {
@@ -153,7 +156,7 @@ fn best_in(
         entries(folder).into_iter().filter(|path| kind.owns(file_name(path))).collect();
     if files.is_empty() {
         let why = if folder.is_dir() { "has none" } else { "is no folder" };
-        tried.push(SearchedPlace { path: folder.to_owned(), why: why.into(), is_incomplete: false });
+        tried.push(SearchedPlace::other(folder, why));
     }
     files.sort_by_key(|path| std::cmp::Reverse(version_of(kind, path)));
     files.iter().find_map(|file| accept(kind, file, origin, tried))
@@ -172,13 +175,20 @@ fn accept(
             _ => {
                 let version = version_of(kind, path)
                     .or_else(|| library.soname.as_deref().and_then(LibraryVersion::of_file_name));
-                return Some(FoundLibrary { kind, path: path.to_owned(), version, origin });
+                return new_enough(FoundLibrary { kind, path: path.to_owned(), version, origin }, tried);
             }
         },
         Err(refused) => refused,
     };
     let NotALibrary { why, is_incomplete } = refused;
-    tried.push(SearchedPlace { path: path.to_owned(), why, is_incomplete });
+    tried.push(SearchedPlace { is_incomplete, ..SearchedPlace::other(path, why) });
+    None
+}
+
+/// A library, unless it is known to be of a version that kiln cannot use.
+fn new_enough(found: FoundLibrary, tried: &mut Vec<SearchedPlace>) -> Option<FoundLibrary> {
+    let Some(why) = found.version.and_then(|version| found.kind.too_old(version)) else { return Some(found) };
+    tried.push(SearchedPlace { is_too_old: true, ..SearchedPlace::other(&found.path, why) });
     None
 }
 

@@ -44,6 +44,29 @@ impl LibraryVersion {
         Self::parse(name.split_once(".so.")?.1)
     }
 
+    /// From a number such as 22703 for 2.27.3. cuDNN before 9 and NCCL before 2.9 counted in thousands: 8907 is 8.9.7.
+    pub(crate) fn of_number(number: u32) -> Self {
+        let (major, minor) = match number {
+            0..10_000 => (number / 1000, number / 100 % 10),
+            _ => (number / 10_000, number / 100 % 100),
+        };
+        Self { major, minor: Some(minor), patch: Some(number % 100) }
+    }
+
+    /// Whether it is older than another for certain: a part that is not known may be anything.
+    pub fn is_before(self, other: Self) -> bool {
+        let parts =
+            [(Some(self.major), Some(other.major)), (self.minor, other.minor), (self.patch, other.patch)];
+        for (own, other) in parts {
+            match (own, other) {
+                (Some(own), Some(other)) if own == other => {}
+                (Some(own), Some(other)) => return own < other,
+                _ => return false,
+            }
+        }
+        false
+    }
+
     /// Asks a library that the process has loaded already.
     pub(super) fn of_loaded(path: &Path, call: VersionCall) -> Option<Self> {
         // SAFETY: the flag keeps the loader from loading anything, so no initialiser runs.
@@ -77,8 +100,7 @@ impl LibraryVersion {
                 let mut value = 0;
                 // SAFETY: the out-parameter is a live local.
                 (unsafe { ask(&mut value) } == 0).then_some(())?;
-                let value = part(value)?;
-                Some(Self { major: value / 10_000, minor: Some(value / 100 % 100), patch: Some(value % 100) })
+                part(value).map(Self::of_number)
             }
         }
     }
@@ -113,6 +135,30 @@ mod tests {
         assert_eq!(version("libcufft.so.11.2").as_deref(), Some("11.2"));
         assert_eq!(version("libcufft.so"), None);
         assert_eq!(version("libcufft.so.x"), None);
+    }
+
+    #[test]
+    fn older_is_said_of_what_is_known_alone() {
+        let before = |one: &str, other: &str| {
+            LibraryVersion::parse(one).unwrap().is_before(LibraryVersion::parse(other).unwrap())
+        };
+        assert!(
+            before("8.9.7", "9.0")
+                && before("8", "9.0")
+                && before("11.4.1", "11.4.2")
+                && before("2.17", "2.18")
+        );
+        assert!(!before("9", "9.0") && !before("11.4", "11.4.2") && !before("11", "11.4.2"));
+        assert!(!before("9.0", "9.0") && !before("12.1", "11.4.2") && !before("2.27.3", "2.18"));
+    }
+
+    #[test]
+    fn numbers_are_read_as_each_time_wrote_them() {
+        let text = |number| LibraryVersion::of_number(number).to_string();
+        assert_eq!(
+            [22703, 21803, 2804, 8907, 90100, 91002].map(text),
+            ["2.27.3", "2.18.3", "2.8.4", "8.9.7", "9.1.0", "9.10.2"]
+        );
     }
 
     #[test]

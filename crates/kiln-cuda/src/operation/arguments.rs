@@ -10,11 +10,10 @@ const WORKSPACE_ALIGNMENT: u64 = 256;
 /// An address that is used where none is accessed.
 const PLACEHOLDER: u64 = 1 << 32;
 
-/// The arguments of one launch: addresses, and scalars as the bits of an `f64`.
-pub(crate) struct OperationArguments {
-    words: [u64; MOST_ARGUMENTS],
-    /// Those of a group of collectives that do not fit.
-    more: Vec<u64>,
+/// The arguments of one launch where they lie: addresses, and scalars as the bits of an `f64`.
+#[derive(Clone, Copy)]
+pub(crate) struct OperationArguments<'a> {
+    words: &'a [[u8; 8]],
     /// How many come before the workspace.
     operands: usize,
 }
@@ -59,29 +58,29 @@ impl ArgumentCheck {
 
     /// The arguments of a launch; none if they need a closer look.
     #[inline]
-    pub(super) fn read(&self, packed: &[u8]) -> Option<OperationArguments> {
-        let (given, rest) = packed.as_chunks::<8>();
-        if given.len() != self.count || !rest.is_empty() {
+    pub(super) fn read<'a>(&self, packed: &'a [u8]) -> Option<OperationArguments<'a>> {
+        let (words, rest) = packed.as_chunks::<8>();
+        if words.len() != self.count || !rest.is_empty() {
             return None;
         }
-        let mut words = [0; MOST_ARGUMENTS];
-        let mut is_wrong = false;
-        for ((word, check), bytes) in words.iter_mut().zip(&self.words).zip(given) {
-            *word = u64::from_ne_bytes(*bytes);
-            is_wrong |= *word & u64::from(check.low_bits) != 0 || check.is_address && *word == 0;
+        for (check, bytes) in self.words.iter().zip(words) {
+            let word = u64::from_ne_bytes(*bytes);
+            if word & u64::from(check.low_bits) != 0 || check.is_address && word == 0 {
+                return None;
+            }
         }
-        (!is_wrong).then_some(OperationArguments { words, more: Vec::new(), operands: self.operands })
+        Some(OperationArguments { words, operands: self.operands })
     }
 }
 
-impl OperationArguments {
+impl<'a> OperationArguments<'a> {
     /// Reads packed arguments and checks addresses: none is null, and each is aligned as the operation was told.
     pub(super) fn new(
         call: &'static str,
         name: &'static str,
         operands: &[OperationOperand],
         workspace_bytes: u64,
-        packed: &[u8],
+        packed: &'a [u8],
     ) -> Result<Self> {
         let count = operands.len() + usize::from(workspace_bytes > 0);
         let wanted = count * ARGUMENT_BYTES as usize;
@@ -93,15 +92,12 @@ impl OperationArguments {
                 "give eight bytes for each operand, and the workspace last",
             ));
         }
-        let mut words = [0; MOST_ARGUMENTS];
-        let mut given = packed.as_chunks::<8>().0.iter().map(|bytes| u64::from_ne_bytes(*bytes));
-        words.iter_mut().zip(&mut given).for_each(|(word, given)| *word = given);
-        let more: Vec<u64> = given.collect();
+        let (words, _) = packed.as_chunks::<8>();
         let memory =
             operands.iter().map(|operand| (operand.name, operand.effect.is_memory(), operand.alignment));
         let workspace = (workspace_bytes > 0).then_some(("workspace", true, WORKSPACE_ALIGNMENT));
         for ((operand, is_memory, alignment), word) in
-            memory.chain(workspace).zip(words.iter().chain(&more).copied())
+            memory.chain(workspace).zip(words.iter().map(|bytes| u64::from_ne_bytes(*bytes)))
         {
             if is_memory && (word == 0 || !word.is_multiple_of(alignment)) {
                 let what =
@@ -109,41 +105,41 @@ impl OperationArguments {
                 return Err(Error::invalid(call, what, "give the address of aligned memory"));
             }
         }
-        Ok(Self { words, more, operands: operands.len() })
-    }
-
-    /// Arguments that point to nothing, for a capture that is never run.
-    pub(super) fn placeholders(operands: &[OperationOperand], workspace_bytes: u64) -> Result<Self> {
-        let one = 1.0_f64.to_bits();
-        let mut packed: Vec<u8> = Vec::new();
-        let words = operands.iter().zip(1_u64..).map(|(operand, at)| match operand.effect.is_memory() {
-            true => PLACEHOLDER * at,
-            false => one,
-        });
-        words.chain((workspace_bytes > 0).then_some(PLACEHOLDER * 100)).for_each(|word| {
-            packed.extend(word.to_ne_bytes());
-        });
-        Self::new("load", "operation", operands, workspace_bytes, &packed)
+        Ok(Self { words, operands: operands.len() })
     }
 
     /// An argument as it was given; 0 if there is none.
+    #[inline]
     pub(super) fn word(&self, index: usize) -> u64 {
-        let word = self.words.get(index).or_else(|| self.more.get(index - MOST_ARGUMENTS));
-        word.copied().unwrap_or(0)
+        self.words.get(index).map_or(0, |bytes| u64::from_ne_bytes(*bytes))
     }
 
     /// The address of an operand.
+    #[inline]
     pub(super) fn address(&self, index: usize) -> *mut std::ffi::c_void {
         std::ptr::without_provenance_mut(self.word(index) as usize)
     }
 
     /// A scalar.
+    #[inline]
     pub(super) fn scalar(&self, index: usize) -> f64 {
         f64::from_bits(self.word(index))
     }
 
     /// The address of the workspace, or null.
+    #[inline]
     pub(super) fn workspace(&self) -> *mut std::ffi::c_void {
         self.address(self.operands)
     }
+}
+
+/// Packed arguments that point to nothing, for a capture that is never run.
+pub(super) fn placeholders(operands: &[OperationOperand], workspace_bytes: u64) -> Vec<u8> {
+    let one = 1.0_f64.to_bits();
+    let words = operands.iter().zip(1_u64..).map(|(operand, at)| match operand.effect.is_memory() {
+        true => PLACEHOLDER * at,
+        false => one,
+    });
+    let workspace = (workspace_bytes > 0).then_some(PLACEHOLDER * 100);
+    words.chain(workspace).flat_map(u64::to_ne_bytes).collect()
 }

@@ -34,7 +34,7 @@ impl CudaDevice {
         call: &'static str,
         api: &Api,
         operation: &LoadedOperation,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
     ) -> Result<CapturedGraph> {
         if operation.waits_for_device() {
             return Err(operation.not_captured(call));

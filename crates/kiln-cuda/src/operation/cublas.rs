@@ -156,7 +156,7 @@ impl PreparedOperation for CublasCall {
     unsafe fn queue(
         &self,
         stream: sys::CUstream,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
     ) -> std::result::Result<(), LibraryFailure> {
         let (api, handle) = (self.handle.api, self.handle.raw.raw());
         let mode = match self.operation {

@@ -208,7 +208,7 @@ impl LtMatmul {
 
 impl LtMatmul {
     /// Sets the addresses of bias and scale factors, where they are not those of the launch before.
-    fn set_addresses(&self, known: &mut [u64; 3], arguments: &OperationArguments) -> LtResult<()> {
+    fn set_addresses(&self, known: &mut [u64; 3], arguments: &OperationArguments<'_>) -> LtResult<()> {
         let bias = self.operation.epilogue.bias.then_some((DESC_BIAS_POINTER, 3));
         let scales = self
             .operation
@@ -306,7 +306,7 @@ impl PreparedOperation for LtMatmul {
         self.workspace_bytes as u64
     }
 
-    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> LtResult<()> {
+    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments<'_>) -> LtResult<()> {
         let api = self.handle.api;
         let first_scalar = self.operation.memory_operands();
         let alpha = scalar(self.scale, arguments.scalar(first_scalar));

@@ -16,7 +16,7 @@ use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
-use kiln_driver::{Error, Refusal, Result};
+use kiln_driver::{Error, Result};
 use kiln_operation::{ElementType, Math, Operation};
 
 use super::PreparedOperation;
@@ -24,16 +24,13 @@ use super::arguments::OperationArguments;
 use super::symbol_lookup;
 use crate::context::Context;
 use crate::device::CudaDevice;
-use crate::libraries::LibraryKind;
+use crate::libraries::{LibraryKind, LibraryVersion};
 use crate::native_handle::Native;
 use descriptor::{Descriptor, DnnResult, Raw, check};
 use enum_values::{Named, attribute, data_type, descriptor_type};
 use graph::ScalarSource;
 use plan::{EngineRules, ExecutionPlan};
 use symbols::DnnApi;
-
-/// The oldest version whose numbers and entry points these are.
-const OLDEST_VERSION: usize = 90_000;
 
 /// The handle of a device.
 pub(crate) struct DnnHandle {
@@ -62,11 +59,8 @@ impl DnnHandle {
         let api = DnnApi::load(call)?;
         // SAFETY: the call takes nothing.
         let version = unsafe { (api.version)() };
-        if version < OLDEST_VERSION {
-            let kind = LibraryKind::Cudnn;
-            let why = format!("it is version {version}, and cuDNN 9 is needed; {}", kind.advice());
-            return Err(Error::refused(call, Refusal::Library { library: kind.name(), why }));
-        }
+        let number = LibraryVersion::of_number(u32::try_from(version).unwrap_or(u32::MAX));
+        symbol_lookup::check_version(call, LibraryKind::Cudnn, number)?;
         // cuDNN opens these by name, and finds those that the process has. Without cuBLASLt it ends the process; only some engines use the others.
         let _ = symbol_lookup::open(call, LibraryKind::CublasLt)?;
         for kind in [LibraryKind::Cublas, LibraryKind::Nvrtc] {
@@ -136,7 +130,7 @@ impl DnnCall {
     }
 
     /// The bits of the numbers that a launch gives by value.
-    fn values(&self, arguments: &OperationArguments) -> Vec<u32> {
+    fn values(&self, arguments: &OperationArguments<'_>) -> Vec<u32> {
         let value = |source: &ScalarSource| match *source {
             ScalarSource::Argument(index) => (arguments.scalar(index) as f32).to_bits(),
             ScalarSource::Constant(value) => value.to_bits(),
@@ -146,7 +140,7 @@ impl DnnCall {
     }
 
     /// The addresses of a launch.
-    fn variant_pack(&self, arguments: &OperationArguments, values: &[u32]) -> DnnResult<Descriptor> {
+    fn variant_pack(&self, arguments: &OperationArguments<'_>, values: &[u32]) -> DnnResult<Descriptor> {
         let pack = Descriptor::new(self.handle.api, descriptor_type::VARIANT_PACK)?;
         let ids: Vec<i64> = (1..).take(self.tensors).chain(self.scalars.iter().map(|(id, _)| *id)).collect();
         let tensors = (0..self.tensors).map(|index| arguments.address(index));
@@ -180,7 +174,7 @@ impl PreparedOperation for DnnCall {
         self.workspace_bytes
     }
 
-    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> DnnResult<()> {
+    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments<'_>) -> DnnResult<()> {
         let Some(plan) = &self.plan else { return Ok(()) };
         let handle = &self.handle;
         let _turn = handle.turn.lock().unwrap_or_else(PoisonError::into_inner);

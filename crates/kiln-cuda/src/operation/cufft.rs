@@ -118,7 +118,7 @@ impl PreparedOperation for FftPlan {
         self.workspace_bytes as u64
     }
 
-    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> FftResult<()> {
+    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments<'_>) -> FftResult<()> {
         let (api, plan) = (self.api, self.plan);
         let (input, output) =
             (arguments.address(0), arguments.address(usize::from(!self.operation.in_place)));

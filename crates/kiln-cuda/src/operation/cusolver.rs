@@ -140,7 +140,7 @@ impl PreparedOperation for SolverCall {
         false
     }
 
-    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> SolverResult<()> {
+    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments<'_>) -> SolverResult<()> {
         let handle = &self.handle;
         let _turn = handle.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);

@@ -15,7 +15,7 @@ use kiln_operation::{
 };
 
 use super::PreparedOperation;
-use super::arguments::OperationArguments;
+use super::arguments::{OperationArguments, placeholders};
 use super::descriptor::Descriptor;
 use super::failure::LibraryFailure;
 use super::library_enums::{self, scalar};
@@ -99,7 +99,9 @@ impl SparseCall {
         };
         drop(known);
         let mut prepared = Self { operation: *operation, handle, workspace_bytes: 0 };
-        let arguments = OperationArguments::placeholders(&operation.operands(), 0)?;
+        let operands = operation.operands();
+        let packed = placeholders(&operands, 0);
+        let arguments = OperationArguments::new(call, operation.name(), &operands, 0, &packed)?;
         let mut bytes = 0;
         let turn = prepared.handle.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the lock is held, and nothing is accessed to say a size.
@@ -112,7 +114,7 @@ impl SparseCall {
 
     /// # Safety
     /// The caller holds the lock of the handle, and vouches for the addresses where something is queued.
-    unsafe fn call(&self, arguments: &OperationArguments, purpose: Purpose<'_>) -> SparseResult<()> {
+    unsafe fn call(&self, arguments: &OperationArguments<'_>, purpose: Purpose<'_>) -> SparseResult<()> {
         // SAFETY: the caller vouches for all of them.
         unsafe {
             match self.operation {
@@ -129,7 +131,7 @@ impl SparseCall {
     unsafe fn spmv(
         &self,
         o: &Spmv,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         purpose: Purpose<'_>,
     ) -> SparseResult<()> {
         let (api, raw, kind) = (self.handle.api, self.handle.raw.raw(), library_enums::data_type(o.element));
@@ -177,7 +179,7 @@ impl SparseCall {
     unsafe fn spmm(
         &self,
         o: &Spmm,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         purpose: Purpose<'_>,
     ) -> SparseResult<()> {
         let (api, raw, kind) = (self.handle.api, self.handle.raw.raw(), library_enums::data_type(o.element));
@@ -237,7 +239,7 @@ impl SparseCall {
     unsafe fn to_dense(
         &self,
         o: &SparseToDense,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         purpose: Purpose<'_>,
     ) -> SparseResult<()> {
         let (api, raw) = (self.handle.api, self.handle.raw.raw());
@@ -264,7 +266,7 @@ impl SparseCall {
         format: SparseFormat,
         (rows, columns, nonzeros): (u64, u64, u64),
         (index, element): (IndexType, ElementType),
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
     ) -> SparseResult<Descriptor> {
         let (api, base) = (self.handle.api, ZERO_BASED);
         let (rows, columns, nonzeros) = (long(rows), long(columns), long(nonzeros));
@@ -293,7 +295,7 @@ impl SparseCall {
         &self,
         len: u64,
         element: ElementType,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         index: usize,
     ) -> SparseResult<Descriptor> {
         let api = self.handle.api;
@@ -315,7 +317,7 @@ impl SparseCall {
         (rows, columns): (u64, u64),
         leading: u64,
         layout: DenseLayout,
-        (element, arguments, index): (ElementType, &OperationArguments, usize),
+        (element, arguments, index): (ElementType, &OperationArguments<'_>, usize),
     ) -> SparseResult<Descriptor> {
         let api = self.handle.api;
         let (kind, order) = (library_enums::data_type(element), library_enums::dense_order(layout));
@@ -335,7 +337,7 @@ impl PreparedOperation for SparseCall {
         self.workspace_bytes as u64
     }
 
-    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments) -> SparseResult<()> {
+    unsafe fn queue(&self, stream: sys::CUstream, arguments: &OperationArguments<'_>) -> SparseResult<()> {
         let handle = &self.handle;
         let _turn = handle.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: here and below, the lock keeps others from the handle, and the caller vouches for stream and addresses.
@@ -350,7 +352,7 @@ impl PreparedOperation for SparseCall {
 }
 
 /// Alpha, which is the sixth argument, and beta behind it, or 0.
-fn scalars(element: ElementType, accumulate: bool, arguments: &OperationArguments) -> ([u8; 8], [u8; 8]) {
+fn scalars(element: ElementType, accumulate: bool, arguments: &OperationArguments<'_>) -> ([u8; 8], [u8; 8]) {
     let beta = if accumulate { arguments.scalar(6) } else { 0.0 };
     (scalar(element, arguments.scalar(5)), scalar(element, beta))
 }

@@ -103,6 +103,7 @@ pub(super) fn dense_order(layout: DenseLayout) -> i32 {
 }
 
 /// A scalar in the type a library takes it in, in the first bytes.
+#[inline]
 pub(super) fn scalar(element: ElementType, value: f64) -> [u8; 8] {
     let mut bytes = [0; 8];
     match element {

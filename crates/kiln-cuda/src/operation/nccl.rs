@@ -23,9 +23,10 @@ use kiln_driver::{Error, Refusal, Result, ShortTime};
 use kiln_operation::{CommunicatorId, CommunicatorRank};
 
 use super::failure::LibraryFailure;
+use super::symbol_lookup;
 use crate::context::Context;
 use crate::device::CudaDevice;
-use crate::libraries::LibraryKind;
+use crate::libraries::{LibraryKind, LibraryVersion};
 pub(super) use abort::NcclAbort;
 use abort::{AbortState, without_answer};
 pub(super) use collective::NcclCollective;
@@ -33,8 +34,6 @@ use making::Making;
 pub(crate) use replay::NcclReplay;
 use symbols::{NcclApi, UniqueId};
 
-/// The oldest version whose entry points and configuration these are: 2.18.
-const OLDEST_VERSION: c_int = 21_800;
 /// The first version with numbers of 8 bits: 2.24.
 const FLOAT8_VERSION: c_int = 22_400;
 /// `ncclInProgress`.
@@ -82,11 +81,8 @@ fn open(call: &'static str) -> Result<(&'static NcclApi, c_int)> {
     let status = unsafe { (api.version)(&mut version) };
     LibraryFailure::check(LibraryKind::Nccl, "ncclGetVersion", status)
         .map_err(|failure| failure.error(call, "its version"))?;
-    if version < OLDEST_VERSION {
-        let (kind, major, minor) = (LibraryKind::Nccl, version / 10_000, version / 100 % 100);
-        let why = format!("it is version {major}.{minor}, and 2.18 or newer is needed; {}", kind.advice());
-        return Err(Error::refused(call, Refusal::Library { library: kind.name(), why }));
-    }
+    let number = LibraryVersion::of_number(u32::try_from(version).unwrap_or(0));
+    symbol_lookup::check_version(call, LibraryKind::Nccl, number)?;
     Ok((api, version))
 }
 

@@ -5,9 +5,10 @@ use std::mem::ManuallyDrop;
 use kiln_driver::{Error, Refusal, Result};
 
 use crate::dynamic_library::{self, Library, RTLD_LOCAL, RTLD_NOW};
-use crate::libraries::{LibraryKind, SearchEnvironment};
+use crate::libraries::{LibraryKind, LibraryVersion, SearchEnvironment};
 
-/// Finds and opens a library. It is never unloaded.
+/// Finds and opens a library. It is never unloaded. One that kiln cannot use because it is too old is refused before it is opened where names tell its version,
+/// otherwise by what it says of itself.
 pub(super) fn open(call: &'static str, kind: LibraryKind) -> Result<ManuallyDrop<Library>> {
     let refuse = |why: String| Error::refused(call, Refusal::Library { library: kind.name(), why });
     let found = SearchEnvironment::of_process().find(kind).map_err(|missing| refuse(missing.to_string()))?;
@@ -16,7 +17,18 @@ pub(super) fn open(call: &'static str, kind: LibraryKind) -> Result<ManuallyDrop
     let library = library.map_err(|error| {
         refuse(format!("{} cannot be loaded: {error}; {}", found.path.display(), kind.advice()))
     })?;
-    Ok(ManuallyDrop::new(library))
+    let library = ManuallyDrop::new(library);
+    if let Some(version) = kind.loaded_version(&found.path) {
+        check_version(call, kind, version)?;
+    }
+    Ok(library)
+}
+
+/// Refuses a version that kiln cannot use.
+pub(super) fn check_version(call: &'static str, kind: LibraryKind, version: LibraryVersion) -> Result<()> {
+    let Some(why) = kind.too_old(version) else { return Ok(()) };
+    let why = format!("it is {why}; {}", kind.advice());
+    Err(Error::refused(call, Refusal::Library { library: kind.name(), why }))
 }
 
 /// The error for a library without an entry point: it is too old, or not whole.

@@ -42,6 +42,30 @@ on_machine! {
         assert!(why.contains("it has no `cublasDestroy_v2`, which CUDA 12 and newer have"), "{why}");
     }
 
+    fn a_library_that_says_it_is_too_old_is_refused() on {
+        Machine::fake().with_library("KILN_CUBLAS", concat!(
+            "int cublasGetProperty(int part, int *value) { *value = part == 0 ? 11 : part == 1 ? 12 : 3; return 0; }",
+            include_str!("libcublas/cublas.c"),
+        ))
+    } => {
+        let why = unusable();
+        assert!(why.starts_with("it is too old: version 11.12.3, kiln needs 12.0 or newer; install"), "{why}");
+    }
+
+    fn a_file_whose_name_says_that_it_is_too_old_is_not_opened() on {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("old-cublas");
+        std::fs::create_dir_all(&folder).unwrap();
+        let (source, library) = (folder.join("source.c"), folder.join("libcublas.so.11.11.3.6"));
+        // Its initialiser ends the process.
+        std::fs::write(&source, "#include <stdlib.h>\n__attribute__((constructor)) static void run(void) { abort(); }").unwrap();
+        let built = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+        assert!(built.unwrap().success());
+        Machine::fake().with("KILN_CUBLAS", library)
+    } => {
+        let why = unusable();
+        assert!(why.contains("libcublas.so.11.11.3.6 is too old: version 11.11.3, kiln needs 12.0 or newer; install"), "{why}");
+    }
+
     fn a_launch_sets_the_state_of_the_handle_before_the_call() on with_cublas() => {
         let bench = Bench::new();
         let module = bench.device.load(&Image::Library(AXPY)).unwrap();

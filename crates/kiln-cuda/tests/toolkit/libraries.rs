@@ -119,6 +119,46 @@ fn a_library_that_ends_too_early_is_told_with_its_bytes() {
 }
 
 #[test]
+fn a_library_that_is_too_old_is_told_with_its_version_and_passed_over() {
+    if !compiler("a_library_that_is_too_old_is_told_with_its_version_and_passed_over") {
+        return;
+    }
+    let machine = Machine::new("old");
+    for (kind, old, whole) in [
+        (LibraryKind::Nvrtc, "libnvrtc.so.11.1.74", "libnvrtc.so.11.2.152"),
+        (LibraryKind::Cublas, "libcublas.so.11.11.3.6", "libcublas.so.12.0.1.189"),
+        (LibraryKind::CublasLt, "libcublasLt.so.11", "libcublasLt.so.12"),
+        (LibraryKind::Cufft, "libcufft.so.10.9.0.58", "libcufft.so.11.0.0.21"),
+        (LibraryKind::Cudnn, "libcudnn.so.8.9.7", "libcudnn.so.9"),
+        (LibraryKind::Cusolver, "libcusolver.so.11.4.1.48", "libcusolver.so.11"),
+        (LibraryKind::Cusparse, "libcusparse.so.11.7.5.86", "libcusparse.so.12"),
+        (LibraryKind::Nccl, "libnccl.so.2.17.1", "libnccl.so.2"),
+    ] {
+        let soname = |file: &str| file.split('.').take(3).collect::<Vec<_>>().join(".");
+        let old = machine.library(&format!("usr/lib64/{old}"), &soname(old));
+        let missing = machine.environment().find(kind).unwrap_err();
+        let text = missing.to_string();
+        let file = old.display().to_string();
+        let wanted = format!("{kind} at {file} is too old: version ");
+        assert!(
+            text.starts_with(&wanted)
+                && text.contains(", kiln needs ")
+                && text.contains(" or newer; install"),
+            "{text}"
+        );
+        // One that a variable names, or that is loaded, is not replaced by another.
+        let named = machine.environment().with_variable(kind.variable(), &old).find(kind).unwrap_err();
+        assert!(named.to_string().contains("too old: version "), "{named}");
+        let loaded = machine.environment().with_loaded(&old).find(kind).unwrap_err();
+        assert!(loaded.to_string().starts_with(&wanted), "{loaded}");
+        let whole = machine.library(&format!("usr/local/cuda/lib64/{whole}"), &soname(whole));
+        assert_eq!(machine.environment().find(kind).unwrap().path, whole);
+    }
+    let old = machine.library("usr/lib64/libcurand.so.9", "libcurand.so.9");
+    assert_eq!(machine.environment().find(LibraryKind::Curand).unwrap().path, old, "kiln does not call it");
+}
+
+#[test]
 fn each_place_is_searched_in_its_turn() {
     if !compiler("each_place_is_searched_in_its_turn") {
         return;

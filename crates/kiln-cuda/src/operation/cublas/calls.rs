@@ -18,7 +18,7 @@ type Called = (&'static str, i32);
 pub(super) struct Calling<'a> {
     pub(super) api: &'a CublasApi,
     pub(super) handle: Handle,
-    pub(super) arguments: &'a OperationArguments,
+    pub(super) arguments: &'a OperationArguments<'a>,
 }
 
 impl Calling<'_> {

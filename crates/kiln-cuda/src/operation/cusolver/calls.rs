@@ -19,7 +19,7 @@ impl SolverCall {
     /// The caller holds the locks of the handle and of the host workspace, and vouches for the addresses.
     pub(super) unsafe fn call(
         &self,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         work: *mut c_void,
         host: *mut c_void,
     ) -> (&'static str, i32) {
@@ -42,7 +42,7 @@ impl SolverCall {
     /// As for [`call`](Self::call).
     unsafe fn call_cholesky(
         &self,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         work: *mut c_void,
         host: *mut c_void,
     ) -> (&'static str, i32) {
@@ -109,7 +109,7 @@ impl SolverCall {
     /// As for [`call`](Self::call).
     unsafe fn call_lu(
         &self,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         work: *mut c_void,
         host: *mut c_void,
     ) -> (&'static str, i32) {
@@ -174,7 +174,7 @@ impl SolverCall {
     /// As for [`call`](Self::call).
     unsafe fn call_qr(
         &self,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         work: *mut c_void,
         host: *mut c_void,
     ) -> (&'static str, i32) {
@@ -232,7 +232,7 @@ impl SolverCall {
     /// As for [`call`](Self::call).
     unsafe fn call_spectrum(
         &self,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         work: *mut c_void,
         host: *mut c_void,
     ) -> (&'static str, i32) {
@@ -278,7 +278,7 @@ impl SolverCall {
     unsafe fn call_gesvd(
         &self,
         o: &Gesvd,
-        arguments: &OperationArguments,
+        arguments: &OperationArguments<'_>,
         work: *mut c_void,
     ) -> (&'static str, i32) {
         let (api, raw) = (self.handle.api, self.handle.raw.raw());

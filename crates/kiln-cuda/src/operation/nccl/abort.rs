@@ -182,7 +182,7 @@ impl PreparedOperation for NcclAbort {
     }
 
     /// All is done before.
-    unsafe fn queue(&self, _stream: CUstream, _arguments: &OperationArguments) -> NcclResult<()> {
+    unsafe fn queue(&self, _stream: CUstream, _arguments: &OperationArguments<'_>) -> NcclResult<()> {
         Ok(())
     }
 }

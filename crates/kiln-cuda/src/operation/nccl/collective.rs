@@ -89,7 +89,7 @@ impl PreparedOperation for NcclCollective {
         self.rank.join()
     }
 
-    unsafe fn queue(&self, stream: CUstream, arguments: &OperationArguments) -> NcclResult<()> {
+    unsafe fn queue(&self, stream: CUstream, arguments: &OperationArguments<'_>) -> NcclResult<()> {
         let calls = |api: &'static NcclApi, comm: *mut c_void| {
             let mut first = 0;
             for (collective, buffers) in self.group.collectives().iter().zip(&self.buffers) {
