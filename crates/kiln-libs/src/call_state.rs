@@ -4,15 +4,13 @@ use kiln_runtime::internal::{check_ready as runtime_ready, check_stream as runti
 use kiln_runtime::{DeviceRuntime, ErrorKind, GraphBuilder, Stream};
 
 use crate::Result;
-use crate::error::LibraryError;
+use crate::error::{LibraryError, lost};
 
 /// Refuses a device that takes no work: it is lost, or its runtime was shut down.
 pub(crate) fn check_ready(gpu: &DeviceRuntime, call: &'static str) -> Result<()> {
     runtime_ready(gpu).map_err(|error| {
         let place = match error.kind() {
-            ErrorKind::Driver(_) => format!(
-                "{call}: the device is lost; open another runtime and upload the data to it; the fault was"
-            ),
+            ErrorKind::Driver(_) => lost(call),
             _ => call.to_owned(),
         };
         error.within(place).into()

@@ -179,6 +179,11 @@ impl<'a> Described<'a> {
         Ok(operands)
     }
 
+    /// As [`check`](Self::check); a call whose result has no elements passed its checks before.
+    pub(crate) fn check_unless_empty(&self) -> Result<()> {
+        if self.is_empty { Ok(()) } else { self.check().map(drop) }
+    }
+
     /// The operands of the operation, if its sizes fit each other.
     pub(crate) fn checked_operands(&self) -> Result<Vec<OperationOperand>> {
         self.operation.checked_operands().map_err(|error| self.names.renamed(error))
@@ -256,8 +261,12 @@ fn fit_all(
             return refuse(what, "use a longer buffer, or smaller sizes");
         }
         if !bytes.address().0.is_multiple_of(operand.alignment) {
-            let what = format!("`{name}` does not begin at a multiple of {} bytes", operand.alignment);
-            return refuse(what, "begin the view at an aligned element");
+            let (offset, address) = (bytes.offset(), bytes.address().0);
+            let what = format!(
+                "`{name}` does not begin at a multiple of {} bytes: it begins at byte {offset} of its buffer, at the address {address:#x}",
+                operand.alignment
+            );
+            return refuse(what, "begin the view at such a byte, or copy it to the start of another buffer");
         }
     }
     // Libraries read and write in any order.

@@ -93,6 +93,19 @@ impl LibraryError {
         }
     }
 
+    /// What the runtime answered to work that was waited for, with the call, and with what to do where the device is lost for good.
+    #[cold]
+    pub(crate) fn told_of_wait(self, call: &'static str) -> Self {
+        match self {
+            Self::Runtime(error)
+                if error.is_sticky() && !error.place().is_some_and(|place| place.contains(LOST)) =>
+            {
+                Self::Runtime(error.within(lost(call)))
+            }
+            told => told.told_of(call),
+        }
+    }
+
     /// The runtime's error, if it was one.
     pub fn runtime(&self) -> Option<&kiln_runtime::Error> {
         match self {
@@ -116,6 +129,13 @@ impl LibraryError {
             _ => None,
         }
     }
+}
+
+const LOST: &str = "the device is lost; open another runtime and upload the data to it";
+
+/// What to do about a device that is lost for good, before the words of the fault.
+pub(crate) fn lost(call: &str) -> String {
+    format!("{call}: {LOST}; the fault was")
 }
 
 /// The method that a caller called, where the operation has the name of a routine of LAPACK.

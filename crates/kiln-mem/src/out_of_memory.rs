@@ -81,10 +81,14 @@ impl fmt::Display for Exhausted {
             write!(f, "; {} of a limit of {limit}", self.in_use_bytes)?;
             self.limited_by.as_ref().map_or(Ok(()), |name| write!(f, " (budget {name})"))?;
             write!(f, " are in use")?;
-            if let Some(pages) = self.page_bytes.filter(|pages| *pages > limit) {
+            if let Some(pages) = self.page_bytes {
+                // What is in use counts as well.
+                let needed = self.in_use_bytes.saturating_add(pages);
+                let advice =
+                    if pages > limit { ", so that this limit is too low: " } else { ": free some, or " };
                 write!(
                     f,
-                    "; the device gives memory in pages, here {pages} bytes, so that this limit is too low: raise it to at least {pages}"
+                    "; the device gives memory in pages, here {pages} bytes{advice}raise it to at least {needed}"
                 )?;
             }
         } else {

@@ -23,7 +23,7 @@ impl Extent {
         let product = factors.iter().try_fold(1_u128, |product, factor| {
             product.checked_mul(u128::from(*factor)).filter(|product| *product <= ELEMENT_LIMIT)
         });
-        let reach = product.ok_or_else(|| too_large(operand))? as u64;
+        let reach = product.ok_or_else(|| too_large(operand, factors, &[]))? as u64;
         Ok(Self { reach, used: reach })
     }
 
@@ -57,7 +57,11 @@ impl Extent {
             .map(|(count, step)| u128::from(count.saturating_sub(1)) * u128::from(*step))
             .sum();
         if last >= ELEMENT_LIMIT {
-            return Err(too_large(operand));
+            return Err(too_large(
+                operand,
+                &dimensions.map(|(count, _)| count),
+                &dimensions.map(|(_, step)| step),
+            ));
         }
         Ok(Self { reach: last as u64 + 1, used })
     }
@@ -105,6 +109,13 @@ pub(crate) fn check_sizes(
     }
 }
 
-fn too_large(operand: OperandPlace) -> OperationError {
-    OperationError::operand(operand, "has 2^59 elements or more", "use smaller sizes")
+/// Says the sizes, and the steps between elements where there are any.
+fn too_large(operand: OperandPlace, sizes: &[u64], steps: &[u64]) -> OperationError {
+    let list = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
+    let steps = if steps.is_empty() { String::new() } else { format!(" at steps of {}", list(steps)) };
+    OperationError::operand(
+        operand,
+        format!("has 2^59 elements or more: {}{steps}", list(sizes)),
+        "use smaller sizes",
+    )
 }

@@ -8,7 +8,7 @@ use super::element::MatrixElement;
 use super::matrix::Matrix;
 use super::prepared_matmul::PreparedMatmul;
 use super::product_launch::ProductLaunch;
-use super::tuning::MatmulTuning;
+use super::tuning::{self, MatmulTuning};
 use crate::Result;
 use crate::call_state::{check_graph, check_stream};
 use crate::described::{Described, OperandNames};
@@ -232,15 +232,20 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         let Operation::Matmul(operation) = call.operation()? else {
             return Err(LibraryError::argument(Matmul::NAME, "no matrix product", "tune a matrix product"));
         };
-        if let Some(kept) = MatmulTuning::kept(self.loaded, &operation)? {
+        if let Some(kept) = MatmulTuning::kept(self.loaded, &operation).map_err(tuning::told)? {
             return Ok(kept);
         }
-        let gpu = self.loaded.gpu();
-        let scratch = gpu.allocate::<O>(self.c.buffer.len())?;
+        self.measure(&operation).map_err(tuning::told)
+    }
+
+    /// Measures the algorithms of a product that was checked, with another result.
+    fn measure(self, operation: &Matmul) -> Result<MatmulTuning> {
+        let elements = self.c.reach().min(self.c.buffer.len() as u128) as usize;
+        let scratch = self.loaded.gpu().allocate::<O>(elements)?;
         if operation.accumulate {
             scratch.fill(bytemuck::Zeroable::zeroed())?;
         }
-        MatmulTuning::measure(self.loaded, &operation, |algorithm, graph| {
+        MatmulTuning::measure(self.loaded, operation, |algorithm, graph| {
             let c = Matrix { buffer: &scratch, ..self.c };
             let measured =
                 MatmulCall { c, measured: Some((operation.alignment, algorithm)), stream: None, ..self };
@@ -297,7 +302,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         if self.a.columns == 0 {
             return self.without_terms(call);
         }
-        self.check_leading()?;
+        self.check_matrices()?;
         // Where rows of C lie one after the other, its transpose is computed: Cᵀ = Bᵀ Aᵀ.
         let (first, second) = if self.c.by_columns { (self.a, self.b) } else { (self.b, self.a) };
         let mut described = Described::of(operation);
@@ -387,14 +392,15 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         self.loaded
     }
 
-    /// Refuses rows or columns that overlap, in the caller's words.
-    fn check_leading(&self) -> Result<()> {
+    /// Refuses rows or columns that overlap, and buffers that are too short, in the caller's words.
+    fn check_matrices(&self) -> Result<()> {
         self.a.check_leading(Matmul::NAME, "a")?;
         self.b.check_leading(Matmul::NAME, "b")?;
         self.c.check_leading(Matmul::NAME, "c")?;
-        // A stride that was not given is not told.
-        let is_huge = self.c.batch > 1 && self.c.stride.is_none() && self.c.matrix_stride() == u64::MAX;
-        if is_huge { self.c.check_room(Matmul::NAME, "c") } else { Ok(()) }
+        // Sizes that do not fit are told as they were given.
+        self.a.check_room(Matmul::NAME, "a")?;
+        self.b.check_room(Matmul::NAME, "b")?;
+        self.c.check_room(Matmul::NAME, "c")
     }
 
     /// The type of `alpha` and `beta`.

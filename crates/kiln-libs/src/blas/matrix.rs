@@ -88,18 +88,23 @@ impl<'a, T: MatrixElement> Matrix<'a, T> {
         Err(LibraryError::argument(operation, what, hint))
     }
 
+    /// How many elements lie from the first to the last. It has some.
+    pub(crate) fn reach(&self) -> u128 {
+        let (line, lines) = self.stored();
+        let last = |count: u64, step: u64| u128::from(count.saturating_sub(1)) * u128::from(step);
+        let reach = last(lines, self.distance()).saturating_add(last(self.batch, self.matrix_stride()));
+        reach.saturating_add(u128::from(line))
+    }
+
     /// Refuses a matrix that its buffer is too short for, before memory is allocated for what its sizes say. One without elements fits.
     pub(crate) fn check_room(&self, operation: &'static str, name: &str) -> Result<()> {
         if self.rows == 0 || self.columns == 0 || self.batch == 0 {
             return Ok(());
         }
         self.check_leading(operation, name)?;
-        let (line, lines) = self.stored();
-        let last = |count: u64, step: u64| u128::from(count - 1) * u128::from(step);
-        let reach = last(lines, self.distance()).saturating_add(last(self.batch, self.matrix_stride()));
-        let reach = reach.saturating_add(u128::from(line));
+        let reach = self.reach();
         if reach >= 1 << 59 {
-            let what = format!("`{name}` has 2^59 elements or more");
+            let what = format!("`{name}` has 2^59 elements or more: {}", self.sizes_text());
             return Err(LibraryError::argument(operation, what, "use smaller sizes"));
         }
         let bytes = |elements: u128| elements * u128::from(T::TYPE.bytes());
@@ -107,8 +112,23 @@ impl<'a, T: MatrixElement> Matrix<'a, T> {
         if given >= wanted {
             return Ok(());
         }
-        let what = format!("`{name}` has {given} bytes and must have {wanted}");
+        let what = format!("`{name}` has {given} bytes and must have {wanted} for {}", self.sizes_text());
         Err(LibraryError::argument(operation, what, "use a longer buffer, or smaller sizes"))
+    }
+
+    /// All sizes that say how long its buffer must be, as the caller gave them.
+    pub(crate) fn sizes_text(&self) -> String {
+        let mut text = match self.batch {
+            1 => format!("a matrix of {}", self.shape_text()),
+            batch => format!("{batch} matrices of {}", self.shape_text()),
+        };
+        if let Some(leading) = self.leading {
+            text += &format!(" with a leading dimension of {leading}");
+        }
+        if let Some(stride) = self.stride {
+            text += &format!(" that are {stride} elements apart");
+        }
+        text
     }
 
     /// Its shape in words.

@@ -9,6 +9,7 @@ use kiln_runtime::internal::cublaslt_identity;
 use kiln_runtime::{DeviceRuntime, Graph, GraphBuilder};
 
 use crate::Result;
+use crate::error::LibraryError;
 use crate::loaded_operations::LoadedOperations;
 
 /// A measurement that chooses the finalists lasts about so long, so that the clock's steps do not matter.
@@ -122,6 +123,21 @@ impl MatmulTuning {
             [0, 1, 2].map(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)));
         let (time, default_time) = (Duration::from_nanos(time), Duration::from_nanos(default_time));
         (algorithm < Matmul::ALGORITHMS).then_some(Self { algorithm, time, default_time, measured: 0 })
+    }
+}
+
+/// What went wrong, with the call and what to do.
+#[cold]
+pub(super) fn told(error: LibraryError) -> LibraryError {
+    match error {
+        LibraryError::Runtime(error) if error.is_oom() => {
+            let place = format!(
+                "{}: `tune` found no memory for a second result or for workspace; free some, or tune before other memory is allocated",
+                Matmul::NAME
+            );
+            LibraryError::Runtime(error.within(place))
+        }
+        error => error.told_of_wait(Matmul::NAME),
     }
 }
 

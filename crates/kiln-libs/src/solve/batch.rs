@@ -8,6 +8,9 @@ use crate::blas::{Matrix, Real};
 use crate::prims::check::Check;
 use crate::prims::plan::Argument;
 
+/// Rows and matrices of a batch are fewer than this.
+const SIZE_LIMIT: u64 = 1 << 31;
+
 /// A batch of matrices that passed its checks.
 pub(super) struct Batch<T: Real> {
     /// The part of the buffer that they lie in.
@@ -34,8 +37,8 @@ impl<T: Real> Batch<T> {
     fn new(check: Check, name: &str, matrix: &Matrix<'_, T>, is_written: bool) -> Result<Self> {
         let (rows, columns, count) = (matrix.rows, matrix.columns, matrix.batch);
         if rows == 0 || columns == 0 || count == 0 {
-            let what = format!("`{name}` is {count} matrices of {}", matrix.shape_text());
-            return Err(check.refusal(what, "leave out operations on nothing"));
+            let (buffer, [row_step, column_step, stride]) = (matrix.buffer.view(..0)?, [0; 3]);
+            return Ok(Self { buffer, rows, columns, count, row_step, column_step, stride });
         }
         matrix.check_leading(check.0, name)?;
         let ((length, lines), leading) = (matrix.stored(), matrix.distance());
@@ -51,7 +54,9 @@ impl<T: Real> Batch<T> {
         let all = u128::from(count - 1).checked_mul(stride).and_then(|last| last.checked_add(reach));
         let Some(all) = all.filter(|all| *all <= matrix.buffer.len() as u128) else {
             let wanted = all.map_or("more than 2^128".to_owned(), |all| all.to_string());
-            let what = format!("`{name}` has {} elements and must have {wanted}", matrix.buffer.len());
+            let given = matrix.buffer.len();
+            let what =
+                format!("`{name}` has {given} elements and must have {wanted} for {}", matrix.sizes_text());
             return Err(check.refusal(what, "use a longer buffer, or smaller sizes"));
         };
         let (row_step, column_step) = if matrix.by_columns { (1, leading) } else { (leading, 1) };
@@ -67,10 +72,16 @@ impl<T: Real> Batch<T> {
             let what = format!("`{name}` is {} x {}, and must be square", self.rows, self.columns);
             return Err(check.refusal(what, "use `qr` or `svd` for other shapes, one by one"));
         }
-        match [self.rows, self.count].into_iter().find(|size| *size >= 1 << 31) {
-            None => Ok(self),
-            Some(size) => Err(check.refusal(format!("a size of {size} of `{name}`"), "use sizes below 2^31")),
+        if self.rows < SIZE_LIMIT && self.count < SIZE_LIMIT {
+            return Ok(self);
         }
+        let what = format!("`{name}` is {} matrices of {} x {}", self.count, self.rows, self.columns);
+        Err(check.refusal(what, "use sizes below 2^31"))
+    }
+
+    /// Whether there is nothing to read or write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows == 0 || self.columns == 0 || self.count == 0
     }
 
     /// The same matrices, transposed.

@@ -12,7 +12,7 @@ use super::batched_call::{BatchOperation, BatchedCall, FailureKind, FoundWords};
 use super::handle::Solve;
 use crate::Result;
 use crate::blas::{Matrix, Real};
-use crate::operands::Operands;
+use crate::operands::{EXACT_HINT, Operands};
 use crate::prims::PrimitiveCall;
 use crate::prims::check::Check;
 use crate::prims::plan::{Argument, Plan};
@@ -157,7 +157,14 @@ pub(super) fn sides<T: Real>(
 
 /// Refuses other numbers of pivots than rows.
 fn check_pivots<T: Real>(check: Check, (name, a): (&str, &Batch<T>), pivots: &GpuRef<i64>) -> Result<()> {
-    check.length("pivots", pivots, (a.rows * a.count) as usize)?;
+    let wanted = u128::from(a.rows) * u128::from(a.count);
+    if pivots.len() as u128 != wanted {
+        let (given, count, rows) = (pivots.len(), a.count, a.rows);
+        let what = format!(
+            "`pivots` has {given} elements and must have {wanted} for {count} matrices of {rows} rows"
+        );
+        return check.refuse(what, EXACT_HINT);
+    }
     check.apart((name, &a.buffer), ("pivots", pivots))
 }
 
@@ -178,6 +185,9 @@ impl<T: Real> BatchOperation for CholeskyBatched<'_, T> {
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
         let a = self.batch()?;
+        if a.is_empty() {
+            return found.nothing(plan);
+        }
         let shared = shared_bytes(&a);
         let mut arguments = vec![Argument::read_write(&a.buffer)?, Argument::value(a.rows)];
         arguments.extend(a.steps());
@@ -213,6 +223,9 @@ impl<T: Real> BatchOperation for LuBatched<'_, T> {
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
         let a = self.batch()?;
+        if a.is_empty() {
+            return found.nothing(plan);
+        }
         let shared = shared_bytes(&a);
         let mut arguments = vec![Argument::read_write(&a.buffer)?, Argument::value(a.rows)];
         arguments.extend(a.steps());
@@ -248,6 +261,9 @@ impl<T: Real> Operation for CholeskySolveBatched<'_, T> {
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         let (factor, b) = self.batches()?;
+        if b.is_empty() {
+            return Ok(());
+        }
         let mut arguments = vec![Argument::read(&factor.buffer)?, Argument::value(factor.rows)];
         arguments.extend(factor.steps());
         arguments.extend([Argument::read_write(&b.buffer)?, Argument::value(b.columns)]);
@@ -285,6 +301,9 @@ impl<T: Real> BatchOperation for LuSolveBatched<'_, T> {
 
     fn plan(&self, plan: &mut Plan<'_>, found: &FoundWords) -> Result<()> {
         let (factors, b) = self.batches()?;
+        if b.is_empty() {
+            return found.nothing(plan);
+        }
         let mut arguments = vec![Argument::read(&factors.buffer)?, Argument::value(factors.rows)];
         arguments.extend(factors.steps());
         arguments.extend([

@@ -81,6 +81,13 @@ pub struct BatchedInfo {
     kind: FailureKind,
 }
 
+impl FoundWords {
+    /// Says of all matrices that all went well.
+    pub(crate) fn nothing(&self, plan: &mut Plan<'_>) -> Result<()> {
+        if self.words.is_empty() { Ok(()) } else { plan.zero(&self.words) }
+    }
+}
+
 struct WithInfo<O> {
     operation: O,
     found: FoundWords,
@@ -163,7 +170,7 @@ impl BatchedTicket {
     /// # Errors
     /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors or no solution; otherwise the operation failed.
     pub fn wait(&self) -> Result<()> {
-        self.ticket.wait()?;
+        self.ticket.wait().map_err(|error| LibraryError::from(error).told_of_wait(self.info.operation))?;
         self.info.check()
     }
 
@@ -192,6 +199,10 @@ impl BatchedInfo {
     /// # Errors
     /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors or no solution; otherwise they could not be read.
     pub fn check(&self) -> Result<()> {
+        self.find_failure().map_err(|error| error.told_of_wait(self.operation))
+    }
+
+    fn find_failure(&self) -> Result<()> {
         let words = self.found.words.download()?;
         let Some((matrix, word)) = words.iter().enumerate().find(|(_, word)| **word != 0) else {
             return Ok(());

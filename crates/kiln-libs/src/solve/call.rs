@@ -35,15 +35,16 @@ impl<'a> SolveCall<'a> {
         Self { loaded, described, stream: None, system: None }
     }
 
-    /// A system of equations, or a factorisation.
+    /// A system of equations, or a factorisation; without right-hand sides there is no system.
     pub(super) fn of_system(
         loaded: &'a LoadedOperations,
-        described: Result<(Described<'a>, System<'a>)>,
+        described: Result<(Described<'a>, Option<System<'a>>)>,
         home: StreamKey,
     ) -> Self {
         match described {
             Ok((described, system)) => {
-                Self { loaded, described: Ok(described), stream: None, system: Some((system, home)) }
+                let system = system.map(|system| (system, home));
+                Self { loaded, described: Ok(described), stream: None, system }
             }
             Err(error) => Self::new(loaded, Err(error)),
         }
@@ -79,7 +80,7 @@ impl<'a> SolveCall<'a> {
         let (described, gpu) = (self.described.as_ref().map_err(Clone::clone)?, self.loaded.gpu());
         let call = described.call();
         check_stream(gpu, call, self.stream)?;
-        described.check()?;
+        described.check_unless_empty()?;
         described.check_usable(gpu)?;
         self.submit_checked().map_err(|error| error.told_of(call))
     }
@@ -120,7 +121,7 @@ impl<'a> SolveCall<'a> {
         let (described, gpu) = (self.described.as_ref().map_err(Clone::clone)?, self.loaded.gpu());
         let call = described.call();
         check_graph(gpu, call, graph, self.stream)?;
-        described.check()?;
+        described.check_unless_empty()?;
         described.check_usable(gpu)?;
         self.record_checked(graph).map_err(|error| error.told_of(call))
     }
@@ -185,7 +186,14 @@ impl<'a> SolveCall<'a> {
         let gpu = self.loaded.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
         let word = gpu.allocate_tagged::<i32>(stream, 1, library_tag())?;
-        let call = LibraryCall::new(self.loaded, Ok(described.with(Argument::memory(&word)?)));
+        let described = if described.is_empty {
+            // No library writes it.
+            word.fill_on(stream, 0)?;
+            described
+        } else {
+            described.with(Argument::memory(&word)?)
+        };
+        let call = LibraryCall::new(self.loaded, Ok(described));
         let call = match self.stream {
             Some(stream) => call.on(stream),
             None => call,

@@ -1,6 +1,6 @@
 //! `Solve`: the entry point of factorisations and of the systems of equations that they solve.
 
-use kiln_operation::{Geqrf, Getrf, Getrs, Orgqr, Ormqr, Potrf, Potrs, Side, Triangle};
+use kiln_operation::{Geqrf, Getrf, Getrs, Operation, Orgqr, Ormqr, Potrf, Potrs, Side, Triangle};
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
 use super::call::SolveCall;
@@ -11,9 +11,10 @@ use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
 use crate::call_arguments::Argument;
 use crate::called::Called;
-use crate::described::Described;
+use crate::described::{Described, check_given};
 use crate::error::LibraryError;
 use crate::loaded_operations::LoadedOperations;
+use crate::operands::Operands;
 use crate::prims::Primitives;
 use crate::prims::check::Check;
 
@@ -81,19 +82,24 @@ impl Solve {
     ) -> SolveCall<'a> {
         let described = check_square(Potrs::NAME, "factor", &factor).and_then(|n| {
             check_shape(Potrs::NAME, "b", &b, (n, b.columns))?;
-            check_some(Potrs::NAME, "b", &b)?;
-            b.check_leading(Potrs::NAME, "b")?;
-            let (system, b_leading) = System::new(&self.kernels, CHOLESKY_SOLVE, &factor, None, &b)?;
-            let operation = Potrs {
+            let operation = |columns, b_leading| Potrs {
                 element: T::TYPE,
                 n,
-                columns: b.columns,
+                columns,
                 triangle: stored_triangle(&factor, triangle),
                 a_leading: factor.distance(),
                 b_leading,
             };
+            if b.columns == 0 {
+                let operands = Operands::of(CHOLESKY_SOLVED.call).with("factor", factor.buffer);
+                let given = [Some(Argument::borrowed(factor.buffer))];
+                return self.no_sides(operation(1, n), &CHOLESKY_SOLVED, operands.with("b", b.buffer), given);
+            }
+            b.check_leading(Potrs::NAME, "b")?;
+            let (system, b_leading) = System::new(&self.kernels, CHOLESKY_SOLVE, &factor, None, &b)?;
             let buffers = [Argument::memory(factor.buffer), Argument::memory(b.buffer)];
-            Ok((Described::new(operation, buffers)?.called(&CHOLESKY_SOLVED), system))
+            let described = Described::new(operation(b.columns, b_leading), buffers)?;
+            Ok((described.called(&CHOLESKY_SOLVED), Some(system)))
         });
         SolveCall::of_system(&self.loaded, described, b.buffer.home())
     }
@@ -110,7 +116,7 @@ impl Solve {
             let operation = Getrf { element: T::TYPE, m, n, leading: a.distance() };
             let described =
                 Described::new(operation, [Argument::memory(a.buffer), Argument::memory(pivots)])?;
-            Ok((described, System::factorisation(&self.kernels, &a)?))
+            Ok((described, Some(System::factorisation(&self.kernels, &a)?)))
         });
         SolveCall::of_system(&self.loaded, described, a.buffer.home())
     }
@@ -128,23 +134,42 @@ impl Solve {
     ) -> SolveCall<'a> {
         let described = check_square(Getrs::NAME, "factors", &factors).and_then(|n| {
             check_shape(Getrs::NAME, "b", &b, (n, b.columns))?;
-            check_some(Getrs::NAME, "b", &b)?;
-            b.check_leading(Getrs::NAME, "b")?;
-            let used = pivots.view(..pivots.len().min(n as usize))?;
-            let (system, b_leading) = System::new(&self.kernels, LU_SOLVE, &factors, Some(&used), &b)?;
-            let operation = Getrs {
+            let operation = |columns, b_leading| Getrs {
                 element: T::TYPE,
                 n,
-                columns: b.columns,
+                columns,
                 transposed: !factors.by_columns,
                 a_leading: factors.distance(),
                 b_leading,
             };
+            if b.columns == 0 {
+                let operands = Operands::of(LU_SOLVED.call).with("factors", factors.buffer);
+                let operands = operands.with("pivots", pivots).with("b", b.buffer);
+                let given = [Some(Argument::borrowed(factors.buffer)), Some(Argument::borrowed(pivots))];
+                return self.no_sides(operation(1, n), &LU_SOLVED, operands, given);
+            }
+            b.check_leading(Getrs::NAME, "b")?;
+            let used = pivots.view(..pivots.len().min(n as usize))?;
+            let (system, b_leading) = System::new(&self.kernels, LU_SOLVE, &factors, Some(&used), &b)?;
             let buffers =
                 [Argument::memory(factors.buffer), Argument::memory(pivots), Argument::memory(b.buffer)];
-            Ok((Described::new(operation, buffers)?.called(&LU_SOLVED), system))
+            let described = Described::new(operation(b.columns, b_leading), buffers)?;
+            Ok((described.called(&LU_SOLVED), Some(system)))
         });
         SolveCall::of_system(&self.loaded, described, b.buffer.home())
+    }
+
+    /// A system without right-hand sides: nothing is solved. `operation` is the same with one, for what must fit nevertheless.
+    fn no_sides<'a, const COUNT: usize>(
+        &self,
+        operation: impl Into<Operation>,
+        called: &'static Called,
+        operands: Operands<'_>,
+        given: [Option<Argument<'a>>; COUNT],
+    ) -> Result<(Described<'a>, Option<System<'a>>)> {
+        let operation = operation.into();
+        check_given(operation, called, given)?;
+        Ok((Described::nothing(&self.loaded, operation, &operands)?.called(called), None))
     }
 
     /// `A = Q R`, for a matrix that is stored column after column. `R` replaces the upper triangle; `Q` is kept as Householder vectors below it and in
@@ -161,7 +186,7 @@ impl Solve {
         tau: &'a GpuRef<T>,
         c: Matrix<'a, T>,
     ) -> SolveCall<'a> {
-        SolveCall::new(&self.loaded, apply_q((side, false), &factored, tau, &c))
+        SolveCall::new(&self.loaded, apply_q_to_any(&self.loaded, (side, false), &factored, tau, &c))
     }
 
     /// `Q` as a matrix: the vectors that [`qr`](Self::qr) left in `a` and in `tau` are replaced by as many columns of `Q` as `a` has. `a` has at least as many rows as
@@ -193,7 +218,7 @@ impl Solve {
         tau: &'a GpuRef<T>,
         c: Matrix<'a, T>,
     ) -> SolveCall<'a> {
-        SolveCall::new(&self.loaded, apply_q((side, true), &factored, tau, &c))
+        SolveCall::new(&self.loaded, apply_q_to_any(&self.loaded, (side, true), &factored, tau, &c))
     }
 }
 
@@ -223,6 +248,29 @@ pub(super) fn qr_operation<T: Real>(call: &'static str, a: &Matrix<'_, T>) -> Re
     a.check_leading(call, "a")?;
     let leading = column_distance(call, "a", a)?;
     Ok(Geqrf { element: T::TYPE, m: a.rows, n: a.columns, leading })
+}
+
+/// A product with `Q`, of a `C` that may have no elements.
+fn apply_q_to_any<'a, T: Real>(
+    loaded: &LoadedOperations,
+    (side, transposed): (Side, bool),
+    factored: &Matrix<'a, T>,
+    tau: &'a GpuRef<T>,
+    c: &Matrix<'a, T>,
+) -> Result<Described<'a>> {
+    let order = if side == Side::Left { c.rows } else { c.columns };
+    if c.rows.saturating_mul(c.columns) > 0 || order == 0 {
+        return apply_q((side, transposed), factored, tau, c);
+    }
+    let called = if transposed { &APPLY_Q_TRANSPOSED } else { &APPLY_Q };
+    // What must fit is that of one column, or of one row.
+    let (rows, columns) = (c.rows.max(1) as usize, c.columns.max(1) as usize);
+    let one = Matrix::new(c.buffer, rows, columns);
+    let operation = q_operation(called.call, (side, transposed), ("factored", factored), ("c", &one))?;
+    let operands = Operands::of(called.call).with("factored", factored.buffer).with("tau", tau);
+    let given = [factored.buffer, tau].map(|buffer| Some(Argument::borrowed(buffer)));
+    check_given(operation, called, given)?;
+    Ok(Described::nothing(loaded, operation, &operands.with("c", c.buffer))?.called(called))
 }
 
 pub(super) fn apply_q<T: Real>(

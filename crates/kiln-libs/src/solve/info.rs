@@ -35,7 +35,7 @@ impl SolveTicket {
     /// # Errors
     /// [`LibraryError::Solve`] says what the device found in the matrix; otherwise the operation failed.
     pub fn wait(&self) -> Result<()> {
-        self.ticket.wait()?;
+        self.ticket.wait().map_err(|error| LibraryError::from(error).told_of_wait(self.info.call))?;
         self.info.check()
     }
 
@@ -63,9 +63,12 @@ impl SolveInfo {
     /// # Errors
     /// [`LibraryError::Solve`] says what the device found in the matrix; otherwise it could not be read.
     pub fn check(&self) -> Result<()> {
+        let read = |words: &GpuRef<i32>| {
+            words.download().map_err(|error| LibraryError::from(error).told_of_wait(self.call))
+        };
         let failure = match &self.found {
-            None => self.told_by_library(self.word.download()?.first().copied().unwrap_or(0)),
-            Some(words) => self.told_by_kernels(&words.download()?),
+            None => self.told_by_library(read(&self.word)?.first().copied().unwrap_or(0)),
+            Some(words) => self.told_by_kernels(&read(words)?),
         };
         match failure {
             None => Ok(()),

@@ -18,6 +18,9 @@ use crate::library_tag::library_tag;
 use crate::loaded_operations::LoadedOperations;
 use crate::operands::Operands;
 
+/// The factorisation, what comes after it, and what it finds out.
+type Prepared<'a> = (PreparedCall<'a>, Option<[PreparedCall<'a>; 2]>, SolveInfo);
+
 static CALLED: Called = Called::new("solve.least_squares", "b");
 
 /// A least-squares problem that is being described: three launches, which are all checked before the first is queued.
@@ -78,11 +81,12 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
 
     #[track_caller]
     fn submit_checked(self) -> Result<SolveTicket> {
-        let (calls, info) = self.prepare(RunsAs::Submission)?;
-        let [factor, project, substitute] = calls;
-        factor.submit()?;
-        project.submit()?;
-        Ok(SolveTicket { ticket: substitute.submit()?, info })
+        let (factor, solution, info) = self.prepare(RunsAs::Submission)?;
+        let mut ticket = factor.submit()?;
+        for call in solution.into_iter().flatten() {
+            ticket = call.submit()?;
+        }
+        Ok(SolveTicket { ticket, info })
     }
 
     /// Makes the launches three nodes of a graph. Returns the last one.
@@ -100,20 +104,25 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
     }
 
     fn record_checked(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
-        let (calls, info) = self.prepare(RunsAs::Node)?;
-        let [factor, project, substitute] = calls;
-        factor.record(graph)?;
-        project.record(graph)?;
-        Ok((substitute.record(graph)?, info))
+        let (factor, solution, info) = self.prepare(RunsAs::Node)?;
+        let mut node = factor.record(graph)?;
+        for call in solution.into_iter().flatten() {
+            node = call.record(graph)?;
+        }
+        Ok((node, info))
     }
 
-    fn prepare(self, runs_as: RunsAs) -> Result<([PreparedCall<'a>; 3], SolveInfo)> {
+    /// The factorisation, and the two launches that solve with it where there are right-hand sides.
+    fn prepare(self, runs_as: RunsAs) -> Result<Prepared<'a>> {
         let (a, b) = (self.a, self.b);
         if a.rows < a.columns {
             let what = format!("`a` is {}: there are more unknowns than equations", a.shape_text());
             return Err(LibraryError::argument(CALLED.call, what, "use `svd`"));
         }
         check_shape(CALLED.call, "b", &b, (a.rows, b.columns))?;
+        if b.columns == 0 {
+            return self.prepare_factors(runs_as);
+        }
         check_counted(CALLED.call, "b", &b)?;
         let b_leading = column_distance(CALLED.call, "b", &b)?;
         // All sizes and buffers, before memory is allocated for them; the substitution uses parts of both.
@@ -148,6 +157,19 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
             Some(stream) => substitute.on(stream),
             None => substitute,
         };
-        Ok(([factor.prepare(runs_as)?, project.prepare(runs_as)?, substitute.prepare(runs_as)?], info))
+        let factor = factor.prepare(runs_as)?;
+        Ok((factor, Some([project.prepare(runs_as)?, substitute.prepare(runs_as)?]), info))
+    }
+
+    /// Without right-hand sides the matrix is replaced by its factors, and nothing else is written.
+    fn prepare_factors(self, runs_as: RunsAs) -> Result<Prepared<'a>> {
+        let (a, gpu) = (self.a, self.loaded.gpu());
+        check_given(qr_operation(CALLED.call, &a)?, &CALLED, [Some(Argument::memory(a.buffer)?)])?;
+        let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
+        let tau = gpu.allocate_tagged::<T>(stream, a.columns as usize, library_tag())?;
+        let described = qr(&a, &tau).map(|described| described.called(&CALLED));
+        let call = SolveCall { stream: self.stream, ..SolveCall::new(self.loaded, described) };
+        let (factor, info) = call.with_info()?;
+        Ok((factor.prepare(runs_as)?, None, info))
     }
 }

@@ -212,7 +212,7 @@ fn spmm<T: Real, I: SparseIndex>(
         accumulate: beta.is_some(),
         order,
     };
-    if a.nonzeros() == 0 || alpha == 0.0 {
+    if a.nonzeros() == 0 || alpha == 0.0 || b.columns == 0 {
         a.operands(Operands::of(Spmm::NAME), SparseNames::A).with("b", b.buffer).check(loaded.gpu())?;
         if rows > 0 && columns > 0 && b.columns > 0 {
             let some = Spmm { nonzeros: a.nonzeros().max(1), ..operation };

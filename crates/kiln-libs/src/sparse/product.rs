@@ -79,7 +79,7 @@ impl Sparse {
             return Err(STRUCTURE.refusal(what, "multiply blocks of rows, whose size fits 64 bits"));
         }
         factor_operands(STRUCTURE, a, b).check_submission(self.kernels.gpu(), None)?;
-        self.find_structure(a, b).map_err(|error| error.told_of(STRUCTURE.0))
+        self.find_structure(a, b).map_err(|error| error.told_of_wait(STRUCTURE.0))
     }
 
     fn find_structure<T: Real, I: SparseIndex>(

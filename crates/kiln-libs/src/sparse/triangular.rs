@@ -156,7 +156,7 @@ impl TriangularTicket {
     /// # Errors
     /// [`LibraryError::Solve`] with the first row whose diagonal is zero; otherwise the operation failed.
     pub fn wait(&self) -> Result<()> {
-        self.ticket.wait()?;
+        self.ticket.wait().map_err(|error| LibraryError::from(error).told_of_wait(NAME))?;
         self.info.check()
     }
 
@@ -177,7 +177,8 @@ impl TriangularInfo {
     /// # Errors
     /// [`LibraryError::Solve`] with the first row whose diagonal is zero; otherwise it could not be read.
     pub fn check(&self) -> Result<()> {
-        match self.word.download()?.first() {
+        let word = self.word.download().map_err(|error| LibraryError::from(error).told_of_wait(NAME))?;
+        match word.first() {
             None | Some(0) => Ok(()),
             Some(found) => {
                 let failure = SolveFailure::ZeroDiagonal { row: self.order.saturating_sub(*found) };

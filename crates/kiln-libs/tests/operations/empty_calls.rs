@@ -1,9 +1,10 @@
 //! Calls on nothing: a result without elements stays as it is, and a sum without terms is zero.
 
 use kiln::DeviceRuntime;
-use kiln_libs::blas::{Activation, Blas, Matrix, Triangle, Vector};
+use kiln_libs::blas::{Activation, Blas, Matrix, Side, Triangle, Vector};
 use kiln_libs::dnn::{AttentionTensor, Dnn, Tensor};
 use kiln_libs::fft::{Fft, Scale};
+use kiln_libs::solve::Solve;
 use kiln_libs::sparse::{CscMatrix, CsrMatrix, Determinism, Sparse};
 
 use crate::rig::everywhere;
@@ -160,6 +161,101 @@ fn convolutions_and_pools_of_nothing() {
         // The other sizes must still fit.
         let (image, filter) = (Tensor::new(&x, [0, 2, 3, 3]), Tensor::new(&y, [1, 2, 4, 4]));
         assert!(dnn.convolution(image, filter, Tensor::new(&y, [0, 1, 2, 2])).submit().is_err());
+    });
+}
+
+/// No columns of dense matrices, in both layouts, of all formats and with every factor.
+#[test]
+fn sparse_products_with_no_columns_do_nothing() {
+    everywhere("sparse_products_with_no_columns_do_nothing", |gpu| {
+        let sparse = Sparse::new(gpu);
+        let dense = [1.0_f32, 0.0, 2.0, 0.0, 3.0, 0.0];
+        let csr: CsrMatrix<f32> = CsrMatrix::from_dense(gpu, (2, 3), &dense).unwrap();
+        let csc: CscMatrix<f32> = CscMatrix::from_dense(gpu, (2, 3), &dense).unwrap();
+        let (none, kept) = (gpu.zeros::<f32>(0).unwrap(), gpu.upload(&[7.0_f32; 6]).unwrap());
+        for buffer in [&none, &kept] {
+            for (alpha, beta) in [(1.0, None), (1.0, Some(2.0)), (0.0, Some(0.0))] {
+                let (b, c) = (Matrix::new(buffer, 3, 0), Matrix::new(buffer, 2, 0));
+                let call = || sparse.spmm(Determinism::Any, alpha, &csr, b, beta, c);
+                call().submit().unwrap().wait().unwrap();
+                assert_eq!(call().load().unwrap(), 0);
+                let mut graph = gpu.graph();
+                call().record(&mut graph).unwrap();
+                graph.build().unwrap().replay().unwrap().wait().unwrap();
+                sparse.spmm(Determinism::Any, alpha, &csc, b, beta, c).submit().unwrap();
+                let (b, c) = (Matrix::new(buffer, 0, 3).transposed(), Matrix::new(buffer, 0, 2).transposed());
+                sparse.spmm(Determinism::RunToRun, alpha, &csr, b, beta, c).submit().unwrap();
+            }
+        }
+        assert_eq!(kept.download().unwrap(), [7.0; 6]);
+        // The other sizes must still fit.
+        let wrong = sparse.spmm(
+            Determinism::Any,
+            1.0,
+            &csr,
+            Matrix::new(&none, 2, 0),
+            None,
+            Matrix::new(&none, 2, 0),
+        );
+        assert!(wrong.submit().unwrap_err().to_string().contains("give m x k, k x n and m x n"));
+    });
+}
+
+#[test]
+fn systems_without_right_hand_sides_are_solved_by_doing_nothing() {
+    everywhere("systems_without_right_hand_sides_are_solved_by_doing_nothing", |gpu| {
+        let solve = Solve::new(gpu);
+        let values = [4.0_f64, 2.0, 2.0, 5.0];
+        let (a, none, pivots) =
+            (gpu.upload(&values).unwrap(), gpu.zeros::<f64>(0).unwrap(), gpu.upload(&[1_i64, 2]).unwrap());
+        let (square, lower) = (Matrix::new(&a, 2, 2), Triangle::Lower);
+        for b in [Matrix::new(&none, 2, 0), Matrix::new(&none, 0, 2).transposed()] {
+            solve.cholesky_solve(square, lower, b).submit().unwrap().wait().unwrap();
+            solve.lu_solve(square, &pivots, b).submit().unwrap().wait().unwrap();
+            assert_eq!(solve.lu_solve(square, &pivots, b).load().unwrap(), 0);
+            solve.cholesky_solve_batched(square, lower, b).submit().unwrap().wait().unwrap();
+            solve.lu_solve_batched(square, &pivots, b).submit().unwrap().wait().unwrap();
+            let mut graph = gpu.graph();
+            let (_, info) = solve.lu_solve(square, &pivots, b).record(&mut graph).unwrap();
+            let (_, batch) = solve.lu_solve_batched(square, &pivots, b).record(&mut graph).unwrap();
+            graph.build().unwrap().replay().unwrap();
+            info.check().unwrap();
+            batch.check().unwrap();
+        }
+        assert_eq!(a.download().unwrap(), values);
+        // What is not `b` must still fit.
+        let short = pivots.view(..1).unwrap();
+        let error = solve.lu_solve(square, &short, Matrix::new(&none, 2, 0)).submit().unwrap_err();
+        assert!(error.to_string().contains("`pivots` has 1 elements and must have 2"), "{error}");
+        assert!(solve.cholesky_solve(square, lower, Matrix::new(&none, 3, 0)).submit().is_err());
+        // No matrices at all.
+        let no = |buffer| Matrix::new(buffer, 2, 2).batch(0);
+        let no_pivots = pivots.view(..0).unwrap();
+        solve.cholesky_batched(no(&a), lower).submit().unwrap().wait().unwrap();
+        solve.lu_batched(no(&a), &no_pivots).submit().unwrap().wait().unwrap();
+        solve.lu_solve_batched(no(&a), &no_pivots, no(&none)).submit().unwrap().wait().unwrap();
+        assert_eq!(a.download().unwrap(), values);
+    });
+}
+
+#[test]
+fn q_is_applied_to_nothing_and_least_squares_without_sides_factor_the_matrix() {
+    everywhere("q_is_applied_to_nothing", |gpu| {
+        let solve = Solve::new(gpu);
+        let (a, tau) = (gpu.upload(&[3.0_f64, 4.0]).unwrap(), gpu.zeros::<f64>(1).unwrap());
+        let (column, none) = (Matrix::new(&a, 1, 2).transposed(), gpu.zeros::<f64>(0).unwrap());
+        let ticket = solve.least_squares(column, Matrix::new(&none, 2, 0)).submit().unwrap();
+        ticket.wait().unwrap();
+        let factors = a.download().unwrap();
+        // The first element of R is the length of the column, with either sign.
+        assert!((factors[0].abs() - 5.0).abs() < 1e-12, "{factors:?}");
+        for c in [Matrix::new(&none, 2, 0), Matrix::new(&none, 0, 2).transposed()] {
+            solve.apply_q(Side::Left, column, &tau, c).submit().unwrap().wait().unwrap();
+            solve.apply_q_transposed(Side::Left, column, &tau, c).submit().unwrap().wait().unwrap();
+        }
+        solve.apply_q(Side::Right, column, &tau, Matrix::new(&none, 0, 2)).submit().unwrap().wait().unwrap();
+        assert!(solve.apply_q(Side::Left, column, &tau, Matrix::new(&none, 3, 0)).submit().is_err());
+        assert_eq!(a.download().unwrap(), factors);
     });
 }
 

@@ -31,6 +31,34 @@ fn sums_of_products_wrap_at_32_bits() {
     });
 }
 
+/// Every element of 8 bits is aligned for itself, and not for the library.
+#[test]
+fn a_view_that_begins_at_an_odd_byte_is_told_with_its_place() {
+    let gpu = kiln::DeviceRuntime::simulated(1).unwrap();
+    let (blas, a, c) = (Blas::new(&gpu), gpu.zeros::<i8>(600).unwrap(), gpu.zeros::<i32>(256).unwrap());
+    let odd = a.view(3..).unwrap().view(4..).unwrap();
+    let (whole, shown, result) =
+        (Matrix::new(&a, 16, 16), Matrix::new(&odd, 16, 16), Matrix::new(&c, 16, 16));
+    let error = blas.matmul(shown, whole.transposed(), result).submit().unwrap_err().to_string();
+    let wanted = "blas.matmul: `a` does not begin at a multiple of 4 bytes: it begins at byte 7 of its buffer, at the address 0x";
+    assert!(error.starts_with(wanted), "{error}");
+    assert!(
+        error.ends_with("; begin the view at such a byte, or copy it to the start of another buffer"),
+        "{error}"
+    );
+    let error = blas.matmul(whole, shown.transposed(), result).submit().unwrap_err().to_string();
+    assert!(
+        error.starts_with("blas.matmul: `b` does not begin at a multiple of 4 bytes: it begins at byte 7"),
+        "{error}"
+    );
+    // What the text says does.
+    let even = a.view(8..).unwrap();
+    blas.matmul(Matrix::new(&even, 16, 16), whole.transposed(), result).submit().unwrap().wait().unwrap();
+    let copy = gpu.zeros::<i8>(256).unwrap();
+    copy.copy_from(&odd.view(..256).unwrap()).unwrap();
+    blas.matmul(Matrix::new(&copy, 16, 16), whole.transposed(), result).submit().unwrap().wait().unwrap();
+}
+
 #[test]
 fn factors_of_integer_products_wrap_at_32_bits() {
     everywhere("factors_of_integer_products_wrap_at_32_bits", |gpu| {

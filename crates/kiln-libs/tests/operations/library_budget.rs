@@ -154,6 +154,28 @@ fn a_limit_below_a_page_says_what_is_the_least() {
     assert!(!error.is_retryable(), "the same request cannot succeed");
 }
 
+/// What the text says, done to the letter, is enough: also where something is in use, and where more than one page is needed.
+#[test]
+fn a_limit_that_is_raised_as_the_text_says_suffices() {
+    let open = |limit| {
+        let memory = MemoryConfig { limit_bytes: Some(limit), ..MemoryConfig::default() };
+        DeviceRuntime::open(&DeviceSpec::simulated(1), RuntimeConfig { memory, ..RuntimeConfig::default() })
+    };
+    for (held, wanted) in [(0, 5 * MIB), (100, 5 * MIB), (3 * MIB, 9 * MIB), (MIB, 64 * MIB)] {
+        let try_at = |limit: u64| -> kiln::Result<()> {
+            let gpu = open(limit)?;
+            let _held = gpu.zeros::<u8>(held)?;
+            gpu.zeros::<u8>(wanted).map(drop)
+        };
+        let mut limit = if held == MIB { 32 } else { 4 } * MIB as u64;
+        let text = try_at(limit).unwrap_err().to_string();
+        let (_, advice) = text.split_once("raise it to at least ").unwrap_or_else(|| panic!("{text}"));
+        let digits: String = advice.chars().take_while(char::is_ascii_digit).collect();
+        limit = digits.parse().unwrap();
+        try_at(limit).unwrap_or_else(|error| panic!("{limit}, because of {text}: {error}"));
+    }
+}
+
 /// Calls that compute nothing but `beta` times a result, or zeros, take zeros for the operands that are not read. Where there is no memory for them, the caller's call is named, and no other.
 #[test]
 fn missing_memory_for_zeros_is_told_of_the_call_alone() {

@@ -3,9 +3,12 @@
 use std::path::Path;
 
 use kiln::code_cache::{CacheConfig, CachePlace};
+use kiln::memory::MemoryConfig;
 use kiln::recovery::DeviceSpec;
 use kiln::{DeviceRuntime, RuntimeConfig};
+use kiln_driver::Code;
 use kiln_libs::blas::{Blas, MatmulTuning, Matrix};
+use kiln_sim::{FaultPlan, Machine, MachineConfig, PlannedFault};
 
 use crate::numbers::made_up;
 use crate::rig::{everywhere_and_in_workers, is_simulated};
@@ -79,6 +82,66 @@ fn a_choice_is_kept_on_disk_until_it_is_damaged() {
     }
     assert_eq!(tuned(&with_folder(&folder), None).0.measured, 2);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+fn with_limit(mebibytes: u64) -> DeviceRuntime {
+    let memory = MemoryConfig { limit_bytes: Some(mebibytes << 20), ..MemoryConfig::default() };
+    let cache = CacheConfig { place: CachePlace::Off, ..CacheConfig::default() };
+    let config = RuntimeConfig { memory, cache, ..RuntimeConfig::default() };
+    DeviceRuntime::open(&DeviceSpec::simulated(3), config).unwrap()
+}
+
+#[test]
+fn missing_memory_is_told_with_call_and_next_step() {
+    let gpu = with_limit(8);
+    let (blas, a) = (Blas::new(&gpu), gpu.zeros::<f32>(1 << 10).unwrap());
+    let c = gpu.zeros::<f32>(1 << 20).unwrap();
+    let product = || {
+        blas.matmul(
+            Matrix::new(&a, 1 << 10, 1),
+            Matrix::new(&a, 1, 1 << 10),
+            Matrix::new(&c, 1 << 10, 1 << 10),
+        )
+    };
+    let error = product().tune().unwrap_err();
+    let text = error.to_string();
+    assert!(error.runtime().is_some_and(kiln::Error::is_oom), "{text}");
+    let wanted = "blas.matmul: `tune` found no memory for a second result or for workspace; free some, or tune before other memory is allocated: ";
+    assert!(text.starts_with(wanted), "{text}");
+    // The algorithm stays as it was.
+    product().submit().unwrap().wait().unwrap();
+}
+
+/// A matrix at the start of a buffer that is much longer.
+#[test]
+fn a_second_result_is_as_long_as_the_matrix_and_not_as_the_buffer() {
+    let gpu = with_limit(8);
+    let (blas, a) = (Blas::new(&gpu), gpu.upload(&[1.0_f32; 64]).unwrap());
+    let c = gpu.zeros::<f32>(1 << 20).unwrap();
+    for (rows, batch, leading, stride) in [(8, 1, 8, 64), (8, 1, 100, 800), (2, 4, 8, 1000)] {
+        let input = |rows| Matrix::new(&a, rows, 8).batch(batch).stride(0);
+        let c = Matrix::new(&c, rows, 8).leading(leading).batch(batch).stride(stride);
+        let tuned = blas.matmul(input(rows), input(8), c).tune().unwrap();
+        assert_eq!(tuned.measured, 2);
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_meanwhile_is_told_with_call_and_next_step() {
+    for launch in [1, 5, 12] {
+        let fault = PlannedFault::Sticky { launch, code: Code::ILLEGAL_ADDRESS };
+        let machine = Machine::new(MachineConfig::seeded(1).faults(FaultPlan::none().on(0, fault)));
+        let cache = CacheConfig { place: CachePlace::Off, ..CacheConfig::default() };
+        let config = RuntimeConfig { cache, ..RuntimeConfig::default() };
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), config).unwrap();
+        let (blas, a) = (Blas::new(&gpu), gpu.upload(&[1.0_f32; 64]).unwrap());
+        let c = gpu.zeros::<f32>(64).unwrap();
+        let matrix = |buffer| Matrix::new(buffer, 8, 8);
+        let error = blas.matmul(matrix(&a), matrix(&a), matrix(&c)).tune().unwrap_err();
+        let text = error.to_string();
+        assert!(error.runtime().is_some_and(kiln::Error::is_lost), "{text}");
+        assert!(text.starts_with("blas.matmul: the device is lost; open another runtime and upload the data to it; the fault was: "), "{text}");
+    }
 }
 
 #[test]

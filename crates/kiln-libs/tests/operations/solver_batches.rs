@@ -239,15 +239,44 @@ fn batches_that_do_not_fit_are_refused() {
     );
     let text = refused(solve.cholesky_batched(Matrix::new(&a, 2, 2).batch(4), lower).submit());
     assert!(text.contains("`a` has 12 elements and must have 16"), "{text}");
-    let text = refused(solve.cholesky_batched(Matrix::new(&a, 2, 2).batch(0), lower).submit());
-    assert!(text.contains("`a` is 0 matrices of 2 x 2; leave out operations on nothing"), "{text}");
     let text = refused(solve.cholesky_batched(Matrix::new(&a, 2, 2).batch(3).stride(3), lower).submit());
     assert!(text.contains("matrices of `a` that are 3 elements apart and reach over 4"), "{text}");
     let text = refused(solve.cholesky_batched(Matrix::new(&a, 3, 3).leading(2), lower).submit());
     assert!(text.contains("`a` has a leading dimension of 2 for rows of 3 elements"), "{text}");
     let large = 1 << 31;
     let text = refused(solve.cholesky_batched(Matrix::new(&a, large, large), lower).submit());
-    assert!(text.contains("and must have 4611686018427387904"), "{text}");
+    assert!(
+        text.contains("and must have 4611686018427387904 for a matrix of 2147483648 x 2147483648"),
+        "{text}"
+    );
+    let huge = Matrix::new(&a, large, large).batch(1 << 40).leading(1 << 50).stride(1 << 62);
+    for text in [
+        refused(solve.lu_batched(huge, &pivots).submit()),
+        refused(solve.cholesky_batched(huge, lower).submit()),
+    ] {
+        let sizes = "1099511627776 matrices of 2147483648 x 2147483648 with a leading dimension of 1125899906842624 that are 4611686018427387904 elements apart";
+        assert!(text.contains(sizes), "{text}");
+    }
+    // Pivots of one factorisation that stands for many.
+    let (many, one) = (1 << 30, Matrix::new(&a, 2, 2).stride(0));
+    let text =
+        refused(solve.lu_solve_batched(one.batch(many), &pivots, Matrix::new(&b, 2, 1).batch(many)).submit());
+    assert!(
+        text.contains("`pivots` has 6 elements and must have 2147483648 for 1073741824 matrices of 2 rows"),
+        "{text}"
+    );
+    let blas = kiln_libs::blas::Blas::new(&gpu);
+    let (wide, c) = (Matrix::new(&a, 2, 2).batch(many), Matrix::new(&b, 2, 2).batch(many));
+    let text = refused(blas.matmul(wide, wide, c).submit());
+    assert!(
+        text.contains("`a` has 48 bytes and must have 17179869184 for 1073741824 matrices of 2 x 2"),
+        "{text}"
+    );
+    let text = refused(blas.matmul(huge, huge, huge).submit());
+    assert!(
+        text.contains("`a` has 2^59 elements or more: 1099511627776 matrices of 2147483648 x 2147483648"),
+        "{text}"
+    );
     let two = Matrix::new(&a, 2, 2).batch(3);
     let text = refused(solve.cholesky_solve_batched(two, lower, Matrix::new(&b, 3, 1).batch(3)).submit());
     assert!(text.contains("3 matrices of 2 x 2 and 3 right-hand sides of 3 x 1"), "{text}");
@@ -256,7 +285,7 @@ fn batches_that_do_not_fit_are_refused() {
     let text = refused(solve.cholesky_solve_batched(two, lower, Matrix::new(&a, 2, 1).batch(3)).submit());
     assert!(text.contains("`factor` and `b` share memory"), "{text}");
     let text = refused(solve.lu_batched(Matrix::new(&a, 2, 2).batch(2), &pivots).submit());
-    assert!(text.contains("`pivots` has 6 elements and must have 4"), "{text}");
+    assert!(text.contains("`pivots` has 6 elements and must have 4 for 2 matrices of 2 rows"), "{text}");
     assert_eq!((a.download().unwrap(), b.download().unwrap()), (vec![2.0; 12], vec![3.0; 12]));
     gpu.synchronize().unwrap();
     gpu.reap_pending().unwrap();

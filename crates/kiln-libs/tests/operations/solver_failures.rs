@@ -5,9 +5,11 @@ use kiln::recovery::DeviceSpec;
 use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::Refusal;
 use kiln_libs::solve::{Matrix, Side, Solve, SolveFailure, SolveTicket, Triangle};
+use kiln_libs::sparse::{CsrMatrix, Diagonal, Sparse};
 use kiln_libs::{LibraryError, Result};
 
 use crate::numbers::made_up;
+use crate::refusals_by_name::failing;
 use crate::rig::{everywhere_and_in_workers, is_simulated};
 
 #[track_caller]
@@ -160,6 +162,46 @@ fn least_squares_are_checked_before_anything_is_allocated_for_them() {
     let same = solve.least_squares(Matrix::new(&a, 2, 3).transposed(), Matrix::new(&a, 3, 1));
     let text = refused(same.submit());
     assert!(text.contains("share memory"), "{text}");
+}
+
+#[test]
+fn waiting_for_a_lost_device_names_the_call_and_the_next_step() {
+    let told = |wait: &dyn Fn(&DeviceRuntime) -> kiln_libs::Result<()>, call: &str| {
+        let (_machine, gpu) = failing();
+        let error = wait(&gpu).unwrap_err();
+        let text = error.to_string();
+        let wanted = format!(
+            "{call}: the device is lost; open another runtime and upload the data to it; the fault was: "
+        );
+        assert!(text.starts_with(&wanted), "{text}");
+        assert!(error.runtime().is_some_and(kiln::Error::is_lost), "{text}");
+    };
+    let square = |gpu: &DeviceRuntime| gpu.upload(&[4.0_f32, 2.0, 2.0, 5.0]).unwrap();
+    let lower = Triangle::Lower;
+    let cholesky =
+        |gpu: &DeviceRuntime| Solve::new(gpu).cholesky(Matrix::new(&square(gpu), 2, 2), lower).submit();
+    told(&|gpu| cholesky(gpu)?.wait(), "solve.cholesky");
+    told(
+        &|gpu| {
+            let ticket = cholesky(gpu)?;
+            let _ = gpu.synchronize();
+            ticket.info().check()
+        },
+        "solve.cholesky",
+    );
+    told(
+        &|gpu| Solve::new(gpu).cholesky_batched(Matrix::new(&square(gpu), 2, 2), lower).submit()?.wait(),
+        "solve.cholesky_batched",
+    );
+    told(
+        &|gpu| {
+            let a: CsrMatrix<f32> = CsrMatrix::from_dense(gpu, (2, 2), &[1.0, 0.0, 0.0, 1.0])?;
+            let b = square(gpu);
+            let sides = Matrix::new(&b, 2, 2);
+            Sparse::new(gpu).triangular_solve(lower, Diagonal::Stored, 1.0, &a, sides, sides).submit()?.wait()
+        },
+        "sparse.triangular_solve",
+    );
 }
 
 #[test]

@@ -56,6 +56,11 @@ impl<'a> BufferBytes<'a> {
         self.bytes == 0
     }
 
+    /// How many bytes of the allocation lie before the first.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// Where kernels find the first.
     #[inline]
     pub fn address(&self) -> DeviceAddress {

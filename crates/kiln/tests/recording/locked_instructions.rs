@@ -1,44 +1,22 @@
-//! Locks that a launch takes, recorded and not. A lock of the standard library is taken by an instruction that locks the memory bus, and nothing
-//! tells a program about it. So a child makes launches instruction by instruction, and those that lock are counted.
+//! Locks that a launch takes, recorded and not.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use std::ffi::{c_int, c_long, c_void};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use crate::Recorded;
 use crate::launches_on_gpu::Scene;
+use crate::locked_instruction_counter::{be_looked_at, counted, marked};
 use crate::machine::Machine;
 use crate::skip;
 
 /// Set for the child: the file to record to.
 const FILE: &str = "KILN_TEST_LOCKS_FILE";
-/// How a child ends that may not be looked at.
-const REFUSED: i32 = 77;
 /// Launches between two marks.
 const LAUNCHES: u32 = 16;
 /// Pairs of marks without a recording, as many with a lock beside each launch, and as many with a recording.
 const ROUNDS: usize = 3;
-/// Signals that mark where launches begin and end.
-const BEGIN: c_int = 10;
-const END: c_int = 12;
-
-const TRACE_ME: c_int = 0;
-const PEEK_TEXT: c_int = 1;
-const PEEK_USER: c_int = 3;
-const CONTINUE: c_int = 7;
-const SINGLE_STEP: c_int = 9;
-/// Where the address of the next instruction is among the registers.
-const NEXT_INSTRUCTION: usize = 16 * 8;
-const WAIT_FOR_THREADS: c_int = 0x4000_0000;
-const TRAP: c_int = 5;
-
-unsafe extern "C" {
-    fn ptrace(request: c_int, process: c_int, address: *mut c_void, data: *mut c_void) -> c_long;
-    fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
-    fn raise(signal: c_int) -> c_int;
-}
 
 /// What the child does.
 #[test]
@@ -49,85 +27,23 @@ fn child() {
     let stream = scene.gpu.main_stream().clone();
     let beside = Mutex::new(0);
     let round = |takes_lock: bool| {
-        // SAFETY: the signal stops this thread, and who looks at it does not pass the signal on.
-        unsafe { raise(BEGIN) };
-        for _ in 0..LAUNCHES {
-            scene.launch(&stream, 1);
-            if takes_lock {
-                *beside.lock().unwrap() += 1;
+        marked(|| {
+            for _ in 0..LAUNCHES {
+                scene.launch(&stream, 1);
+                if takes_lock {
+                    *beside.lock().unwrap() += 1;
+                }
             }
-        }
-        // SAFETY: as above.
-        unsafe { raise(END) };
+        });
     };
     let warm = || (0..64).for_each(|_| scene.launch(&stream, 1));
     warm();
-    // SAFETY: it takes nothing. From here on the thread stops at signals, and its parent lets it go on.
-    if unsafe { ptrace(TRACE_ME, 0, std::ptr::null_mut(), std::ptr::null_mut()) } != 0 {
-        std::process::exit(REFUSED);
-    }
+    be_looked_at();
     (0..ROUNDS).for_each(|_| round(false));
     (0..ROUNDS).for_each(|_| round(true));
     scene.gpu.trace(file).unwrap();
     warm();
     (0..ROUNDS).for_each(|_| round(false));
-}
-
-/// The rounds of a child, and the instructions that lock in each; none if it may not be looked at.
-fn counted(mut child: Child) -> Option<Vec<u64>> {
-    let (mut rounds, mut is_inside) = (Vec::new(), false);
-    loop {
-        let mut status = 0;
-        // SAFETY: the status is a place that lives until the call returns. Only this thread waits for the child.
-        let stopped = unsafe { waitpid(-1, &raw mut status, WAIT_FOR_THREADS) };
-        assert!(stopped > 0, "the child is gone");
-        if status & 0x7f != 0x7f {
-            // One of its threads has ended, or all of them.
-            if stopped == child.id() as c_int {
-                let code = status >> 8 & 0xff;
-                // It was waited for already.
-                drop(child.stdin.take());
-                assert!(code == 0 || code == REFUSED, "it ended with {status:#x}");
-                return (code == 0).then_some(rounds);
-            }
-            continue;
-        }
-        let signal = status >> 8 & 0xff;
-        match signal {
-            BEGIN => {
-                rounds.push(0);
-                is_inside = true;
-            }
-            END => is_inside = false,
-            _ => {}
-        }
-        if is_inside && locks(stopped) {
-            *rounds.last_mut().unwrap() += 1;
-        }
-        let request = if is_inside { SINGLE_STEP } else { CONTINUE };
-        let passed_on = if matches!(signal, BEGIN | END | TRAP) { 0 } else { signal };
-        // SAFETY: the thread is stopped, and this one looks at it.
-        let gone_on =
-            unsafe { ptrace(request, stopped, std::ptr::null_mut(), passed_on as usize as *mut c_void) };
-        assert_eq!(gone_on, 0);
-    }
-}
-
-/// Whether the next instruction of a thread locks: it has the prefix for that, or exchanges with memory.
-fn locks(thread: c_int) -> bool {
-    // SAFETY: the thread is stopped, and this one looks at it; both only read.
-    let bytes = unsafe {
-        let at = ptrace(PEEK_USER, thread, NEXT_INSTRUCTION as *mut c_void, std::ptr::null_mut());
-        ptrace(PEEK_TEXT, thread, at as usize as *mut c_void, std::ptr::null_mut()).to_le_bytes()
-    };
-    let is_prefix =
-        |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf2 | 0xf3);
-    let mut rest = bytes.iter().skip_while(|byte| is_prefix(byte));
-    match (rest.next(), rest.next()) {
-        (Some(0xf0), _) => true,
-        (Some(0x86 | 0x87), Some(operands)) => *operands < 0xc0,
-        _ => false,
-    }
 }
 
 on_machine! {

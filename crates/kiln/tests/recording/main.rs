@@ -19,6 +19,8 @@ mod ends;
 mod exits;
 mod launches_on_gpu;
 mod lines;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod locked_instruction_counter;
 mod locked_instructions;
 mod lost_device;
 mod memory;
