@@ -166,7 +166,7 @@ fn least_squares_are_checked_before_anything_is_allocated_for_them() {
 
 #[test]
 fn waiting_for_a_lost_device_names_the_call_and_the_next_step() {
-    let told = |wait: &dyn Fn(&DeviceRuntime) -> kiln_libs::Result<()>, call: &str| {
+    let told = |wait: &dyn Fn(&DeviceRuntime) -> Result<()>, call: &str| {
         let (_machine, gpu) = failing();
         let error = wait(&gpu).unwrap_err();
         let text = error.to_string();
