@@ -112,7 +112,9 @@ impl<'a, T: MatrixElement> Matrix<'a, T> {
         if given >= wanted {
             return Ok(());
         }
-        let what = format!("`{name}` has {given} bytes and must have {wanted} for {}", self.sizes_text());
+        // Of one matrix the shape is what the caller just gave; of many, the product hides it.
+        let sizes = if self.batch > 1 { format!(" for {}", self.sizes_text()) } else { String::new() };
+        let what = format!("`{name}` has {given} bytes and must have {wanted}{sizes}");
         Err(LibraryError::argument(operation, what, "use a longer buffer, or smaller sizes"))
     }
 

@@ -1,15 +1,17 @@
 //! Matrices that have no solution, calls that cannot be, and what the simulated device finds.
 
+use std::sync::Arc;
+
 use kiln::memory::MemoryConfig;
 use kiln::recovery::DeviceSpec;
 use kiln::{DeviceRuntime, RuntimeConfig};
-use kiln_driver::Refusal;
+use kiln_driver::{Code, Refusal};
 use kiln_libs::solve::{Matrix, Side, Solve, SolveFailure, SolveTicket, Triangle};
 use kiln_libs::sparse::{CsrMatrix, Diagonal, Sparse};
 use kiln_libs::{LibraryError, Result};
+use kiln_sim::{FaultPlan, Machine, MachineConfig, PlannedFault, PtxEngine};
 
 use crate::numbers::made_up;
-use crate::refusals_by_name::failing;
 use crate::rig::{everywhere_and_in_workers, is_simulated};
 
 #[track_caller]
@@ -167,7 +169,11 @@ fn least_squares_are_checked_before_anything_is_allocated_for_them() {
 #[test]
 fn waiting_for_a_lost_device_names_the_call_and_the_next_step() {
     let told = |wait: &dyn Fn(&DeviceRuntime) -> Result<()>, call: &str| {
-        let (_machine, gpu) = failing();
+        // Its first kernel loses the device; batches and triangles run kernels of this crate.
+        let fault = PlannedFault::Sticky { launch: 1, code: Code::ILLEGAL_ADDRESS };
+        let config = MachineConfig::seeded(1).faults(FaultPlan::none().on(0, fault));
+        let machine = Machine::new(config.engine(Arc::new(PtxEngine::default())));
+        let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
         let error = wait(&gpu).unwrap_err();
         let text = error.to_string();
         let wanted = format!(
