@@ -12,6 +12,12 @@ pub trait Clock: Send + Sync {
 
     /// Lets that much time pass.
     fn sleep(&self, duration: Duration);
+
+    /// Which clock it is: times of two clocks can be compared if this is the same for both, but for the moment at which each started. 0 is the time on the wall; each other clock
+    /// has a number that no other one in this process has.
+    fn number(&self) -> u64 {
+        0
+    }
 }
 
 /// The time on the wall.

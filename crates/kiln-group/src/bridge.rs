@@ -9,6 +9,7 @@ mod call_text;
 mod crossing;
 mod given_up;
 mod group_call;
+mod reading;
 mod room;
 mod whole_values;
 
@@ -132,7 +133,7 @@ impl Bridge {
     ) -> Result<Ticket> {
         self.check(runtime, parts, stream)?;
         // Nothing is given to the others before all of it was read.
-        let read = parts.iter().map(|part| self.read(part)).collect::<Result<Vec<_>>>()?;
+        let read = parts.iter().map(|part| self.read((runtime, module), part)).collect::<Result<Vec<_>>>()?;
         let came = recorded_moment(runtime);
         let as_recorded = &|| as_recorded(came);
         let mut counts = self.counts();
@@ -216,14 +217,6 @@ impl Bridge {
             self.received(part, &[])?;
         }
         Ok(())
-    }
-
-    /// Reads what this rank brings.
-    fn read(&self, part: &Part) -> Result<Vec<u8>> {
-        match self.given(part)? {
-            Some(from) => from.download().map_err(|source| self.failed(source)),
-            None => Ok(Vec::new()),
-        }
     }
 
     /// Gives what this rank brings to the store.
@@ -317,13 +310,13 @@ impl Bridge {
         (part, caller, end): (&Part, Caller, &mut Instant),
     ) -> Result<Brought> {
         let key = self.key(place, rank);
-        let absent = |why: Absence| self.absent(place, (rank, why), (part, caller));
+        let absent = |gone: (u32, Absence)| self.absent(place, gone, (part, caller));
         let (mut message, mut at, mut chunks) = (Vec::new(), 0, 1);
         let (mut came, mut until, mut is_refused) = (None, *end, false);
         while at < chunks {
             let found = self.piece(place, rank, (&format!("{key}/{at}"), until))?.map_err(absent)?;
             let Some((head, chunk)) = found.split_first_chunk::<8>() else {
-                return Err(absent(Absence::Late));
+                return Err(absent((rank, Absence::Late)));
             };
             let head = u64::from_le_bytes(*head);
             is_refused = at > 0 && head != chunks;
@@ -350,7 +343,7 @@ impl Bridge {
                 .map_err(rendezvous)?,
             Place::All(_) => {}
         }
-        let brought = transfer::Brought::unpacked(&message).ok_or_else(|| absent(Absence::Late))?;
+        let brought = transfer::Brought::unpacked(&message).ok_or_else(|| absent((rank, Absence::Late)))?;
         if let Place::Pair(transfer) = place {
             self.check_order(*transfer, &brought, caller)?;
         }

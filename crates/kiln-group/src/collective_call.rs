@@ -74,6 +74,8 @@ impl<'a> CollectiveCall<'a> {
             return one_rank::submit(communicator, parts, stream);
         }
         if let Some((bridge, module)) = communicator.bridge() {
+            // What a lost rank had brought is still there: a caller that knows of the loss is not given it.
+            communicator.look();
             let turn = communicator.begin()?;
             let device = (communicator.runtime(), module);
             let as_recorded = |came: Option<RecordedMoment>| {

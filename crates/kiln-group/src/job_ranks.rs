@@ -44,6 +44,10 @@ fn left_key(id: CommunicatorId, rank: u32) -> String {
     format!("kiln/left/{}/{rank}", id.short())
 }
 
+fn joined_key(id: CommunicatorId, rank: u32) -> String {
+    format!("kiln/joined/{}/{rank}", id.short())
+}
+
 fn losses_key(id: CommunicatorId, rank: u32) -> String {
     format!("kiln/losses/{}/{rank}", id.short())
 }
@@ -70,7 +74,7 @@ impl Job {
     }
 
     /// The rank of the communicator that a rank of the job has.
-    fn place(&self, rank: u32) -> Option<u32> {
+    pub(crate) fn place(&self, rank: u32) -> Option<u32> {
         Some(self.ranks.iter().position(|known| *known == rank)? as u32)
     }
 
@@ -87,6 +91,17 @@ impl Job {
         self.rendezvous.post(&left_key(id, rank), said.as_ref().map_or(&[], |said| said));
     }
 
+    /// Says that a replacement has become a rank of the communicator.
+    pub(crate) fn say_joined(&self, id: CommunicatorId, rank: u32) {
+        self.rendezvous.post(&joined_key(id, rank), &[]);
+    }
+
+    /// Whether a replacement has said so.
+    pub(crate) fn has_joined(&self, id: CommunicatorId, rank: u32) -> bool {
+        let of_job = self.ranks.get(rank as usize).copied().unwrap_or(rank);
+        self.rendezvous.last_word(of_job, &joined_key(id, rank), Instant::now() + LEFT_WAIT).is_some()
+    }
+
     /// Ranks of the communicator that were dropped as planned, without those that are known.
     pub(crate) fn dropped(&self, id: CommunicatorId, is_known: impl Fn(u32) -> bool) -> Vec<u32> {
         let unknown = (0..).zip(&self.ranks).filter(|(rank, _)| !is_known(*rank));
@@ -99,7 +114,7 @@ impl Job {
         self.rendezvous.last_word(of_job, &left_key(id, rank), end).is_some()
     }
 
-    /// Ranks of the communicator that have left the job as planned, without those that are known, and how many collectives they had submitted.
+    /// Ranks of the communicator that have left the job as planned, the first one first, without those that are known, and how many collectives they had submitted.
     pub(crate) fn left(&self, id: CommunicatorId, is_known: impl Fn(u32) -> bool) -> Vec<(u32, Option<u64>)> {
         let ranks = self.rendezvous.left_ranks();
         let placed = ranks.into_iter().filter_map(|of_job| Some((of_job, self.place(of_job)?)));

@@ -2,6 +2,7 @@
 //!
 //! Ranks that one process made together share one of these. Ranks of several processes have a [`Rendezvous`] in common, which says when a process is lost.
 
+mod absent_replacement;
 mod agreement;
 mod departed_rank;
 mod library_failure;
@@ -104,6 +105,8 @@ struct State {
     seats: HashMap<Application, Seat>,
     /// Lost ranks that have a replacement, until another rank is lost.
     filled: BTreeSet<u32>,
+    /// Ranks that replacements were to become when the communicator was made.
+    replaced: BTreeSet<u32>,
     /// Ranks of this process that have rebuilt the communicator.
     rebuilt: BTreeSet<u32>,
     /// Those that are rebuilding it.
@@ -125,6 +128,8 @@ struct Applicant {
 
 /// How a rank left as planned.
 struct Departure {
+    /// How many were known to have left before it. One that leaves because of another one comes after it.
+    after: usize,
     /// Collectives that it had submitted, where that can be compared and no simulated machine knows of it.
     submitted: Option<u64>,
     /// The same on every device.
@@ -225,7 +230,8 @@ impl Membership {
         // A simulated machine itself knows that a rank is gone, and what waits for it.
         let is_cuda = entry.is_some_and(|entry| entry.driver.info().kind == DeviceKind::Cuda);
         let submitted = count.filter(|_| is_cuda);
-        state.left.insert(rank, Departure { submitted, count, is_of_job: false });
+        let after = state.left.len();
+        state.left.insert(rank, Departure { after, submitted, count, is_of_job: false });
         if state.here.get(&rank).is_some_and(is_over) {
             state.here.remove(&rank);
         }
@@ -248,16 +254,20 @@ impl Membership {
             state.left.keys().chain(state.lost.keys()).copied().collect()
         };
         for (rank, submitted) in job.left(self.id, |rank| known.contains(&rank)) {
-            let departure = Departure { submitted, count: submitted, is_of_job: true };
-            self.state().left.entry(rank).or_insert(departure);
+            let mut state = self.state();
+            let after = state.left.len();
+            let departure = Departure { after, submitted, count: submitted, is_of_job: true };
+            state.left.entry(rank).or_insert(departure);
         }
     }
 
-    /// Ranks that were dropped while another rank waits for them in a collective.
+    /// Ranks that were dropped while another rank waits for them in a collective, the first one first.
     fn missed(&self) -> Vec<(u32, String)> {
         let state = self.state();
         let mut missed = Vec::new();
-        for (left, departure) in &state.left {
+        let mut departures: Vec<_> = state.left.iter().collect();
+        departures.sort_by_key(|(_, departure)| departure.after);
+        for (left, departure) in departures {
             let Some(submitted) = departure.submitted else { continue };
             let waits = |(rank, entry): (&u32, &LocalEntry)| {
                 let waits =
@@ -328,6 +338,10 @@ impl Membership {
                 }
             }
         }
+        // Before the losses of the job: a rank that leaves because another one was lost is not the first.
+        if asks {
+            self.look_who_left();
+        }
         let mut losses_seen = self.state().losses_seen;
         if let Some(job) = &self.job {
             // So far a rank of this process, whose device others do not see.
@@ -336,10 +350,9 @@ impl Membership {
             }
             let lost;
             (lost, losses_seen) = job.lost(losses_seen);
-            found.extend(lost);
-        }
-        if asks {
-            self.look_who_left();
+            found.extend(
+                lost.into_iter().map(|(rank, cause)| (rank, self.named_replacement(job, rank, cause))),
+            );
         }
         found.extend(self.missed());
         if self.job.is_none() {

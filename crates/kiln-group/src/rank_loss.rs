@@ -39,7 +39,9 @@ pub(crate) fn given_up_next(rank: u32) -> &'static str {
 
 fn next(can_rebuild: bool, cause: &str) -> &'static str {
     match can_rebuild {
-        true => "the others go on after `DeviceCommunicator::rebuild`",
+        true => {
+            "the others go on after `DeviceCommunicator::rebuild`, or after `rebuild_replaced` with a replacement"
+        }
         false if cause.starts_with(FIRST_GIVEN_UP) => {
             "was its process stopped, or its device lost? end it, and start the job again"
         }

@@ -100,7 +100,9 @@ impl DeviceCommunicator {
     /// [takes the place](crate::RankVacancy::take) of a lost rank of this process, or a process that joins the job as that rank and calls
     /// [`replace`](Self::replace).
     ///
-    /// It waits for the replacements, and otherwise does what [`rebuild`](Self::rebuild) does. A replacement that is lost before it has its place is waited for again.
+    /// It waits for the replacements, and otherwise does what [`rebuild`](Self::rebuild) does. A replacement that is lost before all ranks have agreed on it is waited for again. One that is lost
+    /// after that and before it has joined is lost as a rank of the new communicator: this call answers it on all ranks, its collectives fail with
+    /// [`CommunicatorRankLost`](crate::CommunicatorRankLost) whose cause says that the replacement had not joined, and `rebuild_replaced` on the new one waits for another replacement.
     ///
     /// # Errors
     /// Rank 0 of a job is lost, whose process keeps what the ranks meet at: it cannot be replaced, and [`rebuild`](Self::rebuild) goes on without it.
@@ -198,8 +200,9 @@ impl DeviceCommunicator {
                 bridge.forget();
             }
             let id = id.unwrap_or_default();
-            let communicator = self.join_rebuilt(membership, &id, &former_ranks, losses_before)?;
-            let replaced = applications.keys().copied().collect();
+            let replaced: Vec<u32> = applications.keys().copied().collect();
+            let communicator =
+                self.join_rebuilt(membership, &id, (&former_ranks, &replaced), losses_before)?;
             let remembered = Arc::new(remembered);
             return Ok(RebuiltCommunicator {
                 communicator,
@@ -227,12 +230,12 @@ impl DeviceCommunicator {
         Ok(if is_offered { id.bytes().to_vec() } else { Vec::new() })
     }
 
-    /// Joins the new communicator, whose ranks had these numbers.
+    /// Joins the new communicator, whose ranks had these numbers, and of which these were replaced.
     fn join_rebuilt(
         &self,
         membership: &Membership,
         id: &[u8],
-        former_ranks: &[u32],
+        (former_ranks, replaced): (&[u32], &[u32]),
         losses_before: usize,
     ) -> Result<Self> {
         let size = former_ranks.len() as u32;
@@ -242,6 +245,7 @@ impl DeviceCommunicator {
         let place = former_ranks.iter().position(|former| *former == self.rank()).unwrap_or(0) as u32;
         let id = CommunicatorId::try_from(id).map_err(GroupError::collective)?;
         let members = membership.successor(id, former_ranks, losses_before);
+        members.note_replaced(replaced.iter().copied());
         let joined = Self::join_in(self.runtime(), id, (place, size), &self.config(), &members);
         let joined = joined.inspect_err(|error| {
             let cause = format!("it could not join the others after a loss: {error}");

@@ -4,12 +4,14 @@
 //! the token itself is not sent. Values are not encrypted.
 //!
 //! Parts: [`message`] (bytes on the wire), [`token_proof`], [`store`] (what rank 0 keeps, pure) with [`host_ring`] and [`roll_call`] (how lost ranks are found), [`server`] and
-//! [`connection`] (the two ends), [`rank_thread`] (what a host says of a rank), [`end_notes`] (what a launcher is told).
+//! [`connection`] (the two ends), [`exchange`], [`file_descriptors`], [`rank_thread`] (what a host says of a rank), [`end_notes`] (what a launcher is told).
 
 mod addresses;
 mod connection;
 mod end_notes;
 mod error;
+mod exchange;
+mod file_descriptors;
 mod greeting;
 mod host_ring;
 mod job_config;
@@ -39,7 +41,7 @@ use greeting::Greeting;
 pub use job_config::RendezvousConfig;
 use job_config::check_times;
 pub(crate) use keys::meeting_key;
-use keys::{check, process_key, waiting_key};
+use keys::{check, process_key};
 use message::Message;
 pub(crate) use seen::EndingLosses;
 use server::Server;
@@ -47,8 +49,8 @@ use store::Store;
 use token_proof::TokenKey;
 use used_names::UsedNames;
 
-/// How long a rank waits in an exchange before it says where it waits.
-const SILENT_WAIT: Duration = Duration::from_millis(100);
+/// Between two looks of rank 0 whether it can take connections.
+const SERVER_PERIOD: Duration = Duration::from_millis(200);
 
 type Result<T> = std::result::Result<T, RendezvousError>;
 
@@ -107,7 +109,7 @@ impl Rendezvous {
     ///
     /// # Errors
     /// A time of zero, or a heartbeat that is not shorter than the silence, that of rank 0 among them; ranks of several hosts without a token, or with one of blanks. Within the time limit: a port that is in use for a second, a host that is not known, a rank 0 that does not answer, another token, another number of ranks, a rank
-    /// that has joined already, no threads for it, or the ranks that did not come, by number.
+    /// that has joined already, too few file descriptors or no threads for it, or the ranks that did not come, by number.
     pub fn join(config: &RendezvousConfig) -> Result<Self> {
         let started = Instant::now();
         let deadline = after(started, config.timeout);
@@ -119,6 +121,7 @@ impl Rendezvous {
         if rank >= size {
             return Err(RendezvousError::NoSuchRank { rank, size });
         }
+        file_descriptors::check(rank, size)?;
         let (host, port) = (config.meeting_point.host.clone(), port(&config.meeting_point));
         let mut addresses = resolve(&host, port)?;
         let has_token = config.token.as_deref().is_some_and(|token| !token.trim().is_empty());
@@ -147,13 +150,30 @@ impl Rendezvous {
         let names = UsedNames::default();
         let job = Self { connection, server, rank, size, timeout, meetings, names, needs_place };
         job.put(&process_key(rank), &process_number().to_le_bytes())?;
-        match job.connection.wait_until_complete(deadline)? {
+        match job.wait_until_complete(deadline)? {
             true => {
                 let has_met = job.is_replacement() && job.value_now(&meeting_key(0)).is_some();
                 job.needs_place.store(has_met, Ordering::Relaxed);
                 Ok(job)
             }
             false => Err(job.who_is_missing(started, foreign_host)?),
+        }
+    }
+
+    /// Waits until all ranks have joined; says whether they have. Rank 0 looks meanwhile whether it can take their connections.
+    fn wait_until_complete(&self, deadline: Instant) -> Result<bool> {
+        let Some(server) = &self.server else { return self.connection.wait_until_complete(deadline) };
+        loop {
+            let until = deadline.min(Instant::now() + SERVER_PERIOD);
+            if self.connection.wait_until_complete(until)? {
+                return Ok(true);
+            }
+            if let Some(error) = server.lacks_descriptors() {
+                return Err(error);
+            }
+            if until >= deadline {
+                return Ok(false);
+            }
         }
     }
 
@@ -259,7 +279,11 @@ impl Rendezvous {
         let make = |id| Message::GetOf { id, rank, key: key.into() };
         match self.connection.request(make, end, losses)? {
             Some(Message::Value { value, .. }) => Ok(Some(value)),
-            Some(Message::Gone { .. }) => Err(RendezvousError::RankLeft { rank, name: name.to_owned() }),
+            // A rank that was lost before may be why this one has left.
+            Some(Message::Gone { .. }) => Err(match self.connection.known_loss(losses) {
+                Some(lost) => lost,
+                None => RendezvousError::RankLeft { rank, name: name.to_owned() },
+            }),
             _ => Ok(None),
         }
     }
@@ -291,8 +315,8 @@ impl Rendezvous {
         self.connection.tell(&Message::Forget { prefix });
     }
 
-    /// Ranks that have left as planned.
-    pub(crate) fn left_ranks(&self) -> std::collections::BTreeSet<u32> {
+    /// Ranks that have left as planned, the first one first.
+    pub(crate) fn left_ranks(&self) -> Vec<u32> {
         self.connection.left()
     }
 
@@ -306,77 +330,11 @@ impl Rendezvous {
         self.connection.request(request, self.deadline(), EndingLosses::None).map(drop)
     }
 
-    /// Gives a value and gets those of all ranks, by rank; none for ranks whose loss was acknowledged, by [`acknowledge_losses`](Self::acknowledge_losses) or by a communicator of the job that was [rebuilt](crate::DeviceCommunicator::rebuild). All ranks must use the same name, and each
-    /// name once.
-    ///
-    /// # Errors
-    /// A name that this rank has used; a rank that did not come, and where it waits instead; one that has left the job in order; a value or a name that is too large; a rank is lost, unless that was acknowledged or all ranks had come
-    /// before; the store is full or lost.
-    pub fn exchange(&self, name: &str, value: &[u8]) -> Result<Vec<Option<Vec<u8>>>> {
-        let key = |rank: u32| format!("{name}/{rank}");
-        self.names.check(name)?;
-        check(&key(self.size), value)?;
-        self.put(&key(self.rank), value)?;
-        let absent = self.connection.acknowledged();
-        let (mut values, end) = (Vec::new(), self.deadline());
-        for rank in 0..self.size {
-            values.push(match absent.contains(&rank) {
-                true => None,
-                false => match self.get_of(rank, (name, &key(rank)), end) {
-                    // Nothing more is waited for after a loss. What ranks gave before it counts, also what the lost rank gave.
-                    Err(RendezvousError::RankLost { rank: lost, cause }) => {
-                        let given = self.last_word(rank, &key(rank), self.deadline());
-                        // Another thread may have acknowledged it meanwhile.
-                        let is_absent = lost == rank && self.connection.acknowledged().contains(&rank);
-                        match given.is_some() || is_absent {
-                            true => given,
-                            false => return Err(RendezvousError::RankLost { rank: lost, cause }),
-                        }
-                    }
-                    got => Some(got?),
-                },
-            });
-        }
-        self.names.note(name);
-        Ok(values)
-    }
-
-    /// The value of a rank in an exchange. Who waits for long says where, until the wait ends.
-    fn get_of(&self, rank: u32, (name, key): (&str, &str), end: Instant) -> Result<Vec<u8>> {
-        if let Some(value) = self.get_from(rank, (name, key), end.min(Instant::now() + SILENT_WAIT))? {
-            return Ok(value);
-        }
-        self.put(&waiting_key(self.rank), name.as_bytes())?;
-        let waited = self.await_of(rank, (name, key), end);
-        // If the store is gone, so are those who would read it.
-        self.connection.post(|id| Message::Remove { id, key: waiting_key(self.rank) });
-        waited
-    }
-
-    /// The same. Where the other one waits instead is asked before the end: it may give up at the same time, and waits nowhere then.
-    fn await_of(&self, rank: u32, (name, key): (&str, &str), end: Instant) -> Result<Vec<u8>> {
-        let margin = (self.timeout / 4).min(Duration::from_secs(1));
-        let asks_at = end.checked_sub(margin).unwrap_or(end);
-        if let Some(value) = self.get_from(rank, (name, key), asks_at)? {
-            return Ok(value);
-        }
-        let at = self.get_until(&waiting_key(rank), end.min(Instant::now() + SILENT_WAIT))?;
-        if let Some(value) = self.get_from(rank, (name, key), end)? {
-            return Ok(value);
-        }
-        let at = at.map(|at| String::from_utf8_lossy(&at).into_owned()).filter(|at| at != name);
-        Err(RendezvousError::NotThere { rank, name: name.to_owned(), at, waited: self.timeout })
-    }
-
-    /// Waits until all ranks have come to a barrier of this name. Each name is used once.
-    ///
-    /// # Errors
-    /// As for [`exchange`](Self::exchange).
-    pub fn barrier(&self, name: &str) -> Result<()> {
-        self.exchange(name, &[]).map(drop)
-    }
-
     /// Waits until a rank is lost whose loss was not acknowledged; none if that does not happen in this time.
+    ///
+    /// After this has told of a loss, a communicator of simulated devices in several processes that has the lost rank does no collective which this rank calls then: each fails with
+    /// [`CommunicatorRankLost`](crate::CommunicatorRankLost), also one that the lost rank had come to. A collective that another thread is in meanwhile is done if all ranks had come to it, and
+    /// may be ended on another rank.
     ///
     /// # Errors
     /// The store is lost.

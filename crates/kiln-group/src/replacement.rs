@@ -125,6 +125,7 @@ fn seated(
     let communicator = joined.inspect_err(|error| {
         members.report(rank, format!("its replacement could not join: {error}"), None);
     })?;
+    members.note_joined(rank);
     Ok(RebuiltCommunicator {
         communicator,
         replaced: lost.iter().map(|lost| lost.rank).collect(),

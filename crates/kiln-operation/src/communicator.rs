@@ -18,6 +18,10 @@ pub const ABORT: &str = "abort";
 /// follows. It takes the blocks of all ranks in one buffer, in their order, a buffer for the result, and the count.
 pub const FOLD: &str = "fold ";
 
+/// How the name of a function begins that reads what one rank brings, where the devices are simulated and in several processes. The name of the collective follows. It takes the
+/// buffer, another one of the same size that it copies it to, and the number of bytes.
+pub const BRING: &str = "bring ";
+
 /// A variable that no communicator has. Looking it up says how a communicator is: unsupported while its ranks have not all joined, refused by the library that failed, or
 /// not found.
 pub const FAILURE: &str = "failure";

@@ -9,6 +9,7 @@
 //! begun leaves everything as it was. A rank whose device is lost does not end the others: they wait for it until they are aborted, or until their deadline.
 
 pub(crate) mod abort_kernel;
+pub(crate) mod bring_kernel;
 pub(crate) mod collective_kernel;
 pub(crate) mod collective_launch;
 pub(crate) mod communicator;

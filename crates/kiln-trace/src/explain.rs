@@ -5,9 +5,11 @@
 //!
 //! A device is idle when none of its streams runs anything. The work that ends an idle time says why: if the host submitted it only
 //! after the device had become idle, the host is the reason, and a wait that the host was in then is named. If it waited for another
-//! device, that is the reason. A stream can wait while its device is busy; such waits are listed apart.
+//! device, that is the reason. A stream can wait while its device is busy; such waits are listed apart. Times of devices with different clocks are never compared: no wait for one explains
+//! the time of another.
 
 mod collective_calls;
+mod device_clocks;
 mod device_idle;
 mod device_work;
 mod explainer;

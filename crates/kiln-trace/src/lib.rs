@@ -22,7 +22,7 @@
 //! # The contract
 //!
 //! - Times are nanoseconds since the recording began, on one clock for host and devices ([`RecordingClock`] says which). In virtual time each simulated machine has its
-//!   own clock: times of devices of two machines cannot be compared.
+//!   own clock: times of devices of two machines cannot be compared ([`DeviceRecord::clock`]), and a wait of the program is on the clock of the device it waited for.
 //! - A stream has one name in the whole file ([`TraceStream`]), and its submissions are numbered upwards.
 //! - Events of one stream come in the order of their numbers, and waits before the work that waits; where two threads submit to one
 //!   stream at once, neighbours may be swapped. Events of different streams come in any order.

@@ -56,7 +56,7 @@ impl DecodedPage {
                 }
             }
             TraceEvent::HostWait(wait) => {
-                let row = index.row_number(RowKind::Thread { thread: wait.thread });
+                let row = index.row_number(index.row_of_wait(wait));
                 let name = index.names.known(wait.cause.words());
                 if let (Some(row), Some(name)) = (row, name)
                     && let Some((_, next)) = rows.get_mut(&row)

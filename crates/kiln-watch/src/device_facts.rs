@@ -10,6 +10,8 @@ pub struct DeviceFacts {
     pub device: u32,
     /// What it is called.
     pub name: String,
+    /// Which of the recording's clocks its times are of. Those of devices with different ones cannot be compared.
+    pub clock: u32,
     /// The state it was in at the end, in words.
     pub state: String,
     /// Its streams.
@@ -51,20 +53,24 @@ impl DeviceFacts {
         self.refused += u64::from(heap.change == HeapChange::OutOfMemory);
     }
 
-    /// In words: what it did when the recording ended.
-    pub(crate) fn state_at(&self, end_ns: u64) -> String {
+    /// In words: what it did when the recording ended, which was at this time of its clock. None if other devices have other clocks.
+    pub(crate) fn state_at(&self, end_ns: Option<u64>) -> String {
         if let Some(takeover) = self.last_takeover.filter(|last| last.span.end_ns > self.end_ns) {
             return format!("being brought back ({})", takeover.phase.word());
         }
         if self.faults > 0 && self.last_fault_ns >= self.end_ns {
             return "faulted".to_owned();
         }
-        match (self.submissions, end_ns.saturating_sub(self.end_ns)) {
-            (0, _) => "unused".to_owned(),
-            (_, 0) => "working at the end".to_owned(),
-            (_, idle @ 1..1_000) => format!("idle for the last {idle} ns"),
-            (_, idle @ 1_000..1_000_000) => format!("idle for the last {:.1} us", idle as f64 / 1e3),
-            (_, idle) => format!("idle for the last {:.1} ms", idle as f64 / 1e6),
+        let Some(end_ns) = end_ns.filter(|_| self.submissions > 0) else {
+            let word =
+                if self.submissions == 0 { "unused" } else { "not known: other devices have other clocks" };
+            return word.to_owned();
+        };
+        match end_ns.saturating_sub(self.end_ns) {
+            0 => "working at the end".to_owned(),
+            idle @ 1..1_000 => format!("idle for the last {idle} ns"),
+            idle @ 1_000..1_000_000 => format!("idle for the last {:.1} us", idle as f64 / 1e3),
+            idle => format!("idle for the last {:.1} ms", idle as f64 / 1e6),
         }
     }
 }

@@ -36,7 +36,8 @@ impl WatchedRecording {
         ready: u64,
     ) -> Result<Vec<(u64, String)>, WatchError> {
         let gap = TimeSpan::new(begin, ready);
-        let mut waits: Vec<_> = self.host_waits_during(shared, gap)?.into_iter().collect();
+        let mut waits: Vec<_> =
+            self.host_waits_during(shared, work.work_name().device, gap)?.into_iter().collect();
         waits.sort_by_key(|(_, (_, waits))| std::cmp::Reverse(waits.ns));
         let waited: u64 = waits.iter().map(|(_, (_, waits))| waits.ns).sum();
         let mut parts = Vec::new();
@@ -52,19 +53,24 @@ impl WatchedRecording {
         Ok(parts)
     }
 
-    /// The waits within a time of the thread that was in waits for most of it.
-    fn host_waits_during(&self, shared: &Shared, gap: TimeSpan) -> Result<ThreadWaits, WatchError> {
+    /// The waits within a time of a device's clock of the thread that was in waits for most of it.
+    fn host_waits_during(
+        &self,
+        shared: &Shared,
+        device: u32,
+        gap: TimeSpan,
+    ) -> Result<ThreadWaits, WatchError> {
+        let own_clock = shared.index.clock_of(device);
         let (from, to) = (gap.begin_ns, gap.end_ns);
-        let is_thread = |row: u32| {
-            shared.index.rows.get(row as usize).is_some_and(|row| matches!(row.kind, RowKind::Thread { .. }))
-        };
+        let is_own = |kind: RowKind| matches!(kind, RowKind::Thread { clock, .. } if clock == own_clock);
+        let is_thread = |row: u32| shared.index.rows.get(row as usize).is_some_and(|row| is_own(row.kind));
         let touches = |page: &&Page| page.rows.iter().any(|row| is_thread(row.row) && row.touches(from, to));
         let mut threads: BTreeMap<u32, ThreadWaits> = BTreeMap::new();
         for page in shared.index.pages.pages().iter().filter(touches).take(MAX_THREAD_PAGES) {
             self.events(shared, page, |event| {
                 let TraceEvent::HostWait(wait) = event else { return };
                 let ns = wait.span.within(from, to);
-                if ns == 0 {
+                if ns == 0 || shared.index.clock_of(wait.device) != own_clock {
                     return;
                 }
                 let line = wait.line.map(|line| line.to_string());

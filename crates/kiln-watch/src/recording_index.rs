@@ -120,8 +120,8 @@ impl RecordingIndex {
             TraceEvent::Device(device) => {
                 // Another runtime of the program, after the last had ended.
                 self.has_end_mark = false;
-                let name = device.name.to_owned();
-                self.with_device(device.device, |facts| facts.name = name);
+                let (name, clock) = (device.name.to_owned(), device.clock);
+                self.with_device(device.device, |facts| (facts.name, facts.clock) = (name, clock));
             }
             TraceEvent::Stream(stream) => {
                 if let Some(row) = self.row(RowKind::of(stream.stream)) {
@@ -197,6 +197,16 @@ impl RecordingIndex {
         }
     }
 
+    /// Which of the recording's clocks a device has.
+    pub(crate) fn clock_of(&self, device: u32) -> u32 {
+        self.devices.get(&device).map_or(0, |facts| facts.clock)
+    }
+
+    /// The row of a wait of the program.
+    pub(crate) fn row_of_wait(&self, wait: &HostWaitRecord<'_>) -> RowKind {
+        RowKind::Thread { thread: wait.thread, clock: self.clock_of(wait.device) }
+    }
+
     /// The number of a row, if it is shown.
     pub(crate) fn row_number(&self, kind: RowKind) -> Option<u32> {
         self.row_of.get(&kind).copied()
@@ -204,11 +214,14 @@ impl RecordingIndex {
 
     /// The devices, with the state of each at the end.
     pub(crate) fn devices(&self) -> Vec<DeviceFacts> {
+        let first_clock = self.devices.values().next().map(|facts| facts.clock);
+        let have_one = self.devices.values().all(|facts| Some(facts.clock) == first_clock);
+        let end_ns = have_one.then_some(self.end_ns);
         let facts = |(device, facts): (&u32, &DeviceFacts)| {
             let of_device =
                 |row: &&TimelineRow| matches!(row.kind, RowKind::Stream { device: of, .. } if of == *device);
             let streams = self.rows.iter().filter(of_device).count() as u64;
-            let state = facts.state_at(self.end_ns);
+            let state = facts.state_at(end_ns);
             let mut facts = facts.clone();
             facts.device = *device;
             facts.state = state;
@@ -242,7 +255,7 @@ impl RecordingIndex {
     fn host_wait(&mut self, wait: &HostWaitRecord<'_>) {
         let name = self.names.intern(wait.cause.words());
         self.reach(wait.span.begin_ns, wait.span.end_ns);
-        let Some((number, row)) = self.row(RowKind::Thread { thread: wait.thread }) else { return };
+        let Some((number, row)) = self.row(self.row_of_wait(wait)) else { return };
         let drawn = DrawnWork {
             row: number,
             name,

@@ -18,6 +18,8 @@ pub enum RowKind {
     Thread {
         /// The thread.
         thread: u32,
+        /// The clock of the devices that it waited for.
+        clock: u32,
     },
 }
 

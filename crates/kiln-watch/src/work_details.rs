@@ -118,7 +118,7 @@ impl WatchedRecording {
         let known = shared.index.rows.get(row as usize).ok_or(WatchError::Unknown("there is no such row"))?;
         let stream = match known.kind {
             RowKind::Stream { device, stream } => TraceStream { device, stream },
-            RowKind::Thread { thread } => return self.thread_wait(&shared, row, thread, number),
+            RowKind::Thread { .. } => return self.thread_wait(&shared, row, known.kind, number),
         };
         let stamp = TraceStamp { stream, number };
         let Some(work) = self.found(&shared, stamp)?.filter(|work| work.stamp == stamp) else {
@@ -144,7 +144,7 @@ impl WatchedRecording {
         &self,
         shared: &Shared,
         row: u32,
-        thread: u32,
+        kind: RowKind,
         number: u64,
     ) -> Result<WorkDetails, WatchError> {
         let mut found = None;
@@ -152,7 +152,7 @@ impl WatchedRecording {
             let mut next = page.row(row).map_or(0, |row| row.numbers.0);
             self.events(shared, page, |event| {
                 if let TraceEvent::HostWait(wait) = event
-                    && wait.thread == thread
+                    && shared.index.row_of_wait(wait) == kind
                 {
                     if next == number {
                         let line = wait.line.map(|line| line.to_string());
@@ -240,7 +240,10 @@ impl WatchedRecording {
         let writer = self.found(shared, wait.writer)?.filter(|found| found.stamp == wait.writer);
         let last = if covered == wait.writer { writer.clone() } else { self.found(shared, covered)? };
         let is_unrelated = last.as_ref().is_some_and(|last| last.stamp != wait.writer);
-        let ended = last.as_ref().and_then(|last| last.device).map(|span| span.end_ns.min(began));
+        let clock = |stamp: TraceStamp| shared.index.clock_of(stamp.stream.device);
+        let is_comparable = clock(wait.writer) == clock(work.stamp);
+        let ended = last.as_ref().and_then(|last| last.device).filter(|_| is_comparable);
+        let ended = ended.map(|span| span.end_ns.min(began));
         let needed =
             writer.as_ref().and_then(|writer| writer.device).map_or(ready, |span| span.end_ns.max(ready));
         let unrelated = last.filter(|_| is_unrelated).map(|last| last.work_name());

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::end_notes::EndNotes;
 use super::error::RendezvousError;
+use super::file_descriptors;
 use super::greeting::Greeting;
 use super::message::Message;
 use super::rank_thread::{RankThread, ThreadWatch};
@@ -26,6 +27,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(200);
 const REASON_LIMIT: Duration = Duration::from_millis(500);
 /// What is said of a rank without the threads of its connection.
 const NO_THREAD: &str = "a thread for the connection to rank 0 could not be started";
+/// What is said of a rank that cannot connect for lack of a descriptor.
+const NO_SOCKET: &str = "a connection to rank 0 could not be opened";
 /// How long a rank tries to tell rank 0 that it has given it up.
 const LAST_WORD_LIMIT: Duration = Duration::from_millis(50);
 /// Between two looks at the thread of another rank of this host.
@@ -39,7 +42,9 @@ pub(super) struct Connection {
 #[derive(Debug)]
 struct Shared {
     rank: u32,
-    stream: Mutex<TcpStream>,
+    stream: TcpStream,
+    /// Held while a message is sent.
+    sending: Mutex<()>,
     seen: Mutex<Seen>,
     changed: Condvar,
     /// For the launcher. A rank's end is noted before the caller can hear of it.
@@ -118,15 +123,14 @@ impl Connection {
         // The store of rank 0 is in its process, and both are silent while that is stopped.
         stream.set_read_timeout((rank != 0).then_some(silence))?;
         stream.set_write_timeout(Some(silence))?;
-        let mut reading = stream.try_clone()?;
-        let (stream, seen) = (Mutex::new(stream), Mutex::new(Seen::default()));
-        let shared = Arc::new(Shared { rank, stream, seen, changed: Condvar::new(), notes });
+        let (sending, seen) = (Mutex::default(), Mutex::new(Seen::default()));
+        let shared = Arc::new(Shared { rank, stream, sending, seen, changed: Condvar::new(), notes });
         let (reader, alive) = (Arc::clone(&shared), Arc::clone(&shared));
         // From here on it closes the connection when it is dropped, also if a thread is missing.
         let connection = Self { shared };
         thread::Builder::new().name("kiln rendezvous reader".into()).spawn(move || {
             let error = loop {
-                match Message::receive(&mut reading) {
+                match Message::receive(&mut &reader.stream) {
                     Ok(message) => reader.note(message),
                     Err(error) => break error,
                 }
@@ -242,8 +246,8 @@ impl Connection {
         (losses.chain(store).collect(), seen.losses.len())
     }
 
-    /// Ranks that have left as planned.
-    pub(super) fn left(&self) -> BTreeSet<u32> {
+    /// Ranks that have left as planned, the first one first.
+    pub(super) fn left(&self) -> Vec<u32> {
         self.shared.lock().left.clone()
     }
 
@@ -289,6 +293,13 @@ impl Connection {
     pub(super) fn has_store(&self) -> bool {
         let seen = self.shared.lock();
         seen.end_of_connection().is_none() && !seen.left.contains(&0)
+    }
+
+    /// The loss that ends a wait from now on, if there is one.
+    pub(super) fn known_loss(&self, losses: EndingLosses<'_>) -> Option<RendezvousError> {
+        let seen = self.shared.lock();
+        let (rank, cause) = seen.ending_loss(seen.losses.len(), losses)?;
+        Some(RendezvousError::RankLost { rank, cause })
     }
 
     /// How many losses there were.
@@ -348,8 +359,10 @@ impl Drop for Connection {
         }
         self.shared.lock().closed = true;
         self.shared.changed.notify_all();
-        let stream = self.shared.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = stream.shutdown(Shutdown::Both);
+        // A message that another thread is sending is sent whole.
+        let sending = self.shared.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.shared.stream.shutdown(Shutdown::Both);
+        drop(sending);
     }
 }
 
@@ -360,7 +373,8 @@ impl Shared {
     }
 
     fn send(&self, message: &Message) -> io::Result<()> {
-        message.send(&mut *self.stream.lock().unwrap_or_else(PoisonError::into_inner))
+        let _sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        message.send(&mut &self.stream)
     }
 
     fn note(&self, message: Message) {
@@ -381,9 +395,9 @@ impl Shared {
     /// Tells rank 0, which may be stopped and go on later, that this rank has given it up.
     fn give_up_store(&self, cause: &str) {
         // A thread that is sending waits for the same rank.
-        if let Ok(mut stream) = self.stream.try_lock() {
-            let _ = stream.set_write_timeout(Some(LAST_WORD_LIMIT));
-            let _ = Message::Lost { rank: 0, cause: cause.into() }.send(&mut *stream);
+        if let Ok(_sending) = self.sending.try_lock() {
+            let _ = self.stream.set_write_timeout(Some(LAST_WORD_LIMIT));
+            let _ = Message::Lost { rank: 0, cause: cause.into() }.send(&mut &self.stream);
         }
     }
 
@@ -460,6 +474,10 @@ fn attempt(
     let limit = limit.max(Duration::from_millis(1));
     let mut stream = match TcpStream::connect_timeout(&address, limit) {
         Ok(stream) => stream,
+        // It is not rank 0 that does not answer.
+        Err(source) if file_descriptors::are_used_up(&source) => {
+            return Err(RendezvousError::System { what: NO_SOCKET, source });
+        }
         Err(error) => return again(error),
     };
     match greeting.exchange(&mut stream, limit) {

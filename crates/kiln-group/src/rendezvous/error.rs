@@ -200,6 +200,24 @@ pub enum RendezvousError {
         /// What this rank waits for.
         name: String,
     },
+    /// The process may not open as many file descriptors as its rank needs.
+    #[error(
+        "rank {rank} of {size} needs {needed} more file descriptor{}, and its process has {open} of at most {limit} open (RLIMIT_NOFILE); raise that limit to {} or more before the program starts (`ulimit -n {}`{})", connections(*.rank), .open + .needed, .open + .needed, hard_limit(.open + .needed, *.most)
+    )]
+    FewDescriptors {
+        /// This rank.
+        rank: u32,
+        /// The number of ranks.
+        size: u32,
+        /// How many descriptors it opens.
+        needed: u64,
+        /// How many are open.
+        open: u64,
+        /// How many the process may have open, now.
+        limit: u64,
+        /// How far that may be raised without more rights; none if there is no such limit.
+        most: Option<u64>,
+    },
     /// A time that must not be zero.
     #[error("the `{name}` of a rendezvous is zero; give a time, such as {example}")]
     ZeroTime {
@@ -289,6 +307,19 @@ pub enum RendezvousError {
         /// What the system says.
         source: io::Error,
     },
+}
+
+fn connections(rank: u32) -> &'static str {
+    if rank == 0 { "s, one for the connection of each rank" } else { "" }
+}
+
+fn hard_limit(needed: u64, most: Option<u64>) -> String {
+    match most {
+        Some(most) if most < needed => {
+            format!("; the hard limit, {most}, is lower: an administrator raises it")
+        }
+        _ => String::new(),
+    }
 }
 
 fn elsewhere(at: Option<&str>) -> String {

@@ -22,8 +22,8 @@ pub(super) struct Seen {
     pub(super) lost: BTreeMap<u32, String>,
     /// Every loss in its order, also of ranks that were replaced since.
     pub(super) losses: Vec<(u32, String)>,
-    /// Ranks that have left as planned.
-    pub(super) left: BTreeSet<u32>,
+    /// Ranks that have left as planned, the first one first: one that leaves because of another one comes after it.
+    pub(super) left: Vec<u32>,
     /// This rank was lost before, and its process is a replacement.
     pub(super) is_replacement: bool,
     /// Lost ranks that the caller knows of, and how many losses there were when it said so.
@@ -93,12 +93,13 @@ impl Seen {
                 self.lost.insert(rank, cause);
             }
             Message::Left { rank } => {
-                self.left.insert(rank);
+                self.left.retain(|left| *left != rank);
+                self.left.push(rank);
             }
             Message::Back { rank } if rank == own => self.is_replacement = true,
             Message::Back { rank } => {
                 self.lost.remove(&rank);
-                self.left.remove(&rank);
+                self.left.retain(|left| *left != rank);
                 self.acknowledged.remove(&rank);
             }
             Message::Watch { rank, thread } => {

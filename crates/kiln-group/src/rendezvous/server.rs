@@ -15,6 +15,7 @@ use kiln_driver::ShortTime;
 use kiln_runtime::internal::note_finding;
 
 use super::error::RendezvousError;
+use super::file_descriptors;
 use super::message::{Message, Refusal, millis};
 use super::roll_call::{self, RollCall};
 use super::store::{Delivery, Store};
@@ -36,6 +37,10 @@ const OTHERS_LIMIT: Duration = Duration::from_millis(200);
 pub(super) const NO_STORE: &str = "a thread for the store of rank 0 could not be started";
 /// What is said of a rank that the store has no thread for.
 const NOT_SERVED: &str = "a thread that serves a rank could not be started";
+/// What is said of a rank whose connection cannot be taken.
+const NOT_TAKEN: &str = "the connection of a rank could not be taken";
+/// How long connections cannot be taken before rank 0 is told.
+const DESCRIPTOR_PATIENCE: Duration = Duration::from_secs(1);
 /// The stack of a thread that serves a connection.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -58,6 +63,8 @@ struct Shared {
     stopped: AtomicBool,
     /// The last rank that came found no thread that serves it, and why.
     not_served: Mutex<Option<io::Error>>,
+    /// Connections cannot be taken because the process has no descriptor for them, for some time already.
+    lacks_descriptors: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -84,7 +91,7 @@ enum End {
 /// The connection of a rank.
 #[derive(Debug)]
 struct Peer {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     /// The number of its last message.
     heard: u64,
     /// Why it is cut off, if it is.
@@ -103,7 +110,9 @@ impl Server {
         let ranks = Mutex::new(Ranks { store, peers, messages: 0, is_calling: false });
         let (greetings, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
         let (left, not_served) = (Condvar::new(), Mutex::default());
-        let shared = Arc::new(Shared { ranks, left, silence, greetings, stopped, not_served });
+        let lacks_descriptors = AtomicBool::new(false);
+        let shared =
+            Arc::new(Shared { ranks, left, silence, greetings, stopped, not_served, lacks_descriptors });
         let accepting = Arc::clone(&shared);
         let builder = thread::Builder::new().name("kiln rendezvous".into());
         let accepts = Some(builder.spawn(move || accepting.accept(&listener, &key))?);
@@ -113,7 +122,13 @@ impl Server {
     /// Why the last rank that came was not served, if it was not.
     pub(super) fn refusal(&self) -> Option<RendezvousError> {
         let source = self.shared.not_served.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        Some(RendezvousError::System { what: NOT_SERVED, source })
+        let what = if file_descriptors::are_used_up(&source) { NOT_TAKEN } else { NOT_SERVED };
+        Some(RendezvousError::System { what, source })
+    }
+
+    /// Why the connections of ranks cannot be taken, if the process has had no descriptor for them for some time.
+    pub(super) fn lacks_descriptors(&self) -> Option<RendezvousError> {
+        self.shared.lacks_descriptors.load(Ordering::Acquire).then(|| self.refusal())?
     }
 }
 
@@ -169,15 +184,26 @@ impl Shared {
     }
 
     fn accept(self: &Arc<Self>, listener: &TcpListener, key: &TokenKey) {
+        let mut failing_since = None;
         for stream in listener.incoming() {
             if self.stopped.load(Ordering::Acquire) {
                 return;
             }
-            let Ok(stream) = stream else {
-                // Out of descriptors, for example: some may be free in a moment.
-                thread::sleep(Duration::from_millis(20));
-                continue;
+            let stream = match stream {
+                Ok(stream) => stream,
+                Err(error) => {
+                    // Out of descriptors, for example: some may be free in a moment.
+                    let since = *failing_since.get_or_insert_with(Instant::now);
+                    if file_descriptors::are_used_up(&error) && since.elapsed() >= DESCRIPTOR_PATIENCE {
+                        *self.not_served.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                        self.lacks_descriptors.store(true, Ordering::Release);
+                    }
+                    thread::sleep(Duration::from_millis(20));
+                    continue;
+                }
             };
+            failing_since = None;
+            self.lacks_descriptors.store(false, Ordering::Release);
             if self.greetings.fetch_add(1, Ordering::AcqRel) >= MAX_GREETINGS {
                 self.greetings.fetch_sub(1, Ordering::AcqRel);
                 continue;
@@ -192,11 +218,12 @@ impl Shared {
         }
     }
 
-    fn serve(self: &Arc<Self>, mut stream: TcpStream, key: &TokenKey) {
-        let joined = self.greet(&mut stream, key);
+    fn serve(self: &Arc<Self>, stream: TcpStream, key: &TokenKey) {
+        let stream = Arc::new(stream);
+        let joined = self.greet(&stream, key);
         self.greetings.fetch_sub(1, Ordering::AcqRel);
         let Ok(Some(rank)) = joined else { return };
-        let end = self.read_all(&mut stream, rank);
+        let end = self.read_all(&stream, rank);
         if self.stopped.load(Ordering::Acquire) {
             return;
         }
@@ -222,7 +249,7 @@ impl Shared {
         if let Some(cause) = cause.clone() {
             // It may have been stopped and go on later: then it reads why it was given up.
             let _ = stream.set_write_timeout(Some(LAST_WORD_LIMIT));
-            let _ = Message::Lost { rank, cause }.send(&mut stream);
+            let _ = Message::Lost { rank, cause }.send(&mut &*stream);
         }
         let deliveries = ranks.store.leave(rank, cause);
         ranks.deliver(deliveries);
@@ -230,7 +257,8 @@ impl Shared {
     }
 
     /// The rank that the other side proved to be; none if it was refused.
-    fn greet(&self, stream: &mut TcpStream, key: &TokenKey) -> io::Result<Option<u32>> {
+    fn greet(&self, shared: &Arc<TcpStream>, key: &TokenKey) -> io::Result<Option<u32>> {
+        let stream = &mut &**shared;
         stream.set_read_timeout(Some(GREETING_LIMIT))?;
         stream.set_write_timeout(Some(WRITE_LIMIT))?;
         stream.set_nodelay(true)?;
@@ -256,7 +284,8 @@ impl Shared {
             return Ok(None);
         }
         Message::Accepted.send(stream)?;
-        let (stream, heard) = (stream.try_clone()?, ranks.messages);
+        // One descriptor for each rank: this one is shared with the thread that reads.
+        let (stream, heard) = (Arc::clone(shared), ranks.messages);
         ranks.peers.insert(rank, Peer { stream, heard, cut_off_for: None });
         let deliveries = ranks.store.join(rank);
         ranks.deliver(deliveries);
@@ -264,9 +293,9 @@ impl Shared {
     }
 
     /// Serves a rank until it is gone.
-    fn read_all(self: &Arc<Self>, stream: &mut TcpStream, rank: u32) -> End {
+    fn read_all(self: &Arc<Self>, stream: &TcpStream, rank: u32) -> End {
         loop {
-            let message = match Message::receive(stream) {
+            let message = match Message::receive(&mut &*stream) {
                 Ok(Message::Leave) => return End::Left,
                 Ok(Message::Lost { rank: lost, cause }) if lost == rank => return End::Lost(cause),
                 Ok(Message::Lost { rank: 0, cause }) => return End::GaveUpStore(cause),
@@ -343,7 +372,7 @@ impl Ranks {
     fn deliver(&mut self, deliveries: Vec<Delivery>) {
         for (rank, message) in deliveries {
             let Some(peer) = self.peers.get_mut(&rank) else { continue };
-            if message.send(&mut peer.stream).is_err() {
+            if message.send(&mut &*peer.stream).is_err() {
                 // A stream that is closed already is what is wanted.
                 let _ = peer.stream.shutdown(Shutdown::Both);
             }

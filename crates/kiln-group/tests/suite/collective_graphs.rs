@@ -1,5 +1,7 @@
 //! Collectives as nodes of graphs.
 
+use std::time::{Duration, Instant};
+
 use kiln::group::{DeviceCommunicatorConfig, Reduction};
 
 use crate::rig::Rig;
@@ -56,4 +58,32 @@ fn graphs_that_differ_between_ranks_are_refused_at_replay() {
     // Nothing of the refused replay counts.
     graph(1, [Reduction::Sum, Reduction::Min]).replay().unwrap();
     assert_eq!(buffers[0].download().unwrap(), [2; 4]);
+}
+
+#[test]
+fn a_graph_of_a_communicator_that_was_ended_is_refused_and_differs_from_no_other_call() {
+    let rig = Rig::new(3, 1);
+    let mut ranks = rig.group.communicators(&DeviceCommunicatorConfig::default()).unwrap();
+    let buffer = ranks[0].runtime().upload(&[1_u32; 6]).unwrap();
+    let mut graph = ranks[0].runtime().graph();
+    ranks[0].all_reduce_in_place(&buffer, Reduction::Sum).record(&mut graph).unwrap();
+    let graph = graph.build().unwrap();
+    let lost = ranks.remove(2);
+    let thread = std::thread::spawn(move || {
+        let _rank = lost;
+        std::panic::resume_unwind(Box::new("this rank is to end"));
+    });
+    assert!(thread.join().is_err());
+    let began = Instant::now();
+    let refused = loop {
+        match graph.replay() {
+            Err(error) => break error.to_string(),
+            // The loss is not told yet.
+            Ok(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "no replay was refused");
+    };
+    assert!(refused.contains("rank 0 of communicator") && refused.contains("was aborted"), "{refused}");
+    let findings = rig.machine.findings();
+    assert!(findings.is_empty(), "{findings:?}");
 }

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::group::{DeviceCommunicator, Rendezvous};
+use kiln::DeviceRuntime;
+use kiln::group::{DeviceCommunicator, Rendezvous, RendezvousError};
 
-use crate::job_rig::{Plan, SOON, begin, free_port, join, said, start, stay, sum, told_of_one};
+use crate::job_rig::{
+    Plan, SOON, begin, free_port, join, said, start, stay, sum, told_of, told_of_one, try_sum,
+};
 
 const PROCESS: &str = "job_departures::departing_process";
 
@@ -39,8 +42,48 @@ fn departing_process() {
             std::process::abort();
         }
         "survives" => rebuild_without_two(&job, &rank),
+        "leaves because of another" => {
+            // It is told of the other one here, and not in a collective.
+            job.barrier("not for rank 2").unwrap_err();
+        }
+        "leaves first" => {}
         scene => panic!("{scene}"),
     }
+}
+
+/// Rank 0 of a job in which rank 2 ends in a way, and rank 1 leaves because of that.
+fn with_follower(scene: &str) -> (Arc<Rendezvous>, DeviceRuntime, DeviceCommunicator) {
+    let port = free_port();
+    let follower = start(PROCESS, "leaves because of another", (port, 1, 3));
+    let mut first = start(PROCESS, scene, (port, 2, 3));
+    let job = join(port, 0, 3);
+    let (gpu, rank) = begin(&job);
+    if scene == "ends" {
+        // Rank 1 is in another barrier, and ends in it.
+        job.barrier("dropped").unwrap_err();
+    }
+    first.wait().unwrap();
+    said(follower);
+    (job, gpu, rank)
+}
+
+#[test]
+fn a_rank_that_left_because_another_one_had_left_is_not_the_one_that_is_told() {
+    let (_job, _gpu, rank) = with_follower("leaves first");
+    let told = try_sum(&rank).unwrap_err().to_string();
+    assert!(told.contains("rank 2 has left the job and does not come to collective 1"), "{told}");
+    let (job, _gpu, _rank) = with_follower("leaves first");
+    let told = job.barrier("end").unwrap_err();
+    assert!(matches!(told, RendezvousError::RankLeft { rank: 2, .. }), "{told}");
+}
+
+#[test]
+fn a_rank_that_left_because_another_one_was_lost_is_not_the_one_that_is_told() {
+    let (_job, _gpu, rank) = with_follower("ends");
+    told_of(&rank, (2, true));
+    let (job, _gpu, _rank) = with_follower("ends");
+    let told = job.barrier("end").unwrap_err();
+    assert!(matches!(told, RendezvousError::RankLost { rank: 2, .. }), "{told}");
 }
 
 /// Goes on with the two ranks that have not dropped their communicator.

@@ -32,12 +32,17 @@ fn replaced_process() {
         }
         "applies" => {
             let gpu = DeviceRuntime::simulated(7).unwrap();
+            job.put("applies", b"").unwrap();
             let _ = DeviceCommunicator::replace(&gpu, &job, &limits());
             stay();
         }
         "replaces" => {
             let gpu = DeviceRuntime::simulated(7).unwrap();
             goes_on(&job, DeviceCommunicator::replace(&gpu, &job, &limits()));
+        }
+        "rebuilds twice" => {
+            let (_gpu, rank) = begin(&job);
+            goes_on_twice(&job, &rank);
         }
         "rebuilds" | "rebuilds late" => {
             let (_gpu, rank) = begin(&job);
@@ -77,6 +82,55 @@ fn rebuilds_while(scene: &str, replace: impl FnOnce(u16, &Arc<Rendezvous>) -> Ch
     thread::scope(|threads| {
         let replaced = threads.spawn(|| replace(port, &job));
         goes_on(&job, rank.rebuild_replaced());
+        said(replaced.join().unwrap());
+    });
+    said(other);
+}
+
+/// The first replacement is lost after all have agreed on it and before it has joined. The next one goes on.
+fn goes_on_twice(job: &Arc<Rendezvous>, rank: &DeviceCommunicator) {
+    told_of_one(rank);
+    job.acknowledge_losses();
+    let first = rank.rebuild_replaced().unwrap();
+    assert_eq!((first.former_ranks.len(), &first.replaced[..]), (3, &[1][..]));
+    job.put(&format!("rebuilt {}", job.rank()), b"").unwrap();
+    let cause = told_of_one(&first.communicator);
+    assert_eq!(
+        cause,
+        "its replacement was lost before it joined this communicator: its process ended or closed the connection"
+    );
+    goes_on(job, first.communicator.rebuild_replaced());
+}
+
+#[test]
+fn a_replacement_that_ends_after_all_agreed_on_it_is_a_loss_of_the_new_communicator() {
+    let port = free_port();
+    let mut lost = start("ends", port, 1, 3);
+    let other = start("rebuilds twice", port, 2, 3);
+    let mut zero = crate::job_rig::config(port, 0, 3);
+    // A replacement that is stopped is not lost before it is killed.
+    zero.silence = Duration::from_secs(60);
+    let job = crate::job_rig::join_with(&zero);
+    let (_gpu, rank) = begin(&job);
+    lost.wait().unwrap();
+    job.wait_for_loss(Duration::from_secs(15)).unwrap().unwrap();
+    job.acknowledge_losses();
+    thread::scope(|threads| {
+        let replaced = threads.spawn(|| {
+            let mut first = start("applies", port, 1, 3);
+            // It asks for its place, and waits.
+            job.get("applies").unwrap();
+            thread::sleep(Duration::from_millis(500));
+            signal("-STOP", &first);
+            job.put("stopped", b"").unwrap();
+            job.get("rebuilt 2").unwrap();
+            job.get("rebuilt 0").unwrap();
+            signal("-KILL", &first);
+            first.wait().unwrap();
+            start("replaces", port, 1, 3)
+        });
+        job.get("stopped").unwrap();
+        goes_on_twice(&job, &rank);
         said(replaced.join().unwrap());
     });
     said(other);

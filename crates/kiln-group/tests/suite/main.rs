@@ -22,6 +22,7 @@ mod collectives;
 mod copies;
 mod dropped_ranks;
 mod ended_work;
+mod few_descriptors;
 mod given_up_calls;
 mod isolated_devices;
 mod job_departures;

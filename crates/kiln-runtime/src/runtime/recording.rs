@@ -61,6 +61,8 @@ struct Place {
     elapsed_ns: u64,
     /// Whether other devices are recorded into it, too.
     shares_file: bool,
+    /// Which of the clocks in the file is that of the device.
+    clock: u32,
 }
 
 impl DeviceRuntime {
@@ -163,7 +165,7 @@ impl Inner {
         let first = process_recording::first_events(self.recording_clock(), RecordedBy::Program);
         let recorder =
             ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
-        let place = Place { device: 0, elapsed_ns: 0, shares_file: false };
+        let place = Place { device: 0, elapsed_ns: 0, shares_file: false, clock: 0 };
         self.record_into(Arc::new(recorder), place, (times, measuring))
     }
 
@@ -181,7 +183,7 @@ impl Inner {
         }
         // Before the file, which may be a recording that is still wanted.
         let times = times_of_environment()?;
-        match process_recording::device_of_process(self.recording_clock())? {
+        match process_recording::device_of_process(self.recording_clock(), self.clock_number())? {
             Some((recorder, place)) => {
                 self.record_into(recorder, place, (times, Measuring::choose(self, times)))
             }
@@ -193,6 +195,14 @@ impl Inner {
     fn recording_clock(&self) -> RecordingClock {
         let is_virtual = self.driver().info().kind == DeviceKind::Simulated && self.recovery().is_none();
         if is_virtual { RecordingClock::Virtual } else { RecordingClock::Wall }
+    }
+
+    /// Tells that clock from others.
+    fn clock_number(&self) -> u64 {
+        match self.recording_clock() {
+            RecordingClock::Virtual => self.driver().clock().number(),
+            RecordingClock::Wall => 0,
+        }
     }
 
     fn record_into(

@@ -7,7 +7,7 @@ use kiln_driver::{
     Code, DeviceAddress, DeviceMemory, Error, Function, FunctionId, Image, Limits, ModuleId, Object,
     Occupancy, Protection, Refusal, Result,
 };
-use kiln_operation::{ABORT, CommunicatorRank, FOLD, Operation, OperationError};
+use kiln_operation::{ABORT, BRING, CommunicatorRank, FOLD, Operation, OperationError};
 
 use crate::check::access_origin::Action;
 use crate::code::code_engine::{CompileError, CompiledModule, Relocate, SimVariable};
@@ -16,6 +16,7 @@ use crate::code::kernel::SimKernel;
 use crate::code::machine_code;
 use crate::code::occupancy::occupancy;
 use crate::collective::abort_kernel::AbortKernel;
+use crate::collective::bring_kernel::BringKernel;
 use crate::collective::collective_kernel::CollectiveKernel;
 use crate::collective::fold_kernel::FoldKernel;
 use crate::device::objects::{Loaded, LoadedFunction, Module, Objects, Origin, Users};
@@ -84,7 +85,7 @@ impl Core {
             users: module.users.clone(),
         };
         let (id, _) = objects.functions.insert(make)?;
-        functions.insert(loaded.name.clone(), id);
+        functions.insert(name.into(), id);
         Ok(Function { id, attributes })
     }
 
@@ -307,6 +308,11 @@ fn collective(call: &'static str, rank: CommunicatorRank, name: &str, limits: &L
     if let Some(folded) = name.strip_prefix(FOLD) {
         let kernel = FoldKernel::new(call, rank, folded)?;
         return Ok(loaded(name, kernel, limits.max_threads_per_block));
+    }
+    if let Some(brought) = name.strip_prefix(BRING) {
+        let kernel = BringKernel::new(call, brought)?;
+        // What it finds is a mistake in the use of the collective.
+        return Ok(loaded(brought, kernel, limits.max_threads_per_block));
     }
     let kernel = CollectiveKernel::new(call, rank, name)?;
     let loaded = loaded(name, kernel.clone(), limits.max_threads_per_block);

@@ -77,13 +77,11 @@ impl State {
             if let Some(before) = before {
                 self.communicators = before;
             }
-            self.find_object(
-                FindingKind::CollectiveMismatch,
-                device,
-                error.refusal().map_or_else(|| error.to_string(), ToString::to_string),
-                None,
-                None,
-            );
+            // A launch that is refused for another reason, such as that its communicator was ended, differs from none.
+            if let Some(difference @ Refusal::Disagreement { .. }) = error.refusal() {
+                let kind = FindingKind::CollectiveMismatch;
+                self.find_object(kind, device, difference.to_string(), None, None);
+            }
         }
         runs
     }

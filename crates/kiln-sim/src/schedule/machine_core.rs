@@ -1,5 +1,6 @@
 //! The core of a machine: its lock, and the loop that runs ready work.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) const HOST_POLL: Duration = Duration::from_millis(2);
 pub(crate) struct Core {
     pub(crate) config: MachineConfig,
     pub(crate) devices: Vec<Arc<Objects>>,
+    /// Tells its clock from those of other machines of the process.
+    pub(crate) number: u64,
     state: Mutex<State>,
     /// Told whenever something was queued or done.
     pub(crate) moved: Condvar,
@@ -45,7 +48,9 @@ impl Core {
         };
         let devices = config.devices.iter().enumerate().map(objects).collect();
         let state = Mutex::new(State::new(&config));
-        Self { config, devices, state, moved: Condvar::new() }
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { config, devices, number, state, moved: Condvar::new() }
     }
 
     pub(crate) fn lock(&self) -> Guard<'_> {

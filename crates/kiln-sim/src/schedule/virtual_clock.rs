@@ -20,6 +20,10 @@ impl VirtualClock {
 }
 
 impl Clock for VirtualClock {
+    fn number(&self) -> u64 {
+        self.core.number
+    }
+
     fn now(&self) -> Duration {
         Duration::from_nanos(self.core.lock().now_ns)
     }

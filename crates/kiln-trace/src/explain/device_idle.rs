@@ -1,5 +1,6 @@
 //! When a device ran nothing, and why.
 
+use super::device_clocks::DeviceClocks;
 use super::host_waiting::HostWaiting;
 use super::name_table::{LineId, NameId};
 use super::ranking::Ranking;
@@ -53,6 +54,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) waits: &'a Waits,
     pub(super) host: &'a HostWaiting,
     pub(super) takeovers: &'a [TakeoverRecord],
+    pub(super) clocks: &'a DeviceClocks,
 }
 
 impl DeviceIdle {
@@ -146,7 +148,7 @@ impl DeviceIdle {
         let queued = work.host.end_ns.clamp(from, to);
         let late = (queued - from).min(left);
         let mut busy = late;
-        for waited in surroundings.host.during(from, from + late) {
+        for waited in surroundings.host.during(surroundings.clocks.of(device), from, from + late) {
             let why = Why::HostWait { cause: waited.cause as u8, line: waited.line };
             let ns = waited.ns.min(busy);
             self.reasons.add(why, ns, IdleCase { cause: waited.cause, ..case });
@@ -159,7 +161,11 @@ impl DeviceIdle {
             ended.is_some_and(|span| span.end_ns > queued)
         };
         let elsewhere = surroundings.waits.of(work.stamp).map(|wait| wait.covered());
-        match elsewhere.filter(|writer| writer.stream.device != device).find(is_late) {
+        let is_other = |writer: &TraceStamp| {
+            let other = writer.stream.device;
+            other != device && surroundings.clocks.are_one(device, other)
+        };
+        match elsewhere.filter(is_other).find(is_late) {
             Some(writer) => {
                 let why = Why::OtherDevice { before: work.name, line: work.line };
                 let known = surroundings.timeline.exactly(writer).copied();

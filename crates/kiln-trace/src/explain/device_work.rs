@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::device_idle::{DeviceIdle, Surroundings};
 use super::timeline::Work;
-use crate::record::{EarlierRecord, TimeSpan, TraceStream};
+use crate::record::{EarlierRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceStream};
 
 /// What one device did.
 #[derive(Default)]
@@ -66,7 +66,8 @@ impl DeviceWork {
     ) {
         let mut works: Vec<&Work> = works.collect();
         works.sort_by_key(|work| work.stamp);
-        let mut hidden = self.hidden(&works);
+        let device = works.first().map_or(0, |work| work.stamp.stream.device);
+        let mut hidden = self.hidden(&works, &FinalLosses::of(device, surroundings.takeovers));
         let earlier_until_ns = if self.earlier.is_empty() { self.earlier_until_ns } else { u64::MAX };
         hidden.push(TimeSpan::new(0, earlier_until_ns));
         let hidden = joined(hidden);
@@ -82,24 +83,67 @@ impl DeviceWork {
         );
     }
 
-    /// Times in which work may have run that was submitted and not measured. The works are sorted by stream and number.
-    fn hidden(&mut self, works: &[&Work]) -> Vec<TimeSpan> {
+    /// Times in which work may have run that was submitted and not measured. The works are sorted by stream and number. A device that is lost runs nothing of that any more, unless it is submitted
+    /// again.
+    fn hidden(&mut self, works: &[&Work], losses: &FinalLosses) -> Vec<TimeSpan> {
         let mut hidden = Vec::new();
         for work in works {
+            let (stream, begin) = (work.stamp.stream, work.host.begin_ns);
             match work.device {
-                None => drop(self.unmeasured.entry(work.stamp.stream).or_insert(work.host.begin_ns)),
+                None => {
+                    let since = *self.unmeasured.entry(stream).or_insert(begin);
+                    if let Some(lost) = losses.after(since).filter(|lost| *lost <= begin) {
+                        hidden.push(TimeSpan::new(since, lost));
+                        self.unmeasured.insert(stream, begin);
+                    }
+                }
                 Some(ran) => {
-                    if self.earlier.remove(&work.stamp.stream) {
+                    if self.earlier.remove(&stream) {
                         self.earlier_until_ns = self.earlier_until_ns.max(ran.begin_ns);
                     }
-                    let since = self.unmeasured.remove(&work.stamp.stream);
-                    hidden.extend(since.map(|since| TimeSpan::new(since, ran.begin_ns.max(since))));
+                    let since = self.unmeasured.remove(&stream);
+                    hidden.extend(since.map(|since| losses.cut(since, ran.begin_ns)));
                 }
             }
         }
         // What is not known to have ended by now may still run.
-        hidden.extend(self.unmeasured.values().map(|since| TimeSpan::new(*since, u64::MAX)));
+        hidden.extend(self.unmeasured.values().map(|since| losses.cut(*since, u64::MAX)));
         hidden
+    }
+}
+
+/// The losses of a device after which nothing that it had queued was submitted again, in their order: from when on it was lost, and until it was being brought back.
+struct FinalLosses(Vec<TimeSpan>);
+
+impl FinalLosses {
+    fn of(device: u32, takeovers: &[TakeoverRecord]) -> Self {
+        let mut losses: Vec<TimeSpan> = Vec::new();
+        let mut is_final = true;
+        // From the last step to the first: whether work was submitted again is known after the loss.
+        for step in takeovers.iter().rev().filter(|step| step.device == device) {
+            match step.phase {
+                TakeoverPhase::Resubmitting => is_final = false,
+                TakeoverPhase::Rebuilding => {}
+                TakeoverPhase::Lost => {
+                    losses.extend(is_final.then_some(step.span));
+                    is_final = true;
+                }
+            }
+        }
+        losses.reverse();
+        Self(losses)
+    }
+
+    /// When work that was queued at a time was lost, if it was not done before.
+    fn after(&self, since: u64) -> Option<u64> {
+        let at = self.0.partition_point(|lost| lost.end_ns < since);
+        self.0.get(at).map(|lost| lost.begin_ns.max(since))
+    }
+
+    /// The time from one moment to another, or to the loss of what was queued at the first.
+    fn cut(&self, since: u64, end: u64) -> TimeSpan {
+        let end = end.max(since);
+        TimeSpan::new(since, self.after(since).map_or(end, |lost| lost.min(end)))
     }
 }
 

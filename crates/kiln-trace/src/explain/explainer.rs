@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::collective_calls::CollectiveCalls;
+use super::device_clocks::DeviceClocks;
 use super::device_idle::{IdleCase, Surroundings, Why};
 use super::device_work::DeviceWork;
 use super::explanation::{
@@ -52,6 +53,7 @@ pub struct Explainer {
     collectives: CollectiveCalls,
     memory: BTreeMap<u32, HeldMemory>,
     devices: BTreeMap<u32, String>,
+    clocks: DeviceClocks,
     work: BTreeMap<u32, DeviceWork>,
     stalls: Stalls,
     missing: MissingEvents,
@@ -95,6 +97,7 @@ impl Explainer {
             }
             TraceEvent::Device(device) => {
                 self.devices.insert(device.device, device.name.to_owned());
+                self.clocks.add(device.device, device.clock);
                 // Another runtime of the program, after the last had ended.
                 self.explanation.is_whole = false;
             }
@@ -108,7 +111,7 @@ impl Explainer {
             TraceEvent::HostWait(wait) => {
                 let line = self.names.line(wait.line);
                 let host_wait = HostWait { cause: wait.cause, line, awaited: wait.awaited, span: wait.span };
-                self.host.add(wait.thread, host_wait);
+                self.host.add((self.clocks.of(wait.device), wait.thread), host_wait);
                 self.came();
             }
             TraceEvent::Allocation(block) => {
@@ -171,12 +174,13 @@ impl Explainer {
             waits: &self.waits,
             host: &self.host,
             takeovers: self.takeovers.last(),
+            clocks: &self.clocks,
         };
         for device in self.timeline.settling_devices() {
             let work = self.work.entry(device).or_default();
             work.settle(self.timeline.settling(device), &surroundings);
         }
-        self.waits.settle(&self.timeline, &mut self.stalls);
+        self.waits.settle(&self.timeline, &self.clocks, &mut self.stalls);
         let half = self.window.limit / 2;
         self.host.settle(&self.timeline);
         self.collectives.settle(&self.timeline, half / 2);
@@ -251,8 +255,15 @@ impl Explainer {
         let (host_ns, submissions, untimed_submissions) = (work.host_ns(), work.submissions, work.untimed);
         let tail_ns = work.untimed_tail_ns();
         let name = self.devices.get(&device).cloned().unwrap_or_default();
-        let explained =
-            ExplainedDevice { device, name, submissions, untimed_submissions, ..ExplainedDevice::default() };
+        let clock = self.clocks.of(device);
+        let explained = ExplainedDevice {
+            device,
+            name,
+            clock,
+            submissions,
+            untimed_submissions,
+            ..ExplainedDevice::default()
+        };
         match work.idle {
             None => ExplainedDevice { span_ns: host_ns, ..explained },
             // What is missing may have run in any gap.

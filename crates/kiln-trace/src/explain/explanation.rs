@@ -46,6 +46,8 @@ pub struct ExplainedDevice {
     pub device: u32,
     /// What it is called.
     pub name: String,
+    /// Which of the recording's clocks its times are of. Those of devices with different ones cannot be compared.
+    pub clock: u32,
     /// Submissions.
     pub submissions: u64,
     /// Submissions whose time on the device is not known.

@@ -16,10 +16,10 @@ pub(super) struct HostWait {
     pub(super) span: TimeSpan,
 }
 
-/// The waits of each thread; a thread is in one at a time.
+/// The waits of each thread on each clock; a thread is in one at a time.
 #[derive(Default)]
 pub(super) struct HostWaiting {
-    threads: BTreeMap<u32, Vec<HostWait>>,
+    threads: BTreeMap<(u32, u32), Vec<HostWait>>,
     by_line: Ranking<(u8, Option<LineId>), HostCase>,
     count: usize,
 }
@@ -40,10 +40,11 @@ pub(super) struct WaitedPart {
 }
 
 impl HostWaiting {
-    pub(super) fn add(&mut self, thread: u32, wait: HostWait) {
+    /// A wait of a thread, on a clock.
+    pub(super) fn add(&mut self, (clock, thread): (u32, u32), wait: HostWait) {
         let case = HostCase { cause: wait.cause, awaited: wait.awaited.map(|awaited| (awaited, None)) };
         self.by_line.add((wait.cause as u8, wait.line), wait.span.ns(), case);
-        self.threads.entry(thread).or_default().push(wait);
+        self.threads.entry((clock, thread)).or_default().push(wait);
         self.count += 1;
     }
 
@@ -83,13 +84,14 @@ impl HostWaiting {
         self.by_line
     }
 
-    /// The waits in which a time without work was spent. Threads that do not submit may wait all the time; of those that waited, the one counts that was in
+    /// The waits in which a time of a clock without work was spent. Threads that do not submit may wait all the time; of those that waited, the one counts that was in
     /// waits for most of it, so that a time is counted once. What is left of the time, that thread did something else.
-    pub(super) fn during(&self, from: u64, to: u64) -> impl Iterator<Item = WaitedPart> {
+    pub(super) fn during(&self, clock: u32, from: u64, to: u64) -> impl Iterator<Item = WaitedPart> {
         let within =
             move |waits: &&Vec<HostWait>| waits_within(waits, from, to).map(|part| part.ns).sum::<u64>();
         // The first of several that waited for the same time.
-        let longest = self.threads.values().rev().max_by_key(within);
+        let of_clock = self.threads.range((clock, 0)..=(clock, u32::MAX)).map(|(_, waits)| waits);
+        let longest = of_clock.rev().max_by_key(within);
         longest.into_iter().flat_map(move |waits| waits_within(waits, from, to))
     }
 }
@@ -118,15 +120,17 @@ mod tests {
             awaited: None,
             span: TimeSpan { begin_ns, end_ns },
         };
-        waiting.add(0, wait(300, 310));
-        waiting.add(0, wait(10, 100));
-        waiting.add(1, wait(300, 305));
+        waiting.add((0, 0), wait(300, 310));
+        waiting.add((0, 0), wait(10, 100));
+        waiting.add((0, 1), wait(300, 305));
         waiting.sort();
-        let parts = |from, to| waiting.during(from, to).map(|part| part.ns).collect::<Vec<_>>();
+        let parts = |from, to| waiting.during(0, from, to).map(|part| part.ns).collect::<Vec<_>>();
         assert_eq!(parts(90, 200), [10]);
         assert_eq!(parts(90, 400), [10, 10]);
         assert_eq!(parts(250, 400), [10]);
         assert_eq!(parts(20, 30), [10]);
         assert!(parts(150, 250).is_empty());
+        waiting.add((1, 0), wait(20, 90));
+        assert_eq!(parts(20, 30), [10], "waits on another clock are no part of it");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::device_clocks::DeviceClocks;
 use super::name_table::{LineId, NameId};
 use super::ranking::Ranking;
 use super::timeline::{Timeline, Waiter, Work, give_back};
@@ -78,13 +79,13 @@ impl Waits {
     }
 
     /// Adds how long the streams of each device waited for others, as far as the work that waited is being looked at.
-    pub(super) fn settle(&self, timeline: &Timeline, devices: &mut Stalls) {
+    pub(super) fn settle(&self, timeline: &Timeline, clocks: &DeviceClocks, devices: &mut Stalls) {
         for (stream, waits) in &self.streams {
             for group in waits.chunk_by(|(one, _), (other, _)| one == other) {
                 let Some((number, _)) = group.first() else { continue };
                 let waiter = TraceStamp { stream: *stream, number: *number };
                 let Waiter::Settling(work, before) = timeline.from(waiter) else { continue };
-                if let Some((key, ns, case)) = stall(work, before, group, timeline) {
+                if let Some((key, ns, case)) = stall(work, before, group, (timeline, clocks)) {
                     devices.entry(stream.device).or_default().add(key, ns, case);
                 }
             }
@@ -116,13 +117,15 @@ fn stall(
     work: &Work,
     before: Option<&Work>,
     waits: &[(u64, Wait)],
-    timeline: &Timeline,
+    (timeline, clocks): (&Timeline, &DeviceClocks),
 ) -> Option<(StallKey, u64, StallCase)> {
     let ran = work.device?;
     // From here on nothing but the wait kept it.
     let before = before.and_then(|before| before.device).map_or(0, |span| span.end_ns);
     let ready = work.host.end_ns.max(before);
-    let ends = waits.iter().filter_map(|(_, wait)| {
+    let is_comparable =
+        |(_, wait): &&(u64, Wait)| clocks.are_one(work.stamp.stream.device, wait.writer.stream.device);
+    let ends = waits.iter().filter(is_comparable).filter_map(|(_, wait)| {
         let last = timeline.up_to(wait.covered())?;
         Some((last.device?.end_ns.min(ran.begin_ns), wait, last))
     });

@@ -1,5 +1,6 @@
 //! An explanation in words.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use super::explanation::{
@@ -43,16 +44,27 @@ impl Explanation {
         self.repeat.as_ref().map(|repeat| format!("To repeat it{how}: {repeat}"))
     }
 
+    /// The devices by the clock of their times.
+    fn clocks(&self) -> BTreeMap<u32, Vec<&ExplainedDevice>> {
+        let mut clocks: BTreeMap<u32, Vec<&ExplainedDevice>> = BTreeMap::new();
+        for device in &self.devices {
+            clocks.entry(device.clock).or_default().push(device);
+        }
+        clocks
+    }
+
     fn tell(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let clock = if self.is_virtual { " (in virtual time)" } else { "" };
         match &*self.program {
             "" => writeln!(f, "Recording{clock}")?,
             program => writeln!(f, "Recording of {program}{clock}")?,
         }
-        if self.is_virtual && self.devices.len() > 1 {
+        let clocks = self.clocks();
+        if clocks.len() > 1 {
             writeln!(
                 f,
-                "Simulated devices that are not of one simulated machine have separate clocks, each from its own zero: times of two such devices cannot be compared, and a wait for one is no time of the other."
+                "Its devices have {} clocks, because they are not of one simulated machine. Times of different clocks cannot be compared. A clock stands still while the program works with devices of the others, so that how long a device was idle meanwhile is not known.",
+                clocks.len()
             )?;
         }
         if self.damaged_blocks > 0 {
@@ -71,10 +83,15 @@ impl Explanation {
                 "It ended without an end mark: the program was killed or crashed, ended without its exit handlers (`_exit`), or still runs."
             )?;
         }
-        for device in &self.devices {
-            writeln!(f)?;
-            let misses_events = self.missing_events > 0 || self.damaged_blocks > 0;
-            device.describe(f, self.is_whole, misses_events)?;
+        for (clock, devices) in &clocks {
+            if clocks.len() > 1 {
+                writeln!(f, "\nClock {clock}:")?;
+            }
+            for device in devices {
+                writeln!(f)?;
+                let misses_events = self.missing_events > 0 || self.damaged_blocks > 0;
+                device.describe(f, self.is_whole, (misses_events, clocks.len() > 1))?;
+            }
         }
         if self.devices.is_empty() && !self.is_whole {
             writeln!(f, "\nNothing that a device did was written before the end.")?;
@@ -106,14 +123,19 @@ impl Explanation {
 
 impl Display for ExplainedDevice {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.describe(f, true, false)
+        self.describe(f, true, (false, false))
     }
 }
 
 impl ExplainedDevice {
-    /// All of it; `is_whole` if the program ended the recording itself, `misses_events` if it has not all of them.
-    fn describe(&self, f: &mut Formatter<'_>, is_whole: bool, misses_events: bool) -> fmt::Result {
-        self.work(f, misses_events)?;
+    /// All of it; `is_whole` if the program ended the recording itself, `misses_events` if it has not all of them, `has_others` if other devices have other clocks.
+    fn describe(
+        &self,
+        f: &mut Formatter<'_>,
+        is_whole: bool,
+        (misses_events, has_others): (bool, bool),
+    ) -> fmt::Result {
+        self.work(f, (misses_events, has_others))?;
         self.takeovers(f)?;
         self.memory(f, is_whole && !misses_events)
     }
@@ -140,7 +162,7 @@ impl ExplainedDevice {
     }
 
     /// What ran, and why nothing did.
-    fn work(&self, f: &mut Formatter<'_>, misses_events: bool) -> fmt::Result {
+    fn work(&self, f: &mut Formatter<'_>, (misses_events, has_others): (bool, bool)) -> fmt::Result {
         let name = if self.name.is_empty() { String::new() } else { format!(" ({})", self.name) };
         write!(
             f,
@@ -151,6 +173,10 @@ impl ExplainedDevice {
             Time(self.span_ns)
         )?;
         match self.busy_ns {
+            // Its clock may have stood still while it was idle.
+            Some(busy) if has_others => {
+                writeln!(f, " of its clock, in which it ran work for {}", Time(busy))?
+            }
             Some(busy) => {
                 let idle = self.span_ns.saturating_sub(busy).saturating_sub(self.unknown_ns);
                 let share = Share { part: idle, whole: self.span_ns };

@@ -1,7 +1,7 @@
 //! Makes a Perfetto trace of a recording.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Seek, Write};
 
 use super::flows::{FlowFinder, Flows, OpenWaits};
@@ -49,6 +49,8 @@ pub struct PerfettoSummary {
 
 /// Reads a recording twice and writes it as a trace that Perfetto opens.
 ///
+/// Devices with different clocks ([`DeviceRecord::clock`](crate::DeviceRecord::clock)) are in groups of tracks whose names say that their times cannot be compared.
+///
 /// Memory is needed for the waits of the recording, 12 to 13 bytes each, and for its names.
 ///
 /// # Errors
@@ -57,11 +59,14 @@ pub fn export_perfetto<R: Read + Seek>(
     recording: &mut RecordingReader<R>,
     out: impl Write,
 ) -> Result<PerfettoSummary, ExportError> {
-    let mut finder = FlowFinder::default();
+    let (mut finder, mut clocks) = (FlowFinder::default(), BTreeMap::new());
     while let Some(event) = recording.next_event()? {
         finder.see(&event);
+        if let TraceEvent::Device(device) = event {
+            clocks.insert(device.device, device.clock);
+        }
     }
-    let mut exporter = Exporter::new(out, finder.finish());
+    let mut exporter = Exporter::new(out, finder.finish(), TrackNames::with_clocks(clocks));
     recording.rewind()?;
     while let Some(event) = recording.next_event()? {
         exporter.event(&event).map_err(ExportError::Write)?;
@@ -98,7 +103,7 @@ const SEQUENCE_OF_NO_TRACK: u64 = 1;
 const FIRST_TRACK: u32 = 2;
 
 impl<W: Write> Exporter<W> {
-    fn new(out: W, flows: Flows) -> Self {
+    fn new(out: W, flows: Flows, names: TrackNames) -> Self {
         let summary = PerfettoSummary {
             arrows: flows.drawn(),
             arrows_left_out: flows.left_out(),
@@ -107,7 +112,7 @@ impl<W: Write> Exporter<W> {
         Self {
             out,
             packets: Default::default(),
-            names: TrackNames::default(),
+            names,
             sequences: HashMap::new(),
             flows,
             next_arrow: 0,
@@ -278,8 +283,7 @@ impl<W: Write> Exporter<W> {
         if let Some(sequence) = self.sequences.get(&track) {
             return Ok(sequence.id());
         }
-        let device = Track::Device(track.device());
-        let parent = if track == device { None } else { Some(self.track(device)?) };
+        let parent = self.names.parent_of(track).map(|parent| self.track(parent)).transpose()?;
         let id = FIRST_TRACK.saturating_add(u32::try_from(self.sequences.len()).unwrap_or(u32::MAX));
         self.packets.iter_mut().for_each(Wire::clear);
         let name = self.names.of(track);

@@ -1,17 +1,25 @@
 //! The tracks of a trace.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::record::TraceStream;
 
 /// What a track shows. Tags are numbered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Track {
+    /// The devices with one clock, where others have another one.
+    Clock(u32),
     Device(u32),
     Stream(TraceStream),
     Submitted(TraceStream),
-    Thread { device: u32, thread: u32 },
-    Memory { device: u32, tag: u32 },
+    Thread {
+        device: u32,
+        thread: u32,
+    },
+    Memory {
+        device: u32,
+        tag: u32,
+    },
     Heap(u32),
     Faults(u32),
     Takeover(u32),
@@ -21,6 +29,8 @@ impl Track {
     /// The device it belongs to.
     pub(super) fn device(self) -> u32 {
         match self {
+            // It has no device.
+            Self::Clock(_) => 0,
             Self::Stream(stream) | Self::Submitted(stream) => stream.device,
             Self::Thread { device, .. } | Self::Memory { device, .. } => device,
             Self::Device(device) | Self::Heap(device) | Self::Faults(device) | Self::Takeover(device) => {
@@ -39,12 +49,31 @@ impl Track {
 #[derive(Default)]
 pub(super) struct TrackNames {
     devices: HashMap<u32, String>,
+    /// The clocks of devices, if there are several.
+    clocks: BTreeMap<u32, u32>,
     streams: HashMap<TraceStream, String>,
     tags: HashMap<Box<str>, u32>,
     tag_names: Vec<Box<str>>,
 }
 
 impl TrackNames {
+    /// Those of a recording whose devices have these clocks.
+    pub(super) fn with_clocks(mut clocks: BTreeMap<u32, u32>) -> Self {
+        if clocks.values().collect::<BTreeSet<_>>().len() < 2 {
+            clocks.clear();
+        }
+        Self { clocks, ..Self::default() }
+    }
+
+    /// The track that another one is part of.
+    pub(super) fn parent_of(&self, track: Track) -> Option<Track> {
+        match track {
+            Track::Clock(_) => None,
+            Track::Device(device) => self.clocks.get(&device).map(|clock| Track::Clock(*clock)),
+            other => Some(Track::Device(other.device())),
+        }
+    }
+
     pub(super) fn name_device(&mut self, device: u32, name: &str) {
         self.devices.insert(device, name.to_owned());
     }
@@ -73,6 +102,9 @@ impl TrackNames {
             _ => stream.to_string(),
         };
         match track {
+            Track::Clock(clock) => {
+                format!("clock {clock}: its times cannot be compared with those of other clocks")
+            }
             Track::Device(device) => match self.devices.get(&device) {
                 Some(name) if !name.is_empty() => format!("device {device}: {name}"),
                 _ => format!("device {device}"),

@@ -10,6 +10,8 @@ pub struct DeviceRecord<'a> {
     pub device: u32,
     /// What it is called.
     pub name: &'a str,
+    /// Which of the recording's clocks its times are of. Those of devices with different ones cannot be compared: simulated devices that are not of one simulated machine.
+    pub clock: u32,
 }
 
 /// A stream of the recording.
@@ -25,10 +27,11 @@ impl<'a> DeviceRecord<'a> {
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
         to.number(self.device.into());
         to.name(self.name);
+        to.number(self.clock.into());
     }
 
     pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
-        Ok(Self { device: from.small()?, name: from.name()? })
+        Ok(Self { device: from.small()?, name: from.name()?, clock: from.small()? })
     }
 }
 

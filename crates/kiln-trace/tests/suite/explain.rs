@@ -185,6 +185,45 @@ fn a_takeover_is_named_as_the_reason_also_where_it_took_work_along() {
 }
 
 #[test]
+fn work_that_was_lost_in_a_takeover_does_not_run_after_it() {
+    let untimed = |stream, number, host_ns| {
+        let TraceEvent::Submission(work) = kernel("lost", stamp(stream, number), 11, host_ns, span(0, 0))
+        else {
+            unreachable!("it is a submission")
+        };
+        TraceEvent::Submission(SubmissionRecord { device: None, ..work })
+    };
+    let step = |phase, span| TraceEvent::Takeover(TakeoverRecord { device: 0, phase, span });
+    let events = |phases: &[TakeoverPhase]| {
+        let mut events = vec![
+            kernel("step", stamp(0, 1), 10, 1_000, span(1_000, 2_000)),
+            // Its stream is not used any more.
+            untimed(1, 1, 2_500),
+        ];
+        events.extend(
+            phases.iter().zip(3..).map(|(phase, at)| step(*phase, span(at * 1_000, at * 1_000 + 1_000))),
+        );
+        events.push(kernel("step", stamp(0, 2), 10, 12_000, span(12_000, 13_000)));
+        events
+    };
+    let (lost, rebuilding) = (TakeoverPhase::Lost, TakeoverPhase::Rebuilding);
+    let found = explained(&events(&[lost, rebuilding, rebuilding]));
+    let [device] = &*found.devices else { panic!("{found}") };
+    let said: Vec<_> = device.idle.iter().map(|reason| (reason.why.clone(), reason.ns)).collect();
+    let takeover = |phase| IdleWhy::Takeover { phase };
+    // The program submitted nothing from the end of the takeover on, and before the work that was lost.
+    let idle = [(IdleWhy::HostBusy, 6_499), (takeover(rebuilding), 2_000), (takeover(lost), 1_000)];
+    assert_eq!((device.unknown_ns, &said[..]), (501, &idle[..]), "{found}");
+    // Work that was submitted again, or later, may run after it.
+    let again = explained(&events(&[lost, rebuilding, TakeoverPhase::Resubmitting]));
+    assert_eq!(again.devices[0].unknown_ns, 501 + 6_000, "{again}");
+    let mut later = events(&[lost, rebuilding, rebuilding]);
+    later.push(untimed(1, 2, 8_000));
+    let later = explained(&later);
+    assert_eq!(later.devices[0].unknown_ns, 501 + 4_001, "{later}");
+}
+
+#[test]
 fn with_missing_events_neither_idle_time_nor_leaks_are_stated() {
     let mut events = vec![
         allocated(1, 1 << 20, "weights", 5, 10),
@@ -342,23 +381,4 @@ fn a_recording_without_an_end_mark_says_so() {
     let device = all.iter().find(|event| matches!(event, TraceEvent::Device(_))).unwrap();
     let again = [&all[..], &[*device]].concat();
     assert!(!explained(&again).is_whole, "another device began after the mark");
-}
-
-#[test]
-fn several_devices_in_virtual_time_are_said_to_have_separate_clocks() {
-    let said = "have separate clocks";
-    let start = |clock| {
-        TraceEvent::Start(StartRecord { program: "two", process: 7, clock, ..StartRecord::default() })
-    };
-    let on = |device| {
-        let stream = TraceStream { device, stream: 0 };
-        kernel("fill", TraceStamp { stream, number: 1 }, 10, 100, span(1_000, 2_000))
-    };
-    let both = explained(&[start(RecordingClock::Virtual), on(0), on(1)]).to_string();
-    assert!(both.contains(said), "{both}");
-    for events in [&[start(RecordingClock::Virtual), on(0)][..], &[start(RecordingClock::Wall), on(0), on(1)]]
-    {
-        let text = explained(events).to_string();
-        assert!(!text.contains(said), "{text}");
-    }
 }

@@ -12,6 +12,7 @@ mod counted_memory;
 mod damage;
 mod earlier_work;
 mod explain;
+mod explained_clocks;
 mod explained_parts;
 mod full_disk;
 mod job;

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::io::Cursor;
 
-use kiln_trace::{PerfettoSummary, RecordingReader, TraceEvent, export_perfetto};
+use kiln_trace::{
+    DeviceRecord, PerfettoSummary, RecordingReader, TraceEvent, TraceStamp, TraceStream, export_perfetto,
+};
 
 use crate::protobuf::Fields;
 use crate::samples::{all_kinds, freed, kernel, recorded, span, stamp, wait};
@@ -245,4 +247,30 @@ fn slices_of_a_track_never_overlap_and_time_never_runs_back() {
     let times: Vec<(u64, u64)> = trace.events.iter().map(|event| (event.kind, event.time)).collect();
     let shown = [(BEGIN, 100), (END, 200), (BEGIN, 200), (END, 200), (BEGIN, 200), (END, 400)];
     assert_eq!(times, shown);
+}
+
+#[test]
+fn devices_with_different_clocks_are_in_groups_of_tracks_that_say_so() {
+    let on = |device| TraceStamp { stream: TraceStream { device, stream: 0 }, number: 1 };
+    let events = |clocks: [u32; 3]| {
+        let devices = (0..)
+            .zip(clocks)
+            .map(|(device, clock)| TraceEvent::Device(DeviceRecord { device, name: "simulated GPU", clock }));
+        let works = ["a", "b", "c"].into_iter().zip(0..);
+        let works = works.map(|(name, device)| kernel(name, on(device), 1, 10, span(10, 20)));
+        devices.chain(works).collect::<Vec<_>>()
+    };
+    let groups = |clocks| {
+        let (trace, _) = exported(&events(clocks));
+        let of_device = |device: u32| {
+            let name = format!("device {device}: simulated GPU");
+            let (_, parent) = trace.tracks.values().find(|(known, _)| *known == name).unwrap();
+            trace.tracks.get(parent).map(|(group, _)| group.clone())
+        };
+        [0, 1, 2].map(of_device)
+    };
+    let group =
+        |clock| Some(format!("clock {clock}: its times cannot be compared with those of other clocks"));
+    assert_eq!(groups([0, 1, 0]), [group(0), group(1), group(0)]);
+    assert_eq!(groups([0, 0, 0]), [None, None, None]);
 }

@@ -11,7 +11,7 @@ const laneWords = (row) => {
   const known = state.rows[row];
   if (!known) return "";
   const of = state.parts.length > 1 ? `${rankWords(known.rec)}, ` : "";
-  return of + (known.kind === "stream" ? `device ${known.device}, ${streamWords(known)}` : known.name || `thread ${known.thread}`);
+  return of + (known.kind === "stream" ? `device ${known.device}, ${streamWords(known)}` : threadWords(known));
 };
 
 /** Selects a work: shows what is known of it, and says it. */
@@ -132,7 +132,9 @@ async function showExplanation() {
 
 function showFacts() {
   const ended = state.is_at_end ? "" : `, read ${Math.floor((100 * state.read_bytes) / Math.max(1, state.file_bytes))} %`;
-  const clock = state.is_virtual ? ", times of the simulated device" : "";
+  const clocks = Math.max(1, ...state.parts.map((_, rec) => clocksOf(rec).length));
+  const own = clocks > 1 ? `, times of ${clocks} clocks, which cannot be compared with each other: each is that of one simulated machine` : ", times of the simulated device";
+  const clock = state.is_virtual ? own : "";
   byId("title").textContent = state.program ? `kiln watch: ${state.program.split("/").pop()}` : "kiln watch";
   document.title = byId("title").textContent;
   byId("facts").textContent = `${state.file}: ${countWords(state.events, "event")}, ${timeWords(recordingLength())}${clock}${ended}${state.has_end_mark ? ", ended" : ""}`;

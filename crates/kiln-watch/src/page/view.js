@@ -9,27 +9,40 @@ const LABELS = 170, AXIS = 24, ROW = 26, HEAD = 20;
 /** What a stream is called, with the number by which sentences name it. */
 const streamWords = (row) => (!row.name || row.name === `stream ${row.stream}` ? `stream ${row.stream}` : `${row.name} (stream ${row.stream})`);
 
+/** The clocks of the devices of a recording: times of different ones cannot be compared. */
+const clocksOf = (rec) => [...new Set(state.devices.filter((device) => device.rec === rec).map((device) => device.clock))];
+
+/** What the waits of a thread are called. */
+const threadWords = (row) => row.name || `thread ${row.thread}${clocksOf(row.rec).length > 1 ? `, clock ${row.clock}` : ""}`;
+
 /** Rows in the order in which they are drawn: a head for each device, its streams, then the threads. */
 let lanes = [];
 function arrangeLanes() {
   const rows = state.rows.map((row, number) => ({ ...row, number })), isJob = state.parts.length > 1;
   const streams = rows.filter((row) => row.kind === "stream").sort((a, b) => a.device - b.device || a.stream - b.stream);
-  const threads = rows.filter((row) => row.kind === "thread").sort((a, b) => a.thread - b.thread);
+  const threads = rows.filter((row) => row.kind === "thread").sort((a, b) => a.clock - b.clock || a.thread - b.thread);
   lanes = [];
   let y = 0;
   const put = (lane, height) => { lanes.push({ ...lane, y, height }); y += height; };
   for (const [rec] of state.parts.entries()) {
     const own = streams.filter((row) => row.rec === rec), of = isJob ? `${rankWords(rec)}, d` : "D";
     const devices = new Map(state.devices.filter((device) => device.rec === rec).map((device) => [device.device, device]));
-    for (const device of new Set([...devices.keys(), ...own.map((row) => row.device)])) {
+    const clockOf = (device) => (devices.has(device) ? devices.get(device).clock : 0), clocks = clocksOf(rec);
+    const all = [...new Set([...devices.keys(), ...own.map((row) => row.device)])].sort((a, b) => clockOf(a) - clockOf(b) || a - b);
+    let clock = null;
+    for (const device of all) {
       const known = devices.get(device);
+      if (clocks.length > 1 && clockOf(device) !== clock) {
+        clock = clockOf(device);
+        put({ head: `${isJob ? `${rankWords(rec)}, c` : "C"}lock ${clock}: not comparable with others` }, HEAD);
+      }
       put({ head: known && known.name ? `${of}evice ${device}: ${known.name}` : `${of}evice ${device}`, place: `${rec}/${device}` }, HEAD);
       for (const row of own.filter((each) => each.device === device)) put({ row: row.number, label: streamWords(row), untimed: row.untimed > 0 && row.untimed === row.count }, ROW);
     }
     const waiting = threads.filter((row) => row.rec === rec);
     if (waiting.length) {
       put({ head: isJob ? `${rankWords(rec)}, waits of the program` : "Waits of the program" }, HEAD);
-      for (const row of waiting) put({ row: row.number, label: row.name || `thread ${row.thread}` }, ROW);
+      for (const row of waiting) put({ row: row.number, label: threadWords(row) }, ROW);
     }
   }
   lanes.total = y;

@@ -10,6 +10,7 @@
 
 mod blocks;
 mod client;
+mod clocks;
 mod details;
 mod files;
 mod job;

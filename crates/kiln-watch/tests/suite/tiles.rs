@@ -9,7 +9,7 @@ use crate::samples::{Random, Recording, bytes, kernel, random_events, span, stam
 fn row_of(kind: RowKind) -> Row {
     match kind {
         RowKind::Stream { device, stream } => Row::Stream(TraceStream { device, stream }),
-        RowKind::Thread { thread } => Row::Thread(thread),
+        RowKind::Thread { thread, .. } => Row::Thread(thread),
     }
 }
 

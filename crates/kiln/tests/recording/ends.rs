@@ -4,10 +4,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use kiln::DeviceRuntime;
 use kiln::error::{ErrorKind, RecordingError};
+use kiln::group::DeviceGroup;
+use kiln::sim::{DeviceConfig, Machine, MachineConfig};
 use kiln::telemetry::DeviceTimes;
 use kiln::trace::TraceEvent;
+use kiln::{DeviceRuntime, RuntimeConfig};
 
 use crate::Recorded;
 
@@ -24,6 +26,13 @@ fn child() {
         // Nothing drops this runtime, and nothing flushes its recording.
         let gpu = DeviceRuntime::auto().unwrap();
         assert_eq!(gpu.upload(&[1_u32, 2, 3]).unwrap().download().unwrap(), [1, 2, 3]);
+        return;
+    }
+    if role == "one machine" {
+        let config = MachineConfig::seeded(1).device(DeviceConfig::default()).device(DeviceConfig::default());
+        let machine = Machine::new(config);
+        let drivers = [0, 1].map(|device| machine.device(device).unwrap());
+        DeviceGroup::over(drivers, &RuntimeConfig::default()).unwrap();
         return;
     }
     let gpu = DeviceRuntime::simulated(1).unwrap();
@@ -88,6 +97,21 @@ fn a_second_runtime_does_not_write_into_the_file_of_a_first() {
     third.trace(&file).unwrap();
     drop(third);
     assert!(file.explained().is_whole, "a file that is not written any more is overwritten");
+}
+
+#[test]
+fn devices_of_one_simulated_machine_have_one_clock_and_others_have_their_own() {
+    for (role, clocks) in [("two runtimes", [0, 1]), ("one machine", [0, 0])] {
+        let file = Recorded::new();
+        assert!(start(role, &file.0).wait().unwrap().success(), "{role}");
+        let mut found = Vec::new();
+        file.each(|event| {
+            if let TraceEvent::Device(device) = event {
+                found.push(device.clock);
+            }
+        });
+        assert_eq!(found, clocks, "{role}");
+    }
 }
 
 #[test]

@@ -66,14 +66,14 @@ impl DeviceRecording {
     pub(super) fn begin(
         runtime: &Inner,
         recorder: Arc<ProgramRecorder>,
-        Place { device, elapsed_ns, shares_file }: Place,
+        Place { device, elapsed_ns, shares_file, clock: file_clock }: Place,
         Measuring { taken, source }: Measuring,
     ) -> Result<Self> {
         let (driver, clock) = (runtime.driver(), runtime.recording_clock());
         let (host, info) = (recorder.lane(), driver.info());
         let lanes = Arc::new(StreamLanes::new(recorder, driver.clone(), clock, device, elapsed_ns));
         let name = interned_name(&info.name);
-        host.push(TraceEvent::Device(DeviceRecord { device, name }));
+        host.push(TraceEvent::Device(DeviceRecord { device, name, clock: file_clock }));
         host.push(TraceEvent::Stream(StreamRecord {
             stream: TraceStream { device, stream: 0 },
             name: "main",

@@ -28,6 +28,8 @@ struct ProcessRecording {
     devices: AtomicU32,
     /// Devices whose runtimes have not ended.
     recorded: AtomicU32,
+    /// The clocks of its devices.
+    clocks: Vec<u64>,
 }
 
 impl ProcessRecording {
@@ -42,7 +44,10 @@ pub(super) fn is_asked_for() -> bool {
 }
 
 /// The recorder of this process and the place of the next device in it; none if the environment asks for none.
-pub(super) fn device_of_process(clock: RecordingClock) -> Result<Option<(Arc<ProgramRecorder>, Place)>> {
+pub(super) fn device_of_process(
+    clock: RecordingClock,
+    clock_number: u64,
+) -> Result<Option<(Arc<ProgramRecorder>, Place)>> {
     let Some(value) = std::env::var_os(TRACE_VARIABLE).filter(|value| !value.is_empty()) else {
         return Ok(None);
     };
@@ -57,18 +62,25 @@ pub(super) fn device_of_process(clock: RecordingClock) -> Result<Option<(Arc<Pro
             began: Instant::now(),
             devices: AtomicU32::new(0),
             recorded: AtomicU32::new(0),
+            clocks: Vec::new(),
         });
         // Its parent ends it.
         std::mem::forget(inherited);
     }
-    let Some(recording) = &*recording else { return Ok(None) };
+    let Some(recording) = &mut *recording else { return Ok(None) };
     let elapsed_ns = match clock {
         RecordingClock::Virtual => 0,
         RecordingClock::Wall => u64::try_from(recording.began.elapsed().as_nanos()).unwrap_or_default(),
     };
     let device = recording.devices.fetch_add(1, Ordering::Relaxed);
     recording.recorded.fetch_add(1, Ordering::Relaxed);
-    Ok(Some((recording.recorder.clone(), Place { device, elapsed_ns, shares_file: true })))
+    let known = recording.clocks.iter().position(|known| *known == clock_number);
+    let clock = known.unwrap_or_else(|| {
+        recording.clocks.push(clock_number);
+        recording.clocks.len() - 1
+    });
+    let clock = u32::try_from(clock).unwrap_or(u32::MAX);
+    Ok(Some((recording.recorder.clone(), Place { device, elapsed_ns, shares_file: true, clock })))
 }
 
 /// A device of this process is recorded no more; whether it was the last.
