@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kiln_driver::layer::{Checking, Layered, Rule, Severity, Violation};
 use kiln_driver::{
-    Access, Command, DeclaredSpan, DeviceAddress, DeviceMemory, DevicePlace, Driver, DriverExt, EventId, EventRequest, GraphNode, Image,
-    LaunchCommand, MemoryRequest, ModuleId, PageRequest, Pattern, Place, Protection, Reservation,
-    ReserveRequest, Result, StreamId, StreamRequest, Timeout, Vouched, WaitTarget,
+    Access, Command, DeclaredSpan, DeviceAddress, DeviceMemory, DevicePlace, Driver, DriverExt, EventId,
+    EventRequest, GraphNode, Image, LaunchCommand, MemoryRequest, ModuleId, PageRequest, Pattern, Place,
+    Protection, Reservation, ReserveRequest, Result, StreamId, StreamRequest, Timeout, Vouched, WaitTarget,
 };
 use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, SimChecks};
 
@@ -357,7 +357,10 @@ fn what_launches_declare_is_followed_if_that_is_asked_for() {
     let found = program(follows(), false, 0, Access::Write, 64);
     assert_eq!(rules(found.clone()), [Rule::Unordered]);
     let told = found[0].to_string();
-    assert!(told.contains("the launch of touch of stream:") && told.contains("may write within bytes 0..64"), "{told}");
+    assert!(
+        told.contains("the launch of touch of stream:") && told.contains("may write within bytes 0..64"),
+        "{told}"
+    );
     // A read and a fill; a fill of a part, which the kernel may leave alone; a kernel that got no part of what is filled.
     assert_eq!(rules(program(follows(), false, 0, Access::Read, 64)), [Rule::Unordered]);
     assert_eq!(rules(program(follows(), false, 0, Access::Write, 32)), [Rule::MayBeUnordered]);

@@ -280,7 +280,8 @@ fn a_wait_that_ends_between_two_looks_is_seen() {
                 tell.lock().unwrap().send(()).unwrap();
                 Ok(())
             });
-            let config = MachineConfig::seeded(1).library(KernelLibrary::new("looks").kernel(wait).kernel(tell));
+            let config =
+                MachineConfig::seeded(1).library(KernelLibrary::new("looks").kernel(wait).kernel(tell));
             let config = if workers > 0 { config.mode(Mode::Threaded { workers }) } else { config };
             let machine = Machine::new(config);
             let device = machine.device(0).unwrap();

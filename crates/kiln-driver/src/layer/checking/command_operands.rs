@@ -105,8 +105,9 @@ impl Touch {
 
     /// Whether two that conflict share bytes for certain: what is touched within a range lies in one that is touched as a whole.
     pub(super) fn shares_for_certain(&self, other: &Self) -> bool {
-        let lies_in =
-            |part: &Self, whole: &Self| whole.range.start <= part.range.start && part.range.end <= whole.range.end;
+        let lies_in = |part: &Self, whole: &Self| {
+            whole.range.start <= part.range.start && part.range.end <= whole.range.end
+        };
         match (self.is_within, other.is_within) {
             (false, false) => true,
             (true, false) => lies_in(self, other),

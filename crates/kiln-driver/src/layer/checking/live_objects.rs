@@ -78,7 +78,12 @@ impl Ledger {
         let (start, (bytes, name)) = self.addresses.as_ref()?.range(..=span.address.0).next_back()?;
         let offset = span.address.0 - start;
         let end = offset.saturating_add(span.bytes).min(*bytes);
-        (offset < end).then_some(Touch { name: *name, range: offset..end, access: span.access, is_within: true })
+        (offset < end).then_some(Touch {
+            name: *name,
+            range: offset..end,
+            access: span.access,
+            is_within: true,
+        })
     }
 
     pub(super) fn add(&mut self, name: Name, by: CallKind, number: u64) {

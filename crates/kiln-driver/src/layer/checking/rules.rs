@@ -151,8 +151,7 @@ fn unordered(
             && !before.covers(used.point)
             && used.touch.as_ref().is_some_and(|other| other.conflicts(touch))
     });
-    let is_certain =
-        |used: &&Use| used.touch.as_ref().is_some_and(|other| other.shares_for_certain(touch));
+    let is_certain = |used: &&Use| used.touch.as_ref().is_some_and(|other| other.shares_for_certain(touch));
     let conflicts: Vec<&Use> = conflicts.collect();
     let certain = conflicts.iter().copied().find(is_certain);
     let rule = if certain.is_some() { Rule::Unordered } else { Rule::MayBeUnordered };
@@ -260,7 +259,9 @@ pub(super) fn unordered_nodes(nodes: &[Node], findings: &mut Vec<Finding>) {
                 let why = format!("nodes {earlier} and {at} both touch it and no edge orders them");
                 findings.push(Finding { rule: Rule::UnorderedNodes, object: touch.name, why });
             } else if let Some((touch, _)) = conflicts.first() {
-                let why = format!("nodes {earlier} and {at} may touch the same bytes of it and no edge orders them");
+                let why = format!(
+                    "nodes {earlier} and {at} may touch the same bytes of it and no edge orders them"
+                );
                 findings.push(Finding { rule: Rule::MayBeUnordered, object: touch.name, why });
             }
         }
