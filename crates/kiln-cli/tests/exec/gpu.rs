@@ -15,7 +15,7 @@ fn stand_in() -> Option<&'static Path> {
         let place = folder().join("stand-in");
         std::fs::create_dir_all(&place).unwrap();
         let file = place.join("libcuda.so.1");
-        // Its calls of its own functions stay in it, as those of the driver's library do: the program's loader has others of these names.
+        // What it calls of itself stays in it, as those of the driver's library do: the program's loader has others of these names.
         let output = Command::new("cc")
             .args(["-shared", "-fPIC", "-Wl,-Bsymbolic", "-o"])
             .arg(&file)

@@ -264,7 +264,7 @@ fn allocated_memory_goes_to_another_machine_and_stays_where_it_is() {
     assert!(words.machine.export_memory(0, pool.id).unwrap_err().is_refused());
 }
 
-/// Another process ends a wait at any moment, also between two looks at memory, and nothing here makes a call: what follows runs all the same.
+/// Another process ends a wait at any moment, also between two looks at memory, and nothing here makes a call: what follows still runs.
 #[test]
 fn a_wait_that_ends_between_two_looks_is_seen() {
     const MOST_LOOKS: usize = 12;
