@@ -1,4 +1,4 @@
-//! `kiln exec`: runs a program that calls the CUDA driver API on the simulated device.
+//! `kiln exec`: runs a program that calls the CUDA driver API on the simulated device, or checked on a GPU.
 //!
 //! ```text
 //! a private folder with libcuda.so.1 ─► the program, with the folder on its loader path ─► one file of findings for each process ─► report
@@ -9,6 +9,7 @@
 mod private_folder;
 mod record;
 mod shim_library;
+mod target;
 
 use std::ffi::OsString;
 use std::process::{Command, ExitStatus, Stdio};
@@ -24,6 +25,7 @@ use crate::program_end::ProgramEnd;
 use crate::program_signals::ProgramSignals;
 use private_folder::PrivateFolder;
 use record::{Finding, Records};
+use target::{Target, TargetVariables};
 
 /// The memory of each device, in bytes.
 const MEMORY: &str = "KILN_EXEC_MEMORY";
@@ -40,9 +42,21 @@ pub(crate) struct Arguments {
     /// The first seed.
     #[arg(long, value_name = "S", default_value_t = 0, allow_negative_numbers = true)]
     seed: u64,
-    /// How many devices the program sees.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=MAX_DEVICES), allow_negative_numbers = true)]
-    devices: u32,
+    /// The devices that the program gets: simulated ones, or the GPUs of this machine.
+    #[arg(long, value_name = "DEVICE", value_enum, default_value_t = Target::Sim)]
+    device: Target,
+    /// Keep the devices in worker processes: what a kernel breaks there does not reach the program.
+    #[arg(long)]
+    isolate: bool,
+    /// Count what the program has not given back at its end as a finding.
+    #[arg(long)]
+    leaks: bool,
+    /// Count what may be a mistake as a finding: work on a GPU that touches the same block in no order, perhaps not the same bytes.
+    #[arg(long)]
+    strict: bool,
+    /// How many devices the program sees; the default is 1, and with `--device cuda` all.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MAX_DEVICES), allow_negative_numbers = true)]
+    devices: Option<u32>,
     /// The shared library, if it is not beside this command.
     #[arg(long, value_name = "FILE")]
     library: Option<std::path::PathBuf>,
@@ -58,15 +72,18 @@ const EXAMPLES: &str = "Examples:
   kiln exec -- ./my_cuda_program
   kiln exec --seeds 10 -- cargo test
   kiln exec --json -- python3 train.py
+  kiln exec --device cuda -- ./my_cuda_program
 
 The program finds a libcuda.so.1 of kiln instead of NVIDIA's, and with it a simulated device \
      that checks what its kernels, copies and calls do. All processes that the program starts get it, \
-     too. The library has the documented driver API alone: programs that use NVIDIA's runtime library \
+     too. With --device cuda the program runs on the GPU, and the library checks what it can see: \
+     the order of copies, fills and launches, use of memory outside of its life, leaks (--leaks), and \
+     faults. The library has the documented driver API alone: programs that use NVIDIA's runtime library \
      (libcudart) do not run with it. Kernels must come as PTX.
 
 Exit codes: 5 if something was found, otherwise that of the program, or 128 and the number of \
      its signal. The command itself ends with 2 for wrong usage, a program that cannot be started or \
-     a full folder for temporary files, 3 if its library is missing. A finding that could not be \
+     a full folder for temporary files, 3 if its library or the GPU is missing. A finding that could not be \
      written is printed by its process, and counts.";
 
 /// What all runs found.
@@ -86,6 +103,11 @@ struct Report {
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let library = shim_library::find(arguments.library.as_deref())?;
     check_memory()?;
+    if arguments.device == Target::Cuda && arguments.seeds > 1 {
+        let message = "--seeds picks orders of the simulated device, and a GPU takes none";
+        return Err(Failure::usage(message).next("leave --seeds or --device cuda out"));
+    }
+    let target = arguments.device.variables(arguments.isolate)?;
     let mut records = Records::default();
     let mut exit_codes = Vec::new();
     let mut signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
@@ -93,9 +115,9 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         let Some(seed) = arguments.seed.checked_add(at) else {
             return Err(Failure::usage("there are no seeds after the last one").next("give a smaller --seed"));
         };
-        let folder = PrivateFolder::new(&library)?;
+        let folder = PrivateFolder::new(&library, arguments.device.has_management())?;
         Records::expect(folder.path())?;
-        let ended = start(arguments, &folder, seed, &mut signals)?;
+        let ended = start(arguments, &target, (&folder, seed), &mut signals)?;
         exit_codes.push(code_of(ended.status));
         records.read(folder.path())?;
         if ended.is_signalled {
@@ -134,8 +156,8 @@ fn check_memory() -> Result<(), Failure> {
 /// Starts the program and waits for its end.
 fn start(
     arguments: &Arguments,
-    folder: &PrivateFolder,
-    seed: u64,
+    target: &TargetVariables,
+    (folder, seed): (&PrivateFolder, u64),
     signals: &mut ProgramSignals,
 ) -> Result<ProgramEnd, Failure> {
     let Some((name, rest)) = arguments.program.split_first() else {
@@ -147,7 +169,15 @@ fn start(
         .env("LD_LIBRARY_PATH", folder.loader_path())
         .env("KILN_EXEC_FOLDER", folder.path())
         .env("KILN_EXEC_SEED", seed.to_string())
-        .env("KILN_EXEC_DEVICES", arguments.devices.to_string());
+        .envs(target.iter());
+    if let Some(devices) = arguments.devices {
+        command.env("KILN_EXEC_DEVICES", devices.to_string());
+    }
+    for (name, is_set) in [("KILN_EXEC_LEAKS", arguments.leaks), ("KILN_EXEC_STRICT", arguments.strict)] {
+        if is_set {
+            command.env(name, "1");
+        }
+    }
     if arguments.json {
         command.stdout(Stdio::from(std::io::stderr()));
     }

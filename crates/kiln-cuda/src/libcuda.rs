@@ -85,6 +85,21 @@ impl Libcuda {
         Ok(u32::try_from(count).unwrap_or(0))
     }
 
+    /// An attribute of a device, by its number in CUDA.
+    ///
+    /// # Errors
+    /// A fault with the code of the driver: the attribute or the device is not known, or the driver does not answer.
+    pub fn attribute(&self, ordinal: u32, number: c_int) -> Result<c_int, StartFault> {
+        let (mut device, mut value) = (0, 0);
+        // SAFETY: the out-parameter is a live local, and the driver was started in `start`.
+        let status = unsafe { (self.api.device)(&mut device, ordinal as c_int) };
+        start_check("cuDeviceGet", status)?;
+        // SAFETY: as above; a number that is no attribute is refused.
+        let status = unsafe { (self.api.device_attribute)(&mut value, number, device) };
+        start_check("cuDeviceGetAttribute", status)?;
+        Ok(value)
+    }
+
     /// All devices, none of them opened. One that does not answer stands in the list with its fault, so that it does
     /// not hide the others.
     ///

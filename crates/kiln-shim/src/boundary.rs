@@ -85,7 +85,10 @@ pub(crate) fn unsupported(name: &'static str) -> c_int {
 pub(crate) fn code_of(error: &Error) -> Code {
     match error.kind() {
         ErrorKind::OutOfMemory { .. } => Code::OUT_OF_MEMORY,
-        ErrorKind::Lost(fault) => fault.code,
+        ErrorKind::Lost(fault) => {
+            records::note_loss(fault.code, &error.to_string());
+            fault.code
+        }
         ErrorKind::Unsupported { .. } => {
             records::note_once(&error.to_string(), &error.to_string());
             Code::NOT_SUPPORTED

@@ -1,9 +1,12 @@
 //! The functions of the API, one file for each area, and the state that they share.
 //!
-//! `process_state` holds the devices and all tables; `context` and `stream_order` a context with the order of its streams; `memory_map` says which memory
+//! `process_state` holds the devices and all tables, `backend` opens the devices; `context` and `stream_order` a context with the order of its streams; `memory_map` says which memory
 //! lies at an address, `mapped_pages` is memory that host and device share, `copy_rows` is what every copy becomes; `value_kernels` writes values to memory and waits for them. The other files are areas of the API.
 
 mod address_range;
+mod array_shape;
+mod arrays;
+pub(crate) mod backend;
 mod capture;
 mod captures;
 mod context;
@@ -33,7 +36,9 @@ mod host_callbacks;
 mod initialization;
 mod interprocess;
 mod interprocess_event;
+mod kernel_memory;
 mod launch;
+mod leaks;
 mod libraries;
 mod link;
 mod mapped_pages;
@@ -44,6 +49,7 @@ mod occupancy;
 mod physical_memory;
 mod pinned_memory;
 mod pointer_attributes;
+mod pool_sharing;
 mod pools;
 mod primary_contexts;
 mod proc_address;
@@ -51,7 +57,10 @@ pub(crate) mod process_state;
 mod stream_order;
 mod streams;
 mod tensor_maps;
+mod texture_descriptors;
+mod texture_objects;
 mod user_objects;
 mod value_kernels;
 mod value_operations;
+mod violations;
 mod virtual_memory;

@@ -31,6 +31,8 @@ pub(crate) enum HandleKind {
     GraphExec,
     PhysicalMemory,
     UserObject,
+    Array,
+    MipmappedArray,
 }
 
 /// All objects of a kind.

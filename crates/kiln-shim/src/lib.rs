@@ -1,4 +1,4 @@
-//! A `libcuda.so.1` over kiln's simulated device.
+//! A `libcuda.so.1` over kiln's simulated device, or over the driver of a GPU.
 //!
 //! A program that calls the documented CUDA driver API runs with this library as it is, on a machine without a GPU, and every access of its
 //! kernels is checked. `kiln exec -- PROGRAM` puts the library into the program's process; nothing else does: installing kiln puts no
@@ -11,7 +11,9 @@
 //!                                                          │
 //!                                                    trait Driver
 //!                                                          │
-//!                                                      kiln-sim ──► findings ──► a file that `kiln exec` reads
+//!                                         kiln-sim  or  a layer that checks ──► findings ──► a file that `kiln exec` reads
+//!                                                           │
+//!                                            kiln-cuda, or a worker process
 //! ```
 //!
 //! # The contract
@@ -28,8 +30,8 @@
 //! # What it does not do
 //!
 //! Documented functions only: there are no private tables (`cuGetExportTable`), so programs that come through NVIDIA's runtime library
-//! `libcudart` end with an error that says so. Code is PTX; machine code is refused. Textures, surfaces, arrays, external memory and semaphores
-//! are not there.
+//! `libcudart` end with an error that says so. Code is PTX; machine code is refused. External memory and semaphores are not there, and what
+//! needs kernels that run on the host, or memory that is shared with other processes, is there on the simulated device alone.
 //!
 //! # Reading order
 //!

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use kiln_driver::{DeviceFinding, Driver, Timeout, WaitTarget};
+use kiln_driver::{Code, DeviceFinding, Driver, FindingRule, Timeout, WaitTarget};
 use serde::Serialize;
 
 use crate::run_settings;
@@ -18,11 +19,15 @@ const NOTED_SUBJECTS: usize = 4096;
 /// A file of the folder that is there as long as everything could be written.
 const COMPLETE: &str = "complete";
 
-static RECORDS: Mutex<Records> = Mutex::new(Records { file: None, opened: false, noted: BTreeSet::new() });
+static RECORDS: Mutex<Records> =
+    Mutex::new(Records { file: None, opened: false, has_loss: false, noted: BTreeSet::new() });
+/// Whether a lost device is a finding.
+static TELLS_LOSSES: AtomicBool = AtomicBool::new(false);
 
 struct Records {
     file: Option<File>,
     opened: bool,
+    has_loss: bool,
     noted: BTreeSet<String>,
 }
 
@@ -69,6 +74,34 @@ pub(crate) fn note_once(subject: &str, text: &str) {
     drop(records);
     if is_new {
         note(text);
+    }
+}
+
+/// Keeps what the library itself found.
+pub(crate) fn find(rule: FindingRule, fatal: bool, text: &str) {
+    keep(&DeviceFinding { rule, kernel: None, line: None, fatal, text: text.to_owned() });
+}
+
+/// From here on a device that is lost is a finding; a simulated one tells by itself why it was.
+pub(crate) fn expect_losses() {
+    TELLS_LOSSES.store(true, Ordering::Relaxed);
+}
+
+/// A device was lost: told once for each text.
+pub(crate) fn note_loss(code: Code, text: &str) {
+    if !TELLS_LOSSES.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut records = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_new = !std::mem::replace(&mut records.has_loss, true);
+    drop(records);
+    if is_new {
+        let rule = match code {
+            Code::ILLEGAL_ADDRESS => FindingRule::OutOfBounds,
+            Code::LAUNCH_TIMEOUT => FindingRule::Hang,
+            _ => FindingRule::InKernel,
+        };
+        find(rule, true, text);
     }
 }
 

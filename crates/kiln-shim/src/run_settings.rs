@@ -2,6 +2,36 @@
 
 use std::path::PathBuf;
 
+/// Which devices a program sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    Simulated,
+    Cuda,
+}
+
+/// Which devices this program sees.
+pub(crate) fn target() -> Target {
+    match std::env::var("KILN_EXEC_TARGET").as_deref() {
+        Ok("cuda") => Target::Cuda,
+        _ => Target::Simulated,
+    }
+}
+
+/// The program whose processes have the devices, if this one should not.
+pub(crate) fn worker() -> Option<PathBuf> {
+    std::env::var_os("KILN_EXEC_WORKER").map(PathBuf::from)
+}
+
+/// Whether what the program does not give back is a finding.
+pub(crate) fn reports_leaks() -> bool {
+    number("KILN_EXEC_LEAKS") == Some(1)
+}
+
+/// Whether what may be a mistake is a finding.
+pub(crate) fn is_strict() -> bool {
+    number("KILN_EXEC_STRICT") == Some(1)
+}
+
 /// The folder of the run, for what is found.
 pub(crate) fn folder() -> Option<PathBuf> {
     std::env::var_os("KILN_EXEC_FOLDER").map(PathBuf::from)

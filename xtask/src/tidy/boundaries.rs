@@ -44,7 +44,11 @@ const BOUNDARIES: &[Boundary] = &[
         may_use: &["kiln-driver", "kiln-cuda", "kiln-sim"],
         unsafe_code: true,
     },
-    Boundary { package: "kiln-shim", may_use: &["kiln-driver", "kiln-sim"], unsafe_code: true },
+    Boundary {
+        package: "kiln-shim",
+        may_use: &["kiln-driver", "kiln-cuda", "kiln-isolate", "kiln-ptx", "kiln-sim"],
+        unsafe_code: true,
+    },
     Boundary { package: "kiln-conform", may_use: &["kiln-driver"], unsafe_code: true },
     Boundary { package: "kiln-kernels", may_use: &[], unsafe_code: false },
     Boundary {

@@ -15,15 +15,16 @@ pub(super) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Makes the folder, with the library in it.
-    pub(super) fn new(library: &Path) -> Result<Self, Failure> {
+    /// Makes the folder, with the library in it: as the driver's, and as that of NVML if it stands for that, too.
+    pub(super) fn new(library: &Path, has_management: bool) -> Result<Self, Failure> {
         let parent = std::env::temp_dir();
         let path = fresh(&parent).map_err(|error| {
             let next = "set TMPDIR to a folder in which files can be made";
             Failure::file(&parent, format_args!("no folder can be made in it: {error}")).next(next)
         })?;
         let folder = Self { path };
-        for name in ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnvidia-ml.so"] {
+        let names = ["libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnvidia-ml.so"];
+        for name in &names[..if has_management { 4 } else { 2 }] {
             link(library, &folder.path.join(name)).map_err(|error| Failure::file(&folder.path, error))?;
         }
         Ok(folder)

@@ -19,9 +19,7 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     }
     if let Some(path) = named {
         let path = path.canonicalize().map_err(|error| Failure::file(path, error))?;
-        let bytes = std::fs::read(&path).map_err(|error| Failure::file(&path, error))?;
-        // The library reads this variable, so that its name is among its bytes.
-        if !bytes.windows(MARK.len()).any(|window| window == MARK) {
+        if !has_mark(&path).map_err(|error| Failure::file(&path, error))? {
             let message = format!("{} is not the library of kiln", path.display());
             return Err(Failure::usage(message).next("name libkiln_shim.so, or leave --library out"));
         }
@@ -38,6 +36,12 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
              there, or name it with --library",
         )
     })
+}
+
+/// Whether a file is such a library: it reads this variable, so that its name is among its bytes.
+pub(super) fn has_mark(path: &Path) -> std::io::Result<bool> {
+    let bytes = std::fs::read(path)?;
+    Ok(bytes.windows(MARK.len()).any(|window| window == MARK))
 }
 
 fn absent(message: String, next: &str) -> Failure {

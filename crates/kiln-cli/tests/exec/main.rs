@@ -12,11 +12,14 @@
 )]
 
 mod answers;
+mod arrays;
+mod gpu;
 mod graph_nodes;
 mod graph_parts;
 mod host_functions;
 mod interprocess;
 mod management;
+mod shared_pools;
 mod stream_values;
 mod tensor_maps;
 mod virtual_memory;

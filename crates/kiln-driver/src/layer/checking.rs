@@ -11,6 +11,7 @@ mod violation;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use self::live_objects::Ledger;
 use self::rules::examine;
 use self::state::{State, Underway};
 pub use self::violation::{LiveObject, Rule, Severity, Violation};
@@ -28,8 +29,8 @@ use crate::error::{Error, Result};
 /// warnings, stale handles and waits for events that were never signalled. [`finish`](Self::finish) lists what was never
 /// taken back.
 ///
-/// A program that keeps the contract never trips it. The reverse does not hold: it sees neither what kernels touch
-/// nor what the host reads and writes in its blocks, and it does not follow two mappings of the same pages. After the
+/// A program that keeps the contract never trips it. The reverse does not hold: it sees neither what kernels touch (but for
+/// [what they declare](Self::following_launches)) nor what the host reads and writes in its blocks, and it does not follow two mappings of the same pages. After the
 /// device is lost it says nothing more.
 ///
 /// ```
@@ -64,6 +65,25 @@ impl Checking {
     /// A layer that refuses calls which break the contract, instead of making them. Warnings are still only noted.
     pub fn strict() -> Self {
         Self { strict: true, ..Self::new() }
+    }
+
+    /// The same layer, which also looks at what launches [declare](crate::LaunchCommand::declared): a declared span is memory of which the kernel may touch any
+    /// byte. A launch and a copy or fill of all of that memory are unordered for certain ([`Rule::Unordered`]); of others it is a warning
+    /// ([`Rule::MayBeUnordered`]). It has to be around the driver from the start, because it notes where memory lies.
+    #[must_use]
+    pub fn following_launches(self) -> Self {
+        let state = State { ledger: Ledger::with_addresses(), ..State::default() };
+        Self { state: Mutex::new(state), ..self }
+    }
+
+    /// Whether it does.
+    pub fn follows_launches(&self) -> bool {
+        self.state().ledger.has_addresses()
+    }
+
+    /// Hands out what was found since the last call, and keeps it no longer.
+    pub fn take_violations(&self) -> Vec<Violation> {
+        std::mem::take(&mut self.state().violations)
     }
 
     /// What was found so far, in the order of the calls.

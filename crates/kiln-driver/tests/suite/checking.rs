@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kiln_driver::layer::{Checking, Layered, Rule, Severity, Violation};
 use kiln_driver::{
-    Access, Command, DeviceMemory, DevicePlace, Driver, DriverExt, EventId, EventRequest, GraphNode, Image,
-    LaunchCommand, MemoryRequest, ModuleId, PageRequest, Pattern, Place, Protection, Reservation,
-    ReserveRequest, Result, StreamId, StreamRequest, Timeout, Vouched, WaitTarget,
+    Access, Command, DeclaredSpan, DeviceAddress, DeviceMemory, DevicePlace, Driver, DriverExt, EventId,
+    EventRequest, GraphNode, Image, LaunchCommand, MemoryRequest, ModuleId, PageRequest, Pattern, Place,
+    Protection, Reservation, ReserveRequest, Result, StreamId, StreamRequest, Timeout, Vouched, WaitTarget,
 };
 use kiln_sim::{HostKernel, KernelLibrary, Machine, MachineConfig, SimChecks};
 
@@ -312,4 +312,82 @@ fn threads_with_separate_streams_trip_nothing() {
     });
     assert_eq!(driver.layer().violations(), []);
     assert_eq!(driver.layer().finish(), []);
+}
+
+/// A launch that declares what its kernel may do to memory.
+fn declared_launch(driver: &Checked, stream: StreamId, module: ModuleId, spans: &[DeclaredSpan]) {
+    let launch = LaunchCommand {
+        function: driver.function(module, "touch").unwrap().id,
+        grid: 1.into(),
+        block: 1.into(),
+        cluster: None,
+        dynamic_shared_bytes: 0,
+        cooperative: false,
+        arguments: &spans[0].address.0.to_le_bytes(),
+        declared: Some(spans),
+        // SAFETY: the kernel is a host function that touches nothing.
+        vouched: unsafe { Vouched::new() },
+    };
+    driver.submit(stream, &Command::Launch(launch)).unwrap();
+}
+
+fn span(memory: &DeviceMemory, from: u64, access: Access) -> DeclaredSpan {
+    let address = DeviceAddress(memory.address.0 + from);
+    DeclaredSpan { address, bytes: memory.bytes - from, access, parameter: Some(0) }
+}
+
+#[test]
+fn what_launches_declare_is_followed_if_that_is_asked_for() {
+    let program = |layer: Checking, orders: bool, from: u64, access: Access, filled: u64| {
+        let driver = driver(layer);
+        let (a, b, event, memory) = (stream(&driver), stream(&driver), event(&driver), memory(&driver));
+        let module = driver.load(&Image::HostKernels("tests")).unwrap();
+        declared_launch(&driver, a, module, &[span(&memory, from, access)]);
+        if orders {
+            driver.submit(a, &Command::Signal(event)).unwrap();
+            driver.submit(b, &Command::Wait(event)).unwrap();
+        }
+        fill(&driver, b, memory.id, filled);
+        let found = driver.layer().take_violations();
+        assert!(driver.layer().violations().is_empty(), "they were taken");
+        found
+    };
+    let follows = || Checking::new().following_launches();
+    let rules = |found: Vec<Violation>| found.iter().map(|found| found.rule).collect::<Vec<_>>();
+    let found = program(follows(), false, 0, Access::Write, 64);
+    assert_eq!(rules(found.clone()), [Rule::Unordered]);
+    let told = found[0].to_string();
+    assert!(
+        told.contains("the launch of touch of stream:") && told.contains("may write within bytes 0..64"),
+        "{told}"
+    );
+    // A read and a fill; a fill of a part, which the kernel may leave alone; a kernel that got no part of what is filled.
+    assert_eq!(rules(program(follows(), false, 0, Access::Read, 64)), [Rule::Unordered]);
+    assert_eq!(rules(program(follows(), false, 0, Access::Write, 32)), [Rule::MayBeUnordered]);
+    assert_eq!(rules(program(follows(), false, 32, Access::Write, 32)), []);
+    assert_eq!(rules(program(follows(), true, 0, Access::Write, 64)), []);
+    assert_eq!(rules(program(Checking::new(), false, 0, Access::Write, 64)), []);
+    assert_eq!(Rule::MayBeUnordered.severity(), Severity::Warning);
+}
+
+#[test]
+fn two_launches_may_touch_different_bytes_of_one_block() {
+    let driver = driver(Checking::new().following_launches());
+    let (a, b, memory) = (stream(&driver), stream(&driver), memory(&driver));
+    let module = driver.load(&Image::HostKernels("tests")).unwrap();
+    // Both read; addresses that are no memory are nothing.
+    declared_launch(&driver, a, module, &[span(&memory, 0, Access::Read)]);
+    declared_launch(&driver, b, module, &[span(&memory, 0, Access::Read)]);
+    let nowhere = DeclaredSpan { address: DeviceAddress(8), ..span(&memory, 0, Access::Write) };
+    declared_launch(&driver, b, module, &[nowhere]);
+    assert_eq!(driver.layer().take_violations(), []);
+    declared_launch(&driver, b, module, &[span(&memory, 0, Access::Write)]);
+    let found = driver.layer().take_violations();
+    assert_eq!(found.iter().map(|found| found.rule).collect::<Vec<_>>(), [Rule::MayBeUnordered]);
+    // Memory that is freed is in no launch any more, and its kernels may still run.
+    driver.free(memory.id, None).unwrap();
+    let found = driver.layer().take_violations();
+    assert_eq!(found.iter().map(|found| found.rule).collect::<Vec<_>>(), [Rule::UsedWhenTakenBack]);
+    declared_launch(&driver, a, module, &[span(&memory, 0, Access::Write)]);
+    assert_eq!(driver.layer().take_violations(), []);
 }

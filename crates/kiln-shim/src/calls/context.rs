@@ -74,13 +74,13 @@ impl Context {
     pub(crate) fn synchronize(&self) -> Answer {
         let mut order = self.order()?;
         let (streams, events) = order.get()?.everything();
-        let graphs = order.get()?.retired();
+        let retired = order.get()?.retired();
         drop(order);
         let waited = self.wait_for_streams(&streams);
         if waited.is_ok() {
             let mut order = self.order()?;
             order.get()?.forget_orphans(&events);
-            order.get()?.drop_retired(&graphs);
+            order.get()?.drop_retired(&retired);
             if let Ok(state) = state() {
                 state.memory.sweep_graph_memory(self.number);
             }
@@ -124,6 +124,11 @@ impl Context {
         state.graphs.remove_where(|graph| graph.context.number == ours);
         for executable in state.executables.remove_where(|executable| executable.context.number == ours) {
             executable.end();
+        }
+        state.arrays.remove_where(|array| array.context == ours);
+        state.mipmapped_arrays.remove_where(|array| array.context == ours);
+        for record in state.bound.end_context(ours) {
+            let _ = self.driver.free(record, None);
         }
         state.memory.end_context(ours);
         let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -5,9 +5,10 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::In;
+use crate::calls::arrays::array;
 use crate::calls::context::named;
 use crate::calls::copy_rows::{Extent, Returning, RowsOf, Side, copy};
-use crate::calls::process_state::state;
+use crate::calls::process_state::{ProcessState, state};
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
 
@@ -73,13 +74,12 @@ fn select(kind: u32, host: u64, device: u64) -> Answer<(Side, u64)> {
         k if k == M::CU_MEMORYTYPE_HOST as u32 => Ok((Side::Host, host)),
         k if k == M::CU_MEMORYTYPE_DEVICE as u32 => Ok((Side::Device, device)),
         k if k == M::CU_MEMORYTYPE_UNIFIED as u32 => Ok((Side::Any, device)),
-        k if k == M::CU_MEMORYTYPE_ARRAY as u32 => Err(Code::NOT_SUPPORTED),
         _ => Err(Code::INVALID_VALUE),
     }
 }
 
 impl Plane {
-    fn rows(&self, copy: &Copy2D) -> Answer<RowsOf> {
+    fn rows(&self, state: &ProcessState, copy: &Copy2D) -> Answer<RowsOf> {
         let volume = Volume {
             x_bytes: self.x_bytes,
             y: self.y,
@@ -93,12 +93,19 @@ impl Plane {
             pitch: self.pitch,
             height: copy.height,
         };
-        volume.rows(copy.width_bytes, copy.height, 1)
+        volume.rows(state, [copy.width_bytes, copy.height, 1])
     }
 }
 
 impl Volume {
-    fn rows(&self, width_bytes: usize, height: usize, depth: usize) -> Answer<RowsOf> {
+    fn rows(&self, state: &ProcessState, extent: [usize; 3]) -> Answer<RowsOf> {
+        if self.kind == sys::CUmemorytype::CU_MEMORYTYPE_ARRAY as u32 {
+            if self.level != 0 {
+                return Err(Code::INVALID_VALUE);
+            }
+            return array(state, self.array)?.rows([self.x_bytes, self.y, self.z], extent);
+        }
+        let [width_bytes, height, depth] = extent;
         let (side, start) = select(self.kind, self.host, self.device)?;
         let pitch = if self.pitch == 0 { width_bytes } else { self.pitch };
         let plane_rows = if self.height == 0 { height } else { self.height };
@@ -120,8 +127,8 @@ impl Volume {
 
 impl Copy3D {
     /// The two ends, to and from, and how much there is between them.
-    pub(crate) fn ends(&self) -> Answer<((RowsOf, RowsOf), Extent)> {
-        let rows = |end: &Volume| end.rows(self.width_bytes, self.height, self.depth);
+    pub(crate) fn ends(&self, state: &ProcessState) -> Answer<((RowsOf, RowsOf), Extent)> {
+        let rows = |end: &Volume| end.rows(state, [self.width_bytes, self.height, self.depth]);
         let extent = Extent {
             row_bytes: self.width_bytes as u64,
             rows: self.height as u64,
@@ -143,7 +150,7 @@ fn plane(what: In<Copy2D>, stream: RawHandle, returning: Returning) -> Answer {
     let state = state()?;
     let (context, choice) = chosen(state, stream)?;
     let what = what.get()?;
-    let ends = (what.to.rows(&what)?, what.from.rows(&what)?);
+    let ends = (what.to.rows(state, &what)?, what.from.rows(state, &what)?);
     let extent = Extent { row_bytes: what.width_bytes as u64, rows: what.height as u64, planes: 1 };
     copy(state, (&context, &choice), ends, extent, returning)
 }
@@ -160,7 +167,7 @@ fn volume(what: In<Copy3D>, stream: RawHandle, returning: Returning, is_peer: bo
             named(state, end.context)?;
         }
     }
-    let (ends, extent) = what.ends()?;
+    let (ends, extent) = what.ends(state)?;
     copy(state, (&context, &choice), ends, extent, returning)
 }
 

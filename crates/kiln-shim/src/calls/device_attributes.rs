@@ -6,13 +6,14 @@ use cudarc::driver::sys::CUdevice_attribute as A;
 use kiln_driver::{Code, DeviceInfo};
 
 use crate::boundary::Answer;
+use crate::calls::backend::Backend;
 
 /// The largest number that is an attribute; those that are not in the list are 0.
 const LAST: c_int = 147;
 
 type Value = fn(&DeviceInfo) -> i64;
 
-/// What a simulated device answers.
+/// What a device answers whose driver cannot be asked.
 const ATTRIBUTES: &[(A, Value)] = &[
     (A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, |info| info.limits.max_threads_per_block.into()),
     (A::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, |info| info.limits.max_block.x.into()),
@@ -82,10 +83,27 @@ const ATTRIBUTES: &[(A, Value)] = &[
     (A::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, |info| info.features.cluster_launch.into()),
 ];
 
+/// Attributes of what only the simulated device has here.
+const SIMULATED_ALONE: [A; 7] = [
+    A::CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
+    A::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
+    A::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR,
+    A::CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
+    A::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
+    A::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+    A::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
+];
+
 /// The value of an attribute.
-pub(crate) fn attribute(info: &DeviceInfo, number: c_int) -> Answer<c_int> {
+pub(crate) fn attribute(backend: &Backend, info: &DeviceInfo, number: c_int) -> Answer<c_int> {
     if !(1..=LAST).contains(&number) {
         return Err(Code::INVALID_VALUE);
+    }
+    if !backend.is_simulated() && SIMULATED_ALONE.iter().any(|attribute| *attribute as c_int == number) {
+        return Ok(0);
+    }
+    if let Some(value) = backend.attribute(info.ordinal, number) {
+        return Ok(value);
     }
     let value = ATTRIBUTES.iter().find(|(attribute, _)| *attribute as c_int == number);
     let value = value.map_or(0, |(_, value)| value(info));

@@ -41,7 +41,8 @@ fn uuid(out: Out<[u8; 16]>, device: c_int) -> Answer {
 }
 
 fn attribute_of(device: c_int, number: sys::CUdevice_attribute) -> Answer<c_int> {
-    attribute(state()?.device(device)?.driver.info(), number as c_int)
+    let state = state()?;
+    attribute(&state.backend, state.device(device)?.driver.info(), number as c_int)
 }
 
 /// Whether a text has the form of a place on the bus: `domain:bus:device.function`, with or without domain and function.
@@ -84,9 +85,10 @@ driver_api! {
     }
 
     fn cuDeviceGetAttribute(value: Out<c_int>, number: c_int, device: c_int) {
-        let device = state()?.device(device)?;
+        let state = state()?;
+        let info = state.device(device)?.driver.info();
         value.check()?;
-        value.set(attribute(device.driver.info(), number)?)
+        value.set(attribute(&state.backend, info, number)?)
     }
 
     fn cuDeviceComputeCapability(major: Out<c_int>, minor: Out<c_int>, device: c_int) {

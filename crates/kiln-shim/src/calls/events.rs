@@ -219,6 +219,9 @@ driver_api! {
         if flags & !ALL_FLAGS != 0 || flags & INTERPROCESS != 0 && is_timed {
             return Err(Code::INVALID_VALUE);
         }
+        if flags & INTERPROCESS != 0 {
+            state.backend.machine("cuEventCreate with CU_EVENT_INTERPROCESS")?;
+        }
         let shared = (flags & INTERPROCESS != 0).then(InterprocessEvent::create).transpose()?;
         let event = Event::new(&context, is_timed, shared)?;
         out.set(state.events.insert(Arc::new(event)).ok_or(Code::OUT_OF_MEMORY)?)

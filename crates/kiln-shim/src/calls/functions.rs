@@ -9,6 +9,7 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::Out;
+use crate::calls::kernel_memory::PointerParameter;
 use crate::calls::libraries;
 use crate::calls::process_state::{ProcessState, state};
 use crate::handle_table::RawHandle;
@@ -21,6 +22,8 @@ pub(crate) struct Function {
     pub(crate) module: RawHandle,
     pub(crate) below: kiln_driver::Function,
     pub(crate) name: CString,
+    /// The pointers among its parameters, where launches are followed.
+    pub(crate) pointers: Vec<PointerParameter>,
     /// Dynamic shared memory that a launch may ask for; negative while the program set none.
     dynamic_shared_bytes: AtomicI32,
     carveout: AtomicI32,
@@ -32,10 +35,10 @@ impl Function {
         device: u32,
         module: RawHandle,
         below: kiln_driver::Function,
-        name: CString,
+        (name, pointers): (CString, Vec<PointerParameter>),
     ) -> Self {
         let (dynamic_shared_bytes, carveout) = (AtomicI32::new(-1), AtomicI32::new(-1));
-        Self { context, device, module, below, name, dynamic_shared_bytes, carveout }
+        Self { context, device, module, below, name, pointers, dynamic_shared_bytes, carveout }
     }
 
     /// Dynamic shared memory that a launch may ask for.

@@ -99,7 +99,7 @@ pub(crate) fn host(state: &ProcessState, context: &Context, given: HostParameter
 
 /// A copy.
 pub(crate) fn copy(state: &ProcessState, context: &Context, given: &Copy3D) -> Answer<NodeWork> {
-    let (ends, extent) = given.ends()?;
+    let (ends, extent) = given.ends(state)?;
     let copy = graph_copy(state, context, ends, extent)?;
     let launches = |triples: Vec<[usize; 3]>| -> Answer<Vec<OwnedLaunch>> {
         let launch = |triple| {

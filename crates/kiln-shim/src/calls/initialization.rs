@@ -5,7 +5,8 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use kiln_driver::Code;
 
 use crate::caller_memory::Out;
-use crate::calls::process_state::{API_VERSION, current, initialize, state};
+use crate::calls::backend::API_VERSION;
+use crate::calls::process_state::{current, initialize, state};
 use crate::records;
 
 driver_api! {

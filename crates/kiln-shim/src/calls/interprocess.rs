@@ -24,13 +24,14 @@ use crate::{records, run_settings};
 const MAGIC: [u8; 8] = *b"kiln ipc";
 const MEMORY: u32 = 1;
 const EVENT: u32 = 2;
+const POOL_MEMORY: u32 = 3;
 /// The only flag there is for memory: access of other devices.
 const LAZY_PEER_ACCESS: c_uint = 1;
 
 /// What the 64 bytes of a handle are.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct SharedHandle {
+pub(crate) struct SharedHandle {
     magic: [u8; 8],
     kind: u32,
     process: u32,
@@ -60,6 +61,19 @@ impl SharedHandle {
             run: run_settings::run_number(),
             rest: 0,
         })
+    }
+
+    /// Memory of a pool that other processes can have.
+    pub(crate) fn of_pool(state: &ProcessState, allocation: &Allocation, memory: MemoryId) -> Answer<Self> {
+        Ok(Self { kind: POOL_MEMORY, ..share(state, allocation, memory)? })
+    }
+
+    pub(crate) fn device(&self) -> u32 {
+        self.device
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The file of another process that it names.
@@ -96,8 +110,22 @@ pub(crate) struct ImportedMemory {
 }
 
 impl ImportedMemory {
-    fn map(driver: &dyn Driver, handle: SharedHandle) -> Answer<Self> {
-        let file = handle.open(MEMORY)?;
+    /// Memory of a pool.
+    pub(crate) fn of_pool(driver: &dyn Driver, handle: SharedHandle) -> Answer<Self> {
+        if handle.process == std::process::id() {
+            // A process has its own memory already.
+            return Err(Code::INVALID_VALUE);
+        }
+        Self::map(driver, handle, POOL_MEMORY)
+    }
+
+    /// Whether it was imported from a pool.
+    pub(crate) fn is_of_pool(&self) -> bool {
+        self.handle.kind == POOL_MEMORY
+    }
+
+    fn map(driver: &dyn Driver, handle: SharedHandle, kind: u32) -> Answer<Self> {
+        let file = handle.open(kind)?;
         let bytes = Machine::exported_bytes(file.as_fd()).ok_or(Code::INVALID_VALUE)?;
         if handle.bytes == 0 || handle.bytes > bytes {
             return Err(Code::INVALID_VALUE);
@@ -138,7 +166,8 @@ fn share(state: &ProcessState, allocation: &Allocation, memory: MemoryId) -> Ans
     let descriptor = match allocation.exported.get() {
         Some(descriptor) => descriptor,
         None => {
-            let descriptor = state.machine.export_memory(allocation.device, memory).or_code()?;
+            let machine = state.backend.machine("cuIpcGetMemHandle")?;
+            let descriptor = machine.export_memory(allocation.device, memory).or_code()?;
             allocation.exported.get_or_init(|| descriptor)
         }
     };
@@ -176,8 +205,9 @@ driver_api! {
             memory.change(|opened| *opened += 1);
             return out.set(same.address);
         }
+        state.backend.machine("cuIpcOpenMemHandle")?;
         let device = state.device(handle.device as i32).map_err(|_| Code::INVALID_VALUE)?;
-        let memory = ImportedMemory::map(&*device.driver, handle)?;
+        let memory = ImportedMemory::map(&*device.driver, handle, MEMORY)?;
         let address = memory.reservation.address.0;
         state.memory.insert(Allocation::new(
             address,
@@ -192,7 +222,7 @@ driver_api! {
 
     fn cuIpcCloseMemHandle(address: u64) {
         let (state, _) = current()?;
-        let is_meant = |backing: &Backing| matches!(backing, Backing::Imported(_));
+        let is_meant = |backing: &Backing| matches!(backing, Backing::Imported(memory) if !memory.is_of_pool());
         let allocation = state.memory.beginning(address, is_meant)?;
         match &allocation.backing {
             Backing::Imported(memory) if memory.change(|opened| *opened = opened.saturating_sub(1)) > 0 => Ok(()),
@@ -217,6 +247,7 @@ driver_api! {
         if handle.magic == MAGIC && handle.process == std::process::id() {
             return Err(Code::INVALID_CONTEXT);
         }
+        state.backend.machine("cuIpcOpenEventHandle")?;
         let shared = handle.open(EVENT).and_then(InterprocessEvent::open).map_err(|_| Code::MAP_FAILED)?;
         let event = Event::new(&context, false, Some(shared))?;
         out.set(state.events.insert(Arc::new(event)).ok_or(Code::OUT_OF_MEMORY)?)

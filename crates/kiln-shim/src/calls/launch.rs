@@ -8,6 +8,7 @@ use kiln_driver::{Code, Command, Dim3, LaunchCommand, Vouched};
 use crate::boundary::Answer;
 use crate::caller_memory::{In, fetch_slice};
 use crate::calls::functions::{Function, function};
+use crate::calls::kernel_memory;
 use crate::calls::process_state::{ProcessState, state};
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
@@ -124,7 +125,10 @@ fn launch(
         return Err(Code::INVALID_CONTEXT);
     }
     let arguments = checked_arguments(state, &function, shape, (parameters, extra))?;
-    context.order()?.get()?.submit(&choice, &Command::Launch(command(&function, shape, &arguments)))
+    let spans = kernel_memory::spans(state, &function, &arguments);
+    let declared = (!spans.is_empty()).then_some(spans.as_slice());
+    let command = LaunchCommand { declared, ..command(&function, shape, &arguments) };
+    context.order()?.get()?.submit(&choice, &Command::Launch(command))
 }
 
 /// The packed arguments of a launch whose shape fits its kernel.
@@ -157,7 +161,8 @@ pub(crate) fn command<'a>(function: &Function, shape: Shape, arguments: &'a [u8]
         cooperative: shape.cooperative,
         arguments,
         declared: None,
-        // SAFETY: the device is simulated: it checks each access of a kernel and reaches no memory but its own, of which Rust has no references.
+        // SAFETY: a simulated device checks each access of a kernel and reaches no memory but its own, of which Rust has no references. On a GPU the program
+        // answers for its kernels, as it does to NVIDIA's library; this library keeps no references to memory that they can reach.
         vouched: unsafe { Vouched::new() },
     }
 }

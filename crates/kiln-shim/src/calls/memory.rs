@@ -51,7 +51,7 @@ pub(crate) fn allocate_mapped(
     }
     context.order()?.get()?.captures.refuse_unsafe()?;
     let setup = context.order()?.get()?.setup_stream()?;
-    let pages = MappedPages::new(&*context.driver, bytes, setup)?;
+    let pages = MappedPages::new(&*context.driver, bytes, setup, state.backend.is_simulated())?;
     let address = pages.address();
     let allocation = Allocation::new(
         address,
@@ -111,7 +111,11 @@ driver_api! {
         }
         let (state, _) = (process, current()?);
         let is_meant =
-            |backing: &Backing| matches!(backing, Backing::Direct(_) | Backing::Managed(_) | Backing::Pool(..) | Backing::Graph(_));
+            |backing: &Backing| match backing {
+                Backing::Direct(_) | Backing::Managed(_) | Backing::Pool(..) | Backing::SharedPool(..) | Backing::Graph(_) => true,
+                Backing::Imported(memory) => memory.is_of_pool(),
+                _ => false,
+            };
         let allocation = state.memory.beginning(address, is_meant)?;
         match &allocation.backing {
             Backing::Graph(memory) => {
@@ -120,6 +124,7 @@ driver_api! {
                 memory.end(None)
             }
             Backing::Pool(id, _) => crate::calls::pools::free_at_once(state, &allocation, *id),
+            Backing::SharedPool(id, _) => crate::calls::pools::retire(state, &allocation, *id),
             _ => free_synchronously(state, &allocation),
         }
     }

@@ -13,7 +13,7 @@ use crate::boundary::{Answer, OrCode};
 use crate::calls::address_range::AddressRange;
 use crate::calls::graph_memory::GraphMemory;
 use crate::calls::interprocess::ImportedMemory;
-use crate::calls::mapped_pages::MappedPages;
+use crate::calls::mapped_pages::{MappedPages, PagesBelow};
 
 /// A piece of memory that the program knows.
 pub(crate) struct Allocation {
@@ -36,6 +36,8 @@ pub(crate) enum Backing {
     Direct(MemoryId),
     /// Memory from a pool, with the pool's handle.
     Pool(MemoryId, usize),
+    /// Memory of a pool that other processes can have, with the pool's handle.
+    SharedPool(MemoryId, usize),
     /// A variable of a module.
     Variable(MemoryId),
     /// Managed memory.
@@ -48,6 +50,8 @@ pub(crate) enum Backing {
     Reserved(Arc<AddressRange>),
     /// Memory of another process.
     Imported(ImportedMemory),
+    /// The texels of an array.
+    Array(MemoryId),
     /// Memory of an allocation node of a graph, which is there between the launch and the free.
     Graph(Arc<GraphMemory>),
 }
@@ -70,14 +74,29 @@ impl Allocation {
     pub(crate) fn place(&self, device: u32, offset: u64) -> Place {
         let base = match &self.backing {
             Backing::Registered(block, _) => return Place::Host { block: block.id(), offset },
-            Backing::Direct(id) | Backing::Pool(id, _) | Backing::Variable(id) => Base::Memory(*id),
-            Backing::Managed(pages) | Backing::Pinned(pages, _) => Base::Reservation(pages.reservation()),
+            Backing::Direct(id)
+            | Backing::Pool(id, _)
+            | Backing::SharedPool(id, _)
+            | Backing::Variable(id)
+            | Backing::Array(id) => Base::Memory(*id),
+            Backing::Managed(pages) | Backing::Pinned(pages, _) => match pages.below() {
+                PagesBelow::Mapped(reservation, _) => Base::Reservation(reservation.id),
+                PagesBelow::Host(block) => return Place::Host { block: block.id(), offset },
+            },
             Backing::Reserved(range) => Base::Reservation(range.id()),
             Backing::Imported(memory) => Base::Reservation(memory.reservation.id),
             Backing::Graph(memory) => Base::Memory(memory.below),
         };
         let place = DevicePlace { base, offset };
         if device == self.device { Place::Device(place) } else { Place::Peer(place) }
+    }
+
+    /// What it is called below.
+    pub(crate) fn name_below(&self) -> String {
+        match self.place(self.device, 0) {
+            Place::Device(place) | Place::Peer(place) => place.base.to_string(),
+            Place::Host { block, .. } => block.to_string(),
+        }
     }
 
     /// Whether calls can use it now.
@@ -96,7 +115,9 @@ impl Allocation {
     /// Gives it back, when no work uses it any more.
     pub(crate) fn free(&self) -> Answer {
         match &self.backing {
-            Backing::Direct(id) => self.driver.free(*id, None).or_code(),
+            Backing::Direct(id) | Backing::SharedPool(id, _) | Backing::Array(id) => {
+                self.driver.free(*id, None).or_code()
+            }
             Backing::Managed(pages) | Backing::Pinned(pages, _) => pages.free(&*self.driver),
             Backing::Registered(block, _) => self.driver.destroy(block.id().into()).or_code(),
             Backing::Imported(memory) => memory.free(&*self.driver),
@@ -145,6 +166,11 @@ impl MemoryMap {
     /// The allocation around an address, for nodes of graphs or for other work.
     pub(crate) fn around_in(&self, in_graph: bool, address: u64) -> Option<(Arc<Allocation>, u64)> {
         if in_graph { self.around_in_graph(address) } else { self.around(address) }
+    }
+
+    /// All allocations, by their addresses.
+    pub(crate) fn all(&self) -> Vec<Arc<Allocation>> {
+        self.allocations.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// The first allocation that is meant.

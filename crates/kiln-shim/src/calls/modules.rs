@@ -1,16 +1,18 @@
 //! Modules: loaded code, and what it defines.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_char, c_uint, c_void};
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::{Code, Driver, Error, Image, ModuleId, Refusal};
+use kiln_ptx::PtxModule;
 
 use crate::boundary::{Answer, OrCode, code_of};
 use crate::caller_memory::{In, Out, Text, store_text};
 use crate::calls::context::Context;
 use crate::calls::functions::Function;
+use crate::calls::kernel_memory;
 use crate::calls::memory_map::{Allocation, Backing};
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::handle_table::RawHandle;
@@ -25,6 +27,8 @@ pub(crate) struct Module {
     pub(crate) id: ModuleId,
     /// The names of its kernels, as they stand in the PTX.
     pub(crate) kernels: Vec<String>,
+    /// Its code, where launches are followed.
+    code: Option<PtxModule>,
     functions: Mutex<HashMap<String, RawHandle>>,
     variables: Mutex<Vec<u64>>,
 }
@@ -68,12 +72,14 @@ pub(crate) fn load(
     if ptx.contains("vprintf") {
         state.expect_output();
     }
+    let follows = state.device(context.device as c_int)?.follows_launches();
     let module = Module {
         context: context.number,
         device: context.device,
         driver: context.driver.clone(),
         id,
         kernels: kernel_names(ptx),
+        code: follows.then(|| kernel_memory::parse(ptx)).flatten(),
         functions: Mutex::default(),
         variables: Mutex::default(),
     };
@@ -121,7 +127,8 @@ pub(crate) fn function(state: &ProcessState, handle: RawHandle, name: &str) -> A
         code
     })?;
     let text = CString::new(name).map_err(|_| Code::NOT_FOUND)?;
-    let function = Function::new(module.context, module.device, handle, found, text);
+    let pointers = module.code.as_ref().map(|code| kernel_memory::pointers(code, name)).unwrap_or_default();
+    let function = Function::new(module.context, module.device, handle, found, (text, pointers));
     let new = state.functions.insert(Arc::new(function)).ok_or(Code::OUT_OF_MEMORY)?;
     functions.insert(name.to_owned(), new);
     Ok(new)

@@ -62,7 +62,7 @@ fn attribute(state: &ProcessState, out: *mut c_void, number: c_uint, address: u6
         Out::<c_int>::at(out).set(c_int::from(found.is_some()))
     } else if is(A::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) {
         match known()?.backing {
-            Backing::Pool(_, pool) => Out::<RawHandle>::at(out).set(pool),
+            Backing::Pool(_, pool) | Backing::SharedPool(_, pool) => Out::<RawHandle>::at(out).set(pool),
             _ => Out::<RawHandle>::at(out).set(0),
         }
     } else if is(A::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES) {

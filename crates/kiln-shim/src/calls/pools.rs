@@ -13,6 +13,7 @@ use crate::calls::context::Context;
 use crate::calls::graph_memory::{AllocationParameters, GraphMemory};
 use crate::calls::graph_work::NodeWork;
 use crate::calls::memory_map::{Allocation, Backing};
+use crate::calls::pool_sharing::FILE_DESCRIPTOR;
 use crate::calls::process_state::{ProcessState, state};
 use crate::calls::stream_order::StreamChoice;
 use crate::calls::streams::chosen;
@@ -20,7 +21,11 @@ use crate::handle_table::RawHandle;
 
 /// A pool of a device. All pools of a device share the device's one; what differs is what the program set and counts.
 pub(crate) struct Pool {
-    device: u32,
+    pub(crate) device: u32,
+    /// What it can be exported as.
+    pub(crate) handle_types: u32,
+    /// Whether another process made it: memory of it comes from there.
+    pub(crate) is_imported: bool,
     attributes: Mutex<BTreeMap<u32, u64>>,
     used: Mutex<Used>,
 }
@@ -32,8 +37,19 @@ struct Used {
 }
 
 impl Pool {
-    pub(crate) fn new(device: u32) -> Self {
-        Self { device, attributes: Mutex::default(), used: Mutex::default() }
+    pub(crate) fn new(device: u32, handle_types: u32) -> Self {
+        Self {
+            device,
+            handle_types,
+            is_imported: false,
+            attributes: Mutex::default(),
+            used: Mutex::default(),
+        }
+    }
+
+    /// One of another process.
+    pub(crate) fn imported(device: u32) -> Self {
+        Self { is_imported: true, ..Self::new(device, 0) }
     }
 
     fn count(&self, bytes: u64) {
@@ -97,7 +113,7 @@ pub(crate) struct PoolProperties {
 
 const _: () = assert!(size_of::<PoolProperties>() == size_of::<sys::CUmemPoolProps>());
 
-fn pool(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Pool>> {
+pub(crate) fn pool(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Pool>> {
     state.pools.get(handle).ok_or(Code::INVALID_VALUE)
 }
 
@@ -112,7 +128,7 @@ fn allocate(out: Out<u64>, bytes: usize, wanted: Option<RawHandle>, stream: RawH
     let handle =
         wanted.unwrap_or_else(|| *device.current_pool.lock().unwrap_or_else(PoisonError::into_inner));
     let pool = pool(state, handle)?;
-    if pool.device != context.device {
+    if pool.device != context.device || pool.is_imported {
         return Err(Code::INVALID_VALUE);
     }
     if context.order()?.get()?.is_capturing(&choice) {
@@ -120,9 +136,17 @@ fn allocate(out: Out<u64>, bytes: usize, wanted: Option<RawHandle>, stream: RawH
     }
     let bytes = bytes as u64;
     let stream = context.order()?.get()?.enter(&choice)?;
-    let memory = context.driver.allocate(MemoryRequest::Pool { bytes, stream }).or_code()?;
+    let request = match pool.handle_types {
+        0 => MemoryRequest::Pool { bytes, stream },
+        // Other processes can have directly allocated memory alone.
+        _ => MemoryRequest::Direct { bytes },
+    };
+    let memory = context.driver.allocate(request).or_code()?;
     pool.count(bytes);
-    let backing = Backing::Pool(memory.id, handle);
+    let backing = match pool.handle_types {
+        0 => Backing::Pool(memory.id, handle),
+        _ => Backing::SharedPool(memory.id, handle),
+    };
     let (number, driver) = (context.number, context.driver.clone());
     state.memory.insert(Allocation::new(memory.address.0, bytes, context.device, number, driver, backing));
     out.set(memory.address.0)
@@ -165,7 +189,7 @@ fn capture_free(state: &ProcessState, context: &Context, choice: &StreamChoice, 
 /// Takes pool memory out of the map.
 fn take(state: &ProcessState, allocation: &Allocation) -> Answer {
     state.memory.remove(allocation.address)?;
-    if let Backing::Pool(_, handle) = allocation.backing
+    if let Backing::Pool(_, handle) | Backing::SharedPool(_, handle) = allocation.backing
         && let Some(pool) = state.pools.get(handle)
     {
         pool.uncount(allocation.bytes);
@@ -180,6 +204,15 @@ pub(crate) fn free_at_once(state: &ProcessState, allocation: &Allocation, id: Me
     let legacy = owner.order()?.get()?.look(&StreamChoice::Legacy);
     take(state, allocation)?;
     allocation.driver.free(id, Some(legacy)).or_code()
+}
+
+/// Frees memory that other processes may have when the context is waited for, because work that is queued may use it.
+pub(crate) fn retire(state: &ProcessState, allocation: &Allocation, id: MemoryId) -> Answer {
+    let owner = state.contexts.find_object(|context| context.number == allocation.context);
+    let owner = owner.ok_or(Code::INVALID_VALUE)?;
+    take(state, allocation)?;
+    owner.order()?.get()?.retire_memory(id);
+    Ok(())
 }
 
 driver_api! {
@@ -200,11 +233,24 @@ driver_api! {
         if context.order()?.get()?.is_capturing(&choice) {
             return capture_free(state, &context, &choice, address);
         }
-        let is_meant = |backing: &Backing| matches!(backing, Backing::Pool(..) | Backing::Direct(_) | Backing::Graph(_));
+        let is_meant = |backing: &Backing| {
+            matches!(
+                backing,
+                Backing::Pool(..) | Backing::SharedPool(..) | Backing::Direct(_) | Backing::Graph(_) | Backing::Imported(_)
+            )
+        };
         let allocation = state.memory.beginning(address, is_meant)?;
         if let Backing::Graph(memory) = &allocation.backing {
             let stream = context.order()?.get()?.enter(&choice)?;
             return memory.end(Some(stream));
+        }
+        if let Backing::SharedPool(id, _) = allocation.backing {
+            return retire(state, &allocation, id);
+        }
+        if let Backing::Imported(memory) = &allocation.backing
+            && !memory.is_of_pool()
+        {
+            return Err(Code::INVALID_VALUE);
         }
         let Backing::Pool(id, _) = allocation.backing else {
             // The driver takes memory of `cuMemAlloc` here, too; its free waits.
@@ -247,11 +293,14 @@ driver_api! {
         if properties.kind != pinned {
             return Err(Code::INVALID_VALUE);
         }
-        if properties.location_kind != on_device || properties.handle_types != 0 {
+        if properties.location_kind != on_device || properties.handle_types & !FILE_DESCRIPTOR != 0 {
             return Err(Code::NOT_SUPPORTED);
         }
+        if properties.handle_types != 0 {
+            state.backend.machine("cuMemPoolCreate of a pool for other processes")?;
+        }
         state.device(properties.location)?;
-        let pool = Arc::new(Pool::new(properties.location as u32));
+        let pool = Arc::new(Pool::new(properties.location as u32, properties.handle_types));
         out.set(state.pools.insert(pool).ok_or(Code::OUT_OF_MEMORY)?)
     }
 

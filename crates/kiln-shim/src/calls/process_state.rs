@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use kiln_driver::{Code, Driver, FunctionId, Version};
-use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine, SimChecks};
+use kiln_driver::layer::{Checking, Layered};
+use kiln_driver::{Code, Driver, FunctionId};
 
 use crate::boundary::{Answer, is_inside};
+use crate::calls::arrays::{Array, MipmappedArray};
+use crate::calls::backend::{self, Backend, OpenedDevice};
 use crate::calls::context::{Context, Current};
 use crate::calls::events::Event;
 use crate::calls::functions::Function;
@@ -21,20 +23,15 @@ use crate::calls::modules::Module;
 use crate::calls::physical_memory::PhysicalMemory;
 use crate::calls::pools::Pool;
 use crate::calls::streams::Stream;
+use crate::calls::texture_objects::BoundObjects;
 use crate::calls::user_objects::UserObject;
-use crate::calls::value_kernels::{self, ValueKernels};
+use crate::calls::value_kernels::ValueKernels;
+use crate::calls::{leaks, violations};
 use crate::handle_table::{HandleKind, HandleTable, RawHandle};
 use crate::records;
-use crate::run_settings;
 
-/// The CUDA version that is spoken.
-pub(crate) const API_VERSION: Version = Version { major: 13, minor: 0 };
-const MEMORY_BYTES: u64 = 80 << 30;
-const MOST_DEVICES: usize = 16;
 /// How long the end of the process waits for a function of the program that runs.
 const LAST_FUNCTION: Duration = Duration::from_secs(1);
-/// Smaller than the granularity that programs see: each pinned allocation has pages of this size.
-pub(crate) const PAGE_BYTES: u64 = 4096;
 
 static STATE: OnceLock<ProcessState> = OnceLock::new();
 /// Set by `cuInit`.
@@ -43,7 +40,7 @@ static INITIALIZED: AtomicBool = AtomicBool::new(false);
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) struct ProcessState {
-    pub(crate) machine: Machine,
+    pub(crate) backend: Backend,
     pub(crate) devices: Vec<Device>,
     pub(crate) contexts: HandleTable<Context>,
     pub(crate) streams: HandleTable<Stream>,
@@ -59,6 +56,10 @@ pub(crate) struct ProcessState {
     pub(crate) executables: HandleTable<GraphExec>,
     pub(crate) physical: HandleTable<PhysicalMemory>,
     pub(crate) user_objects: HandleTable<UserObject>,
+    pub(crate) arrays: HandleTable<Array>,
+    pub(crate) mipmapped_arrays: HandleTable<MipmappedArray>,
+    /// Texture and surface objects.
+    pub(crate) bound: BoundObjects,
     pub(crate) memory: MemoryMap,
     printed: Mutex<usize>,
     may_print: AtomicBool,
@@ -66,6 +67,8 @@ pub(crate) struct ProcessState {
 
 pub(crate) struct Device {
     pub(crate) driver: Arc<dyn Driver>,
+    /// The layer that checks, if the device does not check by itself.
+    checking: Option<Arc<Layered<Checking>>>,
     pub(crate) primary: Arc<Context>,
     pub(crate) primary_handle: RawHandle,
     /// How often the primary context was retained.
@@ -123,25 +126,13 @@ pub(crate) fn current() -> Answer<(&'static ProcessState, Arc<Context>)> {
 
 impl ProcessState {
     fn new() -> Answer<Self> {
-        let mut device = DeviceConfig::with_memory(run_settings::memory_bytes().unwrap_or(MEMORY_BYTES));
-        device.driver_version = API_VERSION;
-        device.limits.page_granularity_bytes = PAGE_BYTES;
-        // A launch says nothing about what it touches, and programs leave much to the end of the process.
-        let checks = SimChecks { declarations: false, leaks: false, ..SimChecks::default() };
-        let engine = Arc::new(PtxEngine::default());
-        let mut config = MachineConfig::seeded(run_settings::seed()).engine(engine).checks(checks);
-        config = config.library(host_callbacks::library()).library(value_kernels::library());
-        config.limits.trace_bytes = 0;
-        config.limits.spans = 0;
-        let count = run_settings::devices().map_or(1, |count| count as usize).min(MOST_DEVICES);
-        config.devices = vec![device; count.max(1)];
-        let machine = Machine::new(config);
+        let (backend, opened) = Backend::open()?;
         let contexts = HandleTable::new(HandleKind::Context);
         let pools = HandleTable::new(HandleKind::Pool);
-        let opened = (0..count as u32).map(|ordinal| Device::open(&machine, ordinal, &contexts, &pools));
+        let devices = (0..).zip(opened).map(|(at, opened)| Device::new(opened, at, &contexts, &pools));
         Ok(Self {
-            devices: opened.collect::<Answer<_>>()?,
-            machine,
+            devices: devices.collect::<Answer<_>>()?,
+            backend,
             contexts,
             streams: HandleTable::new(HandleKind::Stream),
             events: HandleTable::new(HandleKind::Event),
@@ -156,6 +147,9 @@ impl ProcessState {
             executables: HandleTable::new(HandleKind::GraphExec),
             physical: HandleTable::new(HandleKind::PhysicalMemory),
             user_objects: HandleTable::new(HandleKind::UserObject),
+            arrays: HandleTable::new(HandleKind::Array),
+            mipmapped_arrays: HandleTable::new(HandleKind::MipmappedArray),
+            bound: BoundObjects::default(),
             memory: MemoryMap::default(),
             printed: Mutex::new(0),
             may_print: AtomicBool::new(false),
@@ -170,7 +164,7 @@ impl ProcessState {
 
     /// Keeps what was found, and prints what kernels printed. Called whenever work may have run.
     pub(crate) fn collect(&self) {
-        self.devices.iter().for_each(|device| records::collect(&*device.driver));
+        self.devices.iter().for_each(|device| device.collect(self));
         if self.may_print.load(Ordering::Relaxed) {
             self.print();
         }
@@ -191,6 +185,7 @@ impl ProcessState {
             return self.collect();
         }
         interprocess_event::end();
+        leaks::report(self);
         for context in self.contexts.objects().iter().filter(|context| context.is_there()) {
             // A lost device was told before.
             let _ = context.synchronize();
@@ -205,7 +200,8 @@ impl ProcessState {
 
     fn print(&self) {
         let mut done = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = self.machine.printed();
+        let Backend::Simulated(machine) = &self.backend else { return };
+        let text = machine.printed();
         if let Some(new) = text.get(*done..).filter(|new| !new.is_empty()) {
             use std::io::Write;
             // A program without a standard output wants none.
@@ -217,18 +213,18 @@ impl ProcessState {
 }
 
 impl Device {
-    fn open(
-        machine: &Machine,
+    fn new(
+        OpenedDevice { driver, checking }: OpenedDevice,
         ordinal: u32,
         contexts: &HandleTable<Context>,
         pools: &HandleTable<Pool>,
     ) -> Answer<Self> {
-        let driver: Arc<dyn Driver> = machine.device(ordinal).map_err(|_| Code::NO_DEVICE)?;
         let primary = Arc::new(Context::primary(ordinal, driver.clone()));
         let primary_handle = contexts.insert(primary.clone()).ok_or(Code::OUT_OF_MEMORY)?;
-        let default_pool = pools.insert(Arc::new(Pool::new(ordinal))).ok_or(Code::OUT_OF_MEMORY)?;
+        let default_pool = pools.insert(Arc::new(Pool::new(ordinal, 0))).ok_or(Code::OUT_OF_MEMORY)?;
         Ok(Self {
             driver,
+            checking,
             primary,
             primary_handle,
             retained: Mutex::new(0),
@@ -238,6 +234,20 @@ impl Device {
             value_kernels: Mutex::new(None),
             graph_memory: Mutex::default(),
         })
+    }
+
+    /// Keeps what was found since the last call.
+    fn collect(&self, state: &ProcessState) {
+        // A simulated device in a worker found the same.
+        if let Some(checking) = self.checking.as_ref().filter(|_| self.follows_launches()) {
+            violations::collect(state, checking.layer());
+        }
+        records::collect(&*self.driver);
+    }
+
+    /// Whether launches should say what their kernels do to memory.
+    pub(crate) fn follows_launches(&self) -> bool {
+        self.checking.as_ref().is_some_and(|checking| checking.layer().follows_launches())
     }
 
     /// The kernel that calls functions of the program, if there was one.
@@ -264,6 +274,9 @@ impl Device {
         let mut made = self.value_kernels.lock().unwrap_or_else(PoisonError::into_inner);
         match *made {
             Some(made) => Ok(made),
+            None if self.checking.is_some() => {
+                Err(backend::refuse("a function that writes or waits for values in memory"))
+            }
             None => Ok(*made.insert(ValueKernels::load(&*self.driver)?)),
         }
     }
@@ -273,6 +286,9 @@ impl Device {
         let mut made = self.host_functions.lock().unwrap_or_else(PoisonError::into_inner);
         match *made {
             Some(made) => Ok(made),
+            None if self.checking.is_some() => {
+                Err(backend::refuse("a function or a copy of the host in the order of a stream"))
+            }
             None => Ok(*made.insert(HostFunctions::load(&*self.driver)?)),
         }
     }

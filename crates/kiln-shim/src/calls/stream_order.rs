@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 
 use kiln_driver::{
-    Code, Command, Driver, DriverExt, EventId, EventRequest, GraphId, HostBlock, StreamId, StreamRequest,
-    Submission,
+    Code, Command, Driver, DriverExt, EventId, EventRequest, GraphId, HostBlock, MemoryId, StreamId,
+    StreamRequest, Submission,
 };
 
 use crate::boundary::{Answer, OrCode};
@@ -40,6 +40,8 @@ pub(crate) struct StreamOrder {
     staging: Vec<(StreamId, HostBlock)>,
     /// Graphs that the program destroyed; launches of them may be queued.
     retired: Vec<GraphId>,
+    /// Memory that work in a queue may still read.
+    retired_memory: Vec<MemoryId>,
     /// Host memory that copies of graphs go through.
     graph_blocks: Vec<HostBlock>,
 }
@@ -75,6 +77,7 @@ impl StreamOrder {
             setup: None,
             staging: Vec::new(),
             retired: Vec::new(),
+            retired_memory: Vec::new(),
             graph_blocks: Vec::new(),
         })
     }
@@ -272,13 +275,22 @@ impl StreamOrder {
         self.retired.push(graph);
     }
 
-    /// All graphs that were kept so far.
-    pub(crate) fn retired(&self) -> Vec<GraphId> {
-        self.retired.clone()
+    /// Keeps memory until all work is done.
+    pub(crate) fn retire_memory(&mut self, memory: MemoryId) {
+        self.retired_memory.push(memory);
     }
 
-    /// Destroys graphs whose launches are done.
-    pub(crate) fn drop_retired(&mut self, graphs: &[GraphId]) {
+    /// All graphs and all memory that were kept so far.
+    pub(crate) fn retired(&self) -> (Vec<GraphId>, Vec<MemoryId>) {
+        (self.retired.clone(), self.retired_memory.clone())
+    }
+
+    /// Destroys what no work uses any more.
+    pub(crate) fn drop_retired(&mut self, (graphs, memory): &(Vec<GraphId>, Vec<MemoryId>)) {
+        for memory in memory.iter().filter(|memory| self.retired_memory.contains(memory)) {
+            let _ = self.driver.free(*memory, None);
+        }
+        self.retired_memory.retain(|kept| !memory.contains(kept));
         for graph in graphs.iter().filter(|graph| self.retired.contains(graph)) {
             // A lost device keeps nothing.
             let _ = self.driver.destroy((*graph).into());
@@ -296,6 +308,9 @@ impl StreamOrder {
         }
         for block in self.staging.iter().map(|(_, block)| block).chain(&self.graph_blocks) {
             let _ = self.driver.destroy(block.id().into());
+        }
+        for memory in &self.retired_memory {
+            let _ = self.driver.free(*memory, None);
         }
         for graph in &self.retired {
             let _ = self.driver.destroy((*graph).into());

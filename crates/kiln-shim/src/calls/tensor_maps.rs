@@ -118,7 +118,8 @@ driver_api! {
     }
 
     fn cuTensorMapReplaceAddress(map: Map, address: u64) {
-        current()?;
+        let (state, _) = current()?;
+        state.backend.machine("cuTensorMapReplaceAddress")?;
         let bytes = map.get()?;
         if !map.address().is_multiple_of(ALIGN_BYTES) {
             return Err(Code::INVALID_VALUE);

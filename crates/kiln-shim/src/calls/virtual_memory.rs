@@ -11,9 +11,10 @@ use kiln_sim::Machine;
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::{In, Out};
 use crate::calls::address_range::AddressRange;
+use crate::calls::backend::PAGE_BYTES;
 use crate::calls::memory_map::{Allocation, Backing};
 use crate::calls::physical_memory::PhysicalMemory;
-use crate::calls::process_state::{PAGE_BYTES, ProcessState, state};
+use crate::calls::process_state::{ProcessState, state};
 use crate::handle_table::RawHandle;
 use crate::records;
 
@@ -308,6 +309,7 @@ driver_api! {
         }
         // SAFETY: it is an open descriptor, and the API requires that the program keeps it open during the call.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        state.backend.machine("cuMemImportFromShareableHandle")?;
         let bytes = Machine::exported_bytes(descriptor).ok_or(Code::INVALID_VALUE)?;
         // The file does not say on which device it was made; the first is what processes of one device have.
         let driver = state.device(0)?.driver.clone();

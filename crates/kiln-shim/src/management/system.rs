@@ -4,7 +4,8 @@ use std::ffi::{c_char, c_int, c_uint};
 use std::sync::{Mutex, PoisonError};
 
 use crate::caller_memory::Out;
-use crate::calls::process_state::{self, API_VERSION, ProcessState};
+use crate::calls::backend::API_VERSION;
+use crate::calls::process_state::{self, ProcessState};
 use crate::management::{Answer, Status, management_api, management_forms, set, set_text};
 
 /// The branch of NVIDIA's driver that speaks this version of CUDA.

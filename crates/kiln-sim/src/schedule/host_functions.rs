@@ -124,9 +124,10 @@ impl Core {
                 false => (state, false),
             };
             if !moved {
-                // Work may wait for what the host or another process writes, without a call.
-                let has_waits = state.host_functions.are_pending() && !state.memory_waits().is_empty();
-                state = match has_waits {
+                // Work may wait for what the host or another process writes, without a call. What was written since `advance` looked is seen by the next look, so
+                // whether to look again does not depend on what memory has now.
+                let looks_again = state.host_functions.are_pending() && state.has_memory_waits();
+                state = match looks_again {
                     true => {
                         self.moved.wait_timeout(state, HOST_POLL).unwrap_or_else(PoisonError::into_inner).0
                     }

@@ -233,7 +233,16 @@ impl Core {
         let mut ready = state.ready();
         if self.workers() > 0 || ready.is_empty() {
             let hope = state.running > 0 || !ready.is_empty();
-            return if hope { (self.sleep(state), true) } else { (state, false) };
+            if !hope {
+                return (state, false);
+            }
+            if !state.has_memory_waits() {
+                return (self.sleep(state), true);
+            }
+            // Memory may change without a word: workers that slept before do not see it, nor would this thread.
+            self.notify();
+            let slept = self.moved.wait_timeout(state, HOST_POLL);
+            return (slept.unwrap_or_else(PoisonError::into_inner).0, true);
         }
         if let Some(lane) = towards
             && !state.chooser.is_scripted()

@@ -43,7 +43,8 @@ impl Core {
         });
         if !has_time {
             // The host may have written what was waited for just now.
-            let is_ready = !state.ready().is_empty();
+            let is_over = waits.is_empty() && state.has_memory_waits();
+            let is_ready = is_over || !state.ready().is_empty();
             return (state, if is_ready { MemoryWait::Moved } else { MemoryWait::NotWaiting });
         }
         if until.is_some_and(|until| Instant::now() >= until) {
@@ -51,12 +52,7 @@ impl Core {
         }
         *idle += HOST_POLL;
         let slept = self.moved.wait_timeout(state, HOST_POLL);
-        let state = slept.unwrap_or_else(PoisonError::into_inner).0;
-        if !state.ready().is_empty() {
-            // Workers do not see what the host writes.
-            self.notify();
-        }
-        (state, MemoryWait::Moved)
+        (slept.unwrap_or_else(PoisonError::into_inner).0, MemoryWait::Moved)
     }
 }
 
@@ -64,18 +60,27 @@ impl State {
     /// Whether a step can run as far as memory is concerned.
     pub(crate) fn readiness_of(&self, ready: Ready) -> LaunchReadiness {
         let Some(stream) = self.streams.get(&ready.lane) else { return LaunchReadiness::Ready };
-        let task = match (stream.queue.front().map(|head| &head.step), ready.node) {
-            (Some(Step::Graph(run)), Some(node)) => run.plan.nodes.get(node).map(|node| &node.task),
-            (Some(Step::Task(task)), _) => Some(task),
-            _ => None,
-        };
-        let (Some(launch), Some(device)) =
-            (task.and_then(Task::memory_wait), self.devices.get(stream.device as usize))
-        else {
+        let launch = self.task_of(ready).and_then(Task::memory_wait);
+        let (Some(launch), Some(device)) = (launch, self.devices.get(stream.device as usize)) else {
             return LaunchReadiness::Ready;
         };
         let view = MemoryView::new(device.map.clone(), true, None, None);
         launch.function.loaded.kernel.readiness(&launch.arguments, &view)
+    }
+
+    /// What a step that can run does.
+    fn task_of(&self, ready: Ready) -> Option<&Task> {
+        let head = self.streams.get(&ready.lane)?.queue.front()?;
+        match (&head.step, ready.node) {
+            (Step::Graph(run), Some(node)) => run.plan.nodes.get(node).map(|node| &node.task),
+            (Step::Task(task), _) => Some(task),
+            _ => None,
+        }
+    }
+
+    /// Whether the turn of a launch with a condition came, whatever memory has now.
+    pub(crate) fn has_memory_waits(&self) -> bool {
+        self.candidates().into_iter().any(|ready| self.task_of(ready).and_then(Task::memory_wait).is_some())
     }
 
     /// The steps that wait for memory.

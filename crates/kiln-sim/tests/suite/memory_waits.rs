@@ -1,7 +1,8 @@
 //! Launches that wait for memory, and memory that goes to another machine.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kiln_driver::fd::AsFd;
@@ -261,4 +262,38 @@ fn allocated_memory_goes_to_another_machine_and_stays_where_it_is() {
     assert!(words.machine.export_memory(0, memory.id).unwrap_err().is_refused());
     let pool = words.device.allocate(MemoryRequest::Pool { bytes: 64, stream }).unwrap();
     assert!(words.machine.export_memory(0, pool.id).unwrap_err().is_refused());
+}
+
+/// Another process ends a wait at any moment, also between two looks at memory, and nothing here makes a call: what follows still runs.
+#[test]
+fn a_wait_that_ends_between_two_looks_is_seen() {
+    const MOST_LOOKS: usize = 12;
+    for workers in [0, 2] {
+        for looks in 1..MOST_LOOKS {
+            let (tell, told) = channel();
+            let (tell, seen) = (Mutex::new(tell), AtomicUsize::new(0));
+            let wait = HostKernel::new("wait").when(move |_, _| match seen.fetch_add(1, Ordering::Relaxed) {
+                at if at < looks => LaunchReadiness::OtherProcess("another process writes".into()),
+                _ => LaunchReadiness::Ready,
+            });
+            let tell = HostKernel::new("tell").on_host_thread().body(move |_| {
+                tell.lock().unwrap().send(()).unwrap();
+                Ok(())
+            });
+            let config =
+                MachineConfig::seeded(1).library(KernelLibrary::new("looks").kernel(wait).kernel(tell));
+            let config = if workers > 0 { config.mode(Mode::Threaded { workers }) } else { config };
+            let machine = Machine::new(config);
+            let device = machine.device(0).unwrap();
+            let module = device.load(&Image::HostKernels("looks")).unwrap();
+            let stream = device.create_stream(StreamRequest::New { priority: 0 }).unwrap();
+            for name in ["wait", "tell"] {
+                let function = device.function(module, name).unwrap().id;
+                device.submit(stream, &Command::Launch(command(function, &[]))).unwrap();
+            }
+            // No call is made from here on.
+            let is_told = told.recv_timeout(Duration::from_secs(10)).is_ok();
+            assert!(is_told, "{workers} workers, the wait ends after {looks} looks");
+        }
+    }
 }

@@ -41,7 +41,8 @@ static const struct {
     SECTION(unloaded_module),  SECTION(functions),        SECTION(launches),      SECTION(launch_attributes),
     SECTION(host_functions),   SECTION(captures),         SECTION(graphs),        SECTION(links),            SECTION(libraries),     SECTION(occupancy),
     SECTION(stream_values),    SECTION(stream_batches),   SECTION(interprocess),  SECTION(graph_events),
-    SECTION(graph_memory),     SECTION(graph_values),
+    SECTION(graph_memory),     SECTION(graph_values),     SECTION(arrays),        SECTION(array_copies),
+    SECTION(textures),
     SECTION(entry_points),     SECTION(fault_address),    SECTION(fault_trap),    SECTION(fault_misaligned),
     SECTION(fault_assert),
 };

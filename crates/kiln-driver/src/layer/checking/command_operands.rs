@@ -1,9 +1,10 @@
 //! What a command names: bytes it touches and objects it needs while it runs.
 //!
-//! What a kernel touches cannot be seen from here; a launch names its module only.
+//! What a kernel touches cannot be seen from here: a launch names its module, and the blocks that it declared, if those are followed.
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::live_objects::Ledger;
 use crate::command::{Base, Command, DevicePlace, Place};
@@ -32,6 +33,8 @@ pub(super) struct Touch {
     pub(super) name: Name,
     pub(super) range: Range<u64>,
     pub(super) access: Access,
+    /// Whether it is known only that bytes inside of the range may be touched, and not which: what a launch declares.
+    pub(super) is_within: bool,
 }
 
 /// Everything a command names.
@@ -40,6 +43,8 @@ pub(super) struct Footprint {
     pub(super) touches: Vec<Touch>,
     /// Modules and graphs that must stay until the command is done.
     pub(super) holds: Vec<Name>,
+    /// The kernel, if it is a launch of a known one.
+    pub(super) kernel: Option<Arc<str>>,
 }
 
 impl Footprint {
@@ -55,6 +60,9 @@ impl Footprint {
             }
             Command::Launch(launch) => {
                 footprint.holds.extend(ledger.module_of(launch.function).map(Name::Module));
+                footprint.kernel = ledger.kernel_of(launch.function);
+                let declared = launch.declared.unwrap_or_default();
+                footprint.touches.extend(declared.iter().filter_map(|span| ledger.touch_of(span)));
             }
             Command::Graph(graph) => {
                 footprint.holds.push(Name::Graph(*graph));
@@ -80,9 +88,32 @@ impl Touch {
         self.name == other.name && self.range.start < other.range.end && other.range.start < self.range.end
     }
 
-    /// Whether the two share bytes and one of them writes.
+    /// What it does to the object, for a message.
+    pub(super) fn describe(&self) -> String {
+        let verb = if self.access == Access::Read { "read" } else { "write" };
+        let Range { start, end } = &self.range;
+        match self.is_within {
+            true => format!("may {verb} within bytes {start}..{end}"),
+            false => format!("{verb}s bytes {start}..{end}"),
+        }
+    }
+
+    /// Whether the two share bytes, or may, and one of them writes.
     pub(super) fn conflicts(&self, other: &Self) -> bool {
         self.meets(other) && (self.access.writes() || other.access.writes())
+    }
+
+    /// Whether two that conflict share bytes for certain: what is touched within a range lies in one that is touched as a whole.
+    pub(super) fn shares_for_certain(&self, other: &Self) -> bool {
+        let lies_in = |part: &Self, whole: &Self| {
+            whole.range.start <= part.range.start && part.range.end <= whole.range.end
+        };
+        match (self.is_within, other.is_within) {
+            (false, false) => true,
+            (true, false) => lies_in(self, other),
+            (false, true) => lies_in(other, self),
+            (true, true) => false,
+        }
     }
 }
 
@@ -156,7 +187,8 @@ fn touch(place: DevicePlace, bytes: u64, access: Access) -> Option<Touch> {
 }
 
 fn span(name: Name, offset: u64, bytes: u64, access: Access) -> Option<Touch> {
-    (bytes > 0).then(|| Touch { name, range: offset..offset.saturating_add(bytes), access })
+    let range = offset..offset.saturating_add(bytes);
+    (bytes > 0).then_some(Touch { name, range, access, is_within: false })
 }
 
 fn base_name(base: Base) -> Name {

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::command_operands::{Footprint, Name};
+use super::command_operands::{Footprint, Name, Touch};
 use super::order::Point;
 use super::violation::LiveObject;
 use crate::call::CallKind;
+use crate::command::DeclaredSpan;
 use crate::graph::GraphNode;
 use crate::handle::{DeviceKey, FunctionId, GraphId, MemoryId, ModuleId, PagesId, ReservationId};
 use crate::memory::Protection;
@@ -21,7 +23,9 @@ pub(super) struct Ledger {
     reservations: HashMap<ReservationId, Mapped>,
     /// Where in which stream's order pool memory was born.
     births: HashMap<MemoryId, Point>,
-    functions: HashMap<FunctionId, ModuleId>,
+    functions: HashMap<FunctionId, (ModuleId, Arc<str>)>,
+    /// Objects by their first address, with their bytes; nothing unless launches are followed.
+    addresses: Option<BTreeMap<u64, (u64, Name)>>,
     variables: HashMap<MemoryId, ModuleId>,
     graphs: HashMap<GraphId, Vec<Node>>,
 }
@@ -53,6 +57,35 @@ pub(super) struct Node {
 }
 
 impl Ledger {
+    /// One that knows what lies at an address.
+    pub(super) fn with_addresses() -> Self {
+        Self { addresses: Some(BTreeMap::new()), ..Self::default() }
+    }
+
+    pub(super) fn has_addresses(&self) -> bool {
+        self.addresses.is_some()
+    }
+
+    /// Says where an object begins.
+    pub(super) fn set_address(&mut self, name: Name, address: u64, bytes: u64) {
+        if let Some(addresses) = &mut self.addresses {
+            addresses.insert(address, (bytes, name));
+        }
+    }
+
+    /// What a launch may do to the object that it declared; nothing for memory that no object of this driver is.
+    pub(super) fn touch_of(&self, span: &DeclaredSpan) -> Option<Touch> {
+        let (start, (bytes, name)) = self.addresses.as_ref()?.range(..=span.address.0).next_back()?;
+        let offset = span.address.0 - start;
+        let end = offset.saturating_add(span.bytes).min(*bytes);
+        (offset < end).then_some(Touch {
+            name: *name,
+            range: offset..end,
+            access: span.access,
+            is_within: true,
+        })
+    }
+
     pub(super) fn add(&mut self, name: Name, by: CallKind, number: u64) {
         self.see(name);
         self.live.insert(name, Made { by, number });
@@ -67,12 +100,15 @@ impl Ledger {
 
     pub(super) fn remove(&mut self, name: Name) {
         self.live.remove(&name);
+        if let Some(addresses) = &mut self.addresses {
+            addresses.retain(|_, (_, known)| *known != name);
+        }
         match name {
             Name::Reservation(id) => drop(self.reservations.remove(&id)),
             Name::Pages(id) => drop(self.page_bytes.remove(&id)),
             Name::Memory(id) => drop(self.births.remove(&id)),
             Name::Module(module) => {
-                self.functions.retain(|_, of| *of != module);
+                self.functions.retain(|_, (of, _)| *of != module);
                 self.variables.retain(|_, of| *of != module);
             }
             Name::Graph(id) => drop(self.graphs.remove(&id)),
@@ -156,12 +192,16 @@ impl Ledger {
         self.births.get(&memory).copied()
     }
 
-    pub(super) fn set_function(&mut self, function: FunctionId, module: ModuleId) {
-        self.functions.insert(function, module);
+    pub(super) fn set_function(&mut self, function: FunctionId, module: ModuleId, name: &str) {
+        self.functions.insert(function, (module, name.into()));
     }
 
     pub(super) fn module_of(&self, function: FunctionId) -> Option<ModuleId> {
-        self.functions.get(&function).copied()
+        self.functions.get(&function).map(|(module, _)| *module)
+    }
+
+    pub(super) fn kernel_of(&self, function: FunctionId) -> Option<Arc<str>> {
+        self.functions.get(&function).map(|(_, name)| name.clone())
     }
 
     pub(super) fn set_variable(&mut self, memory: MemoryId, module: ModuleId) {

@@ -1,10 +1,10 @@
 //! Work that was queued and is not known to be done, by the objects it names.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::command_operands::{Footprint, Name, Touch};
 use super::order::{Order, Point};
-use crate::host_memory::Access;
 
 /// How many uses are noted before those that are done are thrown out.
 const SWEEP_USES: usize = 1024;
@@ -24,15 +24,18 @@ pub(super) struct Use {
     pub(super) touch: Option<Touch>,
     /// The command in one word.
     pub(super) command: &'static str,
+    /// The kernel, if it is a launch of a known one.
+    kernel: Option<Arc<str>>,
 }
 
 impl Uses {
     pub(super) fn note(&mut self, footprint: &Footprint, point: Point, command: &'static str, order: &Order) {
         for touch in &footprint.touches {
-            self.push(touch.name, Use { point, touch: Some(touch.clone()), command });
+            let kernel = footprint.kernel.clone();
+            self.push(touch.name, Use { point, touch: Some(touch.clone()), command, kernel });
         }
         for name in &footprint.holds {
-            self.push(*name, Use { point, touch: None, command });
+            self.push(*name, Use { point, touch: None, command, kernel: footprint.kernel.clone() });
         }
         if self.noted > SWEEP_USES {
             self.sweep(order);
@@ -41,7 +44,7 @@ impl Uses {
 
     /// An object is needed as such until a point is done.
     pub(super) fn hold(&mut self, name: Name, point: Point, command: &'static str) {
-        self.push(name, Use { point, touch: None, command });
+        self.push(name, Use { point, touch: None, command, kernel: None });
     }
 
     /// The uses of an object that are not known to be done.
@@ -76,15 +79,15 @@ impl Use {
     pub(super) fn describe(&self) -> String {
         let Point { stream, at } = self.point;
         let number = at / 2;
+        let command = named(self.command, self.kernel.as_deref());
         match &self.touch {
-            Some(Touch { range, access, .. }) => {
-                let verb = if *access == Access::Read { "reads" } else { "writes" };
-                format!(
-                    "the {} of {stream} {number} {verb} bytes {}..{}",
-                    self.command, range.start, range.end
-                )
-            }
-            None => format!("the {} of {stream} {number} uses it", self.command),
+            Some(touch) => format!("the {command} of {stream} {number} {}", touch.describe()),
+            None => format!("the {command} of {stream} {number} uses it"),
         }
     }
+}
+
+/// A command in words, with its kernel.
+pub(super) fn named(command: &str, kernel: Option<&str>) -> String {
+    kernel.map_or_else(|| command.to_owned(), |kernel| format!("{command} of {kernel}"))
 }

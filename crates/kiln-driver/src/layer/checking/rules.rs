@@ -3,6 +3,7 @@
 use super::command_operands::{Footprint, Name, Touch};
 use super::live_objects::Node;
 use super::order::Reach;
+use super::pending_uses::{Use, named};
 use super::state::State;
 use super::violation::Rule;
 use crate::call::Call;
@@ -85,9 +86,12 @@ fn submit(state: &State, stream: StreamId, command: &Command<'_>, findings: &mut
         return;
     }
     let before = state.order.before(state.order.end_of(stream));
+    let command = named(command.name(), footprint.kernel.as_deref());
     for touch in &footprint.touches {
-        mapped(state, touch, findings);
-        unordered(state, touch, stream, &before, findings);
+        if !touch.is_within {
+            mapped(state, touch, findings);
+        }
+        unordered(state, touch, (stream, &command), &before, findings);
         if let Name::Memory(memory) = touch.name {
             born(state, memory, stream, &before, findings);
         }
@@ -135,15 +139,28 @@ fn mapped(state: &State, touch: &Touch, findings: &mut Vec<Finding>) {
     }
 }
 
-fn unordered(state: &State, touch: &Touch, stream: StreamId, before: &Reach, findings: &mut Vec<Finding>) {
-    let conflict = state.uses.open(touch.name, &state.order).find(|used| {
+fn unordered(
+    state: &State,
+    touch: &Touch,
+    (stream, command): (StreamId, &str),
+    before: &Reach,
+    findings: &mut Vec<Finding>,
+) {
+    let conflicts = state.uses.open(touch.name, &state.order).filter(|used| {
         used.point.stream != stream
             && !before.covers(used.point)
             && used.touch.as_ref().is_some_and(|other| other.conflicts(touch))
     });
-    if let Some(used) = conflict {
-        let why = format!("{}, and nothing orders {stream} after it", used.describe());
-        findings.push(Finding { rule: Rule::Unordered, object: touch.name, why });
+    let is_certain = |used: &&Use| used.touch.as_ref().is_some_and(|other| other.shares_for_certain(touch));
+    let conflicts: Vec<&Use> = conflicts.collect();
+    let certain = conflicts.iter().copied().find(is_certain);
+    let rule = if certain.is_some() { Rule::Unordered } else { Rule::MayBeUnordered };
+    if let Some(used) = certain.or(conflicts.first().copied()) {
+        let mut why = format!("{}, and nothing orders {stream} after it", used.describe());
+        if touch.is_within {
+            why.push_str(&format!(", where a {command} {}", touch.describe()));
+        }
+        findings.push(Finding { rule, object: touch.name, why });
     }
 }
 
@@ -232,11 +249,20 @@ pub(super) fn unordered_nodes(nodes: &[Node], findings: &mut Vec<Finding>) {
         }
         for (earlier, _) in before.iter().enumerate().filter(|(_, ordered)| !**ordered) {
             let touches = &nodes[earlier].footprint.touches;
-            let conflict =
-                touches.iter().find(|one| node.footprint.touches.iter().any(|two| one.conflicts(two)));
-            if let Some(touch) = conflict {
+            let conflicts: Vec<(&Touch, bool)> = touches
+                .iter()
+                .flat_map(|one| node.footprint.touches.iter().map(move |two| (one, two)))
+                .filter(|(one, two)| one.conflicts(two))
+                .map(|(one, two)| (one, one.shares_for_certain(two)))
+                .collect();
+            if let Some((touch, _)) = conflicts.iter().find(|(_, is_certain)| *is_certain) {
                 let why = format!("nodes {earlier} and {at} both touch it and no edge orders them");
                 findings.push(Finding { rule: Rule::UnorderedNodes, object: touch.name, why });
+            } else if let Some((touch, _)) = conflicts.first() {
+                let why = format!(
+                    "nodes {earlier} and {at} may touch the same bytes of it and no edge orders them"
+                );
+                findings.push(Finding { rule: Rule::MayBeUnordered, object: touch.name, why });
             }
         }
         ancestors.push(before);

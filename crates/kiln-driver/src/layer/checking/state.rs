@@ -82,7 +82,8 @@ impl State {
             }
             (Call::ImportPages { bytes }, Answer::Pages(pages)) => self.ledger.set_page_bytes(*pages, *bytes),
             (Call::Reserve { .. }, Answer::Reservation(made)) => {
-                self.ledger.set_reserved(made.id, made.bytes)
+                self.ledger.set_reserved(made.id, made.bytes);
+                self.ledger.set_address(Name::Reservation(made.id), made.address.0, made.bytes);
             }
             (Call::CreateStream { .. }, Answer::Stream(stream)) => self.order.opened(*stream),
             (Call::Map { into, offset, pages, protection }, _) => {
@@ -93,14 +94,16 @@ impl State {
                 self.ledger.protect(*reservation, *offset, *bytes, *protection);
             }
             (Call::Allocate { .. }, Answer::Memory(memory)) => {
+                self.ledger.set_address(Name::Memory(memory.id), memory.address.0, memory.bytes);
                 if let Some(point) = point {
                     self.ledger.set_birth(memory.id, point);
                 }
             }
-            (Call::Function { module, .. }, Answer::Function(made)) => {
-                self.ledger.set_function(made.id, *module);
+            (Call::Function { module, name }, Answer::Function(made)) => {
+                self.ledger.set_function(made.id, *module, name);
             }
             (Call::Global { module, .. }, Answer::Memory(memory)) => {
+                self.ledger.set_address(Name::Memory(memory.id), memory.address.0, memory.bytes);
                 self.ledger.set_variable(memory.id, *module);
             }
             (Call::BuildGraph { nodes }, Answer::Graph(graph)) => {

@@ -60,6 +60,9 @@ pub enum Rule {
     UsedWhenTakenBack,
     /// Two commands touch the same bytes, one of them writing, and nothing orders them.
     Unordered,
+    /// Two commands touch the same block, one of them writing, and nothing orders them; one is a launch, of which it is not known which bytes of the
+    /// block it touches. Only of a layer that [follows launches](super::Checking::following_launches).
+    MayBeUnordered,
     /// Pool memory is used or freed on a stream that is not ordered after its allocation, or freed on one that is not
     /// ordered after its uses.
     PoolOrder,
@@ -81,7 +84,7 @@ impl Rule {
     /// Whether breaking it breaks the contract.
     pub fn severity(self) -> Severity {
         match self {
-            Self::Stale | Self::NeverSignalled => Severity::Warning,
+            Self::Stale | Self::NeverSignalled | Self::MayBeUnordered => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -91,6 +94,7 @@ impl Rule {
         match self {
             Self::UsedWhenTakenBack => "wait for the work, or ask for its progress, before the object goes",
             Self::Unordered => "order the two by a stream, by an event or by waiting in between",
+            Self::MayBeUnordered => "order the two, unless they touch different bytes",
             Self::PoolOrder => "order the stream after the other one by an event",
             Self::Overlap => "copy through a third place",
             Self::Unmapped => "map pages there first",

@@ -1,0 +1,20 @@
+//! Arrays, textures and surfaces: programs in C.
+
+use super::{compiled, finds, kiln, passes, text};
+
+#[test]
+fn arrays_are_copied_and_shown_by_textures_and_surfaces() {
+    passes("arrays", &["--seeds", "2"], &["copies", "textures", "surfaces"]);
+}
+
+#[test]
+fn wrong_arrays_and_textures_get_the_code_of_the_driver() {
+    let Some(program) = compiled("arrays") else { return };
+    let output = kiln(&[], &program, &["bad"]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
+
+#[test]
+fn texels_are_checked_as_other_memory_is() {
+    finds("arrays", &[], &[("unwritten", "never written"), ("outside", "fill")]);
+}

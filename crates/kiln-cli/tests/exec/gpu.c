@@ -1,0 +1,155 @@
+/* A program on a GPU under `kiln exec --device cuda`; the first argument says which case. It does the same on a GPU and over a stand-in for the driver's library. */
+#include "driver_api.h"
+
+enum { N = 1024 };
+
+/* `set` writes a word n times; `crash` writes where no memory is. */
+static const char *CODE =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry set(.param .u64 to, .param .u32 value, .param .u32 count)\n{\n"
+    ".reg .pred %q;\n.reg .b32 %v, %n;\n.reg .b64 %p;\n"
+    "ld.param.u64 %p, [to];\nld.param.u32 %v, [value];\nld.param.u32 %n, [count];\n"
+    "again:\nsetp.eq.u32 %q, %n, 0;\n@%q bra done;\n"
+    "st.global.u32 [%p], %v;\nadd.s64 %p, %p, 4;\nsub.u32 %n, %n, 1;\nbra again;\n"
+    "done:\nret;\n}\n"
+    ".visible .entry crash(.param .u64 to)\n{\n"
+    ".reg .b32 %v;\n.reg .b64 %p;\n"
+    "ld.param.u64 %p, [to];\nmov.u32 %v, 1;\nst.global.u32 [%p], %v;\nret;\n}\n";
+
+static handle module, set_words, crash_there;
+static unsigned back[N];
+
+static int set(address to, unsigned number, unsigned count, handle stream) {
+    void *parameters[] = {&to, &number, &count};
+    return cuLaunchKernel(set_words, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+}
+
+static void start(void) {
+    begin();
+    OK(cuModuleLoadData(&module, CODE));
+    OK(cuModuleGetFunction(&set_words, module, "set"));
+    OK(cuModuleGetFunction(&crash_there, module, "crash"));
+}
+
+static void right(void) {
+    handle first, second, event, timed;
+    address p, pool, managed;
+    void *pinned;
+    int major = 0, version = 0;
+    start();
+    OK(cuDriverGetVersion(&version));
+    OK(cuDeviceGetAttribute(&major, 75, 0));
+    TRUE(major >= 7 && version >= 12040);
+    OK(cuMemAlloc_v2(&p, 4 * N));
+    OK(cuMemsetD32_v2(p, 3, N));
+    OK(cuMemcpyDtoH_v2(back, p, sizeof back));
+    TRUE(back[0] == 3 && back[N - 1] == 3);
+    OK(cuStreamCreate(&first, 1));
+    OK(cuStreamCreate(&second, 1));
+    OK(cuEventCreate(&event, 2));
+    OK(cuEventCreate(&timed, 0));
+    OK(cuEventRecord(timed, first));
+    OK(set(p, 7, N, first));
+    OK(cuEventRecord(event, first));
+    OK(cuStreamWaitEvent(second, event, 0));
+    OK(set(p, 8, N / 2, second));
+    OK(cuMemAllocHost_v2(&pinned, 4 * N));
+    OK(cuMemcpyDtoHAsync_v2(pinned, p, 4 * N, second));
+    OK(cuStreamSynchronize(second));
+    TRUE(((unsigned *)pinned)[0] == 8 && ((unsigned *)pinned)[N - 1] == 7);
+    OK(cuEventRecord(event, first));
+    OK(cuEventSynchronize(event));
+    OK(cuMemAllocAsync(&pool, 4 * N, first));
+    OK(set(pool, 5, N, first));
+    OK(cuMemcpyDtoHAsync_v2(back, pool, sizeof back, first));
+    OK(cuMemFreeAsync(pool, first));
+    OK(cuStreamSynchronize(first));
+    TRUE(back[0] == 5 && back[N - 1] == 5);
+    OK(cuMemAllocManaged(&managed, 4 * N, 1));
+    ((unsigned *)(size_t)managed)[1] = 11;
+    OK(cuMemcpy(p, managed, 8));
+    OK(cuMemcpyDtoH_v2(back, p, 8));
+    TRUE(back[1] == 11);
+    OK(cuMemFree_v2(managed));
+    OK(cuMemFreeHost(pinned));
+    OK(cuMemFree_v2(p));
+    WANT(1, cuMemFree_v2(p));
+    OK(cuEventDestroy_v2(timed));
+    OK(cuEventDestroy_v2(event));
+    OK(cuStreamDestroy_v2(second));
+    OK(cuStreamDestroy_v2(first));
+    WANT(400, cuStreamSynchronize(first));
+    OK(cuModuleUnload(module));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+/* Work of two streams, with nothing between them. */
+static void two_streams(const char *name) {
+    handle first, second;
+    address p;
+    start();
+    OK(cuStreamCreate(&first, 1));
+    OK(cuStreamCreate(&second, 1));
+    OK(cuMemAlloc_v2(&p, 4 * N));
+    OK(cuMemsetD32_v2(p, 0, N));
+    OK(cuCtxSynchronize());
+    if (!strcmp(name, "copies")) {
+        OK(cuMemsetD32Async(p, 1, N, first));
+        OK(cuMemsetD32Async(p + 64, 2, 4, second));
+    } else if (!strcmp(name, "kernel")) {
+        OK(set(p, 1, N, first));
+        OK(cuMemsetD32Async(p, 2, N, second));
+    } else if (!strcmp(name, "halves")) {
+        OK(set(p, 1, N / 2, first));
+        OK(set(p + 2 * N, 1, N / 2, second));
+    } else {
+        OK(cuMemcpyDtoHAsync_v2(back, p, 4, first));
+        OK(set(p, 1, N / 2, first));
+        OK(cuMemsetD32Async(p + 2 * N, 1, N / 2, second));
+    }
+    OK(cuCtxSynchronize());
+    OK(cuMemFree_v2(p));
+}
+
+static void fault(void) {
+    handle stream;
+    address nowhere = 64;
+    start();
+    OK(cuStreamCreate(&stream, 1));
+    void *parameters[] = {&nowhere};
+    OK(cuLaunchKernel(crash_there, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+    WANT(700, cuStreamSynchronize(stream));
+    WANT(700, cuStreamSynchronize(stream));
+}
+
+static void nothing(void *data) { (void)data; }
+
+static void refused(void) {
+    handle event;
+    address p;
+    char shared[64];
+    start();
+    OK(cuMemAlloc_v2(&p, 4 * N));
+    WANT(801, cuLaunchHostFunc(NULL, nothing, NULL));
+    WANT(801, cuEventCreate(&event, 6));
+    extern int cuIpcGetMemHandle(void *, address);
+    WANT(801, cuIpcGetMemHandle(shared, p));
+    OK(cuMemFree_v2(p));
+}
+
+static void leaves(void) {
+    address p;
+    start();
+    OK(cuMemAlloc_v2(&p, 4 * N));
+}
+
+int main(int count, char **arguments) {
+    const char *name = count > 1 ? arguments[1] : "";
+    alarm(60);
+    if (!strcmp(name, "right")) right();
+    else if (!strcmp(name, "fault")) fault();
+    else if (!strcmp(name, "refused")) refused();
+    else if (!strcmp(name, "leaves")) leaves();
+    else two_streams(name);
+    return 0;
+}

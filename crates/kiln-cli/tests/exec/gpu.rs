@@ -1,0 +1,139 @@
+//! Programs on a GPU, checked: here over the stand-in for the driver's library that kiln-cuda's tests have.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use super::{compiled, folder, library, text};
+
+/// The library that stands in for the driver's; nothing where there is no C compiler.
+fn stand_in() -> Option<&'static Path> {
+    static LIBRARY: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let made = LIBRARY.get_or_init(|| {
+        Command::new("cc").arg("--version").output().ok()?;
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kiln-cuda/tests/on_fake/libcuda");
+        let place = folder().join("stand-in");
+        std::fs::create_dir_all(&place).unwrap();
+        let file = place.join("libcuda.so.1");
+        // What it calls of itself stays in it, as those of the driver's library do: the program's loader has others of these names.
+        let output = Command::new("cc")
+            .args(["-shared", "-fPIC", "-Wl,-Bsymbolic", "-o"])
+            .arg(&file)
+            .args(
+                ["start", "memory", "streams", "code", "graphs"]
+                    .map(|name| sources.join(format!("{name}.c"))),
+            )
+            .arg("-lm")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        Some(file)
+    });
+    made.as_deref()
+}
+
+/// Runs a case of the program over the stand-in.
+fn run(flags: &[&str], case: &str) -> Option<Output> {
+    let (program, stand_in) = (compiled("gpu")?, stand_in()?);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+    command.args(["exec", "--device", "cuda", "--library"]).arg(library()).args(flags);
+    command.arg("--").arg(program).arg(case).env("KILN_LIBCUDA", stand_in);
+    Some(command.output().unwrap())
+}
+
+/// Runs a case of which the report has the words.
+fn tells(flags: &[&str], case: &str, code: i32, words: &[&str]) {
+    let Some(output) = run(flags, case) else { return };
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{case}: {told}");
+    assert!(words.iter().all(|words| told.contains(words)), "{case}: {told}");
+}
+
+#[test]
+fn a_program_without_mistakes_runs_on_a_gpu_as_it_is() {
+    for flags in [[].as_slice(), &["--leaks", "--strict"], &["--isolate"]] {
+        let Some(output) = run(flags, "right") else { return };
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{flags:?}");
+    }
+}
+
+#[test]
+fn commands_in_no_order_are_found_on_a_gpu() {
+    for flags in [[].as_slice(), &["--isolate"]] {
+        tells(
+            flags,
+            "copies",
+            5,
+            &["1 finding", "nothing orders stream", "writes bytes 0..4096", "bytes at 0x"],
+        );
+        // The kernel is known by its PTX to write, and the fill takes the whole block.
+        tells(flags, "kernel", 5, &["1 finding", "the launch of set", "may write within bytes 0..4096"]);
+    }
+}
+
+#[test]
+fn what_may_touch_different_bytes_is_a_note_on_a_gpu() {
+    for case in ["halves", "parts"] {
+        tells(&[], case, 0, &["kiln exec: note: ", "launch of set", "unless they touch different bytes"]);
+        tells(&["--strict"], case, 5, &["1 finding", "launch of set", "unless they touch different bytes"]);
+    }
+}
+
+#[test]
+fn faults_and_leaks_are_found_on_a_gpu() {
+    tells(&[], "fault", 5, &["1 finding", "700"]);
+    tells(&[], "leaves", 0, &[]);
+    tells(
+        &["--leaks"],
+        "leaves",
+        5,
+        &["1 block of device memory, 4096 bytes", "cuMemFree", "modules not given back"],
+    );
+}
+
+#[test]
+fn what_only_the_simulated_device_has_is_refused_with_its_name() {
+    tells(
+        &[],
+        "refused",
+        0,
+        &[
+            "the order of a stream is there on",
+            "cuIpcGetMemHandle is there",
+            "CU_EVENT_INTERPROCESS is there",
+        ],
+    );
+}
+
+#[test]
+fn a_missing_gpu_is_told_before_the_program_starts() {
+    let Some(program) = compiled("gpu") else { return };
+    let kiln = |flags: &[&str], libcuda: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+        command.args(["exec", "--library"]).arg(library()).args(flags).arg("--").arg(&program).arg("right");
+        command.env("KILN_LIBCUDA", libcuda).output().unwrap()
+    };
+    for flags in [&["--device", "cuda"][..], &["--device", "cuda", "--isolate"]] {
+        let output = kiln(flags, Path::new("/nonexistent/libcuda.so.1"));
+        let told = text(&output.stderr);
+        assert!(output.status.code() == Some(3) && told.contains("KILN_LIBCUDA"), "{told}");
+    }
+    // The library of kiln is not that of the driver; and a GPU takes no seeds.
+    let output = kiln(&["--device", "cuda"], &library());
+    assert!(matches!(output.status.code(), Some(2 | 3)), "{}", text(&output.stderr));
+    let output = kiln(&["--device", "cuda", "--seeds", "2"], Path::new("/nonexistent/libcuda.so.1"));
+    assert!(
+        output.status.code() == Some(2) && text(&output.stderr).contains("--seeds"),
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+#[test]
+fn a_simulated_device_in_a_worker_process_runs_the_same_program() {
+    let Some(program) = compiled("gpu") else { return };
+    let output = super::kiln(&["--isolate"], &program, &["right"]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    let output = super::kiln(&["--isolate"], &program, &["copies"]);
+    assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
+}
