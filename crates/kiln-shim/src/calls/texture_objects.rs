@@ -190,7 +190,7 @@ driver_api! {
         out.check()?;
         let resource = resource.get()?;
         let shown = resource.shown(state)?;
-        if !shown.array_flags.is_some_and(|flags| flags & SURFACE != 0) {
+        if shown.array_flags.is_none_or(|flags| flags & SURFACE == 0) {
             return Err(Code::INVALID_VALUE);
         }
         out.set(bind(state, &context, &object(&shown, TextureSampler::default()), (resource, None))?)
