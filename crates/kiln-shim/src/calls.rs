@@ -33,6 +33,7 @@ mod host_callbacks;
 mod initialization;
 mod interprocess;
 mod interprocess_event;
+mod joined_ptx;
 mod launch;
 mod libraries;
 mod link;

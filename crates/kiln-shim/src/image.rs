@@ -105,6 +105,24 @@ pub(crate) fn ptx_of_bytes(bytes: &[u8]) -> Answer<String> {
     }
 }
 
+/// The PTX texts of an object file, or of an archive of such: one of each fat binary in it. Nothing if none of them has PTX.
+pub(crate) fn ptx_of_object(bytes: &[u8]) -> Vec<String> {
+    let magic = FAT_BINARY.to_le_bytes();
+    let mut texts = Vec::new();
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(magic.len()).position(|window| window == magic) {
+        let (head, size) = (number(rest, at + 6, 2), number(rest, at + 8, 8));
+        let end = (at as u64).saturating_add(head).saturating_add(size);
+        // What only looks like the start of one has no sizes that fit.
+        let fat = usize::try_from(end).ok().and_then(|end| rest.get(at..end));
+        if let Some(Ok(Some(text))) = fat.filter(|_| head >= 16).map(last_ptx) {
+            texts.push(text);
+        }
+        rest = rest.get(at + magic.len()..).unwrap_or_default();
+    }
+    texts
+}
+
 fn fat_binary(address: usize) -> Answer<String> {
     let mut header = [0; 16];
     fetch_slice(address, &mut header)?;
@@ -120,6 +138,10 @@ fn fat_binary(address: usize) -> Answer<String> {
 
 /// The last PTX of a fat binary: the one for the newest architecture.
 fn entry_with_ptx(bytes: &[u8]) -> Answer<String> {
+    last_ptx(bytes)?.ok_or_else(|| no_ptx("a fat binary without PTX"))
+}
+
+fn last_ptx(bytes: &[u8]) -> Answer<Option<String>> {
     let mut at = number(bytes, 6, 2) as usize;
     let mut found = None;
     while let Some(entry) = bytes.get(at..).filter(|entry| entry.len() >= 64) {
@@ -134,7 +156,7 @@ fn entry_with_ptx(bytes: &[u8]) -> Answer<String> {
             break;
         }
     }
-    found.ok_or_else(|| no_ptx("a fat binary without PTX"))
+    Ok(found)
 }
 
 /// The content of an entry, decompressed.
@@ -170,7 +192,7 @@ fn number(bytes: &[u8], offset: usize, size: usize) -> u64 {
     digits.iter().rev().fold(0, |number, digit| number << 8 | u64::from(*digit))
 }
 
-fn no_ptx(what: &str) -> Code {
+pub(crate) fn no_ptx(what: &str) -> Code {
     let text = format!(
         "the program loads {what}, and the simulated device runs PTX; build it with PTX (nvcc -gencode arch=compute_90,code=compute_90)"
     );
@@ -206,6 +228,20 @@ mod tests {
         let both = fat(&[(2, 0, b"\x7fELF...."), (1, 0, b".version 7.0\0\0\0\0")]);
         assert_eq!(ptx_of_bytes(&both).as_deref(), Ok(".version 7.0"));
         assert_eq!(ptx(both.as_ptr().cast()).as_deref(), Ok(".version 7.0"));
+    }
+
+    #[test]
+    fn every_fat_binary_of_an_object_gives_its_ptx() {
+        let mut object = b"!<arch>\nsome header, not aligned".to_vec();
+        object.extend(fat(&[(1, 0, b".version 7.0\0\0\0\0")]));
+        object.extend(FAT_BINARY.to_le_bytes());
+        object.extend(b"between");
+        object.extend(fat(&[(2, 0, b"\x7fELF....")]));
+        object.extend(fat(&[(1, 0, b".version 8.0\0\0\0\0")]));
+        assert_eq!(ptx_of_object(&object), [".version 7.0", ".version 8.0"]);
+        object.truncate(object.len() - 1);
+        assert_eq!(ptx_of_object(&object), [".version 7.0"]);
+        assert_eq!(ptx_of_object(&FAT_BINARY.to_le_bytes()), [""; 0]);
     }
 
     /// Made by `fatbinary --compress-mode` of CUDA 13.0 from 41 kernels.

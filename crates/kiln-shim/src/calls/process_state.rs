@@ -60,7 +60,8 @@ pub(crate) struct ProcessState {
     pub(crate) physical: HandleTable<PhysicalMemory>,
     pub(crate) user_objects: HandleTable<UserObject>,
     pub(crate) memory: MemoryMap,
-    printed: Mutex<usize>,
+    /// Bytes that kernels printed and that were not kept.
+    left_out_bytes: Mutex<u64>,
     may_print: AtomicBool,
 }
 
@@ -157,7 +158,7 @@ impl ProcessState {
             physical: HandleTable::new(HandleKind::PhysicalMemory),
             user_objects: HandleTable::new(HandleKind::UserObject),
             memory: MemoryMap::default(),
-            printed: Mutex::new(0),
+            left_out_bytes: Mutex::new(0),
             may_print: AtomicBool::new(false),
         })
     }
@@ -204,14 +205,22 @@ impl ProcessState {
     }
 
     fn print(&self) {
-        let mut done = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = self.machine.printed();
-        if let Some(new) = text.get(*done..).filter(|new| !new.is_empty()) {
+        // Held while it writes, so that texts come in the order in which they were taken.
+        let mut left_out = self.left_out_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = self.machine.take_printed();
+        if !text.is_empty() {
             use std::io::Write;
             // A program without a standard output wants none.
             let mut out = std::io::stdout();
-            let _ = out.write_all(new).and_then(|()| out.flush());
-            *done = text.len();
+            let _ = out.write_all(&text).and_then(|()| out.flush());
+        }
+        let now = self.machine.printed_left_out_bytes();
+        if now > *left_out {
+            *left_out = now;
+            records::note_once(
+                "printed",
+                "kernels printed more than is kept until the program waits for them; the rest was left out",
+            );
         }
     }
 }
