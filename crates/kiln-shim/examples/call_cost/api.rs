@@ -107,7 +107,10 @@ impl Side for Api {
                     let mut places = values.each_mut().map(|value| std::ptr::from_mut(value).cast());
                     self.launch(places.as_mut_ptr())
                 }
-                Work::LaunchFromHeap => self.launch(self.kept_places.as_mut_ptr()),
+                Work::LaunchFromHeap => {
+                    let places = self.kept_places.as_mut_ptr();
+                    self.launch(places)
+                }
             }
         })
     }

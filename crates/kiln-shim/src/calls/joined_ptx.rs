@@ -35,9 +35,7 @@ pub(crate) fn join(texts: &[String]) -> String {
         for statement in statements(text) {
             let source = text.get(statement.at.clone()).unwrap_or_default();
             let name = statement.name.and_then(|name| text.get(name));
-            let is_header = ["version", "target", "address_size"]
-                .iter()
-                .any(|word| source.trim_start().strip_prefix('.').is_some_and(|rest| rest.starts_with(word)));
+            let is_header = matches!(words(source).next(), Some(".version" | ".target" | ".address_size"));
             if index > 0 && is_header {
                 continue;
             }
@@ -196,7 +194,7 @@ mod tests {
     fn later_texts_lose_their_headers() {
         let joined = joined(&[
             ".version 8.0\n.target sm_90\n.func a() {}",
-            ".version 7.0\n.address_size 64\n.func b() {}",
+            "//\n// Made by a compiler.\n//\n\n.version 7.0\n.address_size 64\n.func b() {}",
         ]);
         assert_eq!(joined, ".version 8.0\n.target sm_90\n.func a() {}\n.func b() {}\n");
     }

@@ -1,7 +1,7 @@
 //! Linking: several PTX texts become one.
 //!
-//! The result of a link is PTX, too, which a load takes; programs do not look into it. Of objects and archives the PTX of their fat binaries is taken. NVIDIA's
-//! archive of the device runtime has machine code alone; in its place there are its functions for grids of a cooperative launch.
+//! The result of a link is PTX, too, which a load takes; programs do not look into it. Of objects and archives the PTX of their fat binaries is taken. In the place
+//! of NVIDIA's archive of the device runtime there are its functions for grids of a cooperative launch.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,12 +38,13 @@ fn link(handle: RawHandle) -> Answer<Arc<Link>> {
 fn add(handle: RawHandle, kind: c_uint, bytes: &[u8]) -> Answer {
     use sys::CUjitInputType as I;
     let link = link(handle)?;
+    let have = state()?.architecture();
     let is = |known: I| known as c_uint == kind;
     let texts = if is(I::CU_JIT_INPUT_PTX) || is(I::CU_JIT_INPUT_FATBINARY) {
-        vec![ptx_of_bytes(bytes)?]
+        vec![ptx_of_bytes(bytes, have)?]
     } else if is(I::CU_JIT_INPUT_OBJECT) || is(I::CU_JIT_INPUT_LIBRARY) {
-        let texts = ptx_of_object(bytes);
         let is_runtime = bytes.windows(DEVICE_RUNTIME.len()).any(|window| window == DEVICE_RUNTIME);
+        let texts = if is_runtime { Vec::new() } else { ptx_of_object(bytes, have) };
         if texts.is_empty() && !is_runtime {
             return Err(no_ptx("an object or a library without PTX"));
         }

@@ -24,6 +24,7 @@ use crate::calls::streams::Stream;
 use crate::calls::user_objects::UserObject;
 use crate::calls::value_kernels::{self, ValueKernels};
 use crate::handle_table::{HandleKind, HandleTable, RawHandle};
+use crate::image;
 use crate::records;
 use crate::run_settings;
 
@@ -167,6 +168,11 @@ impl ProcessState {
     pub(crate) fn device(&self, ordinal: i32) -> Answer<&Device> {
         let index = usize::try_from(ordinal).map_err(|_| Code::INVALID_DEVICE)?;
         self.devices.get(index).ok_or(Code::INVALID_DEVICE)
+    }
+
+    /// The architecture of the devices, such as 90 for `sm_90`; all have the same.
+    pub(crate) fn architecture(&self) -> u32 {
+        self.machine.devices().first().map_or(0, image::architecture)
     }
 
     /// Keeps what was found, and prints what kernels printed. Called whenever work may have run.
