@@ -25,8 +25,8 @@ thread_local! {
 /// Fetches the values of one call.
 #[derive(Default)]
 pub(crate) struct SmallValues {
-    /// Addresses that have memory.
-    known: Range<usize>,
+    /// Addresses that have memory: those of the addresses of parameters, and those of their values.
+    known: [Range<usize>; 2],
 }
 
 impl SmallValues {
@@ -36,7 +36,7 @@ impl SmallValues {
         if from == 0 {
             return if into.is_empty() { Ok(()) } else { Err(Code::INVALID_VALUE) };
         }
-        if !(self.known.start <= from && end <= self.known.end) {
+        if !self.known.iter().any(|known| known.start <= from && end <= known.end) {
             match self.look(from, end) {
                 Some(true) => {}
                 Some(false) => return Err(Code::INVALID_VALUE),
@@ -55,7 +55,7 @@ impl SmallValues {
         let stack = stack();
         // A program that runs on another stack, such as that of a coroutine, is not within the thread's.
         if stack.contains(&here) && here <= from && end <= stack.end {
-            self.known = here..stack.end;
+            self.remember(here..stack.end);
             return Some(true);
         }
         let first = from & !(PAGE_BYTES - 1);
@@ -64,8 +64,14 @@ impl SmallValues {
                 return Some(false);
             }
         }
-        self.known = first..end.checked_next_multiple_of(PAGE_BYTES)?;
+        self.remember(first..end.checked_next_multiple_of(PAGE_BYTES)?);
         Some(true)
+    }
+
+    /// Takes note of addresses that have memory, in place of those that were noted before the last ones.
+    fn remember(&mut self, range: Range<usize>) {
+        let [newest, older] = &mut self.known;
+        *older = std::mem::replace(newest, range);
     }
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask numba-suite`: the tests of numba-cuda, each file in a process of its own environment of Python.
+//! `cargo xtask numba-suite`: the tests of numba-cuda, each file in a separate process of one environment of Python.
 //!
 //! The package `nvidia-nvjitlink` is left out: numba links with the driver then, whose result is PTX here. With that package it makes machine code.
 
