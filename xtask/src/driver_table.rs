@@ -25,8 +25,9 @@ const NEWEST: u32 = 13_000;
 const OLDEST_BOUND: u32 = 11_040;
 const LINE_COLUMNS: usize = 110;
 
-/// Functions older than the oldest bindings, by the end of their name, and the version that has them. Others of that age have no suffix and are
-/// there from the start, or have `_v2` and are of 3.2.
+/// Functions that are older than the first bindings of cudarc that have them, and the version that has them. Others of that age have no suffix and are
+/// there from the start, or have `_v2` and are of 3.2. The newer ones are those whose typedefs in `cudaTypedefs.h` have a version before the bindings': programs
+/// ask for them with it.
 const OLD: &[(&str, u32)] = &[
     ("cuCtxDestroy_v2", 4000),
     ("cuCtxPopCurrent_v2", 4000),
@@ -49,6 +50,11 @@ const OLD: &[(&str, u32)] = &[
     ("cuStreamGetCaptureInfo_v2", 11_030),
     ("cuCtxCreate_v3", 11_040),
     ("cuDeviceGetUuid_v2", 11_040),
+    ("cuLaunchKernelEx", 11_060),
+    ("cuOccupancyMaxActiveClusters", 11_070),
+    ("cuOccupancyMaxPotentialClusterSize", 11_070),
+    ("cuMemBatchDecompressAsync", 12_060),
+    ("cuGreenCtxGetId", 12_090),
 ];
 
 /// Writes the table.

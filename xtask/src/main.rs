@@ -10,7 +10,6 @@ mod browser;
 mod check;
 mod corpus;
 mod cross;
-mod cudarc_suite;
 mod differential;
 mod driver_table;
 mod failure;
@@ -24,6 +23,7 @@ mod sanitize;
 mod shipped_ptx;
 mod sim;
 mod skips;
+mod suites;
 mod test;
 mod tidy;
 mod toolkit;
@@ -71,7 +71,11 @@ enum Command {
     /// Runs random programs on the interpreter and, as PTX, on the executor
     Differential(differential::Arguments),
     /// Runs the tests of cudarc on the simulated device, through our libcuda.so.1
-    CudarcSuite(cudarc_suite::Arguments),
+    CudarcSuite(suites::cudarc::Arguments),
+    /// Runs the tests of CubeCL, in the same way
+    CubeclSuite(suites::cubecl::Arguments),
+    /// Runs the tests of numba-cuda, in the same way
+    NumbaSuite(suites::numba::Arguments),
     /// Writes the list of functions that our libcuda.so.1 exports
     DriverTable,
     /// Compiles the kernels that kiln-libs ships as PTX
@@ -97,7 +101,9 @@ fn main() -> ExitCode {
         Command::Properties(arguments) => properties::run(&workspace, &arguments),
         Command::Sanitize(arguments) => sanitize::run(&workspace, &arguments),
         Command::Differential(arguments) => differential::run(&workspace, &arguments),
-        Command::CudarcSuite(arguments) => cudarc_suite::run(&workspace, &arguments),
+        Command::CudarcSuite(arguments) => suites::cudarc::run(&workspace, &arguments),
+        Command::CubeclSuite(arguments) => suites::cubecl::run(&workspace, &arguments),
+        Command::NumbaSuite(arguments) => suites::numba::run(&workspace, &arguments),
         Command::DriverTable => driver_table::run(&workspace),
         Command::Kernels(arguments) => shipped_ptx::run(&workspace, &arguments),
         Command::GpuBundle => gpu_bundle::run(&workspace),

@@ -36,6 +36,7 @@ mod host_callbacks;
 mod initialization;
 mod interprocess;
 mod interprocess_event;
+mod joined_ptx;
 mod kernel_memory;
 mod launch;
 mod leaks;

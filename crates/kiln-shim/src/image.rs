@@ -45,18 +45,25 @@ pub(crate) fn check_header(ptx: &str, device: &DeviceInfo) -> Answer {
         records::note_once(&text, &text);
         return Err(Code(222));
     }
-    let target = rest
-        .split_once(".target")
-        .map(|(_, rest)| rest.trim_start())
-        .and_then(|rest| rest.strip_prefix("sm_"));
-    let digits: String = target.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
-    let have = device.capability.major * 10 + device.capability.minor;
-    if number(&digits) > have {
-        let text = format!("code was not accepted: it is PTX for sm_{digits}, and the device is sm_{have}");
+    let (wanted, have) = (target(rest), architecture(device));
+    if wanted > have {
+        let text = format!("code was not accepted: it is PTX for sm_{wanted}, and the device is sm_{have}");
         records::note_once(&text, &text);
         return Err(Code::INVALID_PTX);
     }
     Ok(())
+}
+
+/// The architecture of a device as a number, such as 90 for `sm_90`.
+pub(crate) fn architecture(device: &DeviceInfo) -> u32 {
+    device.capability.major * 10 + device.capability.minor
+}
+
+/// The architecture that a text is for.
+fn target(ptx: &str) -> u32 {
+    let after = ptx.split_once(".target").and_then(|(_, rest)| rest.trim_start().strip_prefix("sm_"));
+    let digits: String = after.unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
 }
 
 /// The text without white space and comments at its start.
@@ -72,7 +79,7 @@ fn without_comments(text: &str) -> &str {
 }
 
 /// The PTX at an address.
-pub(crate) fn ptx(address: *const c_void) -> Answer<String> {
+pub(crate) fn ptx(address: *const c_void, have: u32) -> Answer<String> {
     if address.is_null() {
         return Err(Code::INVALID_VALUE);
     }
@@ -85,19 +92,19 @@ pub(crate) fn ptx(address: *const c_void) -> Answer<String> {
         WRAPPER => {
             let mut inner = [0; 8];
             fetch_slice(address.addr() + 8, &mut inner)?;
-            fat_binary(u64::from_le_bytes(inner) as usize)
+            fat_binary(u64::from_le_bytes(inner) as usize, have)
         }
-        FAT_BINARY => fat_binary(address.addr()),
+        FAT_BINARY => fat_binary(address.addr(), have),
         _ => Text::at(address).get(),
     }
 }
 
 /// The PTX of code in a file or in memory of ours.
-pub(crate) fn ptx_of_bytes(bytes: &[u8]) -> Answer<String> {
+pub(crate) fn ptx_of_bytes(bytes: &[u8], have: u32) -> Answer<String> {
     match bytes {
         [] => Err(Code::INVALID_IMAGE),
         _ if bytes.starts_with(&ELF) => Err(no_ptx("machine code")),
-        _ if bytes.starts_with(&FAT_BINARY.to_le_bytes()) => entry_with_ptx(bytes),
+        _ if bytes.starts_with(&FAT_BINARY.to_le_bytes()) => entry_with_ptx(bytes, have),
         _ => {
             let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
             Ok(String::from_utf8_lossy(text).into_owned())
@@ -105,7 +112,25 @@ pub(crate) fn ptx_of_bytes(bytes: &[u8]) -> Answer<String> {
     }
 }
 
-fn fat_binary(address: usize) -> Answer<String> {
+/// The PTX texts of an object file, or of an archive of such: one of each fat binary in it. Nothing if none of them has PTX.
+pub(crate) fn ptx_of_object(bytes: &[u8], have: u32) -> Vec<String> {
+    let magic = FAT_BINARY.to_le_bytes();
+    let mut texts = Vec::new();
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(magic.len()).position(|window| window == magic) {
+        let (head, size) = (number(rest, at + 6, 2), number(rest, at + 8, 8));
+        let end = (at as u64).saturating_add(head).saturating_add(size);
+        // What only looks like the start of one has no sizes that fit.
+        let fat = usize::try_from(end).ok().and_then(|end| rest.get(at..end));
+        if let Some(Ok(Some(text))) = fat.filter(|_| head >= 16).map(|fat| best_ptx(fat, have)) {
+            texts.push(text);
+        }
+        rest = rest.get(at + magic.len()..).unwrap_or_default();
+    }
+    texts
+}
+
+fn fat_binary(address: usize, have: u32) -> Answer<String> {
     let mut header = [0; 16];
     fetch_slice(address, &mut header)?;
     let (magic, head, size) = (number(&header, 0, 4), number(&header, 6, 2), number(&header, 8, 8));
@@ -115,26 +140,38 @@ fn fat_binary(address: usize) -> Answer<String> {
     }
     let mut bytes = vec![0; total as usize];
     fetch_slice(address, &mut bytes)?;
-    entry_with_ptx(&bytes)
+    entry_with_ptx(&bytes, have)
 }
 
-/// The last PTX of a fat binary: the one for the newest architecture.
-fn entry_with_ptx(bytes: &[u8]) -> Answer<String> {
+/// The PTX of a fat binary that suits a device best.
+fn entry_with_ptx(bytes: &[u8], have: u32) -> Answer<String> {
+    best_ptx(bytes, have)?.ok_or_else(|| no_ptx("a fat binary without PTX"))
+}
+
+/// The text for the newest architecture that the device has, or else the one for the oldest that it has not.
+fn best_ptx(bytes: &[u8], have: u32) -> Answer<Option<String>> {
     let mut at = number(bytes, 6, 2) as usize;
-    let mut found = None;
+    let mut found: Option<String> = None;
     while let Some(entry) = bytes.get(at..).filter(|entry| entry.len() >= 64) {
         let (kind, head, size) = (number(entry, 0, 2), number(entry, 4, 4), number(entry, 8, 8));
         let (head, size) = (head as usize, size as usize);
         let Some(payload) = head.checked_add(size).and_then(|end| entry.get(head..end)) else { break };
         if kind == u64::from(PTX_KIND) {
-            found = Some(ptx_of_bytes(&unpacked(entry, payload)?)?);
+            let text = ptx_of_bytes(&unpacked(entry, payload)?, have)?;
+            let rank = |text: &str| {
+                let wanted = target(text);
+                if wanted <= have { (true, i64::from(wanted)) } else { (false, -i64::from(wanted)) }
+            };
+            if found.as_deref().is_none_or(|before| rank(&text) >= rank(before)) {
+                found = Some(text);
+            }
         }
         at += head + size;
         if head == 0 {
             break;
         }
     }
-    found.ok_or_else(|| no_ptx("a fat binary without PTX"))
+    Ok(found)
 }
 
 /// The content of an entry, decompressed.
@@ -170,7 +207,7 @@ fn number(bytes: &[u8], offset: usize, size: usize) -> u64 {
     digits.iter().rev().fold(0, |number, digit| number << 8 | u64::from(*digit))
 }
 
-fn no_ptx(what: &str) -> Code {
+pub(crate) fn no_ptx(what: &str) -> Code {
     let text = format!(
         "the program loads {what}, and the simulated device runs PTX; build it with PTX (nvcc -gencode arch=compute_90,code=compute_90)"
     );
@@ -202,10 +239,34 @@ mod tests {
 
     #[test]
     fn ptx_is_found_in_text_and_in_fat_binaries() {
-        assert_eq!(ptx_of_bytes(b".version 8.0\0rest").as_deref(), Ok(".version 8.0"));
+        assert_eq!(ptx_of_bytes(b".version 8.0\0rest", 90).as_deref(), Ok(".version 8.0"));
         let both = fat(&[(2, 0, b"\x7fELF...."), (1, 0, b".version 7.0\0\0\0\0")]);
-        assert_eq!(ptx_of_bytes(&both).as_deref(), Ok(".version 7.0"));
-        assert_eq!(ptx(both.as_ptr().cast()).as_deref(), Ok(".version 7.0"));
+        assert_eq!(ptx_of_bytes(&both, 90).as_deref(), Ok(".version 7.0"));
+        assert_eq!(ptx(both.as_ptr().cast(), 90).as_deref(), Ok(".version 7.0"));
+    }
+
+    #[test]
+    fn the_text_for_the_newest_architecture_of_the_device_is_taken() {
+        let text = |architecture: u32| format!(".version 8.0\n.target sm_{architecture}\n");
+        let texts = [75, 90, 80, 121, 100].map(text);
+        let entries: Vec<(u16, u64, &[u8])> = texts.iter().map(|text| (1, 0, text.as_bytes())).collect();
+        for (have, taken) in [(75, 75), (86, 80), (90, 90), (99, 90), (130, 121), (70, 75)] {
+            assert_eq!(ptx_of_bytes(&fat(&entries), have), Ok(text(taken)), "{have}");
+        }
+    }
+
+    #[test]
+    fn every_fat_binary_of_an_object_gives_its_ptx() {
+        let mut object = b"!<arch>\nsome header, not aligned".to_vec();
+        object.extend(fat(&[(1, 0, b".version 7.0\0\0\0\0")]));
+        object.extend(FAT_BINARY.to_le_bytes());
+        object.extend(b"between");
+        object.extend(fat(&[(2, 0, b"\x7fELF....")]));
+        object.extend(fat(&[(1, 0, b".version 8.0\0\0\0\0")]));
+        assert_eq!(ptx_of_object(&object, 90), [".version 7.0", ".version 8.0"]);
+        object.truncate(object.len() - 1);
+        assert_eq!(ptx_of_object(&object, 90), [".version 7.0"]);
+        assert_eq!(ptx_of_object(&FAT_BINARY.to_le_bytes(), 90), [""; 0]);
     }
 
     /// Made by `fatbinary --compress-mode` of CUDA 13.0 from 41 kernels.
@@ -214,7 +275,7 @@ mod tests {
 
     #[test]
     fn compressed_ptx_is_unpacked() {
-        let texts = [LZ4_FILE, ZSTANDARD_FILE].map(|file| ptx_of_bytes(file).unwrap());
+        let texts = [LZ4_FILE, ZSTANDARD_FILE].map(|file| ptx_of_bytes(file, 90).unwrap());
         assert_eq!(texts[0], texts[1]);
         assert!(texts[0].starts_with(".version 7.0\n.target sm_70\n"), "{}", texts[0]);
         assert_eq!(texts[0].matches(".visible .entry").count(), 41);
@@ -227,25 +288,25 @@ mod tests {
                 let mut damaged = file.to_vec();
                 damaged[at] ^= 0x55;
                 // Some changes leave a text, which the reader of PTX judges.
-                let _ = ptx_of_bytes(&damaged);
-                let _ = ptx_of_bytes(&file[..at]);
+                let _ = ptx_of_bytes(&damaged, 90);
+                let _ = ptx_of_bytes(&file[..at], 90);
             }
             // A size that is not that of the text.
             let mut longer = file.to_vec();
             longer[16 + 56] += 1;
-            assert_eq!(ptx_of_bytes(&longer), Err(Code::INVALID_IMAGE));
+            assert_eq!(ptx_of_bytes(&longer, 90), Err(Code::INVALID_IMAGE));
         }
     }
 
     #[test]
     fn code_without_ptx_is_refused() {
         for bytes in [b"\x7fELF".to_vec(), fat(&[(2, 0, b"\x7fELF....")])] {
-            assert_eq!(ptx_of_bytes(&bytes), Err(Code::NO_BINARY_FOR_GPU));
+            assert_eq!(ptx_of_bytes(&bytes, 90), Err(Code::NO_BINARY_FOR_GPU));
         }
         // Sizes that lead out of the bytes end the search.
         let mut cut = fat(&[(1, 0, b".version 7.0\0\0\0\0")]);
         cut.truncate(90);
-        assert_eq!(ptx_of_bytes(&cut), Err(Code::NO_BINARY_FOR_GPU));
-        assert_eq!(ptx(std::ptr::null()), Err(Code::INVALID_VALUE));
+        assert_eq!(ptx_of_bytes(&cut, 90), Err(Code::NO_BINARY_FOR_GPU));
+        assert_eq!(ptx(std::ptr::null(), 90), Err(Code::INVALID_VALUE));
     }
 }

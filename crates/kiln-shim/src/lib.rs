@@ -51,5 +51,6 @@ mod image;
 mod management;
 mod records;
 mod run_settings;
+mod small_values;
 
 pub use api_table::exported_names;

@@ -148,6 +148,11 @@ impl Machine {
         self.world.core.lock().journal.printed().to_vec()
     }
 
+    /// The same, and forgets it: what is printed later begins anew, with all the room that there is.
+    pub fn take_printed(&self) -> Vec<u8> {
+        self.world.core.lock().journal.take_printed()
+    }
+
     /// How many bytes kernels printed so far beyond what [`printed`](Self::printed) holds.
     pub fn printed_left_out_bytes(&self) -> u64 {
         self.world.core.lock().journal.printed_left_out_bytes()

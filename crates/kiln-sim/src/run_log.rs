@@ -70,6 +70,10 @@ impl Journal {
         &self.printed
     }
 
+    pub(crate) fn take_printed(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.printed)
+    }
+
     pub(crate) fn print(&mut self, text: &[u8]) {
         let room = self.limits.printed_bytes.saturating_sub(self.printed.len());
         let (kept, rest) = text.split_at(text.len().min(room));

@@ -17,7 +17,9 @@ mod gpu;
 mod graph_nodes;
 mod graph_parts;
 mod host_functions;
+mod host_memory;
 mod interprocess;
+mod links;
 mod management;
 mod shared_pools;
 mod stream_values;
@@ -125,6 +127,8 @@ fn mistakes_of_public_projects_are_found_and_what_they_meant_is_not() {
         ("slice", "slice", "shared"),
         ("threads", "threads", "out of bounds"),
         ("local", "local_array", "local"),
+        ("plane", "plane", "race"),
+        ("descriptor", "descriptor", "shared"),
     ];
     for (which, kernel, said) in found {
         let output = kiln(&[], &program, &[which]);

@@ -6,8 +6,16 @@ use kiln_driver::{Code, Command, Pattern, Place};
 
 use crate::boundary::Answer;
 use crate::calls::process_state::state;
-use crate::calls::streams::chosen;
+use crate::calls::streams::{chosen, wait};
 use crate::handle_table::RawHandle;
+
+/// Whether a call returns when the fill is queued, or done where the host has the memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Returning {
+    Queued,
+    /// The form without `Async`: it waits for memory that the host has, as it can look at once.
+    SeenByHost,
+}
 
 /// Fills rows on a stream.
 fn fill(
@@ -16,6 +24,7 @@ fn fill(
     pattern: Pattern,
     (width, height): (usize, usize),
     stream: RawHandle,
+    returning: Returning,
 ) -> Answer {
     let state = state()?;
     let (context, choice) = chosen(state, stream)?;
@@ -30,76 +39,80 @@ fn fill(
     // All rows are looked up before the first is queued, so that a refused fill changes nothing.
     let in_graph = context.order()?.get()?.is_capturing(&choice);
     let mut places = Vec::new();
+    let mut is_of_host = false;
     for row in 0..height as u64 {
         let offset = row.checked_mul(pitch as u64).and_then(|offset| to.checked_add(offset));
         let (allocation, offset) =
             state.memory.find_in(in_graph, offset.ok_or(Code::INVALID_VALUE)?, row_bytes)?;
+        is_of_host |= allocation.is_of_host();
         match allocation.place(context.device, offset) {
             Place::Device(place) => places.push(place),
             // Memory of another device, or registered host memory, which fills do not reach.
             _ => return Err(Code::NOT_SUPPORTED),
         }
     }
-    let mut order = context.order()?;
-    let order = order.get()?;
+    let mut guard = context.order()?;
+    let order = guard.get()?;
     for to in places {
         order.submit(&choice, &Command::Fill { to, pattern, count: width as u64 })?;
     }
-    Ok(())
+    drop(guard);
+    let waits = returning == Returning::SeenByHost && is_of_host && !in_graph;
+    if waits { wait(state, &context, &choice) } else { Ok(()) }
 }
 
 driver_api! {
     fn cuMemsetD8_v2 | cuMemsetD8_v2_ptds (to: u64, value: c_uchar, count: usize) {
-        fill(to, 0, Pattern::U8(value), (count, 1), 0)
+        fill(to, 0, Pattern::U8(value), (count, 1), 0, Returning::SeenByHost)
     }
 
     fn cuMemsetD16_v2 | cuMemsetD16_v2_ptds (to: u64, value: c_ushort, count: usize) {
-        fill(to, 0, Pattern::U16(value), (count, 1), 0)
+        fill(to, 0, Pattern::U16(value), (count, 1), 0, Returning::SeenByHost)
     }
 
     fn cuMemsetD32_v2 | cuMemsetD32_v2_ptds (to: u64, value: c_uint, count: usize) {
-        fill(to, 0, Pattern::U32(value), (count, 1), 0)
+        fill(to, 0, Pattern::U32(value), (count, 1), 0, Returning::SeenByHost)
     }
 
     fn cuMemsetD8Async | cuMemsetD8Async_ptsz (to: u64, value: c_uchar, count: usize, stream: RawHandle) {
-        fill(to, 0, Pattern::U8(value), (count, 1), stream)
+        fill(to, 0, Pattern::U8(value), (count, 1), stream, Returning::Queued)
     }
 
     fn cuMemsetD16Async | cuMemsetD16Async_ptsz (to: u64, value: c_ushort, count: usize, stream: RawHandle) {
-        fill(to, 0, Pattern::U16(value), (count, 1), stream)
+        fill(to, 0, Pattern::U16(value), (count, 1), stream, Returning::Queued)
     }
 
     fn cuMemsetD32Async | cuMemsetD32Async_ptsz (to: u64, value: c_uint, count: usize, stream: RawHandle) {
-        fill(to, 0, Pattern::U32(value), (count, 1), stream)
+        fill(to, 0, Pattern::U32(value), (count, 1), stream, Returning::Queued)
     }
 
     fn cuMemsetD2D8_v2 | cuMemsetD2D8_v2_ptds (to: u64, pitch: usize, value: c_uchar, width: usize, height: usize) {
-        fill(to, pitch, Pattern::U8(value), (width, height), 0)
+        fill(to, pitch, Pattern::U8(value), (width, height), 0, Returning::SeenByHost)
     }
 
     fn cuMemsetD2D16_v2 | cuMemsetD2D16_v2_ptds (to: u64, pitch: usize, value: c_ushort, width: usize, height: usize) {
-        fill(to, pitch, Pattern::U16(value), (width, height), 0)
+        fill(to, pitch, Pattern::U16(value), (width, height), 0, Returning::SeenByHost)
     }
 
     fn cuMemsetD2D32_v2 | cuMemsetD2D32_v2_ptds (to: u64, pitch: usize, value: c_uint, width: usize, height: usize) {
-        fill(to, pitch, Pattern::U32(value), (width, height), 0)
+        fill(to, pitch, Pattern::U32(value), (width, height), 0, Returning::SeenByHost)
     }
 
     fn cuMemsetD2D8Async | cuMemsetD2D8Async_ptsz (
         to: u64, pitch: usize, value: c_uchar, width: usize, height: usize, stream: RawHandle
     ) {
-        fill(to, pitch, Pattern::U8(value), (width, height), stream)
+        fill(to, pitch, Pattern::U8(value), (width, height), stream, Returning::Queued)
     }
 
     fn cuMemsetD2D16Async | cuMemsetD2D16Async_ptsz (
         to: u64, pitch: usize, value: c_ushort, width: usize, height: usize, stream: RawHandle
     ) {
-        fill(to, pitch, Pattern::U16(value), (width, height), stream)
+        fill(to, pitch, Pattern::U16(value), (width, height), stream, Returning::Queued)
     }
 
     fn cuMemsetD2D32Async | cuMemsetD2D32Async_ptsz (
         to: u64, pitch: usize, value: c_uint, width: usize, height: usize, stream: RawHandle
     ) {
-        fill(to, pitch, Pattern::U32(value), (width, height), stream)
+        fill(to, pitch, Pattern::U32(value), (width, height), stream, Returning::Queued)
     }
 }

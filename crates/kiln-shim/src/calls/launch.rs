@@ -12,6 +12,7 @@ use crate::calls::kernel_memory;
 use crate::calls::process_state::{ProcessState, state};
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
+use crate::small_values::SmallValues;
 
 /// The structure `CUlaunchConfig`.
 #[repr(C)]
@@ -66,15 +67,17 @@ fn arguments(function: &Function, parameters: In<usize>, extra: In<usize>) -> An
         return if parameters.is_null() { packed(extra, bytes) } else { Err(Code::INVALID_VALUE) };
     }
     let mut packed = vec![0; bytes];
+    let mut values = SmallValues::default();
     for (index, span) in spans.iter().enumerate() {
         let mut address = [0; size_of::<usize>()];
         if parameters.is_null() {
             return Err(Code::INVALID_VALUE);
         }
-        fetch_slice(parameters.address() + index * size_of::<usize>(), &mut address)?;
+        let place = parameters.address().wrapping_add(index * size_of::<usize>());
+        values.fetch(place, &mut address)?;
         let range = span.offset as usize..(span.offset + span.bytes) as usize;
         let into = packed.get_mut(range).ok_or(Code::INVALID_VALUE)?;
-        fetch_slice(usize::from_ne_bytes(address), into)?;
+        values.fetch(usize::from_ne_bytes(address), into)?;
     }
     Ok(packed)
 }

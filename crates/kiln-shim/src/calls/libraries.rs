@@ -109,8 +109,7 @@ driver_api! {
         _library_values: *const c_void,
         _library_count: c_uint
     ) {
-        state()?;
-        load(out, image::ptx(code)?, JitOptions { count, keys, values })
+        load(out, image::ptx(code, state()?.architecture())?, JitOptions { count, keys, values })
     }
 
     fn cuLibraryLoadFromFile(

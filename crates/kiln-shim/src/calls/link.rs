@@ -1,8 +1,10 @@
 //! Linking: several PTX texts become one.
 //!
-//! The result of a link is PTX, too, which a load takes; programs do not look into it.
+//! The result of a link is PTX, too, which a load takes; programs do not look into it. Of objects and archives the PTX of their fat binaries is taken. In the place
+//! of NVIDIA's archive of the device runtime there are its functions for grids of a cooperative launch.
 
 use std::ffi::{c_uint, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
@@ -10,9 +12,11 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::{In, Out, Text, fetch_slice};
+use crate::calls::joined_ptx::join;
 use crate::calls::process_state::{current, state};
 use crate::handle_table::RawHandle;
-use crate::image::{check_header, ptx_of_bytes};
+use crate::image::{check_header, no_ptx, ptx_of_bytes, ptx_of_object};
+use crate::records;
 
 /// Input of a link; more is refused.
 const MOST_BYTES: usize = 1 << 30;
@@ -21,6 +25,8 @@ const MOST_BYTES: usize = 1 << 30;
 #[derive(Default)]
 pub(crate) struct Link {
     texts: Mutex<Vec<String>>,
+    /// Whether the device runtime is part of it.
+    has_device_runtime: AtomicBool,
     /// The result, which lives as long as the link.
     linked: Mutex<Option<Box<[u8]>>>,
 }
@@ -32,17 +38,34 @@ fn link(handle: RawHandle) -> Answer<Arc<Link>> {
 fn add(handle: RawHandle, kind: c_uint, bytes: &[u8]) -> Answer {
     use sys::CUjitInputType as I;
     let link = link(handle)?;
-    let is_code =
-        [I::CU_JIT_INPUT_PTX, I::CU_JIT_INPUT_FATBINARY].iter().any(|known| *known as c_uint == kind);
-    if !is_code {
+    let have = state()?.architecture();
+    let is = |known: I| known as c_uint == kind;
+    let texts = if is(I::CU_JIT_INPUT_PTX) || is(I::CU_JIT_INPUT_FATBINARY) {
+        vec![ptx_of_bytes(bytes, have)?]
+    } else if is(I::CU_JIT_INPUT_OBJECT) || is(I::CU_JIT_INPUT_LIBRARY) {
+        let is_runtime = bytes.windows(DEVICE_RUNTIME.len()).any(|window| window == DEVICE_RUNTIME);
+        let texts = if is_runtime { Vec::new() } else { ptx_of_object(bytes, have) };
+        if texts.is_empty() && !is_runtime {
+            return Err(no_ptx("an object or a library without PTX"));
+        }
+        link.has_device_runtime.fetch_or(is_runtime, Ordering::Relaxed);
+        texts
+    } else {
         let is_known = kind < I::CU_JIT_NUM_INPUT_TYPES as c_uint;
         return Err(if is_known { Code::NO_BINARY_FOR_GPU } else { Code::INVALID_VALUE });
+    };
+    let device = current()?.1;
+    for text in &texts {
+        check_header(text, device.driver.info())?;
     }
-    let text = ptx_of_bytes(bytes)?;
-    check_header(&text, current()?.1.driver.info())?;
-    link.texts.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    link.texts.lock().unwrap_or_else(PoisonError::into_inner).extend(texts);
     Ok(())
 }
+
+/// The name of the object in the archive of the device runtime.
+const DEVICE_RUNTIME: &[u8] = b"cuda_device_runtime.o";
+/// What is there of the device runtime.
+const COOPERATIVE_GROUPS: &str = include_str!("cooperative_groups.ptx");
 
 /// Functions that devices have without a definition in PTX.
 const OF_THE_SYSTEM: [&str; 6] =
@@ -70,20 +93,17 @@ fn unresolved(text: &str) -> Vec<&str> {
     declared(true).filter(|name| !defined.contains(name) && !OF_THE_SYSTEM.contains(name)).collect()
 }
 
-/// One text of several: the directives at the start are those of the first.
-fn join(texts: &[String]) -> String {
-    let mut joined = String::new();
-    for (index, text) in texts.iter().enumerate() {
-        for line in text.lines() {
-            let word = line.split_whitespace().next().unwrap_or_default();
-            let is_header = matches!(word, ".version" | ".target" | ".address_size");
-            if index == 0 || !is_header {
-                joined.push_str(line);
-                joined.push('\n');
-            }
-        }
-    }
-    joined
+/// Whether a function is one of those for grids.
+fn is_of_grids(name: &str) -> bool {
+    matches!(name, "cudaCGGetIntrinsicHandle" | "cudaCGSynchronize")
+}
+
+/// An error if functions are missing.
+fn refuse_missing(names: &[&str]) -> Answer {
+    let Some(first) = names.first() else { return Ok(()) };
+    let text = format!("a link was not completed: nothing defines `{first}`");
+    records::note_once(&text, &text);
+    Err(Code::INVALID_SOURCE)
 }
 
 driver_api! {
@@ -124,9 +144,14 @@ driver_api! {
         let link = link(handle)?;
         out.check()?;
         let mut linked = link.linked.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = join(&link.texts.lock().unwrap_or_else(PoisonError::into_inner));
-        if !unresolved(&text).is_empty() {
-            return Err(Code::INVALID_SOURCE);
+        let mut text = join(&link.texts.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut missing = unresolved(&text);
+        if link.has_device_runtime.load(Ordering::Relaxed) && missing.iter().any(|name| is_of_grids(name)) {
+            missing.retain(|name| !is_of_grids(name));
+            refuse_missing(&missing)?;
+            text.push_str(COOPERATIVE_GROUPS);
+        } else {
+            refuse_missing(&missing)?;
         }
         let mut text = text.into_bytes();
         text.push(0);
@@ -137,18 +162,5 @@ driver_api! {
 
     fn cuLinkDestroy(handle: RawHandle) {
         state()?.links.remove(handle).map(|_| ()).ok_or(Code::INVALID_HANDLE)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn later_texts_lose_their_headers() {
-        let texts =
-            [".version 8.0\n.target sm_90\n.func a() {}", ".version 7.0\n.address_size 64\n.func b() {}"];
-        let joined = join(&texts.map(str::to_owned));
-        assert_eq!(joined, ".version 8.0\n.target sm_90\n.func a() {}\n.func b() {}\n");
     }
 }

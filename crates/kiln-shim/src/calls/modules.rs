@@ -171,13 +171,13 @@ pub(crate) fn unload(state: &ProcessState, handle: RawHandle) -> Answer {
 /// The PTX of a file.
 pub(crate) fn ptx_of_file(path: Text) -> Answer<String> {
     let bytes = std::fs::read(path.get()?).map_err(|_| Code::FILE_NOT_FOUND)?;
-    image::ptx_of_bytes(&bytes)
+    image::ptx_of_bytes(&bytes, state()?.architecture())
 }
 
 fn load_data(out: Out<RawHandle>, code: *const c_void, options: Option<JitOptions>) -> Answer {
     let (state, context) = current()?;
     out.check()?;
-    out.set(load(state, &context, &image::ptx(code)?, options)?)
+    out.set(load(state, &context, &image::ptx(code, state.architecture())?, options)?)
 }
 
 driver_api! {

@@ -107,6 +107,10 @@ mod tests {
         assert_eq!(search("cuGetProcAddress", 11_030, false), of("cuGetProcAddress"));
         assert_eq!(search("cuGetProcAddress", 12_000, false), of("cuGetProcAddress_v2"));
         assert_eq!(search("cuNothing", 13_000, false), Found::Unknown);
+        // Programs ask with the versions of `cudaTypedefs.h`, which are before those of some bindings.
+        assert_eq!(search("cuLaunchKernelEx", 11_060, false), of("cuLaunchKernelEx"));
+        assert_eq!(search("cuLaunchKernelEx", 11_060, true), of("cuLaunchKernelEx_ptsz"));
+        assert_eq!(search("cuOccupancyMaxActiveClusters", 11_070, false), of("cuOccupancyMaxActiveClusters"));
     }
 
     #[test]

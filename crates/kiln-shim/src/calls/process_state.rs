@@ -28,6 +28,7 @@ use crate::calls::user_objects::UserObject;
 use crate::calls::value_kernels::ValueKernels;
 use crate::calls::{leaks, violations};
 use crate::handle_table::{HandleKind, HandleTable, RawHandle};
+use crate::image;
 use crate::records;
 
 /// How long the end of the process waits for a function of the program that runs.
@@ -61,7 +62,8 @@ pub(crate) struct ProcessState {
     /// Texture and surface objects.
     pub(crate) bound: BoundObjects,
     pub(crate) memory: MemoryMap,
-    printed: Mutex<usize>,
+    /// Bytes that kernels printed and that were not kept.
+    left_out_bytes: Mutex<u64>,
     may_print: AtomicBool,
 }
 
@@ -151,7 +153,7 @@ impl ProcessState {
             mipmapped_arrays: HandleTable::new(HandleKind::MipmappedArray),
             bound: BoundObjects::default(),
             memory: MemoryMap::default(),
-            printed: Mutex::new(0),
+            left_out_bytes: Mutex::new(0),
             may_print: AtomicBool::new(false),
         })
     }
@@ -160,6 +162,11 @@ impl ProcessState {
     pub(crate) fn device(&self, ordinal: i32) -> Answer<&Device> {
         let index = usize::try_from(ordinal).map_err(|_| Code::INVALID_DEVICE)?;
         self.devices.get(index).ok_or(Code::INVALID_DEVICE)
+    }
+
+    /// The architecture of the devices, such as 90 for `sm_90`; all have the same.
+    pub(crate) fn architecture(&self) -> u32 {
+        self.machine.devices().first().map_or(0, image::architecture)
     }
 
     /// Keeps what was found, and prints what kernels printed. Called whenever work may have run.
@@ -199,15 +206,23 @@ impl ProcessState {
     }
 
     fn print(&self) {
-        let mut done = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         let Backend::Simulated(machine) = &self.backend else { return };
-        let text = machine.printed();
-        if let Some(new) = text.get(*done..).filter(|new| !new.is_empty()) {
+        // Held while it writes, so that texts come in the order in which they were taken.
+        let mut left_out = self.left_out_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = machine.take_printed();
+        if !text.is_empty() {
             use std::io::Write;
             // A program without a standard output wants none.
             let mut out = std::io::stdout();
-            let _ = out.write_all(new).and_then(|()| out.flush());
-            *done = text.len();
+            let _ = out.write_all(&text).and_then(|()| out.flush());
+        }
+        let now = machine.printed_left_out_bytes();
+        if now > *left_out {
+            *left_out = now;
+            records::note_once(
+                "printed",
+                "kernels printed more than is kept until the program waits for them; the rest was left out",
+            );
         }
     }
 }

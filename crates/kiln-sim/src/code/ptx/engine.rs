@@ -127,6 +127,8 @@ impl CodeEngine for PtxEngine {
         let program = ExecProgram::new(module);
         let mut kernels: Vec<(String, Arc<dyn SimKernel>)> = Vec::new();
         let mut refused_kernels = Vec::new();
+        let constants = program.variables().iter().filter(|variable| variable.constant);
+        let constant_bytes = constants.map(|variable| variable.bytes).sum();
         for entry in program.entries() {
             match entry.check_code().map_err(|error| refused(Code::INVALID_PTX, error.to_string())) {
                 Ok(()) => {}
@@ -145,7 +147,7 @@ impl CodeEngine for PtxEngine {
             })?;
             let name = entry.name().to_owned();
             let limit = device.limits.max_threads_per_block;
-            let kernel = PtxKernel::new(entry, &facts, limit, self.clone(), heap.clone());
+            let kernel = PtxKernel::new(entry, &facts, (limit, constant_bytes), self.clone(), heap.clone());
             kernels.push((name, Arc::new(kernel)));
         }
         let variables = program.variables().iter().enumerate().map(|(at, variable)| SimVariable {

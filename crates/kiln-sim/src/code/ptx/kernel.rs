@@ -33,7 +33,7 @@ impl PtxKernel {
     pub(super) fn new(
         entry: Entry,
         facts: &EntryFacts,
-        max_threads: u32,
+        (max_threads, constant_bytes): (u32, u64),
         engine: PtxEngine,
         heap: Arc<DeviceHeap>,
     ) -> Self {
@@ -50,7 +50,7 @@ impl PtxKernel {
             registers: ASSUMED_REGISTERS,
             static_shared_bytes: narrow(entry.shared_bytes()),
             local_bytes: narrow(entry.local_bytes()),
-            constant_bytes: 0,
+            constant_bytes: narrow(constant_bytes),
             workspace_bytes: 0,
         };
         let coverage = engine.log.as_ref().map(|log| log.add(&entry));

@@ -1,0 +1,166 @@
+//! Small values of the program, such as the arguments of a launch, fetched with as few questions to the system as can be.
+//!
+//! A copy by the system ([`fetch_slice`]) costs more than the rest of a launch. What lies on the stack of the calling thread, above the frames of this
+//! library, is there without a question. Of other pages the system is asked once in a call, by a function that refuses its arguments after it read them.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ops::Range;
+
+use kiln_driver::Code;
+
+use crate::boundary::Answer;
+use crate::caller_memory::fetch_slice;
+
+/// Pages are at least so large; a larger one is asked for in parts.
+const PAGE_BYTES: usize = 4096;
+/// Bytes of the set of signals, as the system has it.
+const SIGNALS_BYTES: usize = 8;
+
+thread_local! {
+    /// The stack of the thread; empty before the first call that looks.
+    static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+/// Fetches the values of one call.
+#[derive(Default)]
+pub(crate) struct SmallValues {
+    /// Addresses that have memory: those of the addresses of parameters, and those of their values.
+    known: [Range<usize>; 2],
+}
+
+impl SmallValues {
+    /// Copies bytes of the program into a place of ours. An address without memory is an error.
+    pub(crate) fn fetch(&mut self, from: usize, into: &mut [u8]) -> Answer {
+        let end = from.checked_add(into.len()).ok_or(Code::INVALID_VALUE)?;
+        if from == 0 {
+            return if into.is_empty() { Ok(()) } else { Err(Code::INVALID_VALUE) };
+        }
+        if !self.known.iter().any(|known| known.start <= from && end <= known.end) {
+            match self.look(from, end) {
+                Some(true) => {}
+                Some(false) => return Err(Code::INVALID_VALUE),
+                None => return fetch_slice(from, into),
+            }
+        }
+        // SAFETY: all bytes have memory: they are in frames of callers of this function, which stay while it runs, or the system just read their pages
+        // for us. A program that takes memory away while a call uses it breaks the rules of the API, with any driver.
+        unsafe { std::ptr::copy(from as *const u8, into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    /// Whether all bytes of a range have memory; nothing if the system does not say.
+    fn look(&mut self, from: usize, end: usize) -> Option<bool> {
+        let here = std::ptr::from_ref(&end).addr();
+        let stack = stack();
+        // A program that runs on another stack, such as that of a coroutine, is not within the thread's.
+        if stack.contains(&here) && here <= from && end <= stack.end {
+            self.remember(here..stack.end);
+            return Some(true);
+        }
+        let first = from & !(PAGE_BYTES - 1);
+        for page in (first..end).step_by(PAGE_BYTES) {
+            if !is_readable(page)? {
+                return Some(false);
+            }
+        }
+        self.remember(first..end.checked_next_multiple_of(PAGE_BYTES)?);
+        Some(true)
+    }
+
+    /// Takes note of addresses that have memory, in place of those that were noted before the last ones.
+    fn remember(&mut self, range: Range<usize>) {
+        let [newest, older] = &mut self.known;
+        *older = std::mem::replace(newest, range);
+    }
+}
+
+/// The stack of the calling thread.
+fn stack() -> Range<usize> {
+    let (start, end) = STACK.get();
+    if end != 0 {
+        return start..end;
+    }
+    // An end of 1 says that it was asked for in vain.
+    let found = ask_for_stack().unwrap_or((0, 1));
+    STACK.set(found);
+    found.0..found.1
+}
+
+fn ask_for_stack() -> Option<(usize, usize)> {
+    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: the place is for attributes, which the call makes if it answers 0.
+    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let (mut start, mut bytes) = (std::ptr::null_mut::<c_void>(), 0);
+    // SAFETY: the attributes were made by the call above, and are ended once.
+    let answered = unsafe {
+        let answered = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut start, &raw mut bytes);
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        answered
+    };
+    (answered == 0).then(|| (start.addr(), start.addr().saturating_add(bytes)))
+}
+
+/// Whether a page has memory that can be read. The system reads a set of signals from its start, and then refuses what is to be done with the set.
+fn is_readable(page: usize) -> Option<bool> {
+    const NOTHING_TO_DO: i32 = -1;
+    // SAFETY: the system checks the address, and changes nothing for an operation that there is not.
+    let answered = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            NOTHING_TO_DO,
+            page,
+            std::ptr::null_mut::<c_void>(),
+            SIGNALS_BYTES,
+        )
+    };
+    match std::io::Error::last_os_error().raw_os_error() {
+        Some(libc::EINVAL) if answered == -1 => Some(true),
+        Some(libc::EFAULT) if answered == -1 => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fetched(from: usize) -> Answer<u64> {
+        let mut bytes = [0; 8];
+        SmallValues::default().fetch(from, &mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    #[test]
+    fn values_of_the_stack_the_heap_and_statics_are_fetched() {
+        static VALUE: u64 = 3;
+        let (here, there) = (1_u64, Box::new(2_u64));
+        let addresses = [
+            std::ptr::from_ref(&here).addr(),
+            std::ptr::from_ref(&*there).addr(),
+            std::ptr::from_ref(&VALUE).addr(),
+        ];
+        assert_eq!(addresses.map(fetched), [Ok(1), Ok(2), Ok(3)]);
+        let other = std::thread::spawn(move || addresses.map(fetched));
+        assert_eq!(other.join().unwrap(), [Ok(1), Ok(2), Ok(3)]);
+    }
+
+    #[test]
+    fn addresses_without_memory_are_errors_also_past_the_end_of_a_page() {
+        for wild in [0, 1, 4095, 0xdead_beef, usize::MAX - 3, 1 << 63] {
+            assert_eq!(fetched(wild), Err(Code::INVALID_VALUE), "{wild:#x}");
+        }
+        // SAFETY: new memory of two pages, of which the second is given back at once.
+        let first = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let pages = libc::mmap(std::ptr::null_mut(), 2 * PAGE_BYTES, libc::PROT_READ, flags, -1, 0);
+            libc::munmap(pages.wrapping_byte_add(PAGE_BYTES), PAGE_BYTES);
+            pages.addr()
+        };
+        assert_eq!(fetched(first + PAGE_BYTES - 8), Ok(0));
+        assert_eq!(fetched(first + PAGE_BYTES - 7), Err(Code::INVALID_VALUE));
+        assert_eq!(fetched(first + PAGE_BYTES), Err(Code::INVALID_VALUE));
+    }
+}

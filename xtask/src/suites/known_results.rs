@@ -1,0 +1,113 @@
+//! What is known of a suite: the tests that fail, and the findings that are right, each with its reason.
+//!
+//! A line is `fails NAME: REASON`, `varies NAME: REASON`, `leaves out NAME: REASON` or `finds TEXT: REASON`. A name may end with `*`; a finding is known by a part of its text.
+
+use crate::failure::{Failure, Result};
+
+/// A list.
+pub(crate) struct KnownResults {
+    lines: Vec<Line>,
+}
+
+struct Line {
+    kind: Kind,
+    what: String,
+    reason: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It fails, alone too.
+    Fails,
+    /// It fails on some machines, or with some seeds.
+    Varies,
+    /// It is not run.
+    LeavesOut,
+    /// A finding that is right.
+    Finds,
+}
+
+const WORDS: [(&str, Kind); 4] = [
+    ("fails ", Kind::Fails),
+    ("varies ", Kind::Varies),
+    ("leaves out ", Kind::LeavesOut),
+    ("finds ", Kind::Finds),
+];
+
+impl KnownResults {
+    /// Reads a list.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let lines = text.lines().map(str::trim).enumerate();
+        let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let read = |(at, line): (usize, &str)| {
+            let found = WORDS.iter().find_map(|(word, kind)| Some((*kind, line.strip_prefix(word)?)));
+            let parts = found.and_then(|(kind, rest)| Some((kind, rest.split_once(": ")?)));
+            let (kind, (what, reason)) = parts.ok_or_else(|| {
+                Failure::new(format!("line {} of the list is not `fails NAME: REASON`: {line}", at + 1))
+            })?;
+            Ok(Line { kind, what: what.to_owned(), reason: reason.to_owned() })
+        };
+        Ok(Self { lines: lines.map(read).collect::<Result<_>>()? })
+    }
+
+    fn reason(&self, kinds: &[Kind], name: &str) -> Option<&str> {
+        let is_meant = |line: &&Line| match line.what.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => line.what == name,
+        };
+        let found = self.lines.iter().filter(|line| kinds.contains(&line.kind)).find(is_meant);
+        found.map(|line| line.reason.as_str())
+    }
+
+    /// Why a test may fail.
+    pub(crate) fn why_failed(&self, name: &str) -> Option<&str> {
+        self.reason(&[Kind::Fails, Kind::Varies], name)
+    }
+
+    /// Whether a test must fail.
+    pub(crate) fn must_fail(&self, name: &str) -> bool {
+        self.reason(&[Kind::Fails], name).is_some()
+    }
+
+    /// Tests that are not run, with reasons.
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = (&str, &str)> {
+        let lines = self.lines.iter().filter(|line| line.kind == Kind::LeavesOut);
+        lines.map(|line| (line.what.as_str(), line.reason.as_str()))
+    }
+
+    /// Why a finding is right.
+    pub(crate) fn why_found(&self, text: &str) -> Option<&str> {
+        let mut lines = self.lines.iter().filter(|line| line.kind == Kind::Finds);
+        lines.find(|line| text.contains(&line.what)).map(|line| line.reason.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_whole_or_starts_and_findings_are_parts() {
+        let text = "# comment\n\nfails a::b: one\nvaries a::c*: two\nleaves out d: three\nfinds race in f: four: five\n";
+        let known = KnownResults::parse(text).unwrap();
+        assert_eq!(known.why_failed("a::b"), Some("one"));
+        assert_eq!(known.why_failed("a::cat"), Some("two"));
+        assert!(known.must_fail("a::b") && !known.must_fail("a::cat") && !known.must_fail("a::bb"));
+        assert_eq!(known.left_out().collect::<Vec<_>>(), [("d", "three")]);
+        assert_eq!(known.why_found("a race in f"), Some("four: five"));
+        assert!(known.why_found("a race").is_none());
+    }
+
+    #[test]
+    fn a_line_that_is_no_result_is_named() {
+        let failure = KnownResults::parse("fails a: b\nfalis c: d").err().unwrap().to_string();
+        assert!(failure.contains("line 2") && failure.contains("falis"), "{failure}");
+    }
+
+    #[test]
+    fn the_lists_can_be_read() {
+        for text in [include_str!("cudarc.txt"), include_str!("cubecl.txt"), include_str!("numba.txt")] {
+            KnownResults::parse(text).unwrap();
+        }
+    }
+}
