@@ -22,7 +22,10 @@ mod matrix;
 mod mbarrier;
 mod mbarrier_end;
 mod memory;
+mod operand_forms;
 mod race_hooks;
+mod register;
+mod row_access;
 mod span_content;
 mod special_registers;
 mod statistics_hooks;
@@ -56,6 +59,7 @@ use frame::ENTRY;
 pub(crate) use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
 pub(crate) use memory::MAX_POLLS;
+pub(crate) use register::Register;
 use warpgroup_registers::WarpgroupRegisters;
 
 /// Steps after which a lane group that was passed over gets a turn.
@@ -76,6 +80,8 @@ pub(crate) struct Warp {
     frames: Frames,
     /// Where the next result is computed.
     result: Box<Column>,
+    /// Operands that all lanes share, in the first lane.
+    scalars: Box<[Column; 4]>,
     local: Local,
     /// Where undefined bytes on the stacks come from.
     local_origins: OriginNotes,
@@ -151,8 +157,8 @@ impl Warp {
         let tracked =
             cta.launch.options.checks.uninitialised && cta.launch.rules.has(ValueRule::LocalContents);
         let mut local = Local::new(tracked);
-        let room = done.map(|done| (done.result, done.lane_groups));
-        let (result, mut lane_groups) = room.unwrap_or_default();
+        let room = done.map(|done| (done.result, done.scalars, done.lane_groups));
+        let (result, scalars, mut lane_groups) = room.unwrap_or_default();
         local.reserve(code.functions.first().map_or(0, |entry| entry.frame_bytes));
         let gaps = code.functions.first().map_or(&[][..], |entry| &entry.gaps);
         gaps.iter().for_each(|gap| local.define(gap.start, gap.end - gap.start, lanes));
@@ -176,6 +182,7 @@ impl Warp {
             lane_groups,
             frames: Frames::default(),
             result,
+            scalars,
             local,
             local_origins: OriginNotes::default(),
             steps: 0,
@@ -245,8 +252,12 @@ impl Warp {
             if *left == 0 {
                 return Ok(true);
             }
-            if only_computes && self.lane_groups.len() == 1 && !self.has_undefined(at) {
-                self.compute(cta, at, stop, left);
+            let in_line = only_computes && self.lane_groups.len() == 1 && !self.has_undefined(at);
+            if in_line {
+                self.compute(cta, at, stop, left, false);
+                if *left == 0 {
+                    return Ok(true);
+                }
             }
             let LaneGroup { pc, frame, .. } = self.lane_groups[at];
             let Some(step) = code.steps.get(pc as usize) else { return Ok(true) };
@@ -259,10 +270,17 @@ impl Warp {
                 if self.steps >= limit {
                     return Ok(false);
                 }
+                self.frames[frame].settle_all();
                 self.keep_state(cta, at);
                 stop = limit.min(self.watch.next);
+                if in_line && self.compute(cta, at, stop, left, true) {
+                    continue;
+                }
             } else if pc == self.watch.pc {
                 self.compare_state(cta, at)?;
+                if in_line && self.compute(cta, at, stop, left, true) {
+                    continue;
+                }
             }
             *left -= 1;
             if seen {
@@ -282,6 +300,7 @@ impl Warp {
             if is_counted {
                 self.count_step(cta, at, step, (mask, lanes));
             }
+            self.frames[frame].settle(step);
             if step.watched && lanes != 0 {
                 self.watch_products(cta, at, step);
             }
