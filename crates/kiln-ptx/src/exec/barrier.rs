@@ -178,6 +178,12 @@ impl BarrierState {
         complaint
     }
 
+    /// Whether any thread has arrived since it last completed.
+    #[inline(always)]
+    pub(crate) fn is_used(&self) -> bool {
+        self.used
+    }
+
     /// What was met if all are there, given the lanes of each warp that have not exited.
     pub(crate) fn complete(&mut self, live: &[u32]) -> Option<Met> {
         if !self.used || !self.is_full(live) {

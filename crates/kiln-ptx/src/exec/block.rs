@@ -77,7 +77,7 @@ pub(crate) struct Cta<'l> {
     pub(crate) changes: u64,
     /// Whether a thread has exited since the launch was last told.
     exited: bool,
-    pub(super) barriers: [BarrierState; BARRIERS],
+    pub(super) barriers: Box<[BarrierState; BARRIERS]>,
     /// The lanes of each warp at the start, and those that have not exited.
     pub(super) existing: Vec<u32>,
     pub(super) live: Vec<u32>,
@@ -105,7 +105,7 @@ pub(crate) struct Exit {
 
 /// A block that runs.
 pub(crate) struct Block<'l> {
-    pub(super) cta: Cta<'l>,
+    pub(super) cta: Box<Cta<'l>>,
     pub(super) warps: Vec<Warp>,
     random: Option<Random>,
     /// For how many rounds others go first, for each warp: those that were preempted.
@@ -302,7 +302,7 @@ impl<'l> Block<'l> {
 }
 
 impl<'l> Cta<'l> {
-    fn new(launch: &'l Launch<'l>, number: u64, done: Option<Self>) -> Self {
+    fn new(launch: &'l Launch<'l>, number: u64, done: Option<Box<Self>>) -> Box<Self> {
         let index = launch.block_index(number);
         let threads = launch.shape.threads();
         let lanes = |warp: u64| match threads - warp * LANES as u64 {
@@ -312,10 +312,14 @@ impl<'l> Cta<'l> {
         let existing: Vec<u32> = (0..threads.div_ceil(LANES as u64)).map(lanes).collect();
         let checks = launch.options.checks;
         let bytes = launch.shared_bytes;
-        let (shared, spans, races, mut exits, spare_frames) = match done {
-            Some(done) => (Some(done.shared), done.spans, done.races, done.exits, done.spare_frames),
-            None => (None, launch.spans(), None, Vec::new(), Vec::new()),
+        let (shared, spans, races, mut exits, spare_frames, mut barriers) = match done {
+            Some(done) => {
+                let done = *done;
+                (Some(done.shared), done.spans, done.races, done.exits, done.spare_frames, done.barriers)
+            }
+            None => (None, launch.spans(), None, Vec::new(), Vec::new(), Box::default()),
         };
+        barriers.iter_mut().filter(|barrier| barrier.is_used()).for_each(|barrier| *barrier = BarrierState::default());
         let mut races =
             launch.races.as_ref().and_then(|all| BlockRaces::new(all, number, &existing, bytes, races));
         if let Some(races) = races.as_mut().filter(|_| launch.clustered) {
@@ -328,7 +332,7 @@ impl<'l> Cta<'l> {
         exits.resize(existing.len(), [Exit::default(); LANES]);
         // What lies in a gap is reported as that.
         launch.code.shared.gaps().for_each(|gap| shared.define(gap));
-        Self {
+        Box::new(Self {
             launch,
             index,
             number,
@@ -356,7 +360,7 @@ impl<'l> Cta<'l> {
             more_work: 0,
             changes: 0,
             exited: false,
-            barriers: Default::default(),
+            barriers,
             live: existing.clone(),
             exits,
             barriers_met: 0,
@@ -364,7 +368,7 @@ impl<'l> Cta<'l> {
             met: Vec::new(),
             paths: PathTree::default(),
             is_astray: Cell::new(false),
-        }
+        })
     }
 
     /// The order in which lanes of the next atomic reach memory: lowest first without a seed.
@@ -458,6 +462,9 @@ impl<'l> Cta<'l> {
             self.changes += 1;
         }
         for number in 0..BARRIERS {
+            if !self.barriers[number].is_used() {
+                continue;
+            }
             self.check_barrier(number);
         }
     }

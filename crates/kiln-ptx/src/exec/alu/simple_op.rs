@@ -154,9 +154,12 @@ impl OnWords<'_> {
     #[inline(always)]
     fn each(self, f: impl Fn(u32, u32, u32) -> u32) {
         let [a, b, c] = self.from;
+        // In an array that nothing else can be, so that the loop is made of vectors.
+        let mut out = [0; LANES];
         for lane in 0..LANES {
-            self.out[lane] = f(a[lane], b[lane], c[lane]);
+            out[lane] = f(a[lane], b[lane], c[lane]);
         }
+        *self.out = out;
     }
 
     #[inline(always)]

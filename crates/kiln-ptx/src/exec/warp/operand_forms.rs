@@ -32,11 +32,20 @@ impl Frame {
         }
     }
 
-    /// Lets the column of an operand hold words; false if it has wider values.
+    /// Lets the column of an operand hold words; false if it has wider values. Of a constant the low words are there, whatever it is: that is all that
+    /// operations on 32-bit values read.
     #[inline(always)]
     pub(super) fn narrow(&mut self, source: Source) -> bool {
         match source.split() {
             Ok(_) => true,
+            Err(column) => self.registers[column as usize].narrow(),
+        }
+    }
+
+    /// The same for an operand that is handed on whole: false for a constant with more than 32 bits, too.
+    fn narrow_whole(&mut self, source: Source, launch: &Launch<'_>) -> bool {
+        match source.split() {
+            Ok(constant) => launch.constant_registers[constant as usize].pattern.starts[0] >> 32 == 0,
             Err(column) => self.registers[column as usize].narrow(),
         }
     }
@@ -232,7 +241,7 @@ impl Frame {
             match self.test(pick) {
                 0 => return self.copy(launch, to, b, lanes, result),
                 FULL => return self.copy(launch, to, a, lanes, result),
-                picked if self.narrow(a) && self.narrow(b) => {
+                picked if self.narrow_whole(a, launch) && self.narrow_whole(b, launch) => {
                     let (a, b) = (self.words(a, launch), self.words(b, launch));
                     let out = first_words_mut(result);
                     for lane in 0..LANES {
