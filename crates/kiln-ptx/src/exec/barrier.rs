@@ -184,6 +184,13 @@ impl BarrierState {
         self.used
     }
 
+    /// Forgets everything.
+    pub(crate) fn reset(&mut self) {
+        if self.used {
+            *self = Self::default();
+        }
+    }
+
     /// What was met if all are there, given the lanes of each warp that have not exited.
     pub(crate) fn complete(&mut self, live: &[u32]) -> Option<Met> {
         if !self.used || !self.is_full(live) {

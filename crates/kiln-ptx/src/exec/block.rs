@@ -303,30 +303,27 @@ impl<'l> Block<'l> {
 
 impl<'l> Cta<'l> {
     fn new(launch: &'l Launch<'l>, number: u64, done: Option<Box<Self>>) -> Box<Self> {
-        let index = launch.block_index(number);
         let threads = launch.shape.threads();
         let lanes = |warp: u64| match threads - warp * LANES as u64 {
             rest if rest >= LANES as u64 => FULL,
             rest => (1 << rest) - 1,
         };
         let existing: Vec<u32> = (0..threads.div_ceil(LANES as u64)).map(lanes).collect();
-        let checks = launch.options.checks;
         let bytes = launch.shared_bytes;
-        let (shared, spans, races, mut exits, spare_frames, mut barriers) = match done {
+        let (shared, spans, races, mut exits, spare_frames, mut barriers) = match done.map(|done| *done) {
             Some(done) => {
-                let done = *done;
                 (Some(done.shared), done.spans, done.races, done.exits, done.spare_frames, done.barriers)
             }
             None => (None, launch.spans(), None, Vec::new(), Vec::new(), Box::default()),
         };
-        barriers.iter_mut().filter(|barrier| barrier.is_used()).for_each(|barrier| *barrier = BarrierState::default());
+        barriers.iter_mut().for_each(BarrierState::reset);
         let mut races =
             launch.races.as_ref().and_then(|all| BlockRaces::new(all, number, &existing, bytes, races));
         if let Some(races) = races.as_mut().filter(|_| launch.clustered) {
             races.window = Some(shared_window(number));
             races.clocks.cluster = Some(launch.clusters.place(number).0);
         }
-        let tracked = checks.uninitialised && launch.rules.has(ValueRule::SharedContents);
+        let tracked = launch.options.checks.uninitialised && launch.rules.has(ValueRule::SharedContents);
         let mut shared = Shared::new(bytes as usize, tracked, shared);
         exits.clear();
         exits.resize(existing.len(), [Exit::default(); LANES]);
@@ -334,7 +331,7 @@ impl<'l> Cta<'l> {
         launch.code.shared.gaps().for_each(|gap| shared.define(gap));
         Box::new(Self {
             launch,
-            index,
+            index: launch.block_index(number),
             number,
             place_in_cluster: launch.clusters.place(number),
             cluster: None,
@@ -462,15 +459,14 @@ impl<'l> Cta<'l> {
             self.changes += 1;
         }
         for number in 0..BARRIERS {
-            if !self.barriers[number].is_used() {
-                continue;
-            }
             self.check_barrier(number);
         }
     }
 
+    #[inline]
     fn check_barrier(&mut self, number: usize) {
-        let Some(met) = self.barriers[number].complete(&self.live) else { return };
+        let barrier = &mut self.barriers[number];
+        let Some(met) = barrier.is_used().then(|| barrier.complete(&self.live)).flatten() else { return };
         if let Some(races) = &mut self.races {
             let whole = self.live.iter().zip(&met.waiting).all(|(live, here)| live & !here == 0);
             races.clocks.meet(number, &met.waiting, whole);

@@ -208,7 +208,13 @@ mod tests {
             SimpleOp::Add64 => a.wrapping_add(b),
             SimpleOp::Subtract64 => a.wrapping_sub(b),
             SimpleOp::MultiplyAdd64 => a.wrapping_mul(b).wrapping_add(c),
-            SimpleOp::ShiftLeft64 => if b as u32 > 63 { 0 } else { a << b },
+            SimpleOp::ShiftLeft64 => {
+                if b as u32 > 63 {
+                    0
+                } else {
+                    a << b
+                }
+            }
             SimpleOp::MultiplyWideUnsigned => word(a).wrapping_mul(word(b)).wrapping_add(c),
             SimpleOp::MultiplyWideSigned => {
                 (i64::from(a as i32) * i64::from(b as i32)).wrapping_add(c as i64) as u64
@@ -242,16 +248,19 @@ mod tests {
             if let Some(lanes) = op.is_comparison().then(|| LanePattern::compared(op, a, b)).flatten() {
                 for lane in 0..LANES {
                     let (x, y) = (a.lane(lane), b.lane(lane));
-                    let (x, y) =
-                        if op.is_signed() { (x as i32 as i64, y as i32 as i64) } else { (x as i64, y as i64) };
+                    let (x, y) = if op.is_signed() {
+                        (x as i32 as i64, y as i32 as i64)
+                    } else {
+                        (x as i64, y as i64)
+                    };
                     assert_eq!(lanes >> lane & 1 != 0, op.holds(x, y), "{op:?} {a:?} {b:?}");
                 }
                 found += 1;
             } else if let Some(out) = LanePattern::computed(op, a, b, c) {
                 let lanes: Column = std::array::from_fn(|lane| out.lane(lane));
-                for lane in 0..LANES {
+                for (lane, found) in lanes.iter().enumerate() {
                     let expected = expected(op, a.lane(lane), b.lane(lane), c.lane(lane));
-                    assert_eq!(lanes[lane], expected, "{op:?} {a:?} {b:?} {c:?} lane {lane}");
+                    assert_eq!(*found, expected, "{op:?} {a:?} {b:?} {c:?} lane {lane}");
                 }
                 assert!(LanePattern::of(&lanes).is_some());
                 if let Some(words) = out.words() {

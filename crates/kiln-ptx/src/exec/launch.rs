@@ -108,7 +108,9 @@ impl<'l> Launch<'l> {
             origins: Mutex::default(),
             races: options.checks.races.then(|| race_check(code, &shape, clusters, &options)),
             constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
-            constant_registers: { code.constants.iter() }.map(|constant| Register::constant(value(constant))).collect(),
+            constant_registers: { code.constants.iter() }
+                .map(|constant| Register::constant(value(constant)))
+                .collect(),
             shared_bytes: code.shared.dynamic() + u64::from(shape.dynamic_shared_bytes),
         }
     }

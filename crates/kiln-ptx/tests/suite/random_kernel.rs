@@ -242,7 +242,10 @@ impl Kernel {
     fn predicate(&mut self, random: &mut Random) {
         let (to, a, b) = (random.below(4), Self::operand(random), Self::operand(random));
         let text = match random.below(5) {
-            4 => format!("setp.{}.u32 %p{to}, %r{a}, %r{b}", random.pick(&["lo", "ls", "hi", "hs", "eq", "ne"])),
+            4 => format!(
+                "setp.{}.u32 %p{to}, %r{a}, %r{b}",
+                random.pick(&["lo", "ls", "hi", "hs", "eq", "ne"])
+            ),
             0 => format!(
                 "setp.{}.f32 %p{to}, %f{}, %f{}",
                 random.pick(&["lt", "geu", "ne", "nan"]),

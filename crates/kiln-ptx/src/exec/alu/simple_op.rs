@@ -156,8 +156,8 @@ impl OnWords<'_> {
         let [a, b, c] = self.from;
         // In an array that nothing else can be, so that the loop is made of vectors.
         let mut out = [0; LANES];
-        for lane in 0..LANES {
-            out[lane] = f(a[lane], b[lane], c[lane]);
+        for (lane, out) in out.iter_mut().enumerate() {
+            *out = f(a[lane], b[lane], c[lane]);
         }
         *self.out = out;
     }
@@ -218,8 +218,8 @@ impl CompareWords<'_> {
     #[inline(always)]
     fn each(self, holds: impl Fn(u32, u32) -> bool) -> u32 {
         let mut found = 0;
-        for lane in 0..LANES {
-            found |= u32::from(holds(self.a[lane], self.b[lane])) << lane;
+        for (lane, (a, b)) in self.a.iter().zip(self.b).enumerate() {
+            found |= u32::from(holds(*a, *b)) << lane;
         }
         found
     }

@@ -216,8 +216,8 @@ pub(crate) struct BlockRaces<'l> {
     pub(crate) locations: Locations,
     pub(crate) copies: Copies,
     pub(super) meetings: Meetings,
-    shared: Vec<Option<Box<Page>>>,
-    cached: Vec<Option<(u64, SharedPage)>>,
+    pub(super) shared: Vec<Option<Box<Page>>>,
+    pub(super) cached: Vec<Option<(u64, SharedPage)>>,
     /// In a cluster: where the shared memory that accesses reach now lies among generic addresses. It is remembered as global memory is.
     pub(crate) window: Option<u64>,
 }
@@ -331,57 +331,6 @@ impl<'l> BlockRaces<'l> {
         rest
     }
 
-    /// Takes a plain access of a whole warp in that reaches rows of words, or reads one place in each half. False if it may race or must be looked at lane by
-    /// lane: it can be taken in again then.
-    #[inline]
-    pub(crate) fn touch_halves(
-        &mut self,
-        warp: usize,
-        pc: u32,
-        (writes, shared): (bool, bool),
-        halves: &Halves,
-    ) -> bool {
-        let launch = self.launch;
-        let is_place = match halves.halves {
-            [Half::Row(first), Half::Row(second)] if (first | second).is_multiple_of(ROW_BYTES) => false,
-            [Half::Place(_), Half::Place(_)] if !writes => true,
-            _ => return false,
-        };
-        if halves.bytes != 4 || launch.partial || !self.clocks.is_alike(warp) || shared && self.window.is_some() {
-            return false;
-        }
-        let starts = halves.halves.map(Half::start);
-        let kind = if writes { Touching::Write } else { Touching::Read };
-        // Neighbours that read one place: two readers say as much as all.
-        let is_one = is_place && starts[0] == starts[1];
-        let parts = [(0, starts[0]), (HALF, starts[1])];
-        let parts = if is_one { &parts[..1] } else { &parts[..] };
-        if shared {
-            let epoch = self.clocks.local_interval(warp);
-            let mark = Mark::new(epoch, pc, kind, Reach::Block, 4);
-            return parts.iter().all(|(lane, start)| {
-                let Some(slot) = self.shared.get_mut((start / PAGE_BYTES) as usize) else { return false };
-                let order = |lane: usize| InBlock { clocks: &self.clocks, warp, lane, epoch };
-                let page = slot.get_or_insert_default();
-                touch_half(page, (*lane, *start), is_place, mark, order)
-            });
-        }
-        let Some(epoch) = self.clocks.epoch(warp, &launch.epochs) else { return false };
-        let number = self.clocks.number(warp);
-        let mark = Mark::new(epoch, pc, kind, Reach::Block, 4);
-        let clocks = &self.clocks;
-        let order = |lane: usize| InGrid { clocks, launch, warp, number, lane, epoch };
-        let [first, second] = starts.map(|start| start / PAGE_BYTES);
-        if first == second {
-            let mut page = lock(cached(&mut self.cached, launch, first));
-            return parts.iter().all(|half| touch_half(&mut page, *half, is_place, mark, order));
-        }
-        parts.iter().all(|half| {
-            let mut page = lock(cached(&mut self.cached, launch, half.1 / PAGE_BYTES));
-            touch_half(&mut page, *half, is_place, mark, order)
-        })
-    }
-
     /// Takes the end of a block of the device heap in, as a write of all of it: the first access that it races with.
     pub(crate) fn touch_freed(
         &mut self,
@@ -461,25 +410,6 @@ impl<'l> BlockRaces<'l> {
     }
 }
 
-/// Takes the access of half a warp in, which starts at a lane, to a row of words or to one word; `mark` is that of lane 0.
-#[inline(always)]
-fn touch_half<O: Order>(
-    page: &mut Page,
-    (lane, start): (usize, u64),
-    is_place: bool,
-    mark: Mark,
-    order: impl Fn(usize) -> O,
-) -> bool {
-    match is_place {
-        true => {
-            let word = (start % PAGE_BYTES / 4) as usize;
-            let marks = [mark.in_lane(lane), mark.in_lane(lane + 1)];
-            page.touch_place(word, marks, [order(lane), order(lane + 1)])
-        }
-        false => page.touch_row(row(start), mark.in_lane(lane), &order(lane)),
-    }
-}
-
 /// All lanes, or of neighbours that read one place the first two: two readers say as much as all.
 #[inline]
 fn lanes_to_take(touch: &Touch, addresses: &Column, exact: bool) -> u32 {
@@ -504,7 +434,7 @@ fn lanes_to_take(touch: &Touch, addresses: &Column, exact: bool) -> u32 {
     mask & !(alike & alike << 1 & mask << 1 & mask << 2)
 }
 
-fn cached<'c>(
+pub(super) fn cached<'c>(
     pages: &'c mut [Option<(u64, SharedPage)>],
     launch: &LaunchRaces,
     number: u64,
@@ -546,7 +476,7 @@ pub(super) fn conflict<O: Order>(order: &O, lane: usize, old: Mark, cause: RaceC
 }
 
 /// The row of a page that starts at an address.
-fn row(start: u64) -> usize {
+pub(super) fn row(start: u64) -> usize {
     (start % PAGE_BYTES / ROW_BYTES) as usize
 }
 

@@ -26,8 +26,13 @@ pub(crate) enum QuickKind {
     Simple,
     /// By its [`Op`].
     Known,
-    Branch { target: u32, when: PredSource },
-    Jump { target: u32 },
+    Branch {
+        target: u32,
+        when: PredSource,
+    },
+    Jump {
+        target: u32,
+    },
 }
 
 impl QuickStep {
@@ -43,7 +48,9 @@ impl QuickStep {
         };
         match &step.op {
             _ if step.watched => quick.kind = QuickKind::None,
-            Op::Alu { mode, to, from, .. } if step.guard == PredSource::ALWAYS && mode.simple.is_on_words() => {
+            Op::Alu { mode, to, from, .. }
+                if step.guard == PredSource::ALWAYS && mode.simple.is_on_words() =>
+            {
                 quick.kind = QuickKind::Simple;
                 (quick.op, quick.to) = (mode.simple, *to);
                 let third = if mode.simple.operands() < 3 { from[0] } else { from[2] };

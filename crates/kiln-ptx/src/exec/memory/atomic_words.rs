@@ -110,7 +110,9 @@ impl Cells for Words {
         let first = (offset / WORD) as usize;
         let (pairs, rest) = words.as_chunks_mut::<2>();
         let from = self.words.get(first..first + pairs.len());
-        let Some(from) = from.filter(|_| offset.is_multiple_of(WORD) && rest.is_empty()) else { return false };
+        let Some(from) = from.filter(|_| offset.is_multiple_of(WORD) && rest.is_empty()) else {
+            return false;
+        };
         for (pair, word) in pairs.iter_mut().zip(from) {
             let word = word.load(Ordering::Relaxed);
             *pair = [word as u32, (word >> 32) as u32];
@@ -122,7 +124,9 @@ impl Cells for Words {
         let first = (offset / WORD) as usize;
         let (pairs, rest) = words.as_chunks::<2>();
         let into = self.words.get(first..first + pairs.len());
-        let Some(into) = into.filter(|_| offset.is_multiple_of(WORD) && rest.is_empty()) else { return false };
+        let Some(into) = into.filter(|_| offset.is_multiple_of(WORD) && rest.is_empty()) else {
+            return false;
+        };
         for (pair, word) in pairs.iter().zip(into) {
             word.store(u64::from(pair[0]) | u64::from(pair[1]) << 32, Ordering::Relaxed);
         }

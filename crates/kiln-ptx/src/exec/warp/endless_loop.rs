@@ -131,6 +131,7 @@ impl Warp {
     #[cold]
     pub(super) fn keep_state(&mut self, cta: &Cta<'_>, at: usize) {
         let lane_group = self.lane_groups[at];
+        self.frames[lane_group.frame].settle_all();
         self.watch.keep(&lane_group, &self.frames[lane_group.frame], self.steps, cta.all_changes());
     }
 

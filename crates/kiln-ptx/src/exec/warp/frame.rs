@@ -80,13 +80,22 @@ impl Frame {
             return self.settle_all();
         }
         match &step.op {
-            Op::Branch { .. } | Op::Jump { .. } | Op::Exit | Op::Nothing | Op::Special { .. } | Op::Fence(_) => {}
+            Op::Branch { .. }
+            | Op::Jump { .. }
+            | Op::Exit
+            | Op::Nothing
+            | Op::Special { .. }
+            | Op::Fence(_) => {}
             Op::Load(load) => self.settle_base(load.address.base),
             Op::Store(store) => {
                 self.settle_base(store.address.base);
                 store.from.iter().for_each(|source| self.settle_source(*source));
             }
-            op @ (Op::Alu { .. } | Op::Compare(_) | Op::Select { .. } | Op::Logic { .. } | Op::Copy { .. }) => {
+            op @ (Op::Alu { .. }
+            | Op::Compare(_)
+            | Op::Select { .. }
+            | Op::Logic { .. }
+            | Op::Copy { .. }) => {
                 self.settle_operands(op);
             }
             op @ (Op::Barrier(_) | Op::Atomic(_)) => self.settle_operands(op),

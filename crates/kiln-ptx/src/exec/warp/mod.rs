@@ -253,14 +253,14 @@ impl Warp {
                 return Ok(true);
             }
             let in_line = only_computes && self.lane_groups.len() == 1 && !self.has_undefined(at);
-            if in_line {
-                self.compute(cta, at, stop, left, false);
-                if *left == 0 {
-                    return Ok(true);
-                }
+            if in_line && self.compute(cta, at, stop, left, false) && *left == 0 {
+                return Ok(true);
             }
             let LaneGroup { pc, frame, .. } = self.lane_groups[at];
             let Some(step) = code.steps.get(pc as usize) else { return Ok(true) };
+            if !in_line {
+                self.frames[frame].settle(step);
+            }
             let seen = cta.seeded && step.op.reaches_others();
             if seen && let Some(switch) = self.preempt(cta, at, step) {
                 *left -= 1;
@@ -270,17 +270,13 @@ impl Warp {
                 if self.steps >= limit {
                     return Ok(false);
                 }
-                self.frames[frame].settle_all();
                 self.keep_state(cta, at);
                 stop = limit.min(self.watch.next);
-                if in_line && self.compute(cta, at, stop, left, true) {
-                    continue;
-                }
             } else if pc == self.watch.pc {
                 self.compare_state(cta, at)?;
-                if in_line && self.compute(cta, at, stop, left, true) {
-                    continue;
-                }
+            }
+            if in_line && pc == self.watch.pc && self.compute(cta, at, stop, left, true) {
+                continue;
             }
             *left -= 1;
             if seen {
@@ -309,21 +305,30 @@ impl Warp {
                 _ if marked => self.execute_undefined(cta, at, step, lanes)?,
                 _ => self.execute(cta, at, step, lanes)?,
             };
-            match flow {
-                Flow::Next => self.lane_groups[at].pc = pc + 1,
-                Flow::Jump(target) => self.lane_groups[at].pc = target,
-                Flow::Stay => {}
-                Flow::Switch => return Ok(false),
-                Flow::Again => return Ok(true),
-                Flow::Yield => {
-                    self.lane_groups[at].pc = pc + 1;
-                    return Ok(true);
-                }
+            if let Some(is_spent) = self.go_on(at, pc, flow) {
+                return Ok(is_spent);
             }
             if self.lane_groups.len() > 1 && self.must_switch(code, at) {
                 return Ok(false);
             }
         }
+    }
+
+    /// Moves a lane group on behind a step; `Some` if another should run, true if other warps should.
+    #[inline(always)]
+    fn go_on(&mut self, at: usize, pc: u32, flow: Flow) -> Option<bool> {
+        match flow {
+            Flow::Next => self.lane_groups[at].pc = pc + 1,
+            Flow::Jump(target) => self.lane_groups[at].pc = target,
+            Flow::Stay => {}
+            Flow::Switch => return Some(false),
+            Flow::Again => return Some(true),
+            Flow::Yield => {
+                self.lane_groups[at].pc = pc + 1;
+                return Some(true);
+            }
+        }
+        None
     }
 
     /// Reports what ends the launch.

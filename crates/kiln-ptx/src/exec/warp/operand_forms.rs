@@ -9,7 +9,7 @@ use crate::exec::alu::{Alu, Input, Mode};
 use crate::exec::lane_pattern::LanePattern;
 use crate::exec::launch::Launch;
 use crate::exec::lowered_code::{Compare, Op, Pred, PredSource, QuickStep, Reg, Source};
-use crate::exec::warp_register::{Column, FULL, LANES, blend};
+use crate::exec::warp_register::{Column, FULL, blend};
 
 /// Where results are computed, and operands that all lanes share.
 pub(super) type Room<'a> = (&'a mut Box<Column>, &'a mut [Column; 4]);
@@ -104,7 +104,8 @@ impl Frame {
     /// The same on values of which some have more than 32 bits.
     #[cold]
     fn simple_lanes(&mut self, launch: &Launch<'_>, step: &QuickStep, result: &mut Box<Column>) {
-        let Some(Op::Alu { run, mode, to, from }) = launch.code.steps.get(step.at as usize).map(|step| &step.op)
+        let Some(Op::Alu { run, mode, to, from }) =
+            launch.code.steps.get(step.at as usize).map(|step| &step.op)
         else {
             return;
         };
@@ -126,7 +127,8 @@ impl Frame {
             let known = first.and(self.register(c, launch).known).and(self.register(d, launch).known);
             if known.has(Known::PATTERN) {
                 let pattern = |source: Source| self.register(source, launch).pattern;
-                if let Some(pattern) = LanePattern::computed(mode.simple, pattern(a), pattern(b), pattern(c)) {
+                if let Some(pattern) = LanePattern::computed(mode.simple, pattern(a), pattern(b), pattern(c))
+                {
                     return self.set_pattern(to, pattern);
                 }
             }
@@ -198,19 +200,20 @@ impl Frame {
     }
 
     #[inline(always)]
-    pub(super) fn logic(
-        &mut self,
-        to: Pred,
-        (a, b): (PredSource, PredSource),
-        table: u8,
-        lanes: u32,
-    ) {
+    pub(super) fn logic(&mut self, to: Pred, (a, b): (PredSource, PredSource), table: u8, lanes: u32) {
         let (a, b) = (self.test(a), self.test(b));
         let bit = |place: u8, lanes: u32| if table >> place & 1 != 0 { lanes } else { 0 };
         self.set(to, bit(0, !a & !b) | bit(1, !a & b) | bit(2, a & !b) | bit(3, a & b), lanes);
     }
 
-    pub(super) fn copy(&mut self, launch: &Launch<'_>, to: Reg, from: Source, lanes: u32, result: &mut Box<Column>) {
+    pub(super) fn copy(
+        &mut self,
+        launch: &Launch<'_>,
+        to: Reg,
+        from: Source,
+        lanes: u32,
+        result: &mut Box<Column>,
+    ) {
         let constants = &launch.constants;
         if lanes == FULL {
             if let Some(pattern) = self.pattern(from, constants) {
@@ -244,8 +247,8 @@ impl Frame {
                 picked if self.narrow_whole(a, launch) && self.narrow_whole(b, launch) => {
                     let (a, b) = (self.words(a, launch), self.words(b, launch));
                     let out = first_words_mut(result);
-                    for lane in 0..LANES {
-                        out[lane] = if picked >> lane & 1 != 0 { a[lane] } else { b[lane] };
+                    for (lane, out) in out.iter_mut().enumerate() {
+                        *out = if picked >> lane & 1 != 0 { a[lane] } else { b[lane] };
                     }
                     return self.registers[to.0 as usize].take_words(result);
                 }

@@ -82,7 +82,8 @@ impl Warp {
                 self.frames[id].registers[to.0 as usize].set_pattern(LanePattern { starts, step: 0 });
             }
             [Half::Row(_), Half::Row(_)] if load.bytes == 4 => {
-                if told && !place.into_iter().all(|at| cells.is_range_written(at, ROW_BYTES)) || !watched(cta) {
+                if told && !place.into_iter().all(|at| cells.is_range_written(at, ROW_BYTES)) || !watched(cta)
+                {
                     return false;
                 }
                 let (low, high) = first_words_mut(&mut self.result).split_at_mut(HALF);
@@ -104,7 +105,12 @@ impl Warp {
 
     /// Stores in rows; false if nothing was done.
     #[inline]
-    pub(super) fn store_in_rows(&mut self, cta: &mut Cta<'_>, (id, pc): (FrameId, u32), store: &Store) -> bool {
+    pub(super) fn store_in_rows(
+        &mut self,
+        cta: &mut Cta<'_>,
+        (id, pc): (FrameId, u32),
+        store: &Store,
+    ) -> bool {
         let [from] = &*store.from else { return false };
         if store.strength.strong {
             return false;
@@ -265,5 +271,6 @@ fn span_of<'l>(cta: &mut Cta<'l>, access: &Access, halves: &Halves) -> Option<Sp
     let span = cta.spans.find(lowest)?;
     let writes = access.kind != AccessKind::Read;
     let is_allowed = !writes || span.writable && !cta.launch.is_constant(lowest);
-    (lowest >= span.start && end <= span.end && is_allowed && span.declared.covers(access.kind)).then_some(span)
+    (lowest >= span.start && end <= span.end && is_allowed && span.declared.covers(access.kind))
+        .then_some(span)
 }

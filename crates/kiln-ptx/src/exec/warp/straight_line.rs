@@ -35,7 +35,21 @@ impl Warp {
             let mut next = pc + 1;
             match quick.kind {
                 QuickKind::Simple if mask == FULL => {
-                    self.frames[id].simple(launch, quick, &mut self.result);
+                    let part = code.quick.get(pc as usize..).unwrap_or(&[]);
+                    let most =
+                        (limit - ran).min(u64::from(self.watch.pc.wrapping_sub(pc).wrapping_sub(1)) + 1);
+                    let frame = &mut self.frames[id];
+                    let mut count = 0;
+                    for quick in part.iter().take(most as usize) {
+                        if quick.kind != QuickKind::Simple {
+                            break;
+                        }
+                        frame.simple(launch, quick, &mut self.result);
+                        steps += u64::from(quick.first);
+                        count += 1;
+                    }
+                    (ran, pc) = (ran + u64::from(count), pc + count);
+                    continue;
                 }
                 QuickKind::Branch { when, target } => {
                     let taken = self.frames[id].test(when) & mask;
@@ -75,13 +89,14 @@ impl Warp {
     }
 
     /// Runs a step that is not a branch in some lanes; false, and nothing was done, if it is none that runs here.
-    #[inline]
+    #[inline(never)]
     fn run_in_line(&mut self, cta: &mut Cta<'_>, (id, pc): (FrameId, u32), op: &Op, lanes: u32) -> bool {
         let launch = cta.launch;
         let frame = &mut self.frames[id];
         match op {
             Op::Nothing => {}
-            Op::Alu { .. } | Op::Copy { .. } | Op::Select { .. } | Op::Load(_) | Op::Store(_) if lanes == 0 => {}
+            Op::Alu { .. } | Op::Copy { .. } | Op::Select { .. } | Op::Load(_) | Op::Store(_)
+                if lanes == 0 => {}
             Op::Alu { run, mode, to, from } => {
                 let mut room: Room<'_> = (&mut self.result, &mut *self.scalars);
                 frame.alu(launch, (*run, mode), (*to, from), lanes, &mut room);
