@@ -41,7 +41,7 @@ impl LanePattern {
     /// The value of a lane.
     #[inline(always)]
     pub(crate) fn lane(self, lane: usize) -> u64 {
-        self.starts[lane / HALF & 1].wrapping_add(self.step.wrapping_mul((lane % HALF) as u64))
+        self.starts[(lane / HALF) & 1].wrapping_add(self.step.wrapping_mul((lane % HALF) as u64))
     }
 
     #[inline(always)]

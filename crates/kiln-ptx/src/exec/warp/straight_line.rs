@@ -78,9 +78,7 @@ impl Warp {
             ran += 1;
             pc = next;
         }
-        if let Some(lane_group) = self.lane_groups.get_mut(at) {
-            lane_group.pc = pc;
-        }
+        self.lane_groups[at].pc = pc;
         *left -= ran;
         self.steps += steps;
         cta.counters.warp_instructions += steps;
