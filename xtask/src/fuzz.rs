@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: readers of foreign input, fed with random inputs.
+//! `cargo xtask fuzz`: readers of foreign input, fed with random inputs, and the executor of PTX with random kernels, both ways.
 //!
 //! A target is an example of its crate that takes seconds and a seed, makes its inputs from the seed alone and exits
 //! with a failure, saying which input did it, when the reader panics or does not come back. It needs nothing but
@@ -19,9 +19,10 @@ struct Target {
     features: &'static [&'static str],
 }
 
-/// Everything that reads foreign input.
+/// Everything that reads foreign input, and the executor.
 const TARGETS: &[Target] = &[
     Target { name: "ptx", package: "kiln-ptx", example: "fuzz_parse", features: &[] },
+    Target { name: "executor", package: "kiln-ptx", example: "compare_executors", features: &[] },
     Target { name: "kir", package: "kiln-ir", example: "fuzz_kir", features: &[] },
     Target { name: "wire", package: "kiln-isolate", example: "fuzz_wire", features: &["fuzzing"] },
     Target { name: "recording", package: "kiln-trace", example: "fuzz_recording", features: &[] },

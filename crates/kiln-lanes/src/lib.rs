@@ -8,7 +8,7 @@
 //!
 //! - [`InstructionSet::detected`] asks the processor. There is no other way to an instruction set beyond the portable one.
 //! - [`InstructionSet::run`] runs a [`LaneLoop`] compiled for the set. All sets give the same bits: no floating-point operation is contracted or reordered.
-//! - [`words`] shows a column of 64-bit values as 32-bit ones, for loops over `f32`.
+//! - [`words`] shows a column of 64-bit values as 32-bit ones, for loops over `f32`; [`first_words`] is room for a column of 32-bit values.
 //!
 //! # What it does not do
 //!
@@ -18,5 +18,5 @@
 mod column_words;
 mod instruction_set;
 
-pub use column_words::{words, words_mut};
+pub use column_words::{first_words, first_words_mut, words, words_mut};
 pub use instruction_set::{InstructionSet, LaneLoop};

@@ -2,6 +2,9 @@
 //!
 //! `cargo bench -p kiln-ptx --bench executor [-- KERNEL [default|every|none|counted|portable]]`. `counted` is `none` with statistics of every instruction,
 //! `portable` is `none` without vector instructions and ranges. Each figure is the best of several launches.
+//!
+//! `cargo bench -p kiln-ptx --bench executor -- cores [N]`: how much faster launches of many blocks are on N host threads (2) than on one, by the clock. It
+//! needs a machine without other work.
 
 #![allow(
     clippy::expect_used,
@@ -163,7 +166,8 @@ fn subjects() -> Vec<Subject> {
 }
 
 impl Subject {
-    fn rate(&self, mode: &str) -> f64 {
+    /// Million thread-instructions a second, of the time of this thread or, with several, by the clock.
+    fn rate(&self, mode: &str, threads: usize, seconds_now: &dyn Fn() -> f64) -> f64 {
         let program = ExecProgram::new(PtxModule::parse(self.ptx).expect("PTX"));
         let entry = program.entry(self.entry).expect("an entry");
         let mut memory = SimpleMemory::new();
@@ -184,14 +188,15 @@ impl Subject {
             "every" => Checks::ALL,
             _ => Checks::NONE,
         };
+        let portable = mode == "portable";
         let statistics = (mode == "counted").then_some(&statistics);
-        let options = Options { checks, statistics, ..Options::default() };
+        let options = Options { checks, statistics, portable, threads, ..Options::default() };
         let (mut best, mut spent, mut launches) = (0f64, 0f64, 0);
         while launches < LAUNCHES || spent < SECONDS {
-            let start = thread_seconds();
+            let start = seconds_now();
             let outcome = entry.launch(&self.shape, &arguments, &[], &memory, &options).expect("a launch");
             assert!(outcome.findings.is_empty(), "{:?}", outcome.findings);
-            let seconds = thread_seconds() - start;
+            let seconds = seconds_now() - start;
             best = best.max(outcome.counters.thread_instructions as f64 / seconds / 1e6);
             spent += seconds;
             launches += 1;
@@ -206,17 +211,42 @@ fn thread_seconds() -> f64 {
     counted.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).expect("a time") / 1e9
 }
 
+/// Prints how much faster launches are on several host threads.
+fn print_cores(threads: usize) {
+    let clock = std::time::Instant::now();
+    let now = || clock.elapsed().as_secs_f64();
+    println!("| kernel | checks | 1 thread | {threads} threads | ratio |\n|---|---|---|---|---|");
+    for subject in subjects().iter().filter(|subject| subject.shape.grid[0] > 1) {
+        for mode in ["every", "none"] {
+            // In turn, so that what else the machine does meets both.
+            let mut best = [0f64; 2];
+            for _ in 0..3 {
+                for (best, threads) in best.iter_mut().zip([1, threads]) {
+                    *best = best.max(subject.rate(mode, threads, &now));
+                }
+            }
+            let [one, many] = best;
+            println!("| {} | {mode} | {one:.0} | {many:.0} | {:.2} |", subject.name, many / one);
+        }
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|text| !text.starts_with("--")).collect();
-    let modes = ["default", "every", "none", "counted"];
+    if arguments.first().is_some_and(|first| first == "cores") {
+        let threads = arguments.get(1).map_or(Ok(2), |text| text.parse());
+        return print_cores(threads.expect("a number of threads"));
+    }
+    let modes = ["default", "every", "none", "counted", "portable"];
     let (kernel, mode) = (arguments.first(), arguments.get(1));
     print!("| kernel |");
-    let modes = modes.iter().filter(|name| mode.is_none_or(|mode| mode == **name)).collect::<Vec<_>>();
+    let is_meant = |name: &str| mode.map_or(name != "portable", |mode| mode == name);
+    let modes = modes.iter().filter(|name| is_meant(name)).collect::<Vec<_>>();
     modes.iter().for_each(|mode| print!(" {mode} |"));
     println!("\n|---|{}", "---|".repeat(modes.len()));
     for subject in subjects().iter().filter(|subject| kernel.is_none_or(|name| name == subject.name)) {
         print!("| {} |", subject.name);
-        modes.iter().for_each(|mode| print!(" {:.0} |", subject.rate(mode)));
+        modes.iter().for_each(|mode| print!(" {:.0} |", subject.rate(mode, 1, &thread_seconds)));
         println!();
     }
 }

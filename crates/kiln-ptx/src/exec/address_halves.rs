@@ -11,7 +11,7 @@ use super::warp_register::{Column, FULL, LANES};
 pub(crate) const HALF: usize = LANES / 2;
 
 /// No address of a pattern is so high that its end could overflow.
-const HIGHEST: u64 = u64::MAX / 2;
+pub(crate) const HIGHEST: u64 = u64::MAX / 2;
 
 /// Where the lanes of half a warp are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -178,6 +178,19 @@ impl BarrierState {
         complaint
     }
 
+    /// Whether any thread has arrived since it last completed.
+    #[inline(always)]
+    pub(crate) fn is_used(&self) -> bool {
+        self.used
+    }
+
+    /// Forgets everything.
+    pub(crate) fn reset(&mut self) {
+        if self.used {
+            *self = Self::default();
+        }
+    }
+
     /// What was met if all are there, given the lanes of each warp that have not exited.
     pub(crate) fn complete(&mut self, live: &[u32]) -> Option<Met> {
         if !self.used || !self.is_full(live) {

@@ -77,7 +77,7 @@ pub(crate) struct Cta<'l> {
     pub(crate) changes: u64,
     /// Whether a thread has exited since the launch was last told.
     exited: bool,
-    pub(super) barriers: [BarrierState; BARRIERS],
+    pub(super) barriers: Box<[BarrierState; BARRIERS]>,
     /// The lanes of each warp at the start, and those that have not exited.
     pub(super) existing: Vec<u32>,
     pub(super) live: Vec<u32>,
@@ -105,7 +105,7 @@ pub(crate) struct Exit {
 
 /// A block that runs.
 pub(crate) struct Block<'l> {
-    pub(super) cta: Cta<'l>,
+    pub(super) cta: Box<Cta<'l>>,
     pub(super) warps: Vec<Warp>,
     random: Option<Random>,
     /// For how many rounds others go first, for each warp: those that were preempted.
@@ -302,35 +302,36 @@ impl<'l> Block<'l> {
 }
 
 impl<'l> Cta<'l> {
-    fn new(launch: &'l Launch<'l>, number: u64, done: Option<Self>) -> Self {
-        let index = launch.block_index(number);
+    fn new(launch: &'l Launch<'l>, number: u64, done: Option<Box<Self>>) -> Box<Self> {
         let threads = launch.shape.threads();
         let lanes = |warp: u64| match threads - warp * LANES as u64 {
             rest if rest >= LANES as u64 => FULL,
             rest => (1 << rest) - 1,
         };
         let existing: Vec<u32> = (0..threads.div_ceil(LANES as u64)).map(lanes).collect();
-        let checks = launch.options.checks;
         let bytes = launch.shared_bytes;
-        let (shared, spans, races, mut exits, spare_frames) = match done {
-            Some(done) => (Some(done.shared), done.spans, done.races, done.exits, done.spare_frames),
-            None => (None, launch.spans(), None, Vec::new(), Vec::new()),
+        let (shared, spans, races, mut exits, spare_frames, mut barriers) = match done.map(|done| *done) {
+            Some(done) => {
+                (Some(done.shared), done.spans, done.races, done.exits, done.spare_frames, done.barriers)
+            }
+            None => (None, launch.spans(), None, Vec::new(), Vec::new(), Box::default()),
         };
+        barriers.iter_mut().for_each(BarrierState::reset);
         let mut races =
             launch.races.as_ref().and_then(|all| BlockRaces::new(all, number, &existing, bytes, races));
         if let Some(races) = races.as_mut().filter(|_| launch.clustered) {
             races.window = Some(shared_window(number));
             races.clocks.cluster = Some(launch.clusters.place(number).0);
         }
-        let tracked = checks.uninitialised && launch.rules.has(ValueRule::SharedContents);
+        let tracked = launch.options.checks.uninitialised && launch.rules.has(ValueRule::SharedContents);
         let mut shared = Shared::new(bytes as usize, tracked, shared);
         exits.clear();
         exits.resize(existing.len(), [Exit::default(); LANES]);
         // What lies in a gap is reported as that.
         launch.code.shared.gaps().for_each(|gap| shared.define(gap));
-        Self {
+        Box::new(Self {
             launch,
-            index,
+            index: launch.block_index(number),
             number,
             place_in_cluster: launch.clusters.place(number),
             cluster: None,
@@ -356,7 +357,7 @@ impl<'l> Cta<'l> {
             more_work: 0,
             changes: 0,
             exited: false,
-            barriers: Default::default(),
+            barriers,
             live: existing.clone(),
             exits,
             barriers_met: 0,
@@ -364,7 +365,7 @@ impl<'l> Cta<'l> {
             met: Vec::new(),
             paths: PathTree::default(),
             is_astray: Cell::new(false),
-        }
+        })
     }
 
     /// The order in which lanes of the next atomic reach memory: lowest first without a seed.
@@ -462,8 +463,10 @@ impl<'l> Cta<'l> {
         }
     }
 
+    #[inline]
     fn check_barrier(&mut self, number: usize) {
-        let Some(met) = self.barriers[number].complete(&self.live) else { return };
+        let barrier = &mut self.barriers[number];
+        let Some(met) = barrier.is_used().then(|| barrier.complete(&self.live)).flatten() else { return };
         if let Some(races) = &mut self.races {
             let whole = self.live.iter().zip(&met.waiting).all(|(live, here)| live & !here == 0);
             races.clocks.meet(number, &met.waiting, whole);

@@ -18,6 +18,7 @@ use super::random::{Order, Random};
 use super::resident_blocks::Flight;
 use super::undefined::OriginNotes;
 use super::variables::ModuleVariable;
+use super::warp::Register;
 use super::warp_register::{Column, LANES};
 
 /// Instructions after which a block lets another one run, in case it waits for it.
@@ -38,6 +39,8 @@ pub(crate) struct Launch<'l> {
     /// The instructions lanes are computed with.
     pub(crate) set: InstructionSet,
     pub(crate) constants: Vec<Column>,
+    /// The same as registers.
+    pub(crate) constant_registers: Vec<Register>,
     /// Bytes of shared memory of a block here, gaps included.
     pub(crate) shared_bytes: u64,
     pub(crate) heap: &'l DeviceHeap,
@@ -105,6 +108,9 @@ impl<'l> Launch<'l> {
             origins: Mutex::default(),
             races: options.checks.races.then(|| race_check(code, &shape, clusters, &options)),
             constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
+            constant_registers: { code.constants.iter() }
+                .map(|constant| Register::constant(value(constant)))
+                .collect(),
             shared_bytes: code.shared.dynamic() + u64::from(shape.dynamic_shared_bytes),
         }
     }

@@ -12,6 +12,7 @@ mod matrix_step;
 mod mbarrier;
 mod mbarrier_spins;
 mod operands;
+mod quick_step;
 mod special;
 mod synchronisation;
 mod tensor;
@@ -36,6 +37,7 @@ pub(crate) use cluster::{ClusterAddress, ClusterBarrier, ClusterMapping};
 pub(crate) use matrix_step::{MatrixStep, TileAddresses};
 pub(crate) use mbarrier::{Mbarrier, MbarrierAction};
 pub(crate) use operands::OperandUse;
+pub(crate) use quick_step::{QuickKind, QuickStep};
 pub(crate) use special::Special;
 pub(crate) use tensor::{MapEdit, TensorCopy, TensorMapEdit};
 pub(crate) use texture::{Geometry, Outside, SurfaceAccess, TextureAction, TextureQuery, TextureStep};
@@ -95,6 +97,8 @@ impl PredSource {
 pub(crate) struct Code {
     pub(crate) module: Arc<PtxModule>,
     pub(crate) steps: Vec<Step>,
+    /// The same steps for the loop over straight code.
+    pub(crate) quick: Vec<QuickStep>,
     /// For each step its rank in an order in which every block stands before all it leads to, loops kept together.
     pub(crate) ranks: Vec<u32>,
     /// For each step the function and instruction it was made from.

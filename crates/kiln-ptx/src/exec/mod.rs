@@ -82,6 +82,7 @@ mod entry;
 mod fault;
 mod finding;
 mod instruction_kind;
+mod lane_pattern;
 mod launch;
 mod launch_check;
 mod launch_error;

@@ -9,6 +9,7 @@
 )]
 
 mod barrier_ways;
+mod both_ways;
 mod damage;
 mod effects;
 mod effects_executed;
@@ -69,6 +70,7 @@ mod race_rules;
 mod race_spins;
 mod race_waits;
 mod races;
+mod random_kernel;
 mod round_trip;
 mod tensor_kernel;
 #[cfg(feature = "mutations")]

@@ -8,6 +8,7 @@ use super::warp_register::Column;
 use kiln_lanes::InstructionSet;
 
 pub(crate) use convert::Number;
+pub(crate) use simple_op::SimpleOp;
 
 pub(crate) mod approximate;
 pub(crate) mod bits;
@@ -19,6 +20,7 @@ pub(crate) mod float_format;
 pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod packed;
+pub(crate) mod simple_op;
 pub(crate) mod single;
 pub(crate) mod video;
 
@@ -81,6 +83,8 @@ pub(crate) struct Mode {
     pub(crate) small: packed::Small,
     /// What it does with undefined bits.
     pub(crate) flow: DataFlow,
+    /// The operation by name, if it has one.
+    pub(crate) simple: SimpleOp,
 }
 
 impl Mode {

@@ -15,6 +15,7 @@ mod page_hasher;
 mod published;
 mod race_rule;
 mod races;
+mod row_touch;
 mod shadow_cell;
 mod shadow_page;
 mod sync_location;

@@ -216,8 +216,8 @@ pub(crate) struct BlockRaces<'l> {
     pub(crate) locations: Locations,
     pub(crate) copies: Copies,
     pub(super) meetings: Meetings,
-    shared: Vec<Option<Box<Page>>>,
-    cached: Vec<Option<(u64, SharedPage)>>,
+    pub(super) shared: Vec<Option<Box<Page>>>,
+    pub(super) cached: Vec<Option<(u64, SharedPage)>>,
     /// In a cluster: where the shared memory that accesses reach now lies among generic addresses. It is remembered as global memory is.
     pub(crate) window: Option<u64>,
 }
@@ -434,7 +434,7 @@ fn lanes_to_take(touch: &Touch, addresses: &Column, exact: bool) -> u32 {
     mask & !(alike & alike << 1 & mask << 1 & mask << 2)
 }
 
-fn cached<'c>(
+pub(super) fn cached<'c>(
     pages: &'c mut [Option<(u64, SharedPage)>],
     launch: &LaunchRaces,
     number: u64,
@@ -476,7 +476,7 @@ pub(super) fn conflict<O: Order>(order: &O, lane: usize, old: Mark, cause: RaceC
 }
 
 /// The row of a page that starts at an address.
-fn row(start: u64) -> usize {
+pub(super) fn row(start: u64) -> usize {
     (start % PAGE_BYTES / ROW_BYTES) as usize
 }
 

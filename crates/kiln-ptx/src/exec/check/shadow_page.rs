@@ -105,6 +105,10 @@ impl Page {
     #[inline]
     pub(crate) fn touch_row<O: Order>(&mut self, row: usize, new: Mark, order: &O) -> bool {
         if self.split >> row & 1 != 0 {
+            if self.is_row_settled(row, order) {
+                self.join_row(row, new);
+                return true;
+            }
             return false;
         }
         let Some(slot) = self.rows.get_mut(row) else { return false };
@@ -122,6 +126,43 @@ impl Page {
             *slot = next;
         }
         is_taken
+    }
+
+    /// Takes reads of one word by two lanes in, which stand for all lanes of half a warp. False, and nothing is taken, if one may race or the word holds more
+    /// than two marks.
+    #[inline]
+    pub(crate) fn touch_place<O: Order>(&mut self, word: usize, new: [Mark; 2], orders: [O; 2]) -> bool {
+        if self.split >> (word / ROW_WORDS) & 1 == 0 {
+            self.split_row(word / ROW_WORDS);
+        }
+        let Some(slot) = self.words.get_mut(word) else { return false };
+        let Word { a, b } = *slot;
+        if a.0 & LINK == LINK {
+            return false;
+        }
+        let is_over = |mark: Mark| mark.is_none() || orders[0].is_settled(mark);
+        if is_over(a) && is_over(b) && orders[0].rules().has(RaceRule::Readers) {
+            *slot = Word { a: new[0], b: new[1] };
+            return true;
+        }
+        let mut next = *slot;
+        for (new, order) in new.into_iter().zip(&orders) {
+            if next.a.is_none() || next.a.is_like(new) && next.b.is_none() {
+                next.a = new;
+            } else if !next.says_as_much(new, order) && !matches!(next.take(new, order, false), Some(None)) {
+                return false;
+            }
+        }
+        *slot = next;
+        true
+    }
+
+    /// Whether all that is remembered of a row happened before everything that can still come to this memory.
+    #[inline]
+    fn is_row_settled<O: Order>(&self, row: usize, order: &O) -> bool {
+        let words = self.words.get(row * ROW_WORDS..(row + 1) * ROW_WORDS).unwrap_or(&[]);
+        let is_over = |mark: Mark| mark.is_none() || mark.0 & LINK != LINK && order.is_settled(mark);
+        words.iter().all(|word| is_over(word.a) && is_over(word.b))
     }
 
     /// Remembers a row as one, after the lanes of half a warp have written its words: `new` is the access of the first lane.

@@ -1,6 +1,6 @@
 //! Bit operations and logic.
 
-use super::super::alu::{Alu, Mode, bits, test};
+use super::super::alu::{Alu, Mode, SimpleOp, bits, test};
 use super::super::lowered_code::{Combine, Compare, Op, Pred, PredSource};
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
@@ -13,10 +13,12 @@ impl Lowering<'_> {
         match form.opcode() {
             Opcode::Lop3 => self.lower_lookup(form, operands),
             Opcode::Shl => {
-                self.emit_alu_typed(bits::shift_left(ty)?, moves(1), operands, [ty, ScalarType::B32, ty, ty])
+                let mode = Mode { simple: simple_op(Opcode::Shl, ty), ..moves(1) };
+                self.emit_alu_typed(bits::shift_left(ty)?, mode, operands, [ty, ScalarType::B32, ty, ty])
             }
             Opcode::Shr => {
-                self.emit_alu_typed(bits::shift_right(ty)?, moves(1), operands, [ty, ScalarType::B32, ty, ty])
+                let mode = Mode { simple: simple_op(Opcode::Shr, ty), ..moves(1) };
+                self.emit_alu_typed(bits::shift_right(ty)?, mode, operands, [ty, ScalarType::B32, ty, ty])
             }
             Opcode::Bfe => {
                 let types = [ty, ScalarType::B32, ScalarType::B32, ty];
@@ -78,7 +80,8 @@ impl Lowering<'_> {
                 Opcode::Xor => (bits::xor(), DataFlow::XOR),
                 _ => (bits::not(ty)?, DataFlow::NOT),
             };
-            return self.emit_alu(run, Mode { flow, ..Mode::default() }, operands, ty);
+            let simple = simple_op(form.opcode(), ty);
+            return self.emit_alu(run, Mode { flow, simple, ..Mode::default() }, operands, ty);
         }
         let (first, rest) = operands.split_first()?;
         let to = self.predicate_destination(first)?;
@@ -95,6 +98,20 @@ impl Lowering<'_> {
         };
         self.emit(Op::Logic { to, a, b, table });
         Some(())
+    }
+}
+
+/// The name of a shift, or of logic on two operands.
+fn simple_op(opcode: Opcode, ty: ScalarType) -> SimpleOp {
+    match (opcode, ty.size_bytes()) {
+        (Opcode::Shl, 4) => SimpleOp::ShiftLeft32,
+        (Opcode::Shl, 8) => SimpleOp::ShiftLeft64,
+        (Opcode::Shr, 4) if ty == ScalarType::S32 => SimpleOp::ShiftRightSigned32,
+        (Opcode::Shr, 4) => SimpleOp::ShiftRightUnsigned32,
+        (Opcode::And, 4) => SimpleOp::And32,
+        (Opcode::Or, 4) => SimpleOp::Or32,
+        (Opcode::Xor, 4) => SimpleOp::Xor32,
+        _ => SimpleOp::None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `cvt`.
 
 use super::super::alu::convert::{Number, conversion, convert_pair, pack_saturated, pack_two};
-use super::super::alu::{Mode, Round};
+use super::super::alu::{Mode, Round, SimpleOp};
 use super::super::undefined::DataFlow;
 use super::dispatch::mode_of;
 use super::float::layout;
@@ -50,8 +50,20 @@ impl Lowering<'_> {
         mode.integral &= floats == (true, true);
         if floats == (false, false) && !mode.sat {
             mode.flow = DataFlow::Moves(1);
+            mode.simple = simple_op(from, to);
         }
         Some(mode)
+    }
+}
+
+/// The name of a conversion between integers.
+fn simple_op(from: ScalarType, to: ScalarType) -> SimpleOp {
+    use ScalarType::{S32, S64, U32, U64};
+    match (from, to) {
+        (U32, U64 | S64 | U32 | S32) => SimpleOp::WidenUnsigned,
+        (S32, U64 | S64) => SimpleOp::WidenSigned,
+        (U64 | S64 | S32, U32 | S32) => SimpleOp::Cut32,
+        _ => SimpleOp::None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Floating-point arithmetic, comparison and selection.
 
 use super::super::alu::half::{HalfOp, Layout, operation};
-use super::super::alu::{Alu, Mode, approximate, bits, compare, double, lanes, single};
+use super::super::alu::{Alu, Mode, SimpleOp, approximate, bits, compare, double, lanes, single};
 use super::super::lowered_code::{Combine, Compare, Op, Pred, PredSource, Source};
 use super::super::undefined::DataFlow;
 use super::dispatch::{has_other, mode_of};
@@ -38,7 +38,9 @@ impl Lowering<'_> {
             },
         };
         let flow = if is_packed(ty) { HALVES } else { DataFlow::Computes };
-        self.emit_alu(run, Mode { flow, ..mode_of(form) }, operands, ty)
+        let mode = mode_of(form);
+        let simple = if mode.is_plain() { simple_op(form.opcode(), ty) } else { SimpleOp::None };
+        self.emit_alu(run, Mode { flow, simple, ..mode }, operands, ty)
     }
 
     fn emit_compare(&mut self, compare: Compare) -> Option<()> {
@@ -60,7 +62,8 @@ impl Lowering<'_> {
         let test = compare::comparison(form.compare()?, ty)?;
         let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
         let sink = Pred::SINK;
-        let mode = Mode { flow: flow_of(form.compare()?, ty), ..mode_of(form) };
+        let flow = flow_of(form.compare()?, ty);
+        let mode = Mode { flow, simple: simple_comparison(form.compare()?, ty), ..mode_of(form) };
         let low = Compare { test, mode, a, b, combine, to: sink, opposite: sink };
         let packed = is_packed(ty);
         if form.opcode() == Opcode::Setp {
@@ -154,6 +157,38 @@ fn flow_of(compare: crate::Compare, ty: ScalarType) -> DataFlow {
         (Eq | Ne, _) => DataFlow::Equality(bits),
         (Lo | Ls | Hi | Hs, _) => DataFlow::Order { bits, signed: false },
         (_, kind) => DataFlow::Order { bits, signed: kind == ScalarKind::Signed },
+    }
+}
+
+/// The name of arithmetic.
+fn simple_op(opcode: Opcode, ty: ScalarType) -> SimpleOp {
+    match opcode {
+        _ if ty != ScalarType::F32 => SimpleOp::None,
+        Opcode::Add => SimpleOp::AddSingle,
+        Opcode::Sub => SimpleOp::SubtractSingle,
+        Opcode::Mul => SimpleOp::MultiplySingle,
+        Opcode::Mad | Opcode::Fma => SimpleOp::FusedSingle,
+        _ => SimpleOp::None,
+    }
+}
+
+/// The name of a comparison.
+fn simple_comparison(compare: crate::Compare, ty: ScalarType) -> SimpleOp {
+    use crate::Compare::{Eq, Ge, Gt, Hi, Hs, Le, Lo, Ls, Lt, Ne};
+    let is_signed = ty == ScalarType::S32;
+    match compare {
+        _ if !matches!(ty, ScalarType::B32 | ScalarType::U32 | ScalarType::S32) => SimpleOp::None,
+        Eq => SimpleOp::Equal32,
+        Ne => SimpleOp::Unequal32,
+        Lt if is_signed => SimpleOp::LessSigned32,
+        Le if is_signed => SimpleOp::LessEqualSigned32,
+        Gt if is_signed => SimpleOp::GreaterSigned32,
+        Ge if is_signed => SimpleOp::GreaterEqualSigned32,
+        Lt | Lo => SimpleOp::LessUnsigned32,
+        Le | Ls => SimpleOp::LessEqualUnsigned32,
+        Gt | Hi => SimpleOp::GreaterUnsigned32,
+        Ge | Hs => SimpleOp::GreaterEqualUnsigned32,
+        _ => SimpleOp::None,
     }
 }
 

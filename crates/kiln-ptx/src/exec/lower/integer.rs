@@ -1,7 +1,7 @@
 //! Integer arithmetic.
 
 use super::super::alu::packed::{self, PairOp};
-use super::super::alu::{Alu, Mode, integer};
+use super::super::alu::{Alu, Mode, SimpleOp, integer};
 use super::super::lowered_code::{Carry, CarryKind, Op};
 use super::super::undefined::DataFlow;
 use super::function::Lowering;
@@ -29,7 +29,9 @@ impl Lowering<'_> {
                     Part::Hi => DataFlow::HighProduct(bits),
                     Part::Lo | Part::Wide => DataFlow::Product(bits),
                 };
-                self.emit_alu_typed(run, Mode { flow, ..Mode::default() }, operands, [ty, ty, sum, ty])
+                let simple = simple_product(form, part, ty);
+                let mode = Mode { flow, simple, ..Mode::default() };
+                self.emit_alu_typed(run, mode, operands, [ty, ty, sum, ty])
             }
             Opcode::Dp4a | Opcode::Dp2a => {
                 let mut signed = form.types().map(|ty| ty == ScalarType::S32);
@@ -43,7 +45,7 @@ impl Lowering<'_> {
             }
             _ => {
                 let run = simple(form, ty)?;
-                let mode = Mode { flow: flow_of(form, ty), ..Mode::default() };
+                let mode = Mode { flow: flow_of(form, ty), simple: simple_op(form, ty), ..Mode::default() };
                 self.emit_alu(run, mode, operands, ty)
             }
         }
@@ -125,6 +127,38 @@ fn simple(form: &Form, ty: ScalarType) -> Option<Alu> {
             Some(integer::multiply24(ty == ScalarType::S32, form.part() == Some(Part::Hi)))
         }
         _ => None,
+    }
+}
+
+/// The name of a product.
+fn simple_product(form: &Form, part: Part, ty: ScalarType) -> SimpleOp {
+    use ScalarType::{B32, B64, S32, S64, U32, U64};
+    match (part, ty) {
+        _ if form.has(Flag::Sat) => SimpleOp::None,
+        (Part::Lo, B32 | U32 | S32) => SimpleOp::MultiplyAdd32,
+        (Part::Lo, B64 | U64 | S64) => SimpleOp::MultiplyAdd64,
+        (Part::Wide, U32) => SimpleOp::MultiplyWideUnsigned,
+        (Part::Wide, S32) => SimpleOp::MultiplyWideSigned,
+        _ => SimpleOp::None,
+    }
+}
+
+/// The name of other arithmetic.
+fn simple_op(form: &Form, ty: ScalarType) -> SimpleOp {
+    use ScalarType::{B32, B64, S32, S64, U32, U64};
+    if form.has(Flag::Sat) || form.has(Flag::Relu) {
+        return SimpleOp::None;
+    }
+    match (form.opcode(), ty) {
+        (Opcode::Add, B32 | U32 | S32) => SimpleOp::Add32,
+        (Opcode::Sub, B32 | U32 | S32) => SimpleOp::Subtract32,
+        (Opcode::Add, B64 | U64 | S64) => SimpleOp::Add64,
+        (Opcode::Sub, B64 | U64 | S64) => SimpleOp::Subtract64,
+        (Opcode::Min, U32) => SimpleOp::MinimumUnsigned32,
+        (Opcode::Max, U32) => SimpleOp::MaximumUnsigned32,
+        (Opcode::Min, S32) => SimpleOp::MinimumSigned32,
+        (Opcode::Max, S32) => SimpleOp::MaximumSigned32,
+        _ => SimpleOp::None,
     }
 }
 

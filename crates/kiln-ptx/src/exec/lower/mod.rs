@@ -39,7 +39,7 @@ pub(super) use atomics::bulk_update;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::lowered_code::{Code, Constant, Origin, Source, Step};
+use super::lowered_code::{Code, Constant, Origin, QuickStep, Source, Step};
 use super::variables::Variables;
 use crate::{PtxFunctionId, PtxModule};
 
@@ -68,6 +68,7 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
         module: Arc::clone(module),
         ranks,
         steps: builder.steps,
+        quick: Vec::new(),
         origins: builder.origins,
         functions,
         constants: builder.constants,
@@ -81,6 +82,7 @@ pub(crate) fn lower(module: &Arc<PtxModule>, variables: &Variables, entry: PtxFu
     barrier_decisions::mark(&mut code);
     code.mbarrier_spins = code.find_mbarrier_spins();
     code.lock_spins = code.find_lock_spins();
+    code.quick = (0..).zip(&code.steps).map(|(at, step)| QuickStep::of(at, step)).collect();
     code
 }
 

@@ -106,6 +106,33 @@ impl Cells for Words {
         true
     }
 
+    fn load_words(&self, offset: u64, words: &mut [u32]) -> bool {
+        let first = (offset / WORD) as usize;
+        let (pairs, rest) = words.as_chunks_mut::<2>();
+        let from = self.words.get(first..first + pairs.len());
+        let Some(from) = from.filter(|_| offset.is_multiple_of(WORD) && rest.is_empty()) else {
+            return false;
+        };
+        for (pair, word) in pairs.iter_mut().zip(from) {
+            let word = word.load(Ordering::Relaxed);
+            *pair = [word as u32, (word >> 32) as u32];
+        }
+        true
+    }
+
+    fn store_words(&self, offset: u64, words: &[u32]) -> bool {
+        let first = (offset / WORD) as usize;
+        let (pairs, rest) = words.as_chunks::<2>();
+        let into = self.words.get(first..first + pairs.len());
+        let Some(into) = into.filter(|_| offset.is_multiple_of(WORD) && rest.is_empty()) else {
+            return false;
+        };
+        for (pair, word) in pairs.iter().zip(into) {
+            word.store(u64::from(pair[0]) | u64::from(pair[1]) << 32, Ordering::Relaxed);
+        }
+        true
+    }
+
     fn store_row(&self, offset: u64, bytes: u32, values: &[u64]) -> bool {
         let first = (offset / WORD) as usize;
         let len = values.len();

@@ -116,6 +116,19 @@ pub trait Cells: Sync {
         false
     }
 
+    /// Loads as many neighbouring values of four bytes as there is room for, as [`load`](Self::load) does one by one. False where that is not faster; `words`
+    /// may have changed then.
+    fn load_words(&self, offset: u64, words: &mut [u32]) -> bool {
+        let _ = (offset, words);
+        false
+    }
+
+    /// Stores neighbouring values of four bytes, as [`store`](Self::store) does one by one. False, and nothing is done, where that is not faster.
+    fn store_words(&self, offset: u64, words: &[u32]) -> bool {
+        let _ = (offset, words);
+        false
+    }
+
     /// Stores 16 neighbouring values of 4 or 8 bytes, as [`store`](Self::store) does one by one. False, and nothing is done, where that is not faster.
     fn store_row(&self, offset: u64, bytes: u32, values: &[u64]) -> bool {
         let _ = (offset, bytes, values);

@@ -91,6 +91,36 @@ impl Shared {
         })
     }
 
+    /// Whether every byte of a range was written, or that is not asked for.
+    #[inline(always)]
+    pub(crate) fn is_range_written(&self, start: u64, bytes: u64) -> bool {
+        self.written.as_ref().is_none_or(|written| {
+            written.get(start as usize..(start + bytes) as usize).is_some_and(is_all_ones)
+        })
+    }
+
+    /// Loads neighbouring values of four bytes, from addresses that were checked.
+    #[inline(always)]
+    pub(crate) fn load_words(&self, start: u64, words: &mut [u32]) {
+        let from = self.bytes.get(start as usize..start as usize + 4 * words.len()).unwrap_or(&[]);
+        for (word, from) in words.iter_mut().zip(from.as_chunks::<4>().0) {
+            *word = u32::from_le_bytes(*from);
+        }
+    }
+
+    /// Stores neighbouring values of four bytes, to addresses that were checked.
+    #[inline(always)]
+    pub(crate) fn store_words(&mut self, start: u64, words: &[u32]) {
+        let range = start as usize..start as usize + 4 * words.len();
+        let into = self.bytes.get_mut(range.clone()).unwrap_or(&mut []);
+        for (into, word) in into.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *into = word.to_le_bytes();
+        }
+        if let Some(written) = self.written.as_mut().and_then(|written| written.get_mut(range)) {
+            written.fill(u8::MAX);
+        }
+    }
+
     /// Stores for a pattern of addresses that were checked; false if lanes share an address.
     pub(crate) fn store_halves(&mut self, halves: &Halves, values: &Column) -> bool {
         let Some(rows) = halves.rows() else { return false };

@@ -56,6 +56,13 @@ impl SharedMap {
         if start >= self.dynamic {
             return true;
         }
+        // Few variables are looked at in turn: most kernels have no more.
+        if let [first, rest @ ..] = &*self.variables
+            && rest.len() < 2
+        {
+            let holds = |one: &SharedVariable| one.bytes.start <= start && end <= one.bytes.end;
+            return holds(first) || rest.iter().any(holds);
+        }
         let at = self.variables.partition_point(|variable| variable.bytes.end <= start);
         self.variables
             .get(at)

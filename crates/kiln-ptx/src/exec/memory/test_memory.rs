@@ -220,6 +220,18 @@ impl Cells for Block {
         is_stored
     }
 
+    fn load_words(&self, offset: u64, words: &mut [u32]) -> bool {
+        self.cells.load_words(offset, words)
+    }
+
+    fn store_words(&self, offset: u64, words: &[u32]) -> bool {
+        let is_stored = self.cells.store_words(offset, words);
+        if let (true, Some(written)) = (is_stored, self.written.get()) {
+            written.store_words(offset, &[u32::MAX; 32][..words.len().min(32)]);
+        }
+        is_stored
+    }
+
     fn is_range_written(&self, offset: u64, bytes: u64) -> bool {
         let is_word_written = |written: &Words, at: u64| written.load(at, 8) == u64::MAX;
         self.written.get().is_none_or(|written| {

@@ -95,7 +95,7 @@ impl Watch {
         self.next = steps.saturating_add(self.interval);
         (self.pc, self.mask, self.frame) = (lane_group.pc, lane_group.mask, lane_group.frame);
         self.columns.clear();
-        self.columns.extend(frame.columns().iter().map(|column| **column));
+        self.columns.extend(frame.columns().copied());
         self.predicates.clear();
         self.predicates.extend_from_slice(frame.predicates());
         self.carry = frame.carry;
@@ -106,21 +106,22 @@ impl Watch {
 
     /// Whether the lane group is in the kept state.
     fn holds(&mut self, lane_group: &LaneGroup, frame: &Frame) -> bool {
-        let columns = frame.columns();
-        if columns.get(self.differs).map(Box::as_ref) != self.columns.get(self.differs) {
-            return false;
+        let registers = &frame.registers;
+        match (registers.get(self.differs), self.columns.get(self.differs)) {
+            (Some(now), Some(then)) if !now.holds(then) => return false,
+            _ => {}
         }
         if (lane_group.mask, lane_group.frame, frame.carry) != (self.mask, self.frame, self.carry)
             || frame.predicates() != self.predicates
         {
             return false;
         }
-        match columns.iter().zip(&self.columns).position(|(now, then)| **now != *then) {
+        match registers.iter().zip(&self.columns).position(|(now, then)| !now.holds(then)) {
             Some(differs) => {
                 self.differs = differs;
                 false
             }
-            None => columns.len() == self.columns.len(),
+            None => registers.len() == self.columns.len(),
         }
     }
 }
@@ -130,6 +131,7 @@ impl Warp {
     #[cold]
     pub(super) fn keep_state(&mut self, cta: &Cta<'_>, at: usize) {
         let lane_group = self.lane_groups[at];
+        self.frames[lane_group.frame].settle_all();
         self.watch.keep(&lane_group, &self.frames[lane_group.frame], self.steps, cta.all_changes());
     }
 

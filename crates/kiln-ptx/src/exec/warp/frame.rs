@@ -5,9 +5,11 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::exec::lowered_code::{Code, Pred, PredSource, Reg, Source};
+use super::register::{Known, Register};
+use crate::exec::lane_pattern::LanePattern;
+use crate::exec::lowered_code::{Base, Code, Op, OperandUse, Pred, PredSource, Reg, Source, Step};
 use crate::exec::undefined::UndefinedRegisters;
-use crate::exec::warp_register::{Column, FULL, LANES, blend};
+use crate::exec::warp_register::{Column, FULL, blend};
 
 /// The number of a frame within its warp.
 pub(crate) type FrameId = u32;
@@ -30,9 +32,7 @@ pub(crate) struct Frame {
     /// Bytes of the gaps in it and in the frames below it.
     pub(crate) gap_bytes: u64,
     pub(crate) carry: u32,
-    /// Each apart, so that a result can take its place without a copy.
-    #[expect(clippy::vec_box, reason = "a result takes the place of a column by an exchange of addresses")]
-    columns: Vec<Box<Column>>,
+    pub(super) registers: Vec<Register>,
     predicates: Vec<u32>,
     /// What of the registers is undefined.
     pub(crate) undefined: UndefinedRegisters,
@@ -60,13 +60,83 @@ impl Frame {
     pub(crate) fn column<'a>(&'a self, source: Source, constants: &'a [Column]) -> &'a Column {
         match source.split() {
             Ok(constant) => &constants[constant as usize],
-            Err(column) => &self.columns[column as usize],
+            Err(column) => {
+                let register = &self.registers[column as usize];
+                debug_assert!(register.known.has(Known::LANES), "a step reads what was settled");
+                &register.column
+            }
         }
     }
 
-    /// All registers.
-    pub(crate) fn columns(&self) -> &[Box<Column>] {
-        &self.columns
+    /// All registers, which were settled.
+    pub(crate) fn columns(&self) -> impl ExactSizeIterator<Item = &Column> {
+        self.registers.iter().map(|register| &*register.column)
+    }
+
+    /// Lets the columns hold what a step reads.
+    #[inline]
+    pub(crate) fn settle(&mut self, step: &Step) {
+        if step.watched {
+            return self.settle_all();
+        }
+        match &step.op {
+            Op::Branch { .. }
+            | Op::Jump { .. }
+            | Op::Exit
+            | Op::Nothing
+            | Op::Special { .. }
+            | Op::Fence(_) => {}
+            Op::Load(load) => self.settle_base(load.address.base),
+            Op::Store(store) => {
+                self.settle_base(store.address.base);
+                store.from.iter().for_each(|source| self.settle_source(*source));
+            }
+            op @ (Op::Alu { .. }
+            | Op::Compare(_)
+            | Op::Select { .. }
+            | Op::Logic { .. }
+            | Op::Copy { .. }) => {
+                self.settle_operands(op);
+            }
+            op @ (Op::Barrier(_) | Op::Atomic(_)) => self.settle_operands(op),
+            _ => self.settle_all(),
+        }
+    }
+
+    /// Lets all columns hold the values of their registers.
+    pub(crate) fn settle_all(&mut self) {
+        self.registers.iter_mut().for_each(Register::settle);
+    }
+
+    fn settle_base(&mut self, base: Base) {
+        if let Base::Value(source) = base {
+            self.settle_source(source);
+        }
+    }
+
+    fn settle_source(&mut self, source: Source) {
+        if let Err(column) = source.split() {
+            self.registers[column as usize].settle();
+        }
+    }
+
+    fn settle_operands(&mut self, op: &Op) {
+        op.operands(&mut |operand| match operand {
+            OperandUse::Uses(source) | OperandUse::Carries(source) => self.settle_source(source),
+            _ => {}
+        });
+    }
+
+    /// The pattern of what a step reads, if it is known.
+    #[inline(always)]
+    pub(super) fn pattern(&self, source: Source, constants: &[Column]) -> Option<LanePattern> {
+        match source.split() {
+            Ok(constant) => Some(LanePattern::uniform(constants[constant as usize][0])),
+            Err(column) => {
+                let register = &self.registers[column as usize];
+                register.known.has(Known::PATTERN).then_some(register.pattern)
+            }
+        }
     }
 
     /// All predicates.
@@ -77,11 +147,12 @@ impl Frame {
     /// Takes a result in the lanes of `mask`. With all lanes it changes places with what was there.
     #[inline(always)]
     pub(crate) fn take(&mut self, reg: Reg, result: &mut Box<Column>, mask: u32) {
-        let column = &mut self.columns[reg.0 as usize];
+        let register = &mut self.registers[reg.0 as usize];
         if mask == FULL {
-            std::mem::swap(column, result);
+            register.take_lanes(result);
         } else {
-            blend(column, result, mask);
+            register.settle_to_write();
+            blend(&mut register.column, result, mask);
         }
         if self.undefined.any() {
             self.undefined.define(reg, mask);
@@ -90,7 +161,14 @@ impl Frame {
 
     #[inline(always)]
     pub(crate) fn write(&mut self, reg: Reg, value: &Column, mask: u32) {
-        blend(&mut self.columns[reg.0 as usize], value, mask);
+        let register = &mut self.registers[reg.0 as usize];
+        if mask == FULL {
+            *register.column = *value;
+            register.known = Known::LANES;
+        } else {
+            register.settle_to_write();
+            blend(&mut register.column, value, mask);
+        }
         if self.undefined.any() {
             self.undefined.define(reg, mask);
         }
@@ -136,9 +214,9 @@ impl Frames {
             self.list.len() as FrameId - 1
         });
         let frame = &mut self.list[id as usize];
-        frame.columns.truncate(columns);
-        frame.columns.iter_mut().for_each(|column| **column = [0; LANES]);
-        frame.columns.resize_with(columns, || Box::new([0; LANES]));
+        frame.registers.truncate(columns);
+        frame.registers.iter_mut().for_each(|register| register.set_uniform(0));
+        frame.registers.resize_with(columns, Register::zero);
         frame.predicates.clear();
         frame.predicates.resize(predicates, 0);
         frame.predicates[Pred::TRUE.0 as usize] = FULL;
@@ -155,7 +233,7 @@ impl Frames {
             depth,
             gap_bytes,
             carry,
-            columns: std::mem::take(&mut frame.columns),
+            registers: std::mem::take(&mut frame.registers),
             predicates: std::mem::take(&mut frame.predicates),
             undefined: std::mem::take(&mut frame.undefined),
         };
@@ -193,7 +271,7 @@ impl Frame {
             depth: 0,
             gap_bytes: 0,
             carry: 0,
-            columns: Vec::new(),
+            registers: Vec::new(),
             predicates: Vec::new(),
             undefined: UndefinedRegisters::default(),
         }

@@ -453,6 +453,15 @@ pub(super) fn check_bounds(access: &Access, addresses: &Column, lanes: u32, end:
     Err(Trouble::new(lane, ExecFindingKind::OutOfBounds(access.bad(address, near))))
 }
 
+/// The same for one value.
+pub(super) fn extended(value: u64, load: &Load) -> u64 {
+    let mut values = [value; LANES];
+    if load.extend_to != 0 {
+        extend(&mut values, load);
+    }
+    values[0]
+}
+
 /// Extends the sign of what was loaded to the register.
 #[inline(always)]
 pub(super) fn extend(values: &mut Column, load: &Load) {

@@ -22,7 +22,10 @@ mod matrix;
 mod mbarrier;
 mod mbarrier_end;
 mod memory;
+mod operand_forms;
 mod race_hooks;
+mod register;
+mod row_access;
 mod span_content;
 mod special_registers;
 mod statistics_hooks;
@@ -56,6 +59,7 @@ use frame::ENTRY;
 pub(crate) use frame::Frames;
 pub(crate) use lane_group::{LaneGroup, State};
 pub(crate) use memory::MAX_POLLS;
+pub(crate) use register::Register;
 use warpgroup_registers::WarpgroupRegisters;
 
 /// Steps after which a lane group that was passed over gets a turn.
@@ -76,6 +80,8 @@ pub(crate) struct Warp {
     frames: Frames,
     /// Where the next result is computed.
     result: Box<Column>,
+    /// Operands that all lanes share, in the first lane.
+    scalars: Box<[Column; 4]>,
     local: Local,
     /// Where undefined bytes on the stacks come from.
     local_origins: OriginNotes,
@@ -151,8 +157,8 @@ impl Warp {
         let tracked =
             cta.launch.options.checks.uninitialised && cta.launch.rules.has(ValueRule::LocalContents);
         let mut local = Local::new(tracked);
-        let room = done.map(|done| (done.result, done.lane_groups));
-        let (result, mut lane_groups) = room.unwrap_or_default();
+        let room = done.map(|done| (done.result, done.scalars, done.lane_groups));
+        let (result, scalars, mut lane_groups) = room.unwrap_or_default();
         local.reserve(code.functions.first().map_or(0, |entry| entry.frame_bytes));
         let gaps = code.functions.first().map_or(&[][..], |entry| &entry.gaps);
         gaps.iter().for_each(|gap| local.define(gap.start, gap.end - gap.start, lanes));
@@ -176,6 +182,7 @@ impl Warp {
             lane_groups,
             frames: Frames::default(),
             result,
+            scalars,
             local,
             local_origins: OriginNotes::default(),
             steps: 0,
@@ -245,11 +252,15 @@ impl Warp {
             if *left == 0 {
                 return Ok(true);
             }
-            if only_computes && self.lane_groups.len() == 1 && !self.has_undefined(at) {
-                self.compute(cta, at, stop, left);
+            let in_line = only_computes && self.lane_groups.len() == 1 && !self.has_undefined(at);
+            if in_line && self.compute(cta, at, stop, left, false) && *left == 0 {
+                return Ok(true);
             }
             let LaneGroup { pc, frame, .. } = self.lane_groups[at];
             let Some(step) = code.steps.get(pc as usize) else { return Ok(true) };
+            if !in_line {
+                self.frames[frame].settle(step);
+            }
             let seen = cta.seeded && step.op.reaches_others();
             if seen && let Some(switch) = self.preempt(cta, at, step) {
                 *left -= 1;
@@ -263,6 +274,9 @@ impl Warp {
                 stop = limit.min(self.watch.next);
             } else if pc == self.watch.pc {
                 self.compare_state(cta, at)?;
+            }
+            if in_line && pc == self.watch.pc && self.compute(cta, at, stop, left, true) {
+                continue;
             }
             *left -= 1;
             if seen {
@@ -282,6 +296,7 @@ impl Warp {
             if is_counted {
                 self.count_step(cta, at, step, (mask, lanes));
             }
+            self.frames[frame].settle(step);
             if step.watched && lanes != 0 {
                 self.watch_products(cta, at, step);
             }
@@ -290,21 +305,30 @@ impl Warp {
                 _ if marked => self.execute_undefined(cta, at, step, lanes)?,
                 _ => self.execute(cta, at, step, lanes)?,
             };
-            match flow {
-                Flow::Next => self.lane_groups[at].pc = pc + 1,
-                Flow::Jump(target) => self.lane_groups[at].pc = target,
-                Flow::Stay => {}
-                Flow::Switch => return Ok(false),
-                Flow::Again => return Ok(true),
-                Flow::Yield => {
-                    self.lane_groups[at].pc = pc + 1;
-                    return Ok(true);
-                }
+            if let Some(is_spent) = self.go_on(at, pc, flow) {
+                return Ok(is_spent);
             }
             if self.lane_groups.len() > 1 && self.must_switch(code, at) {
                 return Ok(false);
             }
         }
+    }
+
+    /// Moves a lane group on behind a step; `Some` if another should run, true if other warps should.
+    #[inline(always)]
+    fn go_on(&mut self, at: usize, pc: u32, flow: Flow) -> Option<bool> {
+        match flow {
+            Flow::Next => self.lane_groups[at].pc = pc + 1,
+            Flow::Jump(target) => self.lane_groups[at].pc = target,
+            Flow::Stay => {}
+            Flow::Switch => return Some(false),
+            Flow::Again => return Some(true),
+            Flow::Yield => {
+                self.lane_groups[at].pc = pc + 1;
+                return Some(true);
+            }
+        }
+        None
     }
 
     /// Reports what ends the launch.

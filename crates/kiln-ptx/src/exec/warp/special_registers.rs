@@ -14,18 +14,13 @@ impl Warp {
         self.frames[self.lane_groups[at].frame].write(to, &value, lanes);
     }
 
-    fn special_value(&self, cta: &Cta<'_>, which: Special, out: &mut Column) {
+    pub(super) fn special_value(&self, cta: &Cta<'_>, which: Special, out: &mut Column) {
         let launch = cta.launch;
         let axis = |of: [u32; 3], axis: Axis| u64::from(of.get(axis.index()).copied().unwrap_or(0));
         let mut lane = |f: fn(u32) -> u32| {
             (0u32..).zip(out.iter_mut()).for_each(|(lane, out)| *out = u64::from(f(lane)));
         };
-        let half = |value: u64, high: bool, wide: bool| match (high, wide) {
-            (_, true) => value,
-            (true, _) => value >> 32,
-            (false, _) => value & 0xffff_ffff,
-        };
-        let all = match which {
+        match which {
             Special::Thread(at) => {
                 let [width, height, _] = launch.shape.block;
                 let mut thread = cta.thread(self.index, 0);
@@ -42,17 +37,32 @@ impl Warp {
                         thread = [thread[0], 0, thread[2] + 1];
                     }
                 }
-                return;
             }
             Special::LocalWindow => {
-                return (0..).zip(out).for_each(|(lane, out)| *out = self.local_window(cta, lane));
+                (0..).zip(out).for_each(|(lane, out)| *out = self.local_window(cta, lane));
             }
-            Special::Lane => return lane(|lane| lane),
-            Special::LanesEqual => return lane(|lane| 1 << lane),
-            Special::LanesBelow { inclusive: false } => return lane(|lane| (1 << lane) - 1),
-            Special::LanesBelow { inclusive: true } => return lane(|lane| u32::MAX >> (31 - lane)),
-            Special::LanesAbove { inclusive: true } => return lane(|lane| u32::MAX << lane),
-            Special::LanesAbove { inclusive: false } => return lane(|lane| (u32::MAX << lane) << 1),
+            Special::Lane => lane(|lane| lane),
+            Special::LanesEqual => lane(|lane| 1 << lane),
+            Special::LanesBelow { inclusive: false } => lane(|lane| (1 << lane) - 1),
+            Special::LanesBelow { inclusive: true } => lane(|lane| u32::MAX >> (31 - lane)),
+            Special::LanesAbove { inclusive: true } => lane(|lane| u32::MAX << lane),
+            Special::LanesAbove { inclusive: false } => lane(|lane| (u32::MAX << lane) << 1),
+            which => out.fill(self.shared_special(cta, which).unwrap_or(0)),
+        }
+    }
+
+    /// The value of a special register that all lanes of a warp share; `None` of one that differs between them.
+    pub(super) fn shared_special(&self, cta: &Cta<'_>, which: Special) -> Option<u64> {
+        let launch = cta.launch;
+        let axis = |of: [u32; 3], axis: Axis| u64::from(of.get(axis.index()).copied().unwrap_or(0));
+        let half = |value: u64, high: bool, wide: bool| match (high, wide) {
+            (_, true) => value,
+            (true, _) => value >> 32,
+            (false, _) => value & 0xffff_ffff,
+        };
+        Some(match which {
+            Special::Thread(_) | Special::LocalWindow | Special::Lane | Special::LanesEqual => return None,
+            Special::LanesBelow { .. } | Special::LanesAbove { .. } => return None,
             Special::BlockShape(at) => axis(launch.shape.block, at),
             Special::Block(at) => axis(cta.index, at),
             Special::GridShape(at) => axis(launch.shape.grid, at),
@@ -77,7 +87,6 @@ impl Warp {
             Special::ClusterRank => cta.rank() as u64,
             Special::ClusterBlocks => launch.clusters.size(),
             Special::IsExplicitCluster => u64::from(launch.clusters.is_explicit),
-        };
-        out.fill(all);
+        })
     }
 }

@@ -1,84 +1,122 @@
-//! Steps that only compute, one behind the other.
+//! Steps that only compute or reach memory in rows, one behind the other.
 //!
 //! Most steps read and write registers of their lane group alone. Where the warp has one lane group, no order is drawn from a seed, and nothing is counted
-//! or undefined, such steps run in a loop that looks at nothing else.
+//! or undefined, such steps run in a loop that looks at nothing else. The loop computes what all lanes share once, indices as patterns, and 32-bit values
+//! as words, see [`Register`](super::register::Register).
 
 use super::Warp;
-use crate::exec::alu::Input;
+use super::frame::FrameId;
+use super::operand_forms::Room;
 use crate::exec::block::Cta;
-use crate::exec::lowered_code::{Op, PredSource};
-use crate::exec::warp_register::blend;
+use crate::exec::lowered_code::{Op, PredSource, QuickKind};
+use crate::exec::warp_register::FULL;
 
 impl Warp {
-    /// Runs steps until one comes that does more than compute, or the warp has run `stop` instructions, or `left` steps have run. The place of the lane
-    /// group is then that of the next step.
+    /// Runs steps until one comes that is none of these, or the warp has run `stop` instructions, or `left` steps have run. The place of the lane group is
+    /// then that of the next step. `past_watch`: the state at the watched instruction was looked at. Whether any step ran.
     #[inline]
-    pub(super) fn compute(&mut self, cta: &mut Cta<'_>, at: usize, stop: u64, left: &mut u64) {
-        let (constants, set, code) = (&*cta.launch.constants, cta.launch.set, cta.launch.code);
-        let Some(lane_group) = self.lane_groups.get_mut(at) else { return };
-        let (mask, watched) = (lane_group.mask, self.watch.pc);
+    pub(super) fn compute(
+        &mut self,
+        cta: &mut Cta<'_>,
+        at: usize,
+        stop: u64,
+        left: &mut u64,
+        past_watch: bool,
+    ) -> bool {
+        let (launch, code) = (cta.launch, cta.launch.code);
+        let Some(lane_group) = self.lane_groups.get(at) else { return false };
+        let (mask, id) = (lane_group.mask, lane_group.frame);
         let all = u64::from(mask.count_ones());
-        let frame = &mut self.frames[lane_group.frame];
-        let (mut pc, mut steps, mut threads) = (lane_group.pc, 0u64, 0u64);
-        // One step is always left for the caller, who looks at all limits.
-        let limit = stop.saturating_sub(self.steps).min(left.saturating_sub(1));
+        let (mut pc, mut steps, mut absent) = (lane_group.pc, 0u64, 0u64);
+        let limit = stop.saturating_sub(self.steps).min(*left);
         let mut ran = 0u64;
-        while ran < limit && pc != watched {
-            let Some(step) = code.steps.get(pc as usize) else { break };
-            if step.watched {
-                break;
-            }
-            let lanes = match step.guard {
-                PredSource::ALWAYS => mask,
-                guard => mask & frame.test(guard),
-            };
+        while ran < limit && (pc != self.watch.pc || past_watch && ran == 0) {
+            let Some(quick) = code.quick.get(pc as usize) else { break };
             let mut next = pc + 1;
-            match &step.op {
-                Op::Alu { .. } | Op::Copy { .. } | Op::Select { .. } if lanes == 0 => {}
-                Op::Alu { run, mode, to, from } => {
-                    let (a, b) = (frame.column(from[0], constants), frame.column(from[1], constants));
-                    let (c, d) = (frame.column(from[2], constants), frame.column(from[3], constants));
-                    run(&Input { set, mask: lanes, mode, a, b, c, d }, &mut self.result);
-                    frame.take(*to, &mut self.result, lanes);
+            match quick.kind {
+                QuickKind::Simple if mask == FULL => {
+                    let part = code.quick.get(pc as usize..).unwrap_or(&[]);
+                    let most =
+                        (limit - ran).min(u64::from(self.watch.pc.wrapping_sub(pc).wrapping_sub(1)) + 1);
+                    let frame = &mut self.frames[id];
+                    let mut count = 0;
+                    for quick in part.iter().take(most as usize) {
+                        if quick.kind != QuickKind::Simple {
+                            break;
+                        }
+                        frame.simple(launch, quick, &mut self.result);
+                        steps += u64::from(quick.first);
+                        count += 1;
+                    }
+                    (ran, pc) = (ran + u64::from(count), pc + count);
+                    continue;
                 }
-                Op::Compare(compare) if compare.combine.is_none() => {
-                    let (a, b) = (frame.column(compare.a, constants), frame.column(compare.b, constants));
-                    let input = Input { set, mask: lanes, mode: &compare.mode, a, b, c: b, d: b };
-                    let holds = if lanes == 0 { 0 } else { (compare.test)(&input) };
-                    frame.set(compare.to, holds, lanes);
-                    frame.set(compare.opposite, !holds, lanes);
-                }
-                Op::Copy { to, from } => {
-                    *self.result = *frame.column(*from, constants);
-                    frame.take(*to, &mut self.result, lanes);
-                }
-                Op::Select { to, a, b, pick } => {
-                    *self.result = *frame.column(*b, constants);
-                    blend(&mut self.result, frame.column(*a, constants), lanes & frame.test(*pick));
-                    frame.take(*to, &mut self.result, lanes);
-                }
-                Op::Branch { target, when } if step.decides == 0 && lanes == mask => {
-                    let taken = frame.test(*when) & mask;
+                QuickKind::Branch { when, target } => {
+                    let taken = self.frames[id].test(when) & mask;
                     if taken != 0 && taken != mask {
                         break;
                     }
-                    next = if taken == 0 { pc + 1 } else { *target };
+                    next = if taken == 0 { pc + 1 } else { target };
                 }
-                Op::Jump { target } if lanes == mask => next = *target,
-                _ => break,
+                QuickKind::Jump { target } => next = target,
+                QuickKind::None => break,
+                _ => {
+                    let Some(step) = code.steps.get(pc as usize) else { break };
+                    let lanes = match step.guard {
+                        PredSource::ALWAYS => mask,
+                        guard => mask & self.frames[id].test(guard),
+                    };
+                    if !self.run_in_line(cta, (id, pc), &step.op, lanes) {
+                        break;
+                    }
+                    if lanes != mask && step.first {
+                        absent += all - u64::from(lanes.count_ones());
+                    }
+                }
             }
-            if step.first {
-                steps += 1;
-                // A count takes many instructions on the oldest processors.
-                threads += if lanes == mask { all } else { u64::from(lanes.count_ones()) };
-            }
+            steps += u64::from(quick.first);
             ran += 1;
             pc = next;
         }
-        lane_group.pc = pc;
+        self.lane_groups[at].pc = pc;
         *left -= ran;
         self.steps += steps;
         cta.counters.warp_instructions += steps;
-        cta.counters.thread_instructions += threads;
+        cta.counters.thread_instructions += steps * all - absent;
+        ran != 0
+    }
+
+    /// Runs a step that is not a branch in some lanes; false, and nothing was done, if it is none that runs here.
+    #[inline(never)]
+    fn run_in_line(&mut self, cta: &mut Cta<'_>, (id, pc): (FrameId, u32), op: &Op, lanes: u32) -> bool {
+        let launch = cta.launch;
+        let frame = &mut self.frames[id];
+        match op {
+            Op::Nothing => {}
+            Op::Alu { .. } | Op::Copy { .. } | Op::Select { .. } | Op::Load(_) | Op::Store(_)
+                if lanes == 0 => {}
+            Op::Alu { run, mode, to, from } => {
+                let mut room: Room<'_> = (&mut self.result, &mut *self.scalars);
+                frame.alu(launch, (*run, mode), (*to, from), lanes, &mut room);
+            }
+            Op::Compare(compare) if compare.combine.is_none() => {
+                let holds = match lanes {
+                    0 => 0,
+                    _ => frame.compare(launch, compare, lanes, &mut self.scalars),
+                };
+                frame.set(compare.to, holds, lanes);
+                frame.set(compare.opposite, !holds, lanes);
+            }
+            Op::Logic { to, a, b, table } => frame.logic(*to, (*a, *b), *table, lanes),
+            Op::Copy { to, from } => frame.copy(launch, *to, *from, lanes, &mut self.result),
+            Op::Select { to, a, b, pick } => {
+                frame.select(launch, *to, (*a, *b, *pick), lanes, &mut self.result);
+            }
+            Op::Load(load) if lanes == FULL => return self.load_in_rows(cta, (id, pc), load),
+            Op::Store(store) if lanes == FULL => return self.store_in_rows(cta, (id, pc), store),
+            Op::Special { to, which } if lanes == FULL => return self.special_in_line(cta, id, *to, *which),
+            _ => return false,
+        }
+        true
     }
 }

@@ -1,7 +1,7 @@
 //! Reads, writes and atomics of the PTX executor on the bytes of one segment, recorded for the race check.
 
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_driver::SharedBytes;
 use kiln_ptx::exec::{Cells, UndefinedStore};
@@ -125,6 +125,25 @@ impl<'v> SegmentCells<'v> {
         if self.alone { bits.set_alone(offset, bytes) } else { bits.set_in_word(offset, bytes) }
     }
 
+    /// A range in parts that each share a word of bits: where the part starts and how long it is.
+    fn parts(offset: u64, bytes: u64, mut each: impl FnMut(u64, u64)) {
+        const WORD_BYTES: u64 = crate::check::touched_bytes::WORD_BITS;
+        let (mut at, end) = (offset, offset + bytes);
+        while at < end {
+            let stop = (at / WORD_BYTES * WORD_BYTES + WORD_BYTES).min(end);
+            each(at, stop - at);
+            at = stop;
+        }
+    }
+
+    /// The words of eight bytes from an offset on, if it is a multiple of eight and so many are there.
+    fn longs(&self, offset: u64, count: usize) -> Option<impl Iterator<Item = &AtomicU64>> {
+        let start = (self.offset + offset) as usize;
+        let long = move |at: usize| self.bytes.atomic_u64(start + 8 * at);
+        let is_there = count > 0 && long(0).is_some() && long(count - 1).is_some();
+        is_there.then(|| (0..count).filter_map(long))
+    }
+
     /// The lanes of a mask in runs of neighbouring elements that share a word of bits: where the run starts and how long it is.
     fn runs(offsets: &[u64; 32], mask: u32, bytes: u32, mut each: impl FnMut(u64, u64)) {
         const WORD_BYTES: u64 = crate::check::touched_bytes::WORD_BITS;
@@ -202,6 +221,52 @@ impl Cells for SegmentCells<'_> {
             lanes &= lanes - 1;
             values[lane] = self.value(offsets[lane], bytes);
         }
+    }
+
+    fn load_words(&self, offset: u64, words: &mut [u32]) -> bool {
+        let (pairs, []) = words.as_chunks_mut::<2>() else { return false };
+        let Some(longs) = self.longs(offset, pairs.len()) else { return false };
+        Self::parts(offset, 8 * pairs.len() as u64, |start, len| self.read(start, len));
+        for (pair, long) in pairs.iter_mut().zip(longs) {
+            let long = u64::from_le(long.load(Ordering::Relaxed));
+            *pair = [long as u32, (long >> 32) as u32];
+        }
+        true
+    }
+
+    fn store_words(&self, offset: u64, words: &[u32]) -> bool {
+        let (pairs, []) = words.as_chunks::<2>() else { return false };
+        let Some(longs) = self.longs(offset, pairs.len()) else { return false };
+        Self::parts(offset, 8 * pairs.len() as u64, |start, len| self.written(start, len));
+        for (pair, long) in pairs.iter().zip(longs) {
+            let value = u64::from(pair[0]) | u64::from(pair[1]) << 32;
+            long.store(value.to_le(), Ordering::Relaxed);
+        }
+        true
+    }
+
+    fn load_row(&self, offset: u64, bytes: u32, values: &mut [u64]) -> bool {
+        let Some(longs) = self.longs(offset, values.len()).filter(|_| bytes == 8) else { return false };
+        Self::parts(offset, 8 * values.len() as u64, |start, len| self.read(start, len));
+        values.iter_mut().zip(longs).for_each(|(value, long)| *value = long.load(Ordering::Relaxed));
+        true
+    }
+
+    fn store_row(&self, offset: u64, bytes: u32, values: &[u64]) -> bool {
+        let Some(longs) = self.longs(offset, values.len()).filter(|_| bytes == 8) else { return false };
+        Self::parts(offset, 8 * values.len() as u64, |start, len| self.written(start, len));
+        values.iter().zip(longs).for_each(|(value, long)| long.store(*value, Ordering::Relaxed));
+        true
+    }
+
+    fn is_range_written(&self, offset: u64, bytes: u64) -> bool {
+        let undefined = self.undefined();
+        if undefined.is_empty() && self.touched.undefined.get().is_none() {
+            return true;
+        }
+        let mut all = true;
+        Self::parts(offset, bytes, |start, len| all = all && self.is_written(undefined, start, len));
+        all
     }
 
     fn unwritten(&self, offsets: &[u64; 32], mask: u32, bytes: u32) -> u32 {
