@@ -7,7 +7,9 @@ use super::check::RaceCause;
 use super::code_location::CodeSite;
 use super::deadlock_report::DeadlockPlace;
 use super::fault::ExecFault;
-use super::finding_text::{Thread, write_leak, write_non_coherent, write_uninitialised};
+use super::finding_text::{
+    Thread, write_leak, write_no_proxy_fence, write_non_coherent, write_uninitialised,
+};
 use super::memory::{Miss, MissKind, SharedMap};
 use super::race_remedy::RaceRemedy;
 
@@ -409,11 +411,7 @@ impl fmt::Display for ExecFindingKind {
                 "pending copy: {access}, where the asynchronous copy by {} has not been waited for",
                 Thread(copy_site)
             ),
-            Self::NoProxyFence { access, write_site } => write!(
-                f,
-                "no proxy fence: {access} through the async proxy, where {} wrote, with no `fence.proxy.async` in between",
-                Thread(write_site)
-            ),
+            Self::NoProxyFence { access, write_site } => write_no_proxy_fence(f, access, write_site),
             Self::Barrier(text)
             | Self::Deadlock { text, .. }
             | Self::Mask(text)

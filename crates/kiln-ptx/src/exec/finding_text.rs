@@ -20,6 +20,18 @@ pub(super) fn write_leak(f: &mut fmt::Formatter<'_>, blocks: u64, bytes: u64) ->
     write!(f, "leak: {blocks} block{s} of malloc with {bytes} bytes {were} not freed")
 }
 
+pub(super) fn write_no_proxy_fence(
+    f: &mut fmt::Formatter<'_>,
+    access: &BadAccess,
+    write_site: &CodeSite,
+) -> fmt::Result {
+    let thread = Thread(write_site);
+    write!(
+        f,
+        "no proxy fence: {access} through the async proxy, where {thread} wrote, with no `fence.proxy.async` in between"
+    )
+}
+
 pub(super) fn write_non_coherent(
     f: &mut fmt::Formatter<'_>,
     access: &BadAccess,

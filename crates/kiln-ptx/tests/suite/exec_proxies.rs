@@ -35,7 +35,7 @@ fn told(body: &str) {
         let found = findings(body, seed);
         let [finding] = &found[..] else { panic!("seed {seed}: {found:#?}\n{text}") };
         assert!(finding.contains("no proxy fence: read"), "{finding}");
-        assert!(finding.contains(&format!("PTX line {write},")), "{write}: {finding}");
+        assert!(finding.contains(&format!("PTX line {write} wrote")), "{write}: {finding}");
         assert!(finding.contains(&format!("PTX line {copy}")), "{copy}: {finding}");
     }
 }

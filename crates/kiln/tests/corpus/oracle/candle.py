@@ -17,6 +17,9 @@ import kiln_run
 import reductions
 import indexing
 
+#: Kernels with a mistake that is found and leaves the results right: docs/testing.md has its lines. Below sm_90, CUDA's `atomicAdd` of bf16 begins with a plain read.
+MISTAKES = {"sum_bf16"}
+
 ORACLES = elementwise.ORACLES + reductions.ORACLES + indexing.ORACLES
 
 
@@ -48,7 +51,7 @@ def main():
     def attempt(item):
         path, kernel, made = item
         for number, launch in enumerate(made):
-            wrong = kiln_run.run(arguments.kiln, str(path), kernel, launch, arguments.seed)
+            wrong = kiln_run.run(arguments.kiln, str(path), kernel, launch, arguments.seed, kernel in MISTAKES)
             if wrong:
                 return kernel, f"launch {number}: {wrong}"
         return kernel, None
@@ -61,6 +64,8 @@ def main():
                 print(f"{kernel}: {wrong}", flush=True)
     if arguments.missing:
         print("no oracle:", " ".join(missing))
+    known = sum(kernel in MISTAKES for _, kernel, _ in work)
+    print(f"{known} with a known mistake, of which the results are compared")
     print(f"{len(work)} kernels executed, {right} right, {len(work) - right} not; {len(missing)} without an oracle")
     sys.exit(right != len(work))
 

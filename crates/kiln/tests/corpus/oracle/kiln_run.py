@@ -44,8 +44,8 @@ class Output:
         return f"element {at} is {got[at]!r}, not {wanted[at]!r} ({(~good).sum()} of {good.size} differ)"
 
 
-def run(kiln, ptx, kernel, launch, seed):
-    """Runs a kernel; what went wrong, or nothing."""
+def run(kiln, ptx, kernel, launch, seed, has_mistake=False):
+    """Runs a kernel; what went wrong, or nothing. With a mistake it must be told, and the results count."""
     with tempfile.TemporaryDirectory() as folder:
         words, outputs = [], []
         for number, argument in enumerate(launch.arguments):
@@ -68,9 +68,12 @@ def run(kiln, ptx, kernel, launch, seed):
         command += ["--seed", str(seed), "--shared", str(launch.shared)]
         command += [part for word in words for part in ("--arg", word)]
         environment = {**os.environ, "KILN_POLICY": "simulate"}
+        environment["KILN_FINDINGS"] = "report" if has_mistake else "fail"
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
         if done.returncode != 0:
             return f"exit {done.returncode}: {(done.stderr or done.stdout).strip()[:600]}"
+        if has_mistake and "1. " not in done.stdout + done.stderr:
+            return "the known mistake was not found"
         for output, result in outputs:
             wrong = output.difference(np.load(result))
             if wrong:
