@@ -1,6 +1,7 @@
 """Oracles for the kernels of candle that compute each element by itself."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,8 +13,17 @@ TYPE = r"(bf16|f16|f32|f64|u8|u32|i16|i32|i64|f8_e4m3)"
 erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def normal_cdf(x):
-    return np.vectorize(lambda y: 0.5 * math.erfc(-y / math.sqrt(2)), otypes=[np.float64])(x)
+SQRT_2 = Fraction(math.isqrt(2 * 10**60), 10**30)
+
+
+def normal_cdf_of(x):
+    """With what rounding `x / sqrt(2)` would add taken away: the function magnifies it."""
+    t = -x / math.sqrt(2)
+    rest = float(Fraction(-x) / SQRT_2 - Fraction(t))
+    return 0.5 * (math.erfc(t) - 2 / math.sqrt(math.pi) * math.exp(-t * t) * rest)
+
+
+normal_cdf = np.vectorize(lambda x: normal_cdf_of(float(x)), otypes=[np.float64])
 
 
 def tanh_gelu(x):
@@ -41,9 +51,9 @@ UNARY = {
     "cos": (np.cos, 2, 0.1),
     "tanh": (np.tanh, 2, 0),
     "erf": (erf, 2, 0),
-    "normcdf": (normal_cdf, 4, 0),
+    "normcdf": (normal_cdf, 5, 0),
     "gelu": (tanh_gelu, 4, 2),
-    "gelu_erf": (lambda x: x * normal_cdf(x), 4, 0),
+    "gelu_erf": (lambda x: x * normal_cdf(x), 6, 0),
     "elu": (lambda x: np.where(x > 0, x, PARAMETER["elu"] * np.expm1(x)), 2, 0.5),
     "silu": (lambda x: x / (1 + np.exp(-x)), 4, 0),
     "powf": (lambda x: x ** PARAMETER["powf"], 4, 0),
