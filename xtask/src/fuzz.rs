@@ -4,6 +4,8 @@
 //! with a failure, saying which input did it, when the reader panics or does not come back. It needs nothing but
 //! cargo and runs the same on every machine.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::failure::{Failure, Result};
@@ -47,20 +49,51 @@ pub(crate) struct Arguments {
     /// What the inputs are made from; the same seed makes the same inputs
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// So many inputs instead of a time, in several processes with limits for time and memory (`ptx` alone)
+    #[arg(long, value_name = "COUNT", conflicts_with = "seconds", requires = "target")]
+    texts: Option<u64>,
+    /// How many processes share them; one for each core if it is left out
+    #[arg(long, value_name = "COUNT", requires = "texts")]
+    jobs: Option<usize>,
+    /// Further files that inputs are made of
+    #[arg(long = "file", value_name = "FILE", requires = "texts")]
+    files: Vec<PathBuf>,
 }
+
+/// The target that takes a number of inputs.
+const COUNTED: &str = "ptx";
 
 /// Runs one target or all.
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result {
     for target in chosen(arguments.target.as_deref())? {
-        println!("fuzz {}: seed {}, {} s", target.name, arguments.seed, arguments.seconds);
-        let (seconds, seed) = (arguments.seconds.to_string(), arguments.seed.to_string());
+        let what = match arguments.texts {
+            Some(texts) => format!("{texts} inputs"),
+            None => format!("{} s", arguments.seconds),
+        };
+        println!("fuzz {}: seed {}, {what}", target.name, arguments.seed);
         let mut command = workspace.cargo();
         command.arg("run").args(PROFILE).args(["--package", target.package, "--example", target.example]);
         command.args(target.features.iter().map(|feature| format!("--features={feature}")));
-        command.args(["--", &seconds, &seed]);
+        command.arg("--").args(words(arguments, target.name)?);
         process::succeed(&mut command)?;
     }
     Ok(())
+}
+
+/// What a target is told.
+fn words(arguments: &Arguments, target: &str) -> Result<Vec<String>> {
+    let seed = arguments.seed.to_string();
+    let Some(texts) = arguments.texts else { return Ok(vec![arguments.seconds.to_string(), seed]) };
+    if target != COUNTED {
+        return Err(Failure::new(format!(
+            "`--texts` is for the target `{COUNTED}`; `{target}` takes `--seconds`"
+        )));
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut words =
+        vec!["--texts".to_owned(), texts.to_string(), arguments.jobs.unwrap_or(cores).to_string(), seed];
+    words.extend(arguments.files.iter().map(|file| file.display().to_string()));
+    Ok(words)
 }
 
 fn chosen(name: Option<&str>) -> Result<Vec<&'static Target>> {
@@ -84,7 +117,8 @@ mod tests {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for target in TARGETS {
             let file = root.join("crates").join(target.package).join("examples").join(target.example);
-            assert!(file.with_extension("rs").exists(), "{} has no {}", target.package, target.example);
+            let is_there = file.with_extension("rs").exists() || file.join("main.rs").exists();
+            assert!(is_there, "{} has no {}", target.package, target.example);
         }
     }
 
@@ -94,5 +128,21 @@ mod tests {
         assert!(text.contains("`elf`") && text.contains("ptx"), "{text}");
         assert_eq!(chosen(None).unwrap().len(), TARGETS.len());
         assert_eq!(chosen(Some("ptx")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_number_of_inputs_is_for_ptx() {
+        let arguments = Arguments {
+            target: Some("ptx".to_owned()),
+            seconds: 60,
+            seed: 3,
+            texts: Some(1000),
+            jobs: Some(4),
+            files: vec![PathBuf::from("a.ptx")],
+        };
+        assert_eq!(words(&arguments, "ptx").unwrap(), ["--texts", "1000", "4", "3", "a.ptx"]);
+        let refused = words(&arguments, "kir").err().unwrap().to_string();
+        assert!(refused.contains("`kir`") && refused.contains("--seconds"), "{refused}");
+        assert_eq!(words(&Arguments { texts: None, ..arguments }, "kir").unwrap(), ["60", "3"]);
     }
 }

@@ -53,4 +53,4 @@ pub use mma_probe_table::{matrix_probes, record_matrices, recorded_matrices};
 pub use seeded_inputs::Random;
 pub use source::CaseSource;
 pub use tensor_probe::TensorProbe;
-pub use tensor_probe_table::{record_tensors, recorded_tensors, tensor_probes};
+pub use tensor_probe_table::{record_tensors, recorded_tensors, sparse_float8_probes, tensor_probes};

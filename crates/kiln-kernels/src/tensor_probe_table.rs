@@ -42,6 +42,14 @@ pub fn tensor_probes() -> Vec<TensorProbe> {
     all
 }
 
+/// `mma.sp` of 8-bit floats. What a GPU answers is not kept.
+pub fn sparse_float8_probes() -> Vec<TensorProbe> {
+    let types = [("e4m3", "e4m3"), ("e4m3", "e5m2"), ("e5m2", "e4m3"), ("e5m2", "e5m2")];
+    let forms =
+        ["", "::ordered_metadata"].into_iter().flat_map(|ordered| types.map(|types| (ordered, types)));
+    forms.map(|(ordered, (a, b))| sparse(ordered, 64, [a, b, "f32"], 0)).collect()
+}
+
 /// What one H200 answered to every probe with the inputs of seed 0, in the order of the table.
 ///
 /// `None` when the table has changed since and must be recorded again.

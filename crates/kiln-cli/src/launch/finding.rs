@@ -344,6 +344,12 @@ fn text_of_code(kind: &ExecFindingKind, access: Option<&BadAccess>, near: Option
                 "non-coherent read: {bytes} are read as a constant (ld.global.nc, __ldg) and written in the same launch; use a plain load"
             )
         }
+        (ExecFindingKind::NoProxyFence { .. }, Some(access), near) => {
+            let bytes = bytes_text(access, near);
+            format!(
+                "no proxy fence: {bytes} were written by a thread and are read by an asynchronous copy or product, with no fence.proxy.async in between"
+            )
+        }
         (ExecFindingKind::PendingCopy { .. }, Some(access), near) => {
             let bytes = bytes_text(access, near);
             format!("pending copy: no thread has waited for the asynchronous copy to {bytes}")
@@ -366,7 +372,8 @@ fn earlier_side(finding: &ExecFinding) -> (Option<PlaceSheet>, Option<&'static s
         | ExecFindingKind::NonCoherent { earlier_site, earlier, .. } => {
             (Some(PlaceSheet::of(earlier_site)), Some(earlier.noun()))
         }
-        ExecFindingKind::SameValue { earlier_site, .. } => {
+        ExecFindingKind::SameValue { earlier_site, .. }
+        | ExecFindingKind::NoProxyFence { write_site: earlier_site, .. } => {
             (Some(PlaceSheet::of(earlier_site)), Some("write"))
         }
         ExecFindingKind::PendingCopy { copy_site, .. } => (Some(PlaceSheet::of(copy_site)), Some("copy")),
@@ -485,6 +492,7 @@ fn bad_access(kind: &ExecFindingKind) -> Option<&BadAccess> {
         | ExecFindingKind::Race { access, .. }
         | ExecFindingKind::SameValue { access, .. }
         | ExecFindingKind::NonCoherent { access, .. }
+        | ExecFindingKind::NoProxyFence { access, .. }
         | ExecFindingKind::PendingCopy { access, .. } => Some(access),
         _ => None,
     }

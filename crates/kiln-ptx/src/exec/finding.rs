@@ -4,9 +4,12 @@ use std::fmt;
 
 use super::address_base::AddressBase;
 use super::check::RaceCause;
-use super::code_location::{CodeSite, Line};
+use super::code_location::CodeSite;
 use super::deadlock_report::DeadlockPlace;
 use super::fault::ExecFault;
+use super::finding_text::{
+    Thread, write_leak, write_no_proxy_fence, write_non_coherent, write_uninitialised,
+};
 use super::memory::{Miss, MissKind, SharedMap};
 use super::race_remedy::RaceRemedy;
 
@@ -95,6 +98,13 @@ pub enum ExecFindingKind {
         earlier: AccessKind,
         /// Where it was, and in which thread.
         earlier_site: Box<CodeSite>,
+    },
+    /// A bulk copy, tensor copy or product of a warpgroup read shared memory that a thread wrote, with no `fence.proxy.async` between the two.
+    NoProxyFence {
+        /// The read.
+        access: BadAccess,
+        /// The write, and its thread.
+        write_site: Box<CodeSite>,
     },
     /// A lane took a value from a lane that does not take part: it is undefined.
     InactiveLane {
@@ -212,7 +222,8 @@ impl ExecFindingKind {
             | Self::Race { access, .. }
             | Self::SameValue { access, .. }
             | Self::PendingCopy { access, .. }
-            | Self::NonCoherent { access, .. } => Some(access),
+            | Self::NonCoherent { access, .. }
+            | Self::NoProxyFence { access, .. } => Some(access),
             _ => None,
         }
     }
@@ -256,6 +267,7 @@ impl ExecFindingKind {
             | Self::SameValue { .. }
             | Self::PendingCopy { .. }
             | Self::NonCoherent { .. }
+            | Self::NoProxyFence { .. }
             | Self::InactiveLane { .. }
             | Self::Barrier(_)
             | Self::Mask(_)
@@ -287,6 +299,7 @@ impl ExecFindingKind {
             Self::SameValue { .. } => "same-value",
             Self::PendingCopy { .. } => "pending-copy",
             Self::NonCoherent { .. } => "non-coherent",
+            Self::NoProxyFence { .. } => "proxy-fence",
             Self::InactiveLane { .. } => "inactive-lane",
             Self::Barrier(_) => "barrier",
             Self::Deadlock { .. } => "deadlock",
@@ -398,6 +411,7 @@ impl fmt::Display for ExecFindingKind {
                 "pending copy: {access}, where the asynchronous copy by {} has not been waited for",
                 Thread(copy_site)
             ),
+            Self::NoProxyFence { access, write_site } => write_no_proxy_fence(f, access, write_site),
             Self::Barrier(text)
             | Self::Deadlock { text, .. }
             | Self::Mask(text)
@@ -433,49 +447,6 @@ impl fmt::Display for ExecFindingKind {
             }
             Self::HeapLeak { blocks, bytes } => write_leak(f, *blocks, *bytes),
         }
-    }
-}
-
-fn write_uninitialised(f: &mut fmt::Formatter<'_>, access: &BadAccess, read_site: &CodeSite) -> fmt::Result {
-    let near = &access.near;
-    write!(f, "uninitialised: {access} by {}, ", Thread(read_site))?;
-    if near.is_empty() { f.write_str("which was never written") } else { write!(f, "of which {near}") }
-}
-
-fn write_leak(f: &mut fmt::Formatter<'_>, blocks: u64, bytes: u64) -> fmt::Result {
-    let (s, were) = if blocks == 1 { ("", "was") } else { ("s", "were") };
-    write!(f, "leak: {blocks} block{s} of malloc with {bytes} bytes {were} not freed")
-}
-
-fn write_non_coherent(
-    f: &mut fmt::Formatter<'_>,
-    access: &BadAccess,
-    earlier: AccessKind,
-    earlier_site: &CodeSite,
-) -> fmt::Result {
-    let (constant, write) = match access.access {
-        AccessKind::Read => ("this", "the other one"),
-        _ => ("the other one", "this"),
-    };
-    write!(
-        f,
-        "non-coherent read: {access} and the {earlier} by {}: {constant} is a read as a constant, which need not see {write} in the same \
-         launch; use a plain load",
-        Thread(earlier_site)
-    )
-}
-
-/// `block (0,0,0) thread (1,0,0) at kernel.cu:12`.
-struct Thread<'a>(&'a CodeSite);
-
-impl fmt::Display for Thread<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ([bx, by, bz], [x, y, z]) = (self.0.block, self.0.thread);
-        write!(f, "block ({bx},{by},{bz}) thread ({x},{y},{z})")?;
-        if self.0.function != self.0.kernel {
-            write!(f, " in {}", self.0.function)?;
-        }
-        write!(f, " at {}", Line(self.0))
     }
 }
 

@@ -81,6 +81,7 @@ mod deadlock_report;
 mod entry;
 mod fault;
 mod finding;
+mod finding_text;
 mod instruction_kind;
 mod lane_pattern;
 mod launch;

@@ -1,7 +1,7 @@
 //! How races become findings.
 
 use super::block::Cta;
-use super::check::{Conflict, ConstantConflict, Copy, PendingBulk, RaceCause, Touching};
+use super::check::{Conflict, ConstantConflict, Copy, GenericWrite, PendingBulk, RaceCause, Touching};
 use super::code_location::{CodeSite, Line};
 use super::finding::{AccessKind, BadAccess, ExecFindingKind};
 use super::warp_register::LANES;
@@ -74,6 +74,22 @@ impl Cta<'_> {
         let thread = self.thread(warp, lane);
         let log = self.launch.log;
         log.find(self.launch.code, (pc, copy.pc), kind, false, |site| site.in_thread(self.index, thread));
+    }
+
+    /// Keeps a read through the async proxy of what a thread wrote, with no fence between the two.
+    pub(crate) fn report_unfenced(
+        &self,
+        warp: usize,
+        lane: usize,
+        pc: u32,
+        access: BadAccess,
+        write: GenericWrite,
+    ) {
+        let write_site = Box::new(self.site_in_grid(write.pc, u64::from(write.warp), write.lane.into()));
+        let kind = ExecFindingKind::NoProxyFence { access, write_site };
+        let thread = self.thread(warp, lane);
+        let log = self.launch.log;
+        log.find(self.launch.code, (pc, write.pc), kind, false, |site| site.in_thread(self.index, thread));
     }
 
     /// Keeps a read as a constant of memory that the launch writes.

@@ -5,6 +5,9 @@ use std::fmt;
 use super::matrix::{SparseMultiply, WarpMatrix};
 use crate::{Flag, Form, Opcode, Order, PtxModule, PtxVersion, Scope, Space};
 
+/// Words of tensor copies that came with sm_100.
+const BLACKWELL_WORDS: [&str; 3] = ["tile::gather4", "tile::scatter4", "cta_group::1"];
+
 /// The first version and architecture that have an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Requirement {
@@ -19,6 +22,10 @@ enum Features {
     All,
     /// This one alone.
     Own,
+    /// This one and others up to `sm`, under names with an `a` or `f`.
+    Family {
+        last: u32,
+    },
 }
 
 impl Requirement {
@@ -32,6 +39,13 @@ impl Requirement {
         Self { version: PtxVersion { major, minor }, sm, features: Features::Own }
     }
 
+    /// What the architectures from sm_100 to sm_110 have under names with an `a` or `f`, since version 8.6.
+    const BLACKWELL: Self = Self {
+        version: PtxVersion { major: 8, minor: 6 },
+        sm: 100,
+        features: Features::Family { last: 110 },
+    };
+
     /// What an instruction requires; `None` where nothing is known.
     pub(crate) fn of(form: &Form) -> Option<Self> {
         match form.opcode() {
@@ -40,6 +54,10 @@ impl Requirement {
             Opcode::Wgmma => Some(Self::own(8, 0, 90)),
             Opcode::Mbarrier => Some(Self::of_mbarrier(form)),
             Opcode::Atom | Opcode::Red if form.vector() > 1 => Some(Self::new(8, 1, 90)),
+            Opcode::Cp if form.has_word("tile::gather4") && is_own_block(form) => {
+                Some(if form.has_word("cta_group::1") { Self::BLACKWELL } else { Self::new(8, 6, 100) })
+            }
+            Opcode::Cp if BLACKWELL_WORDS.iter().any(|word| form.has_word(word)) => Some(Self::BLACKWELL),
             Opcode::Cp if form.has(Flag::Bulk) => Some(Self::new(8, 0, 90)),
             Opcode::Cp if form.has(Flag::Mbarrier) => Some(Self::new(7, 0, 80)),
             Opcode::Mapa | Opcode::Getctarank => Some(Self::new(7, 8, 90)),
@@ -48,6 +66,8 @@ impl Requirement {
             Opcode::Tensormap => Some(Self::new(8, 3, 90)),
             Opcode::Fence if form.has_word("tensormap::generic") => Some(Self::new(8, 3, 90)),
             Opcode::Fence if form.has(Flag::MbarrierInit) => Some(Self::new(8, 0, 90)),
+            Opcode::Fence if form.has_word("async::generic") => Some(Self::new(8, 6, 90)),
+            Opcode::Fence if form.has(Flag::Proxy) && form.has_word("alias") => Some(Self::new(7, 5, 70)),
             Opcode::Fence if form.has(Flag::Proxy) && form.has(Flag::Async) => Some(Self::new(8, 0, 90)),
             _ if form.spaces().any(|space| space == Space::SharedCluster) => Some(Self::new(7, 8, 90)),
             _ => None,
@@ -72,10 +92,18 @@ impl Requirement {
         let has_architecture = match (module.target.sm(), self.features) {
             (None, _) => true,
             (Some(sm), Features::All) => sm >= self.sm,
+            (Some(sm), Features::Family { last }) => {
+                (self.sm..=last).contains(&sm) && module.target.architecture.ends_with(['a', 'f'])
+            }
             (Some(sm), Features::Own) => sm == self.sm && module.target.architecture.ends_with('a'),
         };
         has_architecture && module.version >= self.version
     }
+}
+
+/// Whether a copy goes to the block's own shared memory.
+fn is_own_block(form: &Form) -> bool {
+    !form.has(Flag::Prefetch) && form.space().map(Space::base) == Some(Space::Shared)
 }
 
 impl fmt::Display for Requirement {
@@ -85,6 +113,7 @@ impl fmt::Display for Requirement {
         match features {
             Features::All => write!(f, "sm_{sm} or newer"),
             Features::Own => write!(f, "sm_{sm}a"),
+            Features::Family { last } => write!(f, "sm_{sm}a to sm_{last}a"),
         }
     }
 }

@@ -56,6 +56,13 @@ pub(crate) fn rows(record: &TensorRecord, start: &BoxStart) -> Result<Vec<BoxRow
     Ok(rows)
 }
 
+/// Four rows of a matrix, of which each has a coordinate behind that of the column; the record has a box of four rows.
+pub(crate) fn four_rows(record: &TensorRecord, start: &BoxStart) -> Vec<BoxRow> {
+    let [column, rows @ ..] = start.coordinates;
+    let place = |row: i64| [column, row, 0, 0, 0];
+    (0..).zip(rows).map(|(number, at)| row(record, &place(at), number)).collect()
+}
+
 /// The pixels of a column: they go through the box of corners, width first, and on through the images.
 fn column_rows(record: &TensorRecord, start: &BoxStart) -> Result<Vec<BoxRow>, OutsideColumn> {
     let rank = record.rank as usize;

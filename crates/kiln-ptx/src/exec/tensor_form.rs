@@ -20,6 +20,8 @@ pub(crate) struct TensorForm {
     pub(crate) action: TensorAction,
     pub(crate) dimensions: usize,
     pub(crate) im2col: bool,
+    /// Whether each of the four rows has a coordinate: `tile::gather4` and `tile::scatter4`.
+    pub(crate) four_rows: bool,
     /// Whether shared memory is that of any block of the cluster.
     pub(crate) cluster: bool,
 }
@@ -50,34 +52,48 @@ impl TensorForm {
         };
         let dimensions = (1..=5).find(|count| take(&format!("{count}d")))?;
         let is_tile = take("tile");
+        let (gathers, scatters) = (take("tile::gather4"), take("tile::scatter4"));
+        // The object lies in the block's memory here anyway.
+        let is_own_object = take("cta_group::1");
         let (is_column, is_plain_column) = (take("im2col"), take("im2col_no_offs"));
         let (completes, is_grouped) = (take(COMPLETES), take("bulk_group"));
         let multicast = take("multicast::cluster");
-        if !words.is_empty() || u8::from(is_tile) + u8::from(is_column) + u8::from(is_plain_column) > 1 {
+        if !words.is_empty()
+            || [is_tile, gathers, scatters, is_column, is_plain_column].into_iter().filter(|is| *is).count()
+                > 1
+        {
             return None;
         }
         let spaces: Vec<Space> = form.spaces().map(Space::base).collect();
         let action = match &spaces[..] {
-            [Space::Shared | Space::SharedCluster, Space::Global] if completes && !is_plain_column => {
+            [Space::Shared | Space::SharedCluster, Space::Global]
+                if completes && !is_plain_column && !scatters =>
+            {
                 TensorAction::Load { multicast }
             }
-            [Space::Global, Space::Shared] if is_grouped && !is_column => match form.operation() {
-                Some(operation) if form.has(Flag::Reduce) => TensorAction::Reduce(operation),
-                None if !form.has(Flag::Reduce) => TensorAction::Store,
-                _ => return None,
-            },
-            [Space::Global] if form.has(Flag::Prefetch) && !is_plain_column => TensorAction::Prefetch,
+            [Space::Global, Space::Shared] if is_grouped && !is_column && !gathers => {
+                match form.operation() {
+                    Some(operation) if form.has(Flag::Reduce) => TensorAction::Reduce(operation),
+                    None if !form.has(Flag::Reduce) => TensorAction::Store,
+                    _ => return None,
+                }
+            }
+            [Space::Global] if form.has(Flag::Prefetch) && !is_plain_column && !scatters => {
+                TensorAction::Prefetch
+            }
             _ => return None,
         };
         let is_load = matches!(action, TensorAction::Load { .. });
         let cluster = spaces.first() == Some(&Space::SharedCluster);
-        let im2col = is_column || is_plain_column;
+        let (im2col, four_rows) = (is_column || is_plain_column, gathers || scatters);
         let fits = completes == is_load
             && is_grouped == matches!(action, TensorAction::Store | TensorAction::Reduce(_))
             && form.has(Flag::Prefetch) == (action == TensorAction::Prefetch)
             && (!multicast || is_load && cluster)
+            && (!is_own_object || is_load)
+            && (!four_rows || dimensions == 2)
             && (!im2col || dimensions >= 3);
-        fits.then_some(Self { action, dimensions, im2col, cluster })
+        fits.then_some(Self { action, dimensions, im2col, four_rows, cluster })
     }
 }
 
@@ -161,13 +177,19 @@ mod tests {
         );
         assert_eq!(of(&format!("{}.im2col.{tx}", name.replace("2d", "4d"))), Some((load(false), 4, true)));
         assert_eq!(of(&format!("{name}.im2col.{tx}")), None);
-        assert_eq!(of(&format!("{name}.tile::gather4.{tx}")), None);
+        assert_eq!(of(&format!("{name}.tile::gather4.{tx}.cta_group::1")), Some((load(false), 2, false)));
+        assert_eq!(of(&format!("{}.tile::gather4.{tx}", name.replace("2d", "3d"))), None);
+        assert_eq!(of(&format!("{name}.tile::scatter4.{tx}")), None);
+        assert_eq!(of(&format!("{name}.tile.{tx}.cta_group::2")), None);
         assert_eq!(of(&format!("{name}.bulk_group")), None);
         let store = "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group";
         assert_eq!(of(store), Some((TensorAction::Store, 5, false)));
         assert_eq!(of(&store.replace("cta.", "cta.im2col_no_offs.")), Some((TensorAction::Store, 5, true)));
         let reduce = "cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group";
         assert_eq!(of(reduce), Some((TensorAction::Reduce(Operation::Add), 1, false)));
+        let scatter = "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group";
+        assert!(TensorForm::of(&Form::read(scatter)).is_some_and(|form| form.four_rows));
+        assert_eq!(of(&scatter.replace("scatter", "gather")), None);
         let prefetch = "cp.async.bulk.prefetch.tensor.3d.L2.global.tile";
         assert_eq!(of(prefetch), Some((TensorAction::Prefetch, 3, false)));
         let field = |text: &str| MapField::of(&Form::read(text));

@@ -3,10 +3,12 @@
 use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{ExecProgram, LaunchShape, Options, SimpleMemory};
 
-/// One form: the type of A and B, its depth, and the type of C and D.
+/// One form: the types of A and B, its depth, and the type of C and D.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     ty: &'static str,
+    /// The type of B.
+    other: &'static str,
     depth: usize,
     sum: &'static str,
     ordered: bool,
@@ -17,7 +19,7 @@ fn bits(ty: &str) -> usize {
     match ty {
         "f32" | "tf32" | "s32" => 32,
         "f16" | "bf16" => 16,
-        "s8" | "u8" => 8,
+        "s8" | "u8" | "e4m3" | "e5m2" => 8,
         _ => 4,
     }
 }
@@ -30,6 +32,8 @@ fn encode(ty: &str, value: i64) -> u64 {
         "f32" | "tf32" => u64::from((value as f32).to_bits()),
         "f16" => sign(15) | [0, 0x3c00, 0x4000, 0x4200, 0x4400][index],
         "bf16" => sign(15) | [0, 0x3f80, 0x4000, 0x4040, 0x4080][index],
+        "e4m3" => sign(7) | [0, 0x38, 0x40, 0x44, 0x48][index],
+        "e5m2" => sign(7) | [0, 0x3c, 0x40, 0x42, 0x44][index],
         _ => value as u64 & (u64::MAX >> (64 - bits(ty))),
     }
 }
@@ -52,9 +56,9 @@ fn words(ty: &str, lanes: &[Vec<i64>]) -> Vec<Vec<u32>> {
 
 impl Form {
     fn text(&self) -> String {
-        let Self { ty, depth, sum, ordered, .. } = self;
+        let Self { ty, other, depth, sum, ordered, .. } = self;
         let ordered = if *ordered { "::ordered_metadata" } else { "" };
-        format!("mma.sp{ordered}.sync.aligned.m16n8k{depth}.row.col.{sum}.{ty}.{ty}.{sum}")
+        format!("mma.sp{ordered}.sync.aligned.m16n8k{depth}.row.col.{sum}.{ty}.{other}.{sum}")
     }
 
     /// How many elements a chunk has, and how many stand together.
@@ -130,7 +134,7 @@ impl Form {
                 }
             }
         }
-        let b = |row: usize, column: usize| number(self.ty, 5000 + row * 8 + column);
+        let b = |row: usize, column: usize| number(self.other, 5000 + row * 8 + column);
         let c = |row: usize, column: usize| number(self.sum, 9000 + row * 8 + column);
         let d = |row: usize, column: usize| {
             c(row, column) + (0..self.depth).map(|at| a[row * self.depth + at] * b(at, column)).sum::<i64>()
@@ -155,7 +159,7 @@ impl Form {
         let sums = |of: &dyn Fn(usize, usize) -> i64| {
             lanes(&|lane| (0..4).map(|at| of(lane / 4 + 8 * (at / 2), lane % 4 * 2 + at % 2)).collect())
         };
-        let all = [words(self.ty, &a), words(self.ty, &b), words(self.sum, &sums(&c))];
+        let all = [words(self.ty, &a), words(self.other, &b), words(self.sum, &sums(&c))];
         let wanted: Vec<Vec<u32>> = sums(&d)
             .iter()
             .map(|lane| match self.sum {
@@ -258,8 +262,12 @@ fn forms() -> Vec<Form> {
         ("u4", 128, "s32", 1),
     ] {
         for selector in 0..selectors {
-            all.extend([false, true].map(|ordered| Form { ty, depth, sum, ordered, selector }));
+            all.extend([false, true].map(|ordered| Form { ty, other: ty, depth, sum, ordered, selector }));
         }
+    }
+    for (ty, other) in [("e4m3", "e4m3"), ("e4m3", "e5m2"), ("e5m2", "e4m3"), ("e5m2", "e5m2")] {
+        let form = Form { ty, other, depth: 64, sum: "f32", ordered: false, selector: 0 };
+        all.extend([form, Form { ordered: true, ..form }]);
     }
     all
 }
@@ -284,14 +292,14 @@ fn metadata_that_names_no_two_elements_is_told() {
         metadata[form.selector] = metadata[form.selector] & !15 | index;
         form.run(HOPPER, &metadata).err().map_or_else(String::new, |found| found.join("\n"))
     };
-    let plain = Form { ty: "f16", depth: 16, sum: "f32", ordered: false, selector: 2 };
+    let plain = Form { ty: "f16", other: "f16", depth: 16, sum: "f32", ordered: false, selector: 2 };
     for index in [0b0000, 0b0101, 0b1010, 0b1111] {
         assert!(told(plain, index).contains(&format!("has the index {index:#06b}")), "{index:04b}");
     }
     assert_eq!(told(plain, 0b0001), "", "indices need not rise");
     let text = told(Form { ordered: true, ..plain }, 0b0001);
     assert!(text.contains("0b0001") && text.contains("thread (2,0,0)"), "{text}");
-    let single = Form { ty: "tf32", depth: 8, ..plain };
+    let single = Form { ty: "tf32", other: "tf32", depth: 8, ..plain };
     assert!(told(single, 0b1000).contains("0b1000"));
     // Words of threads that give no metadata mean nothing.
     let mut metadata = plain.metadata();
@@ -303,7 +311,7 @@ fn metadata_that_names_no_two_elements_is_told() {
 fn selectors_versions_and_forms_that_do_not_exist_are_refused() {
     let found =
         |form: Form, target: &str| form.run(target, &[0x4444_4444; 32]).err().unwrap_or_default().join("\n");
-    let form = Form { ty: "f16", depth: 32, sum: "f32", ordered: false, selector: 2 };
+    let form = Form { ty: "f16", other: "f16", depth: 32, sum: "f32", ordered: false, selector: 2 };
     assert!(found(form, HOPPER).contains("must be from 0 to 1"), "{}", found(form, HOPPER));
     let form = Form { selector: 0, ordered: true, ..form };
     let old = found(form, ".version 8.4\n.target sm_80");
@@ -312,5 +320,12 @@ fn selectors_versions_and_forms_that_do_not_exist_are_refused() {
     let old = found(Form { ordered: false, ..form }, ".version 8.4\n.target sm_75");
     assert!(old.contains("requires PTX 7.1 and sm_80"), "{old}");
     let none = found(Form { sum: "s32", ..form }, HOPPER);
+    assert!(none.contains("mma.sp"), "{none}");
+    let small = Form { ty: "e4m3", other: "e5m2", depth: 64, ..form };
+    let old = found(small, ".version 8.5\n.target sm_80");
+    assert!(old.contains("requires PTX 8.5 and sm_89"), "{old}");
+    let old = found(Form { ordered: false, ..small }, ".version 8.3\n.target sm_89");
+    assert!(old.contains("requires PTX 8.4 and sm_89"), "{old}");
+    let none = found(Form { depth: 32, ..small }, HOPPER);
     assert!(none.contains("mma.sp"), "{none}");
 }

@@ -29,6 +29,7 @@ const PROGRAM: &str = "
 	add.u32 %y, %y, %z;
 	st.shared.b16 [%y], 0x3c00;
 	// before the barrier
+	fence.proxy.async;
 	bar.sync 0;
 	mov.u32 %z, a;
 	shr.u32 %z, %z, 4;

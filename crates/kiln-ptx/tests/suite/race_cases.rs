@@ -326,6 +326,15 @@ pub(crate) const PAIRS: &[Pair] = &[
         right: ["", ""],
     },
     Pair {
+        name: "cluster of one block, a bulk copy of what threads wrote",
+        shape: (1, 32),
+        told: Told::NoProxyFence,
+        body: "st.shared.u32 [%so], 1; #1 bar.sync 0; setp.ne.u32 %p1, %t, 0; @%p1 bra DONE; cp.async.bulk.global.shared::cta.bulk_group [%data], [%s], 128;
+            cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; DONE:",
+        wrong: ["", ""],
+        right: ["fence.proxy.async.shared::cta;", ""],
+    },
+    Pair {
         name: "the second of two copies",
         shape: (1, 32),
         told: Told::PendingCopy,

@@ -14,6 +14,7 @@ pub(crate) enum Told {
     NoFence,
     PendingCopy,
     NonCoherent,
+    NoProxyFence,
     InactiveLane,
 }
 
@@ -26,6 +27,7 @@ impl Told {
             ExecFindingKind::Race { cause: RaceCause::NoFence, .. } => self == Self::NoFence,
             ExecFindingKind::PendingCopy { .. } => self == Self::PendingCopy,
             ExecFindingKind::NonCoherent { .. } => self == Self::NonCoherent,
+            ExecFindingKind::NoProxyFence { .. } => self == Self::NoProxyFence,
             ExecFindingKind::InactiveLane { .. } => self == Self::InactiveLane,
             _ => false,
         }

@@ -249,6 +249,11 @@ impl Product {
 
     /// Runs it: what is wrong, if anything is.
     pub(crate) fn run(&self) -> Option<String> {
+        self.run_text(|text| text)
+    }
+
+    /// The same with another text of the kernel.
+    pub(crate) fn run_text(&self, change: impl Fn(String) -> String) -> Option<String> {
         let mut bytes = self.image();
         let image = bytes.len();
         let wanted: Vec<Vec<u32>> =
@@ -259,7 +264,7 @@ impl Product {
             let words = before.into_iter().chain(self.a_registers(thread));
             words.chain(std::iter::repeat_n(0, results)).for_each(|word| bytes.extend(word.to_le_bytes()));
         }
-        let text = self.text(image, results);
+        let text = change(self.text(image, results));
         let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
         let mut memory = SimpleMemory::new();
         let at = memory.allocate_with(&bytes);

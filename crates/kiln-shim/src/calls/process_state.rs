@@ -166,7 +166,7 @@ impl ProcessState {
 
     /// The architecture of the devices, such as 90 for `sm_90`; all have the same.
     pub(crate) fn architecture(&self) -> u32 {
-        self.machine.devices().first().map_or(0, image::architecture)
+        self.devices.first().map_or(0, |device| image::architecture(device.driver.info()))
     }
 
     /// Keeps what was found, and prints what kernels printed. Called whenever work may have run.

@@ -171,6 +171,9 @@ impl FindingKind {
             InCode::SameValue { .. } => "let one thread write it, or order the writes",
             InCode::Unassigned { .. } => "give the variable a value on every path to its use",
             InCode::PendingCopy { .. } => "wait for the copy before the access",
+            InCode::NoProxyFence { .. } => {
+                "execute `fence.proxy.async` in the threads that write (`cde::fence_proxy_async_shared_cta()`), then let the thread wait for them that issues the copy or product"
+            }
             InCode::NonCoherent { .. } => "read it with a plain load, or write it in another launch",
             InCode::Mbarrier(_) => {
                 "let one thread initialise the object with the number of arrivals of a phase, and let no thread use it before that or after \

@@ -254,7 +254,8 @@ impl Notes {
                 InCode::Race { .. }
                 | InCode::SameValue { .. }
                 | InCode::PendingCopy { .. }
-                | InCode::NonCoherent { .. } => 1,
+                | InCode::NonCoherent { .. }
+                | InCode::NoProxyFence { .. } => 1,
                 _ => 0,
             },
         });

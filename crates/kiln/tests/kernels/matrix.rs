@@ -3,7 +3,10 @@
 use kiln::probe::TestGate;
 use kiln::{DeviceRuntime, code::Source};
 use kiln_driver::DeviceKind;
-use kiln_kernels::{MatrixProbe, TensorProbe, matrix_probes, record_matrices, record_tensors, tensor_probes};
+use kiln_kernels::{
+    MatrixProbe, TensorProbe, matrix_probes, record_matrices, record_tensors, sparse_float8_probes,
+    tensor_probes,
+};
 
 use crate::stage::{CodeFolder, Kind, Stage};
 
@@ -74,11 +77,34 @@ fn wmma_and_sparse_products_on_the_gpu_are_those_of_the_simulated_device() {
         TestGate::Ready(_) => return println!("skipped: the policy asks for a simulated device"),
         TestGate::Skipped(absence) => return println!("skipped: {absence}"),
     };
+    let (wrong, recording) = compare_tensors(gpu, &tensor_probes());
+    if let Some(folder) = std::env::var_os("KILN_RECORD") {
+        let file = std::path::Path::new(&folder).join("h200-tensor.bin");
+        std::fs::write(file, record_tensors(&recording)).unwrap();
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `mma.sp` of 8-bit floats, of which no answers are kept.
+#[test]
+fn sparse_products_of_8_bit_floats_on_the_gpu_are_those_of_the_simulated_device() {
+    const NAME: &str = "sparse_products_of_8_bit_floats_on_the_gpu_are_those_of_the_simulated_device";
+    let gpu = match kiln::probe::gpu_for_test(NAME).unwrap() {
+        TestGate::Ready(gpu) if gpu.info().kind != DeviceKind::Simulated => gpu,
+        TestGate::Ready(_) => return println!("skipped: the policy asks for a simulated device"),
+        TestGate::Skipped(absence) => return println!("skipped: {absence}"),
+    };
+    let (wrong, _) = compare_tensors(gpu, &sparse_float8_probes());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Where the answers of a GPU and the simulated device differ, and what the GPU answered to the first seed.
+fn compare_tensors(gpu: &DeviceRuntime, probes: &[TensorProbe]) -> (Vec<String>, Vec<Vec<u8>>) {
     let code = CodeFolder::new("tensor");
     let simulated = Stage::open(Kind::Simulated, 0, &code.0);
     let mut recording = Vec::new();
     let mut wrong = Vec::new();
-    for probe in tensor_probes() {
+    for probe in probes {
         for seed in SEEDS {
             let run = |gpu: &DeviceRuntime| {
                 let inputs = probe.inputs(seed);
@@ -99,9 +125,5 @@ fn wmma_and_sparse_products_on_the_gpu_are_those_of_the_simulated_device() {
             }
         }
     }
-    if let Some(folder) = std::env::var_os("KILN_RECORD") {
-        let file = std::path::Path::new(&folder).join("h200-tensor.bin");
-        std::fs::write(file, record_tensors(&recording)).unwrap();
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    (wrong, recording)
 }

@@ -132,6 +132,7 @@ impl Found {
         let mut sites = vec![&code.site];
         if let ExecFindingKind::Race { earlier_site, .. }
         | ExecFindingKind::NonCoherent { earlier_site, .. }
+        | ExecFindingKind::NoProxyFence { write_site: earlier_site, .. }
         | ExecFindingKind::PendingCopy { copy_site: earlier_site, .. }
         | ExecFindingKind::Uninitialised { read_site: earlier_site, .. } = &code.kind
         {

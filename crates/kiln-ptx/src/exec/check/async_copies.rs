@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::bulk_copies::BulkCopies;
+use super::generic_writes::GenericWrites;
 use crate::exec::warp_register::LANES;
 
 /// A copy of a thread.
@@ -54,6 +55,8 @@ pub(crate) struct Copies {
     source_words: HashMap<u64, u32>,
     /// Bulk and tensor copies.
     pub(crate) bulk: BulkCopies,
+    /// What threads wrote, if the code has copies or products that read through the async proxy.
+    pub(crate) generic: Option<GenericWrites>,
 }
 
 #[derive(Clone, Default)]
@@ -64,6 +67,11 @@ struct Thread {
 }
 
 impl Copies {
+    /// Those of a block that starts; `reads_async` if its code reads shared memory through the async proxy.
+    pub(crate) fn of_block(reads_async: bool) -> Self {
+        Self { generic: reads_async.then(GenericWrites::default), ..Self::default() }
+    }
+
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.pending == 0

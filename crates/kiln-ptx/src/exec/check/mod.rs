@@ -8,6 +8,7 @@ mod cluster_clocks;
 mod cluster_exit;
 mod constant_reads;
 mod fence_snapshot;
+mod generic_writes;
 mod happens_before;
 mod last_poll;
 mod meetings;
@@ -29,6 +30,7 @@ pub use access_order::RaceCause;
 pub(crate) use async_copies::{Copies, Copy};
 pub(crate) use bulk_copies::{BulkEnd, PendingBulk, PendingMatrix};
 pub(crate) use constant_reads::{ConstantConflict, ConstantTouch};
+pub(crate) use generic_writes::GenericWrite;
 pub(crate) use happens_before::Clocks;
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use race_rule::RaceRule;

@@ -76,12 +76,14 @@ pub enum RaceRule {
     Free,
     /// The barrier of a cluster orders its threads.
     ClusterBarrier,
+    /// What threads wrote to shared memory is read through the async proxy behind a fence.
+    ProxyFence,
 }
 
 impl RaceRule {
     /// All of them.
     #[cfg(feature = "mutations")]
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::BlockBarrier,
         Self::PartialBarrier,
         Self::Arrival,
@@ -118,6 +120,7 @@ impl RaceRule {
         Self::PublishedValue,
         Self::Free,
         Self::ClusterBarrier,
+        Self::ProxyFence,
     ];
 }
 

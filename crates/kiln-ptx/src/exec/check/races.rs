@@ -19,6 +19,7 @@ use super::race_rule::{RaceRule, Rules};
 use super::shadow_page::{PAGE_BYTES, Page, ROW_BYTES};
 use super::sync_location::Locations;
 use super::thread_order::{InBlock, InGrid};
+use super::vector_clock::Clock;
 use super::warp_epochs::WarpEpochs;
 use crate::exec::address_halves::{HALF, Half, Halves};
 use crate::exec::cluster_shape::ClusterShape;
@@ -56,6 +57,8 @@ pub(crate) struct LaunchRaces {
     locations: Mutex<Locations>,
     /// Held while an atomic update is made and remembered, where `locations` is not: updates are remembered in the order they were made in.
     updates: Mutex<()>,
+    /// Whether the code reads shared memory through the async proxy.
+    reads_async: bool,
     /// What is read as a constant, if the code does that.
     pub(crate) constant_reads: Option<ConstantReads>,
 }
@@ -83,6 +86,7 @@ impl LaunchRaces {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             locations: Mutex::default(),
             updates: Mutex::default(),
+            reads_async: code.reads_async() && rules.has(RaceRule::ProxyFence),
             constant_reads: (code.reads_constants() && rules.has(RaceRule::ConstantRead))
                 .then(ConstantReads::new),
         }
@@ -215,6 +219,8 @@ pub(crate) struct BlockRaces<'l> {
     /// Places in shared memory that threads synchronise at.
     pub(crate) locations: Locations,
     pub(crate) copies: Copies,
+    /// What proxy fences of the block lie behind.
+    pub(super) fenced: Option<Box<Clock>>,
     pub(super) meetings: Meetings,
     pub(super) shared: Vec<Option<Box<Page>>>,
     pub(super) cached: Vec<Option<(u64, SharedPage)>>,
@@ -245,7 +251,8 @@ impl<'l> BlockRaces<'l> {
             launch,
             clocks: Clocks::new(block, first, lanes, launch.lockstep, launch.rules),
             locations: Locations::default(),
-            copies: Copies::default(),
+            copies: Copies::of_block(launch.reads_async),
+            fenced: None,
             meetings: Meetings::default(),
             shared,
             cached,

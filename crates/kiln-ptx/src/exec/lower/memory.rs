@@ -127,29 +127,45 @@ impl Lowering<'_> {
     /// not told apart. That of tensor maps releases and acquires.
     pub(super) fn lower_fence(&mut self, form: &Form) -> Result<(), Why> {
         if form.has(Flag::Proxy) {
-            if form.has_word("tensormap::generic") {
-                let fence = self.map_fence(form);
-                self.emit(Op::Fence(fence));
-                return Ok(());
-            }
-            if !form.has(Flag::Async) {
-                return Err(Why::Instruction);
-            }
-            self.emit(Op::Nothing);
+            let fence = self.proxy_fence(form).ok_or(Why::Instruction)?;
+            self.emit(fence.map_or(Op::Nothing, Op::Fence));
             return Ok(());
         }
         let order = form.order();
         let acquire = order != Some(Order::Release);
         let release = order != Some(Order::Acquire);
         let cluster = form.scope() == Some(Scope::Cluster);
-        self.emit(Op::Fence(Fence { acquire, release, wide: is_wide(form), cluster }));
+        self.emit(Op::Fence(Fence { acquire, release, wide: is_wide(form), cluster, proxy: false }));
         Ok(())
+    }
+
+    /// What `fence.proxy` does: nothing where there is no such proxy here, as for other names of the same memory.
+    fn proxy_fence(&self, form: &Form) -> Option<Option<Fence>> {
+        let none = Fence { acquire: false, release: false, wide: false, cluster: false, proxy: true };
+        if form.has_word("tensormap::generic") {
+            Some(Some(self.map_fence(form)))
+        } else if form.has_word("alias") {
+            Some(None)
+        } else if form.has_word(ASYNC_GENERIC) {
+            // The accesses of threads that it orders are those of the other side.
+            let order = form.order()?;
+            let (acquire, release) = (order == Order::Acquire, order == Order::Release);
+            Some(Some(Fence { acquire, release, cluster: true, ..none }))
+        } else if form.has(Flag::Async) {
+            let is_shared = !form.spaces().any(|space| space.base() == Space::Global);
+            Some(is_shared.then_some(none))
+        } else {
+            None
+        }
     }
 
     pub(super) fn is_predicate(&self, id: RegisterId) -> bool {
         self.function.registers.ty(id) == Some(ScalarType::Pred)
     }
 }
+
+/// What makes a proxy fence order in one direction.
+const ASYNC_GENERIC: &str = "async::generic";
 
 /// Columns of one value.
 fn words(ty: ScalarType) -> u32 {

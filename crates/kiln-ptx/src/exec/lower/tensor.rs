@@ -31,7 +31,9 @@ impl Lowering<'_> {
         let (map, coordinates) = (*map, *coordinates);
         let map = self.map_address(&map)?;
         let coordinates = self.numbers(&coordinates, ScalarType::S32)?;
-        if coordinates.len() != form.dimensions {
+        // A column, and four rows.
+        let needed = if form.four_rows { 5 } else { form.dimensions };
+        if coordinates.len() != needed {
             return None;
         }
         let place = if form.cluster { Place::Cluster } else { Place::Shared };
@@ -59,8 +61,8 @@ impl Lowering<'_> {
             TensorAction::Load { multicast: true } => Some(self.source(rest.first()?, ScalarType::U16)?),
             _ => None,
         };
-        let (action, im2col) = (form.action, form.im2col);
-        Some(TensorCopy { action, im2col, map, coordinates, offsets, shared, barrier, blocks })
+        let TensorForm { action, im2col, four_rows, .. } = form;
+        Some(TensorCopy { action, im2col, four_rows, map, coordinates, offsets, shared, barrier, blocks })
     }
 
     /// The generic address of a tensor map.
@@ -131,6 +133,7 @@ impl Lowering<'_> {
             release: order != Some(Order::Acquire),
             wide: !matches!(form.scope(), Some(Scope::Cta | Scope::Cluster)),
             cluster: form.scope() == Some(Scope::Cluster),
+            proxy: false,
         }
     }
 }

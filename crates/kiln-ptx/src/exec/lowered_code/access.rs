@@ -139,4 +139,13 @@ pub(crate) struct Fence {
     pub(crate) wide: bool,
     /// Whether its scope is the cluster.
     pub(crate) cluster: bool,
+    /// Whether it is one between accesses of threads to shared memory and those of the async proxy.
+    pub(crate) proxy: bool,
+}
+
+impl Fence {
+    /// Whether it orders accesses of threads.
+    pub(crate) fn orders(&self) -> bool {
+        self.acquire || self.release
+    }
 }

@@ -1,13 +1,15 @@
 //! What the code can do to order its threads, found once for each launch.
 
 use super::*;
+use crate::exec::tensor_form::TensorAction;
 
 impl Code {
     /// Whether threads can be ordered through memory: by fences, or by accesses that acquire or release.
     pub(crate) fn synchronises(&self) -> bool {
         let orders = |strength: &Strength| strength.acquire || strength.release;
         self.steps.iter().any(|step| match &step.op {
-            Op::Fence(_) | Op::Mbarrier(_) | Op::ClusterBarrier(_) => true,
+            Op::Mbarrier(_) | Op::ClusterBarrier(_) => true,
+            Op::Fence(fence) => fence.orders(),
             Op::Load(load) => orders(&load.strength),
             Op::Store(store) => orders(&store.strength),
             Op::Atomic(atomic) => orders(&atomic.strength),
@@ -42,6 +44,15 @@ impl Code {
                 matches!(texture.action, TextureAction::Fetch { .. } | TextureAction::Gather { .. })
             }
             _ => false,
+        })
+    }
+
+    /// Whether copies or products read shared memory through the async proxy.
+    pub(crate) fn reads_async(&self) -> bool {
+        self.steps.iter().any(|step| match &step.op {
+            Op::BulkCopy(copy) => copy.from_place == Place::Shared,
+            Op::TensorCopy(copy) => matches!(copy.action, TensorAction::Store | TensorAction::Reduce(_)),
+            _ => step.is_async_proxy(),
         })
     }
 

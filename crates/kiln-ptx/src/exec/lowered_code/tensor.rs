@@ -7,6 +7,8 @@ use crate::exec::tensor_form::{MapField, TensorAction};
 pub(crate) struct TensorCopy {
     pub(crate) action: TensorAction,
     pub(crate) im2col: bool,
+    /// Whether there are a column and four rows among the coordinates.
+    pub(crate) four_rows: bool,
     /// The generic address of the tensor map.
     pub(crate) map: Source,
     pub(crate) coordinates: Box<[Source]>,

@@ -62,17 +62,23 @@ impl SparseMultiply {
     }
 
     pub(crate) fn requirement(&self) -> Requirement {
-        if self.ordered { Requirement::new(8, 5, 80) } else { Requirement::new(7, 1, 80) }
+        match (self.multiply.a, self.ordered) {
+            (MatrixElement::E4m3 | MatrixElement::E5m2, true) => Requirement::new(8, 5, 89),
+            (MatrixElement::E4m3 | MatrixElement::E5m2, false) => Requirement::new(8, 4, 89),
+            (_, true) => Requirement::new(8, 5, 80),
+            (_, false) => Requirement::new(7, 1, 80),
+        }
     }
 
     /// `None` for forms that do not exist.
     fn givers(&self) -> Option<Givers> {
-        use MatrixElement::{Bf16, F16, S4, S8, Tf32, U4, U8};
+        use MatrixElement::{Bf16, E4m3, E5m2, F16, S4, S8, Tf32, U4, U8};
         let Multiply { shape: MultiplyShape { m, n, k }, a, b, sum, satfinite, .. } = self.multiply;
         let has_sum = match (a, b, sum) {
             (F16, F16, Accumulator::F16 | Accumulator::F32)
             | (Bf16, Bf16, Accumulator::F32)
-            | (Tf32, Tf32, Accumulator::F32) => !satfinite,
+            | (Tf32, Tf32, Accumulator::F32)
+            | (E4m3 | E5m2, E4m3 | E5m2, Accumulator::F32) => !satfinite,
             (S8 | U8, S8 | U8, Accumulator::S32) | (S4 | U4, S4 | U4, Accumulator::S32) => true,
             _ => false,
         };
@@ -80,7 +86,7 @@ impl SparseMultiply {
             (F16 | Bf16, 16) | (Tf32, 8) => Givers::One,
             (F16 | Bf16, 32) | (Tf32, 16) => Givers::PairByDepth,
             (S8 | U8, 32) | (S4 | U4, 64) => Givers::PairByRow,
-            (S8 | U8, 64) | (S4 | U4, 128) => Givers::All,
+            (S8 | U8 | E4m3 | E5m2, 64) | (S4 | U4, 128) => Givers::All,
             _ => return None,
         };
         ((m, n) == (16, 8) && has_sum).then_some(givers)

@@ -109,11 +109,16 @@ impl Warp {
                 found.retain(|conflict| !self.is_own_product(code, clocks, conflict));
             }
             let is_bulk = found.is_empty() && !races.copies.bulk.is_empty();
+            let has_proxies =
+                races.copies.generic.is_some() && (found.is_empty() || access.kind != AccessKind::Read);
             if !races.copies.is_empty() {
                 self.watch_copies(cta, &touch, access, addresses);
             }
             if is_bulk {
                 self.watch_bulk_copies(cta, &touch, access, addresses);
+            }
+            if has_proxies {
+                self.watch_proxies(cta, &touch, access, addresses);
             }
         } else if access.kind != AccessKind::Read {
             let (has_sources, reads) = (races.copies.has_sources(), races.launch.constant_reads.is_some());
@@ -369,6 +374,12 @@ impl Warp {
 
     pub(super) fn fence(&self, cta: &mut Cta<'_>, fence: Fence, lanes: u32) {
         if let Some(races) = &mut cta.races {
+            if fence.proxy {
+                races.fence_proxies(self.index, lanes);
+            }
+            if !fence.orders() {
+                return;
+            }
             let wide = fence.wide || fence.cluster && cta.launch.clustered;
             races.clocks.fence(self.index, lanes, wide, fence.acquire, fence.release);
         }

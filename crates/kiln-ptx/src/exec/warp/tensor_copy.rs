@@ -9,6 +9,7 @@ use super::access::Access;
 use super::bulk_copy::block_addresses;
 use super::global::is_told;
 use super::span_content::undefined_at;
+use super::tensor_rules::{check_fits, check_start, outside_column};
 use super::undefined_memory::StoredBits;
 use super::{Done, Flow, Trouble, Warp};
 use crate::Operation;
@@ -18,10 +19,10 @@ use crate::exec::finding::{AccessKind, ExecFindingKind};
 use crate::exec::lower::bulk_update;
 use crate::exec::lowered_code::{Source, TensorCopy};
 use crate::exec::memory::generic_address::Place;
-use crate::exec::tensor_box::{BoxRow, BoxStart, OutsideColumn, rows};
+use crate::exec::tensor_box::{BoxRow, BoxStart, four_rows, rows};
 use crate::exec::tensor_element::TensorElement;
 use crate::exec::tensor_form::TensorAction;
-use crate::exec::tensor_map::{TensorFill, TensorInterleave, TensorSwizzle};
+use crate::exec::tensor_map::{TensorFill, TensorSwizzle};
 use crate::exec::tensor_record::TensorRecord;
 use crate::exec::undefined::Origin;
 use crate::exec::warp_register::LANES;
@@ -29,7 +30,9 @@ use crate::exec::warp_register::LANES;
 /// What the address of a box in shared memory is a multiple of.
 const BOX_ALIGN: u64 = 128;
 /// Bytes that a swizzle keeps together.
-const PIECE: u64 = 16;
+pub(super) const PIECE: u64 = 16;
+/// Rows of a box that a coordinate each names.
+const FOUR_ROWS: u32 = 4;
 /// Bytes that are moved at once in shared memory.
 const WORD: u64 = 8;
 
@@ -100,8 +103,11 @@ impl Warp {
 
     fn copy_box(&mut self, cta: &mut Cta<'_>, at: usize, copy: &TensorCopy, lane: usize) -> Done<()> {
         let map = self.operand(cta, at, copy.map, lane);
-        let record = self.tensor_map(cta, at, map, lane)?;
+        let mut record = self.tensor_map(cta, at, map, lane)?;
         check_fits(copy, &record, lane)?;
+        if copy.four_rows {
+            record.box_dim[1] = FOUR_ROWS;
+        }
         let Some((place, shared)) = copy.shared else { return Ok(()) };
         let address = self.addresses(cta, at, shared)[lane];
         let bytes = record.shared_bytes();
@@ -114,7 +120,10 @@ impl Warp {
             *to = i64::from(self.operand(cta, at, *source, lane) as u16);
         }
         check_start(copy, &record, &start, lane)?;
-        let rows = rows(&record, &start).map_err(|outside| outside_column(&outside, lane))?;
+        let rows = match copy.four_rows {
+            true => four_rows(&record, &start),
+            false => rows(&record, &start).map_err(|outside| outside_column(&outside, lane))?,
+        };
         cta.more_work += record.box_bytes() / PIECE;
         match copy.action {
             TensorAction::Load { .. } => {
@@ -394,63 +403,6 @@ impl Warp {
     }
 }
 
-/// Looks whether an instruction and a tensor map belong together.
-fn check_fits(copy: &TensorCopy, record: &TensorRecord, lane: usize) -> Done<()> {
-    let mode = |im2col: bool| if im2col { "im2col" } else { "tile" };
-    let dimensions = copy.coordinates.len();
-    let text = if record.rank as usize != dimensions {
-        format!(
-            "the instruction is `.{dimensions}d`, and the tensor of its map has {} dimensions",
-            record.rank
-        )
-    } else if record.im2col != copy.im2col {
-        format!(
-            "the instruction is `.{}`, and its tensor map was made for `.{}`",
-            mode(copy.im2col),
-            mode(record.im2col)
-        )
-    } else if record.interleave != TensorInterleave::None {
-        let text =
-            "a copy of an interleaved tensor: the simulator does not know how CUDA lays it out".to_owned();
-        return Err(Trouble::new(lane, ExecFindingKind::Unsupported(text)));
-    } else {
-        return Ok(());
-    };
-    Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)))
-}
-
-/// Looks at where a box begins.
-fn check_start(copy: &TensorCopy, record: &TensorRecord, start: &BoxStart, lane: usize) -> Done<()> {
-    let coordinates = start.coordinates.iter().take(record.rank as usize);
-    let first = start.coordinates[0].wrapping_mul(record.element.bytes().into());
-    let is_load = matches!(copy.action, TensorAction::Load { .. });
-    let text = if first % PIECE as i64 != 0 {
-        format!(
-            "the box begins at byte {first} of its rows, coordinate {}; it must be a multiple of {PIECE} bytes",
-            start.coordinates[0]
-        )
-    } else if let Some((dimension, value)) =
-        coordinates.enumerate().find(|(_, value)| !is_load && **value < 0)
-    {
-        format!(
-            "coordinate {dimension} is {value}; what is stored or reduced cannot begin in front of the tensor"
-        )
-    } else if let Some((name, corner)) = outer_corner(record).filter(|_| !is_load && copy.im2col) {
-        format!(
-            "the tensor map has {name} corner of {corner}; columns that are stored or reduced cannot leave the tensor: lower corners are 0 or more, upper ones 0 or less"
-        )
-    } else {
-        return Ok(());
-    };
-    Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)))
-}
-
-/// A corner of the columns of a map that lies outside of the tensor.
-fn outer_corner(record: &TensorRecord) -> Option<(&'static str, i32)> {
-    let lower = record.lower.iter().find(|corner| **corner < 0).map(|corner| ("a lower", *corner));
-    lower.or_else(|| record.upper.iter().find(|corner| **corner > 0).map(|corner| ("an upper", *corner)))
-}
-
 /// The rows of a box in shared memory, or all of it if nothing lies between them.
 fn row_ranges(record: &TensorRecord) -> Vec<Range<u64>> {
     let (row, pitch) = (record.row_bytes(), record.pitch_bytes());
@@ -458,17 +410,6 @@ fn row_ranges(record: &TensorRecord) -> Vec<Range<u64>> {
         true => std::iter::once(0..record.shared_bytes()).collect(),
         false => (0..record.rows()).map(|at| at * pitch..at * pitch + row).collect(),
     }
-}
-
-#[cold]
-fn outside_column(outside: &OutsideColumn, lane: usize) -> Box<Trouble> {
-    let OutsideColumn { dimension, value, range } = outside;
-    let text = format!(
-        "coordinate {dimension} of the column is {value}; it must be from {} to {}, between the corners of the tensor map",
-        range.start,
-        range.end - 1
-    );
-    Trouble::new(lane, ExecFindingKind::BadOperand(text))
 }
 
 /// A box as it is where nothing lies inside of the tensor.
