@@ -196,7 +196,9 @@ fn new_enough(found: FoundLibrary, tried: &mut Vec<SearchedPlace>) -> Option<Fou
 /// Python package it lies in.
 fn version_of(kind: LibraryKind, path: &Path) -> Option<LibraryVersion> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let by_name = LibraryVersion::of_file_name(file_name(&real));
+    // A variable may name a file by any name, whose number is that of another library.
+    let by_name =
+        kind.owns(file_name(&real)).then(|| LibraryVersion::of_file_name(file_name(&real))).flatten();
     let packages = path.ancestors().find(|folder| file_name(folder).ends_with("-packages"));
     let by_package = packages.into_iter().flat_map(entries).find_map(|entry| {
         let name = file_name(&entry).strip_suffix(".dist-info")?.strip_prefix(kind.python_metadata())?;

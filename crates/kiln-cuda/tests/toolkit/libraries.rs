@@ -154,6 +154,11 @@ fn a_library_that_is_too_old_is_told_with_its_version_and_passed_over() {
         let whole = machine.library(&format!("usr/local/cuda/lib64/{whole}"), &soname(whole));
         assert_eq!(machine.environment().find(kind).unwrap().path, whole);
     }
+    // A number that belongs to another name is no version.
+    let other = machine.library("mine/libother.so.1", "libcublasLt.so");
+    let named = machine.environment().with_variable("KILN_CUBLASLT", &other);
+    let found = named.find(LibraryKind::CublasLt).unwrap();
+    assert_eq!((found.path, found.version), (other, None));
     let old = machine.library("usr/lib64/libcurand.so.9", "libcurand.so.9");
     assert_eq!(machine.environment().find(LibraryKind::Curand).unwrap().path, old, "kiln does not call it");
 }
