@@ -153,7 +153,11 @@ fn statement(text: &str, at: Range<usize>) -> Statement {
         Some(".weak" | ".common") => Linkage::Shared,
         _ => Linkage::Local,
     };
-    Statement { name: name(source).map(|name| at.start + name.start..at.start + name.end), at, linkage }
+    // Comments before the first word may have anything in them.
+    let lead = words(source).next().map_or(0, |first| first.as_ptr().addr() - source.as_ptr().addr());
+    let start = at.start + lead;
+    let name = source.get(lead..).and_then(name);
+    Statement { name: name.map(|name| start + name.start..start + name.end), at, linkage }
 }
 
 /// What a statement names.
