@@ -32,7 +32,7 @@ fn allow(more: u64) -> Rlimit {
 #[ignore = "helper process"]
 fn limited_process() {
     let Ok(scene) = std::env::var(SCENE) else { return };
-    let (scene, port) = scene.split_once(' ').unwrap();
+    let (scene, port) = scene.rsplit_once(' ').unwrap();
     let port: u16 = port.parse().unwrap();
     let began = Instant::now();
     match scene {
@@ -54,7 +54,7 @@ fn limited_process() {
         }
         "store without any later" => {
             allow(40);
-            let joining = std::thread::spawn(move || Rendezvous::join(&patient(port, 0, 2)).unwrap_err());
+            let joining = std::thread::spawn(move || Rendezvous::join(&patient(port, 0, 3)).unwrap_err());
             // It listens, and has joined itself.
             std::thread::sleep(Duration::from_millis(500));
             let taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
@@ -106,9 +106,15 @@ fn rank_zero_whose_descriptors_are_used_up_later_is_told_why_a_rank_does_not_com
     let port = free_port();
     let zero = start("store without any later", port);
     std::thread::sleep(Duration::from_secs(1));
-    let mut config = patient(port, 1, 2);
-    config.timeout = Duration::from_secs(10);
-    Rendezvous::join(&config).unwrap_err();
+    // A thread that waits for a connection has a descriptor for one already.
+    let others = [1, 2].map(|rank| {
+        let mut config = patient(port, rank, 3);
+        config.timeout = Duration::from_secs(10);
+        std::thread::spawn(move || Rendezvous::join(&config).is_err())
+    });
+    for other in others {
+        assert!(other.join().unwrap());
+    }
     let told = told_in(&said(zero));
     let begins = "the connection of a rank could not be taken: Too many open files";
     assert!(told[0].starts_with(begins) && told[0].contains("ulimit"), "{told:?}");

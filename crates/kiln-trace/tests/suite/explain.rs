@@ -211,8 +211,8 @@ fn work_that_was_lost_in_a_takeover_does_not_run_after_it() {
     let [device] = &*found.devices else { panic!("{found}") };
     let said: Vec<_> = device.idle.iter().map(|reason| (reason.why.clone(), reason.ns)).collect();
     let takeover = |phase| IdleWhy::Takeover { phase };
-    // The program submitted nothing from the end of the takeover on, and before the work that was lost.
-    let idle = [(IdleWhy::HostBusy, 6_499), (takeover(rebuilding), 2_000), (takeover(lost), 1_000)];
+    // The program submitted nothing from the end of the takeover on, nor before the work that was lost, nor at the beginning.
+    let idle = [(IdleWhy::HostBusy, 6_500), (takeover(rebuilding), 2_000), (takeover(lost), 1_000)];
     assert_eq!((device.unknown_ns, &said[..]), (501, &idle[..]), "{found}");
     // Work that was submitted again, or later, may run after it.
     let again = explained(&events(&[lost, rebuilding, TakeoverPhase::Resubmitting]));

@@ -44,7 +44,8 @@ fn events(clocks: [u32; 2]) -> Vec<TraceEvent<'static>> {
 #[test]
 fn times_of_different_clocks_explain_no_gap_and_have_rows_and_states_apart() {
     let sentences = |clocks| {
-        let watched = Recording::of(&events(clocks), 100).read();
+        let recording = Recording::of(&events(clocks), 100);
+        let watched = recording.read();
         let place = watched.find("second")[0].totals.longest;
         let gap = watched.work(place.row, place.number).unwrap().gap.unwrap();
         (gap.sentences.join("\n"), watched.state())
