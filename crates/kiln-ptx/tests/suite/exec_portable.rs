@@ -34,3 +34,47 @@ fn random_kernels_run_alike_both_ways() {
         RandomLaunch::new(seed).compare(seed).unwrap_or_else(|difference| panic!("{difference}"));
     }
 }
+
+/// The body of a kernel of one block with one buffer, made both ways.
+fn run_both_ways(body: &str, block: [u32; 3], bytes: usize) {
+    let ptx = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n\
+         .shared .align 64 .b8 words[128];\n.reg .pred %p;\n.reg .b32 %x<4>;\n.reg .b64 %d<6>;\n\
+         ld.param.u64 %d0, [out];\nmov.u32 %x0, %tid.x;\n{body}ret;\n}}\n"
+    );
+    let shape = LaunchShape::new([1, 1, 1], block);
+    let inputs = Inputs {
+        contents: vec![vec![0; bytes]],
+        bare_bytes: 0,
+        pack: &|addresses| addresses[0].to_le_bytes().to_vec(),
+    };
+    compare(&ptx, "k", &shape, &inputs, 1).unwrap();
+}
+
+#[test]
+fn values_that_have_32_bits_at_the_ends_of_a_half_of_a_warp_and_more_in_between_are_not_words() {
+    // The factor is the inverse of 15, so that lane 15 of each half has 1.
+    let factor = "0xEEEEEEEEEEEEEEEF";
+    run_both_ways(
+        &format!(
+            "cvt.u64.u32 %d1, %x0;\nmul.lo.u64 %d2, %d1, {factor};\nsetp.lt.u32 %p, %x0, 8;\n\
+             selp.b64 %d3, %d2, 0, %p;\ncvt.u64.u32 %d4, %d2;\nmov.u32 %x1, %tid.y;\n\
+             mad.lo.u32 %x1, %x1, 16, %x0;\nmul.wide.u32 %d5, %x1, 24;\nadd.u64 %d5, %d5, %d0;\n\
+             st.global.u64 [%d5], %d3;\nst.global.u64 [%d5+8], %d2;\nst.global.u64 [%d5+16], %d4;\n"
+        ),
+        [16, 2, 1],
+        32 * 24,
+    );
+}
+
+#[test]
+fn rows_that_a_bulk_copy_reads_are_seen_by_the_check_of_proxies() {
+    run_both_ways(
+        "mov.u32 %x1, words;\nshl.b32 %x2, %x0, 2;\nadd.u32 %x2, %x2, %x1;\nst.shared.u32 [%x2], %x0;\n\
+         bar.sync 0;\nsetp.ne.u32 %p, %x0, 0;\n@%p bra E;\n\
+         cp.async.bulk.global.shared::cta.bulk_group [%d0], [%x1], 128;\ncp.async.bulk.commit_group;\n\
+         cp.async.bulk.wait_group 0;\nE:\n",
+        [32, 1, 1],
+        128,
+    );
+}

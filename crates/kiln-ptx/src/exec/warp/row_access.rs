@@ -244,6 +244,7 @@ impl Warp {
         if !races.copies.is_empty()
             || races.copies.has_sources()
             || !races.copies.bulk.is_empty()
+            || writes && access.place == Place::Shared && races.copies.generic.is_some()
             || writes && access.place != Place::Shared && races.launch.constant_reads.is_some()
         {
             return false;
