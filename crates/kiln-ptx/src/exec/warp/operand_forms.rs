@@ -72,7 +72,7 @@ impl Frame {
         if known.has(Known::PATTERN) && self.simple_pattern(launch, step) {
             return;
         }
-        if !known.has(Known::WORDS) && !(self.narrow(a) && self.narrow(b) && self.narrow(c)) {
+        if !(known.has(Known::WORDS) || self.narrow(a) && self.narrow(b) && self.narrow(c)) {
             return self.simple_lanes(launch, step, result);
         }
         let from = [self.words(a, launch), self.words(b, launch), self.words(c, launch)];

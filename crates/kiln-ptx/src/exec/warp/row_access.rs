@@ -184,8 +184,9 @@ impl Warp {
         match halves.halves {
             [Half::Place(_), Half::Place(_)] => {
                 let is_written = |start: u64| cta.shared.is_range_written(start, bytes);
-                if !(is_written(starts[0]) && is_written(starts[1]))
-                    || !self.watch_rows(cta, pc, access, halves)
+                if !(is_written(starts[0])
+                    && is_written(starts[1])
+                    && self.watch_rows(cta, pc, access, halves))
                 {
                     return false;
                 }
@@ -194,8 +195,9 @@ impl Warp {
             }
             [Half::Row(_), Half::Row(_)] if bytes == 4 => {
                 let is_written = |start: u64| cta.shared.is_range_written(start, ROW_BYTES);
-                if !(is_written(starts[0]) && is_written(starts[1]))
-                    || !self.watch_rows(cta, pc, access, halves)
+                if !(is_written(starts[0])
+                    && is_written(starts[1])
+                    && self.watch_rows(cta, pc, access, halves))
                 {
                     return false;
                 }
