@@ -189,7 +189,7 @@ fn what_a_rank_finds_is_printed_with_the_rank() {
 fn a_collective_that_brings_memory_which_was_never_written_is_named() {
     let outcome = checked("never written, in a collective");
     assert_eq!(outcome.code, Some(5), "{}{}", outcome.stdout, outcome.stderr);
-    let found = crate::checked_ranks::found(&outcome);
+    let found = checked_ranks::found(&outcome);
     let [found] = &found[..] else { panic!("{}", outcome.stderr) };
     let words = "launch all_reduce element=u32 reduction=max in_place=false (device 0 ";
     assert!(found.contains(words) && found.contains("which was never written"), "{found}");
