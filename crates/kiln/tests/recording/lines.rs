@@ -156,7 +156,6 @@ fn all_of_this_file(file: &Recorded) -> usize {
         };
         count += 1;
         assert!(line.is_none_or(|line| line.file == file!()), "{event:?}");
-        assert!(line.is_some() || matches!(event, TraceEvent::Submission(_)), "{event:?}");
     });
     count
 }
@@ -176,11 +175,6 @@ fn calls_of_a_group_have_the_line_that_asked_for_them() {
         shards.upload(&[5; 64]).unwrap().wait().unwrap();
         assert_eq!(shards.download().unwrap(), [5; 64]);
         group.allocate_by_weight::<u32>(64, &[1, 3]).unwrap();
-        if links {
-            let shared = group.share::<u32>(0, 64).unwrap();
-            shared.on(0).unwrap().fill(1).unwrap();
-            shared.order(0, 1).unwrap().wait().unwrap();
-        }
         let ranks = group.communicators(&Default::default()).unwrap();
         for (rank, buffer) in ranks.iter().zip([&x, &y]) {
             rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap();
