@@ -113,6 +113,7 @@ impl DeviceCommunicator {
     ///
     /// # Errors
     /// A rank that is not below the size; a rank that joined before; another size than another rank gave; an id that was used before or that no rank made; NCCL is missing or too old.
+    #[track_caller]
     pub fn join(
         runtime: &DeviceRuntime,
         id: CommunicatorId,
@@ -133,6 +134,7 @@ impl DeviceCommunicator {
     }
 
     /// Becomes one of the ranks of a communicator.
+    #[track_caller]
     pub(crate) fn join_in(
         runtime: &DeviceRuntime,
         id: CommunicatorId,
@@ -144,6 +146,7 @@ impl DeviceCommunicator {
     }
 
     /// The same, for a rank that is alone with what keeps its id from being used again.
+    #[track_caller]
     fn join_with(
         runtime: &DeviceRuntime,
         id: CommunicatorId,
@@ -213,6 +216,7 @@ impl DeviceCommunicator {
     ///
     /// # Errors
     /// A lost device, or one without memory.
+    #[track_caller]
     pub fn alone(runtime: &DeviceRuntime) -> Result<Self> {
         let id = CommunicatorId::new([0; CommunicatorId::BYTES]);
         let config = DeviceCommunicatorConfig::default();

@@ -34,6 +34,7 @@ impl DeviceGroup {
     /// # Errors
     /// Buffers of different lengths, that overlap, or of no device of the group; a device that is lost or refuses, with its place. Nothing was copied
     /// then, unless the device was lost while the copy was queued.
+    #[track_caller]
     pub fn copy<T: Element>(&self, from: &GpuRef<T>, to: &GpuRef<T>) -> Result<GroupTicket> {
         let (source, target) = (self.owner("source", from)?, self.owner("destination", to)?);
         if from.len() != to.len() {

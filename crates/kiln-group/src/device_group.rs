@@ -135,6 +135,7 @@ impl DeviceGroup {
     ///
     /// # Errors
     /// A device that the group does not have; a lost device.
+    #[track_caller]
     pub fn peer_access(&self, from: usize, to: usize) -> Result<PeerAccess> {
         self.runtime(from)?;
         self.runtime(to)?;
@@ -154,24 +155,29 @@ impl DeviceGroup {
     }
 
     /// How copies go between every two devices. Two devices of which one is lost copy through the host, which fails.
+    #[track_caller]
     pub fn peers(&self) -> PeerMatrix {
         let len = self.len();
-        let access = |at: usize| {
-            let lost = |error: GroupError| PeerAccess::ThroughHost { why: error.to_string().into() };
-            self.peer_access(at / len, at % len).unwrap_or_else(lost)
-        };
-        PeerMatrix::new(len, (0..len * len).map(access).collect())
+        let lost = |error: GroupError| PeerAccess::ThroughHost { why: error.to_string().into() };
+        let mut access = Vec::with_capacity(len * len);
+        for at in 0..len * len {
+            access.push(self.peer_access(at / len, at % len).unwrap_or_else(lost));
+        }
+        PeerMatrix::new(len, access)
     }
 
     /// Waits until everything submitted so far to every device is done.
     ///
     /// # Errors
     /// The first fault, with its device; all others were waited for.
+    #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        let wait =
-            |(index, runtime): (usize, &DeviceRuntime)| runtime.synchronize().map_err(GroupError::at(index));
-        let ends: Vec<_> = self.runtimes().iter().enumerate().map(wait).collect();
-        ends.into_iter().collect()
+        let mut waited = Ok(());
+        // No closure, in which the caller's line would not be known.
+        for (index, runtime) in self.runtimes().iter().enumerate() {
+            waited = waited.and(runtime.synchronize().map_err(GroupError::at(index)));
+        }
+        waited
     }
 
     /// The place of the device that a buffer lies on.
@@ -190,6 +196,7 @@ impl DeviceGroup {
     }
 
     /// The way from one device to another, which is tried the first time. Both exist and differ.
+    #[track_caller]
     pub(crate) fn way(&self, from: usize, to: usize) -> Result<Way> {
         let state = &self.members.links[from * self.len() + to];
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,6 +27,7 @@ impl DeviceCommunicator {
     ///
     /// # Errors
     /// As for [`join`](Self::join); what the rendezvous answers; [`GroupError::PlaceNotTaken`]; a rank that is lost meanwhile.
+    #[track_caller]
     pub fn meet(
         runtime: &DeviceRuntime,
         rendezvous: &Arc<Rendezvous>,
@@ -108,6 +109,7 @@ impl DeviceGroup {
     ///
     /// # Errors
     /// As for [`DeviceCommunicator::join`].
+    #[track_caller]
     pub fn communicators(&self, config: &DeviceCommunicatorConfig) -> Result<Vec<DeviceCommunicator>> {
         if self.len() == 1 {
             return Ok(vec![DeviceCommunicator::alone(self.runtime(0)?)?]);
@@ -116,8 +118,11 @@ impl DeviceGroup {
         let size = self.len() as u32;
         let ranks = (0..size).zip(self.runtimes());
         let membership = Membership::new(id, size);
-        let join =
-            |(rank, runtime)| DeviceCommunicator::join_in(runtime, id, (rank, size), config, &membership);
-        ranks.map(join).collect()
+        let mut joined = Vec::with_capacity(self.len());
+        // No closure, in which the caller's line would not be known.
+        for (rank, runtime) in ranks {
+            joined.push(DeviceCommunicator::join_in(runtime, id, (rank, size), config, &membership)?);
+        }
+        Ok(joined)
     }
 }

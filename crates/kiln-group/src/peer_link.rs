@@ -63,6 +63,7 @@ impl PeerLink {
     ///
     /// # Errors
     /// A device that is lost or has no streams left.
+    #[track_caller]
     pub(crate) fn open(
         [(from_index, from), (to_index, to)]: [(usize, &DeviceRuntime); 2],
         [leaving, arriving]: [&LinkStreams; 2],
@@ -256,6 +257,7 @@ fn no_event(index: usize, error: kiln_driver::Error) -> Result<Arc<str>> {
 }
 
 /// Why the driver does not copy from one device to another, if it does not. A copy of no bytes is tried.
+#[track_caller]
 fn refusal_of_copies(
     (from_index, from): (usize, &DeviceRuntime),
     (to_index, to): (usize, &DeviceRuntime),

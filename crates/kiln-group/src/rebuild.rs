@@ -92,6 +92,7 @@ impl DeviceCommunicator {
     /// # Errors
     /// No rank is lost, or this one is: then the error is that of its device. It was rebuilt already, or another thread does so as this rank; ranks that do not call it within
     /// the deadline, or in a job within the time limit of the rendezvous; what [`join`](Self::join) answers. A rank that fails after the others have heard of it is lost for them.
+    #[track_caller]
     pub fn rebuild(&self) -> Result<RebuiltCommunicator> {
         self.rebuild_as(LostRanks::LeftOut)
     }
@@ -108,6 +109,7 @@ impl DeviceCommunicator {
     /// Rank 0 of a job is lost, whose process keeps what the ranks meet at: it cannot be replaced, and [`rebuild`](Self::rebuild) goes on without it.
     /// [`GroupError::ReplacementsAbsent`] with the ranks that were not replaced within the deadline, or the time limit of the rendezvous: call it again, or
     /// [`rebuild`](Self::rebuild). What [`rebuild`](Self::rebuild) answers.
+    #[track_caller]
     pub fn rebuild_replaced(&self) -> Result<RebuiltCommunicator> {
         self.rebuild_as(LostRanks::Replaced)
     }
@@ -147,6 +149,7 @@ impl DeviceCommunicator {
         })
     }
 
+    #[track_caller]
     fn rebuild_as(&self, lost_ranks: LostRanks) -> Result<RebuiltCommunicator> {
         let membership = self.to_rebuild()?;
         let _rebuilding = membership.begin_rebuild(self.rank(), lost_ranks == LostRanks::Replaced)?;
@@ -231,6 +234,7 @@ impl DeviceCommunicator {
     }
 
     /// Joins the new communicator, whose ranks had these numbers, and of which these were replaced.
+    #[track_caller]
     fn join_rebuilt(
         &self,
         membership: &Membership,

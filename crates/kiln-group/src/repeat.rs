@@ -18,6 +18,7 @@ impl RebuiltCommunicator {
     ///
     /// # Errors
     /// This rank is a replacement; a buffer was freed since; what [`submit`](CollectiveCall::submit) answers.
+    #[track_caller]
     pub fn repeat(&self) -> Result<Vec<(u64, Ticket)>> {
         let known = |number: &u64| self.remembered.get(number).map(|call| (*number, call));
         let calls: Option<Vec<_>> = self.repeatable.iter().map(known).collect();
@@ -27,14 +28,16 @@ impl RebuiltCommunicator {
                 next: "submit its part of each collective that `repeatable` names",
             });
         };
-        let again = |(number, call): (u64, &RememberedCall)| {
-            submit(call, &self.communicator, &self.former_ranks).map(|ticket| (number, ticket))
-        };
-        calls.into_iter().map(again).collect()
+        let mut tickets = Vec::with_capacity(calls.len());
+        for (number, call) in calls {
+            tickets.push((number, submit(call, &self.communicator, &self.former_ranks)?));
+        }
+        Ok(tickets)
     }
 }
 
 /// Submits a call on a communicator whose ranks had these numbers.
+#[track_caller]
 fn submit(call: &RememberedCall, communicator: &DeviceCommunicator, former_ranks: &[u32]) -> Result<Ticket> {
     let (rank, size) = (communicator.rank(), communicator.size());
     let failed = |source| GroupError::Rank { rank, source };

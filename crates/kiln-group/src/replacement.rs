@@ -35,6 +35,7 @@ impl RankVacancy {
     ///
     /// # Errors
     /// A device that is lost, or that a rank has; ranks that do not call that within the deadline; a replacement that came before; what [`join`](DeviceCommunicator::join) answers.
+    #[track_caller]
     pub fn take(&self, runtime: &DeviceRuntime) -> Result<RebuiltCommunicator> {
         let check = || match lost_device(runtime) {
             Some(source) => Err(GroupError::Rank { rank: self.rank, source }),
@@ -93,6 +94,7 @@ impl DeviceCommunicator {
     ///
     /// # Errors
     /// This process replaces none; what the rendezvous answers; what [`join`](Self::join) answers.
+    #[track_caller]
     pub fn replace(
         runtime: &DeviceRuntime,
         rendezvous: &Arc<Rendezvous>,
@@ -114,6 +116,7 @@ impl DeviceCommunicator {
 }
 
 /// Joins as a replacement. If that fails the others are told, who would wait.
+#[track_caller]
 fn seated(
     runtime: &DeviceRuntime,
     seat: Seat,

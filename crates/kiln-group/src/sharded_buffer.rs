@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use kiln_probe::split_by_weight;
-use kiln_runtime::{DeviceRuntime, Element, GpuRef};
+use kiln_runtime::{Element, GpuRef};
 
 use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
@@ -44,6 +44,7 @@ impl DeviceGroup {
     ///
     /// # Errors
     /// A device that is lost or has no memory, with its place.
+    #[track_caller]
     pub fn allocate<T: Element>(&self, len: usize) -> Result<ShardedBuffer<T>> {
         self.allocate_by_weight(len, &vec![1; self.len()])
     }
@@ -52,6 +53,7 @@ impl DeviceGroup {
     ///
     /// # Errors
     /// As for [`allocate`](Self::allocate); not one weight for each device.
+    #[track_caller]
     pub fn allocate_by_weight<T: Element>(&self, len: usize, weights: &[u64]) -> Result<ShardedBuffer<T>> {
         if weights.len() != self.len() {
             return Err(GroupError::Weights { given: weights.len(), len: self.len() });
@@ -59,10 +61,10 @@ impl DeviceGroup {
         let split = split_by_weight(len as u64, weights);
         let ranges: Vec<_> =
             split.into_iter().map(|range| range.start as usize..range.end as usize).collect();
-        let room = |((index, runtime), range): ((usize, &DeviceRuntime), &Range<usize>)| {
-            runtime.allocate(range.len()).map_err(GroupError::at(index))
-        };
-        let parts = self.runtimes().iter().enumerate().zip(&ranges).map(room).collect::<Result<_>>()?;
+        let mut parts = Vec::with_capacity(self.len());
+        for ((index, runtime), range) in self.runtimes().iter().enumerate().zip(&ranges) {
+            parts.push(runtime.allocate(range.len()).map_err(GroupError::at(index))?);
+        }
         Ok(ShardedBuffer { group: self.clone(), parts, ranges })
     }
 
@@ -70,6 +72,7 @@ impl DeviceGroup {
     ///
     /// # Errors
     /// As for [`allocate`](Self::allocate).
+    #[track_caller]
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<ShardedBuffer<T>> {
         let shards = self.allocate(data.len())?;
         shards.upload(data)?;
@@ -81,6 +84,7 @@ impl DeviceGroup {
     /// # Errors
     /// Different lengths; buffers of another group; a device that was lost before, or has no stream for its copies: nothing was copied then. A device that is lost meanwhile, and then the parts of
     /// the others may have been copied.
+    #[track_caller]
     pub fn scatter<T: Element>(&self, from: &GpuRef<T>, to: &ShardedBuffer<T>) -> Result<GroupTicket> {
         let owner = self.check(from, "source", to, (from.len(), to.len()))?;
         let copies = to.pieces(from).map_err(GroupError::at(owner))?;
@@ -91,6 +95,7 @@ impl DeviceGroup {
     ///
     /// # Errors
     /// As for [`scatter`](Self::scatter).
+    #[track_caller]
     pub fn gather<T: Element>(&self, from: &ShardedBuffer<T>, to: &GpuRef<T>) -> Result<GroupTicket> {
         let owner = self.check(to, "destination", from, (from.len(), to.len()))?;
         let copies = from.pieces(to).map_err(GroupError::at(owner))?;
@@ -115,6 +120,7 @@ impl DeviceGroup {
     }
 
     /// Makes all copies, also those behind one that fails; the first failure is the answer. Where there is no way for one of them, none is made.
+    #[track_caller]
     fn copy_all<'a, T: Element>(
         &self,
         copies: impl Iterator<Item = (&'a GpuRef<T>, &'a GpuRef<T>)>,
@@ -126,7 +132,10 @@ impl DeviceGroup {
                 self.way(source, target)?;
             }
         }
-        let queued: Vec<_> = copies.into_iter().map(|(from, to)| self.copy(from, to)).collect();
+        let mut queued = Vec::with_capacity(copies.len());
+        for (from, to) in copies {
+            queued.push(self.copy(from, to));
+        }
         let mut all = GroupTicket::new(Vec::new());
         for ticket in queued {
             all.join(ticket?);
@@ -171,13 +180,14 @@ impl<T: Element> ShardedBuffer<T> {
     ///
     /// # Errors
     /// Another length, and then nothing was written; a lost device, and then the parts of the others were.
+    #[track_caller]
     pub fn upload(&self, data: &[T]) -> Result<GroupTicket> {
         self.check_len(data.len())?;
-        let up = |(index, (part, range)): (usize, (&GpuRef<T>, &Range<usize>))| {
-            let ticket = part.upload(&data[range.clone()]).map_err(GroupError::at(index))?;
-            Ok((index, ticket))
-        };
-        let queued: Vec<Result<_>> = self.parts.iter().zip(&self.ranges).enumerate().map(up).collect();
+        let mut queued: Vec<Result<_>> = Vec::with_capacity(self.parts.len());
+        for (index, (part, range)) in self.parts.iter().zip(&self.ranges).enumerate() {
+            let ticket = part.upload(&data[range.clone()]).map_err(GroupError::at(index));
+            queued.push(ticket.map(|ticket| (index, ticket)));
+        }
         Ok(GroupTicket::new(queued.into_iter().collect::<Result<_>>()?))
     }
 
@@ -185,6 +195,7 @@ impl<T: Element> ShardedBuffer<T> {
     ///
     /// # Errors
     /// A lost device, with its place; its elements are lost, those of the others can be had from [`part`](Self::part).
+    #[track_caller]
     pub fn download(&self) -> Result<Vec<T>> {
         let mut all = Vec::new();
         for (index, part) in self.parts.iter().enumerate() {

@@ -43,6 +43,7 @@ impl DeviceGroup {
     /// # Errors
     /// A device that the group does not have; no elements; a device that cannot export or map pages, or does not reach the owner's memory directly, with its place; what the owner says, such as out
     /// of memory.
+    #[track_caller]
     pub fn share<T: Element>(&self, owner: usize, len: usize) -> Result<SharedBuffer<T>> {
         let element_bytes = size_of::<T>();
         let too_large = GroupError::SharedSize { len, element_bytes };
@@ -123,6 +124,7 @@ impl<T: Element> SharedBuffer<T> {
     ///
     /// # Errors
     /// A device that the group does not have; a lost device.
+    #[track_caller]
     pub fn order(&self, from: usize, to: usize) -> Result<GroupTicket> {
         let (source, target) = (self.on(from)?, self.on(to)?);
         if from == to {

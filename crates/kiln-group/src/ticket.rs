@@ -47,10 +47,14 @@ impl GroupTicket {
     ///
     /// # Errors
     /// The first fault, if a device is lost; the work of the others was waited for.
+    #[track_caller]
     pub fn wait(&self) -> Result<()> {
-        let wait = |(index, ticket): &(usize, Ticket)| ticket.wait().map_err(GroupError::at(*index));
-        let ends: Vec<_> = self.parts.iter().map(wait).collect();
-        ends.into_iter().collect()
+        let mut waited = Ok(());
+        // No closure, in which the caller's line would not be known.
+        for (index, ticket) in &self.parts {
+            waited = waited.and(ticket.wait().map_err(GroupError::at(*index)));
+        }
+        waited
     }
 
     /// As [`wait`](Self::wait), but no longer than this for all of it; false if time ran out. On a simulated device the time is virtual and counts for
@@ -58,6 +62,7 @@ impl GroupTicket {
     ///
     /// # Errors
     /// As for [`wait`](Self::wait).
+    #[track_caller]
     pub fn wait_within(&self, limit: Duration) -> Result<bool> {
         let began = Instant::now();
         let mut in_time = true;

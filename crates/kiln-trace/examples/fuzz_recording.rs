@@ -130,7 +130,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
         let tag = ["", "weights", "activations"][random.below(3)];
         let event = match random.below(15) {
             0 => TraceEvent::Start(StartRecord { program: "p", ..StartRecord::default() }),
-            1 => TraceEvent::Device(DeviceRecord { device, name: "gpu", clock: 0 }),
+            1 => TraceEvent::Device(DeviceRecord { device, name: "gpu", ..DeviceRecord::default() }),
             2 => TraceEvent::Stream(StreamRecord { stream: at.stream, name: "s" }),
             3 | 4 => TraceEvent::Submission(SubmissionRecord {
                 stamp: at,

@@ -16,6 +16,7 @@ mod explainer;
 mod explanation;
 mod held_memory;
 mod host_waiting;
+mod idle_knowledge;
 mod missing_events;
 mod name_table;
 mod quantity;
@@ -27,8 +28,9 @@ mod timeline;
 
 pub use explainer::Explainer;
 pub use explanation::{
-    ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explanation, HeldTag,
-    IdleReason, IdleWhy, RefusedAllocation, StreamStall, TagBytes, WorkName,
+    ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explanation,
+    HeldTag, IdleReason, IdleWhy, RefusedAllocation, StreamStall, TagBytes, WorkName,
 };
+pub use idle_knowledge::{IdleKnowledge, UnknownIdle};
 pub use missing_events::MissingEvents;
 pub(crate) use quantity::{Bytes, Time};

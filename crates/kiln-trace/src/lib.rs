@@ -21,8 +21,8 @@
 //!
 //! # The contract
 //!
-//! - Times are nanoseconds since the recording began, on one clock for host and devices ([`RecordingClock`] says which). In virtual time each simulated machine has its
-//!   own clock: times of devices of two machines cannot be compared ([`DeviceRecord::clock`]), and a wait of the program is on the clock of the device it waited for.
+//! - Times are nanoseconds since the recording began, on the clock of the device ([`DeviceRecord::clock`], [`DeviceRecord::clock_kind`]). Devices with the clock of the host share it. Each simulated machine has a separate
+//!   clock: times of devices with different clocks cannot be compared, and a wait of the program is on the clock of the device it waited for.
 //! - A stream has one name in the whole file ([`TraceStream`]), and its submissions are numbered upwards.
 //! - Events of one stream come in the order of their numbers, and waits before the work that waits; where two threads submit to one
 //!   stream at once, neighbours may be swapped. Events of different streams come in any order.
@@ -33,7 +33,7 @@
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
 //! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EarlierRecord`], [`EndRecord`]. [`RecordingWriter`] and
-//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`RankLog`], [`RecordedRun`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text.
+//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`IdleKnowledge`]: whether idle time is known. [`RankLog`], [`RecordedRun`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text.
 //!
 //! ```
 //! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
@@ -70,8 +70,9 @@ mod secret_words;
 mod shell_word;
 
 pub use explain::{
-    ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer, Explanation,
-    HeldTag, IdleReason, IdleWhy, MissingEvents, RefusedAllocation, StreamStall, TagBytes, WorkName,
+    ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer,
+    Explanation, HeldTag, IdleKnowledge, IdleReason, IdleWhy, MissingEvents, RefusedAllocation, StreamStall,
+    TagBytes, UnknownIdle, WorkName,
 };
 pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, refused_place, special_file};
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};

@@ -2,12 +2,12 @@
 //!
 //! All of it is bounded, however long the recording is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use kiln_trace::{
-    FaultRecord, HeapChange, HeapRecord, HostWaitRecord, MissingEvents, RankLog, RecordingClock,
-    RefusedAllocation, RepeatCommand, SubmissionKind, SubmissionRecord, TagBytes, TakeoverRecord, TraceEvent,
-    TraceStream,
+    FaultRecord, HeapChange, HeapRecord, HostWaitRecord, IdleKnowledge, MissingEvents, RankLog,
+    RecordingClock, RefusedAllocation, RepeatCommand, SubmissionKind, SubmissionRecord, TagBytes,
+    TakeoverRecord, TraceEvent, TraceStream,
 };
 use serde::Serialize;
 
@@ -77,7 +77,7 @@ pub struct RefusalNote {
 pub(crate) struct RecordingIndex {
     pub(crate) program: String,
     pub(crate) process: u32,
-    pub(crate) is_virtual: bool,
+    is_virtual: bool,
     pub(crate) has_end_mark: bool,
     pub(crate) command: RepeatCommand,
     pub(crate) events: u64,
@@ -101,6 +101,7 @@ pub(crate) struct RecordingIndex {
     /// Until when streams had work from before the recording; the largest time if that is not known.
     pub(crate) earlier: HashMap<TraceStream, u64>,
     devices: BTreeMap<u32, DeviceFacts>,
+    idle_knowledge: IdleKnowledge,
     row_of: HashMap<RowKind, u32>,
     gaps: Vec<GapState>,
 }
@@ -111,6 +112,7 @@ impl RecordingIndex {
         self.pages.begin_block(offset);
         self.events += 1;
         self.rank_log.add(event);
+        self.idle_knowledge.add(event);
         match event {
             TraceEvent::Start(start) => {
                 self.program = start.program.to_owned();
@@ -192,6 +194,7 @@ impl RecordingIndex {
 
     /// A block that could not be read.
     pub(crate) fn damage(&mut self, offset: u64, what: &'static str) {
+        self.idle_knowledge.leave_out();
         if self.damaged.len() < MAX_LISTED && self.damaged.iter().all(|(known, _)| *known != offset) {
             self.damaged.push((offset, what));
         }
@@ -200,6 +203,24 @@ impl RecordingIndex {
     /// Which of the recording's clocks a device has.
     pub(crate) fn clock_of(&self, device: u32) -> u32 {
         self.devices.get(&device).map_or(0, |facts| facts.clock)
+    }
+
+    /// How many clocks the devices have.
+    pub(crate) fn clocks(&self) -> usize {
+        self.devices.values().map(|facts| facts.clock).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Whether all times are those of simulated devices.
+    pub(crate) fn is_virtual(&self) -> bool {
+        match self.devices.is_empty() {
+            true => self.is_virtual,
+            false => self.devices.keys().all(|device| self.is_virtual_clock(*device)),
+        }
+    }
+
+    /// Whether the clock of a device is that of a simulated machine.
+    fn is_virtual_clock(&self, device: u32) -> bool {
+        self.idle_knowledge.clock_kind(device) == RecordingClock::Virtual
     }
 
     /// The row of a wait of the program.
@@ -214,15 +235,15 @@ impl RecordingIndex {
 
     /// The devices, with the state of each at the end.
     pub(crate) fn devices(&self) -> Vec<DeviceFacts> {
-        let first_clock = self.devices.values().next().map(|facts| facts.clock);
-        let have_one = self.devices.values().all(|facts| Some(facts.clock) == first_clock);
-        let end_ns = have_one.then_some(self.end_ns);
         let facts = |(device, facts): (&u32, &DeviceFacts)| {
             let of_device =
                 |row: &&TimelineRow| matches!(row.kind, RowKind::Stream { device: of, .. } if of == *device);
             let streams = self.rows.iter().filter(of_device).count() as u64;
-            let state = facts.state_at(end_ns);
+            let unknown = self.idle_knowledge.unknown_at_end(*device, facts.end_ns);
+            let is_virtual = self.is_virtual_clock(*device);
+            let state = facts.state_at(self.end_ns, self.has_end_mark, unknown);
             let mut facts = facts.clone();
+            facts.is_virtual = is_virtual;
             facts.device = *device;
             facts.state = state;
             facts.streams = streams;
@@ -286,7 +307,7 @@ impl RecordingIndex {
     fn fault(&mut self, fault: &FaultRecord<'_>) {
         self.fault_count += 1;
         self.reach(fault.time_ns, fault.time_ns);
-        self.with_device(fault.device, |facts| facts.fault(fault.time_ns));
+        self.with_device(fault.device, |facts| facts.fault(fault));
         if self.faults.len() < MAX_LISTED {
             let work = fault
                 .stamp
@@ -305,7 +326,7 @@ impl RecordingIndex {
         self.reach(heap.time_ns, heap.time_ns);
         self.with_device(heap.device, |facts| facts.heap(heap));
         self.memory.heap(heap.device, heap.held_bytes, heap.time_ns);
-        if heap.change != HeapChange::OutOfMemory || self.refusals.len() >= MAX_LISTED {
+        if !heap.change.is_refusal() || self.refusals.len() >= MAX_LISTED {
             return;
         }
         let tags = self.memory.largest_tags(heap.device, NAMED_TAGS).into_iter().map(|(tag, bytes)| {
@@ -314,6 +335,7 @@ impl RecordingIndex {
         });
         let refused = RefusedAllocation {
             bytes: heap.bytes,
+            is_too_large: heap.change == HeapChange::TooLarge,
             line: heap.line.map(|line| line.to_string()),
             time_ns: heap.time_ns,
             limit_bytes: (heap.limit_bytes > 0).then_some(heap.limit_bytes),

@@ -58,6 +58,8 @@ pub struct JobState {
     pub recordings: Vec<JobRecording>,
     /// How their clocks are aligned, in words.
     pub clocks: String,
+    /// How many recordings there are and whether their times can be compared, in a sentence.
+    pub axis: String,
     /// Whether the time in which a rank waits for others is on the time axis.
     pub has_waits: bool,
     /// Collectives of several ranks.
@@ -163,9 +165,15 @@ impl WatchedJob {
             late_ns: call.late_ns(),
             call: call.clone(),
         });
+        let clocks = match &recordings[..] {
+            [one] => clocks_of_one(one.read().index.clocks(), &job.clocks),
+            _ => job.clocks.to_string(),
+        };
+        let of = if job.clocks.is_one_axis() { " on one time axis" } else { "" };
         JobState {
+            axis: format!("{} recordings{of}: {clocks}.", recordings.len()),
             recordings: recordings.iter().enumerate().map(recording).collect(),
-            clocks: job.clocks.to_string(),
+            clocks,
             has_waits: job.clocks != ClockAlignment::EachCollective,
             collectives: job.collectives.len(),
             late: late.collect(),
@@ -233,5 +241,13 @@ impl WatchedJob {
                 recordings.push(Arc::new(WatchedRecording::new(&file)));
             }
         }
+    }
+}
+
+/// What is said of the clocks of one recording, which are so many.
+fn clocks_of_one(count: usize, alignment: &ClockAlignment) -> String {
+    match count {
+        0 | 1 => alignment.to_string(),
+        _ => format!("there is one recording, whose devices have {count} clocks that cannot be compared"),
     }
 }

@@ -59,7 +59,7 @@ pub struct RecordingState {
     pub program: String,
     /// Its number in the operating system.
     pub process: u32,
-    /// Whether times are those of a simulated device.
+    /// Whether all times are those of simulated devices.
     pub is_virtual: bool,
     /// Events that were read.
     pub events: u64,
@@ -177,7 +177,7 @@ impl WatchedRecording {
             file: self.file(),
             program: index.program.clone(),
             process: index.process,
-            is_virtual: index.is_virtual,
+            is_virtual: index.is_virtual(),
             events: index.events,
             file_bytes: shared.file_bytes,
             read_bytes: shared.at,

@@ -28,7 +28,7 @@ fn kernel(name: &'static str, at: TraceStamp, line: u32, begin_ns: u64, end_ns: 
 pub(crate) fn planted() -> Vec<u8> {
     let events = [
         TraceEvent::Start(StartRecord { program: "train", ..StartRecord::default() }),
-        TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU", clock: 0 }),
+        TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU", ..DeviceRecord::default() }),
         TraceEvent::Allocation(AllocationRecord {
             device: 0,
             block: 12,

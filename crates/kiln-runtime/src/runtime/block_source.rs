@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use kiln_driver::{Access, DeviceMemory, ForeignMemory, MemoryId, Place};
-use kiln_mem::{AllocTag, AllocationRequest, BlockParts, BlockToken, DeviceBlock, ResourceKey};
+use kiln_mem::{
+    AllocTag, AllocationRequest, BlockParts, BlockToken, DeviceBlock, ErrorKind as MemoryErrorKind,
+    MemoryRefusal, ResourceKey,
+};
 use kiln_order::{AccessHistory, Stamp, Stamps, StreamState, Use};
 use kiln_sync::BiasedLock;
 
@@ -140,8 +143,13 @@ impl Block {
             .align(align.max(AllocationRequest::MIN_ALIGN))
             .tag(tag);
         let memory = runtime.memory().allocate(&request).inspect_err(|error| {
-            if let (Some(recording), Some(exhausted)) = (runtime.recording(), error.exhausted()) {
-                recording.refused(exhausted);
+            let Some(recording) = runtime.recording() else { return };
+            match (error.exhausted(), error.kind()) {
+                (Some(exhausted), _) => recording.refused(exhausted),
+                (None, MemoryErrorKind::Refused(MemoryRefusal::Size(bytes))) => {
+                    recording.refused_size(runtime, *bytes);
+                }
+                (None, _) => {}
             }
         })?;
         let mut block = Self::owning(runtime, lane, memory, generation);

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::collective_calls::CollectiveCalls;
-use super::device_clocks::DeviceClocks;
 use super::device_idle::{IdleCase, Surroundings, Why};
 use super::device_work::DeviceWork;
 use super::explanation::{
-    ExplainedDevice, ExplainedHostWait, Explanation, IdleReason, IdleWhy, StreamStall, WorkName,
+    ExplainedClock, ExplainedDevice, ExplainedHostWait, Explanation, IdleReason, IdleWhy, StreamStall,
+    WorkName,
 };
 use super::held_memory::HeldMemory;
 use super::host_waiting::{HostCase, HostWait, HostWaiting};
+use super::idle_knowledge::{IdleKnowledge, UnknownIdle};
 use super::missing_events::MissingEvents;
 use super::name_table::NameTable;
 use super::ranking::{Cost, Ranking};
@@ -53,7 +54,7 @@ pub struct Explainer {
     collectives: CollectiveCalls,
     memory: BTreeMap<u32, HeldMemory>,
     devices: BTreeMap<u32, String>,
-    clocks: DeviceClocks,
+    idle_knowledge: IdleKnowledge,
     work: BTreeMap<u32, DeviceWork>,
     stalls: Stalls,
     missing: MissingEvents,
@@ -86,10 +87,14 @@ impl Explainer {
     pub fn leave_out(&mut self, damaged_blocks: u64, skipped_bytes: u64) {
         self.explanation.damaged_blocks += damaged_blocks;
         self.explanation.skipped_bytes += skipped_bytes;
+        if damaged_blocks > 0 {
+            self.idle_knowledge.leave_out();
+        }
     }
 
     /// Takes an event.
     pub fn add(&mut self, event: &TraceEvent<'_>) {
+        self.idle_knowledge.add(event);
         match event {
             TraceEvent::Start(start) => {
                 self.explanation.program = start.program.to_owned();
@@ -97,7 +102,6 @@ impl Explainer {
             }
             TraceEvent::Device(device) => {
                 self.devices.insert(device.device, device.name.to_owned());
-                self.clocks.add(device.device, device.clock);
                 // Another runtime of the program, after the last had ended.
                 self.explanation.is_whole = false;
             }
@@ -111,7 +115,8 @@ impl Explainer {
             TraceEvent::HostWait(wait) => {
                 let line = self.names.line(wait.line);
                 let host_wait = HostWait { cause: wait.cause, line, awaited: wait.awaited, span: wait.span };
-                self.host.add((self.clocks.of(wait.device), wait.thread), host_wait);
+                let clock = self.idle_knowledge.clocks().of(wait.device);
+                self.host.add((clock, wait.thread), host_wait);
                 self.came();
             }
             TraceEvent::Allocation(block) => {
@@ -174,13 +179,13 @@ impl Explainer {
             waits: &self.waits,
             host: &self.host,
             takeovers: self.takeovers.last(),
-            clocks: &self.clocks,
+            clocks: self.idle_knowledge.clocks(),
         };
         for device in self.timeline.settling_devices() {
             let work = self.work.entry(device).or_default();
             work.settle(self.timeline.settling(device), &surroundings);
         }
-        self.waits.settle(&self.timeline, &self.clocks, &mut self.stalls);
+        self.waits.settle(&self.timeline, self.idle_knowledge.clocks(), &mut self.stalls);
         let half = self.window.limit / 2;
         self.host.settle(&self.timeline);
         self.collectives.settle(&self.timeline, half / 2);
@@ -215,13 +220,20 @@ impl Explainer {
                 ..self.device(device, work.remove(&device).unwrap_or_default())
             }
         });
-        let devices = explained.collect();
+        let devices: Vec<ExplainedDevice> = explained.collect();
+        let clocks = self.clocks(&devices);
         let host = std::mem::take(&mut self.host);
         let host_waits = self.host_waits(host);
         let collectives = self.collectives.largest(NAMED, &self.names);
         let command = &self.command;
         Explanation {
+            is_virtual: if clocks.is_empty() {
+                self.explanation.is_virtual
+            } else {
+                clocks.iter().all(|clock| clock.is_virtual)
+            },
             devices,
+            clocks,
             host_waits,
             collectives,
             repeat: command.is_known().then(|| command.recorded_under(&REPEATED_BY)),
@@ -255,19 +267,21 @@ impl Explainer {
         let (host_ns, submissions, untimed_submissions) = (work.host_ns(), work.submissions, work.untimed);
         let tail_ns = work.untimed_tail_ns();
         let name = self.devices.get(&device).cloned().unwrap_or_default();
-        let clock = self.clocks.of(device);
+        let clock = self.idle_knowledge.clocks().of(device);
+        let idle_unknown = self.idle_knowledge.unknown(device);
         let explained = ExplainedDevice {
             device,
             name,
             clock,
             submissions,
             untimed_submissions,
+            idle_unknown,
             ..ExplainedDevice::default()
         };
         match work.idle {
             None => ExplainedDevice { span_ns: host_ns, ..explained },
             // What is missing may have run in any gap.
-            Some(idle) if self.missing.events() > 0 || self.explanation.damaged_blocks > 0 => {
+            Some(idle) if idle_unknown == Some(UnknownIdle::EventsMissing) => {
                 ExplainedDevice { span_ns: idle.span_ns() + tail_ns, ..explained }
             }
             Some(idle) => ExplainedDevice {
@@ -319,8 +333,19 @@ impl Explainer {
         found.largest(NAMED).into_iter().map(stall).collect()
     }
 
+    /// The clocks of some devices.
+    fn clocks(&self, devices: &[ExplainedDevice]) -> Vec<ExplainedClock> {
+        let kind = |device: &ExplainedDevice| {
+            let is_virtual = self.idle_knowledge.clock_kind(device.device) == RecordingClock::Virtual;
+            (device.clock, is_virtual)
+        };
+        let clocks: BTreeMap<u32, bool> = devices.iter().map(kind).collect();
+        clocks.into_iter().map(|(clock, is_virtual)| ExplainedClock { clock, is_virtual }).collect()
+    }
+
     fn host_waits(&self, host: HostWaiting) -> Vec<ExplainedHostWait> {
-        let wait = |((_, line), cost): (_, Cost<HostCase>)| ExplainedHostWait {
+        let wait = |(clock, (_, line), cost): (u32, (u8, _), Cost<HostCase>)| ExplainedHostWait {
+            clock,
             cause: cost.longest.cause,
             line: self.names.line_text(line),
             awaited: cost.longest.awaited.map(|awaited| self.stamp_name(awaited)),
@@ -328,7 +353,11 @@ impl Explainer {
             times: cost.times,
             longest_ns: cost.longest_ns,
         };
-        host.by_line().largest(NAMED).into_iter().map(wait).collect()
+        let clocks = host.by_line().into_iter();
+        let largest = clocks.flat_map(|(clock, lines)| {
+            lines.largest(NAMED).into_iter().map(move |(line, cost)| (clock, line, cost))
+        });
+        largest.map(wait).collect()
     }
 
     fn work_name(&self, work: &Work) -> WorkName {

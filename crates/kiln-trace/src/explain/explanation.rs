@@ -1,5 +1,6 @@
 //! What can be said about a recording.
 
+use super::idle_knowledge::UnknownIdle;
 use crate::record::{HostWaitCause, TakeoverPhase, WaitReason};
 
 /// What can be said about a recording. Its `Display` says it in words.
@@ -8,11 +9,13 @@ use crate::record::{HostWaitCause, TakeoverPhase, WaitReason};
 pub struct Explanation {
     /// The program.
     pub program: String,
-    /// Whether the times are those of a simulated device.
+    /// Whether all times are those of simulated devices.
     pub is_virtual: bool,
+    /// The clocks of these devices.
+    pub clocks: Vec<ExplainedClock>,
     /// Each device that did something.
     pub devices: Vec<ExplainedDevice>,
-    /// The waits of the host that took longest, by line.
+    /// The waits of the host that took longest on each clock, by line.
     pub host_waits: Vec<ExplainedHostWait>,
     /// Faults, in one line each, the first few.
     pub faults: Vec<String>,
@@ -38,6 +41,16 @@ pub struct Explanation {
     pub records_itself: bool,
 }
 
+/// A clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ExplainedClock {
+    /// Its number in the recording.
+    pub clock: u32,
+    /// Whether it is that of a simulated machine, which stands still while the program works with devices of other clocks. Otherwise it is that of the host.
+    pub is_virtual: bool,
+}
+
 /// One device.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -56,6 +69,8 @@ pub struct ExplainedDevice {
     pub span_ns: u64,
     /// How long at least one stream ran something; none if that was not measured.
     pub busy_ns: Option<u64>,
+    /// Why it is not known how long it was idle; none if it is known, but for `unknown_ns`.
+    pub idle_unknown: Option<UnknownIdle>,
     /// How long it is not known whether a stream ran anything, because submissions were not measured, or were made before the recording began.
     pub unknown_ns: u64,
     /// The part of that in which a stream still had work from before the recording.
@@ -90,6 +105,8 @@ pub struct ExplainedDevice {
 pub struct RefusedAllocation {
     /// Bytes that were asked for.
     pub bytes: u64,
+    /// Whether these are more than any block can have, however much memory is free.
+    pub is_too_large: bool,
     /// The line that asked for them.
     pub line: Option<String>,
     /// When.
@@ -237,10 +254,12 @@ pub struct HeldTag {
     pub left_since_ns: Option<u64>,
 }
 
-/// A line of the program that waited for a device.
+/// A line of the program that waited for devices with one clock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ExplainedHostWait {
+    /// On which clock it was measured.
+    pub clock: u32,
     /// What it had asked for.
     pub cause: HostWaitCause,
     /// Which line.

@@ -129,13 +129,14 @@ impl HeldMemory {
     /// The heap changed, or refused an allocation.
     pub(super) fn heap(&mut self, heap: &HeapRecord<'_>, line: Option<LineId>) {
         self.heap_peak_bytes = self.heap_peak_bytes.max(heap.held_bytes);
-        if heap.change != HeapChange::OutOfMemory {
+        if !heap.change.is_refusal() {
             return;
         }
         self.refusals += 1;
         if self.refused.len() < MAX_REFUSED {
             let known = RefusedAllocation {
                 bytes: heap.bytes,
+                is_too_large: heap.change == HeapChange::TooLarge,
                 time_ns: heap.time_ns,
                 limit_bytes: (heap.limit_bytes > 0).then_some(heap.limit_bytes),
                 held_bytes: heap.held_bytes,

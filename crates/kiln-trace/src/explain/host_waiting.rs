@@ -16,11 +16,14 @@ pub(super) struct HostWait {
     pub(super) span: TimeSpan,
 }
 
+/// The waits on one clock by cause and line.
+pub(super) type LineRanking = Ranking<(u8, Option<LineId>), HostCase>;
+
 /// The waits of each thread on each clock; a thread is in one at a time.
 #[derive(Default)]
 pub(super) struct HostWaiting {
     threads: BTreeMap<(u32, u32), Vec<HostWait>>,
-    by_line: Ranking<(u8, Option<LineId>), HostCase>,
+    by_line: BTreeMap<u32, LineRanking>,
     count: usize,
 }
 
@@ -43,7 +46,7 @@ impl HostWaiting {
     /// A wait of a thread, on a clock.
     pub(super) fn add(&mut self, (clock, thread): (u32, u32), wait: HostWait) {
         let case = HostCase { cause: wait.cause, awaited: wait.awaited.map(|awaited| (awaited, None)) };
-        self.by_line.add((wait.cause as u8, wait.line), wait.span.ns(), case);
+        self.by_line.entry(clock).or_default().add((wait.cause as u8, wait.line), wait.span.ns(), case);
         self.threads.entry((clock, thread)).or_default().push(wait);
         self.count += 1;
     }
@@ -59,7 +62,9 @@ impl HostWaiting {
 
     /// Finds the work that was waited for, as long as it is known.
     pub(super) fn settle(&mut self, timeline: &Timeline) {
-        for (stamp, work) in self.by_line.cases_mut().filter_map(|case| case.awaited.as_mut()) {
+        for (stamp, work) in
+            self.by_line.values_mut().flat_map(Ranking::cases_mut).filter_map(|case| case.awaited.as_mut())
+        {
             *work = work.or_else(|| timeline.exactly(*stamp).copied());
         }
     }
@@ -79,8 +84,8 @@ impl HostWaiting {
         self.count = self.threads.values().map(Vec::len).sum();
     }
 
-    /// Waits by cause and line.
-    pub(super) fn by_line(self) -> Ranking<(u8, Option<LineId>), HostCase> {
+    /// Waits by cause and line, of each clock.
+    pub(super) fn by_line(self) -> BTreeMap<u32, LineRanking> {
         self.by_line
     }
 

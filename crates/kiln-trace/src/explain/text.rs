@@ -1,14 +1,14 @@
 //! An explanation in words.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use super::explanation::{
-    ExplainedCollective, ExplainedDevice, ExplainedHostWait, Explanation, HeldTag, IdleReason, IdleWhy,
-    RefusedAllocation, StreamStall, WorkName,
+    ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedHostWait, Explanation, HeldTag,
+    IdleReason, IdleWhy, RefusedAllocation, StreamStall, WorkName,
 };
+use super::idle_knowledge::UnknownIdle;
 use super::quantity::{Bytes, Share, Time};
-use crate::record::WaitReason;
+use crate::record::{RecordingClock, WaitReason};
 
 /// Tags that are named.
 const NAMED_TAGS: usize = 3;
@@ -44,29 +44,60 @@ impl Explanation {
         self.repeat.as_ref().map(|repeat| format!("To repeat it{how}: {repeat}"))
     }
 
-    /// The devices by the clock of their times.
-    fn clocks(&self) -> BTreeMap<u32, Vec<&ExplainedDevice>> {
-        let mut clocks: BTreeMap<u32, Vec<&ExplainedDevice>> = BTreeMap::new();
-        for device in &self.devices {
-            clocks.entry(device.clock).or_default().push(device);
+    /// What the clocks of its times are.
+    fn clock_words(&self) -> &'static str {
+        let count = self.clocks.iter().filter(|clock| clock.is_virtual).count();
+        match count {
+            _ if self.is_virtual => " (in virtual time)",
+            0 => "",
+            _ => " (in time of the host and in virtual time)",
         }
-        clocks
+    }
+
+    /// Says that there are several clocks, and what that means.
+    fn tell_clocks(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.clocks.len() < 2 {
+            return Ok(());
+        }
+        write!(f, "Its devices have {} clocks", self.clocks.len())?;
+        match self.is_virtual {
+            true => write!(f, ", because they are not of one simulated machine. ")?,
+            false => write!(f, ": that of the host, and one for each simulated machine. ")?,
+        }
+        write!(f, "Times of different clocks cannot be compared. ")?;
+        write!(
+            f,
+            "The clock of a simulated machine stands still while the program works with devices of the others, so that how long its devices were idle meanwhile is not known."
+        )?;
+        match self.is_virtual {
+            true => writeln!(f),
+            false => writeln!(f, " The clock of the host never stands still."),
+        }
+    }
+
+    /// The waits of the program, apart by the clock on which they were measured.
+    fn tell_host_waits(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let has_one = self.clocks.len() < 2;
+        let mut clock = None;
+        for wait in &self.host_waits {
+            if clock.replace(wait.clock) != Some(wait.clock) {
+                match self.clocks.iter().find(|known| known.clock == wait.clock).filter(|_| !has_one) {
+                    Some(known) => writeln!(f, "\nThe program itself waited, on {known}:")?,
+                    None => writeln!(f, "\nThe program itself waited:")?,
+                }
+            }
+            writeln!(f, "  {wait}")?;
+        }
+        Ok(())
     }
 
     fn tell(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let clock = if self.is_virtual { " (in virtual time)" } else { "" };
+        let clock = self.clock_words();
         match &*self.program {
             "" => writeln!(f, "Recording{clock}")?,
             program => writeln!(f, "Recording of {program}{clock}")?,
         }
-        let clocks = self.clocks();
-        if clocks.len() > 1 {
-            writeln!(
-                f,
-                "Its devices have {} clocks, because they are not of one simulated machine. Times of different clocks cannot be compared. A clock stands still while the program works with devices of the others, so that how long a device was idle meanwhile is not known.",
-                clocks.len()
-            )?;
-        }
+        self.tell_clocks(f)?;
         if self.damaged_blocks > 0 {
             let places = if self.damaged_blocks == 1 {
                 "1 damaged block is".to_owned()
@@ -83,14 +114,13 @@ impl Explanation {
                 "It ended without an end mark: the program was killed or crashed, ended without its exit handlers (`_exit`), or still runs."
             )?;
         }
-        for (clock, devices) in &clocks {
-            if clocks.len() > 1 {
-                writeln!(f, "\nClock {clock}:")?;
+        for clock in &self.clocks {
+            if self.clocks.len() > 1 {
+                writeln!(f, "\n{}:", clock.to_string().replacen('c', "C", 1))?;
             }
-            for device in devices {
+            for device in self.devices.iter().filter(|device| device.clock == clock.clock) {
                 writeln!(f)?;
-                let misses_events = self.missing_events > 0 || self.damaged_blocks > 0;
-                device.describe(f, self.is_whole, (misses_events, clocks.len() > 1))?;
+                device.describe(f, self.is_whole && self.missing_events == 0 && self.damaged_blocks == 0)?;
             }
         }
         if self.devices.is_empty() && !self.is_whole {
@@ -98,19 +128,17 @@ impl Explanation {
         } else if self.devices.is_empty() {
             writeln!(f, "\nNo device did anything.")?;
         }
-        if !self.host_waits.is_empty() {
-            writeln!(f, "\nThe program itself waited:")?;
-            self.host_waits.iter().try_for_each(|wait| writeln!(f, "  {wait}"))?;
-        }
+        self.tell_host_waits(f)?;
         if !self.faults.is_empty() {
             writeln!(f, "\nFaults:")?;
             self.faults.iter().try_for_each(|fault| writeln!(f, "  {fault}"))?;
         }
         if !self.collectives.is_empty() {
             writeln!(f, "\nCollectives:")?;
+            let has_virtual = self.is_virtual || self.clocks.iter().any(|clock| clock.is_virtual);
             self.collectives.iter().try_for_each(|kind| {
                 write!(f, "  ")?;
-                kind.describe(f, self.is_virtual)?;
+                kind.describe(f, has_virtual)?;
                 writeln!(f)
             })?;
         }
@@ -121,23 +149,25 @@ impl Explanation {
     }
 }
 
+impl Display for ExplainedClock {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_virtual { RecordingClock::Virtual } else { RecordingClock::Wall };
+        write!(f, "clock {} ({})", self.clock, kind.words())
+    }
+}
+
 impl Display for ExplainedDevice {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.describe(f, true, (false, false))
+        self.describe(f, true)
     }
 }
 
 impl ExplainedDevice {
-    /// All of it; `is_whole` if the program ended the recording itself, `misses_events` if it has not all of them, `has_others` if other devices have other clocks.
-    fn describe(
-        &self,
-        f: &mut Formatter<'_>,
-        is_whole: bool,
-        (misses_events, has_others): (bool, bool),
-    ) -> fmt::Result {
-        self.work(f, (misses_events, has_others))?;
+    /// All of it; `is_whole` if the program ended the recording itself, and no event is missing.
+    fn describe(&self, f: &mut Formatter<'_>, is_whole: bool) -> fmt::Result {
+        self.work(f)?;
         self.takeovers(f)?;
-        self.memory(f, is_whole && !misses_events)
+        self.memory(f, is_whole)
     }
 
     /// How often it was lost, and what that cost.
@@ -162,7 +192,7 @@ impl ExplainedDevice {
     }
 
     /// What ran, and why nothing did.
-    fn work(&self, f: &mut Formatter<'_>, (misses_events, has_others): (bool, bool)) -> fmt::Result {
+    fn work(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let name = if self.name.is_empty() { String::new() } else { format!(" ({})", self.name) };
         write!(
             f,
@@ -172,23 +202,20 @@ impl ExplainedDevice {
             if self.submissions == 1 { "submission" } else { "submissions" },
             Time(self.span_ns)
         )?;
-        match self.busy_ns {
-            // Its clock may have stood still while it was idle.
-            Some(busy) if has_others => {
+        match (self.idle_unknown, self.busy_ns) {
+            (Some(UnknownIdle::ClockStandsStill), Some(busy)) => {
                 writeln!(f, " of its clock, in which it ran work for {}", Time(busy))?
             }
-            Some(busy) => {
+            (Some(UnknownIdle::NotMeasured), _) => {
+                writeln!(f, "; when they ran was not measured, so that idle time is not known")?;
+            }
+            (Some(why), _) => writeln!(f, "; {why}, so that idle time is not known")?,
+            (None, Some(busy)) => {
                 let idle = self.span_ns.saturating_sub(busy).saturating_sub(self.unknown_ns);
                 let share = Share { part: idle, whole: self.span_ns };
                 writeln!(f, ", idle {} ({share})", Time(idle))?;
             }
-            None if misses_events && self.untimed_submissions < self.submissions => {
-                writeln!(f, "; events are missing, so that idle time is not known")?;
-            }
-            None if self.submissions > 0 => {
-                writeln!(f, "; when they ran was not measured, so that idle time is not known")?;
-            }
-            None => writeln!(f)?,
+            (None, None) => writeln!(f)?,
         }
         if self.earlier_ns > 0 {
             let earlier = Time(self.earlier_ns);
@@ -234,7 +261,7 @@ impl ExplainedDevice {
         self.refused.iter().try_for_each(|refused| writeln!(f, "  {refused}"))?;
         match self.refusals.saturating_sub(self.refused.len() as u64) {
             0 => Ok(()),
-            more => writeln!(f, "  Out of memory {more} more times."),
+            more => writeln!(f, "  {more} more allocations were refused."),
         }
     }
 
@@ -265,7 +292,11 @@ impl Display for RefusedAllocation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (bytes, at) = (Bytes(self.bytes), Time(self.time_ns));
         let line = self.line.as_ref().map(|line| format!(" at {line}")).unwrap_or_default();
-        write!(f, "Out of memory: {bytes} were asked for{line}, {at} after the beginning")?;
+        let kind = if self.is_too_large { "Refused" } else { "Out of memory" };
+        write!(f, "{kind}: {bytes} were asked for{line}, {at} after the beginning")?;
+        if self.is_too_large {
+            return write!(f, ", which is more than any block can have");
+        }
         if let Some(limit) = self.limit_bytes {
             write!(f, ", with a limit of {}", Bytes(limit))?;
         }

@@ -3,7 +3,7 @@
 use super::checksum::checksum;
 
 /// The version of the format that this crate writes, and the only one it reads.
-pub const FORMAT_VERSION: u32 = 7;
+pub const FORMAT_VERSION: u32 = 8;
 
 /// How many bytes the start has.
 pub(crate) const START_BYTES: usize = 16;

@@ -29,6 +29,13 @@ pub enum ClockAlignment {
     None,
 }
 
+impl ClockAlignment {
+    /// Whether times of the recordings can be compared.
+    pub fn is_one_axis(&self) -> bool {
+        !matches!(self, Self::EachCollective | Self::None)
+    }
+}
+
 /// One rank's part of a collective, on the common axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

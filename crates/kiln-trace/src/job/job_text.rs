@@ -11,7 +11,7 @@ const NAMED: usize = 5;
 impl Display for ClockAlignment {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OneRecording => write!(f, "one recording has one clock"),
+            Self::OneRecording => write!(f, "there is one recording"),
             Self::WallClock => write!(f, "aligned by the wall clock at which each recording began"),
             Self::FirstCollective { name, number } => write!(
                 f,

@@ -63,7 +63,7 @@ pub fn export_perfetto<R: Read + Seek>(
     while let Some(event) = recording.next_event()? {
         finder.see(&event);
         if let TraceEvent::Device(device) = event {
-            clocks.insert(device.device, device.clock);
+            clocks.insert(device.device, (device.clock, device.clock_kind));
         }
     }
     let mut exporter = Exporter::new(out, finder.finish(), TrackNames::with_clocks(clocks));
@@ -247,11 +247,13 @@ impl<W: Write> Exporter<W> {
     /// What the heap holds, and an instant where it refused an allocation.
     fn heap(&mut self, heap: &HeapRecord<'_>) -> io::Result<()> {
         self.show(Track::Heap(heap.device), heap.time_ns, Shown::Bytes(heap.held_bytes))?;
-        if heap.change != HeapChange::OutOfMemory {
+        if !heap.change.is_refusal() {
             return Ok(());
         }
+        let is_too_large = heap.change == HeapChange::TooLarge;
+        let name = if is_too_large { "larger than any block" } else { "out of memory" };
         let notes = [Note::Bytes(heap.bytes)];
-        let named = Named { name: "out of memory", line: heap.line, notes: &notes, ..Named::default() };
+        let named = Named { name, line: heap.line, notes: &notes, ..Named::default() };
         self.show(Track::Faults(heap.device), heap.time_ns, Shown::Instant(named))
     }
 

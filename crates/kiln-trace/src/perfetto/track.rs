@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::record::TraceStream;
+use crate::record::{RecordingClock, TraceStream};
 
 /// What a track shows. Tags are numbered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -50,7 +50,7 @@ impl Track {
 pub(super) struct TrackNames {
     devices: HashMap<u32, String>,
     /// The clocks of devices, if there are several.
-    clocks: BTreeMap<u32, u32>,
+    clocks: BTreeMap<u32, (u32, RecordingClock)>,
     streams: HashMap<TraceStream, String>,
     tags: HashMap<Box<str>, u32>,
     tag_names: Vec<Box<str>>,
@@ -58,8 +58,8 @@ pub(super) struct TrackNames {
 
 impl TrackNames {
     /// Those of a recording whose devices have these clocks.
-    pub(super) fn with_clocks(mut clocks: BTreeMap<u32, u32>) -> Self {
-        if clocks.values().collect::<BTreeSet<_>>().len() < 2 {
+    pub(super) fn with_clocks(mut clocks: BTreeMap<u32, (u32, RecordingClock)>) -> Self {
+        if clocks.values().map(|(clock, _)| clock).collect::<BTreeSet<_>>().len() < 2 {
             clocks.clear();
         }
         Self { clocks, ..Self::default() }
@@ -69,7 +69,7 @@ impl TrackNames {
     pub(super) fn parent_of(&self, track: Track) -> Option<Track> {
         match track {
             Track::Clock(_) => None,
-            Track::Device(device) => self.clocks.get(&device).map(|clock| Track::Clock(*clock)),
+            Track::Device(device) => self.clocks.get(&device).map(|(clock, _)| Track::Clock(*clock)),
             other => Some(Track::Device(other.device())),
         }
     }
@@ -103,7 +103,9 @@ impl TrackNames {
         };
         match track {
             Track::Clock(clock) => {
-                format!("clock {clock}: its times cannot be compared with those of other clocks")
+                let kind = self.clocks.values().find(|(known, _)| *known == clock);
+                let kind = kind.map_or("unknown", |(_, kind)| kind.words());
+                format!("clock {clock} ({kind}): its times cannot be compared with those of other clocks")
             }
             Track::Device(device) => match self.devices.get(&device) {
                 Some(name) if !name.is_empty() => format!("device {device}: {name}"),

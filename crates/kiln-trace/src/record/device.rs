@@ -1,6 +1,6 @@
 //! Devices and streams, introduced by name.
 
-use super::TraceStream;
+use super::{RecordingClock, TraceStream};
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
 /// A device of the recording.
@@ -10,8 +10,10 @@ pub struct DeviceRecord<'a> {
     pub device: u32,
     /// What it is called.
     pub name: &'a str,
-    /// Which of the recording's clocks its times are of. Those of devices with different ones cannot be compared: simulated devices that are not of one simulated machine.
+    /// Which of the recording's clocks its times are of. Those of devices with different ones cannot be compared: simulated devices that are not of one simulated machine, or of which one has the clock of the host.
     pub clock: u32,
+    /// What that clock is.
+    pub clock_kind: RecordingClock,
 }
 
 /// A stream of the recording.
@@ -28,10 +30,16 @@ impl<'a> DeviceRecord<'a> {
         to.number(self.device.into());
         to.name(self.name);
         to.number(self.clock.into());
+        self.clock_kind.encode(to);
     }
 
     pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
-        Ok(Self { device: from.small()?, name: from.name()?, clock: from.small()? })
+        Ok(Self {
+            device: from.small()?,
+            name: from.name()?,
+            clock: from.small()?,
+            clock_kind: RecordingClock::decode(from)?,
+        })
     }
 }
 

@@ -13,8 +13,10 @@ pub enum HeapChange {
     Shrank,
     /// It mapped free pages to another address, to make one large range.
     Remapped,
-    /// An allocation was refused.
+    /// An allocation was refused, because there was too little memory.
     OutOfMemory,
+    /// An allocation was refused that is larger than any block can be.
+    TooLarge,
 }
 
 /// The heap of a device changed, or refused an allocation.
@@ -40,8 +42,20 @@ pub struct HeapRecord<'a> {
     pub time_ns: u64,
 }
 
-const CHANGES: [HeapChange; 4] =
-    [HeapChange::Grew, HeapChange::Shrank, HeapChange::Remapped, HeapChange::OutOfMemory];
+const CHANGES: [HeapChange; 5] = [
+    HeapChange::Grew,
+    HeapChange::Shrank,
+    HeapChange::Remapped,
+    HeapChange::OutOfMemory,
+    HeapChange::TooLarge,
+];
+
+impl HeapChange {
+    /// Whether an allocation was refused.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, Self::OutOfMemory | Self::TooLarge)
+    }
+}
 
 impl<'a> HeapRecord<'a> {
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
@@ -49,7 +63,7 @@ impl<'a> HeapRecord<'a> {
         to.byte(CHANGES.iter().position(|change| *change == self.change).unwrap_or_default() as u8);
         to.number(self.bytes);
         to.number(self.held_bytes);
-        if self.change == HeapChange::OutOfMemory {
+        if self.change.is_refusal() {
             to.number(self.free_bytes);
             to.number(self.largest_free_bytes);
             to.number(self.limit_bytes);
@@ -64,7 +78,7 @@ impl<'a> HeapRecord<'a> {
         let change = *CHANGES.get(usize::from(from.byte()?)).ok_or(unknown)?;
         let (bytes, held_bytes) = (from.number()?, from.number()?);
         let mut record = Self { device, change, bytes, held_bytes, ..Self::default() };
-        if change == HeapChange::OutOfMemory {
+        if change.is_refusal() {
             record.free_bytes = from.number()?;
             record.largest_free_bytes = from.number()?;
             record.limit_bytes = from.number()?;

@@ -2,7 +2,7 @@
 
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
-/// The clock behind the times of a recording.
+/// The clock behind the times of a recording, or of one of its devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RecordingClock {
     /// The clock of the host.
@@ -12,6 +12,28 @@ pub enum RecordingClock {
     Virtual,
 }
 
+impl RecordingClock {
+    /// Whose clock it is, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Wall => "of the host",
+            Self::Virtual => "of a simulated machine",
+        }
+    }
+
+    pub(crate) fn encode(self, to: &mut FieldEncoder) {
+        to.byte(u8::from(self == Self::Virtual));
+    }
+
+    pub(crate) fn decode(from: &mut FieldDecoder<'_>) -> Result<Self, Malformed> {
+        match from.byte()? {
+            0 => Ok(Self::Wall),
+            1 => Ok(Self::Virtual),
+            _ => Err(Malformed("an unknown clock")),
+        }
+    }
+}
+
 /// What a recording is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StartRecord<'a> {
@@ -19,7 +41,7 @@ pub struct StartRecord<'a> {
     pub program: &'a str,
     /// Its number in the operating system.
     pub process: u32,
-    /// The clock behind all times.
+    /// The clock of the first device. Other devices may have other clocks ([`DeviceRecord::clock_kind`](crate::DeviceRecord::clock_kind)).
     pub clock: RecordingClock,
     /// When the recording began, in nanoseconds since 1970; 0 if that is unknown or means nothing.
     pub unix_ns: u64,
@@ -31,18 +53,14 @@ impl<'a> StartRecord<'a> {
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
         to.name(self.program);
         to.number(self.process.into());
-        to.byte(u8::from(self.clock == RecordingClock::Virtual));
+        self.clock.encode(to);
         to.number(self.unix_ns);
         to.name(self.run);
     }
 
     pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
         let (program, process) = (from.name()?, from.small()?);
-        let clock = match from.byte()? {
-            0 => RecordingClock::Wall,
-            1 => RecordingClock::Virtual,
-            _ => return Err(Malformed("an unknown clock")),
-        };
+        let clock = RecordingClock::decode(from)?;
         Ok(Self { program, process, clock, unix_ns: from.number()?, run: from.name()? })
     }
 }

@@ -1,9 +1,8 @@
 //! What is said about hand-made recordings.
 
 use kiln_trace::{
-    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HostWaitCause, IdleWhy, RecordingClock,
-    StartRecord, StreamWaitRecord, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp,
-    TraceStream, WaitReason,
+    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HostWaitCause, IdleWhy, StreamWaitRecord,
+    SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp, TraceStream, WaitReason,
 };
 
 use crate::samples::{all_kinds, allocated, freed, kernel, span, stamp, synchronized, wait};

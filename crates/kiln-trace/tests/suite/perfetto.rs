@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::io::Cursor;
 
 use kiln_trace::{
-    DeviceRecord, PerfettoSummary, RecordingReader, TraceEvent, TraceStamp, TraceStream, export_perfetto,
+    DeviceRecord, PerfettoSummary, RecordingClock, RecordingReader, TraceEvent, TraceStamp, TraceStream,
+    export_perfetto,
 };
 
 use crate::protobuf::Fields;
@@ -253,9 +254,10 @@ fn slices_of_a_track_never_overlap_and_time_never_runs_back() {
 fn devices_with_different_clocks_are_in_groups_of_tracks_that_say_so() {
     let on = |device| TraceStamp { stream: TraceStream { device, stream: 0 }, number: 1 };
     let events = |clocks: [u32; 3]| {
-        let devices = (0..)
-            .zip(clocks)
-            .map(|(device, clock)| TraceEvent::Device(DeviceRecord { device, name: "simulated GPU", clock }));
+        let devices = (0..).zip(clocks).map(|(device, clock)| {
+            let clock_kind = if clock == 0 { RecordingClock::Wall } else { RecordingClock::Virtual };
+            TraceEvent::Device(DeviceRecord { device, name: "simulated GPU", clock, clock_kind })
+        });
         let works = ["a", "b", "c"].into_iter().zip(0..);
         let works = works.map(|(name, device)| kernel(name, on(device), 1, 10, span(10, 20)));
         devices.chain(works).collect::<Vec<_>>()
@@ -271,6 +273,7 @@ fn devices_with_different_clocks_are_in_groups_of_tracks_that_say_so() {
     };
     let group =
         |clock| Some(format!("clock {clock}: its times cannot be compared with those of other clocks"));
-    assert_eq!(groups([0, 1, 0]), [group(0), group(1), group(0)]);
+    let (host, machine) = (group("0 (of the host)"), group("1 (of a simulated machine)"));
+    assert_eq!(groups([0, 1, 0]), [host.clone(), machine, host]);
     assert_eq!(groups([0, 0, 0]), [None, None, None]);
 }

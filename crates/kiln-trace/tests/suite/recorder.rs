@@ -146,7 +146,7 @@ fn the_end_is_marked_once_for_each_time_it_was_reached() {
     assert_eq!(ends(&path), (0, false));
     assert!(recorder.mark_end(7, Duration::from_secs(20)));
     assert_eq!(ends(&path), (1, true));
-    lane.push(TraceEvent::Device(DeviceRecord { device: 1, name: "another", clock: 0 }));
+    lane.push(TraceEvent::Device(DeviceRecord { device: 1, name: "another", ..DeviceRecord::default() }));
     assert!(recorder.flush(Duration::from_secs(20)));
     assert_eq!(ends(&path), (1, false), "a device that began is not ended");
     drop(recorder);

@@ -112,7 +112,7 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
             records_itself: true,
             ..CommandRecord::default()
         }),
-        TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU", clock: 0 }),
+        TraceEvent::Device(DeviceRecord { name: "simulated GPU", ..DeviceRecord::default() }),
         TraceEvent::Stream(StreamRecord { stream: stamp(0, 0).stream, name: "main" }),
         TraceEvent::Earlier(EarlierRecord { stamp: stamp(2, 7), until_ns: None }),
         TraceEvent::Earlier(EarlierRecord { stamp: stamp(2, 7), until_ns: Some(150) }),

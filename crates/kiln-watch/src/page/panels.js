@@ -133,8 +133,9 @@ async function showExplanation() {
 function showFacts() {
   const ended = state.is_at_end ? "" : `, read ${Math.floor((100 * state.read_bytes) / Math.max(1, state.file_bytes))} %`;
   const clocks = Math.max(1, ...state.parts.map((_, rec) => clocksOf(rec).length));
-  const own = clocks > 1 ? `, times of ${clocks} clocks, which cannot be compared with each other: each is that of one simulated machine` : ", times of the simulated device";
-  const clock = state.is_virtual ? own : "";
+  const are = state.devices.every((device) => device.is_virtual) ? "each is that of one simulated machine" : "that of the host, and one for each simulated machine";
+  const own = state.is_virtual ? ", times of the simulated device" : "";
+  const clock = clocks > 1 ? `, times of ${clocks} clocks, which cannot be compared with each other: ${are}` : own;
   byId("title").textContent = state.program ? `kiln watch: ${state.program.split("/").pop()}` : "kiln watch";
   document.title = byId("title").textContent;
   byId("facts").textContent = `${state.file}: ${countWords(state.events, "event")}, ${timeWords(recordingLength())}${clock}${ended}${state.has_end_mark ? ", ended" : ""}`;

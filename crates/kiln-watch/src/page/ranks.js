@@ -8,7 +8,7 @@ function showRanks() {
   const heads = [["Collective"], ["Communicator"], ["Rank"], ["Times", true], ["Bytes", true], ["Altogether", true], ["Longest", true]];
   const parts = [];
   if (state.parts.length > 1) {
-    parts.push(make("p", { id: "clocks" }, `${countWords(state.parts.length, "recording")} on one time axis: ${job.clocks}.`));
+    parts.push(make("p", { id: "clocks" }, job.axis));
     parts.push(table([["Rank"], ["Recording"], ["Begins", true]], job.recordings.map((each, rec) => [rankWords(rec), each.file, timeWords(each.offset_ns)])));
   }
   if (job.collectives) {

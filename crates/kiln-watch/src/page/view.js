@@ -34,7 +34,7 @@ function arrangeLanes() {
       const known = devices.get(device);
       if (clocks.length > 1 && clockOf(device) !== clock) {
         clock = clockOf(device);
-        put({ head: `${isJob ? `${rankWords(rec)}, c` : "C"}lock ${clock}: not comparable with others` }, HEAD);
+        put({ head: `${isJob ? `${rankWords(rec)}, c` : "C"}lock ${clock} (${known && known.is_virtual ? "of a simulated machine" : "of the host"}): not comparable with others` }, HEAD);
       }
       put({ head: known && known.name ? `${of}evice ${device}: ${known.name}` : `${of}evice ${device}`, place: `${rec}/${device}` }, HEAD);
       for (const row of own.filter((each) => each.device === device)) put({ row: row.number, label: streamWords(row), untimed: row.untimed > 0 && row.untimed === row.count }, ROW);

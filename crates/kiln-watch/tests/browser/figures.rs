@@ -27,7 +27,7 @@ fn large(works: u64) -> Recording {
     let recording = Recording::empty();
     let mut writer = RecordingWriter::new(BufWriter::new(File::create(&recording.0).unwrap())).unwrap();
     writer.push(&TraceEvent::Start(StartRecord { program: "train", ..StartRecord::default() })).unwrap();
-    writer.push(&TraceEvent::Device(DeviceRecord { device: 0, name: "GPU", clock: 0 })).unwrap();
+    writer.push(&TraceEvent::Device(DeviceRecord { name: "GPU", ..DeviceRecord::default() })).unwrap();
     let names = ["gemm", "relu", "norm", "copy", "softmax", "adam"];
     let mut random = Random::new(1);
     let mut clocks = [0_u64; STREAMS as usize];

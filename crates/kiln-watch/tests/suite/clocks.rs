@@ -1,17 +1,18 @@
 //! Devices with different clocks: simulated devices that are not of one simulated machine.
 
 use kiln_trace::{
-    DeviceRecord, HostWaitCause, HostWaitRecord, RecordingClock, StartRecord, TraceEvent, TraceStamp,
-    TraceStream,
+    DeviceRecord, EndRecord, HostWaitCause, HostWaitRecord, RecordingClock, StartRecord, TraceEvent,
+    TraceStamp, TraceStream,
 };
-use kiln_watch::RowKind;
+use kiln_watch::{RowKind, WatchedFiles, WatchedJob};
 
 use crate::samples::{Recording, kernel, span, wait};
 
 fn events(clocks: [u32; 2]) -> Vec<TraceEvent<'static>> {
     let on = |device, number| TraceStamp { stream: TraceStream { device, stream: 0 }, number };
     let device = |device: u32| {
-        TraceEvent::Device(DeviceRecord { device, name: "simulated GPU", clock: clocks[device as usize] })
+        let (clock, clock_kind) = (clocks[device as usize], RecordingClock::Virtual);
+        TraceEvent::Device(DeviceRecord { device, name: "simulated GPU", clock, clock_kind })
     };
     let waited = |device| {
         TraceEvent::HostWait(HostWaitRecord {
@@ -38,6 +39,7 @@ fn events(clocks: [u32; 2]) -> Vec<TraceEvent<'static>> {
         waited(0),
         wait(on(0, 2), on(1, 1), 1, "activations"),
         kernel("second", on(0, 2), 12, 50_000, span(90_000, 91_000)),
+        TraceEvent::End(EndRecord { time_ns: 91_000 }),
     ]
 }
 
@@ -67,6 +69,36 @@ fn times_of_different_clocks_explain_no_gap_and_have_rows_and_states_apart() {
     assert_eq!(threads.map(|row| row.count).collect::<Vec<_>>(), [1, 1]);
     assert_eq!(state.devices.iter().map(|device| device.clock).collect::<Vec<_>>(), [0, 1]);
     for device in &state.devices {
-        assert_eq!(device.state, "not known: other devices have other clocks");
+        assert_eq!(
+            device.state,
+            "not known: its clock stands still while the program works with devices of other clocks"
+        );
     }
+}
+
+#[test]
+fn each_device_says_whether_its_clock_is_that_of_the_host() {
+    let mut events = events([0, 1]);
+    for event in &mut events {
+        if let TraceEvent::Device(device) = event
+            && device.device == 1
+        {
+            device.clock_kind = RecordingClock::Wall;
+        }
+    }
+    let recording = Recording::of(&events, 100);
+    let state = recording.read().state();
+    assert_eq!(state.devices.iter().map(|device| device.is_virtual).collect::<Vec<_>>(), [true, false]);
+    assert!(!state.is_virtual, "not all times are");
+    let said = "not known: the recording has several clocks, and its end is not known on this one";
+    assert_eq!(state.devices[1].state, said, "the end mark may be of the other clock");
+}
+
+#[test]
+fn one_recording_with_two_clocks_is_not_said_to_have_one() {
+    let recording = Recording::of(&events([0, 1]), 100);
+    let job = WatchedJob::new(WatchedFiles::Files(vec![recording.0.clone()]));
+    job.read_all().unwrap();
+    let said = "there is one recording, whose devices have 2 clocks that cannot be compared";
+    assert_eq!(job.state().clocks, said);
 }

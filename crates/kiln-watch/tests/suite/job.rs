@@ -1,5 +1,6 @@
 //! Recordings of several ranks on one page.
 
+use kiln_trace::{RecordingClock, StartRecord, TraceEvent};
 use kiln_watch::{FilePattern, WatchOptions, WatchServer, WatchedFiles, WatchedJob, recordings_in};
 
 use crate::samples::{Recording, bytes, rank_events};
@@ -23,6 +24,11 @@ fn ranks_are_on_the_axis_of_the_wall_clock_and_the_late_one_is_named() {
     let job = job(&recordings);
     let state = job.state();
     assert!(state.clocks.contains("aligned by the wall clock"), "{}", state.clocks);
+    assert!(
+        state.axis.starts_with("3 recordings on one time axis: aligned by the wall clock"),
+        "{}",
+        state.axis
+    );
     let known: Vec<_> = state.recordings.iter().map(|each| (each.ranks.clone(), each.offset_ns)).collect();
     assert_eq!(known, [(vec![0], 0), (vec![1], 0), (vec![2], 1_000_000)]);
     let worst = &state.late[0];
@@ -78,4 +84,23 @@ fn files_of_a_pattern_are_found_when_they_come() {
     assert_eq!((job.recordings().len(), job.state().collectives), (2, 2));
     assert_eq!(recordings_in(&folder).len(), 4);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn recordings_that_cannot_be_compared_are_not_said_to_be_on_one_axis() {
+    let virtual_rank = |rank: u32| {
+        let mut events = rank_events(rank, 2, 0, 0);
+        for event in &mut events {
+            if let TraceEvent::Start(start) = event {
+                start.clock = RecordingClock::Virtual;
+            }
+        }
+        Recording::of(&events, 3)
+    };
+    let state = job(&[virtual_rank(0), virtual_rank(1)]).state();
+    assert!(state.axis.starts_with("2 recordings: not comparable, "), "{}", state.axis);
+    // One of them says nothing of when it began, and has no collective.
+    let bare = Recording::of(&[TraceEvent::Start(StartRecord::default())], 1);
+    let state = job(&[Recording::of(&rank_events(0, 2, 7, 0), 3), bare]).state();
+    assert!(state.axis.starts_with("2 recordings: not aligned, each begins at zero"), "{}", state.axis);
 }

@@ -12,6 +12,7 @@ mod blocks;
 mod client;
 mod clocks;
 mod details;
+mod device_states;
 mod files;
 mod job;
 mod memory;

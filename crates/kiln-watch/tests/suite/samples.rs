@@ -136,7 +136,7 @@ pub(crate) fn synchronized(thread: u32, at: u32, span: TimeSpan) -> TraceEvent<'
 pub(crate) fn planted() -> Vec<TraceEvent<'static>> {
     vec![
         TraceEvent::Start(StartRecord { program: "train", process: 7, ..StartRecord::default() }),
-        TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU", clock: 0 }),
+        TraceEvent::Device(DeviceRecord { name: "simulated GPU", ..DeviceRecord::default() }),
         TraceEvent::Stream(StreamRecord { stream: stamp(0, 0).stream, name: "main" }),
         TraceEvent::Stream(StreamRecord { stream: stamp(1, 0).stream, name: "copies" }),
         allocated(12, 3 << 20, "activations", 500),
@@ -241,7 +241,7 @@ pub(crate) fn rank_events(rank: u32, ranks: u32, unix_ns: u64, late_ns: u64) -> 
             unix_ns,
             ..StartRecord::default()
         }),
-        TraceEvent::Device(DeviceRecord { device: 0, name: "simulated GPU", clock: 0 }),
+        TraceEvent::Device(DeviceRecord { name: "simulated GPU", ..DeviceRecord::default() }),
         TraceEvent::Stream(StreamRecord { stream: stamp(0, 0).stream, name: "main" }),
         kernel("gemm", stamp(0, 1), 10, 900, span(1_000_000, 2_000_000 + late_ns)),
     ];

@@ -1,9 +1,12 @@
 //! The line of the program in what is recorded of each call.
 
 use std::panic::Location;
+use std::time::Duration;
 
 use kiln::DeviceRuntime;
+use kiln::group::{DeviceCommunicator, DeviceGroup, Reduction};
 use kiln::program::{Backend, Bindings, Program};
+use kiln::sim::{DeviceConfig, Links, Machine, MachineConfig};
 use kiln::trace::{HostWaitCause, TraceEvent, TraceLine};
 
 use crate::Recorded;
@@ -126,4 +129,64 @@ fn programs_and_sequences_have_their_kernels_and_the_line_that_asked_for_them() 
     assert_eq!(recorded, lines.iter().copied().zip(names).collect::<Vec<_>>());
     waited.dedup();
     assert_eq!(waited, lines);
+}
+
+/// Two devices with or without links between them, recorded to two files from here on.
+fn recorded_group(links: bool) -> ([Recorded; 2], DeviceGroup) {
+    let config = MachineConfig::seeded(1).device(DeviceConfig::default()).device(DeviceConfig::default());
+    let machine = Machine::new(if links { config } else { config.links(Links::none()) });
+    let devices = [machine.device(0).unwrap(), machine.device(1).unwrap()];
+    let group = DeviceGroup::over(devices, &Default::default()).unwrap();
+    let files = [Recorded::new(), Recorded::new()];
+    for (file, runtime) in files.iter().zip(group.runtimes()) {
+        runtime.trace(file).unwrap();
+    }
+    (files, group)
+}
+
+/// Every submission, wait and allocation of a file has a line of this one.
+fn all_of_this_file(file: &Recorded) -> usize {
+    let mut count = 0;
+    file.each(|event| {
+        let line = match event {
+            TraceEvent::Submission(work) => work.line,
+            TraceEvent::HostWait(wait) => wait.line,
+            TraceEvent::Allocation(block) => block.line,
+            _ => return,
+        };
+        count += 1;
+        assert!(line.is_none_or(|line| line.file == file!()), "{event:?}");
+    });
+    count
+}
+
+#[test]
+fn calls_of_a_group_have_the_line_that_asked_for_them() {
+    for links in [true, false] {
+        let (files, group) = recorded_group(links);
+        let [one, other] = [0, 1].map(|index| group.runtime(index).unwrap());
+        assert_eq!(group.peers().access(0, 1).unwrap().is_direct(), links);
+        let (x, y) = (one.upload(&[3_u32; 64]).unwrap(), other.zeros::<u32>(64).unwrap());
+        group.copy(&x, &y).unwrap().wait().unwrap();
+        assert!(group.copy(&y, &x).unwrap().wait_within(Duration::from_secs(9)).unwrap());
+        let shards = group.upload(&[7_u32; 64]).unwrap();
+        group.scatter(&x, &shards).unwrap().wait().unwrap();
+        group.gather(&shards, &y).unwrap().wait().unwrap();
+        shards.upload(&[5; 64]).unwrap().wait().unwrap();
+        assert_eq!(shards.download().unwrap(), [5; 64]);
+        group.allocate_by_weight::<u32>(64, &[1, 3]).unwrap();
+        let ranks = group.communicators(&Default::default()).unwrap();
+        for (rank, buffer) in ranks.iter().zip([&x, &y]) {
+            rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap();
+        }
+        let alone = DeviceCommunicator::alone(one).unwrap();
+        alone.all_reduce_in_place(&x, Reduction::Sum).submit().unwrap();
+        one.zeros::<u32>(64).unwrap().fill(1).unwrap();
+        other.zeros::<u32>(64).unwrap().fill(1).unwrap();
+        group.synchronize().unwrap();
+        drop((x, y, shards, alone, ranks, group));
+        for file in &files {
+            assert!(all_of_this_file(file) > 10);
+        }
+    }
 }

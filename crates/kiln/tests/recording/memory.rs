@@ -106,3 +106,21 @@ fn a_block_is_recorded_with_its_address() {
     });
     assert_eq!(recorded, wanted);
 }
+
+#[test]
+fn a_request_that_is_larger_than_any_block_is_listed_as_refused() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let line = line!() + 1;
+    let error = gpu.allocate::<u8>(1 << 40).unwrap_err();
+    assert!(error.to_string().contains("more than any block can have"), "{error}");
+    drop(gpu);
+    let text = file.explained().to_string();
+    let said = format!("Refused: 1024.00 GiB were asked for at {}:{line}, ", file!());
+    assert!(text.contains(&said) && text.contains(", which is more than any block can have\n"), "{text}");
+    let mut trace = Vec::new();
+    kiln::trace::export_perfetto(&mut file.reader(), &mut trace).unwrap();
+    let name = b"larger than any block";
+    assert!(trace.windows(name.len()).any(|bytes| bytes == name));
+}

@@ -73,7 +73,7 @@ impl DeviceRecording {
         let (host, info) = (recorder.lane(), driver.info());
         let lanes = Arc::new(StreamLanes::new(recorder, driver.clone(), clock, device, elapsed_ns));
         let name = interned_name(&info.name);
-        host.push(TraceEvent::Device(DeviceRecord { device, name, clock: file_clock }));
+        host.push(TraceEvent::Device(DeviceRecord { device, name, clock: file_clock, clock_kind: clock }));
         host.push(TraceEvent::Stream(StreamRecord {
             stream: TraceStream { device, stream: 0 },
             name: "main",
@@ -332,6 +332,13 @@ impl DeviceRecording {
             line: work_line(),
             ..HeapRecord::default()
         });
+    }
+
+    /// An allocation was refused that is larger than any block can be.
+    pub(crate) fn refused_size(&self, runtime: &Inner, bytes: u64) {
+        let held_bytes = runtime.memory().find::<Heap>().map_or(0, Heap::held_bytes);
+        let change = HeapChange::TooLarge;
+        self.push_heap(HeapRecord { change, bytes, held_bytes, line: work_line(), ..HeapRecord::default() });
     }
 
     fn push_heap(&self, record: HeapRecord<'static>) {
