@@ -169,14 +169,34 @@ fn an_old_or_unusable_library_under_a_plain_name_is_told_without_a_gpu() {
         format!("int {function}(int part, int *v) {{ {values}; return 0; }}")
     };
     let nccl = |number: u32| {
-        format!("int ncclGetVersion(int *v) {{ *v = {number}; return 0; }} int ncclGetUniqueId(void) {{ return 0; }}")
+        format!(
+            "int ncclGetVersion(int *v) {{ *v = {number}; return 0; }} int ncclGetUniqueId(void) {{ return 0; }}"
+        )
     };
     let old = |text: &str| format!("too old: version {text} or newer");
     let lacking = "int no_such_function(void); int f(void) { return no_such_function(); }".to_owned();
     for (name, variable, text, status, detail) in [
-        ("cuBLAS", "KILN_CUBLAS", property("cublasGetProperty", [11, 11, 3]), "missing", old("11.11.3, kiln needs 12.0")),
-        ("cuFFT", "KILN_CUFFT", property("cufftGetProperty", [10, 9, 0]), "missing", old("10.9.0, kiln needs 11.0")),
-        ("cuDNN", "KILN_CUDNN", property("cudnnGetProperty", [8, 9, 7]), "missing", old("8.9.7, kiln needs 9.0")),
+        (
+            "cuBLAS",
+            "KILN_CUBLAS",
+            property("cublasGetProperty", [11, 11, 3]),
+            "missing",
+            old("11.11.3, kiln needs 12.0"),
+        ),
+        (
+            "cuFFT",
+            "KILN_CUFFT",
+            property("cufftGetProperty", [10, 9, 0]),
+            "missing",
+            old("10.9.0, kiln needs 11.0"),
+        ),
+        (
+            "cuDNN",
+            "KILN_CUDNN",
+            property("cudnnGetProperty", [8, 9, 7]),
+            "missing",
+            old("8.9.7, kiln needs 9.0"),
+        ),
         ("NCCL", "KILN_NCCL", nccl(21_708), "missing", old("2.17.8, kiln needs 2.18")),
         ("NCCL", "KILN_NCCL", nccl(21_800), "ok", "2.18.0 at ".to_owned()),
         (
@@ -187,7 +207,13 @@ fn an_old_or_unusable_library_under_a_plain_name_is_told_without_a_gpu() {
             old("11.1, kiln needs 11.2"),
         ),
         ("NVRTC", "KILN_NVRTC", lacking, "missing", "undefined symbol: no_such_function".to_owned()),
-        ("cuSPARSE", "KILN_CUSPARSE", "int nothing;".to_owned(), "missing", "has no `cusparseCreate`".to_owned()),
+        (
+            "cuSPARSE",
+            "KILN_CUSPARSE",
+            "int nothing;".to_owned(),
+            "missing",
+            "has no `cusparseCreate`".to_owned(),
+        ),
     ] {
         let (source, file) = (folder.join("text.c"), folder.join(format!("plain-{name}.so")));
         std::fs::write(&source, text).unwrap();

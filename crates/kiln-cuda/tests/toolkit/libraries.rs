@@ -181,7 +181,9 @@ fn a_library_that_is_loaded_tells_its_version_and_what_is_wrong_with_it() {
     let machine = Machine::new("loads");
     let properties = |function: &str, [major, minor, patch]: [u32; 3], symbol: &str| {
         let values = format!("*value = part == 0 ? {major} : part == 1 ? {minor} : {patch}");
-        format!("int {function}(int part, int *value) {{ {values}; return 0; }} int {symbol}(void) {{ return 0; }}")
+        format!(
+            "int {function}(int part, int *value) {{ {values}; return 0; }} int {symbol}(void) {{ return 0; }}"
+        )
     };
     let loaded = |kind: LibraryKind, name: &str, text: &str| {
         let file = machine.built(name, text);
@@ -201,15 +203,17 @@ fn a_library_that_is_loaded_tells_its_version_and_what_is_wrong_with_it() {
         "cuSOLVER at {file}, which KILN_CUSOLVER names, is too old: version 11.4.1, kiln needs 11.4.2 or newer; install"
     );
     assert!(text.starts_with(&wanted) && text.matches("too old").count() == 1, "{text}");
-    let nccl = "int ncclGetVersion(int *v) { *v = 21708; return 0; } int ncclGetUniqueId(void *id) { return 0; }";
+    let nccl =
+        "int ncclGetVersion(int *v) { *v = 21708; return 0; } int ncclGetUniqueId(void *id) { return 0; }";
     let (_, old) = loaded(LibraryKind::Nccl, "old/libnccl.so", nccl);
     assert!(old.unwrap_err().to_string().contains("too old: version 2.17.8, kiln needs 2.18"));
     let nccl = nccl.replace("21708", "21800");
     assert_eq!(of(loaded(LibraryKind::Nccl, "new/libnccl.so", &nccl).1), "2.18.0");
     let (file, none) = loaded(LibraryKind::Nvrtc, "libnvrtc.so", "int nothing;");
     let text = none.unwrap_err().to_string();
-    let wanted =
-        format!("NVRTC at {file}, which KILN_NVRTC names, has no `nvrtcGetSupportedArchs`, which every NVRTC has; ");
+    let wanted = format!(
+        "NVRTC at {file}, which KILN_NVRTC names, has no `nvrtcGetSupportedArchs`, which every NVRTC has; "
+    );
     assert!(text.starts_with(&wanted), "{text}");
     let lacking = "int no_such_function(void); int cufftCreate(void) { return no_such_function(); }";
     let (file, none) = loaded(LibraryKind::Cufft, "libcufft.so", lacking);
@@ -234,7 +238,10 @@ fn what_is_wrong_with_a_named_place_is_told_once() {
     };
     let old = machine.library("libcublasLt.so.11", "libcublasLt.so.11");
     let (text, file) = (named(LibraryKind::CublasLt, &old), old.display().to_string());
-    assert!(text.starts_with(&format!("cuBLASLt at {file}, which KILN_CUBLASLT names, is too old: ")), "{text}");
+    assert!(
+        text.starts_with(&format!("cuBLASLt at {file}, which KILN_CUBLASLT names, is too old: ")),
+        "{text}"
+    );
     assert_eq!((text.matches("too old").count(), text.matches("wrong place").count()), (1, 0), "{text}");
     let half = machine.library("libcufft.so.12", "libcufft.so.12");
     let whole = std::fs::read(&half).unwrap();
@@ -245,7 +252,10 @@ fn what_is_wrong_with_a_named_place_is_told_once() {
     let folder = machine.path("empty");
     std::fs::create_dir_all(&folder).unwrap();
     let (text, folder) = (named(LibraryKind::Cusolver, &folder), folder.display().to_string());
-    assert!(text.starts_with("KILN_CUSOLVER is set to a wrong place: cuSOLVER was not found; install"), "{text}");
+    assert!(
+        text.starts_with("KILN_CUSOLVER is set to a wrong place: cuSOLVER was not found; install"),
+        "{text}"
+    );
     assert!(text.ends_with(&format!("({folder}: has no file libcusolver.so)")), "{text}");
 }
 

@@ -152,5 +152,8 @@ fn matrices_and_tensors_that_fit_no_memory_are_told_in_the_numbers_that_were_giv
     let heads = gpu.zeros::<f16>(64).unwrap();
     let tensor = AttentionTensor::new(&heads, [0, most, most, 8]);
     let call = Dnn::new(&gpu).attention(tensor, tensor, tensor, tensor).submit();
-    refused(call, &format!("`q` is 0 x {most} x {most} x 8: what is not 0 multiplies to 2^59 elements or more"));
+    refused(
+        call,
+        &format!("`q` is 0 x {most} x {most} x 8: what is not 0 multiplies to 2^59 elements or more"),
+    );
 }
