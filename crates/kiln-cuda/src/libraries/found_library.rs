@@ -99,8 +99,7 @@ impl MissingLibrary {
         let named = variable.map_or_else(String::new, |name| format!(", which {name} names,"));
         let is = if place.is_unloadable { "" } else { " is" };
         let others: Vec<SearchedPlace> = tried.iter().filter(|other| *other != place).cloned().collect();
-        let others =
-            if others.is_empty() { String::new() } else { format!(" ({})", tried_text(&others)) };
+        let others = if others.is_empty() { String::new() } else { format!(" ({})", tried_text(&others)) };
         format!("{kind} at {path}{named}{is} {why}; {advice}{others}")
     }
 }

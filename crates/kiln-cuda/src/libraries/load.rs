@@ -17,7 +17,8 @@ impl FoundLibrary {
         if let Some(symbol) = self.kind.first_symbol() {
             // SAFETY: the address is looked up and nothing is called.
             let there = unsafe { library.get::<unsafe extern "C" fn()>(symbol) };
-            there.map_err(|_| self.unloadable(format!("has no `{symbol}`, which every {} has", self.kind)))?;
+            there
+                .map_err(|_| self.unloadable(format!("has no `{symbol}`, which every {} has", self.kind)))?;
         }
         Ok(Self { version: most_detailed(asked, self.version), ..self.clone() })
     }

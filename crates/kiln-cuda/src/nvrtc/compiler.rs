@@ -66,9 +66,8 @@ impl Nvrtc {
         // SAFETY: running the initialisers of NVRTC is what the caller asked for. It is never unloaded.
         let library = unsafe { dynamic_library::open(path, RTLD_NOW | RTLD_LOCAL) };
         let library = ManuallyDrop::new(library.map_err(|error| unusable(dynamic_library::reason(&error)))?);
-        if let Some(why) = LibraryKind::Nvrtc
-            .loaded_version(path)
-            .and_then(|version| LibraryKind::Nvrtc.too_old(version))
+        if let Some(why) =
+            LibraryKind::Nvrtc.loaded_version(path).and_then(|version| LibraryKind::Nvrtc.too_old(version))
         {
             return Err(unusable(format!("it is {why}")));
         }

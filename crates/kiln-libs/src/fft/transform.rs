@@ -210,9 +210,8 @@ impl<'a> FftCall<'a> {
     ) -> Result<Described<'a>> {
         self.factor(operation)?;
         let mut rows = operation.shape.extents().iter().rev().skip(1).chain([&operation.batch]);
-        let count = rows.try_fold(2_u64, |count, rows| {
-            count.checked_mul(*rows).filter(|count| *count < ELEMENT_LIMIT)
-        });
+        let count = rows
+            .try_fold(2_u64, |count, rows| count.checked_mul(*rows).filter(|count| *count < ELEMENT_LIMIT));
         let count = match operation.kind {
             FftKind::RealForward => count.and_then(|count| usize::try_from(count).ok()),
             FftKind::Forward | FftKind::Inverse | FftKind::RealInverse => Some(0),

@@ -5,7 +5,9 @@ use kiln_runtime::{DeviceRuntime, Element, GpuRef};
 
 use super::call::SolveCall;
 use super::embedded_ptx::SHIPPED;
-use super::layout::{check_counted, check_shape, check_some, check_square, check_square_or_none, column_distance};
+use super::layout::{
+    check_counted, check_shape, check_some, check_square, check_square_or_none, column_distance,
+};
 use super::system::System;
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
@@ -321,11 +323,7 @@ fn without_reflections<'a, T: Real>(
 }
 
 /// Refuses elements where there must be none.
-fn check_none<T: Element>(
-    call: &'static str,
-    name: &'static str,
-    buffer: &GpuRef<T>,
-) -> Result<()> {
+fn check_none<T: Element>(call: &'static str, name: &'static str, buffer: &GpuRef<T>) -> Result<()> {
     if buffer.is_empty() {
         return Ok(());
     }
