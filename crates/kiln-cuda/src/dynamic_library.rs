@@ -19,6 +19,11 @@ pub(crate) const RTLD_GLOBAL: c_int = 0x100;
 #[cfg(not(unix))]
 pub(crate) const RTLD_LOCAL: c_int = 0;
 
+/// Why the loader does not load a library, in its own words.
+pub(crate) fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 /// Opens a library.
 ///
 /// # Safety

@@ -131,7 +131,7 @@ impl LibraryError {
     }
 }
 
-const LOST: &str = "the device is lost; open another runtime and upload the data to it";
+const LOST: &str = "the device takes no more work; open another runtime and upload the data to it";
 
 /// What to do about a device that is lost for good, before the words of the fault.
 pub(crate) fn lost(call: &str) -> String {

@@ -118,8 +118,11 @@ impl FftOperation {
         let name = if self.in_place { "data" } else { "input" };
         let extent = |row: u64| Extent::dense((Self::NAME, name), &[&rows[..], &[row]].concat());
         // No operand is longer than this, so that the others fit where it does.
-        let whole = extent(self.shape.last().saturating_mul(2).saturating_add(2));
-        whole?;
+        if extent(self.shape.last().saturating_mul(2).saturating_add(2)).is_err() {
+            // In the numbers that were given.
+            let what = format!("has 2^59 elements or more: {} arrays of {}", self.batch, self.shape);
+            return Err(OperationError::operand((Self::NAME, name), what, "use smaller sizes"));
+        }
         let spectrum = extent(2 * self.spectrum_row())?;
         let real = extent(self.real_row())?;
         let aligned = |operand: OperationOperand, complex: bool| OperationOperand {

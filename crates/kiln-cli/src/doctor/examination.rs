@@ -6,7 +6,7 @@ use kiln::{
     DeviceRuntime, Error, Policy,
     probe::{Absence, Availability, CudaAbsence},
 };
-use kiln_driver::{DeviceKind, Version};
+use kiln_driver::{DeviceKind, Refusal, Version};
 use serde::Serialize;
 
 use super::check::{Check, Status};
@@ -231,17 +231,18 @@ impl Examination {
         let mut unused = Vec::new();
         for (library, answer) in Library::ALL.iter().zip(libraries::find_all()) {
             let sample = library_cost::sample_operation(*library);
-            match answer {
+            // Names may tell no version, and a library may not load: it is asked itself.
+            match answer.and_then(|found| found.load()) {
                 Ok(found) => {
                     let cost = sample.zip(gpu).map(|(sample, gpu)| LibraryCost::measure(gpu, sample));
-                    self.found(*library, found, cost);
+                    self.found(*library, found, cost, driver);
                 }
-                // The simulated device compiles CUDA C, too. A variable that names a wrong place, and a file that is damaged or too old, is told on any machine.
+                // The simulated device compiles CUDA C, too. A variable that names a wrong place, and a file that cannot be used, is told on any machine.
                 Err(missing)
                     if *library == Library::Nvrtc
                         || gpu.is_some() && sample.is_some()
                         || missing.variable.is_some()
-                        || missing.tried.iter().any(|place| place.is_incomplete || place.is_too_old) =>
+                        || missing.unusable().is_some() =>
                 {
                     self.checks.push(missing_library(*library, &missing, driver));
                 }
@@ -260,10 +261,20 @@ impl Examination {
         self.checks.push(headers_check(driver));
     }
 
-    fn found(&mut self, library: Library, found: FoundLibrary, cost: Option<Result<LibraryCost, Error>>) {
+    fn found(
+        &mut self,
+        library: Library,
+        found: FoundLibrary,
+        cost: Option<Result<LibraryCost, Error>>,
+        driver: Option<Version>,
+    ) {
         let version = found.version.map_or_else(|| "unknown version".into(), |version| version.to_string());
         let detail = format!("{version} at {} ({})", found.path.display(), found.origin);
         let cost = match cost {
+            Some(Err(error)) if is_of_library(&error) => {
+                // The device works, and all that needs no such library.
+                return self.checks.push(unusable_library(library, &error, driver));
+            }
             Some(Err(error)) => return self.fault(library.name(), &error),
             Some(Ok(cost)) => Some(cost),
             None => None,
@@ -317,8 +328,8 @@ impl Examination {
 fn missing_library(library: Library, missing: &MissingLibrary, driver: Option<Version>) -> Check {
     let searched = missing.tried.iter().map(|tried| format!("{}: {}", tried.path.display(), tried.why));
     let place = |tried: &SearchedPlace| format!("{}: {}", tried.path.display(), tried.why);
-    let unusable = missing.tried.iter().find(|tried| tried.is_incomplete || tried.is_too_old);
-    let (detail, next_step) = match (missing.variable, missing.tried.first(), unusable) {
+    let unusable = missing.unusable();
+    let (detail, next_step) = match (missing.variable, unusable.or(missing.tried.first()), unusable) {
         (Some(variable), Some(tried), _) => {
             let detail = format!("{variable} names {}", place(tried));
             (detail, format!("correct or unset {variable}, or {}", library.advice_for(driver)))
@@ -328,6 +339,24 @@ fn missing_library(library: Library, missing: &MissingLibrary, driver: Option<Ve
     };
     let check = Check::bad(Status::Missing, library.name(), detail, next_step);
     Check { searched: searched.collect(), ..check }
+}
+
+/// Whether an error says that a library cannot be used, and nothing of the device.
+fn is_of_library(error: &Error) -> bool {
+    let refusal = error.driver().and_then(kiln_driver::Error::refusal);
+    let is_unsupported = error.driver().is_some_and(kiln_driver::Error::is_unsupported);
+    matches!(refusal, Some(Refusal::Library { .. })) || is_unsupported || error.is_oom()
+}
+
+/// A library that was found and whose operations do not load.
+fn unusable_library(library: Library, error: &Error, driver: Option<Version>) -> Check {
+    let detail = match error.driver().and_then(kiln_driver::Error::refusal) {
+        Some(Refusal::Library { why, .. }) => why.clone(),
+        _ => format!("{error:#}"),
+    };
+    // The next step follows by itself, for the driver of this machine.
+    let detail = detail.replace(&format!("; {}", library.advice()), "");
+    Check::bad(Status::Missing, library.name(), detail, library.advice_for(driver))
 }
 
 /// What CUDA C may include.

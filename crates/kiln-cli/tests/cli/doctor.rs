@@ -159,6 +159,88 @@ fn a_library_that_is_too_old_is_told_with_the_version_that_is_needed() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// Under a name without a number, a library tells its version when it is loaded, which needs no GPU.
+#[test]
+fn an_old_or_unusable_library_under_a_plain_name_is_told_without_a_gpu() {
+    let folder = std::env::temp_dir().join(format!("kiln-doctor-plain-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let property = |function: &str, [major, minor, patch]: [u32; 3]| {
+        let values = format!("*v = part == 0 ? {major} : part == 1 ? {minor} : {patch}");
+        format!("int {function}(int part, int *v) {{ {values}; return 0; }}")
+    };
+    let nccl = |number: u32| {
+        format!(
+            "int ncclGetVersion(int *v) {{ *v = {number}; return 0; }} int ncclGetUniqueId(void) {{ return 0; }}"
+        )
+    };
+    let old = |text: &str| format!("too old: version {text} or newer");
+    let lacking = "int no_such_function(void); int f(void) { return no_such_function(); }".to_owned();
+    for (name, variable, text, status, detail) in [
+        (
+            "cuBLAS",
+            "KILN_CUBLAS",
+            property("cublasGetProperty", [11, 11, 3]),
+            "missing",
+            old("11.11.3, kiln needs 12.0"),
+        ),
+        (
+            "cuFFT",
+            "KILN_CUFFT",
+            property("cufftGetProperty", [10, 9, 0]),
+            "missing",
+            old("10.9.0, kiln needs 11.0"),
+        ),
+        (
+            "cuDNN",
+            "KILN_CUDNN",
+            property("cudnnGetProperty", [8, 9, 7]),
+            "missing",
+            old("8.9.7, kiln needs 9.0"),
+        ),
+        ("NCCL", "KILN_NCCL", nccl(21_708), "missing", old("2.17.8, kiln needs 2.18")),
+        ("NCCL", "KILN_NCCL", nccl(21_800), "ok", "2.18.0 at ".to_owned()),
+        (
+            "NVRTC",
+            "KILN_NVRTC",
+            "int nvrtcVersion(int *a, int *b) { *a = 11; *b = 1; return 0; }".to_owned(),
+            "missing",
+            old("11.1, kiln needs 11.2"),
+        ),
+        ("NVRTC", "KILN_NVRTC", lacking, "missing", "undefined symbol: no_such_function".to_owned()),
+        (
+            "cuSPARSE",
+            "KILN_CUSPARSE",
+            "int nothing;".to_owned(),
+            "missing",
+            "has no `cusparseCreate`".to_owned(),
+        ),
+    ] {
+        let (source, file) = (folder.join("text.c"), folder.join(format!("plain-{name}.so")));
+        std::fs::write(&source, text).unwrap();
+        let mut compiler = std::process::Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-o"]).arg(&file).arg(&source);
+        assert!(compiler.status().unwrap().success());
+        let mut doctor = without_driver(&["doctor", "--json"]);
+        doctor.env(variable, &file);
+        let outcome = run(doctor);
+        assert_eq!(outcome.code, Some(0));
+        let json = examined(&outcome);
+        let found = check(&json, name);
+        assert_eq!(found["status"], status, "{found}");
+        assert!(found["detail"].as_str().unwrap().contains(&detail), "{detail}: {found}");
+    }
+    // What compiles CUDA C says the same.
+    let kernel = folder.join("k.cu");
+    std::fs::write(&kernel, "extern \"C\" __global__ void k() {}").unwrap();
+    let mut inspect = without_driver(&["inspect", kernel.to_str().unwrap()]);
+    inspect.env("KILN_NVRTC", folder.join("plain-NVRTC.so"));
+    let inspected = run(inspect);
+    assert_eq!(inspected.code, Some(3), "{}", inspected.stderr);
+    let text = &inspected.stderr;
+    assert!(text.contains("undefined symbol: no_such_function; install the CUDA toolkit or"), "{text}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn the_cuda_headers_are_named_or_come_with_their_package() {
     let examined_with = |folder: &std::path::Path| {
@@ -299,6 +381,32 @@ on_machine! {
         assert!(detail.contains("the first use takes") && detail.contains("of device memory"), "{detail}");
         let found = json["libraries"].as_array().unwrap().iter().find(|library| library["name"] == "cuBLAS").unwrap();
         assert!(found["cost"]["load_ms"].is_u64() && found["cost"]["device_bytes"].is_u64(), "{found}");
+    }
+
+    fn a_library_that_cannot_be_used_does_not_hide_the_gpu() on Machine::fake()
+        .with_library("KILN_CUBLAS", "int cublasGetProperty(int part, int *v) { *v = part == 0 ? 11 : 3; return 0; }")
+        .with_library("KILN_CUSOLVER", "int no_such_function(void); int f(void) { return no_such_function(); }")
+        .with_library("KILN_CUSPARSE", "int cusparseCreate(void **handle) { return 0; }")
+        .with_library("KILN_NCCL", "int ncclGetVersion(int *v) { *v = 21708; return 0; }") =>
+    {
+        for policy in ["auto", "required"] {
+            let outcome = run(command(&["doctor", "--json", "--policy", policy]));
+            assert_eq!(outcome.code, Some(0), "{}", outcome.stdout);
+            let json = examined(&outcome);
+            assert!(json["summary"].as_str().unwrap().starts_with("Yes: kernels run on"), "{json}");
+            assert_eq!((&json["runs_on"], &check(&json, "context on device 0")["status"]), (&"cuda".into(), &"ok".into()));
+            for (name, detail, package) in [
+                ("cuBLAS", "too old: version 11.3.3, kiln needs 12.0 or newer", "nvidia-cublas"),
+                ("cuSOLVER", "undefined symbol: no_such_function", "nvidia-cusolver"),
+                ("cuSPARSE", "has no `cusparseDestroy`, which CUDA 12 and newer have", "nvidia-cusparse"),
+                ("NCCL", "too old: version 2.17.8, kiln needs 2.18 or newer", "nvidia-nccl"),
+            ] {
+                let found = check(&json, name);
+                assert_eq!(found["status"], "missing", "{found}");
+                let (told, next) = (found["detail"].as_str().unwrap(), found["next_step"].as_str().unwrap());
+                assert!(told.ends_with(detail) && next.contains(package), "{found}");
+            }
+        }
     }
 
     fn a_gpu_is_examined_and_used() on Machine::fake().devices(2) => {

@@ -43,13 +43,13 @@ pub enum LibraryOrigin {
 
 /// A library that is not there, or none that kiln can use.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}{kind} {}; {} ({})", misleading(*variable), self.answer(), kind.advice(), tried_text(tried))]
+#[error("{}", self.text())]
 pub struct MissingLibrary {
     /// Which one.
     pub kind: LibraryKind,
     /// Where it was looked for, in order.
     pub tried: Vec<SearchedPlace>,
-    /// The environment variable that names a place without the library. No other place is searched then.
+    /// The environment variable that names the place, if one does. No other place is searched then.
     pub variable: Option<&'static str>,
 }
 
@@ -64,26 +64,43 @@ pub struct SearchedPlace {
     pub is_incomplete: bool,
     /// Whether it is a file of the library, of a version that kiln cannot use.
     pub is_too_old: bool,
+    /// Whether it is a file of the library that the loader does not load, or that lacks what every version of the library has.
+    pub is_unloadable: bool,
 }
 
 impl SearchedPlace {
     /// One that has no file of the library.
     pub(super) fn other(path: &Path, why: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), why: why.into(), is_incomplete: false, is_too_old: false }
+        let (path, why) = (path.to_owned(), why.into());
+        Self { path, why, is_incomplete: false, is_too_old: false, is_unloadable: false }
+    }
+
+    /// Whether it is a file of the library, one that cannot be used.
+    fn is_unusable(&self) -> bool {
+        self.is_incomplete || self.is_too_old || self.is_unloadable
     }
 }
 
 impl MissingLibrary {
-    /// The first file that is too old, where one was found.
-    pub fn too_old(&self) -> Option<&SearchedPlace> {
-        self.tried.iter().find(|place| place.is_too_old)
+    /// The first file of the library that cannot be used, where one was found: it is too old, incomplete, or does not load.
+    pub fn unusable(&self) -> Option<&SearchedPlace> {
+        self.tried.iter().find(|place| place.is_unusable())
     }
 
-    fn answer(&self) -> String {
-        match self.too_old() {
-            Some(place) => format!("at {} is {}", place.path.display(), place.why),
-            None => "was not found".to_owned(),
-        }
+    fn text(&self) -> String {
+        let Self { kind, tried, variable } = self;
+        let advice = kind.advice();
+        let Some(place) = self.unusable() else {
+            let misleading =
+                variable.map_or_else(String::new, |name| format!("{name} is set to a wrong place: "));
+            return format!("{misleading}{kind} was not found; {advice} ({})", tried_text(tried));
+        };
+        let (path, why) = (place.path.display(), &place.why);
+        let named = variable.map_or_else(String::new, |name| format!(", which {name} names,"));
+        let is = if place.is_unloadable { "" } else { " is" };
+        let others: Vec<SearchedPlace> = tried.iter().filter(|other| *other != place).cloned().collect();
+        let others = if others.is_empty() { String::new() } else { format!(" ({})", tried_text(&others)) };
+        format!("{kind} at {path}{named}{is} {why}; {advice}{others}")
     }
 }
 
@@ -111,10 +128,6 @@ impl fmt::Display for LibraryOrigin {
             Self::BesideNvrtc => "beside NVRTC",
         })
     }
-}
-
-fn misleading(variable: Option<&str>) -> String {
-    variable.map_or_else(String::new, |name| format!("{name} is set to a wrong place: "))
 }
 
 pub(super) fn tried_text(tried: &[SearchedPlace]) -> String {

@@ -206,6 +206,21 @@ impl LibraryKind {
         }
     }
 
+    /// An entry point that each version has which kiln can use, for libraries that kiln calls.
+    pub(super) fn first_symbol(self) -> Option<&'static str> {
+        match self {
+            Self::Nvrtc => Some("nvrtcGetSupportedArchs"),
+            Self::Cublas => Some("cublasCreate_v2"),
+            Self::CublasLt => Some("cublasLtCreate"),
+            Self::Cufft => Some("cufftCreate"),
+            Self::Cudnn => Some("cudnnCreate"),
+            Self::Cusolver => Some("cusolverDnCreate"),
+            Self::Cusparse => Some("cusparseCreate"),
+            Self::Nccl => Some("ncclGetUniqueId"),
+            Self::Curand | Self::Cupti => None,
+        }
+    }
+
     /// Whether a file name is one of this library's: its stem, with or without a version.
     pub(super) fn owns(self, file_name: &str) -> bool {
         match file_name.strip_prefix(self.file_stem()) {

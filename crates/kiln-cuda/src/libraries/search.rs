@@ -14,8 +14,8 @@ const TOOLKIT_FOLDERS: [&str; 4] = ["lib64", "lib", "targets/x86_64-linux/lib", 
 const CUPTI_FOLDER: &str = "extras/CUPTI/lib64";
 
 impl SearchEnvironment {
-    /// Looks for a library. If a variable names a path without the library, nothing else is searched. A file of a version that kiln cannot use is passed over, unless the
-    /// process has loaded it already or a variable names it.
+    /// Looks for a library. If a variable names a path without the library, nothing else is searched. A file whose names say that it is of a version that kiln cannot use is
+    /// passed over; one that the process has loaded already, or that a variable names, is refused then.
     ///
     /// # Errors
     /// [`MissingLibrary`] says where it was looked for, which file was too old, and how to get it.
@@ -155,7 +155,10 @@ fn best_in(
     let mut files: Vec<PathBuf> =
         entries(folder).into_iter().filter(|path| kind.owns(file_name(path))).collect();
     if files.is_empty() {
-        let why = if folder.is_dir() { "has none" } else { "is no folder" };
+        let why = match folder.is_dir() {
+            true => format!("has no file {}", kind.file_stem()),
+            false => "is no folder".to_owned(),
+        };
         tried.push(SearchedPlace::other(folder, why));
     }
     files.sort_by_key(|path| std::cmp::Reverse(version_of(kind, path)));

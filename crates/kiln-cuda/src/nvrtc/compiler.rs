@@ -51,6 +51,8 @@ impl Nvrtc {
             return Ok(nvrtc);
         }
         let found = SearchEnvironment::of_process().find(LibraryKind::Nvrtc)?;
+        // A file that does not load, or is too old, is told as one that a search finds.
+        let _ = found.open()?;
         let nvrtc = Self::open(&found.path)?;
         Ok(LOADED.get_or_init(|| nvrtc))
     }
@@ -63,7 +65,12 @@ impl Nvrtc {
         let unusable = |why: String| NvrtcError::Unusable { path: path.to_owned(), why };
         // SAFETY: running the initialisers of NVRTC is what the caller asked for. It is never unloaded.
         let library = unsafe { dynamic_library::open(path, RTLD_NOW | RTLD_LOCAL) };
-        let library = ManuallyDrop::new(library.map_err(|error| unusable(error.to_string()))?);
+        let library = ManuallyDrop::new(library.map_err(|error| unusable(dynamic_library::reason(&error)))?);
+        if let Some(why) =
+            LibraryKind::Nvrtc.loaded_version(path).and_then(|version| LibraryKind::Nvrtc.too_old(version))
+        {
+            return Err(unusable(format!("it is {why}")));
+        }
         let api = Api::resolve(&library).map_err(|symbol| unusable(format!("it has no `{symbol}`")))?;
         let version = read_version(&api)?;
         load_builtins(path, version);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::architecture::Architecture;
 use super::diagnostic::{Diagnostic, DiagnosticSeverity};
-use crate::libraries::MissingLibrary;
+use crate::libraries::{LibraryKind, MissingLibrary};
 
 /// Why there is no compiled code.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum NvrtcError {
     #[error(transparent)]
     Missing(#[from] MissingLibrary),
     /// There is a file with NVRTC's name, and it cannot be used.
-    #[error("{} cannot be used as NVRTC: {why}", path.display())]
+    #[error("{} cannot be used as NVRTC: {why}; {}", path.display(), LibraryKind::Nvrtc.advice())]
     Unusable {
         /// The file.
         path: PathBuf,

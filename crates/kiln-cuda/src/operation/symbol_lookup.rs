@@ -4,31 +4,20 @@ use std::mem::ManuallyDrop;
 
 use kiln_driver::{Error, Refusal, Result};
 
-use crate::dynamic_library::{self, Library, RTLD_LOCAL, RTLD_NOW};
+use crate::dynamic_library::Library;
 use crate::libraries::{LibraryKind, LibraryVersion, SearchEnvironment};
 
 /// Finds and opens a library. It is never unloaded. One that kiln cannot use because it is too old is refused before it is opened where names tell its version,
 /// otherwise by what it says of itself.
 pub(super) fn open(call: &'static str, kind: LibraryKind) -> Result<ManuallyDrop<Library>> {
-    let refuse = |why: String| Error::refused(call, Refusal::Library { library: kind.name(), why });
-    let found = SearchEnvironment::of_process().find(kind).map_err(|missing| refuse(missing.to_string()))?;
-    // SAFETY: running the initialisers of the library is what the caller asked for. It is never unloaded.
-    let library = unsafe { dynamic_library::open(&found.path, RTLD_NOW | RTLD_LOCAL) };
-    let library = library.map_err(|error| {
-        refuse(format!("{} cannot be loaded: {error}; {}", found.path.display(), kind.advice()))
-    })?;
-    let library = ManuallyDrop::new(library);
-    if let Some(version) = kind.loaded_version(&found.path) {
-        check_version(call, kind, version)?;
-    }
-    Ok(library)
+    let opened = SearchEnvironment::of_process().find(kind).and_then(|found| found.open());
+    opened.map(|(library, _)| library).map_err(|missing| refused(call, kind, missing.to_string()))
 }
 
 /// Refuses a version that kiln cannot use.
 pub(super) fn check_version(call: &'static str, kind: LibraryKind, version: LibraryVersion) -> Result<()> {
     let Some(why) = kind.too_old(version) else { return Ok(()) };
-    let why = format!("it is {why}; {}", kind.advice());
-    Err(Error::refused(call, Refusal::Library { library: kind.name(), why }))
+    Err(refused(call, kind, format!("{} is {why}; {}", at(kind), kind.advice())))
 }
 
 /// The error for a library without an entry point: it is too old, or not whole.
@@ -38,8 +27,19 @@ pub(super) fn incomplete(call: &'static str, kind: LibraryKind, symbol: &str) ->
         LibraryKind::Nccl => "NCCL 2.18 has",
         _ => "CUDA 12 and newer have",
     };
-    let why = format!("it has no `{symbol}`, which {having}; {}", kind.advice());
+    refused(call, kind, format!("{} has no `{symbol}`, which {having}; {}", at(kind), kind.advice()))
+}
+
+fn refused(call: &'static str, kind: LibraryKind, why: String) -> Error {
     Error::refused(call, Refusal::Library { library: kind.name(), why })
+}
+
+/// A library that was opened, with its file.
+fn at(kind: LibraryKind) -> String {
+    match SearchEnvironment::of_process().find(kind) {
+        Ok(found) => format!("{kind} at {}", found.path.display()),
+        Err(_) => kind.to_string(),
+    }
 }
 
 /// What an entry point returns: a status, unless it says something else.

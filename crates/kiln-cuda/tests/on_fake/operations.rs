@@ -39,7 +39,7 @@ on_machine! {
         Machine::fake().with_library("KILN_CUBLAS", "int cublasCreate_v2(void **handle) { return 0; }")
     } => {
         let why = unusable();
-        assert!(why.contains("it has no `cublasDestroy_v2`, which CUDA 12 and newer have"), "{why}");
+        assert!(why.contains("cuBLAS at /") && why.contains(" has no `cublasDestroy_v2`, which CUDA 12 and newer have; install"), "{why}");
     }
 
     fn a_library_that_says_it_is_too_old_is_refused() on {
@@ -49,7 +49,21 @@ on_machine! {
         ))
     } => {
         let why = unusable();
-        assert!(why.starts_with("it is too old: version 11.12.3, kiln needs 12.0 or newer; install"), "{why}");
+        let file = std::env::var("KILN_CUBLAS").unwrap();
+        let wanted = format!(
+            "cuBLAS at {file}, which KILN_CUBLAS names, is too old: version 11.12.3, kiln needs 12.0 or newer; install"
+        );
+        assert!(why.starts_with(&wanted), "{why}");
+        assert_eq!(why.matches("too old").count(), 1, "{why}");
+    }
+
+    fn a_library_that_the_loader_does_not_load_is_told_with_the_loaders_words() on {
+        Machine::fake().with_library("KILN_CUBLAS", "int no_such_function(void); int cublasCreate_v2(void **h) { return no_such_function(); }")
+    } => {
+        let why = unusable();
+        let file = std::env::var("KILN_CUBLAS").unwrap();
+        let wanted = format!("cuBLAS at {file}, which KILN_CUBLAS names, cannot be loaded: ");
+        assert!(why.starts_with(&wanted) && why.contains("undefined symbol: no_such_function; install"), "{why}");
     }
 
     fn a_file_whose_name_says_that_it_is_too_old_is_not_opened() on {
@@ -63,7 +77,7 @@ on_machine! {
         Machine::fake().with("KILN_CUBLAS", library)
     } => {
         let why = unusable();
-        assert!(why.contains("libcublas.so.11.11.3.6 is too old: version 11.11.3, kiln needs 12.0 or newer; install"), "{why}");
+        assert!(why.contains("libcublas.so.11.11.3.6, which KILN_CUBLAS names, is too old: version 11.11.3, kiln needs 12.0 or newer; install"), "{why}");
     }
 
     fn a_launch_sets_the_state_of_the_handle_before_the_call() on with_cublas() => {

@@ -48,7 +48,7 @@ on_machine! {
         Machine::fake().with_library("KILN_CUSOLVER", "int cusolverDnCreate(void **handle) { return 0; }")
     } => {
         let why = unusable();
-        assert!(why.contains("it has no `cusolverDnDestroy`, which CUDA 12 and newer have"), "{why}");
+        assert!(why.contains("cuSOLVER at /") && why.contains(" has no `cusolverDnDestroy`, which CUDA 12 and newer have"), "{why}");
     }
 
     fn a_factorisation_is_asked_for_its_workspace_when_it_is_loaded() on with_cusolver() => {

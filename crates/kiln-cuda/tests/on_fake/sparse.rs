@@ -56,7 +56,7 @@ on_machine! {
         Machine::fake().with_library("KILN_CUSPARSE", "int cusparseCreate(void **handle) { return 0; }")
     } => {
         let why = unusable();
-        assert!(why.contains("it has no `cusparseDestroy`, which CUDA 12 and newer have"), "{why}");
+        assert!(why.contains("cuSPARSE at /") && why.contains(" has no `cusparseDestroy`, which CUDA 12 and newer have"), "{why}");
     }
 
     fn a_sparse_product_is_computed_with_the_matrix_of_the_launch() on with_cusparse() => {

@@ -30,6 +30,16 @@ impl Machine {
         path
     }
 
+    /// A real shared library of a text in C.
+    fn built(&self, path: &str, text: &str) -> PathBuf {
+        let file = self.path(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let source = self.write("text.c", text.as_bytes());
+        let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&file).arg(source).status();
+        assert!(built.unwrap().success());
+        file
+    }
+
     /// A real shared library that calls itself `soname`.
     fn library(&self, path: &str, soname: &str) -> PathBuf {
         let file = self.path(path);
@@ -161,6 +171,92 @@ fn a_library_that_is_too_old_is_told_with_its_version_and_passed_over() {
     assert_eq!((found.path, found.version), (other, None));
     let old = machine.library("usr/lib64/libcurand.so.9", "libcurand.so.9");
     assert_eq!(machine.environment().find(LibraryKind::Curand).unwrap().path, old, "kiln does not call it");
+}
+
+#[test]
+fn a_library_that_is_loaded_tells_its_version_and_what_is_wrong_with_it() {
+    if !compiler("a_library_that_is_loaded_tells_its_version_and_what_is_wrong_with_it") {
+        return;
+    }
+    let machine = Machine::new("loads");
+    let properties = |function: &str, [major, minor, patch]: [u32; 3], symbol: &str| {
+        let values = format!("*value = part == 0 ? {major} : part == 1 ? {minor} : {patch}");
+        format!(
+            "int {function}(int part, int *value) {{ {values}; return 0; }} int {symbol}(void) {{ return 0; }}"
+        )
+    };
+    let loaded = |kind: LibraryKind, name: &str, text: &str| {
+        let file = machine.built(name, text);
+        let found = machine.environment().with_variable(kind.variable(), &file).find(kind).unwrap();
+        assert_eq!(found.version, None, "{name} does not say it");
+        (file.display().to_string(), found.load())
+    };
+    let of = |answer: Result<kiln_cuda::FoundLibrary, kiln_cuda::MissingLibrary>| {
+        answer.unwrap().version.unwrap().to_string()
+    };
+    let solver = |version| properties("cusolverGetProperty", version, "cusolverDnCreate");
+    let (_, new) = loaded(LibraryKind::Cusolver, "new/libcusolver.so", &solver([11, 4, 2]));
+    assert_eq!(of(new), "11.4.2");
+    let (file, old) = loaded(LibraryKind::Cusolver, "old/libcusolver.so", &solver([11, 4, 1]));
+    let text = old.unwrap_err().to_string();
+    let wanted = format!(
+        "cuSOLVER at {file}, which KILN_CUSOLVER names, is too old: version 11.4.1, kiln needs 11.4.2 or newer; install"
+    );
+    assert!(text.starts_with(&wanted) && text.matches("too old").count() == 1, "{text}");
+    let nccl =
+        "int ncclGetVersion(int *v) { *v = 21708; return 0; } int ncclGetUniqueId(void *id) { return 0; }";
+    let (_, old) = loaded(LibraryKind::Nccl, "old/libnccl.so", nccl);
+    assert!(old.unwrap_err().to_string().contains("too old: version 2.17.8, kiln needs 2.18"));
+    let nccl = nccl.replace("21708", "21800");
+    assert_eq!(of(loaded(LibraryKind::Nccl, "new/libnccl.so", &nccl).1), "2.18.0");
+    let (file, none) = loaded(LibraryKind::Nvrtc, "libnvrtc.so", "int nothing;");
+    let text = none.unwrap_err().to_string();
+    let wanted = format!(
+        "NVRTC at {file}, which KILN_NVRTC names, has no `nvrtcGetSupportedArchs`, which every NVRTC has; "
+    );
+    assert!(text.starts_with(&wanted), "{text}");
+    let lacking = "int no_such_function(void); int cufftCreate(void) { return no_such_function(); }";
+    let (file, none) = loaded(LibraryKind::Cufft, "libcufft.so", lacking);
+    let missing = none.unwrap_err();
+    let text = missing.to_string();
+    assert!(
+        text.starts_with(&format!("cuFFT at {file}, which KILN_CUFFT names, cannot be loaded: "))
+            && text.contains("undefined symbol: no_such_function; install"),
+        "{text}"
+    );
+    assert!(missing.unusable().is_some_and(|place| place.is_unloadable));
+}
+
+#[test]
+fn what_is_wrong_with_a_named_place_is_told_once() {
+    if !compiler("what_is_wrong_with_a_named_place_is_told_once") {
+        return;
+    }
+    let machine = Machine::new("named");
+    let named = |kind: LibraryKind, path: &Path| {
+        machine.environment().with_variable(kind.variable(), path).find(kind).unwrap_err().to_string()
+    };
+    let old = machine.library("libcublasLt.so.11", "libcublasLt.so.11");
+    let (text, file) = (named(LibraryKind::CublasLt, &old), old.display().to_string());
+    assert!(
+        text.starts_with(&format!("cuBLASLt at {file}, which KILN_CUBLASLT names, is too old: ")),
+        "{text}"
+    );
+    assert_eq!((text.matches("too old").count(), text.matches("wrong place").count()), (1, 0), "{text}");
+    let half = machine.library("libcufft.so.12", "libcufft.so.12");
+    let whole = std::fs::read(&half).unwrap();
+    std::fs::write(&half, &whole[..4096]).unwrap();
+    let (text, file) = (named(LibraryKind::Cufft, &half), half.display().to_string());
+    let wanted = format!("cuFFT at {file}, which KILN_CUFFT names, is incomplete: 4096 of ");
+    assert!(text.starts_with(&wanted) && !text.contains("not found"), "{text}");
+    let folder = machine.path("empty");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (text, folder) = (named(LibraryKind::Cusolver, &folder), folder.display().to_string());
+    assert!(
+        text.starts_with("KILN_CUSOLVER is set to a wrong place: cuSOLVER was not found; install"),
+        "{text}"
+    );
+    assert!(text.ends_with(&format!("({folder}: has no file libcusolver.so)")), "{text}");
 }
 
 #[test]

@@ -247,6 +247,8 @@ fn a_file_that_is_no_nvrtc_is_named() {
     std::fs::write(&file, "").unwrap();
     let error = Nvrtc::open(&file).unwrap_err();
     std::fs::remove_dir_all(folder).unwrap();
+    let text = error.to_string();
+    assert!(text.contains("file too short; install the CUDA toolkit or"), "{text}");
     assert!(matches!(&error, NvrtcError::Unusable { path, .. } if *path == file) && error.is_missing());
 }
 

@@ -394,9 +394,9 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
 
     /// Refuses rows or columns that overlap, and buffers that are too short, in the caller's words.
     fn check_matrices(&self) -> Result<()> {
-        self.a.check_leading(Matmul::NAME, "a")?;
-        self.b.check_leading(Matmul::NAME, "b")?;
-        self.c.check_leading(Matmul::NAME, "c")?;
+        self.a.check_line(Matmul::NAME, "a")?;
+        self.b.check_line(Matmul::NAME, "b")?;
+        self.c.check_line(Matmul::NAME, "c")?;
         // Sizes that do not fit are told as they were given.
         self.a.check_room(Matmul::NAME, "a")?;
         self.b.check_room(Matmul::NAME, "b")?;

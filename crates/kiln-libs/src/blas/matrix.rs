@@ -6,7 +6,11 @@ use super::element::MatrixElement;
 use crate::Result;
 use crate::error::LibraryError;
 
-/// A matrix, or a batch of them, in a buffer. It is stored row after row, and dense unless something else is said.
+/// No matrix reaches over so many elements.
+const REACH_LIMIT: u128 = 1 << 59;
+
+/// A matrix, or a batch of them, in a buffer. It is stored row after row, and dense unless something else is said. Factors of 8-bit elements begin at multiples
+/// of the size of an element of the result.
 #[derive(Debug)]
 pub struct Matrix<'a, T: MatrixElement> {
     pub(crate) buffer: &'a GpuRef<T>,
@@ -74,8 +78,18 @@ impl<'a, T: MatrixElement> Matrix<'a, T> {
         self.stride.unwrap_or_else(|| self.distance().saturating_mul(self.stored().1))
     }
 
-    /// Refuses a leading dimension that is less than a row, or than a column of a matrix that is stored by columns.
+    /// Refuses a leading dimension that does not hold a line, and sizes that fit no memory, in the numbers that the caller gave.
     pub(crate) fn check_leading(&self, operation: &'static str, name: &str) -> Result<()> {
+        self.check_line(operation, name)?;
+        if self.rows == 0 || self.columns == 0 || self.batch == 0 || self.reach() < REACH_LIMIT {
+            return Ok(());
+        }
+        let what = format!("`{name}` has 2^59 elements or more: {}", self.sizes_text());
+        Err(LibraryError::argument(operation, what, "use smaller sizes"))
+    }
+
+    /// Refuses a leading dimension that is less than a row, or than a column of a matrix that is stored by columns.
+    pub(crate) fn check_line(&self, operation: &'static str, name: &str) -> Result<()> {
         let ((line, _), leading) = (self.stored(), self.distance());
         if leading >= line {
             return Ok(());
@@ -103,10 +117,6 @@ impl<'a, T: MatrixElement> Matrix<'a, T> {
         }
         self.check_leading(operation, name)?;
         let reach = self.reach();
-        if reach >= 1 << 59 {
-            let what = format!("`{name}` has 2^59 elements or more: {}", self.sizes_text());
-            return Err(LibraryError::argument(operation, what, "use smaller sizes"));
-        }
         let bytes = |elements: u128| elements * u128::from(T::TYPE.bytes());
         let (given, wanted) = (bytes(self.buffer.len() as u128), bytes(reach));
         if given >= wanted {

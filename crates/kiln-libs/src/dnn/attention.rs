@@ -18,6 +18,8 @@ const WORKSPACE_LIMIT_BYTES: u64 = 256 << 20;
 
 /// Queries, keys, values or results at the start of a buffer, without gaps: sequences, heads, positions, elements of a head.
 ///
+/// It begins at a multiple of 16 bytes, on every device; a buffer does, and a view where it is cut so.
+///
 /// The positions of a head lie one after the other unless [`positions_first`](Self::positions_first) is said.
 #[derive(Debug)]
 pub struct AttentionTensor<'a, T: NetworkElement> {
@@ -209,6 +211,9 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
             workspace: self.workspace_limit_bytes,
         };
         if batch == 0 || heads == 0 || queries == 0 {
+            for (name, tensor) in [("q", q), ("k", k)] {
+                check_other_sizes(name, tensor.dimensions)?;
+            }
             // The rest must fit as if there were something to do.
             let (heads, key_heads) = if heads == 0 { (1, 1) } else { (heads, key_heads) };
             let (batch, queries) = (batch.max(1), queries.max(1));
@@ -220,4 +225,17 @@ impl<'a, T: NetworkElement> AttentionCall<'a, T> {
         let buffers = [q, k, v, o].map(|tensor| Ok(Argument::borrowed(tensor.buffer)));
         Described::new(operation, buffers.into_iter().chain([Ok(Argument::Scalar(scale))]))
     }
+}
+
+/// Refuses sizes of a tensor without elements that fit no memory, as its other sizes are.
+fn check_other_sizes(name: &str, dimensions: [u64; 4]) -> Result<()> {
+    let elements = dimensions.iter().try_fold(1_u64, |elements, size| {
+        elements.checked_mul((*size).max(1)).filter(|elements| *elements < 1 << 59)
+    });
+    if elements.is_some() {
+        return Ok(());
+    }
+    let sizes = dimensions_text(dimensions);
+    let what = format!("`{name}` is {sizes}: what is not 0 multiplies to 2^59 elements or more");
+    Err(LibraryError::argument(Attention::NAME, what, "use smaller sizes"))
 }

@@ -16,6 +16,8 @@ impl NetworkElement for bf16 {}
 /// A tensor of four dimensions at the start of a buffer, without gaps: images, channels, height, width. Filters are
 /// `[out, channels / groups, height, width]`.
 ///
+/// A convolution takes tensors that begin at multiples of 16 bytes, on every device; a buffer does, and a view where it is cut so. Pools take any start.
+///
 /// The last dimension lies side by side (NCHW) unless [`channels_last`](Self::channels_last) is said.
 #[derive(Debug)]
 pub struct Tensor<'a, T: NetworkElement> {

@@ -17,6 +17,9 @@ use crate::loaded_operations::LoadedOperations;
 use crate::operands::Operands;
 use crate::scalar_argument::checked;
 
+/// No spectrum has so many numbers.
+const ELEMENT_LIMIT: u64 = 1 << 59;
+
 /// Fourier transforms on one device. It holds the plans that were used, and nothing else.
 ///
 /// ```
@@ -207,7 +210,8 @@ impl<'a> FftCall<'a> {
     ) -> Result<Described<'a>> {
         self.factor(operation)?;
         let mut rows = operation.shape.extents().iter().rev().skip(1).chain([&operation.batch]);
-        let count = rows.try_fold(2_u64, |count, rows| count.checked_mul(*rows));
+        let count = rows
+            .try_fold(2_u64, |count, rows| count.checked_mul(*rows).filter(|count| *count < ELEMENT_LIMIT));
         let count = match operation.kind {
             FftKind::RealForward => count.and_then(|count| usize::try_from(count).ok()),
             FftKind::Forward | FftKind::Inverse | FftKind::RealInverse => Some(0),
@@ -221,7 +225,9 @@ impl<'a> FftCall<'a> {
                 Ok(without_terms(self.loaded, called, Matrix::new(&numbers, 1, count), None)?)
             }
             None => {
-                let what = format!("`{}` has 2^59 elements or more", called.result);
+                let FftOperation { batch, shape, .. } = operation;
+                let what =
+                    format!("`{}` has 2^59 elements or more: {batch} arrays of {shape}", called.result);
                 Err(LibraryError::argument(called.call, what, "use smaller sizes"))
             }
         }

@@ -40,7 +40,7 @@ impl<T: Real> Batch<T> {
             let (buffer, [row_step, column_step, stride]) = (matrix.buffer.view(..0)?, [0; 3]);
             return Ok(Self { buffer, rows, columns, count, row_step, column_step, stride });
         }
-        matrix.check_leading(check.0, name)?;
+        matrix.check_line(check.0, name)?;
         let ((length, lines), leading) = (matrix.stored(), matrix.distance());
         // Where no stride is given, matrices lie one behind the other.
         let dense = u128::from(leading) * u128::from(lines);

@@ -5,7 +5,7 @@ use kiln_operation::Operation;
 use kiln_runtime::{GraphBuilder, NodeId, Stream};
 
 use super::info::{SolveInfo, SolveTicket};
-use super::system::{LIBRARY_WORD, PreparedSystem, System, WORDS};
+use super::system::{LIBRARY_WORD, PreparedSystem, System};
 use crate::Result;
 use crate::call_arguments::Argument;
 use crate::call_state::{check_graph, check_stream};
@@ -154,8 +154,8 @@ impl<'a> SolveCall<'a> {
         let call_name = described.call();
         let gpu = self.loaded.gpu();
         let stream = self.stream.unwrap_or_else(|| gpu.main_stream());
-        let words = gpu.allocate_tagged::<i32>(stream, WORDS, library_tag())?;
-        let system = system.prepare(gpu, stream, &words)?;
+        let system = system.prepare(gpu, stream)?;
+        let words = system.words.clone();
         // The operands are the factors, the pivots where there are any, and the right-hand sides.
         let has_pivots = system.usable.is_some();
         let described = match &system.usable {

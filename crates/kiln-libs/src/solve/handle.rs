@@ -1,20 +1,22 @@
 //! `Solve`: the entry point of factorisations and of the systems of equations that they solve.
 
 use kiln_operation::{Geqrf, Getrf, Getrs, Operation, Orgqr, Ormqr, Potrf, Potrs, Side, Triangle};
-use kiln_runtime::{DeviceRuntime, GpuRef};
+use kiln_runtime::{DeviceRuntime, Element, GpuRef};
 
 use super::call::SolveCall;
 use super::embedded_ptx::SHIPPED;
-use super::layout::{check_counted, check_shape, check_some, check_square, column_distance};
+use super::layout::{
+    check_counted, check_shape, check_some, check_square, check_square_or_none, column_distance,
+};
 use super::system::System;
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single, stored_triangle};
 use crate::call_arguments::Argument;
 use crate::called::Called;
 use crate::described::{Described, check_given};
-use crate::error::LibraryError;
+use crate::error::{LibraryError, method_name};
 use crate::loaded_operations::LoadedOperations;
-use crate::operands::Operands;
+use crate::operands::{EXACT_HINT, Operands};
 use crate::prims::Primitives;
 use crate::prims::check::Check;
 
@@ -80,7 +82,7 @@ impl Solve {
         triangle: Triangle,
         b: Matrix<'a, T>,
     ) -> SolveCall<'a> {
-        let described = check_square(Potrs::NAME, "factor", &factor).and_then(|n| {
+        let described = check_square_or_none(Potrs::NAME, "factor", &factor).and_then(|n| {
             check_shape(Potrs::NAME, "b", &b, (n, b.columns))?;
             let operation = |columns, b_leading| Potrs {
                 element: T::TYPE,
@@ -90,8 +92,14 @@ impl Solve {
                 a_leading: factor.distance(),
                 b_leading,
             };
-            if b.columns == 0 {
+            if n == 0 || b.columns == 0 {
                 let operands = Operands::of(CHOLESKY_SOLVED.call).with("factor", factor.buffer);
+                if n == 0 {
+                    let operands = operands.with("b", b.buffer);
+                    let described =
+                        Described::nothing(&self.loaded, operation(b.columns, b.distance()), &operands)?;
+                    return Ok((described.called(&CHOLESKY_SOLVED), None));
+                }
                 let given = [Some(Argument::borrowed(factor.buffer))];
                 return self.no_sides(operation(1, n), &CHOLESKY_SOLVED, operands.with("b", b.buffer), given);
             }
@@ -132,7 +140,7 @@ impl Solve {
         pivots: &'a GpuRef<i64>,
         b: Matrix<'a, T>,
     ) -> SolveCall<'a> {
-        let described = check_square(Getrs::NAME, "factors", &factors).and_then(|n| {
+        let described = check_square_or_none(Getrs::NAME, "factors", &factors).and_then(|n| {
             check_shape(Getrs::NAME, "b", &b, (n, b.columns))?;
             let operation = |columns, b_leading| Getrs {
                 element: T::TYPE,
@@ -142,9 +150,15 @@ impl Solve {
                 a_leading: factors.distance(),
                 b_leading,
             };
-            if b.columns == 0 {
+            if n == 0 || b.columns == 0 {
                 let operands = Operands::of(LU_SOLVED.call).with("factors", factors.buffer);
                 let operands = operands.with("pivots", pivots).with("b", b.buffer);
+                if n == 0 {
+                    check_none(LU_SOLVED.call, "pivots", pivots)?;
+                    let described =
+                        Described::nothing(&self.loaded, operation(b.columns, b.distance()), &operands)?;
+                    return Ok((described.called(&LU_SOLVED), None));
+                }
                 let given = [Some(Argument::borrowed(factors.buffer)), Some(Argument::borrowed(pivots))];
                 return self.no_sides(operation(1, n), &LU_SOLVED, operands, given);
             }
@@ -207,7 +221,7 @@ impl Solve {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn form_q<'a, T: Real>(&'a self, a: Matrix<'a, T>, tau: &'a GpuRef<T>) -> SolveCall<'a> {
-        SolveCall::new(&self.loaded, form_q(&a, tau))
+        SolveCall::new(&self.loaded, form_q(&self.loaded, &a, tau))
     }
 
     /// `C = Qᵀ C` ([`Side::Left`]) or `C = C Qᵀ` ([`Side::Right`]); see [`apply_q`](Self::apply_q).
@@ -222,8 +236,19 @@ impl Solve {
     }
 }
 
-fn form_q<T: Real>(a: &Matrix<'_, T>, tau: &GpuRef<T>) -> Result<Described<'static>> {
+fn form_q<'a, T: Real>(
+    loaded: &LoadedOperations,
+    a: &Matrix<'a, T>,
+    tau: &'a GpuRef<T>,
+) -> Result<Described<'a>> {
     check_single(Orgqr::NAME, a)?;
+    if a.columns == 0 {
+        // No columns of `Q` are asked for.
+        let operation = Orgqr { element: T::TYPE, m: a.rows, n: 0, k: 0, leading: a.distance() };
+        check_none(method_name(Orgqr::NAME), "tau", tau)?;
+        let operands = Operands::of(method_name(Orgqr::NAME)).with("a", a.buffer).with("tau", tau);
+        return Described::nothing(loaded, operation, &operands);
+    }
     check_counted(Orgqr::NAME, "a", a)?;
     let leading = column_distance(Orgqr::NAME, "a", a)?;
     if a.rows < a.columns {
@@ -259,6 +284,9 @@ fn apply_q_to_any<'a, T: Real>(
     c: &Matrix<'a, T>,
 ) -> Result<Described<'a>> {
     let order = if side == Side::Left { c.rows } else { c.columns };
+    if factored.columns == 0 || factored.rows == 0 {
+        return without_reflections(loaded, (side, transposed), factored, tau, c);
+    }
     if c.rows.saturating_mul(c.columns) > 0 || order == 0 {
         return apply_q((side, transposed), factored, tau, c);
     }
@@ -271,6 +299,55 @@ fn apply_q_to_any<'a, T: Real>(
     let given = [factored.buffer, tau].map(|buffer| Some(Argument::borrowed(buffer)));
     check_given(operation, called, given)?;
     Ok(Described::nothing(loaded, operation, &operands.with("c", c.buffer))?.called(called))
+}
+
+/// A product with a `Q` of no reflections, which leaves `C` as it is.
+fn without_reflections<'a, T: Real>(
+    loaded: &LoadedOperations,
+    (side, transposed): (Side, bool),
+    factored: &Matrix<'a, T>,
+    tau: &'a GpuRef<T>,
+    c: &Matrix<'a, T>,
+) -> Result<Described<'a>> {
+    let called = if transposed { &APPLY_Q_TRANSPOSED } else { &APPLY_Q };
+    check_single(called.call, factored)?;
+    check_single(called.call, c)?;
+    check_order(called.call, side, factored, c)?;
+    check_none(called.call, "tau", tau)?;
+    c.check_room(called.call, "c")?;
+    let (m, n) = (c.rows, c.columns);
+    let (a_leading, c_leading) = (factored.distance(), c.distance());
+    let operation = Ormqr { element: T::TYPE, side, transposed, m, n, k: 0, a_leading, c_leading };
+    let operands = Operands::of(called.call).with("factored", factored.buffer).with("tau", tau);
+    Ok(Described::nothing(loaded, operation, &operands.with("c", c.buffer))?.called(called))
+}
+
+/// Refuses elements where there must be none.
+fn check_none<T: Element>(call: &'static str, name: &'static str, buffer: &GpuRef<T>) -> Result<()> {
+    if buffer.is_empty() {
+        return Ok(());
+    }
+    let what = format!("`{name}` has {} elements and must have 0", buffer.len());
+    Err(LibraryError::argument(call, what, EXACT_HINT))
+}
+
+/// Refuses a `C` whose side next to `Q` has another length.
+fn check_order<T: Real>(
+    call: &'static str,
+    side: Side,
+    factored: &Matrix<'_, T>,
+    c: &Matrix<'_, T>,
+) -> Result<()> {
+    let order = match side {
+        Side::Left => c.rows,
+        Side::Right => c.columns,
+    };
+    if factored.rows == order {
+        return Ok(());
+    }
+    let what = format!("factors of {} and c of {}", factored.shape_text(), c.shape_text());
+    let hint = "give a `c` whose side next to `q` is as long as the factored matrix has rows";
+    Err(LibraryError::argument(call, what, hint))
 }
 
 pub(super) fn apply_q<T: Real>(
@@ -297,15 +374,7 @@ pub(super) fn q_operation<T: Real>(
     check_counted(call, factored_name, factored)?;
     check_counted(call, c_name, c)?;
     let a_leading = column_distance(call, factored_name, factored)?;
-    let order = match side {
-        Side::Left => c.rows,
-        Side::Right => c.columns,
-    };
-    if factored.rows != order {
-        let what = format!("factors of {} and c of {}", factored.shape_text(), c.shape_text());
-        let hint = "give a `c` whose side next to `q` is as long as the factored matrix has rows";
-        return Err(LibraryError::argument(call, what, hint));
-    }
+    check_order(call, side, factored, c)?;
     // Where rows of C lie one after the other, its transpose is stored, and (Q C)ᵀ = Cᵀ Qᵀ.
     let (side, transposed) = match (c.by_columns, side) {
         (true, side) => (side, transposed),

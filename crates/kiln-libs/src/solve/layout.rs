@@ -19,15 +19,27 @@ pub(super) fn check_shape<T: Real>(
     Err(LibraryError::argument(operation, what, "give matrices that fit each other"))
 }
 
-/// Refuses a matrix that is not square, and rows or columns that overlap. Returns its rows.
+/// Refuses a matrix that is not square or has no elements, and rows or columns that overlap. Returns its rows.
 pub(super) fn check_square<T: Real>(
+    operation: &'static str,
+    name: &'static str,
+    matrix: &Matrix<'_, T>,
+) -> Result<u64> {
+    if (matrix.rows, matrix.columns) == (0, 0) {
+        check_single(operation, matrix)?;
+        check_some(operation, name, matrix)?;
+    }
+    check_square_or_none(operation, name, matrix)
+}
+
+/// As [`check_square`], for factors of a system, which may have no unknowns.
+pub(super) fn check_square_or_none<T: Real>(
     operation: &'static str,
     name: &'static str,
     matrix: &Matrix<'_, T>,
 ) -> Result<u64> {
     check_single(operation, matrix)?;
     if matrix.rows == matrix.columns {
-        check_some(operation, name, matrix)?;
         return matrix.check_leading(operation, name).map(|()| matrix.rows);
     }
     let what = format!("`{name}` is {}, and must be square", matrix.shape_text());

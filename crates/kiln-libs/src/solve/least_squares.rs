@@ -1,6 +1,6 @@
 //! Least squares.
 
-use kiln_operation::{Diagonal, Operation, Side, Triangle, Trsm};
+use kiln_operation::{Diagonal, Geqrf, Operation, Side, Triangle, Trsm};
 use kiln_runtime::{GraphBuilder, NodeId, Stream};
 
 use super::call::SolveCall;
@@ -8,7 +8,7 @@ use super::handle::{Solve, apply_q, q_operation, qr, qr_operation};
 use super::info::{SolveInfo, SolveTicket};
 use super::layout::{check_counted, check_shape, column_distance};
 use crate::Result;
-use crate::blas::{Matrix, Real};
+use crate::blas::{Matrix, Real, check_single};
 use crate::call_arguments::Argument;
 use crate::called::Called;
 use crate::described::{Described, check_given};
@@ -81,6 +81,10 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
 
     #[track_caller]
     fn submit_checked(self) -> Result<SolveTicket> {
+        if self.a.columns == 0 {
+            let (nothing, info) = self.without_unknowns()?;
+            return Ok(SolveTicket { ticket: nothing.submit()?, info });
+        }
         let (factor, solution, info) = self.prepare(RunsAs::Submission)?;
         let mut ticket = factor.submit()?;
         for call in solution.into_iter().flatten() {
@@ -104,6 +108,10 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
     }
 
     fn record_checked(self, graph: &mut GraphBuilder) -> Result<(NodeId, SolveInfo)> {
+        if self.a.columns == 0 {
+            let (nothing, info) = self.without_unknowns()?;
+            return Ok((nothing.record(graph)?, info));
+        }
         let (factor, solution, info) = self.prepare(RunsAs::Node)?;
         let mut node = factor.record(graph)?;
         for call in solution.into_iter().flatten() {
@@ -159,6 +167,18 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
         };
         let factor = factor.prepare(runs_as)?;
         Ok((factor, Some([project.prepare(runs_as)?, substitute.prepare(runs_as)?]), info))
+    }
+
+    /// Without unknowns nothing is factored, and all of `B` is the residual.
+    fn without_unknowns(self) -> Result<(LibraryCall<'a>, SolveInfo)> {
+        let (a, b) = (self.a, self.b);
+        check_single(CALLED.call, &a)?;
+        check_shape(CALLED.call, "b", &b, (a.rows, b.columns))?;
+        b.check_room(CALLED.call, "b")?;
+        let operation = Geqrf { element: T::TYPE, m: a.rows, n: 0, leading: a.distance() };
+        let described = Described::nothing(self.loaded, operation, &self.operands());
+        let described = described.map(|described| described.called(&CALLED));
+        SolveCall { stream: self.stream, ..SolveCall::new(self.loaded, described) }.with_info()
     }
 
     /// Without right-hand sides the matrix is replaced by its factors, and nothing else is written.

@@ -46,7 +46,10 @@ struct Factors {
 
 /// The words of a system, so that those of a factorisation come first: what was found, its kind, the library's word, the row of a pivot, and the pivot. Of a factorisation, which
 /// is given no pivots, the fourth is what a scan found in the matrix.
-pub(super) const WORDS: usize = 6;
+const WORDS: usize = 6;
+const WORDS_BYTES: usize = WORDS * size_of::<i32>();
+/// Allocations begin at multiples of this at least.
+const PIECE_BYTES: usize = 512;
 const WORD: usize = 0;
 const KIND: usize = 1;
 pub(super) const LIBRARY_WORD: usize = 2;
@@ -71,8 +74,11 @@ pub(super) struct PreparedSystem<'a> {
     pub(super) usable: Option<GpuRef<i64>>,
     /// Right-hand sides, column after column.
     pub(super) columns: Option<GpuRef<u8>>,
-    words: GpuRef<i32>,
+    pub(super) words: GpuRef<i32>,
 }
+
+/// Words, pivots that are all rows, and right-hand sides, column after column.
+type Memory = (GpuRef<i32>, Option<GpuRef<i64>>, Option<GpuRef<u8>>);
 
 impl Factors {
     fn new<T: Real>(matrix: &Matrix<'_, T>, are_made: bool) -> Result<Self> {
@@ -127,26 +133,48 @@ impl<'a> System<'a> {
         Ok((system, b.rows))
     }
 
-    /// Allocates what it needs beside its words.
-    pub(super) fn prepare(
-        self,
-        gpu: &DeviceRuntime,
-        stream: &Stream,
-        words: &GpuRef<i32>,
-    ) -> Result<PreparedSystem<'a>> {
+    /// Allocates what it needs. Where a part of it does not fit, the error is that of all of it, so that as much memory as it says suffices.
+    pub(super) fn prepare(self, gpu: &DeviceRuntime, stream: &Stream) -> Result<PreparedSystem<'a>> {
+        match self.allocate(gpu, stream) {
+            Err(error) if error.runtime().is_some_and(kiln_runtime::Error::is_oom) => {
+                let all = [WORDS_BYTES, self.pivot_bytes(), self.column_bytes()];
+                let all = all.into_iter().fold(0, |sum: usize, bytes| {
+                    sum.saturating_add(bytes.checked_next_multiple_of(PIECE_BYTES).unwrap_or(usize::MAX))
+                });
+                drop(gpu.allocate_tagged::<u8>(stream, all, library_tag())?);
+                let (words, usable, columns) = self.allocate(gpu, stream)?;
+                Ok(PreparedSystem { system: self, usable, columns, words })
+            }
+            allocated => {
+                let (words, usable, columns) = allocated?;
+                Ok(PreparedSystem { system: self, usable, columns, words })
+            }
+        }
+    }
+
+    fn allocate(&self, gpu: &DeviceRuntime, stream: &Stream) -> Result<Memory> {
+        let words = gpu.allocate_tagged(stream, WORDS, library_tag())?;
         let usable = match &self.pivots {
             Some(pivots) => Some(gpu.allocate_tagged(stream, pivots.len(), library_tag())?),
             None => None,
         };
         let columns = match &self.sides {
-            Some(RowSides { element_bytes, rows, columns, .. }) => {
-                let bytes = rows.saturating_mul(*columns).saturating_mul(*element_bytes);
-                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-                Some(gpu.allocate_tagged(stream, bytes, library_tag())?)
-            }
+            Some(_) => Some(gpu.allocate_tagged(stream, self.column_bytes(), library_tag())?),
             None => None,
         };
-        Ok(PreparedSystem { system: self, usable, columns, words: words.clone() })
+        Ok((words, usable, columns))
+    }
+
+    fn pivot_bytes(&self) -> usize {
+        self.pivots.as_ref().map_or(0, |pivots| pivots.len().saturating_mul(size_of::<i64>()))
+    }
+
+    /// Bytes of the copy of right-hand sides.
+    fn column_bytes(&self) -> usize {
+        self.sides.as_ref().map_or(0, |RowSides { element_bytes, rows, columns, .. }| {
+            let bytes = rows.saturating_mul(*columns).saturating_mul(*element_bytes);
+            usize::try_from(bytes).unwrap_or(usize::MAX)
+        })
     }
 }
 

@@ -107,7 +107,7 @@ impl Words {
                 let what = format!("{size} {of}s with indices of type {}", I::TYPE);
                 let hint = match i64::from_place(size as u64) {
                     Some(_) => I::WIDER,
-                    None => "use fewer rows and columns: below 2^63",
+                    None => I::FEWER,
                 };
                 return Err(self.refuse(what, hint));
             }

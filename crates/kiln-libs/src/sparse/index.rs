@@ -20,6 +20,9 @@ pub trait SparseIndex: Numeric + sealed::Sealed + std::fmt::Display {
     /// What to do where the type does not count to a size.
     const WIDER: &'static str;
 
+    /// What to do where no type counts to a size.
+    const FEWER: &'static str;
+
     /// The number, if it is not negative.
     fn to_place(self) -> Option<u64>;
 
@@ -30,6 +33,8 @@ pub trait SparseIndex: Numeric + sealed::Sealed + std::fmt::Display {
 impl SparseIndex for i32 {
     const TYPE: IndexType = IndexType::I32;
     const WIDER: &'static str = "use indices of type i64";
+    const FEWER: &'static str =
+        "use fewer rows and columns: below 2^31, or below 2^63 with indices of type i64";
 
     fn to_place(self) -> Option<u64> {
         u64::try_from(self).ok()
@@ -43,6 +48,7 @@ impl SparseIndex for i32 {
 impl SparseIndex for i64 {
     const TYPE: IndexType = IndexType::I64;
     const WIDER: &'static str = "use sizes below 2^63";
+    const FEWER: &'static str = "use fewer rows and columns: below 2^63";
 
     fn to_place(self) -> Option<u64> {
         u64::try_from(self).ok()

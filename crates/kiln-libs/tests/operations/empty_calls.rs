@@ -304,3 +304,51 @@ fn a_sparse_matrix_without_elements_is_zero() {
         assert_eq!(c.download().unwrap(), [0.0; 6]);
     });
 }
+
+#[test]
+fn systems_without_unknowns_and_products_without_reflections_do_nothing() {
+    everywhere("systems_without_unknowns_and_products_without_reflections_do_nothing", |gpu| {
+        let solve = Solve::new(gpu);
+        let (none, kept) = (gpu.zeros::<f64>(0).unwrap(), gpu.upload(&[7.0_f64; 6]).unwrap());
+        let (pivots, tau) = (gpu.zeros::<i64>(0).unwrap(), gpu.zeros::<f64>(0).unwrap());
+        let (empty, lower) = (Matrix::new(&none, 0, 0), Triangle::Lower);
+        let sides = Matrix::new(&kept, 0, 3);
+        let tall = Matrix::new(&none, 0, 3).transposed(); // three rows, no columns
+        let c = Matrix::new(&kept, 3, 2);
+        let by_columns = Matrix::new(&kept, 2, 3).transposed();
+        solve.lu_solve(empty, &pivots, sides).submit().unwrap().wait().unwrap();
+        solve.cholesky_solve(empty, lower, sides).submit().unwrap().wait().unwrap();
+        solve.form_q(tall, &tau).submit().unwrap().wait().unwrap();
+        solve.apply_q(Side::Left, tall, &tau, c).submit().unwrap().wait().unwrap();
+        solve.apply_q_transposed(Side::Left, tall, &tau, c).submit().unwrap().wait().unwrap();
+        solve.least_squares(tall, by_columns).submit().unwrap().wait().unwrap();
+        assert_eq!(solve.lu_solve(empty, &pivots, sides).load().unwrap(), 0);
+
+        let mut graph = gpu.graph();
+        let found = [
+            solve.lu_solve(empty, &pivots, sides).record(&mut graph).unwrap().1,
+            solve.cholesky_solve(empty, lower, sides).record(&mut graph).unwrap().1,
+            solve.form_q(tall, &tau).record(&mut graph).unwrap().1,
+            solve.apply_q(Side::Left, tall, &tau, c).record(&mut graph).unwrap().1,
+            solve.least_squares(tall, by_columns).record(&mut graph).unwrap().1,
+        ];
+        graph.build().unwrap().replay().unwrap();
+        found.iter().for_each(|info| info.check().unwrap());
+        assert_eq!(kept.download().unwrap(), [7.0; 6]);
+
+        // The rest must fit.
+        let (one, two) = (gpu.zeros::<i64>(1).unwrap(), gpu.zeros::<f64>(2).unwrap());
+        for (refused, wanted) in [
+            (solve.lu_solve(empty, &one, sides).submit(), "`pivots` has 1 elements and must have 0"),
+            (solve.lu_solve(empty, &pivots, c).submit(), "`b` is 3 x 2, and must be 0 x 2"),
+            (solve.form_q(tall, &two).submit(), "`tau` has 2 elements and must have 0"),
+            (solve.apply_q(Side::Right, tall, &tau, c).submit(), "factors of 3 x 0 and c of 3 x 2"),
+            (solve.apply_q(Side::Left, tall, &two, c).submit(), "`tau` has 2 elements and must have 0"),
+            (solve.least_squares(tall, sides).submit(), "`b` is 0 x 3, and must be 3 x 3"),
+            (solve.lu(empty, &pivots).submit(), "`a` is 0 x 0; leave the call out"),
+        ] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+    });
+}

@@ -8,6 +8,7 @@ use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 use kiln_libs::blas::{Blas, Diagonal, Matrix, Side, Triangle};
 use kiln_libs::dnn::{Dnn, Tensor};
 use kiln_libs::fft::Fft;
+use kiln_libs::solve::Solve;
 use kiln_libs::sparse::{CsrMatrix, Determinism, Sparse};
 
 const MIB: usize = 1 << 20;
@@ -239,4 +240,49 @@ fn zeros_for_operands_that_are_not_read_are_counted_for_libraries() {
     let text = gpu.allocate::<u8>(BUDGET).unwrap_err().to_string();
     assert!(text.contains("library "), "{text}");
     drop(graph);
+}
+
+/// A solver copies right-hand sides that are stored row after row, and pivots: what is advised counts all of it.
+#[test]
+fn a_limit_that_is_raised_as_a_solver_says_suffices() {
+    for (order, columns) in [(64_usize, 4096_usize), (32, 9000)] {
+        let try_at = |limit: u64| -> Result<(), String> {
+            let memory = MemoryConfig { limit_bytes: Some(limit), ..MemoryConfig::default() };
+            let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+            let gpu = DeviceRuntime::open(&DeviceSpec::simulated(5), config).unwrap();
+            let solve = Solve::new(&gpu);
+            let ones: Vec<f64> = (0..order * order).map(|at| f64::from(at % (order + 1) == 0)).collect();
+            let a = gpu.upload(&ones).unwrap();
+            let pivots: Vec<i64> = (1..=order as i64).collect();
+            let (pivots, b) = (gpu.upload(&pivots).unwrap(), gpu.zeros::<f64>(order * columns).unwrap());
+            b.fill(3.0).unwrap();
+            gpu.synchronize().unwrap();
+            let mut held: Vec<GpuRef<u8>> = Vec::new();
+            for size in [MIB, 1 << 16, 1 << 12, 512] {
+                // What the pages of the lower limit have, and no more.
+                while gpu.bytes_outstanding() as usize + size <= limit_of(order, columns) {
+                    let Ok(block) = gpu.allocate::<u8>(size) else { break };
+                    held.push(block);
+                }
+            }
+            let factors = Matrix::new(&a, order, order);
+            let sides = Matrix::new(&b, order, columns);
+            let ticket =
+                solve.lu_solve(factors, &pivots, sides).submit().map_err(|error| error.to_string())?;
+            ticket.wait().map_err(|error| error.to_string())?;
+            assert_eq!(b.view(..1).unwrap().download().unwrap(), [3.0]);
+            Ok(())
+        };
+        let limit = limit_of(order, columns) as u64;
+        let text = try_at(limit).unwrap_err();
+        let (_, advice) = text.split_once("raise it to at least ").unwrap_or_else(|| panic!("{text}"));
+        let digits: String = advice.chars().take_while(char::is_ascii_digit).collect();
+        let raised = digits.parse().unwrap();
+        try_at(raised).unwrap_or_else(|error| panic!("{raised}, because of {text}: {error}"));
+    }
+}
+
+/// Whole pages for what a caller holds: factors, pivots and right-hand sides.
+fn limit_of(order: usize, columns: usize) -> usize {
+    (order * (order + 1 + columns) * 8 + MIB).next_multiple_of(4 * MIB)
 }

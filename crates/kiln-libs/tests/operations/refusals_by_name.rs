@@ -405,18 +405,18 @@ fn every_call_says_that_the_device_is_lost() {
         assert!(error.is_lost(), "{error}");
         for row in rows_for(n) {
             for answer in [(row.submit)(&calls, None), (row.record)(&calls, &mut graph)] {
-                let error = told(answer, row.call, "the device is lost; open another runtime", n);
+                let error = told(answer, row.call, "the device takes no more work; open another runtime", n);
                 let runtime = error.runtime().expect("an error of the runtime");
                 assert!(runtime.is_lost() && runtime.is_sticky(), "{runtime}");
             }
         }
         let answer = calls.sparse.check_indices(&calls.csr[0]);
-        told(answer, "sparse.check_indices", "the device is lost; ", n);
+        told(answer, "sparse.check_indices", "the device takes no more work; ", n);
         let (a, b) = (&calls.csr[0], &calls.csr[1]);
         told(
             calls.sparse.product_structure(a, b).map(drop),
             "sparse.product_structure",
-            "the device is lost; ",
+            "the device takes no more work; ",
             n,
         );
     }

@@ -1,9 +1,12 @@
 //! Sizes that kernels, indices or memory do not reach: refused with what to do, and without a panic.
 
+use half::f16;
 use kiln::DeviceRuntime;
-use kiln_libs::dnn::{Dnn, Tensor};
+use kiln_libs::blas::Blas;
+use kiln_libs::dnn::{AttentionTensor, Dnn, Tensor};
+use kiln_libs::fft::Fft;
 use kiln_libs::prims::Primitives;
-use kiln_libs::solve::{Matrix, Solve};
+use kiln_libs::solve::{Matrix, Solve, Triangle};
 use kiln_libs::sparse::{CooMatrix, CscMatrix, CsrMatrix};
 use kiln_libs::{LibraryError, Result};
 
@@ -68,7 +71,7 @@ fn sparse_matrices_with_too_many_rows_are_refused_before_the_host_allocates() {
     let triplets = [(0_usize, 0_usize, 1.0_f32)];
     for rows in [usize::MAX, 1 << 62, 1 << 46, 1 << 31] {
         let hint = if rows == usize::MAX {
-            "use fewer rows and columns: below 2^63"
+            "use fewer rows and columns: below 2^31, or below 2^63 with indices of type i64"
         } else {
             "use indices of type i64"
         };
@@ -109,4 +112,48 @@ fn batches_that_reach_past_every_buffer_are_refused() {
     let pivots = gpu.zeros::<i64>(4).unwrap();
     let vector = Matrix::new(&sides, most, 1).batch(most);
     refused(solver.lu_solve_batched(matrices, &pivots, vector).submit(), "must have more than 2^128");
+}
+
+/// A spectrum of rows without numbers is not empty: its length is that of the other sizes.
+#[test]
+fn transforms_of_sizes_that_fit_no_memory_are_told_in_the_numbers_that_were_given() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (fft, none) = (Fft::new(&gpu), gpu.zeros::<f32>(0).unwrap());
+    let spectrum = gpu.zeros::<[f32; 2]>(4).unwrap();
+    for (extent, batch) in [(1 << 31, 1 << 31), (1 << 58, 1), (1 << 61, 1), (1 << 62, 1), (usize::MAX, 2)] {
+        let call = fft.transform(&[extent, 0]).batch(batch);
+        let reason = format!(
+            "fft.real_forward: `output` has 2^59 elements or more: {batch} arrays of {extent}x0; use smaller"
+        );
+        refused(call.real_forward(&none, &spectrum).submit(), &reason);
+        let call = fft.transform(&[extent, 0]).batch(batch);
+        let reason = reason.replace("real_forward: `output`", "real_forward_in_place: `data`");
+        refused(call.real_forward_in_place(&spectrum).submit(), &reason);
+    }
+    let most = usize::MAX;
+    let reason = format!("fft.forward: `input` has 2^59 elements or more: {most} arrays of 4; use smaller");
+    refused(fft.transform(&[4]).batch(most).forward(&spectrum, &spectrum).submit(), &reason);
+    let real = fft.transform(&[1 << 62]).real_forward_in_place(&spectrum);
+    refused(real.submit(), "`data` has 2^59 elements or more: 1 arrays of 4611686018427387904; use smaller");
+}
+
+#[test]
+fn matrices_and_tensors_that_fit_no_memory_are_told_in_the_numbers_that_were_given() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (most, a) = (usize::MAX, gpu.zeros::<f32>(16).unwrap());
+    let c = gpu.zeros::<f32>(16).unwrap();
+    let (blas, solve, pivots) = (Blas::new(&gpu), Solve::new(&gpu), gpu.zeros::<i64>(4).unwrap());
+    let told = |name: &str, sizes: &str| format!("`{name}` has 2^59 elements or more: a matrix of {sizes}; ");
+    let tall = |buffer| Matrix::new(buffer, most, 2);
+    refused(blas.geam(1.0, tall(&a), None, tall(&c)).submit(), &told("a", &format!("{most} x 2")));
+    let square = Matrix::new(&a, most, most);
+    refused(solve.lu(square, &pivots).submit(), &told("a", &format!("{most} x {most}")));
+    refused(solve.cholesky(square, Triangle::Lower).submit(), &told("a", &format!("{most} x {most}")));
+    let heads = gpu.zeros::<f16>(64).unwrap();
+    let tensor = AttentionTensor::new(&heads, [0, most, most, 8]);
+    let call = Dnn::new(&gpu).attention(tensor, tensor, tensor, tensor).submit();
+    refused(
+        call,
+        &format!("`q` is 0 x {most} x {most} x 8: what is not 0 multiplies to 2^59 elements or more"),
+    );
 }

@@ -177,9 +177,10 @@ fn waiting_for_a_lost_device_names_the_call_and_the_next_step() {
         let error = wait(&gpu).unwrap_err();
         let text = error.to_string();
         let wanted = format!(
-            "{call}: the device is lost; open another runtime and upload the data to it; the fault was: "
+            "{call}: the device takes no more work; open another runtime and upload the data to it; the fault was: "
         );
         assert!(text.starts_with(&wanted), "{text}");
+        assert_eq!(text.matches("the device is lost").count(), 1, "{text}");
         assert!(error.runtime().is_some_and(kiln::Error::is_lost), "{text}");
     };
     let square = |gpu: &DeviceRuntime| gpu.upload(&[4.0_f32, 2.0, 2.0, 5.0]).unwrap();

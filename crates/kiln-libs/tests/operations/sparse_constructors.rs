@@ -63,7 +63,7 @@ fn constructors_say_that_the_device_was_shut_down_or_is_lost() {
         let error = make(&lost).unwrap_err();
         let text = error.to_string();
         assert!(
-            text.contains(&format!("{call}: the device is lost; open another runtime")),
+            text.contains(&format!("{call}: the device takes no more work; open another runtime")),
             "{call}: {text}"
         );
         assert!(error.runtime().is_some_and(kiln::Error::is_lost), "{text}");
