@@ -1,12 +1,15 @@
 //! What a connection says and hears of ranks that have gone in order.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::super::error::RendezvousError;
 use super::super::message::Message;
 use super::super::seen::{EndingLosses, Seen};
 use super::super::told_departures::ToldDeparture;
 use super::Connection;
+
+/// How long rank 0 waits until its store has told the others.
+const TOLD_LIMIT: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Ranks that have left as planned, the first one first.
@@ -32,6 +35,11 @@ impl Connection {
         let is_first = self.shared.lock().told.note(rank, departure.clone());
         if is_first {
             self.tell(&Message::Told { rank, departure });
+            // The store of rank 0 goes with its process: it has told the others once it answers what comes after.
+            if rank == 0 {
+                let ask = |id| Message::WhoIsMissing { id };
+                let _ = self.request(ask, Instant::now() + TOLD_LIMIT, EndingLosses::None);
+            }
         }
     }
 
