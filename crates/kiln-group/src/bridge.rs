@@ -7,6 +7,7 @@
 mod absence;
 mod call_text;
 mod crossing;
+mod ended_part;
 mod given_up;
 mod group_call;
 mod reading;
@@ -65,6 +66,8 @@ struct Counts {
     given: VecDeque<Vec<String>>,
     /// Why this rank takes no more calls.
     given_up: Option<String>,
+    /// It has said that it ended its part.
+    has_ended: bool,
 }
 
 /// Calls whose values are kept. A rank that comes to a call has all values of the one before, which the others gave after they had read those before that.
@@ -362,16 +365,6 @@ impl Bridge {
             Barrier => false,
             AllReduce | AllGather | ReduceScatter | AllToAll | Send | Recv => true,
         }
-    }
-
-    /// This rank ends its part of the communicator as planned.
-    pub(crate) fn end(&self) {
-        let sent = transfer::end_value(self.size, &self.counts().sent);
-        self.job.rendezvous.post(&self.end_key(self.rank), &sent);
-    }
-
-    fn end_key(&self, rank: u32) -> String {
-        transfer::end_key(&self.name, rank)
     }
 
     /// What this rank brings, in its first buffer.

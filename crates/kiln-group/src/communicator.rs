@@ -1,18 +1,18 @@
 //! `DeviceCommunicator`: one rank of several that exchange data.
 
 mod held_rank;
+mod local_rank;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use kiln_driver::{DeviceKind, Image, Object, Refusal};
+use kiln_driver::{DeviceKind, Image, Refusal};
 use kiln_operation::{CommunicatorId, CommunicatorRank, FAILURE};
 use kiln_runtime::internal::{EndedWork, end_work};
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Ticket};
 
-use crate::abort::abort;
 use crate::alone_id::claim_alone;
 use crate::bridge::{Bridge, random_id};
 use crate::communicator_config::DeviceCommunicatorConfig;
@@ -29,8 +29,6 @@ use crate::remembered_call::{RememberedCall, RememberedCalls};
 use crate::rendezvous::LostRank;
 use held_rank::HeldRank;
 
-/// How long an abort waits for a submission that is under way.
-const TURN_LIMIT: Duration = Duration::from_millis(200);
 /// How long a rank sleeps before it asks again whether the others have joined.
 const JOIN_POLL: Duration = Duration::from_millis(1);
 /// How long a failure of the library is held back for the rank whose loss may be behind it.
@@ -442,53 +440,6 @@ impl Inner {
             end_work(&self.runtime, ended, told);
         }
         is_some
-    }
-}
-
-impl LocalRank for Inner {
-    fn end(&self, lost: &LostRank) -> bool {
-        // Held until all is said, so that no thread that knows of the loss counts before.
-        let mut ledger = self.ledger();
-        if self.lost.set(lost.clone()).is_err() {
-            return false;
-        }
-        self.end_unfinished(&mut ledger, Arc::new(self.loss(lost)));
-        true
-    }
-
-    fn failure(&self) -> Option<String> {
-        let module = self.module.as_ref()?;
-        // A worker process takes one request at a time, and may be inside of a call of the library.
-        if self.runtime.info().kind != DeviceKind::Cuda
-            || self.runtime.driver().native(Object::Module(module.id())).is_err()
-        {
-            return None;
-        }
-        let error = self.lookup()?;
-        matches!(error.refusal(), Some(Refusal::Library { .. })).then(|| error.to_string())
-    }
-
-    fn fail(&self, why: &str) {
-        Inner::fail(self, why);
-    }
-
-    fn abort(&self) {
-        // A submission under way is done first, so that it is not refused half-way; one that waits for other ranks is not waited for.
-        let began = Instant::now();
-        let turn = loop {
-            match self.turn.try_lock() {
-                Ok(turn) => break Some(turn),
-                Err(TryLockError::Poisoned(turn)) => break Some(turn.into_inner()),
-                Err(TryLockError::WouldBlock) if began.elapsed() < TURN_LIMIT => {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                Err(TryLockError::WouldBlock) => break None,
-            }
-        };
-        if let Some(module) = &self.module {
-            abort(&self.runtime, module);
-        }
-        drop(turn);
     }
 }
 

@@ -23,6 +23,10 @@ const BEYOND_PERIOD: Duration = Duration::from_millis(20);
 /// Between two looks whether a rank that is waited for has dropped its communicator.
 const LEFT_PERIOD: Duration = Duration::from_millis(200);
 
+/// How a rank has gone that has left the job, and one that has dropped its communicator or shut its device down.
+pub(crate) const LEFT_JOB: &str = "it has left the job in order";
+const ENDED_PART: &str = "it has ended its part of the communicator";
+
 /// The job of ranks in several processes.
 #[derive(Clone)]
 pub(crate) struct Job {
@@ -67,10 +71,36 @@ fn said_applications(applications: &BTreeMap<u32, Application>) -> Vec<u8> {
 
 impl Job {
     /// Ranks of the communicator whose processes are lost now, or were lost since there had been `seen` losses and may be replaced. And how many losses there were.
-    pub(crate) fn lost(&self, seen: usize) -> (Vec<(u32, String)>, usize) {
+    /// A rank that was lost because another one had gone comes after that one.
+    pub(crate) fn lost(&self, id: CommunicatorId, seen: usize) -> (Vec<(u32, String)>, usize) {
         let (lost, seen) = self.rendezvous.losses_since(seen);
-        let placed = |lost: LostRank| Some((self.place(lost.rank)?, lost.cause));
-        (lost.into_iter().filter_map(placed).collect(), seen)
+        let mut found = Vec::new();
+        for LostRank { rank, cause } in lost {
+            let Some(place) = self.place(rank) else { continue };
+            found.extend(self.gone_before(id, rank));
+            found.push((place, cause));
+        }
+        (found, seen)
+    }
+
+    /// The rank of the communicator that had gone before a rank was lost which had been told of that, and how it went.
+    fn gone_before(&self, id: CommunicatorId, lost: u32) -> Option<(u32, String)> {
+        let told = self.rendezvous.told_departure(lost)?;
+        let how = match told.is_of_job() {
+            true if self.rendezvous.left_ranks().contains(&told.of) => LEFT_JOB,
+            false if told.communicator == id.short() => ENDED_PART,
+            _ => return None,
+        };
+        Some((self.place(told.of)?, how.to_owned()))
+    }
+
+    /// A rank of the communicator has left the job, and this rank was told.
+    pub(crate) fn say_told_left(&self, rank: u32) {
+        if let Some(of_job) = self.ranks.get(rank as usize)
+            && self.rendezvous.left_ranks().contains(of_job)
+        {
+            self.rendezvous.say_told(*of_job, None);
+        }
     }
 
     /// The rank of the communicator that a rank of the job has.
@@ -82,7 +112,7 @@ impl Job {
     /// others further; the process of a thread that panicked most often ends.
     pub(crate) fn needs(&self, lost: &LostRank) -> bool {
         let keeps_store = self.ranks.get(lost.rank as usize) == Some(&0);
-        keeps_store && (lost.cause == PANICKED || !self.rendezvous.has_store())
+        keeps_store && (lost.cause.starts_with(PANICKED) || !self.rendezvous.has_store())
     }
 
     /// Says that a rank of the communicator leaves as planned, and how many collectives it has submitted, where that can be compared.

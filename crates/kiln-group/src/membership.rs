@@ -19,12 +19,13 @@ use kiln_runtime::device_state::Phase;
 use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 
 use crate::abort::{abort, all_at_once};
-use crate::job_ranks::Job;
+use crate::job_ranks::{Job, LEFT_JOB};
 use crate::ledger::Ledger;
 use crate::lost_device::health_beside;
 use crate::rebuild_calls::RebuildCalls;
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
+use departed_rank::DROPPED;
 
 /// What the others do to a rank of this process.
 pub(crate) trait LocalRank: Send + Sync {
@@ -36,6 +37,9 @@ pub(crate) trait LocalRank: Send + Sync {
 
     /// Why its library failed, if it did.
     fn failure(&self) -> Option<String>;
+
+    /// Its device was shut down: what it submitted is done, and it comes to no later collective. False while it cannot say that yet.
+    fn stop(&self) -> bool;
 
     /// Its library failed: everything unfinished of it is said to be ended, and its device ends it.
     fn fail(&self, why: &str);
@@ -89,6 +93,8 @@ struct State {
     lost: BTreeMap<u32, String>,
     /// Ranks that were given up by their threads, until the others are told.
     reported: Vec<(u32, String)>,
+    /// Collectives that ranks had submitted which are not here any more, where that can be compared.
+    reported_counts: BTreeMap<u32, u64>,
     /// Ranks that were dropped as planned, and how many collectives they had submitted, where that can be compared.
     left: BTreeMap<u32, Departure>,
     /// Ranks whose library failed, and since when that is known.
@@ -134,8 +140,7 @@ struct Departure {
     submitted: Option<u64>,
     /// The same on every device.
     count: Option<u64>,
-    /// It was in another process, which has left the job.
-    is_of_job: bool,
+    how: &'static str,
 }
 
 /// What ranks say to each other once.
@@ -231,7 +236,7 @@ impl Membership {
         let is_cuda = entry.is_some_and(|entry| entry.driver.info().kind == DeviceKind::Cuda);
         let submitted = count.filter(|_| is_cuda);
         let after = state.left.len();
-        state.left.insert(rank, Departure { after, submitted, count, is_of_job: false });
+        state.left.entry(rank).or_insert(Departure { after, submitted, count, how: DROPPED });
         if state.here.get(&rank).is_some_and(is_over) {
             state.here.remove(&rank);
         }
@@ -256,7 +261,7 @@ impl Membership {
         for (rank, submitted) in job.left(self.id, |rank| known.contains(&rank)) {
             let mut state = self.state();
             let after = state.left.len();
-            let departure = Departure { after, submitted, count: submitted, is_of_job: true };
+            let departure = Departure { after, submitted, count: submitted, how: LEFT_JOB };
             state.left.entry(rank).or_insert(departure);
         }
     }
@@ -275,10 +280,7 @@ impl Membership {
                 (waits && !state.left.contains_key(rank)).then_some(*rank)
             };
             if let Some(rank) = state.here.iter().find_map(waits) {
-                let how = match departure.is_of_job {
-                    true => "it has left the job in order",
-                    false => "its `DeviceCommunicator` was dropped",
-                };
+                let how = departure.how;
                 let plural = if submitted == 1 { "" } else { "s" };
                 let cause = format!(
                     "{how} after {submitted} collective{plural}, and rank {rank} waits in a later one"
@@ -294,8 +296,11 @@ impl Membership {
         if let Some(job) = &self.job {
             job.rendezvous.give_up(&cause);
         }
+        let ledger = self.state().here.get(&rank).map(|entry| entry.ledger.clone());
+        let count = ledger.and_then(|ledger| departed_rank::count(&ledger));
         let mut state = self.state();
         state.here.remove(&rank);
+        state.reported_counts.extend(count.map(|count| (rank, count)));
         state.reported.push((rank, cause));
         state.given_up.extend(loaded);
     }
@@ -341,6 +346,7 @@ impl Membership {
         // Before the losses of the job: a rank that leaves because another one was lost is not the first.
         if asks {
             self.look_who_left();
+            self.look_who_stopped();
         }
         let mut losses_seen = self.state().losses_seen;
         if let Some(job) = &self.job {
@@ -349,12 +355,16 @@ impl Membership {
                 job.rendezvous.give_up(cause);
             }
             let lost;
-            (lost, losses_seen) = job.lost(losses_seen);
+            (lost, losses_seen) = job.lost(self.id, losses_seen);
             found.extend(
                 lost.into_iter().map(|(rank, cause)| (rank, self.named_replacement(job, rank, cause))),
             );
         }
-        found.extend(self.missed());
+        let missed = self.missed();
+        if let (Some(job), Some((rank, _))) = (&self.job, missed.first()) {
+            job.say_told_left(*rank);
+        }
+        found.extend(missed);
         if self.job.is_none() {
             found = self.with_departed(found);
         }

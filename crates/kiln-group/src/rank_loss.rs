@@ -48,7 +48,7 @@ fn next(can_rebuild: bool, cause: &str) -> &'static str {
         false if cause.starts_with(GIVEN_UP) => {
             "was its process stopped, or its device lost? end it, and start a replacement"
         }
-        false if cause == PANICKED => {
+        false if cause.starts_with(PANICKED) => {
             "it keeps what the ranks meet at: `DeviceCommunicator::rebuild` works while its process lives, and without that they cannot go on: start the job again"
         }
         false => "it kept what the ranks meet at, so they cannot go on: start the job again",

@@ -8,6 +8,7 @@
 
 mod addresses;
 mod connection;
+mod departures;
 mod end_notes;
 mod error;
 mod exchange;
@@ -23,6 +24,7 @@ mod seen;
 mod server;
 mod store;
 mod token_proof;
+mod told_departures;
 mod used_names;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -255,20 +257,10 @@ impl Rendezvous {
         }
     }
 
-    /// Waits for a value that a rank puts; none if it has not put it until then.
+    /// Waits for a value that a rank puts; none if it has not put it until then. These losses end the wait.
     ///
     /// # Errors
     /// That rank has left without it; a rank or the store is lost.
-    pub(crate) fn get_from(
-        &self,
-        rank: u32,
-        (name, key): (&str, &str),
-        end: Instant,
-    ) -> Result<Option<Vec<u8>>> {
-        self.get_while(rank, (name, key), end, EndingLosses::UnknownOrOf(rank))
-    }
-
-    /// The same, ended by these losses.
     pub(crate) fn get_while(
         &self,
         rank: u32,
@@ -277,7 +269,19 @@ impl Rendezvous {
         losses: EndingLosses<'_>,
     ) -> Result<Option<Vec<u8>>> {
         let make = |id| Message::GetOf { id, rank, key: key.into() };
-        match self.connection.request(make, end, losses)? {
+        let answer = self.connection.request(make, end, losses)?;
+        self.value_of(rank, name, losses, answer)
+    }
+
+    /// What the store has answered to the question for a value of a rank.
+    fn value_of(
+        &self,
+        rank: u32,
+        name: &str,
+        losses: EndingLosses<'_>,
+        answer: Option<Message>,
+    ) -> Result<Option<Vec<u8>>> {
+        match answer {
             Some(Message::Value { value, .. }) => Ok(Some(value)),
             // A rank that was lost before may be why this one has left.
             Some(Message::Gone { .. }) => Err(match self.connection.known_loss(losses) {
@@ -313,11 +317,6 @@ impl Rendezvous {
     /// Removes values of collectives whose keys begin so.
     pub(crate) fn forget(&self, prefix: String) {
         self.connection.tell(&Message::Forget { prefix });
-    }
-
-    /// Ranks that have left as planned, the first one first.
-    pub(crate) fn left_ranks(&self) -> Vec<u32> {
-        self.connection.left()
     }
 
     /// Removes a value.

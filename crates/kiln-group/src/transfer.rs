@@ -101,10 +101,21 @@ pub(crate) fn end_key(communicator: &str, rank: u32) -> String {
     format!("{communicator}/end/{rank}")
 }
 
-/// What it says then: of how many ranks it was one, and how much it has sent to which rank.
-pub(crate) fn end_value(size: u32, sent: &BTreeMap<u32, u64>) -> Vec<u8> {
+/// What it says then: of how many ranks it was one, how much it has sent to which rank, and at the end whether its device was shut down.
+pub(crate) fn end_value(size: u32, sent: &BTreeMap<u32, u64>, is_shut_down: bool) -> Vec<u8> {
     let pairs = sent.iter().flat_map(|(to, count)| [u64::from(*to), *count]);
-    std::iter::once(u64::from(size)).chain(pairs).flat_map(u64::to_le_bytes).collect()
+    let numbers = std::iter::once(u64::from(size)).chain(pairs).flat_map(u64::to_le_bytes);
+    numbers.chain(is_shut_down.then_some(1)).collect()
+}
+
+/// Whether a rank that has ended says that its device was shut down.
+pub(crate) fn is_shut_down(end: &[u8]) -> bool {
+    end.len() % 8 == 1
+}
+
+/// Where the last rank that gave up a call of a communicator, or ended its part of it, says that.
+pub(crate) fn departed_key(communicator: &str) -> String {
+    format!("{communicator}/departed")
 }
 
 /// How much a rank that has ended had sent to this one.
@@ -218,9 +229,14 @@ mod tests {
         for end in 0..message.len() - 5 {
             assert_eq!(Brought::unpacked(&message[..end]), None);
         }
-        let end = end_value(9, &BTreeMap::from([(0, 3), (7, 2)]));
+        let end = end_value(9, &BTreeMap::from([(0, 3), (7, 2)]), false);
         assert_eq!(ended(&end_key("kiln/exchange/ab", 4), &end), Some(("kiln/exchange/ab", 9)));
         assert_eq!(ended("a/end/4", &end), None);
-        assert_eq!([0, 7, 5].map(|rank| sent_to(rank, &end)), [3, 2, 0]);
+        let shut_down = end_value(9, &BTreeMap::from([(0, 3), (7, 2)]), true);
+        assert_eq!(ended(&end_key("kiln/exchange/ab", 4), &shut_down), Some(("kiln/exchange/ab", 9)));
+        for end in [&end, &shut_down] {
+            assert_eq!([0, 7, 5].map(|rank| sent_to(rank, end)), [3, 2, 0]);
+        }
+        assert!(is_shut_down(&shut_down) && !is_shut_down(&end));
     }
 }

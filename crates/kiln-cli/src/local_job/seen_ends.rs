@@ -47,6 +47,11 @@ impl SeenEnds {
         self.lost.contains(&rank)
     }
 
+    /// Ranks of which the last process that it saw end had left as planned.
+    pub(super) fn left(&self) -> impl Iterator<Item = u32> {
+        self.counts.keys().copied().filter(|rank| !self.has_lost(*rank))
+    }
+
     /// Ranks of which it saw a process end, where `ended` says how many have, that the launcher still waits for; and whether it was lost.
     pub(super) fn awaited(&self, ended: impl Fn(u32) -> u32) -> impl Iterator<Item = (u32, bool)> {
         let awaited = self.counts.iter().filter(move |(rank, count)| **count > ended(**rank));
@@ -66,6 +71,7 @@ mod tests {
         assert_eq!(awaited(1), [(1, true)]);
         assert_eq!(awaited(2), []);
         assert!(seen.has(1, 2) && !seen.has(1, 3) && !seen.has(0, 0) && !seen.has(2, 0));
+        assert_eq!(seen.left().collect::<Vec<_>>(), [3]);
         assert_eq!(SeenEnds::read(Path::new("/nowhere/at/all")), SeenEnds::default());
     }
 }

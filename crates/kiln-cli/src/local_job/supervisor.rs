@@ -1,6 +1,6 @@
 //! Supervises the ranks of a job: passes their output and signals on, and decides what happens when one fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -79,6 +79,8 @@ struct Supervisor<'a> {
     seen: BTreeMap<u32, SeenEnds>,
     /// How many processes of each rank have ended.
     ends: BTreeMap<u32, u32>,
+    /// Ranks that have ended with success.
+    succeeded: BTreeSet<u32>,
     /// Whether rank 0, where the ranks meet, has not failed.
     has_meeting_point: bool,
     /// Ranks that ran when the time was over.
@@ -111,6 +113,7 @@ pub(super) fn run(arguments: &Arguments, job: &JobVariables) -> Result<Exit, Fai
         given_up: BTreeMap::new(),
         seen: BTreeMap::new(),
         ends: BTreeMap::new(),
+        succeeded: BTreeSet::new(),
         has_meeting_point: true,
         overdue: None,
     };
@@ -216,6 +219,7 @@ impl Supervisor<'_> {
         *self.ends.entry(rank).or_default() += 1;
         self.seen.insert(rank, self.notes(rank));
         if end.is_success() {
+            self.succeeded.insert(rank);
             self.watch_lost();
             self.settle();
             return Ok(());
@@ -367,10 +371,23 @@ impl Supervisor<'_> {
                 true => "; rank 0 is not started again, because where the ranks meet is lost with it",
                 false => "",
             };
-            complain(format_args!("kiln launch: rank {rank} failed{order} with {end}{why}"));
+            let before = if is_first { self.left_before(rank) } else { String::new() };
+            complain(format_args!("kiln launch: rank {rank} failed{order} with {end}{before}{why}"));
         }
         if self.stage == Stage::Running && !self.arguments.keep_going {
             self.stage = Stage::Failing { until: self.after_grace(Instant::now()) };
+        }
+    }
+
+    /// What is said of ranks that had left the job before one failed, which may have failed because of that.
+    fn left_before(&self, rank: u32) -> String {
+        let left = self.seen.get(&rank).into_iter().flat_map(SeenEnds::left);
+        let left: Vec<u32> = left.filter(|rank| self.succeeded.contains(rank)).collect();
+        match left.is_empty() {
+            true => String::new(),
+            false => {
+                format!("; {} had left the job before and ended with exit status 0", listed(left.iter()))
+            }
         }
     }
 

@@ -97,3 +97,13 @@ fn ranks_that_saw_rank_0_end_are_not_started_again() {
     assert_eq!(outcome.code, Some(6), "{}", outcome.stderr);
     assert!(!outcome.stderr.contains("it is started again"), "{}", outcome.stderr);
 }
+
+#[test]
+fn a_rank_that_had_left_in_order_before_another_one_failed_is_told_with_the_failure() {
+    let text = "[ $KILN_RANK = 2 ] && exit 0; sleep 1; echo left 2 >> $KILN_RANK_ENDS_FILE; exit 3";
+    let outcome = run(script(&["-n", "3"], text));
+    assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
+    let words =
+        " failed first with exit status 3; rank 2 had left the job before and ended with exit status 0\n";
+    assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+}

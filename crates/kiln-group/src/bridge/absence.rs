@@ -28,10 +28,19 @@ pub(super) enum Absence {
     Left,
     /// It has dropped its communicator.
     Ended,
+    /// Its device was shut down.
+    ShutDown,
+}
+
+/// What was known of ranks that have gone: those that have left the job, and the last that said so of the communicator.
+#[derive(PartialEq, Eq, Default)]
+struct Gone {
+    left: Vec<u32>,
+    said: Option<Vec<u8>>,
 }
 
 impl Bridge {
-    /// Waits for a piece of what a rank brings, or until it is known that none comes, and which rank is why.
+    /// Waits for a piece of what a rank brings, or until it is known that none comes, or that the call is not done for another rank; and which rank is why.
     pub(super) fn piece(
         &self,
         place: &Place,
@@ -39,42 +48,72 @@ impl Bridge {
         (key, end): (&str, Instant),
     ) -> Result<std::result::Result<Vec<u8>, (u32, Absence)>> {
         let of_job = self.of_job(rank);
+        let mut known = Gone::default();
         loop {
             let until = end.min(Instant::now() + END_PERIOD);
-            match self.job.rendezvous.get_while(of_job, (key, key), until, self.losses()) {
+            let left = self.job.rendezvous.left_ranks();
+            match self.job.rendezvous.get_while_here(of_job, (key, key), until, self.losses(), &left) {
                 Ok(Some(found)) => return Ok(Ok(found)),
-                Ok(None) if Instant::now() >= end => return Ok(Err((rank, Absence::Late))),
                 Ok(None) => {}
                 Err(RendezvousError::RankLeft { .. }) => {
                     return self.first_gone(place, (rank, Absence::Left)).map(Err);
                 }
                 Err(error) => return Err(rendezvous(error)),
             }
-            let asked_until = Instant::now() + ANSWER_LIMIT;
-            if self.job.rendezvous.last_word(of_job, &self.given_up_key(rank), asked_until).is_some() {
-                return self.first_gone(place, (rank, Absence::Ended)).map(Err);
+            let found = match place {
+                Place::All(_) => self.fresh_gone(place, &mut known)?.map(Err),
+                Place::Pair(transfer) => self.ended_sender(place, transfer, (rank, key))?,
+            };
+            if let Some(found) = found {
+                return Ok(found);
             }
-            let Some(said) = self.job.rendezvous.last_word(of_job, &self.end_key(rank), asked_until) else {
-                continue;
-            };
-            let is_over = match place {
-                Place::All(_) => true,
-                Place::Pair(Transfer { number, .. }) => transfer::sent_to(self.rank, &said) <= *number,
-            };
-            if is_over {
-                return match self.leaving(rank, key)? {
-                    Ok(found) => Ok(Ok(found)),
-                    Err(why) => self.first_gone(place, (rank, why)).map(Err),
-                };
+            if until >= end {
+                return Ok(Err((rank, Absence::Late)));
             }
         }
     }
 
+    /// A rank that has gone without coming to a call of all, where more have gone than were known.
+    fn fresh_gone(&self, place: &Place, known: &mut Gone) -> Result<Option<(u32, Absence)>> {
+        let until = Instant::now() + ANSWER_LIMIT;
+        let said = self.job.rendezvous.last_word(self.of_job(self.rank), &self.departed_key(), until);
+        let now = Gone { left: self.job.rendezvous.left_ranks(), said };
+        if now == *known {
+            return Ok(None);
+        }
+        let found = self.find_gone(place);
+        *known = now;
+        found
+    }
+
+    /// The sender of a transfer, if it has gone or given up before it; or the piece, if it came just before that.
+    fn ended_sender(
+        &self,
+        place: &Place,
+        transfer: &Transfer,
+        (rank, key): (u32, &str),
+    ) -> Result<Option<std::result::Result<Vec<u8>, (u32, Absence)>>> {
+        let until = Instant::now() + ANSWER_LIMIT;
+        let word = |key: &str| self.job.rendezvous.last_word(self.of_job(rank), key, until);
+        if word(&self.given_up_key(rank)).is_some() {
+            return self.first_gone(place, (rank, Absence::Ended)).map(|gone| Some(Err(gone)));
+        }
+        let Some(said) = word(&self.end_key(rank)) else { return Ok(None) };
+        if transfer::sent_to(self.rank, &said) > transfer.number {
+            return Ok(None);
+        }
+        Ok(Some(match self.leaving(rank, key, &said)? {
+            Ok(found) => Ok(found),
+            Err(why) => Err(self.first_gone(place, (rank, why))?),
+        }))
+    }
+
     /// A rank that has ended its part may have come just before that, and may be about to leave the job.
-    fn leaving(&self, rank: u32, key: &str) -> Result<std::result::Result<Vec<u8>, Absence>> {
+    fn leaving(&self, rank: u32, key: &str, said: &[u8]) -> Result<std::result::Result<Vec<u8>, Absence>> {
         let until = Instant::now() + LEAVING_LIMIT;
+        let ended = if transfer::is_shut_down(said) { Absence::ShutDown } else { Absence::Ended };
         match self.job.rendezvous.get_while(self.of_job(rank), (key, key), until, self.losses()) {
-            Ok(found) => Ok(found.ok_or(Absence::Ended)),
+            Ok(found) => Ok(found.ok_or(ended)),
             Err(RendezvousError::RankLeft { .. }) => Ok(Err(Absence::Left)),
             Err(error) => Err(rendezvous(error)),
         }
@@ -85,31 +124,57 @@ impl Bridge {
     /// # Errors
     /// What that rank said when it gave up, where no rank has gone that did not give up.
     fn first_gone(&self, place: &Place, known: (u32, Absence)) -> Result<(u32, Absence)> {
-        let until = Instant::now() + ANSWER_LIMIT;
-        let word = |rank: u32, key: &str| self.job.rendezvous.last_word(self.of_job(rank), key, until);
-        let has_given_up = |rank: u32| word(rank, &self.given_up_key(rank)).is_some();
-        let is_missing = |rank: u32| word(rank, &format!("{}/0", self.key(place, rank))).is_none();
-        // A rank that has given up withdraws what it brought before it says so, and says so before it goes.
-        let is_first = |rank: &u32| *rank != self.rank && !has_given_up(*rank) && is_missing(*rank);
-        if let Place::All(_) = place {
-            let of_job = self.job.rendezvous.left_ranks();
-            let left: Vec<u32> = of_job.into_iter().filter_map(|of_job| self.job.place(of_job)).collect();
-            if let Some(first) = left.iter().copied().find(is_first) {
-                return Ok((first, Absence::Left));
-            }
-            let has_ended = |rank: &u32| word(*rank, &self.end_key(*rank)).is_some();
-            let ended = (0..self.size).filter(|rank| !left.contains(rank) && has_ended(rank));
-            for rank in ended.filter(is_first) {
-                match self.leaving(rank, &format!("{}/0", self.key(place, rank)))? {
-                    Err(why) => return Ok((rank, why)),
-                    Ok(_) => continue,
-                }
-            }
+        let found = match place {
+            Place::All(_) => self.find_gone(place)?,
+            Place::Pair(_) => None,
+        };
+        if let Some(found) = found {
+            return Ok(found);
         }
-        match word(known.0, &self.given_up_key(known.0)) {
+        let until = Instant::now() + ANSWER_LIMIT;
+        let said = self.job.rendezvous.last_word(self.of_job(known.0), &self.given_up_key(known.0), until);
+        match said {
             Some(said) => Err(self.told_given_up(&said)),
             None => Ok(known),
         }
+    }
+
+    /// The first rank that has gone without coming to a call of all.
+    ///
+    /// # Errors
+    /// What a rank said when it gave up, where no rank has gone that did not give up.
+    fn find_gone(&self, place: &Place) -> Result<Option<(u32, Absence)>> {
+        let until = Instant::now() + ANSWER_LIMIT;
+        let word = |rank: u32, key: &str| self.job.rendezvous.last_word(self.of_job(rank), key, until);
+        let of_job = self.job.rendezvous.left_ranks();
+        let left: Vec<u32> = of_job.into_iter().filter_map(|of_job| self.job.place(of_job)).collect();
+        let missing = self.missing_ranks(place, until);
+        let gave_up = |rank: u32| word(rank, &self.given_up_key(rank));
+        let is_first = |rank: &u32| missing.contains(rank) && gave_up(*rank).is_none();
+        if let Some(first) = left.iter().copied().find(is_first) {
+            return Ok(Some((first, Absence::Left)));
+        }
+        let mut first_said = None;
+        for rank in missing {
+            if let Some(said) = gave_up(rank) {
+                first_said.get_or_insert(said);
+            } else if let Some(said) = word(rank, &self.end_key(rank)) {
+                let key = format!("{}/0", self.key(place, rank));
+                if let Err(why) = self.leaving(rank, &key, &said)? {
+                    return Ok(Some((rank, why)));
+                }
+            }
+        }
+        first_said.map_or(Ok(None), |said| Err(self.told_given_up(&said)))
+    }
+
+    /// Other ranks that have brought nothing to a call, or have taken it back.
+    fn missing_ranks(&self, place: &Place, until: Instant) -> Vec<u32> {
+        let is_missing = |rank: &u32| {
+            let key = format!("{}/0", self.key(place, *rank));
+            *rank != self.rank && self.job.rendezvous.last_word(self.of_job(*rank), &key, until).is_none()
+        };
+        (0..self.size).filter(is_missing).collect()
     }
 
     /// The losses that end a wait.
@@ -121,15 +186,15 @@ impl Bridge {
         self.job.ranks.get(rank as usize).copied().unwrap_or(rank)
     }
 
-    /// The ranks that have not come to a call, of which one is known.
+    /// The ranks that have not come to a call, of which one is known. One that has given up had come.
     fn absent_ranks(&self, place: &Place, known: u32) -> Vec<u32> {
-        let end = Instant::now() + ANSWER_LIMIT;
-        let is_absent = |(rank, of_job): &(u32, &u32)| {
-            let has_come =
-                || self.job.rendezvous.last_word(**of_job, &format!("{}/0", self.key(place, *rank)), end);
-            *rank == known || *rank != self.rank && has_come().is_none()
-        };
-        (0..).zip(&self.job.ranks).filter(is_absent).map(|(rank, _)| rank).collect()
+        let until = Instant::now() + ANSWER_LIMIT;
+        let mut ranks = self.missing_ranks(place, until);
+        ranks.retain(|rank| {
+            let key = self.given_up_key(*rank);
+            self.job.rendezvous.last_word(self.of_job(*rank), &key, until).is_none()
+        });
+        if ranks.is_empty() { vec![known] } else { ranks }
     }
 
     /// A rank does not come to a call.
@@ -139,6 +204,14 @@ impl Bridge {
         (rank, why): (u32, Absence),
         (part, caller): (&Part, Caller),
     ) -> GroupError {
+        // This rank may end because of that.
+        match why {
+            Absence::Late => {}
+            Absence::Left => self.job.rendezvous.say_told(self.of_job(rank), None),
+            Absence::Ended | Absence::ShutDown => {
+                self.job.rendezvous.say_told(self.of_job(rank), Some(&self.id.short()));
+            }
+        }
         let (what, next) = match place {
             Place::All(_) => {
                 let own = &part.collective;
@@ -155,6 +228,9 @@ impl Bridge {
                         "rank {rank} has ended its part of communicator {id} and does not come to {}, {collective}",
                         number_text(place)
                     ),
+                    Absence::ShutDown => {
+                        format!("rank {rank} has shut its device down and does not come to {call}")
+                    }
                 };
                 (what, NEXT)
             }
@@ -163,6 +239,7 @@ impl Bridge {
                     Absence::Late => format!("rank {rank} did not within {}", ShortTime(self.deadline)),
                     Absence::Left => format!("rank {rank} has left the job"),
                     Absence::Ended => format!("rank {rank} has ended its part of the communicator"),
+                    Absence::ShutDown => format!("rank {rank} has shut its device down"),
                 };
                 let call = called_at(transfer, part, caller);
                 (call.unmatched(&why), transfer::NEXT)

@@ -33,15 +33,17 @@ impl Bridge {
             counts.received.entry(*from).and_modify(|count| *count = count.saturating_sub(1));
             return;
         }
-        for place in places.iter().filter(|place| matches!(place, Place::All(_))) {
-            self.job.rendezvous.forget(format!("{}/", self.key(place, self.rank)));
-        }
         // The first rank that gave up is the one that the others are told of.
         let why = match what.contains(GAVE_UP) {
             true => what.clone(),
             false => format!("rank {}{GAVE_UP}{what}", self.rank),
         };
+        // Said before it is withdrawn: a rank whose value is missing has given up, or has not come.
         self.job.rendezvous.post(&self.given_up_key(self.rank), why.as_bytes());
+        for place in places.iter().filter(|place| matches!(place, Place::All(_))) {
+            self.job.rendezvous.forget(format!("{}/", self.key(place, self.rank)));
+        }
+        self.say_departed("gave up");
         counts.given_up = Some(why);
     }
 

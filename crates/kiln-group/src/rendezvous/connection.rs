@@ -1,6 +1,8 @@
 //! The connection of a rank to the store: a thread reads what the store sends, another one shows that this rank is there.
 
-use std::collections::BTreeSet;
+mod departures;
+mod losses;
+
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,7 +17,6 @@ use super::message::Message;
 use super::rank_thread::{RankThread, ThreadWatch};
 use super::seen::{EndingLosses, SearchStep, Seen};
 use super::server::why_it_ended;
-use crate::rank_loss::given_up_cause;
 
 /// How long one attempt to connect, or one answer of a handshake, may take.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(2);
@@ -154,6 +155,17 @@ impl Connection {
         deadline: Instant,
         losses: EndingLosses<'_>,
     ) -> Result<Option<Message>, RendezvousError> {
+        self.request_until(make, deadline, losses, |_| false)
+    }
+
+    /// The same; none also once something else has ended the wait.
+    fn request_until(
+        &self,
+        make: impl FnOnce(u64) -> Message,
+        deadline: Instant,
+        losses: EndingLosses<'_>,
+        is_over: impl Fn(&Seen) -> bool,
+    ) -> Result<Option<Message>, RendezvousError> {
         let mut seen = self.shared.lock();
         let began = seen.losses.len();
         let id = seen.next_id;
@@ -164,7 +176,12 @@ impl Connection {
         if let Err(error) = self.shared.send(&message) {
             self.shared.end_soon(&error);
         }
-        let answer = self.wait(deadline, (began, losses), |seen| seen.answers.get_mut(&id)?.take());
+        let answer = self.wait(deadline, (began, losses), |seen| match seen.answers.get_mut(&id)?.take() {
+            // A loss is told before what follows from it.
+            None if is_over(seen) && seen.ending_error(began, losses).is_none() => Some(None),
+            answer => answer.map(Some),
+        });
+        let answer = answer.map(Option::flatten);
         self.shared.lock().answers.remove(&id);
         if !matches!(answer, Ok(Some(_))) {
             self.cancel(message);
@@ -219,38 +236,6 @@ impl Connection {
         self.wait(deadline, (began, EndingLosses::None), look)
     }
 
-    /// Takes note of all lost ranks.
-    pub(super) fn acknowledge(&self) -> Vec<(u32, String)> {
-        self.shared.lock().acknowledge()
-    }
-
-    /// All lost ranks.
-    pub(super) fn lost(&self) -> Result<Vec<(u32, String)>, RendezvousError> {
-        let seen = self.shared.lock();
-        match seen.end_of_connection() {
-            Some(error) => Err(error),
-            None => Ok(seen.lost.iter().map(|(rank, cause)| (*rank, cause.clone())).collect()),
-        }
-    }
-
-    /// Lost ranks and those that were lost after so many losses, the first one first, and rank 0 at the end if the store is lost; this rank alone if it was given up. And how many
-    /// losses there were.
-    pub(super) fn losses_since(&self, seen_before: usize) -> (Vec<(u32, String)>, usize) {
-        let seen = self.shared.lock();
-        if let Some((rank, cause)) = &seen.given_up {
-            return (vec![(*rank, given_up_cause(*rank, cause))], seen.losses.len());
-        }
-        let is_told = |(at, _): &(usize, &(u32, String))| *at >= seen_before || seen.is_last_loss(*at);
-        let losses = seen.losses.iter().enumerate().filter(is_told).map(|(_, lost)| lost.clone());
-        let store = seen.ended.as_ref().map(|cause| (0, cause.clone()));
-        (losses.chain(store).collect(), seen.losses.len())
-    }
-
-    /// Ranks that have left as planned, the first one first.
-    pub(super) fn left(&self) -> Vec<u32> {
-        self.shared.lock().left.clone()
-    }
-
     /// Sends a request without waiting for the answer.
     pub(super) fn post(&self, make: impl FnOnce(u64) -> Message) {
         let mut seen = self.shared.lock();
@@ -295,25 +280,8 @@ impl Connection {
         seen.end_of_connection().is_none() && !seen.left.contains(&0)
     }
 
-    /// The loss that ends a wait from now on, if there is one.
-    pub(super) fn known_loss(&self, losses: EndingLosses<'_>) -> Option<RendezvousError> {
-        let seen = self.shared.lock();
-        let (rank, cause) = seen.ending_loss(seen.losses.len(), losses)?;
-        Some(RendezvousError::RankLost { rank, cause })
-    }
-
-    /// How many losses there were.
-    pub(super) fn losses_seen(&self) -> usize {
-        self.shared.lock().losses.len()
-    }
-
     pub(super) fn is_replacement(&self) -> bool {
         self.shared.lock().is_replacement
-    }
-
-    /// Lost ranks that the caller knows of.
-    pub(super) fn acknowledged(&self) -> BTreeSet<u32> {
-        self.shared.lock().acknowledged()
     }
 
     fn wait<T>(

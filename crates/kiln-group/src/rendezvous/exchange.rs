@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use super::error::RendezvousError;
 use super::keys::{check, waiting_key};
 use super::message::Message;
+use super::seen::EndingLosses;
+use super::told_departures::ToldDeparture;
 use super::{Rendezvous, Result};
 
 /// How long a rank waits in an exchange before it says where it waits.
@@ -18,9 +20,15 @@ impl Rendezvous {
     /// A name that this rank has used; a rank that did not come, and where it waits instead; one that has left the job in order; a value or a name that is too large; a rank is lost, unless that was acknowledged or all ranks had come
     /// before; the store is full or lost.
     pub fn exchange(&self, name: &str, value: &[u8]) -> Result<Vec<Option<Vec<u8>>>> {
-        let key = |rank: u32| format!("{name}/{rank}");
         self.names.check(name)?;
-        check(&key(self.size), value)?;
+        check(&format!("{name}/{}", self.size), value)?;
+        let values = self.exchange_once(name, value).map_err(|error| self.first_cause(name, error))?;
+        self.names.note(name);
+        Ok(values)
+    }
+
+    fn exchange_once(&self, name: &str, value: &[u8]) -> Result<Vec<Option<Vec<u8>>>> {
+        let key = |rank: u32| format!("{name}/{rank}");
         self.put(&key(self.rank), value)?;
         let absent = self.connection.acknowledged();
         let (mut values, end) = (Vec::new(), self.deadline());
@@ -38,26 +46,68 @@ impl Rendezvous {
                             false => return Err(RendezvousError::RankLost { rank: lost, cause }),
                         }
                     }
-                    Err(RendezvousError::RankLeft { .. }) => return Err(self.first_left(name, rank)),
                     got => Some(got?),
                 },
             });
         }
-        self.names.note(name);
         Ok(values)
     }
 
-    /// Which rank an exchange fails for, where one has left: the first that left without a value. The others may have left because of that one.
-    fn first_left(&self, name: &str, known: u32) -> RendezvousError {
-        let end = self.deadline();
-        let is_missing = |rank: &u32| self.last_word(*rank, &format!("{name}/{rank}"), end).is_none();
-        let rank = self.left_ranks().into_iter().find(is_missing).unwrap_or(known);
+    /// What an exchange fails for: the first rank that has gone. The others, also rank 0 with the store, may have gone because of that one.
+    fn first_cause(&self, name: &str, error: RendezvousError) -> RendezvousError {
+        let error = match error {
+            RendezvousError::StoreLost { .. } => {
+                self.connection.known_loss(EndingLosses::Unknown).unwrap_or(error)
+            }
+            error => error,
+        };
+        let (ended, left) = match error {
+            RendezvousError::RankLeft { rank, .. } => (None, Some(rank)),
+            RendezvousError::RankLost { rank, .. } => (Some(rank), None),
+            RendezvousError::StoreLost { .. } => (Some(0), None),
+            _ => return error,
+        };
+        let told = ended.and_then(|rank| self.told_departure(rank)).filter(ToldDeparture::is_of_job);
+        let told = told.map(|told| told.of).filter(|of| self.has_left_without(name, *of));
+        let Some(known) = left.or(told) else { return error };
+        // Of several the first that left without a value.
+        let left = self.left_ranks().into_iter().find(|rank| self.has_left_without(name, *rank));
+        let rank = left.unwrap_or(known);
+        self.say_told(rank, None);
         RendezvousError::RankLeft { rank, name: name.to_owned() }
+    }
+
+    /// Whether a rank has left, and gives no value in an exchange.
+    fn has_left_without(&self, name: &str, rank: u32) -> bool {
+        let key = format!("{name}/{rank}");
+        self.left_ranks().contains(&rank) && self.last_word(rank, &key, self.deadline()).is_none()
+    }
+
+    /// The value of a rank in an exchange; none if it has not given it until then.
+    ///
+    /// # Errors
+    /// Any rank has left without its value; a rank or the store is lost.
+    fn get_before(&self, rank: u32, (name, key): (&str, &str), end: Instant) -> Result<Option<Vec<u8>>> {
+        let losses = EndingLosses::UnknownOrOf(rank);
+        let mut known = Vec::new();
+        loop {
+            let left = self.left_ranks();
+            let is_missed = |rank: &&u32| !known.contains(*rank) && self.has_left_without(name, **rank);
+            if let Some(rank) = left.iter().find(is_missed) {
+                let gone = RendezvousError::RankLeft { rank: *rank, name: name.to_owned() };
+                return Err(self.connection.known_loss(losses).unwrap_or(gone));
+            }
+            let found = self.get_while_here(rank, (name, key), end, losses, &left)?;
+            if found.is_some() || self.left_ranks() == left {
+                return Ok(found);
+            }
+            known = left;
+        }
     }
 
     /// The value of a rank in an exchange. Who waits for long says where, until the wait ends.
     fn get_of(&self, rank: u32, (name, key): (&str, &str), end: Instant) -> Result<Vec<u8>> {
-        if let Some(value) = self.get_from(rank, (name, key), end.min(Instant::now() + SILENT_WAIT))? {
+        if let Some(value) = self.get_before(rank, (name, key), end.min(Instant::now() + SILENT_WAIT))? {
             return Ok(value);
         }
         self.put(&waiting_key(self.rank), name.as_bytes())?;
@@ -71,11 +121,11 @@ impl Rendezvous {
     fn await_of(&self, rank: u32, (name, key): (&str, &str), end: Instant) -> Result<Vec<u8>> {
         let margin = (self.timeout / 4).min(Duration::from_secs(1));
         let asks_at = end.checked_sub(margin).unwrap_or(end);
-        if let Some(value) = self.get_from(rank, (name, key), asks_at)? {
+        if let Some(value) = self.get_before(rank, (name, key), asks_at)? {
             return Ok(value);
         }
         let at = self.get_until(&waiting_key(rank), end.min(Instant::now() + SILENT_WAIT))?;
-        if let Some(value) = self.get_from(rank, (name, key), end)? {
+        if let Some(value) = self.get_before(rank, (name, key), end)? {
             return Ok(value);
         }
         let at = at.map(|at| String::from_utf8_lossy(&at).into_owned()).filter(|at| at != name);

@@ -5,6 +5,8 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+use super::told_departures::ToldDeparture;
+
 /// Bytes of a random number that a side proves its knowledge of the token with, and of such a proof.
 pub(super) const PROOF_BYTES: usize = 32;
 /// The most bytes of a value.
@@ -16,7 +18,7 @@ const MAX_MESSAGE: usize = MAX_VALUE + MAX_KEY + 64;
 /// The most bytes before a rank has proved that it knows the token.
 const MAX_GREETING: usize = 128;
 /// The first bytes of a connection, and the version of the protocol.
-const MAGIC: [u8; 8] = *b"kilnrdv4";
+const MAGIC: [u8; 8] = *b"kilnrdv5";
 
 pub(super) type Proof = [u8; PROOF_BYTES];
 
@@ -130,6 +132,11 @@ pub(super) enum Message {
     /// Values of collectives whose keys begin so are not read any more.
     Forget {
         prefix: String,
+    },
+    /// A rank was told of one that has gone in order, and may end because of that.
+    Told {
+        rank: u32,
+        departure: ToldDeparture,
     },
 }
 
@@ -264,6 +271,7 @@ impl Message {
                 to.push(27);
                 to.extend(prefix.as_bytes());
             }
+            Self::Told { rank, departure } => put_with_rank(to, 28, *rank, &departure.to_bytes()),
         }
     }
 
@@ -318,6 +326,10 @@ impl Message {
             24 => Self::FindLost,
             25 => Self::AreYouThere,
             27 => Self::Forget { prefix: text(rest)? },
+            28 => {
+                let (rank, departure) = number(rest)?;
+                Self::Told { rank, departure: ToldDeparture::parse(departure)? }
+            }
             5..=12 | 18..=19 | 26 => return Self::parse_with_id(*kind, rest),
             _ => return None,
         })
@@ -419,6 +431,7 @@ mod tests {
             Message::AreYouThere,
             Message::Cancel { id: 11, key: "e".into() },
             Message::Forget { prefix: "f/".into() },
+            Message::Told { rank: 2, departure: ToldDeparture { of: 1, communicator: "ab".into() } },
         ]
     }
 

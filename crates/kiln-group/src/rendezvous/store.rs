@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::host_ring::{Duty, HostRing, Place};
 use super::message::{Message, Refusal};
+use super::told_departures::ToldDepartures;
 use crate::transfer::{self, Transfer};
 use crate::transfer_order::{MetTransfer, TransferOrder};
 
@@ -32,6 +33,7 @@ pub(super) struct Store {
     left: BTreeSet<u32>,
     ring: HostRing,
     order: TransferOrder,
+    told: ToldDepartures,
 }
 
 /// A rank that waits for a value.
@@ -60,6 +62,7 @@ impl Store {
             left: BTreeSet::new(),
             ring: HostRing::default(),
             order: TransferOrder::default(),
+            told: ToldDepartures::default(),
         }
     }
 
@@ -83,16 +86,19 @@ impl Store {
         let mut deliveries = Vec::new();
         let was_lost = self.lost.remove(&rank).is_some();
         let had_left = self.left.remove(&rank);
+        self.told.forget(rank);
         if had_left || was_lost {
+            self.told.forget_of(rank);
             deliveries.extend(self.present.iter().map(|other| (*other, Message::Back { rank })));
         }
         // It is told that it is a replacement, unless the ranks have not met yet.
         if (had_left || was_lost) && self.complete {
             deliveries.push((rank, Message::Back { rank }));
         }
-        deliveries.extend(
-            self.lost.iter().map(|(lost, cause)| (rank, Message::Lost { rank: *lost, cause: cause.clone() })),
-        );
+        for (lost, cause) in &self.lost {
+            deliveries.extend(self.said_told(*lost).map(|told| (rank, told)));
+            deliveries.push((rank, Message::Lost { rank: *lost, cause: cause.clone() }));
+        }
         deliveries.extend(self.left.iter().map(|left| (rank, Message::Left { rank: *left })));
         self.present.insert(rank);
         let all = u32::try_from(self.present.len()).is_ok_and(|present| present == self.size);
@@ -126,14 +132,27 @@ impl Store {
             is_kept
         });
         self.lost.insert(rank, cause.clone());
+        duties.extend(self.tell_others(rank));
         duties
             .extend(self.present.iter().map(|other| (*other, Message::Lost { rank, cause: cause.clone() })));
         duties
     }
 
+    /// What a rank was told of one that has gone, for another rank.
+    fn said_told(&self, rank: u32) -> Option<Message> {
+        Some(Message::Told { rank, departure: self.told.of(rank)?.clone() })
+    }
+
+    /// The same for all other ranks.
+    fn tell_others(&self, rank: u32) -> Vec<Delivery> {
+        let Some(told) = self.said_told(rank) else { return Vec::new() };
+        self.present.iter().filter(|other| **other != rank).map(|other| (*other, told.clone())).collect()
+    }
+
     /// A rank that has left puts nothing more: those that wait for it are told.
     fn leave_as_planned(&mut self, rank: u32) -> Vec<Delivery> {
         self.left.insert(rank);
+        self.told.forget(rank);
         let mut deliveries: Vec<Delivery> =
             self.present.iter().map(|other| (*other, Message::Left { rank })).collect();
         for waiting in self.waiting.values_mut() {
@@ -195,6 +214,11 @@ impl Store {
                     ranks = absent().collect();
                 }
                 vec![(rank, Message::Missing { id, ranks })]
+            }
+            Message::Told { departure, .. } => {
+                // The store goes with rank 0, so it says at once what that was told.
+                let is_told = self.told.note(rank, departure) && rank == 0;
+                if is_told { self.tell_others(rank) } else { Vec::new() }
             }
             Message::Here { host, thread } => {
                 self.ring.enter(rank, Place { host, thread }).into_iter().map(told).collect()
@@ -387,7 +411,7 @@ mod tests {
         (0..65).for_each(|at| put(&mut store, format!("{keys}0/0/{at}"), vec![0; 1 << 20]));
         assert!(store.exchanged > MAX_BYTES && store.bytes == 0);
         put(&mut store, Transfer { from: 0, to: 1, number: 0 }.key(&name) + "/0", vec![1]);
-        let end = transfer::end_value(2, &BTreeMap::new());
+        let end = transfer::end_value(2, &BTreeMap::new(), false);
         put(&mut store, transfer::end_key(&name, 1), end.clone());
         assert_eq!(store.values.len(), 67);
         put(&mut store, transfer::end_key(&name, 0), end);

@@ -74,6 +74,39 @@ fn a_rank_that_was_dropped_is_told_before_the_rank_that_waits_for_it() {
 }
 
 #[test]
+fn a_rank_that_was_dropped_is_told_also_when_the_rank_that_waited_for_it_has_ended() {
+    for how in ["dropped", "shut down", "dropped, and the other one panics"] {
+        let rig = Rig::new(3, 1);
+        let is_shut_down = how == "shut down";
+        let seconds = if is_shut_down { 2 } else { 3600 };
+        let mut ranks = rig.group.communicators(&within(Duration::from_secs(seconds))).unwrap();
+        let buffers: Vec<_> =
+            ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap()).collect();
+        for (rank, buffer) in ranks.iter().zip(&buffers) {
+            rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap();
+        }
+        rig.group.synchronize().unwrap();
+        let departed = ranks.remove(2);
+        if is_shut_down {
+            departed.runtime().shutdown(Duration::from_secs(60)).unwrap();
+        }
+        drop(departed);
+        let (other, first) = (ranks.remove(1), ranks.remove(0));
+        let failed = first.all_reduce_in_place(&buffers[0], Reduction::Sum).submit();
+        assert!(failed.map(|ticket| ticket.wait().is_err()).unwrap_or(true), "{how}");
+        // Its handle goes before a thread has looked at it.
+        match how {
+            "dropped, and the other one panics" => lose(first),
+            _ => drop(first),
+        }
+        await_loss(&other);
+        let told = other.lost_rank().unwrap();
+        assert_eq!(told.rank, 2, "{how}: {told:?}");
+        assert!(told.cause.contains("rank 0 waits in a later one"), "{how}: {told:?}");
+    }
+}
+
+#[test]
 fn a_device_that_is_lost_while_it_is_shut_down_is_a_lost_rank() {
     let rig = Rig::new(3, 1);
     let ranks = rig.group.communicators(&within(Duration::from_millis(500))).unwrap();

@@ -23,6 +23,7 @@ mod copies;
 mod dropped_ranks;
 mod ended_work;
 mod few_descriptors;
+mod first_causes;
 mod given_up_calls;
 mod isolated_devices;
 mod job_departures;
