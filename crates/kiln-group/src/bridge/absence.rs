@@ -20,6 +20,9 @@ const LEAVING_LIMIT: Duration = Duration::from_millis(300);
 /// How long the store may take to say whether a rank has ended, or has come.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
+/// What a rank brought, or the rank that is the reason why nothing comes, and why.
+type PieceOrAbsence = std::result::Result<Vec<u8>, (u32, Absence)>;
+
 /// Why a rank does not come to a call.
 #[derive(Clone, Copy)]
 pub(super) enum Absence {
@@ -46,7 +49,7 @@ impl Bridge {
         place: &Place,
         rank: u32,
         (key, end): (&str, Instant),
-    ) -> Result<std::result::Result<Vec<u8>, (u32, Absence)>> {
+    ) -> Result<PieceOrAbsence> {
         let of_job = self.of_job(rank);
         let mut known = Gone::default();
         loop {
@@ -92,7 +95,7 @@ impl Bridge {
         place: &Place,
         transfer: &Transfer,
         (rank, key): (u32, &str),
-    ) -> Result<Option<std::result::Result<Vec<u8>, (u32, Absence)>>> {
+    ) -> Result<Option<PieceOrAbsence>> {
         let until = Instant::now() + ANSWER_LIMIT;
         let word = |key: &str| self.job.rendezvous.last_word(self.of_job(rank), key, until);
         if word(&self.given_up_key(rank)).is_some() {
