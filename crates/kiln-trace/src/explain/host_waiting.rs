@@ -129,13 +129,15 @@ mod tests {
         waiting.add((0, 0), wait(10, 100));
         waiting.add((0, 1), wait(300, 305));
         waiting.sort();
-        let parts = |from, to| waiting.during(0, from, to).map(|part| part.ns).collect::<Vec<_>>();
-        assert_eq!(parts(90, 200), [10]);
-        assert_eq!(parts(90, 400), [10, 10]);
-        assert_eq!(parts(250, 400), [10]);
-        assert_eq!(parts(20, 30), [10]);
-        assert!(parts(150, 250).is_empty());
+        let parts_of = |waiting: &HostWaiting, from, to| {
+            waiting.during(0, from, to).map(|part| part.ns).collect::<Vec<_>>()
+        };
+        assert_eq!(parts_of(&waiting, 90, 200), [10]);
+        assert_eq!(parts_of(&waiting, 90, 400), [10, 10]);
+        assert_eq!(parts_of(&waiting, 250, 400), [10]);
+        assert_eq!(parts_of(&waiting, 20, 30), [10]);
+        assert!(parts_of(&waiting, 150, 250).is_empty());
         waiting.add((1, 0), wait(20, 90));
-        assert_eq!(parts(20, 30), [10], "waits on another clock are no part of it");
+        assert_eq!(parts_of(&waiting, 20, 30), [10], "waits on another clock are no part of it");
     }
 }
