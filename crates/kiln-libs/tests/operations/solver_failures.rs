@@ -159,8 +159,6 @@ fn least_squares_are_checked_before_anything_is_allocated_for_them() {
     };
     let text = least_squares(1 << 29, 1 << 29);
     assert!(text.contains("`a` has 48 bytes and must have 1152921504606846976"), "{text}");
-    let text = least_squares(3, 0);
-    assert!(text.contains("solve.least_squares: `a` is 3 x 0; "), "{text}");
     let same = solve.least_squares(Matrix::new(&a, 2, 3).transposed(), Matrix::new(&a, 3, 1));
     let text = refused(same.submit());
     assert!(text.contains("share memory"), "{text}");
