@@ -120,7 +120,7 @@ fn a_request_that_is_larger_than_any_block_is_listed_as_refused() {
     let said = format!("Refused: 1024.00 GiB were asked for at {}:{line}, ", file!());
     assert!(text.contains(&said) && text.contains(", which is more than any block can have\n"), "{text}");
     let mut trace = Vec::new();
-    kiln::trace::export_perfetto(&mut file.reader(), &mut trace).unwrap();
+    export_perfetto(&mut file.reader(), &mut trace).unwrap();
     let name = b"larger than any block";
     assert!(trace.windows(name.len()).any(|bytes| bytes == name));
 }
