@@ -237,7 +237,7 @@ fn other_files_and_places_are_told_with_the_next_step() {
     let (text, empty) = (file(&folder, "text", b"{\"traceEvents\": []}"), file(&folder, "empty", b""));
     let short = file(&folder, "short", &planted()[..9]);
     let mut other = planted();
-    other[8..12].copy_from_slice(&8_u32.to_le_bytes());
+    other[8..12].copy_from_slice(&9_u32.to_le_bytes());
     let sum = crc(&other[..12]).to_le_bytes();
     other[12..16].copy_from_slice(&sum);
     let other = file(&folder, "other", &other);
@@ -252,7 +252,7 @@ fn other_files_and_places_are_told_with_the_next_step() {
         (&["explain", &text], "it is no recording of kiln; give a file that kiln recorded"),
         (&["explain", &empty], "it is empty: no recording was begun in it"),
         (&["explain", &short], "nothing was recorded; record the program again"),
-        (&["explain", &other], "it has version 8 of the format, and this kiln reads version 7; use the kiln"),
+        (&["explain", &other], "it has version 9 of the format, and this kiln reads version 8; use the kiln"),
         (&["explain", &bare], "there is no recording in this folder"),
         (&["trace", &text, "--perfetto", nowhere], "it is no recording of kiln"),
         (&["trace", &good, "--perfetto", nowhere], "make the folder, or give another place with --perfetto"),
