@@ -159,11 +159,8 @@ fn a_library_that_is_too_old_is_told_with_the_version_that_is_needed() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Under a name without a number, a library tells its version when it is loaded, which needs no GPU.
-#[test]
-fn an_old_or_unusable_library_under_a_plain_name_is_told_without_a_gpu() {
-    let folder = std::env::temp_dir().join(format!("kiln-doctor-plain-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+/// Libraries under names without a number: name, variable, source in C, status, and a part of what is told.
+fn plain_libraries() -> [(&'static str, &'static str, String, &'static str, String); 8] {
     let property = |function: &str, [major, minor, patch]: [u32; 3]| {
         let values = format!("*v = part == 0 ? {major} : part == 1 ? {minor} : {patch}");
         format!("int {function}(int part, int *v) {{ {values}; return 0; }}")
@@ -175,7 +172,7 @@ fn an_old_or_unusable_library_under_a_plain_name_is_told_without_a_gpu() {
     };
     let old = |text: &str| format!("too old: version {text} or newer");
     let lacking = "int no_such_function(void); int f(void) { return no_such_function(); }".to_owned();
-    for (name, variable, text, status, detail) in [
+    [
         (
             "cuBLAS",
             "KILN_CUBLAS",
@@ -214,7 +211,15 @@ fn an_old_or_unusable_library_under_a_plain_name_is_told_without_a_gpu() {
             "missing",
             "has no `cusparseCreate`".to_owned(),
         ),
-    ] {
+    ]
+}
+
+/// Under a name without a number, a library tells its version when it is loaded, which needs no GPU.
+#[test]
+fn an_old_or_unusable_library_under_a_plain_name_is_told_without_a_gpu() {
+    let folder = std::env::temp_dir().join(format!("kiln-doctor-plain-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, variable, text, status, detail) in plain_libraries() {
         let (source, file) = (folder.join("text.c"), folder.join(format!("plain-{name}.so")));
         std::fs::write(&source, text).unwrap();
         let mut compiler = std::process::Command::new("cc");

@@ -173,10 +173,8 @@ fn with_instruction(instruction: &str) -> String {
 #[test]
 fn an_instruction_only_a_gpu_has_is_refused_at_submit_by_name_and_line() {
     let instructions = [
-        "mma.sp.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32 {%f0,%f1,%f2,%f3}, {%r2,%r3,%r4,%r5}, {%r6,%r7,%r8,%r9}, {%f0,%f1,%f2,%f3}, %r10, 0;",
         "tcgen05.wait::ld.sync.aligned;",
         "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r2,%r3}, [%r1];",
-        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2,%r3,%r4,%r5,%r6}], [%r1];",
         "multimem.ld_reduce.relaxed.sys.global.add.u32 %r2, [%rd1];",
     ];
     for instruction in instructions {
