@@ -403,7 +403,7 @@ fn operations_that_cannot_be_are_refused() {
     shape("blas.scal element=f16 n=1 x_step=1", "elements of f16");
     shape(
         "blas.scal element=f32 n=18446744073709551615 x_step=1",
-        "`x` has 2^59 elements or more; use smaller sizes",
+        "`x` has 2^59 elements or more: 18446744073709551615 x 1 x 1; use smaller sizes",
     );
     shape("blas.ger element=f32 m=4 n=4 leading=3 x_step=1 y_step=1", "`a` has a leading dimension of 3");
     shape("fft kind=forward element=f32 shape=8x0 batch=1 in_place=false", "`shape` is 0");
