@@ -16,14 +16,13 @@ pub(crate) struct Seen {
 
 /// One launch of an entry over buffers of these contents, the last of them never written.
 fn launch(
-    ptx: &str,
+    program: &ExecProgram,
     entry: &str,
     shape: &LaunchShape,
     inputs: &Inputs<'_>,
     options: &Options<'_>,
     counts: bool,
 ) -> Seen {
-    let program = ExecProgram::new(PtxModule::parse(ptx).unwrap_or_else(|error| panic!("{error}\n{ptx}")));
     let mut memory = SimpleMemory::new();
     let globals: Vec<u64> = program.variables().iter().map(|v| memory.allocate(v.bytes)).collect();
     for (at, address) in globals.iter().enumerate() {
@@ -48,10 +47,11 @@ fn launch(
     let outcome = entry.launch(shape, &(inputs.pack)(&addresses), &globals, &memory, &options).unwrap();
     let stores = |(address, _): &(u64, u64)| memory.undefined_stores(*address);
     Seen {
-        outcome: format!("{outcome:#?}"),
+        // In one line: indented text takes longer to make than most of these launches take to run.
+        outcome: format!("{outcome:?}"),
         memory: buffers.iter().map(|(address, bytes)| memory.read(*address, *bytes).unwrap()).collect(),
-        undefined: format!("{:#?}", buffers.iter().map(stores).collect::<Vec<_>>()),
-        statistics: counts.then(|| format!("{:#?}", entry.statistics_report(&statistics))),
+        undefined: format!("{:?}", buffers.iter().map(stores).collect::<Vec<_>>()),
+        statistics: counts.then(|| format!("{:?}", entry.statistics_report(&statistics))),
     }
 }
 
@@ -70,6 +70,7 @@ pub(crate) fn compare(
     inputs: &Inputs<'_>,
     seed: u64,
 ) -> Result<(), String> {
+    let program = ExecProgram::new(PtxModule::parse(ptx).unwrap_or_else(|error| panic!("{error}\n{ptx}")));
     for (checks, order, counts) in [
         (Checks::NONE, 0, false),
         (Checks::default(), 0, false),
@@ -79,7 +80,7 @@ pub(crate) fn compare(
     ] {
         let [fast, portable] = [false, true].map(|portable| {
             let options = Options { checks, seed: order, portable, ..Options::default() };
-            launch(ptx, entry, shape, inputs, &options, counts)
+            launch(&program, entry, shape, inputs, &options, counts)
         });
         if fast != portable {
             let what = match () {
