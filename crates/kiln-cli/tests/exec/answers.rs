@@ -34,8 +34,20 @@ fn every_call_answers_as_on_an_h200() {
         return println!("skipped: there is no C compiler");
     }
     let program = folder().join("answers");
-    let files =
-        ["main", "contexts", "memory", "transfers", "queues", "code", "values", "graph_parts", "textures"];
+    let files = [
+        "main",
+        "contexts",
+        "memory",
+        "transfers",
+        "queues",
+        "code",
+        "values",
+        "graph_parts",
+        "textures",
+        "conditions",
+        "sharing",
+        "rarer",
+    ];
     let output = Command::new("cc")
         .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wno-unused-function", "-o"])
         .arg(&program)

@@ -43,6 +43,11 @@ static const struct {
     SECTION(stream_values),    SECTION(stream_batches),   SECTION(interprocess),  SECTION(graph_events),
     SECTION(graph_memory),     SECTION(graph_values),     SECTION(arrays),        SECTION(array_copies),
     SECTION(textures),
+    SECTION(conditions),       SECTION(condition_bodies), SECTION(condition_body_destroyed), SECTION(condition_alone),
+    SECTION(condition_runs),   SECTION(condition_default_in_body),
+    SECTION(external_memory),  SECTION(external_memory_of_the_device), SECTION(external_semaphores),
+    SECTION(copy_batches),     SECTION(stream_attributes), SECTION(memory_ranges), SECTION(context_events),
+    SECTION(texture_references), SECTION(first_launches),
     SECTION(entry_points),     SECTION(fault_address),    SECTION(fault_trap),    SECTION(fault_misaligned),
     SECTION(fault_assert),
 };
