@@ -56,6 +56,7 @@ mod primary_contexts;
 mod proc_address;
 pub(crate) mod process_state;
 mod stream_order;
+mod stream_places;
 mod streams;
 mod tensor_maps;
 mod texture_descriptors;

@@ -1,11 +1,13 @@
 //! Small values of the program, such as the arguments of a launch, fetched with as few questions to the system as can be.
 //!
 //! A copy by the system ([`fetch_slice`]) costs more than the rest of a launch. What lies on the stack of the calling thread, above the frames of this
-//! library, is there without a question. Of other pages the system is asked once in a call, by a function that refuses its arguments after it read them.
+//! library, is there without a question, and so is what lies in the data segment of the process, which `malloc` takes for small pieces: it reaches to its break,
+//! which the C library knows. Of other pages the system is asked once in a call, by a function that refuses its arguments after it read them.
 
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use kiln_driver::Code;
 
@@ -36,17 +38,37 @@ impl SmallValues {
         if from == 0 {
             return if into.is_empty() { Ok(()) } else { Err(Code::INVALID_VALUE) };
         }
-        if !self.known.iter().any(|known| known.start <= from && end <= known.end) {
+        if !self.is_known(from, end) {
             match self.look(from, end) {
                 Some(true) => {}
                 Some(false) => return Err(Code::INVALID_VALUE),
                 None => return fetch_slice(from, into),
             }
         }
-        // SAFETY: all bytes have memory: they are in frames of callers of this function, which stay while it runs, or the system just read their pages
-        // for us. A program that takes memory away while a call uses it breaks the rules of the API, with any driver.
-        unsafe { std::ptr::copy(from as *const u8, into.as_mut_ptr(), into.len()) };
+        let from = from as *const u8;
+        // SAFETY: all bytes have memory: they are in frames of callers of this function, which stay while it runs, or below the break of the process, or the
+        // system just read their pages for us. A program that takes memory away while a call uses it breaks the rules of the API, with any driver.
+        unsafe {
+            // Most values are of one of these sizes, for which the compiler needs no call.
+            match into.len() {
+                4 => into.copy_from_slice(&from.cast::<[u8; 4]>().read()),
+                8 => into.copy_from_slice(&from.cast::<[u8; 8]>().read()),
+                bytes => std::ptr::copy(from, into.as_mut_ptr(), bytes),
+            }
+        }
         Ok(())
+    }
+
+    /// Copies an address.
+    pub(crate) fn fetch_address(&mut self, from: usize) -> Answer<usize> {
+        let mut address = [0; size_of::<usize>()];
+        self.fetch(from, &mut address)?;
+        Ok(usize::from_ne_bytes(address))
+    }
+
+    fn is_known(&self, from: usize, end: usize) -> bool {
+        let [newest, older] = &self.known;
+        newest.start <= from && end <= newest.end || older.start <= from && end <= older.end
     }
 
     /// Whether all bytes of a range have memory; nothing if the system does not say.
@@ -56,6 +78,10 @@ impl SmallValues {
         // A program that runs on another stack, such as that of a coroutine, is not within the thread's.
         if stack.contains(&here) && here <= from && end <= stack.end {
             self.remember(here..stack.end);
+            return Some(true);
+        }
+        if let Some(data) = data_segment().filter(|data| data.start <= from && end <= data.end) {
+            self.remember(data);
             return Some(true);
         }
         let first = from & !(PAGE_BYTES - 1);
@@ -73,6 +99,22 @@ impl SmallValues {
         let [newest, older] = &mut self.known;
         *older = std::mem::replace(newest, range);
     }
+}
+
+/// The data segment as it is now, from where the system lets it begin to the break. What a program maps or protects there by itself is not looked at.
+fn data_segment() -> Option<Range<usize>> {
+    static START: OnceLock<Option<usize>> = OnceLock::new();
+    let start = (*START.get_or_init(start_of_data))?;
+    // SAFETY: a break that is moved by nothing stays where it is.
+    let end = unsafe { libc::sbrk(0) }.addr();
+    (start < end).then_some(start..end)
+}
+
+/// Where the data segment begins; nothing if the system does not say, or there is none.
+fn start_of_data() -> Option<usize> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[heap]"))?;
+    usize::from_str_radix(line.split('-').next()?, 16).ok()
 }
 
 /// The stack of the calling thread.
@@ -145,6 +187,15 @@ mod tests {
         assert_eq!(addresses.map(fetched), [Ok(1), Ok(2), Ok(3)]);
         let other = std::thread::spawn(move || addresses.map(fetched));
         assert_eq!(other.join().unwrap(), [Ok(1), Ok(2), Ok(3)]);
+    }
+
+    #[test]
+    fn the_data_segment_is_where_the_system_says() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let Some(line) = maps.lines().find(|line| line.ends_with("[heap]")) else { return };
+        let data = data_segment().unwrap();
+        assert_eq!(line.split('-').next(), Some(format!("{:x}", data.start).as_str()));
+        assert!(fetched(data.start).is_ok());
     }
 
     #[test]

@@ -95,6 +95,12 @@ pub(crate) fn copy(
     if extent.row_bytes == 0 || extent.rows == 0 || extent.planes == 0 {
         return Ok(());
     }
+    if extent.rows == 1
+        && extent.planes == 1
+        && let Some(waits) = copy_row(state, (context, choice), (to, from), extent.row_bytes, returning)?
+    {
+        return if waits { wait(state, context, choice) } else { Ok(()) };
+    }
     let in_graph = context.order()?.get()?.is_capturing(choice);
     let to = look_up(state, (context.device, in_graph), to, extent)?;
     let from = look_up(state, (context.device, in_graph), from, extent)?;
@@ -123,6 +129,31 @@ pub(crate) fn copy(
             move_on_host(&to, &from, extent.row_bytes)
         }
     }
+}
+
+/// Copies one row between memory that is known, as most copies are, and says whether to wait for it; nothing if one end is pageable.
+fn copy_row(
+    state: &ProcessState,
+    (context, choice): (&Context, &StreamChoice),
+    (to, from): (RowsOf, RowsOf),
+    bytes: u64,
+    returning: Returning,
+) -> Answer<Option<bool>> {
+    let mut order = context.order()?;
+    let order = order.get()?;
+    let place_of = (context.device, order.is_capturing(choice));
+    let found = state.memory.two_places(place_of, [to.address, from.address], bytes)?;
+    let Some([(to_place, to_host), (from_place, from_host)]) = found else { return Ok(None) };
+    if to.side == Side::Host && !to_host || from.side == Side::Host && !from_host {
+        return Err(Code::INVALID_VALUE);
+    }
+    if returning == Returning::Done {
+        order.refuse_capture(choice)?;
+    }
+    if to_place != from_place {
+        order.submit(choice, &Command::Copy { from: from_place, to: to_place, bytes })?;
+    }
+    Ok(Some(returning == Returning::Done && (to_host || from_host)))
 }
 
 /// A copy as a graph has it: copies by the host before and after those of the device, for rows in pageable memory.

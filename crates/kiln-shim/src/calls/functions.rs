@@ -24,6 +24,8 @@ pub(crate) struct Function {
     pub(crate) name: CString,
     /// The pointers among its parameters, where launches are followed.
     pub(crate) pointers: Vec<PointerParameter>,
+    /// How long its packed arguments are.
+    pub(crate) argument_bytes: usize,
     /// Dynamic shared memory that a launch may ask for; negative while the program set none.
     dynamic_shared_bytes: AtomicI32,
     carveout: AtomicI32,
@@ -38,7 +40,19 @@ impl Function {
         (name, pointers): (CString, Vec<PointerParameter>),
     ) -> Self {
         let (dynamic_shared_bytes, carveout) = (AtomicI32::new(-1), AtomicI32::new(-1));
-        Self { context, device, module, below, name, pointers, dynamic_shared_bytes, carveout }
+        let spans = below.attributes.parameters.as_deref().unwrap_or_default();
+        let argument_bytes = spans.iter().map(|span| (span.offset + span.bytes) as usize).max().unwrap_or(0);
+        Self {
+            context,
+            device,
+            module,
+            below,
+            name,
+            pointers,
+            argument_bytes,
+            dynamic_shared_bytes,
+            carveout,
+        }
     }
 
     /// Dynamic shared memory that a launch may ask for.

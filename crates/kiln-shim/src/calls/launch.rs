@@ -40,6 +40,8 @@ const _: () = assert!(size_of::<Attribute>() == size_of::<sys::CUlaunchAttribute
 
 /// Attributes of a launch; more are refused.
 const MOST_ATTRIBUTES: usize = 64;
+/// Arguments of so many bytes are packed on the stack.
+const FEW_BYTES: usize = 256;
 /// The keys of `extra`.
 const EXTRA_END: usize = 0;
 const EXTRA_BUFFER: usize = 1;
@@ -59,31 +61,27 @@ fn dim([x, y, z]: [c_uint; 3]) -> Dim3 {
     Dim3::new(x, y, z)
 }
 
-/// The packed arguments of a launch.
-fn arguments(function: &Function, parameters: In<usize>, extra: In<usize>) -> Answer<Vec<u8>> {
-    let spans = function.below.attributes.parameters.as_deref().unwrap_or_default();
-    let bytes = spans.iter().map(|span| (span.offset + span.bytes) as usize).max().unwrap_or(0);
+/// Writes the packed arguments of a launch, which are so many bytes.
+fn pack(function: &Function, (parameters, extra): (In<usize>, In<usize>), packed: &mut [u8]) -> Answer {
     if !extra.is_null() {
-        return if parameters.is_null() { packed(extra, bytes) } else { Err(Code::INVALID_VALUE) };
+        return if parameters.is_null() { from_extra(extra, packed) } else { Err(Code::INVALID_VALUE) };
     }
-    let mut packed = vec![0; bytes];
+    let spans = function.below.attributes.parameters.as_deref().unwrap_or_default();
+    if parameters.is_null() && !spans.is_empty() {
+        return Err(Code::INVALID_VALUE);
+    }
     let mut values = SmallValues::default();
     for (index, span) in spans.iter().enumerate() {
-        let mut address = [0; size_of::<usize>()];
-        if parameters.is_null() {
-            return Err(Code::INVALID_VALUE);
-        }
         let place = parameters.address().wrapping_add(index * size_of::<usize>());
-        values.fetch(place, &mut address)?;
+        let address = values.fetch_address(place)?;
         let range = span.offset as usize..(span.offset + span.bytes) as usize;
-        let into = packed.get_mut(range).ok_or(Code::INVALID_VALUE)?;
-        values.fetch(usize::from_ne_bytes(address), into)?;
+        values.fetch(address, packed.get_mut(range).ok_or(Code::INVALID_VALUE)?)?;
     }
-    Ok(packed)
+    Ok(())
 }
 
-/// The arguments that `extra` names.
-fn packed(extra: In<usize>, bytes: usize) -> Answer<Vec<u8>> {
+/// Writes the arguments that `extra` names.
+fn from_extra(extra: In<usize>, packed: &mut [u8]) -> Answer {
     let (mut buffer, mut size) = (0, 0);
     for pair in 0.. {
         match extra.at(2 * pair)? {
@@ -101,12 +99,10 @@ fn packed(extra: In<usize>, bytes: usize) -> Answer<Vec<u8>> {
         }
     }
     // A buffer may be longer than the parameters; what a kernel does not take is not looked at.
-    if size < bytes {
+    if size < packed.len() {
         return Err(Code::INVALID_VALUE);
     }
-    let mut packed = vec![0; bytes];
-    fetch_slice(buffer, &mut packed)?;
-    Ok(packed)
+    fetch_slice(buffer, packed)
 }
 
 /// Whether a grid is made of whole clusters; one without blocks is refused for that.
@@ -127,10 +123,20 @@ fn launch(
     if context.device != function.device {
         return Err(Code::INVALID_CONTEXT);
     }
-    let arguments = checked_arguments(state, &function, shape, (parameters, extra))?;
-    let spans = kernel_memory::spans(state, &function, &arguments);
+    check(state, &function, shape)?;
+    // Most kernels have few arguments, which need no memory of the heap.
+    let (mut few, mut many) = ([0; FEW_BYTES], Vec::new());
+    let arguments: &mut [u8] = match few.get_mut(..function.argument_bytes) {
+        Some(few) => few,
+        None => {
+            many.resize(function.argument_bytes, 0);
+            &mut many
+        }
+    };
+    pack(&function, (parameters, extra), arguments)?;
+    let spans = kernel_memory::spans(state, &function, arguments);
     let declared = (!spans.is_empty()).then_some(spans.as_slice());
-    let command = LaunchCommand { declared, ..command(&function, shape, &arguments) };
+    let command = LaunchCommand { declared, ..command(&function, shape, arguments) };
     context.order()?.get()?.submit(&choice, &Command::Launch(command))
 }
 
@@ -139,8 +145,16 @@ pub(crate) fn checked_arguments(
     state: &ProcessState,
     function: &Function,
     shape: Shape,
-    (parameters, extra): (In<usize>, In<usize>),
+    given: (In<usize>, In<usize>),
 ) -> Answer<Vec<u8>> {
+    check(state, function, shape)?;
+    let mut packed = vec![0; function.argument_bytes];
+    pack(function, given, &mut packed)?;
+    Ok(packed)
+}
+
+/// An error for a shape that does not fit a kernel.
+fn check(state: &ProcessState, function: &Function, shape: Shape) -> Answer {
     if shape.shared_bytes > function.most_dynamic_shared_bytes(state)? {
         return Err(Code::INVALID_VALUE);
     }
@@ -150,7 +164,7 @@ pub(crate) fn checked_arguments(
     if shape.cluster.is_some_and(|cluster| !divides(cluster, shape.grid)) {
         return Err(Code(912));
     }
-    arguments(function, parameters, extra)
+    Ok(())
 }
 
 /// The launch for the device below.

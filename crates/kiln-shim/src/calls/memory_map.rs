@@ -168,6 +168,30 @@ impl MemoryMap {
         if in_graph { self.around_in_graph(address) } else { self.around(address) }
     }
 
+    /// Where two ranges of so many bytes are for commands of a device, and whether the host can use each; nothing if one of them is not in the map.
+    /// Both are looked up at once, which is what most copies need.
+    pub(crate) fn two_places(
+        &self,
+        (device, in_graph): (u32, bool),
+        addresses: [u64; 2],
+        bytes: u64,
+    ) -> Answer<Option<[(Place, bool); 2]>> {
+        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = |address: u64| -> Answer<Option<(Place, bool)>> {
+            let Some((start, allocation)) = map.range(..=address).next_back() else { return Ok(None) };
+            let offset = address - start;
+            if offset >= allocation.bytes || !(in_graph || allocation.is_there()) {
+                return Ok(None);
+            }
+            if offset.checked_add(bytes).is_none_or(|end| end > allocation.bytes) {
+                return Err(Code::INVALID_VALUE);
+            }
+            Ok(Some((allocation.place(device, offset), allocation.is_of_host())))
+        };
+        let [first, second] = addresses;
+        Ok(place(first)?.zip(place(second)?).map(|(first, second)| [first, second]))
+    }
+
     /// All allocations, by their addresses.
     pub(crate) fn all(&self) -> Vec<Arc<Allocation>> {
         self.allocations.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()

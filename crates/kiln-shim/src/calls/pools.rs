@@ -131,11 +131,11 @@ fn allocate(out: Out<u64>, bytes: usize, wanted: Option<RawHandle>, stream: RawH
     if pool.device != context.device || pool.is_imported {
         return Err(Code::INVALID_VALUE);
     }
-    if context.order()?.get()?.is_capturing(&choice) {
+    let entered = context.order()?.get()?.enter_if_it_runs(&choice)?;
+    let Some(stream) = entered else {
         return out.set(capture_allocation(state, &context, &choice, bytes)?);
-    }
+    };
     let bytes = bytes as u64;
-    let stream = context.order()?.get()?.enter(&choice)?;
     let request = match pool.handle_types {
         0 => MemoryRequest::Pool { bytes, stream },
         // Other processes can have directly allocated memory alone.

@@ -16,6 +16,7 @@ use kiln_driver::{
 use crate::boundary::{Answer, OrCode};
 use crate::calls::capture::{CAPTURE_UNSUPPORTED, Captures};
 use crate::calls::graph_work::NodeWork;
+use crate::calls::stream_places::{StreamPlace, StreamPlaces};
 use crate::calls::streams::Stream;
 
 /// Bytes of staged copies that may wait for their stream; more makes the next copy wait.
@@ -26,7 +27,7 @@ pub(crate) struct StreamOrder {
     legacy: StreamId,
     /// How often work was put on the legacy stream.
     legacy_turns: u64,
-    places: HashMap<StreamId, StreamPlace>,
+    places: StreamPlaces,
     per_thread: HashMap<ThreadId, Arc<Stream>>,
     /// The ends of streams that were destroyed with work on them.
     orphans: Vec<EventId>,
@@ -46,15 +47,6 @@ pub(crate) struct StreamOrder {
     graph_blocks: Vec<HostBlock>,
 }
 
-/// Where a stream is in the order.
-struct StreamPlace {
-    is_blocking: bool,
-    /// Whether it got work that the legacy stream does not wait for yet.
-    has_work: bool,
-    /// The turn of the legacy stream that it waits for.
-    seen_turns: u64,
-}
-
 /// A stream that a call names.
 #[derive(Clone)]
 pub(crate) enum StreamChoice {
@@ -69,7 +61,7 @@ impl StreamOrder {
             driver,
             legacy,
             legacy_turns: 0,
-            places: HashMap::new(),
+            places: StreamPlaces::default(),
             per_thread: HashMap::new(),
             orphans: Vec::new(),
             captures: Captures::default(),
@@ -99,7 +91,7 @@ impl StreamOrder {
 
     /// Takes a stream out; its queued work still runs.
     pub(crate) fn remove(&mut self, stream: StreamId) -> Answer {
-        let Some(place) = self.places.remove(&stream) else { return Ok(()) };
+        let Some(place) = self.places.remove(stream) else { return Ok(()) };
         if self.driver.progress(stream).or_code()?.submitted == Submission(0) {
             // Nothing is to be waited for.
             return self.driver.destroy(stream.into()).or_code();
@@ -122,6 +114,11 @@ impl StreamOrder {
             StreamChoice::Legacy => self.enter_legacy(),
             StreamChoice::Stream(stream) => self.enter_stream(stream.id),
         }
+    }
+
+    /// The same, but nothing for a stream that captures.
+    pub(crate) fn enter_if_it_runs(&mut self, choice: &StreamChoice) -> Answer<Option<StreamId>> {
+        if self.is_capturing(choice) { Ok(None) } else { self.enter(choice).map(Some) }
     }
 
     /// The stream below, for waits and questions.
@@ -182,7 +179,7 @@ impl StreamOrder {
 
     fn enter_stream(&mut self, stream: StreamId) -> Answer<StreamId> {
         let turns = self.legacy_turns;
-        let Some(place) = self.places.get_mut(&stream) else { return Err(Code::INVALID_HANDLE) };
+        let Some(place) = self.places.get_mut(stream) else { return Err(Code::INVALID_HANDLE) };
         if !place.is_blocking {
             return Ok(stream);
         }
@@ -236,9 +233,7 @@ impl StreamOrder {
             // A lost device is told by the wait that follows.
             let _ = self.driver.submit(self.legacy, &Command::Wait(*event));
         }
-        let mut streams: Vec<StreamId> = self.places.keys().copied().collect();
-        // In the order in which they were made, so that runs repeat.
-        streams.sort_by_key(|stream| (stream.slot(), stream.generation()));
+        let mut streams: Vec<StreamId> = self.places.streams().collect();
         streams.push(self.legacy);
         (streams, orphans)
     }
@@ -300,7 +295,7 @@ impl StreamOrder {
 
     /// Ends all that the context made below; its work is done.
     pub(crate) fn end(self) {
-        for stream in self.places.into_keys().chain([self.legacy]).chain(self.setup) {
+        for stream in self.places.streams().chain([self.legacy]).chain(self.setup) {
             let _ = self.driver.destroy(stream.into());
         }
         for event in self.spare.iter().chain(&self.orphans) {

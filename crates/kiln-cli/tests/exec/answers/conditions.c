@@ -269,6 +269,7 @@ void condition_runs(void) {
     handle graph = NULL, node = NULL, module = NULL;
     unsigned more = 1, four = 4;
     context = begin();
+    NAMED("loaded without the device runtime", cuModuleLoadData(&module, CONDITIONS));
     int linked = condition_module(&module);
     value("linked", linked);
     NEED(linked);
