@@ -13,6 +13,7 @@
 
 mod answers;
 mod arrays;
+mod conditions;
 mod gpu;
 mod graph_nodes;
 mod graph_parts;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kiln_driver::{Code, Driver, DriverExt, StreamId};
+use kiln_driver::{Code, Driver, DriverExt, MemoryId, StreamId};
 
 use crate::boundary::{Answer, OrCode};
 use crate::calls::process_state::{ProcessState, state};
@@ -23,6 +23,8 @@ pub(crate) struct Context {
     /// Its streams and their order; nothing while it is not there.
     order: Mutex<Option<StreamOrder>>,
     pub(crate) limits: Mutex<BTreeMap<u32, usize>>,
+    /// Memory that is freed when its work is done.
+    unused: Mutex<Vec<MemoryId>>,
 }
 
 impl Context {
@@ -36,6 +38,7 @@ impl Context {
             flags: AtomicU32::new(flags),
             order: Mutex::new(None),
             limits: Mutex::new(BTreeMap::new()),
+            unused: Mutex::default(),
         }
     }
 
@@ -75,9 +78,11 @@ impl Context {
         let mut order = self.order()?;
         let (streams, events) = order.get()?.everything();
         let retired = order.get()?.retired();
+        let unused = self.unused_memory();
         drop(order);
         let waited = self.wait_for_streams(&streams);
         if waited.is_ok() {
+            self.free_memory(&unused);
             let mut order = self.order()?;
             order.get()?.forget_orphans(&events);
             order.get()?.drop_retired(&retired);
@@ -94,6 +99,26 @@ impl Context {
             state.collect();
         }
         waited
+    }
+
+    /// Frees memory when the context is waited for; work that is queued may use it until then.
+    pub(crate) fn keep_until_idle(&self, memory: MemoryId) {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+    }
+
+    /// What waits to be freed now.
+    fn unused_memory(&self) -> Vec<MemoryId> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Frees what still waits for that; no work uses it.
+    fn free_memory(&self, memory: &[MemoryId]) {
+        let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
+        for memory in memory.iter().filter(|memory| unused.contains(memory)) {
+            // A lost device keeps nothing.
+            let _ = self.driver.free(*memory, None);
+        }
+        unused.retain(|kept| !memory.contains(kept));
     }
 
     fn wait_for_streams(&self, streams: &[StreamId]) -> Answer {
@@ -125,6 +150,7 @@ impl Context {
         for executable in state.executables.remove_where(|executable| executable.context.number == ours) {
             executable.end();
         }
+        self.free_memory(&self.unused_memory());
         state.arrays.remove_where(|array| array.context == ours);
         state.mipmapped_arrays.remove_where(|array| array.context == ours);
         for record in state.bound.end_context(ours) {

@@ -9,6 +9,7 @@ use crate::boundary::Answer;
 use crate::caller_memory::{In, Out};
 use crate::calls::context::Context;
 use crate::calls::copies::Copy3D;
+use crate::calls::graph_conditions::{ConditionalParameters, conditional};
 use crate::calls::graph_memory::AllocationParameters;
 use crate::calls::graph_nodes::{add, check_context, read, replace};
 use crate::calls::graph_parameters::{HostParameters, KernelParameters2, copy, fill, host, kernel};
@@ -97,7 +98,7 @@ fn work(state: &ProcessState, context: &Context, given: In<AnyParameters>) -> An
         k if k <= Kind::CU_GRAPH_NODE_TYPE_CONDITIONAL as c_uint => {
             records::note_once(
                 "node kinds",
-                "a node for a semaphore or a condition was added to a graph, or a node was made one for memory; kiln has none of them",
+                "a node for a semaphore was added to a graph, or a node was made one for memory or a condition; kiln has none of them",
             );
             Err(Code::NOT_SUPPORTED)
         }
@@ -105,7 +106,7 @@ fn work(state: &ProcessState, context: &Context, given: In<AnyParameters>) -> An
     }
 }
 
-/// Adds a node of any kind. One for memory writes the address into the structure.
+/// Adds a node of any kind. One for memory writes the address into the structure, one with a condition where its graphs are.
 fn add_any(
     out: Out<RawHandle>,
     handle: RawHandle,
@@ -116,7 +117,9 @@ fn add_any(
     let place = given.address() + OF_KIND;
     let is_allocation = kind == Kind::CU_GRAPH_NODE_TYPE_MEM_ALLOC as c_uint;
     let is_free = kind == Kind::CU_GRAPH_NODE_TYPE_MEM_FREE as c_uint;
+    let is_conditional = kind == Kind::CU_GRAPH_NODE_TYPE_CONDITIONAL as c_uint;
     let mut allocated = None;
+    let mut bodies = None;
     let owner = graph(state()?, handle)?;
     add(out, handle, after, |state, context| {
         if is_allocation {
@@ -130,11 +133,18 @@ fn add_any(
         if is_free {
             return graph_memory_nodes::free(state, &owner, In::<u64>::at_address(place).get()?);
         }
+        if is_conditional {
+            let given = In::<ConditionalParameters>::at_address(place).get()?;
+            let (work, list) = conditional(state, &owner, &given)?;
+            bodies = Some(given.with_bodies(list));
+            return Ok(work);
+        }
         work(state, context, given)
     })?;
-    match allocated {
-        Some(made) => Out::<AllocationParameters>::at(place as *mut c_void).set(made),
-        None => Ok(()),
+    match (allocated, bodies) {
+        (Some(made), _) => Out::<AllocationParameters>::at(place as *mut c_void).set(made),
+        (_, Some(made)) => Out::<ConditionalParameters>::at(place as *mut c_void).set(made),
+        _ => Ok(()),
     }
 }
 

@@ -135,10 +135,14 @@ impl GraphBody {
         self.has(NodeWork::is_of_memory)
     }
 
+    /// Whether it, or a graph in it, has a node with a condition.
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.has(NodeWork::is_conditional)
+    }
+
     fn has(&self, is_meant: fn(&NodeWork) -> bool) -> bool {
-        self.nodes.values().any(|node| match &node.work {
-            NodeWork::Child(child) => child.body().has(is_meant),
-            work => is_meant(work),
+        self.nodes.values().any(|node| {
+            is_meant(&node.work) || node.work.children().iter().any(|child| child.body().has(is_meant))
         })
     }
 

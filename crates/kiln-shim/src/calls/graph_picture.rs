@@ -42,7 +42,10 @@ impl Picture<'_> {
                     children.push(child);
                     format!("graph_{}", own + children.len())
                 }
-                work => self.label(work),
+                work => {
+                    children.extend(work.children());
+                    self.label(work)
+                }
             };
             let _ = writeln!(
                 self.text,
@@ -73,6 +76,7 @@ impl Picture<'_> {
             Kind::CU_GRAPH_NODE_TYPE_MEM_ALLOC => "MEM_ALLOC",
             Kind::CU_GRAPH_NODE_TYPE_MEM_FREE => "MEM_FREE",
             Kind::CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => "BATCH_MEM_OP",
+            Kind::CU_GRAPH_NODE_TYPE_CONDITIONAL => "CONDITIONAL",
             _ => "EMPTY",
         };
         match work {

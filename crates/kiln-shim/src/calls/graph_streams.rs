@@ -103,7 +103,7 @@ impl GraphStreams {
 }
 
 /// Memory that an earlier launch made and nothing freed is freed now, or is an error.
-fn free_left_memory(steps: &[LaidOut<'_>], stream: StreamId, frees_first: bool) -> Answer {
+pub(crate) fn free_left_memory(steps: &[LaidOut<'_>], stream: StreamId, frees_first: bool) -> Answer {
     for step in steps {
         if let GraphStep::Work(NodeWork::Allocate(memory)) = step.what
             && memory.is_live()
@@ -137,7 +137,12 @@ fn lanes_of(steps: &[LaidOut<'_>]) -> Vec<usize> {
 }
 
 /// Queues one step.
-fn submit(state: &ProcessState, context: &Context, stream: StreamId, step: &LaidOut<'_>) -> Answer {
+pub(crate) fn submit(
+    state: &ProcessState,
+    context: &Context,
+    stream: StreamId,
+    step: &LaidOut<'_>,
+) -> Answer {
     let driver = &*context.driver;
     let mut queue = |command: &Command<'_>| driver.submit(stream, command).or_code().map(|_| ());
     match step.what {

@@ -93,17 +93,18 @@ fn difference(ours: &GraphBody, theirs: &GraphBody, host: Option<FunctionId>) ->
         if edges.0 != edges.1 {
             return Some((TOPOLOGY, Some(number)));
         }
-        if let (NodeWork::Child(mine), NodeWork::Child(other)) = (&mine.work, &other.work)
-            && let Some((why, _)) = difference(mine.copied(), other.copied(), host)
-        {
-            return Some((why, Some(number)));
+        for (mine, other) in mine.work.children().iter().zip(other.work.children()) {
+            if let Some((why, _)) = difference(mine.copied(), other.copied(), host) {
+                return Some((why, Some(number)));
+            }
         }
-        let is_other_memory = match (&mine.work, &other.work) {
+        let is_other = match (&mine.work, &other.work) {
             (NodeWork::Allocate(mine), NodeWork::Allocate(other)) => !Arc::ptr_eq(mine, other),
             (NodeWork::Free(mine), NodeWork::Free(other)) => !Arc::ptr_eq(mine, other),
+            (NodeWork::Conditional(mine), NodeWork::Conditional(other)) => !mine.is_like(other),
             _ => false,
         };
-        if is_other_memory || mine.work.has_rows() != other.work.has_rows() {
+        if is_other || mine.work.has_rows() != other.work.has_rows() {
             return Some((PARAMETERS, Some(number)));
         }
     }

@@ -8,6 +8,7 @@ use kiln_driver::{Code, Command, DevicePlace, Dim3, FunctionId, LaunchCommand, P
 use crate::boundary::Answer;
 use crate::calls::copies::Copy3D;
 use crate::calls::graph_body::GraphBody;
+use crate::calls::graph_conditions::ConditionalWork;
 use crate::calls::graph_event_nodes::NodeEvent;
 use crate::calls::graph_memory::GraphMemory;
 use crate::calls::graphs::Graph;
@@ -37,6 +38,8 @@ pub(crate) enum NodeWork {
     Allocate(Arc<GraphMemory>),
     /// Frees memory.
     Free(Arc<GraphMemory>),
+    /// One of several graphs, by a condition.
+    Conditional(Box<ConditionalWork>),
 }
 
 /// Values that are written to memory and waited for, one after the other.
@@ -210,12 +213,27 @@ impl NodeWork {
             Self::WaitEvent(_) => Kind::CU_GRAPH_NODE_TYPE_WAIT_EVENT,
             Self::Allocate(_) => Kind::CU_GRAPH_NODE_TYPE_MEM_ALLOC,
             Self::Free(_) => Kind::CU_GRAPH_NODE_TYPE_MEM_FREE,
+            Self::Conditional(_) => Kind::CU_GRAPH_NODE_TYPE_CONDITIONAL,
         }
     }
 
     /// Whether it is no command of a graph below.
     pub(crate) fn needs_stream(&self) -> bool {
-        matches!(self, Self::Record(_) | Self::WaitEvent(_) | Self::Allocate(_) | Self::Free(_))
+        let is_of_events = matches!(self, Self::Record(_) | Self::WaitEvent(_));
+        is_of_events || self.is_of_memory() || self.is_conditional()
+    }
+
+    pub(crate) fn is_conditional(&self) -> bool {
+        matches!(self, Self::Conditional(_))
+    }
+
+    /// The graphs in it.
+    pub(crate) fn children(&self) -> &[ChildGraph] {
+        match self {
+            Self::Child(child) => std::slice::from_ref(child),
+            Self::Conditional(work) => &work.bodies,
+            _ => &[],
+        }
     }
 
     /// Whether it is about memory of the graph.
@@ -242,7 +260,7 @@ impl NodeWork {
                 batch.launches.iter().map(|launch| vec![Command::Launch(launch.command())]).collect()
             }
             Self::Empty | Self::Child(_) | Self::Record(_) | Self::WaitEvent(_) => Vec::new(),
-            Self::Allocate(_) | Self::Free(_) => Vec::new(),
+            Self::Allocate(_) | Self::Free(_) | Self::Conditional(_) => Vec::new(),
         }
     }
 

@@ -9,8 +9,10 @@ use kiln_driver::{Code, Command, GraphId};
 
 use crate::boundary::Answer;
 use crate::caller_memory::Out;
+use crate::calls::condition_runs::ConditionRun;
 use crate::calls::context::Context;
 use crate::calls::graph_body::{BodyNode, GraphBody};
+use crate::calls::graph_conditions::Condition;
 use crate::calls::graph_streams::GraphStreams;
 use crate::calls::graph_work::{ChildGraph, NodeWork};
 use crate::calls::process_state::{ProcessState, current, state};
@@ -28,6 +30,8 @@ pub(crate) struct Graph {
     original: Option<RawHandle>,
     /// Objects of the program that it keeps.
     pub(crate) objects: UserReferences,
+    /// Conditions that were made for it.
+    conditions: Mutex<Vec<Arc<Condition>>>,
 }
 
 impl Graph {
@@ -41,7 +45,18 @@ impl Graph {
         original: Option<RawHandle>,
         objects: UserReferences,
     ) -> Arc<Self> {
-        Arc::new(Self { context, body: Mutex::new(body), handles: Mutex::default(), original, objects })
+        let (body, handles, conditions) = (Mutex::new(body), Mutex::default(), Mutex::default());
+        Arc::new(Self { context, body, handles, original, objects, conditions })
+    }
+
+    pub(crate) fn keep_condition(&self, condition: Arc<Condition>) {
+        self.conditions.lock().unwrap_or_else(PoisonError::into_inner).push(condition);
+    }
+
+    /// The condition with an address, if it is one of this graph.
+    pub(crate) fn condition(&self, address: u64) -> Option<Arc<Condition>> {
+        let conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        conditions.iter().find(|condition| condition.address == address).cloned()
     }
 
     pub(crate) fn body(&self) -> MutexGuard<'_, GraphBody> {
@@ -94,10 +109,8 @@ fn destroy(state: &ProcessState, handle: RawHandle) -> Answer {
     let children: Vec<RawHandle> = gone
         .body()
         .nodes()
-        .filter_map(|(_, node)| match &node.work {
-            NodeWork::Child(child) => child.handle(),
-            _ => None,
-        })
+        .flat_map(|(_, node)| node.work.children())
+        .filter_map(ChildGraph::handle)
         .collect();
     for child in children {
         // One that a program destroyed itself is gone.
@@ -337,11 +350,14 @@ driver_api! {
             let child = NodeWork::Child(ChildGraph::new(body.clone()));
             return context.order()?.get()?.record(&choice, child);
         }
+        let frees_first = executable.flags & AUTO_FREE != 0;
+        if body.has_conditions() {
+            let run = ConditionRun { state, context: &context, choice: &choice };
+            return run.launch(body, frees_first);
+        }
         match (id, streams) {
             (Some(id), _) => context.order()?.get()?.submit(&choice, &Command::Graph(*id)),
-            (None, Some(streams)) => {
-                streams.launch(state, &context, &choice, body, executable.flags & AUTO_FREE != 0)
-            }
+            (None, Some(streams)) => streams.launch(state, &context, &choice, body, frees_first),
             (None, None) => Ok(()),
         }
     }

@@ -1,7 +1,7 @@
 //! Linking: several PTX texts become one.
 //!
 //! The result of a link is PTX, too, which a load takes; programs do not look into it. Of objects and archives the PTX of their fat binaries is taken. In the place
-//! of NVIDIA's archive of the device runtime there are its functions for grids of a cooperative launch.
+//! of NVIDIA's archive of the device runtime there are its functions for grids of a cooperative launch and for conditions of graphs.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,8 +64,11 @@ fn add(handle: RawHandle, kind: c_uint, bytes: &[u8]) -> Answer {
 
 /// The name of the object in the archive of the device runtime.
 const DEVICE_RUNTIME: &[u8] = b"cuda_device_runtime.o";
-/// What is there of the device runtime.
-const COOPERATIVE_GROUPS: &str = include_str!("cooperative_groups.ptx");
+/// What is there of the device runtime: names, and the text that defines them.
+const RUNTIME_PARTS: [(&[&str], &str); 2] = [
+    (&["cudaCGGetIntrinsicHandle", "cudaCGSynchronize"], include_str!("cooperative_groups.ptx")),
+    (&["cudaGraphSetConditional"], include_str!("condition.ptx")),
+];
 
 /// Functions that devices have without a definition in PTX.
 const OF_THE_SYSTEM: [&str; 6] =
@@ -93,9 +96,12 @@ fn unresolved(text: &str) -> Vec<&str> {
     declared(true).filter(|name| !defined.contains(name) && !OF_THE_SYSTEM.contains(name)).collect()
 }
 
-/// Whether a function is one of those for grids.
-fn is_of_grids(name: &str) -> bool {
-    matches!(name, "cudaCGGetIntrinsicHandle" | "cudaCGSynchronize")
+/// The parts of the device runtime that have some of the missing functions, which are not missing any more.
+fn runtime_parts(missing: &mut Vec<&str>) -> Vec<&'static str> {
+    let wanted = |(names, _): &&(&[&str], &str)| missing.iter().any(|name| names.contains(name));
+    let parts: Vec<_> = RUNTIME_PARTS.iter().filter(wanted).collect();
+    missing.retain(|name| !parts.iter().any(|(names, _)| names.contains(name)));
+    parts.into_iter().map(|(_, text)| *text).collect()
 }
 
 /// An error if functions are missing.
@@ -146,13 +152,10 @@ driver_api! {
         let mut linked = link.linked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = join(&link.texts.lock().unwrap_or_else(PoisonError::into_inner));
         let mut missing = unresolved(&text);
-        if link.has_device_runtime.load(Ordering::Relaxed) && missing.iter().any(|name| is_of_grids(name)) {
-            missing.retain(|name| !is_of_grids(name));
-            refuse_missing(&missing)?;
-            text.push_str(COOPERATIVE_GROUPS);
-        } else {
-            refuse_missing(&missing)?;
-        }
+        let has_runtime = link.has_device_runtime.load(Ordering::Relaxed);
+        let parts = if has_runtime { runtime_parts(&mut missing) } else { Vec::new() };
+        refuse_missing(&missing)?;
+        parts.into_iter().for_each(|part| text.push_str(part));
         let mut text = text.into_bytes();
         text.push(0);
         let text = linked.insert(text.into_boxed_slice());
