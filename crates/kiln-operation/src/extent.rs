@@ -20,10 +20,7 @@ pub(crate) struct Extent {
 impl Extent {
     /// So many elements side by side.
     pub(crate) fn dense(operand: OperandPlace, factors: &[u64]) -> Result<Self, OperationError> {
-        let product = factors.iter().try_fold(1_u128, |product, factor| {
-            product.checked_mul(u128::from(*factor)).filter(|product| *product <= ELEMENT_LIMIT)
-        });
-        let reach = product.ok_or_else(|| too_large(operand, factors, &[]))? as u64;
+        let reach = product(factors.iter().copied()).ok_or_else(|| too_large(operand, factors, &[]))?;
         Ok(Self { reach, used: reach })
     }
 
@@ -32,7 +29,7 @@ impl Extent {
         if step == 0 {
             return Err(OperationError::operand(operand, "has a step of 0", "use a step of 1 or more"));
         }
-        Self::of(operand, [(n, step), (1, 0), (1, 0)])
+        Self::of(operand, &[(n, step)])
     }
 
     /// Matrices of `rows` x `columns`, by columns, `leading` elements apart, `batch` of them `stride` apart.
@@ -47,21 +44,20 @@ impl Extent {
             let hint = "use a leading dimension that holds a column";
             return Err(OperationError::operand(operand, what, hint));
         }
-        Self::of(operand, [(rows, 1), (columns, leading), (batch, stride)])
+        let all = [(rows, 1), (columns, leading), (batch, stride)];
+        // Of one matrix there is no batch to speak of.
+        Self::of(operand, if batch == 1 { &all[..2] } else { &all })
     }
 
-    fn of(operand: OperandPlace, dimensions: [(u64, u64); 3]) -> Result<Self, OperationError> {
-        let used = Self::dense(operand, &dimensions.map(|(count, _)| count))?.used;
-        let last: u128 = dimensions
-            .iter()
-            .map(|(count, step)| u128::from(count.saturating_sub(1)) * u128::from(*step))
-            .sum();
+    /// So many elements, and the distance from one to the next, in each dimension.
+    fn of(operand: OperandPlace, dimensions: &[(u64, u64)]) -> Result<Self, OperationError> {
+        let counts = || dimensions.iter().map(|(count, _)| *count);
+        let used = product(counts()).ok_or_else(|| too_large(operand, &counts().collect::<Vec<_>>(), &[]))?;
+        let to_last = |(count, step): &(u64, u64)| u128::from(count.saturating_sub(1)) * u128::from(*step);
+        let last = dimensions.iter().map(to_last).fold(0, u128::saturating_add);
         if last >= ELEMENT_LIMIT {
-            return Err(too_large(
-                operand,
-                &dimensions.map(|(count, _)| count),
-                &dimensions.map(|(_, step)| step),
-            ));
+            let steps: Vec<u64> = dimensions.iter().map(|(_, step)| *step).collect();
+            return Err(too_large(operand, &counts().collect::<Vec<_>>(), &steps));
         }
         Ok(Self { reach: last as u64 + 1, used })
     }
@@ -93,6 +89,14 @@ impl Extent {
     ) -> OperationOperand {
         OperationOperand { name, effect, bytes: self.reach * element.bytes(), alignment: element.bytes() }
     }
+}
+
+/// The product of all factors, if there is memory for so many elements.
+fn product(factors: impl IntoIterator<Item = u64>) -> Option<u64> {
+    let product = factors.into_iter().try_fold(1_u128, |product, factor| {
+        product.checked_mul(u128::from(factor)).filter(|product| *product <= ELEMENT_LIMIT)
+    });
+    product.map(|product| product as u64)
 }
 
 /// Refuses sizes of 0.

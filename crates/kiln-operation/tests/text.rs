@@ -390,7 +390,14 @@ fn operations_of_networks_that_cannot_be_are_refused() {
 
 #[test]
 fn operands_that_no_memory_holds_are_refused_by_name() {
-    shape("blas.scal element=f32 n=4294967296 x_step=4294967296", "`x` has 2^59");
+    shape(
+        "blas.scal element=f32 n=4294967296 x_step=4294967296",
+        "`x` has 2^59 elements or more: 4294967296 at steps of 4294967296; use smaller sizes",
+    );
+    shape(
+        "blas.ger element=f32 m=4 n=4 leading=18446744073709551615 x_step=1 y_step=1",
+        "`a` has 2^59 elements or more: 4 x 4 at steps of 1 x 18446744073709551615; use smaller sizes",
+    );
     let text = "fft kind=forward element=f32 shape=18446744073709551615 batch=1 in_place=false";
     shape(text, "`input` has 2^59");
     shape(&text.replace("false", "true"), "`data` has 2^59");
@@ -403,7 +410,7 @@ fn operations_that_cannot_be_are_refused() {
     shape("blas.scal element=f16 n=1 x_step=1", "elements of f16");
     shape(
         "blas.scal element=f32 n=18446744073709551615 x_step=1",
-        "`x` has 2^59 elements or more: 18446744073709551615 x 1 x 1; use smaller sizes",
+        "`x` has 2^59 elements or more: 18446744073709551615; use smaller sizes",
     );
     shape("blas.ger element=f32 m=4 n=4 leading=3 x_step=1 y_step=1", "`a` has a leading dimension of 3");
     shape("fft kind=forward element=f32 shape=8x0 batch=1 in_place=false", "`shape` is 0");
