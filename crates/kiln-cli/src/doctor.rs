@@ -9,6 +9,13 @@ mod isolation;
 #[path = "doctor/isolation_unsupported.rs"]
 mod isolation;
 mod library_cost;
+#[cfg(target_os = "linux")]
+mod library_loading;
+#[cfg(not(target_os = "linux"))]
+#[path = "doctor/library_loading_unsupported.rs"]
+mod library_loading;
+#[cfg(target_os = "linux")]
+pub(crate) mod load_library;
 mod text;
 
 use std::time::Duration;

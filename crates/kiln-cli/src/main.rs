@@ -18,6 +18,8 @@
 //! | `explain` | says in words what a recording shows |
 //! | `watch` | serves a page that shows a recording |
 //!
+//! `doctor` starts the command `load-library`, which help does not list.
+//!
 //! Every command returns an [`Exit`] or a [`Failure`]; this file prints failures, as text or as JSON.
 
 mod argument_spec;
@@ -63,6 +65,8 @@ mod recording_file;
 mod replay;
 mod run;
 mod scaling;
+#[cfg(target_os = "linux")]
+mod signal_name;
 #[cfg(target_os = "linux")]
 mod signals;
 mod source_file;
@@ -133,6 +137,10 @@ enum Command {
     Watch(watch::Arguments),
     /// Watch the kiln programs of this user: memory by tag, submissions, faults, GPUs.
     Top(top::Arguments),
+    /// Load a library, for `kiln doctor`.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    LoadLibrary(doctor::load_library::Arguments),
 }
 
 impl Command {
@@ -155,6 +163,8 @@ impl Command {
             Self::Explain(arguments) => ("explain", arguments.json),
             Self::Watch(arguments) => ("watch", arguments.json),
             Self::Top(arguments) => ("top", arguments.json),
+            #[cfg(target_os = "linux")]
+            Self::LoadLibrary(_) => ("load-library", false),
         }
     }
 
@@ -176,6 +186,8 @@ impl Command {
             Self::Explain(arguments) => explain::run(arguments, console),
             Self::Watch(arguments) => watch::run(arguments, console),
             Self::Top(arguments) => top::run(arguments, console),
+            #[cfg(target_os = "linux")]
+            Self::LoadLibrary(arguments) => doctor::load_library::run(arguments),
         }
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::check::{Check, Status};
 use super::isolation;
 use super::library_cost::{self, LibraryCost};
+use super::library_loading;
 use crate::exit_code::Exit;
 use crate::failure::next_step;
 use crate::table::bytes;
@@ -231,8 +232,8 @@ impl Examination {
         let mut unused = Vec::new();
         for (library, answer) in Library::ALL.iter().zip(libraries::find_all()) {
             let sample = library_cost::sample_operation(*library);
-            // Names may tell no version, and a library may not load: it is asked itself.
-            match answer.and_then(|found| found.load()) {
+            // Names may tell no version, and a library may not load: it is asked itself, in another process, which it may end.
+            match answer.and_then(|found| library_loading::load(&found)) {
                 Ok(found) => {
                     let cost = sample.zip(gpu).map(|(sample, gpu)| LibraryCost::measure(gpu, sample));
                     self.found(*library, found, cost, driver);

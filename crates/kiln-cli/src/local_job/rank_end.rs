@@ -4,6 +4,8 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use crate::signal_name::signal_text;
+
 /// How the process of a rank ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RankEnd {
@@ -12,23 +14,6 @@ pub(super) enum RankEnd {
     /// It was ended by this signal.
     Signal(u8),
 }
-
-/// Signals by their names; others are only numbered.
-const NAMES: [(u8, &str); 13] = [
-    (1, "SIGHUP"),
-    (2, "SIGINT"),
-    (3, "SIGQUIT"),
-    (4, "SIGILL"),
-    (5, "SIGTRAP"),
-    (6, "SIGABRT"),
-    (7, "SIGBUS"),
-    (8, "SIGFPE"),
-    (9, "SIGKILL"),
-    (11, "SIGSEGV"),
-    (13, "SIGPIPE"),
-    (15, "SIGTERM"),
-    (24, "SIGXCPU"),
-];
 
 impl RankEnd {
     pub(super) fn is_success(self) -> bool {
@@ -59,13 +44,7 @@ impl fmt::Display for RankEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exit(code) => write!(f, "exit status {code}"),
-            Self::Signal(number) => {
-                write!(f, "signal {number}")?;
-                match NAMES.iter().find(|(known, _)| known == number) {
-                    Some((_, name)) => write!(f, " ({name})"),
-                    None => Ok(()),
-                }
-            }
+            Self::Signal(number) => f.write_str(&signal_text(*number)),
         }
     }
 }

@@ -38,6 +38,8 @@ mod demo;
 mod doctor;
 mod doctor_cluster;
 mod doctor_cluster_texts;
+#[cfg(target_os = "linux")]
+mod doctor_libraries;
 mod emit;
 mod fault_text;
 mod folder;
