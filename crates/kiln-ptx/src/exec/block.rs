@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::barrier::{Arrival, BARRIERS, BarrierState, Met};
+use super::block_progress::Progress;
 use super::check::{BlockRaces, ValueRule};
 use super::cluster::Cluster;
 use super::code_location::CodeSite;
@@ -18,6 +19,7 @@ use super::path_tree::{Path, PathTree};
 use super::preemption::{Preemption, Switch};
 use super::random::Random;
 use super::refusal::refusal;
+use super::statistics::ExecutionCounts;
 use super::undefined::OriginNotes;
 use super::warp::{Frames, LaneGroup, MAX_POLLS, Pause, Warp};
 use super::warp_register::{FULL, LANES, LaneOrder, each};
@@ -55,6 +57,8 @@ pub(crate) struct Cta<'l> {
     pub(crate) mbarriers: MbarrierTable,
     pub(crate) warpgroups: WarpgroupOrder,
     pub(crate) counters: Counters,
+    /// What is counted of each step. The host thread that runs the block lends it.
+    pub(super) step_counts: Vec<ExecutionCounts>,
     /// Strong loads from global memory, and atomics there that change nothing, since the block last let others run.
     pub(crate) polls: u32,
     /// Picks where lanes of a warp part, as threads of sm_70 and later may.
@@ -71,8 +75,8 @@ pub(crate) struct Cta<'l> {
     ready_warps: usize,
     /// Whether any warp has run a step in this round. Steps count here and not instructions: one may take several.
     pub(crate) moved: bool,
-    /// Updates by atomics beyond one for each instruction, since the launch was last told: they take as long as instructions do.
-    pub(crate) more_work: u64,
+    /// Instructions since the launch was last told, and updates by atomics beyond one for each of them: they take as long as instructions do.
+    pub(crate) untold: u64,
     /// How often the block changed memory since the launch was last told.
     pub(crate) changes: u64,
     /// Whether a thread has exited since the launch was last told.
@@ -112,19 +116,6 @@ pub(crate) struct Block<'l> {
     held: Vec<u32>,
 }
 
-/// How far a block got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    Done,
-    Paused,
-    /// It could go on, but another block should run first.
-    Preempted,
-    /// Its threads wait, or repeat what they do until memory changes.
-    Repeating,
-    /// Its threads wait for other blocks of the cluster.
-    Stuck,
-}
-
 impl<'l> Block<'l> {
     /// The block with a number; it takes over the room of one of the launch that is done.
     pub(crate) fn new(launch: &'l Launch<'l>, number: u64, done: Option<Self>) -> Self {
@@ -158,6 +149,7 @@ impl<'l> Block<'l> {
                 if let Some(progress) = self.cta.launch.options.progress {
                     progress.advance();
                 }
+                self.cta.launch.note_exit();
                 return Ok(Progress::Done);
             }
             if !self.cta.moved && !released && !preempted {
@@ -166,10 +158,10 @@ impl<'l> Block<'l> {
                 }
                 return Err(self.cta.report_deadlock(&self.warps));
             }
-            let ran = self.cta.counters.warp_instructions
-                - std::mem::replace(&mut told, self.cta.counters.warp_instructions)
-                + std::mem::take(&mut self.cta.more_work);
-            if self.cta.launch.stalls(ran, std::mem::take(&mut self.cta.exited)) {
+            let ran = self.cta.counters.warp_instructions;
+            self.cta.untold += ran - std::mem::replace(&mut told, ran);
+            let exited = std::mem::take(&mut self.cta.exited);
+            if self.cta.launch.stalls(&mut self.cta.untold, exited) {
                 let limit = self.cta.launch.options.stall_limit;
                 return Err(self.no_end(ExecFindingKind::Stalled(limit)));
             }
@@ -229,13 +221,14 @@ impl<'l> Block<'l> {
         Ok(released)
     }
 
-    /// Takes over what decides where threads are preempted.
-    pub(crate) fn lend(&mut self, preemption: Option<Preemption>) {
-        self.cta.preemption = preemption;
+    /// Takes over what decides where threads are preempted, and what is counted of each step.
+    pub(crate) fn lend(&mut self, preemption: Option<Preemption>, counts: &mut Vec<ExecutionCounts>) {
+        (self.cta.preemption, self.cta.step_counts) = (preemption, std::mem::take(counts));
     }
 
-    /// Gives it back.
-    pub(crate) fn give_back(&mut self) -> Option<Preemption> {
+    /// Gives both back.
+    pub(crate) fn give_back(&mut self, counts: &mut Vec<ExecutionCounts>) -> Option<Preemption> {
+        *counts = std::mem::take(&mut self.cta.step_counts);
         self.cta.preemption.take()
     }
 
@@ -346,6 +339,7 @@ impl<'l> Cta<'l> {
             mbarriers: MbarrierTable::default(),
             warpgroups: WarpgroupOrder::default(),
             counters: Counters::default(),
+            step_counts: Vec::new(),
             polls: 0,
             splits: split_source(launch, number),
             atomic_orders: atomic_orders(launch, number),
@@ -354,7 +348,7 @@ impl<'l> Cta<'l> {
             switch: None,
             ready_warps: 0,
             moved: false,
-            more_work: 0,
+            untold: 0,
             changes: 0,
             exited: false,
             barriers,

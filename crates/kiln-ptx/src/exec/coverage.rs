@@ -33,7 +33,10 @@ impl Coverage {
 
     #[inline]
     pub(crate) fn mark(&self, pc: u32) {
-        if let Some(executed) = self.executed.get(pc as usize) {
+        // Most steps were executed before, and then nothing is written: several host threads look here.
+        if let Some(executed) = self.executed.get(pc as usize)
+            && !executed.load(Ordering::Relaxed)
+        {
             executed.store(true, Ordering::Relaxed);
         }
     }

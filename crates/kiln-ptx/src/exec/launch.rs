@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kiln_lanes::InstructionSet;
 
-use super::block::{Block, Progress};
+use super::block::Block;
+use super::block_progress::Progress;
 use super::check::{LaunchRaces, RaceRule, Rules, ValueRules};
 use super::cluster_shape::ClusterShape;
 use super::launch_log::Log;
@@ -13,9 +14,11 @@ use super::lowered_code::{Code, Constant};
 use super::memory::generic_address::{WORKSPACE, shared_window};
 use super::memory::{Declared, DeviceHeap, GlobalMemory, Miss, MissKind, Span, SpanCache, Words};
 use super::options::{LaunchShape, Options};
+use super::own_line::OwnLine;
 use super::preemption::Preemption;
 use super::random::{Order, Random};
 use super::resident_blocks::Flight;
+use super::statistics::LaunchStatistics;
 use super::undefined::OriginNotes;
 use super::variables::ModuleVariable;
 use super::warp::Register;
@@ -25,6 +28,8 @@ use super::warp_register::{Column, LANES};
 const BLOCK_QUANTUM: u64 = 1 << 22;
 /// The same for blocks that were launched to wait for each other.
 const COOPERATIVE_QUANTUM: u64 = 1 << 14;
+/// The most instructions a block runs until the launch is told of them, where several host threads run blocks: each would take the count from the others.
+const UNTOLD_LIMIT: u64 = 1 << 12;
 
 /// What all blocks of a launch see.
 pub(crate) struct Launch<'l> {
@@ -51,14 +56,14 @@ pub(crate) struct Launch<'l> {
     /// The variables of the module, and where they lie.
     variables: &'l [ModuleVariable],
     globals: &'l [u64],
-    /// How often blocks have changed memory.
-    changes: AtomicU64,
+    /// How often blocks have changed memory, for each host thread.
+    changes: Box<[OwnLine<AtomicU64>]>,
     /// Instructions since a thread last exited.
-    stalled: AtomicU64,
+    stalled: OwnLine<AtomicU64>,
     pub(crate) races: Option<LaunchRaces>,
     pub(crate) rules: ValueRules,
     /// Where undefined bytes in global memory come from that blocks of this launch copied there.
-    origins: Mutex<OriginNotes>,
+    origins: OwnLine<Mutex<OriginNotes>>,
 }
 
 /// What a launch is made of.
@@ -102,10 +107,10 @@ impl<'l> Launch<'l> {
             constant_ranges: parts.constant_ranges,
             variables: parts.variables,
             globals,
-            changes: AtomicU64::new(0),
-            stalled: AtomicU64::new(0),
+            changes: (0..workers(&options, clusters)).map(|_| OwnLine::default()).collect(),
+            stalled: OwnLine::default(),
             rules: options.value_rules(),
-            origins: Mutex::default(),
+            origins: OwnLine::default(),
             races: options.checks.races.then(|| race_check(code, &shape, clusters, &options)),
             constants: code.constants.iter().map(|constant| [value(constant); LANES]).collect(),
             constant_registers: { code.constants.iter() }
@@ -143,27 +148,48 @@ impl<'l> Launch<'l> {
 
     /// How often memory was changed by blocks that have paused since.
     pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
+        // Each count only grows, so their sum is the same as before only if none of them has.
+        self.changes.iter().map(|changes| changes.load(Ordering::Relaxed)).sum()
     }
 
-    /// Counts instructions; whether more ran than may run from one exit of a thread to the next.
-    pub(crate) fn stalls(&self, instructions: u64, exited: bool) -> bool {
+    /// Keeps that blocks of a host thread have changed memory so many times.
+    fn note_changes(&self, worker: u64, times: u64) {
+        if let Some(changes) = self.changes.get(worker as usize) {
+            changes.fetch_add(times, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the instructions in that a block has not told of yet, if they are many; whether more ran than may run from one exit of a thread to the next.
+    pub(crate) fn stalls(&self, untold: &mut u64, exited: bool) -> bool {
+        let limit = self.options.stall_limit;
         if exited {
-            self.stalled.store(0, Ordering::Relaxed);
+            *untold = 0;
+            self.note_exit();
+        }
+        let is_alone = self.changes.len() == 1;
+        if exited || limit == u64::MAX || !is_alone && *untold < UNTOLD_LIMIT.min(limit / 1024) {
             return false;
         }
+        let instructions = std::mem::take(untold);
         let before = self.stalled.fetch_add(instructions, Ordering::Relaxed);
-        before.saturating_add(instructions) > self.options.stall_limit
+        before.saturating_add(instructions) > limit
+    }
+
+    /// A thread has exited: instructions count from here.
+    pub(crate) fn note_exit(&self) {
+        // Where nothing was counted, nothing is written: all host threads come here.
+        if self.stalled.load(Ordering::Relaxed) != 0 {
+            self.stalled.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Runs all blocks.
     pub(crate) fn run(&self) {
-        // The blocks of a cluster run on one thread.
-        let workers = (self.options.threads.max(1) as u64).min(self.clusters.count().max(1));
+        let workers = self.changes.len() as u64;
         if self.code.ends_at_once() && self.options.statistics.is_none() {
             return self.run_one_for_all();
         }
-        let next = AtomicU64::new(0);
+        let next = OwnLine::new(AtomicU64::new(0));
         if workers == 1 {
             return self.work(&next, 0, 1);
         }
@@ -189,17 +215,34 @@ impl<'l> Launch<'l> {
     fn work(&self, next: &AtomicU64, worker: u64, workers: u64) {
         let clusters = self.clusters.count();
         let order = Order::new(clusters, self.options.seed);
-        let mut flight = Flight::new(workers == 1, self.preemption(worker), self.block_bytes());
+        let mut flight = Flight::new((worker, workers), self.preemption(worker), self.block_bytes());
+        flight.step_counts = self.options.statistics.map(LaunchStatistics::nothing).unwrap_or_default();
+        self.run_blocks(next, (worker, workers), &order, &mut flight);
+        self.log.count(flight.counters);
+        if let Some(statistics) = self.options.statistics {
+            statistics.add(&flight.step_counts);
+        }
+    }
+
+    /// The same, with the blocks that are in flight.
+    fn run_blocks<'b>(
+        &'b self,
+        next: &AtomicU64,
+        (worker, workers): (u64, u64),
+        order: &Order,
+        flight: &mut Flight<'b>,
+    ) {
+        let clusters = self.clusters.count();
         if self.shape.cooperative {
             // All blocks are in flight from the start: they may wait for each other.
             let own = (worker..clusters).step_by(workers as usize);
             for place in own {
-                let blocks = self.start(order.at(place), None, &mut flight);
+                let blocks = self.start(order.at(place), None, flight);
                 blocks.into_iter().for_each(|block| flight.add(block, false));
             }
             flight.all_started = true;
             while let Some(block) = flight.resume() {
-                self.advance(block, COOPERATIVE_QUANTUM, &mut flight);
+                self.advance(block, COOPERATIVE_QUANTUM, flight);
             }
             return;
         }
@@ -210,14 +253,14 @@ impl<'l> Launch<'l> {
             let started = starts.then(|| next.fetch_add(1, Ordering::Relaxed));
             flight.all_started |= started.is_some_and(|place| place >= clusters);
             let blocks = match started.filter(|place| *place < clusters) {
-                Some(place) => self.start(order.at(place), done.take(), &mut flight),
+                Some(place) => self.start(order.at(place), done.take(), flight),
                 None => flight.resume().into_iter().collect(),
             };
             if blocks.is_empty() {
                 return;
             }
             for block in blocks {
-                done = self.advance(block, BLOCK_QUANTUM, &mut flight).or(done);
+                done = self.advance(block, BLOCK_QUANTUM, flight).or(done);
             }
         }
     }
@@ -243,9 +286,9 @@ impl<'l> Launch<'l> {
         flight: &mut Flight<'b>,
     ) -> Option<Block<'b>> {
         let progress = flight.run(&mut block, quantum);
-        self.log.count(block.take_counters());
+        flight.counters.add(block.take_counters());
         let changes = block.take_changes();
-        self.changes.fetch_add(changes, Ordering::Relaxed);
+        self.note_changes(flight.worker, changes);
         flight.note(progress, changes > 0);
         match progress {
             Ok(Progress::Done) if !self.clustered => return Some(block),
@@ -274,7 +317,7 @@ impl<'l> Launch<'l> {
                 if flight.only_repeats() {
                     match self.options.let_others_write() {
                         true => {
-                            self.changes.fetch_add(1, Ordering::Relaxed);
+                            self.note_changes(flight.worker, 1);
                             flight.start_again();
                         }
                         false => flight.fail(self.log),
@@ -297,6 +340,11 @@ impl<'l> Launch<'l> {
         let frame_bytes = self.code.functions.first().map_or(0, |function| function.frame_bytes);
         frame_bytes.saturating_mul(self.shape.threads()).saturating_add(self.shared_bytes)
     }
+}
+
+/// How many host threads run blocks. The blocks of a cluster run on one of them.
+fn workers(options: &Options<'_>, clusters: ClusterShape) -> u64 {
+    (options.threads.max(1) as u64).min(clusters.count().max(1))
 }
 
 /// The race check of a launch.

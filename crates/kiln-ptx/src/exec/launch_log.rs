@@ -10,6 +10,7 @@ use super::fault::ExecFault;
 use super::finding::{ExecFinding, ExecFindingKind};
 use super::lowered_code::Code;
 use super::outcome::{Counters, ExecOutcome};
+use super::own_line::OwnLine;
 
 /// Places of findings that were not kept are counted up to here.
 const MAX_LEFT_OUT: usize = 1 << 16;
@@ -19,7 +20,8 @@ pub(crate) struct Log {
     max_findings: usize,
     max_printed_bytes: usize,
     inner: Mutex<Inner>,
-    stop: AtomicBool,
+    /// Every thread of the launch looks at it often.
+    stop: OwnLine<AtomicBool>,
 }
 
 #[derive(Default)]
@@ -37,7 +39,7 @@ struct Inner {
 
 impl Log {
     pub(crate) fn new(max_findings: usize, max_printed_bytes: usize) -> Self {
-        let stop = AtomicBool::new(false);
+        let stop = OwnLine::new(AtomicBool::new(false));
         Self { max_findings, max_printed_bytes, inner: Mutex::default(), stop }
     }
 

@@ -2,12 +2,15 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::block::{Block, Progress};
+use super::block::Block;
+use super::block_progress::Progress;
 use super::cluster::Cluster;
 use super::fault::ExecFault;
 use super::finding::ExecFindingKind;
 use super::launch_log::Log;
+use super::outcome::Counters;
 use super::preemption::Preemption;
+use super::statistics::ExecutionCounts;
 
 /// Blocks one thread keeps in flight when they wait for others.
 const MAX_RESIDENT: usize = 128;
@@ -23,8 +26,13 @@ pub(crate) struct Flight<'b> {
     /// How many were preempted: they could go on.
     preempted: usize,
     preempted_limit: usize,
+    /// The number of the thread.
+    pub(crate) worker: u64,
     /// Whether no other thread runs blocks of the launch.
     alone: bool,
+    /// What its blocks executed, and what is counted of each step, if anything is.
+    pub(crate) counters: Counters,
+    pub(crate) step_counts: Vec<ExecutionCounts>,
     /// Whether no block is left to start.
     pub(crate) all_started: bool,
     /// Clusters of which blocks are in flight, by number; one is not here while a block of it runs.
@@ -48,15 +56,22 @@ struct Resident<'b> {
 }
 
 impl<'b> Flight<'b> {
-    /// For blocks of which each takes `block_bytes` of memory.
-    pub(crate) fn new(alone: bool, preemption: Option<Preemption>, block_bytes: u64) -> Self {
+    /// For the blocks of one of so many host threads, of which each takes `block_bytes` of memory.
+    pub(crate) fn new(
+        (worker, workers): (u64, u64),
+        preemption: Option<Preemption>,
+        block_bytes: u64,
+    ) -> Self {
         let preempted_limit = (PREEMPTED_BYTES / block_bytes.max(1)).clamp(2, MAX_PREEMPTED) as usize;
         Self {
             blocks: VecDeque::new(),
             repeating: 0,
             preempted: 0,
             preempted_limit,
-            alone,
+            worker,
+            alone: workers == 1,
+            counters: Counters::default(),
+            step_counts: Vec::new(),
             all_started: false,
             clusters: HashMap::new(),
             ended: Vec::new(),
@@ -154,11 +169,11 @@ impl<'b> Flight<'b> {
         if let Some(preemption) = &mut self.preemption {
             preemption.start_turn();
         }
-        block.lend(self.preemption.take());
+        block.lend(self.preemption.take(), &mut self.step_counts);
         let (number, rank) = block.place_in_cluster();
         block.enter_cluster(self.clusters.remove(&number));
         let progress = block.run(quantum);
-        self.preemption = block.give_back();
+        self.preemption = block.give_back(&mut self.step_counts);
         if let Some(mut cluster) = block.leave_cluster() {
             if progress == Ok(Progress::Stuck) {
                 cluster.set_stuck(rank);

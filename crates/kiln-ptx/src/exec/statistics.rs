@@ -133,11 +133,14 @@ impl LaunchStatistics {
         Self { steps: Mutex::new(vec![ExecutionCounts::default(); code.steps.len()]) }
     }
 
-    /// Adds to the counts of a step.
-    pub(crate) fn add(&self, pc: u32, counts: ExecutionCounts) {
-        if let Some(step) = self.steps().get_mut(pc as usize) {
-            *step += counts;
-        }
+    /// Counts for the same steps, all zero: what one host thread counts.
+    pub(crate) fn nothing(&self) -> Vec<ExecutionCounts> {
+        vec![ExecutionCounts::default(); self.steps().len()]
+    }
+
+    /// Adds what a host thread counted of each step.
+    pub(crate) fn add(&self, counted: &[ExecutionCounts]) {
+        self.steps().iter_mut().zip(counted).for_each(|(step, counts)| *step += *counts);
     }
 
     fn steps(&self) -> MutexGuard<'_, Vec<ExecutionCounts>> {

@@ -7,6 +7,11 @@ use kiln_ptx::exec::{
 
 /// Runs two blocks of so many threads until they end or are found not to.
 fn run_ptx(body: &str, count: u32, options: &Options<'_>) -> ExecOutcome {
+    run_blocks(body, (2, count), options)
+}
+
+/// Runs so many blocks of so many threads.
+fn run_blocks(body: &str, (blocks, count): (u32, u32), options: &Options<'_>) -> ExecOutcome {
     let text = format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 flag, .param .u64 out) {{
          .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<3>;
@@ -18,7 +23,7 @@ fn run_ptx(body: &str, count: u32, options: &Options<'_>) -> ExecOutcome {
     let mut memory = SimpleMemory::new();
     let arguments = [memory.allocate(64), memory.allocate(4096)].map(u64::to_le_bytes).concat();
     let entry = program.entry("k").unwrap();
-    entry.launch(&LaunchShape::linear(2, count), &arguments, &[], &memory, options).unwrap()
+    entry.launch(&LaunchShape::linear(blocks, count), &arguments, &[], &memory, options).unwrap()
 }
 
 #[test]
@@ -135,6 +140,26 @@ fn warps_that_run_on_are_stopped_together_unless_one_of_them_ends() {
     assert_eq!(outcome.findings[0].kind, ExecFindingKind::Stalled(100_000));
     assert_eq!(outcome.fault, Some(ExecFault::LaunchTimeout));
     assert!(outcome.counters.warp_instructions < 1_000_000, "{:?}", outcome.counters);
+}
+
+#[test]
+fn blocks_that_each_end_soon_are_not_stopped_together() {
+    // All threads of a block exit behind its barrier, at once. 100 blocks run 10 times what may run without an exit.
+    let body = "LOOP: add.u32 %r1, %r1, 1; st.global.u32 [%rd2], %r1; bar.sync 0; setp.lt.u32 %p1, %r1, 25; @%p1 bra LOOP;";
+    for threads in [1, 3] {
+        let options = Options { stall_limit: 1000, threads, checks: Checks::NONE, ..Options::default() };
+        let outcome = run_blocks(body, (100, 32), &options);
+        assert!(outcome.is_clean(), "{threads} threads: {:#?}", outcome.findings);
+        assert!(outcome.counters.warp_instructions > 10_000, "{:?}", outcome.counters);
+    }
+    // A block that does not end is stopped on several threads, too.
+    let endless = body.replace("25;", "100000;");
+    for threads in [1, 3] {
+        let options = Options { stall_limit: 100_000, threads, checks: Checks::NONE, ..Options::default() };
+        let outcome = run_blocks(&endless, (4, 32), &options);
+        assert_eq!(outcome.fault, Some(ExecFault::LaunchTimeout), "{threads} threads");
+        assert_eq!(outcome.findings[0].kind, ExecFindingKind::Stalled(100_000));
+    }
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod exec_ptx;
 mod exec_recorded;
 mod exec_reserved;
 mod exec_shared;
+mod exec_shared_pages;
 mod exec_sparse;
 mod exec_statistics;
 mod exec_surface;

@@ -1,8 +1,8 @@
 //! The end of the shared memory of a block of a cluster: all accesses of other blocks must come before it.
 
 use super::access_mark::{Mark, Reach, Touching};
-use super::races::{BlockRaces, Conflict, LaunchRaces, conflict, lock, shard};
-use super::shadow_page::{PAGE_BYTES, Page};
+use super::races::{BlockRaces, Conflict, LaunchRaces, conflict};
+use super::shadow_page::PAGE_BYTES;
 use super::thread_order::InGrid;
 use crate::exec::warp_register::FULL;
 
@@ -10,19 +10,6 @@ use crate::exec::warp_register::FULL;
 const MAX_FOUND: usize = 16;
 
 impl LaunchRaces {
-    /// Calls `f` for a page, if anything was accessed there.
-    fn with_known_page(&self, number: u64, f: impl FnOnce(&mut Page)) {
-        let known = lock(&self.shards[shard(number)]).get(&number).cloned();
-        if let Some(page) = known {
-            f(&mut lock(&page));
-        }
-    }
-
-    /// Forgets a page.
-    fn drop_page(&self, number: u64) {
-        lock(&self.shards[shard(number)]).remove(&number);
-    }
-
     /// Warps of a block.
     pub(crate) fn warps_per_block(&self) -> u64 {
         u64::from(self.warps_per_block)
@@ -31,9 +18,7 @@ impl LaunchRaces {
     /// Forgets all accesses to a part of memory that is not used again.
     pub(crate) fn drop_pages(&self, start: u64, bytes: u64) {
         self.locations().forget(start..start.saturating_add(bytes));
-        for number in start / PAGE_BYTES..start.saturating_add(bytes).div_ceil(PAGE_BYTES) {
-            self.drop_page(number);
-        }
+        self.pages.drop_pages(start, bytes);
     }
 }
 
@@ -45,12 +30,13 @@ impl BlockRaces<'_> {
         let mut found: Vec<(Conflict, u64)> = Vec::new();
         // The memory ends with the last thread, so what any of them knows counts.
         self.clocks.unite();
-        let Some(epoch) = self.clocks.epoch(0, &launch.epochs) else { return found };
+        let Some(epoch) = self.clocks.epoch(0, &launch.epochs, &mut self.epochs) else { return found };
         let mark = Mark::new(epoch, 0, Touching::Write, Reach::Block, 4);
         let number = self.clocks.number(0);
         let order = InGrid { clocks: &self.clocks, launch, warp: 0, number, lane: 0, epoch };
         for page_number in start / PAGE_BYTES..start.saturating_add(bytes).div_ceil(PAGE_BYTES) {
-            launch.with_known_page(page_number, |page| {
+            launch.pages.with_known(page_number, |page| {
+                let page = page.hold();
                 for word in 0..(PAGE_BYTES / 4) as usize {
                     let Some((old, cause)) = page.touch(word, 15, mark, &order, true) else { continue };
                     let conflict = conflict(&order, 0, old, cause);

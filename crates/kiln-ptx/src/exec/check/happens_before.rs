@@ -11,7 +11,7 @@ use super::last_poll::LastPoll;
 use super::race_rule::{RaceRule, Rules};
 use super::sync_location::{Acquired, Party, Released};
 use super::vector_clock::{Clock, Time, joined, joined_options};
-use super::warp_epochs::WarpEpochs;
+use super::warp_epochs::{EpochNumbers, WarpEpochs};
 use crate::exec::lowered_code::Strength;
 use crate::exec::warp_register::{LANES, each};
 
@@ -127,11 +127,11 @@ impl Clocks {
 
     /// The present of a warp, as marks in global memory hold it.
     #[inline(always)]
-    pub(super) fn epoch(&mut self, warp: usize, epochs: &WarpEpochs) -> Option<u32> {
+    pub(super) fn epoch(&mut self, warp: usize, all: &WarpEpochs, own: &mut EpochNumbers) -> Option<u32> {
         let number = self.first + warp as u32;
         let clock = &mut self.warps[warp];
         if clock.epoch == 0 {
-            clock.epoch = epochs.add(number, clock.now)?;
+            clock.epoch = all.add(own, number, clock.now)?;
         }
         Some(clock.epoch)
     }

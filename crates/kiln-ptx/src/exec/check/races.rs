@@ -1,12 +1,10 @@
 //! The race check of a launch, and of one of its blocks.
 //!
-//! Accesses to shared memory are remembered by the block, those to global memory by the launch: in pages, each behind a lock, since blocks
-//! run on several threads. Only strong accesses of code that synchronises take a lock of the whole launch, so that what they read and what
+//! Accesses to shared memory are remembered by the block, those to global memory by the launch: in pages that threads share, since blocks
+//! run on several of them. Only strong accesses of code that synchronises take a lock of the whole launch, so that what they read and what
 //! they acquire belong together.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::access_mark::{Mark, Reach, Touching};
 use super::access_order::{Order, RaceCause};
@@ -14,28 +12,21 @@ use super::async_copies::Copies;
 use super::constant_reads::ConstantReads;
 use super::happens_before::Clocks;
 use super::meetings::Meetings;
-use super::page_hasher::PageHasher;
+use super::page_table::{PageCache, PageTable};
 use super::race_rule::{RaceRule, Rules};
-use super::shadow_page::{PAGE_BYTES, Page, ROW_BYTES};
+use super::shadow_page::{PAGE_BYTES, Page, ROW_BYTES, TouchHalf};
 use super::sync_location::Locations;
 use super::thread_order::{InBlock, InGrid};
 use super::vector_clock::Clock;
-use super::warp_epochs::WarpEpochs;
+use super::warp_epochs::{EpochNumbers, WarpEpochs};
 use crate::exec::address_halves::{HALF, Half, Halves};
 use crate::exec::cluster_shape::ClusterShape;
 use crate::exec::lowered_code::Code;
+use crate::exec::own_line::OwnLine;
 use crate::exec::warp_register::{Column, LANES, uniform};
-
-/// Parts of the table of pages, each with a lock.
-const SHARDS: usize = 64;
-/// Pages a block remembers.
-const CACHED: usize = 64;
 
 /// The lanes of the first half of a warp.
 const HALF_LANES: u32 = (1 << HALF) - 1;
-
-pub(super) type SharedPage = Arc<Mutex<Page>>;
-pub(super) type Pages = HashMap<u64, SharedPage, BuildHasherDefault<PageHasher>>;
 
 /// What the blocks of a launch share.
 pub(crate) struct LaunchRaces {
@@ -53,10 +44,10 @@ pub(crate) struct LaunchRaces {
     /// Whether there is one block, which then is ordered with itself alone.
     pub(super) alone: bool,
     pub(super) epochs: WarpEpochs,
-    pub(super) shards: Vec<Mutex<Pages>>,
-    locations: Mutex<Locations>,
+    pub(super) pages: PageTable,
+    locations: OwnLine<Mutex<Locations>>,
     /// Held while an atomic update is made and remembered, where `locations` is not: updates are remembered in the order they were made in.
-    updates: Mutex<()>,
+    updates: OwnLine<Mutex<()>>,
     /// Whether the code reads shared memory through the async proxy.
     reads_async: bool,
     /// What is read as a constant, if the code does that.
@@ -83,9 +74,9 @@ impl LaunchRaces {
             clusters,
             alone: blocks == 1,
             epochs: WarpEpochs::new(),
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            locations: Mutex::default(),
-            updates: Mutex::default(),
+            pages: PageTable::new(),
+            locations: OwnLine::default(),
+            updates: OwnLine::default(),
             reads_async: code.reads_async() && rules.has(RaceRule::ProxyFence),
             constant_reads: (code.reads_constants() && rules.has(RaceRule::ConstantRead))
                 .then(ConstantReads::new),
@@ -138,19 +129,14 @@ impl LaunchRaces {
         }
         let mut at = start & !3;
         while at < start.saturating_add(bytes) {
-            let known = lock(&self.shards[shard(at / PAGE_BYTES)]).get(&(at / PAGE_BYTES)).cloned();
             let end = (at / PAGE_BYTES + 1) * PAGE_BYTES;
-            if let Some(page) = known {
-                let mut page = lock(&page);
+            self.pages.with_known(at / PAGE_BYTES, |page| {
+                let page = page.hold();
                 let words = (at..end.min(start + bytes)).step_by(4);
                 words.for_each(|address| page.forget((address % PAGE_BYTES / 4) as usize));
-            }
+            });
             at = end;
         }
-    }
-
-    fn page(&self, number: u64) -> SharedPage {
-        Arc::clone(lock(&self.shards[shard(number)]).entry(number).or_default())
     }
 }
 
@@ -216,6 +202,8 @@ pub(crate) struct Conflict {
 pub(crate) struct BlockRaces<'l> {
     pub(crate) launch: &'l LaunchRaces,
     pub(crate) clocks: Clocks,
+    /// The numbers for epochs that it has taken.
+    pub(super) epochs: EpochNumbers,
     /// Places in shared memory that threads synchronise at.
     pub(crate) locations: Locations,
     pub(crate) copies: Copies,
@@ -223,7 +211,7 @@ pub(crate) struct BlockRaces<'l> {
     pub(super) fenced: Option<Box<Clock>>,
     pub(super) meetings: Meetings,
     pub(super) shared: Vec<Option<Box<Page>>>,
-    pub(super) cached: Vec<Option<(u64, SharedPage)>>,
+    pub(super) cached: PageCache,
     /// In a cluster: where the shared memory that accesses reach now lies among generic addresses. It is remembered as global memory is.
     pub(crate) window: Option<u64>,
 }
@@ -241,15 +229,16 @@ impl<'l> BlockRaces<'l> {
         let first = u32::try_from(block.checked_mul(u64::from(launch.warps_per_block))?).ok()?;
         first.checked_add(launch.warps_per_block)?;
         let pages = shared_bytes.div_ceil(PAGE_BYTES) as usize;
-        let (mut shared, cached) = match done {
-            Some(done) => (done.shared, done.cached),
-            None => (Vec::new(), (0..CACHED).map(|_| None).collect()),
+        let (mut shared, cached, epochs) = match done {
+            Some(done) => (done.shared, done.cached, done.epochs),
+            None => (Vec::new(), PageCache::new(), EpochNumbers::default()),
         };
         shared.resize_with(pages, || None);
         shared.iter_mut().flatten().for_each(|page| page.clear());
         Some(Self {
             launch,
             clocks: Clocks::new(block, first, lanes, launch.lockstep, launch.rules),
+            epochs,
             locations: Locations::default(),
             copies: Copies::of_block(launch.reads_async),
             fenced: None,
@@ -327,9 +316,9 @@ impl<'l> BlockRaces<'l> {
         for (lane, start) in touch.rows() {
             let (clocks, warp, epoch) = (&self.clocks, touch.warp, mark.epoch());
             let order = InGrid { clocks, launch, warp, number, lane, epoch };
-            let page = cached(&mut self.cached, launch, start / PAGE_BYTES);
+            let page = self.cached.page(&launch.pages, start / PAGE_BYTES);
             if rest >> lane & HALF_LANES != HALF_LANES
-                || !lock(page).touch_row(row(start), mark.in_lane(lane), &order)
+                || !page.touch_row(row(start), mark.in_lane(lane), &order)
             {
                 break;
             }
@@ -348,23 +337,22 @@ impl<'l> BlockRaces<'l> {
         bytes: u64,
     ) -> Option<Conflict> {
         let launch = self.launch;
-        let epoch = self.clocks.epoch(warp, &launch.epochs)?;
+        let epoch = self.clocks.epoch(warp, &launch.epochs, &mut self.epochs)?;
         let mark = Mark::new(epoch, pc, Touching::Write, Reach::Block, 4).in_lane(lane);
         let number = self.clocks.number(warp);
         let order = InGrid { clocks: &self.clocks, launch, warp, number, lane, epoch };
         let end = start.saturating_add(bytes);
         let mut at = start & !3;
         while at < end {
-            let known = lock(&launch.shards[shard(at / PAGE_BYTES)]).get(&(at / PAGE_BYTES)).cloned();
             let stop = (at / PAGE_BYTES + 1) * PAGE_BYTES;
-            if let Some(page) = known {
-                let mut page = lock(&page);
-                for address in (at..stop.min(end)).step_by(4) {
-                    let word = (address % PAGE_BYTES / 4) as usize;
-                    if let Some((old, cause)) = page.touch(word, 15, mark, &order, launch.partial) {
-                        return Some(conflict(&order, lane, old, cause));
-                    }
-                }
+            let raced = launch.pages.with_known(at / PAGE_BYTES, |page| {
+                let page = page.hold();
+                let mut words =
+                    (at..stop.min(end)).step_by(4).map(|address| (address % PAGE_BYTES / 4) as usize);
+                words.find_map(|word| page.touch(word, 15, mark, &order, launch.partial))
+            });
+            if let Some((old, cause)) = raced.flatten() {
+                return Some(conflict(&order, lane, old, cause));
             }
             at = stop;
         }
@@ -374,7 +362,8 @@ impl<'l> BlockRaces<'l> {
     /// Takes an access to global memory in.
     pub(crate) fn touch_global(&mut self, touch: &Touch, addresses: &Column) -> Vec<Conflict> {
         let launch = self.launch;
-        let Some(epoch) = self.clocks.epoch(touch.warp, &launch.epochs) else { return Vec::new() };
+        let epoch = self.clocks.epoch(touch.warp, &launch.epochs, &mut self.epochs);
+        let Some(epoch) = epoch else { return Vec::new() };
         let mark = Mark::new(epoch, touch.pc, touch.kind, touch.reach(), touch.element_bytes);
         let exact = launch.partial;
         let relies = launch.relies(&self.clocks, touch);
@@ -386,8 +375,7 @@ impl<'l> BlockRaces<'l> {
         while rest != 0 {
             let first = addresses[rest.trailing_zeros() as usize & (LANES - 1)];
             let page_number = first / PAGE_BYTES;
-            let page = cached(&mut self.cached, launch, page_number);
-            let mut page = lock(page);
+            let page = self.cached.page(&launch.pages, page_number).hold();
             // As many lanes as stay inside the page.
             while rest != 0 {
                 let lane = rest.trailing_zeros() as usize & (LANES - 1);
@@ -410,8 +398,8 @@ impl<'l> BlockRaces<'l> {
             }
         }
         for (lane, start) in touch.rows_written(slowly).filter(|_| !exact) {
-            lock(cached(&mut self.cached, launch, start / PAGE_BYTES))
-                .join_row(row(start), mark.in_lane(lane));
+            let page = self.cached.page(&launch.pages, start / PAGE_BYTES);
+            page.hold().join_row(row(start), mark.in_lane(lane));
         }
         found
     }
@@ -439,18 +427,6 @@ fn lanes_to_take(touch: &Touch, addresses: &Column, exact: bool) -> u32 {
         (1..LANES).fold(0, |bits, lane| bits | u32::from(addresses[lane] == addresses[lane - 1]) << lane);
     // Lanes whose two lower neighbours read the same place.
     mask & !(alike & alike << 1 & mask << 1 & mask << 2)
-}
-
-pub(super) fn cached<'c>(
-    pages: &'c mut [Option<(u64, SharedPage)>],
-    launch: &LaunchRaces,
-    number: u64,
-) -> &'c Mutex<Page> {
-    let slot = &mut pages[number as usize % CACHED];
-    if slot.as_ref().is_none_or(|(known, _)| *known != number) {
-        *slot = None;
-    }
-    &slot.get_or_insert_with(|| (number, launch.page(number))).1
 }
 
 /// Calls `f` for every word of an access, with a bit for each byte of it that is meant.
@@ -487,10 +463,6 @@ pub(super) fn row(start: u64) -> usize {
     (start % PAGE_BYTES / ROW_BYTES) as usize
 }
 
-pub(super) fn shard(page: u64) -> usize {
-    page as usize % SHARDS
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

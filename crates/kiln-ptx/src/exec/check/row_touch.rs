@@ -2,8 +2,8 @@
 
 use super::access_mark::{Mark, Reach, Touching};
 use super::access_order::Order;
-use super::races::{BlockRaces, cached, lock, row};
-use super::shadow_page::{PAGE_BYTES, Page, ROW_BYTES};
+use super::races::{BlockRaces, row};
+use super::shadow_page::{PAGE_BYTES, ROW_BYTES, TouchHalf};
 use super::thread_order::{InBlock, InGrid};
 use crate::exec::address_halves::{HALF, Half, Halves};
 
@@ -43,23 +43,19 @@ impl BlockRaces<'_> {
             return parts.iter().all(|(lane, start)| {
                 let Some(slot) = self.shared.get_mut((start / PAGE_BYTES) as usize) else { return false };
                 let order = |lane: usize| InBlock { clocks: &self.clocks, warp, lane, epoch };
-                let page = slot.get_or_insert_default();
+                let page = &**slot.get_or_insert_default();
                 touch_half(page, (*lane, *start), is_place, mark, order)
             });
         }
-        let Some(epoch) = self.clocks.epoch(warp, &launch.epochs) else { return false };
+        let epoch = self.clocks.epoch(warp, &launch.epochs, &mut self.epochs);
+        let Some(epoch) = epoch else { return false };
         let number = self.clocks.number(warp);
         let mark = Mark::new(epoch, pc, kind, Reach::Block, 4);
         let clocks = &self.clocks;
         let order = |lane: usize| InGrid { clocks, launch, warp, number, lane, epoch };
-        let [first, second] = starts.map(|start| start / PAGE_BYTES);
-        if first == second {
-            let mut page = lock(cached(&mut self.cached, launch, first));
-            return parts.iter().all(|half| touch_half(&mut page, *half, is_place, mark, order));
-        }
         parts.iter().all(|half| {
-            let mut page = lock(cached(&mut self.cached, launch, half.1 / PAGE_BYTES));
-            touch_half(&mut page, *half, is_place, mark, order)
+            let page = self.cached.page(&launch.pages, half.1 / PAGE_BYTES);
+            touch_half(page, *half, is_place, mark, order)
         })
     }
 }
@@ -67,7 +63,7 @@ impl BlockRaces<'_> {
 /// Takes the access of half a warp in, which starts at a lane, to a row of words or to one word; `mark` is that of lane 0.
 #[inline(always)]
 fn touch_half<O: Order>(
-    page: &mut Page,
+    page: &impl TouchHalf,
     (lane, start): (usize, u64),
     is_place: bool,
     mark: Mark,

@@ -2,6 +2,12 @@
 //!
 //! A word holds up to two marks. Where more must be remembered, or where bytes of the word are accessed one by one, it is a number in a
 //! list beside the words.
+//!
+//! Words are atomics: those of a page that threads share may be read while another thread changes them, see [`SharedPage`](super::shared_page::SharedPage). One
+//! thread at a time changes a page: that of the block it belongs to, or the one that holds it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::access_mark::{Mark, Touching};
 use super::access_order::{Order, race};
@@ -24,14 +30,41 @@ pub(crate) const ROW_BYTES: u64 = ROW_WORDS as u64 * 4;
 const LINK: u64 = 7 << 57;
 
 /// Two accesses, the older one first.
-#[derive(Clone, Copy, Default)]
-struct Word {
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Word {
     a: Mark,
     b: Mark,
 }
 
 /// A word stands for four bytes of memory and takes four times as many.
 const _: () = assert!(size_of::<Word>() == 16);
+
+/// Where a word is kept.
+#[derive(Default)]
+pub(super) struct Cell {
+    a: AtomicU64,
+    b: AtomicU64,
+}
+
+impl Cell {
+    const fn new() -> Self {
+        Self { a: AtomicU64::new(0), b: AtomicU64::new(0) }
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self) -> Word {
+        Word { a: Mark(self.a.load(Ordering::Relaxed)), b: Mark(self.b.load(Ordering::Relaxed)) }
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&self, word: Word) {
+        self.a.store(word.a.0, Ordering::Relaxed);
+        self.b.store(word.b.0, Ordering::Relaxed);
+    }
+}
+
+/// All words of a page.
+type Words = [Cell; PAGE_WORDS as usize];
 
 /// What does not fit into a word.
 enum Beside {
@@ -41,153 +74,132 @@ enum Beside {
     Bytes(Box<[Vec<Mark>; 4]>),
 }
 
-/// The marks of 1024 bytes. Where the lanes of half a warp touched neighbouring words, and nothing else did, a row of words is remembered as one: the
-/// marks of its first word, of which those of the others differ in the lane alone.
-pub(crate) struct Page {
-    rows: [Word; ROWS],
-    /// The rows that are remembered word by word, as bits.
-    split: u32,
-    /// All words, once a row is split.
-    words: Vec<Word>,
-    beside: Vec<Beside>,
+/// The lists beside the words, and the numbers of those that are not used.
+#[derive(Default)]
+struct Lists {
+    all: Vec<Beside>,
     free: Vec<u32>,
 }
 
-impl Default for Page {
-    fn default() -> Self {
-        let rows = [Word::default(); ROWS];
-        Self { rows, split: 0, words: Vec::new(), beside: Vec::new(), free: Vec::new() }
-    }
+/// What takes accesses of half a warp in.
+pub(super) trait TouchHalf {
+    /// Takes an access to a row in, each lane to its word; `new` is that of the first lane, and for `order` all lanes are alike. False, and
+    /// nothing is taken, if it may race or must be remembered word by word.
+    fn touch_row<O: Order>(&self, row: usize, new: Mark, order: &O) -> bool;
+
+    /// Takes reads of one word by two lanes in, which stand for all lanes of half a warp. False, and nothing is taken, if one may race or the word holds more
+    /// than two marks.
+    fn touch_place<O: Order>(&self, word: usize, new: [Mark; 2], orders: [O; 2]) -> bool;
+}
+
+/// The marks of 1024 bytes. Where the lanes of half a warp touched neighbouring words, and nothing else did, a row of words is remembered as one: the
+/// marks of its first word, of which those of the others differ in the lane alone.
+#[derive(Default)]
+pub(crate) struct Page {
+    rows: [Cell; ROWS],
+    /// The rows that are remembered word by word, as bits.
+    split: AtomicU32,
+    /// All words, once a row is split.
+    words: OnceLock<Box<Words>>,
+    lists: Mutex<Option<Box<Lists>>>,
 }
 
 impl Page {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         // Words are written again when their row is split.
-        (self.rows, self.split) = ([Word::default(); ROWS], 0);
-        self.beside.clear();
-        self.free.clear();
+        self.rows = Default::default();
+        *self.split.get_mut() = 0;
+        *self.lists.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Takes an access to some bytes of a word in; the first earlier one it races with.
     #[inline]
-    pub(crate) fn touch<O: Order>(
-        &mut self,
-        word: usize,
-        bytes: u8,
-        new: Mark,
-        order: &O,
-        exact: bool,
-    ) -> Raced {
-        if self.split >> (word / ROW_WORDS) & 1 == 0 {
-            self.split_row(word / ROW_WORDS);
-        }
-        let slot = self.words.get_mut(word)?;
-        let Word { a, b } = *slot;
+    pub(crate) fn touch<O: Order>(&self, word: usize, bytes: u8, new: Mark, order: &O, exact: bool) -> Raced {
+        let cell = self.split_cell(word)?;
+        let mut next = cell.get();
+        let Word { a, b } = next;
         if bytes == 15 && a.0 & LINK != LINK {
             let is_same = a.is_like(new) && (!exact || new.kind() != Touching::StrongWrite);
             if a.is_none() || is_same && b.is_none() {
-                slot.a = new;
+                cell.set(Word { a: new, b });
                 return None;
             }
-            if !exact && slot.says_as_much(new, order) {
+            if !exact && next.says_as_much(new, order) {
                 return None;
             }
-            if let Some(raced) = slot.take(new, order, exact) {
+            if let Some(raced) = next.take(new, order, exact) {
+                cell.set(next);
                 return raced;
             }
         }
-        self.touch_beside(word, bytes, new, order, exact)
-    }
-
-    /// Takes an access of half a warp to a row in, each lane to its word; `new` is that of the first lane, and for `order` all lanes are alike. False, and
-    /// nothing is taken, if it may race or must be remembered word by word.
-    #[inline]
-    pub(crate) fn touch_row<O: Order>(&mut self, row: usize, new: Mark, order: &O) -> bool {
-        if self.split >> row & 1 != 0 {
-            if self.is_row_settled(row, order) {
-                self.join_row(row, new);
-                return true;
-            }
-            return false;
-        }
-        let Some(slot) = self.rows.get_mut(row) else { return false };
-        let Word { a, b } = *slot;
-        if a.is_none() || a.is_like(new) && b.is_none() {
-            slot.a = new;
-            return true;
-        }
-        if slot.says_as_much(new, order) {
-            return true;
-        }
-        let mut next = *slot;
-        let is_taken = matches!(next.take(new, order, false), Some(None));
-        if is_taken {
-            *slot = next;
-        }
-        is_taken
-    }
-
-    /// Takes reads of one word by two lanes in, which stand for all lanes of half a warp. False, and nothing is taken, if one may race or the word holds more
-    /// than two marks.
-    #[inline]
-    pub(crate) fn touch_place<O: Order>(&mut self, word: usize, new: [Mark; 2], orders: [O; 2]) -> bool {
-        if self.split >> (word / ROW_WORDS) & 1 == 0 {
-            self.split_row(word / ROW_WORDS);
-        }
-        let Some(slot) = self.words.get_mut(word) else { return false };
-        let Word { a, b } = *slot;
-        if a.0 & LINK == LINK {
-            return false;
-        }
-        let is_over = |mark: Mark| mark.is_none() || orders[0].is_settled(mark);
-        if is_over(a) && is_over(b) && orders[0].rules().has(RaceRule::Readers) {
-            *slot = Word { a: new[0], b: new[1] };
-            return true;
-        }
-        let mut next = *slot;
-        for (new, order) in new.into_iter().zip(&orders) {
-            if next.a.is_none() || next.a.is_like(new) && next.b.is_none() {
-                next.a = new;
-            } else if !next.says_as_much(new, order) && !matches!(next.take(new, order, false), Some(None)) {
-                return false;
-            }
-        }
-        *slot = next;
-        true
+        self.touch_beside(cell, bytes, new, order, exact)
     }
 
     /// Whether all that is remembered of a row happened before everything that can still come to this memory.
     #[inline]
     fn is_row_settled<O: Order>(&self, row: usize, order: &O) -> bool {
-        let words = self.words.get(row * ROW_WORDS..(row + 1) * ROW_WORDS).unwrap_or(&[]);
+        let words = self.words.get().and_then(|words| words.get(row * ROW_WORDS..(row + 1) * ROW_WORDS));
         let is_over = |mark: Mark| mark.is_none() || mark.0 & LINK != LINK && order.is_settled(mark);
-        words.iter().all(|word| is_over(word.a) && is_over(word.b))
+        words.unwrap_or(&[]).iter().map(Cell::get).all(|word| is_over(word.a) && is_over(word.b))
     }
 
     /// Remembers a row as one, after the lanes of half a warp have written its words: `new` is the access of the first lane.
-    pub(crate) fn join_row(&mut self, row: usize, new: Mark) {
-        if let Some(slot) = self.rows.get_mut(row) {
-            *slot = Word { a: new, b: Mark::NONE };
-            self.split &= !(1 << row);
+    pub(crate) fn join_row(&self, row: usize, new: Mark) {
+        if let Some(cell) = self.rows.get(row) {
+            cell.set(Word { a: new, b: Mark::NONE });
+            self.set_split(self.split() & !(1 << row));
         }
+    }
+
+    /// Where a row is remembered, if that is as one.
+    #[inline(always)]
+    pub(super) fn row_cell(&self, row: usize) -> Option<&Cell> {
+        self.rows.get(row).filter(|_| self.split() >> row & 1 == 0)
+    }
+
+    /// Where a word of a row is remembered that is remembered word by word.
+    #[inline(always)]
+    pub(super) fn word_cell(&self, word: usize) -> Option<&Cell> {
+        let words = self.words.get().filter(|_| self.split() >> (word / ROW_WORDS) & 1 != 0)?;
+        words.get(word)
+    }
+
+    /// The same; the row is remembered word by word from now on.
+    #[inline(always)]
+    fn split_cell(&self, word: usize) -> Option<&Cell> {
+        if self.split() >> (word / ROW_WORDS) & 1 == 0 {
+            self.split_row(word / ROW_WORDS);
+        }
+        self.words.get()?.get(word)
     }
 
     /// Remembers a row word by word.
-    fn split_row(&mut self, row: usize) {
-        if self.words.is_empty() {
-            self.words.resize(PAGE_WORDS as usize, Word::default());
-        }
-        let Some(first) = self.rows.get(row).copied() else { return };
-        let words = self.words.iter_mut().skip(row * ROW_WORDS).take(ROW_WORDS);
-        words.enumerate().for_each(|(lane, word)| *word = first.behind(lane));
-        self.split |= 1 << row;
+    fn split_row(&self, row: usize) {
+        let words = self.words.get_or_init(|| Box::new([const { Cell::new() }; PAGE_WORDS as usize]));
+        let Some(first) = self.rows.get(row).map(Cell::get) else { return };
+        let words = words.iter().skip(row * ROW_WORDS).take(ROW_WORDS);
+        words.enumerate().for_each(|(lane, word)| word.set(first.behind(lane)));
+        self.set_split(self.split() | 1 << row);
+    }
+
+    #[inline(always)]
+    fn split(&self) -> u32 {
+        self.split.load(Ordering::Relaxed)
+    }
+
+    fn set_split(&self, split: u32) {
+        self.split.store(split, Ordering::Relaxed);
+    }
+
+    fn lists(&self) -> MutexGuard<'_, Option<Box<Lists>>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn word(&self, word: usize) -> Option<Word> {
-        match self.split >> (word / ROW_WORDS) & 1 {
-            0 => self.rows.get(word / ROW_WORDS).map(|first| first.behind(word % ROW_WORDS)),
-            _ => self.words.get(word).copied(),
+        match self.word_cell(word) {
+            Some(cell) => Some(cell.get()),
+            None => self.rows.get(word / ROW_WORDS).map(|first| first.get().behind(word % ROW_WORDS)),
         }
     }
 
@@ -198,7 +210,7 @@ impl Page {
         if a.0 & LINK != LINK {
             return shadow_cell::read_without_fence(&[a, b], order);
         }
-        match self.beside.get(a.0 as u32 as usize)? {
+        match self.lists().as_ref()?.all.get(a.0 as u32 as usize)? {
             Beside::Whole(marks) => shadow_cell::read_without_fence(marks, order),
             Beside::Bytes(cells) => {
                 let mut touched = cells.iter().enumerate().filter(|(at, _)| bytes >> at & 1 != 0);
@@ -208,22 +220,24 @@ impl Page {
     }
 
     /// Forgets a word.
-    pub(crate) fn forget(&mut self, word: usize) {
-        if self.split >> (word / ROW_WORDS) & 1 == 0 {
-            self.split_row(word / ROW_WORDS);
+    pub(crate) fn forget(&self, word: usize) {
+        let Some(cell) = self.split_cell(word) else { return };
+        let Word { a, .. } = cell.get();
+        if a.0 & LINK == LINK
+            && let Some(lists) = self.lists().as_mut()
+        {
+            lists.free.push(a.0 as u32);
         }
-        let Some(slot) = self.words.get_mut(word) else { return };
-        if slot.a.0 & LINK == LINK {
-            self.free.push(slot.a.0 as u32);
-        }
-        *slot = Word::default();
+        cell.set(Word::default());
     }
 
     #[cold]
-    fn touch_beside<O: Order>(&mut self, word: usize, bytes: u8, new: Mark, order: &O, exact: bool) -> Raced {
+    fn touch_beside<O: Order>(&self, cell: &Cell, bytes: u8, new: Mark, order: &O, exact: bool) -> Raced {
         let bytes = if order.rules().has(RaceRule::Bytes) { bytes } else { 15 };
-        let link = self.link(word, bytes != 15);
-        let beside = self.beside.get_mut(link as usize)?;
+        let mut lists = self.lists();
+        let lists = lists.get_or_insert_default();
+        let link = lists.link(cell, bytes != 15);
+        let beside = lists.all.get_mut(link as usize)?;
         let raced = match beside {
             Beside::Whole(marks) => shadow_cell::take(marks, new, order, exact),
             Beside::Bytes(cells) => {
@@ -233,21 +247,53 @@ impl Page {
         };
         // A plain write of the whole word is all there is to remember.
         if bytes == 15 && new.kind() == Touching::Write {
-            self.free.push(link);
-            self.words[word] = Word { a: new, b: Mark::NONE };
+            lists.free.push(link);
+            cell.set(Word { a: new, b: Mark::NONE });
         }
         raced
     }
+}
 
-    /// The number of a word in the list; it is put there if need be.
-    fn link(&mut self, word: usize, split: bool) -> u32 {
-        let Word { a, b } = self.words[word];
+impl TouchHalf for Page {
+    #[inline]
+    fn touch_row<O: Order>(&self, row: usize, new: Mark, order: &O) -> bool {
+        let Some(cell) = self.row_cell(row) else {
+            let is_settled = row < ROWS && self.is_row_settled(row, order);
+            if is_settled {
+                self.join_row(row, new);
+            }
+            return is_settled;
+        };
+        let next = cell.get().after_row(new, order);
+        if let Some(next) = next {
+            cell.set(next);
+        }
+        next.is_some()
+    }
+
+    #[inline]
+    fn touch_place<O: Order>(&self, word: usize, new: [Mark; 2], orders: [O; 2]) -> bool {
+        let Some(cell) = self.split_cell(word) else { return false };
+        let next = cell.get().after_place(new, &orders);
+        if let Some(next) = next {
+            cell.set(next);
+        }
+        next.is_some()
+    }
+}
+
+impl Lists {
+    /// The number of what is remembered of a word; it is put into the list if need be.
+    fn link(&mut self, cell: &Cell, split: bool) -> u32 {
+        let Word { a, b } = cell.get();
         let marks = || [a, b].into_iter().filter(|mark| !mark.is_none()).collect::<Vec<Mark>>();
         if a.0 & LINK == LINK {
             let link = a.0 as u32;
-            if let (true, Some(Beside::Whole(marks))) = (split, self.beside.get(link as usize)) {
+            if let (true, Some(beside)) = (split, self.all.get_mut(link as usize))
+                && let Beside::Whole(marks) = beside
+            {
                 let cells = Box::new([marks.clone(), marks.clone(), marks.clone(), marks.clone()]);
-                self.beside[link as usize] = Beside::Bytes(cells);
+                *beside = Beside::Bytes(cells);
             }
             return link;
         }
@@ -257,20 +303,56 @@ impl Page {
         };
         let link = match self.free.pop() {
             Some(link) => {
-                self.beside[link as usize] = beside;
+                self.all[link as usize] = beside;
                 link
             }
             None => {
-                self.beside.push(beside);
-                self.beside.len() as u32 - 1
+                self.all.push(beside);
+                self.all.len() as u32 - 1
             }
         };
-        self.words[word] = Word { a: Mark(LINK | u64::from(link)), b: Mark::NONE };
+        cell.set(Word { a: Mark(LINK | u64::from(link)), b: Mark::NONE });
         link
     }
 }
 
 impl Word {
+    /// The word of a row after an access of half a warp to it, each lane to its word. `None` if it may race or must be remembered word by word.
+    #[inline(always)]
+    pub(super) fn after_row<O: Order>(self, new: Mark, order: &O) -> Option<Self> {
+        let Self { a, b } = self;
+        if a.is_none() || a.is_like(new) && b.is_none() {
+            return Some(Self { a: new, b });
+        }
+        if self.says_as_much(new, order) {
+            return Some(self);
+        }
+        let mut next = self;
+        matches!(next.take(new, order, false), Some(None)).then_some(next)
+    }
+
+    /// The word after reads by two lanes. `None` if one may race or the word holds more than two marks.
+    #[inline(always)]
+    pub(super) fn after_place<O: Order>(self, new: [Mark; 2], orders: &[O; 2]) -> Option<Self> {
+        let Self { a, b } = self;
+        if a.0 & LINK == LINK {
+            return None;
+        }
+        let is_over = |mark: Mark| mark.is_none() || orders[0].is_settled(mark);
+        if is_over(a) && is_over(b) && orders[0].rules().has(RaceRule::Readers) {
+            return Some(Self { a: new[0], b: new[1] });
+        }
+        let mut next = self;
+        for (new, order) in new.into_iter().zip(orders) {
+            if next.a.is_none() || next.a.is_like(new) && next.b.is_none() {
+                next.a = new;
+            } else if !next.says_as_much(new, order) && !matches!(next.take(new, order, false), Some(None)) {
+                return None;
+            }
+        }
+        Some(next)
+    }
+
     /// What a row says of a word, so many words behind its first.
     #[inline(always)]
     fn behind(self, words: usize) -> Self {

@@ -47,7 +47,7 @@ impl Warp {
                     return Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)));
                 }
             }
-            cta.more_work += bytes / CHUNK_BYTES;
+            cta.untold += bytes / CHUNK_BYTES;
             let blocks = copy.blocks.map(|source| {
                 self.frames[self.lane_groups[at].frame].column(source, &cta.launch.constants)[lane]
             });

@@ -198,7 +198,7 @@ impl Warp {
             }
         }
         self.last_changed = changed;
-        cta.more_work += u64::from(lanes.count_ones().saturating_sub(1));
+        cta.untold += u64::from(lanes.count_ones().saturating_sub(1));
         if changed {
             self.watch.drop_state();
             cta.changes += 1;

@@ -4,7 +4,7 @@ use super::Warp;
 use crate::exec::block::Cta;
 use crate::exec::lowered_code::{Address, ClusterBarrier, Op, Step};
 use crate::exec::memory::generic_address::Place;
-use crate::exec::statistics::{ExecutionCounts, LaunchStatistics};
+use crate::exec::statistics::ExecutionCounts;
 use crate::exec::warp_register::{Column, LANES, each};
 
 /// Bytes of a sector of global memory.
@@ -25,24 +25,26 @@ impl Warp {
     /// Keeps that a step is executed in `lanes`, and counts it.
     #[cold]
     #[inline(never)]
-    pub(super) fn count_step(&self, cta: &Cta<'_>, at: usize, step: &Step, (active, lanes): (u32, u32)) {
+    pub(super) fn count_step(&self, cta: &mut Cta<'_>, at: usize, step: &Step, (active, lanes): (u32, u32)) {
         if let (Some(coverage), true) = (cta.launch.options.coverage, lanes != 0) {
             coverage.mark(self.lane_groups[at].pc);
         }
-        if let Some(statistics) = cta.launch.options.statistics {
-            self.count_into(cta, at, step, (active, lanes), statistics);
+        if cta.launch.options.statistics.is_some() {
+            let counts = self.counts_of(cta, at, step, (active, lanes));
+            if let Some(counted) = cta.step_counts.get_mut(self.lane_groups[at].pc as usize) {
+                *counted += counts;
+            }
         }
     }
 
-    /// Counts a step that `lanes` of the `active` ones execute.
-    fn count_into(
+    /// The counts of a step that `lanes` of the `active` ones execute.
+    fn counts_of(
         &self,
         cta: &Cta<'_>,
         at: usize,
         step: &Step,
         (active, lanes): (u32, u32),
-        statistics: &LaunchStatistics,
-    ) {
+    ) -> ExecutionCounts {
         let mut counts = ExecutionCounts::default();
         if step.first {
             counts.warp_instructions = 1;
@@ -83,7 +85,7 @@ impl Warp {
                 _ => {}
             }
         }
-        statistics.add(self.lane_groups[at].pc, counts);
+        counts
     }
 
     fn count_access(

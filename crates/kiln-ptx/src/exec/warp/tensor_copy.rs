@@ -124,7 +124,7 @@ impl Warp {
             true => four_rows(&record, &start),
             false => rows(&record, &start).map_err(|outside| outside_column(&outside, lane))?,
         };
-        cta.more_work += record.box_bytes() / PIECE;
+        cta.untold += record.box_bytes() / PIECE;
         match copy.action {
             TensorAction::Load { .. } => {
                 let content = self.read_rows(cta, at, &record, (&rows, lane))?;

@@ -237,7 +237,7 @@ impl Warp {
         if step.negates_b {
             negated(element, &mut b.elements);
         }
-        cta.more_work += (a.elements.len() + b.elements.len()) as u64 / LANES as u64;
+        cta.untold += (a.elements.len() + b.elements.len()) as u64 / LANES as u64;
         let column = |of: &Self, register: Source| *of.frames[frame].column(register, &cta.launch.constants);
         let before: Option<Vec<Column>> =
             (adds != 0).then(|| step.d.iter().map(|d| column(self, (*d).into())).collect());
