@@ -25,6 +25,7 @@ mod locked_instructions;
 mod lost_device;
 mod memory;
 #[cfg(feature = "metrics")]
+mod machine_clock;
 mod metrics;
 mod on_gpu;
 #[cfg(unix)]
