@@ -139,8 +139,8 @@ impl DeviceRuntime {
         self.inner().recording()?.recorder().path().map(Path::to_owned)
     }
 
-    /// Writes what was recorded so far to the file, and says how much there is; none if nothing is recorded. It waits for the disk, but no
-    /// longer than a few seconds.
+    /// Writes what was recorded so far to the file, and says how much there is, and why some of it is not in the file
+    /// ([`RecordingTotals::failure`]); none if nothing is recorded. It waits for the disk, but no longer than a few seconds.
     pub fn flush_trace(&self) -> Option<RecordingTotals> {
         let recording = self.inner().recording()?;
         recording.flush_activity(false);
@@ -356,8 +356,13 @@ impl Inner {
         }
         let RecordingTotals { dropped, failure, .. } = recording.recorder().totals();
         if dropped > 0 {
-            let why = failure.unwrap_or_else(|| "they came faster than they could be written".to_owned());
+            let why = failure.map_or_else(
+                || "they came faster than they could be written".to_owned(),
+                |failure| failure.to_string(),
+            );
             tracing::warn!(target: "kiln", dropped, "events are missing from the recording: {why}");
+        } else if let Some(failure) = failure {
+            tracing::warn!(target: "kiln", "the recording has no end: {failure}");
         }
     }
 }
