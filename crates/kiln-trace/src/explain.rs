@@ -26,6 +26,7 @@ mod takeover_steps;
 mod text;
 mod timeline;
 
+pub(crate) use device_clocks::DeviceClocks;
 pub use explainer::Explainer;
 pub use explanation::{
     ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explanation,

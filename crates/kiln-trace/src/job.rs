@@ -8,6 +8,7 @@ mod job_explanation;
 mod job_text;
 mod rank_log;
 mod recorded_run;
+mod time_axis;
 
 pub use job_explanation::{ClockAlignment, JobCollective, JobExplanation, JobPart, RankLateness};
 pub use rank_log::{RankCall, RankLog};

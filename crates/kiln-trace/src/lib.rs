@@ -89,8 +89,9 @@ pub use record::{
     TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 pub use recorder::{
-    CollectiveNote, KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingFile, RecordingLane,
-    RecordingTotals, StreamLane, SubmissionNote, TickScale, WaitNote, interned_name, is_being_recorded,
+    CollectiveNote, KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingFailure, RecordingFile,
+    RecordingLane, RecordingTotals, StreamLane, SubmissionNote, TickScale, WaitNote, interned_name,
+    is_being_recorded,
 };
 pub use repeat_command::RepeatCommand;
 pub use shell_word::shell_word;

@@ -7,7 +7,9 @@
 //! is an event of the recording. A disk that has room again is written again. A limit of the process on the size of a file is asked for before
 //! each write, because a write beyond it would end the program by a signal.
 //!
-//! A file has one writer: it is locked as long as it is written, and a second recorder is refused, in this process or another. When a
+//! A file has one writer: it is locked as long as it is written, and a second recorder is refused, in this process or another. A program may close
+//! descriptors that it did not open, and its own file may have the number then: each write looks whether the file is still the one that was
+//! opened, and otherwise the recording ends there ([`RecordingFailure::FileClosed`]). When a
 //! recording ends, a mark says so; without it, the program was killed or crashed.
 
 mod address_table;
@@ -16,6 +18,7 @@ mod known_name;
 mod lane;
 mod locked_file;
 mod output;
+mod recording_failure;
 mod recording_file;
 mod recording_thread;
 mod slot_ring;
@@ -33,6 +36,7 @@ pub use interned_name::interned_name;
 pub use known_name::{KnownLine, KnownName};
 pub use lane::RecordingLane;
 pub use locked_file::is_being_recorded;
+pub use recording_failure::RecordingFailure;
 pub use recording_file::RecordingFile;
 pub use recording_thread::RecordingTotals;
 pub use stream_lane::StreamLane;

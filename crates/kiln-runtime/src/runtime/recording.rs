@@ -47,6 +47,7 @@ pub(crate) use work_label::WorkLabel;
 use device_times::{Measuring, TIMES_VARIABLE};
 use measured_work::TimeSource;
 use process_recording::RecordedBy;
+use tick_clock::ClockStart;
 
 /// How long a flush waits for the disk.
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
@@ -57,8 +58,8 @@ const START_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 struct Place {
     device: u32,
-    /// How long the file has been recorded into.
-    elapsed_ns: u64,
+    /// A moment of the device's clock and of the file's times on it.
+    start: ClockStart,
     /// Whether other devices are recorded into it, too.
     shares_file: bool,
     /// Which of the clocks in the file is that of the device.
@@ -138,8 +139,8 @@ impl DeviceRuntime {
         self.inner().recording()?.recorder().path().map(Path::to_owned)
     }
 
-    /// Writes what was recorded so far to the file, and says how much there is; none if nothing is recorded. It waits for the disk, but no
-    /// longer than a few seconds.
+    /// Writes what was recorded so far to the file, and says how much there is, and why some of it is not in the file
+    /// ([`RecordingTotals::failure`]); none if nothing is recorded. It waits for the disk, but no longer than a few seconds.
     pub fn flush_trace(&self) -> Option<RecordingTotals> {
         let recording = self.inner().recording()?;
         recording.flush_activity(false);
@@ -165,7 +166,8 @@ impl Inner {
         let first = process_recording::first_events(self.recording_clock(), RecordedBy::Program);
         let recorder =
             ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
-        let place = Place { device: 0, elapsed_ns: 0, shares_file: false, clock: 0 };
+        let start = ClockStart { clock: self.driver().clock().now(), time_ns: 0 };
+        let place = Place { device: 0, start, shares_file: false, clock: 0 };
         self.record_into(Arc::new(recorder), place, (times, measuring))
     }
 
@@ -183,7 +185,7 @@ impl Inner {
         }
         // Before the file, which may be a recording that is still wanted.
         let times = times_of_environment()?;
-        match process_recording::device_of_process(self.recording_clock(), self.clock_number())? {
+        match process_recording::device_of_process(self.recording_clock(), self.driver().clock())? {
             Some((recorder, place)) => {
                 self.record_into(recorder, place, (times, Measuring::choose(self, times)))
             }
@@ -195,14 +197,6 @@ impl Inner {
     fn recording_clock(&self) -> RecordingClock {
         let is_virtual = self.driver().info().kind == DeviceKind::Simulated && self.recovery().is_none();
         if is_virtual { RecordingClock::Virtual } else { RecordingClock::Wall }
-    }
-
-    /// Tells that clock from others.
-    fn clock_number(&self) -> u64 {
-        match self.recording_clock() {
-            RecordingClock::Virtual => self.driver().clock().number(),
-            RecordingClock::Wall => 0,
-        }
     }
 
     fn record_into(
@@ -362,8 +356,13 @@ impl Inner {
         }
         let RecordingTotals { dropped, failure, .. } = recording.recorder().totals();
         if dropped > 0 {
-            let why = failure.unwrap_or_else(|| "they came faster than they could be written".to_owned());
+            let why = failure.map_or_else(
+                || "they came faster than they could be written".to_owned(),
+                |failure| failure.to_string(),
+            );
             tracing::warn!(target: "kiln", dropped, "events are missing from the recording: {why}");
+        } else if let Some(failure) = failure {
+            tracing::warn!(target: "kiln", "the recording has no end: {failure}");
         }
     }
 }

@@ -9,7 +9,7 @@ const MAX_DEVICES: usize = 1 << 16;
 
 /// The clocks of the devices of a recording.
 #[derive(Clone, Default, Debug)]
-pub(super) struct DeviceClocks {
+pub(crate) struct DeviceClocks {
     of: BTreeMap<u32, (u32, RecordingClock)>,
     /// The clock of devices that the recording does not introduce.
     first: RecordingClock,
@@ -17,23 +17,23 @@ pub(super) struct DeviceClocks {
 
 impl DeviceClocks {
     /// The clock with which the recording begins.
-    pub(super) fn begin(&mut self, clock: RecordingClock) {
+    pub(crate) fn begin(&mut self, clock: RecordingClock) {
         self.first = clock;
     }
 
-    pub(super) fn add(&mut self, device: &DeviceRecord<'_>) {
+    pub(crate) fn add(&mut self, device: &DeviceRecord<'_>) {
         if self.of.len() < MAX_DEVICES || self.of.contains_key(&device.device) {
             self.of.insert(device.device, (device.clock, device.clock_kind));
         }
     }
 
     /// The clock of a device.
-    pub(super) fn of(&self, device: u32) -> u32 {
+    pub(crate) fn of(&self, device: u32) -> u32 {
         self.of.get(&device).map_or(0, |(clock, _)| *clock)
     }
 
     /// What the clock of a device is.
-    pub(super) fn kind(&self, device: u32) -> RecordingClock {
+    pub(crate) fn kind(&self, device: u32) -> RecordingClock {
         self.of.get(&device).map_or(self.first, |(_, kind)| *kind)
     }
 

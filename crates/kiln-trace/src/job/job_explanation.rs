@@ -1,16 +1,17 @@
 //! Recordings of one job on one time axis.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::collective_order::CollectiveOrder;
 use super::rank_log::{CollectiveKey, RankLog};
+use super::time_axis::{TimeAxes, TimeAxis, axis_of};
 
 /// How the times of several recordings are put on one axis.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum ClockAlignment {
-    /// There is one recording.
+    /// There is one recording, and all its ranks have one clock.
     #[default]
     OneRecording,
     /// Each says at what time of the wall clock it began.
@@ -22,9 +23,11 @@ pub enum ClockAlignment {
         /// Which call of it.
         number: u64,
     },
-    /// Times are those of simulated devices, which cannot be compared between processes. Each collective ends at the same time for all its
-    /// ranks, and what a rank did since the one before says when it came.
+    /// Times are those of several simulated machines, in one process or in several, which cannot be compared. Each collective ends at the same
+    /// time for all its ranks, and what a rank did since the one before says when it came.
     EachCollective,
+    /// Some ranks have the clock of a host and others that of a simulated machine. Only ranks with one clock are compared.
+    SeveralClocks,
     /// Each begins at zero.
     None,
 }
@@ -32,7 +35,7 @@ pub enum ClockAlignment {
 impl ClockAlignment {
     /// Whether times of the recordings can be compared.
     pub fn is_one_axis(&self) -> bool {
-        !matches!(self, Self::EachCollective | Self::None)
+        !matches!(self, Self::EachCollective | Self::SeveralClocks | Self::None)
     }
 }
 
@@ -115,6 +118,7 @@ struct KnownCall {
     ranks: u32,
     parts: Vec<JobPart>,
     without_time: Vec<u32>,
+    axes: BTreeSet<TimeAxis>,
 }
 
 impl JobExplanation {
@@ -127,11 +131,12 @@ impl JobExplanation {
     /// assert_eq!((job.clocks, job.offsets_ns), (ClockAlignment::None, vec![0, 0]));
     /// ```
     pub fn of(logs: &[&RankLog]) -> Self {
-        let (clocks, offsets_ns) = aligned(logs);
+        let axes = TimeAxes::of(logs);
+        let (clocks, offsets_ns) = aligned(logs, &axes);
         // Only what started a program begins with its runtime.
         let begin_together = !logs.iter().any(|log| log.records_itself());
-        let order =
-            (clocks == ClockAlignment::EachCollective).then(|| CollectiveOrder::of(logs, begin_together));
+        let order = (clocks == ClockAlignment::EachCollective)
+            .then(|| CollectiveOrder::of(logs, &axes, begin_together));
         let mut calls: BTreeMap<CollectiveKey, KnownCall> = BTreeMap::new();
         for ((recording, log), offset) in logs.iter().enumerate().zip(&offsets_ns) {
             for call in log.calls() {
@@ -141,9 +146,11 @@ impl JobExplanation {
                     known.without_time.push(call.rank);
                     continue;
                 };
+                let axis = axis_of(recording, log, call);
+                known.axes.insert(axis);
                 let begin_ns = span.begin_ns.saturating_add(*offset);
                 let came_ns = order.as_ref().map_or(begin_ns, |order| {
-                    let shifted = i128::from(span.begin_ns) + order.shift(recording, &call.key());
+                    let shifted = i128::from(span.begin_ns) + order.shift(axis, &call.key());
                     u64::try_from(shifted.max(0)).unwrap_or(u64::MAX)
                 });
                 known.parts.push(JobPart {
@@ -156,9 +163,10 @@ impl JobExplanation {
             }
         }
         // Clocks that have nothing in common say nothing about who came first.
-        let is_compared = clocks != ClockAlignment::None;
+        let are_apart = matches!(clocks, ClockAlignment::None | ClockAlignment::SeveralClocks);
         let collective = |((communicator, name, number), known): (CollectiveKey, KnownCall)| {
-            let KnownCall { bytes, ranks, mut parts, without_time } = known;
+            let KnownCall { bytes, ranks, mut parts, without_time, axes } = known;
+            let is_compared = !are_apart || axes.len() < 2;
             parts.sort_by_key(|part| (part.came_ns, part.rank));
             let own = parts.first().map(|part| part.rank);
             let mut others = parts.iter().map(|part| part.rank).chain(without_time.iter().copied());
@@ -205,21 +213,23 @@ impl JobCollective {
 }
 
 /// What is added to the times of each recording, and why.
-fn aligned(logs: &[&RankLog]) -> (ClockAlignment, Vec<u64>) {
-    if logs.len() < 2 {
+fn aligned(logs: &[&RankLog], axes: &TimeAxes) -> (ClockAlignment, Vec<u64>) {
+    if logs.len() < 2 && axes.count() < 2 {
         return (ClockAlignment::OneRecording, vec![0; logs.len()]);
+    }
+    let first = || first_common(logs).unwrap_or_else(|| (ClockAlignment::None, vec![0; logs.len()]));
+    if axes.are_virtual() {
+        return (ClockAlignment::EachCollective, first().1);
+    }
+    if !axes.are_of_hosts() {
+        return (ClockAlignment::SeveralClocks, vec![0; logs.len()]);
     }
     let began: Vec<u64> = logs.iter().filter_map(|log| log.unix_ns()).collect();
     if began.len() == logs.len() {
         let first = began.iter().min().copied().unwrap_or_default();
         return (ClockAlignment::WallClock, began.iter().map(|at| at - first).collect());
     }
-    let first = first_common(logs);
-    if logs.iter().any(|log| log.is_virtual()) && logs.iter().any(|log| !log.calls().is_empty()) {
-        let offsets = first.map_or_else(|| vec![0; logs.len()], |(_, offsets)| offsets);
-        return (ClockAlignment::EachCollective, offsets);
-    }
-    first.unwrap_or_else(|| (ClockAlignment::None, vec![0; logs.len()]))
+    first()
 }
 
 /// The first collective that all recordings have, and what is added to the times of each so that it ends at one time.

@@ -19,7 +19,11 @@ impl Display for ClockAlignment {
             ),
             Self::EachCollective => write!(
                 f,
-                "not comparable, because the time of a simulated device is that of its process and stands still while a rank waits for others, or the program does something else; each collective is taken to end at one moment for its ranks, and the last rank is the one whose devices worked longest since the one before, or since its runtime was made"
+                "not comparable, because the time of a simulated device is that of its machine, which stands still while a rank waits for others, or the program does something else; each collective is taken to end at one moment for its ranks, and the last rank is the one whose devices worked longest since the one before, or since its runtime was made"
+            ),
+            Self::SeveralClocks => write!(
+                f,
+                "not comparable, because some ranks have the clock of a host and others that of a simulated machine; only ranks with one clock are compared"
             ),
             Self::None => write!(
                 f,
@@ -68,6 +72,9 @@ impl Display for JobExplanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.ranks.len() > 1 {
             writeln!(f, "{} recordings of one job", self.ranks.len())?;
+        }
+        // One recording may have several, too.
+        if self.clocks != ClockAlignment::OneRecording {
             writeln!(f, "Clocks: {}", self.clocks)?;
         }
         self.unfinished.iter().filter(|_| self.ranks.len() > 1).try_for_each(|rank| {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::explain::DeviceClocks;
 use crate::record::{CollectiveRecord, RecordingClock, SubmissionKind, TimeSpan, TraceEvent, TraceStamp};
 
 /// Calls that are kept.
@@ -51,6 +52,7 @@ pub struct RankLog {
     records_itself: bool,
     has_end: bool,
     run: String,
+    clocks: DeviceClocks,
     calls: Vec<RankCall>,
     left_out: u64,
     names: HashSet<Arc<str>>,
@@ -69,10 +71,14 @@ impl RankLog {
                 self.unix_ns = start.unix_ns;
                 self.is_virtual = start.clock == RecordingClock::Virtual;
                 self.run = start.run.to_owned();
+                self.clocks.begin(start.clock);
             }
             TraceEvent::End(_) => self.has_end = true,
-            // Another runtime, after the last had ended.
-            TraceEvent::Device(_) => self.has_end = false,
+            TraceEvent::Device(device) => {
+                self.clocks.add(device);
+                // Another runtime, after the last had ended.
+                self.has_end = false;
+            }
             TraceEvent::Command(word) => self.records_itself |= word.records_itself,
             TraceEvent::Collective(call) => self.call(call),
             TraceEvent::Submission(work) if work.kind == SubmissionKind::Collective => {
@@ -127,6 +133,16 @@ impl RankLog {
     pub fn ranks(&self) -> BTreeSet<u32> {
         let most = self.calls.iter().map(|call| call.ranks).max().unwrap_or_default();
         self.calls.iter().filter(|call| call.ranks == most).map(|call| call.rank).collect()
+    }
+
+    /// Which of the recording's clocks the times of a call are on.
+    pub(super) fn clock(&self, call: &RankCall) -> u32 {
+        self.clocks.of(call.stamp.stream.device)
+    }
+
+    /// What that clock is.
+    pub(super) fn clock_kind(&self, call: &RankCall) -> RecordingClock {
+        self.clocks.kind(call.stamp.stream.device)
     }
 
     fn call(&mut self, call: &CollectiveRecord<'_>) {

@@ -107,6 +107,11 @@ impl Output {
         EndOutcome { given_up, result }
     }
 
+    /// Whether the file is still there to be written.
+    pub(super) fn check_kept(&mut self) -> io::Result<()> {
+        self.file.check_kept()
+    }
+
     /// Whether the mark of the end is the last event.
     pub(super) fn is_ended(&self) -> bool {
         self.is_ended

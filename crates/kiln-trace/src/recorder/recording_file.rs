@@ -20,6 +20,14 @@ pub trait RecordingFile: Write + Send {
         let _ = bytes;
         Ok(())
     }
+
+    /// Whether it is still the file that was opened, and not closed by the program. It is asked when the program asks how far the recording is.
+    ///
+    /// # Errors
+    /// What a write would say.
+    fn check_kept(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl RecordingFile for File {

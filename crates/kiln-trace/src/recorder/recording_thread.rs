@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::lane::RecordingLane;
 use super::locked;
 use super::output::{EndOutcome, Output};
+use super::recording_failure::RecordingFailure;
 use super::recording_file::RecordingFile;
 use super::stream_lane::StreamLane;
 use super::tick_scale::TickScale;
@@ -19,8 +20,8 @@ pub struct RecordingTotals {
     pub written: u64,
     /// Events that are not, because there was no room in memory or on the disk.
     pub dropped: u64,
-    /// What the disk said last, where it took less than it was given.
-    pub failure: Option<String>,
+    /// Why the file has less than it was given, the last time that it did; its `Display` says what to do.
+    pub failure: Option<RecordingFailure>,
 }
 
 /// What the thread shares with the program.
@@ -137,10 +138,17 @@ impl RecordingThread {
     }
 
     fn run(&self, mut output: Output, every: Duration) {
-        let mut taken = Vec::new();
+        let (mut taken, mut served) = (Vec::new(), 0);
         loop {
             let (asked, stops, end) = self.await_request(every);
             self.write_all(&mut output, &mut taken);
+            // Who asks is told, also where there was nothing to write.
+            if asked != served
+                && let Err(error) = output.check_kept()
+            {
+                locked(&self.totals).failure = Some(RecordingFailure::of(&error));
+            }
+            served = asked;
             if end.is_some() || stops && !output.is_ended() {
                 self.ended(output.append_end(end));
             }
@@ -193,7 +201,7 @@ impl RecordingThread {
         totals.written = totals.written.saturating_sub(given_up);
         totals.dropped += given_up;
         if let Err(error) = result {
-            totals.failure = Some(error.to_string());
+            totals.failure = Some(RecordingFailure::of(&error));
         }
     }
 
@@ -205,7 +213,7 @@ impl RecordingThread {
             Ok(()) => totals.written += taken.len() as u64,
             Err(error) => {
                 totals.dropped += taken.len() as u64;
-                totals.failure = Some(error.to_string());
+                totals.failure = Some(RecordingFailure::of(&error));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Recordings of the ranks of one job.
 
 use kiln_trace::{
-    ClockAlignment, CollectiveRecord, CommandRecord, EndRecord, JobExplanation, RankLog, RecordingClock,
-    StartRecord, SubmissionKind, SubmissionRecord, TraceEvent,
+    ClockAlignment, CollectiveRecord, CommandRecord, DeviceRecord, EndRecord, JobExplanation, RankLog,
+    RecordingClock, StartRecord, SubmissionKind, SubmissionRecord, TraceEvent, TraceStamp, TraceStream,
 };
 
 use crate::samples::{span, stamp};
@@ -179,4 +179,71 @@ fn one_recording_of_several_ranks_is_compared_with_itself() {
     let job = JobExplanation::of(&[&log]);
     assert_eq!((job.clocks, job.offsets_ns), (ClockAlignment::OneRecording, vec![0]));
     assert_eq!((job.collectives.len(), job.collectives[0].late_ns()), (1, 70));
+}
+
+/// Adds a rank with a separate device, which calls `all_reduce` on a communicator from these to those times of a clock.
+fn add_rank(
+    log: &mut RankLog,
+    (rank, communicator): (u32, u64),
+    (clock, clock_kind): (u32, RecordingClock),
+    calls: &[(u64, u64)],
+) {
+    log.add(&TraceEvent::Device(DeviceRecord { device: rank, name: "simulated GPU", clock, clock_kind }));
+    for (number, (begin, end)) in (1..).zip(calls) {
+        let stamp = TraceStamp { stream: TraceStream { device: rank, stream: 0 }, number };
+        let (name, ranks, bytes) = ("all_reduce", 3, 64);
+        log.add(&TraceEvent::Collective(CollectiveRecord { stamp, name, communicator, rank, ranks, bytes }));
+        log.add(&TraceEvent::Submission(SubmissionRecord {
+            stamp,
+            kind: SubmissionKind::Collective,
+            device: Some(span(*begin, *end)),
+            ..SubmissionRecord::default()
+        }));
+    }
+}
+
+#[test]
+fn ranks_of_one_recording_with_several_virtual_clocks_are_compared_from_collective_to_collective() {
+    // As above: rank 0 is late to the second call, rank 1 to the third, rank 2 to the fourth.
+    let calls: [&[(u64, u64)]; 3] = [
+        &[(1_000, 1_100), (6_100, 6_200), (7_200, 7_300), (8_300, 8_400)],
+        &[(1_000, 1_100), (2_100, 2_200), (5_200, 5_300), (6_300, 6_400)],
+        &[(1_500, 1_600), (2_600, 2_700), (3_700, 3_800), (7_800, 7_900)],
+    ];
+    let mut log = RankLog::default();
+    for (rank, calls) in (0..).zip(calls) {
+        add_rank(&mut log, (rank, 42), (rank, RecordingClock::Virtual), calls);
+    }
+    let job = JobExplanation::of(&[&log]);
+    assert_eq!(job.clocks, ClockAlignment::EachCollective);
+    let mut late: Vec<(u64, u32, u64)> = Vec::new();
+    for call in &job.collectives {
+        late.push((call.number, call.parts.last().unwrap().rank, call.late_ns()));
+    }
+    late.sort_unstable();
+    assert_eq!(late, [(1, 2, 500), (2, 0, 4_000), (3, 1, 2_000), (4, 2, 3_000)], "{job}");
+    assert!(job.to_string().contains("Clocks: not comparable"), "{job}");
+}
+
+#[test]
+fn a_rank_with_the_clock_of_the_host_is_not_compared_with_one_of_a_simulated_machine() {
+    use RecordingClock::{Virtual, Wall};
+    let mut log = RankLog::default();
+    add_rank(&mut log, (0, 42), (0, Wall), &[(1_000_000, 2_000_000)]);
+    add_rank(&mut log, (1, 42), (1, Virtual), &[(10, 20)]);
+    // On another communicator are two ranks with one clock.
+    add_rank(&mut log, (2, 43), (1, Virtual), &[(100, 200)]);
+    add_rank(&mut log, (3, 43), (1, Virtual), &[(130, 200)]);
+    let job = JobExplanation::of(&[&log]);
+    assert!(job.clocks == ClockAlignment::SeveralClocks && !job.clocks.is_one_axis(), "{job}");
+    let found = |communicator: &str| {
+        let call = job.collectives.iter().find(|call| call.communicator == communicator).unwrap();
+        (call.is_compared, call.late_ns(), call.to_string())
+    };
+    let (is_compared, late_ns, text) = found("0000002a");
+    assert!(!is_compared && late_ns == 0 && text.contains("who came last is not known"), "{text}");
+    let (is_compared, late_ns, text) = found("0000002b");
+    assert!(is_compared && late_ns == 30 && text.contains("rank 3 came 30 ns after the first"), "{text}");
+    assert!(job.to_string().contains("only ranks with one clock are compared"), "{job}");
+    assert_eq!(job.late.len(), 1, "{job}");
 }

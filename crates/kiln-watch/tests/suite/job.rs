@@ -91,8 +91,10 @@ fn recordings_that_cannot_be_compared_are_not_said_to_be_on_one_axis() {
     let virtual_rank = |rank: u32| {
         let mut events = rank_events(rank, 2, 0, 0);
         for event in &mut events {
-            if let TraceEvent::Start(start) = event {
-                start.clock = RecordingClock::Virtual;
+            match event {
+                TraceEvent::Start(start) => start.clock = RecordingClock::Virtual,
+                TraceEvent::Device(device) => device.clock_kind = RecordingClock::Virtual,
+                _ => {}
             }
         }
         Recording::of(&events, 3)

@@ -10,6 +10,8 @@ mod machine;
 #[path = "../skip/mod.rs"]
 mod skip;
 
+#[cfg(unix)]
+mod closed_files;
 mod collectives;
 mod costs;
 mod counted_allocations;
@@ -23,6 +25,7 @@ mod lines;
 mod locked_instruction_counter;
 mod locked_instructions;
 mod lost_device;
+mod machine_clock;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;

@@ -64,6 +64,52 @@ fn a_refused_allocation_names_the_largest_tags_the_holes_and_the_line() {
 }
 
 #[test]
+fn leaks_are_told_the_largest_first() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let kept = [(1, "cache"), (3, "history"), (2, "optimizer")]
+        .map(|(mib, tag)| tagged(&gpu, gpu.main_stream(), mib * MIB, tag));
+    drop(gpu);
+    let text = file.explained().to_string();
+    let at = [
+        "12.0 MiB in 1 block of `history`",
+        "8.0 MiB in 1 block of `optimizer`",
+        "4.0 MiB in 1 block of `cache`",
+    ]
+    .map(|said| text.find(said).unwrap_or_else(|| panic!("{said}: {text}")));
+    assert!(at.is_sorted(), "{text}");
+    drop(kept);
+}
+
+#[test]
+fn a_refused_allocation_tells_how_much_is_free_and_the_largest_hole() {
+    let file = Recorded::new();
+    let gpu = limited(64 << 20);
+    gpu.trace(&file).unwrap();
+    // Blocks of 512 KiB, of which one and two neighbours are given back. Pages of the device are larger, so that the heap cannot give these back itself.
+    const BLOCK: usize = 512 << 10;
+    let mut blocks: Vec<Option<GpuRef<u32>>> =
+        (0..16).map(|_| Some(tagged(&gpu, gpu.main_stream(), BLOCK / 4, "history"))).collect();
+    for freed in [1, 5, 6] {
+        blocks[freed] = None;
+    }
+    gpu.synchronize().unwrap();
+    assert!(gpu.allocate::<u32>(15 * MIB).unwrap_err().is_oom());
+    drop((blocks, gpu));
+    let explained = file.explained();
+    let [refused] = &*explained.devices[0].refused else { panic!("{explained}") };
+    let used = 13 * BLOCK as u64;
+    assert_eq!(refused.free_bytes, refused.held_bytes - used, "{refused:?}");
+    // At least the neighbours, and not the block that stands alone.
+    let holes = 2 * BLOCK as u64..=refused.free_bytes - BLOCK as u64;
+    assert!(holes.contains(&refused.largest_free_bytes), "{refused:?}");
+    let said =
+        format!(" free with a largest piece of {:.1} MiB", refused.largest_free_bytes as f64 / MIB as f64);
+    assert!(explained.to_string().contains(&said), "{refused:?}: {explained}");
+}
+
+#[test]
 fn what_the_heap_takes_from_the_device_is_a_counter() {
     let file = Recorded::new();
     let gpu = DeviceRuntime::simulated(1).unwrap();

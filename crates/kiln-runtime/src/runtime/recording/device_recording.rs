@@ -66,12 +66,12 @@ impl DeviceRecording {
     pub(super) fn begin(
         runtime: &Inner,
         recorder: Arc<ProgramRecorder>,
-        Place { device, elapsed_ns, shares_file, clock: file_clock }: Place,
+        Place { device, start, shares_file, clock: file_clock }: Place,
         Measuring { taken, source }: Measuring,
     ) -> Result<Self> {
         let (driver, clock) = (runtime.driver(), runtime.recording_clock());
         let (host, info) = (recorder.lane(), driver.info());
-        let lanes = Arc::new(StreamLanes::new(recorder, driver.clone(), clock, device, elapsed_ns));
+        let lanes = Arc::new(StreamLanes::new(recorder, driver.clone(), clock, device, start));
         let name = interned_name(&info.name);
         host.push(TraceEvent::Device(DeviceRecord { device, name, clock: file_clock, clock_kind: clock }));
         host.push(TraceEvent::Stream(StreamRecord {

@@ -4,13 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use kiln_driver::Clock;
 use kiln_trace::{
     ProgramRecorder, RecordingClock, RepeatCommand, StartRecord, TraceEvent, interned_name,
     with_process_number,
 };
 
+use super::tick_clock::ClockStart;
 use super::{FLUSH_LIMIT, Place};
 use crate::error::{RecordingError, Result, TRACE_VARIABLE};
 
@@ -29,12 +31,44 @@ struct ProcessRecording {
     /// Devices whose runtimes have not ended.
     recorded: AtomicU32,
     /// The clocks of its devices.
-    clocks: Vec<u64>,
+    clocks: Vec<KnownClock>,
+}
+
+/// A clock of the recording.
+struct KnownClock {
+    /// Tells it from others: that of the host is 0.
+    number: u64,
+    /// What it said when the first device with it was recorded: the zero of its times in the file. Devices of one simulated machine have one clock, so that
+    /// a device which is made later begins at the machine's time.
+    zero: Duration,
 }
 
 impl ProcessRecording {
     fn is_own(&self) -> bool {
         self.process == std::process::id()
+    }
+
+    /// Which of the recording's clocks that of a device is, and where the device begins on it. Both clocks are read at one moment: what is done later,
+    /// such as loading a library that takes times, is part of the recording.
+    fn clock_of(&mut self, kind: RecordingClock, clock: &dyn Clock) -> (u32, ClockStart) {
+        let now = clock.now();
+        let number = if kind == RecordingClock::Virtual { clock.number() } else { 0 };
+        let known = self.clocks.iter().position(|known| known.number == number);
+        let place = known.unwrap_or_else(|| {
+            self.clocks.push(KnownClock { number, zero: now });
+            self.clocks.len() - 1
+        });
+        let start = match kind {
+            RecordingClock::Virtual => {
+                ClockStart { clock: self.clocks.get(place).map_or(now, |known| known.zero), time_ns: 0 }
+            }
+            // Each driver counts from another moment.
+            RecordingClock::Wall => {
+                let elapsed = self.began.elapsed().as_nanos();
+                ClockStart { clock: now, time_ns: u64::try_from(elapsed).unwrap_or_default() }
+            }
+        };
+        (u32::try_from(place).unwrap_or(u32::MAX), start)
     }
 }
 
@@ -45,8 +79,8 @@ pub(super) fn is_asked_for() -> bool {
 
 /// The recorder of this process and the place of the next device in it; none if the environment asks for none.
 pub(super) fn device_of_process(
-    clock: RecordingClock,
-    clock_number: u64,
+    kind: RecordingClock,
+    clock: &dyn Clock,
 ) -> Result<Option<(Arc<ProgramRecorder>, Place)>> {
     let Some(value) = std::env::var_os(TRACE_VARIABLE).filter(|value| !value.is_empty()) else {
         return Ok(None);
@@ -55,7 +89,7 @@ pub(super) fn device_of_process(
     if !recording.as_ref().is_some_and(ProcessRecording::is_own) {
         // Programs with several processes give each its file.
         let path = with_process_number(Path::new(&value), std::process::id());
-        let recorder = create(path, &first_events(clock, RecordedBy::Environment))?;
+        let recorder = create(path, &first_events(kind, RecordedBy::Environment))?;
         let inherited = recording.replace(ProcessRecording {
             process: std::process::id(),
             recorder: Arc::new(recorder),
@@ -68,19 +102,10 @@ pub(super) fn device_of_process(
         std::mem::forget(inherited);
     }
     let Some(recording) = &mut *recording else { return Ok(None) };
-    let elapsed_ns = match clock {
-        RecordingClock::Virtual => 0,
-        RecordingClock::Wall => u64::try_from(recording.began.elapsed().as_nanos()).unwrap_or_default(),
-    };
     let device = recording.devices.fetch_add(1, Ordering::Relaxed);
     recording.recorded.fetch_add(1, Ordering::Relaxed);
-    let known = recording.clocks.iter().position(|known| *known == clock_number);
-    let clock = known.unwrap_or_else(|| {
-        recording.clocks.push(clock_number);
-        recording.clocks.len() - 1
-    });
-    let clock = u32::try_from(clock).unwrap_or(u32::MAX);
-    Ok(Some((recording.recorder.clone(), Place { device, elapsed_ns, shares_file: true, clock })))
+    let (clock, start) = recording.clock_of(kind, clock);
+    Ok(Some((recording.recorder.clone(), Place { device, start, shares_file: true, clock })))
 }
 
 /// A device of this process is recorded no more; whether it was the last.

@@ -10,7 +10,7 @@ use kiln_trace::{
 };
 
 use super::noted_needs;
-use super::tick_clock::TickClock;
+use super::tick_clock::{ClockStart, TickClock};
 
 /// The lanes of streams by their keys, each once it is used.
 pub(super) type LaneTable = Arc<[OnceLock<Arc<StreamLane>>]>;
@@ -39,9 +39,9 @@ impl StreamLanes {
         driver: Arc<dyn Driver>,
         clock: RecordingClock,
         device: u32,
-        began_ns: u64,
+        start: ClockStart,
     ) -> Self {
-        let clock = Arc::new(TickClock::new(driver, clock, began_ns));
+        let clock = Arc::new(TickClock::new(driver, clock, start));
         let lanes = (0..MAX_STREAMS).map(|_| OnceLock::new()).collect();
         Self { recorder, clock, device, lanes, blocks: Mutex::default() }
     }

@@ -18,12 +18,19 @@ const APART_NS: u64 = 1_000_000;
 /// How often both clocks are read for one reading.
 const TRIES: usize = 3;
 
+/// One moment on two clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClockStart {
+    /// What the device's clock says.
+    pub(super) clock: Duration,
+    /// What the time of the recording is.
+    pub(super) time_ns: u64,
+}
+
 /// The clock of one device's recording.
 pub(super) struct TickClock {
     driver: Arc<dyn Driver>,
-    /// What the device's clock said when its recording began, and what the time of the recording was then.
-    began: Duration,
-    began_ns: u64,
+    start: ClockStart,
     /// Set if ticks are the processor's.
     readings: Option<Mutex<Readings>>,
 }
@@ -42,10 +49,9 @@ struct Reading {
 }
 
 impl TickClock {
-    pub(super) fn new(driver: Arc<dyn Driver>, clock: RecordingClock, began_ns: u64) -> Self {
+    pub(super) fn new(driver: Arc<dyn Driver>, clock: RecordingClock, start: ClockStart) -> Self {
         let counts = clock == RecordingClock::Wall && processor_counter::is_steady();
-        let began = driver.clock().now();
-        let mut made = Self { driver, began, began_ns, readings: None };
+        let mut made = Self { driver, start, readings: None };
         made.readings = counts.then(|| {
             let first = made.reading();
             Mutex::new(Readings { from: first, to: first })
@@ -83,8 +89,8 @@ impl TickClock {
 
     /// The time of the recording.
     pub(super) fn now(&self) -> u64 {
-        let since = self.driver.clock().now().saturating_sub(self.began);
-        self.began_ns.saturating_add(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+        let since = self.driver.clock().now().saturating_sub(self.start.clock);
+        self.start.time_ns.saturating_add(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 
