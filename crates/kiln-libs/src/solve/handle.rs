@@ -1,7 +1,7 @@
 //! `Solve`: the entry point of factorisations and of the systems of equations that they solve.
 
 use kiln_operation::{Geqrf, Getrf, Getrs, Operation, Orgqr, Ormqr, Potrf, Potrs, Side, Triangle};
-use kiln_runtime::{DeviceRuntime, Element, GpuRef};
+use kiln_runtime::{DeviceRuntime, GpuRef};
 
 use super::call::SolveCall;
 use super::embedded_ptx::SHIPPED;
@@ -16,7 +16,7 @@ use crate::called::Called;
 use crate::described::{Described, check_given};
 use crate::error::{LibraryError, method_name};
 use crate::loaded_operations::LoadedOperations;
-use crate::operands::{EXACT_HINT, Operands};
+use crate::operands::Operands;
 use crate::prims::Primitives;
 use crate::prims::check::Check;
 
@@ -154,7 +154,7 @@ impl Solve {
                 let operands = Operands::of(LU_SOLVED.call).with("factors", factors.buffer);
                 let operands = operands.with("pivots", pivots).with("b", b.buffer);
                 if n == 0 {
-                    check_none(LU_SOLVED.call, "pivots", pivots)?;
+                    LU_SOLVE.length("pivots", pivots, 0)?;
                     let described =
                         Described::nothing(&self.loaded, operation(b.columns, b.distance()), &operands)?;
                     return Ok((described.called(&LU_SOLVED), None));
@@ -245,7 +245,7 @@ fn form_q<'a, T: Real>(
     if a.columns == 0 {
         // No columns of `Q` are asked for.
         let operation = Orgqr { element: T::TYPE, m: a.rows, n: 0, k: 0, leading: a.distance() };
-        check_none(method_name(Orgqr::NAME), "tau", tau)?;
+        Check(Orgqr::NAME).length("tau", tau, 0)?;
         let operands = Operands::of(method_name(Orgqr::NAME)).with("a", a.buffer).with("tau", tau);
         return Described::nothing(loaded, operation, &operands);
     }
@@ -313,22 +313,13 @@ fn without_reflections<'a, T: Real>(
     check_single(called.call, factored)?;
     check_single(called.call, c)?;
     check_order(called.call, side, factored, c)?;
-    check_none(called.call, "tau", tau)?;
+    Check(called.call).length("tau", tau, 0)?;
     c.check_room(called.call, "c")?;
     let (m, n) = (c.rows, c.columns);
     let (a_leading, c_leading) = (factored.distance(), c.distance());
     let operation = Ormqr { element: T::TYPE, side, transposed, m, n, k: 0, a_leading, c_leading };
     let operands = Operands::of(called.call).with("factored", factored.buffer).with("tau", tau);
     Ok(Described::nothing(loaded, operation, &operands.with("c", c.buffer))?.called(called))
-}
-
-/// Refuses elements where there must be none.
-fn check_none<T: Element>(call: &'static str, name: &'static str, buffer: &GpuRef<T>) -> Result<()> {
-    if buffer.is_empty() {
-        return Ok(());
-    }
-    let what = format!("`{name}` has {} elements and must have 0", buffer.len());
-    Err(LibraryError::argument(call, what, EXACT_HINT))
 }
 
 /// Refuses a `C` whose side next to `Q` has another length.
