@@ -21,6 +21,8 @@ mod output_lines;
 #[cfg(target_os = "linux")]
 mod rank_end;
 #[cfg(target_os = "linux")]
+mod rank_list;
+#[cfg(target_os = "linux")]
 mod rank_process;
 #[cfg(target_os = "linux")]
 mod seen_ends;
@@ -89,7 +91,7 @@ const EXAMPLES: &str = "Examples:
 
 Every rank gets KILN_RANK, KILN_WORLD_SIZE, KILN_LOCAL_RANK, KILN_LOCAL_SIZE, \
      KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job), KILN_RESTARTS (how often this \
-     rank was started again), KILN_RANK_ENDS_FILE (where it notes which other ranks it saw end) and \
+     rank was started again), KILN_RANK_ENDS_FILE (where it notes which other ranks it saw end or waited for in vain) and \
      KILN_TRACE_RUN (what the recordings of this job are known by, new for each job). Its standard input is empty. Its lines are printed as `[rank] line`, in order for each rank.
 
 With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and \
@@ -99,7 +101,8 @@ With --check every rank also gets KILN_POLICY=simulate, KILN_FINDINGS=report and
      ended.
 
 When a rank fails, the command names it and ends the others. A rank that fails because another \
-     one did is not named first, also if it ends first. SIGINT, SIGTERM, SIGHUP and SIGQUIT are \
+     one did is not named first, also if it ends first. A rank that it waited for in vain is named \
+     as late. SIGINT, SIGTERM, SIGHUP and SIGQUIT are \
      passed on to all ranks; the second one kills them. SIGUSR1 and SIGUSR2 are passed on, too. A \
      rank dies with this command, however it ends. A rank that was lost and does not end gets SIGKILL \
      after 15 s. If the output cannot be written, or its reader leaves, the ranks are ended.

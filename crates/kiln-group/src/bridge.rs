@@ -99,6 +99,16 @@ enum Place {
     Pair(Transfer),
 }
 
+impl Place {
+    /// Whether what one rank does there needs that another one has come.
+    fn needs(&self, own: u32, other: Option<u32>) -> bool {
+        match self {
+            Self::All(_) => true,
+            Self::Pair(Transfer { from, to, .. }) => *to == own && Some(*from) == other,
+        }
+    }
+}
+
 /// Whether each rank of a job is in another process than rank 0. Ranks that are threads of its process share its simulated machine, and no exchange is needed.
 pub(crate) fn spans_processes(rendezvous: &Rendezvous) -> Result<bool> {
     let failed = |error| GroupError::Rendezvous(Arc::new(error));
@@ -166,6 +176,10 @@ impl Bridge {
                 .inspect_err(|why| self.give_up(&mut counts, (parts, &places), why))?;
             writes.extend(self.received(part, &brought)?.map(|(to, bytes)| (part, to, bytes)));
         }
+        self.job.rendezvous.say_came(|of_job| {
+            let rank = self.job.place(of_job);
+            rank.is_some() && places.iter().any(|place| place.needs(self.rank, rank))
+        });
         let Some((last, others)) = writes.split_last() else {
             // The ticket of a call that writes nothing is still one of work on its stream.
             let _recorded = as_recorded();

@@ -20,6 +20,7 @@ use crate::communicator_failure::CommunicatorFailed;
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::known_functions::KnownFunctions;
+use crate::late_ranks::late_ranks;
 use crate::ledger::Ledger;
 use crate::lost_device::lost_device;
 use crate::membership::{LocalEntry, LocalRank, Membership};
@@ -378,10 +379,12 @@ impl Inner {
         if let Some(why) = job.and_then(|job| job.rendezvous.given_up()) {
             let of_job = job.map_or(self.rank.rank, |job| job.rendezvous.rank());
             let (lost, cause) = (self.rank.rank, given_up_cause(of_job, &why));
-            return CommunicatorRankLost { communicator, lost, cause, can_rebuild: false };
+            return CommunicatorRankLost { communicator, lost, cause, late: Vec::new(), can_rebuild: false };
         }
         let can_rebuild = !job.is_some_and(|job| job.needs(lost));
-        CommunicatorRankLost { communicator, lost: lost.rank, cause: lost.cause.clone(), can_rebuild }
+        let late = job.map(|job| job.late_before(lost.rank)).filter(|late| !late.is_empty());
+        let late = late.unwrap_or_else(|| late_ranks(&lost.cause, lost.rank, &communicator));
+        CommunicatorRankLost { communicator, lost: lost.rank, cause: lost.cause.clone(), late, can_rebuild }
     }
 
     /// Waits a while until a rank is known to be lost.

@@ -1,6 +1,6 @@
 //! What the collectives of a communicator are told when its library failed.
 
-use crate::error::named;
+use crate::rank_list::named;
 
 /// The library of a communicator failed, such as by a connection that is gone. What was unfinished was ended; the device goes on.
 ///

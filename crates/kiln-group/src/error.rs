@@ -6,8 +6,9 @@ use kiln_driver::ShortTime;
 use kiln_operation::CommunicatorId;
 use kiln_runtime::{Error, ErrorKind};
 
+use crate::rank_list::named;
 use crate::rank_loss::CommunicatorRankLost;
-use crate::rendezvous::{RAISE_LIMITS, RendezvousError, listed};
+use crate::rendezvous::{RAISE_LIMITS, RendezvousError};
 
 /// The answer of calls of a group.
 pub type Result<T> = std::result::Result<T, GroupError>;
@@ -254,12 +255,6 @@ pub(crate) fn rebuild_name(is_replacing: bool) -> &'static str {
 
 fn other_rebuild(called: &str) -> &'static str {
     rebuild_name(called == rebuild_name(false))
-}
-
-/// `rank 1`, `ranks 1 and 3`.
-pub(crate) fn named(ranks: &[u32]) -> String {
-    let plural = if ranks.len() == 1 { "" } else { "s" };
-    format!("rank{plural} {}", listed(ranks))
 }
 
 impl From<GroupError> for ErrorKind {

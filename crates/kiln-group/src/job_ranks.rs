@@ -11,7 +11,7 @@ use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::rank_loss::PANICKED;
 use crate::rebuild_calls::RebuildCalls;
-use crate::rendezvous::{EndingLosses, LostRank, Rendezvous, RendezvousError};
+use crate::rendezvous::{EndingLosses, LostRank, Rendezvous, RendezvousError, WhyAbsent};
 use crate::seat::{Application, Seat};
 
 /// How long the thread that looks for losses waits for the store.
@@ -85,13 +85,20 @@ impl Job {
 
     /// The rank of the communicator that had gone before a rank was lost which had been told of that, and how it went.
     fn gone_before(&self, id: CommunicatorId, lost: u32) -> Option<(u32, String)> {
-        let told = self.rendezvous.told_departure(lost)?;
-        let how = match told.is_of_job() {
-            true if self.rendezvous.left_ranks().contains(&told.of) => LEFT_JOB,
-            false if told.communicator == id.short() => ENDED_PART,
+        let told = self.rendezvous.told_absence(lost)?;
+        let how = match told.why {
+            WhyAbsent::LeftJob if self.rendezvous.left_ranks().contains(told.ranks.first()?) => LEFT_JOB,
+            WhyAbsent::EndedPart(communicator) if communicator == id.short() => ENDED_PART,
             _ => return None,
         };
-        Some((self.place(told.of)?, how.to_owned()))
+        Some((self.place(*told.ranks.first()?)?, how.to_owned()))
+    }
+
+    /// The ranks of the communicator that were late before one was lost which had waited for them.
+    pub(crate) fn late_before(&self, lost: u32) -> Vec<u32> {
+        let of_job = self.ranks.get(lost as usize).copied().unwrap_or(lost);
+        let told = self.rendezvous.told_absence(of_job).filter(|told| told.is_late());
+        told.iter().flat_map(|told| &told.ranks).filter_map(|rank| self.place(*rank)).collect()
     }
 
     /// A rank of the communicator has left the job, and this rank was told.
@@ -99,7 +106,7 @@ impl Job {
         if let Some(of_job) = self.ranks.get(rank as usize)
             && self.rendezvous.left_ranks().contains(of_job)
         {
-            self.rendezvous.say_told(*of_job, None);
+            self.rendezvous.say_told(vec![*of_job], WhyAbsent::LeftJob);
         }
     }
 

@@ -25,7 +25,7 @@ use crate::lost_device::health_beside;
 use crate::rebuild_calls::RebuildCalls;
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
-use departed_rank::DROPPED;
+use departed_rank::{DROPPED, name_all};
 
 /// What the others do to a rank of this process.
 pub(crate) trait LocalRank: Send + Sync {
@@ -288,6 +288,9 @@ impl Membership {
                 missed.push((*left, cause));
             }
         }
+        let mut ranks: Vec<u32> = missed.iter().map(|(rank, _)| *rank).collect();
+        ranks.sort_unstable();
+        name_all(&mut missed, &ranks);
         missed
     }
 

@@ -1,10 +1,12 @@
 //! What the ranks of a communicator are told when one of them is lost.
 
+use crate::rank_list::listed;
+
 /// A rank of a communicator is lost. What needs it was ended; the device of the rank that is told goes on.
 ///
 /// Tickets of unfinished collectives fail with it, and so do those of work behind them: `error.downcast_ref::<CommunicatorRankLost>()`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("rank {lost} of communicator {communicator} is lost: {cause}; {}", next(*.can_rebuild, .cause))]
+#[error("{}: {cause}; {}", which(self), next(*.can_rebuild, .cause))]
 pub struct CommunicatorRankLost {
     /// The communicator, in short.
     pub communicator: String,
@@ -12,6 +14,8 @@ pub struct CommunicatorRankLost {
     pub lost: u32,
     /// What was seen of it.
     pub cause: String,
+    /// Ranks that were late, where the lost one had waited for them in vain until the deadline: that is the reason then. They are not lost.
+    pub late: Vec<u32>,
     /// Whether this rank can go on: not where the lost rank is rank 0 of a job, which keeps what the ranks meet at, unless its process lives and has lost its device alone; nor where the lost
     /// rank is this one, which the others gave up.
     pub can_rebuild: bool,
@@ -34,6 +38,20 @@ pub(crate) fn given_up_next(rank: u32) -> &'static str {
     match rank {
         0 => "end it, and start the job again",
         _ => "end it, and start a replacement",
+    }
+}
+
+fn which(told: &CommunicatorRankLost) -> String {
+    let CommunicatorRankLost { communicator, lost, .. } = told;
+    match &told.late[..] {
+        [] => format!("rank {lost} of communicator {communicator} is lost"),
+        [late] => format!(
+            "rank {late} of communicator {communicator} was late, and rank {lost}, which waited for it, is lost"
+        ),
+        late => format!(
+            "ranks {} of communicator {communicator} were late, and rank {lost}, which waited for them, is lost",
+            listed(late)
+        ),
     }
 }
 

@@ -24,7 +24,7 @@ mod seen;
 mod server;
 mod store;
 mod token_proof;
-mod told_departures;
+mod told_absences;
 mod used_names;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,8 +37,8 @@ use crate::rank_environment::RankEnvironment;
 use addresses::{are_foreign, listen, port, resolve};
 use connection::Connection;
 use end_notes::EndNotes;
+pub(crate) use error::RAISE_LIMITS;
 pub use error::RendezvousError;
-pub(crate) use error::{RAISE_LIMITS, ranks as listed};
 use greeting::Greeting;
 pub use job_config::RendezvousConfig;
 use job_config::check_times;
@@ -49,6 +49,7 @@ pub(crate) use seen::EndingLosses;
 use server::Server;
 use store::Store;
 use token_proof::TokenKey;
+pub(crate) use told_absences::{ToldAbsence, WhyAbsent};
 use used_names::UsedNames;
 
 /// Between two looks of rank 0 whether it can take connections.
@@ -329,14 +330,22 @@ impl Rendezvous {
         self.connection.request(request, self.deadline(), EndingLosses::None).map(drop)
     }
 
-    /// Waits until a rank is lost whose loss was not acknowledged; none if that does not happen in this time.
+    /// Waits until a rank is lost, and says which one and why; none if that does not happen in this time.
+    ///
+    /// A rank is lost when its process ends without leaving the job, when it is not heard of for the silence of the job, or, while it is in a communicator of the job, when its device is lost or its thread
+    /// panics. It is not lost when it leaves the job, drops its communicator, or comes late to a collective or a barrier; a rank that is lost after it had waited in vain for a late one has that in its
+    /// cause.
+    ///
+    /// It returns at once if a rank is lost already and that was not acknowledged, by [`acknowledge_losses`](Self::acknowledge_losses) or a communicator that was rebuilt: until then each call answers the same
+    /// rank, the first that was lost of those that are not replaced. Otherwise it returns when the next rank is lost, also if a replacement has come before this thread looks, and it returns with an
+    /// error at once when the store is lost.
     ///
     /// After this has told of a loss, a communicator of simulated devices in several processes that has the lost rank does no collective which this rank calls then: each fails with
     /// [`CommunicatorRankLost`](crate::CommunicatorRankLost), also one that the lost rank had come to. A collective that another thread is in meanwhile is done if all ranks had come to it, and
     /// may be ended on another rank.
     ///
     /// # Errors
-    /// The store is lost.
+    /// The store is lost; this rank was given up by the others.
     pub fn wait_for_loss(&self, timeout: Duration) -> Result<Option<LostRank>> {
         let lost = self.connection.wait_for_loss(after(Instant::now(), timeout))?;
         Ok(lost.map(|(rank, cause)| LostRank { rank, cause }))

@@ -15,8 +15,10 @@ use kiln::group::{
 use kiln::sim::{DeviceConfig, Machine, MachineConfig};
 
 mod example_program;
+mod machine_load;
 
 use example_program::example_program;
+use machine_load::Load;
 
 /// A port of this host that was free a moment ago.
 fn free_port() -> u16 {
@@ -49,37 +51,66 @@ fn by_hand(port: u16, rank: u32, size: u32) -> Vec<(&'static str, String)> {
     ]
 }
 
+type Variables = fn(u32) -> Vec<(&'static str, String)>;
+
+/// What each launcher says to a rank of two.
+const LAUNCHERS: [(&str, Variables); 5] = [
+    ("torchrun", |rank| {
+        vec![
+            ("RANK", rank.to_string()),
+            ("WORLD_SIZE", "2".into()),
+            ("LOCAL_RANK", rank.to_string()),
+            ("TORCHELASTIC_USE_AGENT_STORE", "True".into()),
+        ]
+    }),
+    ("Slurm", |rank| vec![("SLURM_PROCID", rank.to_string()), ("SLURM_NTASKS", "2".into())]),
+    ("Open MPI", |rank| {
+        vec![("OMPI_COMM_WORLD_RANK", rank.to_string()), ("OMPI_COMM_WORLD_SIZE", "2".into())]
+    }),
+    ("MPICH", |rank| vec![("PMI_RANK", rank.to_string()), ("PMI_SIZE", "2".into())]),
+    ("Kubernetes", |rank| vec![("JOB_COMPLETION_INDEX", rank.to_string()), ("WORLD_SIZE", "2".into())]),
+];
+
+/// Starts two ranks of the example as a launcher does. The agent of torchrun listens on the port that it names.
+fn launched((name, variables): (&str, Variables), arguments: &[&str]) -> ([Child; 2], Option<TcpListener>) {
+    let port = free_port();
+    let local = [("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())];
+    let agent = (name == "torchrun").then(|| TcpListener::bind(("127.0.0.1", port)).unwrap());
+    let start = |rank| rank_process(&[variables(rank), local.to_vec()].concat(), arguments);
+    ([start(0), start(1)], agent)
+}
+
 #[test]
 fn one_program_meets_under_every_launcher() {
-    let local = |port: u16| vec![("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())];
-    type Variables = fn(u32) -> Vec<(&'static str, String)>;
-    let launchers: [(&str, Variables); 5] = [
-        ("torchrun", |rank| {
-            vec![
-                ("RANK", rank.to_string()),
-                ("WORLD_SIZE", "2".into()),
-                ("LOCAL_RANK", rank.to_string()),
-                ("TORCHELASTIC_USE_AGENT_STORE", "True".into()),
-            ]
-        }),
-        ("Slurm", |rank| vec![("SLURM_PROCID", rank.to_string()), ("SLURM_NTASKS", "2".into())]),
-        ("Open MPI", |rank| {
-            vec![("OMPI_COMM_WORLD_RANK", rank.to_string()), ("OMPI_COMM_WORLD_SIZE", "2".into())]
-        }),
-        ("MPICH", |rank| vec![("PMI_RANK", rank.to_string()), ("PMI_SIZE", "2".into())]),
-        ("Kubernetes", |rank| vec![("JOB_COMPLETION_INDEX", rank.to_string()), ("WORLD_SIZE", "2".into())]),
-    ];
-    for (name, variables) in launchers {
-        let port = free_port();
-        // The agent of torchrun listens on the port it names.
-        let _agent = (name == "torchrun").then(|| TcpListener::bind(("127.0.0.1", port)).unwrap());
-        let start = |rank| rank_process(&[variables(rank), local(port)].concat(), &[]);
-        let children = [start(0), start(1)];
+    for (name, variables) in LAUNCHERS {
+        let (children, _agent) = launched((name, variables), &[]);
         for child in children {
             let output = child.wait_with_output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
             assert!(output.status.success(), "{name}: {text}");
             assert!(text.contains("the sum of all parts is 300"), "{name}: {text}");
+        }
+    }
+}
+
+/// From the start of the processes to the first value that all have exchanged. A machine that lets threads wait for a processor may take as much longer as it does that, a few times over.
+#[test]
+fn ranks_of_one_host_are_ready_within_a_second_under_every_launcher() {
+    for launcher in LAUNCHERS {
+        let load = Load::measure();
+        let began = Instant::now();
+        let (mut children, _agent) = launched(launcher, &["--until-loss"]);
+        for child in &mut children {
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+            let line = lines.find(|line| line.contains("the sum of all parts is 300"));
+            assert!(line.is_some(), "{}", launcher.0);
+        }
+        let (spent, worst) = (began.elapsed(), load.worst());
+        let name = launcher.0;
+        assert!(spent < Duration::from_secs(1) + 20 * worst, "{name}: {spent:?}, {worst:?} for the machine");
+        for mut child in children {
+            child.kill().unwrap();
+            child.wait().unwrap();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which ranks a rank saw end.
+//! Which ranks a rank saw end, and which it waited for in vain.
 //!
 //! A rank that panics leaves its job at once and may need long to end: ranks that fail because of that end before it. Each rank notes which others it saw end before its program can hear of
 //! that, so what is in its notes when it has failed may be why.
@@ -13,6 +13,8 @@ pub(super) struct SeenEnds {
     counts: BTreeMap<u32, u32>,
     /// Those of which the last one did not leave as planned.
     lost: Vec<u32>,
+    /// Those that did not come to what it waited in, and have not since.
+    late: Vec<u32>,
 }
 
 impl SeenEnds {
@@ -27,6 +29,11 @@ impl SeenEnds {
             let Some((how, Ok(rank))) = line.split_once(' ').map(|(how, rank)| (how, rank.parse())) else {
                 continue;
             };
+            if how == "late" || how == "came" {
+                seen.late.retain(|late| *late != rank);
+                seen.late.extend((how == "late").then_some(rank));
+                continue;
+            }
             *seen.counts.entry(rank).or_default() += 1;
             seen.lost.retain(|lost| *lost != rank);
             if how == "lost" {
@@ -52,6 +59,11 @@ impl SeenEnds {
         self.counts.keys().copied().filter(|rank| !self.has_lost(*rank))
     }
 
+    /// Ranks that it waited for in vain before it ended, and of which it saw no process end.
+    pub(super) fn late(&self) -> impl Iterator<Item = u32> {
+        self.late.iter().copied().filter(|rank| !self.counts.contains_key(rank))
+    }
+
     /// Ranks of which it saw a process end, where `ended` says how many have, that the launcher still waits for; and whether it was lost.
     pub(super) fn awaited(&self, ended: impl Fn(u32) -> u32) -> impl Iterator<Item = (u32, bool)> {
         let awaited = self.counts.iter().filter(move |(rank, count)| **count > ended(**rank));
@@ -72,6 +84,8 @@ mod tests {
         assert_eq!(awaited(2), []);
         assert!(seen.has(1, 2) && !seen.has(1, 3) && !seen.has(0, 0) && !seen.has(2, 0));
         assert_eq!(seen.left().collect::<Vec<_>>(), [3]);
+        let seen = SeenEnds::parse("late 2\nlate 3\ncame 2\nlate 4\nlost 4\nlate 3");
+        assert_eq!((seen.late().collect::<Vec<_>>(), seen.has(3, 0)), (vec![3], false));
         assert_eq!(SeenEnds::read(Path::new("/nowhere/at/all")), SeenEnds::default());
     }
 }

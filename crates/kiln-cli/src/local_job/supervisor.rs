@@ -13,6 +13,7 @@ use super::Arguments;
 use super::failure_order::FailureOrder;
 use super::output_lines::{LineSink, pass_on};
 use super::rank_end::RankEnd;
+use super::rank_list::{listed, were_late};
 use super::rank_process::{RankProcess, spawn};
 use super::rank_variables::JobVariables;
 use super::seen_ends::SeenEnds;
@@ -372,11 +373,20 @@ impl Supervisor<'_> {
                 false => "",
             };
             let before = if is_first { self.left_before(rank) } else { String::new() };
-            complain(format_args!("kiln launch: rank {rank} failed{order} with {end}{before}{why}"));
+            let late = if is_first { self.late_before(rank) } else { Vec::new() };
+            let (late, vain) = were_late(&late);
+            complain(format_args!(
+                "kiln launch: {late}rank {rank} failed{order} with {end}{vain}{before}{why}"
+            ));
         }
         if self.stage == Stage::Running && !self.arguments.keep_going {
             self.stage = Stage::Failing { until: self.after_grace(Instant::now()) };
         }
+    }
+
+    /// Ranks that one which has failed had waited for in vain.
+    fn late_before(&self, rank: u32) -> Vec<u32> {
+        self.seen.get(&rank).into_iter().flat_map(SeenEnds::late).collect()
     }
 
     /// What is said of ranks that had left the job before one failed, which may have failed because of that.
@@ -445,15 +455,6 @@ impl Supervisor<'_> {
     }
 }
 
-/// `rank 1`, `ranks 1, 2 and 5`.
-fn listed<'a>(ranks: impl Iterator<Item = &'a u32>) -> String {
-    let ranks: Vec<String> = ranks.map(u32::to_string).collect();
-    match ranks.as_slice() {
-        [before @ .., last] if !before.is_empty() => format!("ranks {} and {last}", before.join(", ")),
-        _ => format!("rank {}", ranks.concat()),
-    }
-}
-
 /// Tells the supervisor that output cannot be written.
 fn tell_failure(events: &Sender<Event>) -> impl FnOnce() + Send + 'static {
     let events = events.clone();
@@ -480,15 +481,4 @@ fn not_started(program: &[std::ffi::OsString], rank: u32, error: &io::Error) -> 
 
 fn system(what: &str, error: &io::Error) -> Failure {
     Failure::fault(format!("{what}: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_are_listed_as_in_a_sentence() {
-        assert_eq!(listed([3].iter()), "rank 3");
-        assert_eq!(listed([0, 2, 5].iter()), "ranks 0, 2 and 5");
-    }
 }

@@ -269,3 +269,21 @@ fn the_example_of_training_gives_its_losses_between_processes_on_simulated_devic
         assert!(first.eq(losses.lines()), "{ranks} ranks: {}", outcome.stdout);
     }
 }
+
+#[test]
+fn the_example_of_training_survives_a_process_that_is_killed_and_gives_the_same_losses() {
+    let program = example_of("kiln-libs", "data_parallel");
+    let alone = Command::new(&program).arg("1").output().unwrap();
+    let losses = String::from_utf8(alone.stdout).unwrap();
+    for (ranks, killed, step) in [("3", "1", "5"), ("4", "3", "0")] {
+        let words =
+            ["launch", "-n", ranks, "--check", "--keep-going", "--", program.to_str().unwrap(), ranks];
+        let outcome = run(command(&[&words[..], &["--kill-rank", killed, "--at-step", step]].concat()));
+        assert_eq!(outcome.code, Some(134), "{}{}", outcome.stdout, outcome.stderr);
+        let told = format!("[0] rank {killed} is lost (");
+        assert!(outcome.stdout.lines().any(|line| line.starts_with(&told)), "{}", outcome.stdout);
+        let first = outcome.stdout.lines().filter_map(|line| line.strip_prefix("[0] "));
+        let found = first.filter(|line| line.starts_with("step "));
+        assert!(found.eq(losses.lines()), "{ranks} ranks: {}", outcome.stdout);
+    }
+}

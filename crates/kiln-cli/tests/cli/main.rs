@@ -54,6 +54,7 @@ mod launch;
 mod launch_check;
 mod launch_crossing;
 mod launch_ends;
+mod launch_late;
 mod launch_restart;
 mod launch_transfers;
 mod left_files;

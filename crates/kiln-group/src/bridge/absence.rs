@@ -8,8 +8,9 @@ use kiln_runtime::internal::note_finding;
 use super::call_text::{called_at, number_text};
 use super::{Bridge, Caller, NEXT, Place, rendezvous};
 use crate::collective_part::Part;
-use crate::error::{GroupError, Result, named};
-use crate::rendezvous::{EndingLosses, RendezvousError};
+use crate::error::{GroupError, Result};
+use crate::rank_list::named;
+use crate::rendezvous::{EndingLosses, RendezvousError, WhyAbsent};
 use crate::transfer::{self, Transfer};
 
 /// Between two looks whether the rank that a receive waits for has ended.
@@ -200,6 +201,19 @@ impl Bridge {
         if ranks.is_empty() { vec![known] } else { ranks }
     }
 
+    /// The ranks that have ended their parts without coming to a call, or have shut their devices down, of which one is known.
+    fn ended_ranks(&self, place: &Place, (known, is_shut_down): (u32, bool)) -> Vec<u32> {
+        let until = Instant::now() + ANSWER_LIMIT;
+        let word = |rank: u32, key: &str| self.job.rendezvous.last_word(self.of_job(rank), key, until);
+        let mut ranks = self.missing_ranks(place, until);
+        ranks.retain(|rank| {
+            let is_alike = |said: Vec<u8>| transfer::is_shut_down(&said) == is_shut_down;
+            let has_ended = || word(*rank, &self.end_key(*rank)).is_some_and(is_alike);
+            *rank == known || word(*rank, &self.given_up_key(*rank)).is_none() && has_ended()
+        });
+        if ranks.is_empty() { vec![known] } else { ranks }
+    }
+
     /// A rank does not come to a call.
     pub(super) fn absent(
         &self,
@@ -207,35 +221,10 @@ impl Bridge {
         (rank, why): (u32, Absence),
         (part, caller): (&Part, Caller),
     ) -> GroupError {
-        // This rank may end because of that.
-        match why {
-            Absence::Late => {}
-            Absence::Left => self.job.rendezvous.say_told(self.of_job(rank), None),
-            Absence::Ended | Absence::ShutDown => {
-                self.job.rendezvous.say_told(self.of_job(rank), Some(&self.id.short()));
-            }
-        }
-        let (what, next) = match place {
+        let (ranks, what, next) = match place {
             Place::All(_) => {
-                let own = &part.collective;
-                let collective = own.step().map_or_else(|| own.to_string(), |step| step.to_string());
-                let id = self.id.short();
-                let call = format!("{}, {collective}, of communicator {id}", number_text(place));
-                let what = match why {
-                    Absence::Late => {
-                        let ranks = named(&self.absent_ranks(place, rank));
-                        format!("{ranks} did not come to {call}, within {}", ShortTime(self.deadline))
-                    }
-                    Absence::Left => format!("rank {rank} has left the job and does not come to {call}"),
-                    Absence::Ended => format!(
-                        "rank {rank} has ended its part of communicator {id} and does not come to {}, {collective}",
-                        number_text(place)
-                    ),
-                    Absence::ShutDown => {
-                        format!("rank {rank} has shut its device down and does not come to {call}")
-                    }
-                };
-                (what, NEXT)
+                let (ranks, what) = self.absent_from_all(place, (rank, why), part);
+                (ranks, what, NEXT)
             }
             Place::Pair(transfer) => {
                 let why = match why {
@@ -245,14 +234,67 @@ impl Bridge {
                     Absence::ShutDown => format!("rank {rank} has shut its device down"),
                 };
                 let call = called_at(transfer, part, caller);
-                (call.unmatched(&why), transfer::NEXT)
+                (vec![rank], call.unmatched(&why), transfer::NEXT)
             }
         };
+        self.say_absent(place, (&ranks, why), &what);
         match place {
             Place::All(_) => note_finding(&format!("{what}; called at {}", caller.place)),
             // It is said with its place.
             Place::Pair(_) => note_finding(&what),
         }
         GroupError::Collective { what, next }
+    }
+
+    /// Ranks that do not come to a call of all, and what is said of them.
+    fn absent_from_all(&self, place: &Place, (rank, why): (u32, Absence), part: &Part) -> (Vec<u32>, String) {
+        let own = &part.collective;
+        let collective = own.step().map_or_else(|| own.to_string(), |step| step.to_string());
+        let (id, number) = (self.id.short(), number_text(place));
+        let call = format!("{number}, {collective}, of communicator {id}");
+        let ranks = match why {
+            Absence::Late => self.absent_ranks(place, rank),
+            Absence::Left => vec![rank],
+            Absence::Ended => self.ended_ranks(place, (rank, false)),
+            Absence::ShutDown => self.ended_ranks(place, (rank, true)),
+        };
+        let (who, are_several) = (named(&ranks), ranks.len() > 1);
+        let what = match (why, are_several) {
+            (Absence::Late, _) => {
+                format!("{who} did not come to {call}, within {}", ShortTime(self.deadline))
+            }
+            (Absence::Left, _) => format!("{who} has left the job and does not come to {call}"),
+            (Absence::Ended, false) => format!(
+                "{who} has ended its part of communicator {id} and does not come to {number}, {collective}"
+            ),
+            (Absence::Ended, true) => format!(
+                "{who} have ended their parts of communicator {id} and do not come to {number}, {collective}"
+            ),
+            (Absence::ShutDown, false) => {
+                format!("{who} has shut its device down and does not come to {call}")
+            }
+            (Absence::ShutDown, true) => {
+                format!("{who} have shut their devices down and do not come to {call}")
+            }
+        };
+        (ranks, what)
+    }
+
+    /// Says to the job which ranks this one was told of: it may end because of that.
+    fn say_absent(&self, place: &Place, (ranks, why): (&[u32], Absence), what: &str) {
+        let told = match (why, place) {
+            (Absence::Late, Place::All(_)) => WhyAbsent::LateInCall(what.to_owned()),
+            (Absence::Late, Place::Pair(_)) => WhyAbsent::LateInCall(format!(
+                "{} did not come to {} of communicator {}, within {}",
+                named(ranks),
+                number_text(place),
+                self.id.short(),
+                ShortTime(self.deadline)
+            )),
+            (Absence::Left, _) => WhyAbsent::LeftJob,
+            (Absence::Ended | Absence::ShutDown, _) => WhyAbsent::EndedPart(self.id.short()),
+        };
+        let of_job = ranks.iter().map(|rank| self.of_job(*rank)).collect();
+        self.job.rendezvous.say_told(of_job, told);
     }
 }

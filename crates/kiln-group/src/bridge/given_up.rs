@@ -3,6 +3,7 @@
 use super::{Bridge, Counts, Place};
 use crate::collective_part::Part;
 use crate::error::{GroupError, Result};
+use crate::rendezvous::{ToldAbsence, WhyAbsent};
 use crate::transfer::{self, Transfer};
 
 /// What stands between a rank that gave up and why.
@@ -38,8 +39,12 @@ impl Bridge {
             true => what.clone(),
             false => format!("rank {}{GAVE_UP}{what}", self.rank),
         };
-        // Said before it is withdrawn: a rank whose value is missing has given up, or has not come.
-        self.job.rendezvous.post(&self.given_up_key(self.rank), why.as_bytes());
+        // Said before it is withdrawn: a rank whose value is missing has given up, or has not come. Which ranks of the job were late stands before why.
+        let told = self.job.rendezvous.told_absence(self.job.rendezvous.rank());
+        let late = told.filter(ToldAbsence::is_late).map(|told| told.ranks).unwrap_or_default();
+        let late: Vec<String> = late.iter().map(u32::to_string).collect();
+        let said = format!("{} {why}", late.join(","));
+        self.job.rendezvous.post(&self.given_up_key(self.rank), said.as_bytes());
         for place in places.iter().filter(|place| matches!(place, Place::All(_))) {
             self.job.rendezvous.forget(format!("{}/", self.key(place, self.rank)));
         }
@@ -49,7 +54,14 @@ impl Bridge {
 
     /// What is said of a call that a rank does not come to any more which gave up one before it.
     pub(super) fn told_given_up(&self, said: &[u8]) -> GroupError {
-        GroupError::Collective { what: String::from_utf8_lossy(said).into_owned(), next: NEXT }
+        let said = String::from_utf8_lossy(said);
+        let (late, what) = said.split_once(' ').unwrap_or(("", &said));
+        // This rank may end because of that.
+        if let Some((_, why)) = what.split_once(GAVE_UP) {
+            let late = late.split(',').filter_map(|rank| rank.parse().ok()).collect();
+            self.job.rendezvous.say_told(late, WhyAbsent::LateInCall(why.to_owned()));
+        }
+        GroupError::Collective { what: what.to_owned(), next: NEXT }
     }
 
     pub(super) fn given_up_key(&self, rank: u32) -> String {

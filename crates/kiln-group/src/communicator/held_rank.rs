@@ -56,7 +56,13 @@ impl Drop for HeldRank {
             true => {
                 inner.is_given_up.store(true, Ordering::Relaxed);
                 let loaded = inner.module.clone().map(|module| (inner.runtime.clone(), module));
-                membership.report(inner.rank.rank, PANICKED.into(), loaded);
+                let rank = inner.rank.rank;
+                // Its device may be lost before, which is why the thread panics then.
+                let cause = match membership.own_loss(rank) {
+                    Some(loss) => format!("{PANICKED}, after its device was lost: {loss}"),
+                    None => PANICKED.to_owned(),
+                };
+                membership.report(rank, cause, loaded);
             }
             false => {
                 let has_left = membership.leave(inner.rank.rank);

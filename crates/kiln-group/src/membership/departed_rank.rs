@@ -7,6 +7,7 @@ use kiln_runtime::device_state::Phase;
 
 use super::{Departure, LocalEntry, Membership, comparable};
 use crate::ledger::Ledger;
+use crate::rank_list::named;
 
 pub(super) const DROPPED: &str = "its `DeviceCommunicator` was dropped";
 const SHUT_DOWN: &str = "its device was shut down";
@@ -105,7 +106,7 @@ impl Membership {
         };
         let waiting = waiting.iter().filter_map(|(rank, ledger)| Some((*rank, count(ledger)?)));
         let waiting: Vec<_> = ended.into_iter().chain(waiting).collect();
-        let mut all = Vec::new();
+        let (mut all, mut gone) = (Vec::new(), Vec::new());
         for (Departed { rank, how, count: known }, ledger) in departed {
             let known = known.or_else(|| count(ledger.as_ref()?));
             let waits = |known: u64| waiting.iter().find(|(_, count)| *count > known);
@@ -114,13 +115,23 @@ impl Membership {
                     let plural = if known == 1 { "" } else { "s" };
                     let when =
                         format!("after {known} collective{plural}, and rank {other} waits in a later one");
+                    gone.push(rank);
                     all.push((rank, format!("{how} {when}")));
                 }
                 None => found.push((rank, how.to_owned())),
             }
         }
+        name_all(&mut all, &gone);
         all.extend(found);
         all
+    }
+}
+
+/// Has the cause of each of several ranks that are waited for name all of them: only the first is told.
+pub(super) fn name_all(departed: &mut [(u32, String)], ranks: &[u32]) {
+    if ranks.len() > 1 {
+        let all = format!("; {} have gone", named(ranks));
+        departed.iter_mut().for_each(|(_, cause)| cause.push_str(&all));
     }
 }
 

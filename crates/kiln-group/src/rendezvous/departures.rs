@@ -1,10 +1,10 @@
-//! Ranks that have gone in order, and what this rank was told of them.
+//! Ranks that have gone in order or are late, and what this rank was told of them.
 
 use std::time::Instant;
 
 use super::message::Message;
 use super::seen::EndingLosses;
-use super::told_departures::ToldDeparture;
+use super::told_absences::{ToldAbsence, WhyAbsent};
 use super::{Rendezvous, Result};
 
 impl Rendezvous {
@@ -27,14 +27,24 @@ impl Rendezvous {
         self.value_of(rank, name, losses, answer)
     }
 
-    /// This rank was told that another one has left the job, or has ended its part of a communicator.
-    pub(crate) fn say_told(&self, of: u32, communicator: Option<&str>) {
-        let communicator = communicator.unwrap_or_default().to_owned();
-        self.connection.say_told(ToldDeparture { of, communicator });
+    /// This rank was told that others do not come. What it is told of itself is no reason.
+    pub(crate) fn say_told(&self, mut ranks: Vec<u32>, why: WhyAbsent) {
+        ranks.retain(|rank| *rank != self.rank);
+        if !ranks.is_empty() {
+            self.connection.say_told(ToldAbsence { ranks, why });
+        }
     }
 
-    /// What a rank was told first of ranks that have gone, as far as this one knows: of ranks that are lost, and of rank 0.
-    pub(crate) fn told_departure(&self, rank: u32) -> Option<ToldDeparture> {
-        self.connection.told_departure(rank)
+    /// Ranks have come to what this one was in. Those of them that were late are so no more.
+    pub(crate) fn say_came(&self, has_come: impl Fn(u32) -> bool) {
+        if let Some(late) = self.told_absence(self.rank).filter(ToldAbsence::is_late) {
+            let come = late.ranks.into_iter().filter(|rank| has_come(*rank)).collect();
+            self.say_told(come, WhyAbsent::HasCome);
+        }
+    }
+
+    /// What a rank was told first of ranks that do not come, as far as this one knows: this rank, those that are lost or have left, and rank 0.
+    pub(crate) fn told_absence(&self, rank: u32) -> Option<ToldAbsence> {
+        self.connection.told_absence(rank)
     }
 }

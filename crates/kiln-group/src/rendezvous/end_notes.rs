@@ -1,7 +1,7 @@
-//! Notes for the launcher: which ranks this rank saw end.
+//! Notes for the launcher: which ranks this rank saw end, and which it waited for in vain.
 //!
 //! A rank that fails because another one has ended may itself end first: the other one may take long to drop what it has. A launcher that reads these notes knows which of the two failed
-//! first. Each note is a line, `lost 3` or `left 3`.
+//! first. Each note is a line, `lost 3` or `left 3`; `late 3` for a rank that did not come in time, and `came 3` once it has.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -27,6 +27,16 @@ impl EndNotes {
     /// A rank has left as planned.
     pub(super) fn left(&self, rank: u32) {
         self.write("left", rank);
+    }
+
+    /// A rank did not come to what this rank waited in.
+    pub(super) fn late(&self, rank: u32) {
+        self.write("late", rank);
+    }
+
+    /// A rank that was late has come.
+    pub(super) fn came(&self, rank: u32) {
+        self.write("came", rank);
     }
 
     fn write(&self, how: &str, rank: u32) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kiln_driver::ShortTime;
 
 use super::message::{MAX_KEY, MAX_VALUE};
+use crate::rank_list::listed;
 use crate::rank_loss::given_up_next;
 
 /// What to do when the system starts no thread.
@@ -148,7 +149,7 @@ pub enum RendezvousError {
     },
     /// Some ranks did not come in time.
     #[error(
-        "{} of {size} ranks did not join within {}: {}; look at their logs{}", .missing.len(), ShortTime(*.waited), ranks(.missing), foreign(.foreign_host.as_deref())
+        "{} of {size} ranks did not join within {}: {}; look at their logs{}", .missing.len(), ShortTime(*.waited), listed(.missing), foreign(.foreign_host.as_deref())
     )]
     MissingRanks {
         /// The ranks that did not join.
@@ -197,6 +198,20 @@ pub enum RendezvousError {
     RankLeft {
         /// The rank that has left.
         rank: u32,
+        /// What this rank waits for.
+        name: String,
+    },
+    /// A rank has left the job in order because others were late, and does not come to an exchange or a barrier.
+    #[error(
+        "{what}; rank {left}, which waited for that, has left the job in order and does not come to `{name}`; let all ranks come to the same exchanges, barriers and collectives in time, or raise the time limit"
+    )]
+    RankLate {
+        /// The ranks that were late.
+        ranks: Vec<u32>,
+        /// What they did not come to, as a sentence.
+        what: String,
+        /// The rank that has left because of that.
+        left: u32,
         /// What this rank waits for.
         name: String,
     },
@@ -332,28 +347,4 @@ fn foreign(host: Option<&str>) -> String {
             ". {host} is no address of this host, on which rank 0 was started: unless connections to it are forwarded here, set KILN_MEETING_POINT to an address of this host, for all ranks"
         )
     })
-}
-
-/// `1, 3 and 5`; a long list is cut.
-pub(crate) fn ranks(ranks: &[u32]) -> String {
-    const SHOWN: usize = 16;
-    let shown: Vec<String> = ranks.iter().take(SHOWN).map(u32::to_string).collect();
-    match (ranks.len() > SHOWN, shown.as_slice()) {
-        (true, _) => format!("{} and {} more", shown.join(", "), ranks.len() - SHOWN),
-        (false, [before @ .., last]) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
-        _ => shown.concat(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn missing_ranks_are_named_and_many_are_counted() {
-        assert_eq!(ranks(&[3]), "3");
-        assert_eq!(ranks(&[1, 3, 5]), "1, 3 and 5");
-        let many: Vec<u32> = (0..20).collect();
-        assert!(ranks(&many).ends_with("15 and 4 more"));
-    }
 }

@@ -6,7 +6,7 @@ use super::error::RendezvousError;
 use super::keys::{check, waiting_key};
 use super::message::Message;
 use super::seen::EndingLosses;
-use super::told_departures::ToldDeparture;
+use super::told_absences::WhyAbsent;
 use super::{Rendezvous, Result};
 
 /// How long a rank waits in an exchange before it says where it waits.
@@ -24,6 +24,7 @@ impl Rendezvous {
         check(&format!("{name}/{}", self.size), value)?;
         let values = self.exchange_once(name, value).map_err(|error| self.first_cause(name, error))?;
         self.names.note(name);
+        self.say_came(|rank| values.get(rank as usize).is_some_and(Option::is_some));
         Ok(values)
     }
 
@@ -53,7 +54,7 @@ impl Rendezvous {
         Ok(values)
     }
 
-    /// What an exchange fails for: the first rank that has gone. The others, also rank 0 with the store, may have gone because of that one.
+    /// What an exchange fails for: the first rank that has gone, or the one that was late before that. The others, also rank 0 with the store, may have gone because of that one.
     fn first_cause(&self, name: &str, error: RendezvousError) -> RendezvousError {
         let error = match error {
             RendezvousError::StoreLost { .. } => {
@@ -65,16 +66,48 @@ impl Rendezvous {
             RendezvousError::RankLeft { rank, .. } => (None, Some(rank)),
             RendezvousError::RankLost { rank, .. } => (Some(rank), None),
             RendezvousError::StoreLost { .. } => (Some(0), None),
+            RendezvousError::NotThere { rank, .. } => {
+                self.say_told(vec![rank], WhyAbsent::LateInExchange(name.to_owned()));
+                return error;
+            }
             _ => return error,
         };
-        let told = ended.and_then(|rank| self.told_departure(rank)).filter(ToldDeparture::is_of_job);
-        let told = told.map(|told| told.of).filter(|of| self.has_left_without(name, *of));
+        if let Some(late) = ended.and_then(|rank| self.late_in(name, rank)) {
+            return late;
+        }
+        let told = ended.and_then(|rank| self.told_absence(rank));
+        let told = told.filter(|told| told.why == WhyAbsent::LeftJob);
+        let told = told.and_then(|told| told.ranks.first().copied());
+        let told = told.filter(|of| self.has_left_without(name, *of));
         let Some(known) = left.or(told) else { return error };
         // Of several the first that left without a value.
         let left = self.left_ranks().into_iter().find(|rank| self.has_left_without(name, *rank));
         let rank = left.unwrap_or(known);
-        self.say_told(rank, None);
+        if let Some(late) = self.late_in(name, rank).or_else(|| self.late_before(name, rank)) {
+            return late;
+        }
+        self.say_told(vec![rank], WhyAbsent::LeftJob);
         RendezvousError::RankLeft { rank, name: name.to_owned() }
+    }
+
+    /// The error of a rank that has gone because another one did not come to the same exchange.
+    fn late_in(&self, name: &str, gone: u32) -> Option<RendezvousError> {
+        let told = self.told_absence(gone)?;
+        let WhyAbsent::LateInExchange(of_name) = &told.why else { return None };
+        if of_name != name {
+            return None;
+        }
+        let (rank, waited) = (told.ranks.iter().copied().find(|rank| *rank != self.rank)?, self.timeout);
+        self.say_told(vec![rank], told.why);
+        Some(RendezvousError::NotThere { rank, name: name.to_owned(), at: None, waited })
+    }
+
+    /// The error of a rank that has left the job because another one did not come to something else.
+    fn late_before(&self, name: &str, left: u32) -> Option<RendezvousError> {
+        let told = self.told_absence(left)?;
+        let what = told.late_text()?;
+        self.say_told(told.ranks.clone(), told.why);
+        Some(RendezvousError::RankLate { ranks: told.ranks, what, left, name: name.to_owned() })
     }
 
     /// Whether a rank has left, and gives no value in an exchange.

@@ -5,7 +5,7 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use super::told_departures::ToldDeparture;
+use super::told_absences::ToldAbsence;
 
 /// Bytes of a random number that a side proves its knowledge of the token with, and of such a proof.
 pub(super) const PROOF_BYTES: usize = 32;
@@ -18,7 +18,7 @@ const MAX_MESSAGE: usize = MAX_VALUE + MAX_KEY + 64;
 /// The most bytes before a rank has proved that it knows the token.
 const MAX_GREETING: usize = 128;
 /// The first bytes of a connection, and the version of the protocol.
-const MAGIC: [u8; 8] = *b"kilnrdv5";
+const MAGIC: [u8; 8] = *b"kilnrdv6";
 
 pub(super) type Proof = [u8; PROOF_BYTES];
 
@@ -133,10 +133,10 @@ pub(super) enum Message {
     Forget {
         prefix: String,
     },
-    /// A rank was told of one that has gone in order, and may end because of that.
+    /// A rank was told of one that has gone in order or is late, and may end because of that; or that one has come.
     Told {
         rank: u32,
-        departure: ToldDeparture,
+        absence: ToldAbsence,
     },
 }
 
@@ -271,7 +271,7 @@ impl Message {
                 to.push(27);
                 to.extend(prefix.as_bytes());
             }
-            Self::Told { rank, departure } => put_with_rank(to, 28, *rank, &departure.to_bytes()),
+            Self::Told { rank, absence } => put_with_rank(to, 28, *rank, &absence.to_bytes()),
         }
     }
 
@@ -327,8 +327,8 @@ impl Message {
             25 => Self::AreYouThere,
             27 => Self::Forget { prefix: text(rest)? },
             28 => {
-                let (rank, departure) = number(rest)?;
-                Self::Told { rank, departure: ToldDeparture::parse(departure)? }
+                let (rank, absence) = number(rest)?;
+                Self::Told { rank, absence: ToldAbsence::parse(absence)? }
             }
             5..=12 | 18..=19 | 26 => return Self::parse_with_id(*kind, rest),
             _ => return None,
@@ -394,6 +394,7 @@ fn invalid(what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::told_absences::WhyAbsent;
     use super::*;
 
     fn all() -> Vec<Message> {
@@ -431,7 +432,10 @@ mod tests {
             Message::AreYouThere,
             Message::Cancel { id: 11, key: "e".into() },
             Message::Forget { prefix: "f/".into() },
-            Message::Told { rank: 2, departure: ToldDeparture { of: 1, communicator: "ab".into() } },
+            Message::Told {
+                rank: 2,
+                absence: ToldAbsence { ranks: vec![1], why: WhyAbsent::EndedPart("ab".into()) },
+            },
         ]
     }
 

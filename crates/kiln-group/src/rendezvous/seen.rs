@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::error::RendezvousError;
 use super::message::Message;
 use super::rank_thread::RankThread;
-use super::told_departures::ToldDepartures;
+use super::told_absences::ToldAbsences;
 
 /// How often the store is asked for lost ranks, at most.
 const FIND_PERIOD: Duration = Duration::from_millis(500);
@@ -25,8 +25,8 @@ pub(super) struct Seen {
     pub(super) losses: Vec<(u32, String)>,
     /// Ranks that have left as planned, the first one first: one that leaves because of another one comes after it.
     pub(super) left: Vec<u32>,
-    /// What ranks were told of those that have gone: this one, those that are lost, and rank 0.
-    pub(super) told: ToldDepartures,
+    /// What ranks were told of those that do not come: this one, those that are lost or have left, and rank 0.
+    pub(super) told: ToldAbsences,
     /// This rank was lost before, and its process is a replacement.
     pub(super) is_replacement: bool,
     /// Lost ranks that the caller knows of, and how many losses there were when it said so.
@@ -91,8 +91,8 @@ impl Seen {
         match message {
             Message::Complete => self.complete = true,
             Message::Lost { rank, cause } if rank == own => self.given_up = Some((rank, cause)),
-            Message::Told { rank, departure } => {
-                self.told.note(rank, departure);
+            Message::Told { rank, absence } => {
+                self.told.note(rank, absence);
             }
             Message::Lost { rank, cause } => {
                 let cause = self.told.cause(rank, cause);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::host_ring::{Duty, HostRing, Place};
 use super::message::{Message, Refusal};
-use super::told_departures::ToldDepartures;
+use super::told_absences::{ToldAbsence, ToldAbsences};
 use crate::transfer::{self, Transfer};
 use crate::transfer_order::{MetTransfer, TransferOrder};
 
@@ -33,7 +33,7 @@ pub(super) struct Store {
     left: BTreeSet<u32>,
     ring: HostRing,
     order: TransferOrder,
-    told: ToldDepartures,
+    told: ToldAbsences,
 }
 
 /// A rank that waits for a value.
@@ -62,7 +62,7 @@ impl Store {
             left: BTreeSet::new(),
             ring: HostRing::default(),
             order: TransferOrder::default(),
-            told: ToldDepartures::default(),
+            told: ToldAbsences::default(),
         }
     }
 
@@ -99,7 +99,10 @@ impl Store {
             deliveries.extend(self.said_told(*lost).map(|told| (rank, told)));
             deliveries.push((rank, Message::Lost { rank: *lost, cause: cause.clone() }));
         }
-        deliveries.extend(self.left.iter().map(|left| (rank, Message::Left { rank: *left })));
+        for left in &self.left {
+            deliveries.extend(self.said_told(*left).map(|told| (rank, told)));
+            deliveries.push((rank, Message::Left { rank: *left }));
+        }
         self.present.insert(rank);
         let all = u32::try_from(self.present.len()).is_ok_and(|present| present == self.size);
         match (all, self.complete) {
@@ -140,21 +143,28 @@ impl Store {
 
     /// What a rank was told of one that has gone, for another rank.
     fn said_told(&self, rank: u32) -> Option<Message> {
-        Some(Message::Told { rank, departure: self.told.of(rank)?.clone() })
+        Some(Message::Told { rank, absence: self.told.of(rank)?.clone() })
     }
 
     /// The same for all other ranks.
     fn tell_others(&self, rank: u32) -> Vec<Delivery> {
-        let Some(told) = self.said_told(rank) else { return Vec::new() };
-        self.present.iter().filter(|other| **other != rank).map(|other| (*other, told.clone())).collect()
+        self.said_told(rank).map_or_else(Vec::new, |told| self.for_others(rank, &told))
+    }
+
+    /// A message to all ranks but this one.
+    fn for_others(&self, rank: u32, message: &Message) -> Vec<Delivery> {
+        self.present.iter().filter(|other| **other != rank).map(|other| (*other, message.clone())).collect()
     }
 
     /// A rank that has left puts nothing more: those that wait for it are told.
     fn leave_as_planned(&mut self, rank: u32) -> Vec<Delivery> {
         self.left.insert(rank);
-        self.told.forget(rank);
-        let mut deliveries: Vec<Delivery> =
-            self.present.iter().map(|other| (*other, Message::Left { rank })).collect();
+        // One that leaves because another one is late is not why the others fail.
+        if !self.told.of(rank).is_some_and(ToldAbsence::is_late) {
+            self.told.forget(rank);
+        }
+        let mut deliveries = self.tell_others(rank);
+        deliveries.extend(self.for_others(rank, &Message::Left { rank }));
         for waiting in self.waiting.values_mut() {
             let missed = waiting.iter().filter(|waiter| waiter.of == Some(rank));
             deliveries.extend(missed.map(|waiter| (waiter.rank, Message::Gone { id: waiter.id })));
@@ -215,10 +225,11 @@ impl Store {
                 }
                 vec![(rank, Message::Missing { id, ranks })]
             }
-            Message::Told { departure, .. } => {
+            Message::Told { absence, .. } => {
                 // The store goes with rank 0, so it says at once what that was told.
-                let is_told = self.told.note(rank, departure) && rank == 0;
-                if is_told { self.tell_others(rank) } else { Vec::new() }
+                let is_told = self.told.note(rank, absence.clone()) && rank == 0;
+                let told = Message::Told { rank, absence };
+                if is_told { self.for_others(rank, &told) } else { Vec::new() }
             }
             Message::Here { host, thread } => {
                 self.ring.enter(rank, Place { host, thread }).into_iter().map(told).collect()
@@ -297,193 +308,5 @@ pub(super) fn own_keys(rank: u32) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What the ranks of a job bring at most, in tests that do not say it.
-    const LIMIT: u64 = 16 << 30;
-
-    fn store(size: u32) -> Store {
-        Store::new(size, LIMIT)
-    }
-
-    #[test]
-    fn all_are_told_once_the_last_rank_is_there() {
-        let mut store = store(2);
-        assert_eq!(store.join(1), []);
-        assert_eq!(
-            store.request(1, Message::WhoIsMissing { id: 3 }),
-            [(1, Message::Missing { id: 3, ranks: vec![0] })]
-        );
-        assert_eq!(store.join(0), [(0, Message::Complete), (1, Message::Complete)]);
-    }
-
-    #[test]
-    fn wrong_ranks_are_refused() {
-        let mut store = store(2);
-        store.join(1);
-        assert_eq!(store.admit(0, 3), Err(Refusal::Size { size: 2 }));
-        assert_eq!(store.admit(2, 2), Err(Refusal::Range));
-        assert_eq!(store.admit(1, 2), Err(Refusal::Taken));
-        assert_eq!(store.admit(0, 2), Ok(()));
-    }
-
-    #[test]
-    fn a_lost_rank_is_told_to_all_and_to_its_replacement_it_is_not() {
-        let mut store = store(3);
-        (0..3).for_each(|rank| drop(store.join(rank)));
-        let lost = |rank| Message::Lost { rank, cause: "closed".into() };
-        assert_eq!(store.leave(1, Some("closed".into())), [(0, lost(1)), (2, lost(1))]);
-        assert_eq!(store.leave(1, Some("closed".into())), []);
-        store.leave(2, Some("closed".into()));
-        let back = store.join(1);
-        let told = [Message::Back { rank: 1 }, lost(2), Message::Complete].map(|message| (1, message));
-        assert_eq!(back[0], (0, Message::Back { rank: 1 }));
-        assert_eq!(back[1..], told);
-    }
-
-    #[test]
-    fn a_rank_that_comes_back_before_all_have_met_is_no_replacement() {
-        let mut store = store(2);
-        store.join(1);
-        store.leave(1, Some("closed".into()));
-        assert_eq!(store.join(1), []);
-    }
-
-    #[test]
-    fn values_of_a_lost_rank_alone_go_away_with_it() {
-        let mut store = store(12);
-        [0, 1, 11].into_iter().for_each(|rank| drop(store.join(rank)));
-        let put = |store: &mut Store, key: String| {
-            store.request(1, Message::Put { id: 1, key, value: vec![5; 10] });
-        };
-        put(&mut store, own_keys(11) + "a");
-        put(&mut store, "k".into());
-        let kept = store.bytes;
-        put(&mut store, own_keys(1) + "a");
-        store.leave(1, Some("closed".into()));
-        assert_eq!((store.bytes, store.values.len()), (kept, 2));
-    }
-
-    #[test]
-    fn values_reach_those_that_wait_and_those_that_come_later() {
-        let mut store = store(2);
-        (0..2).for_each(|rank| drop(store.join(rank)));
-        assert_eq!(store.request(0, Message::Get { id: 1, key: "k".into() }), []);
-        let put = Message::Put { id: 2, key: "k".into(), value: vec![5] };
-        let value = |id| Message::Value { id, value: vec![5] };
-        assert_eq!(store.request(1, put), [(1, Message::Done { id: 2 }), (0, value(1))]);
-        assert_eq!(store.request(0, Message::Get { id: 3, key: "k".into() }), [(0, value(3))]);
-        store.request(0, Message::Remove { id: 4, key: "k".into() });
-        assert_eq!(store.request(0, Message::Get { id: 5, key: "k".into() }), []);
-        assert_eq!(store.bytes, 0);
-    }
-
-    #[test]
-    fn a_rank_that_has_left_is_told_to_those_that_wait_for_its_value() {
-        let mut store = store(3);
-        (0..3).for_each(|rank| drop(store.join(rank)));
-        let of = |id, key: &str| Message::GetOf { id, rank: 2, key: key.into() };
-        store.request(2, Message::Put { id: 1, key: "there".into(), value: vec![7] });
-        assert_eq!(store.request(0, of(2, "absent")), []);
-        assert_eq!(store.request(1, Message::Get { id: 3, key: "absent".into() }), []);
-        let told = store.leave(2, None);
-        let left = Message::Left { rank: 2 };
-        assert_eq!(told, [(0, left.clone()), (1, left.clone()), (0, Message::Gone { id: 2 })]);
-        assert_eq!(store.request(1, of(4, "absent")), [(1, Message::Gone { id: 4 })]);
-        assert_eq!(store.request(1, of(5, "there")), [(1, Message::Value { id: 5, value: vec![7] })]);
-        store.leave(1, Some("closed".into()));
-        assert!(store.join(1).contains(&(1, left)));
-        assert!(store.join(2).contains(&(0, Message::Back { rank: 2 })));
-        assert_eq!(store.request(0, of(6, "absent")), []);
-    }
-
-    #[test]
-    fn what_collectives_bring_has_its_own_room_and_goes_when_all_ranks_have_ended() {
-        let mut store = store(2);
-        (0..2).for_each(|rank| drop(store.join(rank)));
-        let name = transfer::communicator_name("ab");
-        let keys = transfer::collective_keys(&name);
-        let put = |store: &mut Store, key: String, value: Vec<u8>| {
-            let answers = store.request(0, Message::Put { id: 1, key, value });
-            assert_eq!(answers[0], (0, Message::Done { id: 1 }));
-        };
-        (0..65).for_each(|at| put(&mut store, format!("{keys}0/0/{at}"), vec![0; 1 << 20]));
-        assert!(store.exchanged > MAX_BYTES && store.bytes == 0);
-        put(&mut store, Transfer { from: 0, to: 1, number: 0 }.key(&name) + "/0", vec![1]);
-        let end = transfer::end_value(2, &BTreeMap::new(), false);
-        put(&mut store, transfer::end_key(&name, 1), end.clone());
-        assert_eq!(store.values.len(), 67);
-        put(&mut store, transfer::end_key(&name, 0), end);
-        assert_eq!(store.values.len(), 3, "a send is there until it is received");
-        store.request(0, Message::Forget { prefix: "k".into() });
-        assert_eq!(store.values.len(), 3);
-        store.request(0, Message::Forget { prefix: format!("{name}/") });
-        assert_eq!((store.values.len(), store.exchanged), (0, 0));
-    }
-
-    #[test]
-    fn a_receiver_is_told_of_sends_that_wait_for_each_other() {
-        let mut store = store(2);
-        (0..2).for_each(|rank| drop(store.join(rank)));
-        let name = transfer::communicator_name("ab");
-        let crossing = [(0, 1), (1, 0)].map(|(from, to)| Transfer { from, to, number: 0 });
-        for sent in crossing {
-            let key = format!("{}/0", sent.key(&name));
-            store.request(sent.from, Message::Put { id: 1, key, value: vec![1] });
-        }
-        let mut receive = |transfer: Transfer| {
-            let met =
-                MetTransfer { transfer, sent_in: 0, received_in: 1, said: format!("of {}", transfer.from) };
-            let put = Message::Put { id: 2, key: met.key(&name), value: met.value() };
-            store.request(transfer.to, put)
-        };
-        assert_eq!(receive(crossing[0]), [(1, Message::Done { id: 2 })]);
-        assert_eq!(receive(crossing[1]), [(0, Message::Value { id: 2, value: b"of 1\nof 0".to_vec() })]);
-        assert_eq!(store.values.len(), 2, "what receivers say is not kept");
-    }
-
-    #[test]
-    fn what_collectives_bring_beyond_the_limit_is_refused_to_the_byte() {
-        let mut store = store(2);
-        (0..2).for_each(|rank| drop(store.join(rank)));
-        let key = transfer::collective_keys(&transfer::communicator_name("ab")) + "0/0/0";
-        // So much was brought before, in values that need not be there.
-        store.exchanged = LIMIT - room(&key, &[0; 1000]);
-        let mut put =
-            |bytes: usize| store.request(1, Message::Put { id: 1, key: key.clone(), value: vec![0; bytes] });
-        assert_eq!(put(1001), [(1, Message::Full { id: 1, limit: LIMIT })]);
-        assert_eq!(put(1000), [(1, Message::Done { id: 1 })]);
-        assert_eq!(store.exchanged, LIMIT);
-        assert_eq!(store.bytes, 0, "what programs put has its own room");
-    }
-
-    #[test]
-    fn a_value_that_is_not_waited_for_any_more_is_not_sent() {
-        let mut store = store(2);
-        (0..2).for_each(|rank| drop(store.join(rank)));
-        for id in [1, 2] {
-            assert_eq!(store.request(0, Message::Get { id, key: "k".into() }), []);
-        }
-        store.request(0, Message::Cancel { id: 1, key: "k".into() });
-        let put = Message::Put { id: 3, key: "k".into(), value: vec![5] };
-        let told = [(1, Message::Done { id: 3 }), (0, Message::Value { id: 2, value: vec![5] })];
-        assert_eq!(store.request(1, put), told);
-    }
-
-    #[test]
-    fn a_full_store_refuses_and_keeps_what_it_has() {
-        let mut store = store(1);
-        store.join(0);
-        let mut refused = 0;
-        for n in 0..100 {
-            let put = Message::Put { id: n, key: format!("k{n}"), value: vec![0; 1 << 20] };
-            refused += u32::from(store.request(0, put) == [(0, Message::Full { id: n, limit: MAX_BYTES })]);
-        }
-        assert!((36..40).contains(&refused), "{refused}");
-        assert!(matches!(
-            store.request(0, Message::Get { id: 1, key: "k0".into() })[..],
-            [(0, Message::Value { .. })]
-        ));
-    }
-}
+#[path = "store_tests.rs"]
+mod tests;

@@ -1,8 +1,6 @@
 //! Ranks are lost while collectives are queued: each of these is done on all ranks that are left or reported, other buffers are as they were, and the job goes on.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kiln::GpuRef;
@@ -14,6 +12,7 @@ use kiln::group::{
 };
 use kiln::sim::{FaultPlan, Links, PlannedFault};
 
+use crate::machine_load::Load;
 use crate::rig::{Numbers, Rig};
 
 /// No rank waits until this deadline.
@@ -133,34 +132,6 @@ fn job(seed: u64, count: usize) {
     }
     let findings = rig.machine.findings();
     assert!(findings.is_empty(), "seed {seed}: {findings:?}");
-}
-
-/// How long this machine keeps a thread from running that could: a thread sleeps for a moment over and over, and notes how much later it wakes.
-struct Load {
-    is_over: Arc<AtomicBool>,
-    thread: JoinHandle<Duration>,
-}
-
-impl Load {
-    fn measure() -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let end = is_over.clone();
-        let thread = std::thread::spawn(move || {
-            let (moment, mut worst) = (Duration::from_millis(5), Duration::ZERO);
-            while !end.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                std::thread::sleep(moment);
-                worst = worst.max(began.elapsed().saturating_sub(moment));
-            }
-            worst
-        });
-        Self { is_over, thread }
-    }
-
-    fn worst(self) -> Duration {
-        self.is_over.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap()
-    }
 }
 
 /// A thousand collectives wait for a rank whose thread ends or whose device is lost. The others are told within a second; a machine that lets threads wait for a processor may

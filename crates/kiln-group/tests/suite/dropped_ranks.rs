@@ -4,43 +4,17 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Reduction};
+use kiln::group::{CommunicatorRankLost, DeviceCommunicator, GroupError, Reduction};
 
+use crate::rank_scenes::{await_loss, begun, lose, numbered, wait_in_vain, within};
 use crate::rig::Rig;
-
-fn within(deadline: Duration) -> DeviceCommunicatorConfig {
-    DeviceCommunicatorConfig { deadline }
-}
-
-fn await_loss(rank: &DeviceCommunicator) {
-    let began = Instant::now();
-    while rank.lost_rank().is_none() {
-        assert!(began.elapsed() < Duration::from_secs(60), "rank {} was told of no loss", rank.rank());
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn lose(rank: DeviceCommunicator) {
-    let lost = thread::spawn(move || {
-        let _rank = rank;
-        std::panic::resume_unwind(Box::new("this rank is to end"));
-    });
-    assert!(lost.join().is_err());
-}
 
 #[test]
 fn a_rank_that_was_dropped_is_told_before_the_rank_that_waits_for_it() {
     for is_shut_down in [false, true] {
-        let rig = Rig::new(3, 1);
         // A rank that was dropped ends the wait for it. One whose device was shut down is waited for until the deadline.
         let seconds = if is_shut_down { 3 } else { 3600 };
-        let mut ranks = rig.group.communicators(&within(Duration::from_secs(seconds))).unwrap();
-        let buffers: Vec<_> =
-            ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap()).collect();
-        for (rank, buffer) in ranks.iter().zip(&buffers) {
-            rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap();
-        }
-        rig.group.synchronize().unwrap();
+        let (_rig, mut ranks, buffers) = begun(3, Duration::from_secs(seconds));
         let second = ranks.remove(1);
         let kept = match is_shut_down {
             true => {
@@ -76,16 +50,9 @@ fn a_rank_that_was_dropped_is_told_before_the_rank_that_waits_for_it() {
 #[test]
 fn a_rank_that_was_dropped_is_told_also_when_the_rank_that_waited_for_it_has_ended() {
     for how in ["dropped", "shut down", "dropped, and the other one panics"] {
-        let rig = Rig::new(3, 1);
         let is_shut_down = how == "shut down";
         let seconds = if is_shut_down { 2 } else { 3600 };
-        let mut ranks = rig.group.communicators(&within(Duration::from_secs(seconds))).unwrap();
-        let buffers: Vec<_> =
-            ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap()).collect();
-        for (rank, buffer) in ranks.iter().zip(&buffers) {
-            rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap();
-        }
-        rig.group.synchronize().unwrap();
+        let (_rig, mut ranks, buffers) = begun(3, Duration::from_secs(seconds));
         let departed = ranks.remove(2);
         if is_shut_down {
             departed.runtime().shutdown(Duration::from_secs(60)).unwrap();
@@ -107,11 +74,67 @@ fn a_rank_that_was_dropped_is_told_also_when_the_rank_that_waited_for_it_has_end
 }
 
 #[test]
+fn all_ranks_that_were_dropped_are_named() {
+    let (_rig, mut ranks, buffers) = begun(4, Duration::from_secs(3600));
+    // Ranks 3 and 1.
+    [3, 1].iter().for_each(|at| drop(ranks.remove(*at)));
+    let told = wait_in_vain(&ranks[0], &buffers[0]);
+    for rank in [1, 3] {
+        assert!(told.contains(&format!("rank {rank}, which has dropped its communicator")), "{told}");
+    }
+    await_loss(&ranks[1]);
+    let told = ranks[1].lost_rank().unwrap();
+    assert!(told.rank == 1 && told.cause.ends_with("; ranks 1 and 3 have gone"), "{told:?}");
+}
+
+#[test]
+fn a_read_after_an_ended_collective_names_the_rank_as_the_collective_does() {
+    let (_rig, mut ranks, buffers) = begun(3, Duration::from_secs(3600));
+    let second = ranks.remove(1);
+    let from = ranks[0].runtime().upload(&[1_u32; 4]).unwrap();
+    let to = ranks[0].runtime().allocate::<u32>(4).unwrap();
+    let tickets = [
+        ranks[0].all_reduce_in_place(&buffers[0], Reduction::Sum).submit().unwrap(),
+        ranks[0].all_reduce(&from, &to, Reduction::Sum).submit().unwrap(),
+    ];
+    lose(second);
+    await_loss(&ranks[0]);
+    let refused = ranks[0].all_reduce(&from, &to, Reduction::Sum).submit().unwrap_err();
+    let expected = refused.lost_rank().unwrap();
+    assert_eq!(expected.lost, 1, "{refused}");
+    assert_eq!(ranks[0].lost_rank().map(|lost| lost.cause).as_ref(), Some(&expected.cause));
+    let waits = tickets.iter().map(|ticket| ticket.wait().unwrap_err());
+    let reads = [&buffers[0], &to].map(|buffer| buffer.download().unwrap_err());
+    for told in waits.chain(reads) {
+        assert_eq!(told.downcast_ref::<CommunicatorRankLost>(), Some(expected), "{told}");
+    }
+    assert_eq!(from.download().unwrap(), [1; 4]);
+}
+
+#[test]
+fn a_read_names_the_rank_that_was_dropped_as_the_collective_does() {
+    let (_rig, mut ranks, buffers) = begun(3, Duration::from_secs(3600));
+    drop(ranks.remove(1));
+    let waited = wait_in_vain(&ranks[0], &buffers[0]);
+    let read = buffers[0].download().unwrap_err().to_string();
+    await_loss(&ranks[1]);
+    let refused = ranks[0].all_reduce_in_place(&buffers[0], Reduction::Sum).submit().unwrap_err();
+    let refused = refused.to_string();
+    for told in [waited, read, refused] {
+        assert!(
+            told.contains("rank 1, which has dropped") || told.contains("rank 1 of communicator "),
+            "{told}"
+        );
+    }
+    assert_eq!(ranks[1].lost_rank().map(|lost| lost.rank), Some(1));
+    assert_eq!(buffers[1].download().unwrap(), [6; 4]);
+}
+
+#[test]
 fn a_device_that_is_lost_while_it_is_shut_down_is_a_lost_rank() {
     let rig = Rig::new(3, 1);
     let ranks = rig.group.communicators(&within(Duration::from_millis(500))).unwrap();
-    let buffers: Vec<_> =
-        ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap()).collect();
+    let buffers = numbered(&ranks);
     rig.group.synchronize().unwrap();
     ranks[1].all_reduce_in_place(&buffers[1], Reduction::Sum).submit().unwrap();
     // It waits for the others until the deadline, which takes its device.
@@ -140,8 +163,7 @@ fn what_a_lost_rank_had_brought_is_not_used_for_ranks_that_come_later() {
         DeviceCommunicator::join(runtime, id, rank, 3, &within(Duration::from_millis(300))).unwrap()
     };
     let ranks: Vec<_> = (0..3).map(join).collect();
-    let buffers: Vec<_> =
-        ranks.iter().map(|rank| rank.runtime().upload(&[rank.rank() + 1; 4]).unwrap()).collect();
+    let buffers = numbered(&ranks);
     rig.group.synchronize().unwrap();
     ranks[1].all_reduce_in_place(&buffers[1], Reduction::Sum).submit().unwrap();
     assert!(ranks[1].runtime().synchronize().unwrap_err().is_lost());

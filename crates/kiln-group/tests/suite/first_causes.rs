@@ -61,6 +61,7 @@ fn causing_process() {
         "leaves" => {}
         "drops" => {
             drop(rank);
+            job.put(&format!("dropped {}", job.rank()), b"").unwrap();
             stay();
         }
         "shuts down" => {
@@ -131,6 +132,26 @@ fn a_rank_that_has_gone_is_told_at_once_although_another_one_is_late() {
     assert!(told.contains("rank 2 has left the job in order and does not come to `never`"), "{told}");
     drop(job);
     said(gone);
+}
+
+#[test]
+fn all_ranks_that_have_dropped_their_communicator_are_named() {
+    let port = free_port();
+    let gone = [1, 3].map(|rank| start("drops", (port, rank, 4)));
+    let waits = start("waits 4 s", (port, 2, 4));
+    let job = join(port, 0, 4);
+    let (_gpu, rank) = meet(&job, 20_000);
+    job.put("all are ready", b"").unwrap();
+    [1, 3].iter().for_each(|rank| drop(job.get(&format!("dropped {rank}")).unwrap()));
+    let own = try_sum(&rank).unwrap_err().to_string();
+    for told in [own, told(waits)] {
+        assert!(told.contains("ranks 1 and 3 have ended their parts of communicator "), "{told}");
+        assert!(told.contains(" and do not come to collective 0"), "{told}");
+    }
+    for mut rank in gone {
+        drop(rank.stdin.take());
+        said(rank);
+    }
 }
 
 #[test]

@@ -75,9 +75,17 @@ fn a_rank_that_left_because_another_one_had_left_is_not_the_one_that_is_told() {
 }
 
 #[test]
-fn a_rank_that_left_because_another_one_was_lost_is_not_the_one_that_is_told() {
+fn a_rank_that_left_because_another_one_was_lost_is_not_the_one_that_a_collective_tells() {
     let (_job, _gpu, rank) = with_follower("ends first");
-    told_of(&rank, (2, true));
+    let cause = told_of(&rank, (2, true));
+    assert!(cause.starts_with("its process "), "{cause}");
+    // The one that had left is left out as well.
+    let lost = rank.rebuild().unwrap().lost;
+    assert_eq!(lost.iter().map(|lost| lost.rank).collect::<Vec<_>>(), [1, 2], "{lost:?}");
+}
+
+#[test]
+fn a_rank_that_left_because_another_one_was_lost_is_not_the_one_that_a_barrier_tells() {
     let (job, _gpu, _rank) = with_follower("ends first");
     let told = job.barrier("end").unwrap_err();
     assert!(matches!(told, RendezvousError::RankLost { rank: 2, .. }), "{told}");

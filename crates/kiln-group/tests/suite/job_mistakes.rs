@@ -15,7 +15,9 @@ use kiln::group::{
     RendezvousError,
 };
 
-use crate::job_rig::{Plan, begin, command, free_port, join, lose_device, said, start, told_of_one, try_sum};
+use crate::job_rig::{
+    Plan, begin, command, free_port, join, lose_device, said, start, told_in, told_of_one, try_sum,
+};
 
 const PROCESS: &str = "job_mistakes::mistaken_process";
 
@@ -45,7 +47,8 @@ fn mistaken_process() {
         }
         "has little memory" => receives_in_little_memory(&gpu, &rank),
         "calls something else" => {
-            rank.barrier().submit().unwrap_err();
+            println!("line {}", line!() + 1);
+            println!("told: {}", rank.barrier().submit().unwrap_err());
         }
         scene => panic!("{scene}"),
     }
@@ -108,11 +111,21 @@ fn a_collective_that_differs_between_processes_is_found_with_its_place_in_the_pr
     let other = other.env("KILN_FINDINGS_FILE", &file).spawn().unwrap();
     let job = join(port, 0, 2);
     let (_gpu, rank) = begin(&job);
-    try_sum(&rank).unwrap_err();
-    said(other);
+    let told = try_sum(&rank).unwrap_err().to_string();
+    assert!(told.contains("rank 0 and rank 1 differ in collective 1: all_reduce "), "{told}");
+    assert!(told.contains(" and barrier"), "{told}");
+    let said = said(other);
     let found = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    assert!(found.contains("barrier") && found.contains("job_mistakes.rs:"), "{found}");
+    let line: u32 = said.lines().find_map(|line| line.strip_prefix("line ")?.parse().ok()).unwrap();
+    let place = format!("; called at crates/kiln-group/tests/suite/job_mistakes.rs:{line}:");
+    // Each rank says what it calls itself first.
+    for told in [&found, &told_in(&said)[0]] {
+        assert!(told.contains("rank 1 and rank 0 differ in collective 1: barrier"), "{told}");
+        assert!(told.contains(" and all_reduce of u32 sum of 4"), "{told}");
+    }
+    assert_eq!(found.lines().count(), 1, "{found}");
+    assert!(found.contains(&place), "{place} in {found}");
 }
 
 /// What a process says of its token.

@@ -7,10 +7,13 @@
     reason = "a test stops at the first surprise"
 )]
 
+#[path = "../machine_load/mod.rs"]
+mod machine_load;
 #[path = "../wild_kernel/mod.rs"]
 mod wild_kernel;
 
 mod collective_graphs;
+mod collective_kinds;
 mod collective_mistakes;
 mod collective_numbers;
 mod collective_programs;
@@ -33,6 +36,8 @@ mod job_rebuilds;
 mod job_rig;
 mod job_values;
 mod join_texts;
+mod late_ranks;
+mod late_threads;
 mod load;
 mod lost;
 mod lost_replacements;
@@ -42,6 +47,7 @@ mod random_programs;
 mod rank_endings;
 mod rank_environments;
 mod rank_processes;
+mod rank_scenes;
 mod rebuild_failures;
 mod rendezvous;
 mod rig;

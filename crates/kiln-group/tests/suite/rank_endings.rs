@@ -6,41 +6,20 @@ use std::time::{Duration, Instant};
 
 use kiln::driver::Code;
 use kiln::group::{
-    DeviceCommunicator, DeviceCommunicatorConfig, GroupError, MeetingPoint, RebuiltCommunicator, Reduction,
-    Rendezvous, RendezvousConfig, RendezvousError,
+    DeviceCommunicator, GroupError, MeetingPoint, RebuiltCommunicator, Reduction, Rendezvous,
+    RendezvousConfig, RendezvousError,
 };
 use kiln::sim::{FaultPlan, Links, PlannedFault};
 
+use crate::job_rig::free_port;
+use crate::rank_scenes::{await_loss, lose, within};
 use crate::rig::Rig;
-
-fn within(deadline: Duration) -> DeviceCommunicatorConfig {
-    DeviceCommunicatorConfig { deadline }
-}
 
 fn config(port: u16, rank: u32, size: u32) -> RendezvousConfig {
     let point = MeetingPoint { host: "127.0.0.1".into(), port, is_taken: false };
     let mut config = RendezvousConfig::new(point, rank, size);
     config.timeout = Duration::from_secs(20);
     config
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// Ends the thread of a rank that holds it.
-fn lose(rank: DeviceCommunicator) {
-    let lost = thread::spawn(move || {
-        let _rank = rank;
-        std::panic::resume_unwind(Box::new("this rank is to end"));
-    });
-    assert!(lost.join().is_err());
-}
-
-fn await_loss(rank: &DeviceCommunicator) {
-    while rank.lost_rank().is_none() {
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]

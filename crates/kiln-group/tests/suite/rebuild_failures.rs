@@ -10,6 +10,7 @@ use kiln::group::{
 use kiln::sim::{FaultPlan, Links, PlannedFault};
 use kiln::{DeviceRuntime, RuntimeConfig};
 
+use crate::rank_scenes::await_loss;
 use crate::rig::{Rig, machine};
 
 type Rebuilt = Result<RebuiltCommunicator, GroupError>;
@@ -41,12 +42,6 @@ fn end_thread(rank: impl Send + 'static) {
         std::panic::resume_unwind(Box::new("this rank is to end"));
     });
     assert!(lost.join().is_err());
-}
-
-fn await_loss(rank: &DeviceCommunicator) {
-    while rank.lost_rank().is_none() {
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Has the device of a rank fail, as planned for its first launch.

@@ -11,6 +11,8 @@ use kiln::group::{
     RendezvousError,
 };
 
+use crate::job_rig::free_port;
+use crate::rank_scenes::await_loss;
 use crate::rig::Rig;
 
 /// Says what a process of [`other_process`] is: a port and a rank.
@@ -25,18 +27,8 @@ fn config(port: u16, rank: u32, size: u32) -> RendezvousConfig {
     config
 }
 
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 fn end_thread() {
     std::panic::resume_unwind(Box::new("this rank is to end"));
-}
-
-fn await_loss(rank: &DeviceCommunicator) {
-    while rank.lost_rank().is_none() {
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// The sum of what all ranks bring, each its number in the job and 1.

@@ -1,11 +1,11 @@
-//! What a connection says and hears of ranks that have gone in order.
+//! What a connection says and hears of ranks that have gone in order, or are late.
 
 use std::time::{Duration, Instant};
 
 use super::super::error::RendezvousError;
 use super::super::message::Message;
 use super::super::seen::{EndingLosses, Seen};
-use super::super::told_departures::ToldDeparture;
+use super::super::told_absences::{ToldAbsence, WhyAbsent};
 use super::Connection;
 
 /// How long rank 0 waits until its store has told the others.
@@ -29,12 +29,19 @@ impl Connection {
         self.request_until(make, deadline, losses, has_fresh)
     }
 
-    /// This rank was told of a rank that has gone. The store is told of the first: this rank may end because of that.
-    pub(in super::super) fn say_told(&self, departure: ToldDeparture) {
+    /// This rank was told of one that does not come, or that one has come. The store and the launcher are told of the first: this rank may end because of that.
+    pub(in super::super) fn say_told(&self, absence: ToldAbsence) {
         let rank = self.shared.rank;
-        let is_first = self.shared.lock().told.note(rank, departure.clone());
-        if is_first {
-            self.tell(&Message::Told { rank, departure });
+        let is_new = self.shared.lock().told.note(rank, absence.clone());
+        if is_new {
+            match &absence.why {
+                WhyAbsent::LateInExchange(_) | WhyAbsent::LateInCall(_) => {
+                    absence.ranks.iter().for_each(|rank| self.shared.notes.late(*rank));
+                }
+                WhyAbsent::HasCome => absence.ranks.iter().for_each(|rank| self.shared.notes.came(*rank)),
+                WhyAbsent::LeftJob | WhyAbsent::EndedPart(_) => {}
+            }
+            self.tell(&Message::Told { rank, absence });
             // The store of rank 0 goes with its process: it has told the others once it answers what comes after.
             if rank == 0 {
                 let ask = |id| Message::WhoIsMissing { id };
@@ -43,7 +50,7 @@ impl Connection {
         }
     }
 
-    pub(in super::super) fn told_departure(&self, rank: u32) -> Option<ToldDeparture> {
+    pub(in super::super) fn told_absence(&self, rank: u32) -> Option<ToldAbsence> {
         self.shared.lock().told.of(rank).cloned()
     }
 }
