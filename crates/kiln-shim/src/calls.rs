@@ -17,6 +17,7 @@ mod copy_rows;
 mod device_attributes;
 mod devices;
 mod events;
+mod external_memory;
 mod fills;
 mod functions;
 mod graph_any_node;

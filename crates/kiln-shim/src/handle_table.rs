@@ -33,6 +33,7 @@ pub(crate) enum HandleKind {
     UserObject,
     Array,
     MipmappedArray,
+    ExternalMemory,
 }
 
 /// All objects of a kind.

@@ -30,7 +30,7 @@
 //! # What it does not do
 //!
 //! Documented functions only: there are no private tables (`cuGetExportTable`), so programs that come through NVIDIA's runtime library
-//! `libcudart` end with an error that says so. Code is PTX; machine code is refused. External memory and semaphores are not there, and what
+//! `libcudart` end with an error that says so. Code is PTX; machine code is refused. Semaphores of other interfaces are not there, and what
 //! needs kernels that run on the host, or memory that is shared with other processes, is there on the simulated device alone.
 //!
 //! # Reading order

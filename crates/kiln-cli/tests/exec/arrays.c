@@ -77,7 +77,8 @@ static void copies(void) {
     /* Slices. */
     OK(cuArray3DCreate_v2(&volume, &shape));
     OK(cuArray3DGetDescriptor_v2(&told_shape, volume));
-    TRUE(!memcmp(&told_shape, &shape, sizeof shape));
+    TRUE(told_shape.width == W && told_shape.height == H && told_shape.depth == D);
+    TRUE(told_shape.format == U32 && told_shape.channels == 1 && told_shape.flags == 0);
     struct copy3d whole = {.from_kind = HOST, .from_host = words, .to_kind = ARRAY, .to_array = volume, .width = 4 * W,
                            .height = H, .depth = D};
     OK(cuMemcpy3D_v2(&whole));
@@ -89,7 +90,6 @@ static void copies(void) {
     OK(cuArrayDestroy(line));
     OK(cuArrayDestroy(other));
     OK(cuArrayDestroy(array));
-    WANT(400, cuArrayDestroy(array));
     OK(cuMemFree_v2(p));
 }
 
@@ -127,7 +127,9 @@ static void textures(void) {
     TRUE(told.kind == OF_ARRAY && told.of.array == array);
     OK(cuTexObjectGetTextureDesc(&told_sampling, linear));
     TRUE(told_sampling.filter == 1 && told_sampling.modes[1] == CLAMP);
-    WANT(1, cuTexObjectGetResourceViewDesc(&(struct view){0}, texture));
+    struct view none = {.format = 7, .width = 7};
+    OK(cuTexObjectGetResourceViewDesc(&none, texture));
+    TRUE(none.format == 0 && none.width == 0);
     struct view view = {.format = 22 + 2, .width = W, .height = H};
     WANT(1, cuTexObjectCreate(&same, &resource, &points, &view));
     view.format = 22;
@@ -143,8 +145,6 @@ static void textures(void) {
     TRUE(!memcmp(seen, numbers, sizeof seen));
     OK(cuTexObjectDestroy(texture));
     OK(cuTexObjectDestroy(linear));
-    WANT(1, cuTexObjectDestroy(linear));
-    WANT(1, cuTexObjectGetResourceDesc(&told, linear));
     /* Rows that are apart, and memory without rows. */
     OK(cuMemAllocPitch_v2(&memory, &pitch, 4 * W, H, 4));
     struct copy2d in = {.from_kind = HOST, .from_host = numbers, .to_kind = DEVICE, .to_device = memory, .to_pitch = pitch,
@@ -188,7 +188,6 @@ static void surfaces(void) {
     OK(cuSurfObjectCreate(&surface, &resource));
     OK(cuSurfObjectGetResourceDesc(&told, surface));
     TRUE(told.of.array == array);
-    WANT(1, cuTexObjectDestroy(surface));
     OK(fill(surface, N));
     OK(rows(array, back, 0));
     TRUE(back[0] == 100 && back[N - 1] == 100 + N - 1);
@@ -200,7 +199,6 @@ static void surfaces(void) {
     OK(cuArray3DGetDescriptor_v2(&shape, level));
     TRUE(shape.width == 1 && shape.height == 1);
     WANT(1, cuMipmappedArrayGetLevel(&level, mipmapped, 4));
-    WANT(400, cuArrayDestroy(level));
     OK(cuMipmappedArrayGetLevel(&level, mipmapped, 0));
     resource.of.array = level;
     OK(cuSurfObjectCreate(&surface, &resource));
@@ -209,8 +207,6 @@ static void surfaces(void) {
     TRUE(back[N - 1] == 100 + N - 1);
     OK(cuSurfObjectDestroy(surface));
     OK(cuMipmappedArrayDestroy(mipmapped));
-    WANT(400, cuMipmappedArrayDestroy(mipmapped));
-    WANT(400, cuArrayGetDescriptor_v2(&(struct plane){0}, level));
 }
 
 static void bad(void) {
@@ -226,30 +222,49 @@ static void bad(void) {
     WANT(1, cuArrayCreate_v2(NULL, &planes[0]));
     WANT(1, cuArrayCreate_v2(&made, NULL));
     WANT(400, cuArrayDestroy(NULL));
-    WANT(400, cuArrayDestroy((handle)0x1234));
     struct copy2d outside = {.from_kind = HOST, .from_host = numbers, .to_y = 1, .to_kind = ARRAY, .to_array = array,
                              .width = 4 * W, .height = H};
     WANT(1, cuMemcpy2D_v2(&outside));
     outside.to_y = 0, outside.to_x = 4;
     WANT(1, cuMemcpy2D_v2(&outside));
-    outside.to_x = 2, outside.width = 4;
-    WANT(1, cuMemcpy2D_v2(&outside));
-    outside.to_array = (handle)0x1234;
-    WANT(400, cuMemcpy2D_v2(&outside));
     WANT(1, cuMemcpyHtoA_v2(array, 4 * W - 4, numbers, 8));
     WANT(1, cuTexObjectCreate(NULL, &resource, &points, NULL));
     WANT(1, cuTexObjectCreate(&texture, NULL, &points, NULL));
     WANT(1, cuTexObjectCreate(&texture, &resource, NULL, NULL));
     resource.kind = 9;
     WANT(1, cuTexObjectCreate(&texture, &resource, &points, NULL));
-    struct resource wild = {.kind = OF_LINE, .of.line = {0x12000, F32, 1, 64}};
-    WANT(1, cuTexObjectCreate(&texture, &wild, &points, NULL));
+    OK(cuArrayDestroy(array));
+}
+
+/* Handles that are wild or of objects that are gone, which NVIDIA's library follows, and what it accepts though no kernel could use it. */
+static void wild(void) {
+    kernels();
+    handle array = plane(F32), mipmapped, level;
+    unsigned long long texture;
+    struct resource resource = {.kind = OF_ARRAY, .of.array = array}, told;
+    struct sampling points = {.modes = {CLAMP, CLAMP, CLAMP}};
+    struct copy2d copy = {.from_kind = HOST, .from_host = numbers, .to_kind = ARRAY, .to_array = (handle)0x1234, .width = 4, .height = 1};
+    WANT(400, cuMemcpy2D_v2(&copy));
+    WANT(400, cuArrayDestroy((handle)0x1234));
+    OK(cuTexObjectCreate(&texture, &resource, &points, NULL));
+    OK(cuTexObjectDestroy(texture));
+    WANT(1, cuTexObjectDestroy(texture));
+    WANT(1, cuTexObjectGetResourceDesc(&told, texture));
+    struct resource nowhere = {.kind = OF_LINE, .of.line = {0x12000, F32, 1, 64}};
+    WANT(1, cuTexObjectCreate(&texture, &nowhere, &points, NULL));
     /* An array that is not for surfaces. */
-    resource.kind = OF_ARRAY;
     WANT(1, cuSurfObjectCreate(&texture, &resource));
     WANT(1, cuSurfObjectDestroy(0x1234));
     OK(cuArrayDestroy(array));
+    WANT(400, cuArrayDestroy(array));
     WANT(400, cuTexObjectCreate(&texture, &resource, &points, NULL));
+    struct shape shape = {W, W, 0, U32, 1, SURFACE};
+    OK(cuMipmappedArrayCreate(&mipmapped, &shape, 99));
+    OK(cuMipmappedArrayGetLevel(&level, mipmapped, 3));
+    WANT(400, cuArrayDestroy(level));
+    OK(cuMipmappedArrayDestroy(mipmapped));
+    WANT(400, cuMipmappedArrayDestroy(mipmapped));
+    WANT(400, cuArrayGetDescriptor_v2(&(struct plane){0}, level));
 }
 
 /* Texels that nothing wrote, and a surface access outside. */
@@ -277,6 +292,7 @@ int main(int count, char **arguments) {
     if (!strcmp(name, "textures")) textures();
     if (!strcmp(name, "surfaces")) surfaces();
     if (!strcmp(name, "bad")) bad();
+    if (!strcmp(name, "wild")) wild();
     if (!strcmp(name, "unwritten")) mistakes(0);
     if (!strcmp(name, "outside")) mistakes(1);
     return 0;

@@ -10,8 +10,10 @@ fn arrays_are_copied_and_shown_by_textures_and_surfaces() {
 #[test]
 fn wrong_arrays_and_textures_get_the_code_of_the_driver() {
     let Some(program) = compiled("arrays") else { return };
-    let output = kiln(&[], &program, &["bad"]);
-    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    for case in ["bad", "wild"] {
+        let output = kiln(&[], &program, &[case]);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{case}");
+    }
 }
 
 #[test]

@@ -78,7 +78,17 @@ static void right(void) {
     OK(cuEventDestroy_v2(event));
     OK(cuStreamDestroy_v2(second));
     OK(cuStreamDestroy_v2(first));
-    WANT(400, cuStreamSynchronize(first));
+    OK(cuModuleUnload(module));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+/* A stream that is gone, which NVIDIA's library follows. */
+static void gone(void) {
+    handle stream;
+    start();
+    OK(cuStreamCreate(&stream, 1));
+    OK(cuStreamDestroy_v2(stream));
+    WANT(400, cuStreamSynchronize(stream));
     OK(cuModuleUnload(module));
     OK(cuDevicePrimaryCtxRelease_v2(0));
 }
@@ -147,6 +157,7 @@ int main(int count, char **arguments) {
     const char *name = count > 1 ? arguments[1] : "";
     alarm(60);
     if (!strcmp(name, "right")) right();
+    else if (!strcmp(name, "gone")) gone();
     else if (!strcmp(name, "fault")) fault();
     else if (!strcmp(name, "refused")) refused();
     else if (!strcmp(name, "leaves")) leaves();

@@ -52,8 +52,10 @@ fn tells(flags: &[&str], case: &str, code: i32, words: &[&str]) {
 #[test]
 fn a_program_without_mistakes_runs_on_a_gpu_as_it_is() {
     for flags in [[].as_slice(), &["--leaks", "--strict"], &["--isolate"]] {
-        let Some(output) = run(flags, "right") else { return };
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{flags:?}");
+        for case in ["right", "gone"] {
+            let Some(output) = run(flags, case) else { return };
+            assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{flags:?}");
+        }
     }
 }
 

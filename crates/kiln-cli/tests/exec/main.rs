@@ -14,6 +14,7 @@
 mod answers;
 mod arrays;
 mod conditions;
+mod external_memory;
 mod gpu;
 mod graph_nodes;
 mod graph_parts;

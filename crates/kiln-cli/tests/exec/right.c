@@ -126,7 +126,7 @@ static void rows(void) {
 }
 
 static void variables_and_links(void) {
-    handle link, module, function;
+    handle link, module, function, missing;
     void *code;
     address bias, p;
     size_t bytes;
@@ -138,7 +138,7 @@ static void variables_and_links(void) {
     OK(cuModuleLoadData(&module, code));
     OK(cuLinkDestroy(link));
     OK(cuModuleGetFunction(&function, module, "add_one"));
-    WANT(500, cuModuleGetFunction(&function, module, "missing"));
+    WANT(500, cuModuleGetFunction(&missing, module, "missing"));
     OK(cuModuleGetGlobal_v2(&bias, &bytes, module, "bias"));
     TRUE(bytes == 4);
     OK(cuMemcpyHtoD_v2(bias, &two, 4));

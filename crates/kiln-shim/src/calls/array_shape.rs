@@ -19,6 +19,8 @@ const GATHER: c_uint = sys::CUDA_ARRAY3D_TEXTURE_GATHER;
 const KNOWN_FLAGS: c_uint = LAYERED | SURFACE | CUBEMAP | GATHER;
 const SPARSE: c_uint = sys::CUDA_ARRAY3D_SPARSE;
 const DEFERRED: c_uint = sys::CUDA_ARRAY3D_DEFERRED_MAPPING;
+/// Formats with larger numbers than those of numbers begin here.
+const FIRST_OTHER_FORMAT: c_uint = 0x50;
 const FACES: usize = 6;
 
 /// The most texels of each dimension, by the number of dimensions, and the most layers.
@@ -74,8 +76,8 @@ pub(crate) fn texel_format(format: c_uint, channels: c_uint) -> Answer<TexelForm
     ];
     let known = all.iter().find(|(number, _)| *number as c_uint == format);
     let (_, kind) = known.ok_or_else(|| {
-        // Formats of video, of compressed blocks and of normalized channels have larger numbers.
-        if format > F::CU_AD_FORMAT_FLOAT as c_uint {
+        // Formats of video, of compressed blocks and of normalized channels.
+        if format >= FIRST_OTHER_FORMAT {
             let text = format!(
                 "an array or texture of format {format:#x} was asked for, and kiln has the formats of 8, 16 and 32 bits per channel"
             );

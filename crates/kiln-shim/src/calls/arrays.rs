@@ -61,11 +61,10 @@ impl Array {
         let fits = |from: usize, count: usize, all: u64| {
             from.checked_add(count).is_some_and(|end| end as u64 <= all)
         };
-        let is_whole = |bytes: usize| (bytes as u64).is_multiple_of(shape.texel_bytes());
         let is_inside = fits(x_bytes, bytes, shape.row_bytes())
             && fits(y, rows, shape.rows())
             && fits(z, slices, shape.slices());
-        if !is_inside || !is_whole(x_bytes) || !is_whole(bytes) {
+        if !is_inside {
             return Err(Code::INVALID_VALUE);
         }
         let (row_pitch, plane_pitch) = (shape.row_bytes(), shape.slice_bytes());
@@ -81,6 +80,11 @@ impl Array {
 
 pub(crate) fn array(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Array>> {
     state.arrays.get(handle).ok_or(Code::INVALID_HANDLE)
+}
+
+/// The array of a copy, for which null is a wrong value.
+pub(crate) fn array_of_copy(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Array>> {
+    if handle == 0 { Err(Code::INVALID_VALUE) } else { array(state, handle) }
 }
 
 pub(crate) fn mipmapped(state: &ProcessState, handle: RawHandle) -> Answer<Arc<MipmappedArray>> {
@@ -206,36 +210,36 @@ driver_api! {
     }
 
     fn cuMemcpyHtoA_v2 | cuMemcpyHtoA_v2_ptds (to: RawHandle, offset: usize, from: u64, bytes: usize) {
-        let ends = |state: &ProcessState| Ok((array(state, to)?.line(offset, bytes)?, RowsOf::line(Side::Host, from)));
+        let ends = |state: &ProcessState| Ok((array_of_copy(state, to)?.line(offset, bytes)?, RowsOf::line(Side::Host, from)));
         line(ends, bytes, (0, Returning::Done))
     }
 
     fn cuMemcpyHtoAAsync_v2 | cuMemcpyHtoAAsync_v2_ptsz (
         to: RawHandle, offset: usize, from: u64, bytes: usize, stream: RawHandle
     ) {
-        let ends = |state: &ProcessState| Ok((array(state, to)?.line(offset, bytes)?, RowsOf::line(Side::Host, from)));
+        let ends = |state: &ProcessState| Ok((array_of_copy(state, to)?.line(offset, bytes)?, RowsOf::line(Side::Host, from)));
         line(ends, bytes, (stream, Returning::Early))
     }
 
     fn cuMemcpyAtoH_v2 | cuMemcpyAtoH_v2_ptds (to: u64, from: RawHandle, offset: usize, bytes: usize) {
-        let ends = |state: &ProcessState| Ok((RowsOf::line(Side::Host, to), array(state, from)?.line(offset, bytes)?));
+        let ends = |state: &ProcessState| Ok((RowsOf::line(Side::Host, to), array_of_copy(state, from)?.line(offset, bytes)?));
         line(ends, bytes, (0, Returning::Done))
     }
 
     fn cuMemcpyAtoHAsync_v2 | cuMemcpyAtoHAsync_v2_ptsz (
         to: u64, from: RawHandle, offset: usize, bytes: usize, stream: RawHandle
     ) {
-        let ends = |state: &ProcessState| Ok((RowsOf::line(Side::Host, to), array(state, from)?.line(offset, bytes)?));
+        let ends = |state: &ProcessState| Ok((RowsOf::line(Side::Host, to), array_of_copy(state, from)?.line(offset, bytes)?));
         line(ends, bytes, (stream, Returning::Early))
     }
 
     fn cuMemcpyDtoA_v2 | cuMemcpyDtoA_v2_ptds (to: RawHandle, offset: usize, from: u64, bytes: usize) {
-        let ends = |state: &ProcessState| Ok((array(state, to)?.line(offset, bytes)?, RowsOf::line(Side::Device, from)));
+        let ends = |state: &ProcessState| Ok((array_of_copy(state, to)?.line(offset, bytes)?, RowsOf::line(Side::Device, from)));
         line(ends, bytes, (0, Returning::Done))
     }
 
     fn cuMemcpyAtoD_v2 | cuMemcpyAtoD_v2_ptds (to: u64, from: RawHandle, offset: usize, bytes: usize) {
-        let ends = |state: &ProcessState| Ok((RowsOf::line(Side::Device, to), array(state, from)?.line(offset, bytes)?));
+        let ends = |state: &ProcessState| Ok((RowsOf::line(Side::Device, to), array_of_copy(state, from)?.line(offset, bytes)?));
         line(ends, bytes, (0, Returning::Done))
     }
 
@@ -243,7 +247,7 @@ driver_api! {
         to: RawHandle, to_offset: usize, from: RawHandle, from_offset: usize, bytes: usize
     ) {
         let ends = |state: &ProcessState| {
-            Ok((array(state, to)?.line(to_offset, bytes)?, array(state, from)?.line(from_offset, bytes)?))
+            Ok((array_of_copy(state, to)?.line(to_offset, bytes)?, array_of_copy(state, from)?.line(from_offset, bytes)?))
         };
         line(ends, bytes, (0, Returning::Done))
     }

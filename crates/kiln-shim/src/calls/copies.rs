@@ -5,7 +5,7 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::In;
-use crate::calls::arrays::array;
+use crate::calls::arrays::array_of_copy;
 use crate::calls::context::named;
 use crate::calls::copy_rows::{Extent, Returning, RowsOf, Side, copy};
 use crate::calls::process_state::{ProcessState, state};
@@ -103,7 +103,7 @@ impl Volume {
             if self.level != 0 {
                 return Err(Code::INVALID_VALUE);
             }
-            return array(state, self.array)?.rows([self.x_bytes, self.y, self.z], extent);
+            return array_of_copy(state, self.array)?.rows([self.x_bytes, self.y, self.z], extent);
         }
         let [width_bytes, height, depth] = extent;
         let (side, start) = select(self.kind, self.host, self.device)?;

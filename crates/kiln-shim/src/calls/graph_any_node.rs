@@ -79,7 +79,7 @@ fn work(state: &ProcessState, context: &Context, given: In<AnyParameters>) -> An
         k if k == Kind::CU_GRAPH_NODE_TYPE_GRAPH as c_uint => {
             let child = graph(state, of_kind::<RawHandle>(given)?)?;
             let body = child.body().clone();
-            if body.has_memory() {
+            if body.has_one_owner() {
                 Err(Code::NOT_SUPPORTED)
             } else {
                 Ok(NodeWork::Child(ChildGraph::new(body)))
@@ -113,7 +113,10 @@ fn add_any(
     after: (In<RawHandle>, usize),
     given: In<AnyParameters>,
 ) -> Answer {
-    let kind = given.get()?.kind;
+    let AnyParameters { kind, reserved, .. } = given.get()?;
+    if reserved != [0; 3] {
+        return Err(Code::INVALID_VALUE);
+    }
     let place = given.address() + OF_KIND;
     let is_allocation = kind == Kind::CU_GRAPH_NODE_TYPE_MEM_ALLOC as c_uint;
     let is_free = kind == Kind::CU_GRAPH_NODE_TYPE_MEM_FREE as c_uint;

@@ -140,6 +140,11 @@ impl GraphBody {
         self.has(NodeWork::is_conditional)
     }
 
+    /// Whether it has what belongs to one graph alone: memory or conditions.
+    pub(crate) fn has_one_owner(&self) -> bool {
+        self.has_memory() || self.has_conditions()
+    }
+
     fn has(&self, is_meant: fn(&NodeWork) -> bool) -> bool {
         self.nodes.values().any(|node| {
             is_meant(&node.work) || node.work.children().iter().any(|child| child.body().has(is_meant))

@@ -7,7 +7,8 @@ use std::ffi::{c_uint, c_ulonglong};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kiln_driver::{Code, Command, DevicePlace, DriverExt, MemoryId, MemoryRequest, Pattern};
+use cudarc::driver::sys::CUgraphNodeType as Kind;
+use kiln_driver::{Code, Command, DevicePlace, DriverExt, FunctionId, MemoryId, MemoryRequest, Pattern};
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::Out;
@@ -29,7 +30,7 @@ const SWITCH: c_uint = 2;
 /// Graphs of a node; more are refused.
 const MOST_BODIES: c_uint = 1 << 16;
 
-/// A condition, which belongs to a graph and to one node of it.
+/// A condition, which belongs to a graph and to one node of it, or of a graph that a condition of it selects.
 pub(crate) struct Condition {
     pub(crate) address: u64,
     memory: MemoryId,
@@ -61,6 +62,10 @@ impl Condition {
     /// Where its word is.
     pub(crate) fn place(&self) -> DevicePlace {
         DevicePlace::from(self.memory)
+    }
+
+    pub(crate) fn has_node(&self) -> bool {
+        self.has_node.load(Ordering::Relaxed)
     }
 
     /// What gives it its first value.
@@ -189,7 +194,7 @@ pub(crate) fn conditional(
     for _ in 0..given.size {
         let body = ChildGraph::new(GraphBody::default());
         list.push(body.open(|body| {
-            let made = Graph::new(context.clone(), body);
+            let made = graph.selected(context.clone(), body);
             Ok((state.graphs.insert(made.clone()).ok_or(Code::OUT_OF_MEMORY)?, made))
         })?);
         bodies.push(body);
@@ -197,6 +202,29 @@ pub(crate) fn conditional(
     let work = ConditionalWork { condition, kind, bodies, list: list.into_boxed_slice() };
     let address = work.list_address();
     Ok((NodeWork::Conditional(Box::new(work)), address))
+}
+
+/// Whether the graphs that conditions select have only nodes that such graphs may have; `host` is the kernel that calls functions of the program.
+pub(crate) fn has_fitting_conditions(body: &GraphBody, host: Option<FunctionId>) -> bool {
+    body.nodes().all(|(_, node)| match &node.work {
+        NodeWork::Conditional(work) => work.bodies.iter().all(|body| fits(&body.body(), host)),
+        work => work.children().iter().all(|child| has_fitting_conditions(&child.body(), host)),
+    })
+}
+
+fn fits(body: &GraphBody, host: Option<FunctionId>) -> bool {
+    body.nodes().all(|(_, node)| {
+        let is_known = matches!(
+            node.work.kind(host),
+            Kind::CU_GRAPH_NODE_TYPE_KERNEL
+                | Kind::CU_GRAPH_NODE_TYPE_MEMCPY
+                | Kind::CU_GRAPH_NODE_TYPE_MEMSET
+                | Kind::CU_GRAPH_NODE_TYPE_EMPTY
+                | Kind::CU_GRAPH_NODE_TYPE_GRAPH
+                | Kind::CU_GRAPH_NODE_TYPE_CONDITIONAL
+        );
+        is_known && node.work.children().iter().all(|child| fits(&child.body(), host))
+    })
 }
 
 driver_api! {
@@ -207,7 +235,7 @@ driver_api! {
         out.check()?;
         state.backend.machine("a condition of a graph")?;
         let graph = graph(state, handle)?;
-        let context = if context == 0 { graph.context.clone() } else { named(state, context)? };
+        let context = named(state, context)?;
         if flags & !ASSIGN_DEFAULT != 0 {
             return Err(Code::INVALID_VALUE);
         }

@@ -238,7 +238,7 @@ driver_api! {
         // The child is as it is now.
         let body = child.body().clone();
         add(out, handle, (after, count), |_, context| {
-            if body.has_memory() {
+            if body.has_one_owner() {
                 return Err(Code::NOT_SUPPORTED);
             }
             if child.context.device == context.device { Ok(NodeWork::Child(ChildGraph::new(body))) } else { Err(Code::INVALID_CONTEXT) }

@@ -1,7 +1,7 @@
 //! Graphs: made by hand or by a capture, cloned, made executable and launched.
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_uint, c_ulonglong};
+use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
@@ -12,7 +12,7 @@ use crate::caller_memory::Out;
 use crate::calls::condition_runs::ConditionRun;
 use crate::calls::context::Context;
 use crate::calls::graph_body::{BodyNode, GraphBody};
-use crate::calls::graph_conditions::Condition;
+use crate::calls::graph_conditions::{Condition, has_fitting_conditions};
 use crate::calls::graph_streams::GraphStreams;
 use crate::calls::graph_work::{ChildGraph, NodeWork};
 use crate::calls::process_state::{ProcessState, current, state};
@@ -30,9 +30,14 @@ pub(crate) struct Graph {
     original: Option<RawHandle>,
     /// Objects of the program that it keeps.
     pub(crate) objects: UserReferences,
-    /// Conditions that were made for it.
-    conditions: Mutex<Vec<Arc<Condition>>>,
+    /// Conditions that were made for it and for the graphs of its conditional nodes, which share the list.
+    conditions: SharedConditions,
+    /// Whether it is one that a condition selects, which belongs to its node.
+    is_body: bool,
 }
+
+/// The conditions of a graph.
+type SharedConditions = Arc<Mutex<Vec<Arc<Condition>>>>;
 
 impl Graph {
     pub(crate) fn new(context: Arc<Context>, body: GraphBody) -> Arc<Self> {
@@ -45,8 +50,27 @@ impl Graph {
         original: Option<RawHandle>,
         objects: UserReferences,
     ) -> Arc<Self> {
-        let (body, handles, conditions) = (Mutex::new(body), Mutex::default(), Mutex::default());
-        Arc::new(Self { context, body, handles, original, objects, conditions })
+        let (body, handles, conditions) = (Mutex::new(body), Mutex::default(), Arc::default());
+        Arc::new(Self { context, body, handles, original, objects, conditions, is_body: false })
+    }
+
+    /// A graph that a condition of this one selects.
+    pub(crate) fn selected(&self, context: Arc<Context>, body: GraphBody) -> Arc<Self> {
+        Arc::new(Self {
+            context,
+            body: Mutex::new(body),
+            handles: Mutex::default(),
+            original: None,
+            objects: UserReferences::default(),
+            conditions: self.conditions.clone(),
+            is_body: true,
+        })
+    }
+
+    /// Whether each of its conditions has a node.
+    fn has_no_loose_condition(&self) -> bool {
+        let conditions = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);
+        conditions.iter().all(|condition| condition.has_node())
     }
 
     pub(crate) fn keep_condition(&self, condition: Arc<Condition>) {
@@ -241,6 +265,13 @@ fn instantiate(out: Out<RawHandle>, handle: RawHandle, flags: u64) -> Answer {
         return Err(Code::NOT_SUPPORTED);
     }
     let body = graph.body().clone();
+    if graph.is_body {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    let host = state.device(graph.context.device as c_int)?.host_function();
+    if !graph.has_no_loose_condition() || !has_fitting_conditions(&body, host) {
+        return Err(Code::INVALID_VALUE);
+    }
     // Memory has one owner.
     let is_owned = || state.executables.find(|other| other.graph == handle).is_some();
     if body.has_memory() && is_owned() {
@@ -267,6 +298,9 @@ driver_api! {
 
     fn cuGraphDestroy(handle: RawHandle) {
         let state = state()?;
+        if graph(state, handle)?.is_body {
+            return Err(Code::INVALID_VALUE);
+        }
         destroy(state, handle)
     }
 
@@ -275,7 +309,7 @@ driver_api! {
         out.check()?;
         let graph = graph(state, handle)?;
         let body = graph.body().clone();
-        if body.has_memory() {
+        if body.has_one_owner() || graph.is_body {
             return Err(Code::NOT_SUPPORTED);
         }
         let objects = graph.objects.copy(state);
@@ -344,7 +378,7 @@ driver_api! {
         let mut built = executable.lock();
         let Built { body, id, streams } = &mut *built;
         if context.order()?.get()?.is_capturing(&choice) {
-            if body.has_memory() {
+            if body.has_one_owner() {
                 return Err(Code::NOT_SUPPORTED);
             }
             let child = NodeWork::Child(ChildGraph::new(body.clone()));

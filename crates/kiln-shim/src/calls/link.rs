@@ -1,8 +1,9 @@
 //! Linking: several PTX texts become one.
 //!
 //! The result of a link is PTX, too, which a load takes; programs do not look into it. Of objects and archives the PTX of their fat binaries is taken. In the place
-//! of NVIDIA's archive of the device runtime there are its functions for grids of a cooperative launch and for conditions of graphs.
+//! of NVIDIA's archive of the device runtime there are its functions for grids of a cooperative launch.
 
+use std::borrow::Cow;
 use std::ffi::{c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,18 +65,38 @@ fn add(handle: RawHandle, kind: c_uint, bytes: &[u8]) -> Answer {
 
 /// The name of the object in the archive of the device runtime.
 const DEVICE_RUNTIME: &[u8] = b"cuda_device_runtime.o";
-/// What is there of the device runtime: names, and the text that defines them.
-const RUNTIME_PARTS: [(&[&str], &str); 2] = [
-    (&["cudaCGGetIntrinsicHandle", "cudaCGSynchronize"], include_str!("cooperative_groups.ptx")),
-    (&["cudaGraphSetConditional"], include_str!("condition.ptx")),
-];
+/// What is there of the device runtime.
+const COOPERATIVE_GROUPS: &str = include_str!("cooperative_groups.ptx");
+/// The function that sets a condition, which the driver has without the device runtime.
+const SET_CONDITION: &str = "cudaGraphSetConditional";
+const CONDITION: &str = include_str!("condition.ptx");
 
 /// Functions that devices have without a definition in PTX.
-const OF_THE_SYSTEM: [&str; 6] =
-    ["vprintf", "malloc", "free", "__assertfail", "cudaGetParameterBufferV2", "cudaLaunchDeviceV2"];
+const OF_THE_SYSTEM: [&str; 7] = [
+    "vprintf",
+    "malloc",
+    "free",
+    "__assertfail",
+    "cudaGetParameterBufferV2",
+    "cudaLaunchDeviceV2",
+    SET_CONDITION,
+];
+
+/// A text to load, with a definition of what the driver has and the devices below do not.
+pub(crate) fn with_functions_of_the_driver(ptx: &str) -> Cow<'_, str> {
+    let is_missing = ptx.contains(SET_CONDITION) && missing_functions(ptx).contains(&SET_CONDITION);
+    if is_missing { Cow::Owned(format!("{ptx}{CONDITION}")) } else { Cow::Borrowed(ptx) }
+}
+
+/// Functions that the text calls, that it does not define, and that no device has.
+fn unresolved(text: &str) -> Vec<&str> {
+    let mut missing = missing_functions(text);
+    missing.retain(|name| !OF_THE_SYSTEM.contains(name));
+    missing
+}
 
 /// Functions that the text calls and does not define.
-fn unresolved(text: &str) -> Vec<&str> {
+fn missing_functions(text: &str) -> Vec<&str> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '%');
     let declared = |is_extern: bool| {
         text.match_indices(".func").filter_map(move |(at, word)| {
@@ -93,15 +114,12 @@ fn unresolved(text: &str) -> Vec<&str> {
         })
     };
     let defined: Vec<&str> = declared(false).collect();
-    declared(true).filter(|name| !defined.contains(name) && !OF_THE_SYSTEM.contains(name)).collect()
+    declared(true).filter(|name| !defined.contains(name)).collect()
 }
 
-/// The parts of the device runtime that have some of the missing functions, which are not missing any more.
-fn runtime_parts(missing: &mut Vec<&str>) -> Vec<&'static str> {
-    let wanted = |(names, _): &&(&[&str], &str)| missing.iter().any(|name| names.contains(name));
-    let parts: Vec<_> = RUNTIME_PARTS.iter().filter(wanted).collect();
-    missing.retain(|name| !parts.iter().any(|(names, _)| names.contains(name)));
-    parts.into_iter().map(|(_, text)| *text).collect()
+/// Whether a function is one of those for grids.
+fn is_of_grids(name: &str) -> bool {
+    matches!(name, "cudaCGGetIntrinsicHandle" | "cudaCGSynchronize")
 }
 
 /// An error if functions are missing.
@@ -152,10 +170,13 @@ driver_api! {
         let mut linked = link.linked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = join(&link.texts.lock().unwrap_or_else(PoisonError::into_inner));
         let mut missing = unresolved(&text);
-        let has_runtime = link.has_device_runtime.load(Ordering::Relaxed);
-        let parts = if has_runtime { runtime_parts(&mut missing) } else { Vec::new() };
-        refuse_missing(&missing)?;
-        parts.into_iter().for_each(|part| text.push_str(part));
+        if link.has_device_runtime.load(Ordering::Relaxed) && missing.iter().any(|name| is_of_grids(name)) {
+            missing.retain(|name| !is_of_grids(name));
+            refuse_missing(&missing)?;
+            text.push_str(COOPERATIVE_GROUPS);
+        } else {
+            refuse_missing(&missing)?;
+        }
         let mut text = text.into_bytes();
         text.push(0);
         let text = linked.insert(text.into_boxed_slice());

@@ -113,6 +113,7 @@ driver_api! {
         let is_meant =
             |backing: &Backing| match backing {
                 Backing::Direct(_) | Backing::Managed(_) | Backing::Pool(..) | Backing::SharedPool(..) | Backing::Graph(_) => true,
+                Backing::External(_) => true,
                 Backing::Imported(memory) => memory.is_of_pool(),
                 _ => false,
             };

@@ -11,6 +11,7 @@ use kiln_driver::{Base, Code, DevicePlace, Driver, HostBlock, MemoryId, Place};
 
 use crate::boundary::{Answer, OrCode};
 use crate::calls::address_range::AddressRange;
+use crate::calls::external_memory::ExternalBuffer;
 use crate::calls::graph_memory::GraphMemory;
 use crate::calls::interprocess::ImportedMemory;
 use crate::calls::mapped_pages::{MappedPages, PagesBelow};
@@ -50,6 +51,8 @@ pub(crate) enum Backing {
     Reserved(Arc<AddressRange>),
     /// Memory of another process.
     Imported(ImportedMemory),
+    /// Memory that another interface shared.
+    External(ExternalBuffer),
     /// The texels of an array.
     Array(MemoryId),
     /// Memory of an allocation node of a graph, which is there between the launch and the free.
@@ -85,9 +88,11 @@ impl Allocation {
             },
             Backing::Reserved(range) => Base::Reservation(range.id()),
             Backing::Imported(memory) => Base::Reservation(memory.reservation.id),
+            Backing::External(buffer) => Base::Reservation(buffer.reservation.id),
             Backing::Graph(memory) => Base::Memory(memory.below),
         };
-        let place = DevicePlace { base, offset };
+        let before = if let Backing::External(buffer) = &self.backing { buffer.offset } else { 0 };
+        let place = DevicePlace { base, offset: before + offset };
         if device == self.device { Place::Device(place) } else { Place::Peer(place) }
     }
 
@@ -121,6 +126,7 @@ impl Allocation {
             Backing::Managed(pages) | Backing::Pinned(pages, _) => pages.free(&*self.driver),
             Backing::Registered(block, _) => self.driver.destroy(block.id().into()).or_code(),
             Backing::Imported(memory) => memory.free(&*self.driver),
+            Backing::External(buffer) => buffer.free(),
             Backing::Graph(memory) => memory.free(),
             // The first is freed in the order of a stream, the second with its module, the third by a separate call.
             Backing::Pool(..) | Backing::Variable(_) | Backing::Reserved(_) => Ok(()),

@@ -13,6 +13,7 @@ use crate::caller_memory::{In, Out, Text, store_text};
 use crate::calls::context::Context;
 use crate::calls::functions::Function;
 use crate::calls::kernel_memory;
+use crate::calls::link::with_functions_of_the_driver;
 use crate::calls::memory_map::{Allocation, Backing};
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::handle_table::RawHandle;
@@ -68,6 +69,7 @@ pub(crate) fn load(
     options: Option<JitOptions>,
 ) -> Answer<RawHandle> {
     image::check_header(ptx, context.driver.info())?;
+    let ptx = &*with_functions_of_the_driver(ptx);
     let id = context.driver.load(&Image::Ptx(ptx)).map_err(|error| refused(&error, options))?;
     if ptx.contains("vprintf") {
         state.expect_output();

@@ -293,6 +293,10 @@ driver_api! {
         if properties.kind != pinned {
             return Err(Code::INVALID_VALUE);
         }
+        // Handles of another system.
+        if matches!(properties.handle_types, 2 | 4) {
+            return Err(Code::INVALID_VALUE);
+        }
         if properties.location_kind != on_device || properties.handle_types & !FILE_DESCRIPTOR != 0 {
             return Err(Code::NOT_SUPPORTED);
         }

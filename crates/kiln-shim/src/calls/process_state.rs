@@ -12,6 +12,7 @@ use crate::calls::arrays::{Array, MipmappedArray};
 use crate::calls::backend::{self, Backend, OpenedDevice};
 use crate::calls::context::{Context, Current};
 use crate::calls::events::Event;
+use crate::calls::external_memory::ExternalMemory;
 use crate::calls::functions::Function;
 use crate::calls::graphs::{Graph, GraphExec, Node};
 use crate::calls::host_callbacks::{self, HostFunctions};
@@ -59,6 +60,7 @@ pub(crate) struct ProcessState {
     pub(crate) user_objects: HandleTable<UserObject>,
     pub(crate) arrays: HandleTable<Array>,
     pub(crate) mipmapped_arrays: HandleTable<MipmappedArray>,
+    pub(crate) external: HandleTable<ExternalMemory>,
     /// Texture and surface objects.
     pub(crate) bound: BoundObjects,
     pub(crate) memory: MemoryMap,
@@ -151,6 +153,7 @@ impl ProcessState {
             user_objects: HandleTable::new(HandleKind::UserObject),
             arrays: HandleTable::new(HandleKind::Array),
             mipmapped_arrays: HandleTable::new(HandleKind::MipmappedArray),
+            external: HandleTable::new(HandleKind::ExternalMemory),
             bound: BoundObjects::default(),
             memory: MemoryMap::default(),
             left_out_bytes: Mutex::new(0),

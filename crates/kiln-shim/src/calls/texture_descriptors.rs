@@ -19,7 +19,7 @@ const PITCHED: c_uint = sys::CUresourcetype::CU_RESOURCE_TYPE_PITCH2D as c_uint;
 /// Textures begin at multiples of this, and their rows at multiples of that.
 const START_BYTES: u64 = 512;
 const ROW_BYTES: u64 = 32;
-pub(crate) const MOST_LINE_TEXELS: u64 = 1 << 28;
+pub(crate) const MOST_LINE_TEXELS: u64 = 1 << 30;
 const MOST_PITCHED: [usize; 2] = [131_072, 65_000];
 const MOST_PITCH_BYTES: usize = 2_097_120;
 
@@ -204,6 +204,10 @@ impl Sampling {
 }
 
 impl View {
+    /// What a texture without a view tells.
+    pub(crate) const NONE: Self =
+        Self { format: 0, width: 0, height: 0, depth: 0, levels: [0; 2], layers: [0; 2], rest: [0; 16] };
+
     /// The part of a resource that it shows, in its format.
     pub(crate) fn of(&self, shown: Shown) -> Answer<Shown> {
         let format = self.texel_format(shown.format)?;

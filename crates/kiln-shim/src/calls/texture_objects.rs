@@ -167,7 +167,8 @@ driver_api! {
     }
 
     fn cuTexObjectDestroy(handle: u64) {
-        unbind(handle, true)
+        // The driver takes surfaces here, too.
+        unbind(handle, true).or_else(|_| unbind(handle, false))
     }
 
     fn cuTexObjectGetResourceDesc(out: Out<Resource>, handle: u64) {
@@ -182,7 +183,7 @@ driver_api! {
 
     fn cuTexObjectGetResourceViewDesc(out: Out<View>, handle: u64) {
         let object = state()?.bound.get(handle, true)?;
-        out.set(object.texture.and_then(|(_, view)| view).ok_or(Code::INVALID_VALUE)?)
+        out.set(object.texture.and_then(|(_, view)| view).unwrap_or(View::NONE))
     }
 
     fn cuSurfObjectCreate(out: Out<u64>, resource: In<Resource>) {
