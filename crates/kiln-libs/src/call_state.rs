@@ -1,20 +1,14 @@
 //! What every call asks before it does anything, also where there is nothing to do: whether the device takes work, and whether stream and graph are its own.
 
 use kiln_runtime::internal::{check_ready as runtime_ready, check_stream as runtime_stream, is_same_runtime};
-use kiln_runtime::{DeviceRuntime, ErrorKind, GraphBuilder, Stream};
+use kiln_runtime::{DeviceRuntime, GraphBuilder, Stream};
 
 use crate::Result;
-use crate::error::{LibraryError, lost};
+use crate::error::LibraryError;
 
 /// Refuses a device that takes no work: it is lost, or its runtime was shut down.
 pub(crate) fn check_ready(gpu: &DeviceRuntime, call: &'static str) -> Result<()> {
-    runtime_ready(gpu).map_err(|error| {
-        let place = match error.kind() {
-            ErrorKind::Driver(_) => lost(call),
-            _ => call.to_owned(),
-        };
-        error.within(place).into()
-    })
+    Ok(runtime_ready(gpu).map_err(|error| error.within(call))?)
 }
 
 /// Refuses a device that takes no work, and a stream of another runtime.

@@ -2,6 +2,8 @@
 
 use kiln_driver::Refusal;
 use kiln_operation::{Geqrf, Gesvd, Getrf, Getrs, OperationError, Orgqr, Ormqr, Potrf, Potrs, Syevd};
+use kiln_runtime::DeviceRuntime;
+use kiln_runtime::internal::told_of_loss;
 
 use crate::solve_failure::SolveFailure;
 
@@ -93,16 +95,15 @@ impl LibraryError {
         }
     }
 
-    /// What the runtime answered to work that was waited for, with the call, and with what to do where the device is lost for good.
+    /// What a runtime answered to work that was waited for, with the call, and with what to do where the device is lost for good. There is no runtime where it
+    /// was dropped meanwhile.
     #[cold]
-    pub(crate) fn told_of_wait(self, call: &'static str) -> Self {
-        match self {
-            Self::Runtime(error)
-                if error.is_sticky() && !error.place().is_some_and(|place| place.contains(LOST)) =>
-            {
-                Self::Runtime(error.within(lost(call)))
+    pub(crate) fn told_of_wait(self, call: &'static str, gpu: Option<&DeviceRuntime>) -> Self {
+        match (self, gpu) {
+            (Self::Runtime(error), Some(gpu)) if error.is_sticky() => {
+                Self::Runtime(told_of_loss(gpu, error)).told_of(call)
             }
-            told => told.told_of(call),
+            (told, _) => told.told_of(call),
         }
     }
 
@@ -129,13 +130,6 @@ impl LibraryError {
             _ => None,
         }
     }
-}
-
-const LOST: &str = "the device takes no more work; open another runtime and upload the data to it";
-
-/// What to do about a device that is lost for good, before the words of the fault.
-pub(crate) fn lost(call: &str) -> String {
-    format!("{call}: {LOST}; the fault was")
 }
 
 /// The method that a caller called, where the operation has the name of a routine of LAPACK.

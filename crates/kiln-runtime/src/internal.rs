@@ -6,7 +6,9 @@ pub use crate::buffer::host_vec::zeroed_vec;
 pub use crate::buffer::last_write::note_overwritten;
 pub use crate::buffer::pattern::pattern;
 pub use crate::buffer::try_reserve::{copied, reserve};
-pub use crate::buffer::usable::{check_ready, check_stream, check_usable, is_same_runtime};
+pub use crate::buffer::usable::{
+    check_ready, check_stream, check_usable, is_same_runtime, runtime_of, told_of_loss,
+};
 pub use crate::code::library_fingerprint::cublaslt_identity;
 pub use crate::code::module_builder::{count_found, ptx_key};
 pub use crate::findings::finding_file::{FINDINGS_FILE_VARIABLE, note_finding};

@@ -24,6 +24,7 @@ pub(crate) mod published;
 pub(crate) mod recording;
 mod recoverable_submit;
 mod recovery_hook;
+mod refused_work;
 mod runtime_table;
 mod shutdown;
 mod staging_pool;

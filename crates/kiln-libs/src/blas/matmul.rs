@@ -232,10 +232,10 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         let Operation::Matmul(operation) = call.operation()? else {
             return Err(LibraryError::argument(Matmul::NAME, "no matrix product", "tune a matrix product"));
         };
-        if let Some(kept) = MatmulTuning::kept(self.loaded, &operation).map_err(tuning::told)? {
-            return Ok(kept);
-        }
-        self.measure(&operation).map_err(tuning::told)
+        let loaded = self.loaded;
+        let kept = MatmulTuning::kept(loaded, &operation).transpose();
+        let tuned = kept.unwrap_or_else(|| self.measure(&operation));
+        tuned.map_err(|error| tuning::told(loaded.gpu(), error))
     }
 
     /// Measures the algorithms of a product that was checked, with another result.

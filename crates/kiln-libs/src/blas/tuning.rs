@@ -128,7 +128,7 @@ impl MatmulTuning {
 
 /// What went wrong, with the call and what to do.
 #[cold]
-pub(super) fn told(error: LibraryError) -> LibraryError {
+pub(super) fn told(gpu: &DeviceRuntime, error: LibraryError) -> LibraryError {
     match error {
         LibraryError::Runtime(error) if error.is_oom() => {
             let place = format!(
@@ -137,7 +137,7 @@ pub(super) fn told(error: LibraryError) -> LibraryError {
             );
             LibraryError::Runtime(error.within(place))
         }
-        error => error.told_of_wait(Matmul::NAME),
+        error => error.told_of_wait(Matmul::NAME, Some(gpu)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One call on a batch of matrices, and what it found in each of them.
 
 use kiln_mem::StreamKey;
+use kiln_runtime::internal::runtime_of;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::info::ZERO;
@@ -170,7 +171,7 @@ impl BatchedTicket {
     /// # Errors
     /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors or no solution; otherwise the operation failed.
     pub fn wait(&self) -> Result<()> {
-        self.ticket.wait().map_err(|error| LibraryError::from(error).told_of_wait(self.info.operation))?;
+        self.ticket.wait().map_err(|error| self.info.told(error.into()))?;
         self.info.check()
     }
 
@@ -199,7 +200,13 @@ impl BatchedInfo {
     /// # Errors
     /// [`LibraryError::SolveBatch`] says what the device found in the first matrix that has no such factors or no solution; otherwise they could not be read.
     pub fn check(&self) -> Result<()> {
-        self.find_failure().map_err(|error| error.told_of_wait(self.operation))
+        self.find_failure().map_err(|error| self.told(error))
+    }
+
+    /// Why the runtime did not do it, said of the call.
+    #[cold]
+    fn told(&self, error: LibraryError) -> LibraryError {
+        error.told_of_wait(self.operation, runtime_of(&self.found.words).as_ref())
     }
 
     fn find_failure(&self) -> Result<()> {

@@ -1,6 +1,7 @@
 //! What an operation found out about its matrix.
 
 use kiln_operation::Operation;
+use kiln_runtime::internal::runtime_of;
 use kiln_runtime::{GpuRef, Ticket};
 
 use crate::Result;
@@ -35,7 +36,7 @@ impl SolveTicket {
     /// # Errors
     /// [`LibraryError::Solve`] says what the device found in the matrix; otherwise the operation failed.
     pub fn wait(&self) -> Result<()> {
-        self.ticket.wait().map_err(|error| LibraryError::from(error).told_of_wait(self.info.call))?;
+        self.ticket.wait().map_err(|error| self.info.told(error))?;
         self.info.check()
     }
 
@@ -63,9 +64,7 @@ impl SolveInfo {
     /// # Errors
     /// [`LibraryError::Solve`] says what the device found in the matrix; otherwise it could not be read.
     pub fn check(&self) -> Result<()> {
-        let read = |words: &GpuRef<i32>| {
-            words.download().map_err(|error| LibraryError::from(error).told_of_wait(self.call))
-        };
+        let read = |words: &GpuRef<i32>| words.download().map_err(|error| self.told(error));
         let failure = match &self.found {
             None => self.told_by_library(read(&self.word)?.first().copied().unwrap_or(0)),
             Some(words) => self.told_by_kernels(&read(words)?),
@@ -74,6 +73,12 @@ impl SolveInfo {
             None => Ok(()),
             Some(failure) => Err(LibraryError::Solve { operation: self.call, failure }),
         }
+    }
+
+    /// Why the runtime did not do it, said of the call.
+    #[cold]
+    fn told(&self, error: kiln_runtime::Error) -> LibraryError {
+        LibraryError::from(error).told_of_wait(self.call, runtime_of(&self.word).as_ref())
     }
 
     /// What the library's word says.

@@ -55,7 +55,7 @@ impl Sparse {
     ) -> Result<()> {
         let (a, gpu) = (a.into(), self.kernels.gpu());
         a.operands(Operands::of(CHECK.0), SparseNames::A).check_submission(gpu, None)?;
-        self.find_mistake(a).map_err(|error| error.told_of_wait(CHECK.0))
+        self.find_mistake(a).map_err(|error| error.told_of_wait(CHECK.0, Some(gpu)))
     }
 
     fn find_mistake<T: Real, I: SparseIndex>(&self, a: SparseView<'_, T, I>) -> Result<()> {

@@ -78,8 +78,9 @@ impl Sparse {
             let what = format!("a product of {} x {}", a.rows, b.columns);
             return Err(STRUCTURE.refusal(what, "multiply blocks of rows, whose size fits 64 bits"));
         }
-        factor_operands(STRUCTURE, a, b).check_submission(self.kernels.gpu(), None)?;
-        self.find_structure(a, b).map_err(|error| error.told_of_wait(STRUCTURE.0))
+        let gpu = self.kernels.gpu();
+        factor_operands(STRUCTURE, a, b).check_submission(gpu, None)?;
+        self.find_structure(a, b).map_err(|error| error.told_of_wait(STRUCTURE.0, Some(gpu)))
     }
 
     fn find_structure<T: Real, I: SparseIndex>(

@@ -5,6 +5,7 @@
 
 use kiln_mem::StreamKey;
 use kiln_operation::{Diagonal, SparseFormat, Triangle};
+use kiln_runtime::internal::runtime_of;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::conversion::{Conversion, check_index, compress};
@@ -156,7 +157,7 @@ impl TriangularTicket {
     /// # Errors
     /// [`LibraryError::Solve`] with the first row whose diagonal is zero; otherwise the operation failed.
     pub fn wait(&self) -> Result<()> {
-        self.ticket.wait().map_err(|error| LibraryError::from(error).told_of_wait(NAME))?;
+        self.ticket.wait().map_err(|error| self.info.told(error))?;
         self.info.check()
     }
 
@@ -177,7 +178,7 @@ impl TriangularInfo {
     /// # Errors
     /// [`LibraryError::Solve`] with the first row whose diagonal is zero; otherwise it could not be read.
     pub fn check(&self) -> Result<()> {
-        let word = self.word.download().map_err(|error| LibraryError::from(error).told_of_wait(NAME))?;
+        let word = self.word.download().map_err(|error| self.told(error))?;
         match word.first() {
             None | Some(0) => Ok(()),
             Some(found) => {
@@ -185,6 +186,12 @@ impl TriangularInfo {
                 Err(LibraryError::Solve { operation: NAME, failure })
             }
         }
+    }
+
+    /// Why the runtime did not do it, said of the call.
+    #[cold]
+    fn told(&self, error: kiln_runtime::Error) -> LibraryError {
+        LibraryError::from(error).told_of_wait(NAME, runtime_of(&self.word).as_ref())
     }
 }
 

@@ -140,7 +140,7 @@ fn a_device_that_is_lost_meanwhile_is_told_with_call_and_next_step() {
         let error = blas.matmul(matrix(&a), matrix(&a), matrix(&c)).tune().unwrap_err();
         let text = error.to_string();
         assert!(error.runtime().is_some_and(kiln::Error::is_lost), "{text}");
-        assert!(text.starts_with("blas.matmul: the device takes no more work; open another runtime and upload the data to it; the fault was: "), "{text}");
+        assert!(text.starts_with("blas.matmul: simulated device 0: the device takes no more work; open another runtime and upload the data to it; the fault was: "), "{text}");
     }
 }
 

@@ -175,7 +175,7 @@ fn waiting_for_a_lost_device_names_the_call_and_the_next_step() {
         let error = wait(&gpu).unwrap_err();
         let text = error.to_string();
         let wanted = format!(
-            "{call}: the device takes no more work; open another runtime and upload the data to it; the fault was: "
+            "{call}: simulated device 0: the device takes no more work; open another runtime and upload the data to it; the fault was: "
         );
         assert!(text.starts_with(&wanted), "{text}");
         assert_eq!(text.matches("the device is lost").count(), 1, "{text}");

@@ -59,11 +59,16 @@ fn constructors_say_that_the_device_was_shut_down_or_is_lost() {
     assert!(Blas::new(&lost).scal(1.0, &one).submit().unwrap().wait().is_err());
     for (call, _, make) in CONSTRUCTORS {
         let error = make(&gpu).unwrap_err().to_string();
-        assert!(error.contains(&format!("{call}: the device is shutting down")), "{call}: {error}");
+        assert!(
+            error.contains(&format!("{call}: simulated device 0: the device is shutting down")),
+            "{call}: {error}"
+        );
         let error = make(&lost).unwrap_err();
         let text = error.to_string();
         assert!(
-            text.contains(&format!("{call}: the device takes no more work; open another runtime")),
+            text.contains(&format!(
+                "{call}: simulated device 0: the device takes no more work; open another runtime"
+            )),
             "{call}: {text}"
         );
         assert!(error.runtime().is_some_and(kiln::Error::is_lost), "{text}");

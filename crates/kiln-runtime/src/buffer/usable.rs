@@ -30,10 +30,20 @@ pub fn is_same_runtime(one: &DeviceRuntime, other: &DeviceRuntime) -> bool {
     std::sync::Arc::ptr_eq(one.inner(), other.inner())
 }
 
+/// The runtime that a buffer belongs to; none once it is gone.
+pub fn runtime_of<T: Element>(buffer: &GpuRef<T>) -> Option<DeviceRuntime> {
+    buffer.block().runtime().ok().map(DeviceRuntime::from_inner)
+}
+
+/// The fault of a device that is lost for good, with which device it is and what to do next. Where the error says that already, it stays.
+pub fn told_of_loss(runtime: &DeviceRuntime, error: Error) -> Error {
+    runtime.inner().told_of_loss(error)
+}
+
 /// Refuses a runtime that takes no work: its device is lost, or it was shut down.
 ///
 /// # Errors
-/// Why it takes none.
+/// Which device takes none, why, and what to do.
 pub fn check_ready(runtime: &DeviceRuntime) -> Result<()> {
     runtime.inner().check_ready()
 }

@@ -11,7 +11,9 @@ pub enum Stale {
     #[error("the device is shutting down and takes no new work; open another runtime for it")]
     ShuttingDown,
     /// The device failed.
-    #[error("the device failed and its memory is gone; the runtime's state has the cause")]
+    #[error(
+        "the device failed and its memory is gone; open another runtime and upload the data to it; the runtime's state has the cause"
+    )]
     Failed,
     /// The device is being rebuilt.
     #[error("the device is being rebuilt; ask again when it is ready")]

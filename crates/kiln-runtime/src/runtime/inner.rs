@@ -30,7 +30,7 @@ use crate::code_cache::{DiskCache, Surroundings};
 use crate::completion::Reactor;
 use crate::counters::{Baseline, Count, Counters};
 use crate::device_state::{FaultDetector, Phase, StateCell};
-use crate::error::{Error, ErrorKind, Misuse, Result, Stale};
+use crate::error::{Error, Misuse, Result, Stale};
 use crate::findings::{FindingLayer, FindingLog, Findings};
 use crate::ids::BlockId;
 use crate::wake::WakeSignal;
@@ -219,20 +219,6 @@ impl Inner {
     /// The fault, if the device failed, also where nothing is left to ask it about.
     pub(crate) fn check_not_failed(&self) -> Result<()> {
         if self.state.phase() == Phase::Failed { self.refuse() } else { Ok(()) }
-    }
-
-    #[cold]
-    fn refuse(&self) -> Result<()> {
-        let cause = self.state.cause();
-        match (self.state.phase(), cause) {
-            (Phase::Failed, Some(cause)) => Err(cause.error().clone().into()),
-            (phase @ (Phase::Lost | Phase::Rebuilding), Some(cause)) => {
-                Err(Error::new(ErrorKind::NotReady { phase, cause }))
-            }
-            (Phase::ShuttingDown | Phase::Stopped, _) => Err(Stale::ShuttingDown.into()),
-            // A runtime works while it is being built; a phase that was over while we looked is no reason to refuse.
-            _ => Ok(()),
-        }
     }
 
     #[inline]

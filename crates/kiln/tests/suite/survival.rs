@@ -6,6 +6,7 @@ mod faults;
 mod fleet;
 mod futures;
 mod rebuild;
+mod refused_requests;
 mod retryable;
 mod scenario;
 mod service;
