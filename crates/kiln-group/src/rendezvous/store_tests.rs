@@ -111,7 +111,7 @@ fn a_rank_that_leaves_because_another_one_is_late_says_so_before() {
     assert_eq!(store.request(1, told(is_late())), []);
     let expected = [0, 2].map(|rank| (rank, told(is_late())));
     let left = [0, 2].map(|rank| (rank, Message::Left { rank: 1 }));
-    assert_eq!(store.leave(1, None), [expected, left].concat());
+    assert_eq!(store.leave(1, None), [expected, left.clone()].concat());
     // Not if that one has come since.
     store.join(1);
     store.request(1, told(is_late()));

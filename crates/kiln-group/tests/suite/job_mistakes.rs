@@ -4,10 +4,11 @@
 #![allow(clippy::print_stdout, reason = "a rank tells the test what it saw")]
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kiln::DeviceRuntime;
 use kiln::group::{
@@ -16,7 +17,7 @@ use kiln::group::{
 };
 
 use crate::job_rig::{
-    Plan, begin, command, free_port, join, lose_device, said, start, told_in, told_of_one, try_sum,
+    Plan, SOON, begin, command, free_port, join, lose_device, said, start, told_in, told_of_one, try_sum,
 };
 
 const PROCESS: &str = "job_mistakes::mistaken_process";
@@ -64,8 +65,19 @@ fn allow_memory(more: Option<usize>) {
     let size: usize = size.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10;
     let limit = more.map_or_else(|| "unlimited".into(), |more| (size + more).to_string());
     let own = std::process::id().to_string();
-    let set = Command::new("prlimit").args(["--pid", &own, &format!("--as={limit}:")]).status();
-    assert!(set.unwrap().success());
+    let mut command = Command::new("prlimit");
+    command.args(["--pid", &own, &format!("--as={limit}:")]);
+    // Other threads of this process may have what is left for a moment.
+    let began = Instant::now();
+    let set = loop {
+        match command.status() {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory && began.elapsed() < SOON => {
+                thread::sleep(Duration::from_millis(10));
+            }
+            set => break set.unwrap(),
+        }
+    };
+    assert!(set.success());
 }
 
 /// Has memory for none, for one and for some of the copies that a value has on its way, and at last for all.
