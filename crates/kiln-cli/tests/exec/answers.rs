@@ -1,7 +1,7 @@
 //! The driver API, call by call: what the library answers is what NVIDIA's answered on an H200.
 //!
-//! The program in `answers` prints a line for each call. `h200.txt` has its lines there; `differences.txt` has those that are other here, each with
-//! a reason. Where NVIDIA's library crashes (-1), any answer is right.
+//! The program in `answers` prints a line for each call. `h200.txt` has its lines there; `differences.txt` has those that are other here, and
+//! sections of functions that are not there, each with a reason. Where NVIDIA's library crashes (-1), any answer is right.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,7 +67,9 @@ fn every_call_answers_as_on_an_h200() {
             .any(|known| known.strip_prefix(section).and_then(|rest| rest.strip_prefix(": ")) == Some(line))
     };
     let (mut equal, mut wrong) = (0, Vec::new());
-    for (section, there) in &there {
+    let is_left_out =
+        |section: &str| DIFFERENCES.lines().any(|line| line.strip_prefix("* ") == Some(section));
+    for (section, there) in there.iter().filter(|(section, _)| !is_left_out(section)) {
         let here = here.get(section).map(Vec::as_slice).unwrap_or_default();
         for (at, line) in there.iter().enumerate() {
             if line.starts_with("ended with") {

@@ -447,7 +447,7 @@ static void children(void) {
     OK(cuGraphClone(&clone, graph));
     OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
     OK(cuGraphDebugDotPrint(graph, "/dev/stdout", 1));
-    WANT(304, cuGraphDebugDotPrint(graph, "/nonexistent/graph.dot", 0));
+    WANT(304, cuGraphDebugDotPrint(graph, "/proc/nothing/graph.dot", 0));
     WANT(1, cuGraphDebugDotPrint(graph, NULL, 0));
     OK(cuGraphDestroy(graph));
     WANT(1, cuGraphGetNodes(inside, NULL, &count));

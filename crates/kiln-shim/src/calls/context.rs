@@ -9,6 +9,7 @@ use kiln_driver::{Code, Driver, DriverExt, MemoryId, StreamId};
 
 use crate::boundary::{Answer, OrCode};
 use crate::calls::process_state::{ProcessState, state};
+use crate::calls::stream_attributes::StreamAttributes;
 use crate::calls::stream_order::StreamOrder;
 use crate::handle_table::RawHandle;
 
@@ -23,6 +24,8 @@ pub(crate) struct Context {
     /// Its streams and their order; nothing while it is not there.
     order: Mutex<Option<StreamOrder>>,
     pub(crate) limits: Mutex<BTreeMap<u32, usize>>,
+    /// Those of its default stream.
+    pub(crate) stream_attributes: Mutex<StreamAttributes>,
     /// Memory that is freed when its work is done.
     unused: Mutex<Vec<MemoryId>>,
 }
@@ -38,6 +41,7 @@ impl Context {
             flags: AtomicU32::new(flags),
             order: Mutex::new(None),
             limits: Mutex::new(BTreeMap::new()),
+            stream_attributes: Mutex::new(StreamAttributes::new(0)),
             unused: Mutex::default(),
         }
     }

@@ -146,6 +146,11 @@ fn line(to: (Side, u64), from: (Side, u64), bytes: usize, stream: RawHandle, ret
     copy(state, (&context, &choice), ends, extent, returning)
 }
 
+/// Copies bytes between memory of any kind, and returns as soon as it may.
+pub(crate) fn line_between(to: u64, from: u64, bytes: usize, stream: RawHandle) -> Answer {
+    line((Side::Any, to), (Side::Any, from), bytes, stream, Returning::Early)
+}
+
 fn plane(what: In<Copy2D>, stream: RawHandle, returning: Returning) -> Answer {
     let state = state()?;
     let (context, choice) = chosen(state, stream)?;

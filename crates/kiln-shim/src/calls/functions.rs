@@ -1,14 +1,15 @@
 //! Kernels of modules: what they are, and what can be set of them.
 
 use std::ffi::{CString, c_char, c_int, c_uint};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::CUfunction_attribute as A;
 use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::Out;
+use crate::calls::first_launches::FirstLaunch;
 use crate::calls::kernel_memory::PointerParameter;
 use crate::calls::libraries;
 use crate::calls::process_state::{ProcessState, state};
@@ -26,6 +27,8 @@ pub(crate) struct Function {
     pub(crate) pointers: Vec<PointerParameter>,
     /// How long its packed arguments are.
     pub(crate) argument_bytes: usize,
+    /// What was set for launches by calls of the first versions.
+    pub(crate) first_launch: Mutex<FirstLaunch>,
     /// Dynamic shared memory that a launch may ask for; negative while the program set none.
     dynamic_shared_bytes: AtomicI32,
     carveout: AtomicI32,
@@ -50,6 +53,7 @@ impl Function {
             name,
             pointers,
             argument_bytes,
+            first_launch: Mutex::default(),
             dynamic_shared_bytes,
             carveout,
         }

@@ -154,7 +154,7 @@ pub(crate) fn checked_arguments(
 }
 
 /// An error for a shape that does not fit a kernel.
-fn check(state: &ProcessState, function: &Function, shape: Shape) -> Answer {
+pub(crate) fn check(state: &ProcessState, function: &Function, shape: Shape) -> Answer {
     if shape.shared_bytes > function.most_dynamic_shared_bytes(state)? {
         return Err(Code::INVALID_VALUE);
     }

@@ -1,8 +1,8 @@
 //! Streams.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::{Code, DriverExt, StreamId, StreamRequest};
@@ -12,6 +12,7 @@ use crate::caller_memory::Out;
 use crate::calls::capture::{self, CaptureMode};
 use crate::calls::context::{Context, Current};
 use crate::calls::process_state::{ProcessState, current, state};
+use crate::calls::stream_attributes::StreamAttributes;
 use crate::calls::stream_order::StreamChoice;
 use crate::handle_table::RawHandle;
 
@@ -25,8 +26,8 @@ pub(crate) struct Stream {
     pub(crate) context: Arc<Context>,
     pub(crate) id: StreamId,
     flags: u32,
-    priority: i32,
     number: u64,
+    attributes: Mutex<StreamAttributes>,
 }
 
 impl Stream {
@@ -37,12 +38,29 @@ impl Stream {
         let priority = priority.clamp(range.highest, range.lowest);
         let id = context.driver.create_stream(StreamRequest::New { priority }).or_code()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Arc::new(Self { context: context.clone(), id, flags, priority, number }))
+        let attributes = Mutex::new(StreamAttributes::new(priority));
+        Ok(Arc::new(Self { context: context.clone(), id, flags, number, attributes }))
     }
 
     pub(crate) fn is_blocking(&self) -> bool {
         self.flags & NON_BLOCKING == 0
     }
+}
+
+/// The attributes of a stream.
+pub(crate) fn attributes_of<'a>(
+    context: &'a Context,
+    choice: &'a StreamChoice,
+) -> &'a Mutex<StreamAttributes> {
+    match choice {
+        StreamChoice::Legacy => &context.stream_attributes,
+        StreamChoice::Stream(stream) => &stream.attributes,
+    }
+}
+
+/// Whether a handle names the default stream in the call that runs.
+pub(crate) fn is_default(handle: RawHandle) -> bool {
+    handle == LEGACY || handle == 0 && !null_is_per_thread()
 }
 
 /// The stream of a handle, with its context.
@@ -149,7 +167,9 @@ driver_api! {
     }
 
     fn cuStreamGetPriority | cuStreamGetPriority_ptsz (stream: RawHandle, priority: Out<c_int>) {
-        ask(stream, priority, 0, |stream| stream.priority)
+        let (context, choice) = chosen(state()?, stream)?;
+        let attributes = attributes_of(&context, &choice).lock().unwrap_or_else(PoisonError::into_inner);
+        priority.set(attributes.priority)
     }
 
     fn cuStreamGetId | cuStreamGetId_ptsz (stream: RawHandle, id: Out<c_ulonglong>) {
@@ -168,12 +188,6 @@ driver_api! {
     fn cuStreamGetCtx_v2 | cuStreamGetCtx_v2_ptsz (stream: RawHandle, context: Out<RawHandle>, green: Out<RawHandle>) {
         green.set_if_wanted(0);
         context.set(context_of(stream)?)
-    }
-
-    fn cuStreamCopyAttributes | cuStreamCopyAttributes_ptsz (to: RawHandle, from: RawHandle) {
-        let state = state()?;
-        chosen(state, to)?;
-        chosen(state, from).map(|_| ())
     }
 
     fn cuThreadExchangeStreamCaptureMode(mode: Out<c_uint>) {

@@ -211,7 +211,7 @@ void graph_values(void) {
     CODE(cuGraphDebugDotPrint(graph, picture, 1));
     CODE(cuGraphDebugDotPrint(graph, picture, 0));
     CODE(cuGraphDebugDotPrint(graph, NULL, 0));
-    CODE(cuGraphDebugDotPrint(graph, "/nonexistent/kiln.dot", 0));
+    NAMED("a picture in a folder that is not there", cuGraphDebugDotPrint(graph, "/proc/nothing/kiln.dot", 0));
     CODE(cuGraphDebugDotPrint(graph, picture, 1 << 30));
     CODE(cuGraphDebugDotPrint(NULL, picture, 0));
     CODE(cuUserObjectCreate(&object, &ends, ended, 1, 1));

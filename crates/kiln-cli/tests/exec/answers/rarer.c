@@ -4,7 +4,7 @@
 #include "../rarer.h"
 
 void copy_batches(void) {
-    address p = 0, q = 0, managed = 0, to[3], from[3];
+    address p = 0, q = 0, to[3], from[3];
     size_t bytes[3] = {16, 16, 16}, begins[2] = {0, 0}, failed = 77;
     static unsigned words_in[16], back[16];
     struct copy_attributes how[2] = {{.order = 1}, {.order = 3}};
@@ -13,7 +13,6 @@ void copy_batches(void) {
     for (unsigned i = 0; i < 16; i++) words_in[i] = 100 + i;
     NEED(cuMemAlloc_v2(&p, 256));
     NEED(cuMemAlloc_v2(&q, 256));
-    NEED(cuMemAllocManaged(&managed, 1 << 21, 1));
     NEED(cuMemsetD8_v2(p, 0, 256));
     NEED(cuMemsetD8_v2(q, 0, 256));
     NEED(cuStreamCreate(&stream, 1));
@@ -49,22 +48,6 @@ void copy_batches(void) {
     NAMED("a flag", cuMemcpyBatchAsync_v2(to, from, bytes, 3, how, begins, 1, stream));
     how[0].flags = 0, bytes[1] = 0;
     NAMED("a copy of nothing", cuMemcpyBatchAsync_v2(to, from, bytes, 3, how, begins, 1, stream));
-    bytes[1] = 16, to[1] = 64;
-    failed = 77;
-    NAMED("a wild destination", cuMemcpyBatchAsync(to, from, bytes, 3, how, begins, 1, &failed, stream));
-    value("which failed", (long long)failed);
-    to[1] = p + 64;
-    CODE(cuStreamSynchronize(stream));
-    struct where place = {1, 0};
-    size_t much = 1 << 20;
-    CODE(cuMemPrefetchBatchAsync(&managed, &much, 1, &place, begins, 1, 0, stream));
-    NAMED("a flag", cuMemPrefetchBatchAsync(&managed, &much, 1, &place, begins, 1, 1, stream));
-    NAMED("none", cuMemPrefetchBatchAsync(&managed, &much, 0, &place, begins, 1, 0, stream));
-    NAMED("memory that is not managed", cuMemPrefetchBatchAsync(&p, bytes, 1, &place, begins, 1, 0, stream));
-    NAMED("on the default stream", cuMemPrefetchBatchAsync(&managed, &much, 1, &place, begins, 1, 0, NULL));
-    CODE(cuMemDiscardBatchAsync(&managed, &much, 1, 0, stream));
-    NAMED("memory that is not managed", cuMemDiscardBatchAsync(&p, bytes, 1, 0, stream));
-    NAMED("none", cuMemDiscardBatchAsync(&managed, &much, 0, 0, stream));
     CODE(cuStreamSynchronize(stream));
 }
 
@@ -311,7 +294,6 @@ void texture_references(void) {
     CODE(cuTexRefSetAddress_v2(NULL, reference, p + 8, 64));
     CODE(cuTexRefSetAddress_v2(&offset, reference, 64, 64));
     CODE(cuTexRefGetAddress_v2(&found, reference));
-    value("its address", (long long)(found - p));
     CODE(cuTexRefSetBorderColor(reference, color));
     color[0] = 9;
     CODE(cuTexRefGetBorderColor(color, reference));
