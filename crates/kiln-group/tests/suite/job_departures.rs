@@ -76,12 +76,15 @@ fn a_rank_that_left_because_another_one_had_left_is_not_the_one_that_is_told() {
 
 #[test]
 fn a_rank_that_left_because_another_one_was_lost_is_not_the_one_that_a_collective_tells() {
-    let (_job, _gpu, rank) = with_follower("ends first");
-    let cause = told_of(&rank, (2, true));
-    assert!(cause.starts_with("its process "), "{cause}");
-    // The one that had left is left out as well.
-    let lost = rank.rebuild().unwrap().lost;
-    assert_eq!(lost.iter().map(|lost| lost.rank).collect::<Vec<_>>(), [1, 2], "{lost:?}");
+    // This rank may have seen the loss before the other one leaves, and then there is nothing to mistake.
+    for _ in 0..6 {
+        let (_job, _gpu, rank) = with_follower("ends first");
+        let cause = told_of(&rank, (2, true));
+        assert!(cause.starts_with("its process "), "{cause}");
+        // The one that had left is left out as well.
+        let lost = rank.rebuild().unwrap().lost;
+        assert_eq!(lost.iter().map(|lost| lost.rank).collect::<Vec<_>>(), [1, 2], "{lost:?}");
+    }
 }
 
 #[test]
