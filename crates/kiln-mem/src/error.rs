@@ -60,7 +60,7 @@ pub enum MemoryRefusal {
         most: u64,
     },
     /// A size that no block can have.
-    #[error("{0} bytes are more than any block can have")]
+    #[error("{0} bytes are more than any block can have; ask for less, or for several blocks")]
     Size(u64),
     /// The block belongs to another resource.
     #[error("{block} belongs to {owner}, not to {resource}; give it back where it came from")]

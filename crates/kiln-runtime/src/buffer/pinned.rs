@@ -62,7 +62,10 @@ impl DeviceRuntime {
         let inner = self.inner();
         let block = match bytes {
             0 => None,
-            _ => Some(inner.staging().take(bytes, inner.tracker())?),
+            _ => {
+                let taken = inner.staging().take(bytes, inner.tracker());
+                Some(taken.map_err(|error| inner.told_of_request("pinned", error.into()))?)
+            }
         };
         let history = BiasedLock::new(AccessHistory::new(bytes, Stamp::default()));
         let buffer =

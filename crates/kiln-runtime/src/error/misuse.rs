@@ -96,7 +96,7 @@ pub enum Misuse {
     #[error("the memory stack gives out memory of another device; build it over the driver of this runtime")]
     ForeignMemory,
     /// More bytes than there are addresses.
-    #[error("{len} elements of {element_bytes} bytes are more than any device can hold")]
+    #[error("{len} elements of {element_bytes} bytes are more than any device can hold; ask for fewer")]
     TooLarge {
         /// Elements.
         len: usize,
@@ -112,7 +112,7 @@ pub enum Misuse {
         given: usize,
     },
     /// A view past the end.
-    #[error("elements {start}..{end} do not lie inside a buffer of {len}")]
+    #[error("elements {start}..{end} do not lie inside a buffer of {len}; use a range that does")]
     ViewOutOfRange {
         /// The first.
         start: usize,

@@ -90,6 +90,7 @@ impl<T: Element> Download<T> {
         from: Option<Place>,
         len: usize,
     ) -> Result<Self> {
+        runtime.check_ready()?;
         let bytes = (len * size_of::<T>()) as u64;
         let block = match from {
             Some(_) => Some(runtime.staging().take(bytes, runtime.tracker())?),

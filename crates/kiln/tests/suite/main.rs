@@ -10,6 +10,7 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod absurd_sizes;
 #[path = "../alone/mod.rs"]
 mod alone;
 mod checking;

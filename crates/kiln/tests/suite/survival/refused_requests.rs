@@ -61,7 +61,10 @@ const NAMED: [(&str, Request); 7] = [
     ("upload", |it| it.gpu.upload::<u32>(&[]).map(drop)),
 ];
 
-const OTHERS: [(&str, Request); 8] = [
+/// Memory of the host that a lost device does not pin any more.
+const PINNED: Request = |it| it.gpu.pinned::<u32>(1 << 20).map(drop);
+
+const OTHERS: [(&str, Request); 9] = [
     ("launch", Scene::launch),
     ("replay", |it| it.graph.replay().map(drop)),
     ("stream", |it| it.gpu.stream().map(drop)),
@@ -70,6 +73,7 @@ const OTHERS: [(&str, Request); 8] = [
     ("GpuRef::upload of nothing", |it| it.buffer.view(..0)?.upload(&[]).map(drop)),
     ("GpuRef::copy_from", |it| it.buffer.copy_from(&it.other).map(drop)),
     ("GpuRef::download", |it| it.buffer.download().map(drop)),
+    ("GpuRef::download_async", |it| it.buffer.download_async().map(drop)),
 ];
 
 fn on(ordinal: u32, faults: FaultPlan, test: impl FnOnce(DeviceRuntime)) {
@@ -112,6 +116,8 @@ fn requests_to_a_lost_device_name_it_and_say_what_to_do() {
             let text = error.to_string();
             assert_eq!(text.matches("the device takes no more work").count(), 1, "{name}: {text}");
         }
+        let text = PINNED(&scene).unwrap_err().to_string();
+        assert!(text.starts_with(&format!("pinned: simulated device 1: {about}")), "{text}");
         let text = scene.buffer.access().unwrap_err().to_string();
         assert!(text.contains("; open another runtime and upload the data to it"), "{text}");
     });
