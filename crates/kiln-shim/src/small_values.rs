@@ -33,17 +33,10 @@ pub(crate) struct SmallValues {
 
 impl SmallValues {
     /// Copies bytes of the program into a place of ours. An address without memory is an error.
+    #[inline]
     pub(crate) fn fetch(&mut self, from: usize, into: &mut [u8]) -> Answer {
-        let end = from.checked_add(into.len()).ok_or(Code::INVALID_VALUE)?;
-        if from == 0 {
-            return if into.is_empty() { Ok(()) } else { Err(Code::INVALID_VALUE) };
-        }
-        if !self.is_known(from, end) {
-            match self.look(from, end) {
-                Some(true) => {}
-                Some(false) => return Err(Code::INVALID_VALUE),
-                None => return fetch_slice(from, into),
-            }
+        if !self.is_known(from, into.len()) {
+            return self.fetch_unknown(from, into);
         }
         let from = from as *const u8;
         // SAFETY: all bytes have memory: they are in frames of callers of this function, which stay while it runs, or below the break of the process, or the
@@ -59,16 +52,36 @@ impl SmallValues {
         Ok(())
     }
 
+    /// The same for the first bytes of a range.
+    #[cold]
+    fn fetch_unknown(&mut self, from: usize, into: &mut [u8]) -> Answer {
+        let end = from.checked_add(into.len()).ok_or(Code::INVALID_VALUE)?;
+        if from == 0 {
+            return if into.is_empty() { Ok(()) } else { Err(Code::INVALID_VALUE) };
+        }
+        match self.look(from, end) {
+            Some(true) if self.is_known(from, into.len()) => self.fetch(from, into),
+            Some(false) => Err(Code::INVALID_VALUE),
+            _ => fetch_slice(from, into),
+        }
+    }
+
     /// Copies an address.
+    #[inline]
     pub(crate) fn fetch_address(&mut self, from: usize) -> Answer<usize> {
         let mut address = [0; size_of::<usize>()];
         self.fetch(from, &mut address)?;
         Ok(usize::from_ne_bytes(address))
     }
 
-    fn is_known(&self, from: usize, end: usize) -> bool {
+    #[inline]
+    fn is_known(&self, from: usize, bytes: usize) -> bool {
+        let holds = |known: &Range<usize>| {
+            // The null address is in no range.
+            from >= known.start && from <= known.end && bytes <= known.end - from && from != 0
+        };
         let [newest, older] = &self.known;
-        newest.start <= from && end <= newest.end || older.start <= from && end <= older.end
+        holds(newest) || holds(older)
     }
 
     /// Whether all bytes of a range have memory; nothing if the system does not say.
