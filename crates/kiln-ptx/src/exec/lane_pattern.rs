@@ -174,6 +174,7 @@ impl LanePattern {
     #[inline(always)]
     pub(crate) fn compared(op: SimpleOp, a: Self, b: Self) -> Option<u32> {
         let (a, b) = match op.is_signed() {
+            _ if op.compares_singles() => return None,
             true => (a.signed()?, b.signed()?),
             false if a.is_words() && b.is_words() => (a, b),
             false => return None,

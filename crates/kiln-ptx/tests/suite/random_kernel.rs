@@ -227,9 +227,9 @@ impl Kernel {
             }
             3 => format!("div.rn.f32 %f{to}, %f{a}, %f{b}"),
             4 => format!("sqrt.rn.f32 %f{to}, %f{a}"),
-            5 => format!("cvt.rn.f32.s32 %f{to}, %r{a}"),
+            5 => format!("cvt.rn.f32.{} %f{to}, %r{a}", random.pick(&["s32", "u32"])),
             6 => format!("{} %f{to}, %f{a}, %f{b}", random.pick(&["min.f32", "max.f32", "max.NaN.f32"])),
-            7 => format!("cvt.rzi.s32.f32 %r{to}, %f{a}"),
+            7 => format!("cvt.rzi.{}.f32 %r{to}, %f{a}", random.pick(&["s32", "u32"])),
             _ => {
                 let op = random.pick(&["add", "sub", "mul"]);
                 let form = random.pick(&["rn", "rn", "rn", "rz", "rn.ftz", "rn.sat"]);
@@ -248,7 +248,10 @@ impl Kernel {
             ),
             0 => format!(
                 "setp.{}.f32 %p{to}, %f{}, %f{}",
-                random.pick(&["lt", "geu", "ne", "nan"]),
+                random.pick(&[
+                    "eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num",
+                    "nan",
+                ]),
                 a % 6,
                 b % 6
             ),

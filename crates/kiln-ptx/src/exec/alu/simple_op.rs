@@ -36,6 +36,12 @@ pub(crate) enum SimpleOp {
     SubtractSingle,
     MultiplySingle,
     FusedSingle,
+    /// An integer to the nearest `f32`.
+    ConvertSigned,
+    ConvertUnsigned,
+    /// An `f32` to an integer, toward zero.
+    TruncateSigned,
+    TruncateUnsigned,
     Add64,
     Subtract64,
     MultiplyAdd64,
@@ -56,12 +62,27 @@ pub(crate) enum SimpleOp {
     LessEqualSigned32,
     GreaterSigned32,
     GreaterEqualSigned32,
+    /// `f32`, nothing flushed. These hold for no NaN but for the ones that say so; `UnequalSingle` is "less or greater".
+    EqualSingle,
+    UnequalSingle,
+    LessSingle,
+    LessEqualSingle,
+    GreaterSingle,
+    GreaterEqualSingle,
+    EqualOrNan,
+    UnequalOrNan,
+    LessOrNan,
+    LessEqualOrNan,
+    GreaterOrNan,
+    GreaterEqualOrNan,
+    NumbersSingle,
+    NanSingle,
 }
 
 impl SimpleOp {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 36] = [
+    pub(crate) const ALL: [Self; 54] = [
         Self::Add32,
         Self::Subtract32,
         Self::MultiplyAdd32,
@@ -79,6 +100,10 @@ impl SimpleOp {
         Self::SubtractSingle,
         Self::MultiplySingle,
         Self::FusedSingle,
+        Self::ConvertSigned,
+        Self::ConvertUnsigned,
+        Self::TruncateSigned,
+        Self::TruncateUnsigned,
         Self::Add64,
         Self::Subtract64,
         Self::MultiplyAdd64,
@@ -98,12 +123,26 @@ impl SimpleOp {
         Self::LessEqualSigned32,
         Self::GreaterSigned32,
         Self::GreaterEqualSigned32,
+        Self::EqualSingle,
+        Self::UnequalSingle,
+        Self::LessSingle,
+        Self::LessEqualSingle,
+        Self::GreaterSingle,
+        Self::GreaterEqualSingle,
+        Self::EqualOrNan,
+        Self::UnequalOrNan,
+        Self::LessOrNan,
+        Self::LessEqualOrNan,
+        Self::GreaterOrNan,
+        Self::GreaterEqualOrNan,
+        Self::NumbersSingle,
+        Self::NanSingle,
     ];
 
     /// Whether it is computed on columns of words.
     #[inline(always)]
     pub(crate) fn is_on_words(self) -> bool {
-        self as u8 >= Self::Add32 as u8 && self as u8 <= Self::FusedSingle as u8
+        self as u8 >= Self::Add32 as u8 && self as u8 <= Self::TruncateUnsigned as u8
     }
 
     /// Whether it compares.
@@ -115,7 +154,13 @@ impl SimpleOp {
     /// Whether its operands have a sign.
     #[inline(always)]
     pub(crate) fn is_signed(self) -> bool {
-        self as u8 >= Self::LessSigned32 as u8
+        self as u8 >= Self::LessSigned32 as u8 && !self.compares_singles()
+    }
+
+    /// Whether it compares `f32`.
+    #[inline(always)]
+    pub(crate) fn compares_singles(self) -> bool {
+        self as u8 >= Self::EqualSingle as u8
     }
 
     /// How many operands it reads.
@@ -123,13 +168,14 @@ impl SimpleOp {
     pub(crate) fn operands(self) -> usize {
         match self {
             Self::WidenUnsigned | Self::WidenSigned | Self::Cut32 => 1,
+            Self::ConvertSigned | Self::ConvertUnsigned | Self::TruncateSigned | Self::TruncateUnsigned => 1,
             Self::MultiplyAdd32 | Self::FusedSingle | Self::MultiplyAdd64 => 3,
             Self::MultiplyWideUnsigned | Self::MultiplyWideSigned => 3,
             _ => 2,
         }
     }
 
-    /// Whether a comparison holds for two numbers.
+    /// Whether a comparison of integers holds for two numbers.
     #[inline(always)]
     pub(crate) fn holds(self, a: i64, b: i64) -> bool {
         match self {
@@ -195,6 +241,11 @@ impl LaneLoop for OnWords<'_> {
             SimpleOp::MultiplySingle => self.each_single(|a, b, _| a * b),
             SimpleOp::FusedSingle if FUSED => self.each_single(|a, b, c| a.mul_add(b, c)),
             SimpleOp::FusedSingle => self.each_single(fuse),
+            SimpleOp::ConvertSigned => self.each(|a, _, _| (a as i32 as f32).to_bits()),
+            SimpleOp::ConvertUnsigned => self.each(|a, _, _| (a as f32).to_bits()),
+            // NaN becomes zero, and what is out of range the nearest integer that is not.
+            SimpleOp::TruncateSigned => self.each(|a, _, _| f32::from_bits(a) as i32 as u32),
+            SimpleOp::TruncateUnsigned => self.each(|a, _, _| f32::from_bits(a) as u32),
             _ => {}
         }
     }
@@ -223,6 +274,11 @@ impl CompareWords<'_> {
         }
         found
     }
+
+    #[inline(always)]
+    fn each_single(self, holds: impl Fn(f32, f32) -> bool) -> u32 {
+        self.each(|a, b| holds(f32::from_bits(a), f32::from_bits(b)))
+    }
 }
 
 impl LaneLoop for CompareWords<'_> {
@@ -240,7 +296,23 @@ impl LaneLoop for CompareWords<'_> {
             SimpleOp::LessSigned32 => self.each(|a, b| (a as i32) < b as i32),
             SimpleOp::LessEqualSigned32 => self.each(|a, b| a as i32 <= b as i32),
             SimpleOp::GreaterSigned32 => self.each(|a, b| a as i32 > b as i32),
-            _ => self.each(|a, b| a as i32 >= b as i32),
+            SimpleOp::GreaterEqualSigned32 => self.each(|a, b| a as i32 >= b as i32),
+            SimpleOp::EqualSingle => self.each_single(|a, b| a == b),
+            SimpleOp::UnequalSingle => self.each_single(|a, b| (a < b) | (a > b)),
+            SimpleOp::LessSingle => self.each_single(|a, b| a < b),
+            SimpleOp::LessEqualSingle => self.each_single(|a, b| a <= b),
+            SimpleOp::GreaterSingle => self.each_single(|a, b| a > b),
+            SimpleOp::GreaterEqualSingle => self.each_single(|a, b| a >= b),
+            // What holds for NaN holds where the opposite does not.
+            SimpleOp::EqualOrNan => !self.each_single(|a, b| (a < b) | (a > b)),
+            SimpleOp::UnequalOrNan => !self.each_single(|a, b| a == b),
+            SimpleOp::LessOrNan => !self.each_single(|a, b| a >= b),
+            SimpleOp::LessEqualOrNan => !self.each_single(|a, b| a > b),
+            SimpleOp::GreaterOrNan => !self.each_single(|a, b| a <= b),
+            SimpleOp::GreaterEqualOrNan => !self.each_single(|a, b| a < b),
+            SimpleOp::NumbersSingle => self.each_single(|a, b| (a < b) | (a >= b)),
+            SimpleOp::NanSingle => !self.each_single(|a, b| (a < b) | (a >= b)),
+            _ => 0,
         }
     }
 }

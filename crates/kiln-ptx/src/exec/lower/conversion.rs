@@ -52,6 +52,9 @@ impl Lowering<'_> {
             mode.flow = DataFlow::Moves(1);
             mode.simple = simple_op(from, to);
         }
+        if floats.0 != floats.1 {
+            mode.simple = simple_single(from, to, mode);
+        }
         Some(mode)
     }
 }
@@ -63,6 +66,20 @@ fn simple_op(from: ScalarType, to: ScalarType) -> SimpleOp {
         (U32, U64 | S64 | U32 | S32) => SimpleOp::WidenUnsigned,
         (S32, U64 | S64) => SimpleOp::WidenSigned,
         (U64 | S64 | S32, U32 | S32) => SimpleOp::Cut32,
+        _ => SimpleOp::None,
+    }
+}
+
+/// The name of a conversion between an integer and an `f32`.
+fn simple_single(from: ScalarType, to: ScalarType, mode: Mode) -> SimpleOp {
+    use ScalarType::{F32, S32, U32};
+    match (from, to, mode.round) {
+        _ if mode.sat || mode.relu || mode.satfinite => SimpleOp::None,
+        // No whole number is subnormal, and what is becomes zero anyway.
+        (S32, F32, Round::Nearest) => SimpleOp::ConvertSigned,
+        (U32, F32, Round::Nearest) => SimpleOp::ConvertUnsigned,
+        (F32, S32, Round::Zero) => SimpleOp::TruncateSigned,
+        (F32, U32, Round::Zero) => SimpleOp::TruncateUnsigned,
         _ => SimpleOp::None,
     }
 }

@@ -63,7 +63,13 @@ impl Lowering<'_> {
         let (a, b) = (self.source(a, ty)?, self.source(b, ty)?);
         let sink = Pred::SINK;
         let flow = flow_of(form.compare()?, ty);
-        let mode = Mode { flow, simple: simple_comparison(form.compare()?, ty), ..mode_of(form) };
+        let mode = mode_of(form);
+        let simple = match ty {
+            ScalarType::F32 if mode.ftz => SimpleOp::None,
+            ScalarType::F32 => single_comparison(form.compare()?),
+            _ => simple_comparison(form.compare()?, ty),
+        };
+        let mode = Mode { flow, simple, ..mode };
         let low = Compare { test, mode, a, b, combine, to: sink, opposite: sink };
         let packed = is_packed(ty);
         if form.opcode() == Opcode::Setp {
@@ -189,6 +195,27 @@ fn simple_comparison(compare: crate::Compare, ty: ScalarType) -> SimpleOp {
         Gt | Hi => SimpleOp::GreaterUnsigned32,
         Ge | Hs => SimpleOp::GreaterEqualUnsigned32,
         _ => SimpleOp::None,
+    }
+}
+
+/// The name of a comparison of `f32`.
+fn single_comparison(compare: crate::Compare) -> SimpleOp {
+    use crate::Compare as By;
+    match compare {
+        By::Eq => SimpleOp::EqualSingle,
+        By::Ne => SimpleOp::UnequalSingle,
+        By::Lt | By::Lo => SimpleOp::LessSingle,
+        By::Le | By::Ls => SimpleOp::LessEqualSingle,
+        By::Gt | By::Hi => SimpleOp::GreaterSingle,
+        By::Ge | By::Hs => SimpleOp::GreaterEqualSingle,
+        By::Equ => SimpleOp::EqualOrNan,
+        By::Neu => SimpleOp::UnequalOrNan,
+        By::Ltu => SimpleOp::LessOrNan,
+        By::Leu => SimpleOp::LessEqualOrNan,
+        By::Gtu => SimpleOp::GreaterOrNan,
+        By::Geu => SimpleOp::GreaterEqualOrNan,
+        By::Num => SimpleOp::NumbersSingle,
+        By::Nan => SimpleOp::NanSingle,
     }
 }
 

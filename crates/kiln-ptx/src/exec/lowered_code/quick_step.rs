@@ -53,8 +53,8 @@ impl QuickStep {
             {
                 quick.kind = QuickKind::Simple;
                 (quick.op, quick.to) = (mode.simple, *to);
-                let third = if mode.simple.operands() < 3 { from[0] } else { from[2] };
-                quick.from = [from[0], from[1], third];
+                let operand = |at: usize| from[if at < mode.simple.operands() { at } else { 0 }];
+                quick.from = [operand(0), operand(1), operand(2)];
             }
             Op::Branch { target, when } if step.decides == 0 && step.guard == PredSource::ALWAYS => {
                 quick.kind = QuickKind::Branch { target: *target, when: *when };
