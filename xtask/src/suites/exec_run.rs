@@ -44,8 +44,12 @@ impl ExecRun {
         limit: Duration,
     ) -> Result<Self> {
         let mut build = workspace.cargo();
-        build.args(["build", "--package", "kiln-cli", "--package", "kiln-shim"]);
-        build.args(is_optimised.then_some("--release"));
+        if is_optimised {
+            build.args(["build", "--release", "--package", "kiln-cli", "--package", "kiln-shim"]);
+        } else {
+            // With the features that the tests of the workspace have, so that what these built is not built again.
+            build.args(["build", "--workspace", "--all-features", "--lib", "--bin", "kiln"]);
+        }
         process::succeed(&mut build)?;
         let profile = if is_optimised { "release" } else { "debug" };
         Ok(Self { kiln: workspace.target.join(profile).join("kiln"), seeds, limit })
