@@ -261,6 +261,7 @@ impl ExplainedDevice {
         self.refused.iter().try_for_each(|refused| writeln!(f, "  {refused}"))?;
         match self.refusals.saturating_sub(self.refused.len() as u64) {
             0 => Ok(()),
+            1 => writeln!(f, "  1 more allocation was refused."),
             more => writeln!(f, "  {more} more allocations were refused."),
         }
     }

@@ -1,8 +1,9 @@
 //! What is said about hand-made recordings.
 
 use kiln_trace::{
-    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HostWaitCause, IdleWhy, StreamWaitRecord,
-    SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp, TraceStream, WaitReason,
+    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HeapChange, HeapRecord, HostWaitCause,
+    IdleWhy, StreamWaitRecord, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp,
+    TraceStream, WaitReason,
 };
 
 use crate::samples::{all_kinds, allocated, freed, kernel, span, stamp, synchronized, wait};
@@ -370,6 +371,29 @@ fn a_refused_allocation_is_told_with_the_largest_tags_and_holes() {
     assert!(!text.contains("end mark"), "{text}");
     let said = "\nTo repeat it (the program records itself): KILN_SIM_SEED=7 $'./tr\\303n'\n  (the words behind the first 256 are not in the recording)\n";
     assert!(text.ends_with(said), "{text}");
+}
+
+#[test]
+fn every_refused_allocation_is_counted_and_the_first_are_described() {
+    let refused = |at: u64| {
+        TraceEvent::Heap(HeapRecord {
+            change: HeapChange::OutOfMemory,
+            bytes: at << 20,
+            time_ns: at,
+            ..HeapRecord::default()
+        })
+    };
+    for (count, said) in
+        [(3, ""), (4, "  1 more allocation was refused.\n"), (5, "  2 more allocations were refused.\n")]
+    {
+        let found = explained(&(1..=count).map(refused).collect::<Vec<_>>());
+        let [device] = &*found.devices else { panic!("{found}") };
+        assert_eq!(device.refusals, count, "{found}");
+        let described: Vec<u64> = device.refused.iter().map(|refused| refused.bytes >> 20).collect();
+        assert_eq!(described, [1, 2, 3], "{found}");
+        let text = found.to_string();
+        assert!(text.contains(said) && text.contains(" more allocation") == (count > 3), "{text}");
+    }
 }
 
 #[test]

@@ -14,15 +14,8 @@ fn events(clocks: [u32; 2]) -> Vec<TraceEvent<'static>> {
         let (clock, clock_kind) = (clocks[device as usize], RecordingClock::Virtual);
         TraceEvent::Device(DeviceRecord { device, name: "simulated GPU", clock, clock_kind })
     };
-    let waited = |device| {
-        TraceEvent::HostWait(HostWaitRecord {
-            device,
-            thread: 0,
-            cause: HostWaitCause::Synchronize,
-            line: None,
-            awaited: None,
-            span: span(20_000, 60_000),
-        })
+    let waited = |device, cause, span| {
+        TraceEvent::HostWait(HostWaitRecord { device, thread: 0, cause, line: None, awaited: None, span })
     };
     vec![
         TraceEvent::Start(StartRecord {
@@ -35,8 +28,8 @@ fn events(clocks: [u32; 2]) -> Vec<TraceEvent<'static>> {
         device(1),
         kernel("first", on(0, 1), 10, 1_000, span(1_000, 2_000)),
         kernel("other", on(1, 1), 11, 20_000, span(20_000, 60_000)),
-        waited(1),
-        waited(0),
+        waited(1, HostWaitCause::Download, span(20_000, 40_000)),
+        waited(0, HostWaitCause::Synchronize, span(40_000, 60_000)),
         wait(on(0, 2), on(1, 1), 1, "activations"),
         kernel("second", on(0, 2), 12, 50_000, span(90_000, 91_000)),
         TraceEvent::End(EndRecord { time_ns: 91_000 }),
@@ -54,16 +47,18 @@ fn times_of_different_clocks_explain_no_gap_and_have_rows_and_states_apart() {
     };
     let (said, state) = sentences([0, 0]);
     assert!(
-        said.contains("reads `activations`") && said.contains("30.0 us: the program was in `synchronize`"),
+        said.contains("reads `activations`") && said.contains("20.0 us: the program was in `download`"),
         "{said}"
     );
+    assert!(said.contains("10.0 us: the program was in `synchronize`"), "{said}");
     assert!(
         state.devices[0].state == "working at the end"
             && state.devices[1].state.starts_with("idle for the last ")
     );
     let (said, state) = sentences([0, 1]);
     assert!(!said.contains("reads `activations`"), "{said}");
-    assert!(said.contains("30.0 us: the program was in `synchronize`"), "a wait on its own clock: {said}");
+    assert!(said.contains("10.0 us: the program was in `synchronize`"), "a wait on its own clock: {said}");
+    assert!(!said.contains("`download`"), "a wait on the other clock: {said}");
     assert!(said.contains("40.0 us: queued work had not started"), "{said}");
     let threads = state.rows.iter().filter(|row| matches!(row.kind, RowKind::Thread { thread: 0, .. }));
     assert_eq!(threads.map(|row| row.count).collect::<Vec<_>>(), [1, 1]);

@@ -1,14 +1,18 @@
-//! Devices of one simulated machine are on one time axis, whenever their runtimes were made, and their ranks are compared on it.
+//! Devices of one simulated machine are on one time axis, whenever their runtimes were made, and their ranks are compared on it; so are devices with the
+//! clock of the host.
 
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use kiln::group::{DeviceGroup, Reduction};
+use kiln::recovery::DeviceSpec;
 use kiln::sim::{DeviceConfig, Machine, MachineConfig};
 use kiln::trace::{ClockAlignment, IdleWhy, JobExplanation, RankLog, TraceEvent, export_perfetto};
 use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::Clock;
 
 use crate::Recorded;
+use crate::worker_times::isolated;
 
 /// Names what this binary does when it is started as a child.
 const ROLE: &str = "KILN_TEST_MACHINE_CLOCK";
@@ -20,6 +24,7 @@ fn child() {
     match std::env::var(ROLE).as_deref() {
         Ok("later device") => later_device(),
         Ok("ranks on one machine") => ranks_on_one_machine(),
+        Ok("later worker") => later_worker(),
         _ => {}
     }
 }
@@ -163,4 +168,35 @@ fn ranks_on_one_machine_are_compared_by_its_clock() {
     };
     assert!(late(1).1 < told[0] / 10, "they come at once, and not {} after each other: {job}", told[0]);
     assert!(late(2).0 == 1 && late(2).1 > told[0] / 4, "{told:?}: {job}");
+}
+
+/// How long the program does something else before it makes the second device.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// Two devices in worker processes, whose drivers count from different moments.
+fn later_worker() {
+    let began = Instant::now();
+    let _first = isolated(&DeviceSpec::simulated(1));
+    std::thread::sleep(PAUSE);
+    let second = isolated(&DeviceSpec::simulated(2));
+    second.upload(&[1_u32, 2, 3]).unwrap();
+    second.synchronize().unwrap();
+    tell(u64::try_from(began.elapsed().as_nanos()).unwrap());
+}
+
+#[test]
+fn a_device_with_the_clock_of_the_host_begins_when_it_is_made() {
+    let file = Recorded::new();
+    let told = run("later worker", &file);
+    let mut submitted = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::Submission(work) = event {
+            submitted.push((work.stamp.stream.device, work.host.begin_ns));
+        }
+    });
+    let times = u64::try_from(PAUSE.as_nanos()).unwrap()..=told[0];
+    assert!(!submitted.is_empty(), "{told:?}");
+    for (device, begin_ns) in submitted {
+        assert!(device == 1 && times.contains(&begin_ns), "device {device} at {begin_ns}, not in {times:?}");
+    }
 }
