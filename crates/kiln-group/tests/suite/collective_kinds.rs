@@ -1,8 +1,8 @@
 //! Every collective, submitted and in a graph that is replayed, with one rank and with several: the values that are computed by hand. One rank also on a GPU, where there is one.
 
+use kiln::GpuRef;
 use kiln::group::{CollectiveCall, DeviceCommunicator, Reduction};
 use kiln::probe::{TestGate, gpu_for_test};
-use kiln::{DeviceRuntime, GpuRef};
 
 use crate::rig::Rig;
 
@@ -195,7 +195,9 @@ fn all_kinds(ranks: &[DeviceCommunicator]) {
             let calls = ranks.iter().zip(&all);
             let graphs: Vec<_> = match in_graph {
                 false => {
-                    calls.for_each(|(rank, own)| drop((kind.call)(rank, own).submit().unwrap()));
+                    for (rank, own) in calls {
+                        (kind.call)(rank, own).submit().unwrap();
+                    }
                     Vec::new()
                 }
                 true => calls
@@ -206,7 +208,9 @@ fn all_kinds(ranks: &[DeviceCommunicator]) {
                     })
                     .collect(),
             };
-            graphs.iter().for_each(|graph| drop(graph.replay().unwrap()));
+            for graph in &graphs {
+                graph.replay().unwrap();
+            }
             for (rank, own) in all.iter().enumerate() {
                 let buffer = match kind.looked_at {
                     Looked::Send => &own.send,
@@ -236,6 +240,5 @@ fn every_collective_gives_the_values_computed_by_hand_submitted_and_in_a_graph()
 #[test]
 fn every_collective_of_one_rank_on_a_gpu() {
     let TestGate::Ready(gpu) = gpu_for_test("every_collective_of_one_rank_on_a_gpu").unwrap() else { return };
-    let gpu: &DeviceRuntime = &gpu;
     all_kinds(&[DeviceCommunicator::alone(gpu).unwrap()]);
 }
