@@ -126,7 +126,7 @@ static void rows(void) {
 }
 
 static void variables_and_links(void) {
-    handle link, module, function, missing;
+    handle link, module, function, missing = (handle)1;
     void *code;
     address bias, p;
     size_t bytes;
@@ -139,6 +139,7 @@ static void variables_and_links(void) {
     OK(cuLinkDestroy(link));
     OK(cuModuleGetFunction(&function, module, "add_one"));
     WANT(500, cuModuleGetFunction(&missing, module, "missing"));
+    TRUE(missing == NULL);
     OK(cuModuleGetGlobal_v2(&bias, &bytes, module, "bias"));
     TRUE(bytes == 4);
     OK(cuMemcpyHtoD_v2(bias, &two, 4));

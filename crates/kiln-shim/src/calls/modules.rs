@@ -214,7 +214,10 @@ driver_api! {
         if name.is_empty() {
             return Err(Code::INVALID_VALUE);
         }
-        out.set(function(state, handle, &name)?)
+        let found = function(state, handle, &name);
+        // One that is not there leaves no handle of another one, as for the driver.
+        out.set(found.unwrap_or(0))?;
+        found.map(|_| ())
     }
 
     fn cuModuleGetGlobal_v2(address: Out<u64>, bytes: Out<usize>, handle: RawHandle, name: Text) {
