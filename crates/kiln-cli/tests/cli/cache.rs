@@ -29,6 +29,21 @@ fn cache(folder: &Folder, words: &[&str]) -> Outcome {
 }
 
 #[test]
+fn the_choice_of_an_algorithm_is_listed_with_its_product_and_cleared() {
+    let folder = Folder::new();
+    let (key, kernels) = (
+        KeyBuilder::new().part("algorithm of", b"a product").finish(),
+        vec!["blas.matmul m=64 n=64".to_owned()],
+    );
+    let (kind, compile_time) = (EntryKind::Algorithm, Duration::from_millis(5));
+    filled(&folder, 0).put(&key, &CacheEntry { kind, compile_time, kernels, payload: vec![0; 24] });
+    let listed = cache(&folder, &["list"]);
+    assert!(listed.stdout.contains("blas.matmul m=64 n=64"), "{}", listed.stdout);
+    assert_eq!(cache(&folder, &["clear"]).code, Some(0));
+    assert!(cache(&folder, &["list"]).stdout.contains("0 entries"));
+}
+
+#[test]
 fn entries_are_listed_in_the_folder_of_the_user_or_another() {
     let folder = Folder::new();
     assert!(cache(&folder, &["list"]).stdout.contains("0 entries"), "a folder that is not there is empty");

@@ -42,8 +42,27 @@ fn errors() -> Vec<String> {
     }
     let leased: Result<Vec<_>, _> = (0..9).map(|_| gpu.stream()).collect();
     told.push(leased.map(|_| ()).unwrap_err().to_string());
+    told.push(lost_device());
+    assert!(gpu.shutdown(std::time::Duration::from_secs(60)).unwrap());
+    told.push(gpu.zeros::<u32>(4).unwrap_err().to_string());
     told.extend([Stale::Rebuilding.to_string(), Stale::Lost.to_string(), ProbeError::Forked.to_string()]);
     told
+}
+
+/// What an upload to a device is told whose first kernel failed.
+fn lost_device() -> String {
+    let fault = kiln::sim::PlannedFault::Sticky { launch: 1, code: kiln_driver::Code::LAUNCH_FAILED };
+    let config = kiln::sim::MachineConfig::seeded(1).faults(kiln::sim::FaultPlan::none().on(0, fault));
+    let machine =
+        kiln::sim::Machine::new(config.engine(std::sync::Arc::new(kiln::sim::PtxEngine::default())));
+    let gpu = DeviceRuntime::from_driver(machine.device(0).unwrap(), RuntimeConfig::default()).unwrap();
+    let kernel = gpu.source(Source::Ptx(PTX)).kernel("one").unwrap();
+    let (a, b) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
+    let mut launch = gpu.launch(&kernel);
+    launch.threads(1).read_write(&a).read_write(&b);
+    // SAFETY: the kernel writes one element of each buffer.
+    assert!(unsafe { launch.submit() }.unwrap().wait().is_err());
+    gpu.upload(&[1_u32]).unwrap_err().to_string()
 }
 
 /// Whether a message has the words of a row, which has `…` and single capital letters for what differs.

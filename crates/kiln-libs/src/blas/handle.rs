@@ -179,7 +179,8 @@ pub(super) fn same_length<T: Real>(
     if x.len() == y.len() {
         return Ok(x.len());
     }
-    let what = format!("`x` has {} elements and `y` has {}", x.len(), y.len());
+    let y_text = if y.step == 1 { y.len().to_string() } else { y.len_text() };
+    let what = format!("`x` has {} and `y` has {y_text}", x.len_text());
     Err(LibraryError::argument(operation, what, "use vectors of the same length"))
 }
 
@@ -194,7 +195,8 @@ fn check_lengths<T: Real>(
     if (x.len(), y.len()) == wanted {
         return Ok(());
     }
-    let given = format!("x of {} and y of {} elements", x.len(), y.len());
+    let x_text = if x.step == 1 { x.len().to_string() } else { x.len_text() };
+    let given = format!("x of {x_text} and y of {}", y.len_text());
     let what = format!("a matrix of {} with {given}", a.shape_text());
     Err(LibraryError::argument(operation, what, "give vectors that are as long as the rows and columns"))
 }

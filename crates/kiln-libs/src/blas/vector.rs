@@ -42,6 +42,14 @@ impl<'a, T: Real> Vector<'a, T> {
         Err(LibraryError::argument(operation, what, "use a step of 1 or more"))
     }
 
+    /// How many elements it has, in words.
+    pub(super) fn len_text(&self) -> String {
+        match self.step {
+            1 => format!("{} elements", self.len()),
+            step => format!("{} elements at a step of {step}", self.len()),
+        }
+    }
+
     /// How many elements it has.
     pub(super) fn len(&self) -> u64 {
         (self.buffer.len() as u64).div_ceil(self.step.max(1))

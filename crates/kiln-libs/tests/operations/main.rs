@@ -8,6 +8,7 @@
     reason = "a test stops at the first surprise, and says what it skips"
 )]
 
+mod absurd_sizes;
 mod call_cost;
 mod caller_words;
 mod curand;
@@ -77,6 +78,7 @@ mod sparse_refusals;
 mod sparse_spgemm;
 mod sparse_triangles;
 mod special_values;
+mod stated_costs;
 mod stored;
 mod triangular;
 mod vectors;

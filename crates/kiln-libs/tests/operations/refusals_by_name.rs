@@ -19,6 +19,7 @@ use kiln_sim::{FaultPlan, Machine, MachineConfig, PlannedFault};
 
 /// One device with a handle of each library, and buffers of zeros.
 pub(crate) struct Calls {
+    pub(crate) gpu: DeviceRuntime,
     pub(crate) blas: Blas,
     pub(crate) fft: Fft,
     pub(crate) dnn: Dnn,
@@ -29,6 +30,7 @@ pub(crate) struct Calls {
     pub(crate) sparse: Sparse,
     /// Rows and columns of all matrices, and elements of all vectors but those with room for a matrix.
     pub(crate) n: usize,
+    pub(crate) none: GpuRef<f32>,
     pub(crate) one: GpuRef<f32>,
     pub(crate) x: GpuRef<f32>,
     pub(crate) y: GpuRef<f32>,
@@ -44,6 +46,7 @@ pub(crate) struct Calls {
     pub(crate) words: GpuRef<u32>,
     pub(crate) labels: GpuRef<i32>,
     pub(crate) pivots: GpuRef<i64>,
+    pub(crate) place: GpuRef<i64>,
     pub(crate) offsets: GpuRef<i32>,
     pub(crate) csr: [CsrMatrix<f32>; 2],
     pub(crate) coo: CooMatrix<f32>,
@@ -57,6 +60,7 @@ impl Calls {
     pub(crate) fn new(gpu: &DeviceRuntime, n: usize) -> Self {
         let square = vec![if n == 0 { 0.0 } else { 1.0 }; n * n];
         Self {
+            gpu: gpu.clone(),
             blas: Blas::new(gpu),
             fft: Fft::new(gpu),
             dnn: Dnn::new(gpu),
@@ -66,6 +70,7 @@ impl Calls {
             solve: Solve::new(gpu),
             sparse: Sparse::new(gpu),
             n,
+            none: zeros(gpu, 0),
             one: zeros(gpu, 1),
             x: zeros(gpu, n),
             y: zeros(gpu, n),
@@ -81,6 +86,7 @@ impl Calls {
             words: zeros(gpu, n),
             labels: zeros(gpu, n),
             pivots: zeros(gpu, n),
+            place: zeros(gpu, 1),
             offsets: zeros(gpu, n + 1),
             csr: [(); 2].map(|()| CsrMatrix::from_dense(gpu, (n, n), &square).unwrap()),
             coo: CooMatrix::from_dense(gpu, (n, n), &square).unwrap(),
