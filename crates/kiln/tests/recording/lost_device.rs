@@ -2,6 +2,7 @@
 
 use kiln::recovery::Phase;
 use kiln::telemetry::DeviceTimes;
+use kiln::trace::TraceEvent;
 use kiln::{DeviceRuntime, RuntimeConfig};
 use kiln_driver::{Code, Image};
 use kiln_sim::{FaultPlan, HostKernel, KernelLibrary, Machine, MachineConfig, PlannedFault};
@@ -66,6 +67,27 @@ fn a_device_that_was_not_brought_back_is_not_said_to_have_been() {
     let text = file.explained().to_string();
     assert!(text.contains("The device was lost, and was not brought back."), "{text}");
     assert!(!text.contains("lost and brought back"), "{text}");
+}
+
+#[test]
+fn a_loss_is_one_fault_however_many_calls_meet_it() {
+    let file = Recorded::new();
+    let (_machine, gpu) = failing();
+    gpu.trace(&file).unwrap();
+    let buffer = gpu.zeros::<u32>(4).unwrap();
+    launch(&gpu);
+    lose(&gpu);
+    for value in 0..5 {
+        assert!(gpu.synchronize().is_err() && buffer.fill(value).is_err() && buffer.download().is_err());
+    }
+    drop((buffer, gpu));
+    let mut faults = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::Fault(fault) = event {
+            faults.push(fault.message.to_owned());
+        }
+    });
+    assert_eq!(faults.len(), 1, "{faults:?}");
 }
 
 #[test]
