@@ -1,8 +1,11 @@
 /* What a program sees without a wait, and what it asks about code. The first argument says which.
  *
  * fills: memory of the host, filled by calls that return when it is done.  versions: functions by the versions of the header's typedefs.
- * constants: how much constant memory a kernel's module has.  printed: what kernels print, in the order of the waits. */
+ * constants: how much constant memory a kernel's module has.  printed: what kernels print, in the order of the waits.
+ * staged: copies by two threads on a stream for which another thread waits. */
 #include "driver_api.h"
+
+#include <pthread.h>
 
 enum { N = 64, CONST_SIZE_BYTES = 2 };
 
@@ -69,6 +72,34 @@ static void printed(void) {
     }
 }
 
+enum { COPIES = 400 };
+static handle shared_stream, shared_context;
+
+/* Copies from memory that the library has to stage. */
+static void *copies(void *to) {
+    unsigned from[N];
+    OK(cuCtxSetCurrent(shared_context));
+    for (unsigned i = 0; i < COPIES; i++) {
+        memset(from, (int)i, sizeof from);
+        OK(cuMemcpyHtoDAsync_v2((address)(size_t)to, from, sizeof from, shared_stream));
+    }
+    return NULL;
+}
+
+/* One thread waits for the stream that others queue copies on. */
+static void staged(void) {
+    pthread_t threads[2];
+    address p;
+    OK(cuCtxGetCurrent(&shared_context));
+    OK(cuStreamCreate(&shared_stream, 1));
+    OK(cuMemAlloc_v2(&p, 4 * N));
+    for (int i = 0; i < 2; i++) TRUE(pthread_create(&threads[i], NULL, copies, (void *)(size_t)p) == 0);
+    for (unsigned i = 0; i < COPIES; i++) OK(cuStreamSynchronize(shared_stream));
+    for (int i = 0; i < 2; i++) TRUE(pthread_join(threads[i], NULL) == 0);
+    OK(cuCtxSynchronize());
+    OK(cuMemFree_v2(p));
+}
+
 int main(int count, char **words) {
     const char *which = count > 1 ? words[1] : "";
     begin();
@@ -76,5 +107,6 @@ int main(int count, char **words) {
     if (!strcmp(which, "versions")) versions();
     if (!strcmp(which, "constants")) constants();
     if (!strcmp(which, "printed")) printed();
+    if (!strcmp(which, "staged")) staged();
     return 0;
 }

@@ -13,6 +13,11 @@ fn functions_are_found_by_the_versions_of_the_header_and_constant_memory_is_coun
 }
 
 #[test]
+fn a_wait_of_one_thread_leaves_the_copies_that_others_queue_meanwhile() {
+    passes("host_memory", &["--seeds", "5"], &["staged"]);
+}
+
+#[test]
 fn what_kernels_print_comes_once_and_before_what_the_program_prints_after_a_wait() {
     let Some(program) = compiled("host_memory") else { return };
     let output = kiln(&[], &program, &["printed"]);

@@ -81,7 +81,7 @@ impl Context {
     pub(crate) fn synchronize(&self) -> Answer {
         let mut order = self.order()?;
         let (streams, events) = order.get()?.everything();
-        let retired = order.get()?.retired();
+        let (retired, staged) = (order.get()?.retired(), order.get()?.staged());
         let unused = self.unused_memory();
         drop(order);
         let waited = self.wait_for_streams(&streams);
@@ -95,7 +95,7 @@ impl Context {
             }
             streams.iter().for_each(|stream| {
                 if let Ok(order) = order.get() {
-                    order.drop_staging(*stream);
+                    order.drop_staging(*stream, staged);
                 }
             });
         }

@@ -38,13 +38,22 @@ pub(crate) struct StreamOrder {
     /// For work of the library itself, which no stream of the program waits for.
     setup: Option<StreamId>,
     /// Host memory that copies in a queue read.
-    staging: Vec<(StreamId, HostBlock)>,
+    staging: Vec<StagedBlock>,
+    /// How many there were so far.
+    staged: u64,
     /// Graphs that the program destroyed; launches of them may be queued.
     retired: Vec<GraphId>,
     /// Memory that work in a queue may still read.
     retired_memory: Vec<MemoryId>,
     /// Host memory that copies of graphs go through.
     graph_blocks: Vec<HostBlock>,
+}
+
+/// Host memory that a copy reads.
+struct StagedBlock {
+    stream: StreamId,
+    block: HostBlock,
+    number: u64,
 }
 
 /// A stream that a call names.
@@ -68,6 +77,7 @@ impl StreamOrder {
             spare: Vec::new(),
             setup: None,
             staging: Vec::new(),
+            staged: 0,
             retired: Vec::new(),
             retired_memory: Vec::new(),
             graph_blocks: Vec::new(),
@@ -245,18 +255,21 @@ impl StreamOrder {
 
     /// Keeps host memory until its stream is waited for; whether that should happen now.
     pub(crate) fn keep_staging(&mut self, stream: StreamId, block: HostBlock) -> bool {
-        self.staging.push((stream, block));
-        self.staging.iter().map(|(_, block)| block.len()).sum::<usize>() > STAGED_BYTES
+        self.staging.push(StagedBlock { stream, block, number: self.staged });
+        self.staged += 1;
+        self.staging.iter().map(|staged| staged.block.len()).sum::<usize>() > STAGED_BYTES
     }
 
-    /// Frees host memory of copies that are done.
-    pub(crate) fn drop_staging(&mut self, stream: StreamId) {
-        let (done, kept) = std::mem::take(&mut self.staging).into_iter().partition(|(of, _)| *of == stream);
-        self.staging = kept;
-        let done: Vec<(StreamId, HostBlock)> = done;
-        for (_, block) in done {
+    /// How much host memory copies were given so far. A wait that begins now is for their work, and not for that of later ones.
+    pub(crate) fn staged(&self) -> u64 {
+        self.staged
+    }
+
+    /// Frees host memory of copies that are done: those of a stream that were queued before its wait began.
+    pub(crate) fn drop_staging(&mut self, stream: StreamId, before: u64) {
+        for gone in self.staging.extract_if(.., |staged| staged.stream == stream && staged.number < before) {
             // A lost device keeps nothing.
-            let _ = self.driver.destroy(block.id().into());
+            let _ = self.driver.destroy(gone.block.id().into());
         }
     }
 
@@ -301,7 +314,7 @@ impl StreamOrder {
         for event in self.spare.iter().chain(&self.orphans) {
             let _ = self.driver.destroy((*event).into());
         }
-        for block in self.staging.iter().map(|(_, block)| block).chain(&self.graph_blocks) {
+        for block in self.staging.iter().map(|staged| &staged.block).chain(&self.graph_blocks) {
             let _ = self.driver.destroy(block.id().into());
         }
         for memory in &self.retired_memory {

@@ -91,17 +91,20 @@ pub(crate) fn chosen(state: &ProcessState, handle: RawHandle) -> Answer<(Arc<Con
 
 /// Waits for the stream of a choice.
 pub(crate) fn wait(state: &ProcessState, context: &Context, choice: &StreamChoice) -> Answer {
+    let mut order = context.order()?;
     let id = match choice {
         // Work of blocking streams is part of what the default stream waits for.
-        StreamChoice::Legacy => context.order()?.get()?.enter(choice)?,
+        StreamChoice::Legacy => order.get()?.enter(choice)?,
         StreamChoice::Stream(stream) => {
-            context.order()?.get()?.refuse_capture(choice)?;
+            order.get()?.refuse_capture(choice)?;
             stream.id
         }
     };
+    let staged = order.get()?.staged();
+    drop(order);
     let waited = context.driver.synchronize(id).or_code();
     if waited.is_ok() {
-        context.order()?.get()?.drop_staging(id);
+        context.order()?.get()?.drop_staging(id, staged);
     }
     state.collect();
     waited
