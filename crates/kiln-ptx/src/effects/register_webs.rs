@@ -170,16 +170,34 @@ impl Reaching {
         }
     }
 
-    fn remove(&mut self, range: Range<usize>) {
-        for at in range {
-            if let Some(word) = self.0.get_mut(at / 64) {
-                *word &= !(1 << (at % 64));
+    fn remove(&mut self, range: &Range<usize>) {
+        for (word, bits) in Self::words(range) {
+            if let Some(word) = self.0.get_mut(word) {
+                *word &= !bits;
             }
         }
     }
 
-    fn has(&self, at: usize) -> bool {
-        self.0.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 != 0)
+    /// Those of a range.
+    fn in_range(&self, range: &Range<usize>) -> impl Iterator<Item = usize> {
+        Self::words(range).flat_map(|(word, bits)| {
+            let mut set = self.0.get(word).copied().unwrap_or(0) & bits;
+            std::iter::from_fn(move || {
+                let bit = (set != 0).then(|| set.trailing_zeros())?;
+                set &= set - 1;
+                Some(word * 64 + bit as usize)
+            })
+        })
+    }
+
+    /// The words of a range, each with the bits that belong to it.
+    fn words(range: &Range<usize>) -> impl Iterator<Item = (usize, u64)> {
+        let Range { start, end } = *range;
+        (start / 64..end.div_ceil(64)).map(move |word| {
+            let first = start.saturating_sub(word * 64).min(63);
+            let behind = (end - word * 64).min(64);
+            (word, (u64::MAX << first) & (u64::MAX >> (64 - behind)))
+        })
     }
 
     /// True when that changed anything.
@@ -193,6 +211,66 @@ impl Reaching {
     }
 }
 
+/// What a block does to the assignments that reach it.
+struct BlockEffect {
+    /// The assignments of the slots that the block assigns without a guard.
+    ended: Vec<Range<usize>>,
+    /// Its own assignments that reach its end.
+    reaching_end: Vec<usize>,
+}
+
+impl BlockEffect {
+    fn new(assignments: &Assignments<'_>, block: Range<u32>) -> Self {
+        let mut slots: HashMap<Slot, (bool, Vec<usize>)> = HashMap::new();
+        for instruction in block {
+            for (slot, at) in assignments.of(instruction) {
+                let (ends, own) = slots.entry(slot).or_default();
+                if !assignments.is_guarded(instruction) {
+                    *ends = true;
+                    own.clear();
+                }
+                own.push(at);
+            }
+        }
+        let ended = slots.iter().filter(|(_, (ends, _))| *ends);
+        let ended = ended.filter_map(|(slot, _)| assignments.definitions.of.get(slot).cloned()).collect();
+        Self { ended, reaching_end: slots.into_values().flat_map(|(_, own)| own).collect() }
+    }
+
+    fn apply(&self, reaching: &mut Reaching) {
+        self.ended.iter().for_each(|range| reaching.remove(range));
+        self.reaching_end.iter().for_each(|at| reaching.insert(*at));
+    }
+}
+
+/// The assignments of each instruction.
+struct Assignments<'c> {
+    code: &'c Code,
+    steps: Steps,
+    definitions: &'c Definitions,
+    guarded: &'c [bool],
+}
+
+impl Assignments<'_> {
+    /// The slots that an instruction assigns, with the numbers of the assignments.
+    fn of(&self, instruction: u32) -> impl Iterator<Item = (Slot, usize)> {
+        let written = self.steps.of(self.code, instruction).filter_map(|step| step.action.written());
+        written.filter_map(move |slot| Some((slot, self.definitions.find(slot, instruction)?)))
+    }
+
+    fn is_guarded(&self, instruction: u32) -> bool {
+        self.guarded.get(instruction as usize).is_some_and(|guarded| *guarded)
+    }
+}
+
+/// The assignments that reach a place inside of a block, for one slot.
+struct Reached {
+    /// Whether those that reach the block are among them.
+    has_before: bool,
+    /// Those of the block, and one for each group that is known to belong together.
+    own: Vec<usize>,
+}
+
 /// Assignments that belong together.
 struct Webs {
     /// For each assignment another one of its group; the first of a group is its name.
@@ -203,27 +281,16 @@ struct Webs {
 
 impl Webs {
     fn new(code: &Code, definitions: &Definitions, flow: &Flow, guarded: &[bool]) -> Self {
-        let steps = Steps::new(code);
-        let apply = |reaching: &mut Reaching, instruction: u32| {
-            for slot in steps.of(code, instruction).filter_map(|step| step.action.written()) {
-                let (Some(at), Some(range)) =
-                    (definitions.find(slot, instruction), definitions.of.get(&slot))
-                else {
-                    continue;
-                };
-                if !guarded.get(instruction as usize).is_some_and(|guarded| *guarded) {
-                    reaching.remove(range.clone());
-                }
-                reaching.insert(at);
-            }
-        };
+        let assignments = Assignments { code, steps: Steps::new(code), definitions, guarded };
+        let effects: Vec<BlockEffect> =
+            flow.blocks.iter().map(|block| BlockEffect::new(&assignments, block.clone())).collect();
         let mut before = vec![Reaching::empty(definitions); flow.blocks.len()];
         let mut waiting: Vec<usize> = (0..flow.blocks.len()).rev().collect();
         let mut queued = vec![true; flow.blocks.len()];
         while let Some(block) = waiting.pop() {
             queued[block] = false;
             let mut reaching = before[block].clone();
-            flow.blocks[block].clone().for_each(|instruction| apply(&mut reaching, instruction));
+            effects[block].apply(&mut reaching);
             for next in &flow.successors[block] {
                 if before[*next].join(&reaching) && !std::mem::replace(&mut queued[*next], true) {
                     waiting.push(*next);
@@ -231,30 +298,46 @@ impl Webs {
             }
         }
         let mut webs = Self { parents: (0..definitions.all.len()).collect(), uses: HashMap::new() };
-        for (block, mut reaching) in flow.blocks.iter().zip(before) {
-            for instruction in block.clone() {
-                for slot in steps.of(code, instruction).flat_map(|step| step.action.read()) {
-                    webs.read(definitions, &reaching, slot, instruction);
-                }
-                apply(&mut reaching, instruction);
-            }
+        for (block, before) in flow.blocks.iter().zip(&before) {
+            webs.read_block(&assignments, before, block.clone());
         }
         webs
     }
 
-    /// Puts the assignments that reach a use together.
-    fn read(&mut self, definitions: &Definitions, reaching: &Reaching, slot: Slot, instruction: u32) {
-        let Some(range) = definitions.of.get(&slot) else { return };
-        let mut reached: Vec<usize> = range.clone().filter(|at| reaching.has(*at)).collect();
-        if reached.is_empty() {
-            reached = range.clone().collect();
-        }
-        for pair in reached.windows(2) {
-            if let [a, b] = *pair {
-                self.unite(a, b);
+    /// Puts the assignments that reach each use of a block together. Each assignment is looked at once for each block that it reaches, however many uses follow.
+    fn read_block(&mut self, assignments: &Assignments<'_>, before: &Reaching, block: Range<u32>) {
+        let mut slots: HashMap<Slot, Reached> = HashMap::new();
+        for instruction in block {
+            for step in assignments.steps.of(assignments.code, instruction) {
+                for slot in step.action.read() {
+                    let Some(range) = assignments.definitions.of.get(&slot) else { continue };
+                    let reached = slots.entry(slot).or_insert(Reached { has_before: true, own: Vec::new() });
+                    let one = self.unite_all(before, range, reached);
+                    self.uses.insert((slot, instruction), one);
+                    // They are one group from here on.
+                    *reached = Reached { has_before: false, own: vec![one] };
+                }
+            }
+            for (slot, at) in assignments.of(instruction) {
+                let reached = slots.entry(slot).or_insert(Reached { has_before: true, own: Vec::new() });
+                if !assignments.is_guarded(instruction) {
+                    *reached = Reached { has_before: false, own: Vec::new() };
+                }
+                reached.own.push(at);
             }
         }
-        self.uses.insert((slot, instruction), reached[0]);
+    }
+
+    /// Puts the assignments that reach a place together, all of the slot if there are none, and names one of them.
+    fn unite_all(&mut self, before: &Reaching, range: &Range<usize>, reached: &Reached) -> usize {
+        let from_before = reached.has_before.then(|| before.in_range(range)).into_iter().flatten();
+        let mut members = from_before.chain(reached.own.iter().copied());
+        let Some(one) = members.next() else {
+            range.clone().for_each(|at| self.unite(range.start, at));
+            return range.start;
+        };
+        members.for_each(|at| self.unite(one, at));
+        one
     }
 
     fn unite(&mut self, a: usize, b: usize) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::code_location::{CodeSite, Line};
 use super::entry::Entry;
 use super::lower::lower;
-use super::lowered_code::{Code, Op};
+use super::lowered_code::{Code, Op, Why};
 use super::refusal::describe_step;
 use super::variables::{ModuleVariable, Variables};
 use crate::{PtxFunctionId, PtxModule};
@@ -68,6 +68,8 @@ pub struct UnsupportedInstruction {
     pub what: String,
     /// Where it stands; block and thread mean nothing here.
     pub site: CodeSite,
+    /// What to do next.
+    pub remedy: &'static str,
 }
 
 impl std::fmt::Display for UnsupportedInstruction {
@@ -131,7 +133,13 @@ pub(crate) fn unsupported(code: &Code) -> Vec<UnsupportedInstruction> {
     let found = steps.filter_map(|(pc, step)| match step.op {
         Op::Unsupported(why) => {
             let site = CodeSite::of(code, pc);
-            Some(UnsupportedInstruction { what: describe_step(&site, why, &code.module), site })
+            let remedy = match why {
+                Why::Requires(_) => {
+                    "raise `.version` or `.target`; for CUDA C, compile it for that architecture and give the PTX"
+                }
+                _ => "run the kernel on a GPU",
+            };
+            Some(UnsupportedInstruction { what: describe_step(&site, why, &code.module), site, remedy })
         }
         _ => None,
     });

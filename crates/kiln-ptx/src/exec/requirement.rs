@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::matrix::{SparseMultiply, WarpMatrix};
-use crate::{Flag, Form, Opcode, Order, PtxModule, PtxVersion, Scope, Space};
+use crate::{Flag, Form, Opcode, Order, PtxModule, PtxVersion, ScalarType, Scope, Space};
 
 /// Words of tensor copies that came with sm_100.
 const BLACKWELL_WORDS: [&str; 3] = ["tile::gather4", "tile::scatter4", "cta_group::1"];
@@ -60,6 +60,15 @@ impl Requirement {
             Opcode::Cp if BLACKWELL_WORDS.iter().any(|word| form.has_word(word)) => Some(Self::BLACKWELL),
             Opcode::Cp if form.has(Flag::Bulk) => Some(Self::new(8, 0, 90)),
             Opcode::Cp if form.has(Flag::Mbarrier) => Some(Self::new(7, 0, 80)),
+            Opcode::Cp if form.has(Flag::Async) => Some(Self::new(7, 0, 80)),
+            Opcode::Redux if form.ty() != Some(ScalarType::F32) => Some(Self::new(7, 0, 80)),
+            Opcode::Match => Some(Self::new(6, 0, 70)),
+            Opcode::Elect | Opcode::Stmatrix => Some(Self::new(7, 8, 90)),
+            Opcode::Movmatrix => Some(Self::new(7, 8, 75)),
+            Opcode::Ldmatrix => Some(Self::new(6, 5, 75)),
+            Opcode::Fma if matches!(form.ty(), Some(ScalarType::Bf16 | ScalarType::Bf16x2)) => {
+                Some(Self::new(7, 0, 80))
+            }
             Opcode::Mapa | Opcode::Getctarank => Some(Self::new(7, 8, 90)),
             Opcode::Barrier if form.scope() == Some(Scope::Cluster) => Some(Self::new(7, 8, 90)),
             Opcode::St | Opcode::Red if form.has(Flag::Async) => Some(Self::new(8, 1, 90)),

@@ -1,7 +1,7 @@
 //! The operands of `call`.
 
 use super::Parser;
-use super::cursor::unknown_name;
+use super::cursor::{invalid, unknown_name};
 use super::lexer::Token;
 use super::scope::Binding;
 use super::statement::Builder;
@@ -29,6 +29,13 @@ impl<'a> Parser<'a> {
         }
         if more {
             prototype = Some(self.expect_word("the label of a call prototype")?);
+        }
+        if let Callee::Function(id) = callee
+            && id != builder.owner
+            && let Some(function) = self.functions.get(id.index()).filter(|function| function.alias.is_none())
+        {
+            check_count(&name, "arguments", function.parameters.len(), arguments.len())?;
+            check_count(&name, "results", function.returns.len(), returns.len())?;
         }
         let index = builder.body.calls.len();
         if let Some(prototype) = prototype {
@@ -62,4 +69,16 @@ impl<'a> Parser<'a> {
         self.expect(b')')?;
         Ok(actuals)
     }
+}
+
+/// Refuses a call with another number of operands than the function was declared with.
+fn check_count(name: &Token<'_>, what: &str, declared: usize, given: usize) -> Result<(), ParseError> {
+    if declared == given {
+        return Ok(());
+    }
+    let text = format!(
+        "the call of `{}` has another number of {what} ({given}) than its declaration ({declared})",
+        name.text
+    );
+    Err(invalid(name.position, text))
 }

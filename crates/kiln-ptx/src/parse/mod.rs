@@ -22,6 +22,7 @@ mod label;
 mod lexer;
 mod literal;
 mod operand;
+mod operand_rules;
 mod scope;
 mod statement;
 

@@ -4,6 +4,7 @@ use super::Parser;
 use super::cursor::{invalid, unknown_instruction};
 use super::label::Labels;
 use super::lexer::{Token, TokenKind};
+use super::operand_rules::broken_rule;
 use super::scope::Binding;
 use crate::body::{Body, Directive, LineStart, Mark};
 use crate::error::ParseError;
@@ -151,7 +152,12 @@ impl<'a> Parser<'a> {
         if !self.accept(b';')? {
             return Err(self.unexpected("`,` or `;`"));
         }
-        let operand_count = builder.body.operands.len() as u32 - first_operand;
+        let operands = builder.body.operands.get(first_operand as usize..).unwrap_or_default();
+        let form_read = self.forms.get(form.index());
+        if let Some(broken) = form_read.and_then(|form| broken_rule(form, operands, builder.registers)) {
+            return Err(invalid(word.position, broken));
+        }
+        let operand_count = operands.len() as u32;
         let origin = Origin::new(word.position);
         builder.body.instructions.push(Instruction {
             form,

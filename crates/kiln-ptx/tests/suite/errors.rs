@@ -36,7 +36,7 @@ fn bodies_are_refused_with_the_place() {
         ("  .reg .b32 a<;", "6:15: expected the number of registers, found `;`"),
         ("  @p ret;", "6:4: `p` is no predicate"),
         (
-            "  mov.u32 5;;\n  st.global.u32 [%rd1], 5;",
+            "  ;;\n  st.global.u32 [%rd1], 5;",
             "7:18: unknown register or variable `%rd1`; PTX declares names before they are used",
         ),
         ("  .shared .align 3 .b8 s[4];", "6:18: an alignment is a power of two, not 3"),
@@ -145,4 +145,96 @@ fn a_long_token_is_quoted_short() {
     let text = error(&kernel(&format!("bra {};", "x".repeat(10_000)))).to_string();
     assert!(text.len() < 200, "{text}");
     assert!(text.contains("xxx..."), "{text}");
+}
+
+/// A kernel with a register of each kind, whose last line is `line`.
+fn with_registers(line: &str) -> String {
+    kernel(&format!(
+        "  .reg .b16 h; .reg .b32 a, b, c; .reg .u32 u; .reg .b64 q; .reg .f32 f; .reg .f64 x; .reg .pred p;\n  {line}"
+    ))
+}
+
+#[test]
+fn instructions_that_the_assembler_refuses_are_refused() {
+    let cases = [
+        ("add.u32 a;", "`add.u32` takes 3 operands, not 1"),
+        ("add.u32 a, b;", "`add.u32` takes 3 operands, not 2"),
+        ("add.u32 a, b, c, b;", "`add.u32` takes 3 operands, not 4"),
+        ("mad.lo.u32 a, b, c;", "`mad.lo.u32` takes 4 operands, not 3"),
+        ("shl.b32 a, b, c, c;", "`shl.b32` takes 3 operands, not 4"),
+        ("setp.eq.u32 p, b;", "`setp.eq.u32` takes 3 to 4 operands, not 2"),
+        ("st.global.u32 [q];", "`st.global.u32` takes 2 to 3 operands, not 1"),
+        ("add.u32 a, q, b;", "operand 2 of `add.u32` is a register of type .b64, where .u32 is wanted"),
+        ("add.u32 a, h, b;", "operand 2 of `add.u32` is a register of type .b16, where .u32 is wanted"),
+        ("add.u32 a, x, b;", "operand 2 of `add.u32` is a register of type .f64, where .u32 is wanted"),
+        ("add.f32 f, u, f;", "operand 2 of `add.f32` is a register of type .u32, where .f32 is wanted"),
+        ("mov.b32 a, h;", "operand 2 of `mov.b32` is a register of type .b16, where .b32 is wanted"),
+        ("and.b32 a, p, b;", "operand 2 of `and.b32` is a register of type .pred, where .b32 is wanted"),
+        ("selp.b32 a, b, c, c;", "operand 4 of `selp.b32` is a register of type .b32, where .pred is wanted"),
+        (
+            "mul.wide.u32 a, b, c;",
+            "operand 1 of `mul.wide.u32` is a register of type .b32, where .b64 is wanted",
+        ),
+        ("shl.b64 q, q, q;", "operand 3 of `shl.b64` is a register of type .b64, where .b32 is wanted"),
+        ("mul.u32 a, b, c;", "`mul.u32` needs `.lo`, `.hi` or `.wide`"),
+        ("setp.u32 p, b, c;", "`setp.u32` needs a comparison such as `.lt`"),
+        ("div.f32 f, f, f;", "`div.f32` needs a rounding such as `.rn`, or `.approx`"),
+        ("fma.f32 f, f, f, f;", "`fma.f32` needs a rounding such as `.rn`"),
+        ("add.rn.u32 a, b, c;", "`add.rn.u32` has a rounding, which integers do not take"),
+        (
+            "add.volatile.u32 a, b, c;",
+            "`add.volatile.u32` has a word about memory, which arithmetic does not take",
+        ),
+    ];
+    for (line, said) in cases {
+        assert_eq!(error(&with_registers(line)).to_string(), format!("7:3: {said}"), "{line}");
+    }
+}
+
+#[test]
+fn instructions_that_the_assembler_takes_are_taken() {
+    let lines = [
+        "add.u32 a, b, 5;",
+        "add.s32 u, a, b;",
+        "add.f32 f, a, f;",
+        "mov.b32 a, f;",
+        "mov.f32 f, a;",
+        "mov.b64 q, {a, b};",
+        "mov.u64 q, g;",
+        "mul.wide.u16 a, h, h;",
+        "mad.wide.u32 q, a, b, q;",
+        "shl.b64 q, q, a;",
+        "shr.u16 h, h, a;",
+        "setp.lt.and.f64 p|p, x, x, !p;",
+        "set.gt.u32.f64 a, x, x;",
+        "selp.f32 f, f, a, p;",
+        "slct.u64.s32 q, q, q, a;",
+        "popc.b64 a, q;",
+        "bfi.b64 q, q, q, a, 8;",
+        "min.f32 f, f, f;",
+        "div.full.f32 f, f, f;",
+        "cvt.u64.u16 q, h;",
+        "ld.global.u8 a, [q];",
+        "ld.global.v2.u32 {a, b}, [q];",
+        "and.pred p, p, p;",
+    ];
+    for line in lines {
+        let module = PtxModule::parse(&with_registers(line));
+        assert!(module.is_ok(), "{line}: {}", module.unwrap_err());
+    }
+}
+
+#[test]
+fn calls_have_the_operands_that_the_function_was_declared_with() {
+    let call = |line: &str| {
+        format!(
+            ".version 9.0\n.target sm_90\n.address_size 64\n.func (.reg .b32 r) f(.reg .b32 a, .reg .b32 b) {{ ret; }}\n\
+             .entry k() {{ .reg .b32 x;\n{line}\nret; }}\n"
+        )
+    };
+    assert!(PtxModule::parse(&call("call (x), f, (x, x);")).is_ok());
+    let said = error(&call("call (x), f, (x);")).to_string();
+    assert_eq!(said, "6:11: the call of `f` has another number of arguments (1) than its declaration (2)");
+    let said = error(&call("call f, (x, x);")).to_string();
+    assert_eq!(said, "6:6: the call of `f` has another number of results (0) than its declaration (1)");
 }

@@ -35,6 +35,19 @@ fn small_texts_cannot_ask_for_large_memory() {
     assert!(module.facts(module.find_function("k").unwrap()).is_some());
 }
 
+/// A block of 300,000 instructions that assign and read one register; the time that is quadratic in them would be hours.
+#[test]
+fn long_code_without_branches_is_read_in_linear_time() {
+    for lines in ["mov.u32 a, 1;\n", "add.u32 a, a, 1;\n", "@p mov.u32 a, 1;\n"] {
+        let body = lines.repeat(300_000);
+        let text =
+            format!("{HEAD}.visible .entry k() {{ .reg .u32 a; .reg .pred p;\nmov.pred p, 1;\n{body}ret; }}");
+        let module = PtxModule::parse(&text).unwrap();
+        let facts = module.facts(module.find_function("k").unwrap());
+        assert!(facts.is_some(), "{lines}");
+    }
+}
+
 #[test]
 fn many_names_labels_and_forms_stay_cheap() {
     let mut body = String::new();

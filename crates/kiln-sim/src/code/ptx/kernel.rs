@@ -68,7 +68,7 @@ impl PtxKernel {
             1 => ", and 1 more like it".to_owned(),
             more => format!(", and {more} more like it"),
         };
-        Some(format!("the simulated device does not execute {first}{more}; run the kernel on a GPU"))
+        Some(format!("the simulated device does not execute {first}{more}; {}", first.remedy))
     }
 
     /// What came of the launch: text and findings are handed on, and a fault ends it.
