@@ -1,6 +1,7 @@
 //! What is known of a suite: the tests that fail, and the findings that are right, each with its reason.
 //!
-//! A line is `fails NAME: REASON`, `varies NAME: REASON`, `leaves out NAME: REASON` or `finds TEXT: REASON`. A name may end with `*`; a finding is known by a part of its text.
+//! A line is `fails NAME: REASON`, `varies NAME: REASON`, `leaves out NAME: REASON`, `slow NAME: REASON` or `finds TEXT: REASON`. What is slow is left out in the
+//! development profile. A name may end with `*`; a finding is known by a part of its text.
 
 use crate::failure::{Failure, Result};
 
@@ -23,14 +24,17 @@ enum Kind {
     Varies,
     /// It is not run.
     LeavesOut,
+    /// It takes too long without optimisation.
+    Slow,
     /// A finding that is right.
     Finds,
 }
 
-const WORDS: [(&str, Kind); 4] = [
+const WORDS: [(&str, Kind); 5] = [
     ("fails ", Kind::Fails),
     ("varies ", Kind::Varies),
     ("leaves out ", Kind::LeavesOut),
+    ("slow ", Kind::Slow),
     ("finds ", Kind::Finds),
 ];
 
@@ -48,6 +52,15 @@ impl KnownResults {
             Ok(Line { kind, what: what.to_owned(), reason: reason.to_owned() })
         };
         Ok(Self { lines: lines.map(read).collect::<Result<_>>()? })
+    }
+
+    /// The list for a profile: without optimisation, what is slow is left out.
+    pub(crate) fn for_profile(mut self, is_optimised: bool) -> Self {
+        if !is_optimised {
+            let slow = self.lines.iter_mut().filter(|line| line.kind == Kind::Slow);
+            slow.for_each(|line| line.kind = Kind::LeavesOut);
+        }
+        self
     }
 
     fn reason(&self, kinds: &[Kind], name: &str) -> Option<&str> {
@@ -102,6 +115,19 @@ mod tests {
     fn a_line_that_is_no_result_is_named() {
         let failure = KnownResults::parse("fails a: b\nfalis c: d").err().unwrap().to_string();
         assert!(failure.contains("line 2") && failure.contains("falis"), "{failure}");
+    }
+
+    #[test]
+    fn what_is_slow_is_left_out_without_optimisation() {
+        let left_out = |is_optimised| {
+            let known =
+                KnownResults::parse("slow a: long\nleaves out b: two").unwrap().for_profile(is_optimised);
+            known.left_out().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (left_out(true), left_out(false)),
+            (vec!["b".to_owned()], vec!["a".to_owned(), "b".to_owned()])
+        );
     }
 
     #[test]
