@@ -11,6 +11,7 @@ mod capture;
 mod captures;
 mod condition_runs;
 mod context;
+mod context_stack;
 mod contexts;
 mod copies;
 mod copy_rows;

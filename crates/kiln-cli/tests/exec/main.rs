@@ -195,6 +195,11 @@ fn forks_queued_work_and_failures_are_no_crash() {
 }
 
 #[test]
+fn the_api_answers_until_the_end_of_the_process() {
+    passes("ends", &["--leaks"], &["atexit first", "atexit last", "destructor", "key", "deep"]);
+}
+
+#[test]
 fn what_cannot_be_run_is_told() {
     let output = kiln(&[], Path::new("/nonexistent/program"), &[]);
     assert_eq!(output.status.code(), Some(2));
