@@ -82,7 +82,7 @@ pub(crate) fn find(rule: FindingRule, fatal: bool, text: &str) {
     keep(&DeviceFinding { rule, kernel: None, line: None, fatal, text: text.to_owned() });
 }
 
-/// From here on a device that is lost is a finding; a simulated one tells by itself why it was.
+/// From here on a device that is lost is a finding, unless one was told that says why; a simulated one in this process tells by itself.
 pub(crate) fn expect_losses() {
     TELLS_LOSSES.store(true, Ordering::Relaxed);
 }
@@ -106,6 +106,10 @@ pub(crate) fn note_loss(code: Code, text: &str) {
 }
 
 fn keep(finding: &DeviceFinding) {
+    if finding.fatal {
+        // It says why the device is lost.
+        RECORDS.lock().unwrap_or_else(PoisonError::into_inner).has_loss = true;
+    }
     write(&Record::Finding {
         process: std::process::id(),
         seed: run_settings::seed(),

@@ -137,3 +137,16 @@ fn a_simulated_device_in_a_worker_process_runs_the_same_program() {
     let output = super::kiln(&["--isolate"], &program, &["copies"]);
     assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
 }
+
+#[test]
+fn what_a_kernel_breaks_in_a_worker_process_is_found_once() {
+    let Some(program) = compiled("mistakes") else { return };
+    for flags in [&[][..], &["--isolate"]] {
+        let output = super::kiln(flags, &program, &["bounds"]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{flags:?}: {told}");
+        let has_all =
+            ["1 finding in 1 run", "out of bounds", "add_one"].iter().all(|words| told.contains(words));
+        assert!(has_all, "{flags:?}: {told}");
+    }
+}

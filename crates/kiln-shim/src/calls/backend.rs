@@ -131,6 +131,8 @@ fn isolated(target: Target, worker: PathBuf) -> Answer<(Backend, Vec<OpenedDevic
         let config = IsolationConfig::new(spec).entry(WorkerEntry::Program(worker.clone()));
         let device = IsolatedDevice::open(config)
             .map_err(|error| no_device("the device in a worker process cannot be used", &error))?;
+        // What a kernel breaks ends the worker, and what the device there found of it ends with it; the loss has it.
+        records::expect_losses();
         // A simulated device in a worker checks by itself, and takes what launches declare for all they may touch.
         let layer = match target {
             Target::Cuda => Checking::new().following_launches(),
