@@ -200,6 +200,44 @@ fn the_api_answers_until_the_end_of_the_process() {
 }
 
 #[test]
+fn an_output_that_is_closed_changes_no_code() {
+    let Some(program) = compiled("mistakes") else { return };
+    let closed = |words: &str| {
+        let text =
+            format!("{} exec --library {} -- {words} >&-", env!("CARGO_BIN_EXE_kiln"), library().display());
+        Command::new("sh").args(["-c", &text]).output().unwrap()
+    };
+    let output = closed("sh -c 'exit 9'");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(9), String::new()));
+    let output = closed(&format!("{} race", program.display()));
+    assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
+}
+
+#[test]
+fn seeds_beyond_the_last_are_refused_before_the_first_run() {
+    let output = kiln(&["--seed", "18446744073709551615", "--seeds", "2"], Path::new("echo"), &["ran"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
+    assert!(text(&output.stderr).contains("give a smaller --seed"), "{}", text(&output.stderr));
+    let output = kiln(&["--seed", "18446744073709551615"], Path::new("echo"), &["ran"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "ran\n".into()));
+}
+
+#[test]
+fn a_folder_that_the_loader_would_not_read_as_one_is_refused() {
+    for name in ["a:b", "a;b", "$ORIGIN"] {
+        let folder = folder().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+        command.args(["exec", "--library"]).arg(library()).args(["--", "echo", "ran"]).env("TMPDIR", &folder);
+        let output = command.output().unwrap();
+        let told = text(&output.stderr);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{name}: {told}");
+        assert!(told.contains("set TMPDIR to a folder with another name"), "{name}: {told}");
+        assert!(std::fs::read_dir(&folder).unwrap().next().is_none(), "{name}");
+    }
+}
+
+#[test]
 fn what_cannot_be_run_is_told() {
     let output = kiln(&[], Path::new("/nonexistent/program"), &[]);
     assert_eq!(output.status.code(), Some(2));
