@@ -22,6 +22,7 @@ mod host_memory;
 mod interprocess;
 mod links;
 mod management;
+mod orders;
 mod shared_pools;
 mod stream_values;
 mod tensor_maps;

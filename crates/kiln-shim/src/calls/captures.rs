@@ -9,7 +9,7 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::{In, Out};
-use crate::calls::capture::{CAPTURE_UNSUPPORTED, CaptureGraph, CaptureMode, CaptureState};
+use crate::calls::capture::{CAPTURE_IMPLICIT, CAPTURE_UNSUPPORTED, CaptureGraph, CaptureMode, CaptureState};
 use crate::calls::context::Context;
 use crate::calls::graph_body::GraphBody;
 use crate::calls::graphs::{Graph, graph};
@@ -31,6 +31,9 @@ fn capture_of(state: &ProcessState, handle: RawHandle) -> Answer<Option<CaptureS
     let (context, choice) = chosen(state, handle)?;
     let mut order = context.order()?;
     let order = order.get()?;
+    if matches!(choice, StreamChoice::Legacy) && order.is_legacy_unusable() {
+        return Err(CAPTURE_IMPLICIT);
+    }
     Ok(order.captures.of(order.look(&choice)))
 }
 

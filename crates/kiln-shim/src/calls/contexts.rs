@@ -72,6 +72,12 @@ fn default_limit(limit: u32) -> usize {
     }
 }
 
+/// Waits for all work of a context, none of whose streams may capture.
+fn wait_for_all(context: &Context) -> Answer {
+    context.order()?.get()?.refuse_all_captures()?;
+    context.synchronize()
+}
+
 driver_api! {
     fn cuCtxCreate_v2(out: Out<RawHandle>, flags: c_uint, device: c_int) {
         create(out, flags, device)
@@ -170,11 +176,13 @@ driver_api! {
     }
 
     fn cuCtxSynchronize() {
-        current()?.1.synchronize()
+        let (_, context) = current()?;
+        wait_for_all(&context)
     }
 
     fn cuCtxSynchronize_v2(handle: RawHandle) {
-        given_or_current(handle)?.synchronize()
+        let context = given_or_current(handle)?;
+        wait_for_all(&context)
     }
 
     fn cuCtxGetLimit(out: Out<usize>, limit: c_uint) {

@@ -102,14 +102,7 @@ impl Event {
         if device == self.device {
             return submit(&Command::Wait(self.id));
         }
-        let native = self.driver.native(self.id.into()).or_code()?;
-        // SAFETY: the event below is destroyed with its context alone; streams only wait for it.
-        let foreign = unsafe { ForeignHandle::new(native) };
-        let here = driver.create_event(EventRequest::Foreign(foreign)).or_code()?;
-        let waited = submit(&Command::Wait(here));
-        // The name for it is not needed any more; the wait keeps what it was signalled for.
-        driver.destroy(here.into()).or_code()?;
-        waited
+        wait_for_foreign((&*self.driver, self.id), driver, submit)
     }
 
     /// What it has with other processes, if the newest record is not known below.
@@ -154,6 +147,22 @@ impl Event {
         let code = context.order()?.get()?.captures.spoil_by(self.id);
         Err(code)
     }
+}
+
+/// Makes a stream of one device wait for an event of another.
+pub(crate) fn wait_for_foreign(
+    (of, event): (&dyn Driver, EventId),
+    driver: &dyn Driver,
+    submit: Submit<'_>,
+) -> Answer {
+    let native = of.native(event.into()).or_code()?;
+    // SAFETY: the event below is destroyed with its context alone; streams only wait for it.
+    let foreign = unsafe { ForeignHandle::new(native) };
+    let here = driver.create_event(EventRequest::Foreign(foreign)).or_code()?;
+    let waited = submit(&Command::Wait(here));
+    // The name for it is not needed any more; the wait keeps what it was signalled for.
+    driver.destroy(here.into()).or_code()?;
+    waited
 }
 
 pub(crate) fn event(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Event>> {
