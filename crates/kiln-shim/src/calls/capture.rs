@@ -282,6 +282,14 @@ impl Captures {
         Ok((capture.graph.clone(), ended))
     }
 
+    /// A stream is destroyed; the capture that it began ends with it.
+    pub(crate) fn leave(&mut self, stream: StreamId) {
+        let Some(shared) = self.streams.remove(&stream) else { return };
+        if shared.lock().unwrap_or_else(PoisonError::into_inner).origin == stream {
+            self.streams.retain(|_, other| !Arc::ptr_eq(other, &shared));
+        }
+    }
+
     /// An event is recorded outside of captures, or gone.
     pub(crate) fn forget(&mut self, event: EventId) {
         self.events.remove(&event);

@@ -92,6 +92,7 @@ impl StreamOrder {
     /// Takes a stream out; its queued work still runs.
     pub(crate) fn remove(&mut self, stream: StreamId) -> Answer {
         let Some(place) = self.places.remove(stream) else { return Ok(()) };
+        self.captures.leave(stream);
         if self.driver.progress(stream).or_code()?.submitted == Submission(0) {
             // Nothing is to be waited for.
             return self.driver.destroy(stream.into()).or_code();
