@@ -14,6 +14,7 @@
 mod answers;
 mod arrays;
 mod conditions;
+mod endless;
 mod gpu;
 mod graph_nodes;
 mod graph_parts;

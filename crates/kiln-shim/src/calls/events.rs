@@ -272,7 +272,14 @@ driver_api! {
         event.refuse_captured(state)?;
         let done = event.driver.is_done(event.id).or_code();
         state.collect();
-        if done? { Ok(()) } else { Err(Code::NOT_READY) }
+        if done? {
+            return Ok(());
+        }
+        if state.device(event.device as c_int)?.is_hung() {
+            // A wait answers why the device is lost.
+            event.driver.wait(WaitTarget::Event(event.id), Timeout::Never).or_code().map(|_| ())?;
+        }
+        Err(Code::NOT_READY)
     }
 
     fn cuEventSynchronize(handle: RawHandle) {

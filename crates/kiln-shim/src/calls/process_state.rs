@@ -82,6 +82,8 @@ pub(crate) struct Device {
     value_kernels: Mutex<Option<ValueKernels>>,
     /// The most memory of graphs that was used and reserved.
     graph_memory: Mutex<(u64, u64)>,
+    /// Whether work was found that never ends.
+    is_hung: AtomicBool,
 }
 
 /// What `cuInit` does.
@@ -204,6 +206,12 @@ impl ProcessState {
             let _ = context.synchronize();
         }
         self.collect();
+        if let Backend::Simulated(machine) = &self.backend {
+            let dropped = machine.findings_left_out();
+            if dropped > 0 {
+                records::note_left_out(machine.findings().len() as u64 + dropped);
+            }
+        }
     }
 
     /// Says that a kernel may print.
@@ -254,6 +262,7 @@ impl Device {
             host_functions: Mutex::new(None),
             value_kernels: Mutex::new(None),
             graph_memory: Mutex::default(),
+            is_hung: AtomicBool::new(false),
         })
     }
 
@@ -263,7 +272,14 @@ impl Device {
         if let Some(checking) = self.checking.as_ref().filter(|_| self.follows_launches()) {
             violations::collect(state, checking.layer());
         }
-        records::collect(&*self.driver);
+        if records::collect(&*self.driver) {
+            self.is_hung.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether work was found that never ends, so that the device will be lost by it.
+    pub(crate) fn is_hung(&self) -> bool {
+        self.is_hung.load(Ordering::Relaxed)
     }
 
     /// Whether launches should say what their kernels do to memory.
