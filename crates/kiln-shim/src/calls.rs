@@ -60,6 +60,7 @@ mod pools;
 mod primary_contexts;
 mod proc_address;
 pub(crate) mod process_state;
+mod refused_addresses;
 mod stream_order;
 mod stream_places;
 mod streams;

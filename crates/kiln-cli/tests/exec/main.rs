@@ -24,6 +24,7 @@ mod interprocess;
 mod links;
 mod management;
 mod orders;
+mod refusals;
 mod shared_pools;
 mod stream_values;
 mod tensor_maps;
@@ -78,12 +79,19 @@ fn kiln(flags: &[&str], program: &Path, words: &[&str]) -> Output {
     command.output().unwrap()
 }
 
+/// What is said beside notes of addresses that were refused, which programs give on purpose.
+fn said(output: &Output) -> String {
+    let told = text(&output.stderr);
+    let lines = told.lines().filter(|line| !line.contains(" was refused with CUDA_ERROR_INVALID_VALUE: "));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
 /// Runs a program in C once for each case, or seed of it: all is well, and nothing is said.
 fn passes(name: &str, flags: &[&str], cases: &[&str]) {
     let Some(program) = compiled(name) else { return };
     for case in cases {
         let output = kiln(flags, &program, &[case]);
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{case}");
+        assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()), "{case}");
     }
 }
 

@@ -12,6 +12,7 @@ use crate::calls::context::{Context, named};
 use crate::calls::copy_rows::{Extent, Returning, RowsOf, Side, copy};
 use crate::calls::peer_copies;
 use crate::calls::process_state::{ProcessState, state};
+use crate::calls::refused_addresses;
 use crate::calls::stream_order::StreamChoice;
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
@@ -147,7 +148,8 @@ fn line(to: (Side, u64), from: (Side, u64), bytes: usize, stream: RawHandle, ret
     let (context, choice) = chosen(state, stream)?;
     let ends = (RowsOf::line(to.0, to.1), RowsOf::line(from.0, from.1));
     let extent = Extent { row_bytes: bytes as u64, rows: 1, planes: 1 };
-    copy(state, (&context, &choice), ends, extent, returning)
+    let copied = copy(state, (&context, &choice), ends, extent, returning);
+    refused_addresses::note_copy(state, copied, [to, from], extent.row_bytes)
 }
 
 /// A copy from memory of devices that names no stream, in one order with all work of some contexts and of those whose memory it is.

@@ -174,7 +174,7 @@ fn record(handle: RawHandle, stream: RawHandle, is_external: bool) -> Answer {
     let state = state()?;
     let event = event(state, handle)?;
     let (context, choice) = chosen(state, stream)?;
-    if context.device != event.device {
+    if context.number != event.context {
         return Err(Code::INVALID_HANDLE);
     }
     let mut order = context.order()?;
