@@ -189,6 +189,11 @@ fn wrong_handles_and_pointers_get_the_code_of_the_driver() {
 }
 
 #[test]
+fn functions_are_there_by_their_older_names() {
+    passes("older_names", &[], &["all"]);
+}
+
+#[test]
 fn forks_queued_work_and_failures_are_no_crash() {
     let Some(program) = compiled("lives") else { return };
     for (which, code) in [("before", 0), ("after", 0), ("queued", 0), ("fails", 42)] {

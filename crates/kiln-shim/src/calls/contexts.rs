@@ -79,7 +79,7 @@ fn wait_for_all(context: &Context) -> Answer {
 }
 
 driver_api! {
-    fn cuCtxCreate_v2(out: Out<RawHandle>, flags: c_uint, device: c_int) {
+    fn cuCtxCreate_v2(out: Out<RawHandle>, flags: c_uint, device: c_int) = cuCtxCreate {
         create(out, flags, device)
     }
 
@@ -97,7 +97,7 @@ driver_api! {
         create(out, flags, device)
     }
 
-    fn cuCtxDestroy_v2(handle: RawHandle) {
+    fn cuCtxDestroy_v2(handle: RawHandle) = cuCtxDestroy {
         let state = state()?;
         if handle == 0 {
             return Err(Code::INVALID_VALUE);
@@ -128,7 +128,7 @@ driver_api! {
         Ok(())
     }
 
-    fn cuCtxPushCurrent_v2(handle: RawHandle) {
+    fn cuCtxPushCurrent_v2(handle: RawHandle) = cuCtxPushCurrent {
         let state = state()?;
         if handle == 0 {
             return Err(Code::INVALID_VALUE);
@@ -138,7 +138,7 @@ driver_api! {
         Ok(())
     }
 
-    fn cuCtxPopCurrent_v2(out: Out<RawHandle>) {
+    fn cuCtxPopCurrent_v2(out: Out<RawHandle>) = cuCtxPopCurrent {
         state()?;
         let handle = Current::pop().ok_or(Code::INVALID_CONTEXT)?;
         out.set_if_wanted(handle);

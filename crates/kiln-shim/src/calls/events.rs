@@ -236,7 +236,7 @@ driver_api! {
         out.set(state.events.insert(Arc::new(event)).ok_or(Code::OUT_OF_MEMORY)?)
     }
 
-    fn cuEventDestroy_v2(handle: RawHandle) {
+    fn cuEventDestroy_v2(handle: RawHandle) = cuEventDestroy {
         let state = state()?;
         let event = state.events.remove(handle).ok_or(Code::INVALID_HANDLE)?;
         event.leave();

@@ -312,7 +312,7 @@ driver_api! {
         instantiate(out, graph, flags)
     }
 
-    fn cuGraphInstantiate_v2(out: Out<RawHandle>, graph: RawHandle, error_node: Out<RawHandle>, log: Out<c_char>, room: usize) {
+    fn cuGraphInstantiate_v2(out: Out<RawHandle>, graph: RawHandle, error_node: Out<RawHandle>, log: Out<c_char>, room: usize) = cuGraphInstantiate {
         error_node.set_if_wanted(0);
         if room > 0 {
             log.set_if_wanted(0);

@@ -118,7 +118,7 @@ driver_api! {
         create(stream, flags, priority)
     }
 
-    fn cuStreamDestroy_v2(stream: RawHandle) {
+    fn cuStreamDestroy_v2(stream: RawHandle) = cuStreamDestroy {
         let state = state()?;
         if stream <= PER_THREAD {
             return Err(Code::INVALID_HANDLE);
