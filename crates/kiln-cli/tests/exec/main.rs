@@ -189,6 +189,18 @@ fn wrong_handles_and_pointers_get_the_code_of_the_driver() {
 }
 
 #[test]
+fn libraries_and_links_that_are_left_are_counted_once() {
+    let Some(program) = compiled("leaks") else { return };
+    for (which, said) in [("library", "libraries not given back"), ("link", "links not given back")] {
+        let output = kiln(&["--leaks"], &program, &[which]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{which}: {told}");
+        assert!(told.contains("1 finding in 1 run") && told.contains(said), "{which}: {told}");
+    }
+    passes("leaks", &["--leaks"], &["nothing"]);
+}
+
+#[test]
 fn functions_are_there_by_their_older_names() {
     passes("older_names", &[], &["all"]);
 }
