@@ -40,7 +40,10 @@ int main(void) {
     WANT(1, cuMemAdvise(managed, 256, 0, 0));
     WANT(1, cuMemAdvise(managed, 256, 99, 0));
 
+    /* A copy to nowhere is no read of bytes that were never written. */
     OK(cuMemAlloc_v2(&p, 256));
+    WANT(1, cuMemcpyDtoH_v2(NULL, p, 4));
+    WANT(1, cuMemcpyDtoHAsync_v2(NULL, p, 4, NULL));
     OK(cuMemsetD8_v2(p, 0, 256));
     WANT(1, cuLaunchKernelEx(&configuration, function, arguments, NULL));
     /* One of streams alone, a number between others, and one for launches. */
