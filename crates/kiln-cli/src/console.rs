@@ -35,6 +35,9 @@ pub(crate) struct Console {
 
 enum State {
     Open,
+    /// It was closed when the command began, which is a failure as soon as there is something to write.
+    WasClosed,
+    /// The reader left.
     Closed,
     Failed(io::Error),
 }
@@ -47,7 +50,7 @@ impl Console {
         let colours = is_terminal && allows_colours();
         let columns = columns(terminal_columns(&out));
         let state = match output_was_closed() {
-            true => State::Failed(io::Error::other("the standard output is closed")),
+            true => State::WasClosed,
             false => State::Open,
         };
         Self { out: Box::new(out), state, colours, columns, has_json: false }
@@ -101,8 +104,13 @@ impl Console {
     }
 
     fn write(&mut self, text: &str) {
-        if !matches!(self.state, State::Open) {
-            return;
+        match self.state {
+            State::Open => {}
+            State::WasClosed => {
+                self.state = State::Failed(io::Error::other("the standard output is closed"));
+                return;
+            }
+            State::Closed | State::Failed(_) => return,
         }
         if let Err(error) = writeln!(self.out, "{text}").and_then(|()| self.out.flush()) {
             self.state = match error.kind() {
@@ -132,7 +140,7 @@ impl Console {
     /// Why something could not be written. A reader that left is no failure.
     pub(crate) fn failure(self) -> Option<io::Error> {
         match self.state {
-            State::Open | State::Closed => None,
+            State::Open | State::WasClosed | State::Closed => None,
             State::Failed(error) => Some(error),
         }
     }

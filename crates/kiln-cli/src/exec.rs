@@ -107,14 +107,16 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         let message = "--seeds picks orders of the simulated device, and a GPU takes none";
         return Err(Failure::usage(message).next("leave --seeds or --device cuda out"));
     }
+    let Some(last) = arguments.seed.checked_add(arguments.seeds - 1) else {
+        let message =
+            format!("--seeds {} from --seed {} goes beyond the last seed", arguments.seeds, arguments.seed);
+        return Err(Failure::usage(message).next("give a smaller --seed"));
+    };
     let target = arguments.device.variables(arguments.isolate)?;
     let mut records = Records::default();
     let mut exit_codes = Vec::new();
     let mut signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
-    for at in 0..arguments.seeds {
-        let Some(seed) = arguments.seed.checked_add(at) else {
-            return Err(Failure::usage("there are no seeds after the last one").next("give a smaller --seed"));
-        };
+    for seed in arguments.seed..=last {
         let folder = PrivateFolder::new(&library, arguments.device.has_management())?;
         Records::expect(folder.path())?;
         let ended = start(arguments, &target, (&folder, seed), &mut signals)?;

@@ -117,10 +117,11 @@ impl<T> OrCode<T> for Result<T, Error> {
     }
 }
 
-/// Defines functions of the API. A second name after `|` is the form in which a null stream is the thread's stream.
+/// Defines functions of the API. A second name after `|` is the form in which a null stream is the thread's stream; one after `=` is an older name of the
+/// same function.
 macro_rules! driver_api {
-    ($( $(#[$doc:meta])* fn $name:ident $(| $per_thread:ident)? ($($arguments:tt)*) $body:block )*) => {$(
-        driver_function! { [$name $($per_thread)?] ($($arguments)*) $body }
+    ($( $(#[$doc:meta])* fn $name:ident $(| $per_thread:ident)? ($($arguments:tt)*) $(= $older:ident)? $body:block )*) => {$(
+        driver_function! { [$name $($per_thread)? $(= $older)?] ($($arguments)*) $body }
     )*};
 }
 
@@ -131,6 +132,22 @@ macro_rules! driver_function {
             #[unsafe(no_mangle)]
             extern "C" fn $name($($argument: $kind),*) -> ::std::ffi::c_int {
                 $crate::boundary::answer(stringify!($name), move || -> $crate::boundary::Answer { $body })
+            }
+        };
+    };
+    ([$name:ident = $older:ident] ($($argument:ident : $kind:ty),* $(,)?) $body:block) => {
+        const _: () = {
+            #[allow(clippy::too_many_arguments, reason = "the API has as many")]
+            fn body($($argument: $kind),*) -> $crate::boundary::Answer $body
+
+            #[unsafe(no_mangle)]
+            extern "C" fn $name($($argument: $kind),*) -> ::std::ffi::c_int {
+                $crate::boundary::answer(stringify!($name), move || body($($argument),*))
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn $older($($argument: $kind),*) -> ::std::ffi::c_int {
+                $crate::boundary::answer(stringify!($older), move || body($($argument),*))
             }
         };
     };

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use kiln_driver::{Code, DeviceFinding, Driver, FindingRule, Timeout, WaitTarget};
@@ -21,6 +21,8 @@ const COMPLETE: &str = "complete";
 
 static RECORDS: Mutex<Records> =
     Mutex::new(Records { file: None, opened: false, has_loss: false, noted: BTreeSet::new() });
+/// What devices found and was written down.
+static COLLECTED: AtomicU64 = AtomicU64::new(0);
 /// Whether a lost device is a finding.
 static TELLS_LOSSES: AtomicBool = AtomicBool::new(false);
 
@@ -50,15 +52,28 @@ enum Record<'a> {
     },
 }
 
-/// Keeps what a device found since the last call.
-pub(crate) fn collect(driver: &dyn Driver) {
+/// Keeps what a device found since the last call; whether work that never ends is part of it.
+pub(crate) fn collect(driver: &dyn Driver) -> bool {
+    let mut is_hung = false;
     // The limit is what the device keeps; a device that always has something to say must not hold a call for ever.
     for _ in 0..1024 {
-        let Err(error) = driver.wait(WaitTarget::Findings, Timeout::Poll) else { return };
-        match error.finding() {
-            Some(finding) => keep(finding),
-            None => return,
-        }
+        let Err(error) = driver.wait(WaitTarget::Findings, Timeout::Poll) else { break };
+        let Some(finding) = error.finding() else { break };
+        is_hung |= finding.rule == FindingRule::Hang;
+        COLLECTED.fetch_add(1, Ordering::Relaxed);
+        keep(finding);
+    }
+    is_hung
+}
+
+/// Says how many findings of devices were not kept, of so many.
+pub(crate) fn note_left_out(all: u64) {
+    let left_out = all.saturating_sub(COLLECTED.load(Ordering::Relaxed));
+    if left_out > 0 {
+        note(&format!(
+            "{left_out} more findings of process {} were left out; mend some of those that are listed, and run it again",
+            std::process::id()
+        ));
     }
 }
 
@@ -82,7 +97,7 @@ pub(crate) fn find(rule: FindingRule, fatal: bool, text: &str) {
     keep(&DeviceFinding { rule, kernel: None, line: None, fatal, text: text.to_owned() });
 }
 
-/// From here on a device that is lost is a finding; a simulated one tells by itself why it was.
+/// From here on a device that is lost is a finding, unless one was told that says why; a simulated one in this process tells by itself.
 pub(crate) fn expect_losses() {
     TELLS_LOSSES.store(true, Ordering::Relaxed);
 }
@@ -106,6 +121,10 @@ pub(crate) fn note_loss(code: Code, text: &str) {
 }
 
 fn keep(finding: &DeviceFinding) {
+    if finding.fatal {
+        // It says why the device is lost.
+        RECORDS.lock().unwrap_or_else(PoisonError::into_inner).has_loss = true;
+    }
     write(&Record::Finding {
         process: std::process::id(),
         seed: run_settings::seed(),

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 /// Names that are tried before the folder for temporary files counts as unusable.
 const TRIES: u32 = 100;
 
+/// What separates the folders of `LD_LIBRARY_PATH`, and what begins a name in it that the loader replaces.
+const LOADER_MARKS: [u8; 3] = [b':', b';', b'$'];
+
 /// A folder that only its owner can read; it is removed when this is dropped.
 pub(super) struct PrivateFolder {
     path: PathBuf,
@@ -18,6 +21,15 @@ impl PrivateFolder {
     /// Makes the folder, with the library in it: as the driver's, and as that of NVML if it stands for that, too.
     pub(super) fn new(library: &Path, has_management: bool) -> Result<Self, Failure> {
         let parent = std::env::temp_dir();
+        if let Some(mark) =
+            LOADER_MARKS.into_iter().find(|mark| parent.as_os_str().as_encoded_bytes().contains(mark))
+        {
+            let mark = char::from(mark);
+            let message = format!(
+                "its name has a `{mark}`, which means something else in the list of folders of the program's loader"
+            );
+            return Err(Failure::file(&parent, message).next("set TMPDIR to a folder with another name"));
+        }
         let path = fresh(&parent).map_err(|error| {
             let next = "set TMPDIR to a folder in which files can be made";
             Failure::file(&parent, format_args!("no folder can be made in it: {error}")).next(next)

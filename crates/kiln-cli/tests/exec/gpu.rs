@@ -54,7 +54,7 @@ fn a_program_without_mistakes_runs_on_a_gpu_as_it_is() {
     for flags in [[].as_slice(), &["--leaks", "--strict"], &["--isolate"]] {
         for case in ["right", "gone"] {
             let Some(output) = run(flags, case) else { return };
-            assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{flags:?}");
+            assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()), "{flags:?}");
         }
     }
 }
@@ -135,7 +135,20 @@ fn a_missing_gpu_is_told_before_the_program_starts() {
 fn a_simulated_device_in_a_worker_process_runs_the_same_program() {
     let Some(program) = compiled("gpu") else { return };
     let output = super::kiln(&["--isolate"], &program, &["right"]);
-    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()));
     let output = super::kiln(&["--isolate"], &program, &["copies"]);
     assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
+}
+
+#[test]
+fn what_a_kernel_breaks_in_a_worker_process_is_found_once() {
+    let Some(program) = compiled("mistakes") else { return };
+    for flags in [&[][..], &["--isolate"]] {
+        let output = super::kiln(flags, &program, &["bounds"]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{flags:?}: {told}");
+        let has_all =
+            ["1 finding in 1 run", "out of bounds", "add_one"].iter().all(|words| told.contains(words));
+        assert!(has_all, "{flags:?}: {told}");
+    }
 }

@@ -14,6 +14,7 @@
 mod answers;
 mod arrays;
 mod conditions;
+mod endless;
 mod external_memory;
 mod gpu;
 mod graph_nodes;
@@ -23,6 +24,8 @@ mod host_memory;
 mod interprocess;
 mod links;
 mod management;
+mod orders;
+mod refusals;
 mod shared_pools;
 mod stream_values;
 mod tensor_maps;
@@ -77,12 +80,19 @@ fn kiln(flags: &[&str], program: &Path, words: &[&str]) -> Output {
     command.output().unwrap()
 }
 
+/// What is said beside notes of addresses that were refused, which programs give on purpose.
+fn said(output: &Output) -> String {
+    let told = text(&output.stderr);
+    let lines = told.lines().filter(|line| !line.contains(" was refused with CUDA_ERROR_INVALID_VALUE: "));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
 /// Runs a program in C once for each case, or seed of it: all is well, and nothing is said.
 fn passes(name: &str, flags: &[&str], cases: &[&str]) {
     let Some(program) = compiled(name) else { return };
     for case in cases {
         let output = kiln(flags, &program, &[case]);
-        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{case}");
+        assert_eq!((output.status.code(), said(&output)), (Some(0), String::new()), "{case}");
     }
 }
 
@@ -180,6 +190,23 @@ fn wrong_handles_and_pointers_get_the_code_of_the_driver() {
 }
 
 #[test]
+fn libraries_and_links_that_are_left_are_counted_once() {
+    let Some(program) = compiled("leaks") else { return };
+    for (which, said) in [("library", "libraries not given back"), ("link", "links not given back")] {
+        let output = kiln(&["--leaks"], &program, &[which]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{which}: {told}");
+        assert!(told.contains("1 finding in 1 run") && told.contains(said), "{which}: {told}");
+    }
+    passes("leaks", &["--leaks"], &["nothing"]);
+}
+
+#[test]
+fn functions_are_there_by_their_older_names() {
+    passes("older_names", &[], &["all"]);
+}
+
+#[test]
 fn forks_queued_work_and_failures_are_no_crash() {
     let Some(program) = compiled("lives") else { return };
     for (which, code) in [("before", 0), ("after", 0), ("queued", 0), ("fails", 42)] {
@@ -193,6 +220,49 @@ fn forks_queued_work_and_failures_are_no_crash() {
     let output = kiln(&[], &program, &["table"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("libcudart"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_api_answers_until_the_end_of_the_process() {
+    passes("ends", &["--leaks"], &["atexit first", "atexit last", "destructor", "key", "deep"]);
+}
+
+#[test]
+fn an_output_that_is_closed_changes_no_code() {
+    let Some(program) = compiled("mistakes") else { return };
+    let closed = |words: &str| {
+        let text =
+            format!("{} exec --library {} -- {words} >&-", env!("CARGO_BIN_EXE_kiln"), library().display());
+        Command::new("sh").args(["-c", &text]).output().unwrap()
+    };
+    let output = closed("sh -c 'exit 9'");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(9), String::new()));
+    let output = closed(&format!("{} race", program.display()));
+    assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
+}
+
+#[test]
+fn seeds_beyond_the_last_are_refused_before_the_first_run() {
+    let output = kiln(&["--seed", "18446744073709551615", "--seeds", "2"], Path::new("echo"), &["ran"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
+    assert!(text(&output.stderr).contains("give a smaller --seed"), "{}", text(&output.stderr));
+    let output = kiln(&["--seed", "18446744073709551615"], Path::new("echo"), &["ran"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "ran\n".into()));
+}
+
+#[test]
+fn a_folder_that_the_loader_would_not_read_as_one_is_refused() {
+    for name in ["a:b", "a;b", "$ORIGIN"] {
+        let folder = folder().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+        command.args(["exec", "--library"]).arg(library()).args(["--", "echo", "ran"]).env("TMPDIR", &folder);
+        let output = command.output().unwrap();
+        let told = text(&output.stderr);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{name}: {told}");
+        assert!(told.contains("set TMPDIR to a folder with another name"), "{name}: {told}");
+        assert!(std::fs::read_dir(&folder).unwrap().next().is_none(), "{name}");
+    }
 }
 
 #[test]

@@ -16,6 +16,8 @@ use crate::calls::{host_callbacks, value_kernels};
 use crate::records;
 use crate::run_settings::{self, Target};
 
+/// Findings that are kept; more are counted.
+const FINDINGS: usize = 1024;
 /// The CUDA version that is spoken.
 pub(crate) const API_VERSION: Version = Version { major: 13, minor: 0 };
 const MEMORY_BYTES: u64 = 80 << 30;
@@ -97,6 +99,7 @@ fn simulated() -> Answer<(Backend, Vec<OpenedDevice>)> {
     let engine = Arc::new(PtxEngine::default());
     let mut config = MachineConfig::seeded(run_settings::seed()).engine(engine).checks(checks);
     config = config.library(host_callbacks::library()).library(value_kernels::library());
+    config.limits.findings = FINDINGS;
     config.limits.trace_bytes = 0;
     config.limits.spans = 0;
     let count = device_count();
@@ -131,6 +134,8 @@ fn isolated(target: Target, worker: PathBuf) -> Answer<(Backend, Vec<OpenedDevic
         let config = IsolationConfig::new(spec).entry(WorkerEntry::Program(worker.clone()));
         let device = IsolatedDevice::open(config)
             .map_err(|error| no_device("the device in a worker process cannot be used", &error))?;
+        // What a kernel breaks ends the worker, and what the device there found of it ends with it; the loss has it.
+        records::expect_losses();
         // A simulated device in a worker checks by itself, and takes what launches declare for all they may touch.
         let layer = match target {
             Target::Cuda => Checking::new().following_launches(),

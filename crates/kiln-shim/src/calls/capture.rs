@@ -21,6 +21,8 @@ const CAPTURE_MERGE: Code = Code(902);
 const CAPTURE_UNMATCHED: Code = Code(903);
 const CAPTURE_UNJOINED: Code = Code(904);
 const CAPTURE_ISOLATION: Code = Code(905);
+/// The legacy stream would have to wait for a stream that captures.
+pub(crate) const CAPTURE_IMPLICIT: Code = Code(906);
 const CAPTURED_EVENT: Code = Code(907);
 
 /// A capture, shared by the streams that take part.
@@ -150,6 +152,18 @@ impl Captures {
         }
     }
 
+    /// Whether one of some streams captures.
+    pub(crate) fn has_any(&self, is_meant: impl Fn(StreamId) -> bool) -> bool {
+        self.streams.keys().any(|stream| is_meant(*stream))
+    }
+
+    /// Makes the captures of some streams useless; whether there was one.
+    pub(crate) fn spoil_any(&mut self, is_meant: impl Fn(StreamId) -> bool) -> bool {
+        let meant: Vec<StreamId> = self.streams.keys().copied().filter(|stream| is_meant(*stream)).collect();
+        meant.iter().for_each(|stream| self.spoil(*stream));
+        !meant.is_empty()
+    }
+
     /// The same for the capture in which an event was recorded, and what the call is told.
     pub(crate) fn spoil_by(&mut self, event: EventId) -> Code {
         let Some((shared, _)) = self.events.get(&event) else { return Code::INVALID_VALUE };
@@ -266,6 +280,14 @@ impl Captures {
             () => Ok(()),
         };
         Ok((capture.graph.clone(), ended))
+    }
+
+    /// A stream is destroyed; the capture that it began ends with it.
+    pub(crate) fn leave(&mut self, stream: StreamId) {
+        let Some(shared) = self.streams.remove(&stream) else { return };
+        if shared.lock().unwrap_or_else(PoisonError::into_inner).origin == stream {
+            self.streams.retain(|_, other| !Arc::ptr_eq(other, &shared));
+        }
     }
 
     /// An event is recorded outside of captures, or gone.

@@ -9,7 +9,7 @@ use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::{In, Out};
-use crate::calls::capture::{CAPTURE_UNSUPPORTED, CaptureGraph, CaptureMode, CaptureState};
+use crate::calls::capture::{CAPTURE_IMPLICIT, CAPTURE_UNSUPPORTED, CaptureGraph, CaptureMode, CaptureState};
 use crate::calls::context::Context;
 use crate::calls::graph_body::GraphBody;
 use crate::calls::graphs::{Graph, graph};
@@ -31,6 +31,9 @@ fn capture_of(state: &ProcessState, handle: RawHandle) -> Answer<Option<CaptureS
     let (context, choice) = chosen(state, handle)?;
     let mut order = context.order()?;
     let order = order.get()?;
+    if matches!(choice, StreamChoice::Legacy) && order.is_legacy_unusable() {
+        return Err(CAPTURE_IMPLICIT);
+    }
     Ok(order.captures.of(order.look(&choice)))
 }
 
@@ -92,6 +95,20 @@ thread_local! {
     static TOLD: RefCell<Vec<RawHandle>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Keeps the list until the thread's next question; says where it is, 0 if it is empty.
+fn keep_told(list: Vec<RawHandle>) -> usize {
+    let address = if list.is_empty() { 0 } else { list.as_ptr().addr() };
+    let mut list = Some(list);
+    let kept = TOLD.try_with(|told| told.replace(list.take().unwrap_or_default()));
+    // A thread that ends, and asks from `atexit` or a destructor, has no place for it any more; the program may read it nevertheless.
+    if kept.is_err()
+        && let Some(list) = list
+    {
+        list.leak();
+    }
+    address
+}
+
 /// Tells of a capture: its graph, and the nodes that the next one comes after.
 fn tell(
     stream: RawHandle,
@@ -112,10 +129,7 @@ fn tell(
     };
     graph.set_if_wanted(active.map_or(0, |capture| capture.graph.handle));
     count.set_if_wanted(list.len());
-    TOLD.with_borrow_mut(|told| {
-        *told = list;
-        nodes.set_if_wanted(if told.is_empty() { 0 } else { told.as_ptr().addr() });
-    });
+    nodes.set_if_wanted(keep_told(list));
     id.set_if_wanted(capture.as_ref().map_or(0, |capture| capture.id));
     status.set(status_of(capture.as_ref()))
 }

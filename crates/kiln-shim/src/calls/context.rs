@@ -1,6 +1,5 @@
 //! A context: what it holds, whether it lives, and which one is current to a thread.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kiln_driver::{Code, Driver, DriverExt, MemoryId, StreamId};
 
 use crate::boundary::{Answer, OrCode};
+use crate::calls::context_stack;
 use crate::calls::process_state::{ProcessState, state};
 use crate::calls::stream_attributes::StreamAttributes;
 use crate::calls::stream_order::StreamOrder;
@@ -177,17 +177,13 @@ impl OrderGuard<'_> {
     }
 }
 
-thread_local! {
-    static STACK: RefCell<Vec<RawHandle>> = const { RefCell::new(Vec::new()) };
-}
-
 /// The contexts of a thread; the last one is current.
 pub(crate) struct Current;
 
 impl Current {
     /// The handle of the current context; 0 if there is none.
     pub(crate) fn handle() -> RawHandle {
-        STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0))
+        context_stack::last()
     }
 
     /// The current context.
@@ -202,21 +198,16 @@ impl Current {
     }
 
     pub(crate) fn push(handle: RawHandle) {
-        STACK.with_borrow_mut(|stack| stack.push(handle));
+        context_stack::push(handle);
     }
 
     pub(crate) fn pop() -> Option<RawHandle> {
-        STACK.with_borrow_mut(Vec::pop)
+        context_stack::pop()
     }
 
     /// Replaces the current context; 0 takes it away.
     pub(crate) fn set(handle: RawHandle) {
-        STACK.with_borrow_mut(|stack| {
-            stack.pop();
-            if handle != 0 {
-                stack.push(handle);
-            }
-        });
+        context_stack::set(handle);
     }
 }
 

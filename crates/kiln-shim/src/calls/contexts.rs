@@ -72,8 +72,14 @@ fn default_limit(limit: u32) -> usize {
     }
 }
 
+/// Waits for all work of a context, none of whose streams may capture.
+fn wait_for_all(context: &Context) -> Answer {
+    context.order()?.get()?.refuse_all_captures()?;
+    context.synchronize()
+}
+
 driver_api! {
-    fn cuCtxCreate_v2(out: Out<RawHandle>, flags: c_uint, device: c_int) {
+    fn cuCtxCreate_v2(out: Out<RawHandle>, flags: c_uint, device: c_int) = cuCtxCreate {
         create(out, flags, device)
     }
 
@@ -91,7 +97,7 @@ driver_api! {
         create(out, flags, device)
     }
 
-    fn cuCtxDestroy_v2(handle: RawHandle) {
+    fn cuCtxDestroy_v2(handle: RawHandle) = cuCtxDestroy {
         let state = state()?;
         if handle == 0 {
             return Err(Code::INVALID_VALUE);
@@ -122,7 +128,7 @@ driver_api! {
         Ok(())
     }
 
-    fn cuCtxPushCurrent_v2(handle: RawHandle) {
+    fn cuCtxPushCurrent_v2(handle: RawHandle) = cuCtxPushCurrent {
         let state = state()?;
         if handle == 0 {
             return Err(Code::INVALID_VALUE);
@@ -132,7 +138,7 @@ driver_api! {
         Ok(())
     }
 
-    fn cuCtxPopCurrent_v2(out: Out<RawHandle>) {
+    fn cuCtxPopCurrent_v2(out: Out<RawHandle>) = cuCtxPopCurrent {
         state()?;
         let handle = Current::pop().ok_or(Code::INVALID_CONTEXT)?;
         out.set_if_wanted(handle);
@@ -170,11 +176,13 @@ driver_api! {
     }
 
     fn cuCtxSynchronize() {
-        current()?.1.synchronize()
+        let (_, context) = current()?;
+        wait_for_all(&context)
     }
 
     fn cuCtxSynchronize_v2(handle: RawHandle) {
-        given_or_current(handle)?.synchronize()
+        let context = given_or_current(handle)?;
+        wait_for_all(&context)
     }
 
     fn cuCtxGetLimit(out: Out<usize>, limit: c_uint) {

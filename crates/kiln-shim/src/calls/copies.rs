@@ -1,14 +1,19 @@
 //! Copies of one, two and three dimensions.
 
+use std::sync::Arc;
+
 use cudarc::driver::sys;
 use kiln_driver::Code;
 
 use crate::boundary::Answer;
 use crate::caller_memory::In;
 use crate::calls::arrays::array_of_copy;
-use crate::calls::context::named;
+use crate::calls::context::{Context, named};
 use crate::calls::copy_rows::{Extent, Returning, RowsOf, Side, copy};
+use crate::calls::peer_copies;
 use crate::calls::process_state::{ProcessState, state};
+use crate::calls::refused_addresses;
+use crate::calls::stream_order::StreamChoice;
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
 
@@ -143,7 +148,26 @@ fn line(to: (Side, u64), from: (Side, u64), bytes: usize, stream: RawHandle, ret
     let (context, choice) = chosen(state, stream)?;
     let ends = (RowsOf::line(to.0, to.1), RowsOf::line(from.0, from.1));
     let extent = Extent { row_bytes: bytes as u64, rows: 1, planes: 1 };
-    copy(state, (&context, &choice), ends, extent, returning)
+    let copied = copy(state, (&context, &choice), ends, extent, returning);
+    refused_addresses::note_copy(state, copied, [to, from], extent.row_bytes)
+}
+
+/// A copy from memory of devices that names no stream, in one order with all work of some contexts and of those whose memory it is.
+fn between(
+    (to, to_side): (u64, Side),
+    (from, from_side): (u64, Side),
+    bytes: usize,
+    mut contexts: Vec<Arc<Context>>,
+) -> Answer {
+    let state = state()?;
+    let copy = || line((to_side, to), (from_side, from), bytes, 0, Returning::Done);
+    match chosen(state, 0)? {
+        (context, StreamChoice::Legacy) => {
+            contexts.extend(peer_copies::others(state, &context, [to, from]));
+            peer_copies::in_order(&context, contexts, copy)
+        }
+        _ => copy(),
+    }
 }
 
 /// Copies bytes between memory of any kind, and returns as soon as it may.
@@ -164,21 +188,26 @@ fn volume(what: In<Copy3D>, stream: RawHandle, returning: Returning, is_peer: bo
     let state = state()?;
     let (context, choice) = chosen(state, stream)?;
     let what = what.get()?;
+    let mut contexts = Vec::new();
     if is_peer {
         for end in [&what.to, &what.from]
             .iter()
             .filter(|end| end.kind != sys::CUmemorytype::CU_MEMORYTYPE_HOST as u32)
         {
-            named(state, end.context)?;
+            contexts.push(named(state, end.context)?);
         }
     }
     let (ends, extent) = what.ends(state)?;
-    copy(state, (&context, &choice), ends, extent, returning)
+    let copy = || copy(state, (&context, &choice), ends, extent, returning);
+    match (returning, &choice) {
+        (Returning::Done, StreamChoice::Legacy) => peer_copies::in_order(&context, contexts, copy),
+        _ => copy(),
+    }
 }
 
 driver_api! {
     fn cuMemcpy | cuMemcpy_ptds (to: u64, from: u64, bytes: usize) {
-        line((Side::Any, to), (Side::Any, from), bytes, 0, Returning::Done)
+        between((to, Side::Any), (from, Side::Any), bytes, Vec::new())
     }
 
     fn cuMemcpyAsync | cuMemcpyAsync_ptsz (to: u64, from: u64, bytes: usize, stream: RawHandle) {
@@ -202,7 +231,7 @@ driver_api! {
     }
 
     fn cuMemcpyDtoD_v2 | cuMemcpyDtoD_v2_ptds (to: u64, from: u64, bytes: usize) {
-        line((Side::Device, to), (Side::Device, from), bytes, 0, Returning::Done)
+        between((to, Side::Device), (from, Side::Device), bytes, Vec::new())
     }
 
     fn cuMemcpyDtoDAsync_v2 | cuMemcpyDtoDAsync_v2_ptsz (to: u64, from: u64, bytes: usize, stream: RawHandle) {
@@ -211,9 +240,8 @@ driver_api! {
 
     fn cuMemcpyPeer | cuMemcpyPeer_ptds (to: u64, to_context: RawHandle, from: u64, from_context: RawHandle, bytes: usize) {
         let state = state()?;
-        named(state, to_context)?;
-        named(state, from_context)?;
-        line((Side::Device, to), (Side::Device, from), bytes, 0, Returning::Done)
+        let ends = vec![named(state, to_context)?, named(state, from_context)?];
+        between((to, Side::Device), (from, Side::Device), bytes, ends)
     }
 
     fn cuMemcpyPeerAsync | cuMemcpyPeerAsync_ptsz (

@@ -15,6 +15,9 @@ use crate::calls::streams::wait;
 /// Rows of one copy; more are refused.
 const MOST_ROWS: usize = 1 << 24;
 
+/// Addresses of the host below this one have no memory.
+const FIRST_PAGE_BYTES: u64 = 4096;
+
 /// What a call says about an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
@@ -286,6 +289,10 @@ fn download(
     from: &[Place],
     row_bytes: u64,
 ) -> Answer {
+    // What is refused is no read of the source.
+    if to.iter().any(|address| *address < FIRST_PAGE_BYTES) {
+        return Err(Code::INVALID_VALUE);
+    }
     let block = stage(context, to.len(), row_bytes)?;
     let staged = rows_of(&block, to.len(), row_bytes);
     let row = row_bytes as usize;

@@ -102,14 +102,7 @@ impl Event {
         if device == self.device {
             return submit(&Command::Wait(self.id));
         }
-        let native = self.driver.native(self.id.into()).or_code()?;
-        // SAFETY: the event below is destroyed with its context alone; streams only wait for it.
-        let foreign = unsafe { ForeignHandle::new(native) };
-        let here = driver.create_event(EventRequest::Foreign(foreign)).or_code()?;
-        let waited = submit(&Command::Wait(here));
-        // The name for it is not needed any more; the wait keeps what it was signalled for.
-        driver.destroy(here.into()).or_code()?;
-        waited
+        wait_for_foreign((&*self.driver, self.id), driver, submit)
     }
 
     /// What it has with other processes, if the newest record is not known below.
@@ -156,6 +149,22 @@ impl Event {
     }
 }
 
+/// Makes a stream of one device wait for an event of another.
+pub(crate) fn wait_for_foreign(
+    (of, event): (&dyn Driver, EventId),
+    driver: &dyn Driver,
+    submit: Submit<'_>,
+) -> Answer {
+    let native = of.native(event.into()).or_code()?;
+    // SAFETY: the event below is destroyed with its context alone; streams only wait for it.
+    let foreign = unsafe { ForeignHandle::new(native) };
+    let here = driver.create_event(EventRequest::Foreign(foreign)).or_code()?;
+    let waited = submit(&Command::Wait(here));
+    // The name for it is not needed any more; the wait keeps what it was signalled for.
+    driver.destroy(here.into()).or_code()?;
+    waited
+}
+
 pub(crate) fn event(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Event>> {
     state.events.get(handle).ok_or(Code::INVALID_HANDLE)
 }
@@ -165,7 +174,7 @@ fn record(handle: RawHandle, stream: RawHandle, is_external: bool) -> Answer {
     let state = state()?;
     let event = event(state, handle)?;
     let (context, choice) = chosen(state, stream)?;
-    if context.device != event.device {
+    if context.number != event.context {
         return Err(Code::INVALID_HANDLE);
     }
     let mut order = context.order()?;
@@ -227,7 +236,7 @@ driver_api! {
         out.set(state.events.insert(Arc::new(event)).ok_or(Code::OUT_OF_MEMORY)?)
     }
 
-    fn cuEventDestroy_v2(handle: RawHandle) {
+    fn cuEventDestroy_v2(handle: RawHandle) = cuEventDestroy {
         let state = state()?;
         let event = state.events.remove(handle).ok_or(Code::INVALID_HANDLE)?;
         event.leave();
@@ -263,7 +272,14 @@ driver_api! {
         event.refuse_captured(state)?;
         let done = event.driver.is_done(event.id).or_code();
         state.collect();
-        if done? { Ok(()) } else { Err(Code::NOT_READY) }
+        if done? {
+            return Ok(());
+        }
+        if state.device(event.device as c_int)?.is_hung() {
+            // A wait answers why the device is lost.
+            event.driver.wait(WaitTarget::Event(event.id), Timeout::Never).or_code().map(|_| ())?;
+        }
+        Err(Code::NOT_READY)
     }
 
     fn cuEventSynchronize(handle: RawHandle) {

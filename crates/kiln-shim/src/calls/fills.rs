@@ -6,6 +6,7 @@ use kiln_driver::{Code, Command, Pattern, Place};
 
 use crate::boundary::Answer;
 use crate::calls::process_state::state;
+use crate::calls::refused_addresses;
 use crate::calls::streams::{chosen, wait};
 use crate::handle_table::RawHandle;
 
@@ -42,8 +43,11 @@ fn fill(
     let mut is_of_host = false;
     for row in 0..height as u64 {
         let offset = row.checked_mul(pitch as u64).and_then(|offset| to.checked_add(offset));
-        let (allocation, offset) =
-            state.memory.find_in(in_graph, offset.ok_or(Code::INVALID_VALUE)?, row_bytes)?;
+        let address = offset.ok_or(Code::INVALID_VALUE)?;
+        let (allocation, offset) = state
+            .memory
+            .find_in(in_graph, address, row_bytes)
+            .inspect_err(|_| refused_addresses::note_range(state, "a fill", address, row_bytes))?;
         is_of_host |= allocation.is_of_host();
         match allocation.place(context.device, offset) {
             Place::Device(place) => places.push(place),

@@ -151,6 +151,15 @@ fn add_any(
     }
 }
 
+/// Numbers from this one on are no attributes.
+const ATTRIBUTES: c_uint = 32;
+
+/// Refuses more dependencies than a graph has nodes, before they are read; none is there twice.
+fn check_count(handle: RawHandle, count: usize) -> Answer {
+    let nodes = graph(state()?, handle)?.body().nodes().count();
+    if count <= nodes { Ok(()) } else { Err(Code::INVALID_VALUE) }
+}
+
 /// The launch of a kernel node.
 fn launch<T>(node: RawHandle, look: impl FnOnce(&mut OwnedLaunch) -> Answer<T>) -> Answer<T> {
     read(node, Kind::CU_GRAPH_NODE_TYPE_KERNEL, |work| match work {
@@ -158,9 +167,6 @@ fn launch<T>(node: RawHandle, look: impl FnOnce(&mut OwnedLaunch) -> Answer<T>) 
         _ => Err(Code::INVALID_VALUE),
     })
 }
-
-/// Numbers from this one on are no attributes.
-const ATTRIBUTES: c_uint = 32;
 
 driver_api! {
     fn cuGraphAddNode(out: Out<RawHandle>, graph: RawHandle, after: In<RawHandle>, count: usize, given: In<AnyParameters>) {
@@ -170,6 +176,8 @@ driver_api! {
     fn cuGraphAddNode_v2(
         out: Out<RawHandle>, graph: RawHandle, after: In<RawHandle>, data: In<[u8; 8]>, count: usize, given: In<AnyParameters>
     ) {
+        out.check()?;
+        check_count(graph, count)?;
         for index in 0..count {
             if !data.is_null() && data.at(index)? != [0; 8] {
                 return Err(Code::NOT_SUPPORTED);

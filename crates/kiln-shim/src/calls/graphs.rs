@@ -15,6 +15,7 @@ use crate::calls::graph_body::{BodyNode, GraphBody};
 use crate::calls::graph_conditions::{Condition, has_fitting_conditions};
 use crate::calls::graph_streams::GraphStreams;
 use crate::calls::graph_work::{ChildGraph, NodeWork};
+use crate::calls::last_launch::LastLaunch;
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::calls::streams::chosen;
 use crate::calls::user_objects::UserReferences;
@@ -191,6 +192,7 @@ struct Built {
     body: GraphBody,
     id: Option<GraphId>,
     streams: Option<GraphStreams>,
+    last: LastLaunch,
 }
 
 impl GraphExec {
@@ -203,6 +205,9 @@ impl GraphExec {
         }
         if let Some(streams) = &mut built.streams {
             streams.end(&self.context.driver);
+        }
+        if let Some(event) = built.last.take() {
+            let _ = self.context.driver.destroy(event.into());
         }
     }
 
@@ -279,7 +284,7 @@ fn instantiate(out: Out<RawHandle>, handle: RawHandle, flags: u64) -> Answer {
     }
     let id = body.build(&*graph.context.driver)?;
     let streams = body.needs_streams().then(GraphStreams::default);
-    let built = Mutex::new(Built { body, id, streams });
+    let built = Mutex::new(Built { body, id, streams, last: LastLaunch::default() });
     let (context, objects) = (graph.context.clone(), graph.objects.copy(state));
     let executable = GraphExec { context, graph: handle, flags, built, objects };
     out.set(state.executables.insert(Arc::new(executable)).ok_or(Code::OUT_OF_MEMORY)?)
@@ -341,7 +346,7 @@ driver_api! {
         instantiate(out, graph, flags)
     }
 
-    fn cuGraphInstantiate_v2(out: Out<RawHandle>, graph: RawHandle, error_node: Out<RawHandle>, log: Out<c_char>, room: usize) {
+    fn cuGraphInstantiate_v2(out: Out<RawHandle>, graph: RawHandle, error_node: Out<RawHandle>, log: Out<c_char>, room: usize) = cuGraphInstantiate {
         error_node.set_if_wanted(0);
         if room > 0 {
             log.set_if_wanted(0);
@@ -376,7 +381,7 @@ driver_api! {
         }
         // An update by another thread comes before the launch or after it.
         let mut built = executable.lock();
-        let Built { body, id, streams } = &mut *built;
+        let Built { body, id, streams, last } = &mut *built;
         if context.order()?.get()?.is_capturing(&choice) {
             if body.has_one_owner() {
                 return Err(Code::NOT_SUPPORTED);
@@ -387,10 +392,12 @@ driver_api! {
         let frees_first = executable.flags & AUTO_FREE != 0;
         if body.has_conditions() {
             let run = ConditionRun { state, context: &context, choice: &choice };
-            return run.launch(body, frees_first);
+            return last.then(&context, &choice, || run.launch(body, frees_first));
         }
         match (id, streams) {
-            (Some(id), _) => context.order()?.get()?.submit(&choice, &Command::Graph(*id)),
+            (Some(id), _) => last.then(&context, &choice, || {
+                context.order()?.get()?.submit(&choice, &Command::Graph(*id))
+            }),
             (None, Some(streams)) => streams.launch(state, &context, &choice, body, frees_first),
             (None, None) => Ok(()),
         }
@@ -403,6 +410,9 @@ driver_api! {
         // Launches that are queued may still need it, which is allowed. Without its context it is gone already.
         if let (Some(id), Ok(mut order)) = (built.id.take(), gone.context.order()) {
             order.get()?.retire(id);
+        }
+        if let (Some(event), Ok(mut order)) = (built.last.take(), gone.context.order()) {
+            order.get()?.give_back(event);
         }
         if let Some(streams) = &mut built.streams {
             streams.end(&gone.context.driver);

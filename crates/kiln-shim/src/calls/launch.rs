@@ -184,6 +184,18 @@ pub(crate) fn command<'a>(function: &Function, shape: Shape, arguments: &'a [u8]
     }
 }
 
+/// Whether a number is that of an attribute that a launch can have; those of CUDA 13.0, which the bindings do not all name.
+fn is_of_launches(number: u32) -> bool {
+    const SYNCHRONIZATION_POLICY_OF_STREAMS: u32 = 3;
+    const PREFERRED_SHARED_MEMORY_CARVEOUT: u32 = 14;
+    const NVLINK_UTIL_CENTRIC_SCHEDULING: u32 = 16;
+    match number {
+        SYNCHRONIZATION_POLICY_OF_STREAMS => false,
+        NVLINK_UTIL_CENTRIC_SCHEDULING => true,
+        other => other <= PREFERRED_SHARED_MEMORY_CARVEOUT,
+    }
+}
+
 /// What the attributes of a launch say.
 fn with_attributes(mut shape: Shape, configuration: &Configuration) -> Answer<Shape> {
     use sys::CUlaunchAttributeID as A;
@@ -205,7 +217,8 @@ fn with_attributes(mut shape: Shape, configuration: &Configuration) -> Answer<Sh
                 shape.cluster = Some(Dim3::new(word(8), word(12), word(16)));
             }
             // The others are about speed, or order within the stream that the simulated device keeps anyway.
-            _ => {}
+            kind if is_of_launches(kind) => {}
+            _ => return Err(Code::INVALID_VALUE),
         }
     }
     Ok(shape)

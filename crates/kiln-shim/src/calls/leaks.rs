@@ -41,12 +41,15 @@ pub(crate) fn report(state: &ProcessState) {
         }
     }
     let contexts = state.contexts.objects().iter().filter(|of| !of.is_primary && of.is_there()).count();
+    let libraries = state.libraries.objects();
+    let of_libraries: usize = libraries.iter().map(|library| library.loaded_modules(state)).sum();
     let objects = [
         ("contexts", "cuCtxDestroy", contexts),
         ("streams", "cuStreamDestroy", state.streams.objects().len()),
         ("events", "cuEventDestroy", state.events.objects().len()),
-        ("modules", "cuModuleUnload", state.modules.objects().len()),
-        ("libraries", "cuLibraryUnload", state.libraries.objects().len()),
+        ("modules", "cuModuleUnload", state.modules.objects().len().saturating_sub(of_libraries)),
+        ("libraries", "cuLibraryUnload", libraries.len()),
+        ("links", "cuLinkDestroy", state.links.objects().len()),
         ("graphs", "cuGraphDestroy", state.graphs.objects().len()),
         ("executable graphs", "cuGraphExecDestroy", state.executables.objects().len()),
         ("arrays", "cuArrayDestroy", state.arrays.objects().len()),

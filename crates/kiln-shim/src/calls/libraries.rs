@@ -22,6 +22,14 @@ pub(crate) struct Library {
     kernels: Mutex<HashMap<String, RawHandle>>,
 }
 
+impl Library {
+    /// Its modules that are there now.
+    pub(crate) fn loaded_modules(&self, state: &ProcessState) -> usize {
+        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        modules.values().filter(|module| state.modules.get(**module).is_some()).count()
+    }
+}
+
 /// A kernel of a library.
 pub(crate) struct Kernel {
     library: RawHandle,

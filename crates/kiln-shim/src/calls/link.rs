@@ -131,7 +131,7 @@ fn refuse_missing(names: &[&str]) -> Answer {
 }
 
 driver_api! {
-    fn cuLinkCreate_v2(_count: c_uint, _keys: In<c_uint>, _values: In<*mut c_void>, out: Out<RawHandle>) {
+    fn cuLinkCreate_v2(_count: c_uint, _keys: In<c_uint>, _values: In<*mut c_void>, out: Out<RawHandle>) = cuLinkCreate {
         let (state, _) = current()?;
         out.check()?;
         out.set(state.links.insert(Arc::new(Link::default())).ok_or(Code::OUT_OF_MEMORY)?)
@@ -146,7 +146,7 @@ driver_api! {
         _count: c_uint,
         _keys: In<c_uint>,
         _values: In<*mut c_void>
-    ) {
+    ) = cuLinkAddData {
         link(handle)?;
         if bytes == 0 || bytes > MOST_BYTES {
             return Err(Code::INVALID_VALUE);
@@ -158,7 +158,7 @@ driver_api! {
 
     fn cuLinkAddFile_v2(
         handle: RawHandle, kind: c_uint, path: Text, _count: c_uint, _keys: In<c_uint>, _values: In<*mut c_void>
-    ) {
+    ) = cuLinkAddFile {
         link(handle)?;
         let input = std::fs::read(path.get()?).map_err(|_| Code::FILE_NOT_FOUND)?;
         add(handle, kind, &input)

@@ -12,6 +12,7 @@ use crate::calls::context::Context;
 use crate::calls::mapped_pages::MappedPages;
 use crate::calls::memory_map::{Allocation, Backing};
 use crate::calls::process_state::{ProcessState, current, state};
+use crate::calls::refused_addresses;
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
 
@@ -117,7 +118,8 @@ driver_api! {
                 Backing::Imported(memory) => memory.is_of_pool(),
                 _ => false,
             };
-        let allocation = state.memory.beginning(address, is_meant)?;
+        let found = state.memory.beginning(address, is_meant);
+        let allocation = found.inspect_err(|_| refused_addresses::note_free(state, address))?;
         match &allocation.backing {
             Backing::Graph(memory) => {
                 let owner = state.contexts.find_object(|context| context.number == allocation.context);
@@ -146,11 +148,13 @@ driver_api! {
         Ok(())
     }
 
-    fn cuMemAdvise(address: u64, bytes: usize, _advice: c_uint, _device: c_int) {
+    fn cuMemAdvise(address: u64, bytes: usize, advice: c_uint, _device: c_int) {
+        check_advice(advice)?;
         advise(address, bytes)
     }
 
-    fn cuMemAdvise_v2(address: u64, bytes: usize, _advice: c_uint, _location: u64) {
+    fn cuMemAdvise_v2(address: u64, bytes: usize, advice: c_uint, _location: u64) {
+        check_advice(advice)?;
         advise(address, bytes)
     }
 
@@ -163,6 +167,13 @@ driver_api! {
         chosen(state()?, stream)?;
         advise(address, bytes)
     }
+}
+
+/// Refuses numbers that are no advice.
+fn check_advice(number: c_uint) -> Answer {
+    use sys::CUmem_advise as A;
+    let (first, last) = (A::CU_MEM_ADVISE_SET_READ_MOSTLY, A::CU_MEM_ADVISE_UNSET_ACCESSED_BY);
+    if (first as c_uint..=last as c_uint).contains(&number) { Ok(()) } else { Err(Code::INVALID_VALUE) }
 }
 
 /// Advice about managed memory changes nothing that can be seen; only whether it is managed memory is checked.

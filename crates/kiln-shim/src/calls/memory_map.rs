@@ -2,7 +2,7 @@
 //!
 //! Addresses of devices and of the host are apart, so one map holds both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -134,10 +134,24 @@ impl Allocation {
     }
 }
 
+/// Blocks that were freed and are remembered.
+const FREED_BLOCKS: usize = 1024;
+
+/// A block that was freed.
+#[derive(Clone)]
+pub(crate) struct FreedBlock {
+    address: u64,
+    pub(crate) bytes: u64,
+    /// What it was called below.
+    pub(crate) name: String,
+}
+
 /// All of it.
 #[derive(Default)]
 pub(crate) struct MemoryMap {
     allocations: Mutex<BTreeMap<u64, Arc<Allocation>>>,
+    /// The newest blocks that were freed, the last one at the end.
+    freed: Mutex<VecDeque<FreedBlock>>,
 }
 
 impl MemoryMap {
@@ -254,7 +268,23 @@ impl MemoryMap {
     /// Takes an allocation out; of two threads one gets it.
     pub(crate) fn remove(&self, address: u64) -> Answer<Arc<Allocation>> {
         let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
-        map.remove(&address).ok_or(Code::INVALID_VALUE)
+        let removed = map.remove(&address).ok_or(Code::INVALID_VALUE)?;
+        drop(map);
+        if matches!(removed.backing, Backing::Direct(_) | Backing::Pool(..)) {
+            let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
+            if freed.len() >= FREED_BLOCKS {
+                freed.pop_front();
+            }
+            freed.push_back(FreedBlock { address, bytes: removed.bytes, name: removed.name_below() });
+        }
+        Ok(removed)
+    }
+
+    /// The block that was last at an address, if it was freed not long ago.
+    pub(crate) fn freed(&self, address: u64) -> Option<FreedBlock> {
+        let freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_there = |block: &&FreedBlock| (block.address..block.address + block.bytes).contains(&address);
+        freed.iter().rev().find(was_there).cloned()
     }
 
     /// Whether a range overlaps an allocation.

@@ -76,7 +76,7 @@ driver_api! {
         }
     }
 
-    fn cuMemHostRegister_v2(address: u64, bytes: usize, flags: c_uint) {
+    fn cuMemHostRegister_v2(address: u64, bytes: usize, flags: c_uint) = cuMemHostRegister {
         let (state, context) = current()?;
         let Some(start) = NonNull::new(address as usize as *mut u8).filter(|_| bytes > 0) else {
             return Err(Code::INVALID_VALUE);

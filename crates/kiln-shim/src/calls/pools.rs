@@ -362,9 +362,10 @@ driver_api! {
         Ok(())
     }
 
-    fn cuMemPoolSetAccess(handle: RawHandle, _access: *const c_void, _count: usize) {
+    fn cuMemPoolSetAccess(handle: RawHandle, access: *const c_void, _count: usize) {
         // Devices of a simulated machine reach each other's memory by copies.
-        pool(state()?, handle).map(|_| ())
+        pool(state()?, handle)?;
+        if access.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
     }
 
     fn cuMemPoolGetAccess(out: Out<c_uint>, handle: RawHandle, location: In<[c_int; 2]>) {

@@ -21,7 +21,7 @@ driver_api! {
         out.set(device.primary_handle)
     }
 
-    fn cuDevicePrimaryCtxRelease_v2(device: c_int) {
+    fn cuDevicePrimaryCtxRelease_v2(device: c_int) = cuDevicePrimaryCtxRelease {
         let state = state()?;
         let device = state.device(device)?;
         let mut retained = device.retained.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ driver_api! {
         Ok(())
     }
 
-    fn cuDevicePrimaryCtxReset_v2(device: c_int) {
+    fn cuDevicePrimaryCtxReset_v2(device: c_int) = cuDevicePrimaryCtxReset {
         let state = state()?;
         let device = state.device(device)?;
         let _retained = device.retained.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +51,7 @@ driver_api! {
         flags.set(device.primary.flags.load(Ordering::Relaxed))
     }
 
-    fn cuDevicePrimaryCtxSetFlags_v2(device: c_int, flags: c_uint) {
+    fn cuDevicePrimaryCtxSetFlags_v2(device: c_int, flags: c_uint) = cuDevicePrimaryCtxSetFlags {
         let device = state()?.device(device)?;
         check_flags(flags)?;
         device.primary.flags.store(flags, Ordering::Relaxed);

@@ -84,6 +84,8 @@ pub(crate) struct Device {
     value_kernels: Mutex<Option<ValueKernels>>,
     /// The most memory of graphs that was used and reserved.
     graph_memory: Mutex<(u64, u64)>,
+    /// Whether work was found that never ends.
+    is_hung: AtomicBool,
 }
 
 /// What `cuInit` does.
@@ -103,8 +105,9 @@ pub(crate) fn machine() -> Answer<&'static ProcessState> {
     }
     if STATE.get().is_none() {
         let state = ProcessState::new()?;
+        let has_gpu = matches!(state.backend, Backend::Outside { library: Some(_) });
         if STATE.set(state).is_ok() {
-            watch_process();
+            watch_process(has_gpu);
         }
     }
     STATE.get().ok_or(Code::NOT_INITIALIZED)
@@ -196,11 +199,22 @@ impl ProcessState {
         }
         interprocess_event::end();
         leaks::report(self);
+        self.finish_work();
+    }
+
+    /// Waits for all that is queued, and takes what is found.
+    fn finish_work(&self) {
         for context in self.contexts.objects().iter().filter(|context| context.is_there()) {
             // A lost device was told before.
             let _ = context.synchronize();
         }
         self.collect();
+        if let Backend::Simulated(machine) = &self.backend {
+            let dropped = machine.findings_left_out();
+            if dropped > 0 {
+                records::note_left_out(machine.findings().len() as u64 + dropped);
+            }
+        }
     }
 
     /// Says that a kernel may print.
@@ -251,6 +265,7 @@ impl Device {
             host_functions: Mutex::new(None),
             value_kernels: Mutex::new(None),
             graph_memory: Mutex::default(),
+            is_hung: AtomicBool::new(false),
         })
     }
 
@@ -260,7 +275,14 @@ impl Device {
         if let Some(checking) = self.checking.as_ref().filter(|_| self.follows_launches()) {
             violations::collect(state, checking.layer());
         }
-        records::collect(&*self.driver);
+        if records::collect(&*self.driver) {
+            self.is_hung.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether work was found that never ends, so that the device will be lost by it.
+    pub(crate) fn is_hung(&self) -> bool {
+        self.is_hung.load(Ordering::Relaxed)
     }
 
     /// Whether launches should say what their kernels do to memory.
@@ -312,20 +334,39 @@ impl Device {
     }
 }
 
+/// Runs when the loader ends the library: after the functions of `atexit` and the destructors of the program and of the libraries that use this one, which may
+/// still give memory back.
+// SAFETY: the loader calls what the section lists, without arguments that it needs; the function does not unwind.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = at_end;
+
+extern "C" fn at_end() {
+    unless_forked(ProcessState::finish);
+}
+
+/// Runs a function at the end of the process that made the state, and not in a child of it.
+fn unless_forked(end: fn(&ProcessState)) {
+    let is_forked = FORKED.load(Ordering::Relaxed);
+    if let Some(state) = STATE.get().filter(|_| !is_forked) {
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| end(state)));
+    }
+}
+
 /// Sees the end of the process and its forks.
-fn watch_process() {
-    extern "C" fn at_exit() {
-        let is_forked = FORKED.load(Ordering::Relaxed);
-        if let Some(state) = STATE.get().filter(|_| !is_forked) {
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| state.finish()));
-        }
+fn watch_process(has_gpu: bool) {
+    /// NVIDIA's library takes no calls after its own function of `atexit`, which it registered before this one, so that this one runs first.
+    extern "C" fn before_the_driver() {
+        unless_forked(ProcessState::finish_work);
     }
     extern "C" fn in_child() {
         FORKED.store(true, Ordering::Relaxed);
     }
     // SAFETY: both functions do not unwind, and live as long as the library, which is never unloaded while it is in use.
     unsafe {
-        libc::atexit(at_exit);
+        if has_gpu {
+            libc::atexit(before_the_driver);
+        }
         libc::pthread_atfork(None, None, Some(in_child));
     }
 }

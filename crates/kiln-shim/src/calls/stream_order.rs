@@ -14,7 +14,7 @@ use kiln_driver::{
 };
 
 use crate::boundary::{Answer, OrCode};
-use crate::calls::capture::{CAPTURE_UNSUPPORTED, Captures};
+use crate::calls::capture::{CAPTURE_IMPLICIT, CAPTURE_UNSUPPORTED, Captures};
 use crate::calls::graph_work::NodeWork;
 use crate::calls::stream_places::{StreamPlace, StreamPlaces};
 use crate::calls::streams::Stream;
@@ -102,6 +102,7 @@ impl StreamOrder {
     /// Takes a stream out; its queued work still runs.
     pub(crate) fn remove(&mut self, stream: StreamId) -> Answer {
         let Some(place) = self.places.remove(stream) else { return Ok(()) };
+        self.captures.leave(stream);
         if self.driver.progress(stream).or_code()?.submitted == Submission(0) {
             // Nothing is to be waited for.
             return self.driver.destroy(stream.into()).or_code();
@@ -141,6 +142,9 @@ impl StreamOrder {
 
     /// Queues a command, or records it if the stream captures.
     pub(crate) fn submit(&mut self, choice: &StreamChoice, command: &Command<'_>) -> Answer {
+        if matches!(choice, StreamChoice::Legacy) {
+            self.refuse_legacy()?;
+        }
         if self.captures.take(self.look(choice), command)? {
             return Ok(());
         }
@@ -163,11 +167,49 @@ impl StreamOrder {
 
     /// An error for what cannot be captured, which ends the use of the capture.
     pub(crate) fn refuse_capture(&mut self, choice: &StreamChoice) -> Answer {
+        if matches!(choice, StreamChoice::Legacy) {
+            return self.refuse_legacy();
+        }
         if !self.is_capturing(choice) {
             return Ok(());
         }
         self.captures.spoil(self.look(choice));
         Err(CAPTURE_UNSUPPORTED)
+    }
+
+    /// Whether the legacy stream cannot be used: it stands for the blocking streams, too, and one of those captures.
+    pub(crate) fn is_legacy_unusable(&self) -> bool {
+        self.captures.has_any(|stream| self.places.is_blocking(stream))
+    }
+
+    /// An error while the legacy stream cannot be used, which ends the use of those captures.
+    fn refuse_legacy(&mut self) -> Answer {
+        let Self { captures, places, .. } = self;
+        if captures.spoil_any(|stream| places.is_blocking(stream)) { Err(CAPTURE_IMPLICIT) } else { Ok(()) }
+    }
+
+    /// An error while any stream captures, which ends the use of those captures.
+    pub(crate) fn refuse_all_captures(&mut self) -> Answer {
+        if self.captures.spoil_any(|_| true) { Err(CAPTURE_UNSUPPORTED) } else { Ok(()) }
+    }
+
+    /// Puts the legacy stream behind all that is queued on any stream, blocking or not.
+    pub(crate) fn gather(&mut self) -> Answer<StreamId> {
+        self.refuse_legacy()?;
+        let legacy = self.legacy;
+        let (streams, _) = self.everything();
+        for stream in streams.into_iter().filter(|stream| *stream != legacy) {
+            self.edge(stream, legacy)?;
+        }
+        self.legacy_turns += 1;
+        Ok(legacy)
+    }
+
+    /// Puts all streams, blocking or not, behind what is queued on the legacy stream.
+    pub(crate) fn scatter(&mut self) -> Answer {
+        let legacy = self.legacy;
+        let streams: Vec<StreamId> = self.places.streams().collect();
+        streams.into_iter().try_for_each(|stream| self.edge(legacy, stream))
     }
 
     fn enter_legacy(&mut self) -> Answer<StreamId> {

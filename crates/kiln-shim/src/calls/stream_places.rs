@@ -38,6 +38,12 @@ impl StreamPlaces {
         }
     }
 
+    /// Whether a stream is there and takes part in the order of the default stream.
+    pub(crate) fn is_blocking(&self, stream: StreamId) -> bool {
+        let room = self.slots.get(stream.slot() as usize).and_then(Option::as_ref);
+        room.is_some_and(|(known, place)| *known == stream && place.is_blocking)
+    }
+
     pub(crate) fn remove(&mut self, stream: StreamId) -> Option<StreamPlace> {
         let room = self.slots.get_mut(stream.slot() as usize)?;
         room.take_if(|(known, _)| *known == stream).map(|(_, place)| place)

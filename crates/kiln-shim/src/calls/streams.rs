@@ -139,7 +139,7 @@ driver_api! {
         create(stream, flags, priority)
     }
 
-    fn cuStreamDestroy_v2(stream: RawHandle) {
+    fn cuStreamDestroy_v2(stream: RawHandle) = cuStreamDestroy {
         let state = state()?;
         if stream <= PER_THREAD {
             return Err(Code::INVALID_HANDLE);
@@ -162,7 +162,14 @@ driver_api! {
         let progress = context.driver.progress(id).or_code();
         state.collect();
         let progress = progress?;
-        if progress.completed == progress.submitted { Ok(()) } else { Err(Code::NOT_READY) }
+        if progress.completed == progress.submitted {
+            return Ok(());
+        }
+        if state.device(context.device as c_int)?.is_hung() {
+            // A wait answers why the device is lost.
+            context.driver.synchronize(id).or_code()?;
+        }
+        Err(Code::NOT_READY)
     }
 
     fn cuStreamGetFlags | cuStreamGetFlags_ptsz (stream: RawHandle, flags: Out<c_uint>) {
