@@ -16,6 +16,8 @@ use crate::seat::{Application, Seat};
 
 /// How long the thread that looks for losses waits for the store.
 const LEFT_WAIT: Duration = Duration::from_millis(100);
+/// How long a replacement that takes its application back waits for ranks that have read it.
+const TAKEN_WAIT: Duration = Duration::from_secs(1);
 
 /// Between two looks whether a rank that is waited for has begun again.
 const BEYOND_PERIOD: Duration = Duration::from_millis(20);
@@ -295,7 +297,8 @@ impl Job {
                 }
                 Err(RendezvousError::RankLost { .. }) => return Ok(None),
                 Err(RendezvousError::NoValue { .. }) => {
-                    let missing = lost.iter().map(|lost| lost.rank).filter(|rank| !found.contains_key(rank));
+                    let missing =
+                        lost.iter().map(|lost| lost.rank).filter(|rank| !self.has_application(*rank));
                     let (ranks, waited) = (missing.collect(), began.elapsed());
                     return Err(GroupError::ReplacementsAbsent { ranks, waited });
                 }
@@ -303,6 +306,12 @@ impl Job {
             }
         }
         Ok(Some(found))
+    }
+
+    /// Whether a replacement of a rank waits for its place now.
+    fn has_application(&self, rank: u32) -> bool {
+        let process = self.ranks.get(rank as usize);
+        process.is_some_and(|process| self.rendezvous.value_now(&application_key(*process)).is_some())
     }
 
     /// Gives a replacement its place.
@@ -313,33 +322,46 @@ impl Job {
     }
 }
 
-/// Says that this process is a replacement, and waits until the ranks that are left have given it its place.
+/// Says that this process is a replacement, and waits until the ranks that are left have given it its place. If they do not, it takes back what it said.
 pub(crate) fn apply(rendezvous: &Rendezvous) -> Result<Seat> {
     let application: Application = Rendezvous::random_number();
-    rendezvous.put(&application_key(rendezvous.rank()), &application.to_le_bytes()).map_err(failed)?;
-    loop {
+    let (own_key, seat_key) = (application_key(rendezvous.rank()), seat_key(application));
+    rendezvous.put(&own_key, &application.to_le_bytes()).map_err(failed)?;
+    let waited = loop {
         rendezvous.acknowledge_losses();
-        match rendezvous.get(&seat_key(application)) {
-            Ok(bytes) => {
-                return Seat::parse(&bytes).ok_or_else(|| GroupError::Collective {
-                    what: "the place of a replacement is told in a way that this version does not read"
-                        .into(),
-                    next: "start the same version of kiln on all hosts",
-                });
-            }
+        match rendezvous.get(&seat_key) {
+            Ok(bytes) => return parsed(&bytes),
             // The others begin again without that one.
             Err(RendezvousError::RankLost { .. }) => {}
-            Err(RendezvousError::NoValue { waited, .. }) => {
-                let rank = rendezvous.rank();
-                return Err(GroupError::Collective {
-                    what: format!(
-                        "the ranks that are left have not given rank {rank} its place within {}",
-                        ShortTime(waited)
-                    ),
-                    next: "let each of them call `rebuild_replaced`, and not `rebuild`, while this one waits",
-                });
-            }
+            Err(RendezvousError::NoValue { waited, .. }) => break waited,
+            Err(error) => return Err(failed(error)),
+        }
+    };
+    rendezvous.remove(&own_key).map_err(failed)?;
+    // Ranks that read it just before give the place within this time.
+    let end = Instant::now() + TAKEN_WAIT;
+    while Instant::now() < end {
+        rendezvous.acknowledge_losses();
+        match rendezvous.get_until(&seat_key, end) {
+            Ok(Some(bytes)) => return parsed(&bytes),
+            Ok(None) | Err(RendezvousError::RankLost { .. }) => {}
             Err(error) => return Err(failed(error)),
         }
     }
+    let rank = rendezvous.rank();
+    Err(GroupError::Collective {
+        what: format!(
+            "the ranks that are left have not given rank {rank} its place within {}",
+            ShortTime(waited)
+        ),
+        next: "let each of them call `rebuild_replaced`, and not `rebuild`, while this one waits",
+    })
+}
+
+/// The place that a replacement was given.
+fn parsed(bytes: &[u8]) -> Result<Seat> {
+    Seat::parse(bytes).ok_or_else(|| GroupError::Collective {
+        what: "the place of a replacement is told in a way that this version does not read".into(),
+        next: "start the same version of kiln on all hosts",
+    })
 }

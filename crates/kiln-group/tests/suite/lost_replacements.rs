@@ -11,7 +11,7 @@ use kiln::group::{
 };
 use kiln::sim::{DeviceConfig, Machine, MachineConfig, PtxEngine};
 
-use crate::job_rig::{Plan, begin, free_port, join, limits, said, signal, stay, sum, told_of_one};
+use crate::job_rig::{Plan, begin, free_port, join, join_with, limits, said, signal, stay, sum, told_of_one};
 use crate::rig::Rig;
 use crate::wild_kernel::launch_wild;
 
@@ -23,8 +23,25 @@ fn start(scene: &str, port: u16, rank: u32, size: u32) -> Child {
 #[test]
 fn replaced_process() {
     let Some(plan) = Plan::of_process() else { return };
-    let job = plan.join();
+    let mut config = plan.config();
+    if plan.scene.starts_with("gives up") {
+        config.timeout = Duration::from_millis(1500);
+    }
+    let job = join_with(&config);
     match plan.scene.as_str() {
+        "gives up once" => {
+            let gpu = DeviceRuntime::simulated(7).unwrap();
+            gives_up(&job, &gpu);
+            let again = || DeviceCommunicator::replace(&gpu, &job, &limits()).ok();
+            let replaced = std::iter::repeat_with(again).take(10).find_map(|replaced| replaced);
+            goes_on(&job, Ok(replaced.expect("the place was not given in ten calls")));
+        }
+        "rebuilds afterwards" => {
+            let (_gpu, rank) = begin(&job);
+            told_of_one(&rank);
+            wait_for(&job, "gave up");
+            goes_on(&job, rank.rebuild_replaced());
+        }
         "joins and ends" => std::process::abort(),
         "ends" => {
             let _all = begin(&job);
@@ -55,6 +72,21 @@ fn replaced_process() {
             goes_on(&job, rank.rebuild_replaced());
         }
         scene => panic!("{scene}"),
+    }
+}
+
+/// A replacement asks for its place before the others want one.
+fn gives_up(job: &Arc<Rendezvous>, gpu: &DeviceRuntime) {
+    let told = DeviceCommunicator::replace(gpu, job, &limits()).unwrap_err().to_string();
+    assert!(told.contains("have not given rank 1 its place"), "{told}");
+    job.put("gave up", b"").unwrap();
+}
+
+/// Waits for a word of another rank, whatever is lost meanwhile.
+fn wait_for(job: &Rendezvous, word: &str) {
+    job.acknowledge_losses();
+    while job.get(word).is_err() {
+        job.acknowledge_losses();
     }
 }
 
@@ -110,7 +142,7 @@ fn a_replacement_that_ends_after_all_agreed_on_it_is_a_loss_of_the_new_communica
     let mut zero = crate::job_rig::config(port, 0, 3);
     // A replacement that is stopped is not lost before it is killed.
     zero.silence = Duration::from_secs(60);
-    let job = crate::job_rig::join_with(&zero);
+    let job = join_with(&zero);
     let (_gpu, rank) = begin(&job);
     lost.wait().unwrap();
     job.wait_for_loss(Duration::from_secs(15)).unwrap().unwrap();
@@ -134,6 +166,43 @@ fn a_replacement_that_ends_after_all_agreed_on_it_is_a_loss_of_the_new_communica
         said(replaced.join().unwrap());
     });
     said(other);
+}
+
+#[test]
+fn a_replacement_that_gave_up_has_no_place_until_it_asks_again() {
+    let port = free_port();
+    let (mut lost, other) = (start("ends", port, 1, 3), start("rebuilds afterwards", port, 2, 3));
+    let job = join(port, 0, 3);
+    let (_gpu, rank) = begin(&job);
+    told_of_one(&rank);
+    lost.wait().unwrap();
+    job.acknowledge_losses();
+    let replaced = start("gives up once", port, 1, 3);
+    wait_for(&job, "gave up");
+    goes_on(&job, rank.rebuild_replaced());
+    said(replaced);
+    said(other);
+}
+
+#[test]
+fn only_lost_ranks_without_a_replacement_are_named_as_such() {
+    let port = free_port();
+    let mut lost = [start("ends", port, 1, 3), start("ends", port, 2, 3)];
+    let mut zero = crate::job_rig::config(port, 0, 3);
+    zero.timeout = Duration::from_secs(4);
+    let job = join_with(&zero);
+    let (_gpu, rank) = begin(&job);
+    for lost in &mut lost {
+        lost.wait().unwrap();
+    }
+    job.acknowledge_losses();
+    let mut second = start("applies", port, 2, 3);
+    wait_for(&job, "applies");
+    thread::sleep(Duration::from_millis(300));
+    let told = rank.rebuild_replaced().map(drop).unwrap_err();
+    assert!(matches!(&told, GroupError::ReplacementsAbsent { ranks, .. } if ranks[..] == [1]), "{told}");
+    signal("-KILL", &second);
+    second.wait().unwrap();
 }
 
 #[test]
