@@ -73,6 +73,8 @@ const KEY_BEGINNINGS: [&str; 20] = [
 ];
 /// So many letters and digits follow such a beginning at least.
 const KEY_LETTERS: usize = 16;
+/// The same where small letters and capitals follow and no digit, as in a name of several words.
+const LONG_KEY_LETTERS: usize = 30;
 
 /// Whether the value of a name is a secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -295,8 +297,17 @@ fn is_key(piece: &str) -> bool {
     KEY_BEGINNINGS.iter().filter_map(|beginning| piece.strip_prefix(beginning)).any(|key| {
         let count = |is_so: fn(&char) -> bool| key.chars().filter(is_so).count();
         let (letters, digits) = (count(char::is_ascii_alphabetic), count(char::is_ascii_digit));
-        letters + digits >= KEY_LETTERS && letters > 0 && digits > 0
+        let is_mixed = letters + digits >= KEY_LETTERS && letters > 0 && digits > 0;
+        is_mixed || is_key_of_letters(key)
     })
+}
+
+/// Whether letters alone look like a key: very many in both cases, or many that are all capitals.
+fn is_key_of_letters(key: &str) -> bool {
+    let has_small = key.contains(|letter: char| letter.is_ascii_lowercase());
+    let has_capital = key.contains(|letter: char| letter.is_ascii_uppercase());
+    let least = if has_small { LONG_KEY_LETTERS } else { KEY_LETTERS };
+    has_capital && key.len() >= least && key.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -421,6 +432,10 @@ mod tests {
             "hf_abcdefghijklmnop0123456789",
             "sk-proj-abcdefghij0123456789",
             "AKIAIOSFODNN7EXAMPLE12",
+            "AKIAABCDEFGHIJKLMNOP",
+            "hf_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+            "ghp_abcdefghijklmnopqrstuvwxyzABCDEFGHIJ",
+            "sk-abcdefghijklmnopqrstuvwxyzABCDEFGH",
             "glpat-abcdefghij0123456789",
             "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc123",
             "xoxb-123456789012-abcdefgh",
@@ -451,6 +466,9 @@ mod tests {
                 "x: y",
                 "sk-learn",
                 "hf_hub_download",
+                "hf_TransformerWithHead",
+                "sk-internationalizations",
+                "AKIASmallLettersToo",
                 "--compass",
                 "north",
             ],
