@@ -436,7 +436,13 @@ impl Supervisor<'_> {
     }
 
     fn signal(&self, signal: Signal) {
-        self.running.values().for_each(|process| process.signal(signal));
+        for process in self.running.values() {
+            process.signal(signal);
+            // One that is stopped sees it only then.
+            if matches!(signal, Signal::TERM | Signal::INT | Signal::HUP | Signal::QUIT) {
+                process.signal(Signal::CONT);
+            }
+        }
     }
 
     fn result(&self) -> Result<Exit, Failure> {

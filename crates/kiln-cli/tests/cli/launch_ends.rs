@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,18 @@ fn a_stopped_rank_that_the_others_gave_up_is_killed_and_named_first() {
                     kiln launch: rank 1 failed first with signal 9 (SIGKILL)\n";
         assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
     }
+}
+
+#[test]
+fn one_signal_ends_ranks_that_are_stopped() {
+    let mut command = script(&["-n", "2"], "echo up; kill -STOP $$; sleep 100");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.take(2).filter(|line| line.as_ref().unwrap().ends_with("up")).count(), 2);
+    std::thread::sleep(Duration::from_millis(300));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert_eq!(code_in_time(child), Some(143));
 }
 
 #[test]
