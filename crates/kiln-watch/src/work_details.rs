@@ -239,7 +239,9 @@ impl WatchedRecording {
         let covered = TraceStamp { number: wait.covers.max(wait.writer.number), ..wait.writer };
         let writer = self.found(shared, wait.writer)?.filter(|found| found.stamp == wait.writer);
         let last = if covered == wait.writer { writer.clone() } else { self.found(shared, covered)? };
-        let is_unrelated = last.as_ref().is_some_and(|last| last.stamp != wait.writer);
+        // Where what was needed is not in the recording, what came after it is not known either.
+        let is_known = writer.as_ref().is_some_and(|writer| writer.device.is_some());
+        let is_unrelated = is_known && last.as_ref().is_some_and(|last| last.stamp != wait.writer);
         let clock = |stamp: TraceStamp| shared.index.clock_of(stamp.stream.device);
         let is_comparable = clock(wait.writer) == clock(work.stamp);
         let ended = last.as_ref().and_then(|last| last.device).filter(|_| is_comparable);

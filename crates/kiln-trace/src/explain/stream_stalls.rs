@@ -132,7 +132,8 @@ fn stall(
     let (end, wait, last) = ends.max_by_key(|(end, ..)| *end).filter(|(end, ..)| *end > ready)?;
     let writer = timeline.exactly(wait.writer).copied();
     let needed = writer.and_then(|writer| writer.device).map_or(ready, |span| span.end_ns.max(ready));
-    let is_unrelated = last.stamp != wait.writer;
+    // Where what was needed is not in the recording, what came after it is not known either.
+    let is_unrelated = writer.is_some_and(|writer| writer.device.is_some()) && last.stamp != wait.writer;
     let case = StallCase {
         waiter: *work,
         wait: *wait,

@@ -53,6 +53,19 @@ fn a_wait_that_was_needed_is_not_called_unrelated_and_one_that_cost_nothing_is_l
 }
 
 #[test]
+fn work_before_what_is_not_in_the_recording_is_not_called_unrelated() {
+    // Submission 2, which the consumer needs, was left out; only the one before it on the stream is known.
+    let cut = explained(&[
+        kernel("before", stamp(0, 1), 10, 100, span(1_000, 9_000)),
+        wait(stamp(1, 1), stamp(0, 2), 2, "activations"),
+        kernel("consume", stamp(1, 1), 20, 120, span(9_500, 9_900)),
+    ]);
+    let stalls = &cut.devices[0].stalls;
+    assert!(stalls.iter().all(|stall| (stall.unrelated_ns, &stall.unrelated) == (0, &None)), "{cut}");
+    assert!(!cut.to_string().contains("unrelated"), "{cut}");
+}
+
+#[test]
 fn the_largest_reasons_for_an_idle_device_come_first() {
     let device = explained(&[
         kernel("step", stamp(0, 1), 10, 1_000, span(1_000, 2_000)),
