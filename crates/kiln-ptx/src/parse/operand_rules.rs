@@ -1,6 +1,6 @@
 //! What the operands of arithmetic, comparisons, moves, loads and stores must be: how many there are, and how wide their registers.
 //!
-//! The PTX assembler refuses a text that breaks these rules, so that no GPU ever runs it. Instructions that are not named here have rules of their own where they
+//! The PTX assembler refuses a text that breaks these rules, so that no GPU ever runs it. Instructions that are not named here have other rules where they
 //! are executed.
 
 use crate::instruction_form::Form;
