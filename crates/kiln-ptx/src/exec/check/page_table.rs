@@ -70,9 +70,12 @@ impl PageGroup {
     }
 }
 
+/// A group of pages with its number.
+type NumberedGroup = (u64, Arc<PageGroup>);
+
 /// The pages that a block used last.
 pub(super) struct PageCache {
-    groups: Box<[Option<(u64, Arc<PageGroup>)>; CACHED]>,
+    groups: Box<[Option<NumberedGroup>; CACHED]>,
 }
 
 impl PageCache {
