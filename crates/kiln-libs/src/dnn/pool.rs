@@ -83,7 +83,7 @@ impl<T: NetworkElement> PrimitiveCall<'_, Pool<T>> {
     }
 
     /// Divides the sum of each window by the size of the window, also where a part of it is outside of the image. Otherwise it is divided by the number of
-    /// pixels in the image. PyTorch's default is to count padding; here it is not. It has no meaning for the greatest number.
+    /// pixels in the image. PyTorch's default is to count padding; here it is not. For the greatest number, where it has no meaning, it is refused.
     pub fn count_padding(mut self) -> Self {
         self.operation.counts_padding = true;
         self
@@ -163,6 +163,10 @@ impl<T: NetworkElement> Pool<T> {
             let what = format!("windows of {window:?}, {stride:?} apart, with a padding of {padding:?}");
             return check.refuse(what, "use sizes below 2^31, and windows of fewer than 2^32 places");
         }
+        if self.kind == PoolKind::Max && self.counts_padding {
+            let what = "padding that is counted, for the greatest number of each window".to_owned();
+            return check.refuse(what, "leave `count_padding` out: padding is never the greatest");
+        }
         if padding[0] >= window[0] || padding[1] >= window[1] {
             let what = format!("a padding of {padding:?} for windows of {window:?}");
             return check.refuse(what, "use less padding, so that each window sees a pixel");
@@ -197,7 +201,11 @@ impl<T: NetworkElement> Pool<T> {
             let count = dimensions.iter().try_fold(1_u64, |count, size| count.checked_mul(*size));
             count.filter(|count| *count < TENSOR_LIMIT).ok_or_else(|| {
                 let what = format!("`{name}` is {}", dimensions_text(dimensions));
-                self.name().refusal(what, "split the batch: use tensors below 2^31 elements")
+                let next = match dimensions[0] {
+                    0 | 1 => "split the image, or its channels: use tensors below 2^31 elements",
+                    _ => "split the batch: use tensors below 2^31 elements",
+                };
+                self.name().refusal(what, next)
             })
         };
         Ok((length(image, self.image.0)? as usize, length(result, self.result.0)? as usize))

@@ -57,7 +57,10 @@ impl<T: Comparable> Operation for Histogram<T> {
         if self.output.is_empty() {
             return check.refuse("there are no bins".into(), "use an output of one element for each bin");
         }
-        check.at_most("output", self.output.len(), MAX_BINS)?;
+        if self.output.len() as u64 > MAX_BINS {
+            let what = format!("`output` has {} bins, more than {MAX_BINS}", self.output.len());
+            return check.refuse(what, "use fewer bins, or count parts of the range one after the other");
+        }
         let (low, high) = (self.values.start, self.values.end);
         if !(low < high && low.to_f64().is_finite() && high.to_f64().is_finite()) {
             let what = format!("bins from {}", self.range_text());

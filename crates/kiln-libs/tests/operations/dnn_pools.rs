@@ -205,6 +205,8 @@ fn pools_that_do_not_fit_are_refused() {
     assert!(text.contains("windows of [2, 0]"), "{text}");
     let text = refused(dnn.average_pool(x, [2, 2], y).padding([2, 0]).submit());
     assert!(text.contains("a padding of [2, 0] for windows of [2, 2]"), "{text}");
+    let text = refused(dnn.max_pool(x, [2, 2], y).count_padding().submit());
+    assert!(text.contains("leave `count_padding` out"), "{text}");
     let text = refused(dnn.average_pool(x, [5, 2], y).submit());
     assert!(text.contains("windows of [5, 2] in images of 1 x 2 x 4 x 4"), "{text}");
     let text = refused(dnn.average_pool(x, [2, 2], y).stride([1, 2]).submit());
@@ -225,6 +227,9 @@ fn pools_that_do_not_fit_are_refused() {
     let large = Tensor::new(&images, [1 << 16, 1 << 16, 4, 4]);
     let text = refused(dnn.max_pool(large, [2, 2], Tensor::new(&results, [1 << 16, 1 << 16, 2, 2])).submit());
     assert!(text.contains("split the batch: use tensors below 2^31 elements"), "{text}");
+    let large = Tensor::new(&images, [1, 1, 1 << 16, 1 << 16]);
+    let text = refused(dnn.max_pool(large, [2, 2], Tensor::new(&results, [1, 1, 1 << 15, 1 << 15])).submit());
+    assert!(text.contains("split the image, or its channels: use tensors below 2^31 elements"), "{text}");
     let text =
         refused(dnn.max_pool(x, [2, 2], Tensor::new(&images.view(..8).unwrap(), [1, 2, 2, 2])).submit());
     assert!(text.contains("`x` and `y` share memory"), "{text}");
