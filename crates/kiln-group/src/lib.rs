@@ -118,7 +118,9 @@ pub use rank_environment::{MeetingPoint, RankEnvironment};
 pub use rank_environment_error::RankEnvironmentError;
 pub use rank_loss::CommunicatorRankLost;
 pub use rebuild::RebuiltCommunicator;
-pub use rendezvous::{LostRank, Rendezvous, RendezvousConfig, RendezvousError};
+pub use rendezvous::{
+    LostRank, Rendezvous, RendezvousCall, RendezvousCallKind, RendezvousConfig, RendezvousError,
+};
 pub use replacement::RankVacancy;
 pub use sharded_buffer::ShardedBuffer;
 pub use shared_buffer::SharedBuffer;

@@ -1,7 +1,8 @@
 //! Communicators of all ranks of a job, and of all devices of a group.
 
+use std::panic::Location;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kiln_driver::{DeviceKind, ShortTime};
 use kiln_operation::CommunicatorId;
@@ -15,7 +16,9 @@ use crate::device_group::DeviceGroup;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
 use crate::membership::Membership;
-use crate::rendezvous::{EndingLosses, Rendezvous, RendezvousError, meeting_key};
+use crate::rendezvous::{
+    EndingLosses, Rendezvous, RendezvousCall, RendezvousCallKind, RendezvousError, SILENT_WAIT, meeting_key,
+};
 
 impl DeviceCommunicator {
     /// Becomes the rank of this process in a communicator of all ranks of a job. It waits until rank 0 has made the id. A process that is lost is a lost rank.
@@ -42,7 +45,9 @@ impl DeviceCommunicator {
             return Err(GroupError::PlaceNotTaken { rank });
         }
         let losses_seen = rendezvous.losses_seen();
-        let key = meeting_key(rendezvous.begin_meeting());
+        let number = rendezvous.begin_meeting();
+        let key = meeting_key(number);
+        let call = RendezvousCall::new(RendezvousCallKind::Meet, &number.to_string(), Location::caller());
         if rank == 0 {
             rendezvous.put(&key, Self::new_id(runtime)?.bytes()).map_err(failed)?;
         }
@@ -56,7 +61,7 @@ impl DeviceCommunicator {
         let ranks: Vec<u32> = (0..size).collect();
         // Losses that are known before end collectives, and not this.
         let losses = EndingLosses::Since(losses_seen, &ranks);
-        let id = match rendezvous.get_while(0, ("the id of the communicator", &key), end, losses) {
+        let id = match await_id(rendezvous, (&call, &key), end, losses) {
             // Ranks that have the id already have the communicator.
             Err(lost @ RendezvousError::RankLost { .. }) => {
                 rendezvous.value_now(&key).map_or(Err(lost), |found| Ok(Some(found)))
@@ -76,6 +81,30 @@ impl DeviceCommunicator {
         let membership = members(runtime, id, job, losses_seen)?;
         Self::join_in(runtime, id, (rank, size), config, &membership)
     }
+}
+
+/// Waits for the id that rank 0 makes. Who waits for long says where; and where rank 0 waits instead is asked before the end, since it may give up at the same time.
+fn await_id(
+    rendezvous: &Rendezvous,
+    (call, key): (&RendezvousCall, &str),
+    end: Instant,
+    losses: EndingLosses<'_>,
+) -> std::result::Result<Option<Vec<u8>>, RendezvousError> {
+    let ask = |until: Instant| rendezvous.get_while(0, ("the id of the communicator", key), until, losses);
+    if let Some(id) = ask(end.min(Instant::now() + SILENT_WAIT))? {
+        return Ok(Some(id));
+    }
+    rendezvous.waiting_in(call, || {
+        let margin = (rendezvous.timeout() / 4).min(Duration::from_secs(1));
+        if let Some(id) = ask(end.checked_sub(margin).unwrap_or(end))? {
+            return Ok(Some(id));
+        }
+        let other = rendezvous.call_of(0, end)?;
+        match (ask(end)?, other) {
+            (None, Some(other)) => Err(rendezvous.other_call(call, (0, other), Some(rendezvous.timeout()))),
+            (id, _) => Ok(id),
+        }
+    })
 }
 
 /// Rank 0, which makes the ids of communicators of all ranks, is lost.

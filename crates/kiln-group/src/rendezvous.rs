@@ -4,7 +4,7 @@
 //! the token itself is not sent. Values are not encrypted.
 //!
 //! Parts: [`message`] (bytes on the wire), [`token_proof`], [`store`] (what rank 0 keeps, pure) with [`host_ring`] and [`roll_call`] (how lost ranks are found), [`server`] and
-//! [`connection`] (the two ends), [`exchange`], [`file_descriptors`], [`rank_thread`] (what a host says of a rank), [`end_notes`] (what a launcher is told).
+//! [`connection`] (the two ends), [`exchange`] with [`rendezvous_call`], [`file_descriptors`], [`rank_thread`] (what a host says of a rank), [`end_notes`] (what a launcher is told).
 
 mod addresses;
 mod connection;
@@ -19,6 +19,7 @@ mod job_config;
 mod keys;
 mod message;
 mod rank_thread;
+mod rendezvous_call;
 mod roll_call;
 mod seen;
 mod server;
@@ -39,12 +40,14 @@ use connection::Connection;
 use end_notes::EndNotes;
 pub(crate) use error::RAISE_LIMITS;
 pub use error::RendezvousError;
+pub(crate) use exchange::SILENT_WAIT;
 use greeting::Greeting;
 pub use job_config::RendezvousConfig;
 use job_config::check_times;
 pub(crate) use keys::meeting_key;
 use keys::{check, process_key};
 use message::Message;
+pub use rendezvous_call::{RendezvousCall, RendezvousCallKind};
 pub(crate) use seen::EndingLosses;
 use server::Server;
 use store::Store;
@@ -227,6 +230,11 @@ impl Rendezvous {
     /// The same, and what the store answers, if it does.
     pub(crate) fn put_asking(&self, key: &str, value: &[u8]) -> Result<Option<Vec<u8>>> {
         check(key, value)?;
+        self.put_unchecked(key, value)
+    }
+
+    /// The same for a key and a value that kiln makes of those of the program.
+    fn put_unchecked(&self, key: &str, value: &[u8]) -> Result<Option<Vec<u8>>> {
         let make = |id| Message::Put { id, key: key.into(), value: value.into() };
         match self.connection.request(make, self.deadline(), EndingLosses::None)? {
             Some(Message::Full { limit, .. }) => Err(RendezvousError::Full { key: key.into(), limit }),
@@ -342,7 +350,7 @@ impl Rendezvous {
     ///
     /// After this has told of a loss, a communicator of simulated devices in several processes that has the lost rank does no collective which this rank calls then: each fails with
     /// [`CommunicatorRankLost`](crate::CommunicatorRankLost), also one that the lost rank had come to. A collective that another thread is in meanwhile is done if all ranks had come to it, and
-    /// may be ended on another rank.
+    /// may be ended on another rank. Another rank that was not told of the loss yet may still do a collective to which the lost rank had come, after this has told this rank.
     ///
     /// # Errors
     /// The store is lost; this rank was given up by the others.

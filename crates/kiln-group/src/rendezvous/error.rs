@@ -7,6 +7,7 @@ use std::time::Duration;
 use kiln_driver::ShortTime;
 
 use super::message::{MAX_KEY, MAX_VALUE};
+use super::rendezvous_call::RendezvousCall;
 use crate::rank_list::listed;
 use crate::rank_loss::given_up_next;
 
@@ -179,17 +180,31 @@ pub enum RendezvousError {
     },
     /// A rank did not come to an exchange or a barrier.
     #[error(
-        "rank {rank} did not come to `{name}` within {}{}; let all ranks come to the same exchanges and barriers in the same order", ShortTime(*.waited), elsewhere(.at.as_deref())
+        "rank {rank} did not come to `{name}` within {}; let all ranks come to the same exchanges and barriers in the same order", ShortTime(*.waited)
     )]
     NotThere {
         /// The rank that did not come.
         rank: u32,
         /// The name of the exchange or barrier.
         name: String,
-        /// Where that rank waits, if it waits in another one.
-        at: Option<String>,
         /// How long this rank waited.
         waited: Duration,
+    },
+    /// Two ranks made calls that do not meet: an exchange and a barrier of one name, which both are told at once, or calls of two names, in which they waited for each other.
+    #[error(
+        "rank {rank} called {call} and rank {other_rank} {other_call}, which do not meet{}; let all ranks come to the same exchanges and barriers in the same order", within(*.waited)
+    )]
+    OtherCall {
+        /// A rank: this one, unless it comes after two others have failed by that.
+        rank: u32,
+        /// What it called.
+        call: Box<RendezvousCall>,
+        /// Another rank.
+        other_rank: u32,
+        /// What that called.
+        other_call: Box<RendezvousCall>,
+        /// How long this rank waited, where the calls have two names.
+        waited: Option<Duration>,
     },
     /// A rank has left the job in order, and does not come to an exchange or a barrier.
     #[error(
@@ -337,8 +352,10 @@ fn hard_limit(needed: u64, most: Option<u64>) -> String {
     }
 }
 
-fn elsewhere(at: Option<&str>) -> String {
-    at.map_or_else(String::new, |at| format!(", and waits at `{at}`"))
+fn within(waited: Option<Duration>) -> String {
+    waited.map_or_else(String::new, |waited| {
+        format!(", and waited for each other within {}", ShortTime(waited))
+    })
 }
 
 fn foreign(host: Option<&str>) -> String {

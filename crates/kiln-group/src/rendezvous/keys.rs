@@ -21,6 +21,11 @@ pub(crate) fn meeting_key(number: u64) -> String {
     format!("kiln/communicator/{number}")
 }
 
+/// Where a rank puts what it gives in an exchange or a barrier of this name. Programs put values of keys that they choose, also of this name and a number.
+pub(super) fn exchange_key(name: &str, rank: u32) -> String {
+    format!("kiln/met/{rank}/{name}")
+}
+
 /// Where a rank says in which process it is.
 pub(super) fn process_key(rank: u32) -> String {
     format!("kiln/process/{rank}")

@@ -13,12 +13,12 @@ pub(super) const PROOF_BYTES: usize = 32;
 pub(super) const MAX_VALUE: usize = 1 << 20;
 /// The most bytes of a key.
 pub(super) const MAX_KEY: usize = 512;
-/// The most bytes of a message: a key, a value and a few numbers, or a list of ranks.
-const MAX_MESSAGE: usize = MAX_VALUE + MAX_KEY + 64;
+/// The most bytes of a message: a key, a value with the call that gives it, and a few numbers, or a list of ranks.
+const MAX_MESSAGE: usize = MAX_VALUE + 2 * MAX_KEY + 1024;
 /// The most bytes before a rank has proved that it knows the token.
 const MAX_GREETING: usize = 128;
 /// The first bytes of a connection, and the version of the protocol.
-const MAGIC: [u8; 8] = *b"kilnrdv6";
+const MAGIC: [u8; 8] = *b"kilnrdv7";
 
 pub(super) type Proof = [u8; PROOF_BYTES];
 

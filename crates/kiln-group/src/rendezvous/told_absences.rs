@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::rendezvous_call::TwoCalls;
 use crate::rank_list::named;
 
 /// Ranks of the job that do not come to what another one waits in.
@@ -25,17 +26,20 @@ pub(crate) enum WhyAbsent {
     LateInCall(String),
     /// They have come, after they were late.
     HasCome,
+    /// It made another call than the one that was told: both.
+    OtherCall(TwoCalls),
 }
 
 impl ToldAbsence {
     /// As a message has it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let (kind, text) = match &self.why {
-            WhyAbsent::LeftJob => (0, ""),
-            WhyAbsent::EndedPart(communicator) => (1, communicator.as_str()),
-            WhyAbsent::LateInExchange(name) => (2, name.as_str()),
-            WhyAbsent::LateInCall(sentence) => (3, sentence.as_str()),
-            WhyAbsent::HasCome => (4, ""),
+            WhyAbsent::LeftJob => (0, String::new()),
+            WhyAbsent::EndedPart(communicator) => (1, communicator.clone()),
+            WhyAbsent::LateInExchange(name) => (2, name.clone()),
+            WhyAbsent::LateInCall(sentence) => (3, sentence.clone()),
+            WhyAbsent::HasCome => (4, String::new()),
+            WhyAbsent::OtherCall(calls) => (5, calls.to_text()),
         };
         let count = self.ranks.len() as u32;
         let numbers = std::iter::once(count).chain(self.ranks.iter().copied()).flat_map(u32::to_le_bytes);
@@ -55,23 +59,27 @@ impl ToldAbsence {
             2 => WhyAbsent::LateInExchange(text),
             3 => WhyAbsent::LateInCall(text),
             4 if text.is_empty() => WhyAbsent::HasCome,
+            5 => WhyAbsent::OtherCall(TwoCalls::parse(&text)?),
             _ => return None,
         };
         Some(Self { ranks, why })
     }
 
-    /// Whether it was late, and has not gone.
+    /// Whether it was late or made another call, and has not gone.
     pub(crate) fn is_late(&self) -> bool {
-        matches!(self.why, WhyAbsent::LateInExchange(_) | WhyAbsent::LateInCall(_))
+        matches!(self.why, WhyAbsent::LateInExchange(_) | WhyAbsent::LateInCall(_) | WhyAbsent::OtherCall(_))
     }
 
-    /// What late ranks did not come to, as a sentence.
+    /// What late ranks did not come to, as a sentence, or what they called instead.
     pub(crate) fn late_text(&self) -> Option<String> {
         match &self.why {
             WhyAbsent::LateInExchange(name) => {
                 Some(format!("{} did not come to `{name}` in time", named(&self.ranks)))
             }
             WhyAbsent::LateInCall(sentence) => Some(sentence.clone()),
+            WhyAbsent::OtherCall(TwoCalls { own, other }) => {
+                Some(format!("{} called {other} instead of {own}", named(&self.ranks)))
+            }
             WhyAbsent::LeftJob | WhyAbsent::EndedPart(_) | WhyAbsent::HasCome => None,
         }
     }
@@ -137,6 +145,7 @@ impl ToldAbsences {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rendezvous_call::{RendezvousCall, RendezvousCallKind};
     use super::*;
 
     fn late(of: u32) -> ToldAbsence {
@@ -148,7 +157,13 @@ mod tests {
 
     #[test]
     fn absences_arrive_as_they_were() {
+        let call = |name| RendezvousCall {
+            kind: RendezvousCallKind::Exchange,
+            name: String::from(name),
+            place: "main.rs:1:2".into(),
+        };
         let all = [
+            WhyAbsent::OtherCall(TwoCalls { own: call("a"), other: call("b") }),
             WhyAbsent::LeftJob,
             WhyAbsent::EndedPart("ab".into()),
             WhyAbsent::LateInExchange("end".into()),

@@ -43,6 +43,7 @@ mod lost;
 mod lost_replacements;
 mod members;
 mod no_threads;
+mod other_calls;
 mod random_programs;
 mod rank_endings;
 mod rank_environments;

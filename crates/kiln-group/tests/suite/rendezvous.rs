@@ -278,30 +278,6 @@ fn values_and_keys_are_bounded_and_missing_ones_named() {
 }
 
 #[test]
-fn a_rank_that_waits_elsewhere_is_named_with_its_place() {
-    let port = free_port();
-    let start = |rank: u32, name: &'static str| {
-        thread::spawn(move || {
-            let mut config = config(port, rank, 2);
-            config.timeout = Duration::from_millis(1200);
-            let job = Rendezvous::join(&config).unwrap();
-            let told = job.exchange(name, b"x").unwrap_err();
-            // The other one is still there to say where it waits.
-            thread::sleep(Duration::from_millis(800));
-            told
-        })
-    };
-    let threads = [start(0, "alpha"), start(1, "beta")];
-    let told = threads.map(|thread| thread.join().unwrap());
-    for (told, other, mine, theirs) in [(&told[0], 1, "alpha", "beta"), (&told[1], 0, "beta", "alpha")] {
-        let RendezvousError::NotThere { rank, name, at, .. } = told else { panic!("{told}") };
-        assert_eq!((*rank, name.as_str(), at.as_deref()), (other, mine, Some(theirs)));
-        let words = format!("rank {other} did not come to `{mine}` within 1.2 s, and waits at `{theirs}`");
-        assert!(told.to_string().contains(&words), "{told}");
-    }
-}
-
-#[test]
 fn a_rank_that_does_not_come_is_named_without_a_key_of_the_store() {
     let port = free_port();
     let start = |rank: u32| {

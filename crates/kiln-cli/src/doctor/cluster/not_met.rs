@@ -27,7 +27,9 @@ pub(super) fn not_met(error: &RendezvousError) -> Failure {
         RendezvousError::GivenUp { .. } => {
             Some("see that no rank is stopped or swapped out for seconds, and start all ranks again".into())
         }
-        RendezvousError::NoValue { .. } | RendezvousError::NotThere { .. } => {
+        RendezvousError::NoValue { .. }
+        | RendezvousError::NotThere { .. }
+        | RendezvousError::OtherCall { .. } => {
             Some("look at what the other ranks print, or raise --time-limit".into())
         }
         _ => told,
@@ -86,7 +88,7 @@ mod tests {
             Meeting::NoSuchRank { rank: 5, size: 3 },
             Meeting::MissingRanks { missing: vec![1, 2], size: 3, waited, foreign_host: None },
             Meeting::NoValue { key: "k".into(), waited },
-            Meeting::NotThere { rank: 1, name: "doctor report".into(), at: None, waited },
+            Meeting::NotThere { rank: 1, name: "doctor report".into(), waited },
             Meeting::RankLeft { rank: 1, name: "doctor report".into() },
             Meeting::RankLost { rank: 1, cause: cause() },
             Meeting::GivenUp { rank: 1, cause: cause() },

@@ -39,7 +39,7 @@ impl Connection {
                     absence.ranks.iter().for_each(|rank| self.shared.notes.late(*rank));
                 }
                 WhyAbsent::HasCome => absence.ranks.iter().for_each(|rank| self.shared.notes.came(*rank)),
-                WhyAbsent::LeftJob | WhyAbsent::EndedPart(_) => {}
+                WhyAbsent::LeftJob | WhyAbsent::EndedPart(_) | WhyAbsent::OtherCall(_) => {}
             }
             self.tell(&Message::Told { rank, absence });
             // The store of rank 0 goes with its process: it has told the others once it answers what comes after.
