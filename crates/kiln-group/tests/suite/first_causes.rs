@@ -6,27 +6,19 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kiln::DeviceRuntime;
-use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, Rendezvous, RendezvousError};
+use kiln::group::{Rendezvous, RendezvousError};
 
-use crate::job_rig::{Plan, SOON, config, free_port, join, join_with, said, stay, told_in, told_of, try_sum};
+use crate::job_rig::{
+    Plan, SOON, config, free_port, join, join_with, meet_within, said, stay, told_in, told_of, try_sum,
+};
 
 fn start(scene: &str, place: (u16, u32, u32)) -> Child {
     crate::job_rig::start("first_causes::causing_process", scene, place)
 }
 
-/// Meets the others, with a deadline for ranks that do not come to a collective.
-fn meet(job: &Arc<Rendezvous>, milliseconds: u64) -> (DeviceRuntime, DeviceCommunicator) {
-    let gpu = DeviceRuntime::simulated(u64::from(job.rank())).unwrap();
-    let deadline = Duration::from_millis(milliseconds);
-    let rank = DeviceCommunicator::meet(&gpu, job, &DeviceCommunicatorConfig { deadline }).unwrap();
-    job.barrier("ready").unwrap();
-    (gpu, rank)
-}
-
 /// Says what a collective answers, and waits until all have said that.
 fn tell(job: &Arc<Rendezvous>, milliseconds: u64) {
-    let (_gpu, rank) = meet(job, milliseconds);
+    let (_gpu, rank) = meet_within(job, milliseconds);
     println!("told: {}", try_sum(&rank).unwrap_err());
     job.put(&format!("told {}", job.rank()), b"").unwrap();
     stay();
@@ -48,7 +40,7 @@ fn causing_process() {
         "waits 4 s" => return tell(&job, 4000),
         _ => {}
     }
-    let (gpu, rank) = meet(&job, 20_000);
+    let (gpu, rank) = meet_within(&job, 20_000);
     if ["leaves", "drops", "shuts down", "aborts"].contains(&&*plan.scene) {
         job.get("all are ready").unwrap();
     }
@@ -88,7 +80,7 @@ fn causing_process() {
 /// The rank that is called late does not come to what the others wait in, until they were told.
 fn late_rank(port: u16, size: u32, told: &[u32]) -> Arc<Rendezvous> {
     let job = join(port, 0, size);
-    let (_gpu, _rank) = meet(&job, 20_000);
+    let (_gpu, _rank) = meet_within(&job, 20_000);
     job.put("all are ready", b"").unwrap();
     for rank in told {
         job.get(&format!("told {rank}")).unwrap();
@@ -140,7 +132,7 @@ fn all_ranks_that_have_dropped_their_communicator_are_named() {
     let gone = [1, 3].map(|rank| start("drops", (port, rank, 4)));
     let waits = start("waits 4 s", (port, 2, 4));
     let job = join(port, 0, 4);
-    let (_gpu, rank) = meet(&job, 20_000);
+    let (_gpu, rank) = meet_within(&job, 20_000);
     job.put("all are ready", b"").unwrap();
     [1, 3].iter().for_each(|rank| drop(job.get(&format!("dropped {rank}")).unwrap()));
     let own = try_sum(&rank).unwrap_err().to_string();
@@ -160,7 +152,7 @@ fn a_rank_that_ends_because_another_one_has_left_is_not_the_one_that_later_ranks
         let port = free_port();
         let (left, mut ended) = (start("leaves", (port, 1, 3)), start(scene, (port, 2, 3)));
         let job = join(port, 0, 3);
-        let (_gpu, rank) = meet(&job, 20_000);
+        let (_gpu, rank) = meet_within(&job, 20_000);
         job.put("all are ready", b"").unwrap();
         let lost = job.wait_for_loss(SOON).unwrap().unwrap();
         let words = "after it was told that rank 1 had left the job";
@@ -182,7 +174,7 @@ fn a_rank_that_ends_because_another_one_dropped_its_communicator_is_not_the_one_
     let mut left = start("drops", (port, 1, 3));
     let mut ended = start("exits after a collective", (port, 2, 3));
     let job = join(port, 0, 3);
-    let (_gpu, rank) = meet(&job, 20_000);
+    let (_gpu, rank) = meet_within(&job, 20_000);
     job.put("all are ready", b"").unwrap();
     let lost = job.wait_for_loss(SOON).unwrap().unwrap();
     let words = "after it was told that rank 1 of the job had ended its part of communicator ";
@@ -201,7 +193,7 @@ fn a_rank_zero_that_ends_because_another_one_has_gone_is_not_the_one_that_later_
         let (mut gone, mut first) =
             (start(scene, (port, 2, 3)), start("exits after a barrier", (port, 0, 3)));
         let job = join(port, 1, 3);
-        let (_gpu, _rank) = meet(&job, 20_000);
+        let (_gpu, _rank) = meet_within(&job, 20_000);
         job.put("all are ready", b"").unwrap();
         first.wait().unwrap();
         let told = job.exchange("late", b"1").unwrap_err();
@@ -218,7 +210,7 @@ fn a_rank_whose_device_was_shut_down_is_told_to_those_that_wait_for_it() {
     let port = free_port();
     let mut other = start("shuts down", (port, 1, 2));
     let job = join_with(&config(port, 0, 2));
-    let (_gpu, rank) = meet(&job, 4000);
+    let (_gpu, rank) = meet_within(&job, 4000);
     job.put("all are ready", b"").unwrap();
     let told = try_sum(&rank).unwrap_err().to_string();
     assert!(told.contains("rank 1 has shut its device down and does not come to collective 0"), "{told}");

@@ -129,6 +129,15 @@ pub(crate) fn meet(job: &Arc<Rendezvous>) -> (DeviceRuntime, DeviceCommunicator)
     (gpu, rank)
 }
 
+/// Meets the others, with a deadline for ranks that do not come to a collective, and returns when all are there.
+pub(crate) fn meet_within(job: &Arc<Rendezvous>, milliseconds: u64) -> (DeviceRuntime, DeviceCommunicator) {
+    let gpu = DeviceRuntime::simulated(u64::from(job.rank())).unwrap();
+    let deadline = Duration::from_millis(milliseconds);
+    let rank = DeviceCommunicator::meet(&gpu, job, &DeviceCommunicatorConfig { deadline }).unwrap();
+    job.barrier("ready").unwrap();
+    (gpu, rank)
+}
+
 /// Meets the others, and returns when all have done a collective.
 pub(crate) fn begin(job: &Arc<Rendezvous>) -> (DeviceRuntime, DeviceCommunicator) {
     let (gpu, rank) = meet(job);

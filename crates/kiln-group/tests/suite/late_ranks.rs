@@ -7,21 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kiln::DeviceRuntime;
-use kiln::group::{DeviceCommunicator, DeviceCommunicatorConfig, Rendezvous, RendezvousError};
+use kiln::group::{DeviceCommunicator, Rendezvous, RendezvousError};
 
-use crate::job_rig::{Plan, SOON, config, free_port, join, join_with, said, told_in, try_sum};
+use crate::job_rig::{Plan, SOON, config, free_port, join, join_with, meet_within, said, told_in, try_sum};
 
 fn start(scene: &str, place: (u16, u32, u32)) -> Child {
     crate::job_rig::start("late_ranks::waiting_process", scene, place)
-}
-
-/// Meets the others, with a deadline for ranks that do not come to a collective.
-fn meet(job: &Arc<Rendezvous>, milliseconds: u64) -> (DeviceRuntime, DeviceCommunicator) {
-    let gpu = DeviceRuntime::simulated(u64::from(job.rank())).unwrap();
-    let deadline = Duration::from_millis(milliseconds);
-    let rank = DeviceCommunicator::meet(&gpu, job, &DeviceCommunicatorConfig { deadline }).unwrap();
-    job.barrier("ready").unwrap();
-    (gpu, rank)
 }
 
 /// Waits for a value, whichever ranks are lost meanwhile.
@@ -46,7 +37,7 @@ fn waiting_process() {
     let job = plan.join();
     match plan.scene.as_str() {
         "is late" => {
-            let (_gpu, rank) = meet(&job, 20_000);
+            let (_gpu, rank) = meet_within(&job, 20_000);
             wait_for(&job, "told");
             println!("told: {}", try_sum(&rank).unwrap_err());
         }
@@ -55,7 +46,7 @@ fn waiting_process() {
             wait_for(&job, "told");
         }
         "waits in vain, and goes on" => {
-            let (_gpu, rank) = meet(&job, 300);
+            let (_gpu, rank) = meet_within(&job, 300);
             let told = try_sum(&rank).unwrap_err().to_string();
             assert!(told.contains(" did not come to collective 0"), "{told}");
             job.put("late", b"").unwrap();
@@ -63,13 +54,13 @@ fn waiting_process() {
             std::process::abort();
         }
         "comes at last" => {
-            let _rank = meet(&job, 20_000);
+            let _rank = meet_within(&job, 20_000);
             wait_for(&job, "late");
             job.barrier("all have come").unwrap();
             wait_for(&job, "told");
         }
         how => {
-            let (gpu, rank) = meet(&job, 300);
+            let (gpu, rank) = meet_within(&job, 300);
             let told = try_sum(&rank).unwrap_err().to_string();
             assert!(told.contains(" did not come to collective 0"), "{told}");
             end(how, job, Some((gpu, rank)));
@@ -109,7 +100,7 @@ fn a_rank_that_ends_because_another_one_was_late_is_not_the_one_that_is_told() {
         let port = free_port();
         let (mut ended, late) = (start(how, (port, 1, 3)), start("is late", (port, 2, 3)));
         let job = join(port, 0, 3);
-        let (_gpu, rank) = meet(&job, 20_000);
+        let (_gpu, rank) = meet_within(&job, 20_000);
         ended.wait().unwrap();
         if how != "leaves" {
             let lost = job.wait_for_loss(SOON).unwrap().unwrap();
@@ -140,7 +131,7 @@ fn a_rank_that_waits_when_another_one_ends_because_of_a_late_one_is_told_of_the_
         let port = free_port();
         let (mut ended, late) = (start(how, (port, 1, 3)), start("is late", (port, 2, 3)));
         let job = join(port, 0, 3);
-        let (_gpu, rank) = meet(&job, 20_000);
+        let (_gpu, rank) = meet_within(&job, 20_000);
         names(&[2], &rank, how);
         ended.wait().unwrap();
         job.put("told", b"").unwrap();
@@ -171,7 +162,7 @@ fn a_rank_that_was_late_and_has_come_is_not_the_reason_of_a_later_loss() {
     let mut ended = start("waits in vain, and goes on", (port, 1, 3));
     let late = start("comes at last", (port, 2, 3));
     let job = join(port, 0, 3);
-    let (_gpu, _rank) = meet(&job, 20_000);
+    let (_gpu, _rank) = meet_within(&job, 20_000);
     job.barrier("all have come").unwrap();
     let lost = job.wait_for_loss(SOON).unwrap().unwrap();
     assert!(lost.rank == 1 && !lost.cause.contains("did not come"), "{lost:?}");
