@@ -9,7 +9,6 @@ mod call_text;
 mod crossing;
 mod ended_part;
 mod given_up;
-mod group_call;
 mod reading;
 mod room;
 mod whole_values;
@@ -27,7 +26,9 @@ use kiln_runtime::internal::{
 };
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Stream, Ticket};
 
+use crate::called_collective::CalledCollective;
 use crate::collective_part::Part;
+use crate::collective_text::called_as_group;
 use crate::deadline::after;
 use crate::error::{GroupError, Result};
 use crate::job_ranks::Job;
@@ -35,12 +36,13 @@ use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::transfer::{self, Transfer};
 use absence::Absence;
 use call_text::{called_at, number_text};
-use group_call::called_as_group;
 use whole_values::part_of;
 
 /// Bytes of a value that the store is given at a time.
 const CHUNK_BYTES: usize = 512 << 10;
 const NEXT: &str = "let all ranks call the same collectives in the same order";
+/// Before the line in what is said of a transfer.
+const AT: &str = ", at ";
 
 /// The way of one rank to the others.
 pub(crate) struct Bridge {
@@ -83,6 +85,8 @@ struct Caller {
 /// What a rank brings to a collective: what it calls, and its bytes.
 struct Brought {
     called: String,
+    /// Its line; for a transfer what is said of it, with the line.
+    said: String,
     bytes: Vec<u8>,
 }
 
@@ -264,7 +268,7 @@ impl Bridge {
             }
         };
         let said = match &place {
-            Place::All(_) => String::new(),
+            Place::All(_) => caller.place.to_string(),
             Place::Pair(transfer) => called_at(transfer, part, caller).to_string(),
         };
         let head = transfer::Brought { called, said: &said, call: caller.number, bytes: &[] }.packed();
@@ -308,12 +312,13 @@ impl Bridge {
         let mut all = Vec::with_capacity(ranks.len());
         for rank in ranks {
             if matches!(place, Place::All(_)) && rank == self.rank {
-                all.push(Brought { called: own.to_owned(), bytes: std::mem::take(&mut own_bytes) });
+                let (called, said) = (own.to_owned(), String::new());
+                all.push(Brought { called, said, bytes: std::mem::take(&mut own_bytes) });
                 continue;
             }
             let brought = self.brought(place, rank, (part, caller, end))?;
             if own != brought.called {
-                return Err(self.disagreement((place, caller.place), rank, (own.to_owned(), brought.called)));
+                return Err(self.disagreement((place, part, caller), rank, (own, brought)));
             }
             all.push(brought);
         }
@@ -364,9 +369,10 @@ impl Bridge {
         if let Place::Pair(transfer) = place {
             self.check_order(*transfer, &brought, caller)?;
         }
-        let (called, head) = (brought.called.to_owned(), message.len() - brought.bytes.len());
+        let (called, said) = (brought.called.to_owned(), brought.said.to_owned());
+        let head = message.len() - brought.bytes.len();
         message.drain(..head);
-        Ok(Brought { called, bytes: message })
+        Ok(Brought { called, said, bytes: message })
     }
 
     /// Whether this rank needs the bytes that another one brings.
@@ -450,21 +456,36 @@ impl Bridge {
 
     fn disagreement(
         &self,
-        (place, caller): (&Place, &'static Location<'static>),
+        (place, part, caller): (&Place, &Part, Caller),
         other_rank: u32,
-        (value, other_value): (String, String),
+        (own, other): (&str, Brought),
     ) -> GroupError {
+        let (call, other_call) = match place {
+            Place::All(_) => (own.to_owned(), (other.called.clone(), other.said)),
+            Place::Pair(transfer) => {
+                let call = called_at(transfer, part, caller).to_string();
+                let (what, line) = other.said.rsplit_once(AT).unwrap_or((&other.said, ""));
+                (
+                    call.rsplit_once(AT).map_or(call.as_str(), |(what, _)| what).to_owned(),
+                    (what.to_owned(), line.to_owned()),
+                )
+            }
+        };
         let refusal = Refusal::Disagreement {
             communicator: self.id.short(),
             rank: self.rank,
             other_rank,
             what: number_text(place),
-            value,
-            other_value,
+            value: own.to_owned(),
+            other_value: other.called,
             next: NEXT,
         };
-        note_finding(&format!("{refusal}; called at {caller}"));
-        self.failed(Error::new(kiln_driver::Error::refused("submit", refusal)))
+        let call = CalledCollective::new(self.rank, &call, caller.place);
+        let (what, place) = other_call;
+        let other_call = CalledCollective { rank: other_rank, what, place };
+        note_finding(&format!("{refusal}; {other_call}; called at {}", caller.place));
+        let source = Error::new(kiln_driver::Error::refused("submit", refusal));
+        GroupError::OtherCollective { rank: self.rank, call: Box::new((call, other_call)), source }
     }
 
     fn key(&self, place: &Place, rank: u32) -> String {

@@ -61,8 +61,12 @@ impl<'a> CollectiveCall<'a> {
     /// Queues the call, after everything that it has to come after. It does not wait for the other ranks.
     ///
     /// # Errors
-    /// Lengths that do not fit; buffers that share memory, of which one is written; another rank that called something else, with both values; a rank that is
-    /// lost. Nothing is queued then.
+    /// Lengths that do not fit; buffers that share memory, of which one is written; another rank that called something else, with both calls and their lines; a rank that is
+    /// lost. Nothing is queued then. Sends of simulated ranks that wait for each other ([`GroupError::CrossingSends`]).
+    ///
+    /// A rank of several processes with simulated devices waits for the others here. A rank may be lost when it has come to a collective and not all others have: another rank to which `Rendezvous::wait_for_loss`
+    /// or an error has told of that does no collective with it any more, while one that does not know of it yet may still be given what the lost rank brought. So a collective may be done on some ranks and not on
+    /// others, and [`RebuiltCommunicator`](crate::RebuiltCommunicator) says which are done on all.
     #[track_caller]
     pub fn submit(self) -> Result<Ticket> {
         let (communicator, stream) = (self.communicator, self.stream);
@@ -105,11 +109,13 @@ impl<'a> CollectiveCall<'a> {
             Ok(ticket) => {
                 let is_pairwise = parts.iter().any(Part::is_pairwise);
                 communicator.note(&ticket, RememberedCall::new(parts), is_pairwise);
-                Ok(ticket)
+                let crossing = communicator.log(parts, caller);
+                drop(turn);
+                crossing.map_or(Ok(ticket), |error| Err(communicator.tell_crossing(error)))
             }
             Err(source) => {
                 drop(turn);
-                Err(communicator.refused(source))
+                Err(communicator.refused_call(source, (parts, caller)))
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod held_rank;
 mod local_rank;
+mod logged_call;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,7 @@ use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Ticket};
 
 use crate::alone_id::claim_alone;
 use crate::bridge::{Bridge, random_id};
+use crate::call_log::CallLog;
 use crate::communicator_config::DeviceCommunicatorConfig;
 use crate::communicator_failure::CommunicatorFailed;
 use crate::deadline::after;
@@ -81,6 +83,8 @@ struct Inner {
     module: Option<Module>,
     /// How it reaches simulated devices of other processes.
     bridge: Option<Bridge>,
+    /// What the ranks of a simulated machine have called.
+    log: Option<Arc<CallLog>>,
     /// Whether the other ranks have joined, or cannot.
     is_joined: AtomicBool,
     /// Held over one submission: collectives are counted in the order in which the driver has them.
@@ -171,7 +175,12 @@ impl DeviceCommunicator {
         let module = if size > 1 { Some(load()?) } else { claim };
         let membership = (size > 1).then(|| membership.clone());
         let ledger = Arc::new(Mutex::new(Ledger::new(runtime.info().kind)));
+        let is_logged = size > 1 && bridge.is_none() && runtime.info().kind != DeviceKind::Cuda;
+        let log = is_logged.then(|| CallLog::of(id));
         let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
+            if let Some(log) = &log {
+                log.enter(rank, weak.clone());
+            }
             if let Some(membership) = &membership {
                 let entry = LocalEntry {
                     rank: weak.clone(),
@@ -188,6 +197,7 @@ impl DeviceCommunicator {
                 number: u64::from_str_radix(&id.short(), 16).unwrap_or_default(),
                 scratch,
                 module,
+                log: log.clone(),
                 bridge,
                 is_joined: AtomicBool::new(size == 1 || runtime.info().kind != DeviceKind::Cuda),
                 turn: Mutex::default(),
@@ -346,6 +356,7 @@ impl DeviceCommunicator {
     /// A collective became a node of a graph.
     pub(crate) fn note_graph(&self) {
         self.inner.ledger().has_graphs = true;
+        self.inner.log.iter().for_each(|log| log.note_graph());
     }
 
     pub(crate) fn scratch(&self) -> &GpuRef<u8> {

@@ -6,6 +6,7 @@ use kiln_driver::ShortTime;
 use kiln_operation::CommunicatorId;
 use kiln_runtime::{Error, ErrorKind};
 
+use crate::called_collective::CalledCollective;
 use crate::rank_list::named;
 use crate::rank_loss::CommunicatorRankLost;
 use crate::rendezvous::{RAISE_LIMITS, RendezvousError};
@@ -111,7 +112,8 @@ pub enum GroupError {
         /// What to do.
         next: &'static str,
     },
-    /// Sends of ranks in several processes that wait for each other: each rank receives behind its own send. On GPUs a send waits until it is received.
+    /// Sends of ranks with simulated devices that wait for each other: each rank receives behind its own send. On GPUs a send waits until it is received. Ranks of one process are all told: what they have queued
+    /// ends with [`CommunicatorFailed`](crate::CommunicatorFailed), and their devices go on.
     #[error(
         "{} wait for each other on GPUs, since each of these ranks sends before it receives; put the send and the receive of a rank into one call (`send.and(recv)`), or let one rank receive first",
         .sends.join(" and ")
@@ -119,6 +121,16 @@ pub enum GroupError {
     CrossingSends {
         /// What each of them is: its bytes, both ranks, and the line of the program.
         sends: Vec<String>,
+    },
+    /// Two ranks called different collectives. What this rank called was not queued.
+    #[error("rank {rank}: {source}; {}, and {}", .call.0, .call.1)]
+    OtherCollective {
+        /// This rank.
+        rank: u32,
+        /// What this rank called, and what the other one, with their lines.
+        call: Box<(CalledCollective, CalledCollective)>,
+        /// In what the two differ ([`Refusal::Disagreement`](kiln_driver::Refusal::Disagreement)).
+        source: Error,
     },
     /// The device of a rank said no, or is lost.
     #[error("rank {rank}: {source}")]
@@ -209,7 +221,10 @@ impl GroupError {
     /// What the device said.
     pub fn device_error(&self) -> Option<&Error> {
         match self {
-            Self::Device { source, .. } | Self::Probe { source } | Self::Rank { source, .. } => Some(source),
+            Self::Device { source, .. }
+            | Self::Probe { source }
+            | Self::OtherCollective { source, .. }
+            | Self::Rank { source, .. } => Some(source),
             _ => None,
         }
     }

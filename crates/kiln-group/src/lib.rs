@@ -55,8 +55,11 @@
 mod abort;
 mod alone_id;
 mod bridge;
+mod call_log;
+mod called_collective;
 mod collective_call;
 mod collective_part;
+mod collective_text;
 mod collective_trace;
 mod collectives;
 mod communicator;
@@ -103,6 +106,7 @@ mod topology;
 mod transfer;
 mod transfer_order;
 
+pub use called_collective::CalledCollective;
 pub use collective_call::CollectiveCall;
 pub use collective_trace::{CollectiveTrace, CollectiveTraceError, TraceTime, TracedCollective};
 pub use communicator::DeviceCommunicator;

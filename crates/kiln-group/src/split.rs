@@ -64,6 +64,7 @@ impl DeviceCommunicator {
     }
 
     /// What all ranks say, in the order of the ranks.
+    #[track_caller]
     fn exchange<T>(&self, said: &[T]) -> Result<Vec<T>>
     where
         T: kiln_runtime::Element + kiln_operation::CollectiveElement,

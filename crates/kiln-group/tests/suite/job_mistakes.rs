@@ -129,6 +129,19 @@ fn a_collective_that_differs_between_processes_is_found_with_its_place_in_the_pr
     let said = said(other);
     let found = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
+    // Both calls with their lines; the own one is in the rig.
+    for told in [&told, &told_in(&said)[0]] {
+        assert!(
+            told.contains(
+                "rank 0 called all_reduce of u32 sum of 4 at crates/kiln-group/tests/suite/job_rig.rs:"
+            ),
+            "{told}"
+        );
+        assert!(
+            told.contains("rank 1 called barrier at crates/kiln-group/tests/suite/job_mistakes.rs:"),
+            "{told}"
+        );
+    }
     let line: u32 = said.lines().find_map(|line| line.strip_prefix("line ")?.parse().ok()).unwrap();
     let place = format!("; called at crates/kiln-group/tests/suite/job_mistakes.rs:{line}:");
     // Each rank says what it calls itself first.

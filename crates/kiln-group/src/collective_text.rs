@@ -23,7 +23,7 @@ fn called(part: &Part) -> String {
 }
 
 /// What a rank calls as one group. Ranks that call the same collectives in other groups wait for each other in other orders.
-pub(super) fn called_as_group(parts: &[Part]) -> Vec<String> {
+pub(crate) fn called_as_group(parts: &[Part]) -> Vec<String> {
     let all = parts.iter().filter(|part| !part.is_pairwise()).count();
     let mut place = 0;
     let one = |part: &Part| {
