@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandPart, CommandRecord, DeviceRecord,
-    DroppedRecord, EarlierRecord, Explainer, FaultRecord, FreeRecord, HeapRecord, HostWaitRecord, LaunchSize,
-    RecordingReader, RecordingWriter, StartRecord, StreamRecord, StreamWaitRecord, SubmissionRecord,
-    TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, export_perfetto,
+    DroppedRecord, EarlierRecord, Explainer, FaultRecord, FindingRecord, FreeRecord, HeapRecord,
+    HostWaitRecord, LaunchSize, RecordingReader, RecordingWriter, StartRecord, StreamRecord,
+    StreamWaitRecord, SubmissionRecord, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
+    TraceStream, export_perfetto,
 };
 
 /// Longer than this for one file of a few kilobytes is a hang.
@@ -128,7 +129,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
         let line = Some(TraceLine { file: "a.rs", line: random.below(5) as u32 });
         let (device, bytes, block) = (at.stream.device, time(random), other.number);
         let tag = ["", "weights", "activations"][random.below(3)];
-        let event = match random.below(15) {
+        let event = match random.below(16) {
             0 => TraceEvent::Start(StartRecord { program: "p", ..StartRecord::default() }),
             1 => TraceEvent::Device(DeviceRecord { device, name: "gpu", ..DeviceRecord::default() }),
             2 => TraceEvent::Stream(StreamRecord { stream: at.stream, name: "s" }),
@@ -167,6 +168,17 @@ fn sample(random: &mut Random) -> Vec<u8> {
                 name: "KILN_SIM_SEED",
                 text: tag,
                 ..CommandRecord::default()
+            }),
+            14 => TraceEvent::Finding(FindingRecord {
+                device,
+                rule: "race",
+                kernel: tag,
+                line,
+                message: "m",
+                stamp: (random.below(2) > 0).then_some(at),
+                submitted: line,
+                time_ns,
+                more: random.below(3) as u64,
             }),
             13 => TraceEvent::Earlier(EarlierRecord { stamp: at, until_ns: Some(time_ns) }),
             _ if random.below(2) == 0 => {

@@ -32,8 +32,8 @@
 //! # In reading order
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
-//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EarlierRecord`], [`EndRecord`]. [`RecordingWriter`] and
-//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`IdleKnowledge`]: whether idle time is known. [`RankLog`], [`RecordedRun`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text.
+//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`FindingRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EarlierRecord`], [`EndRecord`]. [`RecordingWriter`] and
+//! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`IdleKnowledge`]: whether idle time is known. [`RankLog`], [`RecordedRun`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text. [`plain_text`]: names that stay on their line.
 //!
 //! ```
 //! use kiln_trace::{RecordingReader, RecordingWriter, StartRecord, TraceEvent};
@@ -62,6 +62,7 @@ mod file;
 mod format;
 mod job;
 mod perfetto;
+mod plain_text;
 mod process_path;
 mod record;
 mod recorder;
@@ -70,9 +71,9 @@ mod secret_words;
 mod shell_word;
 
 pub use explain::{
-    ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedHostWait, ExplainedTakeover, Explainer,
-    Explanation, HeldTag, IdleKnowledge, IdleReason, IdleWhy, MissingEvents, RefusedAllocation, StreamStall,
-    TagBytes, UnknownIdle, WorkName,
+    ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedFinding, ExplainedHostWait,
+    ExplainedTakeover, Explainer, Explanation, HeldTag, IdleKnowledge, IdleReason, IdleWhy, MissingEvents,
+    RefusedAllocation, StreamStall, TagBytes, UnknownIdle, WorkName,
 };
 pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, refused_place, special_file};
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
@@ -80,13 +81,14 @@ pub use job::{
     ClockAlignment, JobCollective, JobExplanation, JobPart, RankCall, RankLateness, RankLog, RecordedRun,
 };
 pub use perfetto::{ExportError, PerfettoSummary, export_perfetto};
+pub use plain_text::plain_text;
 pub use process_path::{split_process_number, with_process_number};
 pub use record::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,
-    DropCause, DroppedRecord, EarlierRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord,
-    HostWaitCause, HostWaitRecord, LaunchSize, NOT_BROUGHT_BACK, RecordingClock, StartRecord, StreamRecord,
-    StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
-    TraceLine, TraceStamp, TraceStream, WaitReason,
+    DropCause, DroppedRecord, EarlierRecord, EndRecord, FaultRecord, FindingRecord, FreeRecord, HeapChange,
+    HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, NOT_BROUGHT_BACK, RecordingClock, StartRecord,
+    StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord,
+    TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 pub use recorder::{
     CollectiveNote, KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingFailure, RecordingFile,

@@ -1,7 +1,7 @@
 //! Perfetto's own trace format: protocol buffers with names kept once.
 //!
 //! Every track is a sequence of packets with its own clock, whose times are distances from the last packet, and its own names. A kernel
-//! takes two packets, its beginning and its end, of about 36 bytes together.
+//! takes two packets, its beginning and its end, of about 36 bytes together, and a wait about 45 more for its arrow and what it says.
 //!
 //! | track | shows |
 //! |---|---|
@@ -10,12 +10,13 @@
 //! | each stream, submitted | work whose time on the device is not known, when the host submitted it |
 //! | each thread | its waits for the device |
 //! | memory by tag, memory held by the heap | counters |
-//! | faults | instants |
+//! | faults, findings | instants |
 //! | takeover | its steps |
 
 mod exporter;
 mod flows;
 mod memory_counters;
+mod note;
 mod packet_sequence;
 mod schema;
 mod track;

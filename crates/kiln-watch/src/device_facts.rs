@@ -26,6 +26,8 @@ pub struct DeviceFacts {
     pub end_ns: u64,
     /// Faults.
     pub faults: u64,
+    /// Mistakes that its checks found.
+    pub findings: u64,
     /// Bytes in use at the end, as far as allocations are recorded.
     pub used_bytes: i64,
     /// The most bytes in use.

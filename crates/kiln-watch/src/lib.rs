@@ -9,7 +9,7 @@
 //! # The recording
 //!
 //! - It is read once, block by block, while it grows. What is kept is bounded: sums over buckets of time for each row, a table of where
-//!   in the file each row, time and number is, memory by tag, and the first few hundred faults.
+//!   in the file each row, time and number is, memory by tag, and the first few hundred faults and findings.
 //! - Of memory by address, the blocks that take most room in the picture of address and time are kept, a limited number; what the
 //!   others cover is added up.
 //! - What is seen closely is read again from the file: a tile reads a few pages of it, a work one or two.
@@ -59,6 +59,7 @@ mod decoded_page;
 mod device_facts;
 mod explained;
 mod file_pattern;
+mod finding_note;
 mod follower;
 mod gap_state;
 mod host_gap;
@@ -84,6 +85,7 @@ pub use block_picture::{BlockPicture, BlockQuery, DrawnBlock};
 pub use collective_totals::CollectiveTotals;
 pub use device_facts::DeviceFacts;
 pub use file_pattern::{FilePattern, recordings_in};
+pub use finding_note::FindingNote;
 pub use memory_series::{MemoryCurve, TagCurve};
 pub use name_search::FoundName;
 pub use name_table::{NameTotals, WorkPlace};

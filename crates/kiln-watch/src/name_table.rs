@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use kiln_trace::plain_text;
 use serde::Serialize;
 
 /// How many names are told apart. What comes later counts as [`OTHER`].
@@ -38,7 +39,7 @@ pub struct NameTotals {
     pub longest: WorkPlace,
 }
 
-/// All names.
+/// All names, each in one line.
 #[derive(Default)]
 pub(crate) struct NameTable {
     names: Vec<Box<str>>,
@@ -49,7 +50,8 @@ pub(crate) struct NameTable {
 impl NameTable {
     /// The number of a name, new or known.
     pub(crate) fn intern(&mut self, name: &str) -> NameId {
-        let name = clipped(name);
+        let name = plain_text(name);
+        let name = clipped(&name);
         if let Some(id) = self.ids.get(name) {
             return *id;
         }
@@ -66,7 +68,7 @@ impl NameTable {
 
     /// The number of a name that may be known.
     pub(crate) fn known(&self, name: &str) -> Option<NameId> {
-        self.ids.get(clipped(name)).or_else(|| self.ids.get(OTHER)).copied()
+        self.ids.get(clipped(&plain_text(name))).or_else(|| self.ids.get(OTHER)).copied()
     }
 
     /// Adds work of this name.

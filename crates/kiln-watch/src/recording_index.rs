@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use kiln_trace::{
-    FaultRecord, HeapChange, HeapRecord, HostWaitRecord, IdleKnowledge, MissingEvents, RankLog,
-    RecordingClock, RefusedAllocation, RepeatCommand, SubmissionKind, SubmissionRecord, TagBytes,
-    TakeoverRecord, TraceEvent, TraceStream,
+    FaultRecord, FindingRecord, HeapChange, HeapRecord, HostWaitRecord, IdleKnowledge, MissingEvents,
+    RankLog, RecordingClock, RefusedAllocation, RepeatCommand, SubmissionKind, SubmissionRecord, TagBytes,
+    TakeoverRecord, TraceEvent, TraceStream, plain_text,
 };
 use serde::Serialize;
 
@@ -15,6 +15,7 @@ use crate::block_map::{BlockMap, KeptBlock, MemoryHole};
 use crate::bucket_store::BucketStore;
 use crate::collective_totals::Collectives;
 use crate::device_facts::DeviceFacts;
+use crate::finding_note::FindingNote;
 use crate::gap_state::{DrawnWork, GapState, THREAD_WAIT};
 use crate::memory_series::MemorySeries;
 use crate::name_table::{NameTable, WorkPlace};
@@ -92,6 +93,8 @@ pub(crate) struct RecordingIndex {
     pub(crate) memory: MemorySeries,
     pub(crate) faults: Vec<FaultNote>,
     pub(crate) fault_count: u64,
+    pub(crate) findings: Vec<FindingNote>,
+    pub(crate) finding_count: u64,
     pub(crate) takeovers: Vec<TakeoverNote>,
     pub(crate) refusals: Vec<RefusalNote>,
     pub(crate) damaged: Vec<(u64, &'static str)>,
@@ -115,19 +118,19 @@ impl RecordingIndex {
         self.idle_knowledge.add(event);
         match event {
             TraceEvent::Start(start) => {
-                self.program = start.program.to_owned();
+                self.program = plain_text(start.program).into_owned();
                 self.process = start.process;
                 self.is_virtual = start.clock == RecordingClock::Virtual;
             }
             TraceEvent::Device(device) => {
                 // Another runtime of the program, after the last had ended.
                 self.has_end_mark = false;
-                let (name, clock) = (device.name.to_owned(), device.clock);
+                let (name, clock) = (plain_text(device.name).into_owned(), device.clock);
                 self.with_device(device.device, |facts| (facts.name, facts.clock) = (name, clock));
             }
             TraceEvent::Stream(stream) => {
                 if let Some(row) = self.row(RowKind::of(stream.stream)) {
-                    row.1.name = stream.name.to_owned();
+                    row.1.name = plain_text(stream.name).into_owned();
                 }
             }
             TraceEvent::Submission(work) => self.submission(work),
@@ -154,6 +157,7 @@ impl RecordingIndex {
             }
             TraceEvent::Heap(heap) => self.heap(heap),
             TraceEvent::Fault(fault) => self.fault(fault),
+            TraceEvent::Finding(finding) => self.finding(finding),
             TraceEvent::Takeover(takeover) => self.takeover(takeover),
             TraceEvent::Collective(collective) => {
                 let name = self.names.intern(collective.name);
@@ -314,11 +318,23 @@ impl RecordingIndex {
                 .and_then(|stamp| Some((self.row_number(RowKind::of(stamp.stream))?, stamp.number)));
             self.faults.push(FaultNote {
                 device: fault.device,
-                message: fault.message.to_owned(),
+                message: plain_text(fault.message).into_owned(),
                 line: fault.line.map(|line| line.to_string()),
                 work,
                 time_ns: fault.time_ns,
             });
+        }
+    }
+
+    fn finding(&mut self, finding: &FindingRecord<'_>) {
+        let count = finding.more.max(1);
+        self.finding_count = self.finding_count.saturating_add(count);
+        self.reach(finding.time_ns, finding.time_ns);
+        self.with_device(finding.device, |facts| facts.findings = facts.findings.saturating_add(count));
+        if finding.more == 0 && self.findings.len() < MAX_LISTED {
+            // Its work may come later.
+            let row = finding.stamp.and_then(|stamp| Some(self.row(RowKind::of(stamp.stream))?.0));
+            self.findings.push(FindingNote::of(finding, row));
         }
     }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::collective_totals::CollectiveTotals;
 use crate::decoded_page::{DecodedPage, PageCache};
 use crate::device_facts::DeviceFacts;
+use crate::finding_note::FindingNote;
 use crate::follower::{Follower, Step};
 use crate::memory_series::MemoryCurve;
 use crate::page_table::Page;
@@ -101,6 +102,10 @@ pub struct RecordingState {
     pub faults: Vec<FaultNote>,
     /// How many faults there are.
     pub fault_count: u64,
+    /// Mistakes that the checks of devices found, the first few.
+    pub findings: Vec<FindingNote>,
+    /// How many there are.
+    pub finding_count: u64,
     /// Allocations that were refused, the first few.
     pub refusals: Vec<RefusalNote>,
     /// Steps of bringing devices back, the first few.
@@ -198,6 +203,8 @@ impl WatchedRecording {
             block_devices: index.blocks.devices(),
             faults: index.faults.clone(),
             fault_count: index.fault_count,
+            findings: index.findings.clone(),
+            finding_count: index.finding_count,
             refusals: index.refusals.clone(),
             takeovers: index.takeovers.clone(),
             collectives: index.collectives.totals(),

@@ -4,7 +4,7 @@
 
 use kiln_trace::{
     IdleReason, IdleWhy, LaunchSize, StreamStall, SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent,
-    TraceStamp, TraceStream, WaitReason, WorkName,
+    TraceStamp, TraceStream, WaitReason, WorkName, plain_text,
 };
 use serde::Serialize;
 
@@ -306,7 +306,7 @@ impl WatchedRecording {
                         writer: wait.writer,
                         covers: wait.covers,
                         reason: wait.reason,
-                        block: wait.block.map(|block| (block.block, block.tag.to_owned())),
+                        block: wait.block.map(|block| (block.block, plain_text(block.tag).into_owned())),
                     });
                 }
             })?;
@@ -345,7 +345,7 @@ impl FoundWork {
     fn of(work: &SubmissionRecord<'_>) -> Self {
         Self {
             stamp: work.stamp,
-            name: work.name.to_owned(),
+            name: plain_text(work.name).into_owned(),
             line: work.line.map(|line| line.to_string()),
             kind: work.kind,
             size: work.size,

@@ -9,6 +9,7 @@ use super::explanation::{
     ExplainedClock, ExplainedDevice, ExplainedHostWait, Explanation, IdleReason, IdleWhy, StreamStall,
     WorkName,
 };
+use super::finding_list::FindingList;
 use super::held_memory::HeldMemory;
 use super::host_waiting::{HostCase, HostWait, HostWaiting};
 use super::idle_knowledge::{IdleKnowledge, UnknownIdle};
@@ -58,6 +59,7 @@ pub struct Explainer {
     work: BTreeMap<u32, DeviceWork>,
     stalls: Stalls,
     missing: MissingEvents,
+    findings: FindingList,
     command: RepeatCommand,
     window: Window,
     explanation: Explanation,
@@ -134,6 +136,7 @@ impl Explainer {
                 );
             }
             TraceEvent::Fault(fault) => self.fault(fault),
+            TraceEvent::Finding(finding) => self.findings.add(finding),
             TraceEvent::Takeover(takeover) => self.takeovers.add(*takeover),
             TraceEvent::Dropped(dropped) => {
                 self.missing.add(dropped);
@@ -236,6 +239,8 @@ impl Explainer {
             clocks,
             host_waits,
             collectives,
+            findings: self.findings.named,
+            finding_count: self.findings.count,
             repeat: command.is_known().then(|| command.recorded_under(&REPEATED_BY)),
             is_repeat_whole: command.is_whole(),
             repeat_lacks: (!command.is_whole()).then(|| command.lacks().to_string()),

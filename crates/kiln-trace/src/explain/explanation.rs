@@ -19,6 +19,10 @@ pub struct Explanation {
     pub host_waits: Vec<ExplainedHostWait>,
     /// Faults, in one line each, the first few.
     pub faults: Vec<String>,
+    /// Mistakes that the checks of simulated devices found, the first few.
+    pub findings: Vec<ExplainedFinding>,
+    /// How many there were.
+    pub finding_count: u64,
     /// Collectives, those first that took longest.
     pub collectives: Vec<ExplainedCollective>,
     /// Events that the recording misses.
@@ -39,6 +43,26 @@ pub struct Explanation {
     pub repeat_lacks: Option<String>,
     /// Whether the program records itself, so that the command does not.
     pub records_itself: bool,
+}
+
+/// A mistake that the checks of a device found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ExplainedFinding {
+    /// The device.
+    pub device: u32,
+    /// Which rule was broken, in a few words.
+    pub rule: String,
+    /// The kernel that broke it; empty if none did, or it is not known.
+    pub kernel: String,
+    /// The line of the kernel's source.
+    pub line: Option<String>,
+    /// All that is known, in one line.
+    pub message: String,
+    /// The work it was found in, if that is known.
+    pub work: Option<WorkName>,
+    /// When the work ended, or else when it was noticed.
+    pub time_ns: u64,
 }
 
 /// A clock.

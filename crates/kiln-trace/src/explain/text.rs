@@ -3,11 +3,12 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::explanation::{
-    ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedHostWait, Explanation, HeldTag,
-    IdleReason, IdleWhy, RefusedAllocation, StreamStall, WorkName,
+    ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedFinding, ExplainedHostWait, Explanation,
+    HeldTag, IdleReason, IdleWhy, RefusedAllocation, StreamStall, WorkName,
 };
 use super::idle_knowledge::UnknownIdle;
 use super::quantity::{Bytes, Share, Time};
+use crate::plain_text::Plain;
 use crate::record::{RecordingClock, WaitReason};
 
 /// Tags that are named.
@@ -91,11 +92,24 @@ impl Explanation {
         Ok(())
     }
 
+    /// What the checks of devices found.
+    fn tell_findings(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.finding_count == 0 {
+            return Ok(());
+        }
+        writeln!(f, "\nFindings of the checks:")?;
+        self.findings.iter().try_for_each(|finding| writeln!(f, "  {finding}"))?;
+        match self.finding_count.saturating_sub(self.findings.len() as u64) {
+            0 => Ok(()),
+            more => writeln!(f, "  and {more} more"),
+        }
+    }
+
     fn tell(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let clock = self.clock_words();
         match &*self.program {
             "" => writeln!(f, "Recording{clock}")?,
-            program => writeln!(f, "Recording of {program}{clock}")?,
+            program => writeln!(f, "Recording of {}{clock}", Plain(program))?,
         }
         self.tell_clocks(f)?;
         if self.damaged_blocks > 0 {
@@ -131,8 +145,9 @@ impl Explanation {
         self.tell_host_waits(f)?;
         if !self.faults.is_empty() {
             writeln!(f, "\nFaults:")?;
-            self.faults.iter().try_for_each(|fault| writeln!(f, "  {fault}"))?;
+            self.faults.iter().try_for_each(|fault| writeln!(f, "  {}", Plain(fault)))?;
         }
+        self.tell_findings(f)?;
         if !self.collectives.is_empty() {
             writeln!(f, "\nCollectives:")?;
             let has_virtual = self.is_virtual || self.clocks.iter().any(|clock| clock.is_virtual);
@@ -153,6 +168,19 @@ impl Display for ExplainedClock {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let kind = if self.is_virtual { RecordingClock::Virtual } else { RecordingClock::Wall };
         write!(f, "clock {} ({})", self.clock, kind.words())
+    }
+}
+
+impl Display for ExplainedFinding {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Plain(&self.rule))?;
+        if let Some(line) = &self.line {
+            write!(f, " at {}", Plain(line))?;
+        }
+        if let Some(work) = &self.work {
+            write!(f, ", in {work}")?;
+        }
+        write!(f, ": {}", Plain(&self.message))
     }
 }
 
@@ -193,7 +221,7 @@ impl ExplainedDevice {
 
     /// What ran, and why nothing did.
     fn work(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let name = if self.name.is_empty() { String::new() } else { format!(" ({})", self.name) };
+        let name = if self.name.is_empty() { String::new() } else { format!(" ({})", Plain(&self.name)) };
         write!(
             f,
             "Device {}{name}: {} {} in {}",
@@ -275,7 +303,8 @@ impl ExplainedDevice {
             writeln!(f, "  {when}:")?;
         }
         for tag in left.iter().take(NAMED_TAGS) {
-            let line = tag.left_line.as_ref().map(|line| format!(", most by {line}")).unwrap_or_default();
+            let line =
+                tag.left_line.as_ref().map(|line| format!(", most by {}", Plain(line))).unwrap_or_default();
             let since = tag.left_since_ns.map(|since| format!(", the oldest since {}", Time(since)));
             let blocks = if tag.left_blocks == 1 {
                 "1 block".to_owned()
@@ -292,7 +321,7 @@ impl ExplainedDevice {
 impl Display for RefusedAllocation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (bytes, at) = (Bytes(self.bytes), Time(self.time_ns));
-        let line = self.line.as_ref().map(|line| format!(" at {line}")).unwrap_or_default();
+        let line = self.line.as_ref().map(|line| format!(" at {}", Plain(line))).unwrap_or_default();
         let kind = if self.is_too_large { "Refused" } else { "Out of memory" };
         write!(f, "{kind}: {bytes} were asked for{line}, {at} after the beginning")?;
         if self.is_too_large {
@@ -309,8 +338,11 @@ impl Display for RefusedAllocation {
         for (tag, before) in
             self.tags.iter().zip(std::iter::once("; most was held by ").chain(std::iter::repeat(", ")))
         {
-            let name =
-                if tag.tag.is_empty() { "memory without a tag".to_owned() } else { format!("`{}`", tag.tag) };
+            let name = if tag.tag.is_empty() {
+                "memory without a tag".to_owned()
+            } else {
+                format!("`{}`", Plain(&tag.tag))
+            };
             write!(f, "{before}{name} ({})", Bytes(tag.bytes))?;
         }
         Ok(())
@@ -326,6 +358,7 @@ impl Display for ExplainedCollective {
 impl ExplainedCollective {
     fn describe(&self, f: &mut Formatter<'_>, is_virtual: bool) -> fmt::Result {
         let Self { name, communicator, rank, ranks, .. } = self;
+        let name = Plain(name);
         write!(f, "`{name}` {}, {} altogether", times(self.calls), Bytes(self.bytes))?;
         if let (Some(ns), Some(longest)) = (self.ns, self.longest_ns) {
             // Between processes, the time of a simulated device stands still during that wait.
@@ -342,7 +375,7 @@ impl Display for IdleReason {
         let before = &self.before;
         match &self.why {
             IdleWhy::HostWait { cause, line } => {
-                let line = line.as_ref().map(|line| format!(" at {line}")).unwrap_or_default();
+                let line = line.as_ref().map(|line| format!(" at {}", Plain(line))).unwrap_or_default();
                 write!(
                     f,
                     "the program was in `{}`{line} and had queued nothing more; next came {before}",
@@ -367,7 +400,7 @@ impl Display for StreamStall {
         let what = match (self.block, &*self.tag) {
             (None, _) => String::new(),
             (Some(block), "") => format!(" block {block}"),
-            (Some(block), tag) => format!(" `{tag}` (block {block})"),
+            (Some(block), tag) => format!(" `{}` (block {block})", Plain(tag)),
         };
         let (waiter, writer) = (&self.waiter, &self.writer);
         match self.reason {
@@ -396,7 +429,7 @@ impl Display for ExplainedHostWait {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}: `{}`", Costs(self.ns, self.times, self.longest_ns), self.cause.words())?;
         if let Some(line) = &self.line {
-            write!(f, " at {line}")?;
+            write!(f, " at {}", Plain(line))?;
         }
         match &self.awaited {
             Some(awaited) => write!(f, ", the longest for {awaited}"),
@@ -410,8 +443,10 @@ impl Display for WorkName {
         let (stream, number) = (self.stream, self.number);
         match (&*self.name, &self.line) {
             ("", _) => write!(f, "submission {number} on stream {stream}"),
-            (name, None) => write!(f, "`{name}` (stream {stream}, submission {number})"),
-            (name, Some(line)) => write!(f, "`{name}` ({line}, stream {stream}, submission {number})"),
+            (name, None) => write!(f, "`{}` (stream {stream}, submission {number})", Plain(name)),
+            (name, Some(line)) => {
+                write!(f, "`{}` ({}, stream {stream}, submission {number})", Plain(name), Plain(line))
+            }
         }
     }
 }
@@ -434,5 +469,5 @@ fn times(times: u64) -> String {
 }
 
 fn tag_words(tag: &str) -> String {
-    if tag.is_empty() { "without a tag".to_owned() } else { format!("of `{tag}`") }
+    if tag.is_empty() { "without a tag".to_owned() } else { format!("of `{}`", Plain(tag)) }
 }

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::job_explanation::{ClockAlignment, JobCollective, JobExplanation, RankLateness};
 use crate::explain::{Bytes, Time};
+use crate::plain_text::Plain;
 
 /// Collectives and ranks that are named.
 const NAMED: usize = 5;
@@ -15,7 +16,8 @@ impl Display for ClockAlignment {
             Self::WallClock => write!(f, "aligned by the wall clock at which each recording began"),
             Self::FirstCollective { name, number } => write!(
                 f,
-                "aligned by the end of `{name}` number {number}, the first collective that all recordings have, because not all say when they began"
+                "aligned by the end of `{}` number {number}, the first collective that all recordings have, because not all say when they began",
+                Plain(name)
             ),
             Self::EachCollective => write!(
                 f,
@@ -36,6 +38,7 @@ impl Display for ClockAlignment {
 impl Display for JobCollective {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { name, communicator, number, .. } = self;
+        let name = Plain(name);
         write!(f, "`{name}` number {number} ({}, communicator {communicator}): ", Bytes(self.bytes))?;
         match (self.parts.first(), self.parts.last(), self.late_ns()) {
             (Some(first), Some(last), ns @ 1..) => {

@@ -6,14 +6,15 @@ use std::io::{self, Read, Seek, Write};
 
 use super::flows::{FlowFinder, Flows, OpenWaits};
 use super::memory_counters::MemoryCounters;
-use super::packet_sequence::{Named, Note, PacketSequence, Shown};
+use super::note::{Note, OpenWait};
+use super::packet_sequence::{Named, PacketSequence, Shown};
 use super::schema::{clock, packet, trace};
 use super::track::{Track, TrackNames};
 use super::wire::Wire;
 use crate::file::{ReadError, RecordingReader};
 use crate::record::{
-    CollectiveRecord, DropCause, FaultRecord, HeapChange, HeapRecord, RecordingClock, StartRecord,
-    StreamWaitRecord, SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent, TraceStamp,
+    CollectiveRecord, DropCause, FaultRecord, FindingRecord, HeapChange, HeapRecord, RecordingClock,
+    StartRecord, SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent, TraceStamp,
 };
 
 /// Why there is no trace.
@@ -83,7 +84,7 @@ struct Exporter<W> {
     flows: Flows,
     /// The next arrow, counted as the first look did.
     next_arrow: u64,
-    open: OpenWaits<String>,
+    open: OpenWaits<OpenWait>,
     collectives: HashMap<TraceStamp, Collective>,
     memory: MemoryCounters,
     summary: PerfettoSummary,
@@ -137,7 +138,7 @@ impl<W: Write> Exporter<W> {
             }
             TraceEvent::Submission(work) => self.submission(work),
             TraceEvent::StreamWait(wait) => {
-                self.open.add(wait, in_words(wait));
+                self.open.add(wait, OpenWait::of(wait));
                 Ok(())
             }
             TraceEvent::HostWait(wait) => {
@@ -157,6 +158,7 @@ impl<W: Write> Exporter<W> {
             }
             TraceEvent::Heap(heap) => self.heap(heap),
             TraceEvent::Fault(fault) => self.fault(fault),
+            TraceEvent::Finding(finding) => self.finding(finding),
             TraceEvent::Takeover(takeover) => {
                 let named = Named { name: takeover.phase.word(), ..Named::default() };
                 self.slice(Track::Takeover(takeover.device), takeover.span, named)
@@ -206,14 +208,14 @@ impl<W: Write> Exporter<W> {
 
     fn submission(&mut self, work: &SubmissionRecord<'_>) -> io::Result<()> {
         self.summary.submissions += 1;
-        let (mut from_here, mut to_here, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut from_here, mut to_here, mut waits) = (Vec::new(), Vec::new(), Vec::new());
         let (flows, next) = (&self.flows, &mut self.next_arrow);
-        self.open.take(work.stamp, |reason| {
+        self.open.take(work.stamp, |wait| {
             if flows.is_drawn(*next) {
                 to_here.push(*next + 1);
             }
             *next += 1;
-            reasons.push(reason);
+            waits.push(wait);
         });
         self.flows.from(work.stamp, &mut from_here);
         // Number 0 means no arrow to some readers.
@@ -222,7 +224,7 @@ impl<W: Write> Exporter<W> {
         if work.bytes > 0 && work.kind != SubmissionKind::Kernel {
             notes.push(Note::Bytes(work.bytes));
         }
-        notes.extend(reasons.iter().map(|reason| Note::WaitsFor(reason)));
+        notes.extend((1..).zip(&waits).flat_map(|(number, wait)| wait.notes(number)));
         let collective = self.collectives.remove(&work.stamp);
         if let Some(collective) = &collective {
             if work.bytes == 0 {
@@ -262,6 +264,23 @@ impl<W: Write> Exporter<W> {
         let named =
             Named { name: fault.message, line: fault.line, notes: number.as_slice(), ..Named::default() };
         self.show(Track::Faults(fault.device), fault.time_ns, Shown::Instant(named))
+    }
+
+    /// An instant at the end of the work, with the line of the kernel.
+    fn finding(&mut self, finding: &FindingRecord<'_>) -> io::Result<()> {
+        let track = Track::Findings(finding.device);
+        if finding.more > 0 {
+            let name = format!("{} more findings", finding.more);
+            let named = Named { name: &name, ..Named::default() };
+            return self.show(track, finding.time_ns, Shown::Instant(named));
+        }
+        let number = finding.stamp.map(|stamp| Note::Submission(stamp.number));
+        let kernel = Some(finding.kernel).filter(|kernel| !kernel.is_empty()).map(Note::Kernel);
+        let notes: Vec<Note<'_>> =
+            number.into_iter().chain(kernel).chain([Note::Finding(finding.message)]).collect();
+        let line = finding.line.or(finding.submitted);
+        let named = Named { name: finding.rule, line, notes: &notes, ..Named::default() };
+        self.show(track, finding.time_ns, Shown::Instant(named))
     }
 
     /// A slice. One that begins before the last one of its track ended is shortened.
@@ -308,18 +327,4 @@ impl<W: Write> Exporter<W> {
         self.summary.bytes += (head.bytes().len() + wire.bytes().len()) as u64;
         Ok(())
     }
-}
-
-/// What is waited for, in words.
-fn in_words(wait: &StreamWaitRecord<'_>) -> String {
-    let block = match wait.block {
-        Some(block) if block.tag.is_empty() => format!("block {}, ", block.block),
-        Some(block) => format!("{} (block {}), ", block.tag, block.block),
-        None => String::new(),
-    };
-    let later = match wait.covers > wait.writer.number {
-        true => format!(", and all up to submission {}", wait.covers),
-        false => String::new(),
-    };
-    format!("{block}{}{later}", wait.writer)
 }

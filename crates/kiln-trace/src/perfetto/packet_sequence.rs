@@ -2,23 +2,11 @@
 
 use std::collections::HashMap;
 
+use super::note::{Note, NoteValue};
 use super::schema::{annotation, clock, defaults, descriptor, event, interned, packet};
 use super::wire::Wire;
+use crate::plain_text::plain_text;
 use crate::record::TraceLine;
-
-/// The annotations that events have, by number.
-#[derive(Clone, Copy)]
-pub(super) enum Note<'a> {
-    Submission(u64),
-    Bytes(u64),
-    WaitsFor(&'a str),
-    Ranks(u64),
-    Rank(u64),
-    Communicator(&'a str),
-}
-
-/// Their names; the first has number 1.
-const NOTE_NAMES: [&str; 6] = ["submission", "bytes", "waits for", "ranks", "rank", "communicator"];
 
 /// What one packet shows.
 #[derive(Clone, Copy)]
@@ -46,8 +34,14 @@ pub(super) struct PacketSequence {
     /// The number of the sequence and of its track.
     id: u32,
     last_time: u64,
-    names: HashMap<Box<str>, u64>,
+    names: Interned,
+    note_names: Interned,
+    note_texts: Interned,
     lines: HashMap<(Box<str>, u32), u64>,
+    /// What a packet has that is new.
+    fresh: Wire,
+    /// The event of a packet.
+    event: Wire,
 }
 
 impl PacketSequence {
@@ -75,16 +69,9 @@ impl PacketSequence {
                 to.number(clock::ID, clock::OWN).number(clock::TIMESTAMP, 0).number(clock::IS_INCREMENTAL, 1);
             });
         });
-        state.message(packet::INTERNED, |to| {
-            for (number, name) in (1..).zip(NOTE_NAMES) {
-                to.message(interned::ANNOTATION_NAMES, |to| {
-                    to.number(interned::ID, number).text(interned::NAME, name);
-                });
-            }
-        });
         track.number(packet::SEQUENCE, id.into());
         track.message(packet::TRACK_DESCRIPTOR, |to| {
-            to.number(descriptor::UUID, id.into()).text(descriptor::NAME, name);
+            to.number(descriptor::UUID, id.into()).text(descriptor::NAME, &*plain_text(name));
             if let Some(parent) = parent {
                 to.number(descriptor::PARENT, parent.into());
             }
@@ -94,7 +81,16 @@ impl PacketSequence {
                 });
             }
         });
-        Self { id, last_time: 0, names: HashMap::new(), lines: HashMap::new() }
+        Self {
+            id,
+            last_time: 0,
+            names: Interned::default(),
+            note_names: Interned::default(),
+            note_texts: Interned::default(),
+            lines: HashMap::new(),
+            fresh: Wire::default(),
+            event: Wire::default(),
+        }
     }
 
     /// The number of its track.
@@ -129,75 +125,69 @@ impl PacketSequence {
     }
 
     fn named(&mut self, kind: u64, named: Named<'_>, to: &mut Wire) {
-        let name = self.name(named.name);
-        let line = named.line.map(|line| self.line(line));
-        let fresh_line = named.line.filter(|_| line.is_some_and(|line| line.is_fresh));
-        if name.is_fresh || fresh_line.is_some() {
-            to.message(packet::INTERNED, |to| {
-                if name.is_fresh {
-                    to.message(interned::EVENT_NAMES, |to| {
-                        to.number(interned::ID, name.number).text(interned::NAME, named.name);
-                    });
+        self.fresh.clear();
+        self.event.clear();
+        let name = self.names.number(named.name, interned::EVENT_NAMES, &mut self.fresh);
+        self.event.number(event::TYPE, kind).number(event::NAME, name);
+        if let Some(line) = named.line {
+            let number = self.line(line);
+            self.event.number(event::LINE, number);
+        }
+        for note in named.notes {
+            let name = self.note_names.number(&note.name(), interned::ANNOTATION_NAMES, &mut self.fresh);
+            let (field, value) = match note.value() {
+                NoteValue::Number(number) => (annotation::NUMBER, number),
+                NoteValue::Text(text) => {
+                    let texts = &mut self.note_texts;
+                    (annotation::TEXT, texts.number(text, interned::ANNOTATION_TEXTS, &mut self.fresh))
                 }
-                if let (Some(at), Some(line)) = (fresh_line, line) {
-                    to.message(interned::LINES, |to| {
-                        to.number(interned::ID, line.number).text(interned::NAME, at.file);
-                        to.number(interned::LINE_NUMBER, at.line.into());
-                    });
-                }
+            };
+            self.event.message(event::ANNOTATIONS, |to| {
+                to.number(annotation::NAME, name).number(field, value);
             });
         }
-        to.message(packet::TRACK_EVENT, |to| {
-            to.number(event::TYPE, kind).number(event::NAME, name.number);
-            if let Some(line) = line {
-                to.number(event::LINE, line.number);
-            }
-            named.notes.iter().for_each(|note| note.write(to));
-            named.from_here.iter().for_each(|flow| {
-                to.fixed(event::FLOWS, *flow);
-            });
-            named.to_here.iter().for_each(|flow| {
-                to.fixed(event::FLOW_ENDS, *flow);
-            });
-        });
-    }
-
-    fn name(&mut self, name: &str) -> Interned {
-        if let Some(number) = self.names.get(name) {
-            return Interned { number: *number, is_fresh: false };
+        for flow in named.from_here {
+            self.event.fixed(event::FLOWS, *flow);
         }
-        let number = self.names.len() as u64 + 1;
-        self.names.insert(name.into(), number);
-        Interned { number, is_fresh: true }
+        for flow in named.to_here {
+            self.event.fixed(event::FLOW_ENDS, *flow);
+        }
+        if !self.fresh.bytes().is_empty() {
+            to.text(packet::INTERNED, self.fresh.bytes());
+        }
+        to.text(packet::TRACK_EVENT, self.event.bytes());
     }
 
-    fn line(&mut self, line: TraceLine<'_>) -> Interned {
+    /// The number of a line, which is written if it is new.
+    fn line(&mut self, line: TraceLine<'_>) -> u64 {
         let next = self.lines.len() as u64 + 1;
         // A key that can be looked up without a copy would need a map of maps, and most programs launch from few lines.
         let number = *self.lines.entry((line.file.into(), line.line)).or_insert(next);
-        Interned { number, is_fresh: number == next }
+        if number == next {
+            self.fresh.message(interned::LINES, |to| {
+                to.number(interned::ID, number).text(interned::NAME, &*plain_text(line.file));
+                to.number(interned::LINE_NUMBER, line.line.into());
+            });
+        }
+        number
     }
 }
 
-#[derive(Clone, Copy)]
-struct Interned {
-    number: u64,
-    is_fresh: bool,
-}
+/// Texts of one kind that a sequence has written.
+#[derive(Default)]
+struct Interned(HashMap<Box<str>, u64>);
 
-impl Note<'_> {
-    fn write(&self, to: &mut Wire) {
-        to.message(event::ANNOTATIONS, |to| {
-            match self {
-                Self::Submission(number) => {
-                    to.number(annotation::NAME, 1).number(annotation::NUMBER, *number)
-                }
-                Self::Bytes(bytes) => to.number(annotation::NAME, 2).number(annotation::NUMBER, *bytes),
-                Self::WaitsFor(text) => to.number(annotation::NAME, 3).text(annotation::TEXT, text),
-                Self::Ranks(ranks) => to.number(annotation::NAME, 4).number(annotation::NUMBER, *ranks),
-                Self::Rank(rank) => to.number(annotation::NAME, 5).number(annotation::NUMBER, *rank),
-                Self::Communicator(text) => to.number(annotation::NAME, 6).text(annotation::TEXT, text),
-            };
+impl Interned {
+    /// The number of a text, which is written as this field if it is new.
+    fn number(&mut self, text: &str, field: u32, fresh: &mut Wire) -> u64 {
+        if let Some(number) = self.0.get(text) {
+            return *number;
+        }
+        let number = self.0.len() as u64 + 1;
+        self.0.insert(text.into(), number);
+        fresh.message(field, |to| {
+            to.number(interned::ID, number).text(interned::NAME, &*plain_text(text));
         });
+        number
     }
 }

@@ -68,6 +68,7 @@ pub(super) mod interned {
     pub(in crate::perfetto) const EVENT_NAMES: u32 = 2;
     pub(in crate::perfetto) const ANNOTATION_NAMES: u32 = 3;
     pub(in crate::perfetto) const LINES: u32 = 4;
+    pub(in crate::perfetto) const ANNOTATION_TEXTS: u32 = 29;
     pub(in crate::perfetto) const ID: u32 = 1;
     pub(in crate::perfetto) const NAME: u32 = 2;
     pub(in crate::perfetto) const LINE_NUMBER: u32 = 4;
@@ -77,5 +78,5 @@ pub(super) mod interned {
 pub(super) mod annotation {
     pub(in crate::perfetto) const NAME: u32 = 1;
     pub(in crate::perfetto) const NUMBER: u32 = 3;
-    pub(in crate::perfetto) const TEXT: u32 = 6;
+    pub(in crate::perfetto) const TEXT: u32 = 17;
 }

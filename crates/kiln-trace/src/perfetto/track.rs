@@ -22,6 +22,7 @@ pub(super) enum Track {
     },
     Heap(u32),
     Faults(u32),
+    Findings(u32),
     Takeover(u32),
 }
 
@@ -33,9 +34,11 @@ impl Track {
             Self::Clock(_) => 0,
             Self::Stream(stream) | Self::Submitted(stream) => stream.device,
             Self::Thread { device, .. } | Self::Memory { device, .. } => device,
-            Self::Device(device) | Self::Heap(device) | Self::Faults(device) | Self::Takeover(device) => {
-                device
-            }
+            Self::Device(device)
+            | Self::Heap(device)
+            | Self::Faults(device)
+            | Self::Findings(device)
+            | Self::Takeover(device) => device,
         }
     }
 
@@ -120,6 +123,7 @@ impl TrackNames {
             },
             Track::Heap(_) => "memory held by the heap".to_owned(),
             Track::Faults(_) => "faults".to_owned(),
+            Track::Findings(_) => "findings".to_owned(),
             Track::Takeover(_) => "takeover".to_owned(),
         }
     }

@@ -2,8 +2,8 @@
 
 use super::{
     AllocationRecord, CollectiveRecord, CommandRecord, DeviceRecord, DroppedRecord, EarlierRecord, EndRecord,
-    FaultRecord, FreeRecord, HeapRecord, HostWaitRecord, StartRecord, StreamRecord, StreamWaitRecord,
-    SubmissionRecord, TakeoverRecord,
+    FaultRecord, FindingRecord, FreeRecord, HeapRecord, HostWaitRecord, StartRecord, StreamRecord,
+    StreamWaitRecord, SubmissionRecord, TakeoverRecord,
 };
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
@@ -42,6 +42,8 @@ pub enum TraceEvent<'a> {
     Command(CommandRecord<'a>),
     /// A stream still had work from before the recording.
     Earlier(EarlierRecord),
+    /// The checks of a device found a mistake.
+    Finding(FindingRecord<'a>),
 }
 
 impl<'a> TraceEvent<'a> {
@@ -55,6 +57,7 @@ impl<'a> TraceEvent<'a> {
             Self::Free(block) => Some(block.time_ns),
             Self::Heap(heap) => Some(heap.time_ns),
             Self::Fault(fault) => Some(fault.time_ns),
+            Self::Finding(finding) => Some(finding.time_ns),
             Self::Takeover(step) => Some(step.span.end_ns),
             Self::End(end) => Some(end.time_ns),
             Self::Start(_)
@@ -86,6 +89,7 @@ impl<'a> TraceEvent<'a> {
             Self::End(record) => (tag(14), record.encode(to)).1,
             Self::Command(record) => (tag(15), record.encode(to)).1,
             Self::Earlier(record) => (tag(16), record.encode(to)).1,
+            Self::Finding(record) => (tag(17), record.encode(to)).1,
         }
     }
 
@@ -107,6 +111,7 @@ impl<'a> TraceEvent<'a> {
             14 => Self::End(EndRecord::decode(from)?),
             15 => Self::Command(CommandRecord::decode(from)?),
             16 => Self::Earlier(EarlierRecord::decode(from)?),
+            17 => Self::Finding(FindingRecord::decode(from)?),
             _ => return Err(Malformed("an event of an unknown kind")),
         })
     }

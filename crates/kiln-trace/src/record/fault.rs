@@ -6,7 +6,7 @@ use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 /// How the message of a fault begins that says why a lost device was given up.
 pub const NOT_BROUGHT_BACK: &str = "the device was not brought back";
 
-/// A fault of a device, or a mistake that a simulated device found.
+/// A fault of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultRecord<'a> {
     /// The device.

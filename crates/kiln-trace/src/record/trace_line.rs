@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
+use crate::plain_text::Plain;
 
 /// The line of the program that asked for something.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -32,8 +33,9 @@ impl<'a> TraceLine<'a> {
     }
 }
 
+/// In one line, whatever the name of the file has.
 impl fmt::Display for TraceLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+        write!(f, "{}:{}", Plain(self.file), self.line)
     }
 }

@@ -6,7 +6,7 @@ use kiln_trace::{
     TraceStream, WaitReason,
 };
 
-use crate::samples::{all_kinds, allocated, freed, kernel, span, stamp, synchronized, wait};
+use crate::samples::{all_kinds, allocated, finding, freed, kernel, span, stamp, synchronized, wait};
 
 fn explained(events: &[TraceEvent<'_>]) -> Explanation {
     let mut explainer = Explainer::default();
@@ -417,4 +417,21 @@ fn a_recording_without_an_end_mark_says_so() {
     let device = all.iter().find(|event| matches!(event, TraceEvent::Device(_))).unwrap();
     let again = [&all[..], &[*device]].concat();
     assert!(!explained(&again).is_whole, "another device began after the mark");
+}
+
+#[test]
+fn findings_are_told_with_the_line_of_the_kernel_and_the_work() {
+    let found = explained(&all_kinds());
+    assert_eq!((found.findings.len(), found.finding_count), (1, 3));
+    let said = "\nFindings of the checks:\n  race at relu.cu:7, in `relu` (src/train.rs:11, stream 1, submission 1): thread 3 writes what thread 4 \
+                reads. Repeat with seed 7.\n  and 2 more\n";
+    assert!(found.to_string().contains(said), "{found}");
+}
+
+#[test]
+fn of_many_findings_the_first_are_told_and_all_are_counted() {
+    let found = explained(&vec![finding(); 25]);
+    assert_eq!((found.findings.len(), found.finding_count), (10, 25));
+    assert!(found.to_string().contains("\n  and 15 more\n"), "{found}");
+    assert!(!explained(&[]).to_string().contains("Findings"));
 }

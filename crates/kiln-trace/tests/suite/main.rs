@@ -18,6 +18,7 @@ mod full_disk;
 mod job;
 mod perfetto;
 mod perfetto_schema;
+mod plain_names;
 mod protobuf;
 mod recorder;
 mod round_trip;

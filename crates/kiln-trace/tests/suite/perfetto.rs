@@ -1,6 +1,6 @@
 //! The trace for Perfetto, read back as its readers would: times, names and defaults of each sequence.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Cursor;
 
 use kiln_trace::{
@@ -38,6 +38,7 @@ struct Sequence {
     names: HashMap<u64, String>,
     lines: HashMap<u64, String>,
     note_names: HashMap<u64, String>,
+    texts: HashMap<u64, String>,
 }
 
 #[derive(Default)]
@@ -79,7 +80,7 @@ impl Trace {
             sequence.track = Fields::of(defaults.bytes(11).unwrap(), &[11]).number(11).unwrap();
         }
         if let Some(names) = packet.bytes(12) {
-            sequence.intern(&Fields::of(names, &[2, 3, 4]));
+            sequence.intern(&Fields::of(names, &[2, 3, 4, 29]));
         }
         if let Some(track) = packet.bytes(60) {
             let track = Fields::of(track, &[1, 2, 5, 8]);
@@ -116,7 +117,11 @@ impl Sequence {
         }
         for name in names.all_bytes(3) {
             let name = Fields::of(name, &[1, 2]);
-            self.note_names.insert(name.number(1).unwrap(), name.text(2).unwrap());
+            assert!(self.note_names.insert(name.number(1).unwrap(), name.text(2).unwrap()).is_none());
+        }
+        for text in names.all_bytes(29) {
+            let text = Fields::of(text, &[1, 2]);
+            assert!(self.texts.insert(text.number(1).unwrap(), text.text(2).unwrap()).is_none());
         }
         for line in names.all_bytes(4) {
             let line = Fields::of(line, &[1, 2, 4]);
@@ -130,9 +135,11 @@ impl Sequence {
             id.map(|id| names.get(&id).expect("a name that was written before").clone()).unwrap_or_default()
         };
         let note = |bytes: &&[u8]| {
-            let note = Fields::of(bytes, &[1, 3, 6]);
-            let value = note.number(3).map(|number| number.to_string()).or(note.text(6));
-            (known(&self.note_names, note.number(1)), value.unwrap())
+            let note = Fields::of(bytes, &[1, 3, 17]);
+            let text = known(&self.texts, note.number(17));
+            let value = note.number(3).map_or(text, |number| number.to_string());
+            assert!(!value.is_empty());
+            (known(&self.note_names, note.number(1)), value)
         };
         Shown {
             time: self.time.unwrap(),
@@ -167,8 +174,13 @@ fn kernels_have_name_line_submission_and_an_arrow_for_the_wait() {
     assert_eq!(gemm.notes, [("submission".to_owned(), "1".to_owned())]);
     let relu = trace.beginning("relu");
     assert_eq!((gemm.starts.len(), &gemm.starts), (1, &relu.ends), "both ends of the arrow");
-    let reason = ("waits for".to_owned(), "activations (block 12), submission 1 on stream 0".to_owned());
-    assert!(relu.notes.contains(&reason), "{:?}", relu.notes);
+    let notes = [
+        ("submission", "1"),
+        ("waits for", "activations, on stream 0"),
+        ("waits for block", "12"),
+        ("waits for submission", "1"),
+    ];
+    assert_eq!(relu.notes, notes.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let times: Vec<(u64, u64)> =
         trace.on("stream 0: main").iter().map(|event| (event.kind, event.time)).collect();
     assert_eq!(times, [(BEGIN, 200), (END, 900)]);
@@ -235,6 +247,50 @@ fn every_arrow_has_both_ends() {
     assert!(trace.beginning("e").ends.is_empty());
     starts.dedup();
     assert_eq!(starts.len(), 4, "each arrow has its own number");
+    let notes = &trace.events.iter().find(|event| event.ends.len() == 3).expect("three waits").notes;
+    let names: HashSet<&str> = notes.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names.len(), notes.len(), "a reader shows one line of each name: {notes:?}");
+    let value = |name| notes.iter().find(|note| note.0 == name).map(|note| note.1.as_str());
+    assert_eq!(value("waits for (2)"), Some("y, on stream 1"));
+    assert_eq!((value("waits for submission"), value("waits for submission (2)")), (Some("2"), Some("1")));
+}
+
+#[test]
+fn a_wait_says_what_else_it_covers_and_on_which_device() {
+    let elsewhere = TraceStamp { stream: TraceStream { device: 3, stream: 5 }, number: 8 };
+    let events = [
+        kernel("a", stamp(0, 1), 1, 10, span(10, 20)),
+        wait(stamp(1, 1), stamp(0, 1), 4, ""),
+        wait(stamp(1, 1), elsewhere, 8, "x"),
+        kernel("b", stamp(1, 1), 3, 10, span(30, 40)),
+    ];
+    let (trace, _) = exported(&events);
+    let said = [
+        ("submission", "1"),
+        ("waits for", "memory without a tag, on stream 0"),
+        ("waits for block", "12"),
+        ("waits for submission", "1"),
+        ("waits for all up to submission", "4"),
+        ("waits for (2)", "x, on stream 5 of device 3"),
+        ("waits for block (2)", "12"),
+        ("waits for submission (2)", "8"),
+    ];
+    assert_eq!(trace.beginning("b").notes, said.map(|(name, value)| (name.to_owned(), value.to_owned())));
+}
+
+#[test]
+fn findings_are_instants_with_the_line_of_the_kernel() {
+    let (trace, _) = exported(&all_kinds());
+    let [race, more] = &trace.on("findings")[..] else { panic!("two instants") };
+    assert_eq!((race.kind, &*race.name, race.time), (INSTANT, "race", 1_000));
+    assert_eq!((&*race.parent, &*race.line), ("device 0: simulated GPU", "relu.cu:7"));
+    let said = [
+        ("submission", "1"),
+        ("kernel", "relu"),
+        ("finding", "thread 3 writes what thread 4 reads. Repeat with seed 7."),
+    ];
+    assert_eq!(race.notes, said.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    assert_eq!((more.kind, &*more.name), (INSTANT, "2 more findings"));
 }
 
 #[test]

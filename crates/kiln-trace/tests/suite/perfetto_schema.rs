@@ -103,7 +103,7 @@ static DEBUG_ANNOTATION: Message = Message {
     fields: &[
         ("name_iid", 1, Type::Uint64),
         ("uint_value", 3, Type::Uint64),
-        ("string_value", 6, Type::Text),
+        ("string_value_iid", 17, Type::Uint64),
     ],
 };
 
@@ -114,12 +114,16 @@ static INTERNED_DATA: Message = Message {
         ("event_names", 2, Type::Message(&EVENT_NAME)),
         ("debug_annotation_names", 3, Type::Message(&DEBUG_ANNOTATION_NAME)),
         ("source_locations", 4, Type::Message(&SOURCE_LOCATION)),
+        ("debug_annotation_string_values", 29, Type::Message(&INTERNED_STRING)),
     ],
 };
 static EVENT_NAME: Message =
     Message { name: "EventName", fields: &[("iid", 1, Type::Uint64), ("name", 2, Type::Text)] };
 static DEBUG_ANNOTATION_NAME: Message =
     Message { name: "DebugAnnotationName", fields: &[("iid", 1, Type::Uint64), ("name", 2, Type::Text)] };
+/// profile_common.proto, where its text is bytes
+static INTERNED_STRING: Message =
+    Message { name: "InternedString", fields: &[("iid", 1, Type::Uint64), ("str", 2, Type::Text)] };
 static SOURCE_LOCATION: Message = Message {
     name: "SourceLocation",
     fields: &[("iid", 1, Type::Uint64), ("file_name", 2, Type::Text), ("line_number", 4, Type::Uint32)],

@@ -2,10 +2,10 @@
 
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,
-    DropCause, DroppedRecord, EarlierRecord, EndRecord, FaultRecord, FreeRecord, HeapChange, HeapRecord,
-    HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, RecordingWriter, StartRecord, StreamRecord,
-    StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
-    TraceLine, TraceStamp, TraceStream, WaitReason,
+    DropCause, DroppedRecord, EarlierRecord, EndRecord, FaultRecord, FindingRecord, FreeRecord, HeapChange,
+    HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, RecordingWriter, StartRecord,
+    StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord,
+    TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 
 /// A submission on stream `stream` of device 0.
@@ -156,6 +156,21 @@ pub(crate) fn all_kinds() -> Vec<TraceEvent<'static>> {
     [work, memory_and_faults()].concat()
 }
 
+/// A race in a kernel.
+pub(crate) fn finding() -> TraceEvent<'static> {
+    TraceEvent::Finding(FindingRecord {
+        device: 0,
+        rule: "race",
+        kernel: "relu",
+        line: Some(TraceLine { file: "relu.cu", line: 7 }),
+        message: "thread 3 writes what thread 4 reads. Repeat with seed 7.",
+        stamp: Some(stamp(1, 1)),
+        submitted: line(11),
+        time_ns: 1_000,
+        more: 0,
+    })
+}
+
 fn memory_and_faults() -> Vec<TraceEvent<'static>> {
     vec![
         allocated(12, 1 << 20, "activations", 9, 50),
@@ -186,6 +201,8 @@ fn memory_and_faults() -> Vec<TraceEvent<'static>> {
             line: line(10),
             time_ns: 2_000,
         }),
+        finding(),
+        TraceEvent::Finding(FindingRecord { more: 2, time_ns: 2_050, ..FindingRecord::default() }),
         TraceEvent::Takeover(TakeoverRecord {
             device: 0,
             phase: TakeoverPhase::Rebuilding,

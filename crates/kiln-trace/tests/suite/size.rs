@@ -3,8 +3,8 @@
 use std::io::{Cursor, Write};
 
 use kiln_trace::{
-    RecordingReader, RecordingWriter, SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
-    TraceStream, export_perfetto,
+    AllocationRecord, AwaitedBlock, FreeRecord, RecordingReader, RecordingWriter, StreamWaitRecord,
+    SubmissionRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, export_perfetto,
 };
 
 /// Kernels of 5 to 20 us on four streams, 40 names and lines, as a training step has.
@@ -58,4 +58,70 @@ fn a_kernel_takes_at_most_40_bytes_of_a_trace() {
     assert_eq!((summary.submissions, summary.bytes), (count, length.0));
     assert!(traced <= 40.0, "{traced} bytes");
     assert!(recorded <= 32.0, "{recorded} bytes");
+}
+
+/// Of 16 events, ten are kernels, four are waits when they are wanted, and one each an allocation and what is given back. Numbers are those of the
+/// middle of a recording of 10^7 events.
+fn with_waits(steps: u64, has_waits: bool) -> Vec<u8> {
+    let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+    let stamp =
+        |stream: u64, number| TraceStamp { stream: TraceStream { device: 0, stream: stream as u32 }, number };
+    let (mut numbers, mut time_ns) = ([1_500_000_u64; 4], 20_000_000_000);
+    let names: Vec<String> = (0..40).map(|number| format!("gemm_{number}")).collect();
+    for step in 300_000..300_000 + steps {
+        let (block, tag) = (step, "activations");
+        for at in 0..10 {
+            let stream = at % 4;
+            if has_waits && stream >= 2 && at < 8 {
+                let writer_stamp = stamp(stream - 2, numbers[stream as usize - 2]);
+                let event = TraceEvent::StreamWait(StreamWaitRecord {
+                    waiter: stamp(stream, numbers[stream as usize] + 1),
+                    writer: writer_stamp,
+                    covers: writer_stamp.number,
+                    block: Some(AwaitedBlock { block, tag }),
+                    time_ns,
+                    ..StreamWaitRecord::default()
+                });
+                writer.push(&event).unwrap();
+            }
+            numbers[stream as usize] += 1;
+            let name = &names[(step as usize * 7 + at as usize) % 40];
+            let event = TraceEvent::Submission(SubmissionRecord {
+                stamp: stamp(stream, numbers[stream as usize]),
+                name,
+                line: Some(TraceLine {
+                    file: "src/model/layers.rs",
+                    line: 100 + (step * 7 + at) as u32 % 40,
+                }),
+                host: TimeSpan::new(time_ns, time_ns + 3_100),
+                device: Some(TimeSpan::new(time_ns + 9_000, time_ns + 12_000 + step * 977 % 1_900)),
+                ..SubmissionRecord::default()
+            });
+            writer.push(&event).unwrap();
+            time_ns += 4_000;
+        }
+        let allocated =
+            AllocationRecord { block, bytes: 1 << 20, tag, time_ns, ..AllocationRecord::default() };
+        writer.push(&TraceEvent::Allocation(allocated)).unwrap();
+        let freed = FreeRecord { block, bytes: 1 << 20, tag, time_ns: time_ns + 9, ..FreeRecord::default() };
+        writer.push(&TraceEvent::Free(freed)).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+#[test]
+fn a_wait_takes_at_most_46_bytes_of_a_trace_and_an_event_40() {
+    let steps = 10_000;
+    let traced = |has_waits| {
+        let mut reader = RecordingReader::new(Cursor::new(with_waits(steps, has_waits))).unwrap();
+        export_perfetto(&mut reader, std::io::sink()).unwrap()
+    };
+    let (with, without) = (traced(true), traced(false));
+    assert_eq!((with.arrows, with.arrows_left_out), (4 * steps, 0));
+    let wait = (with.bytes - without.bytes) as f64 / (4 * steps) as f64;
+    let event = with.bytes as f64 / with.events as f64;
+    println!("{wait:.1} bytes of the trace for a wait, {event:.1} for an event");
+    assert!(wait <= 46.0, "{wait} bytes for a wait");
+    // 10^7 events in at most 400 MB.
+    assert!(event <= 40.0, "{event} bytes for an event");
 }

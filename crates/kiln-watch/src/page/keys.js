@@ -39,6 +39,7 @@ function placeTip(x, y) {
 
 function tipWords(what) {
   if (what.fault) return [what.fault.message, what.fault.line || ""].filter(Boolean);
+  if (what.finding) return [`${what.finding.rule}: ${what.finding.message}`, what.finding.line || what.finding.submitted || ""].filter(Boolean);
   if (what.step) return [`The device was lost (${what.step.phase}): ${timeWords(what.step.end_ns - what.step.begin_ns)}`];
   if (what.work) return [`${names[what.work.name]}, ${timeWords(what.work.length)}`];
   if (what.sum) {

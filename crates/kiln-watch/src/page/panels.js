@@ -72,9 +72,9 @@ function showDevices() {
   const rows = state.devices.map((device) => [
     placeWords(device), device.name || "", device.state, `${device.streams}`, device.submissions.toLocaleString("en"),
     state.has_memory ? `${byteWords(device.used_bytes)} (most ${byteWords(device.peak_bytes)})` : "not recorded",
-    device.heap_bytes === null ? "not recorded" : byteWords(device.heap_bytes), `${device.faults}`,
+    device.heap_bytes === null ? "not recorded" : byteWords(device.heap_bytes), `${device.faults}`, `${device.findings}`,
   ]);
-  const heads = [["Device"], ["Name"], ["State at the end"], ["Streams", true], ["Submissions", true], ["Memory in use", true], ["Heap", true], ["Faults", true]];
+  const heads = [["Device"], ["Name"], ["State at the end"], ["Streams", true], ["Submissions", true], ["Memory in use", true], ["Heap", true], ["Faults", true], ["Findings", true]];
   byId("view-devices").replaceChildren(rows.length ? table(heads, rows) : make("p", { class: "quiet" }, "No device did anything."));
 }
 
@@ -95,9 +95,20 @@ function showFindings() {
     const go = fault.work ? make("button", { type: "button", onclick: () => jump(fault.work[0], fault.work[1]) }, "Go to the work") : make("button", { type: "button", onclick: () => { setView("timeline"); goTo({ row: view.row, begin_ns: fault.time_ns, end_ns: fault.time_ns }); } }, "Go there");
     return [placeWords(fault), timeWords(fault.time_ns), make("span", { class: "fault" }, fault.message), fault.line || "", go];
   });
+  const findings = state.findings.map((finding) => {
+    const go = finding.work ? make("button", { type: "button", onclick: () => jump(finding.work[0], finding.work[1]) }, "Go to the work") : null;
+    const what = make("span", {}, make("strong", { class: "finding" }, finding.rule), `: ${finding.message}`);
+    return [placeWords(finding), timeWords(finding.time_ns), what, finding.kernel, finding.line || "", finding.submitted || "", go];
+  });
   const parts = [make("h2", {}, countWords(state.fault_count, "fault"))];
   if (faults.length) parts.push(table([["Device"], ["When"], ["What"], ["Line"], [""]], faults));
-  if (faults.length || state.refusals.length) parts.push(repeatWords());
+  if (state.finding_count) {
+    parts.push(make("h2", {}, `${countWords(state.finding_count, "finding")} of the checks`));
+    parts.push(table([["Device"], ["When"], ["What"], ["Kernel"], ["Its line"], ["Submitted by"], [""]], findings));
+    const more = state.finding_count - findings.length;
+    if (more > 0) parts.push(make("p", { class: "quiet" }, `and ${countWords(more, "more finding")}`));
+  }
+  if (faults.length || findings.length || state.refusals.length) parts.push(repeatWords());
   if (state.takeovers.length) {
     parts.push(make("h2", {}, "Devices that were lost, and the steps to bring them back"));
     parts.push(table([["Device"], ["Step"], ["When"], ["How long", true]], state.takeovers.map((step) => [placeWords(step), step.phase, timeWords(step.begin_ns), timeWords(step.end_ns - step.begin_ns)])));
@@ -139,7 +150,7 @@ function showFacts() {
   byId("title").textContent = state.program ? `kiln watch: ${state.program.split("/").pop()}` : "kiln watch";
   document.title = byId("title").textContent;
   byId("facts").textContent = `${state.file}: ${countWords(state.events, "event")}, ${timeWords(recordingLength())}${clock}${ended}${state.has_end_mark ? ", ended" : ""}`;
-  byId("tab-findings").textContent = state.fault_count ? `4 Faults (${state.fault_count})` : "4 Faults";
+  byId("tab-findings").textContent = `4 Faults${state.fault_count ? ` (${state.fault_count})` : ""}${state.finding_count ? `, findings (${state.finding_count})` : ""}`;
 }
 
 /** Shows what the current view shows. */

@@ -74,7 +74,7 @@ function joined(parts) {
   return {
     ...parts[0], parts, rows,
     version: sum("version") + parts.length * 1e6,
-    events: sum("events"), file_bytes: sum("file_bytes"), read_bytes: sum("read_bytes"), hidden_events: sum("hidden_events"), fault_count: sum("fault_count"),
+    events: sum("events"), file_bytes: sum("file_bytes"), read_bytes: sum("read_bytes"), hidden_events: sum("hidden_events"), fault_count: sum("fault_count"), finding_count: sum("finding_count"),
     file: parts.length === 1 ? parts[0].file : countWords(parts.length, "recording"),
     program: (parts.find((part) => part.program) || parts[0]).program,
     begin_ns: Math.min(...times.map(([part, rec]) => later(part.begin_ns, rec))), end_ns: Math.max(...times.map(([part, rec]) => later(part.end_ns, rec))),
@@ -85,6 +85,7 @@ function joined(parts) {
     damaged: parts.flatMap((part) => part.damaged),
     devices: all("devices", () => ({})),
     faults: all("faults", (fault, rec) => ({ time_ns: later(fault.time_ns, rec), work: fault.work && [rowHere(rec, fault.work[0]), fault.work[1]] })),
+    findings: all("findings", (finding, rec) => ({ time_ns: later(finding.time_ns, rec), work: finding.work && [rowHere(rec, finding.work[0]), finding.work[1]] })),
     takeovers: all("takeovers", (step, rec) => ({ begin_ns: later(step.begin_ns, rec), end_ns: later(step.end_ns, rec) })),
     refusals: all("refusals", (each, rec) => ({ time_ns: later(each.time_ns, rec) })),
     collectives: all("collectives", (each, rec) => ({ name: nameHere(rec, each.name) })),

@@ -233,7 +233,7 @@ function drawNames(seen) {
   }
 }
 
-/** Faults and takeovers, on the heads of their devices. */
+/** Faults, findings and takeovers, on the heads of their devices. */
 function drawMarks() {
   for (const lane of seenLanes().filter((each) => each.head && each.place !== undefined)) {
     const y = AXIS + lane.y - view.scroll;
@@ -248,6 +248,16 @@ function drawMarks() {
       ink.moveTo(x, y + HEAD - 2);
       ink.lineTo(x - 6, y + 4);
       ink.lineTo(x + 6, y + 4);
+      ink.fill();
+    }
+    for (const finding of state.findings.filter((each) => each.place === lane.place)) {
+      const x = xOf(finding.time_ns), middle = y + HEAD / 2;
+      ink.fillStyle = colours.finding;
+      ink.beginPath();
+      ink.moveTo(x, middle - 6);
+      ink.lineTo(x + 5, middle);
+      ink.lineTo(x, middle + 6);
+      ink.lineTo(x - 5, middle);
       ink.fill();
     }
   }
@@ -322,15 +332,16 @@ function axisWords(ns, step) {
   return `${(ns / unit).toLocaleString("en", { maximumFractionDigits: 0 })} ${word}`;
 }
 
-/** What is at a place of the canvas: a work, the gap before one, a sum, a fault, or nothing. */
+/** What is at a place of the canvas: a work, the gap before one, a sum, a fault, a finding, or nothing. */
 function hit(x, y) {
   const lane = lanes.find((each) => y >= AXIS && y - AXIS + view.scroll >= each.y && y - AXIS + view.scroll < each.y + each.height);
   if (!lane || x < LABELS) return null;
   const ns = nsOf(x);
   if (lane.head) {
     const fault = state.faults.find((each) => each.place === lane.place && Math.abs(xOf(each.time_ns) - x) < 7);
+    const finding = state.findings.find((each) => each.place === lane.place && Math.abs(xOf(each.time_ns) - x) < 6);
     const step = state.takeovers.find((each) => each.place === lane.place && each.begin_ns <= ns && ns <= each.end_ns);
-    return fault ? { fault } : step ? { step } : null;
+    return fault ? { fault } : finding ? { finding } : step ? { step } : null;
   }
   const found = rowContent(lane.row, ns);
   if (!found) return { row: lane.row };

@@ -35,7 +35,7 @@ function make(tag, attributes, ...children) {
 let colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["back", "front", "quiet", "line", "panel", "wait", "late", "queued", "fault", "takeover", "mark", "light", "grey"];
+  const names = ["back", "front", "quiet", "line", "panel", "wait", "late", "queued", "fault", "finding", "takeover", "mark", "light", "grey"];
   colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   colours.names = new Map();
 }

@@ -6,7 +6,7 @@ use kiln_trace::RecordingWriter;
 use kiln_watch::{WatchOptions, WatchServer};
 
 use crate::dev_tools::Page;
-use crate::samples::{Recording, bytes, kernel, planted, random_events, span, stamp};
+use crate::samples::{Recording, bytes, kernel, planted, race, random_events, span, stamp};
 
 /// A page of a file, and its server.
 fn open(test: &str, file: &Path, scheme: &str) -> Option<(Page, WatchServer)> {
@@ -296,6 +296,34 @@ fn faults_devices_ranks_and_the_explanation_are_in_words() {
     let (x, y) = page.place(0, 151_000.0);
     let [red, green, blue] = page.pixel("#timeline", x, y - 24.0);
     assert!(red > 150 && green < 80 && blue < 80, "{red} {green} {blue}");
+    page.finish();
+}
+
+#[test]
+fn findings_are_marked_and_listed_with_the_line_of_the_kernel() {
+    let said = "thread 3 writes what thread 4 reads. Repeat with seed 7.";
+    let events = [&planted()[..], &[race(stamp(0, 3), said)]].concat();
+    let recording = Recording::of(&events, 3);
+    let test = "findings_are_marked_and_listed_with_the_line_of_the_kernel";
+    let Some((mut page, _server)) = open(test, &recording.0, "light") else { return };
+    assert_eq!(
+        page.text("document.getElementById('tab-findings').textContent"),
+        "4 Faults (1), findings (1)"
+    );
+    // On the head of the device, which stands above its first row.
+    let (x, y) = page.place(0, 140_000.0);
+    let [red, green, blue] = page.pixel("#timeline", x, y - 24.0);
+    assert!(red > 150 && green < 60 && blue > 80, "{red} {green} {blue}");
+    page.press("4");
+    let words = page.text("document.getElementById('view-findings').textContent");
+    for part in ["1 finding of the checks", "race: ", said, "step.cu:7", "src/train.rs:40", "To repeat it: "]
+    {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    page.value(
+        "[...document.querySelectorAll('#view-findings table')].at(-2).querySelector('button').click()",
+    );
+    page.wait_until("kilnWatch.view.name === 'timeline' && document.getElementById('details').textContent.startsWith('step')");
     page.finish();
 }
 

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandRecord, DeviceRecord, EndRecord, FaultRecord,
-    FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, RecordingWriter, StartRecord,
-    StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord,
-    TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream,
+    FindingRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause, HostWaitRecord, RecordingWriter,
+    StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
+    TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream,
 };
 use kiln_watch::WatchedRecording;
 
@@ -129,6 +129,20 @@ pub(crate) fn synchronized(thread: u32, at: u32, span: TimeSpan) -> TraceEvent<'
         line: line(at),
         span,
         ..HostWaitRecord::default()
+    })
+}
+
+/// A race that was found in a work.
+pub(crate) fn race(at: TraceStamp, message: &'static str) -> TraceEvent<'static> {
+    TraceEvent::Finding(FindingRecord {
+        rule: "race",
+        kernel: "step",
+        line: Some(TraceLine { file: "step.cu", line: 7 }),
+        message,
+        stamp: Some(at),
+        submitted: line(40),
+        time_ns: 140_000,
+        ..FindingRecord::default()
     })
 }
 
