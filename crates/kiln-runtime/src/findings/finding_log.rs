@@ -17,6 +17,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Findings that are kept; of more, those that a caller was told go first, and the rest is counted.
 const MAX_FINDINGS: usize = 1024;
+/// Findings of one device that a recording has by themselves; their texts are kept for ever.
+const MAX_RECORDED: u64 = 256;
 
 /// The findings of one device.
 pub(crate) struct FindingLog {
@@ -32,6 +34,16 @@ struct KeptFindings {
     /// Those that are not in the list, and how many of them no caller was told.
     dropped: u64,
     dropped_unread: u64,
+    /// Those that are to be recorded, once there is a recording.
+    unrecorded: Option<UnrecordedFindings>,
+}
+
+/// Findings for a recording.
+#[derive(Default)]
+struct UnrecordedFindings {
+    list: Vec<(DeviceFinding, Option<Stamp>)>,
+    /// How many there were altogether.
+    count: u64,
 }
 
 /// One finding, and which work it fails.
@@ -100,6 +112,23 @@ impl FindingLog {
         (untold.filter_map(KeptFinding::finding).collect(), kept.dropped_unread)
     }
 
+    /// From here on, findings are kept for a recording, too, until it takes them.
+    pub(crate) fn begin_recording(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).unrecorded.get_or_insert_default();
+    }
+
+    /// The findings that were read since the last time, for the recording, with the submissions they belong to. What lost the device is not among them.
+    pub(crate) fn take_unrecorded(&self) -> Vec<(DeviceFinding, Option<Stamp>)> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.unrecorded.as_mut().map(|unrecorded| std::mem::take(&mut unrecorded.list)).unwrap_or_default()
+    }
+
+    /// How many findings had no room in the recording.
+    pub(crate) fn unrecorded(&self) -> u64 {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.unrecorded.as_ref().map_or(0, |unrecorded| unrecorded.count.saturating_sub(MAX_RECORDED))
+    }
+
     /// What fails work of a runtime that ends, for its tickets.
     pub(crate) fn take_failures(&self) -> Vec<KeptFinding> {
         if self.setting != Findings::Fail {
@@ -131,6 +160,7 @@ impl FindingLog {
             if let Some(finding) = error.finding() {
                 note_finding(&finding.to_string());
             }
+            kept.record(&error, at);
             kept.add(KeptFinding { error, at, followers, told });
         }
         let mut stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,6 +171,16 @@ impl FindingLog {
 }
 
 impl KeptFindings {
+    /// Keeps a finding for the recording, if there is one and room in it. The loss of a device is recorded as a fault.
+    fn record(&mut self, error: &DriverError, at: Option<Stamp>) {
+        let Some(unrecorded) = &mut self.unrecorded else { return };
+        let Some(finding) = error.finding().filter(|finding| !finding.fatal) else { return };
+        unrecorded.count += 1;
+        if unrecorded.count <= MAX_RECORDED {
+            unrecorded.list.push((finding.clone(), at));
+        }
+    }
+
     fn add(&mut self, finding: KeptFinding) {
         if self.list.len() >= MAX_FINDINGS {
             self.dropped += 1;

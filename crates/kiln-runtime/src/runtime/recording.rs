@@ -10,6 +10,7 @@ mod device_origin;
 mod device_recording;
 mod device_times;
 mod earlier_work;
+mod finding_notes;
 mod measured_work;
 mod noted_needs;
 mod process_recording;
@@ -44,6 +45,7 @@ pub(super) use process_recording::close as close_process_recording;
 pub(crate) use process_recording::repeat_command;
 pub(crate) use work_label::WorkLabel;
 
+use device_origin::Origin;
 use device_times::{Measuring, TIMES_VARIABLE};
 use measured_work::TimeSource;
 use process_recording::RecordedBy;
@@ -68,8 +70,10 @@ struct Place {
 
 impl DeviceRuntime {
     /// Records what this runtime does from here on, until it ends: submissions with kernel and line, waits with the block they are about,
-    /// allocations by tag, what the heap takes and refuses, faults, takeovers, collectives, the program's waits. `kiln trace` and `kiln explain` read the
+    /// allocations by tag, what the heap takes and refuses, faults, findings of the checks, takeovers, collectives, the program's waits. `kiln trace` and `kiln explain` read the
     /// file. A file that is there is overwritten, unless it is being written.
+    ///
+    /// It does not wait for work that is queued. What was submitted before is not in the recording; that a stream still had such work, and until when, is.
     ///
     /// The program never waits for the disk: what that has no room for is dropped, and the recording says how much. When work ran on a
     /// simulated device is recorded in its virtual time; on a GPU use [`trace_timed`](Self::trace_timed) for that.
@@ -144,6 +148,7 @@ impl DeviceRuntime {
     pub fn flush_trace(&self) -> Option<RecordingTotals> {
         let recording = self.inner().recording()?;
         recording.flush_activity(false);
+        recording.note_findings(self.inner(), true);
         recording.collect(self.inner());
         recording.note_heap(self.inner());
         recording.recorder().flush(FLUSH_LIMIT);
@@ -162,7 +167,9 @@ impl Inner {
         }
         let measuring = Measuring::choose(self, times);
         // Before the file, which may be a recording that is still wanted: a device that is lost cannot be recorded.
-        DeviceRecording::check(self, &measuring)?;
+        if matches!(measuring.taken.how, DeviceTimes::Events { .. }) {
+            Origin::check(self)?;
+        }
         let first = process_recording::first_events(self.recording_clock(), RecordedBy::Program);
         let recorder =
             ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
@@ -205,10 +212,10 @@ impl Inner {
         place: Place,
         (times, measuring): (DeviceTimes, Measuring),
     ) -> Result<()> {
-        if let TakenTimes { how, why_not_as_asked: Some(why) } = &measuring.taken {
+        let recording = DeviceRecording::begin(self, recorder, place, measuring)?;
+        if let TakenTimes { how, why_not_as_asked: Some(why) } = recording.taken() {
             tracing::warn!(target: "kiln", "the device's times are not taken by {times} but by {how}: {why}");
         }
-        let recording = DeviceRecording::begin(self, recorder, place, measuring)?;
         let (lanes, takeovers) = (recording.lanes().clone(), recording.takeover_log());
         if !self.set_recording(recording) {
             return self.check_unrecorded();
@@ -218,6 +225,7 @@ impl Inner {
         if let Some(recording) = self.recording() {
             recording.recorder().flush(START_LIMIT);
         }
+        self.findings().into_iter().for_each(|log| log.begin_recording());
         self.tracker().observe_waits(lanes);
         self.state().observe(Box::new(takeovers));
         Ok(())

@@ -48,6 +48,41 @@ fn a_device_that_works_when_the_recording_begins_is_not_called_idle() {
 }
 
 #[test]
+fn a_recording_begins_without_a_wait_for_work_of_the_main_stream() {
+    for seed in 1..5 {
+        let file = Recorded::new();
+        let gpu = DeviceRuntime::simulated(seed).unwrap();
+        let large = gpu.zeros::<u32>(1 << 22).unwrap();
+        gpu.synchronize().unwrap();
+        let clock = || gpu.driver().clock().now();
+        let (before, mut last) = (clock(), None);
+        for value in 0..4 {
+            last = Some(large.fill(value).unwrap());
+        }
+        gpu.trace(&file).unwrap();
+        let begun = clock() - before;
+        assert!(!last.as_ref().unwrap().is_done().unwrap(), "seed {seed}: it waited");
+        large.fill(9).unwrap();
+        gpu.synchronize().unwrap();
+        let all = clock() - before;
+        assert!(begun < all / 4, "seed {seed}: {begun:?} of {all:?}");
+        drop((last, large, gpu));
+        // What was queued is marked, with its end; what came later has its times, behind it.
+        let (mut earlier, mut begins) = (Vec::new(), Vec::new());
+        file.each(|event| match event {
+            TraceEvent::Earlier(work) => earlier.push((work.stamp.number, work.until_ns)),
+            TraceEvent::Submission(work) => begins.push(work.device.unwrap().begin_ns),
+            _ => {}
+        });
+        let [(first, None), (again, Some(until))] = earlier[..] else { panic!("{earlier:?}") };
+        assert_eq!((first, begins.len()), (again, 1));
+        assert!(begins[0] >= until && until > 0, "{begins:?} after {until}");
+        let total = u64::try_from((all - begun).as_nanos()).unwrap();
+        assert!(begins[0] < total, "the clock of the recording begins with it: {begins:?} in {total}");
+    }
+}
+
+#[test]
 fn a_wait_for_where_a_block_was_allocated_is_no_write() {
     let file = Recorded::new();
     let gpu = DeviceRuntime::simulated(1).unwrap();

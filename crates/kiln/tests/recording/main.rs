@@ -19,6 +19,7 @@ mod device_times;
 mod earlier_work;
 mod ends;
 mod exits;
+mod findings;
 mod launches_on_gpu;
 mod lines;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

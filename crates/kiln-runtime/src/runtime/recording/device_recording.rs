@@ -1,9 +1,10 @@
 //! The recording of one device.
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use kiln_driver::{Command, EventRequest, Timeout, WaitTarget};
+use kiln_driver::{Timeout, WaitTarget};
 use kiln_mem::{DeviceBlock, Exhausted, Heap, MemoryResourceExt};
 use kiln_order::{MAX_STREAMS, Stamp, StreamKey};
 use kiln_trace::{
@@ -14,9 +15,10 @@ use kiln_trace::{
 
 use super::Place;
 use super::activity_times::ActivityTimes;
-use super::device_origin::Origin;
+use super::device_origin::{Origin, PASS_LIMIT};
 use super::device_times::{DeviceTimes, Measuring, TakenTimes};
 use super::earlier_work::EarlierWork;
+use super::finding_notes::{FindingNotes, FoundIn};
 use super::measured_work::{MAX_MEASURED, MAX_SIMULATED, Measured, MeasuredWork, TimeSource};
 use super::processor_counter;
 use super::stream_lanes::{KnownBlock, LaneTable, StreamLanes, short};
@@ -55,6 +57,7 @@ pub(crate) struct DeviceRecording {
     /// By the key of the stream.
     measured: Vec<Mutex<MeasuredWork>>,
     faults: Arc<FaultLog>,
+    findings: FindingNotes,
     earlier: EarlierWork,
     shares_file: bool,
     /// What the heap held when that was recorded last.
@@ -79,13 +82,17 @@ impl DeviceRecording {
             name: "main",
         }));
         let (origin, every) = match taken.how {
-            DeviceTimes::Events { every } => (Some(Mutex::new(Origin::take(runtime, &lanes)?)), every.max(1)),
+            DeviceTimes::Events { every } => (Origin::take(runtime, &lanes)?, every.max(1)),
             _ => (None, 1),
         };
+        let has_no_answer = origin.is_none() && matches!(taken.how, DeviceTimes::Events { .. });
+        let taken = if has_no_answer { TakenTimes::without_answer(PASS_LIMIT) } else { taken };
+        let origin = origin.map(Mutex::new);
         let (turn, activity) = (AtomicU32::new(0), source.map(ActivityTimes::new));
         let room = if clock == RecordingClock::Virtual { MAX_SIMULATED } else { MAX_MEASURED };
         let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new(room))).collect();
         let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
+        let findings = FindingNotes::new(lanes.clone(), host.clone());
         let heap_bytes = AtomicU64::new(0);
         let earlier = match origin.is_some() || activity.is_some() {
             true => EarlierWork::note(runtime, &lanes, &host, origin.is_some()),
@@ -105,6 +112,7 @@ impl DeviceRecording {
             taken,
             measured,
             faults,
+            findings,
             earlier,
             shares_file,
             heap_bytes,
@@ -112,20 +120,6 @@ impl DeviceRecording {
         };
         recording.note_heap(runtime);
         Ok(recording)
-    }
-
-    /// Sees that a device can be measured, as far as that is asked for.
-    pub(super) fn check(runtime: &Inner, measuring: &Measuring) -> Result<()> {
-        if !matches!(measuring.taken.how, DeviceTimes::Events { .. }) {
-            return Ok(());
-        }
-        let (driver, stream) = (runtime.driver(), runtime.main_stream().id());
-        let event = driver.create_event(EventRequest::Timed)?;
-        let signalled = driver
-            .submit(stream, &Command::Signal(event))
-            .and_then(|_| driver.wait(WaitTarget::Event(event), Timeout::Never));
-        let _ = driver.destroy(event.into());
-        signalled.map(drop).map_err(Into::into)
     }
 
     /// What writes down how the device is lost and brought back.
@@ -269,7 +263,7 @@ impl DeviceRecording {
         &self,
         cause: HostWaitCause,
         awaited: Option<Stamp>,
-        line: &'static std::panic::Location<'static>,
+        line: &'static Location<'static>,
         thread: u32,
         span: TimeSpan,
     ) {
@@ -346,17 +340,38 @@ impl DeviceRecording {
         self.host.push(TraceEvent::Heap(HeapRecord { device, time_ns, ..record }));
     }
 
-    /// A call told the program of a fault or a finding. The loss of a device is recorded where it is noticed, and not again for every call.
+    /// A call told the program of a fault. The loss of a device is recorded where it is noticed, and not again for every call.
     pub(super) fn failed(&self, runtime: &Inner, error: &Error) {
         let is_told = || {
             let phase = runtime.state().phase();
             matches!(phase, Phase::Lost | Phase::Rebuilding | Phase::Failed)
         };
-        let is_fault = error.finding().is_some()
-            || error.driver().is_some_and(kiln_driver::Error::is_sticky) && !is_told();
-        if is_fault {
+        if error.driver().is_some_and(kiln_driver::Error::is_sticky) && !is_told() {
             self.faults.note(&error.to_string(), None);
         }
+    }
+
+    /// Records what the checks of the device found since the last time. Where it `asks`, the device is asked first, and no caller is told by that.
+    pub(super) fn note_findings(&self, runtime: &Inner, asks: bool) {
+        let Some(log) = runtime.findings() else { return };
+        if asks {
+            drop(log.unread());
+        }
+        let found = log.take_unrecorded();
+        self.findings.note(found.iter().map(|(finding, stamp)| {
+            let (submitted, end_ns) = stamp.and_then(|at| self.known(runtime, at)).unwrap_or_default();
+            FoundIn { finding, stamp: *stamp, submitted, end_ns }
+        }));
+    }
+
+    /// The line and the end of work that is not written down yet.
+    fn known(&self, runtime: &Inner, at: Stamp) -> Option<(Option<&'static Location<'static>>, Option<u64>)> {
+        let measured = self.measured(at.stream)?;
+        let work = measured.find(at.number)?;
+        let span = work.events().zip(self.origin.as_ref()).and_then(|(events, origin)| {
+            origin.lock().unwrap_or_else(PoisonError::into_inner).span(runtime, events)
+        });
+        Some((work.note.line, span.map(|span| span.end_ns)))
     }
 
     /// Notes what CUPTI told meanwhile. No lock of a stream's work is held.
@@ -409,6 +424,10 @@ impl DeviceRecording {
     /// Reads the times of all work, and gives the events back. What is not done has no time.
     pub(super) fn end(&self, runtime: &Inner) {
         self.flush_activity(true);
+        self.note_findings(runtime, true);
+        if let Some(more @ 1..) = runtime.findings().map(|log| log.unrecorded()) {
+            self.findings.note_more(more);
+        }
         self.collect(runtime);
         self.collect_earlier(runtime, true);
         self.earlier.end(runtime);

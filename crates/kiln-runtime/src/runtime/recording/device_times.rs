@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use kiln_cuda::cupti::CuptiSession;
 use kiln_driver::DeviceKind;
@@ -45,6 +46,17 @@ pub struct TakenTimes {
     pub how: DeviceTimes,
     /// Why not as it was asked for, where that is so.
     pub why_not_as_asked: Option<String>,
+}
+
+impl TakenTimes {
+    /// None, because the device did not pass an event for so long.
+    pub(super) fn without_answer(limit: Duration) -> Self {
+        let why = format!(
+            "the device did not pass an event within {} s, as if it does not answer",
+            limit.as_secs()
+        );
+        Self { how: DeviceTimes::HostOnly, why_not_as_asked: Some(why) }
+    }
 }
 
 /// A text that says no way to take times.

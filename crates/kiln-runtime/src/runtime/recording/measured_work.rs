@@ -91,6 +91,12 @@ impl MeasuredWork {
         number < self.latest_told || number == self.latest_told && is_over()
     }
 
+    /// The work with a number, as long as it waits.
+    pub(super) fn find(&self, number: u64) -> Option<&Measured> {
+        let at = self.open.binary_search_by_key(&number, |work| work.note.number).ok()?;
+        self.open.get(at)
+    }
+
     /// The oldest.
     pub(super) fn oldest(&self) -> Option<&Measured> {
         self.open.front()

@@ -81,6 +81,8 @@ impl Inner {
         };
         WAITS.set(false);
         let span = TimeSpan::new(begin, recording.now());
+        // Before the work is written down, whose line and time they have.
+        recording.note_findings(self, false);
         recording.collect(self);
         recording.waited(
             cause,
