@@ -31,6 +31,10 @@ pub(crate) fn printable(text: &str, colours: bool) -> String {
             (_, Some(colour)) => ((*colour).to_owned(), colour.len()),
             ('\n' | '\t', _) => (first.to_string(), 1),
             _ if first.is_control() => (format!("\\x{:02x}", u32::from(first)), first.len_utf8()),
+            // Marks that turn the direction of the text behind them.
+            ('\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}', _) => {
+                (format!("\\u{{{:x}}}", u32::from(first)), first.len_utf8())
+            }
             _ => (first.to_string(), first.len_utf8()),
         };
         shown.push_str(&piece);

@@ -30,8 +30,8 @@ use text::Look;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Show only the programs with these process numbers.
-    #[arg(value_name = "PROCESS")]
+    /// Show only the programs with these process numbers, which commas may separate, too.
+    #[arg(value_name = "PROCESS", value_delimiter = ',')]
     processes: Vec<u32>,
     /// Print once and end, also on a terminal.
     #[arg(long)]
@@ -49,6 +49,7 @@ const EXAMPLES: &str = "Examples:
   kiln top
   kiln top --once
   kiln top 4711
+  kiln top 4711 4712
   kiln top --json
 
 A program is seen if it runs with KILN_TOP=1, or calls kiln::telemetry::publish, while it has a \
@@ -57,9 +58,9 @@ A program is seen if it runs with KILN_TOP=1, or calls kiln::telemetry::publish,
      limit, memory by tag, streams, submissions a second, faults. For each GPU what NVML says, of all \
      its users.
 
-With process numbers it says of each that is not seen why: it has ended, it publishes nothing, \
-     it is of another user, its entry cannot be read. It ends with 2 if one of them is not seen at \
-     first.
+With process numbers it shows those that are seen, and says of each other one why it is not: it \
+     has ended, it publishes nothing, it is of another user, its entry cannot be read. It ends with 2 \
+     if none of them is seen at first, and where it prints once also if one is not.
 
 Keys: q or Esc ends, the arrows scroll. In a pipe it prints once. A signal that ends it gives \
      the terminal back first.
@@ -81,28 +82,40 @@ struct Seen {
     /// Entries that could not be read.
     unreadable: u64,
     unreadable_entries: Vec<UnreadableEntry>,
-    /// Processes that were asked for and are not seen any more, and why.
-    #[serde(skip)]
-    lost: Vec<String>,
+    /// Processes that were asked for and are not seen.
+    not_seen: Vec<NotSeen>,
+}
+
+/// A process that was asked for and is not seen.
+#[derive(Serialize)]
+struct NotSeen {
+    process: u32,
+    why: String,
+    next_step: String,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
+    let processes = without_repeats(&arguments.processes);
     let is_once = arguments.once || !io::stdout().is_terminal() || !io::stdin().is_terminal();
     if !arguments.json && !is_once {
         let every = Duration::from_secs_f64(arguments.every);
-        check(&arguments.processes)?;
-        screen::run(every, Gpus::load, |gpus| look(gpus, &arguments.processes))?;
+        check(&processes)?;
+        screen::run(every, Gpus::load, |gpus| look(gpus, &processes))?;
         return Ok(Exit::Done);
     }
-    check(&arguments.processes)?;
-    let seen = look(&Gpus::load(), &arguments.processes)?;
-    let exit = if seen.folder_wrong.is_some() { Exit::Usage } else { Exit::Done };
+    check(&processes)?;
+    let mut seen = look(&Gpus::load(), &processes)?;
+    let is_all = seen.folder_wrong.is_none() && seen.not_seen.is_empty();
+    let exit = if is_all { Exit::Done } else { Exit::Usage };
     if arguments.json {
         console.json(&seen)?;
     } else {
         // On the standard error, too, which a script that reads the other shows.
         seen.folder_wrong.iter().for_each(|wrong| complain(format_args!("{}: {wrong}", seen.folder)));
+        for NotSeen { why, next_step, .. } in seen.not_seen.drain(..) {
+            complain(format_args!("kiln top: {}", Failure::usage(why).next(next_step)));
+        }
         for line in text::lines(&seen) {
             match line.look {
                 Look::Command => console.unbroken(line.plain()),
@@ -113,27 +126,49 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
     Ok(exit)
 }
 
-/// Sees that the processes that are asked for publish.
+/// Sees that one of the processes that are asked for publishes.
 fn check(processes: &[u32]) -> Result<(), Failure> {
     let folder = kiln::telemetry::published_folder();
-    let published = published(&folder)?;
-    match processes.iter().find_map(|process| published.why_not(*process, &folder)) {
-        None => Ok(()),
-        Some((what, next)) => Err(Failure::usage(what).next(next)),
+    let mut missing = not_seen(&published(&folder)?, processes, &folder);
+    if processes.is_empty() || missing.len() < processes.len() {
+        return Ok(());
     }
+    let NotSeen { why, next_step, .. } = missing.remove(0);
+    // The others are told, too: each may have another reason.
+    missing.into_iter().for_each(|NotSeen { why, .. }| complain(format_args!("kiln top: {why}")));
+    Err(Failure::usage(why).next(next_step))
+}
+
+/// Those processes that are not seen, and why.
+fn not_seen(published: &Published, processes: &[u32], folder: &Path) -> Vec<NotSeen> {
+    let why_not = |process: &u32| {
+        let (why, next_step) = published.why_not(*process, folder)?;
+        Some(NotSeen { process: *process, why, next_step })
+    };
+    processes.iter().filter_map(why_not).collect()
+}
+
+/// Each number once, in the order in which they are given.
+fn without_repeats(processes: &[u32]) -> Vec<u32> {
+    let mut known = Vec::with_capacity(processes.len());
+    for process in processes {
+        if !known.contains(process) {
+            known.push(*process);
+        }
+    }
+    known
 }
 
 /// What is seen of these processes; of all, if none is named.
 fn look(gpus: &Gpus, processes: &[u32]) -> Result<Seen, Failure> {
     let folder = kiln::telemetry::published_folder();
     let Published { mut programs, mut unreadable } = published(&folder)?;
-    let mut lost = Vec::new();
+    let mut missing = Vec::new();
     if !processes.is_empty() {
         programs.retain(|program| processes.contains(&program.process));
         unreadable.retain(|entry| processes.contains(&entry.process));
         let known = Published { programs, unreadable };
-        let why = processes.iter().filter_map(|process| known.why_not(*process, &folder));
-        lost.extend(why.map(|(what, _)| what));
+        missing = not_seen(&known, processes, &folder);
         Published { programs, unreadable } = known;
     }
     let (gpus, gpus_absent) = gpus.figures();
@@ -145,7 +180,7 @@ fn look(gpus: &Gpus, processes: &[u32]) -> Result<Seen, Failure> {
         folder_wrong: programs::wrong_with(&folder),
         unreadable: unreadable.len() as u64,
         unreadable_entries: unreadable,
-        lost,
+        not_seen: missing,
     })
 }
 

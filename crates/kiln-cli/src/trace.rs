@@ -88,9 +88,9 @@ On a GPU, only --times (or KILN_TRACE_TIMES, which it sets) makes the recording 
 SIGTERM, SIGINT and SIGHUP are passed on to the program, and what it recorded is finished when \
      it has ended.
 
-Exit codes: that of the program, where one is run and ends with another than 0, 128 and the \
+Exit codes: that of the program, where one is run, also if it recorded nothing, or 128 and the \
      number of the signal that ended it; otherwise 0 done, 2 wrong usage, or a file that cannot be \
-     read or written, 3 the program cannot be started, or recorded nothing.";
+     read or written, 3 the program cannot be started.";
 
 /// What `--json` prints of a trace.
 #[derive(Serialize)]
@@ -177,8 +177,11 @@ fn record(
     let signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
     let settings = RunSettings { is_json: arguments.json, times: arguments.times };
     let run = recorded_program::run((program.0, program.1), &place, settings, signals)?;
-    if run.recordings.is_empty() {
-        complain("the program recorded nothing");
+    if let Some(why) = &run.why_nothing {
+        complain(format_args!("kiln trace: {why}"));
+        if let Some(out) = &arguments.perfetto {
+            complain(format_args!("kiln trace: {} is not written", out.display()));
+        }
         if arguments.json {
             tell(arguments, Vec::new(), &[], console)?;
         }

@@ -1,5 +1,11 @@
 //! `kiln watch`: a page that shows a recording, also while the program runs.
 
+#[cfg(unix)]
+mod output_reader;
+#[cfg(not(unix))]
+#[path = "watch/output_reader_unsupported.rs"]
+mod output_reader;
+
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -65,12 +71,13 @@ The page is served on the loopback interface only, and its address has a random 
 
 A program is run with KILN_TRACE=FILE; %p in its name stands for the number of the process. The \
      page stays when the program has ended. While it runs, SIGTERM, SIGINT and SIGHUP are passed on \
-     to it, and end the page, too. With --json the program's standard output goes to the standard \
+     to it, and end the page, too. Where the standard output is a pipe, the page ends when its reader \
+     leaves. With --json the program's standard output goes to the standard \
      error.
 
 Exit codes: 2 wrong usage, or a file that cannot be read, 3 a port in use, or a program that \
      cannot be started, that of the program where it recorded nothing or a signal ended both; \
-     otherwise it runs until Ctrl-C.";
+     otherwise it runs until Ctrl-C, and ends with 0 where the reader of its output leaves.";
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -88,9 +95,18 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
                 true => console.json(&Served { url: server.url() })?,
                 false => console.unbroken(format_args!("{} (Ctrl-C ends it)", server.url())),
             }
-            server.wait();
+            stay(&server);
             Ok(Exit::Done)
         }
+    }
+}
+
+/// Serves the page until the command is ended, or what read its standard output leaves, as `head` does.
+fn stay(server: &WatchServer) {
+    if output_reader::left() {
+        complain("nothing reads the standard output any more, so the page has ended");
+    } else {
+        server.wait();
     }
 }
 
@@ -131,13 +147,14 @@ fn run_and_show(
     if run.is_signalled {
         return Ok(run.ended);
     }
-    if run.recordings.is_empty() {
-        complain("the program recorded nothing, so the page has ended");
+    if let Some(why) = run.why_nothing {
+        complain(format_args!("kiln watch: {why}"));
+        complain("nothing was recorded, so the page has ended");
         return Ok(run.ended);
     }
     let code = run.ended.code();
     complain(format_args!("the program ended with {code}; the page stays until Ctrl-C"));
-    server.wait();
+    stay(&server);
     Ok(Exit::Done)
 }
 

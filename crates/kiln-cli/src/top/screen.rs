@@ -258,7 +258,7 @@ mod tests {
             folder_wrong: None,
             unreadable: 1,
             unreadable_entries: vec![UnreadableEntry { process: 78, file, why }],
-            lost: Vec::new(),
+            not_seen: Vec::new(),
         }
     }
 

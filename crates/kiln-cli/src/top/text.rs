@@ -1,10 +1,11 @@
 //! What is seen, as lines.
 
+use kiln_trace::plain_text;
+
 use super::Seen;
 use super::entry::{Program, Runtime};
 use super::gpu_figures::Gpu;
 use crate::plural::counted;
-use crate::printable_text::printable;
 use crate::table::bytes;
 
 /// A bar has so many places.
@@ -33,7 +34,7 @@ pub(super) struct Line {
 
 impl Line {
     fn new(look: Look, text: impl AsRef<str>) -> Self {
-        Self { look, text: printable(&text.as_ref().replace(['\n', '\t'], " "), false) }
+        Self { look, text: plain_text(text.as_ref()).into_owned() }
     }
 
     /// The text alone.
@@ -45,7 +46,7 @@ impl Line {
 /// All lines.
 pub(super) fn lines(seen: &Seen) -> Vec<Line> {
     let mut lines = Vec::new();
-    if seen.programs.is_empty() && seen.lost.is_empty() {
+    if seen.programs.is_empty() && seen.not_seen.is_empty() {
         let folder = &seen.folder;
         lines.push(Line::new(
             Look::Plain,
@@ -55,7 +56,7 @@ pub(super) fn lines(seen: &Seen) -> Vec<Line> {
     if let Some(wrong) = &seen.folder_wrong {
         lines.push(Line::new(Look::Alarm, format!("{}: {wrong}", seen.folder)));
     }
-    seen.lost.iter().for_each(|lost| lines.push(Line::new(Look::Alarm, lost)));
+    seen.not_seen.iter().for_each(|missing| lines.push(Line::new(Look::Alarm, &missing.why)));
     seen.programs.iter().for_each(|program| program_lines(program, &mut lines));
     for entry in &seen.unreadable_entries {
         lines.push(Line::new(Look::Alarm, format!("{} could not be read: {}", entry.file, entry.why)));
@@ -109,7 +110,7 @@ fn runtime_lines(runtime: &Runtime, lines: &mut Vec<Line>) {
     ));
     for tag in &runtime.tags {
         let name = if tag.tag.is_empty() { "without a tag" } else { &tag.tag };
-        let name: String = name.chars().take(TAG).collect();
+        let name: String = plain_text(name).chars().take(TAG).collect();
         let bar = self::bar(tag.bytes, runtime.live_bytes);
         lines.push(Line::new(Look::Plain, format!("      {bar} {name:<TAG$} {}", bytes(tag.bytes))));
     }

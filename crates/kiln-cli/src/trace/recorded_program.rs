@@ -43,6 +43,8 @@ pub(crate) struct RecordedRun {
     pub(crate) is_signalled: bool,
     /// What was recorded, that of the first process first.
     pub(crate) recordings: Vec<PathBuf>,
+    /// Why nothing was, and what to do, where that is so.
+    pub(crate) why_nothing: Option<Failure>,
 }
 
 /// A recording of an earlier run, moved aside while a program is recorded, so that it is not taken for the new one.
@@ -98,7 +100,7 @@ impl Drop for Earlier<'_> {
 /// Runs a program with a place to record to; how it ended, and what it recorded. An earlier recording is replaced only by a new one.
 ///
 /// # Errors
-/// A program that cannot be started, or that ended well and recorded nothing.
+/// A program that cannot be started.
 pub(crate) fn run(
     (program, words): (&OsStr, &[OsString]),
     place: &RecordingPlace,
@@ -121,10 +123,8 @@ pub(crate) fn run(
     let ProgramEnd { status, is_signalled } =
         signals.run(&mut command).map_err(|error| cannot_be_started(program, &error))?;
     let (ended, recordings) = (exit(status), place.recorded_since(began));
-    if recordings.is_empty() && ended == Exit::Done {
-        return Err(nothing(&name, file));
-    }
-    Ok(RecordedRun { ended, is_signalled, recordings })
+    let why_nothing = recordings.is_empty().then(|| nothing(&name, file));
+    Ok(RecordedRun { ended, is_signalled, recordings, why_nothing })
 }
 
 /// Refuses a program that is not there or may not be run, as far as that is known before it is tried.
@@ -149,7 +149,7 @@ fn cannot_be_started(program: &OsStr, error: &io::Error) -> Failure {
     Failure::refused(format!("`{name}` cannot be started: {error}")).next("check its name and path")
 }
 
-/// Why nothing was recorded by a program that ended well.
+/// Why a program recorded nothing. How it ended is another matter, which its exit code says.
 fn nothing(name: &str, file: &Path) -> Failure {
     if file.metadata().is_ok_and(|known| known.is_file() && known.len() == 0) {
         // It would be taken for a recording that says nothing.

@@ -327,7 +327,7 @@ fn an_empty_recording_is_explained() {
     let file = folder.path("a.kiln");
     // As a program leaves it whose disk is full.
     let outcome = run(command(&["trace", &file, "--", "sh", "-c", ": > \"$KILN_TRACE\""]));
-    assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("is empty") && outcome.stderr.contains("room"), "{}", outcome.stderr);
     let empty = folder.write("empty.kiln", "");
     let outcome = run(command(&["explain", &empty]));

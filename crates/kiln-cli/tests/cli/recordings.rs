@@ -237,7 +237,7 @@ fn other_files_and_places_are_told_with_the_next_step() {
     let (text, empty) = (file(&folder, "text", b"{\"traceEvents\": []}"), file(&folder, "empty", b""));
     let short = file(&folder, "short", &planted()[..9]);
     let mut other = planted();
-    other[8..12].copy_from_slice(&9_u32.to_le_bytes());
+    other[8..12].copy_from_slice(&(kiln_trace::FORMAT_VERSION + 1).to_le_bytes());
     let sum = crc(&other[..12]).to_le_bytes();
     other[12..16].copy_from_slice(&sum);
     let other = file(&folder, "other", &other);
@@ -252,7 +252,14 @@ fn other_files_and_places_are_told_with_the_next_step() {
         (&["explain", &text], "it is no recording of kiln; give a file that kiln recorded"),
         (&["explain", &empty], "it is empty: no recording was begun in it"),
         (&["explain", &short], "nothing was recorded; record the program again"),
-        (&["explain", &other], "it has version 9 of the format, and this kiln reads version 8; use the kiln"),
+        (
+            &["explain", &other],
+            &*format!(
+                "it has version {} of the format, and this kiln reads version {}; use the kiln",
+                kiln_trace::FORMAT_VERSION + 1,
+                kiln_trace::FORMAT_VERSION
+            ),
+        ),
         (&["explain", &bare], "there is no recording in this folder"),
         (&["trace", &text, "--perfetto", nowhere], "it is no recording of kiln"),
         (&["trace", &good, "--perfetto", nowhere], "make the folder, or give another place with --perfetto"),
@@ -321,7 +328,7 @@ fn a_program_that_fails_or_records_nothing_is_told() {
     std::fs::write(&file, planted()).unwrap();
     for (words, code, said) in [
         (&["/nonexistent/program"][..], 3, "cannot be started"),
-        (&["true"], 3, "recorded nothing"),
+        (&["true"], 0, "`true` recorded nothing: it made no kiln runtime, or could not write"),
         (&["sh", "-c", "exit 7"], 7, "recorded nothing"),
     ] {
         let outcome = run(command(&[&["trace", &file, "--"], words].concat()));
@@ -337,6 +344,35 @@ fn a_program_that_fails_or_records_nothing_is_told() {
     assert!(outcome.stderr.contains("is the recording and cannot be the trace, too"), "{}", outcome.stderr);
     assert!(std::fs::read(&file).unwrap() == planted(), "a trace does not replace its recording");
     assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_no_command_with_a_panic() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let folder = Folder::new();
+    let (file, out) = (file(&folder, "a.kiln", &planted()), folder.path("a.pftrace"));
+    for words in [
+        &["explain", &*file][..],
+        &["explain", "--json", &file],
+        &["trace", &file, "--perfetto", &out],
+        &["trace", "--json", &file, "--perfetto", &out],
+        &["top", "--once"],
+        &["top", "--json"],
+    ] {
+        for lines in [0, 1] {
+            let mut child = command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let mut output = BufReader::new(child.stdout.take().unwrap());
+            for _ in 0..lines {
+                output.read_line(&mut String::new()).unwrap();
+            }
+            drop(output);
+            let ended = child.wait_with_output().unwrap();
+            let said = String::from_utf8(ended.stderr).unwrap();
+            assert_eq!(ended.status.code(), Some(0), "{words:?} after {lines} lines: {said}");
+            assert!(!said.contains("panicked"), "{words:?}: {said}");
+        }
+    }
 }
 
 /// CRC-32, as the file format has it.

@@ -93,7 +93,11 @@ fn a_process_that_is_not_seen_is_told_with_the_reason() {
     let gone = ended.id().to_string();
     ended.wait().unwrap();
     refused(&["--once", &gone], &["there is no process", "it has ended, or the number is wrong", "--once"]);
-    refused(&["--once", &own, &gone], &["there is no process"]);
+    refused(&["--once", &own, &gone], &["there is no process", "train"]);
+    refused(
+        &["--once", &gone, "4294967295"],
+        &[&format!("there is no process {gone}"), "there is no process 4294967295"],
+    );
     refused(&["--once", "4294967295"], &["there is no process 4294967295"]);
     // It lives, and publishes nothing.
     let mut silent = Command::new("sleep").arg("600").spawn().unwrap();
@@ -120,6 +124,45 @@ fn a_process_that_is_not_seen_is_told_with_the_reason() {
     for words in [&["--once", "-1"][..], &["--once", "1x"], &["--once", "train"]] {
         assert_eq!(run(top(&folder, words)).code, Some(2), "{words:?}");
     }
+}
+
+#[test]
+fn of_several_processes_those_that_are_seen_are_shown() {
+    let folder = published();
+    let mut other = Command::new("sleep").arg("600").spawn().unwrap();
+    let (own, second) = (std::process::id(), other.id());
+    std::fs::write(folder.path(&format!("kiln/{second}.json")), entry(second, "serve")).unwrap();
+    let (one, two) = (own.to_string(), second.to_string());
+    let both = format!("{one},{two}");
+    let repeated = format!("{two},{two}");
+    for words in [&["--once", &*one, &*two][..], &["--once", &both], &["--once", &one, &repeated]] {
+        let text = done(&folder, words).stdout;
+        for head in [format!("train (process {own})"), format!("serve (process {second})")] {
+            assert_eq!(text.matches(&head).count(), 1, "{words:?}: {text}");
+        }
+    }
+    let text = done(&folder, &["--once", &two]).stdout;
+    assert!(text.contains("serve (process ") && !text.contains("train (process "), "{text}");
+    // One of them is not there: the other is shown, and a script learns of it.
+    let outcome = run(top(&folder, &["--json", &one, "4294967295"]));
+    let json = outcome.json();
+    assert_eq!((outcome.code, json["programs"].as_array().unwrap().len()), (Some(2), 1), "{json}");
+    assert_eq!(json["not_seen"][0]["process"], 4_294_967_295_u64, "{json}");
+    assert!(json["not_seen"][0]["why"].as_str().unwrap().contains("there is no process"), "{json}");
+    assert_eq!(done(&folder, &["--json", &one]).json()["not_seen"], serde_json::json!([]));
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn tags_and_names_stay_in_their_lines() {
+    let folder = published();
+    let own = std::process::id();
+    let entry = entry(own, "train").replace("weights", r"w\n\u001b[2J\u009b1m\r\tx");
+    std::fs::write(folder.path(&format!("kiln/{own}.json")), entry).unwrap();
+    let text = done(&folder, &["--once"]).stdout;
+    assert!(text.contains(r"w\n\x1b[2J\x9b1m\r\tx"), "{text}");
+    assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
 }
 
 #[cfg(unix)]
@@ -207,7 +250,7 @@ fn entries_that_are_something_else_are_counted() {
     let folder = published();
     std::fs::write(path(&folder), entry(own, "\\u001b[31mred\\nline")).unwrap();
     let text = done(&folder, &["--once"]).stdout;
-    assert!(text.contains("\\x1b[31mred line") && !text.contains('\x1b'), "{text}");
+    assert!(text.contains(r"\x1b[31mred\nline") && !text.contains('\x1b'), "{text}");
 }
 
 #[test]

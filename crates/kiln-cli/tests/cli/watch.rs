@@ -14,6 +14,8 @@ use crate::outcome::{command, run};
 struct Running {
     child: Child,
     address: String,
+    /// The page ends when nothing reads what it prints.
+    _output: Box<dyn BufRead>,
 }
 
 impl Drop for Running {
@@ -29,16 +31,18 @@ impl Running {
         let mut command = command(words);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         // From here on a test that stops ends it.
-        let mut running = Self { child: command.spawn().unwrap(), address: String::new() };
+        let output = Box::new(std::io::empty());
+        let mut running = Self { child: command.spawn().unwrap(), address: String::new(), _output: output };
         let child = &mut running.child;
-        let from: Box<dyn Read> = match is_in_stderr {
-            true => Box::new(child.stderr.take().unwrap()),
-            false => Box::new(child.stdout.take().unwrap()),
+        let mut from: Box<dyn BufRead> = match is_in_stderr {
+            true => Box::new(BufReader::new(child.stderr.take().unwrap())),
+            false => Box::new(BufReader::new(child.stdout.take().unwrap())),
         };
-        let mut lines = BufReader::new(from).lines().map(Result::unwrap);
+        let mut lines = from.by_ref().lines().map(Result::unwrap);
         let address = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned()));
         let address = address.unwrap();
         running.address = address.split(['"', ' ']).next().unwrap().to_owned();
+        running._output = from;
         running
     }
 
@@ -153,7 +157,6 @@ fn what_cannot_be_watched_is_told_with_the_next_step() {
         (&["watch"], 2, "FILE"),
         (&["watch", &*file, "--port", "99999"], 2, "99999"),
         (&["watch", &*folder.path("c.kiln"), "--", "/nonexistent/program"], 3, "cannot be started"),
-        (&["watch", &*folder.path("c.kiln"), "--", "true"], 3, "recorded nothing"),
     ] {
         let outcome = run(command(words));
         assert_eq!(outcome.code, Some(code), "{words:?}: {}", outcome.stderr);
@@ -173,6 +176,60 @@ fn no_address_is_printed_for_a_program_that_cannot_be_started() {
             assert!(said.contains("cannot be started") && !said.contains("http"), "{words:?}: {said}");
         }
     }
-    let outcome = run(command(&["watch", &file, "--", "false"]));
-    assert!(outcome.stderr.contains("recorded nothing, so the page has ended"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_program_that_recorded_nothing_ends_the_page_with_its_own_code() {
+    let folder = Folder::new();
+    let file = folder.path("a.kiln");
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)] {
+        for verb in ["watch", "trace"] {
+            let outcome = run(command(&[verb, &file, "--", "sh", "-c", script]));
+            assert_eq!(outcome.code, Some(code), "{verb} {script}: {}", outcome.stderr);
+            let why = "`sh` recorded nothing: it made no kiln runtime, or could not write ";
+            assert!(outcome.stderr.contains(&format!("kiln {verb}: {why}")), "{}", outcome.stderr);
+            assert!(
+                outcome.stderr.contains("run a program that uses kiln::DeviceRuntime"),
+                "{}",
+                outcome.stderr
+            );
+            let ends = outcome.stderr.contains("nothing was recorded, so the page has ended");
+            assert_eq!(ends, verb == "watch", "{}", outcome.stderr);
+        }
+        let out = folder.path("a.pftrace");
+        let outcome = run(command(&["trace", &file, "--json", "--perfetto", &out, "--", "sh", "-c", script]));
+        assert_eq!((outcome.code, outcome.json()), (Some(code), serde_json::json!({ "recordings": [] })));
+        assert!(outcome.stderr.contains("a.pftrace is not written"), "{}", outcome.stderr);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_page_ends_when_what_reads_the_output_leaves() {
+    let folder = Folder::new();
+    let file = folder.write("train.kiln", recorded("train"));
+    for words in [&["watch", &*file][..], &["watch", "--json", &file]] {
+        let mut command = command(words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        // It stays as long as the pipe is open.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(child.try_wait().unwrap().is_none());
+        drop(output);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while child.try_wait().unwrap().is_none() {
+            let is_late = Instant::now() > deadline;
+            if is_late {
+                child.kill().unwrap();
+            }
+            assert!(!is_late, "{words:?} hangs");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let outcome = child.wait_with_output().unwrap();
+        let said = String::from_utf8(outcome.stderr).unwrap();
+        assert_eq!(outcome.status.code(), Some(0), "{said}");
+        assert!(said.contains("nothing reads the standard output any more"), "{said}");
+    }
 }
