@@ -69,6 +69,9 @@ pub(crate) struct Arguments {
     /// How long the other ranks may go on after one has failed. Then they get SIGTERM, and after as long again SIGKILL.
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "2", allow_negative_numbers = true)]
     grace: Duration,
+    /// How long ranks that are stopped (SIGSTOP) are waited for once all others have ended. Then they get SIGKILL.
+    #[arg(long, value_name = "S", value_parser = seconds, default_value = "30", allow_negative_numbers = true)]
+    stopped: Duration,
     /// Do not end the other ranks when one has failed.
     #[arg(long)]
     keep_going: bool,
@@ -105,7 +108,7 @@ When a rank fails, the command names it and ends the others. A rank that fails b
      as late. SIGINT, SIGTERM, SIGHUP and SIGQUIT are \
      passed on to all ranks; the second one kills them. SIGUSR1 and SIGUSR2 are passed on, too. A \
      rank dies with this command, however it ends. A rank that was lost and does not end gets SIGKILL \
-     after 15 s. If the output cannot be written, or its reader leaves, the ranks are ended.
+     after 15 s. Ranks that are stopped when all others have ended are told, and get SIGKILL after --stopped. If the output cannot be written, or its reader leaves, the ranks are ended.
 
 Exit codes: that of the rank that failed first, or 128 and the number of its signal; 0 if all \
      ranks succeeded. The command itself ends with 2 for wrong usage or a program that cannot be \

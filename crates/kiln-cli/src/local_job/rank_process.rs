@@ -67,6 +67,13 @@ impl RankProcess {
         let _ = kill_process_group(self.group, signal);
     }
 
+    /// Whether it is stopped by a signal, and not by a debugger that looks at it.
+    pub(super) fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        // Behind the name, which may contain anything.
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+    }
+
     /// Waits on another thread, and leaves the process to be finished.
     pub(super) fn watch(&self, tell: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let process = self.group;

@@ -1,5 +1,7 @@
 //! Supervises the ranks of a job: passes their output and signals on, and decides what happens when one fails.
 
+mod stopped_ranks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -22,6 +24,7 @@ use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::outputs_at_start::StandardError;
 use crate::signals::{self, SignalMask};
+use stopped_ranks::StoppedRanks;
 
 /// How long output of processes that have left the group of their rank is waited for.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
@@ -74,8 +77,9 @@ struct Supervisor<'a> {
     held_until: Option<Instant>,
     /// Ranks that were lost, have not ended, and keep the job from its end: they are killed at this time.
     lost_until: Option<Instant>,
-    /// When such ranks were killed.
+    /// When such ranks were killed, or stopped ones.
     given_up: BTreeMap<u32, Instant>,
+    stopped: StoppedRanks,
     /// What ranks that have failed had seen of others.
     seen: BTreeMap<u32, SeenEnds>,
     /// How many processes of each rank have ended.
@@ -112,6 +116,7 @@ pub(super) fn run(arguments: &Arguments, job: &JobVariables) -> Result<Exit, Fai
         held_until: None,
         lost_until: None,
         given_up: BTreeMap::new(),
+        stopped: StoppedRanks::default(),
         seen: BTreeMap::new(),
         ends: BTreeMap::new(),
         succeeded: BTreeSet::new(),
@@ -180,18 +185,18 @@ impl Supervisor<'_> {
                 Stage::Running | Stage::Asked | Stage::Killed => None,
             };
             let time_limit = time_limit.filter(|_| self.overdue.is_none());
-            let next =
-                [stage_limit, time_limit, self.held_until, self.lost_until].into_iter().flatten().min();
-            let event = match next {
-                Some(limit) => received.recv_timeout(limit.saturating_duration_since(Instant::now())),
-                None => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            };
-            match event {
+            let limits = [stage_limit, time_limit, self.held_until, self.lost_until].into_iter().flatten();
+            let look = self.stopped.next_look(Instant::now());
+            let next = limits.fold(look, Instant::min);
+            match received.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(Event::Ended(rank)) => self.ended(rank)?,
                 Ok(Event::Signal(signal)) => self.pass_on_signal(signal),
                 Ok(Event::OutputFailed) => self.output_failed(),
                 Err(RecvTimeoutError::Timeout) => {
                     let now = Instant::now();
+                    if look <= now {
+                        self.look_at_stopped(now);
+                    }
                     if self.lost_until.is_some_and(|limit| limit <= now) {
                         self.give_up_lost(now);
                     }

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::folder::Folder;
 use crate::outcome::{Outcome, run, without_driver};
 
 /// Longer than the command needs on a loaded machine.
@@ -52,6 +53,53 @@ fn a_stopped_rank_that_the_others_gave_up_is_killed_and_named_first() {
                     kiln launch: rank 1 failed first with signal 9 (SIGKILL)\n";
         assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
     }
+}
+
+/// The outcome of a job whose rank 1 is stopped, and which the others waited for in vain.
+fn with_a_rank_that_was_waited_for(flags: &[&str], code_of_others: u8) -> Outcome {
+    let text = format!(
+        "[ $KILN_RANK = 1 ] && kill -STOP $$; echo late 1 >> $KILN_RANK_ENDS_FILE; exit {code_of_others}"
+    );
+    let mut command = script(&[&["-n", "3", "--time-limit", "60"], flags].concat(), &text);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    run(command)
+}
+
+#[test]
+fn a_stopped_rank_that_alone_is_left_is_told_and_ended_within_a_limit() {
+    let (ended, failed) = std::thread::scope(|scope| {
+        let ended = scope.spawn(|| with_a_rank_that_was_waited_for(&["--stopped", "5"], 0));
+        let failed = scope.spawn(|| with_a_rank_that_was_waited_for(&["--stopped", "5", "--keep-going"], 4));
+        (ended.join().unwrap(), failed.join().unwrap())
+    });
+    for (outcome, code) in [(ended, 137), (failed, 4)] {
+        assert_eq!(outcome.code, Some(code), "{}", outcome.stderr);
+        let said = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, waits) = said
+            .split_once("kiln launch: waits for rank 1, which has been stopped (SIGSTOP) for ")
+            .unwrap_or_else(|| panic!("{said}"));
+        assert!(waits.contains(" s, while all other ranks have ended; SIGKILL in "), "{said}");
+        assert!(waits.contains(" s (--stopped) unless `kill -CONT "), "{said}");
+        let ends = "kiln launch: rank 1 was stopped for longer than 5 s after all other ranks had ended; SIGKILL to rank 1";
+        assert!(waits.contains(ends), "{said}");
+        assert!(waits.contains("rank 1 failed"), "{said}");
+    }
+}
+
+#[test]
+fn a_stopped_rank_that_goes_on_ends_the_job_as_it_ends() {
+    // Rank 0 lets it go on after it was told.
+    let text = "[ $KILN_RANK = 1 ] && { echo $$ > $1; kill -STOP $$; exit 0; }; \
+                while [ ! -s $1 ]; do sleep 0.1; done; \
+                setsid sh -c \"sleep 6; kill -CONT $(cat $1)\" > /dev/null 2>&1 < /dev/null & \
+                sleep 1; exit 0";
+    let folder = Folder::new();
+    let file = folder.path("process");
+    let mut command = script(&["-n", "2", "--time-limit", "60"], text);
+    command.arg("sh").arg(file);
+    let outcome = run(command);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("waits for rank 1"), "{}", outcome.stderr);
 }
 
 #[test]
