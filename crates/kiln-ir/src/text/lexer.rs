@@ -1,6 +1,7 @@
 //! Text into tokens.
 
 use super::error::TextError;
+use super::reserved_words::is_keyword;
 use crate::source_location::SourceLocation;
 
 /// What a token is.
@@ -45,11 +46,12 @@ const SIGNS: &str = "(){}[]:;,=+-*/%&|^!<>.";
 
 /// All tokens of a text, with an end behind them.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, TextError> {
-    let mut lexer = Lexer { rest: text, line: 1, column: 1 };
+    let mut lexer = Lexer { rest: text, line: 1, column: 1, operand_line: None };
     let mut tokens = Vec::new();
     loop {
         lexer.skip_space();
         let token = lexer.next()?;
+        lexer.operand_line = ends_operand(token).then_some(lexer.line);
         tokens.push(token);
         if token.kind == Kind::End {
             return Ok(tokens);
@@ -61,6 +63,18 @@ struct Lexer<'t> {
     rest: &'t str,
     line: u32,
     column: u32,
+    /// The line of the token before, if an operand may end with it.
+    operand_line: Option<u32>,
+}
+
+/// Whether an operand may end with a token: what stands behind it on the line is an operator.
+fn ends_operand(token: Token<'_>) -> bool {
+    match token.kind {
+        Kind::Word => !is_keyword(token.text),
+        Kind::Number | Kind::Nameless | Kind::Bits => true,
+        Kind::Sign => matches!(token.text, ")" | "]"),
+        Kind::End => false,
+    }
 }
 
 impl<'t> Lexer<'t> {
@@ -99,6 +113,8 @@ impl<'t> Lexer<'t> {
         let (kind, bytes) = match first {
             'a'..='z' | 'A'..='Z' | '_' => self.word(),
             '0'..='9' => (Kind::Number, number_length(self.rest)),
+            // `a %3` is a remainder and not a value behind another.
+            '%' if self.operand_line == Some(line) => (Kind::Sign, 1),
             '%' | '$' if digits(&self.rest[1..]) > 0 => (Kind::Nameless, 1 + digits(&self.rest[1..])),
             _ => {
                 let long = LONG_SIGNS.iter().find(|sign| self.rest.starts_with(**sign));

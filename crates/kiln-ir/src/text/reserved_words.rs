@@ -39,6 +39,11 @@ const KEYWORDS: [&str; 33] = [
     "system",
 ];
 
+/// Whether a word is part of the grammar and no operand.
+pub(super) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
 /// Whether a word can be a name: it is an identifier and not reserved.
 pub(crate) fn is_name(word: &str) -> bool {
     let mut letters = word.chars();

@@ -53,6 +53,20 @@ fn everything_the_grammar_has_prints_as_it_was_written() {
 }
 
 #[test]
+fn a_remainder_needs_no_blanks() {
+    let printed = "kernel rest(inout x: u32[], a: u32) block(1) {
+    x[0u64] = a % 3u32;
+    x[1u64] = x[0u64] % 5u32;
+    x[2u64] = (a + 1u32) % 7u32 % 2u32;
+}
+";
+    for text in [printed.to_owned(), printed.replace(" % ", "%"), printed.replace("% ", "%")] {
+        let draft = Draft::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(draft.to_string(), printed);
+    }
+}
+
+#[test]
 fn operations_nest_and_keep_their_order() {
     let text = "kernel order(inout x: u32[]) block(1) {
     x[0u64] = x[1u64] - (x[2u64] - x[3u64]) - x[4u64] << 2u32;
