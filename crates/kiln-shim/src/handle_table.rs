@@ -3,13 +3,17 @@
 //! A handle is a number made of the kind of object, the generation of its slot and the slot. It points nowhere, so a wild one cannot be followed,
 //! and one of a destroyed object or of another kind is not found.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+
+use kiln_sync::{Bias, BiasedLock};
 
 /// A handle as C has it: an opaque pointer.
 pub(crate) type RawHandle = usize;
 
 /// Generations of a slot; a slot that had so many is not used again.
 const GENERATIONS: u32 = 1 << 24;
+/// How often other threads may use a table before it belongs to all alike: nearly every call looks up a handle, and most programs call from one thread.
+const VISITS: u32 = 256;
 /// Slots of a table.
 const SLOTS: usize = 1 << 28;
 
@@ -39,7 +43,7 @@ pub(crate) enum HandleKind {
 /// All objects of a kind.
 pub(crate) struct HandleTable<T> {
     kind: HandleKind,
-    slots: RwLock<Slots<T>>,
+    slots: BiasedLock<Slots<T>>,
 }
 
 struct Slots<T> {
@@ -54,12 +58,13 @@ struct Slot<T> {
 
 impl<T> HandleTable<T> {
     pub(crate) fn new(kind: HandleKind) -> Self {
-        Self { kind, slots: RwLock::new(Slots { slots: Vec::new(), free: Vec::new() }) }
+        let slots = Slots { slots: Vec::new(), free: Vec::new() };
+        Self { kind, slots: BiasedLock::with_bias(slots, Bias::Returns(VISITS)) }
     }
 
     /// Gives an object a handle; nothing if the table is full.
     pub(crate) fn insert(&self, object: Arc<T>) -> Option<RawHandle> {
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock();
         let index = match slots.free.pop() {
             Some(index) => index,
             None if slots.slots.len() < SLOTS => {
@@ -74,16 +79,17 @@ impl<T> HandleTable<T> {
     }
 
     /// The object of a handle.
+    #[inline]
     pub(crate) fn get(&self, handle: RawHandle) -> Option<Arc<T>> {
         let (index, generation) = self.decode(handle)?;
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock();
         slots.slots.get(index).filter(|slot| slot.generation == generation)?.object.clone()
     }
 
     /// Ends a handle.
     pub(crate) fn remove(&self, handle: RawHandle) -> Option<Arc<T>> {
         let (index, generation) = self.decode(handle)?;
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock();
         let slot = slots.slots.get_mut(index).filter(|slot| slot.generation == generation)?;
         let object = slot.object.take()?;
         slots.retire(index);
@@ -92,7 +98,7 @@ impl<T> HandleTable<T> {
 
     /// Ends the handles of all objects that are meant, and returns the objects.
     pub(crate) fn remove_where(&self, meant: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock();
         let mut removed = Vec::new();
         for index in 0..slots.slots.len() {
             let object =
@@ -112,7 +118,7 @@ impl<T> HandleTable<T> {
 
     /// All objects, in the order of their handles.
     pub(crate) fn objects(&self) -> Vec<Arc<T>> {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock();
         slots.slots.iter().filter_map(|slot| slot.object.clone()).collect()
     }
 
@@ -122,7 +128,7 @@ impl<T> HandleTable<T> {
     }
 
     fn first(&self, meant: impl Fn(&T) -> bool) -> Option<(RawHandle, Arc<T>)> {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock();
         slots.slots.iter().enumerate().find_map(|(index, slot)| {
             let object = slot.object.as_ref().filter(|object| meant(object))?;
             Some((self.encode(index, slot.generation), object.clone()))

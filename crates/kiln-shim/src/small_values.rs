@@ -66,12 +66,28 @@ impl SmallValues {
         }
     }
 
-    /// Copies an address.
+    /// Copies addresses that lie one after the other.
     #[inline]
-    pub(crate) fn fetch_address(&mut self, from: usize) -> Answer<usize> {
-        let mut address = [0; size_of::<usize>()];
-        self.fetch(from, &mut address)?;
-        Ok(usize::from_ne_bytes(address))
+    pub(crate) fn fetch_addresses(&mut self, from: usize, into: &mut [usize]) -> Answer {
+        if !self.is_known(from, size_of_val(into)) {
+            return self.fetch_unknown_addresses(from, into);
+        }
+        for (index, address) in into.iter_mut().enumerate() {
+            // SAFETY: all bytes have memory, as in `fetch`.
+            *address = unsafe { (from as *const usize).wrapping_add(index).read_unaligned() };
+        }
+        Ok(())
+    }
+
+    /// The same for the first bytes of a range.
+    #[cold]
+    fn fetch_unknown_addresses(&mut self, from: usize, into: &mut [usize]) -> Answer {
+        for (index, address) in into.iter_mut().enumerate() {
+            let mut bytes = [0; size_of::<usize>()];
+            self.fetch(from.wrapping_add(index * size_of::<usize>()), &mut bytes)?;
+            *address = usize::from_ne_bytes(bytes);
+        }
+        Ok(())
     }
 
     #[inline]

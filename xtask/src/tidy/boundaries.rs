@@ -46,7 +46,7 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         package: "kiln-shim",
-        may_use: &["kiln-driver", "kiln-cuda", "kiln-isolate", "kiln-ptx", "kiln-sim"],
+        may_use: &["kiln-driver", "kiln-cuda", "kiln-isolate", "kiln-ptx", "kiln-sim", "kiln-sync"],
         unsafe_code: true,
     },
     Boundary { package: "kiln-conform", may_use: &["kiln-driver"], unsafe_code: true },

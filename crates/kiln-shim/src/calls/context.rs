@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kiln_driver::{Code, Driver, DriverExt, MemoryId, StreamId};
+use kiln_sync::{Bias, BiasedGuard, BiasedLock};
 
 use crate::boundary::{Answer, OrCode};
 use crate::calls::context_stack;
@@ -12,6 +13,9 @@ use crate::calls::process_state::{ProcessState, state};
 use crate::calls::stream_attributes::StreamAttributes;
 use crate::calls::stream_order::StreamOrder;
 use crate::handle_table::RawHandle;
+
+/// How often other threads may use the streams of a context before these belong to all alike.
+const VISITS: u32 = 256;
 
 /// A context of a device.
 pub(crate) struct Context {
@@ -22,7 +26,7 @@ pub(crate) struct Context {
     pub(crate) is_primary: bool,
     pub(crate) flags: AtomicU32,
     /// Its streams and their order; nothing while it is not there.
-    order: Mutex<Option<StreamOrder>>,
+    order: BiasedLock<Option<StreamOrder>>,
     pub(crate) limits: Mutex<BTreeMap<u32, usize>>,
     /// Those of its default stream.
     pub(crate) stream_attributes: Mutex<StreamAttributes>,
@@ -39,7 +43,7 @@ impl Context {
             driver,
             is_primary,
             flags: AtomicU32::new(flags),
-            order: Mutex::new(None),
+            order: BiasedLock::with_bias(None, Bias::Returns(VISITS)),
             limits: Mutex::new(BTreeMap::new()),
             stream_attributes: Mutex::new(StreamAttributes::new(0)),
             unused: Mutex::default(),
@@ -60,7 +64,7 @@ impl Context {
 
     /// Makes it usable, if it is not.
     pub(crate) fn begin(&self) -> Answer {
-        let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut order = self.order.lock();
         if order.is_none() {
             *order = Some(StreamOrder::new(self.driver.clone())?);
         }
@@ -68,12 +72,12 @@ impl Context {
     }
 
     pub(crate) fn is_there(&self) -> bool {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.order.lock().is_some()
     }
 
     /// Its streams, while it is there.
     pub(crate) fn order(&self) -> Answer<OrderGuard<'_>> {
-        let guard = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = self.order.lock();
         if guard.is_some() { Ok(OrderGuard(guard)) } else { Err(Code::CONTEXT_IS_DESTROYED) }
     }
 
@@ -161,7 +165,7 @@ impl Context {
             let _ = self.driver.free(record, None);
         }
         state.memory.end_context(ours);
-        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let order = self.order.lock().take();
         if let Some(order) = order {
             order.end();
         }
@@ -169,7 +173,7 @@ impl Context {
 }
 
 /// The order of a context's streams, locked.
-pub(crate) struct OrderGuard<'a>(MutexGuard<'a, Option<StreamOrder>>);
+pub(crate) struct OrderGuard<'a>(BiasedGuard<'a, Option<StreamOrder>>);
 
 impl OrderGuard<'_> {
     pub(crate) fn get(&mut self) -> Answer<&mut StreamOrder> {

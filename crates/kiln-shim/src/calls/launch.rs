@@ -10,7 +10,7 @@ use crate::caller_memory::{In, fetch_slice};
 use crate::calls::functions::{Function, function};
 use crate::calls::kernel_memory;
 use crate::calls::process_state::{ProcessState, state};
-use crate::calls::streams::chosen;
+use crate::calls::streams::choose;
 use crate::handle_table::RawHandle;
 use crate::small_values::SmallValues;
 
@@ -40,6 +40,8 @@ const _: () = assert!(size_of::<Attribute>() == size_of::<sys::CUlaunchAttribute
 
 /// Attributes of a launch; more are refused.
 const MOST_ATTRIBUTES: usize = 64;
+/// Addresses of parameters that are fetched together.
+const ADDRESSES_AT_ONCE: usize = 8;
 /// Arguments of so many bytes are packed on the stack.
 const FEW_BYTES: usize = 256;
 /// The keys of `extra`.
@@ -70,12 +72,16 @@ fn pack(function: &Function, (parameters, extra): (In<usize>, In<usize>), packed
     if parameters.is_null() && !spans.is_empty() {
         return Err(Code::INVALID_VALUE);
     }
-    let mut values = SmallValues::default();
-    for (index, span) in spans.iter().enumerate() {
-        let place = parameters.address().wrapping_add(index * size_of::<usize>());
-        let address = values.fetch_address(place)?;
-        let range = span.offset as usize..(span.offset + span.bytes) as usize;
-        values.fetch(address, packed.get_mut(range).ok_or(Code::INVALID_VALUE)?)?;
+    let (mut values, mut place) = (SmallValues::default(), parameters.address());
+    for some in spans.chunks(ADDRESSES_AT_ONCE) {
+        let mut addresses = [0; ADDRESSES_AT_ONCE];
+        let addresses = addresses.get_mut(..some.len()).ok_or(Code::INVALID_VALUE)?;
+        values.fetch_addresses(place, addresses)?;
+        place = place.wrapping_add(size_of_val(addresses));
+        for (span, address) in some.iter().zip(addresses) {
+            let range = span.offset as usize..(span.offset + span.bytes) as usize;
+            values.fetch(*address, packed.get_mut(range).ok_or(Code::INVALID_VALUE)?)?;
+        }
     }
     Ok(())
 }
@@ -119,7 +125,8 @@ fn launch(
     (parameters, extra): (In<usize>, In<usize>),
 ) -> Answer {
     let function = function(state, handle)?;
-    let (context, choice) = chosen(state, stream)?;
+    let chosen = choose(state, stream)?;
+    let context = chosen.context()?;
     if context.device != function.device {
         return Err(Code::INVALID_CONTEXT);
     }
@@ -137,7 +144,7 @@ fn launch(
     let spans = kernel_memory::spans(state, &function, arguments);
     let declared = (!spans.is_empty()).then_some(spans.as_slice());
     let command = LaunchCommand { declared, ..command(&function, shape, arguments) };
-    context.order()?.get()?.submit(&choice, &Command::Launch(command))
+    context.order()?.get()?.submit(&chosen.choice, &Command::Launch(command))
 }
 
 /// The packed arguments of a launch whose shape fits its kernel.

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use kiln_driver::{Base, Code, DevicePlace, Driver, HostBlock, MemoryId, Place};
+use kiln_sync::{Bias, BiasedLock};
 
 use crate::boundary::{Answer, OrCode};
 use crate::calls::address_range::AddressRange;
@@ -98,10 +99,7 @@ impl Allocation {
 
     /// What it is called below.
     pub(crate) fn name_below(&self) -> String {
-        match self.place(self.device, 0) {
-            Place::Device(place) | Place::Peer(place) => place.base.to_string(),
-            Place::Host { block, .. } => block.to_string(),
-        }
+        name_of(self.place(self.device, 0))
     }
 
     /// Whether calls can use it now.
@@ -134,29 +132,53 @@ impl Allocation {
     }
 }
 
+/// What the memory at a place is called below.
+fn name_of(place: Place) -> String {
+    match place {
+        Place::Device(place) | Place::Peer(place) => place.base.to_string(),
+        Place::Host { block, .. } => block.to_string(),
+    }
+}
+
+/// How often other threads may use the map before it belongs to all alike.
+const VISITS: u32 = 256;
 /// Blocks that were freed and are remembered.
 const FREED_BLOCKS: usize = 1024;
 
 /// A block that was freed.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(crate) struct FreedBlock {
     address: u64,
     pub(crate) bytes: u64,
+    place: Place,
+}
+
+impl FreedBlock {
     /// What it was called below.
-    pub(crate) name: String,
+    pub(crate) fn name(&self) -> String {
+        name_of(self.place)
+    }
 }
 
 /// All of it.
-#[derive(Default)]
 pub(crate) struct MemoryMap {
-    allocations: Mutex<BTreeMap<u64, Arc<Allocation>>>,
+    allocations: BiasedLock<BTreeMap<u64, Arc<Allocation>>>,
     /// The newest blocks that were freed, the last one at the end.
-    freed: Mutex<VecDeque<FreedBlock>>,
+    freed: BiasedLock<VecDeque<FreedBlock>>,
+}
+
+impl Default for MemoryMap {
+    fn default() -> Self {
+        Self {
+            allocations: BiasedLock::with_bias(BTreeMap::new(), Bias::Returns(VISITS)),
+            freed: BiasedLock::with_bias(VecDeque::new(), Bias::Returns(VISITS)),
+        }
+    }
 }
 
 impl MemoryMap {
     pub(crate) fn insert(&self, allocation: Arc<Allocation>) {
-        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.allocations.lock();
         map.insert(allocation.address, allocation);
     }
 
@@ -167,7 +189,7 @@ impl MemoryMap {
 
     /// The same for nodes of graphs, whose memory may come to be by the launch.
     pub(crate) fn around_in_graph(&self, address: u64) -> Option<(Arc<Allocation>, u64)> {
-        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.allocations.lock();
         let (start, allocation) = map.range(..=address).next_back()?;
         let offset = address - start;
         (offset < allocation.bytes).then(|| (allocation.clone(), offset))
@@ -196,7 +218,7 @@ impl MemoryMap {
         addresses: [u64; 2],
         bytes: u64,
     ) -> Answer<Option<[(Place, bool); 2]>> {
-        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.allocations.lock();
         let place = |address: u64| -> Answer<Option<(Place, bool)>> {
             let Some((start, allocation)) = map.range(..=address).next_back() else { return Ok(None) };
             let offset = address - start;
@@ -214,18 +236,18 @@ impl MemoryMap {
 
     /// All allocations, by their addresses.
     pub(crate) fn all(&self) -> Vec<Arc<Allocation>> {
-        self.allocations.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.allocations.lock().values().cloned().collect()
     }
 
     /// The first allocation that is meant.
     pub(crate) fn first(&self, is_meant: impl Fn(&Allocation) -> bool) -> Option<Arc<Allocation>> {
-        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.allocations.lock();
         map.values().find(|allocation| is_meant(allocation)).cloned()
     }
 
     /// Frees memory of graphs that are gone; no work of the context uses it any more.
     pub(crate) fn sweep_graph_memory(&self, context: u64) {
-        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.allocations.lock();
         let is_unused = |allocation: &Allocation| match &allocation.backing {
             Backing::Graph(memory) => {
                 allocation.context == context && Arc::strong_count(memory) == 1 && !memory.is_live()
@@ -243,7 +265,7 @@ impl MemoryMap {
 
     /// How much memory graphs have on a device.
     pub(crate) fn graph_bytes(&self, device: u32) -> u64 {
-        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.allocations.lock();
         let memory = map.values().filter(|allocation| allocation.device == device);
         memory
             .map(|allocation| match &allocation.backing {
@@ -259,7 +281,7 @@ impl MemoryMap {
         address: u64,
         is_meant: impl Fn(&Backing) -> bool,
     ) -> Answer<Arc<Allocation>> {
-        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.allocations.lock();
         let allocation =
             map.get(&address).filter(|allocation| is_meant(&allocation.backing) && allocation.is_there());
         allocation.cloned().ok_or(Code::INVALID_VALUE)
@@ -267,36 +289,37 @@ impl MemoryMap {
 
     /// Takes an allocation out; of two threads one gets it.
     pub(crate) fn remove(&self, address: u64) -> Answer<Arc<Allocation>> {
-        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.allocations.lock();
         let removed = map.remove(&address).ok_or(Code::INVALID_VALUE)?;
         drop(map);
         if matches!(removed.backing, Backing::Direct(_) | Backing::Pool(..)) {
-            let mut freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut freed = self.freed.lock();
             if freed.len() >= FREED_BLOCKS {
                 freed.pop_front();
             }
-            freed.push_back(FreedBlock { address, bytes: removed.bytes, name: removed.name_below() });
+            let place = removed.place(removed.device, 0);
+            freed.push_back(FreedBlock { address, bytes: removed.bytes, place });
         }
         Ok(removed)
     }
 
     /// The block that was last at an address, if it was freed not long ago.
     pub(crate) fn freed(&self, address: u64) -> Option<FreedBlock> {
-        let freed = self.freed.lock().unwrap_or_else(PoisonError::into_inner);
+        let freed = self.freed.lock();
         let was_there = |block: &&FreedBlock| (block.address..block.address + block.bytes).contains(&address);
-        freed.iter().rev().find(was_there).cloned()
+        freed.iter().rev().find(was_there).copied()
     }
 
     /// Whether a range overlaps an allocation.
     pub(crate) fn overlaps(&self, address: u64, bytes: u64) -> bool {
-        let map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = self.allocations.lock();
         let last = map.range(..address.saturating_add(bytes)).next_back();
         last.is_some_and(|(start, allocation)| start + allocation.bytes > address)
     }
 
     /// Frees all memory of a context whose work is done.
     pub(crate) fn end_context(&self, context: u64) {
-        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.allocations.lock();
         let ours: Vec<u64> = map.iter().filter(|(_, of)| of.context == context).map(|(at, _)| *at).collect();
         let ours: Vec<Arc<Allocation>> = ours.iter().filter_map(|at| map.remove(at)).collect();
         drop(map);
@@ -308,7 +331,7 @@ impl MemoryMap {
 
     /// Forgets the variables of a module that is unloaded.
     pub(crate) fn forget_variables(&self, variables: &[u64]) {
-        let mut map = self.allocations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut map = self.allocations.lock();
         for address in variables {
             map.remove(address);
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::{Code, MemoryId, MemoryRequest};
+use kiln_sync::{Bias, BiasedLock};
 
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::{In, Out};
@@ -16,8 +17,11 @@ use crate::calls::memory_map::{Allocation, Backing};
 use crate::calls::pool_sharing::FILE_DESCRIPTOR;
 use crate::calls::process_state::{ProcessState, state};
 use crate::calls::stream_order::StreamChoice;
-use crate::calls::streams::chosen;
+use crate::calls::streams::choose;
 use crate::handle_table::RawHandle;
+
+/// How often other threads may use a pool before it belongs to all alike.
+const VISITS: u32 = 256;
 
 /// A pool of a device. All pools of a device share the device's one; what differs is what the program set and counts.
 pub(crate) struct Pool {
@@ -27,7 +31,7 @@ pub(crate) struct Pool {
     /// Whether another process made it: memory of it comes from there.
     pub(crate) is_imported: bool,
     attributes: Mutex<BTreeMap<u32, u64>>,
-    used: Mutex<Used>,
+    used: BiasedLock<Used>,
 }
 
 #[derive(Default)]
@@ -43,7 +47,7 @@ impl Pool {
             handle_types,
             is_imported: false,
             attributes: Mutex::default(),
-            used: Mutex::default(),
+            used: BiasedLock::with_bias(Used::default(), Bias::Returns(VISITS)),
         }
     }
 
@@ -53,13 +57,13 @@ impl Pool {
     }
 
     fn count(&self, bytes: u64) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         used.bytes += bytes;
         used.most_bytes = used.most_bytes.max(used.bytes);
     }
 
     fn uncount(&self, bytes: u64) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.used.lock();
         used.bytes = used.bytes.saturating_sub(bytes);
     }
 }
@@ -119,7 +123,8 @@ pub(crate) fn pool(state: &ProcessState, handle: RawHandle) -> Answer<Arc<Pool>>
 
 fn allocate(out: Out<u64>, bytes: usize, wanted: Option<RawHandle>, stream: RawHandle) -> Answer {
     let state = state()?;
-    let (context, choice) = chosen(state, stream)?;
+    let chosen = choose(state, stream)?;
+    let (context, choice) = (chosen.context()?, &chosen.choice);
     out.check()?;
     if bytes == 0 {
         return out.set(0);
@@ -131,9 +136,9 @@ fn allocate(out: Out<u64>, bytes: usize, wanted: Option<RawHandle>, stream: RawH
     if pool.device != context.device || pool.is_imported {
         return Err(Code::INVALID_VALUE);
     }
-    let entered = context.order()?.get()?.enter_if_it_runs(&choice)?;
+    let entered = context.order()?.get()?.enter_if_it_runs(choice)?;
     let Some(stream) = entered else {
-        return out.set(capture_allocation(state, &context, &choice, bytes)?);
+        return out.set(capture_allocation(state, context, choice, bytes)?);
     };
     let bytes = bytes as u64;
     let request = match pool.handle_types {
@@ -226,12 +231,13 @@ driver_api! {
 
     fn cuMemFreeAsync | cuMemFreeAsync_ptsz (address: u64, stream: RawHandle) {
         let state = state()?;
-        let (context, choice) = chosen(state, stream)?;
+        let chosen = choose(state, stream)?;
+        let (context, choice) = (chosen.context()?, &chosen.choice);
         if address == 0 {
             return Ok(());
         }
-        if context.order()?.get()?.is_capturing(&choice) {
-            return capture_free(state, &context, &choice, address);
+        if context.order()?.get()?.is_capturing(choice) {
+            return capture_free(state, context, choice, address);
         }
         let is_meant = |backing: &Backing| {
             matches!(
@@ -241,7 +247,7 @@ driver_api! {
         };
         let allocation = state.memory.beginning(address, is_meant)?;
         if let Backing::Graph(memory) = &allocation.backing {
-            let stream = context.order()?.get()?.enter(&choice)?;
+            let stream = context.order()?.get()?.enter(choice)?;
             return memory.end(Some(stream));
         }
         if let Backing::SharedPool(id, _) = allocation.backing {
@@ -259,7 +265,7 @@ driver_api! {
         if context.device != allocation.device {
             return Err(Code::INVALID_VALUE);
         }
-        let stream = context.order()?.get()?.enter(&choice)?;
+        let stream = context.order()?.get()?.enter(choice)?;
         take(state, &allocation)?;
         allocation.driver.free(id, Some(stream)).or_code()
     }
@@ -331,7 +337,7 @@ driver_api! {
     fn cuMemPoolGetAttribute(handle: RawHandle, attribute: c_uint, value: *mut c_void) {
         let pool = pool(state()?, handle)?;
         let attributes = pool.attributes.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = pool.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = pool.used.lock();
         match PoolAttribute::new(attribute)? {
             PoolAttribute::Reuse(number) => {
                 Out::<c_int>::at(value).set(attributes.get(&number).copied().unwrap_or(1) as c_int)
@@ -347,7 +353,7 @@ driver_api! {
     fn cuMemPoolSetAttribute(handle: RawHandle, attribute: c_uint, value: *mut c_void) {
         let pool = pool(state()?, handle)?;
         let mut attributes = pool.attributes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut used = pool.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = pool.used.lock();
         match PoolAttribute::new(attribute)? {
             PoolAttribute::Reuse(number) => {
                 attributes.insert(number, Out::<c_int>::at(value).get()? as u64);

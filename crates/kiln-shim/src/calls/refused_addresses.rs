@@ -68,7 +68,8 @@ fn no_memory(state: &ProcessState, address: u64) -> String {
     match state.memory.freed(address) {
         Some(freed) => format!(
             "no memory is at {address:#x}: {}, with {} bytes, was there and has been freed; free a block after its last use, and once",
-            freed.name, freed.bytes
+            freed.name(),
+            freed.bytes
         ),
         None => format!("no memory of a device is at {address:#x}; give an address that cuMemAlloc gave"),
     }

@@ -63,30 +63,57 @@ pub(crate) fn is_default(handle: RawHandle) -> bool {
     handle == LEGACY || handle == 0 && !null_is_per_thread()
 }
 
-/// The stream of a handle, with its context.
-pub(crate) fn chosen(state: &ProcessState, handle: RawHandle) -> Answer<(Arc<Context>, StreamChoice)> {
-    let handle = if handle == 0 && null_is_per_thread() { PER_THREAD } else { handle };
-    match handle {
-        0 | LEGACY => Ok((Current::get(state)?, StreamChoice::Legacy)),
-        PER_THREAD => {
-            let context = Current::get(state)?;
-            let mut order = context.order()?;
-            let stream = match order.get()?.of_thread() {
-                Some(stream) => stream,
-                None => {
-                    let stream = Stream::create(&context, 0, 0)?;
-                    order.get()?.add_of_thread(stream.clone());
-                    stream
-                }
-            };
-            drop(order);
-            Ok((context, StreamChoice::Stream(stream)))
-        }
-        handle => {
-            let stream = state.streams.get(handle).ok_or(Code::INVALID_HANDLE)?;
-            Ok((stream.context.clone(), StreamChoice::Stream(stream)))
+/// The stream that a call names, with its context.
+pub(crate) struct Chosen {
+    /// The current context, for its default stream; other streams have theirs.
+    current: Option<Arc<Context>>,
+    pub(crate) choice: StreamChoice,
+}
+
+impl Chosen {
+    /// The context of the stream.
+    #[inline]
+    pub(crate) fn context(&self) -> Answer<&Arc<Context>> {
+        match (&self.choice, &self.current) {
+            (StreamChoice::Stream(stream), _) => Ok(&stream.context),
+            (StreamChoice::Legacy, Some(context)) => Ok(context),
+            (StreamChoice::Legacy, None) => Err(Code::INVALID_CONTEXT),
         }
     }
+}
+
+/// The stream of a handle.
+#[inline]
+pub(crate) fn choose(state: &ProcessState, handle: RawHandle) -> Answer<Chosen> {
+    if handle <= PER_THREAD {
+        return choose_default(state, handle);
+    }
+    let stream = state.streams.get(handle).ok_or(Code::INVALID_HANDLE)?;
+    Ok(Chosen { current: None, choice: StreamChoice::Stream(stream) })
+}
+
+/// The default stream of a handle.
+fn choose_default(state: &ProcessState, handle: RawHandle) -> Answer<Chosen> {
+    let context = Current::get(state)?;
+    if is_default(handle) {
+        return Ok(Chosen { current: Some(context), choice: StreamChoice::Legacy });
+    }
+    let mut order = context.order()?;
+    let stream = match order.get()?.of_thread() {
+        Some(stream) => stream,
+        None => {
+            let stream = Stream::create(&context, 0, 0)?;
+            order.get()?.add_of_thread(stream.clone());
+            stream
+        }
+    };
+    Ok(Chosen { current: None, choice: StreamChoice::Stream(stream) })
+}
+
+/// The stream of a handle, with its context.
+pub(crate) fn chosen(state: &ProcessState, handle: RawHandle) -> Answer<(Arc<Context>, StreamChoice)> {
+    let chosen = choose(state, handle)?;
+    Ok((chosen.context()?.clone(), chosen.choice))
 }
 
 /// Waits for the stream of a choice.
