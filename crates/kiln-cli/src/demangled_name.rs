@@ -95,7 +95,14 @@ fn demangle(mangled: &str, options: &DemangleOptions) -> Option<String> {
     if !mangled.starts_with("_Z") {
         return None;
     }
-    Symbol::new(mangled).ok()?.demangle_with_options(options).ok()
+    Symbol::new(mangled).ok()?.demangle_with_options(options).ok().map(|name| without_tags(&name))
+}
+
+/// A name without the tags that tell apart what has one name in the source, such as `[abi:v1]`; numba puts two into each.
+fn without_tags(name: &str) -> String {
+    let mut parts = name.split("[abi:");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |name, rest| name + rest.split_once(']').map_or(rest, |(_, behind)| behind))
 }
 
 #[cfg(test)]
@@ -111,6 +118,8 @@ mod tests {
         );
         assert_eq!(function_name("_ZN3lib5inner4axpyEf").as_deref(), Some("lib::inner::axpy"));
         assert_eq!(function_name("_Z5scaleIfEvPT_").as_deref(), Some("scale<float>"));
+        let numba = "_ZN6cudapy8__main__4fillB2v1B8cw51cXTLE5ArrayIfLi1E1C7mutable7alignedE";
+        assert_eq!(function_name(numba).as_deref(), Some("cudapy::__main__::fill"));
         for name in ["axpy", "_Z", "_Z99short", "_ZN", "_Z\u{e9}", "_Z18446744073709551615x"] {
             assert_eq!(function_name(name), None, "{name}");
         }

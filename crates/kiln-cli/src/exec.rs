@@ -6,6 +6,7 @@
 //!
 //! The folder is the only way by which the library comes into a process, and it is gone when the command ends.
 
+mod left_processes;
 mod private_folder;
 mod record;
 mod shim_library;
@@ -23,6 +24,7 @@ use crate::failure::Failure;
 use crate::plural::counted;
 use crate::program_end::ProgramEnd;
 use crate::program_signals::ProgramSignals;
+use left_processes::{LeftBehind, LeftProcesses};
 use private_folder::PrivateFolder;
 use record::{Finding, Records};
 use target::{Target, TargetVariables};
@@ -57,6 +59,12 @@ pub(crate) struct Arguments {
     /// How many devices the program sees; the default is 1, and with `--device cuda` all.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=MAX_DEVICES), allow_negative_numbers = true)]
     devices: Option<u32>,
+    /// Stop a kernel when one warp has executed N instructions, or all its warps together have since the last thread exited (simulated device only).
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_STEP_LIMIT, value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
+    step_limit: u64,
+    /// What to do with processes that outlive the program.
+    #[arg(long, value_name = "CHOICE", value_enum, default_value_t = LeftBehind::Leave)]
+    left_behind: LeftBehind,
     /// The shared library, if it is not beside this command.
     #[arg(long, value_name = "FILE")]
     library: Option<std::path::PathBuf>,
@@ -67,6 +75,9 @@ pub(crate) struct Arguments {
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
+
+/// Some minutes of the simulated device: programs as they are have longer kernels than those that are tried by `kiln run`.
+const DEFAULT_STEP_LIMIT: u64 = 1 << 30;
 
 const EXAMPLES: &str = "Examples:
   kiln exec -- ./my_cuda_program
@@ -97,6 +108,8 @@ struct Report {
     findings: Vec<Finding>,
     /// Sentences about what is missing or was refused.
     notes: Vec<String>,
+    /// The numbers of processes that outlive the program and still run.
+    left_behind: Vec<u32>,
 }
 
 /// Runs the command.
@@ -114,14 +127,17 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
     };
     let target = arguments.device.variables(arguments.isolate)?;
     let mut records = Records::default();
-    let mut exit_codes = Vec::new();
+    let (mut exit_codes, mut left_behind) = (Vec::new(), Vec::new());
     let mut signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
     for seed in arguments.seed..=last {
         let folder = PrivateFolder::new(&library, arguments.device.has_management())?;
         Records::expect(folder.path())?;
         let ended = start(arguments, &target, (&folder, seed), &mut signals)?;
         exit_codes.push(code_of(ended.status));
+        let left = LeftProcesses::settle(arguments.left_behind, folder.path(), &signals);
         records.read(folder.path())?;
+        left.notes().for_each(|note| records.note(note));
+        left_behind.extend(left.running.iter().map(|process| process.number));
         if ended.is_signalled {
             break;
         }
@@ -134,8 +150,14 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         Some(code) => Exit::Program(code),
         None => Exit::Done,
     };
-    let report =
-        Report { runs: exit_codes.len() as u64, exit_code: exit.code(), exit_codes, findings, notes };
+    let report = Report {
+        runs: exit_codes.len() as u64,
+        exit_code: exit.code(),
+        exit_codes,
+        findings,
+        notes,
+        left_behind,
+    };
     if arguments.json {
         console.json(&report)?;
     } else {
@@ -171,6 +193,7 @@ fn start(
         .env("LD_LIBRARY_PATH", folder.loader_path())
         .env("KILN_EXEC_FOLDER", folder.path())
         .env("KILN_EXEC_SEED", seed.to_string())
+        .env("KILN_EXEC_STEPS", arguments.step_limit.to_string())
         .envs(target.iter());
     if let Some(devices) = arguments.devices {
         command.env("KILN_EXEC_DEVICES", devices.to_string());

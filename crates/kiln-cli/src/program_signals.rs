@@ -27,6 +27,24 @@ struct Told {
     program: Mutex<Option<Pid>>,
     /// Whether one of the signals asks for the end.
     is_ended: AtomicBool,
+    /// Whether this command waits for something else than a program, and ends by itself soon after it is asked to.
+    is_waiting: AtomicBool,
+}
+
+/// A wait of this command for something else than a program: signals that ask for its end are noted and end it by what waits.
+pub(crate) struct NotedSignals<'a>(&'a Told);
+
+impl NotedSignals<'_> {
+    /// Whether this command was asked to end.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.0.is_ended.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for NotedSignals<'_> {
+    fn drop(&mut self) {
+        self.0.is_waiting.store(false, Ordering::Release);
+    }
 }
 
 impl ProgramSignals {
@@ -35,8 +53,18 @@ impl ProgramSignals {
     /// # Errors
     /// What the system says.
     pub(crate) fn hold() -> io::Result<Self> {
-        let told = Told { program: Mutex::new(None), is_ended: AtomicBool::new(false) };
+        let told = Told {
+            program: Mutex::new(None),
+            is_ended: AtomicBool::new(false),
+            is_waiting: AtomicBool::new(false),
+        };
         Ok(Self { mask: signals::block()?, told: Arc::new(told), is_started: false })
+    }
+
+    /// Notes signals that ask for the end, for as long as the answer is kept.
+    pub(crate) fn wait(&self) -> NotedSignals<'_> {
+        self.told.is_waiting.store(true, Ordering::Release);
+        NotedSignals(&self.told)
     }
 
     /// Runs a program to its end. Signals that come when none runs end this command as if they had never been held back.
@@ -69,13 +97,16 @@ impl Told {
     /// Passes signals on for as long as there is a program, and then ends by the next.
     fn pass_on(&self, mask: &SignalMask) {
         while let Ok((signal, is_from_kernel)) = signals::next_and_origin() {
+            let ends = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal);
             match *self.program() {
                 Some(program) => {
-                    let ends = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal);
                     self.is_ended.fetch_or(ends, Ordering::AcqRel);
                     if !is_from_kernel {
                         let _ = kill_process(program, signal);
                     }
+                }
+                None if ends && self.is_waiting.load(Ordering::Acquire) => {
+                    self.is_ended.store(true, Ordering::Release);
                 }
                 None => mask.end_by(signal),
             }

@@ -8,7 +8,22 @@ use crate::program_end::ProgramEnd;
 /// The signals of this command, which end it.
 pub(crate) struct ProgramSignals;
 
+/// A wait, which signals end with this command.
+pub(crate) struct NotedSignals;
+
+impl NotedSignals {
+    /// Never.
+    pub(crate) fn is_ended(&self) -> bool {
+        false
+    }
+}
+
 impl ProgramSignals {
+    /// Does nothing.
+    pub(crate) fn wait(&self) -> NotedSignals {
+        NotedSignals
+    }
+
     /// Does nothing.
     ///
     /// # Errors

@@ -64,6 +64,7 @@ mod primary_contexts;
 mod proc_address;
 pub(crate) mod process_state;
 mod refused_addresses;
+mod short_addresses;
 mod stream_attributes;
 mod stream_order;
 mod stream_places;

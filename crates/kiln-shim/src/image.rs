@@ -11,6 +11,8 @@ use crate::caller_memory::{Text, fetch_slice};
 use crate::records;
 
 const ELF: [u8; 4] = [0x7f, b'E', b'L', b'F'];
+/// The byte after it, in files of 64 bits.
+const ELF_CLASS_64: [u8; 1] = [2];
 const FAT_BINARY: u32 = 0xba55_ed50;
 /// What compilers put around a fat binary in a host program.
 const WRAPPER: u32 = 0x4662_43b1;
@@ -86,7 +88,10 @@ pub(crate) fn ptx(address: *const c_void, have: u32) -> Answer<String> {
     let mut magic = [0; 4];
     fetch_slice(address.addr(), &mut magic)?;
     if magic == ELF {
-        return Err(no_ptx("machine code"));
+        // One that is cut in its first bytes is no code of any device.
+        let mut class = [0; 1];
+        fetch_slice(address.addr() + ELF.len(), &mut class)?;
+        return Err(if class == ELF_CLASS_64 { no_ptx("machine code") } else { Code::INVALID_IMAGE });
     }
     match u32::from_le_bytes(magic) {
         WRAPPER => {

@@ -54,6 +54,10 @@ enum Record<'a> {
 
 /// Keeps what a device found since the last call; whether work that never ends is part of it.
 pub(crate) fn collect(driver: &dyn Driver) -> bool {
+    take_findings(driver, |finding| finding)
+}
+
+fn take_findings(driver: &dyn Driver, told: impl Fn(DeviceFinding) -> DeviceFinding) -> bool {
     let mut is_hung = false;
     // The limit is what the device keeps; a device that always has something to say must not hold a call for ever.
     for _ in 0..1024 {
@@ -61,9 +65,19 @@ pub(crate) fn collect(driver: &dyn Driver) -> bool {
         let Some(finding) = error.finding() else { break };
         is_hung |= finding.rule == FindingRule::Hang;
         COLLECTED.fetch_add(1, Ordering::Relaxed);
-        keep(finding);
+        keep(&told(finding.clone()));
     }
     is_hung
+}
+
+/// Keeps what a device found since the last call. Those that have a name, which the program does not know, are told with what it is.
+pub(crate) fn collect_about(driver: &dyn Driver, name: &str, what: &str) {
+    take_findings(driver, |mut finding| {
+        if finding.text.contains(name) {
+            finding.text = format!("{} ({what})", finding.text);
+        }
+        finding
+    });
 }
 
 /// Says how many findings of devices were not kept, of so many.

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+/// As `kiln exec` has it.
+const DEFAULT_STEP_LIMIT: u64 = 1 << 30;
+
 /// Which devices a program sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
@@ -40,6 +43,11 @@ pub(crate) fn folder() -> Option<PathBuf> {
 /// The seed of the run.
 pub(crate) fn seed() -> u64 {
     number("KILN_EXEC_SEED").unwrap_or(0)
+}
+
+/// How many instructions one warp may execute, or all together until a thread exits.
+pub(crate) fn step_limit() -> u64 {
+    number("KILN_EXEC_STEPS").unwrap_or(DEFAULT_STEP_LIMIT)
 }
 
 /// How many devices there are.

@@ -5,10 +5,15 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::demangled_name::with_readable_names;
 use crate::failure::Failure;
 
 /// A file that a process removes when it could not write what it found.
 const COMPLETE: &str = "complete";
+
+/// What a finding says of a kernel that was stopped at a limit, and what it says here, where the limit is a flag.
+const LIMIT: &str = "the limit; raise it if the kernel is that long";
+const LIMIT_BY_FLAG: &str = "the limit; raise it with --step-limit if the kernel is that long";
 
 /// A line of a file. Its fields are those that kiln-shim writes.
 #[derive(Deserialize)]
@@ -70,17 +75,21 @@ impl Records {
 
     fn add(&mut self, record: Record) {
         match record {
-            Record::Finding(finding) => {
+            Record::Finding(mut finding) => {
+                finding.text = with_readable_names(&finding.text).replace(LIMIT, LIMIT_BY_FLAG);
                 let story = finding.text.split(" Repeat with").next().unwrap_or_default().to_owned();
                 if self.seen.insert(story) {
                     self.findings.push(finding);
                 }
             }
-            Record::Note { text } => {
-                if self.seen.insert(text.clone()) {
-                    self.notes.push(text);
-                }
-            }
+            Record::Note { text } => self.note(with_readable_names(&text)),
+        }
+    }
+
+    /// Keeps a sentence, once.
+    pub(super) fn note(&mut self, text: String) {
+        if self.seen.insert(text.clone()) {
+            self.notes.push(text);
         }
     }
 

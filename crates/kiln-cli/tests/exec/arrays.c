@@ -140,8 +140,8 @@ static void textures(void) {
     numbers[3] = -9;
     OK(rows(array, numbers, 1));
     OK(fetch(same, to, 0.5f, 0.5f));
-    OK(cuTexObjectDestroy(same));
     OK(cuMemcpyDtoH_v2(seen, to, sizeof seen));
+    OK(cuTexObjectDestroy(same));
     TRUE(!memcmp(seen, numbers, sizeof seen));
     OK(cuTexObjectDestroy(texture));
     OK(cuTexObjectDestroy(linear));
@@ -286,11 +286,35 @@ static void mistakes(int is_surface) {
     OK(cuMemcpyDtoH_v2(seen, to, sizeof seen));
 }
 
+/* An object that is destroyed while a launch may use it, or before it is queued. */
+static void destroyed(const char *when) {
+    kernels();
+    address to;
+    handle stream, array = plane(F32);
+    unsigned long long texture, another;
+    OK(cuMemAlloc_v2(&to, 4 * N));
+    OK(cuStreamCreate(&stream, 1));
+    OK(rows(array, numbers, 1));
+    struct resource resource = {.kind = OF_ARRAY, .of.array = array};
+    struct sampling points = {.modes = {CLAMP, CLAMP, CLAMP}};
+    OK(cuTexObjectCreate(&texture, &resource, &points, NULL));
+    OK(cuCtxSynchronize());
+    if (!strcmp(when, "before")) OK(cuTexObjectDestroy(texture));
+    OK(fetch(texture, to, 0.5f, 0.5f));
+    if (!strcmp(when, "waited")) OK(cuCtxSynchronize());
+    if (!strcmp(when, "another waited")) OK(cuStreamSynchronize(stream));
+    if (strcmp(when, "before")) OK(cuTexObjectDestroy(texture));
+    /* A lost device is told by either. */
+    cuTexObjectCreate(&another, &resource, &points, NULL);
+    cuCtxSynchronize();
+}
+
 int main(int count, char **arguments) {
     const char *name = count > 1 ? arguments[1] : "";
     if (!strcmp(name, "copies")) copies();
     if (!strcmp(name, "textures")) textures();
     if (!strcmp(name, "surfaces")) surfaces();
+    if (!strncmp(name, "destroyed ", 10)) destroyed(name + 10);
     if (!strcmp(name, "bad")) bad();
     if (!strcmp(name, "wild")) wild();
     if (!strcmp(name, "unwritten")) mistakes(0);

@@ -20,3 +20,14 @@ fn wrong_arrays_and_textures_get_the_code_of_the_driver() {
 fn texels_are_checked_as_other_memory_is() {
     finds("arrays", &[], &[("unwritten", "never written"), ("outside", "fill")]);
 }
+
+#[test]
+fn a_texture_is_destroyed_when_the_launches_that_use_it_are_done() {
+    passes("arrays", &["--seeds", "3"], &["destroyed waited"]);
+    let cases = [
+        ("destroyed early", "texture object"),
+        ("destroyed another waited", "texture object"),
+        ("destroyed before", "texture object"),
+    ];
+    finds("arrays", &["--seeds", "3"], &cases);
+}

@@ -4,6 +4,22 @@
 static const char *SPIN =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry spin()\n{\nagain:\nbra.uni again;\n}\n";
+/* Counts to a number, with a state that is new in every round. */
+static const char *COUNT =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry count(.param .u64 last)\n{\n.reg .b64 %d<3>;\n.reg .pred %p;\n"
+    "ld.param.u64 %d1, [last];\nmov.u64 %d2, 0;\nagain:\nadd.s64 %d2, %d2, 1;\n"
+    "setp.lt.u64 %p, %d2, %d1;\n@%p bra again;\nret;\n}\n";
+
+/* Counts to a number in so many threads; what the wait answers. */
+static int counted(unsigned long long last, unsigned threads) {
+    handle module, function;
+    void *parameters[] = {&last};
+    OK(cuModuleLoadData(&module, COUNT));
+    OK(cuModuleGetFunction(&function, module, "count"));
+    OK(cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, NULL, parameters, NULL));
+    return cuCtxSynchronize();
+}
 
 int main(int count, char **words) {
     const char *which = count > 1 ? words[1] : "";
@@ -12,6 +28,18 @@ int main(int count, char **words) {
     begin();
     (void)add_one;
     (void)launch;
+    if (!strcmp(which, "counts")) {
+        WANT(702, counted(~0ull, 1));
+        return 0;
+    }
+    if (!strcmp(which, "counts together")) {
+        WANT(702, counted(~0ull, 1024));
+        return 0;
+    }
+    if (!strcmp(which, "ends")) {
+        OK(counted(10000, 1024));
+        return 0;
+    }
     OK(cuStreamCreate(&one, 1));
     OK(cuStreamCreate(&two, 1));
     if (!strcmp(which, "many")) {

@@ -1,10 +1,38 @@
 //! Programs in C that poll for work without an end, and that have more mistakes than are kept.
 
-use super::{compiled, finds, kiln, text};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::{compiled, finds, kiln, library, passes, text};
+
+/// Runs a case, which must end by itself: a command of the system ends it after two minutes, with another code.
+fn ended(flags: &[&str], program: &Path, case: &str) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", "120", env!("CARGO_BIN_EXE_kiln"), "exec", "--library"]).arg(library());
+    command.args(flags).arg("--").arg(program).arg(case).output().unwrap()
+}
 
 #[test]
 fn a_query_of_work_that_never_ends_answers_why_the_device_is_lost() {
     finds("endless", &[], &[("stream", "no end"), ("event", "no end")]);
+}
+
+#[test]
+fn a_kernel_that_counts_for_ever_is_stopped_at_the_limit() {
+    let Some(program) = compiled("endless") else { return };
+    for case in ["counts", "counts together"] {
+        let output = ended(&["--step-limit", "100000"], &program, case);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{case}: {told}");
+        let says = |words: &str| told.contains(words);
+        assert!(says("no end") && says("100000") && says("--step-limit"), "{case}: {told}");
+        assert!(says("count") && !says("answered"), "{case}: {told}");
+    }
+    // What ends is not stopped before it reaches the limit.
+    passes("endless", &[], &["ends"]);
+    passes("endless", &["--isolate"], &["ends"]);
+    let output = ended(&["--step-limit", "0"], &program, "ends");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -315,7 +315,8 @@ static void asked(void) {
     int status = 9;
     unsigned n = N;
     OK(cuStreamGetCaptureInfo_v2(stream, &status, &id, &found, &after, &count));
-    TRUE(status == 0 && found == NULL && count == 0);
+    /* Without a capture the status is told alone. */
+    TRUE(status == 0 && count == 9);
     OK(cuMemsetD32_v2(p, 0, N));
     OK(cuCtxSynchronize());
     OK(cuStreamBeginCapture_v2(stream, 0));

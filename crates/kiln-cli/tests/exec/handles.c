@@ -17,14 +17,15 @@ static void wild(void) {
 }
 
 static void pointers(handle function) {
-    address p;
+    address p, none = 7;
     size_t bytes;
     unsigned word = 0;
     void *bad[] = {(void *)8, (void *)16};
     const char *name;
     OK(cuMemAlloc_v2(&p, 256));
     WANT(1, cuMemAlloc_v2(NULL, 4));
-    WANT(1, cuMemAlloc_v2(&p + 0, 0));
+    WANT(1, cuMemAlloc_v2(&none, 0));
+    TRUE(none == 0);
     WANT(2, cuMemAlloc_v2(&(address){0}, (size_t)1 << 50));
     WANT(1, cuMemcpyHtoD_v2(p, NULL, 4));
     WANT(1, cuMemcpyHtoD_v2(p, (void *)16, 4));
@@ -46,7 +47,8 @@ static void pointers(handle function) {
     TRUE(!strcmp(name, "CUDA_ERROR_ILLEGAL_ADDRESS"));
     WANT(1, cuModuleLoadData(&(handle){0}, NULL));
     WANT(200, cuModuleLoadData(&(handle){0}, "no PTX"));
-    WANT(209, cuModuleLoadData(&(handle){0}, "\x7f" "ELF"));
+    WANT(200, cuModuleLoadData(&(handle){0}, "\x7f" "ELF"));
+    WANT(209, cuModuleLoadData(&(handle){0}, "\x7f" "ELF\x02\x01\x01"));
     OK(cuMemGetInfo_v2(&bytes, &bytes));
     OK(cuMemFree_v2(p));
     WANT(1, cuMemFree_v2(p));

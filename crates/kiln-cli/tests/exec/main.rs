@@ -25,6 +25,7 @@ mod interprocess;
 mod links;
 mod management;
 mod orders;
+mod outlives;
 mod refusals;
 mod shared_pools;
 mod stream_values;
@@ -133,6 +134,23 @@ fn mistakes_are_found_with_their_kernel() {
 }
 
 #[test]
+fn kernels_are_named_as_their_authors_wrote_them() {
+    let Some(program) = compiled("mangled") else { return };
+    for (which, name) in [("template", "scale<float>"), ("python", "cudapy::__main__::fill")] {
+        let output = kiln(&[], &program, &[which]);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{which}: {told}");
+        assert!(told.contains(name) && !told.contains("_Z") && !told.contains("[abi"), "{which}: {told}");
+        // Programs that read the report have the name of the PTX, too.
+        let output = kiln(&["--json"], &program, &[which]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let finding = &report["findings"][0];
+        assert!(finding["kernel"].as_str().is_some_and(|kernel| kernel.starts_with("_Z")), "{report}");
+        assert!(finding["text"].as_str().is_some_and(|text| text.contains(name)), "{report}");
+    }
+}
+
+#[test]
 fn mistakes_of_public_projects_are_found_and_what_they_meant_is_not() {
     let Some(program) = compiled("upstream") else { return };
     let found = [
@@ -220,6 +238,11 @@ fn forks_queued_work_and_failures_are_no_crash() {
     let output = kiln(&[], &program, &["table"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stderr).contains("libcudart"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn one_library_is_loaded_under_all_its_names() {
+    passes("both_libraries", &[], &["names", "driver first", "management first"]);
 }
 
 #[test]

@@ -25,6 +25,17 @@ impl DeviceSpec {
         Self::custom("sim", seed.to_le_bytes())
     }
 
+    /// The same, which stops a launch when one of its warps has executed so many instructions, or all of them together have since a thread last exited.
+    ///
+    /// ```
+    /// use kiln_isolate::DeviceSpec;
+    ///
+    /// assert_eq!(DeviceSpec::simulated_with_step_limit(42, 1 << 20).name(), "sim");
+    /// ```
+    pub fn simulated_with_step_limit(seed: u64, steps: u64) -> Self {
+        Self::custom("sim", [seed.to_le_bytes(), steps.to_le_bytes()].concat())
+    }
+
     /// A device of a kind that the program registers with [`Worker::backend`](crate::Worker::backend), and the argument its function
     /// gets.
     pub fn custom(name: impl Into<String>, argument: impl Into<Vec<u8>>) -> Self {

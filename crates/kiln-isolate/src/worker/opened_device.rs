@@ -86,9 +86,21 @@ fn open_cuda(argument: &[u8]) -> Result<OpenedDevice, OpenFailure> {
 pub(crate) fn open_simulated(argument: &[u8]) -> Result<OpenedDevice, OpenFailure> {
     use kiln_sim::{Machine, MachineConfig, PtxEngine};
 
-    let seed = argument.try_into().map(u64::from_le_bytes);
-    let seed = seed.map_err(|_| OpenFailure::broken("the seed of a simulated device has eight bytes"))?;
-    let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(PtxEngine::default())));
+    let mut engine = PtxEngine::default();
+    let (numbers, rest) = argument.as_chunks::<8>();
+    let seed = match (numbers, rest) {
+        ([seed], []) => u64::from_le_bytes(*seed),
+        ([seed, steps], []) => {
+            let steps = u64::from_le_bytes(*steps);
+            engine = engine.step_limit(steps).stall_limit(steps);
+            u64::from_le_bytes(*seed)
+        }
+        _ => {
+            let text = "a simulated device has a seed of eight bytes, and perhaps a limit of instructions of eight more";
+            return Err(OpenFailure::broken(text));
+        }
+    };
+    let machine = Machine::new(MachineConfig::seeded(seed).engine(Arc::new(engine)));
     let device = machine.device(0).map_err(|error| OpenFailure::broken(error.to_string()))?;
     Ok(OpenedDevice::new(device).with_findings(move || {
         let report = machine.finish();

@@ -96,8 +96,9 @@ fn simulated() -> Answer<(Backend, Vec<OpenedDevice>)> {
     device.limits.allocation_alignment_bytes = ALLOCATION_ALIGNMENT_BYTES;
     // A launch says nothing about what it touches, and programs leave much to the end of the process.
     let checks = SimChecks { declarations: false, leaks: false, ..SimChecks::default() };
-    let engine = Arc::new(PtxEngine::default());
-    let mut config = MachineConfig::seeded(run_settings::seed()).engine(engine).checks(checks);
+    let steps = run_settings::step_limit();
+    let engine = PtxEngine::default().step_limit(steps).stall_limit(steps);
+    let mut config = MachineConfig::seeded(run_settings::seed()).engine(Arc::new(engine)).checks(checks);
     config = config.library(host_callbacks::library()).library(value_kernels::library());
     config.limits.findings = FINDINGS;
     config.limits.trace_bytes = 0;
@@ -129,7 +130,9 @@ fn isolated(target: Target, worker: PathBuf) -> Answer<(Backend, Vec<OpenedDevic
     let opened = (0..device_count() as u32).map(|ordinal| {
         let spec = match target {
             Target::Cuda => DeviceSpec::cuda(ordinal),
-            Target::Simulated => DeviceSpec::simulated(run_settings::seed()),
+            Target::Simulated => {
+                DeviceSpec::simulated_with_step_limit(run_settings::seed(), run_settings::step_limit())
+            }
         };
         let config = IsolationConfig::new(spec).entry(WorkerEntry::Program(worker.clone()));
         let device = IsolatedDevice::open(config)

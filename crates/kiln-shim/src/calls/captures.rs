@@ -119,6 +119,10 @@ fn tell(
     let state = state()?;
     status.check()?;
     let capture = capture_of(state, stream)?;
+    if capture.is_none() {
+        // The other places stay as they are, as with the driver.
+        return status.set(status_of(None));
+    }
     let active = capture.as_ref().filter(|capture| capture.is_valid);
     let list = match active {
         Some(CaptureState { graph: own, reached, .. }) => {

@@ -11,6 +11,7 @@ use kiln_driver::Code;
 use crate::api_table::{ENTRY_POINTS, EntryPoint};
 use crate::boundary::Answer;
 use crate::caller_memory::{Out, Text};
+use crate::calls::short_addresses;
 
 const PER_THREAD: u64 = sys::CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM as u64;
 const ALL_FLAGS: u64 = PER_THREAD | sys::CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_LEGACY_STREAM as u64;
@@ -29,7 +30,7 @@ fn search(name: &str, version: c_int, per_thread: bool) -> Found {
     let newest = forms().filter(|entry| entry.since <= version).max_by_key(|entry| (entry.since, entry.name));
     match newest {
         None if forms().next().is_none() => Found::Unknown,
-        None => Found::TooOld,
+        None => short_addresses::find(name, version).map_or(Found::TooOld, Found::Entry),
         Some(entry) if per_thread => Found::Entry(per_thread_form(entry).unwrap_or(entry).address()),
         Some(entry) => Found::Entry(entry.address()),
     }
@@ -98,7 +99,9 @@ mod tests {
         assert_eq!(search("cuCtxGetDevice", 12_090, false), of("cuCtxGetDevice"));
         assert_eq!(search("cuCtxGetDevice", 13_000, false), of("cuCtxGetDevice_v2"));
         assert_eq!(search("cuMemAlloc", 3020, false), of("cuMemAlloc_v2"));
-        assert_eq!(search("cuMemAlloc", 3010, false), Found::TooOld);
+        let first = short_addresses::find("cuMemAlloc", 3010).unwrap();
+        assert_eq!(search("cuMemAlloc", 3010, false), Found::Entry(first));
+        assert_eq!(search("cuMemAlloc", 1000, false), Found::TooOld);
         assert_eq!(search("cuCtxCreate", 4000, false), of("cuCtxCreate_v2"));
         assert_eq!(search("cuCtxCreate", 11_040, false), of("cuCtxCreate_v3"));
         assert_eq!(search("cuCtxCreate", 13_000, false), of("cuCtxCreate_v4"));

@@ -1,7 +1,7 @@
 //! Texture and surface objects.
 //!
-//! On a simulated device an object is a record in its memory, and its handle is the record's address. The record of one that was destroyed stays until the context
-//! was waited for, because work that is queued may read it.
+//! On a simulated device an object is a record in its memory, and its handle is the record's address. The record is freed when the object is destroyed: a launch that
+//! uses the object and that the program did not wait for is found as for any memory, and so is one that is queued later.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint};
@@ -17,6 +17,7 @@ use crate::calls::array_shape::{SURFACE, texel_format};
 use crate::calls::context::Context;
 use crate::calls::process_state::{ProcessState, current, state};
 use crate::calls::texture_descriptors::{MOST_LINE_TEXELS, Resource, Sampling, Shown, View};
+use crate::records;
 
 /// What is bound, by handle.
 #[derive(Default)]
@@ -93,14 +94,19 @@ fn bind(
     Ok(memory.address.0)
 }
 
-/// Ends an object; its record goes when the context was waited for.
+/// Ends an object, and its record with it: a launch that may still use it is found by that.
 fn unbind(handle: u64, is_texture: bool) -> Answer {
     let state = state()?;
     let object = state.bound.get(handle, is_texture)?;
     state.bound.remove(handle);
     let owner = state.contexts.find_object(|context| context.number == object.context);
     if let Some(owner) = owner.filter(|owner| owner.is_there()) {
-        owner.order()?.get()?.retire_memory(object.record);
+        state.collect();
+        // A lost device keeps nothing.
+        let _ = owner.driver.free(object.record, None);
+        let what = if is_texture { "texture object" } else { "surface object" };
+        let name = object.record.to_string();
+        records::collect_about(&*owner.driver, &name, &format!("{name} is the {what} {handle:#x}"));
     }
     Ok(())
 }

@@ -133,7 +133,12 @@ driver_api! {
     fn cuMemGetAllocationGranularity(out: Out<usize>, properties: In<Properties>, option: c_uint) {
         let state = state()?;
         out.check()?;
-        properties.get()?.device(state)?;
+        // The number of the device is not looked at, as with the driver.
+        if let Err(code) = properties.get()?.device(state)
+            && code != Code::INVALID_DEVICE
+        {
+            return Err(code);
+        }
         if option > sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED as c_uint {
             return Err(Code::INVALID_VALUE);
         }

@@ -189,7 +189,7 @@ impl State {
         self.journal.write(now_ns, format_args!("{} hangs", mark.actor));
         if let Some(stream) = self.streams.get_mut(&lane) {
             stream.running = false;
-            stream.hung = Some(Hung { mark: mark.clone(), told });
+            stream.hung = Some(Hung { mark: mark.clone(), told, since_ns: now_ns });
         }
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Hung {
     pub(crate) mark: Arc<Mark>,
     /// What was found of it: where in the kernel it is, and in which thread.
     pub(crate) told: Option<String>,
+    /// Since when, on the virtual clock.
+    pub(crate) since_ns: u64,
 }
 
 /// A step in a queue.

@@ -15,6 +15,7 @@ use crate::device::objects::{Objects, Signal};
 use crate::schedule::machine_core::{Core, Guard};
 use crate::schedule::machine_state::State;
 use crate::schedule::memory_wait::MemoryWait;
+use crate::schedule::stream_queue::Hung;
 
 /// A poll's cost doubles this often at most while nothing new is found.
 const POLL_DOUBLINGS: u32 = 16;
@@ -71,7 +72,7 @@ impl Core {
             Timeout::Poll | Timeout::Never => None,
         };
         if timeout == Timeout::Poll && goal.done_ns(&state).is_none_or(|done_ns| done_ns > state.now_ns) {
-            state = self.poll(state);
+            state = self.poll(state, device);
         }
         // For how long the host did nothing that work could go on by.
         let mut idle = Duration::ZERO;
@@ -123,7 +124,7 @@ impl Core {
         let lane = *objects.streams.find(CALL, stream)?;
         let is_idle = |state: &State| state.streams.get(&lane).is_none_or(|stream| stream.is_idle());
         if !is_idle(&state) {
-            state = self.poll(state);
+            state = self.poll(state, device);
             state = self.answer_lost(state, device, CALL)?;
         }
         let now_ns = state.now_ns;
@@ -190,13 +191,28 @@ impl Core {
     }
 
     /// Time passes and perhaps something moves; the less there is to see, the longer it takes.
-    fn poll<'a>(&'a self, mut state: Guard<'a>) -> Guard<'a> {
+    fn poll<'a>(&'a self, mut state: Guard<'a>, device: u32) -> Guard<'a> {
         let doublings = state.idle_polls.min(POLL_DOUBLINGS);
         let poll_ns = state.costs.poll_ns.saturating_mul(1 << doublings);
         state.pass(poll_ns);
         let mut state = self.drift(state).0;
         self.look_after_ranks(&mut state);
+        self.end_hung(&mut state, device);
         state
+    }
+
+    /// Loses a device on which a kernel was found that never ends, when nothing else moved for as long as a wait would wait for it: who only polls is told, too.
+    fn end_hung(&self, state: &mut State, device: u32) {
+        let limit_ns = nanoseconds(self.config.limits.hang);
+        if state.running > 0 || !state.ready().is_empty() || state.device(device).lost.is_some() {
+            return;
+        }
+        let streams = state.streams.values().filter(|stream| stream.device == device);
+        let mut hung = streams.filter_map(|stream| stream.hung.as_ref());
+        let over = hung.find(|hung| hung.told.is_some() && state.now_ns - hung.since_ns >= limit_ns).cloned();
+        if let Some(Hung { mark, told: Some(detail), .. }) = over {
+            state.lose(device, Loss { code: Code::LAUNCH_TIMEOUT, detail }, Some(&mark.actor));
+        }
     }
 
     /// As [`poll`](Self::poll), for who does not wait: it always takes the same time, and later polls take no longer for it.

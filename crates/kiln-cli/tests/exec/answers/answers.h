@@ -71,6 +71,7 @@ void links(void);
 void libraries(void);
 void occupancy(void);
 void entry_points(void);
+void short_addresses(void);
 void stream_values(void);
 void stream_batches(void);
 void interprocess(void);

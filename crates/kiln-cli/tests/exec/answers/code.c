@@ -1,6 +1,8 @@
 /* Modules, functions, launches, links, libraries, occupancy, entry points and faults. */
 #include "answers.h"
 
+#include <dlfcn.h>
+
 static const char *TWO =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .const .align 8 .b8 table[48];\n"
@@ -401,6 +403,49 @@ void entry_points(void) {
     NAMED("no status", cuGetProcAddress_v2("cuInit", &function, 13000, 0, NULL));
     NAMED("no status and no such function", cuGetProcAddress_v2("cuNothing", &function, 13000, 0, NULL));
     NAMED("no name", cuGetProcAddress_v2(NULL, &function, 13000, 0, &found));
+}
+
+/* The first forms of functions, with addresses and lengths of 32 bits: what they answer, and what they leave in their results. */
+typedef int (*short_form)(size_t, size_t, size_t, size_t, size_t, size_t);
+
+static unsigned results[4];
+
+static void first_form(const char *name, size_t a, size_t b, size_t c, size_t d) {
+    char label[64];
+    short_form function = (short_form)dlsym(RTLD_DEFAULT, name);
+    if (function == NULL) {
+        words(name, "none");
+        return;
+    }
+    NAMED(name, function(a, b, c, d, 4, 0));
+    snprintf(label, sizeof label, "%s, its first result", name);
+    value(label, results[0]);
+    snprintf(label, sizeof label, "%s, its second result", name);
+    value(label, results[2]);
+}
+
+void short_addresses(void) {
+    static const char *WITHOUT_RESULTS[] = {
+        "cuMemFree",     "cuMemcpyHtoD", "cuMemcpyDtoH",  "cuMemcpyDtoD",  "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync",   "cuMemcpyDtoDAsync", "cuMemsetD8",
+        "cuMemsetD16",   "cuMemsetD32",  "cuMemsetD2D8",  "cuMemsetD2D16", "cuMemsetD2D32",     "cuMemcpy2D",          "cuMemcpy2DUnaligned", "cuMemcpy3D",
+        "cuMemcpy2DAsync", "cuMemcpy3DAsync",
+    };
+    static const char *WITH_RESULTS[] = {"cuDeviceTotalMem", "cuMemGetInfo", "cuMemAlloc", "cuMemAllocPitch", "cuMemHostGetDevicePointer", "cuMemGetAddressRange"};
+    handle module;
+    begin();
+    NEED(cuModuleLoadData(&module, ADD_ONE));
+    for (unsigned i = 0; i < sizeof WITH_RESULTS / sizeof *WITH_RESULTS; i++) {
+        memset(results, 0xaa, sizeof results);
+        /* The second result is behind the second argument, where a function has one. */
+        int has_two = strstr("cuMemGetInfo cuMemAllocPitch cuMemGetAddressRange", WITH_RESULTS[i]) != NULL;
+        /* Otherwise the number of a device, or of bytes. */
+        size_t second = has_two ? (size_t)&results[2] : i == 0 ? 0 : 64;
+        first_form(WITH_RESULTS[i], (size_t)&results[0], second, 64, 4);
+    }
+    memset(results, 0xaa, sizeof results);
+    first_form("cuModuleGetGlobal", (size_t)&results[0], (size_t)&results[2], (size_t)module, (size_t)"bias");
+    memset(results, 0, sizeof results);
+    for (unsigned i = 0; i < sizeof WITHOUT_RESULTS / sizeof *WITHOUT_RESULTS; i++) first_form(WITHOUT_RESULTS[i], 64, 64, 16, 0);
 }
 
 /* After a fault, every call of the process answers with its code. */

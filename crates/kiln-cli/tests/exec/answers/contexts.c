@@ -87,7 +87,7 @@ void error_names(void) {
         snprintf(label, sizeof label, "%d", code);
         NAMED(label, named);
         words(label, name ? name : "none");
-        value("has a text", text != NULL && *text != 0);
+        words("its text", text ? text : "none");
     }
     NAMED("a negative code", cuGetErrorName(-1, &(const char *){0}));
     NAMED("name into nothing", cuGetErrorName(1, NULL));

@@ -48,7 +48,7 @@ static const struct {
     SECTION(external_memory),  SECTION(external_memory_of_the_device), SECTION(external_semaphores),
     SECTION(copy_batches),     SECTION(stream_attributes), SECTION(memory_ranges), SECTION(context_events),
     SECTION(texture_references), SECTION(first_launches),
-    SECTION(entry_points),     SECTION(fault_address),    SECTION(fault_trap),    SECTION(fault_misaligned),
+    SECTION(entry_points),     SECTION(short_addresses),  SECTION(fault_address),    SECTION(fault_trap),    SECTION(fault_misaligned),
     SECTION(fault_assert),
 };
 

@@ -271,13 +271,15 @@ fn texture_object(cta: &mut Cta<'_>, lane: usize, handle: u64) -> Done<TextureOb
     for _ in 0..2 {
         let Some(record) = record_at(cta, address) else { break };
         if let Some(object) = TextureObject::read(&record) {
+            note_use(cta, address);
             return Ok(object);
         }
         let first = record.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
         address = first;
     }
     let text = format!(
-        "{handle:#x} is no texture or surface object; give the kernel a handle of one, such as `tex:2d:A.npy` of `kiln run`"
+        "{handle:#x} is no texture or surface object, or no texture object any more; give the kernel a handle of one, such as `tex:2d:A.npy` of `kiln run`, \
+         and destroy it when the launches that use it are done"
     );
     Err(Trouble::new(lane, ExecFindingKind::BadOperand(text)))
 }
@@ -288,6 +290,13 @@ fn record_at(cta: &mut Cta<'_>, address: u64) -> Option<Vec<u8>> {
     let words = (span.end.checked_sub(address)?.min(TextureObject::BYTES)) / 8;
     let word = |at: u64| span.cells.peek(address - span.origin + 8 * at, 8).to_le_bytes();
     (words > 0).then(|| (0..words).flat_map(word).collect())
+}
+
+/// The launch reads the record of an object: who frees it must wait for the launch.
+fn note_use(cta: &mut Cta<'_>, address: u64) {
+    if let Some(span) = cta.spans.find(address) {
+        let _ = span.cells.load(address - span.origin, 8);
+    }
 }
 
 /// Integers that would be blended.
