@@ -1,7 +1,7 @@
 //! Processes of a run that outlive the program.
 //!
 //! A process belongs to a run if its environment names the folder of the run, which it has from the program. Where it was moved to since, by a daemon that forks twice
-//! or a session of its own, makes no difference.
+//! or a separate session, makes no difference.
 
 use std::path::Path;
 use std::time::Duration;
