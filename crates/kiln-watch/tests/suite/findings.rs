@@ -10,7 +10,8 @@ fn a_finding_is_listed_with_its_lines_and_its_work_also_where_that_comes_later()
     let later = kernel("late", stamp(5, 1), 50, 1_000, span(150_000, 160_000));
     let events =
         [&planted()[..], &[race(stamp(0, 3), "a race"), race(stamp(5, 1), "another"), later, more]].concat();
-    let watched = Recording::of(&events, 3).read();
+    let recording = Recording::of(&events, 3);
+    let watched = recording.read();
     let state = watched.state();
     assert_eq!((state.findings.len(), state.finding_count, state.devices[0].findings), (2, 6, 6));
     let first = &state.findings[0];

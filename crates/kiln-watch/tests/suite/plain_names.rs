@@ -40,7 +40,8 @@ fn names_are_in_one_line_wherever_the_page_shows_them() {
         TraceEvent::Fault(FaultRecord { message: NASTY, line, ..FaultRecord::default() }),
         race(stamp(0, 1), NASTY),
     ];
-    let watched = Recording::of(&events, 3).read();
+    let recording = Recording::of(&events, 3);
+    let watched = recording.read();
     let state = watched.state();
     let row = state.rows.iter().position(|row| row.name == SHOWN).expect("the stream");
     let details: Vec<_> = (0..2).map(|row| watched.work(row, 1).unwrap()).collect();
