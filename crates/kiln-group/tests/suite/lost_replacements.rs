@@ -32,9 +32,14 @@ fn replaced_process() {
         "gives up once" => {
             let gpu = DeviceRuntime::simulated(7).unwrap();
             gives_up(&job, &gpu);
-            let again = || DeviceCommunicator::replace(&gpu, &job, &limits()).ok();
-            let replaced = std::iter::repeat_with(again).take(10).find_map(|replaced| replaced);
-            goes_on(&job, Ok(replaced.expect("the place was not given in ten calls")));
+            goes_on(&job, Ok(asks_again(&job, &gpu)));
+        }
+        "gives up, and asks again when it is told to" => {
+            let gpu = DeviceRuntime::simulated(7).unwrap();
+            gives_up(&job, &gpu);
+            wait_for(&job, "ask again");
+            assert_eq!(sum(&asks_again(&job, &gpu).communicator), 3);
+            job.barrier("end").unwrap();
         }
         "rebuilds afterwards" => {
             let (_gpu, rank) = begin(&job);
@@ -80,6 +85,13 @@ fn gives_up(job: &Arc<Rendezvous>, gpu: &DeviceRuntime) {
     let told = DeviceCommunicator::replace(gpu, job, &limits()).unwrap_err().to_string();
     assert!(told.contains("have not given rank 1 its place"), "{told}");
     job.put("gave up", b"").unwrap();
+}
+
+/// The place that it is given at last.
+fn asks_again(job: &Arc<Rendezvous>, gpu: &DeviceRuntime) -> RebuiltCommunicator {
+    let again = || DeviceCommunicator::replace(gpu, job, &limits()).ok();
+    let replaced = std::iter::repeat_with(again).take(10).find_map(|replaced| replaced);
+    replaced.expect("the place was not given in ten calls")
 }
 
 /// Waits for a word of another rank, whatever is lost meanwhile.
@@ -182,6 +194,30 @@ fn a_replacement_that_gave_up_has_no_place_until_it_asks_again() {
     goes_on(&job, rank.rebuild_replaced());
     said(replaced);
     said(other);
+}
+
+#[test]
+fn a_replacement_that_gave_up_is_not_taken_by_those_that_rebuild_later() {
+    let port = free_port();
+    let mut lost = start("ends", port, 1, 2);
+    let mut zero = crate::job_rig::config(port, 0, 2);
+    zero.timeout = Duration::from_secs(3);
+    let job = join_with(&zero);
+    let (_gpu, rank) = begin(&job);
+    lost.wait().unwrap();
+    told_of_one(&rank);
+    job.acknowledge_losses();
+    let replaced = start("gives up, and asks again when it is told to", port, 1, 2);
+    wait_for(&job, "gave up");
+    let told = rank.rebuild_replaced().map(drop).unwrap_err();
+    assert!(matches!(&told, GroupError::ReplacementsAbsent { ranks, .. } if ranks[..] == [1]), "{told}");
+    job.put("ask again", b"").unwrap();
+    let again = || rank.rebuild_replaced().ok();
+    let rebuilt = std::iter::repeat_with(again).take(10).find_map(|rebuilt| rebuilt).unwrap();
+    assert_eq!(sum(&rebuilt.communicator), 3);
+    job.acknowledge_losses();
+    job.barrier("end").unwrap();
+    said(replaced);
 }
 
 #[test]
