@@ -18,6 +18,35 @@ use crate::variable::{PointerMark, PtxVariable, VariableId, VariableShape};
 /// The most dimensions of an array.
 const MAX_DIMENSIONS: usize = 16;
 
+/// What is wrong with the space and type of a variable.
+fn broken_variable(space: Space, qualifiers: &Qualifiers, owner: Option<PtxFunctionId>) -> Option<String> {
+    let bytes = qualifiers.ty.size_bytes() * u32::from(qualifiers.vector);
+    match (space, owner) {
+        (Space::Param, None) => Some("a module has no variables in `.param`; functions have".to_owned()),
+        _ if qualifiers.ty == ScalarType::Pred => {
+            Some("a predicate is a register and no variable; use `.u8` for a truth value".to_owned())
+        }
+        _ if qualifiers.vector > 1 && bytes > MAX_VECTOR_BYTES => {
+            Some(format!("a vector has at most {MAX_VECTOR_BYTES} bytes, not {bytes}; use an array"))
+        }
+        _ => None,
+    }
+}
+
+/// Why a variable has no first value, if it has none.
+fn without_value(space: Space, linkage: Option<Linkage>) -> Option<String> {
+    if linkage == Some(Linkage::Extern) {
+        return Some("a variable of another module has its first value there; leave it out".to_owned());
+    }
+    let has_value = matches!(space, Space::Global | Space::Const);
+    (!has_value).then(|| {
+        format!("a variable in `.{space}` has no first value; store it at the start of the kernel instead")
+    })
+}
+
+/// The longest vector that a variable has.
+const MAX_VECTOR_BYTES: u32 = 16;
+
 /// What stands between the space and the name of a declaration.
 pub(super) struct Qualifiers {
     align: Option<u32>,
@@ -38,7 +67,13 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected("a state space"));
         };
         self.bump()?;
+        let position = self.position();
         let qualifiers = self.qualifiers()?;
+        if self.dialect.is_some()
+            && let Some(why) = broken_variable(space, &qualifiers, owner)
+        {
+            return Err(invalid(position, why));
+        }
         let mut declared = Vec::new();
         loop {
             let name = self.expect_word("the name of a variable")?;
@@ -61,7 +96,18 @@ impl<'a> Parser<'a> {
                 origin,
             };
             declared.push(self.add_variable(variable));
+            let is_open = shape.is_open() && linkage != Some(Linkage::Extern) && space != Space::Param;
+            if is_open && !self.is_punct(b'=') {
+                return Err(invalid(
+                    origin.position(),
+                    "the length of the array is open; write it, or `.extern` before the variable",
+                ));
+            }
+            let position = self.position();
             if self.accept(b'=')? {
+                if let Some(why) = without_value(space, linkage) {
+                    return Err(invalid(position, why));
+                }
                 let initializer = self.initializer(&mut shape)?;
                 if let Some(variable) = self.variables.get_mut(id.index()) {
                     variable.shape = shape;

@@ -9,7 +9,7 @@ use super::scope::Binding;
 use crate::error::ParseError;
 use crate::initializer::{Initializer, Relocation, RelocationTarget};
 use crate::operand::Immediate;
-use crate::scalar::ScalarType;
+use crate::scalar::{ScalarKind, ScalarType};
 use crate::variable::VariableShape;
 
 /// The most zeros that the nested initializers of one module may leave out between them: `{{1}, {2}}` for a
@@ -30,7 +30,13 @@ impl<'a> Parser<'a> {
     pub(super) fn initializer(&mut self, shape: &mut VariableShape) -> Result<Initializer, ParseError> {
         let layout = Layout::new(shape);
         let mut out = Initializer::default();
-        let end = if self.is_punct(b'{') {
+        let is_list = self.is_punct(b'{');
+        let is_scalar = shape.vector == 1 && shape.dimensions.is_empty();
+        if is_list == is_scalar {
+            let wanted = if is_scalar { "a constant without braces" } else { "`{` and a list of constants" };
+            return Err(self.unexpected(wanted));
+        }
+        let end = if is_list {
             self.initializer_list(&layout, 0, 0..layout.total.unwrap_or(u64::MAX), &mut out)?
         } else {
             self.initializer_value(&layout, 0, &mut out)?;
@@ -87,7 +93,12 @@ impl<'a> Parser<'a> {
         let width = u64::from(layout.ty.size_bytes());
         let offset = index.saturating_mul(width);
         self.pad(offset, out)?;
+        let position = self.position();
         if self.token.kind == TokenKind::Word && self.token.text != "WARP_SZ" {
+            if !holds_address(layout.ty) {
+                let text = format!("a variable of type .{} holds no address; use .u64", layout.ty);
+                return Err(invalid(position, text));
+            }
             let relocation = self.relocation(offset, None)?;
             out.relocations.push(relocation);
             out.bytes.resize(out.bytes.len() + width as usize, 0);
@@ -100,6 +111,10 @@ impl<'a> Parser<'a> {
             out.relocations.push(relocation);
             out.bytes.resize(out.bytes.len() + width as usize, 0);
             return Ok(());
+        }
+        if !is_value_of(layout.ty, value) {
+            let text = format!("a variable of type .{} takes no first value of this kind", layout.ty);
+            return Err(invalid(position, text));
         }
         let bits = scalar_bits(layout.ty, value).to_le_bytes();
         out.bytes.extend(bits.iter().chain(std::iter::repeat(&0)).take(width as usize));
@@ -168,6 +183,23 @@ impl Layout {
             _ => Some(1),
         };
         Self { ty: shape.ty, strides, total }
+    }
+}
+
+/// Whether a variable of this type can hold the address of another.
+fn holds_address(ty: ScalarType) -> bool {
+    use ScalarType::*;
+    matches!(ty, U32 | U64)
+}
+
+/// Whether a constant may be the first value of a variable of this type: numbers are not converted between integers and floats.
+fn is_value_of(ty: ScalarType, value: Immediate) -> bool {
+    let is_integer = matches!(value, Immediate::Signed(_) | Immediate::Unsigned(_));
+    match ty.kind() {
+        ScalarKind::Bits => true,
+        ScalarKind::Signed | ScalarKind::Unsigned => is_integer,
+        ScalarKind::Float => matches!(ty, ScalarType::F32 | ScalarType::F64) && !is_integer,
+        ScalarKind::Predicate | ScalarKind::Opaque => false,
     }
 }
 

@@ -3,11 +3,13 @@
 use super::Parser;
 use super::cursor::{invalid, unknown_name};
 use super::lexer::{Token, TokenKind};
+use super::target_rules::broken_target;
 use crate::error::ParseError;
 use crate::function::PtxFunctionId;
 use crate::linkage::Linkage;
 use crate::module::{Item, PtxVersion, Section, Target};
 use crate::name::Name;
+use crate::opcode::Opcode;
 use crate::source_line::SourceFile;
 
 impl<'a> Parser<'a> {
@@ -16,8 +18,13 @@ impl<'a> Parser<'a> {
         self.expect_directive("version")?;
         let version = self.version()?;
         self.expect_directive("target")?;
-        let architecture = self.expect_word("an architecture such as sm_90")?.text;
-        let architecture = self.name(architecture);
+        let architecture = self.expect_word("an architecture such as sm_90")?;
+        if version <= Opcode::KNOWN_VERSION
+            && let Some(broken) = broken_target(architecture.text, version)
+        {
+            return Err(invalid(architecture.position, broken));
+        }
+        let architecture = self.name(architecture.text);
         let mut options = Vec::new();
         while self.accept(b',')? {
             let option = self.expect_word("an option of `.target`")?.text;

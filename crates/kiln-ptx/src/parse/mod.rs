@@ -11,20 +11,28 @@
 //!                                           └─> label
 //! ```
 
+mod arithmetic_words;
 mod call;
+mod conversion_rules;
 mod cursor;
 mod declaration;
 mod expression;
+mod form_rules;
 mod header;
 mod initializer;
+mod instruction_types;
 mod item;
 mod label;
 mod lexer;
 mod literal;
+mod memory_operands;
+mod memory_rules;
 mod operand;
 mod operand_rules;
 mod scope;
 mod statement;
+mod target_rules;
+mod warp_rules;
 
 use std::collections::HashMap;
 
@@ -38,6 +46,7 @@ use crate::opcode::Opcode;
 use crate::position::Position;
 use crate::source_line::SourceFile;
 use crate::variable::{PtxVariable, VariableId};
+use form_rules::{Dialect, broken_form};
 use lexer::{Lexer, Token};
 use scope::Scope;
 
@@ -61,6 +70,8 @@ pub(crate) fn parse(text: &str) -> Result<PtxModule, ParseError> {
         names: HashMap::new(),
         forms: Vec::new(),
         form_ids: HashMap::new(),
+        broken_forms: Vec::new(),
+        dialect: None,
         variables: Vec::new(),
         functions: Vec::new(),
         function_ids: HashMap::new(),
@@ -73,6 +84,7 @@ pub(crate) fn parse(text: &str) -> Result<PtxModule, ParseError> {
     };
     let (version, target, address_bits) = parser.preamble()?;
     parser.knows_all_instructions = version <= Opcode::KNOWN_VERSION;
+    parser.dialect = parser.knows_all_instructions.then(|| Dialect::of(version, &target));
     parser.all_items()?;
     Ok(parser.finish(version, target, address_bits))
 }
@@ -85,6 +97,10 @@ struct Parser<'a> {
     names: HashMap<&'a str, Name>,
     forms: Vec<Form>,
     form_ids: HashMap<Name, FormId>,
+    /// What is wrong with each form, by its number.
+    broken_forms: Vec<Option<String>>,
+    /// `None` until the header is read, and for versions whose instructions are not all known: their forms are not judged.
+    dialect: Option<Dialect>,
     variables: Vec<PtxVariable>,
     functions: Vec<PtxFunction>,
     function_ids: HashMap<&'a str, PtxFunctionId>,
@@ -112,6 +128,7 @@ impl<'a> Parser<'a> {
         let form = Form::read(text);
         let id = FormId(self.forms.len() as u32);
         self.form_ids.insert(form.name(), id);
+        self.broken_forms.push(self.dialect.and_then(|dialect| broken_form(&form, dialect)));
         self.forms.push(form);
         id
     }

@@ -3,12 +3,23 @@
 //! The PTX assembler refuses a text that breaks these rules, so that no GPU ever runs it. Instructions that are not named here have other rules where they
 //! are executed.
 
+use super::memory_operands::broken_memory_operands;
 use crate::instruction_form::Form;
-use crate::modifier::{Flag, Modifier, Part};
+use crate::modifier::{Flag, Modifier, Operation, Part};
 use crate::opcode::Opcode;
-use crate::operand::PtxOperand;
+use crate::operand::{Immediate, PtxOperand};
 use crate::register::{RegisterId, Registers};
 use crate::scalar::{ScalarKind, ScalarType};
+use crate::variable::PtxVariable;
+
+/// What operands refer to.
+pub(super) struct Code<'r> {
+    pub(super) registers: &'r Registers,
+    /// The variables of the module that are declared so far.
+    pub(super) variables: &'r [PtxVariable],
+    /// The elements of operands in braces and brackets.
+    pub(super) elements: &'r [PtxOperand],
+}
 
 /// What an operand must be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,6 +32,10 @@ enum Slot {
     Wide,
     /// A register of 32 bits, or a constant.
     Word,
+    /// A register that holds the first type, or a wider one.
+    WiderFirst,
+    /// The same for the last type.
+    WiderLast,
     /// A predicate.
     Predicate,
     /// Something that other code looks at.
@@ -28,7 +43,11 @@ enum Slot {
 }
 
 /// Why the assembler would refuse an instruction, if it would.
-pub(super) fn broken_rule(form: &Form, operands: &[PtxOperand], registers: &Registers) -> Option<String> {
+pub(super) fn broken_rule(form: &Form, operands: &[PtxOperand], code: &Code<'_>) -> Option<String> {
+    broken_operand(form, operands, code.registers).or_else(|| broken_memory_operands(form, operands, code))
+}
+
+fn broken_operand(form: &Form, operands: &[PtxOperand], registers: &Registers) -> Option<String> {
     let rules = Rules::of(form)?;
     let name = form.text();
     let (least, most) = (rules.least, rules.slots.len());
@@ -39,18 +58,80 @@ pub(super) fn broken_rule(form: &Form, operands: &[PtxOperand], registers: &Regi
     if let Some(broken) = broken_modifier(form) {
         return Some(format!("`{name}` {broken}"));
     }
+    if form.opcode() == Opcode::Setp && form.operation().is_some() != (operands.len() == most) {
+        return Some(format!(
+            "`{name}` takes a fourth operand with `.and`, `.or` or `.xor`, and with none of them three"
+        ));
+    }
+    if let Some(broken) = broken_braces(form, operands) {
+        return Some(format!("`{name}` {broken}"));
+    }
     for (number, (slot, operand)) in (1..).zip(rules.slots.iter().zip(operands)) {
         let Some(ty) = rules.ty(*slot, form) else { continue };
-        let Some(register) = register_of(operand) else { continue };
-        let Some(group) = registers.group(register).filter(|group| group.vector == 1) else { continue };
-        if !fits(group.ty, ty) {
-            let (is, wants) = (group.ty.keyword(), ty.keyword());
+        if let Some(broken) = broken_place(form, operand, number == 1 && rules.has_result) {
+            return Some(format!("operand {number} of `{name}` {broken}"));
+        }
+        if let PtxOperand::Immediate(value) = operand {
+            if number == 1 && rules.has_result {
+                return Some(format!("operand 1 of `{name}` is a number, where a register takes the result"));
+            }
+            if !is_number_of(ty, *value) {
+                return Some(format!("operand {number} of `{name}` is a number of another kind than .{ty}"));
+            }
+        }
+        let Some(register) = register_type(operand, registers) else { continue };
+        let is_wider = matches!(slot, Slot::WiderFirst | Slot::WiderLast);
+        if !fits(register, ty) && !(is_wider && fits_wider(register, ty)) {
             return Some(format!(
-                "operand {number} of `{name}` is a register of type .{is}, where .{wants} is wanted"
+                "operand {number} of `{name}` is a register of type .{register}, where .{ty} is wanted"
             ));
         }
     }
     None
+}
+
+/// What is wrong with a special register or an address where a register is wanted.
+fn broken_place(form: &Form, operand: &PtxOperand, is_result: bool) -> Option<&'static str> {
+    let takes_special = matches!(form.opcode(), Opcode::Mov | Opcode::Cvt);
+    let takes_address = matches!(form.opcode(), Opcode::Mov | Opcode::Cvta);
+    match operand {
+        PtxOperand::Special(_) if is_result => Some("is a special register, which is only read"),
+        PtxOperand::Special(_) if !takes_special => {
+            Some("is a special register; move it to a register first")
+        }
+        PtxOperand::Variable(..) | PtxOperand::Function(_) if !takes_address => {
+            Some("is an address; move it to a register first")
+        }
+        _ => None,
+    }
+}
+
+/// What is wrong with values in braces that are moved into one register or out of it.
+fn broken_braces(form: &Form, operands: &[PtxOperand]) -> Option<String> {
+    let moves = form.opcode() == Opcode::Mov && form.vector() == 1;
+    let has_braces = operands.iter().any(|operand| matches!(operand, PtxOperand::Vector(_)));
+    let ty = form.ty().filter(|ty| moves && has_braces && ty.kind() != ScalarKind::Bits)?;
+    Some(format!("has values in braces, which `.{ty}` does not take; use `.b{}`", ty.size_bytes() * 8))
+}
+
+/// The type of the register that an operand is, unless it is a vector.
+pub(super) fn register_type(operand: &PtxOperand, registers: &Registers) -> Option<ScalarType> {
+    let group = registers.group(register_of(operand)?)?;
+    (group.vector == 1).then_some(group.ty)
+}
+
+/// Whether a number may stand for a value of a type. Numbers are converted between the integers and between the
+/// floats, and hexadecimal floats give the bits of their width.
+pub(super) fn is_number_of(ty: ScalarType, number: Immediate) -> bool {
+    let is_integer = matches!(number, Immediate::Signed(_) | Immediate::Unsigned(_));
+    match ty {
+        ScalarType::F32 | ScalarType::F64 => !is_integer,
+        // Halves have no numbers: they are moved as `.b16`.
+        _ if is_packed(ty) => false,
+        ScalarType::B32 => !matches!(number, Immediate::F64(_)),
+        ScalarType::B64 => !matches!(number, Immediate::F32(_)),
+        _ => is_integer,
+    }
 }
 
 /// The operands of an instruction.
@@ -58,6 +139,8 @@ struct Rules {
     slots: &'static [Slot],
     /// The last ones may be left out.
     least: usize,
+    /// Whether the first is the result.
+    has_result: bool,
 }
 
 impl Rules {
@@ -65,7 +148,8 @@ impl Rules {
     fn of(form: &Form) -> Option<Self> {
         use Opcode::*;
         use Slot::*;
-        let all = |slots: &'static [Slot]| Some(Self { slots, least: slots.len() });
+        let some = |least: usize, slots: &'static [Slot]| Some(Self { slots, least, has_result: true });
+        let all = |slots: &'static [Slot]| some(slots.len(), slots);
         let is_wide = form.part() == Some(Part::Wide);
         // Mixed precision has a type for each of several operands.
         let is_mixed = form.types().count() > 1;
@@ -78,7 +162,7 @@ impl Rules {
             Mul => all(&[First, First, First]),
             Mad if is_wide => all(&[Wide, First, First, Wide]),
             Mad | Madc | Mad24 | Sad | Fma => all(&[First, First, First, First]),
-            Min | Max => Some(Self { slots: &[First, First, First, First], least: 3 }),
+            Min | Max => some(3, &[First, First, First, First]),
             Abs | Neg | Not | Cnot | Rcp | Sqrt | Rsqrt | Sin | Cos | Lg2 | Ex2 | Tanh | Brev => {
                 all(&[First, First])
             }
@@ -86,21 +170,43 @@ impl Rules {
             Popc | Clz | Bfind => all(&[Word, First]),
             Bfe => all(&[First, First, Word, Word]),
             Bfi => all(&[First, First, First, Word, Word]),
-            Setp => Some(Self { slots: &[Any, Last, Last, Predicate], least: 3 }),
-            Set => Some(Self { slots: &[First, Last, Last, Predicate], least: 3 }),
+            Setp => some(3, &[Predicate, Last, Last, Predicate]),
+            Set => some(3, &[First, Last, Last, Predicate]),
             Selp => all(&[First, First, First, Predicate]),
             Slct => all(&[First, First, First, Last]),
             Mov => all(&[First, First]),
-            Ld | Ldu => Some(Self { slots: &[Any, Any, Any], least: 2 }),
-            St => Some(Self { slots: &[Any, Any, Any], least: 2 }),
+            Ld | Ldu | St => some(2, &[Any, Any, Any]),
+            Cvt if is_plain_conversion(form) => all(&[WiderFirst, WiderLast]),
+            Atom if form.vector() > 1 => None,
+            Atom if form.operation() == Some(Operation::Cas) => some(4, &[First, Any, First, First, Any]),
+            Atom => some(3, &[First, Any, First, Any]),
+            Red if form.vector() > 1 || form.has(Flag::Async) => None,
+            Red => some(2, &[Any, First, Any]),
+            Shfl if form.has(Flag::Sync) => all(&[First, Word, Word, Word, Word]),
+            Shfl => all(&[First, Word, Word, Word]),
+            Vote if form.has(Flag::Sync) => all(&[First, Predicate, Word]),
+            Vote => all(&[First, Predicate]),
+            Match => all(&[Word, First, Word]),
+            Redux => all(&[First, First, Word]),
+            Activemask | Nanosleep => {
+                all(&[First]).map(|rules| Self { has_result: form.opcode() == Activemask, ..rules })
+            }
+            Cvta => all(&[First, First]),
+            Isspacep => all(&[Predicate, Any]),
+            Testp => all(&[Predicate, First]),
+            Prmt => all(&[First, First, First, First]),
+            Lop3 if form.operation().is_none() => all(&[First, First, First, First, Word]),
+            Shf => all(&[First, First, First, Word]),
+            Trap | Exit | Brkpt => Some(Self { slots: &[], least: 0, has_result: false }),
+            Dp4a | Dp2a => all(&[Word, Word, Word, Word]),
             _ => None,
         }
     }
 
     fn ty(&self, slot: Slot, form: &Form) -> Option<ScalarType> {
         match slot {
-            Slot::First => form.ty(),
-            Slot::Last => form.source_type(),
+            Slot::First | Slot::WiderFirst => form.ty(),
+            Slot::Last | Slot::WiderLast => form.source_type(),
             Slot::Word => Some(ScalarType::B32),
             Slot::Predicate => Some(ScalarType::Pred),
             Slot::Wide => match form.ty()? {
@@ -144,6 +250,7 @@ fn broken_modifier(form: &Form) -> Option<&'static str> {
 fn register_of(operand: &PtxOperand) -> Option<RegisterId> {
     match operand {
         PtxOperand::Register(register) | PtxOperand::Not(register) => Some(*register),
+        PtxOperand::Pair(register, _) => *register,
         _ => None,
     }
 }
@@ -159,9 +266,27 @@ fn fits(register: ScalarType, wanted: ScalarType) -> bool {
         return false;
     }
     match (register.kind(), wanted.kind()) {
-        (Float, Signed | Unsigned) | (Signed | Unsigned, Float) => !is_packed(register) && is_packed(wanted),
+        (Float, Signed | Unsigned) | (Signed | Unsigned, Float) => false,
         _ => true,
     }
+}
+
+/// Whether a register may hold an operand of a conversion: it may be wider.
+fn fits_wider(register: ScalarType, wanted: ScalarType) -> bool {
+    use ScalarKind::*;
+    let is_wider = register.size_bytes() > wanted.size_bytes();
+    match (wanted.kind(), register.kind()) {
+        (Float, Bits) => is_wider && wanted != ScalarType::Bf16,
+        (Signed | Unsigned, Bits | Signed | Unsigned) => is_wider,
+        _ => false,
+    }
+}
+
+/// Whether a conversion has one source, and no packed types.
+fn is_plain_conversion(form: &Form) -> bool {
+    use ScalarType::*;
+    let is_plain = |ty| matches!(ty, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64 | F16 | Bf16 | F32 | F64);
+    form.types().count() == 2 && form.types().all(is_plain) && !form.has(Flag::Pack)
 }
 
 /// Whether a type has its values in registers of bits: halves and packed values.

@@ -4,7 +4,7 @@ use super::Parser;
 use super::cursor::{invalid, unknown_instruction};
 use super::label::Labels;
 use super::lexer::{Token, TokenKind};
-use super::operand_rules::broken_rule;
+use super::operand_rules::{Code, broken_rule};
 use super::scope::Binding;
 use crate::body::{Body, Directive, LineStart, Mark};
 use crate::error::ParseError;
@@ -153,8 +153,11 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected("`,` or `;`"));
         }
         let operands = builder.body.operands.get(first_operand as usize..).unwrap_or_default();
-        let form_read = self.forms.get(form.index());
-        if let Some(broken) = form_read.and_then(|form| broken_rule(form, operands, builder.registers)) {
+        let elements = &builder.body.elements;
+        let code = Code { registers: builder.registers, variables: &self.variables, elements };
+        let broken = self.forms.get(form.index()).and_then(|form| broken_rule(form, operands, &code));
+        let broken_form = || self.broken_forms.get(form.index()).and_then(Clone::clone);
+        if let Some(broken) = broken.or_else(broken_form) {
             return Err(invalid(word.position, broken));
         }
         let operand_count = operands.len() as u32;

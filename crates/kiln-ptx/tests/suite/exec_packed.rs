@@ -15,7 +15,7 @@ const HIGH: u64 = 0xffff_0000;
 fn arithmetic_on_two_halves_keeps_them_apart() {
     for operation in [
         "add.rn.f16x2 %r2, #, %r0;",
-        "add.noftz.f16x2 %r2, %r0, #;",
+        "add.sat.f16x2 %r2, %r0, #;",
         "sub.f16x2 %r2, %r0, #;",
         "mul.rn.ftz.f16x2 %r2, #, #;",
         "fma.rn.f16x2 %r2, %r0, %r0, #;",

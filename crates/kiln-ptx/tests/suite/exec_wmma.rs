@@ -361,8 +361,8 @@ fn fragments_of_another_kind_are_refused_with_the_line_of_their_load() {
 
 #[test]
 fn versions_and_targets_without_the_instruction_are_refused() {
-    let old = findings(".version 5.9\n.target sm_70", 32, &load_a("%out", 16));
-    told(&old, "requires PTX 6.0 and sm_70 or newer; the module is PTX 5.9 for sm_70");
+    let old = findings(".version 5.9\n.target sm_62", 32, &load_a("%out", 16));
+    told(&old, "requires PTX 6.0 and sm_70 or newer; the module is PTX 5.9 for sm_62");
     told(&old, "PTX line 14");
     let small = findings(".version 8.0\n.target sm_61", 32, &load_a("%out", 16));
     told(&small, "requires PTX 6.0 and sm_70 or newer; the module is PTX 8.0 for sm_61");

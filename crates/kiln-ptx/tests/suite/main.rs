@@ -56,6 +56,7 @@ mod exec_warpgroup;
 mod exec_warpgroup_checks;
 mod exec_wmma;
 mod facts;
+mod judged_lines;
 mod kernels;
 mod limits;
 mod litmus;

@@ -1,0 +1,153 @@
+//! The roundings and other words that `cvt` needs or does not take between integers and floats.
+//!
+//! Conversions of packed values and of floats below 16 bits have other rules, and are taken as they are.
+
+use crate::instruction_form::Form;
+use crate::modifier::{Flag, Modifier, Rounding};
+use crate::opcode::Opcode;
+use crate::scalar::{ScalarKind, ScalarType};
+
+/// Which rounding a conversion has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// None: every value fits.
+    Nothing,
+    /// To an integer: `.rni` and its like.
+    Integer,
+    /// To a float: `.rn` and its like.
+    Float,
+    /// To an integral float of the same type, or none.
+    IntegerOrNothing,
+    /// To a float, or none.
+    FloatOrNothing,
+}
+
+/// What is wrong with the words of a conversion.
+pub(super) fn broken_conversion(form: &Form) -> Option<String> {
+    if form.opcode() != Opcode::Cvt || !has_known_words(form) {
+        return None;
+    }
+    let mut types = form.types();
+    let (Some(to), Some(from), None) = (types.next(), types.next(), types.next()) else {
+        return (form.types().count() == 1)
+            .then(|| "needs two types: the result's and the source's".to_owned());
+    };
+    if let Some(bits) =
+        [to, from].into_iter().find(|ty| matches!(ty.kind(), ScalarKind::Bits | ScalarKind::Predicate))
+    {
+        return Some(format!("has the type `.{bits}`; it converts integers and floats"));
+    }
+    if !is_plain(to) || !is_plain(from) {
+        return None;
+    }
+    if (is_byte(to) && from == ScalarType::Bf16) || (is_byte(from) && to == ScalarType::Bf16) {
+        return Some("converts between a byte and `.bf16`; go through `.u16` or `.s16`".to_owned());
+    }
+    broken_rounding(form, to, from).or_else(|| broken_flag(form, to, from))
+}
+
+/// What is wrong with the rounding.
+fn broken_rounding(form: &Form, to: ScalarType, from: ScalarType) -> Option<String> {
+    let wanted = wanted(to, from);
+    let roundings = form.modifiers().iter().filter(|word| matches!(word, Modifier::Rounding(_)));
+    if roundings.count() > 1 {
+        return Some("has several roundings; keep one".to_owned());
+    }
+    let (integer, float) = ("`.rni`, `.rzi`, `.rmi` or `.rpi`", "`.rn`, `.rz`, `.rm` or `.rp`");
+    let Some(rounding) = form.rounding() else {
+        return match wanted {
+            Wanted::Integer => Some(format!("needs a rounding to an integer: {integer}")),
+            Wanted::Float => Some(format!("needs a rounding: {float}")),
+            _ => None,
+        };
+    };
+    use Rounding::{Rm, Rmi, Rn, Rni, Rp, Rpi, Rz, Rzi};
+    let to_integer = matches!(rounding, Rni | Rzi | Rmi | Rpi);
+    let to_float = matches!(rounding, Rn | Rz | Rm | Rp);
+    let has = format!("has `.{rounding}`");
+    match wanted {
+        Wanted::Nothing => Some(format!("{has}; this conversion is exact and takes no rounding")),
+        Wanted::Integer if !to_integer => Some(format!("{has}; to an integer it is {integer}")),
+        Wanted::Float if !to_float => Some(format!("{has}; to a float it is {float}")),
+        Wanted::IntegerOrNothing if !to_integer => {
+            Some(format!("{has}; between equal types it is {integer}, or none"))
+        }
+        Wanted::FloatOrNothing if !to_float => Some(format!("{has}; to a float it is {float}, or none")),
+        _ => None,
+    }
+}
+
+/// Which rounding stands between two types.
+fn wanted(to: ScalarType, from: ScalarType) -> Wanted {
+    use ScalarType::{Bf16, F16, F32, F64};
+    match (is_float(to), is_float(from)) {
+        (false, false) => Wanted::Nothing,
+        (false, true) => Wanted::Integer,
+        (true, false) => Wanted::Float,
+        (true, true) => match (to, from) {
+            _ if to == from => Wanted::IntegerOrNothing,
+            (Bf16, F16) | (F16 | F32 | F64, Bf16) => Wanted::FloatOrNothing,
+            (F32 | F64, F16) | (F64, F32) => Wanted::Nothing,
+            _ => Wanted::Float,
+        },
+    }
+}
+
+/// What is wrong with the other words.
+fn broken_flag(form: &Form, to: ScalarType, from: ScalarType) -> Option<String> {
+    use ScalarType::{Bf16, F16, F32};
+    let is_half_of_single = matches!(to, F16 | Bf16) && from == F32;
+    if form.has(Flag::Ftz) && to != F32 && from != F32 {
+        return Some("has `.ftz`, which is for `.f32` alone; leave it out".to_owned());
+    }
+    if form.has(Flag::Sat) && !saturates(to, from) {
+        let why = if is_float(to) || is_float(from) { "`.bf16` has no `.sat`" } else { "every value fits" };
+        return Some(format!("has `.sat`, and {why}; leave it out"));
+    }
+    let limited = [(Flag::Relu, "relu"), (Flag::Satfinite, "satfinite")];
+    let word = limited.into_iter().find(|(flag, _)| form.has(*flag)).map(|(_, word)| word)?;
+    let is_nearest_or_zero = matches!(form.rounding(), Some(Rounding::Rn | Rounding::Rz));
+    (!is_half_of_single || !is_nearest_or_zero).then(|| {
+        format!(
+            "has `.{word}`, which is for `.f16` and `.bf16` from `.f32` with `.rn` or `.rz`; leave it out"
+        )
+    })
+}
+
+/// Whether a conversion takes `.sat`.
+fn saturates(to: ScalarType, from: ScalarType) -> bool {
+    if is_float(to) || is_float(from) {
+        return to != ScalarType::Bf16 && from != ScalarType::Bf16;
+    }
+    let is_signed = |ty: ScalarType| ty.kind() == ScalarKind::Signed;
+    let holds_all = match (is_signed(to), is_signed(from)) {
+        (true, false) => to.size_bytes() > from.size_bytes(),
+        (false, true) => false,
+        _ => to.size_bytes() >= from.size_bytes(),
+    };
+    !holds_all
+}
+
+/// Whether each word is one that the rules know.
+fn has_known_words(form: &Form) -> bool {
+    form.modifiers().iter().all(|word| match word {
+        Modifier::Type(_) | Modifier::Rounding(_) => true,
+        Modifier::Flag(flag) => matches!(flag, Flag::Ftz | Flag::Sat | Flag::Relu | Flag::Satfinite),
+        _ => false,
+    })
+}
+
+/// Whether a type is an integer of 8 to 64 bits or a float of 16 to 64.
+fn is_plain(ty: ScalarType) -> bool {
+    use ScalarType::*;
+    is_float(ty) || matches!(ty, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64)
+}
+
+fn is_float(ty: ScalarType) -> bool {
+    use ScalarType::*;
+    matches!(ty, F16 | Bf16 | F32 | F64)
+}
+
+fn is_byte(ty: ScalarType) -> bool {
+    matches!(ty, ScalarType::U8 | ScalarType::S8)
+}
