@@ -93,7 +93,7 @@ impl Cta<'_> {
     fn lanes_where_exit(&self, warp: usize, lanes: u32, holds: impl Fn(&Exit) -> bool) -> u32 {
         let mut known: Option<(Exit, bool)> = None;
         lanes_where(lanes, |lane| {
-            let exit = self.exits[warp][lane];
+            let exit = self.exits[warp].of(lane);
             match known {
                 Some((at, held)) if at == exit => held,
                 _ => {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::barrier::{Arrival, BARRIERS, BarrierState, Met};
 use super::block_progress::Progress;
-use super::check::{BlockRaces, ValueRule};
+use super::check::BlockRaces;
 use super::cluster::Cluster;
 use super::code_location::CodeSite;
 use super::fault::ExecFault;
@@ -12,7 +12,6 @@ use super::finding::ExecFindingKind;
 use super::launch::Launch;
 use super::lowered_code::Why;
 use super::mbarrier_table::MbarrierTable;
-use super::memory::generic_address::shared_window;
 use super::memory::{Shared, SpanCache};
 use super::outcome::Counters;
 use super::path_tree::{Path, PathTree};
@@ -64,15 +63,15 @@ pub(crate) struct Cta<'l> {
     /// Picks where lanes of a warp part, as threads of sm_70 and later may.
     pub(crate) splits: Option<Random>,
     /// Picks the order in which lanes of an atomic reach memory.
-    atomic_orders: Option<Random>,
+    pub(super) atomic_orders: Option<Random>,
     /// Whether a seed picks the order of threads.
     pub(crate) seeded: bool,
     /// Picks where other threads run first. The host thread that runs the block lends it.
-    preemption: Option<Preemption>,
+    pub(super) preemption: Option<Preemption>,
     /// What should run instead of the warp that was just preempted.
-    switch: Option<Switch>,
+    pub(super) switch: Option<Switch>,
     /// Warps that could run at the start of this round.
-    ready_warps: usize,
+    pub(super) ready_warps: usize,
     /// Whether any warp has run a step in this round. Steps count here and not instructions: one may take several.
     pub(crate) moved: bool,
     /// Instructions since the launch was last told, and updates by atomics beyond one for each of them: they take as long as instructions do.
@@ -80,17 +79,19 @@ pub(crate) struct Cta<'l> {
     /// How often the block changed memory since the launch was last told.
     pub(crate) changes: u64,
     /// Whether a thread has exited since the launch was last told.
-    exited: bool,
+    pub(super) exited: bool,
     pub(super) barriers: Box<[BarrierState; BARRIERS]>,
+    /// Those at which threads have arrived, as bits, and perhaps others.
+    pub(super) used_barriers: u32,
     /// The lanes of each warp at the start, and those that have not exited.
     pub(super) existing: Vec<u32>,
     pub(super) live: Vec<u32>,
     /// Where the threads of each warp exited.
-    pub(super) exits: Vec<[Exit; LANES]>,
+    pub(super) exits: Vec<WarpExits>,
     /// How many barriers of the whole block have completed.
     pub(super) barriers_met: u32,
     /// Barriers at which all threads have arrived and which none has left yet.
-    met: Vec<(usize, Met)>,
+    pub(super) met: Vec<(usize, Met)>,
     /// The ways of the threads since the last barrier of the whole block.
     pub(crate) paths: PathTree,
     /// Whether threads were found to meet on different ways: what follows from that is not told.
@@ -107,37 +108,57 @@ pub(crate) struct Exit {
     pub(super) barriers_met: u32,
 }
 
+/// Where the threads of a warp exited.
+#[derive(Clone, Default)]
+pub(super) struct WarpExits {
+    /// All of them, unless the lanes are told apart.
+    all: Exit,
+    lanes: Option<Box<[Exit; LANES]>>,
+}
+
+impl WarpExits {
+    fn set(&mut self, mask: u32, exit: Exit) {
+        if mask == FULL {
+            *self = Self { all: exit, lanes: None };
+            return;
+        }
+        let lanes = self.lanes.get_or_insert_with(|| Box::new([self.all; LANES]));
+        each(mask, |lane| lanes[lane] = exit);
+    }
+
+    pub(super) fn of(&self, lane: usize) -> Exit {
+        self.lanes.as_ref().map_or(self.all, |lanes| lanes[lane])
+    }
+}
+
 /// A block that runs.
 pub(crate) struct Block<'l> {
     pub(super) cta: Box<Cta<'l>>,
     pub(super) warps: Vec<Warp>,
-    random: Option<Random>,
+    pub(super) random: Option<Random>,
     /// For how many rounds others go first, for each warp: those that were preempted.
-    held: Vec<u32>,
+    pub(super) held: Vec<u32>,
+    /// In which order warps get their turns.
+    pub(super) order: Vec<usize>,
 }
 
 impl<'l> Block<'l> {
-    /// The block with a number; it takes over the room of one of the launch that is done.
-    pub(crate) fn new(launch: &'l Launch<'l>, number: u64, done: Option<Self>) -> Self {
-        let (room, warps) = done.map_or((None, Vec::new()), |done| (Some(done.cta), done.warps));
-        let cta = Cta::new(launch, number, room);
-        let lanes = cta.existing.clone();
-        let mut done = warps.into_iter();
-        let warps =
-            lanes.iter().enumerate().map(|(at, lanes)| Warp::new(at, *lanes, &cta, done.next())).collect();
-        let seed = launch.options.seed;
-        let random = (seed != 0).then(|| Random::new(seed ^ number.wrapping_mul(0x2545_f491_4f6c_dd1d)));
-        Self { cta, held: vec![0; lanes.len()], warps, random }
-    }
-
     /// Runs about `budget` instructions, or to the end.
     pub(crate) fn run(&mut self, budget: u64) -> Result<Progress, ExecFault> {
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        order.extend(0..self.warps.len());
+        let progress = self.run_rounds(budget, &mut order);
+        self.order = order;
+        progress
+    }
+
+    fn run_rounds(&mut self, budget: u64, order: &mut [usize]) -> Result<Progress, ExecFault> {
         let start = self.cta.counters.warp_instructions;
         let mut told = start;
-        let mut order: Vec<usize> = (0..self.warps.len()).collect();
         self.release_from_cluster();
         while !self.cta.launch.log.is_stopped() {
-            let released = self.run_round(&mut order)? | self.release_from_cluster();
+            let released = self.run_round(order)? | self.release_from_cluster();
             let preempted = std::mem::take(&mut self.cta.switch) == Some(Switch::Block);
             if self.warps.iter().all(|warp| warp.live == 0) {
                 self.cta.counters.blocks += 1;
@@ -295,73 +316,6 @@ impl<'l> Block<'l> {
 }
 
 impl<'l> Cta<'l> {
-    fn new(launch: &'l Launch<'l>, number: u64, done: Option<Box<Self>>) -> Box<Self> {
-        let threads = launch.shape.threads();
-        let lanes = |warp: u64| match threads - warp * LANES as u64 {
-            rest if rest >= LANES as u64 => FULL,
-            rest => (1 << rest) - 1,
-        };
-        let existing: Vec<u32> = (0..threads.div_ceil(LANES as u64)).map(lanes).collect();
-        let bytes = launch.shared_bytes;
-        let (shared, spans, races, mut exits, spare_frames, mut barriers) = match done.map(|done| *done) {
-            Some(done) => {
-                (Some(done.shared), done.spans, done.races, done.exits, done.spare_frames, done.barriers)
-            }
-            None => (None, launch.spans(), None, Vec::new(), Vec::new(), Box::default()),
-        };
-        barriers.iter_mut().for_each(BarrierState::reset);
-        let mut races =
-            launch.races.as_ref().and_then(|all| BlockRaces::new(all, number, &existing, bytes, races));
-        if let Some(races) = races.as_mut().filter(|_| launch.clustered) {
-            races.window = Some(shared_window(number));
-            races.clocks.cluster = Some(launch.clusters.place(number).0);
-        }
-        let tracked = launch.options.checks.uninitialised && launch.rules.has(ValueRule::SharedContents);
-        let mut shared = Shared::new(bytes as usize, tracked, shared);
-        exits.clear();
-        exits.resize(existing.len(), [Exit::default(); LANES]);
-        // What lies in a gap is reported as that.
-        launch.code.shared.gaps().for_each(|gap| shared.define(gap));
-        Box::new(Self {
-            launch,
-            index: launch.block_index(number),
-            number,
-            place_in_cluster: launch.clusters.place(number),
-            cluster: None,
-            visited: None,
-            shared,
-            shared_window: shared_window(number),
-            first_thread: number * threads,
-            origins: OriginNotes::default(),
-            spans,
-            spare_frames,
-            races,
-            mbarriers: MbarrierTable::default(),
-            warpgroups: WarpgroupOrder::default(),
-            counters: Counters::default(),
-            step_counts: Vec::new(),
-            polls: 0,
-            splits: split_source(launch, number),
-            atomic_orders: atomic_orders(launch, number),
-            seeded: launch.options.seed != 0,
-            preemption: None,
-            switch: None,
-            ready_warps: 0,
-            moved: false,
-            untold: 0,
-            changes: 0,
-            exited: false,
-            barriers,
-            live: existing.clone(),
-            exits,
-            barriers_met: 0,
-            existing,
-            met: Vec::new(),
-            paths: PathTree::default(),
-            is_astray: Cell::new(false),
-        })
-    }
-
     /// The order in which lanes of the next atomic reach memory: lowest first without a seed.
     pub(crate) fn atomic_order(&mut self) -> LaneOrder {
         self.atomic_orders.as_mut().map_or(LaneOrder::default(), |random| LaneOrder::of(random.next() >> 20))
@@ -431,6 +385,7 @@ impl<'l> Cta<'l> {
         if let Some(races) = self.races.as_mut().filter(|_| !arrival.waits()) {
             races.clocks.arrive(number, arrival.warp, arrival.lanes);
         }
+        self.used_barriers |= 1 << number;
         let complaint = self.barriers[number].arrive(arrival, self.existing.len());
         if let Some(complaint) = complaint.filter(|complaint| self.is_founded(arrival, *complaint)) {
             self.complain(number, arrival, complaint);
@@ -443,7 +398,7 @@ impl<'l> Cta<'l> {
         self.live[warp] = live;
         let LaneGroup { mask, pc, path, .. } = *lane_group;
         let exit = Exit { pc, path, barriers_met: self.barriers_met };
-        each(mask, |lane| self.exits[warp][lane] = exit);
+        self.exits[warp].set(mask, exit);
         if let Some(races) = &mut self.races {
             races.clocks.leave(warp, live);
         }
@@ -452,9 +407,7 @@ impl<'l> Cta<'l> {
             cluster.leave((self.place_in_cluster.1, warp), live);
             self.changes += 1;
         }
-        for number in 0..BARRIERS {
-            self.check_barrier(number);
-        }
+        each(self.used_barriers, |number| self.check_barrier(number));
     }
 
     #[inline]
@@ -476,18 +429,4 @@ impl<'l> Cta<'l> {
         }
         self.met.push((number, met));
     }
-}
-
-/// What splits warps at random: nothing without a seed, where lanes run in lockstep, or where the kernel would see it in `activemask`.
-fn split_source(launch: &Launch<'_>, number: u64) -> Option<Random> {
-    let seed = launch.options.seed;
-    let free = seed != 0 && !launch.code.is_lockstep() && !launch.code.reads_active_mask();
-    free.then(|| Random::new(seed.rotate_left(17) ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
-}
-
-/// What picks the order of the lanes of atomics: nothing without a seed, or where the rule does not hold.
-fn atomic_orders(launch: &Launch<'_>, number: u64) -> Option<Random> {
-    let seed = launch.options.seed;
-    let salt = number.wrapping_mul(0xd6e8_feb8_6659_fd93);
-    (seed != 0).then(|| Random::new(seed.rotate_left(41) ^ salt))
 }

@@ -21,7 +21,7 @@ pub(crate) struct BlockMemory {
 impl Default for BlockMemory {
     fn default() -> Self {
         Self {
-            shared: Shared::new(0, false, None),
+            shared: Shared::default(),
             origins: OriginNotes::default(),
             mbarriers: MbarrierTable::default(),
             copies: Copies::default(),

@@ -31,6 +31,9 @@ const COOPERATIVE_QUANTUM: u64 = 1 << 14;
 /// The most instructions a block runs until the launch is told of them, where several host threads run blocks: each would take the count from the others.
 const UNTOLD_LIMIT: u64 = 1 << 12;
 
+/// The most blocks, or clusters, that a host thread takes at once where several run them.
+const MOST_TAKEN: u64 = 8;
+
 /// What all blocks of a launch see.
 pub(crate) struct Launch<'l> {
     pub(crate) code: &'l Code,
@@ -246,11 +249,20 @@ impl<'l> Launch<'l> {
             }
             return;
         }
+        // Neighbours run on one host thread: they use neighbouring memory.
+        let most = if workers == 1 { 1 } else { (clusters / (64 * workers)).clamp(1, MOST_TAKEN) };
+        let mut taken = 0..0;
         // The last block that was done, whose room the next one takes.
         let mut done = None;
         while !self.log.is_stopped() {
             let starts = if self.clustered { flight.starts_cluster() } else { flight.starts_another() };
-            let started = starts.then(|| next.fetch_add(1, Ordering::Relaxed));
+            let started = starts.then(|| {
+                taken.next().unwrap_or_else(|| {
+                    let first = next.fetch_add(most, Ordering::Relaxed);
+                    taken = first + 1..first + most;
+                    first
+                })
+            });
             flight.all_started |= started.is_some_and(|place| place >= clusters);
             let blocks = match started.filter(|place| *place < clusters) {
                 Some(place) => self.start(order.at(place), done.take(), flight),

@@ -70,6 +70,7 @@ mod barrier_paths;
 mod barrier_report;
 mod block;
 mod block_progress;
+mod block_start;
 mod check;
 mod cluster;
 mod cluster_block;

@@ -171,7 +171,9 @@ impl<'b> Flight<'b> {
         }
         block.lend(self.preemption.take(), &mut self.step_counts);
         let (number, rank) = block.place_in_cluster();
-        block.enter_cluster(self.clusters.remove(&number));
+        // Most launches have no clusters, and then no number is hashed.
+        let cluster = if self.clusters.is_empty() { None } else { self.clusters.remove(&number) };
+        block.enter_cluster(cluster);
         let progress = block.run(quantum);
         self.preemption = block.give_back(&mut self.step_counts);
         if let Some(mut cluster) = block.leave_cluster() {

@@ -1,23 +1,27 @@
 //! One launch made both ways: with rows, patterns, words and vector instructions, and lane by lane.
 
 use kiln_ptx::PtxModule;
-use kiln_ptx::exec::{Checks, DeviceHeap, ExecProgram, LaunchShape, Options, SimpleMemory};
+use kiln_ptx::exec::{
+    Checks, DeviceHeap, Entry, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory,
+    StatisticsReport, UndefinedStore,
+};
 
 const STRICT: Checks = Checks { strict: true, ..Checks::ALL };
 
 /// Everything that can be seen of a launch.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Seen {
-    outcome: String,
+    /// Findings, notes, text, counts.
+    outcome: ExecOutcome,
     memory: Vec<Vec<u8>>,
-    undefined: String,
-    statistics: Option<String>,
+    /// The undefined values in memory, by address.
+    undefined: Vec<Vec<(u64, UndefinedStore)>>,
+    statistics: Option<StatisticsReport>,
 }
 
 /// One launch of an entry over buffers of these contents, the last of them never written.
 fn launch(
-    program: &ExecProgram,
-    entry: &str,
+    (program, entry): (&ExecProgram, &Entry),
     shape: &LaunchShape,
     inputs: &Inputs<'_>,
     options: &Options<'_>,
@@ -34,24 +38,17 @@ fn launch(
         buffers.push((memory.allocate_uninitialised(inputs.bare_bytes), inputs.bare_bytes));
     }
     let addresses: Vec<u64> = buffers.iter().map(|(address, _)| *address).collect();
-    let entry = program.entry(entry).unwrap();
-    assert!(entry.unsupported().is_empty(), "{:?}", entry.unsupported());
-    let statistics = entry.statistics();
+    let statistics = counts.then(|| entry.statistics());
     let heap = DeviceHeap::default();
-    let options = Options {
-        statistics: counts.then_some(&statistics),
-        heap: Some(&heap),
-        step_limit: 1 << 22,
-        ..*options
-    };
+    let options =
+        Options { statistics: statistics.as_ref(), heap: Some(&heap), step_limit: 1 << 22, ..*options };
     let outcome = entry.launch(shape, &(inputs.pack)(&addresses), &globals, &memory, &options).unwrap();
     let stores = |(address, _): &(u64, u64)| memory.undefined_stores(*address);
     Seen {
-        // In one line: indented text takes longer to make than most of these launches take to run.
-        outcome: format!("{outcome:?}"),
+        outcome,
         memory: buffers.iter().map(|(address, bytes)| memory.read(*address, *bytes).unwrap()).collect(),
-        undefined: format!("{:?}", buffers.iter().map(stores).collect::<Vec<_>>()),
-        statistics: counts.then(|| format!("{:?}", entry.statistics_report(&statistics))),
+        undefined: buffers.iter().map(stores).collect(),
+        statistics: statistics.map(|statistics| entry.statistics_report(&statistics)),
     }
 }
 
@@ -71,6 +68,8 @@ pub(crate) fn compare(
     seed: u64,
 ) -> Result<(), String> {
     let program = ExecProgram::new(PtxModule::parse(ptx).unwrap_or_else(|error| panic!("{error}\n{ptx}")));
+    let found = program.entry(entry).unwrap();
+    assert!(found.unsupported().is_empty(), "{:?}", found.unsupported());
     for (checks, order, counts) in [
         (Checks::NONE, 0, false),
         (Checks::default(), 0, false),
@@ -80,16 +79,16 @@ pub(crate) fn compare(
     ] {
         let [fast, portable] = [false, true].map(|portable| {
             let options = Options { checks, seed: order, portable, ..Options::default() };
-            launch(&program, entry, shape, inputs, &options, counts)
+            launch((&program, &found), shape, inputs, &options, counts)
         });
         if fast != portable {
             let what = match () {
                 () if fast.outcome != portable.outcome => {
-                    format!("outcomes: {}\nlane by lane: {}", fast.outcome, portable.outcome)
+                    format!("outcomes: {:?}\nlane by lane: {:?}", fast.outcome, portable.outcome)
                 }
                 () if fast.memory != portable.memory => "memory".to_owned(),
                 () if fast.undefined != portable.undefined => {
-                    format!("undefined stores: {}\nlane by lane: {}", fast.undefined, portable.undefined)
+                    format!("undefined stores: {:?}\nlane by lane: {:?}", fast.undefined, portable.undefined)
                 }
                 () => format!("statistics: {:?}\nlane by lane: {:?}", fast.statistics, portable.statistics),
             };

@@ -7,7 +7,7 @@ use crate::both_ways::{Inputs, compare};
 use crate::random_kernel::RandomLaunch;
 
 /// Random kernels that are compared; `KILN_EXECUTOR_SEEDS` is another number of them.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 300;
 
 #[test]
 fn every_kernel_of_the_table_runs_alike_both_ways() {
@@ -77,4 +77,21 @@ fn rows_that_a_bulk_copy_reads_are_seen_by_the_check_of_proxies() {
         [32, 1, 1],
         128,
     );
+}
+
+#[test]
+fn halves_of_a_warp_that_write_parts_of_one_row_are_remembered_in_the_order_of_their_lanes() {
+    // Warps 0 and 1 write, the second half of the first row or the first half of the second one is no row of the check; warp 2 reads what both halves wrote.
+    for (first, second, read) in [(0, 12, 48), (4, 0, 32), (0, 0, 32), (8, 4, 40)] {
+        run_both_ways(
+            &format!(
+                "and.b32 %x1, %x0, 15;\nand.b32 %x2, %x0, 16;\nsetp.eq.u32 %p, %x2, 0;\n\
+                 selp.b32 %x2, {first}, {second}, %p;\nadd.u32 %x1, %x1, %x2;\nmul.wide.u32 %d1, %x1, 4;\n\
+                 add.u64 %d1, %d1, %d0;\nsetp.lt.u32 %p, %x0, 64;\n@%p st.global.u32 [%d1], %x0;\n\
+                 @!%p ld.global.u32 %x3, [%d0+{read}];\n@!%p st.global.u32 [%d0+256], %x3;\n"
+            ),
+            [96, 1, 1],
+            512,
+        );
+    }
 }

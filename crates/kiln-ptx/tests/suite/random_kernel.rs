@@ -42,6 +42,11 @@ impl Random {
         self.next() % bound
     }
 
+    /// Mostly small: half of the time below a third of the bound.
+    pub(crate) fn small(&mut self, bound: u64) -> u64 {
+        self.below(bound).min(self.below(bound))
+    }
+
     pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.below(list.len() as u64) as usize]
     }
@@ -51,8 +56,10 @@ impl Random {
 pub(crate) struct RandomLaunch {
     pub(crate) ptx: String,
     pub(crate) shape: LaunchShape,
-    /// Two buffers with content; a third one was never written.
+    /// Two buffers with content; a third one is behind them.
     pub(crate) contents: Vec<Vec<u8>>,
+    /// Whether the third buffer and shared memory were never written. What is undefined is not executed in the fast ways, so most kernels have content there.
+    pub(crate) is_bare: bool,
     /// The last argument.
     pub(crate) count: u32,
 }
@@ -74,15 +81,22 @@ impl RandomLaunch {
         let count = random.below(200) as u32;
         let blocks = [[32, 1, 1], [64, 1, 1], [16, 4, 1], [8, 8, 1], [50, 1, 1], [16, 3, 2], [96, 1, 1]];
         let block = *random.pick(&blocks);
-        let grid = [1 + random.below(3) as u32, 1 + random.below(2) as u32, 1];
-        Self { ptx: kernel.ptx(), shape: LaunchShape::new(grid, block), contents, count }
+        // Up to three blocks, or up to two in each dimension.
+        let rows = 1 + random.small(2) as u32;
+        let grid = [(1 + random.small(3) as u32).min(4 - rows), rows, 1];
+        let is_bare = random.below(3) == 0;
+        Self { ptx: kernel.ptx(is_bare), shape: LaunchShape::new(grid, block), contents, is_bare, count }
     }
 
     /// Launches it both ways; what differs.
     pub(crate) fn compare(&self, seed: u64) -> Result<(), String> {
+        let mut contents = self.contents.clone();
+        if !self.is_bare {
+            contents.push(self.contents[0].iter().rev().copied().collect());
+        }
         let inputs = Inputs {
-            contents: self.contents.clone(),
-            bare_bytes: 4 * BUFFER_WORDS,
+            contents,
+            bare_bytes: if self.is_bare { 4 * BUFFER_WORDS } else { 0 },
             pack: &|addresses| {
                 let mut bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
                 bytes.extend(self.count.to_le_bytes());
@@ -102,12 +116,12 @@ struct Kernel {
 impl Kernel {
     fn new(random: &mut Random) -> Self {
         let mut kernel = Self { body: String::new(), labels: 0 };
-        let length = 6 + random.below(30);
+        let length = 6 + random.small(30);
         kernel.block(random, length, 0);
         kernel
     }
 
-    fn ptx(&self) -> String {
+    fn ptx(&self, is_bare: bool) -> String {
         let head = format!(
             ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry random(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{{\n\
              .reg .pred %p<8>;\n.reg .f32 %f<8>;\n.reg .b32 %r<32>;\n.reg .b64 %rd<32>;\n.reg .b16 %h<4>;\n\
@@ -122,11 +136,19 @@ impl Kernel {
              cvt.rn.f32.u32 %f0, %r26;\ncvt.rn.f32.s32 %f1, %r3;\nmov.f32 %f2, 0f3f9e0652;\nmov.f32 %f3, 0f00000001;\nmov.f32 %f4, 0fff800000;\n\
              mul.f32 %f5, %f0, %f2;\nmul.wide.u32 %rd0, %r0, 3;\nmul.wide.s32 %rd1, %r7, %r2;\nmov.u64 %rd2, 81985529216486895;\nmov.u64 %rd3, %rd0;\n\
              setp.lt.u32 %p0, %r21, 9;\nsetp.ne.u32 %p1, %r22, 0;\nsetp.gt.s32 %p2, %r3, 11;\nsetp.eq.u32 %p3, %r24, 0;\n";
+        // Each thread writes some words of shared memory.
+        let fill = format!(
+            "mov.u32 %r12, %ntid.z;\nmov.u32 %r13, %ntid.y;\nmul.lo.u32 %r12, %r12, %r13;\nmul.lo.u32 %r12, %r12, %r23;\n\
+             mov.u32 %r10, %ntid.y;\nmad.lo.u32 %r10, %r27, %r10, %r22;\nmad.lo.u32 %r10, %r10, %r23, %r21;\n\
+             fill:\nsetp.ge.u32 %p4, %r10, {SHARED_WORDS};\n@%p4 bra filled;\nmov.u32 %r13, tile;\nmad.lo.u32 %r13, %r10, 4, %r13;\n\
+             st.shared.u32 [%r13], %r10;\nadd.u32 %r10, %r10, %r12;\nbra.uni fill;\nfilled:\nbar.sync 0;\n"
+        );
+        let fill = if is_bare { "" } else { &fill };
         let end = "xor.b32 %r0, %r0, %r1;\nadd.u32 %r0, %r0, %r2;\nxor.b32 %r0, %r0, %r3;\nmov.b32 %r1, %f0;\nmov.b32 %r2, %f1;\nxor.b32 %r0, %r0, %r1;\n\
              add.u32 %r0, %r0, %r2;\ncvt.u32.u64 %r3, %rd0;\nxor.b32 %r0, %r0, %r3;\nmov.u32 %r8, %ctaid.y;\nmov.u32 %r9, %nctaid.x;\n\
              mad.lo.u32 %r8, %r8, %r9, %r24;\nmov.u32 %r9, %ntid.y;\nmad.lo.u32 %r10, %r27, %r9, %r22;\nmad.lo.u32 %r10, %r10, %r23, %r21;\n\
              mad.lo.u32 %r8, %r8, 96, %r10;\nmul.wide.u32 %rd23, %r8, 4;\nadd.u64 %rd23, %rd23, %rd20;\nst.global.u32 [%rd23], %r0;\nret;\n}\n";
-        format!("{head}{start}{}{end}", self.body)
+        format!("{head}{start}{fill}{}{end}", self.body)
     }
 
     fn line(&mut self, text: &str) {
@@ -276,7 +298,8 @@ impl Kernel {
 
     fn repeat(&mut self, random: &mut Random, depth: u32) {
         let (label, counter) = (self.label(), 28 + depth);
-        let rounds = 1 + random.below(6);
+        // Fewer in a loop within another one: what they do is the same every time.
+        let rounds = 1 + random.small(6) / u64::from(1 + depth);
         // Some loops run as often as the thread says.
         match random.below(2) {
             0 => self.line(&format!("mov.u32 %r{counter}, {rounds}")),

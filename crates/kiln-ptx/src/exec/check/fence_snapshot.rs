@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::happens_before::Base;
+use super::block_knowledge::Base;
 use super::published::{Heard, joined_heard};
 use super::vector_clock::{Clock, Time, joined_options};
 use crate::exec::warp_register::LANES;

@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::block_knowledge::Base;
 use super::fence_snapshot::{Fenced, Gathered, LaneSync, Snapshot};
 use super::last_poll::LastPoll;
 use super::race_rule::{RaceRule, Rules};
@@ -18,28 +19,6 @@ use crate::exec::warp_register::{LANES, each};
 /// Times of a warp that a mark in shared memory can hold, as a shift.
 pub(super) const TIME_BITS: u32 = 27;
 pub(super) const LAST_TIME: Time = (1 << TIME_BITS) - 1;
-
-/// What every thread of the block is ordered behind.
-#[derive(Clone, Default)]
-pub(super) struct Base {
-    /// Up to which time, for each warp of the block.
-    pub(super) own: Vec<Time>,
-    /// The same for warps of other blocks.
-    pub(super) foreign: Arc<Clock>,
-    first: u32,
-    clock: OnceLock<Arc<Clock>>,
-}
-
-impl Base {
-    /// All of it as one clock.
-    pub(super) fn clock(&self) -> &Arc<Clock> {
-        self.clock.get_or_init(|| {
-            let mut clock = Clock::of_warps((self.first..).zip(self.own.iter().copied()));
-            clock.join(&self.foreign);
-            Arc::new(clock)
-        })
-    }
-}
 
 /// What the lanes of one warp know.
 pub(super) struct WarpClock {
@@ -78,9 +57,28 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Clocks for a block with these lanes in its warps.
-    pub(crate) fn new(block: u64, first: u32, lanes: &[u32], lockstep: bool, rules: Rules) -> Self {
-        let warp = |live: &u32| WarpClock {
+    /// Clocks of a block that has not started.
+    pub(crate) fn new(lockstep: bool, rules: Rules) -> Self {
+        Self {
+            first: 0,
+            block: 0,
+            cluster: None,
+            lockstep: lockstep && rules.has(RaceRule::Lockstep),
+            rules,
+            base: Arc::default(),
+            warps: Vec::new(),
+            shared: LaneSync::default(),
+            early: Vec::new(),
+        }
+    }
+
+    /// Starts a block with these lanes in its warps.
+    pub(crate) fn start(&mut self, block: u64, first: u32, lanes: &[u32]) {
+        (self.block, self.first, self.cluster) = (block, first, None);
+        self.shared = LaneSync::default();
+        self.early.clear();
+        self.warps.clear();
+        self.warps.extend(lanes.iter().map(|live| WarpClock {
             live: *live,
             now: 1,
             epoch: 0,
@@ -90,20 +88,16 @@ impl Clocks {
             sync: None,
             polls: None,
             polling: 0,
-        };
-        let base = Base { own: vec![0; lanes.len()], first, ..Base::default() };
-        let lockstep = lockstep && rules.has(RaceRule::Lockstep);
-        let warps = lanes.iter().map(warp).collect();
-        Self {
-            first,
-            block,
-            cluster: None,
-            lockstep,
-            rules,
-            base: Arc::new(base),
-            warps,
-            shared: LaneSync::default(),
-            early: Vec::new(),
+        }));
+        if let Some(base) = Arc::get_mut(&mut self.base) {
+            base.own.clear();
+            base.own.resize(lanes.len(), 0);
+            (base.first, base.clock) = (first, OnceLock::new());
+            if !base.foreign.is_empty() {
+                base.foreign = Arc::default();
+            }
+        } else {
+            self.base = Arc::new(Base { own: vec![0; lanes.len()], first, ..Base::default() });
         }
     }
 

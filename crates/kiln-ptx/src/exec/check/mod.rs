@@ -3,6 +3,7 @@
 mod access_mark;
 mod access_order;
 mod async_copies;
+mod block_knowledge;
 mod bulk_copies;
 mod cluster_clocks;
 mod cluster_exit;
@@ -34,6 +35,7 @@ pub(crate) use bulk_copies::{BulkEnd, PendingBulk, PendingMatrix};
 pub(crate) use constant_reads::{ConstantConflict, ConstantTouch};
 pub(crate) use generic_writes::GenericWrite;
 pub(crate) use happens_before::Clocks;
+pub(crate) use page_hasher::PageHasher;
 #[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public with the feature only"))]
 pub use race_rule::RaceRule;
 pub(crate) use race_rule::Rules;

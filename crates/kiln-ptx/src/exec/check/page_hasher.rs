@@ -1,10 +1,10 @@
-//! How pages of the race check are found.
+//! How pages of the race check are found, and bytes of which something is known.
 
 use std::hash::Hasher;
 
-/// Spreads the numbers of pages, which are neighbours: kernels do not choose them to collide.
+/// Spreads the numbers of pages or bytes, which are neighbours: kernels do not choose them to collide.
 #[derive(Default)]
-pub(super) struct PageHasher(u64);
+pub(crate) struct PageHasher(u64);
 
 impl Hasher for PageHasher {
     fn write(&mut self, bytes: &[u8]) {

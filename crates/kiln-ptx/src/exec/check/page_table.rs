@@ -19,10 +19,16 @@ const GROUP_PAGES: u64 = 16;
 const CACHED_BITS: u32 = 7;
 const CACHED: usize = 1 << CACHED_BITS;
 
+/// Groups that are kept for the next launches: 5 MiB. A launch that touches much memory makes that many, and memory that is fresh from the kernel is slow.
+const MOST_SPARE: usize = 1024;
+
 /// Neighbouring pages.
 pub(super) struct PageGroup {
-    pages: [SharedPage; GROUP_PAGES as usize],
+    pages: Box<[SharedPage]>,
 }
+
+/// Groups of launches that have ended.
+static SPARE: OwnLine<Mutex<Vec<Arc<PageGroup>>>> = OwnLine::new(Mutex::new(Vec::new()));
 
 type Groups = HashMap<u64, Arc<PageGroup>, BuildHasherDefault<PageHasher>>;
 
@@ -59,9 +65,32 @@ impl PageTable {
     }
 }
 
+impl Drop for PageTable {
+    fn drop(&mut self) {
+        let mut spare = spare();
+        for shard in &mut self.shards {
+            let groups = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let room = MOST_SPARE.saturating_sub(spare.len());
+            spare.extend(groups.drain().map(|(_, group)| group).take(room));
+        }
+    }
+}
+
+fn spare() -> MutexGuard<'static, Vec<Arc<PageGroup>>> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl PageGroup {
+    /// Pages that nothing was accessed in, in the room of others if there is some.
     fn new() -> Arc<Self> {
-        Arc::new(Self { pages: std::array::from_fn(|_| SharedPage::default()) })
+        let used = spare().pop();
+        if let Some(mut group) = used
+            && let Some(Self { pages }) = Arc::get_mut(&mut group)
+        {
+            pages.iter_mut().filter(|page| page.is_touched()).for_each(|page| *page = SharedPage::default());
+            return group;
+        }
+        Arc::new(Self { pages: (0..GROUP_PAGES).map(|_| SharedPage::default()).collect() })
     }
 
     #[inline(always)]

@@ -166,20 +166,30 @@ impl Touch {
         }
     }
 
-    /// The halves of the warp that touch a row of words, as it is remembered: by their first lane.
+    /// The halves of the warp that touch a row of words, as it is remembered: by their first lane. The second half counts behind a first one alone: both may touch
+    /// one word, and the lowest lane comes first.
     fn rows(&self) -> impl Iterator<Item = (usize, u64)> + use<> {
         let halves = self.halves.filter(|halves| halves.bytes == 4).map(|halves| halves.halves);
         let row = |(at, half): (usize, Half)| match half {
             Half::Row(start) if start.is_multiple_of(ROW_BYTES) => Some((at * HALF, start)),
             _ => None,
         };
-        halves.into_iter().flat_map(|halves| halves.into_iter().enumerate()).filter_map(row)
+        halves.into_iter().flat_map(|halves| halves.into_iter().enumerate()).map_while(row)
     }
 
     /// The rows that it has written in the lanes of `mask`: all there is to remember of them.
     fn rows_written(&self, mask: u32) -> impl Iterator<Item = (usize, u64)> + use<> {
         let writes = self.kind == Touching::Write;
-        self.rows().filter(move |(lane, _)| writes && mask >> lane & HALF_LANES == HALF_LANES)
+        let second = self.halves.map(|halves| halves.halves[1]);
+        // What the second half wrote in the row of the first one is remembered of these words.
+        let is_covered = move |start: u64| match second {
+            Some(Half::Row(other)) => other != start && other.abs_diff(start) < ROW_BYTES,
+            Some(Half::Place(place)) => (start..start + ROW_BYTES).contains(&place),
+            None => false,
+        };
+        self.rows().filter(move |(lane, start)| {
+            writes && mask >> lane & HALF_LANES == HALF_LANES && (*lane != 0 || !is_covered(*start))
+        })
     }
 }
 
@@ -218,35 +228,35 @@ pub(crate) struct BlockRaces<'l> {
 
 impl<'l> BlockRaces<'l> {
     /// For a block by its number, with these lanes and so much shared memory. `None` if the grid has more warps than can be told apart.
-    /// It takes over the room of a block of the launch that is done.
-    pub(crate) fn new(
-        launch: &'l LaunchRaces,
-        block: u64,
-        lanes: &[u32],
-        shared_bytes: u64,
-        done: Option<Self>,
-    ) -> Option<Self> {
-        let first = u32::try_from(block.checked_mul(u64::from(launch.warps_per_block))?).ok()?;
-        first.checked_add(launch.warps_per_block)?;
-        let pages = shared_bytes.div_ceil(PAGE_BYTES) as usize;
-        let (mut shared, cached, epochs) = match done {
-            Some(done) => (done.shared, done.cached, done.epochs),
-            None => (Vec::new(), PageCache::new(), EpochNumbers::default()),
-        };
-        shared.resize_with(pages, || None);
-        shared.iter_mut().flatten().for_each(|page| page.clear());
-        Some(Self {
+    pub(crate) fn new(launch: &'l LaunchRaces, block: u64, lanes: &[u32], shared_bytes: u64) -> Option<Self> {
+        let mut races = Self {
             launch,
-            clocks: Clocks::new(block, first, lanes, launch.lockstep, launch.rules),
-            epochs,
+            clocks: Clocks::new(launch.lockstep, launch.rules),
+            epochs: EpochNumbers::default(),
             locations: Locations::default(),
-            copies: Copies::of_block(launch.reads_async),
+            copies: Copies::default(),
             fenced: None,
             meetings: Meetings::default(),
-            shared,
-            cached,
+            shared: Vec::new(),
+            cached: PageCache::new(),
             window: None,
-        })
+        };
+        races.start(block, lanes, shared_bytes).then_some(races)
+    }
+
+    /// Starts another block of the launch; false if the grid has more warps than can be told apart.
+    pub(crate) fn start(&mut self, block: u64, lanes: &[u32], shared_bytes: u64) -> bool {
+        let warps = self.launch.warps_per_block;
+        let first = block.checked_mul(u64::from(warps)).and_then(|first| u32::try_from(first).ok());
+        let Some(first) = first.filter(|first| first.checked_add(warps).is_some()) else { return false };
+        self.shared.resize_with(shared_bytes.div_ceil(PAGE_BYTES) as usize, || None);
+        self.shared.iter_mut().flatten().for_each(|page| page.clear());
+        self.clocks.start(block, first, lanes);
+        self.locations = Locations::default();
+        self.copies = Copies::of_block(self.launch.reads_async);
+        self.meetings = Meetings::default();
+        (self.fenced, self.window) = (None, None);
+        true
     }
 
     /// Takes an access to shared memory in; what it races with, at most once for each lane and word.

@@ -3,7 +3,6 @@
 use super::super::alu::{Alu, Mode, Round};
 use super::super::lowered_code::{Op, Source, Why};
 use super::super::requirement::Requirement;
-use super::super::undefined::DataFlow;
 use super::function::Lowering;
 use crate::{Flag, Form, Modifier, Opcode, PtxOperand, Rounding, ScalarKind, ScalarType};
 
@@ -116,7 +115,7 @@ impl Lowering<'_> {
     pub(super) fn emit_columns(
         &mut self,
         run: Alu,
-        flow: DataFlow,
+        mode: Mode,
         to: &PtxOperand,
         from: &[Source],
     ) -> Option<()> {
@@ -124,7 +123,7 @@ impl Lowering<'_> {
         let zero = self.constant(0);
         let mut all = [zero; 4];
         all.iter_mut().zip(from).for_each(|(slot, source)| *slot = *source);
-        self.emit(Op::Alu { run, mode: Mode { flow, ..Mode::default() }, to, from: all });
+        self.emit(Op::Alu { run, mode, to, from: all });
         Some(())
     }
 }

@@ -104,7 +104,8 @@ impl Lowering<'_> {
             b: zero,
             pick: PredSource { pred: q, negated: false },
         });
-        self.emit_columns(bits::or(), DataFlow::OR, first, &[below.into(), above.into()])
+        let mode = Mode { flow: DataFlow::OR, ..Mode::default() };
+        self.emit_columns(bits::or(), mode, first, &[below.into(), above.into()])
     }
 
     /// The same comparison on the upper halves.

@@ -1,6 +1,6 @@
 //! Moves, address conversions and the stack.
 
-use super::super::alu::{Mode, lanes};
+use super::super::alu::{Mode, SimpleOp, lanes};
 use super::super::lowered_code::{Op, PredSource, Reg, Source, Special};
 use super::super::memory::generic_address::Place;
 use super::super::undefined::DataFlow;
@@ -117,11 +117,12 @@ impl Lowering<'_> {
                     place => self.constant(place.base()),
                 };
                 let from = self.source(rest.first()?, ScalarType::B64)?;
-                let (run, flow) = match form.has(Flag::To) {
-                    true => (lanes!(|a, b| a.wrapping_sub(b)), DataFlow::Difference),
-                    false => (lanes!(|a, b| a.wrapping_add(b)), DataFlow::Sum),
+                let (run, flow, simple) = match form.has(Flag::To) {
+                    true => (lanes!(|a, b| a.wrapping_sub(b)), DataFlow::Difference, SimpleOp::Subtract64),
+                    false => (lanes!(|a, b| a.wrapping_add(b)), DataFlow::Sum, SimpleOp::Add64),
                 };
-                self.emit_columns(run, flow, first, &[from, base])
+                let mode = Mode { flow, simple, ..Mode::default() };
+                self.emit_columns(run, mode, first, &[from, base])
             }
             Opcode::Isspacep => {
                 let space = form.space()?;

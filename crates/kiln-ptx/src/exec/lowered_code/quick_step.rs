@@ -24,6 +24,8 @@ pub(crate) enum QuickKind {
     None,
     /// As an operation on words or patterns.
     Simple,
+    /// On patterns, if its operands have some, and by its [`Op`] otherwise.
+    Pattern,
     /// By its [`Op`].
     Known,
     Branch {
@@ -49,9 +51,10 @@ impl QuickStep {
         match &step.op {
             _ if step.watched => quick.kind = QuickKind::None,
             Op::Alu { mode, to, from, .. }
-                if step.guard == PredSource::ALWAYS && mode.simple.is_on_words() =>
+                if step.guard == PredSource::ALWAYS && mode.simple != SimpleOp::None =>
             {
-                quick.kind = QuickKind::Simple;
+                let is_on_words = mode.simple.is_on_words();
+                quick.kind = if is_on_words { QuickKind::Simple } else { QuickKind::Pattern };
                 (quick.op, quick.to) = (mode.simple, *to);
                 let operand = |at: usize| from[if at < mode.simple.operands() { at } else { 0 }];
                 quick.from = [operand(0), operand(1), operand(2)];

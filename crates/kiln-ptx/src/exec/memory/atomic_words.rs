@@ -21,23 +21,52 @@ impl Words {
 
     /// Copies bytes in from an offset; what lies beyond the end is dropped.
     pub fn write(&self, offset: u64, bytes: &[u8]) {
-        for (at, byte) in (offset..).zip(bytes) {
-            if at / WORD < self.words.len() as u64 {
-                self.store(at, 1, u64::from(*byte));
+        let single = |offset: u64, bytes: &[u8]| {
+            for (at, byte) in (offset..).zip(bytes) {
+                if at / WORD < self.words.len() as u64 {
+                    self.store(at, 1, u64::from(*byte));
+                }
             }
+        };
+        let (first, rest) = bytes.split_at(bytes_to_word(offset, bytes.len()));
+        single(offset, first);
+        let (whole, last) = rest.as_chunks::<8>();
+        let at = offset + first.len() as u64;
+        for (word, bytes) in self.words_from(at).iter().zip(whole) {
+            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         }
+        single(at + WORD * whole.len() as u64, last);
     }
 
     /// Copies bytes out from an offset; what lies beyond the end reads as zero.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) {
-        for (at, byte) in (offset..).zip(bytes) {
-            *byte = self.load(at, 1) as u8;
+        let single = |offset: u64, bytes: &mut [u8]| {
+            (offset..).zip(bytes).for_each(|(at, byte)| *byte = self.load(at, 1) as u8);
+        };
+        let (first, rest) = bytes.split_at_mut(bytes_to_word(offset, bytes.len()));
+        single(offset, first);
+        let at = offset + first.len() as u64;
+        let (whole, last) = rest.as_chunks_mut::<8>();
+        single(at + WORD * whole.len() as u64, last);
+        let words = self.words_from(at).iter().map(|word| word.load(Ordering::Relaxed));
+        for (bytes, word) in whole.iter_mut().zip(words.chain(std::iter::repeat(0))) {
+            *bytes = word.to_le_bytes();
         }
+    }
+
+    /// The words from an offset on, which is a multiple of their size.
+    fn words_from(&self, offset: u64) -> &[AtomicU64] {
+        self.words.get((offset / WORD) as usize..).unwrap_or_default()
     }
 
     fn word(&self, offset: u64) -> Option<&AtomicU64> {
         self.words.get((offset / WORD) as usize)
     }
+}
+
+/// How many of `len` bytes lie in front of the first whole word from an offset on.
+fn bytes_to_word(offset: u64, len: usize) -> usize {
+    ((offset.wrapping_neg() % WORD) as usize).min(len)
 }
 
 /// How far a value of `bytes` at `offset` is shifted within its word, and which bits it has when it is not.
@@ -192,5 +221,24 @@ mod tests {
         let mut back = [0; 6];
         words.read(2, &mut back);
         assert_eq!(&back, b"\0kiln\0");
+        for (offset, len) in [(0, 24), (1, 30), (8, 24), (5, 2), (7, 9), (16, 60), (90, 4)] {
+            let (words, bytes) = (Words::zeroed(40), (1..=len as u8).collect::<Vec<_>>());
+            words.write(offset, &bytes);
+            let mut back = vec![9; 100];
+            words.read(0, &mut back);
+            let is_inside = |at: u64| (offset..offset + len).contains(&at) && at < 40;
+            for at in 0..100 {
+                let expected = if is_inside(at) { (at - offset + 1) as u8 } else { 0 };
+                assert_eq!(back[at as usize], expected, "{offset} {len} {at}");
+            }
+            let mut again = vec![9; len as usize];
+            words.read(offset, &mut again);
+            assert_eq!(
+                again,
+                { offset..offset + len }
+                    .map(|at| back.get(at as usize).map_or(0, |b| *b))
+                    .collect::<Vec<_>>()
+            );
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::exec::warp_register::{Column, LANES, each, uniform};
 const WORD: u64 = 8;
 
 /// The stacks of a warp; they grow as functions are called.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Local {
     words: Vec<Column>,
     /// A one for every bit that was written.

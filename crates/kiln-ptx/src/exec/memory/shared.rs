@@ -9,7 +9,7 @@ use crate::exec::warp_register::{Column, each, lanes_where};
 const ROW_BYTES: u64 = 256;
 
 /// Bytes of one block; only the thread that runs the block touches them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Shared {
     bytes: Vec<u8>,
     /// A one for every bit that was written, when a launch asks for it.
@@ -17,17 +17,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Zeros; it takes over the room of the memory of a block that is done.
-    pub(crate) fn new(bytes: usize, track: bool, done: Option<Self>) -> Self {
-        let (mut content, mut written) = done.map_or((Vec::new(), None), |done| (done.bytes, done.written));
-        content.clear();
-        content.resize(bytes, 0);
+    /// Zeros for a block that starts; `track`: it is kept which bytes are written.
+    pub(crate) fn start(&mut self, bytes: usize, track: bool) {
+        self.bytes.clear();
+        self.bytes.resize(bytes, 0);
         if track {
-            let written = written.get_or_insert_default();
+            let written = self.written.get_or_insert_default();
             written.clear();
             written.resize(bytes, 0);
+        } else {
+            self.written = None;
         }
-        Self { bytes: content, written: written.filter(|_| track) }
     }
 
     /// Takes bytes for written.

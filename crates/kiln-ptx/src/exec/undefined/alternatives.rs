@@ -41,9 +41,9 @@ pub(crate) fn whole_bytes(bits: u64) -> u64 {
     u64::from_ne_bytes(bits.to_ne_bytes().map(|byte| if byte == 0 { 0 } else { u8::MAX }))
 }
 
-/// Bits for an undefined value of a register that nothing was computed from yet: zeros, ones, and bits that are mixed from where it comes from.
-pub(crate) fn pattern(number: usize, register: u32, lane: usize, origin: Origin) -> u64 {
-    let place = match origin {
+/// What the bits of an undefined value are mixed from: where it comes from.
+pub(crate) fn pattern_place(origin: Origin) -> u64 {
+    match origin {
         Origin::Memory { address, pc, thread, .. } => {
             mixed(address) ^ mixed(u64::from(pc) << 32 | u64::from(thread))
         }
@@ -51,7 +51,11 @@ pub(crate) fn pattern(number: usize, register: u32, lane: usize, origin: Origin)
             mixed(u64::from(pc) << 32 | u64::from(thread)) ^ u64::from(from)
         }
         Origin::Register { function, register } => mixed(u64::from(function) << 32 | u64::from(register)),
-    };
+    }
+}
+
+/// Bits for an undefined value of a register that nothing was computed from yet: zeros, ones, and bits that are mixed from where it comes from.
+pub(crate) fn pattern(number: usize, register: u32, lane: usize, place: u64) -> u64 {
     match number {
         0 => 0,
         1 => u64::MAX,
@@ -73,9 +77,9 @@ mod tests {
 
     #[test]
     fn registers_and_lanes_have_different_bits() {
-        let bits = |register, lane| pattern(2, register, lane, Origin::NONE);
+        let bits = |register, lane| pattern(2, register, lane, pattern_place(Origin::NONE));
         assert_ne!(bits(1, 0), bits(2, 0));
         assert_ne!(bits(1, 0), bits(1, 1));
-        assert_eq!((pattern(0, 1, 0, Origin::NONE), pattern(1, 1, 0, Origin::NONE)), (0, u64::MAX));
+        assert_eq!((pattern(0, 1, 0, 5), pattern(1, 1, 0, 5)), (0, u64::MAX));
     }
 }

@@ -13,7 +13,7 @@ mod origin;
 mod propagation;
 mod registers;
 
-pub(crate) use alternatives::{ALTERNATIVES, Alternatives, whole_bytes};
+pub(crate) use alternatives::whole_bytes;
 pub(crate) use arithmetic::{undefined_arithmetic, upward};
 pub(crate) use origin::{Absence, Origin, OriginNotes};
 pub(crate) use propagation::{DataFlow, undefined_bitwise, undefined_comparison};

@@ -1,7 +1,9 @@
 //! Where an undefined value comes from.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
+use crate::exec::check::PageHasher;
 use crate::exec::memory::generic_address::Place;
 
 /// The first read of bytes that were never written, a shuffle from a lane that did not execute it, or a register that was never assigned.
@@ -102,7 +104,7 @@ const CAPACITY: usize = 1 << 18;
 #[derive(Debug, Default)]
 pub(crate) struct OriginNotes {
     /// By the number of the byte.
-    bytes: HashMap<u64, Origin>,
+    bytes: HashMap<u64, Origin, BuildHasherDefault<PageHasher>>,
 }
 
 impl OriginNotes {
@@ -111,6 +113,10 @@ impl OriginNotes {
         if self.bytes.len() < CAPACITY || self.bytes.contains_key(&byte) {
             self.bytes.insert(byte, origin);
         }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
     }
 
     pub(crate) fn is_empty(&self) -> bool {

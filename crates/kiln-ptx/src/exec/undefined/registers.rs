@@ -1,6 +1,6 @@
 //! The undefined bits of the registers of a frame.
 
-use super::alternatives::{Alternatives, pattern};
+use super::alternatives::{ALTERNATIVES, Alternatives, pattern, pattern_place};
 use super::origin::Origin;
 use crate::exec::lowered_code::{Pred, PredSource, Reg, Source};
 use crate::exec::warp_register::{Column, LANES, each, lanes_where};
@@ -32,23 +32,70 @@ impl Carried {
         }
     }
 
-    /// Takes the alternatives of another value in the lanes of `mask`.
-    fn set_alternatives(&mut self, from: &Self, mask: u32) {
-        if self.alternatives.is_none() && from.alternatives.is_none() {
-            return;
-        }
-        let known = self.alternatives.get_or_insert_with(|| Box::new(Alternatives::UNKNOWN));
-        known.lanes &= !mask;
-        let Some(from) = &from.alternatives else { return };
-        known.lanes |= from.lanes & mask;
-        for (to, from) in known.values.iter_mut().zip(&from.values) {
-            each(mask, |lane| to[lane] = from[lane]);
+    /// The same bits from the same reads.
+    pub(crate) fn without_alternatives(&self) -> Self {
+        Self { bits: self.bits, origins: self.origins, alternatives: None }
+    }
+
+    /// Takes the alternatives of another value in the lanes of `mask`; answers a room that is not needed any more.
+    fn set_alternatives(&mut self, from: Option<Box<Alternatives>>, mask: u32) -> Option<Box<Alternatives>> {
+        match (&mut self.alternatives, from) {
+            (None, None) => None,
+            (Some(known), None) => {
+                known.lanes &= !mask;
+                None
+            }
+            (Some(known), Some(from)) if known.lanes & !mask != 0 => {
+                known.lanes = known.lanes & !mask | from.lanes & mask;
+                for (to, from) in known.values.iter_mut().zip(&from.values) {
+                    each(mask, |lane| to[lane] = from[lane]);
+                }
+                Some(from)
+            }
+            (known, Some(mut from)) => {
+                from.lanes &= mask;
+                known.replace(from)
+            }
         }
     }
 
     /// The lanes with undefined bits.
     pub(crate) fn lanes(&self) -> u32 {
         lanes_where(u32::MAX, |lane| self.bits[lane] != 0)
+    }
+}
+
+/// What a source would hold in some lanes for other values of its undefined bits.
+pub(crate) struct OtherValues<'f> {
+    value: &'f Column,
+    known: Option<&'f Carried>,
+    register: u32,
+    lanes: u32,
+    /// Whether all of the lanes have undefined bits, and values that were computed before.
+    is_whole: bool,
+    /// What bits are mixed from, in lanes whose values were not computed before.
+    places: Column,
+}
+
+impl OtherValues<'_> {
+    /// The values with a number, in `room` if they are not held anywhere. Other lanes hold anything.
+    pub(crate) fn numbered<'a>(&'a self, number: usize, room: &'a mut Column) -> &'a Column {
+        let Some(known) = self.known else { return self.value };
+        let others = known.alternatives.as_ref();
+        if let Some(others) = others.filter(|_| self.is_whole && number < ALTERNATIVES) {
+            return &others.values[number];
+        }
+        each(self.lanes, |lane| {
+            room[lane] = match (known.bits[lane], others) {
+                (0, _) => self.value[lane],
+                (_, Some(others)) if others.lanes >> lane & 1 != 0 => others.values[number][lane],
+                (bits, _) => {
+                    let other = pattern(number, self.register, lane, self.places[lane]);
+                    (self.value[lane] & !bits) | (other & bits)
+                }
+            };
+        });
+        room
     }
 }
 
@@ -74,7 +121,13 @@ pub(crate) struct UndefinedRegisters {
     predicates: Vec<Option<Box<UndefinedPredicate>>>,
     /// The carry flag.
     carry: Option<Box<UndefinedPredicate>>,
+    /// Room of what is defined since.
+    spare_columns: Vec<Box<Carried>>,
+    spare_alternatives: Vec<Box<Alternatives>>,
 }
+
+/// How much room is kept of each kind.
+const SPARE: usize = 32;
 
 impl UndefinedRegisters {
     /// Whether any register has undefined bits.
@@ -106,6 +159,11 @@ impl UndefinedRegisters {
 
     /// Replaces what is known of a register in the lanes of `mask`.
     pub(crate) fn set(&mut self, reg: Reg, carried: &Carried, mask: u32) {
+        self.put(reg, &mut carried.clone(), mask);
+    }
+
+    /// The same; the alternatives are taken over.
+    pub(crate) fn put(&mut self, reg: Reg, carried: &mut Carried, mask: u32) {
         let marked = lanes_where(mask, |lane| carried.bits[lane] != 0);
         self.define(reg, mask & !marked);
         if marked == 0 || reg.0 == 0 {
@@ -117,25 +175,29 @@ impl UndefinedRegisters {
         }
         let Some(slot) = self.columns.get_mut(at) else { return };
         self.count += u32::from(slot.is_none());
-        let known = slot.get_or_insert_with(|| Box::new(Carried::NOTHING));
+        let room = &mut self.spare_columns;
+        let known = slot.get_or_insert_with(|| room.pop().unwrap_or_else(|| Box::new(Carried::NOTHING)));
         each(marked, |lane| {
             known.bits[lane] = carried.bits[lane];
             known.origins[lane] = carried.origins[lane];
         });
-        known.set_alternatives(carried, marked);
+        let old = known.set_alternatives(carried.alternatives.take(), marked);
+        if let Some(old) = old.filter(|_| self.spare_alternatives.len() < SPARE) {
+            self.spare_alternatives.push(old);
+        }
     }
 
-    /// What a source would hold in each lane for other values of its undefined bits; `value` is what it holds.
-    pub(crate) fn alternative(&self, source: Source, number: usize, value: &Column) -> Column {
-        let Some(known) = self.column(source) else { return *value };
+    /// What a source would hold in some lanes for other values of its undefined bits; `value` is what it holds.
+    pub(crate) fn others<'f>(&'f self, source: Source, value: &'f Column, lanes: u32) -> OtherValues<'f> {
+        let known = self.column(source);
         let register = source.split().err().unwrap_or(0);
-        std::array::from_fn(|lane| match (known.bits[lane], &known.alternatives) {
-            (0, _) => value[lane],
-            (_, Some(others)) if others.lanes >> lane & 1 != 0 => others.values[number][lane],
-            (bits, _) => {
-                (value[lane] & !bits) | (pattern(number, register, lane, known.origins[lane]) & bits)
-            }
-        })
+        let (mut places, mut is_whole) = ([0; LANES], true);
+        if let Some(known) = known {
+            let computed = known.alternatives.as_ref().map_or(0, |others| others.lanes);
+            is_whole = lanes & !computed == 0 && lanes_where(lanes, |lane| known.bits[lane] == 0) == 0;
+            each(lanes & !computed, |lane| places[lane] = pattern_place(known.origins[lane]));
+        }
+        OtherValues { value, known, register, lanes, is_whole, places }
     }
 
     /// A register is defined in the lanes of `mask`.
@@ -144,9 +206,27 @@ impl UndefinedRegisters {
         let Some(known) = slot else { return };
         each(mask, |lane| known.bits[lane] = 0);
         if known.lanes() == 0 {
-            *slot = None;
+            let room = slot.take();
             self.count -= 1;
+            self.keep(room);
         }
+    }
+
+    /// Keeps the room of a register in which no bit is undefined.
+    fn keep(&mut self, room: Option<Box<Carried>>) {
+        let Some(mut room) = room.filter(|_| self.spare_columns.len() < SPARE) else { return };
+        let alternatives = room.alternatives.take();
+        self.spare_columns.push(room);
+        if let Some(alternatives) = alternatives.filter(|_| self.spare_alternatives.len() < SPARE) {
+            self.spare_alternatives.push(alternatives);
+        }
+    }
+
+    /// Room for values of some lanes; other lanes hold anything.
+    pub(crate) fn room(&mut self, lanes: u32) -> Box<Alternatives> {
+        let mut room = self.spare_alternatives.pop().unwrap_or_else(|| Box::new(Alternatives::UNKNOWN));
+        room.lanes = lanes;
+        room
     }
 
     /// Replaces what is known of a predicate in the lanes of `mask`: it is undefined in those of `lanes`.

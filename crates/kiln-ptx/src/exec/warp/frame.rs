@@ -221,22 +221,10 @@ impl Frames {
         frame.predicates.resize(predicates, 0);
         frame.predicates[Pred::TRUE.0 as usize] = FULL;
         let top = base + callee.frame_bytes;
-        let (function, live, carry) = (function, lanes, 0);
         frame.undefined.clear();
-        *frame = Frame {
-            function,
-            parent,
-            return_to,
-            live,
-            base,
-            top,
-            depth,
-            gap_bytes,
-            carry,
-            registers: std::mem::take(&mut frame.registers),
-            predicates: std::mem::take(&mut frame.predicates),
-            undefined: std::mem::take(&mut frame.undefined),
-        };
+        (frame.function, frame.parent, frame.return_to) = (function, parent, return_to);
+        (frame.live, frame.carry, frame.depth) = (lanes, 0, depth);
+        (frame.base, frame.top, frame.gap_bytes) = (base, top, gap_bytes);
         id
     }
 

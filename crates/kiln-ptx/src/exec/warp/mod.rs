@@ -45,6 +45,7 @@ mod undefined_memory;
 mod warp_primitives;
 mod warpgroup;
 mod warpgroup_registers;
+mod word_steps;
 
 use super::block::Cta;
 use super::check::ValueRule;
@@ -74,6 +75,7 @@ const FAILED_LOCKS: std::ops::Range<u32> = 16..256;
 const SPLITS: u32 = 64;
 
 /// A warp.
+#[derive(Default)]
 pub(crate) struct Warp {
     pub(crate) index: usize,
     /// The lanes that have not exited.
@@ -153,19 +155,21 @@ impl Trouble {
 type Done<T> = Result<T, Box<Trouble>>;
 
 impl Warp {
-    /// A warp of a new block; it takes over the room of one that is done.
-    pub(crate) fn new(index: usize, lanes: u32, cta: &Cta<'_>, done: Option<Self>) -> Self {
-        let code = cta.launch.code;
+    /// Starts the warp of a block that starts.
+    pub(crate) fn start(&mut self, index: usize, cta: &Cta<'_>) {
+        let (code, lanes) = (cta.launch.code, cta.lanes(index));
         let tracked =
             cta.launch.options.checks.uninitialised && cta.launch.rules.has(ValueRule::LocalContents);
-        let mut local = Local::new(tracked);
-        let room = done.map(|done| (done.result, done.scalars, done.lane_groups));
-        let (result, scalars, mut lane_groups) = room.unwrap_or_default();
-        local.reserve(code.functions.first().map_or(0, |entry| entry.frame_bytes));
+        (self.index, self.live) = (index, lanes);
+        self.local = Local::new(tracked);
+        self.local.reserve(code.functions.first().map_or(0, |entry| entry.frame_bytes));
         let gaps = code.functions.first().map_or(&[][..], |entry| &entry.gaps);
-        gaps.iter().for_each(|gap| local.define(gap.start, gap.end - gap.start, lanes));
+        gaps.iter().for_each(|gap| self.local.define(gap.start, gap.end - gap.start, lanes));
+        self.local_origins.clear();
+        self.frames = Frames::default();
         let start = code.functions.first().map_or(0, |f| f.start);
-        let lane_group = LaneGroup {
+        self.lane_groups.clear();
+        self.lane_groups.push(LaneGroup {
             mask: lanes,
             pc: start,
             frame: ENTRY,
@@ -175,31 +179,12 @@ impl Warp {
             repeats: None,
             phase_wait: None,
             unlike: 0,
-        };
-        lane_groups.clear();
-        lane_groups.push(lane_group);
-        Self {
-            index,
-            live: lanes,
-            lane_groups,
-            frames: Frames::default(),
-            result,
-            scalars,
-            local,
-            local_origins: OriginNotes::default(),
-            steps: 0,
-            threshold: 0,
-            slice: (0, false),
-            turn: TURN,
-            passed_over: false,
-            last_strong: u32::MAX,
-            last_changed: false,
-            failed_locks: (0, 0),
-            polls: 0,
-            splits: SPLITS,
-            products: WarpgroupRegisters::default(),
-            watch: Watch::default(),
-        }
+        });
+        (self.steps, self.threshold, self.slice, self.turn) = (0, 0, (0, false), TURN);
+        (self.passed_over, self.last_strong, self.last_changed) = (false, u32::MAX, false);
+        (self.failed_locks, self.polls, self.splits) = ((0, 0), 0, SPLITS);
+        self.products = WarpgroupRegisters::default();
+        self.watch = Watch::default();
     }
 
     /// Enters the kernel when the warp runs for the first time. Registers of warps that are done are used again: they are still in the cache.

@@ -4,11 +4,12 @@ use kiln_lanes::{InstructionSet, first_words_mut};
 
 use super::frame::Frame;
 use super::register::{Known, Register};
+use super::word_steps::WordSteps;
 use crate::exec::alu::simple_op::{CompareWords, OnWords, Words, shared_word};
 use crate::exec::alu::{Alu, Input, Mode};
 use crate::exec::lane_pattern::LanePattern;
 use crate::exec::launch::Launch;
-use crate::exec::lowered_code::{Compare, Op, Pred, PredSource, QuickStep, Reg, Source};
+use crate::exec::lowered_code::{Compare, Op, Pred, PredSource, QuickKind, QuickStep, Reg, Source};
 use crate::exec::warp_register::{Column, FULL, blend};
 
 /// Where results are computed, and operands that all lanes share.
@@ -61,9 +62,30 @@ impl Frame {
         self.registers[to.0 as usize].set_pattern(pattern);
     }
 
+    /// Runs operations on words in all lanes, until another step comes: how many, and how many instructions those are.
+    #[inline]
+    pub(super) fn simple_steps(
+        &mut self,
+        launch: &Launch<'_>,
+        steps: &[QuickStep],
+        result: &mut Box<Column>,
+    ) -> (u32, u64) {
+        let (mut ran, mut instructions) = (0, 0);
+        while let Some(step) = steps.get(ran as usize).filter(|step| step.kind == QuickKind::Simple) {
+            // Operands in other forms: they are words then, or the result is a pattern.
+            self.simple(launch, step, result);
+            (ran, instructions) = (ran + 1, instructions + u64::from(step.first));
+            let (registers, constants) = (&mut *self.registers, &*launch.constant_registers);
+            let steps = steps.get(ran as usize..).unwrap_or(&[]);
+            let (more, first) = launch.set.run(WordSteps { steps, registers, constants, result });
+            (ran, instructions) = (ran + more, instructions + first);
+        }
+        (ran, instructions)
+    }
+
     /// Runs an operation on words in all lanes.
     #[inline(always)]
-    pub(super) fn simple(&mut self, launch: &Launch<'_>, step: &QuickStep, result: &mut Box<Column>) {
+    fn simple(&mut self, launch: &Launch<'_>, step: &QuickStep, result: &mut Box<Column>) {
         let [a, b, c] = step.from;
         let known = {
             let (a, b, c) = (self.register(a, launch), self.register(b, launch), self.register(c, launch));
@@ -80,7 +102,19 @@ impl Frame {
         self.registers[step.to.0 as usize].take_words(result);
     }
 
-    /// The same on patterns, if the result has one.
+    /// Runs an operation on patterns in all lanes, if all operands and the result have one.
+    #[inline(always)]
+    pub(super) fn pattern_step(&mut self, launch: &Launch<'_>, step: &QuickStep) -> bool {
+        let [a, b, c] = step.from.map(|source| self.register(source, launch));
+        let is_known = a.known.and(b.known).and(c.known).has(Known::PATTERN);
+        let found = LanePattern::computed(step.op, a.pattern, b.pattern, c.pattern).filter(|_| is_known);
+        found.is_some_and(|pattern| {
+            self.set_pattern(step.to, pattern);
+            true
+        })
+    }
+
+    /// Runs an operation on words on patterns instead, if the result has one.
     #[inline(never)]
     fn simple_pattern(&mut self, launch: &Launch<'_>, step: &QuickStep) -> bool {
         let [a, b, c] = step.from;

@@ -16,7 +16,7 @@ use crate::exec::lane_pattern::LanePattern;
 use crate::exec::lowered_code::{Address, Base, Load, PredSource, Reg, Special, Store};
 use crate::exec::memory::generic_address::Place;
 use crate::exec::memory::{Declared, Span};
-use crate::exec::warp_register::FULL;
+use crate::exec::warp_register::{FULL, LANES};
 use kiln_lanes::first_words_mut;
 
 /// Bytes of the row of half a warp with elements of four bytes.
@@ -32,13 +32,19 @@ impl Warp {
             self.frames[id].registers[to.0 as usize].set_uniform(value);
             return true;
         }
-        let mut values = std::mem::take(&mut self.result);
+        if let Some(pattern) = self.special_pattern(cta, which) {
+            self.frames[id].registers[to.0 as usize].set_pattern(pattern);
+            return true;
+        }
+        let mut values = [0; LANES];
         self.special_value(cta, which, &mut values);
-        self.result = values;
         let register = &mut self.frames[id].registers[to.0 as usize];
-        match LanePattern::of(&self.result) {
+        match LanePattern::of(&values) {
             Some(pattern) => register.set_pattern(pattern),
-            None => register.take_lanes(&mut self.result),
+            None => {
+                *self.result = values;
+                register.take_lanes(&mut self.result);
+            }
         }
         true
     }

@@ -2,7 +2,9 @@
 
 use super::Warp;
 use crate::Axis;
+use crate::exec::address_halves::HALF;
 use crate::exec::block::Cta;
+use crate::exec::lane_pattern::LanePattern;
 use crate::exec::lowered_code::{Reg, Special};
 use crate::exec::memory::generic_address::WORKSPACE;
 use crate::exec::warp_register::{Column, LANES};
@@ -48,6 +50,19 @@ impl Warp {
             Special::LanesAbove { inclusive: true } => lane(|lane| u32::MAX << lane),
             Special::LanesAbove { inclusive: false } => lane(|lane| (u32::MAX << lane) << 1),
             which => out.fill(self.shared_special(cta, which).unwrap_or(0)),
+        }
+    }
+
+    /// The pattern of a special register in a whole warp, where it is seen from the shape of the block.
+    pub(super) fn special_pattern(&self, cta: &Cta<'_>, which: Special) -> Option<LanePattern> {
+        match which {
+            // Neither half of the warp goes over the end of a line of threads.
+            Special::Thread(axis) if (cta.launch.shape.block[0] as usize).is_multiple_of(HALF) => {
+                let starts = [0, HALF].map(|lane| u64::from(cta.thread(self.index, lane)[axis.index()]));
+                Some(LanePattern { starts, step: u64::from(axis == Axis::X) })
+            }
+            Special::Lane => Some(LanePattern { starts: [0, HALF as u64], step: 1 }),
+            _ => None,
         }
     }
 

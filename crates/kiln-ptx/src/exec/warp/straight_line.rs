@@ -38,16 +38,9 @@ impl Warp {
                     let part = code.quick.get(pc as usize..).unwrap_or(&[]);
                     let most =
                         (limit - ran).min(u64::from(self.watch.pc.wrapping_sub(pc).wrapping_sub(1)) + 1);
-                    let frame = &mut self.frames[id];
-                    let mut count = 0;
-                    for quick in part.iter().take(most as usize) {
-                        if quick.kind != QuickKind::Simple {
-                            break;
-                        }
-                        frame.simple(launch, quick, &mut self.result);
-                        steps += u64::from(quick.first);
-                        count += 1;
-                    }
+                    let part = part.get(..most as usize).unwrap_or(part);
+                    let (count, first) = self.frames[id].simple_steps(launch, part, &mut self.result);
+                    steps += first;
                     (ran, pc) = (ran + u64::from(count), pc + count);
                     continue;
                 }
@@ -60,6 +53,7 @@ impl Warp {
                 }
                 QuickKind::Jump { target } => next = target,
                 QuickKind::None => break,
+                QuickKind::Pattern if mask == FULL && self.frames[id].pattern_step(launch, quick) => {}
                 _ => {
                     let Some(step) = code.steps.get(pc as usize) else { break };
                     let lanes = match step.guard {

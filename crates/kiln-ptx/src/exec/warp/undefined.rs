@@ -40,7 +40,8 @@ impl Warp {
             Op::Copy { to, from } => (*to, self.copied(cta, at, *from)),
             Op::Join { to, from, bits } => (*to, self.joined_bits(at, from, *bits)),
             Op::Split { to, from, bits } => {
-                let carried = self.frames[frame].undefined.column(*from).cloned();
+                let known = self.frames[frame].undefined.column(*from);
+                let carried = known.map(Carried::without_alternatives);
                 let flow = self.execute(cta, at, step, lanes)?;
                 if let Some(carried) = carried {
                     self.split_bits(at, to, &carried, *bits, lanes);
@@ -85,8 +86,8 @@ impl Warp {
             }
         };
         let flow = self.execute(cta, at, step, lanes)?;
-        if let Some(carried) = carried {
-            self.frames[frame].undefined.set(to, &carried, lanes);
+        if let Some(mut carried) = carried {
+            self.frames[frame].undefined.put(to, &mut carried, lanes);
         }
         Ok(flow)
     }

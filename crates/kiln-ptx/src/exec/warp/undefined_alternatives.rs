@@ -6,38 +6,41 @@ use crate::exec::alu::{Alu, Input, Mode};
 use crate::exec::block::Cta;
 use crate::exec::check::ValueRule;
 use crate::exec::lowered_code::Source;
-use crate::exec::undefined::{ALTERNATIVES, Alternatives, Carried, whole_bytes};
+use crate::exec::undefined::{Carried, whole_bytes};
 use crate::exec::warp_register::{Column, LANES, each};
 
 impl Warp {
     /// The undefined bits of a result, less the bytes that are the same for other values of the undefined bits.
     pub(super) fn compared(
-        &self,
+        &mut self,
         cta: &Cta<'_>,
         at: usize,
         (run, mode): (Alu, Mode),
         from: &[Source; 4],
         mut carried: Carried,
     ) -> Carried {
-        let (frame, rules) = (&self.frames[self.lane_groups[at].frame], cta.launch.rules);
+        let (frame, rules) = (&mut self.frames[self.lane_groups[at].frame], cta.launch.rules);
         let (flow, lanes) = (known_flow(mode.flow, rules), carried.lanes());
         if !flow.has_alternatives() || !rules.has(ValueRule::Alternatives) || lanes == 0 {
             return carried;
         }
+        let mut others = frame.undefined.room(lanes);
+        let frame = &*frame;
         let values = from.map(|source| frame.column(source, &cta.launch.constants));
-        let result = |[a, b, c, d]: [&Column; 4]| {
-            let mut out = [0; LANES];
-            run(&Input { set: cta.launch.set, mask: lanes, mode: &mode, a, b, c, d }, &mut out);
-            out
-        };
-        let actual = result(values);
-        let mut others = Box::new(Alternatives { lanes, ..Alternatives::UNKNOWN });
-        let mut differ = [0; LANES];
-        for number in 0..ALTERNATIVES {
-            let operands: [Column; 4] =
-                std::array::from_fn(|place| frame.undefined.alternative(from[place], number, values[place]));
-            others.values[number] = result(operands.each_ref());
-            each(lanes, |lane| differ[lane] |= others.values[number][lane] ^ actual[lane]);
+        let (mut differ, mut actual) = ([0; LANES], [0; LANES]);
+        let [a, b, c, d] = values;
+        run(&Input { set: cta.launch.set, mask: lanes, mode: &mode, a, b, c, d }, &mut actual);
+        let sources: [_; 4] =
+            std::array::from_fn(|place| frame.undefined.others(from[place], values[place], lanes));
+        let mut room: [Column; 4] = [[0; LANES]; 4];
+        for (number, out) in others.values.iter_mut().enumerate() {
+            let [first, second, third, fourth] = &mut room;
+            let a = sources[0].numbered(number, first);
+            let b = sources[1].numbered(number, second);
+            let c = sources[2].numbered(number, third);
+            let d = sources[3].numbered(number, fourth);
+            run(&Input { set: cta.launch.set, mask: lanes, mode: &mode, a, b, c, d }, out);
+            each(lanes, |lane| differ[lane] |= out[lane] ^ actual[lane]);
         }
         let has_two = |lane: usize| {
             let bits = |source: &&Source| frame.undefined.lanes(**source, 1 << lane, u64::MAX) != 0;
@@ -55,12 +58,16 @@ impl Warp {
     }
 
     /// The undefined bits of a copy, which holds the alternatives of the original.
-    pub(super) fn copied(&self, cta: &Cta<'_>, at: usize, from: Source) -> Option<Carried> {
-        let frame = &self.frames[self.lane_groups[at].frame];
-        let mut carried = frame.undefined.column(from)?.clone();
+    pub(super) fn copied(&mut self, cta: &Cta<'_>, at: usize, from: Source) -> Option<Carried> {
+        let frame = &mut self.frames[self.lane_groups[at].frame];
+        let mut carried = frame.undefined.column(from)?.without_alternatives();
+        let mut copy = frame.undefined.room(u32::MAX);
         let value = frame.column(from, &cta.launch.constants);
-        let values = std::array::from_fn(|number| frame.undefined.alternative(from, number, value));
-        carried.alternatives = Some(Box::new(Alternatives { lanes: u32::MAX, values }));
+        let others = frame.undefined.others(from, value, u32::MAX);
+        let mut room = [0; LANES];
+        { copy.values.iter_mut().enumerate() }
+            .for_each(|(number, values)| *values = *others.numbered(number, &mut room));
+        carried.alternatives = Some(copy);
         Some(carried)
     }
 }

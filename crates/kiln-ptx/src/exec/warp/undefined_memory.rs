@@ -74,7 +74,7 @@ impl Warp {
             return self.report_uses(cta, self.lane_groups[at].pc, &carried.origins, bare);
         }
         super::memory::extend(&mut carried.bits, load);
-        self.frames[self.lane_groups[at].frame].undefined.set(to, &carried, bare);
+        self.frames[self.lane_groups[at].frame].undefined.put(to, &mut carried, bare);
     }
 
     /// Reports lanes that compute with bytes of memory that were never written, as atomics do.
@@ -104,16 +104,17 @@ impl Warp {
         span: Option<&Span<'_>>,
     ) {
         let frame = self.lane_groups[at].frame;
-        let Some(known) = self.frames[frame].undefined.column(from).cloned() else { return };
+        let Some(known) = self.frames[frame].undefined.column(from) else { return };
+        let (bits, origins) = (known.bits, known.origins);
         // Of lanes that store to one place the highest stays. Stacks are places of their lanes.
         let stays = |lane: usize| {
             let meets = |other: usize| lanes >> other & 1 != 0 && addresses[other] == addresses[lane];
             access.place == Place::Local || !(lane + 1..LANES).any(meets)
         };
         each(lanes, |lane| {
-            if known.bits[lane] != 0 && stays(lane) {
+            if bits[lane] != 0 && stays(lane) {
                 let is_bare = bare >> lane & 1 != 0;
-                let stored = StoredBits { bits: known.bits[lane], origin: known.origins[lane], is_bare };
+                let stored = StoredBits { bits: bits[lane], origin: origins[lane], is_bare };
                 self.undefine(cta, at, access, (addresses[lane], lane), stored, span);
             }
         });
@@ -160,9 +161,8 @@ impl Warp {
                 span.cells.undefine(address - span.origin, bytes, bits, key, &store);
             }
         }
-        for byte in (0..u64::from(bytes)).filter(|byte| bits >> (8 * byte) & 0xff != 0) {
-            self.note_origin(cta, access.place, address + byte, lane, origin);
-        }
+        let undefined = (0..u64::from(bytes)).filter(|byte| bits >> (8 * byte) & 0xff != 0);
+        self.note_origins(cta, access.place, undefined.map(|byte| address + byte), lane, origin);
     }
 
     /// The undefined bits of a value in a frame on the stacks.
@@ -304,14 +304,27 @@ impl Warp {
         }
     }
 
-    fn note_origin(&mut self, cta: &mut Cta<'_>, place: Place, address: u64, lane: usize, origin: Origin) {
+    /// Remembers where undefined bytes come from that a lane stores.
+    fn note_origins(
+        &mut self,
+        cta: &mut Cta<'_>,
+        place: Place,
+        addresses: impl Iterator<Item = u64> + Clone,
+        lane: usize,
+        origin: Origin,
+    ) {
         match place {
-            Place::Shared | Place::Cluster => cta.origins.note(address, origin),
-            Place::Local => self.local_origins.note(local_byte(address, lane), origin),
+            Place::Shared | Place::Cluster => addresses.for_each(|address| cta.origins.note(address, origin)),
+            Place::Local => {
+                addresses.for_each(|address| self.local_origins.note(local_byte(address, lane), origin));
+            }
             Place::Param => {}
             // A block of the device heap is handed out again.
-            Place::Global | Place::Generic if address >= WINDOWS_START => {}
-            Place::Global | Place::Generic => cta.launch.origins().note(address, origin),
+            Place::Global | Place::Generic if addresses.clone().any(|address| address >= WINDOWS_START) => {}
+            Place::Global | Place::Generic => {
+                let mut notes = cta.launch.origins();
+                addresses.for_each(|address| notes.note(address, origin));
+            }
         }
     }
 }
