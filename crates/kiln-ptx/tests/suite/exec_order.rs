@@ -126,3 +126,48 @@ fn a_seed_picks_the_order_of_the_lanes_of_an_atomic() {
         assert_eq!(tickets(3, place), orders[2], "a seed gives the same order again");
     }
 }
+
+#[test]
+fn a_lock_that_every_lane_takes_costs_about_its_work() {
+    let take = [
+        // As NVRTC writes it, with the constants in the loop.
+        "mov.u32 %r1, 1; mov.u32 %r2, 0; atom.global.cas.b32 %r3, [%rd1], %r2, %r1; setp.ne.s32 %p1, %r3, 0; @%p1 bra TAKE;",
+        "atom.global.cas.b32 %r3, [%rd1], 0, 1; setp.ne.s32 %p1, %r3, 0; @%p1 bra TAKE;",
+        "atom.global.exch.b32 %r3, [%rd1], 1; setp.ne.s32 %p1, %r3, 0; @%p1 bra TAKE;",
+        "ld.volatile.global.u32 %r3, [%rd1]; setp.ne.s32 %p1, %r3, 0; @%p1 bra TAKE; \
+         atom.global.cas.b32 %r3, [%rd1], 0, 1; setp.ne.s32 %p1, %r3, 0; @%p1 bra TAKE;",
+    ];
+    let release = "atom.global.exch.b32 %r6, [%rd1], 0;";
+    let mut locks: Vec<(String, &str)> = take.map(|take| (format!("TAKE: {take}"), release)).into();
+    let ticket = "atom.global.add.u32 %r1, [%rd1], 1; TAKE: ld.volatile.global.u32 %r2, [%rd1+4]; \
+                  setp.ne.s32 %p1, %r2, %r1; @%p1 bra TAKE;";
+    locks.push((ticket.to_owned(), "atom.global.add.u32 %r6, [%rd1+4], 1;"));
+    for (take, release) in &locks {
+        for seed in 0..4 {
+            let text = format!(
+                ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry count(.param .u64 lock, .param .u64 sum) {{
+                 .reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<3>;
+                 ld.param.u64 %rd1, [lock]; ld.param.u64 %rd2, [sum];
+                 {take}
+                 fence.acq_rel.gpu;
+                 ld.relaxed.gpu.global.u32 %r4, [%rd2]; add.s32 %r5, %r4, 1; st.relaxed.gpu.global.u32 [%rd2], %r5;
+                 fence.acq_rel.gpu;
+                 {release}
+                 ret; }}"
+            );
+            let program = ExecProgram::new(PtxModule::parse(&text).unwrap());
+            let mut memory = SimpleMemory::new();
+            let (lock, sum) = (memory.allocate_with(&[0; 8]), memory.allocate_with(&[0; 4]));
+            let arguments = [lock, sum].map(u64::to_le_bytes).concat();
+            let options = Options { seed, checks: Checks::ALL, ..Options::default() };
+            let entry = program.entry("count").unwrap();
+            let outcome =
+                entry.launch(&LaunchShape::linear(1, 32), &arguments, &[], &memory, &options).unwrap();
+            assert!(outcome.is_clean(), "{take} seed {seed}: {:#?}", outcome.findings);
+            assert_eq!(memory.read(sum, 4).unwrap(), 32u32.to_le_bytes(), "{take}");
+            // About ten instructions of each lane, and some dozens of looks at the lock.
+            let instructions = outcome.counters.warp_instructions;
+            assert!(instructions < 32 * 400, "{take} seed {seed}: {instructions} instructions");
+        }
+    }
+}

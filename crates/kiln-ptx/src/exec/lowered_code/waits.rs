@@ -25,8 +25,11 @@ impl Registers {
         }
     }
 
-    /// Adds what a step writes.
+    /// Adds what a step writes. Compilers assign constants in each round: those stay the same.
     fn add_written(&mut self, op: &Op) {
+        if matches!(op, Op::Copy { from, .. } if from.split().is_ok()) {
+            return;
+        }
         op.operands(&mut |operand| match operand {
             Writes(to) => self.columns.push(to.0),
             WritesPredicate(to) => self.predicates.push(to.0),
@@ -43,9 +46,13 @@ impl Code {
         if waits.contains(&true) { waits } else { Vec::new() }
     }
 
-    /// The exchanges and compare-and-swaps that wait, by rising number.
+    /// The exchanges, compare-and-swaps and strong loads that wait, by rising number.
     pub(crate) fn find_lock_spins(&self) -> Vec<u32> {
-        let takes = |op: &Op| matches!(op, Op::Atomic(atomic) if atomic.compares || !atomic.reads);
+        let takes = |op: &Op| match op {
+            Op::Atomic(atomic) => atomic.compares || !atomic.reads,
+            Op::Load(load) => load.strength.strong,
+            _ => false,
+        };
         let steps = (0..).zip(&self.steps).filter(|(_, step)| takes(&step.op));
         steps.map(|(at, _)| at).filter(|at| self.is_wait(*at)).collect()
     }

@@ -161,7 +161,7 @@ impl Warp {
         lets_others.then_some(Switch::Warp)
     }
 
-    /// Lets other lanes of the warp run first, if these failed to take a lock: one of the others may hold it. A lock that is never released is left to
+    /// Lets other lanes of the warp run first, if these failed to take a lock or wait for a flag: one of the others may hold or set it. A lock that is never released is left to
     /// the search for endless loops.
     #[cold]
     pub(super) fn lets_lanes_run(&mut self, cta: &Cta<'_>, at: usize) -> bool {

@@ -57,7 +57,8 @@ impl Warp {
         cta.visit(None);
         if load.strength.strong {
             cta.polls += u32::from(access.place == Place::Global || cta.is_clustered());
-            if cta.polls > MAX_POLLS {
+            let lets_lanes = self.lane_groups.len() > 1 && self.lets_lanes_run(cta, at);
+            if lets_lanes || cta.polls > MAX_POLLS {
                 return Ok(Flow::Yield);
             }
         }
