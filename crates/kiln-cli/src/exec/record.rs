@@ -12,8 +12,8 @@ use crate::failure::Failure;
 const COMPLETE: &str = "complete";
 
 /// What a finding says of a kernel that was stopped at a limit, and what it says here, where the limit is a flag.
-const LIMIT: &str = "the limit; raise it if the kernel is that long";
-const LIMIT_BY_FLAG: &str = "the limit; raise it with --step-limit if the kernel is that long";
+const LIMIT: &str = "raise it if the kernel is that long";
+const LIMIT_BY_FLAG: &str = "raise it with --step-limit if the kernel is that long";
 
 /// A line of a file. Its fields are those that kiln-shim writes.
 #[derive(Deserialize)]

@@ -18,15 +18,31 @@ fn a_query_of_work_that_never_ends_answers_why_the_device_is_lost() {
 }
 
 #[test]
+fn work_that_never_ends_is_told_in_a_worker_process_too() {
+    let Some(program) = compiled("endless") else { return };
+    for case in ["stream", "event"] {
+        let output = ended(&["--isolate"], &program, case);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{case}: {told}");
+        assert!(
+            told.contains("no end") && told.contains("spin") && !told.contains("answered"),
+            "{case}: {told}"
+        );
+    }
+}
+
+#[test]
 fn a_kernel_that_counts_for_ever_is_stopped_at_the_limit() {
     let Some(program) = compiled("endless") else { return };
     for case in ["counts", "counts together"] {
-        let output = ended(&["--step-limit", "100000"], &program, case);
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(5), "{case}: {told}");
-        let says = |words: &str| told.contains(words);
-        assert!(says("no end") && says("100000") && says("--step-limit"), "{case}: {told}");
-        assert!(says("count") && !says("answered"), "{case}: {told}");
+        for flags in [["--step-limit", "100000"].as_slice(), &["--step-limit", "100000", "--isolate"]] {
+            let output = ended(flags, &program, case);
+            let told = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(5), "{case} {flags:?}: {told}");
+            let says = |words: &str| told.contains(words);
+            assert!(says("no end") && says("100000") && says("--step-limit"), "{case} {flags:?}: {told}");
+            assert!(says("count") && !says("answered"), "{case} {flags:?}: {told}");
+        }
     }
     // What ends is not stopped before it reaches the limit.
     passes("endless", &[], &["ends"]);
