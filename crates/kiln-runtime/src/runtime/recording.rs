@@ -45,7 +45,6 @@ pub(super) use process_recording::close as close_process_recording;
 pub(crate) use process_recording::repeat_command;
 pub(crate) use work_label::WorkLabel;
 
-use device_origin::Origin;
 use device_times::{Measuring, TIMES_VARIABLE};
 use measured_work::TimeSource;
 use process_recording::RecordedBy;
@@ -165,14 +164,13 @@ impl Inner {
         if matches!(self.state().phase(), Phase::ShuttingDown | Phase::Stopped) {
             return Err(Stale::ShuttingDown.into());
         }
-        let measuring = Measuring::choose(self, times);
         // Before the file, which may be a recording that is still wanted: a device that is lost cannot be recorded.
-        if matches!(measuring.taken.how, DeviceTimes::Events { .. }) {
-            Origin::check(self)?;
-        }
+        let measuring = Measuring::choose(self, times).begin(self)?;
         let first = process_recording::first_events(self.recording_clock(), RecordedBy::Program);
-        let recorder =
-            ProgramRecorder::create(path, &first).map_err(|error| RecordingError::file(path, &error))?;
+        let recorder = ProgramRecorder::create(path, &first).map_err(|error| {
+            measuring.origin.iter().for_each(|origin| origin.give_back(self));
+            RecordingError::file(path, &error)
+        })?;
         let start = ClockStart { clock: self.driver().clock().now(), time_ns: 0 };
         let place = Place { device: 0, start, shares_file: false, clock: 0 };
         self.record_into(Arc::new(recorder), place, (times, measuring))
@@ -194,7 +192,7 @@ impl Inner {
         let times = times_of_environment()?;
         match process_recording::device_of_process(self.recording_clock(), self.driver().clock())? {
             Some((recorder, place)) => {
-                self.record_into(recorder, place, (times, Measuring::choose(self, times)))
+                self.record_into(recorder, place, (times, Measuring::choose(self, times).begin(self)?))
             }
             None => Ok(()),
         }
@@ -212,7 +210,7 @@ impl Inner {
         place: Place,
         (times, measuring): (DeviceTimes, Measuring),
     ) -> Result<()> {
-        let recording = DeviceRecording::begin(self, recorder, place, measuring)?;
+        let recording = DeviceRecording::begin(self, recorder, place, measuring);
         if let TakenTimes { how, why_not_as_asked: Some(why) } = recording.taken() {
             tracing::warn!(target: "kiln", "the device's times are not taken by {times} but by {how}: {why}");
         }
@@ -227,6 +225,9 @@ impl Inner {
         }
         self.findings().into_iter().for_each(|log| log.begin_recording());
         self.tracker().observe_waits(lanes);
+        if let (Some(recording), Some(cause)) = (self.recording(), self.state().fault()) {
+            recording.was_lost(&cause);
+        }
         self.state().observe(Box::new(takeovers));
         Ok(())
     }

@@ -14,8 +14,9 @@ use crate::runtime::timing::EventPair;
 /// An event from which the device's times are counted. A worker that took over has its own.
 #[derive(Clone, Copy)]
 pub(super) struct Origin {
-    pub(super) event: EventId,
-    at_ns: u64,
+    event: EventId,
+    /// What the clock of the device said when it was passed.
+    clock: Duration,
     pub(super) generation: Generation,
 }
 
@@ -23,66 +24,55 @@ pub(super) struct Origin {
 pub(super) const PASS_LIMIT: Duration = Duration::from_secs(2);
 
 impl Origin {
-    /// Sees that the device can be measured.
-    pub(super) fn check(runtime: &Inner) -> Result<()> {
-        let driver = runtime.driver();
-        let event = driver.create_event(EventRequest::Timed)?;
-        let passed = pass(runtime, event, || ());
-        let _ = driver.destroy(event.into());
-        passed.map(drop).map_err(Into::into)
-    }
-
     /// Has the device pass an event; none if it does not in time.
-    pub(super) fn take(runtime: &Inner, lanes: &StreamLanes) -> Result<Option<Self>> {
-        let driver = runtime.driver();
-        let event = driver.create_event(EventRequest::Timed)?;
-        let mut origin = Self { event, at_ns: 0, generation: runtime.state().generation() };
-        let passed = origin.signal(runtime, lanes);
+    pub(super) fn take(runtime: &Inner) -> Result<Option<Self>> {
+        let event = runtime.driver().create_event(EventRequest::Timed)?;
+        let mut origin = Self { event, clock: Duration::ZERO, generation: runtime.state().generation() };
+        let passed = origin.signal(runtime);
         if !matches!(passed, Ok(true)) {
-            let _ = driver.destroy(event.into());
+            origin.give_back(runtime);
         }
         Ok(passed?.then_some(origin))
     }
 
     /// Has the device pass the event again; whether it did in time.
-    pub(super) fn signal(
-        &mut self,
-        runtime: &Inner,
-        lanes: &StreamLanes,
-    ) -> std::result::Result<bool, kiln_driver::Error> {
+    pub(super) fn signal(&mut self, runtime: &Inner) -> std::result::Result<bool, kiln_driver::Error> {
         let generation = runtime.state().generation();
-        let passed_ns = pass(runtime, self.event, || lanes.now())?;
-        if let Some(at_ns) = passed_ns {
-            (self.at_ns, self.generation) = (at_ns, generation);
+        let passed = pass(runtime, self.event)?;
+        if let Some(clock) = passed {
+            (self.clock, self.generation) = (clock, generation);
         }
-        Ok(passed_ns.is_some())
+        Ok(passed.is_some())
     }
 
     /// When the work between two events ran.
-    pub(super) fn span(&self, runtime: &Inner, events: EventPair) -> Option<TimeSpan> {
-        Some(TimeSpan::new(self.since(runtime, events.start)?, self.since(runtime, events.end)?))
+    pub(super) fn span(&self, runtime: &Inner, lanes: &StreamLanes, events: EventPair) -> Option<TimeSpan> {
+        let since = |event| self.since(runtime, lanes, event);
+        Some(TimeSpan::new(since(events.start)?, since(events.end)?))
     }
 
     /// When an event was passed.
-    pub(super) fn since(&self, runtime: &Inner, event: EventId) -> Option<u64> {
+    pub(super) fn since(&self, runtime: &Inner, lanes: &StreamLanes, event: EventId) -> Option<u64> {
         let elapsed = runtime.driver().elapsed(self.event, event).ok()?;
-        u64::try_from(elapsed.as_nanos()).ok()?.checked_add(self.at_ns)
+        Some(lanes.time_at(self.clock.saturating_add(elapsed)))
+    }
+
+    /// Destroys the event.
+    pub(super) fn give_back(&self, runtime: &Inner) {
+        // A lost device has no events.
+        let _ = runtime.driver().destroy(self.event.into());
     }
 }
 
-/// Signals an event in a stream without work, and waits for it; what `now` says then, or none if it is not passed in time. The work of the program is not
-/// waited for.
-fn pass<T>(
-    runtime: &Inner,
-    event: EventId,
-    now: impl Fn() -> T,
-) -> std::result::Result<Option<T>, kiln_driver::Error> {
+/// Signals an event in a stream without work, and waits for it; what the device's clock says then, or none if it is not passed in time. The work of the
+/// program is not waited for.
+fn pass(runtime: &Inner, event: EventId) -> std::result::Result<Option<Duration>, kiln_driver::Error> {
     let (driver, main) = (runtime.driver(), runtime.main_stream().id());
-    let passed_in = |stream| -> std::result::Result<Option<T>, kiln_driver::Error> {
+    let passed_in = |stream| -> std::result::Result<Option<Duration>, kiln_driver::Error> {
         driver.submit(stream, &Command::Signal(event))?;
         let is_passed = driver.wait(WaitTarget::Event(event), Timeout::After(PASS_LIMIT))?.is_done();
         // At once: on a simulated device the next call takes time.
-        Ok(is_passed.then(&now))
+        Ok(is_passed.then(|| driver.clock().now()))
     };
     if driver.wait(WaitTarget::Stream(main), Timeout::Poll)?.is_done() {
         return passed_in(main);

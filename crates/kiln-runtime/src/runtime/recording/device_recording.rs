@@ -15,7 +15,7 @@ use kiln_trace::{
 
 use super::Place;
 use super::activity_times::ActivityTimes;
-use super::device_origin::{Origin, PASS_LIMIT};
+use super::device_origin::Origin;
 use super::device_times::{DeviceTimes, Measuring, TakenTimes};
 use super::earlier_work::EarlierWork;
 use super::finding_notes::{FindingNotes, FoundIn};
@@ -25,8 +25,8 @@ use super::stream_lanes::{KnownBlock, LaneTable, StreamLanes, short};
 use super::takeover_log::{FaultLog, TakeoverLog};
 use super::work_context::{self, CollectiveLabel};
 use super::work_label::WorkLabel;
-use crate::device_state::Phase;
-use crate::error::{Error, Result};
+use crate::device_state::{Cause, Phase};
+use crate::error::Error;
 use crate::runtime::inner::Inner;
 use crate::runtime::timing::EventPair;
 
@@ -70,8 +70,8 @@ impl DeviceRecording {
         runtime: &Inner,
         recorder: Arc<ProgramRecorder>,
         Place { device, start, shares_file, clock: file_clock }: Place,
-        Measuring { taken, source }: Measuring,
-    ) -> Result<Self> {
+        Measuring { taken, source, origin }: Measuring,
+    ) -> Self {
         let (driver, clock) = (runtime.driver(), runtime.recording_clock());
         let (host, info) = (recorder.lane(), driver.info());
         let lanes = Arc::new(StreamLanes::new(recorder, driver.clone(), clock, device, start));
@@ -81,12 +81,10 @@ impl DeviceRecording {
             stream: TraceStream { device, stream: 0 },
             name: "main",
         }));
-        let (origin, every) = match taken.how {
-            DeviceTimes::Events { every } => (Origin::take(runtime, &lanes)?, every.max(1)),
-            _ => (None, 1),
+        let every = match taken.how {
+            DeviceTimes::Events { every } => every.max(1),
+            _ => 1,
         };
-        let has_no_answer = origin.is_none() && matches!(taken.how, DeviceTimes::Events { .. });
-        let taken = if has_no_answer { TakenTimes::without_answer(PASS_LIMIT) } else { taken };
         let origin = origin.map(Mutex::new);
         let (turn, activity) = (AtomicU32::new(0), source.map(ActivityTimes::new));
         let room = if clock == RecordingClock::Virtual { MAX_SIMULATED } else { MAX_MEASURED };
@@ -119,12 +117,17 @@ impl DeviceRecording {
             has_ended: AtomicBool::new(false),
         };
         recording.note_heap(runtime);
-        Ok(recording)
+        recording
     }
 
     /// What writes down how the device is lost and brought back.
     pub(super) fn takeover_log(&self) -> TakeoverLog {
         TakeoverLog::new(self.faults.clone())
+    }
+
+    /// The device was lost while the recording began.
+    pub(super) fn was_lost(&self, cause: &Cause) {
+        self.faults.note(&cause.error().to_string(), Some(cause));
     }
 
     /// Whether other devices are recorded into the same file.
@@ -169,7 +172,7 @@ impl DeviceRecording {
             let mut origin = origin.lock().unwrap_or_else(PoisonError::into_inner);
             if origin.generation != runtime.state().generation() {
                 // The event was made again in another worker, where nothing has passed it.
-                let _ = origin.signal(runtime, &self.lanes);
+                let _ = origin.signal(runtime);
             }
         }
         is_turn
@@ -369,7 +372,7 @@ impl DeviceRecording {
         let measured = self.measured(at.stream)?;
         let work = measured.find(at.number)?;
         let span = work.events().zip(self.origin.as_ref()).and_then(|(events, origin)| {
-            origin.lock().unwrap_or_else(PoisonError::into_inner).span(runtime, events)
+            origin.lock().unwrap_or_else(PoisonError::into_inner).span(runtime, &self.lanes, events)
         });
         Some((work.note.line, span.map(|span| span.end_ns)))
     }
@@ -412,7 +415,7 @@ impl DeviceRecording {
     fn collect_earlier(&self, runtime: &Inner, asks: bool) {
         let Some(origin) = &self.origin else { return };
         self.earlier.collect(runtime, (&self.lanes, &self.host), asks, |event| {
-            origin.lock().unwrap_or_else(PoisonError::into_inner).since(runtime, event)
+            origin.lock().unwrap_or_else(PoisonError::into_inner).since(runtime, &self.lanes, event)
         });
     }
 
@@ -445,9 +448,7 @@ impl DeviceRecording {
             }
         }
         if let Some(origin) = &self.origin {
-            let origin = *origin.lock().unwrap_or_else(PoisonError::into_inner);
-            // A lost device has no events.
-            let _ = runtime.driver().destroy(origin.event.into());
+            origin.lock().unwrap_or_else(PoisonError::into_inner).give_back(runtime);
         }
     }
 
@@ -472,7 +473,7 @@ impl DeviceRecording {
             let Some(mut done) = (if is_ready { measured.take_oldest() } else { None }) else { break };
             if let Some((origin, events)) = self.origin.as_ref().zip(done.events()) {
                 let origin = *origin.lock().unwrap_or_else(PoisonError::into_inner);
-                done.note.device = origin.span(runtime, events);
+                done.note.device = origin.span(runtime, &self.lanes, events);
             }
             self.write_down(runtime, stream, done);
         }

@@ -8,6 +8,7 @@ use kiln_cuda::cupti::CuptiSession;
 use kiln_driver::DeviceKind;
 
 use super::activity_times::ActivitySource;
+use super::device_origin::{Origin, PASS_LIMIT};
 use crate::runtime::inner::Inner;
 
 /// The variable that says how the times of a recording which the environment asks for are taken.
@@ -96,6 +97,8 @@ impl fmt::Display for DeviceTimes {
 pub(super) struct Measuring {
     pub(super) taken: TakenTimes,
     pub(super) source: Option<Box<dyn ActivitySource>>,
+    /// The moment from which times are counted, where they are taken by events.
+    pub(super) origin: Option<Origin>,
 }
 
 impl Measuring {
@@ -117,17 +120,30 @@ impl Measuring {
                 Self::plain(each, Some("a simulated device has all its times, which cost nothing".to_owned()))
             }
             DeviceTimes::Cupti => match cupti(runtime) {
-                Ok(source) => {
-                    Self { taken: TakenTimes { how: asked, why_not_as_asked: None }, source: Some(source) }
-                }
+                Ok(source) => Self::with(TakenTimes { how: asked, why_not_as_asked: None }, Some(source)),
                 Err(why) => Self::plain(each, Some(why)),
             },
             other => Self::plain(other, None),
         }
     }
 
+    fn with(taken: TakenTimes, source: Option<Box<dyn ActivitySource>>) -> Self {
+        Self { taken, source, origin: None }
+    }
+
+    /// Begins to count times. Where the device does not pass an event, they are not taken.
+    pub(super) fn begin(mut self, runtime: &Inner) -> crate::error::Result<Self> {
+        if let DeviceTimes::Events { .. } = self.taken.how {
+            self.origin = Origin::take(runtime)?;
+            if self.origin.is_none() {
+                self.taken = TakenTimes::without_answer(PASS_LIMIT);
+            }
+        }
+        Ok(self)
+    }
+
     fn plain(how: DeviceTimes, why_not_as_asked: Option<String>) -> Self {
-        Self { taken: TakenTimes { how, why_not_as_asked }, source: None }
+        Self::with(TakenTimes { how, why_not_as_asked }, None)
     }
 }
 

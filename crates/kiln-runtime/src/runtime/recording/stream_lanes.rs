@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use kiln_driver::Driver;
 use kiln_order::{MAX_STREAMS, Need, Stamp, StreamKey, WaitObserver};
@@ -66,6 +67,11 @@ impl StreamLanes {
     /// The time of the recording.
     pub(super) fn now(&self) -> u64 {
         self.clock.now()
+    }
+
+    /// The time of the recording when the device's clock says this.
+    pub(super) fn time_at(&self, clock: Duration) -> u64 {
+        self.clock.time_at(clock)
     }
 
     /// The same as a submission takes it.

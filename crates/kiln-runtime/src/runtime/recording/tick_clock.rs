@@ -89,7 +89,12 @@ impl TickClock {
 
     /// The time of the recording.
     pub(super) fn now(&self) -> u64 {
-        let since = self.driver.clock().now().saturating_sub(self.start.clock);
+        self.time_at(self.driver.clock().now())
+    }
+
+    /// The time of the recording when the device's clock says this; that of its beginning for what was before.
+    pub(super) fn time_at(&self, clock: Duration) -> u64 {
+        let since = clock.saturating_sub(self.start.clock);
         self.start.time_ns.saturating_add(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     }
 }
