@@ -120,6 +120,11 @@ impl Console {
         }
     }
 
+    /// Whether all that was written came through so far.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open)
+    }
+
     /// From here on, what anything else writes to the standard output goes to the standard error, such as what a GPU's driver
     /// prints for kernels. Only this console still writes to the output.
     #[cfg(unix)]

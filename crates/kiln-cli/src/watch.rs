@@ -95,7 +95,10 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
                 true => console.json(&Served { url: server.url() })?,
                 false => console.unbroken(format_args!("{} (Ctrl-C ends it)", server.url())),
             }
-            stay(&server);
+            // A page whose address could not be said is of no use; why is told at the end.
+            if console.is_open() {
+                stay(&server);
+            }
             Ok(Exit::Done)
         }
     }

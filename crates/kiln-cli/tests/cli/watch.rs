@@ -203,6 +203,28 @@ fn a_program_that_recorded_nothing_ends_the_page_with_its_own_code() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_address_that_cannot_be_said_ends_the_command() {
+    let folder = Folder::new();
+    let file = folder.write("train.kiln", recorded("train"));
+    for words in [&["watch", &*file][..], &["watch", "--json", &file]] {
+        let mut command = command(words);
+        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Ended already, or it hangs.
+        let _ = child.kill();
+        let outcome = child.wait_with_output().unwrap();
+        let said = String::from_utf8(outcome.stderr).unwrap();
+        assert_eq!(outcome.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains("the output could not be written"), "{said}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn the_page_ends_when_what_reads_the_output_leaves() {
