@@ -163,24 +163,9 @@ fn sample(random: &mut Random) -> Vec<u8> {
             9 => TraceEvent::Heap(HeapRecord { device, bytes, time_ns, ..HeapRecord::default() }),
             10 => TraceEvent::Fault(FaultRecord { device, message: "m", stamp: Some(at), line, time_ns }),
             11 => TraceEvent::Takeover(TakeoverRecord { device, span, ..TakeoverRecord::default() }),
-            12 => TraceEvent::Command(CommandRecord {
-                part: if block == 0 { CommandPart::Variable } else { CommandPart::Argument },
-                name: "KILN_SIM_SEED",
-                text: tag,
-                ..CommandRecord::default()
-            }),
-            14 => TraceEvent::Finding(FindingRecord {
-                device,
-                rule: "race",
-                kernel: tag,
-                line,
-                message: "m",
-                stamp: (random.below(2) > 0).then_some(at),
-                submitted: line,
-                time_ns,
-                more: random.below(3) as u64,
-            }),
+            12 => word(random),
             13 => TraceEvent::Earlier(EarlierRecord { stamp: at, until_ns: Some(time_ns) }),
+            14 => finding(random, at, time_ns),
             _ if random.below(2) == 0 => {
                 TraceEvent::Dropped(DroppedRecord { events: bytes, time_ns, ..DroppedRecord::default() })
             }
@@ -196,6 +181,32 @@ fn sample(random: &mut Random) -> Vec<u8> {
         let _ = writer.push(&event);
     }
     writer.finish().unwrap_or_default()
+}
+
+/// A finding, or a number of them.
+fn finding(random: &mut Random, at: TraceStamp, time_ns: u64) -> TraceEvent<'static> {
+    let line = Some(TraceLine { file: "a.cu", line: random.below(5) as u32 });
+    TraceEvent::Finding(FindingRecord {
+        device: at.stream.device,
+        rule: "race",
+        kernel: ["", "gemm"][random.below(2)],
+        line: line.filter(|_| random.below(2) > 0),
+        message: "m",
+        stamp: (random.below(2) > 0).then_some(at),
+        submitted: line,
+        time_ns,
+        more: random.below(3) as u64,
+    })
+}
+
+/// A word of a command.
+fn word(random: &mut Random) -> TraceEvent<'static> {
+    TraceEvent::Command(CommandRecord {
+        part: if random.below(3) == 0 { CommandPart::Variable } else { CommandPart::Argument },
+        name: "KILN_SIM_SEED",
+        text: ["", "weights", "activations"][random.below(3)],
+        ..CommandRecord::default()
+    })
 }
 
 /// SplitMix64.
