@@ -17,7 +17,14 @@ impl CodeFile {
     /// Reads the file.
     pub(crate) fn read(flags: &SourceFlags) -> Result<Self, Failure> {
         match flags.file.extension().and_then(|end| end.to_str()) {
-            Some("kir") => ProgramFile::read(&flags.file).map(Self::Program),
+            Some("kir") => match &flags.arch {
+                None => ProgramFile::read(&flags.file).map(Self::Program),
+                Some(architecture) => {
+                    let message = format!("--arch {architecture} is for CUDA C, and the file is a program");
+                    Err(Failure::usage(message)
+                        .next("leave it out; `kiln emit` writes PTX for an architecture"))
+                }
+            },
             _ => SourceFile::read(flags).map(Self::Kernels),
         }
     }

@@ -29,6 +29,21 @@ pub(crate) struct SourceFlags {
     /// A macro for CUDA C.
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
     define: Vec<String>,
+    /// The architecture that CUDA C is compiled for, such as sm_90a or compute_100f, instead of the device's own; PTX names its own in `.target`.
+    #[arg(long, value_name = "ARCHITECTURE", value_parser = architecture)]
+    pub(crate) arch: Option<String>,
+}
+
+/// Checks that a word is an architecture as NVRTC writes it.
+fn architecture(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("sm_").or_else(|| text.strip_prefix("compute_"));
+    let number = name.map(|name| name.strip_suffix(['a', 'f']).unwrap_or(name));
+    match number {
+        Some(number) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("write an architecture such as sm_90, sm_90a or compute_100f".to_owned()),
+    }
 }
 
 /// The text of a file with kernels, and how to compile it.
@@ -69,6 +84,10 @@ impl SourceFile {
                 return Err(Failure::file(path, why));
             }
         };
+        if let (Language::Ptx, Some(architecture)) = (language, &flags.arch) {
+            let message = format!("--arch {architecture} is for CUDA C, and {} is PTX", path.display());
+            return Err(Failure::usage(message).next("leave it out; the line `.target` of the PTX says it"));
+        }
         Ok(Self { flags: flags.clone(), text: read_text(path)?, language })
     }
 
@@ -105,6 +124,9 @@ impl SourceFile {
         for pair in &self.flags.define {
             let (name, value) = pair.split_once('=').unwrap_or((pair, "1"));
             builder = builder.define(name, value);
+        }
+        if let Some(architecture) = &self.flags.arch {
+            builder = builder.architecture(architecture);
         }
         match wanted.filter(|wanted| self.is_instance(wanted)) {
             Some(wanted) => builder.instantiate(wanted),

@@ -20,7 +20,7 @@ mod program;
 mod source;
 mod symbols;
 
-pub use architecture::Architecture;
+pub use architecture::{Architecture, UnknownArchitectureName};
 pub use compiler::Nvrtc;
 pub use diagnostic::{Diagnostic, DiagnosticSeverity};
 pub use error::{CompileFailure, NvrtcError};

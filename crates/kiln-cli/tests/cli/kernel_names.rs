@@ -111,3 +111,69 @@ fn templates_are_suggested_with_arguments() {
     let ran = cached(&[&["run", &only, "--kernel", "fill<double, 3>", "--arg", &out], &shape[..]].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
+
+const PRODUCT: &str = r#"
+extern "C" __global__ void k(unsigned* out) {
+    asm volatile("wgmma.fence.sync.aligned;\n wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    out[threadIdx.x] = __CUDA_ARCH__;
+}
+"#;
+
+#[test]
+fn cuda_c_is_compiled_for_the_architecture_that_is_named() {
+    if skip::without_nvrtc("cuda_c_is_compiled_for_the_architecture_that_is_named") {
+        return;
+    }
+    let folder = Folder::new();
+    let file = folder.write("product.cu", PRODUCT);
+    let launch = |words: &[&str]| {
+        ["run", "check"].map(|command| {
+            let shape = [
+                command,
+                &file,
+                "--grid",
+                "1",
+                "--block",
+                "128",
+                "--device",
+                "sim",
+                "--arg",
+                "zeros:u32:128",
+            ];
+            run(without_driver(&[&shape[..], words].concat()))
+        })
+    };
+    for outcome in launch(&[]) {
+        assert_eq!(outcome.code, Some(3), "{}{}", outcome.stdout, outcome.stderr);
+    }
+    for name in ["sm_90a", "compute_90a"] {
+        for outcome in launch(&["--arch", name]) {
+            assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+        }
+        let inspected = run(without_driver(&["inspect", &file, "--arch", name, "--json"]));
+        assert_eq!(inspected.code, Some(0), "{}", inspected.stderr);
+        assert!(inspected.stdout.contains("sm_90a"), "{}", inspected.stdout);
+    }
+    for outcome in launch(&["--arch", "sm_999"]) {
+        assert_ne!(outcome.code, Some(0));
+        assert!(
+            outcome.stderr.contains("does not compile for architecture 999; it knows 75"),
+            "{}",
+            outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn an_architecture_is_for_cuda_c_alone() {
+    let folder = Folder::new();
+    let file = folder.write("store.ptx", STORE_BYTE);
+    for outcome in both(&file, &["--arch", "sm_90a"]) {
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("--arch sm_90a is for CUDA C"), "{}", outcome.stderr);
+    }
+    for outcome in both(&file, &["--arch", "hopper"]) {
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("sm_90, sm_90a or compute_100f"), "{}", outcome.stderr);
+    }
+}

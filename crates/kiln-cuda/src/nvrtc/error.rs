@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::architecture::Architecture;
+use super::architecture::{Architecture, UnknownArchitectureName};
 use super::diagnostic::{Diagnostic, DiagnosticSeverity};
 use crate::libraries::{LibraryKind, MissingLibrary};
 
@@ -33,6 +33,9 @@ pub enum NvrtcError {
         /// What it can.
         known: Vec<Architecture>,
     },
+    /// What was asked for is no architecture.
+    #[error(transparent)]
+    ArchitectureName(#[from] UnknownArchitectureName),
     /// Source, header or option holds something that cannot be handed over.
     #[error("{what} holds a zero byte; take it out")]
     ZeroByte {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kiln_cuda::nvrtc::{
-    CompileOptions, CompileTarget, CudaSource, Header, Nvrtc, NvrtcError, ToolkitHeaders,
+    Architecture, CompileOptions, CompileTarget, CudaSource, Header, Nvrtc, NvrtcError, ToolkitHeaders,
 };
 use kiln_driver::DeviceKind;
 
@@ -27,6 +27,7 @@ pub struct ModuleBuilder<'a> {
     macros: Vec<(String, String)>,
     names: Vec<String>,
     further: Vec<String>,
+    architecture: Option<String>,
     fmad: bool,
     line_info: bool,
 }
@@ -66,6 +67,7 @@ impl DeviceRuntime {
             macros: Vec::new(),
             names: Vec::new(),
             further: Vec::new(),
+            architecture: None,
             fmad: true,
             line_info: self.info().kind == DeviceKind::Simulated,
         }
@@ -113,6 +115,14 @@ impl<'a> ModuleBuilder<'a> {
     #[must_use]
     pub fn line_info(mut self) -> Self {
         self.line_info = true;
+        self
+    }
+
+    /// The architecture that CUDA C is compiled for, such as `sm_90a`, `compute_90a` or `sm_100f`, instead of the device's own. With an `a` or `f`
+    /// the code may use instructions that only this architecture or its family has, such as `wgmma`.
+    #[must_use]
+    pub fn architecture(mut self, name: impl Into<String>) -> Self {
+        self.architecture = Some(name.into());
         self
     }
 
@@ -195,6 +205,15 @@ impl<'a> ModuleBuilder<'a> {
     /// What NVRTC makes code for so that the device can run it.
     fn target(&self, nvrtc: &Nvrtc) -> Result<CompileTarget> {
         let info = self.runtime.info();
+        if let Some(name) = &self.architecture {
+            let asked: Architecture =
+                name.parse().map_err(|error| CodeError::from(NvrtcError::ArchitectureName(error)))?;
+            let is_own = asked.number() == Architecture::from(info.capability).number();
+            return Ok(match info.kind {
+                DeviceKind::Cuda if is_own => CompileTarget::Cubin(asked),
+                _ => CompileTarget::Ptx(asked),
+            });
+        }
         let target = nvrtc
             .target_for(info.capability)
             .ok_or(CodeError::DeviceTooOld { nvrtc: nvrtc.version(), capability: info.capability })?;
@@ -221,6 +240,9 @@ impl<'a> ModuleBuilder<'a> {
         }
         for argument in self.options(CompileTarget::Ptx(self.runtime.info().capability.into())).arguments() {
             key = key.part("argument", argument.as_bytes());
+        }
+        if let Some(architecture) = &self.architecture {
+            key = key.part("architecture", architecture.as_bytes());
         }
         for name in &self.names {
             key = key.part("instance", name.as_bytes());
