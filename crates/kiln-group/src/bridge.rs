@@ -7,6 +7,7 @@
 mod absence;
 mod call_text;
 mod crossing;
+mod disagreement;
 mod ended_part;
 mod given_up;
 mod reading;
@@ -19,14 +20,12 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use kiln_driver::Refusal;
 use kiln_operation::{CollectiveKind, CommunicatorId, FOLD};
 use kiln_runtime::internal::{
-    RecordedMoment, WorkContext, check_ready, check_stream, check_usable, note_finding, recorded_moment,
+    RecordedMoment, WorkContext, check_ready, check_stream, check_usable, recorded_moment,
 };
 use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Stream, Ticket};
 
-use crate::called_collective::CalledCollective;
 use crate::collective_part::Part;
 use crate::collective_text::called_as_group;
 use crate::deadline::after;
@@ -35,14 +34,12 @@ use crate::job_ranks::Job;
 use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::transfer::{self, Transfer};
 use absence::Absence;
-use call_text::{called_at, number_text};
+use call_text::called_at;
 use whole_values::part_of;
 
 /// Bytes of a value that the store is given at a time.
 const CHUNK_BYTES: usize = 512 << 10;
 const NEXT: &str = "let all ranks call the same collectives in the same order";
-/// Before the line in what is said of a transfer.
-const AT: &str = ", at ";
 
 /// The way of one rank to the others.
 pub(crate) struct Bridge {
@@ -452,40 +449,6 @@ impl Bridge {
         launch.grid(1).block(1).read(blocks).write(to).value(part.count);
         // SAFETY: it reads as many blocks as there are ranks, writes one, and ends.
         unsafe { launch.submit() }.map_err(failed)
-    }
-
-    fn disagreement(
-        &self,
-        (place, part, caller): (&Place, &Part, Caller),
-        other_rank: u32,
-        (own, other): (&str, Brought),
-    ) -> GroupError {
-        let (call, other_call) = match place {
-            Place::All(_) => (own.to_owned(), (other.called.clone(), other.said)),
-            Place::Pair(transfer) => {
-                let call = called_at(transfer, part, caller).to_string();
-                let (what, line) = other.said.rsplit_once(AT).unwrap_or((&other.said, ""));
-                (
-                    call.rsplit_once(AT).map_or(call.as_str(), |(what, _)| what).to_owned(),
-                    (what.to_owned(), line.to_owned()),
-                )
-            }
-        };
-        let refusal = Refusal::Disagreement {
-            communicator: self.id.short(),
-            rank: self.rank,
-            other_rank,
-            what: number_text(place),
-            value: own.to_owned(),
-            other_value: other.called,
-            next: NEXT,
-        };
-        let call = CalledCollective::new(self.rank, &call, caller.place);
-        let (what, place) = other_call;
-        let other_call = CalledCollective { rank: other_rank, what, place };
-        note_finding(&format!("{refusal}; {other_call}; called at {}", caller.place));
-        let source = Error::new(kiln_driver::Error::refused("submit", refusal));
-        GroupError::OtherCollective { rank: self.rank, call: Box::new((call, other_call)), source }
     }
 
     fn key(&self, place: &Place, rank: u32) -> String {

@@ -12,6 +12,7 @@ mod machine_load;
 #[path = "../wild_kernel/mod.rs"]
 mod wild_kernel;
 
+mod collective_crossing;
 mod collective_graphs;
 mod collective_kinds;
 mod collective_mistakes;
