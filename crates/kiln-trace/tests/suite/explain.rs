@@ -6,7 +6,7 @@ use kiln_trace::{
     TraceStream, WaitReason,
 };
 
-use crate::samples::{all_kinds, allocated, finding, freed, kernel, span, stamp, synchronized, wait};
+use crate::samples::{all_kinds, allocated, finding, freed, kernel, line, span, stamp, synchronized, wait};
 
 fn explained(events: &[TraceEvent<'_>]) -> Explanation {
     let mut explainer = Explainer::default();
@@ -434,4 +434,19 @@ fn of_many_findings_the_first_are_told_and_all_are_counted() {
     assert_eq!((found.findings.len(), found.finding_count), (10, 25));
     assert!(found.to_string().contains("\n  and 15 more\n"), "{found}");
     assert!(!explained(&[]).to_string().contains("Findings"));
+}
+
+#[test]
+fn a_request_that_is_larger_than_any_block_is_not_told_as_lack_of_memory() {
+    let refused = |change| {
+        let refused =
+            HeapRecord { change, bytes: 1 << 40, line: line(7), time_ns: 5, ..HeapRecord::default() };
+        explained(&[TraceEvent::Heap(refused)]).to_string()
+    };
+    let text = refused(HeapChange::TooLarge);
+    assert!(text.contains("  Refused: ") && !text.contains("Out of memory"), "{text}");
+    assert!(text.contains(" were asked for at src/train.rs:7"), "{text}");
+    assert!(text.contains(", which is more than any block can have\n"), "{text}");
+    let text = refused(HeapChange::OutOfMemory);
+    assert!(text.contains("  Out of memory: ") && !text.contains("more than any block"), "{text}");
 }

@@ -127,3 +127,12 @@ fn a_device_that_is_lost_for_good_is_not_being_brought_back() {
     let events = [timed(1), step(TakeoverPhase::Lost, span(3_000, 4_000)), rebuilt(), end()];
     assert_eq!(state(events).0, "working at the end");
 }
+
+#[test]
+fn a_device_that_met_a_fault_behind_its_work_is_faulted_and_one_that_worked_on_is_not() {
+    assert_eq!(state([timed(1), fault("an illegal address", 1_200), end()]).0, "faulted");
+    assert_eq!(
+        state([timed(1), fault("an illegal address", 1_200), timed(2), end()]).0,
+        "idle for the last 897.9 us"
+    );
+}
