@@ -191,6 +191,7 @@ fn two_communicators_in_crossed_order() {
     let words = [
         "for rank 1, which has queued it behind other work",
         "for rank 0, which has queued it behind other work",
+        "; queue the calls of all communicators in the same order on each rank",
     ];
     deadlock(&all, &[0, 1], &words);
 }
@@ -200,7 +201,13 @@ fn a_send_without_a_receive() {
     let all = ranks(2);
     all.ranks[0].send(&all.buffers[0], 1).submit().unwrap();
     all.buffers[0].fill(0.0).unwrap();
-    deadlock(&all, &[0], &["waits in transfer 0, send of 12 f32, for rank 1, which has not called it"]);
+    deadlock(
+        &all,
+        &[0],
+        &[
+            "waits in transfer 0, send of 12 f32, for rank 1, which has not called it; let each of these ranks call it before",
+        ],
+    );
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Stalled {
 /// What to do about ranks that do not come.
 const NEXT: &str =
     "let each of these ranks call it before it drops its communicator or shuts down its device";
+/// What to do about ranks that have all called, each behind work that waits for another one.
+const NEXT_IN_CIRCLE: &str = "queue the calls of all communicators in the same order on each rank, and put sends and receives that cross into one call";
 /// How many ranks that are waited for are named.
 const NAMED_RANKS: usize = 8;
 
@@ -112,7 +114,26 @@ impl State {
                 }
             }
         }
-        format!("{}; {NEXT}", sentences.join("; "))
+        let next = if self.is_circle(stalled) { NEXT_IN_CIRCLE } else { NEXT };
+        format!("{}; {next}", sentences.join("; "))
+    }
+
+    /// Whether every rank that is waited for is there and has called what it is waited for in.
+    fn is_circle(&self, stalled: &[Stalled]) -> bool {
+        let has_come = |communicator: &SimCommunicator, rank: u32, place: MeetingPlace| {
+            let is_there = communicator
+                .member(rank)
+                .is_some_and(|member| matches!(member.state, MemberState::Loaded { .. }));
+            is_there && communicator.has_called(rank, place)
+        };
+        stalled.iter().filter(|one| one.run.phase != Phase::Queued).all(|one| {
+            self.communicators.get(&one.run.call.rank.id).is_some_and(|communicator| {
+                let came = |place: &MeetingPlace| {
+                    communicator.missing(*place).into_iter().all(|rank| has_come(communicator, rank, *place))
+                };
+                one.run.places.iter().all(came)
+            })
+        })
     }
 }
 
