@@ -5,11 +5,13 @@
 //! computed by the device, in the order of the ranks, so that all ranks get the same bits as ranks of one process do. It is for checks of programs, and slow.
 
 mod absence;
+mod brought;
 mod call_text;
 mod crossing;
 mod disagreement;
 mod ended_part;
 mod given_up;
+mod place;
 mod reading;
 mod room;
 mod whole_values;
@@ -34,7 +36,9 @@ use crate::job_ranks::Job;
 use crate::rendezvous::{Rendezvous, RendezvousError};
 use crate::transfer::{self, Transfer};
 use absence::Absence;
+use brought::{Brought, bytes_of};
 use call_text::called_at;
+use place::Place;
 use whole_values::part_of;
 
 /// Bytes of a value that the store is given at a time.
@@ -77,37 +81,6 @@ const KEPT_CALLS: usize = 3;
 struct Caller {
     place: &'static Location<'static>,
     number: u64,
-}
-
-/// What a rank brings to a collective: what it calls, and its bytes.
-struct Brought {
-    called: String,
-    /// Its line; for a transfer what is said of it, with the line.
-    said: String,
-    bytes: Vec<u8>,
-}
-
-impl Brought {
-    /// One of its blocks of so many bytes.
-    fn block(&self, at: u32, bytes: usize) -> &[u8] {
-        self.bytes.get(bytes_of(at..at + 1, bytes)).unwrap_or_default()
-    }
-}
-
-/// Where a collective meets those of other ranks.
-enum Place {
-    All(u64),
-    Pair(Transfer),
-}
-
-impl Place {
-    /// Whether what one rank does there needs that another one has come.
-    fn needs(&self, own: u32, other: Option<u32>) -> bool {
-        match self {
-            Self::All(_) => true,
-            Self::Pair(Transfer { from, to, .. }) => *to == own && Some(*from) == other,
-        }
-    }
 }
 
 /// Whether each rank of a job is in another process than rank 0. Ranks that are threads of its process share its simulated machine, and no exchange is needed.
@@ -469,10 +442,6 @@ impl Bridge {
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn bytes_of(blocks: Range<u32>, block: usize) -> Range<usize> {
-    blocks.start as usize * block..blocks.end as usize * block
 }
 
 fn rendezvous(error: RendezvousError) -> GroupError {

@@ -23,6 +23,7 @@ mod collective_replacement;
 mod collective_survival;
 mod collective_traces;
 mod collectives;
+mod communicator_ids;
 mod copies;
 mod dropped_ranks;
 mod ended_work;

@@ -11,22 +11,12 @@ use super::memory::Shared;
 use super::undefined::OriginNotes;
 
 /// What belongs to the shared memory of a block.
+#[derive(Default)]
 pub(crate) struct BlockMemory {
     pub(crate) shared: Shared,
     pub(crate) origins: OriginNotes,
     pub(crate) mbarriers: MbarrierTable,
     pub(crate) copies: Copies,
-}
-
-impl Default for BlockMemory {
-    fn default() -> Self {
-        Self {
-            shared: Shared::default(),
-            origins: OriginNotes::default(),
-            mbarriers: MbarrierTable::default(),
-            copies: Copies::default(),
-        }
-    }
 }
 
 /// How the threads of a warp take part in the barrier of the cluster.

@@ -29,7 +29,7 @@ pub(super) fn broken_memory_operands(
     if let Some(broken) = broken {
         return Some(format!("operand {} of `{}` {broken}", address + 1, form.text()));
     }
-    let broken = if matches!(form.opcode(), Opcode::Atom | Opcode::Red) {
+    if matches!(form.opcode(), Opcode::Atom | Opcode::Red) {
         broken_atomic_count(form, operands.len())
     } else {
         broken_hint(form, operands.len()).or_else(|| {
@@ -37,8 +37,7 @@ pub(super) fn broken_memory_operands(
             let broken = broken_moved(form, ty, moved, value == 0, code)?;
             Some(format!("operand {} of `{}` {broken}", value + 1, form.text()))
         })
-    };
-    broken
+    }
 }
 
 /// What is wrong with an address.

@@ -81,7 +81,8 @@ fn broken_operand(form: &Form, operands: &[PtxOperand], registers: &Registers) -
         }
         let Some(register) = register_type(operand, registers) else { continue };
         let is_wider = matches!(slot, Slot::WiderFirst | Slot::WiderLast);
-        if !fits(register, ty) && !(is_wider && fits_wider(register, ty)) {
+        let does_fit = fits(register, ty) || (is_wider && fits_wider(register, ty));
+        if !does_fit {
             return Some(format!(
                 "operand {number} of `{name}` is a register of type .{register}, where .{ty} is wanted"
             ));
@@ -265,10 +266,7 @@ fn fits(register: ScalarType, wanted: ScalarType) -> bool {
     if register.size_bytes() != wanted.size_bytes() {
         return false;
     }
-    match (register.kind(), wanted.kind()) {
-        (Float, Signed | Unsigned) | (Signed | Unsigned, Float) => false,
-        _ => true,
-    }
+    !matches!((register.kind(), wanted.kind()), (Float, Signed | Unsigned) | (Signed | Unsigned, Float))
 }
 
 /// Whether a register may hold an operand of a conversion: it may be wider.

@@ -122,7 +122,9 @@ pub(crate) struct UndefinedRegisters {
     /// The carry flag.
     carry: Option<Box<UndefinedPredicate>>,
     /// Room of what is defined since.
+    #[allow(clippy::vec_box, reason = "the boxes themselves are used again")]
     spare_columns: Vec<Box<Carried>>,
+    #[allow(clippy::vec_box, reason = "the boxes themselves are used again")]
     spare_alternatives: Vec<Box<Alternatives>>,
 }
 
