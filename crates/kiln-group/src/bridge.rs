@@ -17,7 +17,6 @@ mod room;
 mod whole_values;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
