@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::memory::DeviceAddress;
+
 /// One mistake that a device found while work ran, or in the order of calls. The device goes on unless the mistake is [fatal](Self::fatal).
 ///
 /// Its `Display` is the whole story in words: what happened, where, by which command, and how to see it again.
@@ -13,6 +15,8 @@ pub struct DeviceFinding {
     pub kernel: Option<String>,
     /// The line of its source, where that is known: a file, or `ptx` for a line of the PTX itself.
     pub line: Option<FindingLine>,
+    /// Where the first byte lies that it is about, where it is about device memory.
+    pub address: Option<DeviceAddress>,
     /// Whether the device was lost by it, as hardware would be.
     pub fatal: bool,
     /// All that is known, in words.

@@ -1,7 +1,9 @@
 //! An operation with its arguments, and whether they fit.
 
+use std::panic::Location;
+
 use kiln_operation::{Matmul, Operation, OperationError, OperationOperand};
-use kiln_runtime::internal::BufferBytes;
+use kiln_runtime::internal::{BufferBytes, CallScope, in_call};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef};
 
 use crate::Result;
@@ -10,7 +12,7 @@ use crate::called::Called;
 use crate::error::{LibraryError, method_name};
 use crate::loaded_operations::LoadedOperations;
 use crate::operand_fit::{OperandFit, is_exact};
-use crate::operands::{EXACT_HINT, Operands, check_operand};
+use crate::operands::{EXACT_HINT, Operands};
 use crate::scaling::Scaling;
 
 /// An operation with its arguments.
@@ -152,16 +154,35 @@ impl<'a> Described<'a> {
         self.names.call(&self.operation)
     }
 
-    /// Refuses a buffer that work of the runtime cannot use.
+    /// Refuses buffers that work of the runtime cannot use, and names the first of them as the caller gave them.
     pub(crate) fn check_usable(&self, gpu: &DeviceRuntime) -> Result<()> {
+        self.given().check(gpu)
+    }
+
+    /// What is queued until the answer is dropped is work of this call, for what a device finds in it.
+    #[inline]
+    pub(crate) fn enter(&self, gpu: &DeviceRuntime, line: &'static Location<'static>) -> CallScope {
+        in_call(gpu, self.call(), line, || self.given().addresses())
+    }
+
+    /// The buffers under the names and in the order of the caller.
+    pub(crate) fn given(&self) -> Operands<'_> {
         let operands = self.operation.operands();
-        self.arguments.iter().zip(&operands).try_for_each(|(argument, operand)| match argument.bytes() {
-            Some(bytes) => {
-                let name = self.names.name(self.operation.name(), operand.name);
-                check_operand(gpu, self.call(), name, bytes)
-            }
-            None => Ok(()),
-        })
+        let pairs = operands.iter().zip(self.arguments.iter());
+        let named = pairs.filter_map(|(operand, argument)| {
+            Some((self.names.name(self.operation.name(), operand.name), argument.bytes()?))
+        });
+        let named: Vec<_> = named.collect();
+        let place_of = |name| operands.iter().position(|operand| operand.name == name);
+        // An operand that the operation has under the same name keeps its place, and the others take those that are left.
+        let mut left =
+            (0..operands.len()).filter(|place| named.iter().all(|(name, _)| place_of(*name) != Some(*place)));
+        let places = named.iter().map(|(name, _)| place_of(*name).or_else(|| left.next()));
+        let mut placed: Vec<_> = places.zip(&named).collect();
+        placed.sort_by_key(|(place, _)| place.unwrap_or(usize::MAX));
+        placed
+            .into_iter()
+            .fold(Operands::of(self.call()), |all, (_, (name, bytes))| all.with_bytes(name, *bytes))
     }
 
     /// The operation, checked.

@@ -57,6 +57,7 @@ mod operands;
 mod operation_hasher;
 mod operation_table;
 pub mod prims;
+mod program_kernel;
 pub mod rand;
 mod scalar_argument;
 mod scaling;

@@ -1,5 +1,7 @@
 //! One call of an operation: checked, then queued or recorded.
 
+use std::panic::Location;
+
 use kiln_operation::Operation;
 use kiln_runtime::internal::{StreamKey, pass_bytes};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
@@ -71,11 +73,6 @@ impl<'a> LibraryCall<'a> {
         described.check_usable(gpu)?;
         let loaded = self.loaded.load(&described.operation, &operands);
         Ok(loaded.map_err(|error| error.told_of(described.call()))?.workspace_bytes)
-    }
-
-    /// Whether the operation and its buffers fit, without loading anything.
-    pub(crate) fn check(&self) -> Result<()> {
-        self.described()?.check().map(drop)
     }
 
     /// Queues the call, after everything that it has to come after.
@@ -199,6 +196,7 @@ impl<'a> Needs<'a> {
         stream: Option<&Stream>,
     ) -> Result<Ticket> {
         let gpu = known.gpu();
+        let _scope = described.enter(gpu, Location::caller());
         // In a block, and not dropped by name: the launch is long, and moving it takes as much time as filling it.
         let ticket = {
             let mut launch = gpu.launch(&self.loaded.kernel);
@@ -286,7 +284,8 @@ impl LoadedOperation {
     }
 }
 
-/// What the runtime answered, or what of the call it is about: the device, the stream or an operand. The launch names operands as the library does.
+/// Why a call cannot be, in one order whether it is loaded or not: the device and the stream, sizes and buffers that do not fit, and the first buffer that
+/// cannot be used. The launch names operands as the library does.
 #[cold]
 fn refusal(
     known: &LoadedOperations,
@@ -294,11 +293,13 @@ fn refusal(
     stream: Option<&Stream>,
     error: LibraryError,
 ) -> LibraryError {
+    if let Err(found) = check_stream(known.gpu(), described.call(), stream) {
+        return found;
+    }
     if error.runtime().is_none() {
         return error;
     }
-    let found = check_stream(known.gpu(), described.call(), stream);
-    match found.and_then(|()| described.check_usable(known.gpu())) {
+    match described.check_usable(known.gpu()) {
         Err(found) => found,
         Ok(()) => error.told_of(described.call()),
     }

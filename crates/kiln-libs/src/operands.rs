@@ -1,6 +1,9 @@
 //! The buffers of a call, under the names that its caller gave them by.
 
-use kiln_runtime::internal::BufferBytes;
+use std::ops::Range;
+use std::panic::Location;
+
+use kiln_runtime::internal::{BufferBytes, CallScope, in_call};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Stream};
 use smallvec::SmallVec;
 
@@ -38,6 +41,25 @@ impl<'a> Operands<'a> {
             Some(buffer) => self.with(name, buffer),
             None => self,
         }
+    }
+
+    /// The same with the bytes of another one.
+    pub(crate) fn with_bytes(mut self, name: &'static str, bytes: BufferBytes<'a>) -> Self {
+        self.all.push((name, bytes));
+        self
+    }
+
+    /// What is queued until the answer is dropped is work of the call: what a device finds in it is told with the call, its line and the operand.
+    #[inline]
+    pub(crate) fn enter(&self, gpu: &DeviceRuntime, line: &'static Location<'static>) -> CallScope {
+        in_call(gpu, self.call, line, || self.addresses())
+    }
+
+    /// Their names, and where their bytes lie.
+    pub(crate) fn addresses(&self) -> Vec<(&'static str, Range<u64>)> {
+        let range =
+            |bytes: &BufferBytes<'_>| bytes.address().0..bytes.address().0.saturating_add(bytes.len());
+        self.all.iter().map(|(name, bytes)| (*name, range(bytes))).collect()
     }
 
     /// The call that they belong to.

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use kiln_ir::{Program, PtxTarget};
 use kiln_runtime::{DeviceRuntime, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 
 use crate::Result;
 use crate::error::LibraryError;
+use crate::program_kernel::program_kernel;
 
 const BLOCK_THREADS: u64 = 256;
 const KERNEL: &str = "kernel NAME(inout y: TYPE[], factor: TYPE) block(256) {
@@ -46,13 +46,7 @@ impl ScalingKernels {
             return Ok(kernel.clone());
         }
         let text = KERNEL.replace("NAME", name).replace("TYPE", element);
-        let program = Program::parse(&text).map_err(kiln_runtime::Error::other)?;
-        let capability = gpu.info().capability;
-        let target = PtxTarget::for_device(capability.major * 10 + capability.minor).ok_or_else(|| {
-            let what = format!("the device has compute capability {capability}");
-            LibraryError::argument(call, what, "use a device of compute capability 7.0 or newer")
-        })?;
-        let kernel = gpu.kernel(program.emit(target).text.as_str(), name)?;
+        let kernel = program_kernel(gpu, call, (name, &text))?;
         kernels.insert(name, kernel.clone());
         Ok(kernel)
     }

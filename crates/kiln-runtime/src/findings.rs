@@ -7,6 +7,7 @@
 pub(crate) mod finding_file;
 mod finding_log;
 mod finding_policy;
+pub(crate) mod named_call;
 mod submission_stamps;
 
 pub(crate) use finding_log::{FindingLayer, FindingLog, KeptFinding};

@@ -12,6 +12,7 @@ pub use crate::buffer::usable::{
 pub use crate::code::library_fingerprint::cublaslt_identity;
 pub use crate::code::module_builder::{count_found, ptx_key};
 pub use crate::findings::finding_file::{FINDINGS_FILE_VARIABLE, note_finding};
+pub use crate::findings::named_call::{CallScope, in_call};
 pub use crate::graph::recorded_work::RecordedWork;
 pub use crate::launch::byte_arguments::pass_bytes;
 pub use crate::recovery::expendable_buffers::mark_workspace;

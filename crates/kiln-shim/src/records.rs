@@ -108,7 +108,7 @@ pub(crate) fn note_once(subject: &str, text: &str) {
 
 /// Keeps what the library itself found.
 pub(crate) fn find(rule: FindingRule, fatal: bool, text: &str) {
-    keep(&DeviceFinding { rule, kernel: None, line: None, fatal, text: text.to_owned() });
+    keep(&DeviceFinding { rule, kernel: None, line: None, address: None, fatal, text: text.to_owned() });
 }
 
 /// From here on a device that is lost is a finding, unless one was told that says why; a simulated one in this process tells by itself.

@@ -1,6 +1,8 @@
 //! Matrix products.
 
-use kiln_operation::{Activation, Determinism, ElementType, Epilogue, Layout, Math, Matmul, Operation};
+use kiln_operation::{
+    Activation, Determinism, ElementType, Epilogue, Layout, Math, Matmul, Operation, OperationOperand,
+};
 use kiln_runtime::internal::BufferBytes;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
@@ -158,6 +160,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// # Errors
     /// As for [`LibraryCall::load`].
     pub fn load(self) -> Result<u64> {
+        self.checked()?;
         self.call().load()
     }
 
@@ -222,14 +225,11 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
     /// # Errors
     /// As for [`LibraryCall::submit`], and too little memory for a second result. The algorithm stays as it was.
     pub fn tune(self) -> Result<MatmulTuning> {
-        self.operands().check_submission(self.loaded.gpu(), self.stream)?;
-        let call = LibraryCall::new(self.loaded, self.described());
+        let (described, _) = self.checked()?;
         if self.is_empty() {
-            call.operation()?;
             return Ok(MatmulTuning::NOTHING);
         }
-        call.check()?;
-        let Operation::Matmul(operation) = call.operation()? else {
+        let Operation::Matmul(operation) = described.operation()? else {
             return Err(LibraryError::argument(Matmul::NAME, "no matrix product", "tune a matrix product"));
         };
         let loaded = self.loaded;
@@ -275,6 +275,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             scales: self.stored_scales(),
             alpha,
             beta: self.accumulated()?,
+            is_exchanged: !self.c.by_columns,
         };
         Ok(launch.submit(self.stream))
     }
@@ -285,6 +286,23 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
             Some(stream) => call.on(stream),
             None => call,
         }
+    }
+
+    /// The product, refused as [`submit`](Self::submit) refuses it, in the same order: shapes and numbers, the device and the stream, sizes and buffers, and the
+    /// first buffer that cannot be used. With the operands of the operation, of which there are none where there is nothing to do.
+    pub(super) fn checked(&self) -> Result<(Described<'a>, Vec<OperationOperand>)> {
+        let gpu = self.loaded.gpu();
+        self.check_shapes()?;
+        self.checked_alpha()?;
+        self.accumulated()?;
+        check_stream(gpu, Matmul::NAME, self.stream)?;
+        let described = self.described()?;
+        if described.is_empty {
+            return Ok((described, Vec::new()));
+        }
+        let operands = described.check()?;
+        described.check_usable(gpu)?;
+        Ok((described, operands))
     }
 
     pub(super) fn described(&self) -> Result<Described<'a>> {

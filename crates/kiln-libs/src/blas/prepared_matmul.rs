@@ -47,10 +47,8 @@ pub struct PreparedMatmul<'a, T: MatrixElement, O: MatrixElement> {
 
 impl<'a, T: MatrixElement, O: MatrixElement> PreparedMatmul<'a, T, O> {
     pub(super) fn new(call: MatmulCall<'a, T, O>, loaded: &'a LoadedOperations) -> Result<Self> {
-        call.operands().check_submission(loaded.gpu(), call.stream())?;
-        let described = call.described()?;
+        let (described, operands) = call.checked()?;
         let (alpha, beta) = (call.checked_alpha()?, call.accumulated()?);
-        let operands = if described.is_empty { Vec::new() } else { described.check()? };
         let operation = match call.is_product(alpha) {
             true => {
                 let found = loaded.load(&described.operation, &operands);
@@ -90,7 +88,9 @@ impl<'a, T: MatrixElement, O: MatrixElement> PreparedMatmul<'a, T, O> {
         b: &GpuRef<T>,
         c: &GpuRef<O>,
     ) -> Result<Ticket> {
-        let queued = self.operation.and_then(|operation| {
+        // No closure: the line of the caller would be lost in it.
+        let Some(operation) = self.operation else { return self.submit_anew(stream, a, b, c) };
+        let queued = {
             let (first, second) = if self.is_exchanged { (b, a) } else { (a, b) };
             let launch = ProductLaunch {
                 known: self.loaded,
@@ -101,9 +101,10 @@ impl<'a, T: MatrixElement, O: MatrixElement> PreparedMatmul<'a, T, O> {
                 scales: self.call.stored_scales(),
                 alpha: self.alpha,
                 beta: self.beta,
+                is_exchanged: self.is_exchanged,
             };
             launch.submit(stream)
-        });
+        };
         match queued {
             Some(ticket) => Ok(ticket),
             None => self.submit_anew(stream, a, b, c),

@@ -1,12 +1,17 @@
 //! A launch of a matrix product whose operation is loaded: what is compared and queued at each call, with the description left out.
 
-use kiln_runtime::internal::{BufferBytes, pass_bytes};
+use std::ops::Range;
+use std::panic::Location;
+
+use kiln_operation::Matmul;
+use kiln_runtime::internal::{BufferBytes, in_call, pass_bytes};
 use kiln_runtime::{GpuRef, Result, Stream, Ticket};
 
 use super::element::MatrixElement;
 use crate::loaded_operation::LoadedOperation;
 use crate::loaded_operations::LoadedOperations;
 use crate::operand_fit::OperandFit;
+use crate::operands::Operands;
 
 /// A product with its buffers, as it is stored: column after column.
 pub(super) struct ProductLaunch<'l, O: MatrixElement> {
@@ -19,6 +24,8 @@ pub(super) struct ProductLaunch<'l, O: MatrixElement> {
     pub(super) scales: Option<[&'l GpuRef<f32>; 2]>,
     pub(super) alpha: f64,
     pub(super) beta: Option<f64>,
+    /// Whether the first factor is the second of the call.
+    pub(super) is_exchanged: bool,
 }
 
 impl<'l, O: MatrixElement> ProductLaunch<'l, O> {
@@ -31,6 +38,7 @@ impl<'l, O: MatrixElement> ProductLaunch<'l, O> {
             return None;
         }
         let gpu = self.known.gpu();
+        let _scope = in_call(gpu, Matmul::NAME, Location::caller(), || self.addresses());
         let workspace = match self.operation.workspace_bytes {
             0 => None,
             bytes => {
@@ -71,6 +79,18 @@ impl<'l, O: MatrixElement> ProductLaunch<'l, O> {
             self.known.workspaces.keep(workspace);
         }
         submitted.ok()
+    }
+
+    /// Where the operands lie, under the names of the caller.
+    #[cold]
+    fn addresses(&self) -> Vec<(&'static str, Range<u64>)> {
+        let ([left, right], scales) = (self.factors, self.scales);
+        let (a, b) = if self.is_exchanged { (right, left) } else { (left, right) };
+        let operands = Operands::of(Matmul::NAME).with_bytes("a", a).with_bytes("b", b);
+        let operands = operands.with_bytes("c", self.result).with_some("bias", self.bias);
+        let scale = |at: usize| scales.and_then(|scales| scales.get(at).copied());
+        let (first, second) = if self.is_exchanged { (1, 0) } else { (0, 1) };
+        operands.with_some("a_scale", scale(first)).with_some("b_scale", scale(second)).addresses()
     }
 
     /// Whether the buffers can be used as they are: long enough, aligned as those that the algorithm was chosen for, and apart from the result.

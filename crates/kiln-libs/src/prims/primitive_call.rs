@@ -1,5 +1,7 @@
 //! `PrimitiveCall`: an operation with its stream, to be submitted or recorded.
 
+use std::panic::Location;
+
 use kiln_runtime::{GraphBuilder, NodeId, Stream, Ticket};
 
 use super::plan::{Plan, Scratch};
@@ -53,6 +55,7 @@ impl<O: Operation> PrimitiveCall<'_, O> {
         self.operation.check()?;
         let (gpu, operands) = (self.primitives.gpu(), self.operation.operands());
         operands.check_submission(gpu, self.stream)?;
+        let _scope = operands.enter(gpu, Location::caller());
         self.submit_checked().map_err(|error| error.told_of(operands.call()))
     }
 

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use kiln_driver::DeviceKind;
-use kiln_ir::{Program, PtxTarget};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, Kernel};
 
 use super::element::{Comparable, Numeric};
@@ -21,6 +20,7 @@ use super::top_k::Top;
 use super::unique::Unique;
 use crate::Result;
 use crate::error::{LibraryError, UNNAMED};
+use crate::program_kernel::program_kernel;
 
 type KernelName = (&'static str, &'static str, &'static str);
 
@@ -259,13 +259,7 @@ impl Primitives {
         if let Some(kernel) = programs.get(name) {
             return Ok(kernel.clone());
         }
-        let program = Program::parse(&text()).map_err(kiln_runtime::Error::other)?;
-        let capability = self.gpu.info().capability;
-        let target = PtxTarget::for_device(capability.major * 10 + capability.minor).ok_or_else(|| {
-            let what = format!("the device has compute capability {capability}");
-            LibraryError::argument(UNNAMED, what, "use a device of compute capability 7.0 or newer")
-        })?;
-        let kernel = self.gpu.kernel(program.emit(target).text.as_str(), name)?;
+        let kernel = program_kernel(&self.gpu, UNNAMED, (name, &text()))?;
         programs.insert(name.into(), kernel.clone());
         Ok(kernel)
     }

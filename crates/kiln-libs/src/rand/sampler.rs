@@ -1,16 +1,17 @@
 //! Fills device buffers with random numbers.
 
 use std::collections::HashMap;
+use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
 use kiln_driver::Dim3;
-use kiln_ir::{Program, PtxTarget};
 use kiln_runtime::{DeviceRuntime, Element, GpuRef, GraphBuilder, Kernel, Launch, NodeId, Stream, Ticket};
 
 use super::distribution::{Distribution, RandomKernel};
 use crate::Result;
 use crate::error::LibraryError;
 use crate::operands::Operands;
+use crate::program_kernel::program_kernel;
 
 /// Threads of a block, as the kernels are written.
 const BLOCK_THREADS: u64 = 256;
@@ -52,13 +53,7 @@ impl Sampler {
         if let Some(kernel) = kernels.get(wanted.name) {
             return Ok(kernel.clone());
         }
-        let program = Program::parse(&(wanted.text)()).map_err(kiln_runtime::Error::other)?;
-        let capability = self.gpu.info().capability;
-        let target = PtxTarget::for_device(capability.major * 10 + capability.minor).ok_or_else(|| {
-            let what = format!("the device has compute capability {capability}");
-            LibraryError::argument(wanted.call, what, "use a device of compute capability 7.0 or newer")
-        })?;
-        let kernel = self.gpu.kernel(program.emit(target).text.as_str(), wanted.name)?;
+        let kernel = program_kernel(&self.gpu, wanted.call, (wanted.name, &(wanted.text)()))?;
         kernels.insert(wanted.name, kernel.clone());
         Ok(kernel)
     }
@@ -99,7 +94,9 @@ impl<'a> Draw<'a> {
     #[track_caller]
     pub fn fill<T: Element>(self, buffer: &GpuRef<T>, distribution: impl Distribution<T>) -> Result<Ticket> {
         let wanted = distribution.kernel(buffer.len() as u64)?;
-        Operands::of(wanted.call).with("buffer", buffer).check_submission(&self.random.gpu, self.stream)?;
+        let operands = Operands::of(wanted.call).with("buffer", buffer);
+        operands.check_submission(&self.random.gpu, self.stream)?;
+        let _scope = operands.enter(&self.random.gpu, Location::caller());
         let blocks = self.blocks(&wanted, buffer.len() as u64)?;
         let kernel = self.random.kernel(&wanted).map_err(|error| error.told_of(wanted.call))?;
         let mut launch = self.random.gpu.launch(&kernel);

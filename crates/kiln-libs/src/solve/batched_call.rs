@@ -1,5 +1,7 @@
 //! One call on a batch of matrices, and what it found in each of them.
 
+use std::panic::Location;
+
 use kiln_mem::StreamKey;
 use kiln_runtime::internal::runtime_of;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
@@ -113,7 +115,10 @@ impl<'a, O: BatchOperation> BatchedCall<'a, O> {
     pub fn submit(self) -> Result<BatchedTicket> {
         let (stream, gpu) = (self.stream, self.kernels.gpu());
         self.operation.checked_sizes()?;
-        self.operation.operands().check_submission(gpu, stream)?;
+        let operands = self.operation.operands();
+        operands.check_submission(gpu, stream)?;
+        let _scope = operands.enter(gpu, Location::caller());
+        drop(operands);
         let (call, info) = self.with_info().map_err(|error| error.told_of(O::NAME))?;
         let call = match stream {
             Some(stream) => call.on(stream),

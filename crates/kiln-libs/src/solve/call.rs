@@ -1,5 +1,7 @@
 //! One call of a solver.
 
+use std::panic::Location;
+
 use kiln_mem::StreamKey;
 use kiln_operation::Operation;
 use kiln_runtime::{GraphBuilder, NodeId, Stream};
@@ -82,6 +84,7 @@ impl<'a> SolveCall<'a> {
         check_stream(gpu, call, self.stream)?;
         described.check_unless_empty()?;
         described.check_usable(gpu)?;
+        let _scope = described.enter(gpu, Location::caller());
         self.submit_checked().map_err(|error| error.told_of(call))
     }
 

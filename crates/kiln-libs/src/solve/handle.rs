@@ -6,7 +6,7 @@ use kiln_runtime::{DeviceRuntime, GpuRef};
 use super::call::SolveCall;
 use super::embedded_ptx::SHIPPED;
 use super::layout::{
-    check_counted, check_shape, check_some, check_square, check_square_or_none, column_distance,
+    check_counted, check_shape, check_some, check_square, check_square_or_none, check_tall, column_distance,
 };
 use super::system::System;
 use crate::Result;
@@ -251,14 +251,8 @@ fn form_q<'a, T: Real>(
     }
     check_counted(Orgqr::NAME, "a", a)?;
     let leading = column_distance(Orgqr::NAME, "a", a)?;
-    if a.rows < a.columns {
-        let what = format!("`a` is {}: it has more columns than `q` has", a.shape_text());
-        return Err(LibraryError::argument(
-            Orgqr::NAME,
-            what,
-            "use the first columns, as many as there are rows",
-        ));
-    }
+    let why = ("it has more columns than `q` has", "use the first columns, as many as there are rows");
+    check_tall(Orgqr::NAME, a, why)?;
     let operation = Orgqr { element: T::TYPE, m: a.rows, n: a.columns, k: a.columns, leading };
     Described::new(operation, [Argument::memory(a.buffer), Argument::memory(tau)])
 }

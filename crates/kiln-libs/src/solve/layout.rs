@@ -19,6 +19,18 @@ pub(super) fn check_shape<T: Real>(
     Err(LibraryError::argument(operation, what, "give matrices that fit each other"))
 }
 
+/// Refuses a matrix with more columns than rows, and says why that is wrong and what to do.
+pub(super) fn check_tall<T: Real>(
+    operation: &'static str,
+    a: &Matrix<'_, T>,
+    (why, hint): (&str, &'static str),
+) -> Result<()> {
+    if a.rows >= a.columns {
+        return Ok(());
+    }
+    Err(LibraryError::argument(operation, format!("`a` is {}: {why}", a.shape_text()), hint))
+}
+
 /// Refuses a matrix that is not square or has no elements, and rows or columns that overlap. Returns its rows.
 pub(super) fn check_square<T: Real>(
     operation: &'static str,

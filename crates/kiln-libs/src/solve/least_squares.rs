@@ -1,18 +1,19 @@
 //! Least squares.
 
+use std::panic::Location;
+
 use kiln_operation::{Diagonal, Geqrf, Operation, Side, Triangle, Trsm};
 use kiln_runtime::{GraphBuilder, NodeId, Stream};
 
 use super::call::SolveCall;
 use super::handle::{Solve, apply_q, q_operation, qr, qr_operation};
 use super::info::{SolveInfo, SolveTicket};
-use super::layout::{check_counted, check_shape, column_distance};
+use super::layout::{check_counted, check_shape, check_tall, column_distance};
 use crate::Result;
 use crate::blas::{Matrix, Real, check_single};
 use crate::call_arguments::Argument;
 use crate::called::Called;
 use crate::described::{Described, check_given};
-use crate::error::LibraryError;
 use crate::library_call::{LibraryCall, PreparedCall, RunsAs};
 use crate::library_tag::library_tag;
 use crate::loaded_operations::LoadedOperations;
@@ -75,7 +76,9 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
     /// As for [`SolveCall::submit`].
     #[track_caller]
     pub fn submit(self) -> Result<SolveTicket> {
-        self.operands().check_submission(self.loaded.gpu(), self.stream)?;
+        let (operands, gpu) = (self.operands(), self.loaded.gpu());
+        operands.check_submission(gpu, self.stream)?;
+        let _scope = operands.enter(gpu, Location::caller());
         self.submit_checked().map_err(|error| error.told_of(CALLED.call))
     }
 
@@ -123,10 +126,7 @@ impl<'a, T: Real> LeastSquaresCall<'a, T> {
     /// The factorisation, and the two launches that solve with it where there are right-hand sides.
     fn prepare(self, runs_as: RunsAs) -> Result<Prepared<'a>> {
         let (a, b) = (self.a, self.b);
-        if a.rows < a.columns {
-            let what = format!("`a` is {}: there are more unknowns than equations", a.shape_text());
-            return Err(LibraryError::argument(CALLED.call, what, "use `svd`"));
-        }
+        check_tall(CALLED.call, &a, ("there are more unknowns than equations", "use `svd`"))?;
         check_shape(CALLED.call, "b", &b, (a.rows, b.columns))?;
         if b.columns == 0 {
             return self.prepare_factors(runs_as);

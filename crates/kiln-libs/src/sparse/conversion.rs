@@ -5,7 +5,7 @@ use kiln_operation::SparseFormat;
 use kiln_runtime::{Element, GpuRef};
 
 use super::coo::CooMatrix;
-use super::device_index_check::{ElementOrder, assert_indices};
+use super::device_index_check::{Asserted, ElementOrder, assert_indices};
 use super::handle::Sparse;
 use super::index::SparseIndex;
 use super::view::{SparseNames, SparseView};
@@ -93,7 +93,7 @@ impl<T: Real, I: SparseIndex> Operation for SortCoordinates<'_, T, I> {
         if nonzeros == 0 {
             return Ok(());
         }
-        assert_indices(plan, from, ElementOrder::Any)?;
+        assert_indices(plan, Asserted::SortFrom, from, ElementOrder::Any)?;
         // By columns, and then by rows: the second sort keeps the order of the first.
         let (rows, columns) = (plan.scratch::<I>(nonzeros)?, plan.scratch::<I>(nonzeros)?);
         let values = plan.scratch::<T>(nonzeros)?;
@@ -119,18 +119,10 @@ impl<T: Real, I: SparseIndex> Operation for SortCoordinates<'_, T, I> {
     }
 }
 
-impl<T: Real, I: SparseIndex> Operation for Conversion<'_, T, I> {
-    fn check(&self) -> Result<()> {
+impl<T: Real, I: SparseIndex> Conversion<'_, T, I> {
+    /// The steps, for indices that were looked at.
+    pub(super) fn add_steps(&self, plan: &mut Plan<'_>) -> Result<()> {
         let (from, to) = (&self.from, &self.to);
-        if from.is_transposed != to.is_transposed {
-            CHECK.at_most("from", from.values.len(), MAX_SORTED)?;
-        }
-        check_pair(CHECK, from, to)
-    }
-
-    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
-        let (from, to) = (&self.from, &self.to);
-        assert_indices(plan, from, ElementOrder::ByRows)?;
         if from.nonzeros() == 0 {
             // Offsets are zeros, and there are no indices.
             return plan.zero(to.rows);
@@ -145,6 +137,21 @@ impl<T: Real, I: SparseIndex> Operation for Conversion<'_, T, I> {
         }
         plan.copy(from.columns, to.columns)?;
         plan.copy(from.values, to.values)
+    }
+}
+
+impl<T: Real, I: SparseIndex> Operation for Conversion<'_, T, I> {
+    fn check(&self) -> Result<()> {
+        let (from, to) = (&self.from, &self.to);
+        if from.is_transposed != to.is_transposed {
+            CHECK.at_most("from", from.values.len(), MAX_SORTED)?;
+        }
+        check_pair(CHECK, from, to)
+    }
+
+    fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+        assert_indices(plan, Asserted::ConvertFrom, &self.from, ElementOrder::ByRows)?;
+        self.add_steps(plan)
     }
 
     fn operands(&self) -> Operands<'_> {

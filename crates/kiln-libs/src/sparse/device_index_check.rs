@@ -1,5 +1,7 @@
 //! Looks for offsets and indices that are out of range or out of order, on the device.
 
+use std::panic::Location;
+
 use kiln_mem::StreamKey;
 use kiln_operation::SparseFormat;
 use kiln_runtime::GpuRef;
@@ -49,12 +51,15 @@ impl Sparse {
     /// # Errors
     /// The first offset that does not ascend from 0 to the number of elements, the first row or column that is out of range, or coordinates that are not
     /// sorted by rows; otherwise what the runtime answers.
+    #[track_caller]
     pub fn check_indices<'a, T: Real, I: SparseIndex>(
         &self,
         a: impl Into<SparseView<'a, T, I>>,
     ) -> Result<()> {
         let (a, gpu) = (a.into(), self.kernels.gpu());
-        a.operands(Operands::of(CHECK.0), SparseNames::A).check_submission(gpu, None)?;
+        let operands = a.operands(Operands::of(CHECK.0), SparseNames::A);
+        operands.check_submission(gpu, None)?;
+        let _scope = operands.enter(gpu, Location::caller());
         self.find_mistake(a).map_err(|error| error.told_of_wait(CHECK.0, Some(gpu)))
     }
 
@@ -94,6 +99,23 @@ impl Sparse {
     }
 }
 
+/// The matrix that an assertion is about, by call and argument, as the kernels number them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(super) enum Asserted {
+    ConvertFrom = 0,
+    SortFrom = 1,
+    StructureA = 2,
+    StructureB = 3,
+    ProductA = 4,
+    ProductB = 5,
+    ProductC = 6,
+    TriangularA = 7,
+}
+
+/// Added to what an assertion is about where its list has columns.
+const COLUMNS: u32 = 0x100;
+
 /// Whether the elements of a matrix have to lie in the order of its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ElementOrder {
@@ -105,6 +127,7 @@ pub(super) enum ElementOrder {
 /// have no meaning then.
 pub(super) fn assert_indices<T: Real, I: SparseIndex>(
     plan: &mut Plan<'_>,
+    asserted: Asserted,
     a: &SparseView<'_, T, I>,
     order: ElementOrder,
 ) -> Result<()> {
@@ -112,24 +135,26 @@ pub(super) fn assert_indices<T: Real, I: SparseIndex>(
         return Ok(());
     }
     let nonzeros = a.nonzeros();
-    let mut launch = |entry, threads, list, sizes: &[u64]| {
+    let mut launch = |entry, threads, list, sizes: &[u64], has_columns: bool| {
         let sizes = sizes.iter().map(|size| Ok(Argument::value(*size)));
-        let arguments = [Argument::read(list)].into_iter().chain(sizes).collect::<Result<_>>()?;
+        let subject = asserted as u32 | if has_columns { COLUMNS } else { 0 };
+        let arguments = [Argument::read(list)].into_iter().chain(sizes);
+        let arguments = arguments.chain([Ok(Argument::value(subject))]).collect::<Result<_>>()?;
         plan.launch(("sparse_index", I::NAME, entry), blocks(threads), THREADS, arguments)
     };
     if a.format == SparseFormat::Csr {
-        launch("assert_offsets", a.stored.0 + 1, a.rows, &[a.stored.0, nonzeros])?;
+        launch("assert_offsets", a.stored.0 + 1, a.rows, &[a.stored.0, nonzeros], a.is_transposed)?;
     }
     if nonzeros == 0 {
         return Ok(());
     }
     if a.format == SparseFormat::Coo {
-        launch("assert_range", nonzeros, a.rows, &[nonzeros, a.stored.0])?;
+        launch("assert_range", nonzeros, a.rows, &[nonzeros, a.stored.0], a.is_transposed)?;
         if order == ElementOrder::ByRows {
-            launch("assert_order", nonzeros, a.rows, &[nonzeros])?;
+            launch("assert_order", nonzeros, a.rows, &[nonzeros], a.is_transposed)?;
         }
     }
-    launch("assert_range", nonzeros, a.columns, &[nonzeros, a.stored.1])
+    launch("assert_range", nonzeros, a.columns, &[nonzeros, a.stored.1], !a.is_transposed)
 }
 
 impl<T: Real, I: SparseIndex> Operation for IndexCheck<'_, T, I> {

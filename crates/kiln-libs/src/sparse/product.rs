@@ -3,12 +3,14 @@
 //! How many elements a product has is known on the device alone. So its structure comes first, by a function that waits; the product itself then has
 //! sizes that are known, and is queued, recorded and repeated as every call is.
 
+use std::panic::Location;
+
 use kiln_mem::StreamKey;
 use kiln_runtime::GpuRef;
 
 use super::conversion::{THREADS, bits_of, blocks, check_index};
 use super::csr::CsrMatrix;
-use super::device_index_check::{ElementOrder, assert_indices};
+use super::device_index_check::{Asserted, ElementOrder, assert_indices};
 use super::from_dense::{BLOCK_ROWS, ROW_THREADS};
 use super::handle::Sparse;
 use super::index::{SparseIndex, matrix_name, number};
@@ -68,6 +70,7 @@ impl Sparse {
     ///
     /// # Errors
     /// Shapes that do not fit; more terms than can be sorted; what the runtime answers.
+    #[track_caller]
     pub fn product_structure<T: Real, I: SparseIndex>(
         &self,
         a: &CsrMatrix<T, I>,
@@ -79,7 +82,9 @@ impl Sparse {
             return Err(STRUCTURE.refusal(what, "multiply blocks of rows, whose size fits 64 bits"));
         }
         let gpu = self.kernels.gpu();
-        factor_operands(STRUCTURE, a, b).check_submission(gpu, None)?;
+        let operands = factor_operands(STRUCTURE, a, b);
+        operands.check_submission(gpu, None)?;
+        let _scope = operands.enter(gpu, Location::caller());
         self.find_structure(a, b).map_err(|error| error.told_of_wait(STRUCTURE.0, Some(gpu)))
     }
 
@@ -172,8 +177,8 @@ impl<T: Real, I: SparseIndex> Operation for CountTerms<'_, T, I> {
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         let (a, b) = (self.a, self.b);
-        assert_indices(plan, &SparseView::from(a), ElementOrder::ByRows)?;
-        assert_indices(plan, &SparseView::from(b), ElementOrder::ByRows)?;
+        assert_indices(plan, Asserted::StructureA, &SparseView::from(a), ElementOrder::ByRows)?;
+        assert_indices(plan, Asserted::StructureB, &SparseView::from(b), ElementOrder::ByRows)?;
         if a.nonzeros() == 0 || b.nonzeros() == 0 {
             return plan.zero(self.starts);
         }
@@ -305,8 +310,9 @@ impl<T: Real, I: SparseIndex> Operation for SparseProduct<'_, T, I> {
 
     fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         let (a, b, c) = (self.a, self.b, self.c);
-        for matrix in [a, b, c] {
-            assert_indices(plan, &SparseView::from(matrix), ElementOrder::ByRows)?;
+        for (asserted, matrix) in [(Asserted::ProductA, a), (Asserted::ProductB, b), (Asserted::ProductC, c)]
+        {
+            assert_indices(plan, asserted, &SparseView::from(matrix), ElementOrder::ByRows)?;
         }
         if c.nonzeros() == 0 {
             return Ok(());

@@ -3,13 +3,15 @@
 //! cuSPARSE analyses a matrix before it solves, waits for the device meanwhile, and keeps what it found in memory of the host, which neither a graph nor a
 //! restarted worker has. The kernel of this crate needs no analysis: each row waits for the rows that it depends on.
 
+use std::panic::Location;
+
 use kiln_mem::StreamKey;
 use kiln_operation::{Diagonal, SparseFormat, Triangle};
 use kiln_runtime::internal::runtime_of;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
 use super::conversion::{Conversion, check_index, compress};
-use super::device_index_check::{ElementOrder, assert_indices};
+use super::device_index_check::{Asserted, ElementOrder, assert_indices};
 use super::from_dense::{BLOCK_ROWS, ROW_THREADS, check_dense, steps, used};
 use super::handle::Sparse;
 use super::index::{SparseIndex, matrix_name, number};
@@ -121,7 +123,10 @@ impl<'a, T: Real, I: SparseIndex> TriangularCall<'a, T, I> {
     pub fn submit(self) -> Result<TriangularTicket> {
         let stream = self.stream;
         self.system.check()?;
-        self.system.operands().check_submission(self.kernels.gpu(), stream)?;
+        let operands = self.system.operands();
+        operands.check_submission(self.kernels.gpu(), stream)?;
+        let _scope = operands.enter(self.kernels.gpu(), Location::caller());
+        drop(operands);
         let (call, info) = self.with_info()?;
         let call = match stream {
             Some(stream) => call.on(stream),
@@ -307,13 +312,10 @@ impl<T: Real, I: SparseIndex> Operation for SystemWithInfo<'_, T, I> {
         if checked(NAME, "alpha", T::TYPE, self.system.alpha)? == 0.0 {
             return self.system.zero(plan);
         }
+        assert_indices(plan, Asserted::TriangularA, a, ElementOrder::ByRows)?;
         match (a.is_transposed, a.format) {
-            (false, SparseFormat::Csr) => {
-                assert_indices(plan, a, ElementOrder::ByRows)?;
-                self.system.solve(plan, a, &self.word)
-            }
+            (false, SparseFormat::Csr) => self.system.solve(plan, a, &self.word),
             (false, SparseFormat::Coo) => {
-                assert_indices(plan, a, ElementOrder::ByRows)?;
                 let offsets = plan.scratch::<I>(order + 1)?;
                 compress(plan, a.rows, &offsets)?;
                 let rows = SparseView { format: SparseFormat::Csr, rows: &offsets, ..*a };
@@ -330,7 +332,7 @@ impl<T: Real, I: SparseIndex> Operation for SystemWithInfo<'_, T, I> {
                     columns: &columns,
                     values: &values,
                 };
-                Conversion { from: *a, to: rows }.plan(plan)?;
+                Conversion { from: *a, to: rows }.add_steps(plan)?;
                 self.system.solve(plan, &rows, &self.word)
             }
         }

@@ -4,6 +4,7 @@ use kiln_libs::rand::Philox;
 use libloading::Library;
 
 use crate::rand_values::{normal_f32, normal_f64};
+use crate::rig::skip;
 
 const SEED: u64 = 0xfeed_beef_1234_5678;
 const PHILOX: i32 = 161;
@@ -19,11 +20,11 @@ struct Generator {
 
 impl Generator {
     /// A new generator; none where the library is not there, which is counted.
-    fn new() -> Option<Self> {
+    fn new(test: &str) -> Option<Self> {
         let path = std::env::var("KILN_CURAND").unwrap_or_else(|_| "libcurand.so.10".into());
         // SAFETY: cuRAND does nothing harmful when it is loaded.
         let Ok(library) = (unsafe { Library::new(&path) }) else {
-            println!("skipped: {path} is not there; `cargo xtask test` fetches it");
+            skip(test, &format!("{path} is not there; `cargo xtask test` fetches it"));
             return None;
         };
         let mut handle: Handle = std::ptr::null_mut();
@@ -62,8 +63,8 @@ impl Drop for Generator {
 }
 
 /// Normal numbers, which take a mean and a deviation.
-fn normals<T: Copy + Default>(function: &str, mean: T, deviation: T) -> Option<Vec<T>> {
-    let generator = Generator::new()?;
+fn normals<T: Copy + Default>(test: &str, function: &str, mean: T, deviation: T) -> Option<Vec<T>> {
+    let generator = Generator::new(test)?;
     let mut values = vec![T::default(); NORMALS];
     // SAFETY: the function takes a pointer to so many elements of this type, and two numbers of it.
     unsafe {
@@ -77,8 +78,9 @@ fn normals<T: Copy + Default>(function: &str, mean: T, deviation: T) -> Option<V
 #[test]
 fn a_million_normal_numbers_are_curands_up_to_rounding() {
     let sequence = Philox::new(SEED);
-    let Some(floats) = normals("curandGenerateNormal", 0.0_f32, 1.0) else { return };
-    let doubles = normals("curandGenerateNormalDouble", 0.0_f64, 1.0).unwrap();
+    let test = "a_million_normal_numbers_are_curands_up_to_rounding";
+    let Some(floats) = normals(test, "curandGenerateNormal", 0.0_f32, 1.0) else { return };
+    let doubles = normals(test, "curandGenerateNormalDouble", 0.0_f64, 1.0).unwrap();
     for (at, (float, double)) in (0..).zip(floats.iter().zip(&doubles)) {
         assert!((f64::from(*float) - normal_f32(sequence, at)).abs() < 5e-6, "{at}: {float}");
         assert!((double - normal_f64(sequence, at)).abs() < 1e-14, "{at}: {double}");
@@ -88,11 +90,12 @@ fn a_million_normal_numbers_are_curands_up_to_rounding() {
 #[test]
 fn sixteen_million_numbers_of_each_kind_are_curands() {
     let sequence = Philox::new(SEED);
-    let Some(generator) = Generator::new() else { return };
+    let test = "sixteen_million_numbers_of_each_kind_are_curands";
+    let Some(generator) = Generator::new(test) else { return };
     let words: Vec<u32> = generator.fill("curandGenerate");
     assert!((0..).zip(&words).all(|(at, word)| sequence.u32(at) == *word));
-    let floats: Vec<f32> = Generator::new().unwrap().fill("curandGenerateUniform");
+    let floats: Vec<f32> = Generator::new(test).unwrap().fill("curandGenerateUniform");
     assert!((0..).zip(&floats).all(|(at, float)| sequence.f32(at).to_bits() == float.to_bits()));
-    let doubles: Vec<f64> = Generator::new().unwrap().fill("curandGenerateUniformDouble");
+    let doubles: Vec<f64> = Generator::new(test).unwrap().fill("curandGenerateUniformDouble");
     assert!((0..).zip(&doubles).all(|(at, double)| sequence.f64(at).to_bits() == double.to_bits()));
 }

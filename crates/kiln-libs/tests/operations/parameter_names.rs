@@ -4,9 +4,9 @@
 const NAMES: &[(&str, &[&str])] = &[
     ("arg_blocks", &["in", "n", "flip", "keys", "indices"]),
     ("arg_final", &["keys", "indices", "n", "out"]),
-    ("assert_offsets", &["offsets", "lines", "n"]),
-    ("assert_order", &["indices", "n"]),
-    ("assert_range", &["indices", "n", "size"]),
+    ("assert_offsets", &["offsets", "lines", "n", "subject"]),
+    ("assert_order", &["indices", "n", "subject"]),
+    ("assert_range", &["indices", "n", "size", "subject"]),
     ("block_max", &["in", "n", "offsets", "are_wide", "segments", "out"]),
     ("block_min", &["in", "n", "offsets", "are_wide", "segments", "out"]),
     ("block_product", &["in", "n", "offsets", "are_wide", "segments", "out"]),

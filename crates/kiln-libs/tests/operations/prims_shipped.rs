@@ -10,6 +10,7 @@ use kiln_libs::solve::embedded_ptx as solvers;
 use kiln_libs::sparse::embedded_ptx as sparse;
 
 use crate::parameter_names::with_names;
+use crate::rig::skip;
 
 /// The release that wrote the files. Another one writes other PTX.
 const RELEASE: Version = Version { major: 13, minor: 0 };
@@ -54,10 +55,11 @@ fn parameters_have_the_names_of_the_sources() {
 
 #[test]
 fn shipped_ptx_is_what_the_sources_compile_to() {
+    const TEST: &str = "shipped_ptx_is_what_the_sources_compile_to";
     let nvrtc = match Nvrtc::load() {
         Ok(nvrtc) if nvrtc.version() == RELEASE => nvrtc,
-        Ok(nvrtc) => return println!("skipped: NVRTC {} wrote none of the files", nvrtc.version()),
-        Err(error) => return println!("skipped: {error}"),
+        Ok(nvrtc) => return skip(TEST, &format!("NVRTC {} wrote none of the files", nvrtc.version())),
+        Err(error) => return skip(TEST, &error.to_string()),
     };
     for (folder, shipped) in files() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);

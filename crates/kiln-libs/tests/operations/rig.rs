@@ -3,6 +3,8 @@
 use kiln::probe::TestGate;
 use kiln::recovery::{DeviceSpec, Isolation, Process, RestartPolicy, WorkerEntry};
 use kiln::{DeviceRuntime, RuntimeConfig};
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::time::Duration;
 
 /// Runs a test on the simulated device under two seeds, and on the GPU where there is one. The simulated one must find nothing.
@@ -40,6 +42,15 @@ pub(crate) fn process() -> Process {
 pub(crate) fn in_worker(device: &DeviceSpec, process: Process) -> DeviceRuntime {
     let config = RuntimeConfig { isolation: Isolation::Process(process), ..RuntimeConfig::default() };
     DeviceRuntime::open(device, config).unwrap()
+}
+
+/// Counts a test as skipped, with the reason.
+pub(crate) fn skip(test: &str, reason: &str) {
+    println!("skipped: {reason}");
+    let Some(log) = std::env::var_os("KILN_SKIP_LOG").filter(|path| !path.is_empty()) else { return };
+    let mut log = OpenOptions::new().create(true).append(true).open(log).unwrap();
+    // In one piece: other tests write there, too.
+    log.write_all(format!("kiln-libs {test}: {reason}\n").as_bytes()).unwrap();
 }
 
 /// Whether it is a simulated device, in this process or in a worker.

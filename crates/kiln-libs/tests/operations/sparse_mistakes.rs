@@ -113,11 +113,13 @@ fn finding(offsets: [i32; 3], indices: [i32; 2]) -> String {
 #[test]
 fn indices_that_are_out_of_range_are_found_on_the_device() {
     let text = finding([0, 1, 2], [0, 3]);
-    assert!(text.contains("column 3 in row 1 of sparse.spmv is outside of 0..3"), "{text}");
+    let wanted = "sparse.spmv: `a.indices`: element 1 is in column 3 of 3; count columns from 0, and look at the matrix with `check_indices`";
+    assert!(text.contains(wanted), "{text}");
     let text = finding([0, 1, 2], [-1, 0]);
-    assert!(text.contains("column -1 in row 0 of sparse.spmv"), "{text}");
+    assert!(text.contains("sparse.spmv: `a.indices`: element 0 is in column -1 of 3; "), "{text}");
     let text = finding([0, 1, 7], [0, 1]);
-    assert!(text.contains("row 1 of sparse.spmv goes from 1 to 7, and there are 2 elements"), "{text}");
+    let wanted = "sparse.spmv: `a.offsets`: row 1 goes from 1 to 7 of 2 elements; let offsets ascend from 0 to the number of elements, and look";
+    assert!(text.contains(wanted), "{text}");
 }
 
 #[test]

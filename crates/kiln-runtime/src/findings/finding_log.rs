@@ -12,6 +12,7 @@ use kiln_order::{DependencyTracker, Stamp, StreamClock};
 
 use super::finding_file::note_finding;
 use super::finding_policy::Findings;
+use super::named_call::{self, NamedCall};
 use super::submission_stamps::SubmissionStamps;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -154,7 +155,12 @@ impl FindingLog {
             let stamps = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
             let at = error.site().and_then(|site| stamps.find(site.stream, site.submission));
             let followers = at.map(|at| stamps.followers(at)).unwrap_or_default();
+            let call = error.site().and_then(|site| stamps.call_of(site.stream, site.submission));
             drop(stamps);
+            let error = match call {
+                Some(call) => call.named(error),
+                None => error,
+            };
             // The loss of the device tells its callers, and recovery decides which later work it concerns.
             let told = error.finding().is_some_and(|finding| finding.fatal).then(Vec::new);
             if let Some(finding) = error.finding() {
@@ -198,10 +204,18 @@ impl KeptFindings {
 
 impl KeptFinding {
     /// Attributes a finding to its submission if it was read before the submitting thread noted that.
-    fn attribute(&mut self, stream: StreamId, submission: Submission, stamp: Stamp) {
+    fn attribute(
+        &mut self,
+        (stream, submission): (StreamId, Submission),
+        stamp: Stamp,
+        call: Option<&Arc<NamedCall>>,
+    ) {
         let is_it = |site: &Site| (site.stream, site.submission) == (stream, submission);
         if self.at.is_none() && self.error.site().is_some_and(is_it) {
             self.at = Some(stamp);
+            if let Some(call) = call {
+                self.error = call.named(self.error.clone());
+            }
         }
     }
 
@@ -258,12 +272,13 @@ impl Layer for FindingLayer {
                     let stamp = Stamp { stream: lane.key, number: lane.planned() };
                     let mut clock = StreamClock::default();
                     lane.read_published_clock(&mut clock);
+                    let call = named_call::current();
                     let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
                     for finding in &mut kept.list {
-                        finding.attribute(*stream, submission, stamp);
+                        finding.attribute((*stream, submission), stamp, call.as_ref());
                         finding.note(stamp, &clock);
                     }
-                    self.stamps().note(*stream, submission, stamp, clock);
+                    self.stamps().note(*stream, submission, stamp, clock, call);
                 }
             }
             (Call::Wait { target: WaitTarget::Findings, .. }, _) => {}

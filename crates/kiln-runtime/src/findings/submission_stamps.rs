@@ -1,9 +1,12 @@
 //! Which of the driver's submissions belong to which stamps, as far as findings may still name them.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use kiln_driver::{StreamId, Submission};
 use kiln_order::{Stamp, StreamClock, StreamKey};
+
+use super::named_call::NamedCall;
 
 /// Submissions of one stream that are remembered; older ones are attributed to the oldest that is.
 const MAX_SUBMISSIONS: usize = 1 << 16;
@@ -27,6 +30,8 @@ struct Noted {
     number: u64,
     /// What it is ordered after.
     clock: StreamClock,
+    /// The call of a library that it belongs to.
+    call: Option<Arc<NamedCall>>,
 }
 
 impl SubmissionStamps {
@@ -36,12 +41,13 @@ impl SubmissionStamps {
         Submission(submission): Submission,
         stamp: Stamp,
         clock: StreamClock,
+        call: Option<Arc<NamedCall>>,
     ) {
         let one = self
             .streams
             .entry(stream)
             .or_insert_with(|| OneStream { key: stamp.stream, numbers: VecDeque::new() });
-        one.numbers.push_back(Noted { submission, number: stamp.number, clock });
+        one.numbers.push_back(Noted { submission, number: stamp.number, clock, call });
         if one.numbers.len() > MAX_SUBMISSIONS {
             one.numbers.pop_front();
         }
@@ -57,6 +63,17 @@ impl SubmissionStamps {
         }
         let noted = one.numbers.get(after.saturating_sub(1))?;
         Some(Stamp { stream: one.key, number: noted.number })
+    }
+
+    /// The call of a library that a submission belongs to, if it is one and is still known.
+    pub(super) fn call_of(
+        &self,
+        stream: StreamId,
+        Submission(submission): Submission,
+    ) -> Option<Arc<NamedCall>> {
+        let one = self.streams.get(&stream)?;
+        let at = one.numbers.binary_search_by_key(&submission, |noted| noted.submission).ok()?;
+        one.numbers.get(at)?.call.clone()
     }
 
     /// The first submission of each other stream that is ordered after a stamp.

@@ -317,6 +317,22 @@ fn advice_on_race(remedy: RaceRemedy) -> &'static str {
     }
 }
 
+/// Where in device memory an access lies that the executor of PTX is told of.
+fn address_of(kind: &InCode) -> Option<DeviceAddress> {
+    let (InCode::OutOfBounds(access)
+    | InCode::Undeclared(access)
+    | InCode::UseAfterFree(access)
+    | InCode::ReadOnly(access)
+    | InCode::Misaligned(access)
+    | InCode::Uninitialised { access, .. }
+    | InCode::Race { access, .. }
+    | InCode::SameValue { access, .. }) = kind
+    else {
+        return None;
+    };
+    (access.memory == "global").then_some(DeviceAddress(access.address))
+}
+
 impl Finding {
     /// As the driver interface answers it, with the submission that made it.
     pub(crate) fn error(&self) -> Error {
@@ -334,7 +350,14 @@ impl Finding {
         let rule = self.kind.rule(code);
         let error = Error::new(
             "wait",
-            ErrorKind::Finding(DeviceFinding { rule, kernel, line, fatal: false, text: self.to_string() }),
+            ErrorKind::Finding(DeviceFinding {
+                rule,
+                kernel,
+                line,
+                address: self.address.or_else(|| code.and_then(|code| address_of(&code.kind))),
+                fatal: false,
+                text: self.to_string(),
+            }),
         );
         match sides.into_iter().flatten().find_map(site) {
             Some(site) => error.at(site),

@@ -3,7 +3,9 @@
 //! The site of a late failure names a stream, whose handle differs between the two processes. So the site is sent beside the error, with the id that
 //! both sides use.
 
-use kiln_driver::{Code, DeviceFinding, Error, ErrorKind, Fault, FindingLine, FindingRule, Refusal};
+use kiln_driver::{
+    Code, DeviceAddress, DeviceFinding, Error, ErrorKind, Fault, FindingLine, FindingRule, Refusal,
+};
 
 use super::reader::{Malformed, Reader};
 use super::static_text::interned;
@@ -47,6 +49,7 @@ pub(crate) fn put_error(error: &Error, to: &mut Writer) {
                 text(&line.file, to);
                 to.u32(line.line);
             }
+            finding.address.map(|address| address.0).put(to);
             finding.fatal.put(to);
             text(&finding.text, to);
         }
@@ -81,7 +84,9 @@ fn take_finding(from: &mut Reader<'_>) -> Result<DeviceFinding, Malformed> {
     } else {
         None
     };
-    Ok(DeviceFinding { rule, kernel, line, fatal: bool::take(from)?, text: String::take(from)? })
+    let address: Option<u64> = Take::take(from)?;
+    let address = address.map(DeviceAddress);
+    Ok(DeviceFinding { rule, kernel, line, address, fatal: bool::take(from)?, text: String::take(from)? })
 }
 
 fn text(text: &str, to: &mut Writer) {

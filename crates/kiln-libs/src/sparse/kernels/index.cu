@@ -112,24 +112,99 @@ extern "C" __global__ void __launch_bounds__(THREADS) check_order(const INDEX* i
     if (at > 0 && at < n && indices[at] < indices[at - 1]) report(info, kind, at);
 }
 
-// The same three as assertions: launched before an operation on a simulated device, where a matrix that the host does not know is checked each time.
+// The same three as assertions: launched before an operation on a simulated device, where a matrix that the host does not know is checked each time. A message
+// says which call and which argument it is about, at which element, and what to do.
 extern "C" __device__ void __assertfail(const char* message, const char* file, u32 line, const char* function, size_t character_bytes);
 
-#define MUST(condition, message) \
-    if (!(condition)) __assertfail(message, "kiln-libs/src/sparse/kernels/index.cu", __LINE__, __FUNCTION__, 1)
+#define FILE_NAME "kiln-libs/src/sparse/kernels/index.cu"
+#define LOOK "; look at the matrix with check_indices"
 
-extern "C" __global__ void __launch_bounds__(THREADS) assert_offsets(const INDEX* offsets, u64 lines, u64 n) {
+// The call and the argument, as `device_index_check.rs` numbers them.
+__device__ __noinline__ const char* subject_name(u32 subject) {
+    switch (subject & 0xff) {
+        case 0: return "sparse.convert: `from`";
+        case 1: return "sparse.sort_coordinates: `from`";
+        case 2: return "sparse.product_structure: `a`";
+        case 3: return "sparse.product_structure: `b`";
+        case 4: return "sparse.spgemm: `a`";
+        case 5: return "sparse.spgemm: `b`";
+        case 6: return "sparse.spgemm: `c`";
+        default: return "sparse.triangular_solve: `a`";
+    }
+}
+// Where the transpose is stored, its rows are columns.
+__device__ __forceinline__ const char* line_name(u32 subject) { return subject & 0x100 ? " in column " : " in row "; }
+
+struct Message {
+    char text[256];
+    u32 length = 0;
+
+    __device__ __noinline__ void add(const char* part) {
+        while (*part && length < sizeof text - 1) text[length++] = *part++;
+        text[length] = 0;
+    }
+    __device__ __noinline__ void add(long long number) {
+        char digits[24];
+        u32 at = sizeof digits;
+        digits[--at] = 0;
+        u64 rest = number < 0 ? 0 - (u64)number : (u64)number;
+        do digits[--at] = (char)('0' + rest % 10);
+        while (rest /= 10);
+        if (number < 0) digits[--at] = '-';
+        add(digits + at);
+    }
+};
+
+__device__ __noinline__ void fail_offset(u32 subject, u64 at, long long value, u64 n) {
+    Message message;
+    message.add(subject_name(subject));
+    message.add(" has the offset ");
+    message.add(value);
+    message.add(" at ");
+    message.add((long long)at);
+    message.add(", with ");
+    message.add((long long)n);
+    message.add(" elements; let offsets ascend from 0 to the number of elements" LOOK);
+    __assertfail(message.text, FILE_NAME, __LINE__, "assert_offsets", 1);
+}
+__device__ __noinline__ void fail_range(u32 subject, u64 at, long long value, u64 size) {
+    Message message;
+    message.add(subject_name(subject));
+    message.add(" has element ");
+    message.add((long long)at);
+    message.add(line_name(subject));
+    message.add(value);
+    message.add(" of ");
+    message.add((long long)size);
+    message.add("; count from 0" LOOK);
+    __assertfail(message.text, FILE_NAME, __LINE__, "assert_range", 1);
+}
+__device__ __noinline__ void fail_order(u32 subject, u64 at, long long value, long long before) {
+    Message message;
+    message.add(subject_name(subject));
+    message.add(" has element ");
+    message.add((long long)at);
+    message.add(line_name(subject));
+    message.add(value);
+    message.add(" behind one");
+    message.add(line_name(subject));
+    message.add(before);
+    message.add("; use sort_coordinates first");
+    __assertfail(message.text, FILE_NAME, __LINE__, "assert_order", 1);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) assert_offsets(const INDEX* offsets, u64 lines, u64 n, u32 subject) {
     const u64 at = thread_number();
     if (at > lines) return;
     const u64 offset = (u64)offsets[at];
-    MUST(offset <= n && (at > 0 || offset == 0) && (at < lines || offset == n), "the offsets of a sparse matrix go from 0 to the number of its elements");
-    MUST(at == 0 || offset >= (u64)offsets[at - 1], "the offsets of a sparse matrix ascend");
+    const bool is_wrong = offset > n || (at == 0 && offset != 0) || (at == lines && offset != n) || (at > 0 && offset < (u64)offsets[at - 1]);
+    if (is_wrong) fail_offset(subject, at, (long long)offsets[at], n);
 }
-extern "C" __global__ void __launch_bounds__(THREADS) assert_range(const INDEX* indices, u64 n, u64 size) {
+extern "C" __global__ void __launch_bounds__(THREADS) assert_range(const INDEX* indices, u64 n, u64 size, u32 subject) {
     const u64 at = thread_number();
-    MUST(at >= n || (u64)indices[at] < size, "the row and column of each element are inside of the sparse matrix");
+    if (at < n && (u64)indices[at] >= size) fail_range(subject, at, (long long)indices[at], size);
 }
-extern "C" __global__ void __launch_bounds__(THREADS) assert_order(const INDEX* indices, u64 n) {
+extern "C" __global__ void __launch_bounds__(THREADS) assert_order(const INDEX* indices, u64 n, u32 subject) {
     const u64 at = thread_number();
-    MUST(at == 0 || at >= n || indices[at] >= indices[at - 1], "coordinates are sorted: use sort_coordinates first");
+    if (at > 0 && at < n && indices[at] < indices[at - 1]) fail_order(subject, at, (long long)indices[at], (long long)indices[at - 1]);
 }

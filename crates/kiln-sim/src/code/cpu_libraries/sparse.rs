@@ -39,16 +39,21 @@ impl SparseOperand {
             let (first, last) = (ends[0] as u64, ends[1] as u64);
             // A negative offset is a very large one.
             if first > last || last > self.nonzeros {
-                let what = format!("row {row} of {} goes from {} to {}", self.name, ends[0], ends[1]);
-                return Err(out_of_range(format!("{what}, and there are {} elements", self.nonzeros)));
+                let what =
+                    format!("row {row} goes from {} to {} of {} elements", ends[0], ends[1], self.nonzeros);
+                return Err(self.out_of_range(
+                    "`a.offsets`",
+                    &what,
+                    "let offsets ascend from 0 to the number of elements",
+                ));
             }
             if first == last {
                 continue;
             }
             let columns = arguments.read_integers(1, bytes, first, last - first)?;
             let values = arguments.read(2, self.element, Run::dense(first, last - first))?;
-            for (column, value) in columns.into_iter().zip(values) {
-                elements.push((row, self.column(row as i64, column)?, value));
+            for ((at, column), value) in (first..).zip(columns).zip(values) {
+                elements.push((row, self.column("`a.indices`", at, column)?, value));
             }
         }
         Ok(elements)
@@ -64,33 +69,40 @@ impl SparseOperand {
         let values = arguments.read(2, self.element, Run::dense(0, self.nonzeros))?;
         let mut elements = Vec::with_capacity(self.nonzeros as usize);
         let mut before = 0;
-        for ((row, column), value) in rows.into_iter().zip(columns).zip(values) {
+        for (at, ((row, column), value)) in (0..).zip(rows.into_iter().zip(columns).zip(values)) {
             if row as u64 >= self.rows {
-                let what = format!("row {row} of {} is outside of 0..{}", self.name, self.rows);
-                return Err(out_of_range(what));
+                let what = format!("element {at} is in row {row} of {}", self.rows);
+                return Err(self.out_of_range("`a.row_indices`", &what, "count rows from 0"));
             }
             if row < before {
-                let what = format!("row {row} of {} comes behind row {before}", self.name);
-                return Err(out_of_range(format!("{what}: elements must be sorted by rows")));
+                let what = format!("element {at} in row {row} comes behind one in row {before}");
+                return Err(self.out_of_range(
+                    "`a.row_indices`",
+                    &what,
+                    "sort the elements with `sort_coordinates`",
+                ));
             }
             before = row;
-            elements.push((row as usize, self.column(row, column)?, value));
+            elements.push((row as usize, self.column("`a.indices`", at, column)?, value));
         }
         Ok(elements)
     }
 
-    /// A column that is inside of the matrix.
-    fn column(&self, row: i64, column: i64) -> Result<usize, KernelFault> {
+    /// The column of an element, which is inside of the matrix.
+    fn column(&self, argument: &str, at: u64, column: i64) -> Result<usize, KernelFault> {
         if (column as u64) < self.columns {
             return Ok(column as usize);
         }
-        let what = format!("column {column} in row {row} of {}", self.name);
-        Err(out_of_range(format!("{what} is outside of 0..{}", self.columns)))
+        let what = format!("element {at} is in column {column} of {}", self.columns);
+        Err(self.out_of_range(argument, &what, "count columns from 0"))
     }
-}
 
-fn out_of_range(detail: String) -> KernelFault {
-    KernelFault::Stopped { code: Code::ILLEGAL_ADDRESS, detail }
+    /// What is wrong with an argument of the operation, and what to do.
+    fn out_of_range(&self, argument: &str, what: &str, hint: &str) -> KernelFault {
+        let detail =
+            format!("{}: {argument}: {what}; {hint}, and look at the matrix with `check_indices`", self.name);
+        KernelFault::Stopped { code: Code::ILLEGAL_ADDRESS, detail }
+    }
 }
 
 /// Where a row or a column of a dense matrix lies.
