@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
 
 /// Text in one line: control characters, line ends and marks that turn the direction of text come as escapes, such as `\n` and `\x1b`.
+/// A backslash stays as it is, so that a line end and the two characters `\n` look the same.
 ///
 /// ```
 /// use kiln_trace::plain_text;

@@ -19,9 +19,9 @@ pub struct Explanation {
     pub host_waits: Vec<ExplainedHostWait>,
     /// Faults, in one line each, the first few.
     pub faults: Vec<String>,
-    /// Mistakes that the checks of simulated devices found, the first few.
+    /// Mistakes that the checks of simulated devices found, the first few different ones.
     pub findings: Vec<ExplainedFinding>,
-    /// How many there were.
+    /// How many there were, repeats among them.
     pub finding_count: u64,
     /// Collectives, those first that took longest.
     pub collectives: Vec<ExplainedCollective>,
@@ -45,7 +45,7 @@ pub struct Explanation {
     pub records_itself: bool,
 }
 
-/// A mistake that the checks of a device found.
+/// A mistake that the checks of a device found: the first one of its rule, kernel and line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ExplainedFinding {
@@ -63,6 +63,8 @@ pub struct ExplainedFinding {
     pub work: Option<WorkName>,
     /// When the work ended, or else when it was noticed.
     pub time_ns: u64,
+    /// How many of this rule, kernel and line there were on all devices.
+    pub times: u64,
 }
 
 /// A clock.

@@ -6,7 +6,7 @@ use crate::record::FindingRecord;
 /// How many are named.
 const MAX_NAMED: usize = 10;
 
-/// The first findings of a recording, and how many there are.
+/// The findings of a recording, repeats of one counted with it: the first different ones, and how many there are altogether.
 #[derive(Default)]
 pub(super) struct FindingList {
     pub(super) named: Vec<ExplainedFinding>,
@@ -15,12 +15,18 @@ pub(super) struct FindingList {
 
 impl FindingList {
     pub(super) fn add(&mut self, finding: &FindingRecord<'_>) {
-        if finding.more > 0 {
-            self.count = self.count.saturating_add(finding.more);
+        let times = finding.more.max(1);
+        self.count = self.count.saturating_add(times);
+        let line = finding.line.map(|line| line.to_string());
+        let is_repeat = |known: &&mut ExplainedFinding| {
+            known.rule == finding.rule && known.kernel == finding.kernel && known.line == line
+        };
+        if let Some(known) = self.named.iter_mut().find(is_repeat) {
+            known.times = known.times.saturating_add(times);
             return;
         }
-        self.count = self.count.saturating_add(1);
-        if self.named.len() >= MAX_NAMED {
+        // Of those that are only counted it is not known what they say.
+        if finding.more > 0 || self.named.len() >= MAX_NAMED {
             return;
         }
         let work = finding.stamp.map(|stamp| WorkName {
@@ -34,10 +40,11 @@ impl FindingList {
             device: finding.device,
             rule: finding.rule.to_owned(),
             kernel: finding.kernel.to_owned(),
-            line: finding.line.map(|line| line.to_string()),
+            line,
             message: finding.message.to_owned(),
             work,
             time_ns: finding.time_ns,
+            times,
         });
     }
 }

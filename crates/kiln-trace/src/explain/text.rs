@@ -13,6 +13,8 @@ use crate::record::{RecordingClock, WaitReason};
 
 /// Tags that are named.
 const NAMED_TAGS: usize = 3;
+/// Letters of a tag that are shown.
+const MAX_TAG_LETTERS: usize = 100;
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -99,7 +101,8 @@ impl Explanation {
         }
         writeln!(f, "\nFindings of the checks:")?;
         self.findings.iter().try_for_each(|finding| writeln!(f, "  {finding}"))?;
-        match self.finding_count.saturating_sub(self.findings.len() as u64) {
+        let told = self.findings.iter().fold(0_u64, |sum, finding| sum.saturating_add(finding.times));
+        match self.finding_count.saturating_sub(told) {
             0 => Ok(()),
             more => writeln!(f, "  and {more} more"),
         }
@@ -177,8 +180,13 @@ impl Display for ExplainedFinding {
         if let Some(line) = &self.line {
             write!(f, " at {}", Plain(line))?;
         }
+        if self.times > 1 {
+            write!(f, ", {}, first", times(self.times))?;
+        } else if self.work.is_some() {
+            write!(f, ",")?;
+        }
         if let Some(work) = &self.work {
-            write!(f, ", in {work}")?;
+            write!(f, " in {work}")?;
         }
         write!(f, ": {}", Plain(&self.message))
     }
@@ -341,7 +349,7 @@ impl Display for RefusedAllocation {
             let name = if tag.tag.is_empty() {
                 "memory without a tag".to_owned()
             } else {
-                format!("`{}`", Plain(&tag.tag))
+                format!("`{}`", shown_tag(&tag.tag))
             };
             write!(f, "{before}{name} ({})", Bytes(tag.bytes))?;
         }
@@ -400,7 +408,7 @@ impl Display for StreamStall {
         let what = match (self.block, &*self.tag) {
             (None, _) => String::new(),
             (Some(block), "") => format!(" block {block}"),
-            (Some(block), tag) => format!(" `{}` (block {block})", Plain(tag)),
+            (Some(block), tag) => format!(" `{}` (block {block})", shown_tag(tag)),
         };
         let (waiter, writer) = (&self.waiter, &self.writer);
         match self.reason {
@@ -469,5 +477,13 @@ fn times(times: u64) -> String {
 }
 
 fn tag_words(tag: &str) -> String {
-    if tag.is_empty() { "without a tag".to_owned() } else { format!("of `{}`", Plain(tag)) }
+    if tag.is_empty() { "without a tag".to_owned() } else { format!("of `{}`", shown_tag(tag)) }
+}
+
+/// A tag as it is shown, a long one not whole.
+fn shown_tag(tag: &str) -> String {
+    match tag.char_indices().nth(MAX_TAG_LETTERS) {
+        None => Plain(tag).to_string(),
+        Some((end, _)) => format!("{}…", Plain(tag.get(..end).unwrap_or(tag))),
+    }
 }

@@ -29,7 +29,7 @@ impl Display for ClockAlignment {
             ),
             Self::None => write!(
                 f,
-                "not aligned, each begins at zero: not all say when they began, and they have no collective with times in common"
+                "not aligned, each begins at zero: they have no collective with times in common, and not all say when they began, as those of simulated devices do not, whose time is that of their machine"
             ),
         }
     }

@@ -1,9 +1,9 @@
 //! What is said about hand-made recordings.
 
 use kiln_trace::{
-    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, HeapChange, HeapRecord, HostWaitCause,
-    IdleWhy, StreamWaitRecord, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent, TraceStamp,
-    TraceStream, WaitReason,
+    DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, FindingRecord, HeapChange, HeapRecord,
+    HostWaitCause, IdleWhy, StreamWaitRecord, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent,
+    TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 
 use crate::samples::{all_kinds, allocated, finding, freed, kernel, line, span, stamp, synchronized, wait};
@@ -429,8 +429,28 @@ fn findings_are_told_with_the_line_of_the_kernel_and_the_work() {
 }
 
 #[test]
-fn of_many_findings_the_first_are_told_and_all_are_counted() {
-    let found = explained(&vec![finding(); 25]);
+fn repeats_of_a_finding_are_counted_with_it_and_hide_no_other() {
+    let TraceEvent::Finding(first) = finding() else { panic!("a finding") };
+    let other = TraceEvent::Finding(FindingRecord { rule: "read of bytes that were never written", ..first });
+    let counted = TraceEvent::Finding(FindingRecord { more: 7, ..first });
+    let mut all = vec![finding(); 25];
+    all.extend([other, counted]);
+    let found = explained(&all);
+    let times: Vec<u64> = found.findings.iter().map(|finding| finding.times).collect();
+    assert_eq!((times, found.finding_count), (vec![32, 1], 33));
+    let said = found.to_string();
+    assert!(said.contains("\n  race at relu.cu:7, 32 times, first in `relu` ("), "{said}");
+    assert!(said.contains("\n  read of bytes that were never written at relu.cu:7, in `relu` ("), "{said}");
+    assert!(!said.contains(" more\n"), "{said}");
+}
+
+#[test]
+fn of_many_different_findings_the_first_are_told_and_all_are_counted() {
+    let TraceEvent::Finding(first) = finding() else { panic!("a finding") };
+    let at = |line| {
+        TraceEvent::Finding(FindingRecord { line: Some(TraceLine { file: "relu.cu", line }), ..first })
+    };
+    let found = explained(&(1..=25).map(at).collect::<Vec<_>>());
     assert_eq!((found.findings.len(), found.finding_count), (10, 25));
     assert!(found.to_string().contains("\n  and 15 more\n"), "{found}");
     assert!(!explained(&[]).to_string().contains("Findings"));
