@@ -6,17 +6,20 @@ use kiln::{
     DeviceRuntime, Error, Policy,
     probe::{Absence, Availability, CudaAbsence},
 };
-use kiln_driver::{DeviceKind, Refusal, Version};
+use kiln_driver::{DeviceKind, Version};
 use serde::Serialize;
 
 use super::check::{Check, Status};
 use super::isolation;
-use super::library_cost::{self, LibraryCost};
+use super::library_cost::{self, LibraryCost, Sample};
 use super::library_loading;
 use crate::exit_code::Exit;
 use crate::failure::next_step;
 use crate::table::bytes;
 
+/// What to do about a fault of which nothing else is known.
+const DRIVER_LOG: &str =
+    "look for the code in the driver's log (dmesg | grep NVRM), then reload or reinstall the driver";
 /// The name of the check of the driver.
 const DRIVER: &str = "driver";
 
@@ -233,11 +236,8 @@ impl Examination {
         for (library, answer) in Library::ALL.iter().zip(libraries::find_all()) {
             let sample = library_cost::sample_operation(*library);
             // Names may tell no version, and a library may not load: it is asked itself, in another process, which it may end.
-            match answer.and_then(|found| library_loading::load(&found)) {
-                Ok(found) => {
-                    let cost = sample.zip(gpu).map(|(sample, gpu)| LibraryCost::measure(gpu, sample));
-                    self.found(*library, found, cost, driver);
-                }
+            match answer.and_then(|found| library_loading::load(&found, gpu)) {
+                Ok((found, sample)) => self.found(*library, found, sample, driver),
                 // The simulated device compiles CUDA C, too. A variable that names a wrong place, and a file that cannot be used, is told on any machine.
                 Err(missing)
                     if *library == Library::Nvrtc
@@ -266,21 +266,34 @@ impl Examination {
         &mut self,
         library: Library,
         found: FoundLibrary,
-        cost: Option<Result<LibraryCost, Error>>,
+        sample: Option<Sample>,
         driver: Option<Version>,
     ) {
         let version = found.version.map_or_else(|| "unknown version".into(), |version| version.to_string());
         let detail = format!("{version} at {} ({})", found.path.display(), found.origin);
-        let cost = match cost {
-            Some(Err(error)) if is_of_library(&error) => {
-                // The device works, and all that needs no such library.
-                return self.checks.push(unusable_library(library, &error, driver));
+        let (cost, costs) = match sample {
+            None => (None, String::new()),
+            Some(Sample::Cost(cost)) => (Some(cost), format!("; {cost}")),
+            Some(Sample::Unknown(why)) => {
+                let unknown =
+                    "; what its first use takes is not known: another process could not open the device";
+                (None, format!("{unknown} ({why})"))
             }
-            Some(Err(error)) => return self.fault(library.name(), &error),
-            Some(Ok(cost)) => Some(cost),
-            None => None,
+            // The device works, and all that needs no such library.
+            Some(Sample::Unusable(why)) => {
+                return self.checks.push(unusable_library(library, &why, driver));
+            }
+            Some(Sample::Died(how)) => {
+                let detail = format!("{}: {how}", found.path.display());
+                return self.checks.push(unusable_library(library, &detail, driver));
+            }
+            Some(Sample::Fault(error, next)) => {
+                let next = next.unwrap_or_else(|| DRIVER_LOG.to_owned());
+                self.checks.push(Check::bad(Status::Fault, library.name(), error, next));
+                self.result = self.result.max(Exit::Fault);
+                return;
+            }
         };
-        let costs = cost.map(|cost| format!("; {cost}")).unwrap_or_default();
         self.checks.push(Check::ok(library.name(), format!("{detail}{costs}")));
         self.libraries.push(FoundHere { cost, ..FoundHere::from(found) });
     }
@@ -318,9 +331,7 @@ impl Examination {
     }
 
     fn fault(&mut self, name: impl Into<String>, error: &Error) {
-        let next_step = next_step(error).unwrap_or(
-            "look for the code in the driver's log (dmesg | grep NVRM), then reload or reinstall the driver",
-        );
+        let next_step = next_step(error).unwrap_or(DRIVER_LOG);
         self.checks.push(Check::bad(Status::Fault, name, format!("{error:#}"), next_step));
         self.result = self.result.max(Exit::from(error));
     }
@@ -342,19 +353,8 @@ fn missing_library(library: Library, missing: &MissingLibrary, driver: Option<Ve
     Check { searched: searched.collect(), ..check }
 }
 
-/// Whether an error says that a library cannot be used, and nothing of the device.
-fn is_of_library(error: &Error) -> bool {
-    let refusal = error.driver().and_then(kiln_driver::Error::refusal);
-    let is_unsupported = error.driver().is_some_and(kiln_driver::Error::is_unsupported);
-    matches!(refusal, Some(Refusal::Library { .. })) || is_unsupported || error.is_oom()
-}
-
 /// A library that was found and whose operations do not load.
-fn unusable_library(library: Library, error: &Error, driver: Option<Version>) -> Check {
-    let detail = match error.driver().and_then(kiln_driver::Error::refusal) {
-        Some(Refusal::Library { why, .. }) => why.clone(),
-        _ => format!("{error:#}"),
-    };
+fn unusable_library(library: Library, detail: &str, driver: Option<Version>) -> Check {
     // The next step follows by itself, for the driver of this machine.
     let detail = detail.replace(&format!("; {}", library.advice()), "");
     Check::bad(Status::Missing, library.name(), detail, library.advice_for(driver))

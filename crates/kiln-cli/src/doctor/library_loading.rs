@@ -1,5 +1,5 @@
-//! A library that was found is loaded in another process: this command again, under the name `load-library`. A library whose initialiser crashes, ends the process
-//! or never returns does so there.
+//! A library that was found is loaded in another process, and where there is a GPU its first operation, too: this command again, under the name `load-library`. A
+//! library that crashes, ends the process or never returns does so there.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::OwnedFd;
@@ -8,23 +8,31 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use kiln::DeviceRuntime;
 use kiln::libraries::{FoundLibrary, LibraryOrigin, MissingLibrary, SearchedPlace};
 
-use super::load_library::{Loaded, NAME};
+use super::library_cost::{Sample, sample_operation};
+use super::load_library::{DEVICE, Loaded, NAME, answer_in};
 use crate::signal_name::signal_text;
 
 /// How long a library may take. From a slow disk the largest ones take a second or two.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// How long its first use may take beside that, the start of CUDA included.
+const SAMPLE_LIMIT: Duration = Duration::from_secs(20);
 /// How often is looked whether the process has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The most bytes that are read: the initialisers of a library may print before the answer.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
-/// The library with the version that it tells.
+/// The library with the version that it tells, and how its first use on a device goes, if kiln calls it.
 ///
 /// # Errors
 /// It cannot be used; it did not load within the time limit; it ended the process that loaded it.
-pub(super) fn load(found: &FoundLibrary) -> Result<FoundLibrary, MissingLibrary> {
+pub(super) fn load(
+    found: &FoundLibrary,
+    gpu: Option<&DeviceRuntime>,
+) -> Result<(FoundLibrary, Option<Sample>), MissingLibrary> {
+    let device = gpu.filter(|_| sample_operation(found.kind).is_some()).map(DeviceRuntime::ordinal);
     let place = SearchedPlace {
         path: found.path.clone(),
         why: String::new(),
@@ -32,9 +40,9 @@ pub(super) fn load(found: &FoundLibrary) -> Result<FoundLibrary, MissingLibrary>
         is_too_old: false,
         is_unloadable: false,
     };
-    let place = match answer(found) {
-        Ok(loaded) => match loaded.why {
-            None => return Ok(FoundLibrary { version: loaded.version(), ..found.clone() }),
+    let place = match answer(found, device) {
+        Ok((loaded, sample)) => match loaded.why {
+            None => return Ok((FoundLibrary { version: loaded.version(), ..found.clone() }, sample)),
             Some(why) => {
                 let is_too_old = loaded.is_too_old;
                 SearchedPlace { why, is_too_old, is_unloadable: !is_too_old, ..place }
@@ -47,31 +55,49 @@ pub(super) fn load(found: &FoundLibrary) -> Result<FoundLibrary, MissingLibrary>
 }
 
 /// What the process found out, or why it found out nothing.
-fn answer(found: &FoundLibrary) -> Result<Loaded, String> {
+fn answer(found: &FoundLibrary, device: Option<u32>) -> Result<(Loaded, Option<Sample>), String> {
     let (mut output, mut process) =
-        start(found).map_err(|error| format!("no process could be started to load it: {error}"))?;
-    let ended = wait(&mut output, &mut process);
+        start(found, device).map_err(|error| format!("no process could be started to load it: {error}"))?;
+    let ended = wait(&mut output, &mut process, device.is_some());
     if !matches!(ended, Ok((_, Some(_)))) {
         // It has not ended; afterwards it has, whatever these answer.
         let _ = process.kill();
         let _ = process.wait();
     }
     match ended {
-        Ok((printed, Some(status))) => match (Loaded::find(&printed), status.code()) {
-            (Some(loaded), Some(0)) => Ok(loaded),
-            _ => Err(format!("loading it ended its process with {}", end_text(status))),
+        Ok((printed, Some(status))) => {
+            let (loaded, sample) = (Loaded::find(&printed), answer_in(&printed));
+            let is_awaited = device.is_some() && loaded.as_ref().is_some_and(|loaded| loaded.why.is_none());
+            match (loaded, sample, status.code()) {
+                (Some(loaded), None, _) if is_awaited => {
+                    let died = format!("its first use ended its process with {}", end_text(status));
+                    Ok((loaded, Some(Sample::Died(died))))
+                }
+                (Some(loaded), sample, Some(0)) => Ok((loaded, sample)),
+                _ => Err(format!("loading it ended its process with {}", end_text(status))),
+            }
+        }
+        Ok((printed, None)) => match Loaded::find(&printed).filter(|_| device.is_some()) {
+            Some(loaded) => {
+                let late = format!("its first use did not end within {} s", SAMPLE_LIMIT.as_secs());
+                Ok((loaded, Some(Sample::Died(late))))
+            }
+            None => Err(format!("loading it did not end within {} s", TIME_LIMIT.as_secs())),
         },
-        Ok((_, None)) => Err(format!("loading it did not end within {} s", TIME_LIMIT.as_secs())),
         Err(error) => Err(format!("what loads it could not be asked: {error}")),
     }
 }
 
-fn start(found: &FoundLibrary) -> io::Result<(UnixStream, Child)> {
+fn start(found: &FoundLibrary, device: Option<u32>) -> io::Result<(UnixStream, Child)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(LOOK_EVERY))?;
     // The file that is running, even if it was replaced or removed since.
     let mut command = Command::new("/proc/self/exe");
-    command.args([NAME, "--", found.kind.name()]).arg(&found.path);
+    command.arg(NAME);
+    if let Some(device) = device {
+        command.args([DEVICE, &device.to_string()]);
+    }
+    command.args(["--", found.kind.name()]).arg(&found.path);
     if let Some(version) = found.version {
         command.arg(version.to_string());
     }
@@ -81,7 +107,11 @@ fn start(found: &FoundLibrary) -> io::Result<(UnixStream, Child)> {
 }
 
 /// What the process prints, and how it ends; none if it does not in time.
-fn wait(output: &mut UnixStream, process: &mut Child) -> io::Result<(Vec<u8>, Option<ExitStatus>)> {
+fn wait(
+    output: &mut UnixStream,
+    process: &mut Child,
+    is_sampled: bool,
+) -> io::Result<(Vec<u8>, Option<ExitStatus>)> {
     let (began, mut printed, mut ended) = (Instant::now(), Vec::new(), None);
     loop {
         let room = OUTPUT_LIMIT.saturating_sub(printed.len() as u64);
@@ -95,7 +125,11 @@ fn wait(output: &mut UnixStream, process: &mut Child) -> io::Result<(Vec<u8>, Op
             return Ok((printed, Some(status)));
         }
         ended = process.try_wait()?;
-        if ended.is_none() && began.elapsed() >= TIME_LIMIT {
+        let is_late = || match is_sampled && Loaded::find(&printed).is_some() {
+            true => began.elapsed() >= TIME_LIMIT + SAMPLE_LIMIT,
+            false => began.elapsed() >= TIME_LIMIT,
+        };
+        if ended.is_none() && began.elapsed() >= TIME_LIMIT && is_late() {
             return Ok((printed, None));
         }
         if is_over && ended.is_none() {

@@ -1,22 +1,32 @@
-//! `kiln load-library`: loads a library and prints what it found out. `kiln doctor` starts it for each library; it is no command for users.
+//! `kiln load-library`: loads a library, and on a GPU an operation of it, and prints what it found out. `kiln doctor` starts it for each library; it is no command
+//! for users.
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 use kiln::libraries::{FoundLibrary, Library, LibraryOrigin, LibraryVersion};
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::library_cost::{Sample, sample_operation};
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 
 /// The name of the command.
 pub(super) const NAME: &str = "load-library";
 
+/// The flag that names the CUDA device of the first operation.
+pub(super) const DEVICE: &str = "--device";
+
 /// The words of `kiln load-library`.
 #[derive(Args)]
 pub(crate) struct Arguments {
+    /// The CUDA device that an operation is loaded on.
+    #[arg(long)]
+    device: Option<u32>,
     /// The library, such as `cuBLAS`.
     library: String,
     /// Its file.
@@ -36,9 +46,9 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// The answer in what a process printed: its last line that is one.
+    /// The answer in what a process printed.
     pub(super) fn find(printed: &[u8]) -> Option<Self> {
-        printed.rsplit(|byte| *byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
+        answer_in(printed)
     }
 
     pub(super) fn version(&self) -> Option<LibraryVersion> {
@@ -64,6 +74,18 @@ impl Loaded {
     }
 }
 
+/// An answer in what a process printed: its last line that is one.
+pub(super) fn answer_in<T: DeserializeOwned>(printed: &[u8]) -> Option<T> {
+    printed.rsplit(|byte| *byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
+}
+
+/// Prints an answer on a separate line, whatever the library printed. A reader that is gone needs none.
+fn print(answer: &impl Serialize) {
+    let answer = serde_json::to_string(answer).unwrap_or_default();
+    let mut output = std::io::stdout();
+    let _ = writeln!(output, "\n{answer}").and_then(|()| output.flush());
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let known = Library::ALL.into_iter().find(|library| library.name() == arguments.library);
@@ -73,10 +95,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let version = arguments.version.as_deref().and_then(version_of);
     let path = arguments.path.clone();
+    let start = Instant::now();
     let loaded = Loaded::of(&FoundLibrary { kind, path, version, origin: LibraryOrigin::System });
-    let answer = serde_json::to_string(&loaded).unwrap_or_default();
-    // On a separate line, whatever the library printed. A reader that is gone needs no answer.
-    let _ = writeln!(std::io::stdout(), "\n{answer}");
+    let load_time = start.elapsed();
+    print(&loaded);
+    if let (None, Some(device), Some(operation)) = (&loaded.why, arguments.device, sample_operation(kind)) {
+        print(&Sample::on_device(device, operation, load_time));
+    }
     Ok(Exit::Done)
 }
 

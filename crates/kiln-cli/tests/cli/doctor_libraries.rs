@@ -125,3 +125,64 @@ on_machine! {
         assert_eq!(check(&json, "context on device 0")["status"], "ok");
     }
 }
+
+/// A cuBLAS whose handle is made by other code.
+macro_rules! cublas_with {
+    ($create:literal) => {
+        concat!(
+            "#define cublasCreate_v2 replaced_create\n",
+            include_str!("../../../kiln-cuda/tests/on_fake/libcublas/cublas.c"),
+            "\n#undef cublasCreate_v2\nint cublasCreate_v2(void **handle) { *handle = malloc(1); ",
+            $create,
+            " return 0; }"
+        )
+    };
+}
+
+/// The check of cuBLAS, beside a GPU and other libraries that work.
+fn first_use_of_cublas() -> Value {
+    let outcome = run(command(&["doctor", "--json", "--policy", "required"]));
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+    let json = outcome.json();
+    assert_eq!(check(&json, "context on device 0")["status"], "ok");
+    // What comes after the libraries is examined, too.
+    check(&json, "isolation: device 0");
+    assert!(json["summary"].as_str().unwrap().starts_with("Yes: kernels run on"), "{json}");
+    check(&json, "cuBLAS").clone()
+}
+
+#[track_caller]
+fn told_as_missing(found: &Value, wanted: &str) {
+    assert_eq!(found["status"], "missing", "{found}");
+    assert!(found["detail"].as_str().unwrap().ends_with(wanted), "{found}");
+    let next = found["next_step"].as_str().unwrap();
+    assert!(next.contains("nvidia-cublas"), "{next}");
+}
+
+on_machine! {
+    fn a_library_that_crashes_in_its_first_use_is_told()
+        on Machine::fake().with_library("KILN_CUBLAS", cublas_with!("*(volatile int *)0 = 1;")) =>
+    {
+        told_as_missing(&first_use_of_cublas(), "KILN_CUBLAS.so: its first use ended its process with signal 11 (SIGSEGV)");
+    }
+
+    fn a_library_that_exits_in_its_first_use_is_told()
+        on Machine::fake().with_library("KILN_CUBLAS", cublas_with!("exit(0);")) =>
+    {
+        told_as_missing(&first_use_of_cublas(), "its first use ended its process with exit status 0");
+    }
+
+    fn a_library_that_never_returns_from_its_first_use_is_told()
+        on Machine::fake().with_library("KILN_CUBLAS", cublas_with!("for (;;) pause();")) =>
+    {
+        told_as_missing(&first_use_of_cublas(), "its first use did not end within 20 s");
+    }
+
+    fn a_library_that_prints_in_its_first_use_is_measured()
+        on Machine::fake().with_library("KILN_CUBLAS", cublas_with!("for (int i = 0; i < 50000; i++) puts(\"{\"); fflush(stdout);")) =>
+    {
+        let found = first_use_of_cublas();
+        assert_eq!(found["status"], "ok", "{found}");
+        assert!(found["detail"].as_str().unwrap().contains("the first use takes"), "{found}");
+    }
+}
