@@ -100,6 +100,22 @@ fn data_parallel_training_refuses_words_that_it_does_not_understand() {
     }
 }
 
+/// The book shows the program for cudarc and the one for kiln, one behind the other, with what differs. Both are compiled with the tests of the documentation.
+#[test]
+fn the_book_has_the_ported_product_beside_the_one_of_cudarc() {
+    let book = include_str!("../../../docs/book/src/libraries.md");
+    let (_, section) = book.split_once("\n## From cudarc\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let listings: Vec<&str> = section.split("```").skip(1).step_by(2).collect();
+    let [cudarc, kiln] = listings[..] else { panic!("{} listings", listings.len()) };
+    assert!(
+        cudarc.contains("use cudarc::") && cudarc.contains("launch_builder") && cudarc.contains("unsafe")
+    );
+    assert!(kiln.starts_with("rust\n") && kiln.contains(".matmul(") && !kiln.contains("unsafe"));
+    assert!(kiln.contains("assert_eq!(c.download()?, [7.0, 10.0, 15.0, 22.0]);"));
+    assert!(section.contains("| | cudarc, kernel | cudarc, `cublas::Gemm` | kiln |"));
+}
+
 #[test]
 fn port_cudarc_matmul() {
     let text = output("port_cudarc_matmul");

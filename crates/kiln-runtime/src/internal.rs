@@ -12,13 +12,14 @@ pub use crate::buffer::usable::{
 pub use crate::code::library_fingerprint::cublaslt_identity;
 pub use crate::code::module_builder::{count_found, ptx_key};
 pub use crate::findings::finding_file::{FINDINGS_FILE_VARIABLE, note_finding};
-pub use crate::findings::named_call::{CallScope, in_call};
+pub use crate::findings::named_call::CallScope;
 pub use crate::graph::recorded_work::RecordedWork;
 pub use crate::launch::byte_arguments::pass_bytes;
 pub use crate::recovery::expendable_buffers::mark_workspace;
 pub use crate::runtime::ended_work::{EndedWork, end_work};
 pub use crate::runtime::external_state::FollowedState;
 pub use crate::runtime::memory_pressure::{current_generation, pressure_policy};
+pub use crate::runtime::named_work::in_call;
 pub use crate::runtime::recording::work_context::{
     CollectiveLabel, RecordedMoment, WorkContext, as_collective, called_from, recorded_moment,
 };

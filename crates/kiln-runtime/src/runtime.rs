@@ -15,6 +15,7 @@ mod memory_config;
 pub(crate) mod memory_pressure;
 #[cfg(feature = "metrics")]
 mod metered;
+pub(crate) mod named_work;
 mod process_end;
 #[cfg(unix)]
 pub(crate) mod published;

@@ -1,8 +1,6 @@
 //! Matrix products.
 
-use kiln_operation::{
-    Activation, Determinism, ElementType, Epilogue, Layout, Math, Matmul, Operation, OperationOperand,
-};
+use kiln_operation::{Activation, Determinism, ElementType, Epilogue, Layout, Math, Matmul, Operation};
 use kiln_runtime::internal::BufferBytes;
 use kiln_runtime::{GpuRef, GraphBuilder, NodeId, Stream, Ticket};
 
@@ -288,23 +286,6 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         }
     }
 
-    /// The product, refused as [`submit`](Self::submit) refuses it, in the same order: shapes and numbers, the device and the stream, sizes and buffers, and the
-    /// first buffer that cannot be used. With the operands of the operation, of which there are none where there is nothing to do.
-    pub(super) fn checked(&self) -> Result<(Described<'a>, Vec<OperationOperand>)> {
-        let gpu = self.loaded.gpu();
-        self.check_shapes()?;
-        self.checked_alpha()?;
-        self.accumulated()?;
-        check_stream(gpu, Matmul::NAME, self.stream)?;
-        let described = self.described()?;
-        if described.is_empty {
-            return Ok((described, Vec::new()));
-        }
-        let operands = described.check()?;
-        described.check_usable(gpu)?;
-        Ok((described, operands))
-    }
-
     pub(super) fn described(&self) -> Result<Described<'a>> {
         self.described_for(Matmul::NAME)
     }
@@ -436,7 +417,7 @@ impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
         scalar_argument::accumulated(Matmul::NAME, self.scale(), self.beta)
     }
 
-    fn check_shapes(&self) -> Result<()> {
+    pub(super) fn check_shapes(&self) -> Result<()> {
         let (a, b, c) = (&self.a, &self.b, &self.c);
         let refuse = |what, hint| Err(LibraryError::argument(Matmul::NAME, what, hint));
         if a.columns != b.rows || c.rows != a.rows || c.columns != b.columns {

@@ -3,6 +3,7 @@
 //! An ordinary call describes its product anew: shapes, types and layouts, by which it finds the operation that is loaded. A loop that queues the same product
 //! with other buffers needs none of that: what is left to compare are the lengths and addresses of three buffers.
 
+use kiln_operation::{Matmul, OperationOperand};
 use kiln_runtime::internal::BufferBytes;
 use kiln_runtime::{GpuRef, Stream, Ticket};
 
@@ -11,6 +12,8 @@ use super::matmul::MatmulCall;
 use super::matrix::Matrix;
 use super::product_launch::ProductLaunch;
 use crate::Result;
+use crate::call_state::check_stream;
+use crate::described::Described;
 use crate::loaded_operation::LoadedOperation;
 use crate::loaded_operations::LoadedOperations;
 
@@ -43,6 +46,25 @@ pub struct PreparedMatmul<'a, T: MatrixElement, O: MatrixElement> {
     beta: Option<f64>,
     /// The call that it was made of.
     call: MatmulCall<'a, T, O>,
+}
+
+impl<'a, T: MatrixElement, O: MatrixElement> MatmulCall<'a, T, O> {
+    /// The product, refused as [`submit`](Self::submit) refuses it, in the same order: shapes and numbers, the device and the stream, sizes and buffers, and the
+    /// first buffer that cannot be used. With the operands of the operation, of which there are none where there is nothing to do.
+    pub(super) fn checked(&self) -> Result<(Described<'a>, Vec<OperationOperand>)> {
+        let gpu = self.loaded().gpu();
+        self.check_shapes()?;
+        self.checked_alpha()?;
+        self.accumulated()?;
+        check_stream(gpu, Matmul::NAME, self.stream())?;
+        let described = self.described()?;
+        if described.is_empty {
+            return Ok((described, Vec::new()));
+        }
+        let operands = described.check()?;
+        described.check_usable(gpu)?;
+        Ok((described, operands))
+    }
 }
 
 impl<'a, T: MatrixElement, O: MatrixElement> PreparedMatmul<'a, T, O> {

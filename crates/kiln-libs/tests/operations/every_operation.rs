@@ -61,6 +61,10 @@ use library;
 const A: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 
 fn dense() -> Vec<Row> {
+    [first_vectors(), more_vectors(), matrices()].into_iter().flatten().collect()
+}
+
+fn first_vectors() -> Vec<Row> {
     vec![
         Row {
             call: "blas.matmul",
@@ -119,6 +123,11 @@ fn dense() -> Vec<Row> {
                 library!(blas.copy(&x, &y), y, [1.0, 2.0, 3.0, 4.0])
             },
         },
+    ]
+}
+
+fn more_vectors() -> Vec<Row> {
+    vec![
         Row {
             call: "blas.swap",
             run: |gpu| {
@@ -176,6 +185,11 @@ fn dense() -> Vec<Row> {
                 )
             },
         },
+    ]
+}
+
+fn matrices() -> Vec<Row> {
+    vec![
         Row {
             call: "blas.trsm",
             run: |gpu| {

@@ -10,8 +10,6 @@ use std::sync::Arc;
 
 use kiln_driver::{DeviceFinding, Error, ErrorKind};
 
-use crate::runtime::DeviceRuntime;
-
 /// A call with its operands.
 pub(crate) struct NamedCall {
     /// Such as `blas.matmul`.
@@ -40,23 +38,17 @@ impl Drop for CallScope {
     }
 }
 
-/// What this thread submits to a runtime until the answer is dropped belongs to the named call, or to one around it. Operands are asked for only if the device
-/// checks what work does: names, and the addresses of their bytes.
-#[inline]
-pub fn in_call(
-    gpu: &DeviceRuntime,
-    name: &'static str,
-    line: &'static Location<'static>,
-    operands: impl FnOnce() -> Vec<(&'static str, Range<u64>)>,
-) -> CallScope {
-    match gpu.inner().findings() {
-        None => CallScope { is_outermost: false },
-        Some(_) => begin(name, line, operands),
+impl CallScope {
+    /// That of a call of which nothing is noted.
+    #[inline]
+    pub(crate) fn unnoted() -> Self {
+        Self { is_outermost: false }
     }
 }
 
+/// What this thread submits until the answer is dropped belongs to the named call, or to one around it.
 #[cold]
-fn begin(
+pub(crate) fn begin(
     name: &'static str,
     line: &'static Location<'static>,
     operands: impl FnOnce() -> Vec<(&'static str, Range<u64>)>,

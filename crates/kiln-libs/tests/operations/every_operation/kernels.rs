@@ -17,6 +17,10 @@ fn count(buffer: &GpuRef<u64>) -> f64 {
 }
 
 pub(super) fn kernels() -> Vec<Row> {
+    [elements(), primitives()].into_iter().flatten().collect()
+}
+
+fn elements() -> Vec<Row> {
     vec![
         Row {
             call: "elementwise.apply",
@@ -72,6 +76,11 @@ pub(super) fn kernels() -> Vec<Row> {
                 exact(&integers(&words), &wanted)
             },
         },
+    ]
+}
+
+fn primitives() -> Vec<Row> {
+    vec![
         Row {
             call: "prims.reduce",
             run: |gpu| {

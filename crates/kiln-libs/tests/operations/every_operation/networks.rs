@@ -22,6 +22,10 @@ fn image(buffer: &GpuRef<f32>, size: usize) -> Tensor<'_, f32> {
 }
 
 pub(super) fn networks() -> Vec<Row> {
+    [convolutions(), norms(), pools()].into_iter().flatten().collect()
+}
+
+fn convolutions() -> Vec<Row> {
     vec![
         Row {
             call: "dnn.convolution",
@@ -77,6 +81,11 @@ pub(super) fn networks() -> Vec<Row> {
                 kernel!(dnn.softmax(&x, 2, &y), y, [0.5, 0.5])
             },
         },
+    ]
+}
+
+fn norms() -> Vec<Row> {
+    vec![
         Row {
             call: "dnn.softmax_backward",
             run: |gpu| {
@@ -131,6 +140,11 @@ pub(super) fn networks() -> Vec<Row> {
                 kernel!(dnn.average_pool(image(&x, 2), [2, 2], image(&y, 1)), y, [2.5])
             },
         },
+    ]
+}
+
+fn pools() -> Vec<Row> {
+    vec![
         Row {
             call: "dnn.max_pool_backward",
             run: |gpu| {

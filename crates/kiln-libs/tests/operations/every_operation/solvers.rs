@@ -24,6 +24,10 @@ fn potrf() -> Potrf {
 }
 
 pub(super) fn solvers() -> Vec<Row> {
+    [systems(), batches(), orthogonal(), spectra()].into_iter().flatten().collect()
+}
+
+fn systems() -> Vec<Row> {
     vec![
         Row {
             call: "solve.cholesky",
@@ -85,6 +89,11 @@ pub(super) fn solvers() -> Vec<Row> {
                 (lower.to_vec(), vec![2.0, 1.0, 2.0, 3.0, 1.0, 2.0], solved(potrf()))
             },
         },
+    ]
+}
+
+fn batches() -> Vec<Row> {
+    vec![
         Row {
             call: "solve.cholesky_solve_batched",
             run: |gpu| {
@@ -138,6 +147,11 @@ pub(super) fn solvers() -> Vec<Row> {
         },
         Row { call: "solve.apply_q", run: |gpu| q_times(gpu, false) },
         Row { call: "solve.apply_q_transposed", run: |gpu| q_times(gpu, true) },
+    ]
+}
+
+fn orthogonal() -> Vec<Row> {
+    vec![
         Row {
             call: "solve.form_q",
             run: |gpu| {
@@ -189,19 +203,21 @@ pub(super) fn solvers() -> Vec<Row> {
                 (down(&s), vec![3.0, 2.0], spectrum())
             },
         },
-        Row {
-            call: "solve.svd",
-            run: |gpu| {
-                let (a, s, u, vt) =
-                    (up(gpu, &[0.0_f32, 3.0, 2.0, 0.0]), out(gpu, 2), out(gpu, 4), out(gpu, 4));
-                let (left, right) = (square(&u).transposed(), square(&vt));
-                Solve::new(gpu).svd(square(&a), &s, left, right).submit().unwrap().wait().unwrap();
-                let found = down(&s).into_iter().chain(down(&u)).chain(down(&vt)).map(f64::abs).collect();
-                // A exchanges the axes, and the vectors are axes.
-                (found, vec![3.0, 2.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0], spectrum())
-            },
-        },
     ]
+}
+
+fn spectra() -> Vec<Row> {
+    vec![Row {
+        call: "solve.svd",
+        run: |gpu| {
+            let (a, s, u, vt) = (up(gpu, &[0.0_f32, 3.0, 2.0, 0.0]), out(gpu, 2), out(gpu, 4), out(gpu, 4));
+            let (left, right) = (square(&u).transposed(), square(&vt));
+            Solve::new(gpu).svd(square(&a), &s, left, right).submit().unwrap().wait().unwrap();
+            let found = down(&s).into_iter().chain(down(&u)).chain(down(&vt)).map(f64::abs).collect();
+            // A exchanges the axes, and the vectors are axes.
+            (found, vec![3.0, 2.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0], spectrum())
+        },
+    }]
 }
 
 fn spectrum() -> f64 {

@@ -12,6 +12,10 @@ fn sparse_of(gpu: &DeviceRuntime) -> CsrMatrix<f32> {
 }
 
 pub(super) fn sparse() -> Vec<Row> {
+    [products(), structures()].into_iter().flatten().collect()
+}
+
+fn products() -> Vec<Row> {
     vec![
         Row {
             call: "sparse.spmv",
@@ -68,6 +72,11 @@ pub(super) fn sparse() -> Vec<Row> {
                 exact(&found, &[0.0, 1.0, 3.0])
             },
         },
+    ]
+}
+
+fn structures() -> Vec<Row> {
+    vec![
         Row {
             call: "sparse.copy_nonzeros",
             run: |gpu| {
