@@ -53,6 +53,7 @@ const RULES: &[Rule] = &[
     changelog::unreleased,
     cycles::modules,
     driver_size::methods,
+    driver_size::commands,
 ];
 
 /// Applies every rule and prints what they find.
