@@ -13,6 +13,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 /// assert_eq!(weights, AllocTag::new("weights")?);
 /// assert_eq!(weights.name(), "weights");
 /// assert_eq!(AllocTag::default().name(), "untagged");
+/// assert_eq!(AllocTag::new("")?, AllocTag::default());
 /// # Ok::<(), kiln_mem::TooManyTags>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -36,11 +37,14 @@ impl AllocTag {
     /// How many tags a process can have.
     pub const LIMIT: usize = 1 << 16;
 
-    /// The tag of a name, the same for the life of the process.
+    /// The tag of a name, the same for the life of the process. An empty name is that of memory without a tag, [`default`](Self::default).
     ///
     /// # Errors
     /// When the process has [`LIMIT`](Self::LIMIT) tags already and this would be a new one.
     pub fn new(name: &str) -> Result<Self, TooManyTags> {
+        if name.is_empty() {
+            return Ok(Self::default());
+        }
         let known = names().read().unwrap_or_else(PoisonError::into_inner).by_name.get(name).copied();
         if let Some(number) = known {
             return Ok(Self(number));

@@ -1,6 +1,8 @@
 //! Why a worker is lost.
 
 use std::fmt;
+#[cfg(unix)]
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -47,6 +49,10 @@ impl fmt::Display for LossCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fault(error) => write!(f, "the device failed: {error}"),
+            #[cfg(unix)]
+            Self::Ended(Some(status)) if status.signal().is_some() => {
+                write!(f, "a signal ended the worker process ({status})")
+            }
             Self::Ended(Some(status)) => write!(f, "the worker process ended by itself ({status})"),
             Self::Ended(None) => f.write_str("the worker process ended by itself"),
             Self::Hung { what, after } => write!(f, "{what} made no progress for {}", ShortTime(*after)),
