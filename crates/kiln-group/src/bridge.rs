@@ -14,6 +14,7 @@ mod given_up;
 mod place;
 mod reading;
 mod room;
+mod silent_store;
 mod whole_values;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -131,7 +132,7 @@ impl Bridge {
         }
         if counts.given.len() > KEPT_CALLS {
             for old in counts.given.pop_front().unwrap_or_default() {
-                self.job.rendezvous.remove(&old).map_err(rendezvous)?;
+                self.job.rendezvous.post_removal(&old);
             }
         }
         // All bring what they have before one waits: a send and a receive of one call may meet each other.
@@ -247,7 +248,7 @@ impl Bridge {
             let [first, second] = part_of(&head, bytes, at * CHUNK_BYTES..(at + 1) * CHUNK_BYTES);
             let value = [&(chunks as u64).to_le_bytes()[..], first, second].concat();
             let piece = format!("{key}/{at}");
-            let put = self.job.rendezvous.put(&piece, &value);
+            let put = self.job.rendezvous.put_until(&piece, &value, self.answer_end());
             if let (Place::All(_), Some(given)) = (&place, counts.given.back_mut()) {
                 given.push(piece);
             }
@@ -255,8 +256,13 @@ impl Bridge {
                 Err(RendezvousError::Full { limit, .. }) => {
                     return Err(self.no_room(&place, part, (&key, at, limit)));
                 }
+                Ok(false) => {
+                    let why = self.silent_store(&place, (part, caller));
+                    self.give_up(counts, (std::slice::from_ref(part), std::slice::from_ref(&place)), &why);
+                    return Err(why);
+                }
                 put => put.map_err(rendezvous)?,
-            }
+            };
         }
         Ok(place)
     }

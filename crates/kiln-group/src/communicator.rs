@@ -93,6 +93,8 @@ struct Inner {
     /// None for a rank that is alone.
     membership: Option<Arc<Membership>>,
     lost: OnceLock<LostRank>,
+    /// Why ranks of one simulated machine cannot go on, which it takes no more calls for.
+    failed: OnceLock<CommunicatorFailed>,
     /// Its thread panicked.
     is_given_up: AtomicBool,
     /// Dropped after its buffers.
@@ -204,6 +206,7 @@ impl DeviceCommunicator {
                 ledger,
                 membership: membership.clone(),
                 lost: OnceLock::new(),
+                failed: OnceLock::new(),
                 is_given_up: AtomicBool::new(false),
             }
         });
@@ -280,9 +283,12 @@ impl DeviceCommunicator {
     /// Begins a submission, unless a rank is lost.
     pub(crate) fn begin(&self) -> Result<MutexGuard<'_, KnownFunctions>> {
         let turn = self.turn();
-        match self.inner.lost.get() {
-            Some(lost) => Err(self.inner.refusal(lost)),
-            None => Ok(turn),
+        match (self.inner.lost.get(), self.inner.failed.get()) {
+            (Some(lost), _) => Err(self.inner.refusal(lost)),
+            (None, Some(failed)) => {
+                Err(GroupError::Rank { rank: self.rank(), source: Error::other(failed.clone()) })
+            }
+            (None, None) => Ok(turn),
         }
     }
 
@@ -316,6 +322,10 @@ impl DeviceCommunicator {
         match inner.lost.get() {
             Some(lost) if !source.is_lost() => inner.refusal(lost),
             _ => {
+                // A call that was under way when another rank failed it.
+                if let Some(failed) = inner.failed.get().filter(|_| !source.is_lost()) {
+                    return GroupError::Rank { rank: self.rank(), source: Error::other(failed.clone()) };
+                }
                 if is_of_library {
                     inner.fail(&source.to_string());
                 }
@@ -350,6 +360,8 @@ impl DeviceCommunicator {
         if let Some(lost) = inner.lost.get() {
             let told = Arc::new(inner.loss(lost));
             end_work(&inner.runtime, EndedWork::Late(ticket.stamp()), told);
+        } else if let Some(failed) = inner.failed.get() {
+            end_work(&inner.runtime, EndedWork::Late(ticket.stamp()), Arc::new(failed.clone()));
         }
     }
 
@@ -435,8 +447,14 @@ impl Inner {
         let suspects = self.membership.as_ref().map(|members| members.suspects(self.rank.rank, why));
         let suspects = suspects.unwrap_or_default();
         let told = CommunicatorFailed { communicator, cause, suspects };
-        let is_ended = self.end_unfinished(&mut self.ledger(), Arc::new(told));
-        if is_ended {
+        // Held until all is said, so that a call that is submitted meanwhile is ended as well.
+        let mut ledger = self.ledger();
+        if self.log.is_some() {
+            let _ = self.failed.set(told.clone());
+        }
+        let is_ended = self.end_unfinished(&mut ledger, Arc::new(told));
+        drop(ledger);
+        if is_ended || self.log.is_some() {
             self.abort();
         }
     }

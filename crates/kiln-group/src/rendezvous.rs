@@ -55,6 +55,8 @@ use token_proof::TokenKey;
 pub(crate) use told_absences::{ToldAbsence, WhyAbsent};
 use used_names::UsedNames;
 
+/// What is said of a store that does not answer.
+const SILENT_STORE: &str = "it does not answer (is its process stopped?)";
 /// Between two looks of rank 0 whether it can take connections.
 const SERVER_PERIOD: Duration = Duration::from_millis(200);
 
@@ -188,7 +190,7 @@ impl Rendezvous {
         let number = |rank| {
             let key = process_key(rank);
             self.get_while(rank, (&key, &key), self.deadline(), EndingLosses::None)?
-                .ok_or(RendezvousError::NoValue { key, waited: self.timeout })
+                .ok_or_else(|| self.no_value(key))
         };
         (0..self.size).map(number).collect()
     }
@@ -240,7 +242,7 @@ impl Rendezvous {
             Some(Message::Full { limit, .. }) => Err(RendezvousError::Full { key: key.into(), limit }),
             Some(Message::Value { value, .. }) => Ok(Some(value)),
             Some(_) => Ok(None),
-            None => Err(RendezvousError::StoreLost { cause: "it does not answer".into() }),
+            None => Err(RendezvousError::StoreLost { cause: SILENT_STORE.into() }),
         }
     }
 
@@ -251,7 +253,7 @@ impl Rendezvous {
     pub fn get(&self, key: &str) -> Result<Vec<u8>> {
         check(key, &[])?;
         let value = self.get_until(key, self.deadline())?;
-        value.ok_or_else(|| RendezvousError::NoValue { key: key.into(), waited: self.timeout })
+        value.ok_or_else(|| self.no_value(key.into()))
     }
 
     /// Waits for a value; none if no rank has put it until then.

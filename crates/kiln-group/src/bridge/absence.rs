@@ -34,6 +34,8 @@ pub(super) enum Absence {
     Ended,
     /// Its device was shut down.
     ShutDown,
+    /// The store of the job does not answer, so that it is not known which ranks have come.
+    SilentStore,
 }
 
 /// What was known of ranks that have gone: those that have left the job, and the last that said so of the communicator.
@@ -41,6 +43,12 @@ pub(super) enum Absence {
 struct Gone {
     left: Vec<u32>,
     said: Option<Vec<u8>>,
+}
+
+/// Until when the store may take to answer in a wait that ends then.
+fn limited(end: Instant) -> Instant {
+    let now = Instant::now();
+    end.max(now + END_PERIOD).min(now + ANSWER_LIMIT)
 }
 
 impl Bridge {
@@ -64,25 +72,27 @@ impl Bridge {
                 }
                 Err(error) => return Err(rendezvous(error)),
             }
+            let answered = limited(end);
             let found = match place {
-                Place::All(_) => self.fresh_gone(place, &mut known)?.map(Err),
-                Place::Pair(transfer) => self.ended_sender(place, transfer, (rank, key))?,
+                Place::All(_) => self.fresh_gone(place, &mut known, answered)?.map(Err),
+                Place::Pair(transfer) => self.ended_sender(place, transfer, (rank, key), answered)?,
             };
             if let Some(found) = found {
                 return Ok(found);
             }
             if until >= end {
-                return Ok(Err((rank, Absence::Late)));
+                let answers = self.job.rendezvous.store_answers().map_err(rendezvous)?;
+                return Ok(Err((rank, if answers { Absence::Late } else { Absence::SilentStore })));
             }
         }
     }
 
     /// A rank that has gone without coming to a call of all, where more have gone than were known.
-    fn fresh_gone(&self, place: &Place, known: &mut Gone) -> Result<Option<(u32, Absence)>> {
-        let until = Instant::now() + ANSWER_LIMIT;
+    fn fresh_gone(&self, place: &Place, known: &mut Gone, until: Instant) -> Result<Option<(u32, Absence)>> {
         let said = self.job.rendezvous.last_word(self.of_job(self.rank), &self.departed_key(), until);
         let now = Gone { left: self.job.rendezvous.left_ranks(), said };
-        if now == *known {
+        // A store that does not answer has said nothing.
+        if now == *known || now.said.is_none() && known.said.is_some() {
             return Ok(None);
         }
         let found = self.find_gone(place);
@@ -96,8 +106,8 @@ impl Bridge {
         place: &Place,
         transfer: &Transfer,
         (rank, key): (u32, &str),
+        until: Instant,
     ) -> Result<Option<PieceOrAbsence>> {
-        let until = Instant::now() + ANSWER_LIMIT;
         let word = |key: &str| self.job.rendezvous.last_word(self.of_job(rank), key, until);
         if word(&self.given_up_key(rank)).is_some() {
             return self.first_gone(place, (rank, Absence::Ended)).map(|gone| Some(Err(gone)));
@@ -221,6 +231,9 @@ impl Bridge {
         (rank, why): (u32, Absence),
         (part, caller): (&Part, Caller),
     ) -> GroupError {
+        if matches!(why, Absence::SilentStore) {
+            return self.silent_store(place, (part, caller));
+        }
         let (ranks, what, next) = match place {
             Place::All(_) => {
                 let (ranks, what) = self.absent_from_all(place, (rank, why), part);
@@ -228,7 +241,9 @@ impl Bridge {
             }
             Place::Pair(transfer) => {
                 let why = match why {
-                    Absence::Late => format!("rank {rank} did not within {}", ShortTime(self.deadline)),
+                    Absence::Late | Absence::SilentStore => {
+                        format!("rank {rank} did not within {}", ShortTime(self.deadline))
+                    }
                     Absence::Left => format!("rank {rank} has left the job"),
                     Absence::Ended => format!("rank {rank} has ended its part of the communicator"),
                     Absence::ShutDown => format!("rank {rank} has shut its device down"),
@@ -253,14 +268,14 @@ impl Bridge {
         let (id, number) = (self.id.short(), number_text(place));
         let call = format!("{number}, {collective}, of communicator {id}");
         let ranks = match why {
-            Absence::Late => self.absent_ranks(place, rank),
+            Absence::Late | Absence::SilentStore => self.absent_ranks(place, rank),
             Absence::Left => vec![rank],
             Absence::Ended => self.ended_ranks(place, (rank, false)),
             Absence::ShutDown => self.ended_ranks(place, (rank, true)),
         };
         let (who, are_several) = (named(&ranks), ranks.len() > 1);
         let what = match (why, are_several) {
-            (Absence::Late, _) => {
+            (Absence::Late | Absence::SilentStore, _) => {
                 format!("{who} did not come to {call}, within {}", ShortTime(self.deadline))
             }
             (Absence::Left, _) => format!("{who} has left the job and does not come to {call}"),
@@ -283,8 +298,8 @@ impl Bridge {
     /// Says to the job which ranks this one was told of: it may end because of that.
     fn say_absent(&self, place: &Place, (ranks, why): (&[u32], Absence), what: &str) {
         let told = match (why, place) {
-            (Absence::Late, Place::All(_)) => WhyAbsent::LateInCall(what.to_owned()),
-            (Absence::Late, Place::Pair(_)) => WhyAbsent::LateInCall(format!(
+            (Absence::Late | Absence::SilentStore, Place::All(_)) => WhyAbsent::LateInCall(what.to_owned()),
+            (Absence::Late | Absence::SilentStore, Place::Pair(_)) => WhyAbsent::LateInCall(format!(
                 "{} did not come to {} of communicator {}, within {}",
                 named(ranks),
                 number_text(place),

@@ -1,11 +1,16 @@
 //! Ranks that have gone in order or are late, and what this rank was told of them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::error::RendezvousError;
+use super::keys::check;
 use super::message::Message;
 use super::seen::EndingLosses;
 use super::told_absences::{ToldAbsence, WhyAbsent};
-use super::{Rendezvous, Result};
+use super::{Rendezvous, Result, SILENT_STORE};
+
+/// How long the store may take to answer what it always can answer.
+const STORE_LIMIT: Duration = Duration::from_millis(500);
 
 impl Rendezvous {
     /// Ranks that have left as planned, the first one first.
@@ -25,6 +30,40 @@ impl Rendezvous {
         let make = |id| Message::GetOf { id, rank, key: key.into() };
         let answer = self.connection.request_while_here(make, end, losses, left)?;
         self.value_of(rank, name, losses, answer)
+    }
+
+    /// Puts a value; false if the store does not answer until then.
+    pub(crate) fn put_until(&self, key: &str, value: &[u8], end: Instant) -> Result<bool> {
+        check(key, value)?;
+        let make = |id| Message::Put { id, key: key.into(), value: value.into() };
+        match self.connection.request(make, end, EndingLosses::None)? {
+            Some(Message::Full { limit, .. }) => Err(RendezvousError::Full { key: key.into(), limit }),
+            answer => Ok(answer.is_some()),
+        }
+    }
+
+    /// Removes a value without waiting until it is gone.
+    pub(crate) fn post_removal(&self, key: &str) {
+        self.connection.post(|id| Message::Remove { id, key: key.into() });
+    }
+
+    /// Whether the store answers a question that it always can answer. It does not while the process of rank 0 is stopped.
+    ///
+    /// # Errors
+    /// The store is lost.
+    pub(crate) fn store_answers(&self) -> Result<bool> {
+        let end = Instant::now() + STORE_LIMIT;
+        let answer = self.connection.request(|id| Message::WhoIsMissing { id }, end, EndingLosses::None)?;
+        Ok(answer.is_some())
+    }
+
+    /// The error of a value that has not come: that of the store, if it does not answer.
+    pub(super) fn no_value(&self, key: String) -> RendezvousError {
+        match self.store_answers() {
+            Ok(true) => RendezvousError::NoValue { key, waited: self.timeout },
+            Ok(false) => RendezvousError::StoreLost { cause: SILENT_STORE.into() },
+            Err(error) => error,
+        }
     }
 
     /// This rank was told that others do not come. What it is told of itself is no reason.

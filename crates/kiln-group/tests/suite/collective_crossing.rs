@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use kiln::Ticket;
-use kiln::group::{CommunicatorFailed, DeviceCommunicator, DeviceCommunicatorConfig, GroupError};
+use kiln::group::{CommunicatorFailed, DeviceCommunicator, DeviceCommunicatorConfig, GroupError, Reduction};
 
 use crate::collective_mistakes::ranks;
 use crate::rig::Rig;
@@ -87,6 +87,29 @@ fn ranks_that_wait_are_told_of_sends_that_cross_with_their_lines() {
         assert_eq!(failed.cause, error);
     }
     assert!(error.contains("put the send and the receive of a rank into one call"), "{error}");
+}
+
+#[test]
+fn ranks_that_have_called_nothing_are_told_of_sends_that_cross_as_well() {
+    let all = ranks(4);
+    let half = |rank: usize, first: bool| all.buffers[rank].view(if first { 0..6 } else { 6..12 }).unwrap();
+    for rank in 0..2 {
+        all.ranks[rank].send(&half(rank, true), 1 - rank as u32).submit().unwrap();
+    }
+    all.ranks[0].recv(&half(0, false), 1).submit().unwrap();
+    let error = all.ranks[1].recv(&half(1, false), 0).submit().unwrap_err().to_string();
+    for (rank, buffer) in all.ranks.iter().zip(&all.buffers) {
+        let GroupError::Rank { rank: of, source } =
+            rank.all_reduce_in_place(buffer, Reduction::Sum).submit().unwrap_err()
+        else {
+            panic!("rank {}", rank.rank())
+        };
+        let failed = source.downcast_ref::<CommunicatorFailed>().unwrap_or_else(|| panic!("{source}"));
+        assert_eq!((of, &failed.cause), (rank.rank(), &error));
+        // Its device goes on.
+        assert_eq!(rank.runtime().upload(&[2.0_f32; 4]).unwrap().download().unwrap(), [2.0; 4]);
+    }
+    assert_eq!(all.buffers[2].download().unwrap(), [1.0; 12]);
 }
 
 #[test]

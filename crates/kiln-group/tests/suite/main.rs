@@ -58,6 +58,7 @@ mod second_losses;
 mod shards;
 mod shared;
 mod split_mistakes;
+mod stopped_stores;
 mod told_losses;
 mod topologies;
 mod watched_clock;
