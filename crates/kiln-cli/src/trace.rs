@@ -85,8 +85,8 @@ On a GPU, only --times (or KILN_TRACE_TIMES, which it sets) makes the recording 
      sixteenth of that, and cupti one or two for each launch. Where CUPTI cannot be used, events are, \
      and the program's log says why. Times of simulated devices are always there.
 
-SIGTERM, SIGINT and SIGHUP are passed on to the program, and what it recorded is finished when \
-     it has ended.
+SIGTERM, SIGINT and SIGHUP are passed on to the program, and what it recorded is used when it \
+     has ended. A program that such a signal ends at once writes no end mark, which is said.
 
 Exit codes: that of the program, where one is run, also if it recorded nothing, or 128 and the \
      number of the signal that ended it; otherwise 0 done, 2 wrong usage, or a file that cannot be \

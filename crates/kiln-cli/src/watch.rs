@@ -77,7 +77,8 @@ A program is run with KILN_TRACE=FILE; %p in its name stands for the number of t
 
 Exit codes: 2 wrong usage, or a file that cannot be read, 3 a port in use, or a program that \
      cannot be started, that of the program where it recorded nothing or a signal ended both; \
-     otherwise it runs until Ctrl-C, and ends with 0 where the reader of its output leaves.";
+     otherwise it runs until Ctrl-C, SIGTERM or SIGHUP ends it, by that signal (a shell has 130, \
+     143 or 129), and ends with 0 where the reader of its output leaves.";
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -144,6 +145,10 @@ fn run_and_show(
         true => console.json(&Served { url: server.url() })?,
         // The standard output is the program's.
         false => complain_unbroken(format_args!("{} (Ctrl-C ends it)", server.url())),
+    }
+    if arguments.json && !console.is_open() {
+        // As above, and the program has not begun.
+        return Ok(Exit::Done);
     }
     let settings = RunSettings { is_json: arguments.json, times: arguments.times };
     let run = recorded_program::run((program.0, program.1), &place, settings, signals)?;

@@ -10,5 +10,5 @@ mod finding_policy;
 pub(crate) mod named_call;
 mod submission_stamps;
 
-pub(crate) use finding_log::{FindingLayer, FindingLog, KeptFinding};
+pub(crate) use finding_log::{FindingLayer, FindingLog, KeptFinding, LeftOut};
 pub use finding_policy::Findings;

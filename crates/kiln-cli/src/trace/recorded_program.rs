@@ -160,9 +160,10 @@ fn nothing(name: &str, file: &Path) -> Failure {
         );
         return Failure::refused(why).next("make room on its disk, or give another place");
     }
-    let why =
-        format!("`{name}` recorded nothing: it made no kiln runtime, or could not write {}", file.display());
-    Failure::refused(why).next("run a program that uses kiln::DeviceRuntime, and make room for the file")
+    let why = format!("`{name}` recorded nothing: no kiln runtime began to write {}", file.display());
+    Failure::refused(why).next(
+        "run a program that makes a kiln::DeviceRuntime; one that could not write the file says so itself",
+    )
 }
 
 #[cfg(unix)]

@@ -328,12 +328,13 @@ fn a_program_that_fails_or_records_nothing_is_told() {
     std::fs::write(&file, planted()).unwrap();
     for (words, code, said) in [
         (&["/nonexistent/program"][..], 3, "cannot be started"),
-        (&["true"], 0, "`true` recorded nothing: it made no kiln runtime, or could not write"),
+        (&["true"], 0, "`true` recorded nothing: no kiln runtime began to write"),
         (&["sh", "-c", "exit 7"], 7, "recorded nothing"),
     ] {
         let outcome = run(command(&[&["trace", &file, "--"], words].concat()));
         assert_eq!(outcome.code, Some(code), "{words:?}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(said), "{words:?}: {}", outcome.stderr);
+        assert!(!outcome.stderr.contains("room"), "nothing is wrong with the disk: {}", outcome.stderr);
     }
     assert!(
         std::fs::read(&file).unwrap() == planted(),

@@ -105,14 +105,18 @@ fn a_process_that_is_not_seen_is_told_with_the_reason() {
     refused(&["--once", &other], &["publishes nothing in ", "KILN_TOP=1", "XDG_RUNTIME_DIR"]);
     std::fs::write(folder.path(&format!("kiln/{other}.json")), "{}").unwrap();
     refused(&["--once", &other], &[&format!("kiln/{other}.json"), "not what a kiln program writes"]);
-    let error = &run(top(&folder, &["--json", &other])).json()["error"];
+    let error = &run(top(&folder, &["--json", &other])).json()["not_seen"][0];
     assert_eq!(error["next_step"], "remove it", "{error}");
-    assert!(!error["message"].as_str().unwrap().contains("remove it"), "{error}");
+    assert!(!error["why"].as_str().unwrap().contains("remove it"), "{error}");
     let newer = entry(silent.id(), "newer").replace("\"format\":1", "\"format\":9");
     std::fs::write(folder.path(&format!("kiln/{other}.json")), newer).unwrap();
     refused(&["--once", &other], &["version 9", "use the kiln of that program"]);
     let json = run(top(&folder, &["--json", &other])).json();
-    assert_eq!(json["error"]["next_step"], "use the kiln of that program", "{json}");
+    assert_eq!(json["not_seen"][0]["next_step"], "use the kiln of that program", "{json}");
+    let json = run(top(&folder, &["--json", &gone, "4294967295"])).json();
+    let not_seen: Vec<String> =
+        json["not_seen"].as_array().unwrap().iter().map(|one| one["process"].to_string()).collect();
+    assert_eq!(not_seen, [gone, "4294967295".to_owned()], "none of several is seen: {json}");
     silent.kill().unwrap();
     // Ended, and its exit code was not asked for yet.
     let stat = format!("/proc/{other}/stat");

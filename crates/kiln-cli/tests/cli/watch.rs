@@ -186,10 +186,10 @@ fn a_program_that_recorded_nothing_ends_the_page_with_its_own_code() {
         for verb in ["watch", "trace"] {
             let outcome = run(command(&[verb, &file, "--", "sh", "-c", script]));
             assert_eq!(outcome.code, Some(code), "{verb} {script}: {}", outcome.stderr);
-            let why = "`sh` recorded nothing: it made no kiln runtime, or could not write ";
+            let why = "`sh` recorded nothing: no kiln runtime began to write ";
             assert!(outcome.stderr.contains(&format!("kiln {verb}: {why}")), "{}", outcome.stderr);
             assert!(
-                outcome.stderr.contains("run a program that uses kiln::DeviceRuntime"),
+                outcome.stderr.contains("run a program that makes a kiln::DeviceRuntime"),
                 "{}",
                 outcome.stderr
             );

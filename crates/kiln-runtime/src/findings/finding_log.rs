@@ -1,12 +1,13 @@
 //! The findings of one device, and who was told.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use kiln_driver::call::{Answer, Call};
 use kiln_driver::layer::Layer;
 use kiln_driver::{
-    Command, DeviceFinding, Error as DriverError, Object, Site, StreamId, Submission, Timeout, WaitTarget,
+    Command, DeviceFinding, Error as DriverError, FindingLine, FindingRule, Object, Site, StreamId,
+    Submission, Timeout, WaitTarget,
 };
 use kiln_order::{DependencyTracker, Stamp, StreamClock};
 
@@ -20,6 +21,10 @@ use crate::error::{Error, ErrorKind, Result};
 const MAX_FINDINGS: usize = 1024;
 /// Findings of one device that a recording has by themselves; their texts are kept for ever.
 const MAX_RECORDED: u64 = 256;
+/// How many more it has if each is the first one of its kind, so that repeats of one hide no other.
+const MAX_FIRST: u64 = 64;
+/// Kinds whose repeats are counted apart.
+const MAX_KINDS: usize = 1024;
 
 /// The findings of one device.
 pub(crate) struct FindingLog {
@@ -43,9 +48,25 @@ struct KeptFindings {
 #[derive(Default)]
 struct UnrecordedFindings {
     list: Vec<(DeviceFinding, Option<Stamp>)>,
-    /// How many there were altogether.
-    count: u64,
+    /// How many had room.
+    recorded: u64,
+    /// The kinds that were found, and how many of each had no room.
+    left_out: HashMap<FindingKind, u64>,
+    /// How many of other kinds had none.
+    others: u64,
 }
+
+/// What findings have in common that are repeats of one.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FindingKind {
+    pub(crate) rule: FindingRule,
+    pub(crate) kernel: Option<String>,
+    /// The line of its source.
+    pub(crate) line: Option<FindingLine>,
+}
+
+/// Findings that had no room in a recording: how many, and of what kind where that is known.
+pub(crate) type LeftOut = (u64, Option<FindingKind>);
 
 /// One finding, and which work it fails.
 pub(crate) struct KeptFinding {
@@ -124,10 +145,15 @@ impl FindingLog {
         kept.unrecorded.as_mut().map(|unrecorded| std::mem::take(&mut unrecorded.list)).unwrap_or_default()
     }
 
-    /// How many findings had no room in the recording.
-    pub(crate) fn unrecorded(&self) -> u64 {
+    /// The findings that had no room in the recording, by kind.
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.unrecorded.as_ref().map_or(0, |unrecorded| unrecorded.count.saturating_sub(MAX_RECORDED))
+        let Some(unrecorded) = &kept.unrecorded else { return Vec::new() };
+        let kinds = unrecorded.left_out.iter().map(|(kind, count)| (*count, Some(kind.clone())));
+        let mut left_out: Vec<LeftOut> =
+            kinds.chain([(unrecorded.others, None)]).filter(|(count, _)| *count > 0).collect();
+        left_out.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        left_out
     }
 
     /// What fails work of a runtime that ends, for its tickets.
@@ -176,15 +202,34 @@ impl FindingLog {
     }
 }
 
+impl UnrecordedFindings {
+    fn add(&mut self, finding: &DeviceFinding, at: Option<Stamp>) {
+        let DeviceFinding { rule, kernel, line, .. } = finding.clone();
+        let kind = FindingKind { rule, kernel, line };
+        let has_kinds = self.left_out.len() < MAX_KINDS;
+        let known = self.left_out.get_mut(&kind);
+        let room = if known.is_some() { MAX_RECORDED } else { MAX_RECORDED + MAX_FIRST };
+        let has_room = self.recorded < room;
+        if has_room {
+            self.recorded += 1;
+            self.list.push((finding.clone(), at));
+        }
+        match known {
+            Some(left_out) => *left_out += u64::from(!has_room),
+            None if has_kinds => {
+                self.left_out.insert(kind, u64::from(!has_room));
+            }
+            None => self.others += u64::from(!has_room),
+        }
+    }
+}
+
 impl KeptFindings {
     /// Keeps a finding for the recording, if there is one and room in it. The loss of a device is recorded as a fault.
     fn record(&mut self, error: &DriverError, at: Option<Stamp>) {
         let Some(unrecorded) = &mut self.unrecorded else { return };
         let Some(finding) = error.finding().filter(|finding| !finding.fatal) else { return };
-        unrecorded.count += 1;
-        if unrecorded.count <= MAX_RECORDED {
-            unrecorded.list.push((finding.clone(), at));
-        }
+        unrecorded.add(finding, at);
     }
 
     fn add(&mut self, finding: KeptFinding) {

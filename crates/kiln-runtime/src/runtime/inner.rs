@@ -199,7 +199,14 @@ impl Inner {
     pub(crate) fn settle(&self, stamp: Stamp) -> Result<()> {
         match &self.findings {
             None => Ok(()),
-            Some(findings) => findings.settle(stamp),
+            Some(findings) => {
+                let settled = findings.settle(stamp);
+                // A program that is killed next has it in its recording.
+                if let Some(recording) = self.recording() {
+                    recording.note_findings(self, false);
+                }
+                settled
+            }
         }
     }
 

@@ -21,6 +21,7 @@ mod tick_clock;
 mod waiting;
 pub(crate) mod work_context;
 mod work_label;
+mod written_works;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

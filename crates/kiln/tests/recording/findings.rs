@@ -1,6 +1,7 @@
 //! Findings of the checks of a simulated device: what loses no device is in the recording, with the lines of the kernel and of the program.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kiln::checking::Findings;
 use kiln::trace::{RecordingReader, TraceEvent, TraceStamp, export_perfetto};
@@ -75,6 +76,15 @@ fn content(file: &Recorded) -> Content {
         _ => {}
     });
     content
+}
+
+/// How many findings a file has that is still written, and may end in the middle of a block.
+fn found_so_far(file: &Recorded) -> usize {
+    let (mut reader, mut found) = (file.reader(), 0);
+    while let Ok(Some(event)) = reader.next_event() {
+        found += usize::from(matches!(event, TraceEvent::Finding(_)));
+    }
+    found
 }
 
 fn with_findings(findings: Findings) -> DeviceRuntime {
@@ -195,5 +205,55 @@ fn of_very_many_findings_the_rest_is_counted() {
     drop((unwritten, gpu));
     let Content { found, more, .. } = content(&file);
     assert_eq!((found.len(), more), (256, 44));
-    assert_eq!(file.explained().finding_count, 300);
+    let explained = file.explained();
+    assert_eq!((explained.findings.len(), explained.findings[0].times), (1, 300), "{explained}");
+    assert_eq!(explained.finding_count, 300);
+}
+
+#[test]
+fn repeats_of_one_finding_leave_room_for_another() {
+    let file = Recorded::new();
+    let gpu = with_findings(Findings::Report);
+    gpu.trace(&file).unwrap();
+    let unwritten: Vec<_> = (0..300).map(|_| gpu.allocate::<u32>(4).unwrap()).collect();
+    for buffer in &unwritten {
+        buffer.download().unwrap();
+    }
+    let y = gpu.zeros::<u32>(1).unwrap();
+    launch(&gpu, "all", &y);
+    gpu.synchronize().unwrap();
+    drop((unwritten, y, gpu));
+    let Content { found, .. } = content(&file);
+    assert_eq!(found.iter().filter(|finding| finding.rule == "race").count(), 1, "{}", found.len());
+    assert_eq!(file.explained().findings.len(), 2);
+}
+
+#[test]
+fn a_finding_is_recorded_as_soon_as_its_work_was_waited_for_with_the_line_of_the_launch() {
+    for waits in [true, false] {
+        let file = Recorded::new();
+        let gpu = with_findings(Findings::Report);
+        let y = gpu.zeros::<u32>(1).unwrap();
+        gpu.trace(&file).unwrap();
+        let kernel = gpu.kernel(MISTAKES, "all").unwrap();
+        let line = line!() + 3;
+        for _ in 0..2 {
+            // SAFETY: the simulator checks every access; the mistake is what this is about.
+            let ticket = unsafe { gpu.launch(&kernel).grid(4).block(1).write(&y).submit().unwrap() };
+            if waits { ticket.wait().unwrap() } else { gpu.synchronize().unwrap() }
+        }
+        // The thread that writes does so a little later, without any call of the program, which may be killed then.
+        let before = Instant::now();
+        while found_so_far(&file) < 2 && before.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(found_so_far(&file), 2, "{waits}");
+        drop((y, gpu));
+        let Content { found, .. } = content(&file);
+        let line = format!("{}:{line}", file!());
+        assert_eq!(found.len(), 2, "{waits}: {found:#?}");
+        for race in &found {
+            assert_eq!(race.submitted.as_deref(), Some(&*line), "{waits}: {race:#?}");
+        }
+    }
 }

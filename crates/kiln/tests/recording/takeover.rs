@@ -56,3 +56,43 @@ fn a_killed_worker_is_a_fault_and_a_takeover() {
         assert!(trace.windows(word.len()).any(|bytes| bytes == word.as_bytes()), "{word}");
     }
 }
+
+/// Writes where no memory is.
+const FAR: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry far(.param .u64 y) {
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [y];
+    st.global.u32 [%rd1+1099511627776], 1;
+    ret;
+}
+";
+
+#[test]
+fn a_fault_is_recorded_once_also_where_a_later_call_tells_of_it() {
+    let file = Recorded::new();
+    let process = Process { entry: WorkerEntry::Test("takeover::worker".into()), ..Process::default() };
+    let config = RuntimeConfig { isolation: Isolation::Process(process), ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::open(&DeviceSpec::simulated(1), config).unwrap();
+    gpu.trace(&file).unwrap();
+    let y = gpu.zeros::<u32>(1).unwrap();
+    let kernel = gpu.kernel(FAR, "far").unwrap();
+    // SAFETY: the simulator checks every access; the fault is what this is about.
+    let ticket = unsafe { gpu.launch(&kernel).grid(1).block(1).write(&y).submit().unwrap() };
+    ticket.wait().unwrap_err();
+    let ready = |status: &Status| status.generation.0 > 0 && status.phase() == Phase::Ready;
+    gpu.watch().wait_until(ready, Some(Duration::from_secs(60)));
+    // Either may tell of the fault again.
+    let _ = gpu.synchronize();
+    let _ = y.download();
+    drop((y, gpu));
+    let mut faults = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::Fault(fault) = event {
+            faults.push(fault.message.to_owned());
+        }
+    });
+    assert_eq!(faults.len(), 1, "{faults:#?}");
+}

@@ -1,5 +1,7 @@
 //! The recording of one device.
 
+mod found_in_work;
+
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,13 +20,14 @@ use super::activity_times::ActivityTimes;
 use super::device_origin::Origin;
 use super::device_times::{DeviceTimes, Measuring, TakenTimes};
 use super::earlier_work::EarlierWork;
-use super::finding_notes::{FindingNotes, FoundIn};
+use super::finding_notes::FindingNotes;
 use super::measured_work::{MAX_MEASURED, MAX_SIMULATED, Measured, MeasuredWork, TimeSource};
 use super::processor_counter;
 use super::stream_lanes::{KnownBlock, LaneTable, StreamLanes, short};
 use super::takeover_log::{FaultLog, TakeoverLog};
 use super::work_context::{self, CollectiveLabel};
 use super::work_label::WorkLabel;
+use super::written_works::WrittenWorks;
 use crate::device_state::{Cause, Phase};
 use crate::error::Error;
 use crate::runtime::inner::Inner;
@@ -42,6 +45,8 @@ pub(crate) struct DeviceRecording {
     /// Whether ticks are those of the processor's counter.
     counts: bool,
     is_measured: bool,
+    /// Whether the device has findings, for which work is remembered.
+    is_checked: bool,
     lanes: Arc<StreamLanes>,
     /// Events of no stream.
     host: Arc<RecordingLane>,
@@ -58,6 +63,7 @@ pub(crate) struct DeviceRecording {
     measured: Vec<Mutex<MeasuredWork>>,
     faults: Arc<FaultLog>,
     findings: FindingNotes,
+    written: WrittenWorks,
     earlier: EarlierWork,
     shares_file: bool,
     /// What the heap held when that was recorded last.
@@ -101,6 +107,7 @@ impl DeviceRecording {
             table: lanes.table().clone(),
             counts: lanes.counts(),
             is_measured: origin.is_some() || activity.is_some(),
+            is_checked: runtime.findings().is_some(),
             lanes,
             host,
             origin,
@@ -111,6 +118,7 @@ impl DeviceRecording {
             measured,
             faults,
             findings,
+            written: WrittenWorks::default(),
             earlier,
             shares_file,
             heap_bytes,
@@ -194,6 +202,9 @@ impl DeviceRecording {
         };
         if let Some(lane) = lane {
             lane.submitted(&note);
+        }
+        if self.is_checked {
+            self.written.add(stamp, &note);
         }
     }
 
@@ -346,35 +357,14 @@ impl DeviceRecording {
     /// A call told the program of a fault. The loss of a device is recorded where it is noticed, and not again for every call.
     pub(super) fn failed(&self, runtime: &Inner, error: &Error) {
         let is_told = || {
-            let phase = runtime.state().phase();
-            matches!(phase, Phase::Lost | Phase::Rebuilding | Phase::Failed)
+            let state = runtime.state();
+            // One that was brought back has none of these, and later calls still tell of its losses.
+            let is_lost = matches!(state.phase(), Phase::Lost | Phase::Rebuilding | Phase::Failed);
+            is_lost || !state.losses().is_empty()
         };
         if error.driver().is_some_and(kiln_driver::Error::is_sticky) && !is_told() {
             self.faults.note(&error.to_string(), None);
         }
-    }
-
-    /// Records what the checks of the device found since the last time. Where it `asks`, the device is asked first, and no caller is told by that.
-    pub(super) fn note_findings(&self, runtime: &Inner, asks: bool) {
-        let Some(log) = runtime.findings() else { return };
-        if asks {
-            drop(log.unread());
-        }
-        let found = log.take_unrecorded();
-        self.findings.note(found.iter().map(|(finding, stamp)| {
-            let (submitted, end_ns) = stamp.and_then(|at| self.known(runtime, at)).unwrap_or_default();
-            FoundIn { finding, stamp: *stamp, submitted, end_ns }
-        }));
-    }
-
-    /// The line and the end of work that is not written down yet.
-    fn known(&self, runtime: &Inner, at: Stamp) -> Option<(Option<&'static Location<'static>>, Option<u64>)> {
-        let measured = self.measured(at.stream)?;
-        let work = measured.find(at.number)?;
-        let span = work.events().zip(self.origin.as_ref()).and_then(|(events, origin)| {
-            origin.lock().unwrap_or_else(PoisonError::into_inner).span(runtime, &self.lanes, events)
-        });
-        Some((work.note.line, span.map(|span| span.end_ns)))
     }
 
     /// Notes what CUPTI told meanwhile. No lock of a stream's work is held.
@@ -428,8 +418,8 @@ impl DeviceRecording {
     pub(super) fn end(&self, runtime: &Inner) {
         self.flush_activity(true);
         self.note_findings(runtime, true);
-        if let Some(more @ 1..) = runtime.findings().map(|log| log.unrecorded()) {
-            self.findings.note_more(more);
+        if let Some(log) = runtime.findings() {
+            log.left_out().iter().for_each(|left_out| self.findings.note_more(left_out));
         }
         self.collect(runtime);
         self.collect_earlier(runtime, true);
@@ -483,6 +473,9 @@ impl DeviceRecording {
     fn write_down(&self, runtime: &Inner, stream: StreamKey, work: Measured) {
         if let Some(lane) = self.lanes.of(stream) {
             lane.submitted(&work.note);
+        }
+        if self.is_checked {
+            self.written.add(Stamp { stream, number: work.note.number }, &work.note);
         }
         if let Some(events) = work.events() {
             runtime.timers().put_back(events);

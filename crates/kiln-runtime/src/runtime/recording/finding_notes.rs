@@ -3,11 +3,12 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use kiln_driver::{DeviceFinding, FindingRule};
+use kiln_driver::{DeviceFinding, FindingLine, FindingRule};
 use kiln_order::Stamp;
 use kiln_trace::{FindingRecord, RecordingLane, TraceEvent, TraceLine, interned_name};
 
 use super::stream_lanes::StreamLanes;
+use crate::findings::LeftOut;
 
 /// Bytes of what is said of a finding: a recording cuts names that are longer than a little more. The end says how to see it again.
 const MAX_BYTES: usize = 1000;
@@ -42,25 +43,29 @@ impl FindingNotes {
         records.into_iter().for_each(|record| self.host.push(TraceEvent::Finding(record)));
     }
 
-    /// Records that there were more.
-    pub(super) fn note_more(&self, more: u64) {
-        let (device, time_ns) = (self.lanes.device(), self.lanes.now());
-        self.host.push(TraceEvent::Finding(FindingRecord {
-            device,
-            time_ns,
-            more,
-            ..FindingRecord::default()
-        }));
+    /// Records that there were more, of a kind if that is known.
+    pub(super) fn note_more(&self, (more, kind): &LeftOut) {
+        let (device, time_ns, more) = (self.lanes.device(), self.lanes.now(), *more);
+        let counted = FindingRecord { device, time_ns, more, ..FindingRecord::default() };
+        let record = match kind {
+            None => counted,
+            Some(kind) => FindingRecord {
+                rule: in_words(kind.rule),
+                kernel: kind.kernel.as_deref().map(interned_name).unwrap_or_default(),
+                line: kind.line.as_ref().map(trace_line),
+                ..counted
+            },
+        };
+        self.host.push(TraceEvent::Finding(record));
     }
 
     fn record(&self, found: FoundIn<'_>, now: u64) -> FindingRecord<'static> {
         let FoundIn { finding, stamp, submitted, end_ns } = found;
-        let line = finding.line.as_ref();
         FindingRecord {
             device: self.lanes.device(),
             rule: in_words(finding.rule),
             kernel: finding.kernel.as_deref().map(interned_name).unwrap_or_default(),
-            line: line.map(|line| TraceLine { file: interned_name(&line.file), line: line.line }),
+            line: finding.line.as_ref().map(trace_line),
             message: interned_name(&shortened(&finding.text)),
             stamp: stamp.map(|stamp| self.lanes.stamp(stamp)),
             submitted: submitted.map(|at| TraceLine { file: at.file(), line: at.line() }),
@@ -68,6 +73,10 @@ impl FindingNotes {
             more: 0,
         }
     }
+}
+
+fn trace_line(line: &FindingLine) -> TraceLine<'static> {
+    TraceLine { file: interned_name(&line.file), line: line.line }
 }
 
 /// A text in one line, as far as there is room: its beginning and its end.

@@ -81,8 +81,8 @@ impl Inner {
         };
         WAITS.set(false);
         let span = TimeSpan::new(begin, recording.now());
-        // Before the work is written down, whose line and time they have.
-        recording.note_findings(self, false);
+        // What was found in the work is known now, and may be all that is known of it if the program is killed next.
+        recording.note_findings(self, true);
         recording.collect(self);
         recording.waited(
             cause,
