@@ -180,9 +180,7 @@ impl DeviceCommunicator {
         let is_logged = size > 1 && bridge.is_none() && runtime.info().kind != DeviceKind::Cuda;
         let log = is_logged.then(|| CallLog::of(id));
         let inner = Arc::new_cyclic(|weak: &Weak<Inner>| {
-            if let Some(log) = &log {
-                log.enter(rank, weak.clone());
-            }
+            log.iter().for_each(|log| log.enter(rank, weak.clone()));
             if let Some(membership) = &membership {
                 let entry = LocalEntry {
                     rank: weak.clone(),
