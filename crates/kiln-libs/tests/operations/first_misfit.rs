@@ -87,6 +87,17 @@ fn every_way_tells_shapes_before_streams_before_lengths_before_foreign_buffers()
     let vectors = || blas.axpy(1.0, &theirs, &own);
     told(vectors().on(&stream).submit(), "blas.axpy: `stream`: ", "submit");
     told(vectors().on(&stream).load(), "blas.axpy: `stream`: ", "load");
+    // Where lengths do not fit either.
+    let (x, y) = (gpu.zeros::<f32>(2).unwrap(), gpu.zeros::<f32>(2).unwrap());
+    for is_loaded in [false, true] {
+        if is_loaded {
+            blas.gemv(1.0, Matrix::new(&own, 2, 2), &x, None, &y).submit().unwrap();
+        }
+        let product = || blas.gemv(1.0, Matrix::new(&short, 2, 2), &x, None, &y);
+        told(product().submit(), "blas.gemv: `a` has 12 bytes and must have 16", "submit");
+        told(product().on(&stream).submit(), "blas.gemv: `stream`: ", "submit");
+        told(product().on(&stream).load(), "blas.gemv: `stream`: ", "load");
+    }
 }
 
 /// A call whose operands are all foreign.

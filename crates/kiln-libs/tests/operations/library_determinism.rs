@@ -2,6 +2,7 @@
 
 use kiln::{DeviceRuntime, GpuRef, Stream};
 use kiln_libs::blas::{Blas, Math, Matrix};
+use kiln_libs::dnn::{Dnn, Tensor};
 use kiln_libs::fft::Fft;
 use kiln_libs::prims::{Primitives, ReduceOperator};
 use kiln_libs::sparse::{CsrMatrix, Determinism, Sparse};
@@ -130,4 +131,25 @@ fn reductions_and_sorts_give_equal_bits_in_all_runs() {
             prims.sort_by_key(&keys, &values, &to_keys, &to_values).on(stream).submit().unwrap();
         });
     });
+}
+
+/// On a simulated device every algorithm gives equal bits, so that no result shows whether the order was asked for. The operation does, which a library gets.
+#[test]
+fn the_order_that_a_call_asks_for_is_part_of_its_operation() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (blas, sparse, dnn) = (Blas::new(&gpu), Sparse::new(&gpu), Dnn::new(&gpu));
+    let [a, b, c] = [(); 3].map(|()| gpu.zeros::<f32>(4).unwrap());
+    let (x, y) = (gpu.zeros::<f32>(2).unwrap(), gpu.zeros::<f32>(2).unwrap());
+    let csr = CsrMatrix::<f32>::from_dense(&gpu, (2, 2), &[1.0; 4]).unwrap();
+    let square = |buffer| Matrix::new(buffer, 2, 2);
+    let image = |buffer, size| Tensor::new(buffer, [1, 1, size, size]);
+    for (order, text) in [(Determinism::Any, "order=any"), (Determinism::RunToRun, "order=run_to_run")] {
+        let product = blas.matmul(square(&a), square(&b), square(&c)).determinism(order);
+        let vector = sparse.spmv(order, 1.0, &csr, &x, None, &y);
+        let convolution = dnn.convolution(image(&a, 2), image(&b, 2), image(&c, 1)).determinism(order);
+        for operation in [product.operation(), vector.operation(), convolution.operation()] {
+            let operation = operation.unwrap().to_string();
+            assert!(operation.split(' ').any(|word| word == text), "{operation} has no {text}");
+        }
+    }
 }
