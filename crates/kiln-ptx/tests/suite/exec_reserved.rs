@@ -33,7 +33,7 @@ fn threads_of_a_block_meet_in_reserved_memory() {
         "mov.u32 %r0, %reserved_smem_offset_1;\nmad.lo.u32 %r2, %t, 4, %r0;\nst.shared.u32 [%r2], %t;\nst.shared.u32 [own], %r2;\nbar.sync 0;\nxor.b32 %r2, %t, 32;\nmad.lo.u32 %r2, %r2, 4, %r0;\n\
          ld.shared.u32 %r1, [%r2];\n{STORE}"
     )
-    .replace("st.shared.u32 [own], %r2;\n", "mad.lo.u32 %r4, %t, 4, own;\nst.shared.u32 [%r4], %r0;\n");
+    .replace("st.shared.u32 [own], %r2;\n", "mov.u32 %r5, own;\nmad.lo.u32 %r4, %t, 4, %r5;\nst.shared.u32 [%r4], %r0;\n");
     let (words, outcome) = run(&body);
     assert!(outcome.is_clean(), "{:?}", outcome.findings);
     assert_eq!(words, (0..64).map(|thread| thread ^ 32).collect::<Vec<u32>>());

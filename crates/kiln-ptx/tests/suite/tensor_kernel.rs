@@ -10,7 +10,7 @@ use kiln_ptx::exec::{
 /// parameters, `%out` and `%in`.
 pub(crate) fn kernel(bytes: u64, body: &str) -> String {
     format!(
-        ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u64 in)\n{{\n\
+        ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u64 in)\n{{\n\
          .reg .b32 %r<32>, %t, %n, %bar, %data;\n.reg .b16 %h<4>;\n.reg .b64 %map, %out, %in, %a<8>;\n.reg .pred %p<8>, %first;\n\
          .shared .align 8 .b8 bar[16];\n.shared .align 1024 .b8 data[{bytes}];\nmov.b64 %a0, map;\ncvta.param.u64 %map, %a0;\nld.param.u64 %out, [out];\n\
          ld.param.u64 %in, [in];\nmov.u32 %t, %tid.x;\nmov.u32 %n, %ntid.x;\nmov.u32 %bar, bar;\nmov.u32 %data, data;\nsetp.eq.u32 %first, %t, 0;\n\

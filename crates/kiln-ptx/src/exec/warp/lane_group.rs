@@ -139,8 +139,7 @@ impl Warp {
             return self.poll(cta);
         }
         self.polls = 0;
-        let ready = |(other, group): (usize, &LaneGroup)| other != at && group.state == State::Ready;
-        let others = self.lane_groups.len() > 1 && self.lane_groups.iter().enumerate().any(ready);
+        let others = self.has_other_lanes(at);
         let switch = cta.preempt(pc, reads, place != Place::Shared || cta.is_clustered(), others);
         if switch == Some(Switch::Lanes) {
             self.pass_over(at);
@@ -149,6 +148,12 @@ impl Warp {
             self.last_strong = u32::MAX;
         }
         switch
+    }
+
+    /// Whether other lanes of the warp can run: those that wait at a barrier cannot.
+    pub(super) fn has_other_lanes(&self, at: usize) -> bool {
+        let ready = |(other, group): (usize, &LaneGroup)| other != at && group.state == State::Ready;
+        self.lane_groups.len() > 1 && self.lane_groups.iter().enumerate().any(ready)
     }
 
     /// A loop that waits: it reads the same again. Other warps run after some rounds; other blocks do anyway.

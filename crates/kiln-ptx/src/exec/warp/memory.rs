@@ -57,7 +57,7 @@ impl Warp {
         cta.visit(None);
         if load.strength.strong {
             cta.polls += u32::from(access.place == Place::Global || cta.is_clustered());
-            let lets_lanes = self.lane_groups.len() > 1 && self.lets_lanes_run(cta, at);
+            let lets_lanes = self.has_other_lanes(at) && self.lets_lanes_run(cta, at);
             if lets_lanes || cta.polls > MAX_POLLS {
                 return Ok(Flow::Yield);
             }
