@@ -235,7 +235,7 @@ fn machine_code_for_another_architecture_is_told_with_the_devices_and_what_to_do
 
 #[test]
 fn ptx_for_a_newer_architecture_is_told_apart_from_ptx_that_is_wrong() {
-    let newer = COPY.replace("sm_70", "sm_120");
+    let newer = COPY.replace("sm_70", "sm_120").replace(".version 7.0", ".version 8.7");
     let error = refused(Code::INVALID_PTX, "SM version is higher", |gpu| {
         gpu.kernel(newer.as_str(), "copy").unwrap_err()
     });
