@@ -8,6 +8,7 @@ use crate::rig::{Rig, config};
 mod accesses;
 mod edges;
 mod libraries;
+mod library_calls;
 mod lifetimes;
 
 const SEEDS: u64 = 1_000;
