@@ -26,6 +26,8 @@ mod opened;
 mod operations;
 mod pages;
 mod process;
+mod products;
 mod solvers;
 mod sparse;
 mod transfers;
+mod transforms;
