@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
 use kiln_driver::{Code, DeviceMemory, Error, Function, Image, ModuleId, Pinned, Refusal, Result, kind};
-use kiln_operation::FAILURE;
+use kiln_operation::{ABORT, FAILURE};
 
 use crate::context::Context;
 use crate::convert;
@@ -160,8 +160,10 @@ impl CudaDevice {
             return Ok(*known);
         }
         if module.code.raw == Native::NULL {
-            if let (Some(rank), FAILURE) = (&module.code.communicator, name) {
-                rank.state(CALL)?;
+            match (&module.code.communicator, name) {
+                (Some(rank), FAILURE) => rank.state(CALL)?,
+                (Some(rank), ABORT) => rank.abort_state(CALL)?,
+                _ => {}
             }
             return Err(not_found(CALL, module_id, "variable", name, Vec::new()));
         }

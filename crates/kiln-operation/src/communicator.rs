@@ -12,6 +12,8 @@ const KEYS: &[&str] = &["id", "rank", "size", "deadline_ms"];
 
 /// The function of a communicator that ends its rank. It takes no arguments, and a launch of it takes effect when it is submitted: what the rank has queued
 /// ends without having been done, and it takes nothing more. The device goes on.
+///
+/// It is no variable either: looking it up as one is unsupported while an abort is under way, and not found otherwise.
 pub const ABORT: &str = "abort";
 
 /// How the name of a function begins that reduces on one device what all ranks brought, where their devices are simulated and in several processes. The name of the collective

@@ -323,8 +323,11 @@ on_machine! {
         let module = rank(&bench, 0, 2);
         let buffer = bench.memory(64).address.0;
         submit(&bench, module, "broadcast element=u8 root=0", &[buffer, 4]).unwrap();
+        let aborting = || bench.device.global(module, "abort").unwrap_err().is_unsupported();
+        assert!(!aborting(), "there is none yet");
         submit(&bench, module, "abort", &[]).unwrap();
         submit(&bench, module, "abort", &[]).unwrap();
+        assert!(!aborting(), "it has returned");
         let why = unusable(&submit(&bench, module, "broadcast element=u8 root=0", &[buffer, 4]).unwrap_err());
         assert!(why.contains("was aborted; make another communicator"), "{why}");
         assert_eq!((calls("ncclCommAbort").len(), calls("ncclBroadcast").len()), (1, 1));
@@ -375,6 +378,7 @@ on_machine! {
             bench.run("nothing").unwrap();
             bench.device.synchronize(bench.stream).unwrap();
             assert!(!first.is_finished());
+            assert!(bench.device.global(module, "abort").unwrap_err().is_unsupported(), "it is under way");
             for error in [first.join().unwrap(), submit(&bench, module, "abort", &[]).unwrap_err()] {
                 let why = unusable(&error);
                 assert!(why.contains("ncclCommAbort of rank 1 of 2") && why.contains("did not return within 2.0 s"), "{why}");
@@ -382,6 +386,7 @@ on_machine! {
         });
         assert!(began.elapsed() < Duration::from_secs(30));
         assert_eq!(calls("ncclCommAbort").len(), 1);
+        assert!(bench.device.global(module, "abort").unwrap_err().is_unsupported(), "it has not returned");
         bench.device.destroy(Object::Module(module)).unwrap();
         bench.device.synchronize(bench.stream).unwrap();
     }

@@ -17,7 +17,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use cudarc::driver::sys::CUstream;
-use kiln_driver::ShortTime;
+use kiln_driver::{Error, Result, ShortTime};
 
 use super::making::Making;
 use super::symbols::NcclApi;
@@ -71,6 +71,7 @@ impl Ending {
         let (making, words) = (self.making.clone(), self.words.clone());
         let abort = move || {
             let ended = self.abort();
+            self.making.note_aborted();
             drop(context);
             // A caller that waits no longer need not be told.
             let _ = done.send(ended);
@@ -132,6 +133,18 @@ impl NcclRank {
         let mut state = self.abort.lock().unwrap_or_else(PoisonError::into_inner);
         let ending = || self.ending().run(Some(self.context.clone()));
         state.ended.get_or_insert_with(ending).clone()
+    }
+
+    /// Whether no abort is under way.
+    ///
+    /// # Errors
+    /// Unsupported while one is.
+    pub(crate) fn abort_state(&self, call: &'static str) -> Result<()> {
+        if !self.is_to_end() || self.making.is_aborted() {
+            return Ok(());
+        }
+        let why = format!("the abort of {} has not returned; ask again later", self.words());
+        Err(Error::unsupported(call, "a communicator that is being aborted", why))
     }
 
     fn ending(&self) -> Ending {

@@ -30,6 +30,8 @@ pub(super) struct Making {
     calls: AtomicU64,
     /// Graphs with collectives that are being launched.
     replays: AtomicU64,
+    /// Whether the abort of the communicator has returned.
+    is_aborted: AtomicBool,
 }
 
 impl Making {
@@ -43,6 +45,7 @@ impl Making {
             asked: OnceLock::new(),
             calls: AtomicU64::new(0),
             replays: AtomicU64::new(0),
+            is_aborted: AtomicBool::new(false),
         })
     }
 
@@ -139,6 +142,15 @@ impl Making {
     /// Whether no thread is inside of NCCL with the communicator.
     pub(super) fn is_free(&self) -> bool {
         self.is_done() && self.call().is_none() && self.replays.load(Ordering::SeqCst).is_multiple_of(2)
+    }
+
+    /// The abort of the communicator has returned.
+    pub(super) fn note_aborted(&self) {
+        self.is_aborted.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_aborted(&self) -> bool {
+        self.is_aborted.load(Ordering::SeqCst)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<NcclResult<()>>> {
