@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::rig::held::Held;
 use crate::rig::{self, Scene};
 use kiln_driver::{
-    Command, Driver, DriverExt, EventRequest, GraphNode, Image, MemoryRequest, PageRequest, Pattern,
-    Protection, ReserveRequest, StreamRequest,
+    Command, Driver, DriverExt, EventRequest, Function, GraphNode, Image, MemoryRequest, ModuleId,
+    PageRequest, Pattern, Protection, ReserveRequest, StreamRequest,
 };
 use kiln_isolate::{
     IsolatedDevice, IsolationConfig, ObjectCounts, RestartPolicy, TakeoverError, WorkerEvent,
@@ -65,6 +65,66 @@ fn a_takeover_finds_everything_done() {
     assert_eq!(scene.download(&device, 0).unwrap()[..16], [8; 16]);
     drop((scene, device));
     before.assert_restored("at the end");
+}
+
+/// Operations of three libraries, of which one takes workspace.
+const OPERATIONS: [(&str, &str); 3] = [
+    ("blas.axpy", "blas.axpy element=f32 n=4 x_step=1 y_step=1"),
+    ("fft", "fft kind=forward element=f32 shape=2 batch=1 in_place=true"),
+    ("solve.potrf", "solve.potrf element=f32 n=2 triangle=lower leading=2"),
+];
+
+#[test]
+fn a_standby_has_the_operations_of_libraries_loaded() {
+    let _turn = rig::turn();
+    let (config, told) = listening(rig::config().standby(true));
+    let device = IsolatedDevice::open(config).unwrap();
+    let scene = Scene::build(&device);
+    let (axpy, modules) = load_operations(&device);
+    // The kernel of the scene is another module.
+    let loaded = OPERATIONS.len() + 1;
+    let all = prepared(&told, |has| has.kernels == loaded);
+    assert_eq!(all.modules, loaded);
+    for generation in 2..4 {
+        device.kill_worker();
+        let takeover = device.take_over().unwrap();
+        assert!(takeover.standby, "generation {generation}");
+        assert_eq!((takeover.prepared, takeover.rebuilt), (all, ObjectCounts::default()));
+        add(&device, &scene, &axpy);
+        prepared(&told, |has| has.kernels == loaded);
+    }
+    // What is unloaded is unloaded in the standby, too.
+    for module in modules {
+        device.destroy(module.into()).unwrap();
+    }
+    prepared(&told, |has| (has.modules, has.kernels) == (1, 1));
+}
+
+/// Loads all operations; the first one as a function.
+fn load_operations(device: &IsolatedDevice) -> (Function, Vec<ModuleId>) {
+    let load = |(name, text): (&str, &str)| {
+        let module = device.load(&Image::Library(text)).unwrap();
+        (module, device.function(module, name).unwrap())
+    };
+    let loaded = OPERATIONS.map(load);
+    let modules = loaded.iter().map(|(module, _)| *module).collect();
+    let [(_, axpy), ..] = loaded;
+    (axpy, modules)
+}
+
+/// Adds two times the numbers at the start of the memory to those behind them, and looks at the sums.
+fn add(device: &IsolatedDevice, scene: &Scene, axpy: &Function) {
+    let numbers = [1.0_f32, 2.0, 3.0, 4.0, 10.0, 20.0, 30.0, 40.0];
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    assert!(scene.host.write(0, &bytes));
+    device.upload(scene.stream, &scene.host, scene.reservation.id.into(), bytes.len() as u64).unwrap();
+    let x = scene.reservation.address.0;
+    let words = [x, x + 16, 2.0_f64.to_bits()];
+    let arguments: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    device.submit(scene.stream, &rig::launch(axpy, &arguments)).unwrap();
+    let found = scene.download(device, 16).unwrap();
+    let sums: Vec<f32> = found.as_chunks().0.iter().take(4).map(|word| f32::from_le_bytes(*word)).collect();
+    assert_eq!(sums, [12.0, 24.0, 36.0, 48.0]);
 }
 
 #[test]
