@@ -12,6 +12,7 @@ use crate::device_description::DeviceDescription;
 use crate::event::Event;
 use crate::function::Kernel;
 use crate::graph::Graph;
+use crate::host_functions::HostFunctions;
 use crate::host_memory::Host;
 use crate::libcuda::{Libcuda, start_check};
 use crate::memory::Block;
@@ -55,6 +56,8 @@ pub struct CudaDevice {
     pub(crate) cusolver: Mutex<Option<Arc<SolverHandle>>>,
     pub(crate) cusparse: Mutex<Option<Arc<SparseHandle>>>,
     pub(crate) capture: Mutex<Option<CaptureStream>>,
+    /// What [`Image::HostKernels`](kiln_driver::Image::HostKernels) names.
+    pub(crate) host_functions: Mutex<Vec<Arc<HostFunctions>>>,
     pub(crate) info: DeviceInfo,
     pub(crate) clock: WallClock,
     pub(crate) context: Arc<Context>,
@@ -108,6 +111,7 @@ impl CudaDevice {
             cusolver: Mutex::default(),
             cusparse: Mutex::default(),
             capture: Mutex::default(),
+            host_functions: Mutex::default(),
             info: description.into_info(key, Priorities { lowest, highest }),
             clock: WallClock::new(),
             context,

@@ -12,6 +12,7 @@ use kiln_driver::{
 use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
+use crate::host_functions::HostCallee;
 use crate::libcuda_symbols::Api;
 use crate::module::LoadedCode;
 use crate::native_handle::Native;
@@ -42,6 +43,8 @@ pub(crate) struct Kernel {
     /// More than this no block can have.
     most_shared_bytes: u32,
     code: Arc<LoadedCode>,
+    /// The function of the host it is, if it is one.
+    host: Option<HostCallee>,
 }
 
 impl CudaDevice {
@@ -60,8 +63,8 @@ impl CudaDevice {
             return Err(Error::invalid(CALL, what, "take at least 1 and at most what the kernel allows"));
         }
         kernel.allow_shared(CALL, &self.context, dynamic_shared_bytes)?;
-        if kernel.operation().is_some() {
-            // The library chooses grid and block; a launch says 1 for both.
+        if kernel.operation().is_some() || kernel.host().is_some() {
+            // The library chooses grid and block, and the host has none; a launch says 1 for both.
             return Ok(Occupancy {
                 blocks_per_multiprocessor: 1,
                 suggested_block_threads: 1,
@@ -150,15 +153,26 @@ impl Kernel {
             growing: Mutex::new(()),
             most_shared_bytes: limits.shared_bytes_per_block_optin.saturating_sub(static_shared_bytes),
             code: code.clone(),
+            host: None,
         })
     }
 
     /// The function of a library operation. No launch of it is plain, so that each is looked at more closely.
     pub(crate) fn of_operation(code: &Arc<LoadedCode>, operation: &LoadedOperation) -> Self {
+        Self::of_none(code, operation.attributes(), None)
+    }
+
+    /// A function of the host, of which no launch is plain either.
+    pub(crate) fn of_host(code: &Arc<LoadedCode>, callee: HostCallee) -> Self {
+        Self::of_none(code, callee.attributes(), Some(callee))
+    }
+
+    /// What is launched and is no kernel.
+    fn of_none(code: &Arc<LoadedCode>, attributes: FunctionAttributes, host: Option<HostCallee>) -> Self {
         let one = Dim3::new(1, 1, 1);
         Self {
             raw: Native::NULL,
-            attributes: operation.attributes(),
+            attributes,
             argument_bytes: None,
             has_wide_parameters: false,
             most_grid: one,
@@ -168,12 +182,18 @@ impl Kernel {
             growing: Mutex::new(()),
             most_shared_bytes: 0,
             code: code.clone(),
+            host,
         }
     }
 
     /// The library operation it is, if it is one.
     pub(crate) fn operation(&self) -> Option<&LoadedOperation> {
         self.code.operation()
+    }
+
+    /// The function of the host it is, if it is one.
+    pub(crate) fn host(&self) -> Option<&HostCallee> {
+        self.host.as_ref()
     }
 
     /// The kernel as libcuda takes it.

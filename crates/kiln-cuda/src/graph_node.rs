@@ -10,6 +10,7 @@ use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
 use crate::graph::Graph;
+use crate::host_functions::offered;
 use crate::launch::PackedArguments;
 use crate::libcuda_symbols::{Api, Status};
 use crate::module::LoadedCode;
@@ -21,12 +22,23 @@ use crate::transfer::{Ends, Filled};
 pub(crate) struct BuiltNode {
     raw: Native<sys::CUgraphNode_st>,
     shape: NodeShape,
-    /// Whether it is a library operation, which is a graph inside of this one.
-    is_operation: bool,
+    /// What a launch is.
+    launched: Launched,
     /// The ranks whose collectives it has.
     ranks: NcclReplay,
     /// The code of a kernel stays loaded while the node may run it.
     _code: Option<Arc<LoadedCode>>,
+}
+
+/// What stands behind a launch. A node cannot become one with something else behind it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Launched {
+    /// A kernel, or nothing is launched.
+    Kernel,
+    /// A library operation, which is a graph inside of this one.
+    Operation,
+    /// A function of the host.
+    Host,
 }
 
 /// A command, checked, with everything it names held in place.
@@ -36,6 +48,7 @@ pub(crate) enum NodeParts<'a> {
     Fill(Filled<'a>),
     Launch(Pinned<'a, kind::Function, Kernel>, LaunchCommand<'a>),
     Operation(Pinned<'a, kind::Function, Kernel>, CapturedGraph),
+    Host(Pinned<'a, kind::Function, Kernel>, sys::CUDA_HOST_NODE_PARAMS),
     Graph(Pinned<'a, kind::Graph, Graph>, GraphId),
 }
 
@@ -59,12 +72,16 @@ impl CudaDevice {
             Command::Launch(launch) => {
                 let kernel = self.functions.pin(launch.function).map_err(|error| error.seen_by(call))?;
                 self.check_launch(call, api, &kernel, &launch)?;
-                match kernel.operation() {
-                    None => NodeParts::Launch(kernel, launch),
-                    Some(operation) => {
+                match (kernel.operation(), kernel.host()) {
+                    (None, None) => NodeParts::Launch(kernel, launch),
+                    (Some(operation), _) => {
                         let arguments = operation.arguments(call, launch.arguments)?;
                         let captured = self.capture_operation(call, api, operation, &arguments)?;
                         NodeParts::Operation(kernel, captured)
+                    }
+                    (None, Some(callee)) => {
+                        let parameters = callee.node_parameters(call, launch.arguments)?;
+                        NodeParts::Host(kernel, parameters)
                     }
                 }
             }
@@ -114,6 +131,11 @@ impl CudaDevice {
             NodeParts::Operation(_, captured) => unsafe {
                 (api.graph_add_child)(raw.slot(), graph, edges, count, captured.raw())
             },
+            NodeParts::Host(_, parameters) => {
+                let add = offered(call, api.graph_add_host)?;
+                // SAFETY: as above; what the parameters point to lives as long as the module.
+                unsafe { add(raw.slot(), graph, edges, count, parameters) }
+            }
             NodeParts::Graph(child, id) => child.with_template(call, *id, |template| {
                 // SAFETY: as above; the child is pinned and its lock is held.
                 unsafe { (api.graph_add_child)(raw.slot(), graph, edges, count, template) }
@@ -123,8 +145,8 @@ impl CudaDevice {
         if let NodeParts::Launch(_, launch) = &parts {
             self.set_attributes(call, api, raw.raw(), launch)?;
         }
-        let (shape, is_operation, ranks) = (parts.shape(), parts.is_operation(), parts.ranks());
-        Ok(BuiltNode { raw, shape, is_operation, ranks, _code: parts.code() })
+        let (shape, launched, ranks) = (parts.shape(), parts.launched(), parts.ranks());
+        Ok(BuiltNode { raw, shape, launched, ranks, _code: parts.code() })
     }
 
     /// Changes a node of a graph's executable, and of the template it came from where the driver can. The caller holds
@@ -138,7 +160,7 @@ impl CudaDevice {
         node: &mut BuiltNode,
         parts: NodeParts<'_>,
     ) -> Result<()> {
-        if node.shape != parts.shape() || node.is_operation != parts.is_operation() {
+        if node.shape != parts.shape() || node.launched != parts.launched() {
             let what = format!("a node that is {:?} cannot become {:?}", node.shape, parts.shape());
             return Err(Error::invalid(call, what, "build another graph"));
         }
@@ -177,6 +199,7 @@ impl CudaDevice {
                 }
                 (changed, 0)
             }
+            NodeParts::Host(_, parameters) => change_host(call, api, graph, (executable, raw), parameters)?,
             NodeParts::Graph(child, id) => {
                 let changed = child.with_template(call, *id, |template| {
                     // SAFETY: as above; the child is pinned and its template's lock is held.
@@ -243,13 +266,17 @@ impl NodeParts<'_> {
             Self::Launch(_, launch) => {
                 NodeShape::Launch { cluster: launch.cluster, cooperative: launch.cooperative }
             }
-            Self::Operation(..) => NodeShape::Launch { cluster: None, cooperative: false },
+            Self::Operation(..) | Self::Host(..) => NodeShape::Launch { cluster: None, cooperative: false },
             Self::Graph(..) => NodeShape::Graph,
         }
     }
 
-    fn is_operation(&self) -> bool {
-        matches!(self, Self::Operation(..))
+    fn launched(&self) -> Launched {
+        match self {
+            Self::Operation(..) => Launched::Operation,
+            Self::Host(..) => Launched::Host,
+            _ => Launched::Kernel,
+        }
     }
 
     fn ranks(&self) -> NcclReplay {
@@ -265,10 +292,28 @@ impl NodeParts<'_> {
 
     fn code(&self) -> Option<Arc<LoadedCode>> {
         match self {
-            Self::Launch(kernel, _) | Self::Operation(kernel, _) => Some(kernel.code().clone()),
+            Self::Launch(kernel, _) | Self::Operation(kernel, _) | Self::Host(kernel, _) => {
+                Some(kernel.code().clone())
+            }
             _ => None,
         }
     }
+}
+
+/// Changes which function of the host a node calls, or with what. The caller holds the executable's lock.
+fn change_host(
+    call: &'static str,
+    api: &Api,
+    graph: &Graph,
+    (executable, node): (sys::CUgraphExec, sys::CUgraphNode),
+    parameters: &sys::CUDA_HOST_NODE_PARAMS,
+) -> Result<(Status, Status)> {
+    let set = offered(call, api.graph_set_host)?;
+    let set_executable = offered(call, api.graph_exec_set_host)?;
+    // SAFETY: the node belongs to the executable, whose lock the caller holds; what the parameters point to lives as long as the module.
+    let changed = unsafe { set_executable(executable, node, parameters) };
+    // SAFETY: as above; `follow` takes the lock of the template.
+    Ok((changed, graph.follow(changed, || unsafe { set(node, parameters) })))
 }
 
 /// One row of bytes from here to there.

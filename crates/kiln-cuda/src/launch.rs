@@ -37,6 +37,9 @@ impl CudaDevice {
             if let Some(operation) = kernel.operation() {
                 return self.submit_operation(call, api, &stream, operation, launch);
             }
+            if let Some(callee) = kernel.host() {
+                return self.submit_host(call, api, &stream, (&kernel, callee), launch);
+            }
             self.check_launch(call, api, &kernel, launch)?;
         }
         let entry = SubmissionKind::Launch(launch.function);
@@ -81,12 +84,8 @@ impl CudaDevice {
             let what = format!("a block of {threads} threads; this kernel takes {most}");
             return Err(Error::invalid(call, what, "use a smaller block"));
         }
-        if let Some(operation) = kernel.operation() {
-            if launch.cluster.is_some() || launch.cooperative || launch.dynamic_shared_bytes > 0 {
-                let what = "a library operation in clusters, cooperative or with shared memory";
-                return Err(Error::invalid(call, what, "launch it with a grid and a block of 1"));
-            }
-            return operation.arguments(call, launch.arguments).map(drop);
+        if kernel.operation().is_some() || kernel.host().is_some() {
+            return check_no_kernel(call, kernel, launch);
         }
         self.check_arguments(call, kernel, launch.arguments.len())?;
         kernel.allow_shared(call, &self.context, launch.dynamic_shared_bytes)?;
@@ -196,6 +195,20 @@ impl CudaDevice {
             ),
             _ => error,
         }
+    }
+}
+
+/// The same for what is launched and is no kernel.
+fn check_no_kernel(call: &'static str, kernel: &Kernel, launch: &LaunchCommand<'_>) -> Result<()> {
+    if launch.cluster.is_some() || launch.cooperative || launch.dynamic_shared_bytes > 0 {
+        let what =
+            "a library operation or a function of the host in clusters, cooperative or with shared memory";
+        return Err(Error::invalid(call, what, "launch it with a grid and a block of 1"));
+    }
+    match (kernel.operation(), kernel.host()) {
+        (Some(operation), _) => operation.arguments(call, launch.arguments).map(drop),
+        (None, Some(callee)) => callee.arguments(call, launch.arguments).map(drop),
+        (None, None) => Ok(()),
     }
 }
 

@@ -31,7 +31,7 @@
 //! # Reading order
 //!
 //! [`Libcuda`] and [`DriverAbsence`]; [`DeviceDescription`]; [`CudaDevice`], whose calls are those of the driver interface, one file for
-//! each group; [`SearchEnvironment`] and [`LibraryKind`]; [`mod@nvrtc`].
+//! each group; [`HostFunctions`]; [`SearchEnvironment`] and [`LibraryKind`]; [`mod@nvrtc`].
 //!
 //! # Environment
 //!
@@ -64,6 +64,7 @@ mod fork_count;
 mod function;
 mod graph;
 mod graph_node;
+mod host_functions;
 mod host_memory;
 mod host_wait;
 mod image_check;
@@ -96,6 +97,7 @@ mod transfer;
 pub use cuda_absence::{Attempt, DriverAbsence, StartFault, Unavailable};
 pub use device::CudaDevice;
 pub use device_description::DeviceDescription;
+pub use host_functions::HostFunctions;
 pub use libcuda::{Libcuda, OLDEST_DRIVER};
 pub use libraries::{
     FoundLibrary, LibraryKind, LibraryOrigin, LibraryVersion, MissingLibrary, SearchEnvironment,

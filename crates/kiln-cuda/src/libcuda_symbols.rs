@@ -212,6 +212,19 @@ api! {
         // What a library queues, as a graph.
         stream_begin_capture = "cuStreamBeginCapture_v2"(sys::CUstream, c_uint);
         stream_end_capture = "cuStreamEndCapture"(sys::CUstream, *mut sys::CUgraph);
+        // Functions of the host in the order of a stream.
+        host_function = "cuLaunchHostFunc"(sys::CUstream, unsafe extern "C" fn(*mut c_void), *mut c_void);
+        stream_callback = "cuStreamAddCallback"(
+            sys::CUstream, unsafe extern "C" fn(sys::CUstream, Status, *mut c_void), *mut c_void, c_uint,
+        );
+        graph_add_host = "cuGraphAddHostNode"(
+            *mut sys::CUgraphNode, sys::CUgraph, *const sys::CUgraphNode, usize,
+            *const sys::CUDA_HOST_NODE_PARAMS,
+        );
+        graph_set_host = "cuGraphHostNodeSetParams"(sys::CUgraphNode, *const sys::CUDA_HOST_NODE_PARAMS);
+        graph_exec_set_host = "cuGraphExecHostNodeSetParams"(
+            sys::CUgraphExec, sys::CUgraphNode, *const sys::CUDA_HOST_NODE_PARAMS,
+        );
         // The linker, for machine code of PTX that is to be kept.
         link_create = "cuLinkCreate_v2"(c_uint, *mut c_uint, *mut *mut c_void, *mut sys::CUlinkState);
         link_add = "cuLinkAddData_v2"(

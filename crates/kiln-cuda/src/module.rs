@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::convert;
 use crate::device::CudaDevice;
 use crate::function::Kernel;
+use crate::host_functions::{HostCallee, LoadedHostFunctions};
 use crate::image_check::Checked;
 use crate::libcuda_symbols::Api;
 use crate::native_handle::Native;
@@ -29,11 +30,13 @@ pub(crate) struct Module {
 
 /// Loaded code. Kernels and graphs hold it, so it is unloaded after the last of them.
 pub(crate) struct LoadedCode {
-    /// Null for a library operation and for a communicator.
+    /// Null for what is no code of the device.
     raw: Native<sys::CUmod_st>,
     operation: Option<LoadedOperation>,
     /// The rank of a communicator. Its functions are operations that hold it.
     communicator: Option<Arc<NcclRank>>,
+    /// Functions of the host.
+    host: Option<Arc<LoadedHostFunctions>>,
     context: Arc<Context>,
 }
 
@@ -53,14 +56,19 @@ impl CudaDevice {
         let api = self.context.enter(CALL)?;
         if let Image::Library(text) = image {
             let operation = Some(LoadedOperation::load(CALL, self, text)?);
-            return self.insert_code(operation, None);
+            return self.insert_code(operation, None, None);
         }
         if let Image::Communicator(text) = image {
-            return self.insert_code(None, Some(NcclRank::load(CALL, self, text)?));
+            return self.insert_code(None, Some(NcclRank::load(CALL, self, text)?), None);
         }
         if let Image::CommunicatorId { id } = image {
             make_id(CALL, id)?;
-            return self.insert_code(None, None);
+            return self.insert_code(None, None, None);
+        }
+        if let Image::HostKernels(name) = image
+            && let Some(functions) = self.host_functions_named(name)
+        {
+            return self.insert_code(None, None, Some(Arc::new(LoadedHostFunctions::new(functions))));
         }
         let checked = Checked::new(CALL, image)?;
         if let Image::PtxToKeep { machine_code, .. } = image
@@ -80,9 +88,10 @@ impl CudaDevice {
         &self,
         operation: Option<LoadedOperation>,
         communicator: Option<Arc<NcclRank>>,
+        host: Option<Arc<LoadedHostFunctions>>,
     ) -> Result<ModuleId> {
         let context = self.context.clone();
-        let code = Arc::new(LoadedCode { raw: Native::NULL, operation, communicator, context });
+        let code = Arc::new(LoadedCode { raw: Native::NULL, operation, communicator, host, context });
         self.modules.insert(Module { code, names: Mutex::default() })
     }
 
@@ -108,8 +117,8 @@ impl CudaDevice {
             code if code.is_sticky() => return Err(self.context.failure(CALL, status, None)),
             code => return Err(Error::refused(CALL, Refusal::Image { code: Some(code), log: logs.text() })),
         }
-        let code =
-            Arc::new(LoadedCode { raw, operation: None, communicator: None, context: self.context.clone() });
+        let context = self.context.clone();
+        let code = Arc::new(LoadedCode { raw, operation: None, communicator: None, host: None, context });
         self.modules.insert(Module { code, names: Mutex::default() })
     }
 
@@ -130,12 +139,23 @@ impl CudaDevice {
         if let Some(rank) = &module.code.communicator {
             let operation = Some(LoadedOperation::collective(CALL, rank, name)?);
             let context = self.context.clone();
-            let code = Arc::new(LoadedCode { raw: Native::NULL, operation, communicator: None, context });
+            let code = Arc::new(LoadedCode {
+                raw: Native::NULL,
+                operation,
+                communicator: None,
+                host: None,
+                context,
+            });
             let Some(operation) = code.operation() else {
                 return Err(not_found(CALL, module_id, "kernel", name, Vec::new()));
             };
             let kernel = Kernel::of_operation(&code, operation);
             return self.name_kernel(CALL, module_id, &module, name, kernel);
+        }
+        if let Some(host) = &module.code.host {
+            let callee = HostCallee::find(host, name);
+            let callee = callee.ok_or_else(|| not_found(CALL, module_id, "kernel", name, host.names()))?;
+            return self.name_kernel(CALL, module_id, &module, name, Kernel::of_host(&module.code, callee));
         }
         if module.code.raw == Native::NULL {
             return Err(not_found(CALL, module_id, "kernel", name, Vec::new()));

@@ -17,6 +17,7 @@ mod dnn;
 mod events;
 mod faults;
 mod graphs;
+mod host_functions;
 mod launches;
 mod laws;
 mod loading;

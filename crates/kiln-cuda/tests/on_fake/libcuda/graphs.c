@@ -12,14 +12,16 @@ struct Copy {
     size_t width, height, depth;
 };
 struct Fill { Address to; size_t pitch; unsigned value, element; size_t width, height; };
+struct Host { void (*function)(void *); void *data; };
 struct Kernel { struct Function *function; struct Launch launch; void **parameters; void **extra; void *unused[2]; };
 
 struct Node {
-    enum { EMPTY, COPY, FILL, KERNEL, CHILD } kind;
+    enum { EMPTY, COPY, FILL, KERNEL, CHILD, HOST } kind;
     int index;
     struct Graph *graph;
     struct Copy copy;
     struct Fill fill;
+    struct Host host;
     struct Function *function;
     struct Launch launch;
     unsigned char arguments[256];
@@ -90,6 +92,7 @@ static Status run(struct Graph *graph, struct Stream *stream) {
             void *extra[] = {(void *)1, node->arguments, (void *)2, &size, NULL};
             status = run_kernel(node->function, &node->launch, extra, stream);
         }
+        if (node->kind == HOST && !fault_on_look()) node->host.function(node->host.data);
         if (node->kind == CHILD) status = run(node->child, stream);
         if (status) return status;
     }
@@ -161,6 +164,25 @@ Status cuGraphAddChildGraphNode(struct Node **node, struct Graph *graph, struct 
     struct Node *added = add(node, graph, after, edges, CHILD);
     if (added) added->child = clone(child);
     return added ? SUCCESS : INVALID_VALUE;
+}
+
+Status cuGraphAddHostNode(struct Node **node, struct Graph *graph, struct Node *const *after, size_t edges, const struct Host *host) {
+    ENTER_CONTEXT("%zu", edges);
+    struct Node *added = add(node, graph, after, edges, HOST);
+    if (added) added->host = *host;
+    return added ? SUCCESS : INVALID_VALUE;
+}
+
+Status cuGraphHostNodeSetParams(struct Node *node, const struct Host *host) {
+    ENTER_CONTEXT("");
+    node->host = *host;
+    return SUCCESS;
+}
+
+Status cuGraphExecHostNodeSetParams(struct Graph *executable, struct Node *node, const struct Host *host) {
+    ENTER_CONTEXT("");
+    executable->nodes[node->index].host = *host;
+    return SUCCESS;
 }
 
 Status cuGraphKernelNodeSetAttribute(struct Node *node, unsigned attribute, const int *value) {
