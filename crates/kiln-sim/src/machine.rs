@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use kiln_driver::fd::{BorrowedFd, OwnedFd};
-use kiln_driver::{DeviceInfo, Error, Fault as Loss, Image, MemoryId, Refusal, Result};
+use kiln_driver::{
+    DeviceAddress, DeviceInfo, Error, Fault as Loss, HostId, Image, MemoryId, Refusal, Result,
+};
 
 use crate::check::finding::Finding;
 use crate::check::undefined_value::UndefinedRange;
@@ -141,6 +143,44 @@ impl Machine {
             return Err(Error::invalid("export_memory", what, "use an ordinal below the number of devices"));
         };
         core.export_memory(objects, memory)
+    }
+
+    /// Lets kernels of a device reach registered host memory, as those of all devices of the machine then do, at the addresses of the host. What the host does to
+    /// it is not checked, so that all of it counts as written. It ends with the block.
+    ///
+    /// # Errors
+    /// Refused for a device that the machine does not have, a block that is not of that device, and where a device has other memory at these addresses.
+    pub fn map_host(&self, device: u32, block: HostId) -> Result<DeviceAddress> {
+        let core = &self.world.core;
+        let Some(objects) = core.devices.get(device as usize) else {
+            let what = format!("there is no device {device}");
+            return Err(Error::invalid("map_host", what, "use an ordinal below the number of devices"));
+        };
+        core.map_host(objects, block)
+    }
+
+    /// Whether one device can be let into the memory of another: the two are connected.
+    pub fn can_access_peer(&self, device: u32, peer: u32) -> bool {
+        let core = &self.world.core;
+        let is_there = core.devices.get(device.max(peer) as usize).is_some();
+        device != peer && is_there && core.config.links.connects(device, peer)
+    }
+
+    /// Lets kernels of a device reach the memory of another one, at the addresses that it has there; at first they do not. Kernels that began before see what they
+    /// saw.
+    ///
+    /// # Errors
+    /// Refused for a device that the machine does not have or the same one, unsupported for two that are not connected.
+    pub fn enable_peer_access(&self, device: u32, peer: u32) -> Result<()> {
+        self.world.core.set_peer_access(device, peer, true)
+    }
+
+    /// Ends what [`enable_peer_access`](Self::enable_peer_access) began.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn disable_peer_access(&self, device: u32, peer: u32) -> Result<()> {
+        self.world.core.set_peer_access(device, peer, false)
     }
 
     /// What kernels printed so far.

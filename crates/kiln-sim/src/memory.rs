@@ -24,5 +24,6 @@ pub(crate) mod page_file;
 pub(crate) mod page_file_error;
 pub(crate) mod pages;
 pub(crate) mod physical_memory;
+pub(crate) mod reached_memory;
 pub(crate) mod scalar;
 pub(crate) mod thread_memory_access;

@@ -81,6 +81,11 @@ impl AddressSpace {
     }
 }
 
+/// Whether an address is one that a reservation may ask for.
+pub(crate) fn is_chosen(address: u64) -> bool {
+    CHOSEN.contains(&address)
+}
+
 fn bump(next: &mut u64, bytes: u64, alignment: u64, limit: u64) -> Option<u64> {
     let start = next.checked_next_multiple_of(alignment.max(1))?;
     let end = start.checked_add(bytes)?.checked_add(HOLE_BYTES)?;

@@ -62,11 +62,12 @@ impl Core {
         let death = state.host_mark(device, Action::DestroyHost(id));
         let whole = 0..memory.physical.bytes.len() as u64;
         state.check_end(&Stretch::of_host(&memory, whole), &death);
-        let _ = memory.death.set(death);
         if memory.registered {
+            state.unmap_host(&memory, &death);
             let (start, _) = place(&memory.physical.bytes);
             state.device(device).registered.retain(|(other, _)| *other != start);
         }
+        let _ = memory.death.set(death);
         Ok(())
     }
 

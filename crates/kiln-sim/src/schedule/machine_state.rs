@@ -69,6 +69,8 @@ pub(crate) struct DeviceState {
     pub(crate) used_bytes: Arc<AtomicU64>,
     pub(crate) pool: Pool,
     pub(crate) map: Arc<AddressMap>,
+    /// Other devices whose memory kernels reach.
+    pub(crate) reached: Vec<u32>,
     pub(crate) graveyard: Graveyard,
     /// Blocks that resources hand out of larger memory.
     pub(crate) parts: PartTable,
@@ -114,6 +116,7 @@ impl DeviceState {
             used_bytes: Arc::default(),
             pool: Pool::default(),
             map: Arc::default(),
+            reached: Vec::new(),
             graveyard: Graveyard::default(),
             parts: PartTable::default(),
             lost: None,

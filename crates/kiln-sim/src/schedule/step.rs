@@ -136,6 +136,7 @@ impl State {
     ) -> Option<Job> {
         let checks_undefined = self.checks.uninitialised;
         let exchange = self.begin_exchange(ready);
+        let map = self.map_for_kernels(device);
         let state = self.device(device);
         // The second step of a collective is no launch, nor is one that was ended.
         let number = match exchange {
@@ -146,8 +147,7 @@ impl State {
             }
         };
         let (alone, footprint) = (parallelism == 1, task.footprint.clone());
-        let view =
-            MemoryView::new(state.map.clone(), alone, checks_undefined.then_some(mark.order), footprint);
+        let view = MemoryView::new(map, alone, checks_undefined.then_some(mark.order), footprint);
         for fault in self.faults.clone().of(device) {
             match fault {
                 PlannedFault::Sticky { launch, code } if *launch == number => {

@@ -8,7 +8,7 @@ use kiln_driver::{
 };
 use kiln_sim::{DeviceConfig, Machine, MachineConfig};
 
-use crate::rig::{Rig, bytes_of, config};
+use crate::rig::{Kernel, Rig, bytes_of, config};
 
 const MIB: u64 = 1 << 20;
 
@@ -253,4 +253,51 @@ fn work_queued_on_a_destroyed_stream_still_runs() {
         let report = machine.finish();
         assert!(report.is_clean(), "{report}");
     }
+}
+
+#[test]
+fn kernels_of_all_devices_reach_registered_memory_that_is_mapped() {
+    let config = config(1).device(DeviceConfig::default()).device(DeviceConfig::default());
+    let machine = Machine::new(config);
+    let (first, second) = (Rig::on(&machine, 0, 1), Rig::on(&machine, 1, 1));
+    let bytes = Arc::new(SharedBytes::zeroed(64));
+    assert!(bytes.write(0, &[5; 64]));
+    let block = first.device.register_host(bytes.clone()).unwrap();
+    let start = machine.map_host(0, block.id()).unwrap().0;
+    assert_eq!(start, bytes.as_ptr().addr() as u64);
+    assert!(machine.map_host(0, block.id()).unwrap_err().is_refused(), "it is mapped");
+    // Nothing counts as never written, and what the host writes is what a kernel reads.
+    first.launch(0, Kernel::Bump, &[start, 32]).unwrap();
+    first.sync(0);
+    second.launch(0, Kernel::Bump, &[start + 16, 32]).unwrap();
+    second.sync(0);
+    let mut back = [0; 64];
+    assert!(bytes.read(0, &mut back));
+    assert_eq!(back, std::array::from_fn(|at| [6, 7, 6, 5][at / 16]));
+    assert_eq!(machine.findings().len(), 0, "{:?}", machine.findings());
+    assert!(machine.map_host(1, block.id()).unwrap_err().is_refused(), "it is a block of device 0");
+    assert!(machine.map_host(2, block.id()).unwrap_err().is_refused());
+
+    first.device.destroy(block.id().into()).unwrap();
+    first.launch(0, Kernel::Bump, &[start, 1]).unwrap();
+    assert!(first.device.synchronize(first.streams[0]).unwrap_err().is_sticky());
+    // The same memory can be registered again, and its addresses come with it.
+    let again = second.device.register_host(bytes).unwrap();
+    assert_eq!(machine.map_host(1, again.id()).unwrap().0, start);
+}
+
+#[test]
+fn a_kernel_and_a_copy_on_mapped_host_memory_are_a_race_unless_they_are_ordered() {
+    let rig = Rig::seeded(1, 2);
+    let bytes = Arc::new(SharedBytes::zeroed(64));
+    let block = rig.device.register_host(bytes).unwrap();
+    let start = rig.machine.map_host(0, block.id()).unwrap().0;
+    let memory = rig.block(64);
+    rig.write(0, memory, 1);
+    rig.sync(0);
+    rig.download(0, memory.id, &block);
+    rig.launch(1, Kernel::Bump, &[start, 64]).unwrap();
+    rig.sync(0);
+    rig.sync(1);
+    assert!(!rig.machine.findings().is_empty());
 }

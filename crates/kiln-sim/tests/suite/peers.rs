@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use kiln_driver::{
-    Code, Command, Driver, EventId, EventRequest, ForeignHandle, Place, StreamRequest, Timeout, WaitTarget,
+    Code, Command, Driver, DriverExt, EventId, EventRequest, ForeignHandle, Place, StreamRequest, Timeout,
+    WaitTarget,
 };
 use kiln_sim::{DeviceConfig, DeviceLink, FaultPlan, FindingKind, Links, Machine, PlannedFault};
 
@@ -166,4 +167,61 @@ fn a_lost_device_does_not_stop_those_that_wait_for_it() {
         let kinds: Vec<_> = machine.findings().into_iter().map(|finding| finding.kind).collect();
         assert_eq!(kinds, [FindingKind::Uninitialised], "seed {seed}");
     }
+}
+
+/// A machine whose device 1 reaches the memory of device 0, with a rig for each.
+fn reaching(seed: u64) -> (Rig, Rig, Machine) {
+    let machine = machine(seed, Links::all(), FaultPlan::none());
+    let (here, there) = pair(&machine);
+    machine.enable_peer_access(1, 0).unwrap();
+    (here, there, machine)
+}
+
+#[test]
+fn a_kernel_reaches_memory_of_another_device_once_that_is_enabled() {
+    for seed in 0..8 {
+        let (here, there, machine) = reaching(seed);
+        let x = here.block(64);
+        there.write(0, x, 7);
+        there.sync(0);
+        let host = here.host(64);
+        here.download(0, x.id, &host);
+        here.sync(0);
+        assert_eq!(bytes_of(&host), [7; 64]);
+        // The other direction was not enabled, nor is this one any more.
+        machine.disable_peer_access(1, 0).unwrap();
+        assert_eq!(machine.findings().len(), 0, "seed {seed}: {:?}", machine.findings());
+        there.write(0, x, 8);
+        let error = there.device.synchronize(there.streams[0]).unwrap_err();
+        assert_eq!(error.code(), Some(Code::ILLEGAL_ADDRESS), "{error}");
+    }
+}
+
+#[test]
+fn kernels_of_two_devices_on_one_block_are_a_race_unless_they_are_ordered() {
+    let (here, there, machine) = reaching(1);
+    let x = here.block(64);
+    here.write(0, x, 1);
+    there.write(0, x, 2);
+    here.sync(0);
+    there.sync(0);
+    assert!(
+        machine.findings().iter().any(|found| found.kind == FindingKind::WriteAfterWrite),
+        "{:?}",
+        machine.findings()
+    );
+    there.close();
+    here.close();
+}
+
+#[test]
+fn devices_that_are_not_connected_do_not_reach_each_other() {
+    let machine = machine(0, Links::none(), FaultPlan::none());
+    assert!(!machine.can_access_peer(0, 1) && machine.enable_peer_access(0, 1).unwrap_err().is_unsupported());
+    let machine = self::machine(0, Links::all(), FaultPlan::none());
+    assert!(
+        machine.can_access_peer(0, 1) && !machine.can_access_peer(0, 0) && !machine.can_access_peer(0, 2)
+    );
+    assert!(machine.enable_peer_access(0, 0).unwrap_err().is_refused());
+    assert!(machine.enable_peer_access(0, 2).unwrap_err().is_refused());
 }
