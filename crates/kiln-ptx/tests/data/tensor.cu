@@ -1,4 +1,4 @@
-// Instructions of the matrix units and asynchronous copies: parsed and named, not executed.
+// Instructions of the tensor cores and asynchronous copies: parsed, named, and their effects read.
 extern "C" __global__ void matrix(const unsigned* a, float* c) {
     asm volatile(
         "{\n\t.reg .b32 a<8>;\n\t.reg .f32 d<8>;\n\t"
