@@ -106,6 +106,8 @@ pub use supervise::takeover::{Takeover, TakeoverError, TakeoverPhases, Unfinishe
 pub use supervise::unsupported_platform::{IsolatedDevice, worker_entry};
 pub use supervise::worker_event::WorkerEvent;
 #[cfg(target_os = "linux")]
+pub use supervise::worker_process::WorkerProcess;
+#[cfg(target_os = "linux")]
 pub use worker::opened_device::{OpenFailure, OpenedDevice};
 #[cfg(target_os = "linux")]
 pub use worker::{Worker, WorkerStep, worker_entry};

@@ -5,7 +5,7 @@
 //!   one, [`child_process`] is its process, [`watchdog`] finds one that hangs.
 //! - [`worker_objects`]: which objects a worker has, and the requests that give it the rest. [`takeover`] does that for a worker
 //!   that replaces another, [`standby`] ahead of time.
-//! - [`config`], [`restart_policy`], [`worker_event`], [`isolation_support`]: what a program configures and observes.
+//! - [`config`], [`restart_policy`], [`worker_event`], [`worker_process`], [`isolation_support`]: what a program configures and observes.
 
 #[cfg(target_os = "linux")]
 pub(crate) mod cancellation;
@@ -37,5 +37,7 @@ pub(crate) mod watchdog;
 pub(crate) mod worker_event;
 #[cfg(target_os = "linux")]
 pub(crate) mod worker_objects;
+#[cfg(target_os = "linux")]
+pub(crate) mod worker_process;
 #[cfg(target_os = "linux")]
 pub(crate) mod worker_start;

@@ -63,7 +63,7 @@ pub(crate) use inner::{Inner, MakeMemory};
 #[cfg(feature = "metrics")]
 pub(crate) use metered::Metered;
 pub(crate) use recording::{ActivitySource, WorkLabel};
-pub(crate) use recovery_hook::RecoveryHook;
+pub(crate) use recovery_hook::{RecoveryHook, WorkerIdentity};
 pub(crate) use runtime_table::{RuntimeLookup, process_runtimes};
 pub(crate) use stream::Keep;
 pub(crate) use telemetry_source::Meters;

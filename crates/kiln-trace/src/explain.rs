@@ -20,6 +20,7 @@ mod host_waiting;
 mod idle_knowledge;
 mod missing_events;
 mod name_table;
+mod post_mortems;
 mod quantity;
 mod ranking;
 mod stream_stalls;
@@ -36,4 +37,5 @@ pub use explanation::{
 };
 pub use idle_knowledge::{IdleKnowledge, UnknownIdle};
 pub use missing_events::MissingEvents;
+pub use post_mortems::{ExplainedPostMortem, PostMortems};
 pub(crate) use quantity::{Bytes, Time};

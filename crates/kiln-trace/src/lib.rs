@@ -32,7 +32,7 @@
 //! # In reading order
 //!
 //! [`TraceEvent`] and the records it holds: [`SubmissionRecord`], [`StreamWaitRecord`], [`HostWaitRecord`], [`AllocationRecord`],
-//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`FindingRecord`], [`TakeoverRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EarlierRecord`], [`EndRecord`]. [`RecordingWriter`] and
+//! [`FreeRecord`], [`HeapRecord`], [`FaultRecord`], [`PostMortemRecord`], [`FindingRecord`], [`TakeoverRecord`], [`WorkerRecord`], [`CollectiveRecord`], [`CommandRecord`], [`EarlierRecord`], [`EndRecord`]. [`RecordingWriter`] and
 //! [`RecordingReader`] with [`ReadError`]. [`ProgramRecorder`], [`StreamLane`] and [`RecordingLane`]: what a program does while it runs. [`export_perfetto`]. [`Explainer`] and [`Explanation`]. [`IdleKnowledge`]: whether idle time is known. [`RankLog`], [`RecordedRun`] and [`JobExplanation`]: recordings of the ranks of one job. [`RepeatCommand`] with [`CommandGaps`]: how the program is run again. [`shell_word`], [`with_process_number`]: words and names of files, which need not be text. [`plain_text`]: names that stay on their line.
 //!
 //! ```
@@ -72,8 +72,8 @@ mod shell_word;
 
 pub use explain::{
     ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedFinding, ExplainedHostWait,
-    ExplainedTakeover, Explainer, Explanation, HeldTag, IdleKnowledge, IdleReason, IdleWhy, MissingEvents,
-    RefusedAllocation, StreamStall, TagBytes, UnknownIdle, WorkName,
+    ExplainedPostMortem, ExplainedTakeover, Explainer, Explanation, HeldTag, IdleKnowledge, IdleReason,
+    IdleWhy, MissingEvents, PostMortems, RefusedAllocation, StreamStall, TagBytes, UnknownIdle, WorkName,
 };
 pub use file::{ReadError, RecordingReader, RecordingWriter, open_plain_file, refused_place, special_file};
 pub use format::{FORMAT_VERSION, MAX_BLOCK_BYTES, MAX_NAME_BYTES};
@@ -86,9 +86,10 @@ pub use process_path::{split_process_number, with_process_number};
 pub use record::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,
     DropCause, DroppedRecord, EarlierRecord, EndRecord, FaultRecord, FindingRecord, FreeRecord, HeapChange,
-    HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, NOT_BROUGHT_BACK, RecordingClock, StartRecord,
-    StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord,
-    TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
+    HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, NOT_BROUGHT_BACK, PostMortemRecord,
+    RecordingClock, StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord,
+    TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
+    WorkerRecord,
 };
 pub use recorder::{
     CollectiveNote, KnownLine, KnownName, NanosecondTicks, ProgramRecorder, RecordingFailure, RecordingFile,

@@ -1,7 +1,7 @@
 //! Perfetto's own trace format: protocol buffers with names kept once.
 //!
 //! Every track is a sequence of packets with its own clock, whose times are distances from the last packet, and its own names. A kernel
-//! takes two packets, its beginning and its end, of about 36 bytes together, and a wait about 45 more for its arrow and what it says.
+//! takes two packets, its beginning and its end, of about 42 bytes together with the shape of the launch, and a wait about 45 more for its arrow and what it says.
 //!
 //! | track | shows |
 //! |---|---|
@@ -12,6 +12,7 @@
 //! | memory by tag, memory held by the heap | counters |
 //! | faults, findings | instants |
 //! | takeover | its steps |
+//! | a worker process, by itself | from when to when it has a device |
 
 mod exporter;
 mod flows;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use kiln_trace::{
     FaultRecord, FindingRecord, HeapChange, HeapRecord, HostWaitRecord, IdleKnowledge, MissingEvents,
-    RankLog, RecordingClock, RefusedAllocation, RepeatCommand, SubmissionKind, SubmissionRecord, TagBytes,
-    TakeoverRecord, TraceEvent, TraceStream, plain_text,
+    PostMortems, RankLog, RecordingClock, RefusedAllocation, RepeatCommand, SubmissionKind, SubmissionRecord,
+    TagBytes, TakeoverRecord, TraceEvent, TraceStream, plain_text,
 };
 use serde::Serialize;
 
@@ -21,6 +21,7 @@ use crate::memory_series::MemorySeries;
 use crate::name_table::{NameTable, WorkPlace};
 use crate::page_table::PageTable;
 use crate::timeline_row::{RowKind, TimelineRow};
+use crate::worker_note::Workers;
 
 /// Rows that are drawn.
 const MAX_ROWS: usize = 1024;
@@ -96,6 +97,8 @@ pub(crate) struct RecordingIndex {
     pub(crate) findings: Vec<FindingNote>,
     pub(crate) finding_count: u64,
     pub(crate) takeovers: Vec<TakeoverNote>,
+    pub(crate) workers: Workers,
+    pub(crate) post_mortems: PostMortems,
     pub(crate) refusals: Vec<RefusalNote>,
     pub(crate) damaged: Vec<(u64, &'static str)>,
     pub(crate) collectives: Collectives,
@@ -116,6 +119,7 @@ impl RecordingIndex {
         self.events += 1;
         self.rank_log.add(event);
         self.idle_knowledge.add(event);
+        self.workers.add(event);
         match event {
             TraceEvent::Start(start) => {
                 self.program = plain_text(start.program).into_owned();
@@ -171,6 +175,8 @@ impl RecordingIndex {
                 self.earlier.insert(work.stamp.stream, work.until_ns.unwrap_or(u64::MAX));
             }
             TraceEvent::Earlier(_) => {}
+            TraceEvent::PostMortem(line) => self.post_mortems.add(line),
+            TraceEvent::Worker(worker) => self.with_device(worker.device, |_| {}),
             TraceEvent::End(end) => {
                 self.has_end_mark = true;
                 self.reach(end.time_ns, end.time_ns);

@@ -16,10 +16,12 @@ use crate::finding_note::FindingNote;
 use crate::follower::{Follower, Step};
 use crate::memory_series::MemoryCurve;
 use crate::page_table::Page;
+use crate::post_mortem_note::PostMortemNote;
 use crate::recording_index::{FaultNote, RecordingIndex, RefusalNote, TakeoverNote};
 use crate::recording_source::RecordingSource;
 use crate::timeline_row::TimelineRow;
 use crate::watch_error::WatchError;
+use crate::worker_note::WorkerNote;
 
 /// Events that are read under one lock.
 const BATCH: usize = 4096;
@@ -110,6 +112,10 @@ pub struct RecordingState {
     pub refusals: Vec<RefusalNote>,
     /// Steps of bringing devices back, the first few.
     pub takeovers: Vec<TakeoverNote>,
+    /// What is known of the losses of devices, the first few.
+    pub post_mortems: Vec<PostMortemNote>,
+    /// Worker processes that had the devices, the first few.
+    pub workers: Vec<WorkerNote>,
     /// Collectives by operation and rank.
     pub collectives: Vec<CollectiveTotals>,
     /// The command that records the program again; none if the recording does not have it.
@@ -207,6 +213,8 @@ impl WatchedRecording {
             finding_count: index.finding_count,
             refusals: index.refusals.clone(),
             takeovers: index.takeovers.clone(),
+            post_mortems: PostMortemNote::all(&index.post_mortems),
+            workers: index.workers.notes().to_vec(),
             collectives: index.collectives.totals(),
             repeat: index.command.is_known().then(|| {
                 let words: [&OsStr; 3] = ["kiln".as_ref(), "watch".as_ref(), self.path.as_os_str()];

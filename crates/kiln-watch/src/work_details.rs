@@ -81,6 +81,8 @@ pub struct WaitDetails {
     pub line: Option<String>,
     /// When it ended, if that was measured.
     pub end_ns: Option<u64>,
+    /// Which line asked for the wait, where the program did.
+    pub asked_at: Option<String>,
     /// The later work that was waited for as well, if there is any.
     pub unrelated: Option<String>,
 }
@@ -105,6 +107,7 @@ struct FoundWait {
     covers: u64,
     reason: WaitReason,
     block: Option<(u64, String)>,
+    line: Option<String>,
 }
 
 impl WatchedRecording {
@@ -261,6 +264,7 @@ impl WatchedRecording {
             row: shared.index.row_number(RowKind::of(wait.writer.stream)),
             line: name.line.clone(),
             end_ns: writer.and_then(|writer| writer.device).map(|span| span.end_ns),
+            asked_at: wait.line.clone(),
             unrelated: unrelated.as_ref().map(ToString::to_string),
         };
         let stall = ended.filter(|ended| *ended > ready).map(|ended| StreamStall {
@@ -269,6 +273,7 @@ impl WatchedRecording {
             reason: wait.reason,
             block: details.block,
             tag: details.tag.clone(),
+            line: wait.line.clone(),
             unrelated_ns: if is_unrelated { ended.saturating_sub(needed) } else { 0 },
             unrelated,
             ns: ended - ready,
@@ -307,6 +312,7 @@ impl WatchedRecording {
                         covers: wait.covers,
                         reason: wait.reason,
                         block: wait.block.map(|block| (block.block, plain_text(block.tag).into_owned())),
+                        line: wait.line.map(|line| line.to_string()),
                     });
                 }
             })?;
@@ -383,7 +389,7 @@ fn reason_words(reason: WaitReason) -> &'static str {
         WaitReason::WriteAfterWrite => "overwrites what the other writes",
         WaitReason::WriteAfterRead => "overwrites what the other reads",
         WaitReason::Allocation => "uses memory that was allocated behind the other",
-        WaitReason::Asked => "was told to wait",
+        WaitReason::Asked => "waits because the program asked for that",
         WaitReason::Unknown => "waits",
     }
 }

@@ -13,6 +13,7 @@ use super::restart_policy::Restarts;
 use super::standby::StandbySync;
 use super::start_error::WorkerStartError;
 use super::supervisor_handle::SupervisorHandle;
+use super::worker_process::WorkerProcess;
 use crate::client::client_state::Shared;
 use crate::client::loss_cause::LossCause;
 use crate::client::object_tables::ObjectTables;
@@ -40,6 +41,7 @@ pub struct IsolatedDevice {
     /// What the worker said of its device, before this side changed what differs for a proxy.
     pub(super) worker_info: DeviceInfo,
     pub(super) generation: AtomicU64,
+    pub(super) process: WorkerProcess,
     pub(super) restarts: Mutex<Restarts>,
     pub(super) cancellation: Arc<Cancellation>,
     pub(super) supervisor: SupervisorHandle,
@@ -67,12 +69,14 @@ impl IsolatedDevice {
         let wanted = config.standby.then(|| standby.start(objects.clone(), config.clone()));
         let standby_thread = wanted.transpose().map_err(WorkerStartError::Thread)?;
         supervisor.takeover_finished();
+        let process = WorkerProcess::new(&config, first.worker.process);
         let shared = Shared::new(first.worker.link, streams, standby.clone());
         Ok(Arc::new(Self {
             proxy: DeviceProxy::new(shared, objects, info, config.standby),
             config,
             worker_info: first.info,
             generation: AtomicU64::new(1),
+            process,
             restarts: Mutex::default(),
             cancellation,
             supervisor,
@@ -84,6 +88,11 @@ impl IsolatedDevice {
     /// The number of the worker in use: 1 for the first, and one more after each takeover.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// The process of the worker in use; what is returned tells of later ones, too.
+    pub fn worker_process(&self) -> WorkerProcess {
+        self.process.clone()
     }
 
     /// Why the worker in use is lost, if it is.

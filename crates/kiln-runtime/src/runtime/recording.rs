@@ -13,6 +13,7 @@ mod earlier_work;
 mod finding_notes;
 mod measured_work;
 mod noted_needs;
+mod post_mortem_notes;
 mod process_recording;
 mod processor_counter;
 mod stream_lanes;
@@ -215,7 +216,7 @@ impl Inner {
         if let TakenTimes { how, why_not_as_asked: Some(why) } = recording.taken() {
             tracing::warn!(target: "kiln", "the device's times are not taken by {times} but by {how}: {why}");
         }
-        let (lanes, takeovers) = (recording.lanes().clone(), recording.takeover_log());
+        let (lanes, takeovers) = (recording.lanes().clone(), recording.takeover_log(self));
         if !self.set_recording(recording) {
             return self.check_unrecorded();
         }

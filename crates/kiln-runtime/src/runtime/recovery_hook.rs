@@ -15,6 +15,15 @@ use crate::error::Result;
 use crate::ids::BlockId;
 use crate::resubmission::SubmissionLog;
 
+/// The worker process that has a device.
+pub(crate) trait WorkerIdentity: Send + Sync {
+    /// Its process id. It takes no lock.
+    fn process(&self) -> u32;
+
+    /// The name of its program.
+    fn name(&self) -> &str;
+}
+
 /// The recovery of a device that lives in a worker process. The runtime calls it and knows nothing else of it; a device in this
 /// process has none.
 pub(crate) trait RecoveryHook: Any + Send + Sync {
@@ -32,6 +41,9 @@ pub(crate) trait RecoveryHook: Any + Send + Sync {
 
     /// Has the worker tell when work runs, by CUPTI; why not, in words, where it cannot.
     fn activity(&self) -> std::result::Result<Box<dyn ActivitySource>, String>;
+
+    /// The worker in use: that of now, whenever it is asked.
+    fn worker(&self) -> Box<dyn WorkerIdentity>;
 
     /// Submissions that are kept to be made again; none if they are not.
     fn replay_log(&self) -> Option<&SubmissionLog>;

@@ -1,6 +1,7 @@
 //! `Stream`: a stream that is leased from the pool.
 
 use std::any::Any;
+use std::panic::Location;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -144,12 +145,17 @@ impl Stream {
 
     /// Makes everything submitted to this stream from here on come after a ticket, on the device.
     ///
+    /// Work that uses the same buffers is in order without it. A [recording](crate::DeviceRuntime::trace) says which line asked for a wait, and
+    /// what that cost.
+    ///
     /// # Errors
     /// A ticket of another runtime; what the driver says.
+    #[track_caller]
     pub fn wait_for(&self, ticket: &Ticket) -> Result<()> {
         let runtime = self.runtime()?;
         ticket.check_runtime(&runtime)?;
         runtime.check_ready()?;
+        let _context = runtime.asks_for_order(Location::caller());
         runtime.tracker().order_after(self.lane(), &kiln_order::Stamps::from(ticket.stamp()))?;
         Ok(())
     }

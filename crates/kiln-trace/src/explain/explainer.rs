@@ -15,12 +15,14 @@ use super::host_waiting::{HostCase, HostWait, HostWaiting};
 use super::idle_knowledge::{IdleKnowledge, UnknownIdle};
 use super::missing_events::MissingEvents;
 use super::name_table::NameTable;
+use super::post_mortems::PostMortems;
 use super::ranking::{Cost, Ranking};
 use super::stream_stalls::{StallCase, StallKey, Stalls, Wait, Waits};
 use super::takeover_steps::TakeoverSteps;
 use super::timeline::{Timeline, Work};
 use crate::record::{
-    FaultRecord, NOT_BROUGHT_BACK, RecordingClock, StreamWaitRecord, SubmissionRecord, TraceEvent, TraceStamp,
+    FaultRecord, NOT_BROUGHT_BACK, RecordingClock, StreamWaitRecord, SubmissionRecord, TraceEvent,
+    TraceStamp, WaitReason,
 };
 use crate::repeat_command::RepeatCommand;
 
@@ -60,6 +62,7 @@ pub struct Explainer {
     stalls: Stalls,
     missing: MissingEvents,
     findings: FindingList,
+    post_mortems: PostMortems,
     command: RepeatCommand,
     window: Window,
     explanation: Explanation,
@@ -111,7 +114,8 @@ impl Explainer {
             TraceEvent::StreamWait(wait) => {
                 let block = wait.block.map(|block| (block.block, self.names.name(block.tag)));
                 let StreamWaitRecord { writer, covers, reason, time_ns, .. } = *wait;
-                self.waits.add(wait.waiter, Wait { writer, covers, reason, block, time_ns });
+                let line = self.names.line(wait.line);
+                self.waits.add(wait.waiter, Wait { writer, covers, reason, block, line, time_ns });
                 self.came();
             }
             TraceEvent::HostWait(wait) => {
@@ -137,6 +141,7 @@ impl Explainer {
             }
             TraceEvent::Fault(fault) => self.fault(fault),
             TraceEvent::Finding(finding) => self.findings.add(finding),
+            TraceEvent::PostMortem(line) => self.post_mortems.add(line),
             TraceEvent::Takeover(takeover) => self.takeovers.add(*takeover),
             TraceEvent::Dropped(dropped) => {
                 self.missing.add(dropped);
@@ -156,7 +161,7 @@ impl Explainer {
             TraceEvent::Earlier(work) => {
                 self.work.entry(work.stamp.stream.device).or_default().earlier(work);
             }
-            TraceEvent::Stream(_) => {}
+            TraceEvent::Stream(_) | TraceEvent::Worker(_) => {}
         }
     }
 
@@ -209,6 +214,7 @@ impl Explainer {
         devices.extend(self.takeovers.devices());
         let explained = devices.into_iter().map(|device| {
             let memory = memory.remove(&device).unwrap_or_default().finish(&self.names);
+            let [stalls, asked_stalls] = self.stalls(stalls.remove(&device).unwrap_or_default());
             ExplainedDevice {
                 peak_bytes: memory.peak_bytes,
                 peak_ns: memory.peak_ns,
@@ -219,7 +225,8 @@ impl Explainer {
                 takeovers: self.takeovers.of(device),
                 losses: self.takeovers.losses(device).lost,
                 brought_back: self.takeovers.losses(device).brought_back,
-                stalls: stalls.remove(&device).map(|found| self.stalls(found)).unwrap_or_default(),
+                stalls,
+                asked_stalls,
                 ..self.device(device, work.remove(&device).unwrap_or_default())
             }
         });
@@ -239,6 +246,7 @@ impl Explainer {
             clocks,
             host_waits,
             collectives,
+            post_mortems: self.post_mortems.finish(),
             findings: self.findings.named,
             finding_count: self.findings.count,
             repeat: command.is_known().then(|| command.recorded_under(&REPEATED_BY)),
@@ -318,7 +326,8 @@ impl Explainer {
         IdleReason { why, before: self.work_name(&case.before), ns, times, longest_ns }
     }
 
-    fn stalls(&self, found: Ranking<StallKey, StallCase>) -> Vec<StreamStall> {
+    /// The longest waits of streams: those that the order of the work needs, and those that the program asked for.
+    fn stalls(&self, found: Ranking<StallKey, StallCase>) -> [Vec<StreamStall>; 2] {
         let stall = |(_, cost): (StallKey, Cost<StallCase>)| {
             let case = cost.longest;
             let writer = case.writer.map(|writer| self.work_name(&writer));
@@ -328,6 +337,7 @@ impl Explainer {
                 reason: case.wait.reason,
                 block: case.wait.block.map(|(block, _)| block),
                 tag: case.wait.block.map(|(_, tag)| self.names.text(tag)).unwrap_or_default(),
+                line: self.names.line_text(case.wait.line),
                 unrelated: case.unrelated.map(|work| self.work_name(&work)),
                 ns: cost.ns,
                 times: cost.times,
@@ -335,7 +345,10 @@ impl Explainer {
                 unrelated_ns: case.unrelated_ns,
             }
         };
-        found.largest(NAMED).into_iter().map(stall).collect()
+        let is_asked =
+            |(_, cost): &(StallKey, Cost<StallCase>)| cost.longest.wait.reason == WaitReason::Asked;
+        let (asked, needed): (Vec<_>, Vec<_>) = found.largest(usize::MAX).into_iter().partition(is_asked);
+        [needed, asked].map(|found| found.into_iter().take(NAMED).map(stall).collect())
     }
 
     /// The clocks of some devices.

@@ -1,6 +1,7 @@
 //! What can be said about a recording.
 
 use super::idle_knowledge::UnknownIdle;
+use super::post_mortems::ExplainedPostMortem;
 use crate::record::{HostWaitCause, TakeoverPhase, WaitReason};
 
 /// What can be said about a recording. Its `Display` says it in words.
@@ -19,6 +20,8 @@ pub struct Explanation {
     pub host_waits: Vec<ExplainedHostWait>,
     /// Faults, in one line each, the first few.
     pub faults: Vec<String>,
+    /// What is known of the losses of devices, the first few.
+    pub post_mortems: Vec<ExplainedPostMortem>,
     /// Mistakes that the checks of simulated devices found, the first few different ones.
     pub findings: Vec<ExplainedFinding>,
     /// How many there were, repeats among them.
@@ -105,6 +108,8 @@ pub struct ExplainedDevice {
     pub idle: Vec<IdleReason>,
     /// The longest waits of streams for work of others, the longest first.
     pub stalls: Vec<StreamStall>,
+    /// The longest waits that the program asked for with `Stream::wait_for`, the longest first; `stalls` has the others.
+    pub asked_stalls: Vec<StreamStall>,
     /// The most bytes that were in use at once.
     pub peak_bytes: u64,
     /// When that was.
@@ -250,6 +255,8 @@ pub struct StreamStall {
     pub block: Option<u64>,
     /// Its tag; empty if it has none.
     pub tag: String,
+    /// Which line asked for the wait, where the program did.
+    pub line: Option<String>,
     /// The unrelated work that was waited for as well, in the longest case: the last of it.
     pub unrelated: Option<WorkName>,
     /// How long, altogether.

@@ -15,6 +15,8 @@ pub(super) struct Wait {
     pub(super) covers: u64,
     pub(super) reason: WaitReason,
     pub(super) block: Option<(u64, NameId)>,
+    /// Which line asked for it.
+    pub(super) line: Option<LineId>,
     pub(super) time_ns: u64,
 }
 
@@ -32,6 +34,8 @@ pub(super) struct StallKey {
     writer: Option<(NameId, Option<LineId>)>,
     tag: Option<NameId>,
     reason: u8,
+    /// Which line asked for it.
+    line: Option<LineId>,
 }
 
 /// What is known of one stall.
@@ -81,11 +85,18 @@ impl Waits {
     /// Adds how long the streams of each device waited for others, as far as the work that waited is being looked at.
     pub(super) fn settle(&self, timeline: &Timeline, clocks: &DeviceClocks, devices: &mut Stalls) {
         for (stream, waits) in &self.streams {
-            for group in waits.chunk_by(|(one, _), (other, _)| one == other) {
-                let Some((number, _)) = group.first() else { continue };
-                let waiter = TraceStamp { stream: *stream, number: *number };
-                let Waiter::Settling(work, before) = timeline.from(waiter) else { continue };
-                if let Some((key, ns, case)) = stall(work, before, group, (timeline, clocks)) {
+            let mut rest = waits.as_slice();
+            while let Some((number, _)) = rest.first() {
+                let waiter = timeline.from(TraceStamp { stream: *stream, number: *number });
+                // Waits that were queued alone belong to the work that follows, as its own do.
+                let until = match &waiter {
+                    Waiter::Settling(work, _) => work.stamp.number.max(*number),
+                    _ => *number,
+                };
+                let (own, later) = rest.split_at(rest.partition_point(|(number, _)| *number <= until));
+                rest = later;
+                let Waiter::Settling(work, before) = waiter else { continue };
+                if let Some((key, ns, case)) = stall(work, before, own, (timeline, clocks)) {
                     devices.entry(stream.device).or_default().add(key, ns, case);
                 }
             }
@@ -146,6 +157,7 @@ fn stall(
         writer: writer.map(|writer| (writer.name, writer.line)),
         tag: wait.block.map(|(_, tag)| tag),
         reason: wait.reason as u8,
+        line: wait.line,
     };
     Some((key, end - ready, case))
 }

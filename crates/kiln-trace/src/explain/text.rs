@@ -150,6 +150,7 @@ impl Explanation {
             writeln!(f, "\nFaults:")?;
             self.faults.iter().try_for_each(|fault| writeln!(f, "  {}", Plain(fault)))?;
         }
+        self.post_mortems.iter().try_for_each(|found| write!(f, "\n{found}"))?;
         self.tell_findings(f)?;
         if !self.collectives.is_empty() {
             writeln!(f, "\nCollectives:")?;
@@ -274,6 +275,10 @@ impl ExplainedDevice {
         if !self.stalls.is_empty() {
             writeln!(f, "  Streams waited for each other:")?;
             self.stalls.iter().try_for_each(|stall| writeln!(f, "    {stall}"))?;
+        }
+        if !self.asked_stalls.is_empty() {
+            writeln!(f, "  Waits that were the program's own doing:")?;
+            self.asked_stalls.iter().try_for_each(|stall| writeln!(f, "    {stall}"))?;
         }
         Ok(())
     }
@@ -420,7 +425,10 @@ impl Display for StreamStall {
                 "{waiter} uses{what}, which was allocated on stream {} behind {writer}; allocate it on the stream that uses it first",
                 writer.stream
             )?,
-            WaitReason::Asked => write!(f, "{waiter} was told to wait for {writer}")?,
+            WaitReason::Asked => {
+                let line = self.line.as_ref().map(|line| format!(" at {}", Plain(line))).unwrap_or_default();
+                write!(f, "{waiter} waited for {writer}, because the program asked for that{line}")?;
+            }
             WaitReason::Unknown => write!(f, "{waiter} waited for {writer}")?,
         }
         match &self.unrelated {

@@ -3,7 +3,7 @@
 use super::checksum::checksum;
 
 /// The version of the format that this crate writes, and the only one it reads.
-pub const FORMAT_VERSION: u32 = 9;
+pub const FORMAT_VERSION: u32 = 10;
 
 /// How many bytes the start has.
 pub(crate) const START_BYTES: usize = 16;
@@ -71,10 +71,10 @@ mod tests {
         }
         assert_eq!(FileStart::read(b"{\"traceEvents\":[]}"), FileStart::Foreign);
         let mut other = start;
-        other[8] = 10;
+        other[8] = 11;
         assert_eq!(FileStart::read(&other), FileStart::Damaged);
         let sum = checksum(&[&other[..12]]).to_le_bytes();
         other[12..].copy_from_slice(&sum);
-        assert_eq!(FileStart::read(&other), FileStart::Other(10));
+        assert_eq!(FileStart::read(&other), FileStart::Other(11));
     }
 }

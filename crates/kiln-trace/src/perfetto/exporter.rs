@@ -6,15 +6,16 @@ use std::io::{self, Read, Seek, Write};
 
 use super::flows::{FlowFinder, Flows, OpenWaits};
 use super::memory_counters::MemoryCounters;
-use super::note::{Note, OpenWait};
-use super::packet_sequence::{Named, PacketSequence, Shown};
+use super::note::{Note, OpenWait, size_words};
+use super::packet_sequence::{Described, Named, PacketSequence, Shown};
 use super::schema::{clock, packet, trace};
 use super::track::{Track, TrackNames};
 use super::wire::Wire;
 use crate::file::{ReadError, RecordingReader};
 use crate::record::{
     CollectiveRecord, DropCause, FaultRecord, FindingRecord, HeapChange, HeapRecord, RecordingClock,
-    StartRecord, SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent, TraceStamp,
+    StartRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TimeSpan, TraceEvent, TraceStamp,
+    WorkerRecord,
 };
 
 /// Why there is no trace.
@@ -87,6 +88,8 @@ struct Exporter<W> {
     open: OpenWaits<OpenWait>,
     collectives: HashMap<TraceStamp, Collective>,
     memory: MemoryCounters,
+    /// The tracks of the workers that have the devices.
+    workers: BTreeMap<u32, Track>,
     summary: PerfettoSummary,
 }
 
@@ -120,6 +123,7 @@ impl<W: Write> Exporter<W> {
             open: OpenWaits::default(),
             collectives: HashMap::new(),
             memory: MemoryCounters::default(),
+            workers: BTreeMap::new(),
             summary,
         }
     }
@@ -159,7 +163,11 @@ impl<W: Write> Exporter<W> {
             TraceEvent::Heap(heap) => self.heap(heap),
             TraceEvent::Fault(fault) => self.fault(fault),
             TraceEvent::Finding(finding) => self.finding(finding),
+            TraceEvent::Worker(worker) => self.worker(worker),
             TraceEvent::Takeover(takeover) => {
+                if takeover.phase == TakeoverPhase::Lost {
+                    self.end_worker(takeover.device, takeover.span.begin_ns)?;
+                }
                 let named = Named { name: takeover.phase.word(), ..Named::default() };
                 self.slice(Track::Takeover(takeover.device), takeover.span, named)
             }
@@ -179,7 +187,12 @@ impl<W: Write> Exporter<W> {
                 let named = Named { name: &name, ..Named::default() };
                 self.show(Track::Faults(0), dropped.time_ns, Shown::Instant(named))
             }
-            TraceEvent::End(_) | TraceEvent::Command(_) | TraceEvent::Earlier(_) => Ok(()),
+            TraceEvent::End(end) => {
+                let devices: Vec<u32> = self.workers.keys().copied().collect();
+                devices.into_iter().try_for_each(|device| self.end_worker(device, end.time_ns))
+            }
+            // Traces have the fault itself; a page of text is no event.
+            TraceEvent::PostMortem(_) | TraceEvent::Command(_) | TraceEvent::Earlier(_) => Ok(()),
         }
     }
 
@@ -220,7 +233,9 @@ impl<W: Write> Exporter<W> {
         self.flows.from(work.stamp, &mut from_here);
         // Number 0 means no arrow to some readers.
         from_here.iter_mut().for_each(|arrow| *arrow += 1);
+        let size = work.size.as_ref().map(size_words);
         let mut notes = vec![Note::Submission(work.stamp.number)];
+        notes.extend(size.as_deref().map(Note::Size));
         if work.bytes > 0 && work.kind != SubmissionKind::Kernel {
             notes.push(Note::Bytes(work.bytes));
         }
@@ -244,6 +259,23 @@ impl<W: Write> Exporter<W> {
             work.span(),
             Named { name: work.name, line: work.line, notes: &notes, from_here, to_here },
         )
+    }
+
+    /// A process has a device from here on: its track, and a slice that lasts until the device is lost.
+    fn worker(&mut self, worker: &WorkerRecord<'_>) -> io::Result<()> {
+        let WorkerRecord { device, process, name, time_ns } = *worker;
+        self.end_worker(device, time_ns)?;
+        self.names.name_worker(process, name);
+        let track = Track::Worker { device, process };
+        let what = self.names.of(Track::Device(device));
+        self.workers.insert(device, track);
+        self.show(track, time_ns, Shown::Begin(Named { name: &what, ..Named::default() }))
+    }
+
+    /// The worker of a device has it no more.
+    fn end_worker(&mut self, device: u32, time_ns: u64) -> io::Result<()> {
+        let Some(track) = self.workers.remove(&device) else { return Ok(()) };
+        self.show(track, time_ns, Shown::End)
     }
 
     /// What the heap holds, and an instant where it refused an allocation.
@@ -308,7 +340,9 @@ impl<W: Write> Exporter<W> {
         let id = FIRST_TRACK.saturating_add(u32::try_from(self.sequences.len()).unwrap_or(u32::MAX));
         self.packets.iter_mut().for_each(Wire::clear);
         let name = self.names.of(track);
-        let sequence = PacketSequence::begin(id, parent, &name, track.is_counter(), &mut self.packets);
+        let (is_counter, process) = (track.is_counter(), track.process());
+        let described = Described { name: &name, parent, is_counter, process };
+        let sequence = PacketSequence::begin(id, &described, &mut self.packets);
         if let Entry::Vacant(place) = self.sequences.entry(track) {
             place.insert(sequence);
         }

@@ -5,13 +5,15 @@
 
 use std::borrow::Cow;
 
-use crate::record::StreamWaitRecord;
+use crate::record::{LaunchSize, StreamWaitRecord, WaitReason};
 
 /// A line of the details.
 #[derive(Clone, Copy)]
 pub(super) enum Note<'a> {
     Submission(u64),
     Bytes(u64),
+    /// The shape of a launch, as [`size_words`] says it.
+    Size(&'a str),
     /// What the n-th wait of a submission is about, from 1.
     Wait(u32, WaitNote<'a>),
     Ranks(u64),
@@ -43,6 +45,7 @@ impl<'a> Note<'a> {
         match self {
             Self::Submission(_) => "submission".into(),
             Self::Bytes(_) => "bytes".into(),
+            Self::Size(_) => "launch".into(),
             Self::Wait(1, note) => note.name().into(),
             Self::Wait(wait, note) => format!("{} ({wait})", note.name()).into(),
             Self::Ranks(_) => "ranks".into(),
@@ -67,6 +70,7 @@ impl<'a> Note<'a> {
             Self::Communicator(text)
             | Self::Kernel(text)
             | Self::Finding(text)
+            | Self::Size(text)
             | Self::Wait(_, WaitNote::For(text)) => NoteValue::Text(text),
         }
     }
@@ -80,6 +84,28 @@ impl WaitNote<'_> {
             Self::Submission(_) => "waits for submission",
             Self::Covers(_) => "waits for all up to submission",
         }
+    }
+}
+
+/// The shape of a launch.
+pub(super) fn size_words(size: &LaunchSize) -> String {
+    let three = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
+    let shared = match size.shared_bytes {
+        0 => String::new(),
+        bytes => format!(", {bytes} bytes of shared memory"),
+    };
+    format!("grid {}, block {}{shared}", three(size.grid), three(size.block))
+}
+
+/// Why a work waits; nothing where that is not known. It is a part of the text that is kept once, so that it costs no bytes of a wait.
+fn reason_words(reason: WaitReason) -> &'static str {
+    match reason {
+        WaitReason::ReadAfterWrite => "it is read here",
+        WaitReason::WriteAfterWrite => "it is overwritten here",
+        WaitReason::WriteAfterRead => "it is overwritten here, and was read there",
+        WaitReason::Allocation => "it was allocated there",
+        WaitReason::Asked => "the program asked for that",
+        WaitReason::Unknown => "",
     }
 }
 
@@ -100,10 +126,15 @@ impl OpenWait {
         } else {
             format!("{stream} of device {}", stream.device)
         };
-        let words = match wait.block {
+        let what = match wait.block {
             Some(block) if !block.tag.is_empty() => format!("{}, on {of}", block.tag),
             Some(_) => format!("memory without a tag, on {of}"),
             None => format!("work on {of}"),
+        };
+        let line = wait.line.map(|line| format!(" at {line}")).unwrap_or_default();
+        let words = match reason_words(wait.reason) {
+            "" => what,
+            reason => format!("{what}: {reason}{line}"),
         };
         Self {
             words,

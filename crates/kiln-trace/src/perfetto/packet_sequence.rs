@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::note::{Note, NoteValue};
-use super::schema::{annotation, clock, defaults, descriptor, event, interned, packet};
+use super::schema::{annotation, clock, defaults, descriptor, event, interned, packet, process};
 use super::wire::Wire;
 use crate::plain_text::plain_text;
 use crate::record::TraceLine;
@@ -29,6 +29,16 @@ pub(super) struct Named<'a> {
     pub(super) to_here: &'a [u64],
 }
 
+/// What is said of a track where it begins.
+pub(super) struct Described<'a> {
+    pub(super) name: &'a str,
+    /// The sequence of the track it is part of.
+    pub(super) parent: Option<u32>,
+    pub(super) is_counter: bool,
+    /// The process that it stands for.
+    pub(super) process: Option<u32>,
+}
+
 /// A sequence that has begun.
 pub(super) struct PacketSequence {
     /// The number of the sequence and of its track.
@@ -46,13 +56,9 @@ pub(super) struct PacketSequence {
 
 impl PacketSequence {
     /// Writes the packets that begin a sequence, in this order: the state, the track.
-    pub(super) fn begin(
-        id: u32,
-        parent: Option<u32>,
-        name: &str,
-        is_counter: bool,
-        packets: &mut [Wire; 2],
-    ) -> Self {
+    pub(super) fn begin(id: u32, described: &Described<'_>, packets: &mut [Wire; 2]) -> Self {
+        let Described { name, parent, is_counter, process } = *described;
+        let name = plain_text(name);
         let [state, track] = packets;
         state.number(packet::SEQUENCE, id.into()).number(packet::FLAGS, packet::STATE_CLEARED);
         state.message(packet::DEFAULTS, |to| {
@@ -71,9 +77,14 @@ impl PacketSequence {
         });
         track.number(packet::SEQUENCE, id.into());
         track.message(packet::TRACK_DESCRIPTOR, |to| {
-            to.number(descriptor::UUID, id.into()).text(descriptor::NAME, &*plain_text(name));
+            to.number(descriptor::UUID, id.into()).text(descriptor::NAME, &*name);
             if let Some(parent) = parent {
                 to.number(descriptor::PARENT, parent.into());
+            }
+            if let Some(process) = process {
+                to.message(descriptor::PROCESS, |to| {
+                    to.number(process::ID, process.into()).text(process::NAME, &*name);
+                });
             }
             if is_counter {
                 to.message(descriptor::COUNTER, |to| {

@@ -41,10 +41,17 @@ pub(super) mod clock {
 pub(super) mod descriptor {
     pub(in crate::perfetto) const UUID: u32 = 1;
     pub(in crate::perfetto) const NAME: u32 = 2;
+    pub(in crate::perfetto) const PROCESS: u32 = 3;
     pub(in crate::perfetto) const PARENT: u32 = 5;
     pub(in crate::perfetto) const COUNTER: u32 = 8;
     pub(in crate::perfetto) const COUNTER_UNIT: u32 = 3;
     pub(in crate::perfetto) const UNIT_BYTES: u64 = 3;
+}
+
+/// `ProcessDescriptor`.
+pub(super) mod process {
+    pub(in crate::perfetto) const ID: u32 = 1;
+    pub(in crate::perfetto) const NAME: u32 = 6;
 }
 
 /// `TrackEvent`.

@@ -24,6 +24,11 @@ pub(super) enum Track {
     Faults(u32),
     Findings(u32),
     Takeover(u32),
+    /// A worker process that has a device.
+    Worker {
+        device: u32,
+        process: u32,
+    },
 }
 
 impl Track {
@@ -33,12 +38,20 @@ impl Track {
             // It has no device.
             Self::Clock(_) => 0,
             Self::Stream(stream) | Self::Submitted(stream) => stream.device,
-            Self::Thread { device, .. } | Self::Memory { device, .. } => device,
+            Self::Thread { device, .. } | Self::Memory { device, .. } | Self::Worker { device, .. } => device,
             Self::Device(device)
             | Self::Heap(device)
             | Self::Faults(device)
             | Self::Findings(device)
             | Self::Takeover(device) => device,
+        }
+    }
+
+    /// The process that it stands for, if it does.
+    pub(super) fn process(self) -> Option<u32> {
+        match self {
+            Self::Worker { process, .. } => Some(process),
+            _ => None,
         }
     }
 
@@ -55,6 +68,7 @@ pub(super) struct TrackNames {
     /// The clocks of devices, if there are several.
     clocks: BTreeMap<u32, (u32, RecordingClock)>,
     streams: HashMap<TraceStream, String>,
+    workers: HashMap<u32, String>,
     tags: HashMap<Box<str>, u32>,
     tag_names: Vec<Box<str>>,
 }
@@ -71,7 +85,8 @@ impl TrackNames {
     /// The track that another one is part of.
     pub(super) fn parent_of(&self, track: Track) -> Option<Track> {
         match track {
-            Track::Clock(_) => None,
+            // A process stands by itself in a trace.
+            Track::Clock(_) | Track::Worker { .. } => None,
             Track::Device(device) => self.clocks.get(&device).map(|(clock, _)| Track::Clock(*clock)),
             other => Some(Track::Device(other.device())),
         }
@@ -83,6 +98,10 @@ impl TrackNames {
 
     pub(super) fn name_stream(&mut self, stream: TraceStream, name: &str) {
         self.streams.insert(stream, name.to_owned());
+    }
+
+    pub(super) fn name_worker(&mut self, process: u32, name: &str) {
+        self.workers.insert(process, name.to_owned());
     }
 
     /// The number of a tag.
@@ -125,6 +144,9 @@ impl TrackNames {
             Track::Faults(_) => "faults".to_owned(),
             Track::Findings(_) => "findings".to_owned(),
             Track::Takeover(_) => "takeover".to_owned(),
+            Track::Worker { process, .. } => {
+                self.workers.get(&process).cloned().unwrap_or_else(|| "worker".to_owned())
+            }
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{
     AllocationRecord, CollectiveRecord, CommandRecord, DeviceRecord, DroppedRecord, EarlierRecord, EndRecord,
-    FaultRecord, FindingRecord, FreeRecord, HeapRecord, HostWaitRecord, StartRecord, StreamRecord,
-    StreamWaitRecord, SubmissionRecord, TakeoverRecord,
+    FaultRecord, FindingRecord, FreeRecord, HeapRecord, HostWaitRecord, PostMortemRecord, StartRecord,
+    StreamRecord, StreamWaitRecord, SubmissionRecord, TakeoverRecord, WorkerRecord,
 };
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
@@ -44,6 +44,10 @@ pub enum TraceEvent<'a> {
     Earlier(EarlierRecord),
     /// The checks of a device found a mistake.
     Finding(FindingRecord<'a>),
+    /// A worker process has a device from here on.
+    Worker(WorkerRecord<'a>),
+    /// A line of what is known of the loss of a device.
+    PostMortem(PostMortemRecord<'a>),
 }
 
 impl<'a> TraceEvent<'a> {
@@ -60,6 +64,8 @@ impl<'a> TraceEvent<'a> {
             Self::Finding(finding) => Some(finding.time_ns),
             Self::Takeover(step) => Some(step.span.end_ns),
             Self::End(end) => Some(end.time_ns),
+            Self::Worker(worker) => Some(worker.time_ns),
+            Self::PostMortem(line) => Some(line.time_ns),
             Self::Start(_)
             | Self::Device(_)
             | Self::Stream(_)
@@ -90,6 +96,8 @@ impl<'a> TraceEvent<'a> {
             Self::Command(record) => (tag(15), record.encode(to)).1,
             Self::Earlier(record) => (tag(16), record.encode(to)).1,
             Self::Finding(record) => (tag(17), record.encode(to)).1,
+            Self::Worker(record) => (tag(18), record.encode(to)).1,
+            Self::PostMortem(record) => (tag(19), record.encode(to)).1,
         }
     }
 
@@ -112,6 +120,8 @@ impl<'a> TraceEvent<'a> {
             15 => Self::Command(CommandRecord::decode(from)?),
             16 => Self::Earlier(EarlierRecord::decode(from)?),
             17 => Self::Finding(FindingRecord::decode(from)?),
+            18 => Self::Worker(WorkerRecord::decode(from)?),
+            19 => Self::PostMortem(PostMortemRecord::decode(from)?),
             _ => return Err(Malformed("an event of an unknown kind")),
         })
     }

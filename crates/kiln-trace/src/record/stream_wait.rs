@@ -1,6 +1,6 @@
 //! Work that waits on the device for other work.
 
-use super::TraceStamp;
+use super::{TraceLine, TraceStamp};
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
 /// Why work has to wait for other work.
@@ -45,6 +45,8 @@ pub struct StreamWaitRecord<'a> {
     pub reason: WaitReason,
     /// The memory it is about, if that is known.
     pub block: Option<AwaitedBlock<'a>>,
+    /// Which line asked for it, where the program did ([`WaitReason::Asked`]).
+    pub line: Option<TraceLine<'a>>,
     /// When the host queued the wait.
     pub time_ns: u64,
 }
@@ -66,11 +68,14 @@ impl WaitReason {
 }
 
 const HAS_BLOCK: u8 = 0x10;
+const HAS_LINE: u8 = 0x20;
 
 impl<'a> StreamWaitRecord<'a> {
     pub(crate) fn encode(&self, to: &mut FieldEncoder) {
         let reason = self.reason as u8;
-        to.byte(reason | if self.block.is_some() { HAS_BLOCK } else { 0 });
+        let block = if self.block.is_some() { HAS_BLOCK } else { 0 };
+        let line = if self.line.is_some() { HAS_LINE } else { 0 };
+        to.byte(reason | block | line);
         self.waiter.encode(to);
         self.writer.encode(to);
         to.number(self.covers.saturating_sub(self.writer.number));
@@ -78,13 +83,16 @@ impl<'a> StreamWaitRecord<'a> {
             to.number(block.block);
             to.name(block.tag);
         }
+        if self.line.is_some() {
+            TraceLine::encode(self.line, to);
+        }
         to.time(self.time_ns);
     }
 
     pub(crate) fn decode(from: &mut FieldDecoder<'a>) -> Result<Self, Malformed> {
         let flags = from.byte()?;
         let unknown = Malformed("a wait for an unknown reason");
-        if flags & !(HAS_BLOCK | 0x0f) != 0 {
+        if flags & !(HAS_BLOCK | HAS_LINE | 0x0f) != 0 {
             return Err(unknown);
         }
         let reason = WaitReason::numbered(flags & 0x0f).ok_or(unknown)?;
@@ -94,6 +102,7 @@ impl<'a> StreamWaitRecord<'a> {
             0 => None,
             _ => Some(AwaitedBlock { block: from.number()?, tag: from.name()? }),
         };
-        Ok(Self { waiter, writer, covers, reason, block, time_ns: from.time()? })
+        let line = if flags & HAS_LINE != 0 { TraceLine::decode(from)? } else { None };
+        Ok(Self { waiter, writer, covers, reason, block, line, time_ns: from.time()? })
     }
 }

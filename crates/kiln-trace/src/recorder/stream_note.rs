@@ -49,6 +49,8 @@ pub struct WaitNote {
     pub reason: WaitReason,
     /// The memory it is about and its tag, if that is known.
     pub block: Option<(u64, KnownName)>,
+    /// Which line asked for it, where the program did.
+    pub line: Option<&'static Location<'static>>,
     /// When the host queued the wait, in ticks.
     pub time: u64,
 }
@@ -147,7 +149,9 @@ impl WaitNote {
         };
         let TraceStream { device, stream } = self.writer.stream;
         let first = pair(low(head | flag), tag.number());
-        [first, self.waiter, pair(device, stream), self.writer.number, self.covers, block, self.time, 0]
+        let line = self.line.map_or(0, |line| KnownLine::of(line).number());
+        let writer = pair(device, stream);
+        [first, self.waiter, writer, self.writer.number, self.covers, block, self.time, line.into()]
     }
 }
 
@@ -169,7 +173,7 @@ pub(super) fn event(
     match head & 0xff {
         SUBMISSION => submission(first, next, stream, scale).map(TraceEvent::Submission),
         WAIT => {
-            let [_, waiter, writer, number, covers, block, time, _] = *first;
+            let [_, waiter, writer, number, covers, block, time, line] = *first;
             let block = if head & HAS_BLOCK == 0 {
                 None
             } else {
@@ -184,6 +188,7 @@ pub(super) fn event(
                 covers,
                 reason: WaitReason::numbered((head >> 8) as u8)?,
                 block,
+                line: KnownLine::numbered(low(line)).line(),
                 time_ns: scale.time_ns(time),
             }))
         }
@@ -281,17 +286,20 @@ mod tests {
     #[test]
     fn every_field_of_waits_and_collectives_comes_back() {
         let writer = TraceStamp { stream: TraceStream { device: u32::MAX, stream: 7 }, number: u64::MAX - 1 };
-        for (block, reason) in [
-            (None, WaitReason::Unknown),
-            (Some((u64::MAX, KnownName::of("weights"))), WaitReason::WriteAfterRead),
-            (Some((0, KnownName::default())), WaitReason::ReadAfterWrite),
+        let line = Location::caller();
+        for (block, reason, line) in [
+            (None, WaitReason::Unknown, None),
+            (None, WaitReason::Asked, Some(line)),
+            (Some((u64::MAX, KnownName::of("weights"))), WaitReason::WriteAfterRead, None),
+            (Some((0, KnownName::default())), WaitReason::ReadAfterWrite, None),
         ] {
-            let wait = WaitNote { waiter: 5, writer, covers: u64::MAX, reason, block, time: 11 };
+            let wait = WaitNote { waiter: 5, writer, covers: u64::MAX, reason, block, line, time: 11 };
             let TraceEvent::StreamWait(record) = back(wait.slot(), None) else { unreachable!() };
             assert_eq!(record.waiter, TraceStamp { stream: STREAM, number: 5 });
             assert_eq!((record.writer, record.covers, record.time_ns), (writer, u64::MAX, 11));
             let tagged = block.map(|(block, tag)| AwaitedBlock { block, tag: tag.text() });
             assert_eq!((record.reason, record.block), (reason, tagged));
+            assert_eq!(record.line.map(|line| line.line), line.map(Location::line));
         }
         let name = KnownName::of("all_reduce");
         let note = CollectiveNote { number: 4, name, communicator: u64::MAX, rank: 6, ranks: 8, bytes: 9 };

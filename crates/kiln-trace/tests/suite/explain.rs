@@ -2,11 +2,13 @@
 
 use kiln_trace::{
     DroppedRecord, EndRecord, Explainer, Explanation, FaultRecord, FindingRecord, HeapChange, HeapRecord,
-    HostWaitCause, IdleWhy, StreamWaitRecord, SubmissionRecord, TakeoverPhase, TakeoverRecord, TraceEvent,
-    TraceLine, TraceStamp, TraceStream, WaitReason,
+    HostWaitCause, IdleWhy, PostMortemRecord, StreamWaitRecord, SubmissionRecord, TakeoverPhase,
+    TakeoverRecord, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
 };
 
-use crate::samples::{all_kinds, allocated, finding, freed, kernel, line, span, stamp, synchronized, wait};
+use crate::samples::{
+    all_kinds, allocated, asked, finding, freed, kernel, line, span, stamp, synchronized, wait,
+};
 
 fn explained(events: &[TraceEvent<'_>]) -> Explanation {
     let mut explainer = Explainer::default();
@@ -36,6 +38,30 @@ fn a_consumer_that_waits_for_unrelated_work_is_named_with_block_and_line() {
     let said = "`consume` (src/train.rs:20, stream 1, submission 1) reads `activations` (block 12), written by `produce`";
     assert!(text.contains(said), "{text}");
     assert!(text.contains("7.0 us of the longest went to unrelated work, up to `unrelated`"), "{text}");
+}
+
+#[test]
+fn a_wait_that_the_program_asked_for_is_its_own_doing_and_told_once() {
+    let found = explained(&[
+        kernel("produce", stamp(0, 1), 10, 100, span(1_000, 9_000)),
+        kernel("other", stamp(2, 1), 11, 100, span(1_000, 2_000)),
+        // The program asks for a wait, which has a number; the work behind it needs another one, which is over earlier.
+        asked(stamp(1, 1), stamp(0, 1)),
+        wait(stamp(1, 2), stamp(2, 1), 1, "activations"),
+        kernel("consume", stamp(1, 2), 20, 120, span(9_000, 9_500)),
+        wait(stamp(3, 1), stamp(0, 1), 1, "weights"),
+        kernel("reduce", stamp(3, 1), 21, 130, span(9_000, 9_500)),
+    ]);
+    let device = &found.devices[0];
+    let [asked] = &*device.asked_stalls else { panic!("{found}") };
+    assert_eq!((asked.reason, asked.line.as_deref()), (WaitReason::Asked, Some("src/train.rs:40")));
+    assert_eq!((&*asked.waiter.name, &*asked.writer.name, asked.block), ("consume", "produce", None));
+    assert_eq!((asked.ns, asked.times), (9_000 - 120, 1));
+    let [needed] = &*device.stalls else { panic!("one time is told under one reason: {found}") };
+    assert_eq!((&*needed.waiter.name, &needed.line), ("reduce", &None));
+    let text = found.to_string();
+    let said = "  Waits that were the program's own doing:\n    8.9 us: `consume` (src/train.rs:20, stream 1, submission 2) waited for `produce` (src/train.rs:10, stream 0, submission 1), because the program asked for that at src/train.rs:40\n";
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]
@@ -111,6 +137,23 @@ fn a_lost_device_is_told_as_often_as_it_was_lost_and_not_brought_back_if_it_was_
     let text = said(&events);
     assert!(text.contains("  The device was lost 3 times and brought back 2 times, 10.0 us: "), "{text}");
     assert!(said(&[step(lost, 0)]).contains("  The device was lost, and was not brought back.\n"));
+}
+
+#[test]
+fn a_post_mortem_is_told_whole_with_the_command_that_repeats_it() {
+    let found = explained(&all_kinds());
+    let [told] = &*found.post_mortems else { panic!("{found}") };
+    assert_eq!((told.device, told.generation, told.lines.len()), (0, 0, 2));
+    let text = found.to_string();
+    let said = "\nPost-mortem of device 0:\n  worker lost: killed\n    under way s0#1 launch gemm\n";
+    let (before, after) = text.split_once(said).unwrap_or_else(|| panic!("{text}"));
+    assert!(before.contains("\nFaults:\n") && after.contains("\nTo repeat it"), "{text}");
+    // Another loss has another one.
+    let again = PostMortemRecord { generation: 1, line: "again", ..PostMortemRecord::default() };
+    let events = [all_kinds(), vec![TraceEvent::PostMortem(again)]].concat();
+    let generations: Vec<u32> =
+        explained(&events).post_mortems.iter().map(|found| found.generation).collect();
+    assert_eq!(generations, [0, 1]);
 }
 
 #[test]
@@ -375,7 +418,7 @@ fn a_refused_allocation_is_told_with_the_largest_tags_and_holes() {
     assert!(text.contains(said), "{text}");
     assert!(text.contains("the heap took up to 2.0 MiB from the device"), "{text}");
     assert!(
-        text.contains("The device was lost and brought back once, 1.0 us: rebuilding 1.0 us\n"),
+        text.contains("The device was lost and brought back once, 1.0 us: lost 100 ns, rebuilding 900 ns\n"),
         "{text}"
     );
     let said = "`all_reduce` once, 1.0 MiB altogether, 400 ns on the device with the wait for others, at most 400 ns \

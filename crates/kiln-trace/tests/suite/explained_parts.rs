@@ -54,7 +54,7 @@ impl Program {
             begin = begin.max(self.free_at[other_device][other]);
             let block = Some(AwaitedBlock { block: at, tag: self.name() });
             let (reason, time_ns) = (WaitReason::ReadAfterWrite, self.host);
-            let wait = StreamWaitRecord { waiter: own, writer, covers, reason, block, time_ns };
+            let wait = StreamWaitRecord { waiter: own, writer, covers, reason, block, line: None, time_ns };
             each(&TraceEvent::StreamWait(wait));
         }
         let end = begin + 1_000 + self.random.below(5_000);

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::io::Cursor;
 
 use kiln_trace::{
-    DeviceRecord, PerfettoSummary, RecordingClock, RecordingReader, TraceEvent, TraceStamp, TraceStream,
-    export_perfetto,
+    DeviceRecord, LaunchSize, PerfettoSummary, RecordingClock, RecordingReader, StreamWaitRecord,
+    SubmissionRecord, TraceEvent, TraceStamp, TraceStream, WaitReason, export_perfetto,
 };
 
 use crate::protobuf::Fields;
-use crate::samples::{all_kinds, freed, kernel, recorded, span, stamp, wait};
+use crate::samples::{all_kinds, asked, freed, kernel, recorded, span, stamp, wait};
 
 /// An event of a track.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -45,6 +45,8 @@ struct Sequence {
 struct Trace {
     sequences: HashMap<u64, Sequence>,
     tracks: HashMap<u64, (String, u64)>,
+    /// Tracks that stand for a process, with its number.
+    processes: HashMap<String, u64>,
     events: Vec<Shown>,
     wall_clock: Option<u64>,
 }
@@ -83,7 +85,13 @@ impl Trace {
             sequence.intern(&Fields::of(names, &[2, 3, 4, 29]));
         }
         if let Some(track) = packet.bytes(60) {
-            let track = Fields::of(track, &[1, 2, 5, 8]);
+            let track = Fields::of(track, &[1, 2, 3, 5, 8]);
+            if let Some(process) = track.bytes(3) {
+                let process = Fields::of(process, &[1, 6]);
+                assert_eq!(process.text(6), track.text(2));
+                let name = format!("{} {}", process.text(6).unwrap(), process.number(1).unwrap());
+                self.processes.insert(name, track.number(1).unwrap());
+            }
             let entry = (track.text(2).unwrap(), track.number(5).unwrap_or_default());
             assert!(
                 self.tracks.insert(track.number(1).unwrap(), entry).is_none(),
@@ -95,7 +103,12 @@ impl Trace {
             *time += packet.number(8).expect("a time");
             let event = sequence.event(&Fields::of(event, &[4, 9, 10, 30, 34, 47, 48]));
             let (track, parent) = self.tracks.get(&sequence.track).expect("a track before its events");
-            let parent = self.tracks.get(parent).map(|(name, _)| name.clone()).expect("a parent");
+            let is_process = self.processes.values().any(|process| *process == sequence.track);
+            let parent = self.tracks.get(parent).map(|(name, _)| name.clone());
+            assert_eq!(parent.is_none(), is_process, "a parent, but for processes: {track}");
+            let parent = parent.unwrap_or_else(|| {
+                self.processes.iter().find(|(_, id)| **id == sequence.track).unwrap().0.clone()
+            });
             self.events.push(Shown { track: track.clone(), parent, ..event });
         }
     }
@@ -171,12 +184,14 @@ fn kernels_have_name_line_submission_and_an_arrow_for_the_wait() {
     let gemm = trace.beginning("gemm");
     assert_eq!((&*gemm.track, &*gemm.parent), ("stream 0: main", "device 0: simulated GPU"));
     assert_eq!((gemm.time, &*gemm.line), (200, "src/train.rs:10"));
-    assert_eq!(gemm.notes, [("submission".to_owned(), "1".to_owned())]);
+    let notes = [("submission", "1"), ("launch", "grid 64x1x1, block 256x1x1")];
+    assert_eq!(gemm.notes, notes.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let relu = trace.beginning("relu");
     assert_eq!((gemm.starts.len(), &gemm.starts), (1, &relu.ends), "both ends of the arrow");
     let notes = [
         ("submission", "1"),
-        ("waits for", "activations, on stream 0"),
+        ("launch", "grid 64x1x1, block 256x1x1"),
+        ("waits for", "activations, on stream 0: it is read here"),
         ("waits for block", "12"),
         ("waits for submission", "1"),
     ];
@@ -211,8 +226,24 @@ fn memory_is_counted_by_tag_and_faults_are_instants() {
     );
     assert_eq!(faults[1].name, "4 events are missing before this: the disk was full");
     assert_eq!(summary.dropped_events, 4);
-    assert_eq!(trace.on("takeover")[0].name, "rebuilding");
+    assert_eq!([0, 2].map(|at| &*trace.on("takeover")[at].name), ["lost", "rebuilding"]);
     assert_eq!(trace.on("waits of thread 3")[0].name, "download");
+}
+
+#[test]
+fn worker_processes_have_tracks_by_themselves_and_a_takeover_begins_another() {
+    let (trace, _) = exported(&all_kinds());
+    let mut processes: Vec<&str> = trace.processes.keys().map(String::as_str).collect();
+    processes.sort_unstable();
+    assert_eq!(processes, ["train 4711", "train 4712"]);
+    let of = |process: &str| {
+        let own = trace.events.iter().filter(|event| event.parent == process);
+        own.map(|event| (event.kind, event.time, event.name.clone())).collect::<Vec<_>>()
+    };
+    let (begin, end) =
+        (|time| (BEGIN, time, "device 0: simulated GPU".to_owned()), |time| (END, time, String::new()));
+    assert_eq!(of("train 4711"), [begin(100), end(2_000)], "until the device was lost");
+    assert_eq!(of("train 4712"), [begin(3_000), end(3_200)], "until the end of the recording");
 }
 
 #[test]
@@ -251,7 +282,7 @@ fn every_arrow_has_both_ends() {
     let names: HashSet<&str> = notes.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names.len(), notes.len(), "a reader shows one line of each name: {notes:?}");
     let value = |name| notes.iter().find(|note| note.0 == name).map(|note| note.1.as_str());
-    assert_eq!(value("waits for (2)"), Some("y, on stream 1"));
+    assert_eq!(value("waits for (2)"), Some("y, on stream 1: it is read here"));
     assert_eq!((value("waits for submission"), value("waits for submission (2)")), (Some("2"), Some("1")));
 }
 
@@ -267,15 +298,47 @@ fn a_wait_says_what_else_it_covers_and_on_which_device() {
     let (trace, _) = exported(&events);
     let said = [
         ("submission", "1"),
-        ("waits for", "memory without a tag, on stream 0"),
+        ("launch", "grid 64x1x1, block 256x1x1"),
+        ("waits for", "memory without a tag, on stream 0: it is read here"),
         ("waits for block", "12"),
         ("waits for submission", "1"),
         ("waits for all up to submission", "4"),
-        ("waits for (2)", "x, on stream 5 of device 3"),
+        ("waits for (2)", "x, on stream 5 of device 3: it is read here"),
         ("waits for block (2)", "12"),
         ("waits for submission (2)", "8"),
     ];
     assert_eq!(trace.beginning("b").notes, said.map(|(name, value)| (name.to_owned(), value.to_owned())));
+}
+
+#[test]
+fn a_wait_says_why_and_a_launch_how_large_it_is() {
+    let of_block = |reason| {
+        let TraceEvent::StreamWait(wait) = wait(stamp(1, 1), stamp(0, 1), 1, "x") else { panic!("a wait") };
+        TraceEvent::StreamWait(StreamWaitRecord { reason, ..wait })
+    };
+    let unknown =
+        StreamWaitRecord { block: None, reason: WaitReason::Unknown, ..StreamWaitRecord::default() };
+    let (waiter, writer) = (stamp(1, 1), stamp(0, 1));
+    let waits = [
+        (of_block(WaitReason::ReadAfterWrite), "x, on stream 0: it is read here"),
+        (of_block(WaitReason::WriteAfterWrite), "x, on stream 0: it is overwritten here"),
+        (of_block(WaitReason::WriteAfterRead), "x, on stream 0: it is overwritten here, and was read there"),
+        (of_block(WaitReason::Allocation), "x, on stream 0: it was allocated there"),
+        (asked(waiter, writer), "work on stream 0: the program asked for that at src/train.rs:40"),
+        (TraceEvent::StreamWait(StreamWaitRecord { waiter, writer, ..unknown }), "work on stream 0"),
+    ];
+    for (wait, said) in waits {
+        let size = LaunchSize { grid: [9, 8, 7], block: [32, 2, 1], shared_bytes: 4096 };
+        let TraceEvent::Submission(work) = kernel("b", waiter, 3, 10, span(30, 40)) else {
+            panic!("a launch")
+        };
+        let launch = TraceEvent::Submission(SubmissionRecord { size: Some(size), ..work });
+        let (trace, _) = exported(&[kernel("a", writer, 1, 10, span(10, 20)), wait, launch]);
+        let notes = &trace.beginning("b").notes;
+        let value = |name| notes.iter().find(|note| note.0 == name).map(|note| note.1.as_str());
+        assert_eq!(value("waits for"), Some(said));
+        assert_eq!(value("launch"), Some("grid 9x8x7, block 32x2x1, 4096 bytes of shared memory"));
+    }
 }
 
 #[test]

@@ -135,9 +135,15 @@ static TRACK_DESCRIPTOR: Message = Message {
     fields: &[
         ("uuid", 1, Type::Uint64),
         ("name", 2, Type::Text),
+        ("process", 3, Type::Message(&PROCESS_DESCRIPTOR)),
         ("parent_uuid", 5, Type::Uint64),
         ("counter", 8, Type::Message(&COUNTER_DESCRIPTOR)),
     ],
+};
+/// process_descriptor.proto, where the number is signed
+static PROCESS_DESCRIPTOR: Message = Message {
+    name: "ProcessDescriptor",
+    fields: &[("pid", 1, Type::Uint32), ("process_name", 6, Type::Text)],
 };
 static COUNTER_DESCRIPTOR: Message =
     Message { name: "CounterDescriptor", fields: &[("unit", 3, Type::Enum(&[(3, "UNIT_SIZE_BYTES")]))] };

@@ -3,9 +3,9 @@
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandGaps, CommandPart, CommandRecord, DeviceRecord,
     DropCause, DroppedRecord, EarlierRecord, EndRecord, FaultRecord, FindingRecord, FreeRecord, HeapChange,
-    HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, RecordingClock, RecordingWriter, StartRecord,
-    StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TakeoverRecord,
-    TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason,
+    HeapRecord, HostWaitCause, HostWaitRecord, LaunchSize, PostMortemRecord, RecordingClock, RecordingWriter,
+    StartRecord, StreamRecord, StreamWaitRecord, SubmissionKind, SubmissionRecord, TakeoverPhase,
+    TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp, TraceStream, WaitReason, WorkerRecord,
 };
 
 /// A submission on stream `stream` of device 0.
@@ -53,6 +53,7 @@ pub(crate) fn wait(
         covers,
         reason: WaitReason::ReadAfterWrite,
         block: Some(AwaitedBlock { block: 12, tag }),
+        line: None,
         time_ns: 5,
     })
 }
@@ -86,6 +87,19 @@ pub(crate) fn synchronized(at: u32, span: TimeSpan) -> TraceEvent<'static> {
         line: line(at),
         span,
         ..HostWaitRecord::default()
+    })
+}
+
+/// A wait that line 40 of the program asked for.
+pub(crate) fn asked(waiter: TraceStamp, writer: TraceStamp) -> TraceEvent<'static> {
+    TraceEvent::StreamWait(StreamWaitRecord {
+        waiter,
+        writer,
+        covers: writer.number,
+        reason: WaitReason::Asked,
+        block: None,
+        line: line(40),
+        time_ns: 5,
     })
 }
 
@@ -171,6 +185,16 @@ pub(crate) fn finding() -> TraceEvent<'static> {
     })
 }
 
+/// A worker process that has device 0 from then on.
+pub(crate) fn worker(process: u32, time_ns: u64) -> TraceEvent<'static> {
+    TraceEvent::Worker(WorkerRecord { device: 0, process, name: "train", time_ns })
+}
+
+/// A line of the post-mortem of device 0.
+pub(crate) fn post_mortem(line: &'static str) -> TraceEvent<'static> {
+    TraceEvent::PostMortem(PostMortemRecord { device: 0, generation: 0, line, time_ns: 3_000 })
+}
+
 fn memory_and_faults() -> Vec<TraceEvent<'static>> {
     vec![
         allocated(12, 1 << 20, "activations", 9, 50),
@@ -201,13 +225,22 @@ fn memory_and_faults() -> Vec<TraceEvent<'static>> {
             line: line(10),
             time_ns: 2_000,
         }),
+        worker(4_711, 100),
         finding(),
         TraceEvent::Finding(FindingRecord { more: 2, time_ns: 2_050, ..FindingRecord::default() }),
         TraceEvent::Takeover(TakeoverRecord {
             device: 0,
-            phase: TakeoverPhase::Rebuilding,
-            span: span(2_000, 3_000),
+            phase: TakeoverPhase::Lost,
+            span: span(2_000, 2_100),
         }),
+        TraceEvent::Takeover(TakeoverRecord {
+            device: 0,
+            phase: TakeoverPhase::Rebuilding,
+            span: span(2_100, 3_000),
+        }),
+        worker(4_712, 3_000),
+        post_mortem("worker lost: killed"),
+        post_mortem("  under way s0#1 launch gemm"),
         TraceEvent::Dropped(DroppedRecord {
             events: 4,
             cause: DropCause::DiskFull,

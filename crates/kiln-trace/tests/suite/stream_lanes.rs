@@ -95,6 +95,7 @@ fn a_note_becomes_an_event_with_its_name_its_line_and_its_time() {
         covers: 12,
         reason: WaitReason::ReadAfterWrite,
         block: Some((4, tag)),
+        line: None,
         time: 10,
     });
     lane.submitted(&SubmissionNote { line: Some(line), kind: SubmissionKind::Fill, bytes: 77, ..note(40) });

@@ -26,6 +26,7 @@ function showTip(x, y) {
       const work = await askWork(why.row, why.number);
       if (tipFor !== what) return;
       if (what.work && work.line) tip.append(make("p", { class: "quiet" }, work.line));
+      if (what.work && work.size) tip.append(make("p", { class: "quiet" }, sizeWords(work.size)));
       if (what.gap || !work.device_ns) tip.append(...gapLines(work));
       placeTip(x, y);
     } catch (error) { tip.append(make("p", {}, error.message)); }
@@ -41,6 +42,7 @@ function tipWords(what) {
   if (what.fault) return [what.fault.message, what.fault.line || ""].filter(Boolean);
   if (what.finding) return [`${what.finding.rule}: ${what.finding.message}`, what.finding.line || what.finding.submitted || ""].filter(Boolean);
   if (what.step) return [`The device was lost (${what.step.phase}): ${timeWords(what.step.end_ns - what.step.begin_ns)}`];
+  if (what.worker) return [`Process ${what.worker.process} (${what.worker.name}) had the device for ${timeWords(workerEnd(what.worker) - what.worker.begin_ns)}${what.worker.end_ns === null ? ", and has it" : ""}`];
   if (what.work) return [`${names[what.work.name]}, ${timeWords(what.work.length)}`];
   if (what.sum) {
     const { sum } = what;

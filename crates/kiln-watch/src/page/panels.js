@@ -32,6 +32,9 @@ function workWords(work) {
   return `${work.name}, ${work.kind}, ${timeWords(span[1] - span[0])}, ${laneWords(work.row)}${work.line ? `, ${work.line}` : ""}`;
 }
 
+/** The shape of a launch. */
+const sizeWords = ([grid, block, shared]) => `grid ${grid.join("x")}, block ${block.join("x")}${shared ? `, ${byteWords(shared)} of shared memory` : ""}`;
+
 function gapLines(work) {
   const gap = work.gap;
   if (!gap) return [];
@@ -45,12 +48,13 @@ function showDetails(work) {
     make("p", {}, make("strong", {}, work.name), ` (${work.kind}), ${timeWords(span[1] - span[0])}${work.device_ns ? "" : " to submit; when it ran was not measured"}`),
     make("p", { class: "quiet" }, `${laneWords(work.row)}, number ${work.number}, at ${timeWords(span[0])}${work.line ? `, ${work.line}` : ""}${work.bytes ? `, ${byteWords(work.bytes)}` : ""}`),
   ];
-  if (work.size) facts.push(make("p", { class: "quiet" }, `grid ${work.size[0].join("x")}, block ${work.size[1].join("x")}${work.size[2] ? `, ${byteWords(work.size[2])} shared` : ""}`));
+  if (work.size) facts.push(make("p", { class: "quiet" }, sizeWords(work.size)));
   const waits = ((work.gap && work.gap.waits) || []).map((wait) => {
-    const block = wait.block === null ? "" : ` ${wait.tag ? `\`${wait.tag}\` (block ${wait.block})` : `block ${wait.block}`}`;
+    const block = wait.block === null ? "" : ` ${wait.tag ? `\`${wait.tag}\` (block ${wait.block})` : `block ${wait.block}`} of`;
     const writer = `${wait.writer || "work"} (device ${wait.device}, stream ${wait.stream}, number ${wait.number}${wait.line ? `, ${wait.line}` : ""})`;
     const go = wait.row === null ? null : make("button", { type: "button", onclick: () => jump(wait.row, wait.number) }, "Go to it");
-    return make("p", {}, `It ${wait.reason}:${block} of ${writer} `, go);
+    const asked = wait.asked_at ? ` at ${wait.asked_at}` : "";
+    return make("p", {}, `It ${wait.reason}${asked}:${block} ${writer} `, go);
   });
   byId("details").replaceChildren(...facts, ...gapLines(work), ...waits);
 }
@@ -108,7 +112,11 @@ function showFindings() {
     const more = state.finding_count - findings.length;
     if (more > 0) parts.push(make("p", { class: "quiet" }, `and ${countWords(more, "more finding")}`));
   }
-  if (faults.length || findings.length || state.refusals.length) parts.push(repeatWords());
+  for (const found of state.post_mortems) {
+    parts.push(make("h2", {}, `Post-mortem of device ${placeWords(found)}, at ${timeWords(found.time_ns)}`));
+    parts.push(make("pre", { class: "post-mortem", tabindex: 0 }, found.lines.join("\n")));
+  }
+  if (faults.length || findings.length || state.refusals.length || state.post_mortems.length) parts.push(repeatWords());
   if (state.takeovers.length) {
     parts.push(make("h2", {}, "Devices that were lost, and the steps to bring them back"));
     parts.push(table([["Device"], ["Step"], ["When"], ["How long", true]], state.takeovers.map((step) => [placeWords(step), step.phase, timeWords(step.begin_ns), timeWords(step.end_ns - step.begin_ns)])));

@@ -166,6 +166,7 @@ function draw() {
   ink.clip();
   for (const place of seen) drawTile(place);
   drawNames(seen);
+  drawWorkers();
   drawMarks();
   drawSelection();
   ink.restore();
@@ -232,6 +233,26 @@ function drawNames(seen) {
     }
   }
 }
+
+/** Worker processes, from when to when they had the device. */
+function drawWorkers() {
+  ink.font = "12px system-ui, 'Open Sans', sans-serif";
+  ink.textBaseline = "middle";
+  for (const { worker, y: top } of seenLanes().filter((each) => each.worker)) {
+    const y = AXIS + top - view.scroll, left = Math.max(LABELS, xOf(worker.begin_ns)), right = Math.min(view.width, xOf(workerEnd(worker)));
+    if (right < left) continue;
+    ink.fillStyle = colours.panel;
+    ink.fillRect(left, y + 4, Math.max(2, right - left), ROW - 8);
+    ink.strokeStyle = colours.takeover;
+    ink.strokeRect(left + 0.5, y + 4.5, Math.max(1, right - left - 1), ROW - 9);
+    ink.fillStyle = colours.front;
+    const fits = Math.floor((right - left - 8) / 6.6);
+    if (fits >= 3) ink.fillText(worker.name.slice(0, fits), left + 4, y + ROW / 2);
+  }
+}
+
+/** One that has its device still has it as far as the recording was read. */
+const workerEnd = (worker) => (worker.end_ns === null ? Math.max(worker.begin_ns, state.end_ns) : worker.end_ns);
 
 /** Faults, findings and takeovers, on the heads of their devices. */
 function drawMarks() {
@@ -332,7 +353,7 @@ function axisWords(ns, step) {
   return `${(ns / unit).toLocaleString("en", { maximumFractionDigits: 0 })} ${word}`;
 }
 
-/** What is at a place of the canvas: a work, the gap before one, a sum, a fault, a finding, or nothing. */
+/** What is at a place of the canvas: a work, the gap before one, a sum, a fault, a finding, a worker process, or nothing. */
 function hit(x, y) {
   const lane = lanes.find((each) => y >= AXIS && y - AXIS + view.scroll >= each.y && y - AXIS + view.scroll < each.y + each.height);
   if (!lane || x < LABELS) return null;
@@ -343,6 +364,7 @@ function hit(x, y) {
     const step = state.takeovers.find((each) => each.place === lane.place && each.begin_ns <= ns && ns <= each.end_ns);
     return fault ? { fault } : finding ? { finding } : step ? { step } : null;
   }
+  if (lane.worker) return lane.worker.begin_ns <= ns && ns <= workerEnd(lane.worker) ? { worker: lane.worker } : null;
   const found = rowContent(lane.row, ns);
   if (!found) return { row: lane.row };
   const { content, start, offset } = found;

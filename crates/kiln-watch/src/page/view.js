@@ -15,7 +15,7 @@ const clocksOf = (rec) => [...new Set(state.devices.filter((device) => device.re
 /** What the waits of a thread are called. */
 const threadWords = (row) => row.name || `thread ${row.thread}${clocksOf(row.rec).length > 1 ? `, clock ${row.clock}` : ""}`;
 
-/** Rows in the order in which they are drawn: a head for each device, its streams, then the threads. */
+/** Rows in the order in which they are drawn: a head for each device, its worker processes and streams, then the threads. */
 let lanes = [];
 function arrangeLanes() {
   const rows = state.rows.map((row, number) => ({ ...row, number })), isJob = state.parts.length > 1;
@@ -37,6 +37,7 @@ function arrangeLanes() {
         put({ head: `${isJob ? `${rankWords(rec)}, c` : "C"}lock ${clock} (${known && known.is_virtual ? "of a simulated machine" : "of the host"}): not comparable with others` }, HEAD);
       }
       put({ head: known && known.name ? `${of}evice ${device}: ${known.name}` : `${of}evice ${device}`, place: `${rec}/${device}` }, HEAD);
+      for (const worker of state.workers.filter((each) => each.place === `${rec}/${device}`)) put({ worker, label: `process ${worker.process}` }, ROW);
       for (const row of own.filter((each) => each.device === device)) put({ row: row.number, label: streamWords(row), untimed: row.untimed > 0 && row.untimed === row.count }, ROW);
     }
     const waiting = threads.filter((row) => row.rec === rec);

@@ -18,6 +18,7 @@ mod job_scenarios;
 mod memory_scenarios;
 mod scenarios;
 mod web_socket;
+mod worker_scenarios;
 
 #[allow(dead_code, unused_imports, reason = "the recordings are shared with tests that need more of them")]
 #[path = "../suite/samples.rs"]

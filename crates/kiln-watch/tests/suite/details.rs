@@ -1,6 +1,6 @@
 //! Why a stream waited, in the words of `kiln explain`.
 
-use kiln_trace::{RecordingReader, TraceEvent};
+use kiln_trace::{RecordingReader, StreamWaitRecord, TraceEvent, TraceLine, WaitReason};
 use kiln_watch::{WatchError, WatchedRecording, WorkDetails};
 
 use crate::samples::{Recording, kernel, planted, random_events, span, stamp, synchronized, wait};
@@ -30,6 +30,31 @@ fn a_consumer_that_waited_for_unrelated_work_says_so() {
     // The same sentence is in the explanation.
     let text = watched.explain().unwrap();
     assert!(text.contains(said), "{text}");
+}
+
+#[test]
+fn a_wait_that_the_program_asked_for_has_the_line_that_asked() {
+    let waiter = stamp(1, 1);
+    let asked = StreamWaitRecord {
+        waiter,
+        writer: stamp(0, 1),
+        covers: 1,
+        reason: WaitReason::Asked,
+        line: Some(TraceLine { file: "src/train.rs", line: 40 }),
+        ..StreamWaitRecord::default()
+    };
+    let events = [
+        kernel("produce", stamp(0, 1), 10, 100, span(1_000, 9_000)),
+        TraceEvent::StreamWait(asked),
+        kernel("consume", stamp(1, 2), 20, 120, span(9_000, 9_500)),
+    ];
+    let consume = work(&Recording::of(&events, 100).read(), "consume");
+    let gap = consume.gap.unwrap();
+    let [wait] = &*gap.waits else { panic!("{:?}", gap.waits) };
+    assert_eq!(wait.reason, "waits because the program asked for that");
+    assert_eq!((wait.asked_at.as_deref(), wait.block), (Some("src/train.rs:40"), None));
+    let said = "waited for `produce` (src/train.rs:10, stream 0, submission 1), because the program asked for that at src/train.rs:40";
+    assert!(gap.sentences[0].ends_with(said), "{:?}", gap.sentences);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use kiln_trace::{
     DeviceRecord, DropCause, DroppedRecord, EarlierRecord, EndRecord, FaultRecord, NOT_BROUGHT_BACK,
-    StartRecord, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
+    StartRecord, SubmissionRecord, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent, WorkerRecord,
 };
 
 use crate::samples::{Recording, bytes, kernel, span, stamp};
@@ -43,6 +43,26 @@ fn state(events: impl IntoIterator<Item = TraceEvent<'static>>) -> (String, Stri
     let recording = Recording::of(&events, 2);
     let watched = recording.read();
     (watched.state().devices[0].state.clone(), watched.explain().unwrap())
+}
+
+fn worker(process: u32, time_ns: u64) -> TraceEvent<'static> {
+    TraceEvent::Worker(WorkerRecord { device: 0, process, name: "train", time_ns })
+}
+
+#[test]
+fn worker_processes_are_listed_with_the_time_in_which_they_had_the_device() {
+    let lives = |events: &[TraceEvent<'static>]| {
+        let events: Vec<_> = begin().into_iter().chain(events.iter().copied()).collect();
+        let workers = Recording::of(&events, 2).read().state().workers;
+        workers.into_iter().map(|worker| (worker.process, worker.begin_ns, worker.end_ns)).collect::<Vec<_>>()
+    };
+    let mut events = vec![worker(4_711, 10), timed(1), step(TakeoverPhase::Lost, span(2_000, 3_000))];
+    assert_eq!(lives(&events), [(4_711, 10, Some(2_000))]);
+    events.extend([step(TakeoverPhase::Rebuilding, span(3_000, 4_000)), worker(4_712, 4_000)]);
+    assert_eq!(lives(&events), [(4_711, 10, Some(2_000)), (4_712, 4_000, None)], "it still has the device");
+    events.push(end());
+    assert_eq!(lives(&events), [(4_711, 10, Some(2_000)), (4_712, 4_000, Some(900_000))]);
+    assert_eq!(lives(&[timed(1)]), [], "a device of the program's own process");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Findings of the checks, as the page shows them.
 
-use kiln_trace::{FindingRecord, TraceEvent};
+use kiln_trace::{FindingRecord, PostMortemRecord, TraceEvent};
 
 use crate::samples::{Recording, kernel, planted, race, span, stamp};
 
@@ -31,6 +31,16 @@ fn a_finding_is_listed_with_its_lines_and_its_work_also_where_that_comes_later()
     let explained = watched.explain().unwrap();
     let words = ["race at step.cu:7", "in `step` (src/train.rs:40, stream 0, submission 3)", ": a race"];
     assert!(words.iter().all(|words| explained.contains(words)), "{explained}");
+}
+
+#[test]
+fn a_post_mortem_is_listed_whole_with_control_characters_as_escapes() {
+    let line = |line| TraceEvent::PostMortem(PostMortemRecord { device: 0, generation: 0, line, time_ns: 7 });
+    let events = [&planted()[..], &[line("worker lost: killed"), line("  under way s0#1 a\x1bb")]].concat();
+    let watched = Recording::of(&events, 3).read();
+    let [found] = &watched.state().post_mortems[..] else { panic!("one loss") };
+    assert_eq!((found.device, found.time_ns), (0, 7));
+    assert_eq!(found.lines, ["worker lost: killed", "  under way s0#1 a\\x1bb"]);
 }
 
 #[test]

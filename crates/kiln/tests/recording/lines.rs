@@ -7,7 +7,7 @@ use kiln::DeviceRuntime;
 use kiln::group::{DeviceCommunicator, DeviceGroup, Reduction};
 use kiln::program::{Backend, Bindings, Program};
 use kiln::sim::{DeviceConfig, Links, Machine, MachineConfig};
-use kiln::trace::{HostWaitCause, TraceEvent, TraceLine};
+use kiln::trace::{HostWaitCause, TraceEvent, TraceLine, WaitReason};
 
 use crate::Recorded;
 
@@ -68,6 +68,42 @@ fn copies_replays_and_waits_of_every_kind_have_the_line_that_asked_for_them() {
         [HostWaitCause::Download, HostWaitCause::Memory, HostWaitCause::Ticket, HostWaitCause::Download];
     let expected: Vec<_> = waits.into_iter().map(Some).zip(causes).collect();
     assert_eq!(waited, expected);
+}
+
+#[test]
+fn an_order_that_the_program_asks_for_has_its_line_and_no_other_reason() {
+    let file = Recorded::new();
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    gpu.trace(&file).unwrap();
+    let (producer, consumer) = (gpu.stream().unwrap(), gpu.stream().unwrap());
+    let (large, small) =
+        (gpu.allocate_on::<u32>(&producer, 1 << 20).unwrap(), gpu.allocate_on::<u32>(&consumer, 8).unwrap());
+    large.fill_on(&producer, 7).unwrap();
+    let mut lines = Vec::new();
+    // The consumer uses nothing of the producer's.
+    at(&mut lines, consumer.wait_for(&producer.ticket().unwrap())).unwrap();
+    // It is in order already, so that this is no wait.
+    at(&mut lines, consumer.wait_for(&producer.ticket().unwrap())).unwrap();
+    small.fill_on(&consumer, 1).unwrap();
+    // A wait of the order itself, behind one that was asked for.
+    small.fill_on(&producer, 2).unwrap();
+    gpu.synchronize().unwrap();
+    drop((large, small, producer, consumer, gpu));
+    let mut waits = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::StreamWait(wait) = event {
+            waits.push((wait.reason, line_of(wait.line), wait.block.is_some()));
+        }
+    });
+    waits.sort_by_key(|(_, line, _)| line.is_none());
+    let expected = [(WaitReason::Asked, Some(lines[0]), false), (WaitReason::WriteAfterWrite, None, true)];
+    assert_eq!(waits, expected);
+    let explained = file.explained();
+    let [asked] = &*explained.devices[0].asked_stalls else { panic!("{explained}") };
+    assert_eq!(asked.line, Some(format!("{}:{}", file!(), lines[0])));
+    let text = explained.to_string();
+    let said = format!("because the program asked for that at {}:{}\n", file!(), lines[0]);
+    assert!(text.contains("  Waits that were the program's own doing:\n") && text.contains(&said), "{text}");
 }
 
 #[test]

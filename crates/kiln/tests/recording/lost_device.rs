@@ -75,6 +75,14 @@ fn a_device_that_was_not_brought_back_is_not_said_to_have_been() {
     drop(gpu);
     let text = file.explained().to_string();
     assert!(text.contains("The device was lost, and was not brought back."), "{text}");
+    let told = text.split_once("\nPost-mortem of device 0:\n  device lost: ").map(|(_, told)| told);
+    let told = told.unwrap_or_else(|| panic!("{text}"));
+    for said in
+        ["lost_device.rs:", "under way stream ", "lost      all memory of the device", "\nTo repeat it"]
+    {
+        assert!(told.contains(said), "{said}: {text}");
+    }
+    assert_eq!(text.matches("device lost: ").count(), 1, "{text}");
     assert!(!text.contains("lost and brought back"), "{text}");
 }
 

@@ -24,14 +24,18 @@ fn a_killed_worker_is_a_fault_and_a_takeover() {
     gpu.trace(&file).unwrap();
     let kept = gpu.upload(&[1_u32, 2, 3]).unwrap();
     gpu.synchronize().unwrap();
+    let process = gpu.isolated_device().unwrap().worker_process();
+    let first = process.id();
     gpu.isolated_device().unwrap().kill_worker();
     let ready = |status: &Status| status.generation.0 > 0 && status.phase() == Phase::Ready;
     assert!(ready(&gpu.watch().wait_until(ready, Some(Duration::from_secs(60)))));
     assert_eq!(kept.download().unwrap(), [1, 2, 3]);
+    let second = process.id();
     drop(kept);
     drop(gpu);
-    let (mut steps, mut faults) = (Vec::new(), Vec::new());
+    let (mut steps, mut faults, mut workers) = (Vec::new(), Vec::new(), Vec::new());
     file.each(|event| match event {
+        TraceEvent::Worker(worker) => workers.push((worker.process, worker.name.to_owned(), worker.time_ns)),
         TraceEvent::Takeover(step) => steps.push((step.phase, step.span)),
         TraceEvent::Fault(fault) => faults.push(fault.message.to_owned()),
         _ => {}
@@ -45,6 +49,14 @@ fn a_killed_worker_is_a_fault_and_a_takeover() {
     for pair in steps.windows(2) {
         assert!(pair[0].1.end_ns <= pair[1].1.begin_ns, "one after the other: {steps:?}");
     }
+    // Both processes that had the device, each from when it had it.
+    let program = std::env::current_exe().unwrap();
+    let program = program.file_name().unwrap().to_str().unwrap();
+    let [(one, name, began), (other, _, later)] = &workers[..] else { panic!("two workers: {workers:?}") };
+    assert_eq!((*one, *other, &**name), (first, second, program));
+    assert!(first != second && first != std::process::id(), "{workers:?}");
+    let (lost, ready) = (steps[0].1.begin_ns, steps.last().unwrap().1.end_ns);
+    assert!(*began < lost && *later == ready, "{workers:?} {steps:?}");
     let explained = file.explained();
     assert!(!explained.is_virtual && explained.is_whole, "{explained}");
     let text = explained.to_string();
@@ -52,7 +64,7 @@ fn a_killed_worker_is_a_fault_and_a_takeover() {
     assert!(!text.contains("virtual") && text.contains("when they ran was not measured"), "{text}");
     let mut trace = Vec::new();
     export_perfetto(&mut file.reader(), &mut trace).unwrap();
-    for word in ["takeover", "rebuilding", "faults", faults[0].as_str()] {
+    for word in ["takeover", "rebuilding", "faults", faults[0].as_str(), program] {
         assert!(trace.windows(word.len()).any(|bytes| bytes == word.as_bytes()), "{word}");
     }
 }
@@ -87,12 +99,23 @@ fn a_fault_is_recorded_once_also_where_a_later_call_tells_of_it() {
     // Either may tell of the fault again.
     let _ = gpu.synchronize();
     let _ = y.download();
+    let report = gpu.post_mortems()[0].to_string();
     drop((y, gpu));
-    let mut faults = Vec::new();
-    file.each(|event| {
-        if let TraceEvent::Fault(fault) = event {
-            faults.push(fault.message.to_owned());
-        }
+    let (mut faults, mut lines) = (Vec::new(), Vec::new());
+    file.each(|event| match event {
+        TraceEvent::Fault(fault) => faults.push(fault.message.to_owned()),
+        TraceEvent::PostMortem(line) => lines.push(line.line.to_owned()),
+        _ => {}
     });
     assert_eq!(faults.len(), 1, "{faults:#?}");
+    // The report of the takeover is in the recording, word by word, and is told with the command that repeats the run.
+    assert_eq!(lines, report.lines().collect::<Vec<_>>());
+    assert!(lines[0].starts_with("worker lost: ") && report.contains("launch far"), "{report}");
+    let explained = file.explained();
+    assert_eq!(explained.post_mortems[0].lines, lines);
+    let text = explained.to_string();
+    let (_, told) = text.split_once("\nPost-mortem of device 0:\n").unwrap_or_else(|| panic!("{text}"));
+    assert!(told.contains(&format!("  {}\n", lines[1])), "{text}");
+    let repeat = explained.repeat_line().unwrap();
+    assert!(told.contains(&repeat) && repeat.contains("recording-"), "{repeat}");
 }

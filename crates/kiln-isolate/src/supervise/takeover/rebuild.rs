@@ -61,6 +61,7 @@ impl IsolatedDevice {
         let mut takeover = rebuilt.inspect_err(|_| self.supervisor.kill(LossCause::Killed))?;
         takeover.phases.kill = kill;
         self.drop_lost(&takeover);
+        self.process.replace(replacement.worker.process);
         takeover.generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
         self.proxy.shared.replace_link(replacement.worker.link);
         Ok(takeover)

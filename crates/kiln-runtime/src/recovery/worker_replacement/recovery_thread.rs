@@ -176,6 +176,7 @@ impl RecoveryThread {
             let (lost, replayed) = (report.lost().count(), report.replayed_work().count());
             tracing::warn!(cause = %report.cause, lost, replayed, "a worker was replaced");
             // A thread that waits for the device to be ready finds the report. A device that is being shut down meanwhile stays so.
+            self.state.note_post_mortem(loss.generation, &report);
             self.reports.push(report);
             let _ = self.control.rebuilt(self.on_loss);
         });

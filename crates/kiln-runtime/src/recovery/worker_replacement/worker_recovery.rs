@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use kiln_driver::Driver;
 use kiln_driver::layer::Layered;
-use kiln_isolate::{DeviceSpec, IsolatedDevice, WorkerEvent};
+use kiln_isolate::{DeviceSpec, IsolatedDevice, WorkerEvent, WorkerProcess};
 use kiln_mem::DeviceBlock;
 use kiln_order::{DependencyTracker, Rules};
 
@@ -20,7 +20,7 @@ use crate::recovery::block_repair::{BlockRegistry, OwnPages, Sealer};
 use crate::recovery::loss_detection::{LossNotifier, SubmissionMap};
 use crate::recovery::report::{PostMortem, Reports};
 use crate::resubmission::{Replay, StartMarks, SubmissionLog};
-use crate::runtime::{ActivitySource, Block, DeviceRuntime, Inner, RecoveryHook};
+use crate::runtime::{ActivitySource, Block, DeviceRuntime, Inner, RecoveryHook, WorkerIdentity};
 
 /// A device in a worker process, and what is written down to survive the loss of that.
 pub(crate) struct WorkerRecovery {
@@ -98,6 +98,16 @@ impl WorkerRecovery {
     }
 }
 
+impl WorkerIdentity for WorkerProcess {
+    fn process(&self) -> u32 {
+        self.id()
+    }
+
+    fn name(&self) -> &str {
+        WorkerProcess::name(self)
+    }
+}
+
 impl RecoveryHook for WorkerRecovery {
     fn connect(&self, tracker: &Arc<DependencyTracker>, state: &Arc<StateCell>) {
         if self.log.is_some() {
@@ -152,6 +162,10 @@ impl RecoveryHook for WorkerRecovery {
 
     fn activity(&self) -> std::result::Result<Box<dyn ActivitySource>, String> {
         Ok(Box::new(WorkerActivity::start(&self.device)?))
+    }
+
+    fn worker(&self) -> Box<dyn WorkerIdentity> {
+        Box::new(self.device.worker_process())
     }
 
     fn replay_log(&self) -> Option<&SubmissionLog> {

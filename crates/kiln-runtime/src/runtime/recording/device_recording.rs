@@ -22,6 +22,7 @@ use super::device_times::{DeviceTimes, Measuring, TakenTimes};
 use super::earlier_work::EarlierWork;
 use super::finding_notes::FindingNotes;
 use super::measured_work::{MAX_MEASURED, MAX_SIMULATED, Measured, MeasuredWork, TimeSource};
+use super::post_mortem_notes::PostMortemNotes;
 use super::processor_counter;
 use super::stream_lanes::{KnownBlock, LaneTable, StreamLanes, short};
 use super::takeover_log::{FaultLog, TakeoverLog};
@@ -30,6 +31,7 @@ use super::work_label::WorkLabel;
 use super::written_works::WrittenWorks;
 use crate::device_state::{Cause, Phase};
 use crate::error::Error;
+use crate::runtime::RecoveryHook;
 use crate::runtime::inner::Inner;
 use crate::runtime::timing::EventPair;
 
@@ -62,6 +64,7 @@ pub(crate) struct DeviceRecording {
     /// By the key of the stream.
     measured: Vec<Mutex<MeasuredWork>>,
     faults: Arc<FaultLog>,
+    post_mortems: Arc<PostMortemNotes>,
     findings: FindingNotes,
     written: WrittenWorks,
     earlier: EarlierWork,
@@ -96,6 +99,7 @@ impl DeviceRecording {
         let room = if clock == RecordingClock::Virtual { MAX_SIMULATED } else { MAX_MEASURED };
         let measured = (0..MAX_STREAMS).map(|_| Mutex::new(MeasuredWork::new(room))).collect();
         let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
+        let post_mortems = Arc::new(PostMortemNotes::new(lanes.clone(), host.clone()));
         let findings = FindingNotes::new(lanes.clone(), host.clone());
         let heap_bytes = AtomicU64::new(0);
         let earlier = match origin.is_some() || activity.is_some() {
@@ -117,6 +121,7 @@ impl DeviceRecording {
             taken,
             measured,
             faults,
+            post_mortems,
             findings,
             written: WrittenWorks::default(),
             earlier,
@@ -129,8 +134,12 @@ impl DeviceRecording {
     }
 
     /// What writes down how the device is lost and brought back.
-    pub(super) fn takeover_log(&self) -> TakeoverLog {
-        TakeoverLog::new(self.faults.clone())
+    pub(super) fn takeover_log(&self, runtime: &Inner) -> TakeoverLog {
+        TakeoverLog::new(
+            self.faults.clone(),
+            self.post_mortems.clone(),
+            runtime.recovery().map(RecoveryHook::worker),
+        )
     }
 
     /// The device was lost while the recording began.
@@ -365,6 +374,7 @@ impl DeviceRecording {
         if error.driver().is_some_and(kiln_driver::Error::is_sticky) && !is_told() {
             self.faults.note(&error.to_string(), None);
         }
+        self.post_mortems.note_loss(runtime);
     }
 
     /// Notes what CUPTI told meanwhile. No lock of a stream's work is held.
@@ -417,6 +427,7 @@ impl DeviceRecording {
     /// Reads the times of all work, and gives the events back. What is not done has no time.
     pub(super) fn end(&self, runtime: &Inner) {
         self.flush_activity(true);
+        self.post_mortems.note_loss(runtime);
         self.note_findings(runtime, true);
         if let Some(log) = runtime.findings() {
             log.left_out().iter().for_each(|left_out| self.findings.note_more(left_out));

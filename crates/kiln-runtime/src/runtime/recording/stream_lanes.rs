@@ -10,8 +10,8 @@ use kiln_trace::{
     KnownName, ProgramRecorder, RecordingClock, StreamLane, TraceStamp, TraceStream, WaitNote, WaitReason,
 };
 
-use super::noted_needs;
 use super::tick_clock::{ClockStart, TickClock};
+use super::{noted_needs, work_context};
 
 /// The lanes of streams by their keys, each once it is used.
 pub(super) type LaneTable = Arc<[OnceLock<Arc<StreamLane>>]>;
@@ -136,12 +136,15 @@ impl WaitObserver for StreamLanes {
             let reason = if behind == needed { WaitReason::Allocation } else { reason };
             (reason, (short(block), KnownName::of(tag)))
         });
+        let is_asked = known.is_none() && work_context::asks_for_order();
+        let without_block = if is_asked { WaitReason::Asked } else { WaitReason::Unknown };
         lane.waits(&WaitNote {
             waiter: waiter.number,
             writer: self.stamp(needed),
             covers,
-            reason: known.map_or(WaitReason::Unknown, |(reason, _)| reason),
+            reason: known.map_or(without_block, |(reason, _)| reason),
             block: known.map(|(_, block)| block),
+            line: if is_asked { work_context::line() } else { None },
             time: self.ticks(),
         });
     }

@@ -1,16 +1,20 @@
 //! Writes down how a device was lost and brought back.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kiln_trace::{
     FaultRecord, NOT_BROUGHT_BACK, RecordingLane, TakeoverPhase, TakeoverRecord, TimeSpan, TraceEvent,
-    TraceLine, interned_name,
+    TraceLine, WorkerRecord, interned_name,
 };
 
+use super::post_mortem_notes::PostMortemNotes;
 use super::stream_lanes::StreamLanes;
 use crate::device_state::{Cause, Phase, StateObserver, Status};
+use crate::ids::Generation;
+use crate::runtime::WorkerIdentity;
 
 /// Faults that are recorded; their texts are kept for ever.
 const MAX_FAULTS: u32 = 16;
@@ -25,9 +29,12 @@ pub(super) struct FaultLog {
     faults: AtomicU32,
 }
 
-/// The steps from a loss to a device that takes work again.
+/// The steps from a loss to a device that takes work again, and the worker processes that have it.
 pub(super) struct TakeoverLog {
     faults: Arc<FaultLog>,
+    post_mortems: Arc<PostMortemNotes>,
+    /// None for a device of this process.
+    worker: Option<Box<dyn WorkerIdentity>>,
     /// The step that is under way, and when it began.
     open: Mutex<Option<(TakeoverPhase, u64)>>,
 }
@@ -57,8 +64,23 @@ impl FaultLog {
 }
 
 impl TakeoverLog {
-    pub(super) fn new(faults: Arc<FaultLog>) -> Self {
-        Self { faults, open: Mutex::new(None) }
+    /// One that notes the worker in use at once.
+    pub(super) fn new(
+        faults: Arc<FaultLog>,
+        post_mortems: Arc<PostMortemNotes>,
+        worker: Option<Box<dyn WorkerIdentity>>,
+    ) -> Self {
+        let log = Self { faults, post_mortems, worker, open: Mutex::new(None) };
+        log.note_worker(log.faults.lanes.now());
+        log
+    }
+
+    /// A worker has the device from here on.
+    fn note_worker(&self, time_ns: u64) {
+        let Some(worker) = &self.worker else { return };
+        let FaultLog { lanes, host, .. } = &*self.faults;
+        let (device, name) = (lanes.device(), interned_name(worker.name()));
+        host.push(TraceEvent::Worker(WorkerRecord { device, process: worker.process(), name, time_ns }));
     }
 
     fn open(&self) -> MutexGuard<'_, Option<(TakeoverPhase, u64)>> {
@@ -85,6 +107,7 @@ impl StateObserver for TakeoverLog {
             self.push(phase, begin, now);
         }
         match (status.phase(), status.state.cause()) {
+            (Phase::Ready, _) if before.is_some() => self.note_worker(now),
             (Phase::Lost, Some(cause)) => self.faults.note(&cause.error().to_string(), Some(cause)),
             (Phase::Failed, Some(cause)) => {
                 if let Some(why) = cause.why_given_up() {
@@ -93,6 +116,10 @@ impl StateObserver for TakeoverLog {
             }
             _ => {}
         }
+    }
+
+    fn post_mortem(&self, ended: Generation, text: &dyn Display) {
+        self.post_mortems.note(ended, text);
     }
 
     fn resubmitted(&self, took: Duration) {

@@ -45,9 +45,11 @@ pub fn recorded_moment(gpu: &DeviceRuntime) -> Option<RecordedMoment> {
 struct Context {
     line: Option<&'static Location<'static>>,
     collective: Option<CollectiveLabel>,
+    /// Whether the program asks for an order by itself, without work.
+    asks_for_order: bool,
 }
 
-const NOTHING: Context = Context { line: None, collective: None };
+const NOTHING: Context = Context { line: None, collective: None, asks_for_order: false };
 
 thread_local! {
     /// Whether there is any: what a submission looks at. No destructor and nothing to make, so that it is read like a variable.
@@ -89,9 +91,15 @@ pub(super) fn collective() -> Option<CollectiveLabel> {
     if IS_NOTED.get() { CONTEXT.get().collective } else { None }
 }
 
+/// Whether this thread makes a stream wait because the program asked for that.
+#[inline]
+pub(super) fn asks_for_order() -> bool {
+    IS_NOTED.get() && CONTEXT.get().asks_for_order
+}
+
 fn set(context: Context) {
     CONTEXT.set(context);
-    IS_NOTED.set(context.line.is_some() || context.collective.is_some());
+    IS_NOTED.set(context.line.is_some() || context.collective.is_some() || context.asks_for_order);
 }
 
 impl Inner {
@@ -99,6 +107,16 @@ impl Inner {
     #[inline]
     pub(crate) fn called_from(&self, line: &'static Location<'static>) -> WorkContext {
         if self.is_recorded() { note(Some(line), None) } else { WorkContext { before: None } }
+    }
+
+    /// Streams that are made to wait until the answer is dropped wait because that line asked for it, or the one of a call around it.
+    pub(in crate::runtime) fn asks_for_order(&self, line: &'static Location<'static>) -> WorkContext {
+        if !self.is_recorded() {
+            return WorkContext { before: None };
+        }
+        let context = note(Some(line), None);
+        set(Context { asks_for_order: true, ..CONTEXT.get() });
+        context
     }
 }
 
@@ -122,6 +140,7 @@ pub fn as_collective(gpu: &DeviceRuntime, label: impl FnOnce() -> CollectiveLabe
 #[cold]
 fn note(line: Option<&'static Location<'static>>, collective: Option<CollectiveLabel>) -> WorkContext {
     let before = CONTEXT.get();
-    set(Context { line: before.line.or(line), collective: before.collective.or(collective) });
+    let (line, collective) = (before.line.or(line), before.collective.or(collective));
+    set(Context { line, collective, ..before });
     WorkContext { before: Some(before) }
 }
