@@ -255,26 +255,26 @@ pub(crate) fn error_text(error: &kiln::Error) -> String {
 /// How the compiler says that it did not find a header.
 const INCLUDE_HINT: &str = "add its folder to the include folders, or give the header with the source";
 
-/// Headers of the host's C and C++ library that CUDA C often includes.
+/// Headers of the host's C and C++ library that device code has no use for, and that CUDA C often includes.
 const HOST_HEADERS: [&str; 14] = [
-    "stdio.h",
-    "cstdio",
-    "assert.h",
-    "cassert",
-    "stdlib.h",
-    "cstdlib",
-    "math.h",
-    "cmath",
-    "string.h",
-    "cstring",
     "iostream",
-    "vector",
+    "fstream",
+    "sstream",
+    "iomanip",
     "string",
-    "algorithm",
+    "vector",
+    "map",
+    "memory",
+    "functional",
+    "random",
+    "chrono",
+    "thread",
+    "stdexcept",
+    "unistd.h",
 ];
 
-const HOST_HEADER: &str = "NVRTC compiles device code only, and printf, assert and the functions of math.h are built in: put the #include and \
-                           host code behind `#ifndef __CUDACC_RTC__`, or into another file";
+const HOST_HEADER: &str = "NVRTC compiles device code only, and this header is for code of the host: put the #include and host code behind \
+                           `#ifndef __CUDACC_RTC__`, or into another file";
 const HOST_FUNCTION: &str = "NVRTC compiles device code only: put main() and other host code behind `#ifndef __CUDACC_RTC__`, or into another file";
 
 /// What to do about a source that has code for the host, by what the compiler says about it.

@@ -2,7 +2,8 @@
 //!
 //! NVRTC is a separate library, found as [`SearchEnvironment`](crate::SearchEnvironment) finds it; it needs no driver and no
 //! device. Where it is missing every compilation says so and how to get it. Headers of the toolkit that a source
-//! includes, such as `cuda_fp16.h`, are found beside it ([`ToolkitHeaders`]).
+//! includes, such as `cuda_fp16.h`, are found beside it ([`ToolkitHeaders`]). Headers of C and C++, such as `stdint.h`, are part of
+//! this crate ([`standard_headers`]).
 //!
 //! ```text
 //!   CudaSource ──┐
@@ -18,6 +19,7 @@ mod include_hint;
 mod options;
 mod program;
 mod source;
+mod standard_headers;
 mod symbols;
 
 pub use architecture::{Architecture, UnknownArchitectureName};
@@ -27,5 +29,6 @@ pub use error::{CompileFailure, NvrtcError};
 pub use options::{CompileOptions, CompileTarget};
 pub use program::Compiled;
 pub use source::{CudaSource, Header};
+pub use standard_headers::standard_headers;
 
 pub use crate::libraries::{HeadersNotFound, ToolkitHeaders};

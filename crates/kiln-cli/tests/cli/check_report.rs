@@ -182,8 +182,8 @@ fn code_for_the_host_is_answered_with_where_to_put_it() {
     }
     let folder = Folder::new();
     for (begin, end, said) in [
-        ("#include <stdio.h>", "", "printf, assert and the functions of math.h are built in"),
-        ("#include <cassert>", "", "printf, assert and the functions of math.h are built in"),
+        ("#include <iostream>", "", "this header is for code of the host"),
+        ("#include <vector>", "", "this header is for code of the host"),
         ("", "int main() { return 0; }", "put main() and other host code"),
     ] {
         let kernel = "__global__ void k(int n) { assert(n == 0); if (n) printf(\"%d\", n); }";

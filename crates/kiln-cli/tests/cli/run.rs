@@ -437,3 +437,47 @@ fn statistics_count_what_was_executed() {
     }
     assert_eq!(kernel(&["--json"]).json().get("statistics"), None);
 }
+
+/// Device code as it is written for nvcc, with the headers of C and C++.
+const WITH_HEADERS: &str = r#"#include <assert.h>
+#include <cstdint>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stddef.h>
+#include <type_traits>
+
+template <typename T>
+__device__ typename std::enable_if<std::is_integral<T>::value, T>::type largest() { return T(INT_MAX); }
+
+extern "C" __global__ void bounds(uint64_t* out, int32_t n) {
+    size_t i = threadIdx.x;
+    assert(n == 4);
+    uint64_t all[] = {UINT64_MAX, (uint64_t)largest<int64_t>(), (uint64_t)(M_PI * 1000), (uint64_t)(FLT_EPSILON == ldexpf(1, -23))};
+    if (i == 0) printf("%d values\n", n);
+    out[i] = all[i];
+}
+"#;
+
+#[test]
+fn cuda_c_includes_headers_of_c_and_cpp() {
+    if skip::without_nvrtc("cuda_c_includes_headers_of_c_and_cpp") {
+        return;
+    }
+    let folder = Folder::new();
+    let file = folder.write("bounds.cu", WITH_HEADERS);
+    let out = format!("out:u64:4:{}", folder.path("o.npy"));
+    for command in ["run", "check"] {
+        let words = [
+            command, &file, "--grid", "1", "--block", "4", "--device", "sim", "--arg", &out, "--arg", "i32:4",
+        ];
+        let mut command = without_driver(&words);
+        command.env("XDG_CACHE_HOME", folder.path("cache"));
+        let outcome = run(command);
+        assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
+        assert!(outcome.stdout.contains("4 values"), "{}", outcome.stdout);
+        let expected = [u64::MAX, 0x7fff_ffff, 3141, 1].map(u64::to_le_bytes).concat();
+        assert_eq!(folder.read("o.npy").1, expected);
+    }
+}

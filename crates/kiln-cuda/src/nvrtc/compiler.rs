@@ -14,6 +14,7 @@ use super::include_hint;
 use super::options::{CompileOptions, CompileTarget};
 use super::program::{Compilation, Compiled, check};
 use super::source::CudaSource;
+use super::standard_headers::with_standard;
 use super::symbols::Api;
 use crate::dynamic_library::{self, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 use crate::libraries::{HeadersNotFound, LibraryKind, SearchEnvironment, ToolkitHeaders};
@@ -117,8 +118,8 @@ impl Nvrtc {
         Ok(self.headers.get_or_init(|| found))
     }
 
-    /// Compiles a source. If it includes anything, headers are looked for in memory, in the folders of the options, and in
-    /// those of the [toolkit](Self::headers), in this order.
+    /// Compiles a source. If it includes anything, headers are looked for in memory, in the folders of the options, among the
+    /// [standard headers](super::standard_headers), and in the folders of the [toolkit](Self::headers), in this order.
     ///
     /// # Errors
     /// The source's errors with their places, and how to get a header that was not found; an architecture this NVRTC
@@ -131,6 +132,8 @@ impl Nvrtc {
         if !source.may_include() && options.include_folders.is_empty() {
             return Compilation::new(&self.api, source)?.run(source, options, None);
         }
+        let in_memory = with_standard(source, options);
+        let source = &CudaSource { headers: &in_memory, ..*source };
         let headers = self.headers();
         let compiled =
             Compilation::new(&self.api, source)?.run(source, options, headers.as_ref().ok().copied());

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use kiln_cuda::nvrtc::{
-    Architecture, CompileOptions, CompileTarget, CudaSource, HeadersNotFound, ToolkitHeaders,
+    Architecture, CompileOptions, CompileTarget, CudaSource, Header, HeadersNotFound, ToolkitHeaders,
+    standard_headers,
 };
 use kiln_cuda::{LibraryOrigin, LibraryVersion, SearchEnvironment};
 
@@ -184,6 +185,108 @@ fn a_header_of_the_program_hides_one_of_the_toolkit() {
     let text = "#include <cuda_fp16.h>\nextern \"C\" __global__ void k(int* p) { *p = MINE; }";
     let options = CompileOptions { include_folders: vec![machine.path("")], ..options() };
     assert!(nvrtc.compile(&CudaSource::new("k.cu", text), &options).unwrap().ptx.contains("4711"));
+}
+
+/// What device code uses of the headers of C and C++; NVRTC has none of them.
+const STANDARD: &str = r#"#include <stdint.h>
+#include <cstdint>
+#include <math.h>
+#include <cmath>
+#include <stdio.h>
+#include <cassert>
+#include <assert.h>
+#include <stddef.h>
+#include <limits.h>
+#include <float.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <cstring>
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <type_traits>
+struct Mixed { uint8_t tag; uint64_t value; };
+enum class Kind : uint8_t { One };
+static_assert(sizeof(int64_t) == 8 && sizeof(std::uint16_t) == 2 && sizeof(uintptr_t) == sizeof(void*), "");
+static_assert(offsetof(Mixed, value) == 8 && UINT64_MAX == ~0ull && (INT64_C(1) << 40) == 1ll << 40, "");
+static_assert(INT32_MIN == -2147483647 - 1 && CHAR_BIT == 8 && LONG_MAX == 0x7fffffffffffffffL, "");
+static_assert(std::is_same<std::decay<const int (&)[3]>::type, const int*>::value, "");
+static_assert(std::is_same_v<std::common_type_t<int, float>, float> && std::is_integral_v<uint64_t>, "");
+static_assert(std::is_signed_v<int> && !std::is_signed<unsigned>::value && !std::is_signed_v<Mixed>, "");
+static_assert(std::is_same_v<std::underlying_type_t<Kind>, uint8_t> && std::is_enum_v<Kind>, "");
+static_assert(std::is_convertible_v<int, double> && !std::is_convertible_v<Mixed, int>, "");
+static_assert(std::is_function_v<int(int)> && std::is_same_v<std::decay_t<int(int)>, int (*)(int)>, "");
+static_assert(std::is_same_v<std::make_unsigned_t<short>, unsigned short> && std::is_pointer_v<int* const>, "");
+static_assert(std::numeric_limits<int>::max() == INT_MAX && std::numeric_limits<float>::max() == FLT_MAX, "");
+static_assert(std::numeric_limits<long>::min() == LONG_MIN && std::numeric_limits<int>::digits10 == 9, "");
+static_assert(std::is_same_v<std::make_index_sequence<3>, std::index_sequence<0, 1, 2>>, "");
+template <typename T, std::enable_if_t<std::is_floating_point<T>::value, int> = 0>
+__device__ T half_of(T x) { return x / 2; }
+extern "C" __global__ void k(uint64_t* out, float* x, int32_t n) {
+    int32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    assert(x[i] == x[i]);
+    float y = std::max(std::sqrt(x[i]), FLT_EPSILON) * (float)M_PI + half_of(std::fabs(x[i]));
+    if (std::isnan(y) || y == INFINITY) y = std::numeric_limits<float>::infinity();
+    if (i == 0) printf("%d %" PRId64 "\n", n, (int64_t)n);
+    float z = std::move(y);
+    std::swap(z, y);
+    out[i] = std::pair<int, int>(1, 2).second + (uint64_t)z;
+    x[i] = std::pow(y, 2.0f) + NAN;
+}"#;
+
+#[test]
+fn headers_of_c_and_cpp_come_with_kiln() {
+    let nvrtc = nvrtc!();
+    let compiled = nvrtc.compile(&CudaSource::new("standard.cu", STANDARD), &options()).unwrap();
+    assert!(compiled.ptx.contains("vprintf") && compiled.ptx.contains("__assertfail"), "{}", compiled.ptx);
+    assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
+    // Each alone, and in every version of the language.
+    for header in standard_headers() {
+        let text = format!("#include <{}>\n__global__ void k() {{}}", header.name);
+        for language in ["--std=c++14", "--std=c++17", "--std=c++20"] {
+            let options = CompileOptions { further: vec![language.into()], ..options() };
+            let compiled = nvrtc.compile(&CudaSource::new("k.cu", &text), &options);
+            let compiled = compiled.unwrap_or_else(|error| panic!("{} {language}: {error}", header.name));
+            assert!(
+                compiled.diagnostics.is_empty(),
+                "{} {language}: {:?}",
+                header.name,
+                compiled.diagnostics
+            );
+        }
+    }
+}
+
+#[test]
+fn headers_of_cpp_and_of_the_toolkit_go_together() {
+    let (nvrtc, _) = nvrtc_with_headers!();
+    let standard: String =
+        standard_headers().iter().map(|header| format!("#include <{}>\n", header.name)).collect();
+    let toolkit = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cuda_pipeline.h>\n";
+    for text in [format!("{standard}{toolkit}"), format!("{toolkit}{standard}")] {
+        let compiled = nvrtc.compile(&CudaSource::new("all.cu", &text), &options()).unwrap();
+        assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
+    }
+}
+
+#[test]
+fn a_header_of_the_program_hides_one_of_kiln() {
+    let nvrtc = nvrtc!();
+    let machine = Machine::new("headers-standard");
+    machine.write("stdint.h", b"#define MINE 4711\n");
+    let text = "#include <stdint.h>\nextern \"C\" __global__ void k(int* p) { *p = MINE; }";
+    let (folder, source) = (machine.path(""), CudaSource::new("k.cu", text));
+    let spelt = format!("-I{}", folder.display());
+    for options in [
+        CompileOptions { include_folders: vec![folder], ..options() },
+        CompileOptions { further: vec![spelt], ..options() },
+    ] {
+        assert!(nvrtc.compile(&source, &options).unwrap().ptx.contains("4711"));
+    }
+    let headers = [Header { name: "stdint.h", text: "#define MINE 815\n" }];
+    let source = CudaSource { headers: &headers, ..source };
+    assert!(nvrtc.compile(&source, &options()).unwrap().ptx.contains("815"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use kiln_cuda::nvrtc::{
     Architecture, CompileOptions, CompileTarget, CudaSource, Header, Nvrtc, NvrtcError, ToolkitHeaders,
+    standard_headers,
 };
 use kiln_driver::DeviceKind;
 
@@ -251,11 +252,14 @@ impl<'a> ModuleBuilder<'a> {
             key = key.part("header name", name.as_bytes()).part("header", text.as_bytes());
         }
         let all = self.headers.iter().fold(text.to_owned(), |all, (_, header)| all + "\n" + header);
-        // NVRTC finds headers of the toolkit by itself; which ones they are decides what comes out.
-        if all.contains("include")
-            && let Ok(headers) = ToolkitHeaders::of_process()
-        {
-            key = key.part("toolkit headers", headers.identity().as_bytes());
+        // Headers of C++ and of the toolkit are found without being given; which ones they are decides what comes out.
+        if all.contains("include") {
+            for header in standard_headers() {
+                key = key.part("standard header", header.text.as_bytes());
+            }
+            if let Ok(headers) = ToolkitHeaders::of_process() {
+                key = key.part("toolkit headers", headers.identity().as_bytes());
+            }
         }
         for (path, contents) in read_headers(&all, &self.folders) {
             key = key.part("file", path.as_os_str().as_encoded_bytes()).part("contents", &contents);
