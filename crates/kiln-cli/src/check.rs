@@ -90,7 +90,7 @@ fn perform(arguments: &Arguments) -> Result<(Report, Exit), Failure> {
     let code = CodeFile::read(&flags.source)?;
     // The results of the first seed are compared with those of the others.
     check_memory(&flags.arguments, 2)?;
-    let plan = Plan::read(&flags.arguments, &flags.source.file)?;
+    let plan = Plan::read(&flags.arguments, &flags.constants, &flags.source.file)?;
     let log = KernelLog::default();
     let mut report = Report::new(arguments.strict);
     for at in 0..seeds {

@@ -7,6 +7,7 @@
 
 mod argument_check;
 mod array_addresses;
+mod constants;
 mod device_launch;
 mod element_check;
 mod finding;
@@ -20,6 +21,7 @@ mod struct_padding;
 mod truncated_output;
 mod undefined_elements;
 
+pub(crate) use constants::ConstantSheet;
 pub(crate) use device_launch::{Attempt, Outcome, ResultArray};
 pub(crate) use finding::KernelFinding;
 pub(crate) use flags::LaunchFlags;

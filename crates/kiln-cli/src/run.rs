@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::launch::{
-    ArgumentSheet, Attempt, KernelFinding, LaunchFlags, LeftOut, Outcome, Plan, check_memory,
+    ArgumentSheet, Attempt, ConstantSheet, KernelFinding, LaunchFlags, LeftOut, Outcome, Plan, check_memory,
 };
 use crate::new_file::check_writable;
 use crate::npy::Outputs;
@@ -67,6 +67,8 @@ struct Report {
     block: [u32; 3],
     shared_bytes: u32,
     arguments: Vec<ArgumentSheet>,
+    /// Variables that were given a value.
+    constants: Vec<ConstantSheet>,
     warnings: Vec<String>,
     /// None on a GPU, where the driver prints.
     printed: Option<String>,
@@ -109,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
 fn perform(flags: &LaunchFlags, counts: bool, console: &mut Console) -> Result<(Report, Exit), Failure> {
     let setting = findings_setting()?;
     let code = CodeFile::read(&flags.source)?;
-    let plan = Plan::read(&flags.arguments, &flags.source.file)?;
+    let plan = Plan::read(&flags.arguments, &flags.constants, &flags.source.file)?;
     for path in flags.arguments.iter().flat_map(Spec::outputs) {
         check_writable(path).map_err(|error| {
             Failure::file(path, format!("it cannot be written: {error}")).next("nothing was launched")
@@ -156,6 +158,7 @@ fn perform(flags: &LaunchFlags, counts: bool, console: &mut Console) -> Result<(
         block: [outcome.block.x, outcome.block.y, outcome.block.z],
         shared_bytes: flags.shared,
         arguments: outcome.arguments,
+        constants: outcome.constants,
         warnings: outcome.warnings,
         printed: simulated.then_some(outcome.printed),
         fault: outcome.fault,

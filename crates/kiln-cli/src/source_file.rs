@@ -11,6 +11,7 @@ use kiln::{
 use kiln_ptx::{EntryFacts, Opcode, Order, PtxFunctionId, PtxModule, ScalarKind};
 
 use crate::declared_type::declared_types;
+use crate::declared_variable::DeclaredVariable;
 use crate::demangled_name::parameter_types;
 use crate::failure::Failure;
 use crate::kernel_name::KernelNames;
@@ -64,6 +65,8 @@ enum Language {
 pub(crate) struct ChosenKernel {
     pub(crate) kernel: kiln::Kernel,
     pub(crate) facts: EntryFacts,
+    /// The variables of the file that can be given a value.
+    pub(crate) variables: Vec<DeclaredVariable>,
     /// The names of the other kernels of the file.
     pub(crate) others: Vec<String>,
     /// The types of its parameters, by its name or by the source; none where neither tells.
@@ -171,7 +174,8 @@ impl SourceFile {
         let others = others.map(|entry| entry.name.to_string()).collect();
         let follows_order = follows_order(&module, facts.function);
         let types = self.parameter_types(&facts.name);
-        Ok(ChosenKernel { kernel, facts, others, types, follows_order })
+        let variables = DeclaredVariable::all(&module);
+        Ok(ChosenKernel { kernel, facts, variables, others, types, follows_order })
     }
 
     /// The types of a kernel's parameters: its mangled name has them all; for an `extern "C"` kernel the source has those of the pointers.

@@ -4,7 +4,7 @@ use kiln_ir::OutOfRange;
 use serde::Serialize;
 
 use super::not_checked::Unchecked;
-use crate::launch::{ArgumentSheet, KernelFinding, LeftOut, Outcome, ResultArray};
+use crate::launch::{ArgumentSheet, ConstantSheet, KernelFinding, LeftOut, Outcome, ResultArray};
 use crate::note_kind::NoteKind;
 use crate::plural::{counted, was};
 
@@ -18,6 +18,8 @@ pub(super) struct Report {
     /// Whether notes are findings.
     pub(super) strict: bool,
     pub(super) arguments: Vec<ArgumentSheet>,
+    /// Variables that were given a value.
+    pub(super) constants: Vec<ConstantSheet>,
     pub(super) warnings: Vec<String>,
     /// With the first seed.
     pub(super) printed: String,
@@ -112,6 +114,7 @@ impl Report {
         if first.is_none() {
             self.kernel = outcome.kernel;
             self.arguments = outcome.arguments;
+            self.constants = outcome.constants;
             self.warnings = outcome.warnings;
             self.printed = outcome.printed;
             self.unsupported = outcome.unsupported;

@@ -13,6 +13,7 @@ use kiln_sim::{KernelLog, Machine, MachineConfig, PtxEngine};
 
 use super::argument_check::Fitted;
 use super::array_addresses::ArrayMap;
+use super::constants::{Constant, ConstantSheet};
 use super::finding::{KernelFinding, collect};
 use super::flags::LaunchFlags;
 use super::loaded_arguments::{Argument, ArgumentSheet, Plan};
@@ -48,6 +49,8 @@ pub(crate) struct Outcome {
     pub(crate) grid: Dim3,
     pub(crate) block: Dim3,
     pub(crate) arguments: Vec<ArgumentSheet>,
+    /// Variables that were given a value.
+    pub(crate) constants: Vec<ConstantSheet>,
     /// What may be wrong with the arguments and may be meant.
     pub(crate) warnings: Vec<String>,
     /// What the kernel printed. On a GPU the driver prints it.
@@ -193,10 +196,13 @@ impl Attempt {
     ) -> Result<Outcome, Failure> {
         let gpu = &self.runtime;
         let shape = flags.shape()?;
-        let ChosenKernel { kernel, facts, others, types, follows_order } =
+        let ChosenKernel { kernel, facts, variables, others, types, follows_order } =
             source.kernel(gpu, flags.kernel.as_deref())?;
         let Fitted { plan, sheets, mut warnings } = plan.fit(&flags.arguments, &facts, &types, flags.cast)?;
         warnings.extend(refused_beside(&self.log.refused_kernels()));
+        for constant in &plan.constants {
+            constant.copy_to(&kernel, &variables)?;
+        }
         let arrays = self.upload(&plan)?;
         let mut launch = gpu.launch(&kernel);
         launch.grid(shape.grid).block(shape.block).shared(flags.shared);
@@ -255,6 +261,10 @@ impl Attempt {
         flags: &LaunchFlags,
         plan: &Plan,
     ) -> Result<Outcome, Failure> {
+        if !flags.constants.is_empty() {
+            let message = "--const is for variables of CUDA C and PTX, and a program (.kir) has none";
+            return Err(Failure::usage(message).next("give the value as a scalar of the program, with --arg"));
+        }
         let launch = ProgramLaunch::new(&file.program, flags, plan)?;
         let arrays = self.upload(&launch.plan)?;
         let found = || self.machine.as_ref().is_some_and(|machine| !machine.findings().is_empty());
@@ -351,6 +361,7 @@ impl Attempt {
             grid: run.shape.grid,
             block: run.shape.block,
             arguments: run.sheets,
+            constants: plan.constants.iter().map(Constant::sheet).collect(),
             warnings: run.warnings,
             printed: self.printed(),
             fault: run.fault,

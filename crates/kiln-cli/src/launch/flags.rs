@@ -6,6 +6,7 @@ use kiln_driver::Dim3;
 
 use super::program_arguments::Shape;
 use crate::argument_spec::Spec;
+use crate::constant_spec::ConstantSpec;
 use crate::device_choice::Where;
 use crate::failure::Failure;
 use crate::source_file::SourceFlags;
@@ -34,6 +35,10 @@ pub(crate) struct LaunchFlags {
     /// surf:2d:A.npy:B.npy.
     #[arg(long = "arg", value_name = "SPEC", value_parser = OsStringValueParser::new().try_map(|word| Spec::of_word(&word)), allow_hyphen_values = true)]
     pub(crate) arguments: Vec<Spec>,
+    /// What a `__constant__` or `__device__` variable of the file holds at the launch; repeat the flag for each variable. SPEC is a value such as f32:2.5, in:A.npy,
+    /// 'struct:{f32:1.5,u32:2}' or bytes:00ff, and has all bytes of the variable.
+    #[arg(long = "const", value_name = "NAME=SPEC", value_parser = OsStringValueParser::new().try_map(|word| ConstantSpec::of_word(&word)), allow_hyphen_values = true)]
+    pub(crate) constants: Vec<ConstantSpec>,
     /// Convert arrays whose element type is not the kernel's, such as float64 for a `float*`.
     #[arg(long)]
     pub(crate) cast: bool,

@@ -7,7 +7,9 @@ use kiln_driver::Access;
 use kiln_ptx::exec::TextureObject;
 use serde::Serialize;
 
+use super::constants::Constant;
 use crate::argument_spec::{Spec, Start, struct_layout};
+use crate::constant_spec::ConstantSpec;
 use crate::failure::Failure;
 use crate::npy::Array;
 
@@ -15,6 +17,8 @@ use crate::npy::Array;
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) arguments: Vec<Argument>,
+    /// Values of variables of the module.
+    pub(crate) constants: Vec<Constant>,
 }
 
 /// One argument.
@@ -62,8 +66,8 @@ pub(crate) struct ArgumentSheet {
 }
 
 impl Plan {
-    /// Reads the files of the arguments of a kernel in the file `source`, which no argument may replace.
-    pub(crate) fn read(specs: &[Spec], source: &Path) -> Result<Self, Failure> {
+    /// Reads the files of the arguments of a kernel in the file `source`, which no argument may replace, and those of variables.
+    pub(crate) fn read(specs: &[Spec], constants: &[ConstantSpec], source: &Path) -> Result<Self, Failure> {
         let mut outputs: Vec<PathBuf> = Vec::new();
         let source = resolved(source);
         let outputs_by_argument = specs
@@ -89,15 +93,20 @@ impl Plan {
                     format!("argument {reader} is read from it, and argument {argument} would replace it");
                 return Err(Failure::file(path, message).next("name another file for the output"));
             }
+            if constants.iter().any(|constant| is_read(&constant.spec)) {
+                let message = format!("a variable is read from it, and argument {argument} would replace it");
+                return Err(Failure::file(path, message).next("name another file for the output"));
+            }
             outputs.push(resolved);
         }
         let arguments = specs.iter().map(Argument::read).collect::<Result<_, _>>()?;
-        Ok(Self { arguments })
+        let constants = constants.iter().map(Constant::read).collect::<Result<_, _>>()?;
+        Ok(Self { arguments, constants })
     }
 }
 
 impl Argument {
-    fn read(spec: &Spec) -> Result<Self, Failure> {
+    pub(super) fn read(spec: &Spec) -> Result<Self, Failure> {
         Ok(match spec {
             Spec::Null => Self::Null,
             Spec::Value { bytes, .. } | Spec::Bytes(bytes) => Self::Value(bytes.clone()),

@@ -25,6 +25,9 @@ pub(super) fn render(report: &Report, columns: usize) -> String {
     if !report.arguments.is_empty() {
         let _ = write!(text, "\n{}", arguments(report).render(columns));
     }
+    for constant in &report.constants {
+        let _ = write!(text, "\n  variable {constant}");
+    }
     for warning in &report.warnings {
         let _ = write!(text, "\nwarning: {warning}");
     }

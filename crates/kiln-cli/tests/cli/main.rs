@@ -34,6 +34,7 @@ mod check_unwritten;
 #[cfg(target_os = "linux")]
 mod checked_ranks;
 mod commands_page;
+mod constants;
 mod demo;
 mod doctor;
 mod doctor_cluster;
