@@ -208,6 +208,11 @@ impl Machine {
         self.world.core.lock().journal.spans().to_vec()
     }
 
+    /// What [`timeline`](Self::timeline) tells, handed out and kept no longer, which makes room for what runs later.
+    pub fn take_timeline(&self) -> Vec<TimelineSpan> {
+        self.world.core.lock().journal.take_spans()
+    }
+
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.world.core
     }

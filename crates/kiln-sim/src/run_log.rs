@@ -172,6 +172,10 @@ impl Journal {
         &self.spans
     }
 
+    pub(crate) fn take_spans(&mut self) -> Vec<TimelineSpan> {
+        std::mem::take(&mut self.spans)
+    }
+
     pub(crate) fn findings(&self) -> &[Finding] {
         &self.findings
     }
