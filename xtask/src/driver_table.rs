@@ -1,10 +1,10 @@
 //! `cargo xtask driver-table`: writes `crates/kiln-shim/src/api_table.rs`, the list of all functions that our `libcuda.so.1` exports.
 //!
 //! The names come from the bindings of cudarc, in the version that the workspace uses: every function that is bound for a CUDA version up to 13.0.
-//! A name is implemented if a file of the crate defines it; the rest answers that it is not supported. The version of a name is that of the first bindings
-//! that have it; what is older than the oldest bindings is in a short list here.
+//! A name is implemented if a file of the crate defines it; the rest answers that it is not supported. The version of a name is the one that its type has in
+//! `cudaTypedefs.h` of the toolkit: programs ask for functions with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::failure::{Failure, Result};
 use crate::process;
+use crate::toolkit::{Search, Toolkit};
 use crate::workspace::Workspace;
 
 const TABLE: &str = "crates/kiln-shim/src/api_table.rs";
@@ -25,42 +26,20 @@ const NEWEST: u32 = 13_000;
 const OLDEST_BOUND: u32 = 11_040;
 const LINE_COLUMNS: usize = 110;
 
-/// Functions that are older than the first bindings of cudarc that have them, and the version that has them. Others of that age have no suffix and are
-/// there from the start, or have `_v2` and are of 3.2. The newer ones are those whose typedefs in `cudaTypedefs.h` have a version before the bindings': programs
-/// ask for them with it.
-const OLD: &[(&str, u32)] = &[
-    ("cuCtxDestroy_v2", 4000),
-    ("cuCtxPopCurrent_v2", 4000),
-    ("cuCtxPushCurrent_v2", 4000),
-    ("cuStreamDestroy_v2", 4000),
-    ("cuEventDestroy_v2", 4000),
-    ("cuTexRefSetAddress2D_v3", 4010),
-    ("cuMemHostRegister_v2", 6050),
-    ("cuLinkCreate_v2", 6050),
-    ("cuLinkAddData_v2", 6050),
-    ("cuLinkAddFile_v2", 6050),
-    ("cuGraphicsResourceSetMapFlags_v2", 6050),
-    ("cuStreamBeginCapture_v2", 10_010),
-    ("cuIpcOpenMemHandle_v2", 11_000),
-    ("cuDevicePrimaryCtxRelease_v2", 11_000),
-    ("cuDevicePrimaryCtxReset_v2", 11_000),
-    ("cuDevicePrimaryCtxSetFlags_v2", 11_000),
-    ("cuGraphInstantiate_v2", 11_000),
-    ("cuGetProcAddress", 11_030),
-    ("cuStreamGetCaptureInfo_v2", 11_030),
-    ("cuCtxCreate_v3", 11_040),
-    ("cuDeviceGetUuid_v2", 11_040),
-    ("cuLaunchKernelEx", 11_060),
-    ("cuOccupancyMaxActiveClusters", 11_070),
-    ("cuOccupancyMaxPotentialClusterSize", 11_070),
-    ("cuMemBatchDecompressAsync", 12_060),
-    ("cuGreenCtxGetId", 12_090),
-];
+/// The header with a type for each form of a function, which names the version that has it first.
+const TYPEDEFS: &str = "cudaTypedefs.h";
+/// Functions that have no type there; all are of one version.
+const WITHOUT_TYPE: (&str, u32) = ("cuProfiler", 4000);
+
+/// For each function the versions that changed it, the oldest first: the first form has no suffix, the second one `_v2`.
+type Versions = BTreeMap<String, BTreeSet<u32>>;
 
 /// Writes the table.
 pub(crate) fn run(workspace: &Workspace) -> Result {
     let bindings = read(&sources_of_cudarc(workspace)?.join(BINDINGS_FILE))?;
-    let table = table(&bindings, &implemented(&workspace.root)?);
+    let headers = Toolkit::find_or_fetch(&workspace.target, Search::Everywhere)?.headers()?;
+    let versions = versions(&read(&headers.join(TYPEDEFS))?);
+    let table = table(&bindings, &versions, &implemented(&workspace.root)?)?;
     fs::write(workspace.root.join(TABLE), &table)
         .map_err(|error| Failure::new(format!("{TABLE} cannot be written: {error}")))?;
     println!("{TABLE}: {}", table.lines().next().unwrap_or_default());
@@ -111,8 +90,22 @@ fn defined(source: &str) -> Vec<String> {
     names.map(|name| if name.starts_with("cu") { name } else { format!("cu{name}") }).collect()
 }
 
+/// The versions of all functions that have types.
+fn versions(typedefs: &str) -> Versions {
+    let mut versions = Versions::new();
+    for rest in typedefs.split("*PFN_cu").skip(1) {
+        let name = rest.split(')').next().unwrap_or_default();
+        // Forms with the thread's stream end with a further word, and are found by those without.
+        if let Some((name, Ok(version))) = name.rsplit_once("_v").map(|(name, number)| (name, number.parse()))
+        {
+            versions.entry(format!("cu{name}")).or_default().insert(version);
+        }
+    }
+    versions
+}
+
 /// All functions up to the newest version, with the version that has them first.
-fn bound(bindings: &str) -> BTreeMap<String, u32> {
+fn bound(bindings: &str, typedefs: &Versions) -> Result<BTreeMap<String, u32>> {
     let mut names = BTreeMap::new();
     let mut versions = OLDEST_BOUND;
     for line in bindings.lines() {
@@ -121,29 +114,32 @@ fn bound(bindings: &str) -> BTreeMap<String, u32> {
         } else if let Some(rest) = line.strip_prefix("pub unsafe fn cu") {
             let name = format!("cu{}", rest.split('(').next().unwrap_or_default());
             if name.as_bytes().get(2).is_some_and(u8::is_ascii_uppercase) && versions <= NEWEST {
-                let since = since(&name, versions);
-                names.entry(name).and_modify(|known: &mut u32| *known = since.min(*known)).or_insert(since);
+                let since = since(&name, typedefs)?;
+                names.insert(name, since);
             }
             versions = OLDEST_BOUND;
         } else if line.starts_with("pub ") || line.starts_with("extern ") {
             versions = OLDEST_BOUND;
         }
     }
-    names
+    Ok(names)
 }
 
-fn since(name: &str, bound_since: u32) -> u32 {
-    let old = OLD.iter().find(|(known, _)| *known == name).map(|(_, version)| *version);
-    match old {
-        Some(version) => version,
-        None if bound_since > OLDEST_BOUND => bound_since,
-        None if name.ends_with("_v2") => 3020,
-        None => 2000,
+/// The version that has a form first.
+fn since(name: &str, typedefs: &Versions) -> Result<u32> {
+    let (base, form) = match name.rsplit_once("_v").map(|(base, form)| (base, form.parse::<usize>())) {
+        Some((base, Ok(form))) => (base, form),
+        _ => (name, 1),
+    };
+    if name.starts_with(WITHOUT_TYPE.0) {
+        return Ok(WITHOUT_TYPE.1);
     }
+    let version = typedefs.get(base).and_then(|versions| versions.iter().nth(form.saturating_sub(1)));
+    version.copied().ok_or_else(|| Failure::new(format!("{TYPEDEFS} has no version for {name}")))
 }
 
-fn table(bindings: &str, implemented: &[String]) -> String {
-    let mut names = bound(bindings);
+fn table(bindings: &str, versions: &Versions, implemented: &[String]) -> Result<String> {
+    let mut names = bound(bindings, versions)?;
     // A form with the thread's stream is as old as the function.
     for name in implemented.iter().filter(|name| name.ends_with("_ptsz") || name.ends_with("_ptds")) {
         let of = names.get(&name[..name.len() - 5]).copied().unwrap_or(7000).max(7000);
@@ -171,11 +167,11 @@ fn table(bindings: &str, implemented: &[String]) -> String {
         let _ = writeln!(text, "       {line};");
     }
     text.push_str("}\n");
-    text
+    Ok(text)
 }
 
 const HEADER: &str = r#"//!
-//! Written by `cargo xtask driver-table` from the bindings of cudarc; do not edit. Each name has the CUDA version that has it first.
+//! Written by `cargo xtask driver-table` from the bindings of cudarc and `cudaTypedefs.h`; do not edit. Each name has the CUDA version that has it first.
 
 use std::ffi::c_int;
 
@@ -249,10 +245,29 @@ pub struct S {
 pub unsafe fn culib() -> &'static Library {
 pub unsafe fn cuCtxDestroy_v2(ctx: CUcontext) -> CUresult {
 ";
+    const TYPES: &str = "\
+typedef CUresult (CUDAAPI *PFN_cuInit_v2000)(unsigned int Flags);
+typedef CUresult (CUDAAPI *PFN_cuMemAlloc_v3020)(CUdeviceptr_v2 *dptr, size_t bytesize);
+typedef CUresult (CUDAAPI *PFN_cuMemAlloc_v2000)(CUdeviceptr_v1 *dptr, unsigned int bytesize);
+typedef CUresult (CUDAAPI *PFN_cuMemcpy_v4000)(CUdeviceptr_v2 dst, CUdeviceptr_v2 src, size_t ByteCount);
+typedef CUresult (CUDAAPI *PFN_cuMemcpy_v7000_ptds)(CUdeviceptr_v2 dst, CUdeviceptr_v2 src, size_t ByteCount);
+typedef CUresult (CUDAAPI *PFN_cuCtxGetDevice_v2000)(CUdevice_v1 *device);
+typedef CUresult (CUDAAPI *PFN_cuCtxGetDevice_v13000)(CUdevice_v1 *device, CUcontext ctx);
+typedef CUresult (CUDAAPI *PFN_cuCtxDestroy_v2000)(CUcontext ctx);
+typedef CUresult (CUDAAPI *PFN_cuCtxDestroy_v4000)(CUcontext ctx);
+";
 
     #[test]
-    fn names_and_versions_come_from_the_bindings() {
-        let names = bound(BINDINGS);
+    fn a_name_without_a_version_is_told() {
+        let error = bound("pub unsafe fn cuNew() -> CUresult {\n", &versions(TYPES)).unwrap_err();
+        assert!(error.to_string().contains("no version for cuNew"), "{error}");
+        let profiler = bound("pub unsafe fn cuProfilerStop() -> CUresult {\n", &versions(TYPES));
+        assert_eq!(profiler.unwrap()["cuProfilerStop"], 4000);
+    }
+
+    #[test]
+    fn names_come_from_the_bindings_and_versions_from_the_types() {
+        let names = bound(BINDINGS, &versions(TYPES)).unwrap();
         let names: Vec<_> = names.iter().map(|(name, since)| (name.as_str(), *since)).collect();
         let expected = [
             ("cuCtxDestroy_v2", 4000),
@@ -268,7 +283,7 @@ pub unsafe fn cuCtxDestroy_v2(ctx: CUcontext) -> CUresult {
         let source =
             "driver_api! {\n    fn cuInit(flags: c_uint) {\n    fn cuMemcpy | cuMemcpy_ptds (to: u64) {\n";
         assert_eq!(defined(source), ["cuInit", "cuMemcpy", "cuMemcpy_ptds"]);
-        let table = table(BINDINGS, &defined(source));
+        let table = table(BINDINGS, &versions(TYPES), &defined(source)).unwrap();
         assert!(
             table.starts_with("//! All 5 functions that the library exports: 2 are implemented, 3 answer"),
             "{table}"

@@ -73,6 +73,14 @@ impl Toolkit {
         }
     }
 
+    /// The folder of the CUDA headers.
+    pub(crate) fn headers(&self) -> Result<PathBuf> {
+        let place = PARTS.iter().zip(&self.places).find(|(part, _)| part.variable == "KILN_CUDA_INCLUDE");
+        place
+            .and_then(|(_, place)| place.clone())
+            .ok_or_else(|| Failure::new("the CUDA headers could not be had"))
+    }
+
     /// The parts that could not be had.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         PARTS

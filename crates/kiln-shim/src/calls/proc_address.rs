@@ -110,6 +110,17 @@ mod tests {
         assert_eq!(search("cuGetProcAddress", 11_030, false), of("cuGetProcAddress"));
         assert_eq!(search("cuGetProcAddress", 12_000, false), of("cuGetProcAddress_v2"));
         assert_eq!(search("cuNothing", 13_000, false), Found::Unknown);
+        // A program that asks for a version before the function gets none, and takes its way for older drivers.
+        for (name, before, since) in [
+            ("cuGraphCreate", 9020, 10_000),
+            ("cuMemAllocAsync", 11_010, 11_020),
+            ("cuLaunchKernel", 3020, 4000),
+            ("cuStreamWaitValue32", 7050, 8000),
+            ("cuProfilerStart", 3020, 4000),
+        ] {
+            assert_eq!(search(name, before, false), Found::TooOld, "{name}");
+            assert!(matches!(search(name, since, false), Found::Entry(_)), "{name}");
+        }
         // Programs ask with the versions of `cudaTypedefs.h`, which are before those of some bindings.
         assert_eq!(search("cuLaunchKernelEx", 11_060, false), of("cuLaunchKernelEx"));
         assert_eq!(search("cuLaunchKernelEx", 11_060, true), of("cuLaunchKernelEx_ptsz"));
