@@ -28,6 +28,7 @@ mod test;
 mod tidy;
 mod toolkit;
 mod totals;
+mod trace_reader;
 mod workspace;
 
 use std::process::ExitCode;

@@ -13,6 +13,6 @@ pub(crate) mod cudarc;
 mod exec_run;
 mod known_results;
 pub(crate) mod numba;
-mod python_packages;
+pub(crate) mod python_packages;
 mod rust_suite;
 mod tally;

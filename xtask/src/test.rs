@@ -14,6 +14,7 @@ use crate::process;
 use crate::skips::{self, SkipLog};
 use crate::toolkit::{Search, Toolkit};
 use crate::totals::Totals;
+use crate::trace_reader;
 use crate::workspace::Workspace;
 
 /// What can be said on the command line.
@@ -38,36 +39,49 @@ impl Arguments {
         self.package.is_empty() || self.package.iter().any(|name| name != models::PACKAGE)
     }
 
-    /// Whether those in a browser are.
-    fn has_browser(&self) -> bool {
-        self.package.is_empty() || self.package.iter().any(|name| name == BROWSER_PACKAGE)
+    /// Whether those of a package are.
+    fn has(&self, package: &str) -> bool {
+        self.package.is_empty() || self.package.iter().any(|name| name == package)
     }
 }
 
 /// The package whose tests open a browser.
 const BROWSER_PACKAGE: &str = "kiln-watch";
 
+/// The package whose tests read traces with Perfetto's schema.
+const TRACE_PACKAGE: &str = "kiln-trace";
+
 /// What the tests need of the machine.
 struct Tools {
     toolkit: Toolkit,
     /// None if no test needs it, or if there is none.
     browser: Option<PathBuf>,
+    /// The same.
+    trace_reader: Option<PathBuf>,
 }
 
 impl Tools {
     fn find_or_fetch(workspace: &Workspace, arguments: &Arguments) -> Result<Self> {
         Ok(Self {
             toolkit: Toolkit::find_or_fetch(&workspace.target, Search::Everywhere)?,
-            browser: arguments.has_browser().then(|| browser::find_or_fetch(&workspace.target)).flatten(),
+            browser: arguments
+                .has(BROWSER_PACKAGE)
+                .then(|| browser::find_or_fetch(&workspace.target))
+                .flatten(),
+            trace_reader: arguments
+                .has(TRACE_PACKAGE)
+                .then(|| trace_reader::find_or_fetch(&workspace.target))
+                .flatten(),
         })
     }
 
     fn set_environment(&self, command: &mut Command) {
         self.toolkit.set_environment(command);
         browser::set_environment(self.browser.as_deref(), command);
+        trace_reader::set_environment(self.trace_reader.as_deref(), command);
     }
 
-    /// What is missing that the tests cannot do without. A browser is not: its tests are listed as skipped where npm's registry is out of reach.
+    /// What is missing that the tests cannot do without. A browser and the reader of traces are not: their tests are listed as skipped where their registries are out of reach.
     fn missing(&self) -> Vec<&'static str> {
         self.toolkit.missing()
     }

@@ -8,6 +8,7 @@
     reason = "a test stops at the first surprise, and says why"
 )]
 
+mod asked_waits;
 mod counted_memory;
 mod damage;
 mod earlier_work;
@@ -15,6 +16,7 @@ mod explain;
 mod explained_clocks;
 mod explained_parts;
 mod full_disk;
+mod independent_reader;
 mod job;
 mod perfetto;
 mod perfetto_schema;
