@@ -9,8 +9,11 @@
 )]
 
 mod blocks;
+mod bounds;
 mod client;
 mod clocks;
+#[path = "../../../kiln-trace/tests/suite/counted_memory.rs"]
+mod counted_memory;
 mod details;
 mod device_states;
 mod files;
