@@ -73,6 +73,7 @@ mod scale;
 mod terminal;
 mod textures;
 mod top;
+mod top_figures;
 mod troubleshooting_page;
 mod unwritten_findings;
 mod usage;
