@@ -7,6 +7,7 @@
 mod absence;
 mod brought;
 mod call_text;
+mod compared_calls;
 mod crossing;
 mod disagreement;
 mod ended_part;
@@ -127,33 +128,11 @@ impl Bridge {
         self.check_given_up(&counts)?;
         let caller = Caller { place, number: counts.calls };
         counts.calls += 1;
-        if parts.iter().any(|part| !part.is_pairwise()) {
-            counts.given.push_back(Vec::new());
-        }
-        if counts.given.len() > KEPT_CALLS {
-            for old in counts.given.pop_front().unwrap_or_default() {
-                self.job.rendezvous.post_removal(&old);
-            }
-        }
-        // All bring what they have before one waits: a send and a receive of one call may meet each other.
-        let called = called_as_group(parts);
-        let bring = |((part, called), bytes): ((&Part, &String), &Vec<u8>)| {
-            self.bring(&mut counts, (part, called, caller), bytes)
-        };
-        let places = parts.iter().zip(&called).zip(&read).map(bring).collect::<Result<Vec<_>>>()?;
-        // The deadline is for ranks that do not come, and not for large values.
-        let mut end = after(Instant::now(), self.deadline);
         let mut writes = Vec::with_capacity(parts.len());
-        for (((part, called), place), own) in parts.iter().zip(&called).zip(&places).zip(read) {
-            let brought = self
-                .meet((part, called, caller), (place, own), &mut end)
-                .inspect_err(|why| self.give_up(&mut counts, (parts, &places), why))?;
+        self.exchange(&mut counts, (parts, caller), read, |part, brought| {
             writes.extend(self.received(part, &brought)?.map(|(to, bytes)| (part, to, bytes)));
-        }
-        self.job.rendezvous.say_came(|of_job| {
-            let rank = self.job.place(of_job);
-            rank.is_some() && places.iter().any(|place| place.needs(self.rank, rank))
-        });
+            Ok(())
+        })?;
         let Some((last, others)) = writes.split_last() else {
             // The ticket of a call that writes nothing is still one of work on its stream.
             let _recorded = as_recorded();
@@ -167,6 +146,43 @@ impl Bridge {
             self.write((runtime, module), write, stream, None)?;
         }
         self.write((runtime, module), last, stream, Some(as_recorded))
+    }
+
+    /// Brings what this rank gives to the collectives of a call, which stands for as many values, and waits for what the others bring to each.
+    fn exchange<'p>(
+        &self,
+        counts: &mut Counts,
+        (parts, caller): (&'p [Part], Caller),
+        given: Vec<Vec<u8>>,
+        mut met: impl FnMut(&'p Part, Vec<Brought>) -> Result<()>,
+    ) -> Result<()> {
+        if parts.iter().any(|part| !part.is_pairwise()) {
+            counts.given.push_back(Vec::new());
+        }
+        if counts.given.len() > KEPT_CALLS {
+            for old in counts.given.pop_front().unwrap_or_default() {
+                self.job.rendezvous.post_removal(&old);
+            }
+        }
+        // All bring what they have before one waits: a send and a receive of one call may meet each other.
+        let called = called_as_group(parts);
+        let bring = |((part, called), bytes): ((&Part, &String), &Vec<u8>)| {
+            self.bring(counts, (part, called, caller), bytes)
+        };
+        let places = parts.iter().zip(&called).zip(&given).map(bring).collect::<Result<Vec<_>>>()?;
+        // The deadline is for ranks that do not come, and not for large values.
+        let mut end = after(Instant::now(), self.deadline);
+        for (((part, called), place), own) in parts.iter().zip(&called).zip(&places).zip(given) {
+            let brought = self
+                .meet((part, called, caller), (place, own), &mut end)
+                .inspect_err(|why| self.give_up(counts, (parts, &places), why))?;
+            met(part, brought)?;
+        }
+        self.job.rendezvous.say_came(|of_job| {
+            let rank = self.job.place(of_job);
+            rank.is_some() && places.iter().any(|place| place.needs(self.rank, rank))
+        });
+        Ok(())
     }
 
     /// Writes what this rank receives; of several submissions, the last is recorded as one may say.

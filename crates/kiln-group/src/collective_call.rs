@@ -62,7 +62,7 @@ impl<'a> CollectiveCall<'a> {
     ///
     /// # Errors
     /// Lengths that do not fit; buffers that share memory, of which one is written; another rank that called something else, with both calls and their lines; a rank that is
-    /// lost. Nothing is queued then. Sends of simulated ranks that wait for each other ([`GroupError::CrossingSends`]).
+    /// lost; on a GPU a communicator that ended because a collective was [overdue](crate::CollectiveOverdue). Nothing is queued then. Sends of simulated ranks that wait for each other ([`GroupError::CrossingSends`]).
     ///
     /// A rank of several processes with simulated devices waits for the others here. A rank may be lost when it has come to a collective and not all others have: another rank to which `Rendezvous::wait_for_loss`
     /// or an error has told of that does no collective with it any more, while one that does not know of it yet may still be given what the lost rank brought. So a collective may be done on some ranks and not on
@@ -89,13 +89,14 @@ impl<'a> CollectiveCall<'a> {
             let submitted =
                 bridge.submit(device, communicator.scratch(), (parts, stream, caller), &as_recorded);
             let ticket = submitted.map_err(|error| communicator.told(error))?;
-            communicator.note(&ticket, None, parts.iter().any(Part::is_pairwise));
+            communicator.note(&ticket, None, (parts, caller));
             drop(turn);
             return Ok(ticket);
         }
         communicator.await_ranks()?;
         let mut turn = communicator.begin()?;
         let place = (communicator.rank(), communicator.size());
+        communicator.compare(parts, caller)?;
         let function = turn.get(place, communicator.module(), parts)?;
         let mut launch = communicator.runtime().launch(&function.kernel);
         if let Some(stream) = stream {
@@ -107,8 +108,7 @@ impl<'a> CollectiveCall<'a> {
         // have called it, or by the deadline of the communicator.
         match unsafe { launch.submit() } {
             Ok(ticket) => {
-                let is_pairwise = parts.iter().any(Part::is_pairwise);
-                communicator.note(&ticket, RememberedCall::new(parts), is_pairwise);
+                communicator.note(&ticket, RememberedCall::new(parts), (parts, caller));
                 let crossing = communicator.log(parts, caller);
                 drop(turn);
                 crossing.map_or(Ok(ticket), |error| Err(communicator.tell_crossing(error)))

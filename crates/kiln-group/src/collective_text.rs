@@ -1,12 +1,11 @@
 //! What a rank calls, in words that are the same on all ranks that call the same.
 
-use kiln_operation::CollectiveKind;
+use kiln_operation::{Collective, CollectiveKind};
 
 use crate::collective_part::Part;
 
 /// A collective as all ranks must call it: whether it is in place is each rank's choice, and a send meets a receive.
-fn called(part: &Part) -> String {
-    let Part { collective, count, .. } = part;
+pub(crate) fn called_alone(collective: &Collective, count: u64) -> String {
     if let Some(step) = collective.step() {
         return step.to_string();
     }
@@ -27,7 +26,7 @@ pub(crate) fn called_as_group(parts: &[Part]) -> Vec<String> {
     let all = parts.iter().filter(|part| !part.is_pairwise()).count();
     let mut place = 0;
     let one = |part: &Part| {
-        let alone = called(part);
+        let alone = called_alone(&part.collective, part.count);
         if part.is_pairwise() || all == 1 {
             return alone;
         }

@@ -1,10 +1,12 @@
 //! `DeviceCommunicator`: one rank of several that exchange data.
 
+mod compared_rank;
 mod held_rank;
 mod local_rank;
 mod logged_call;
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -17,9 +19,11 @@ use kiln_runtime::{DeviceRuntime, Error, GpuRef, Module, Ticket};
 use crate::alone_id::claim_alone;
 use crate::bridge::{Bridge, random_id};
 use crate::call_log::CallLog;
+use crate::collective_part::Part;
 use crate::communicator_config::DeviceCommunicatorConfig;
 use crate::communicator_failure::CommunicatorFailed;
 use crate::deadline::after;
+use crate::ended_communicator::EndedCommunicator;
 use crate::error::{GroupError, Result};
 use crate::known_functions::KnownFunctions;
 use crate::late_ranks::late_ranks;
@@ -83,6 +87,8 @@ struct Inner {
     module: Option<Module>,
     /// How it reaches simulated devices of other processes.
     bridge: Option<Bridge>,
+    /// How what it calls is compared with what the others call, if it is.
+    compared: OnceLock<Bridge>,
     /// What the ranks of a simulated machine have called.
     log: Option<Arc<CallLog>>,
     /// Whether the other ranks have joined, or cannot.
@@ -93,8 +99,8 @@ struct Inner {
     /// None for a rank that is alone.
     membership: Option<Arc<Membership>>,
     lost: OnceLock<LostRank>,
-    /// Why ranks of one simulated machine cannot go on, which it takes no more calls for.
-    failed: OnceLock<CommunicatorFailed>,
+    /// Why it takes no more calls, where its device does not say that itself.
+    failed: OnceLock<EndedCommunicator>,
     /// Its thread panicked.
     is_given_up: AtomicBool,
     /// Dropped after its buffers.
@@ -199,6 +205,7 @@ impl DeviceCommunicator {
                 module,
                 log: log.clone(),
                 bridge,
+                compared: OnceLock::new(),
                 is_joined: AtomicBool::new(size == 1 || runtime.info().kind != DeviceKind::Cuda),
                 turn: Mutex::default(),
                 ledger,
@@ -283,9 +290,7 @@ impl DeviceCommunicator {
         let turn = self.turn();
         match (self.inner.lost.get(), self.inner.failed.get()) {
             (Some(lost), _) => Err(self.inner.refusal(lost)),
-            (None, Some(failed)) => {
-                Err(GroupError::Rank { rank: self.rank(), source: Error::other(failed.clone()) })
-            }
+            (None, Some(failed)) => Err(GroupError::Rank { rank: self.rank(), source: failed.error() }),
             (None, None) => Ok(turn),
         }
     }
@@ -322,7 +327,7 @@ impl DeviceCommunicator {
             _ => {
                 // A call that was under way when another rank failed it.
                 if let Some(failed) = inner.failed.get().filter(|_| !source.is_lost()) {
-                    return GroupError::Rank { rank: self.rank(), source: Error::other(failed.clone()) };
+                    return GroupError::Rank { rank: self.rank(), source: failed.error() };
                 }
                 if is_of_library {
                     inner.fail(&source.to_string());
@@ -349,17 +354,19 @@ impl DeviceCommunicator {
     }
 
     /// A collective was submitted. If a rank was lost meanwhile, it is ended like those before it.
-    pub(crate) fn note(&self, ticket: &Ticket, call: Option<RememberedCall>, is_pairwise: bool) {
+    pub(crate) fn note(
+        &self,
+        ticket: &Ticket,
+        remembered: Option<RememberedCall>,
+        called: (&[Part], &'static Location<'static>),
+    ) {
         let inner = &self.inner;
-        let mut ledger = inner.ledger();
-        ledger.note(ticket, call);
-        ledger.has_pairs |= is_pairwise;
-        drop(ledger);
+        inner.ledger().note(ticket, remembered, called);
         if let Some(lost) = inner.lost.get() {
             let told = Arc::new(inner.loss(lost));
             end_work(&inner.runtime, EndedWork::Late(ticket.stamp()), told);
         } else if let Some(failed) = inner.failed.get() {
-            end_work(&inner.runtime, EndedWork::Late(ticket.stamp()), Arc::new(failed.clone()));
+            end_work(&inner.runtime, EndedWork::Late(ticket.stamp()), failed.told());
         }
     }
 
@@ -448,7 +455,7 @@ impl Inner {
         // Held until all is said, so that a call that is submitted meanwhile is ended as well.
         let mut ledger = self.ledger();
         if self.log.is_some() {
-            let _ = self.failed.set(told.clone());
+            let _ = self.failed.set(EndedCommunicator::Failed(told.clone()));
         }
         let is_ended = self.end_unfinished(&mut ledger, Arc::new(told));
         drop(ledger);

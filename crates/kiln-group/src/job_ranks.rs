@@ -50,6 +50,14 @@ fn left_key(id: CommunicatorId, rank: u32) -> String {
     format!("kiln/left/{}/{rank}", id.short())
 }
 
+fn called_key(id: CommunicatorId, rank: u32) -> String {
+    format!("kiln/called/{}/{rank}", id.short())
+}
+
+fn overdue_key(id: CommunicatorId) -> String {
+    format!("kiln/overdue/{}", id.short())
+}
+
 fn joined_key(id: CommunicatorId, rank: u32) -> String {
     format!("kiln/joined/{}/{rank}", id.short())
 }
@@ -128,6 +136,28 @@ impl Job {
     pub(crate) fn say_left(&self, id: CommunicatorId, rank: u32, submitted: Option<u64>) {
         let said = submitted.map(u64::to_le_bytes);
         self.rendezvous.post(&left_key(id, rank), said.as_ref().map_or(&[], |said| said));
+    }
+
+    /// Says how much a rank of the communicator has called, and in what it waits.
+    pub(crate) fn say_called(&self, id: CommunicatorId, rank: u32, said: &[u8]) {
+        self.rendezvous.post(&called_key(id, rank), said);
+    }
+
+    /// What a rank of the communicator said of that last; none if the store does not say in time.
+    pub(crate) fn called(&self, id: CommunicatorId, rank: u32) -> Option<Vec<u8>> {
+        let of_job = self.ranks.get(rank as usize).copied()?;
+        self.rendezvous.last_word(of_job, &called_key(id, rank), Instant::now() + LEFT_WAIT)
+    }
+
+    /// Says that a rank of the communicator gives up a collective because of others.
+    pub(crate) fn say_given_up_collective(&self, id: CommunicatorId, said: &[u8]) {
+        self.rendezvous.post(&overdue_key(id), said);
+    }
+
+    /// What a rank that did so said, if one did.
+    pub(crate) fn given_up_collective(&self, id: CommunicatorId, rank: u32) -> Option<Vec<u8>> {
+        let of_job = self.ranks.get(rank as usize).copied()?;
+        self.rendezvous.last_word(of_job, &overdue_key(id), Instant::now() + LEFT_WAIT)
     }
 
     /// Says that a replacement has become a rank of the communicator.

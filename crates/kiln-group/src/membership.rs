@@ -6,12 +6,14 @@ mod absent_replacement;
 mod agreement;
 mod departed_rank;
 mod library_failure;
+mod overdue;
+mod rank_calls;
 mod rank_failure;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kiln_driver::{DeviceKey, DeviceKind, Driver, Health};
 use kiln_operation::CommunicatorId;
@@ -19,6 +21,7 @@ use kiln_runtime::device_state::Phase;
 use kiln_runtime::{DeviceRuntime, Module, StateWatch};
 
 use crate::abort::{abort, all_at_once};
+use crate::collective_overdue::CollectiveOverdue;
 use crate::job_ranks::{Job, LEFT_JOB};
 use crate::ledger::Ledger;
 use crate::lost_device::health_beside;
@@ -26,6 +29,7 @@ use crate::rebuild_calls::RebuildCalls;
 use crate::rendezvous::LostRank;
 use crate::seat::{Application, Seat};
 use departed_rank::{DROPPED, name_all};
+use overdue::{GivenUpCollective, WaitingRank};
 
 /// What the others do to a rank of this process.
 pub(crate) trait LocalRank: Send + Sync {
@@ -43,6 +47,12 @@ pub(crate) trait LocalRank: Send + Sync {
 
     /// Its library failed: everything unfinished of it is said to be ended, and its device ends it.
     fn fail(&self, why: &str);
+
+    /// How long a collective may wait for other ranks.
+    fn deadline(&self) -> Duration;
+
+    /// A collective was not done by the deadline: everything unfinished of this rank is said to be ended. It is to be aborted then.
+    fn end_overdue(&self, told: CollectiveOverdue);
 }
 
 /// A rank of this process, as far as it can be looked at without keeping it.
@@ -99,7 +109,11 @@ struct State {
     left: BTreeMap<u32, Departure>,
     /// Ranks whose library failed, and since when that is known.
     failing: BTreeMap<u32, Instant>,
-    /// What those ranks have loaded.
+    /// What ranks with GPUs wait in, and what was said of it.
+    waits: BTreeMap<u32, WaitingRank>,
+    /// The first rank of this process that gave up a collective because of others.
+    gave_up: Option<GivenUpCollective>,
+    /// What ranks whose threads have panicked have loaded.
     given_up: Vec<(DeviceRuntime, Module)>,
     /// The same once they were aborted: the device is not to take them for ranks that left as planned.
     kept: Vec<(DeviceRuntime, Module)>,
@@ -373,6 +387,7 @@ impl Membership {
         }
         if asks && found.is_empty() {
             self.end_failing();
+            self.end_overdue();
         }
         let lost = self.record(found, losses_seen);
         let ended: Vec<Arc<dyn LocalRank>> = lost.iter().flat_map(|lost| self.declare(lost)).collect();

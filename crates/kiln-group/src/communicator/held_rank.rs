@@ -66,7 +66,7 @@ impl Drop for HeldRank {
             }
             false => {
                 let has_left = membership.leave(inner.rank.rank);
-                match &inner.bridge {
+                match inner.bridge.as_ref().or(inner.compared.get()) {
                     Some(bridge) if inner.lost.get().is_some() => bridge.forget(),
                     Some(bridge) if has_left => bridge.end(),
                     _ => {}

@@ -7,6 +7,8 @@ use kiln_driver::{DeviceKind, Object, Refusal};
 
 use super::Inner;
 use crate::abort::abort;
+use crate::collective_overdue::CollectiveOverdue;
+use crate::ended_communicator::EndedCommunicator;
 use crate::membership::LocalRank;
 use crate::rendezvous::LostRank;
 
@@ -38,6 +40,18 @@ impl LocalRank for Inner {
 
     fn fail(&self, why: &str) {
         Inner::fail(self, why);
+    }
+
+    fn deadline(&self) -> Duration {
+        self.rank.deadline
+    }
+
+    fn end_overdue(&self, told: CollectiveOverdue) {
+        // Held until all is said, so that a call that is submitted meanwhile is ended as well.
+        let mut ledger = self.ledger();
+        let told = EndedCommunicator::Overdue(told);
+        let _ = self.failed.set(told.clone());
+        self.end_unfinished(&mut ledger, told.told());
     }
 
     fn abort(&self) {

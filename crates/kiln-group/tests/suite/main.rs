@@ -24,6 +24,7 @@ mod collective_survival;
 mod collective_traces;
 mod collectives;
 mod communicator_ids;
+mod compared_calls;
 mod copies;
 mod dropped_ranks;
 mod ended_work;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kiln::group::{
-    CommunicatorFailed, CommunicatorRankLost, DeviceCommunicator, DeviceCommunicatorConfig, DeviceGroup,
-    GroupError, MeetingPoint, Rendezvous, RendezvousConfig,
+    CollectiveOverdue, CommunicatorFailed, CommunicatorRankLost, DeviceCommunicator,
+    DeviceCommunicatorConfig, DeviceGroup, GroupError, MeetingPoint, Rendezvous, RendezvousConfig,
 };
 
 use crate::machine::{Machine, calls};
@@ -17,6 +17,16 @@ fn wait_for(name: &str, count: usize) {
         assert!(began.elapsed() < Duration::from_secs(60), "{:?}", calls(name));
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Two devices, on which a broadcast runs until it is aborted.
+fn queue_that_waits() -> Machine {
+    let nccl = include_str!("../../../../kiln-cuda/tests/on_fake/libnccl/nccl.c");
+    Machine::fake().devices(2).with_library("KILN_NCCL", nccl).with("FAKE_NCCL_RUNS", "1")
+}
+
+fn overdue(error: &kiln::Error) -> CollectiveOverdue {
+    error.downcast_ref::<CollectiveOverdue>().unwrap_or_else(|| panic!("{error}")).clone()
 }
 
 on_machine! {
@@ -141,5 +151,86 @@ on_machine! {
         let lost = error.downcast_ref::<CommunicatorRankLost>().unwrap_or_else(|| panic!("{error}"));
         assert_eq!(lost.lost, 1);
         assert!(lost.cause.contains("it has left the job in order after 1 collective, and rank 0 waits in a later one"), "{lost}");
+    }
+
+    fn a_rank_that_never_calls_a_collective_is_named_at_the_deadline() on queue_that_waits() => {
+        let group = DeviceGroup::all().unwrap();
+        let config = DeviceCommunicatorConfig { deadline: Duration::from_millis(400) };
+        let ranks = group.communicators(&config).unwrap();
+        ranks.iter().for_each(|rank| assert!(rank.barrier().submit().is_ok()));
+        group.synchronize().unwrap();
+        let (kept, buffer) = (ranks[0].runtime().upload(&[7_u32]).unwrap(), ranks[0].runtime().upload(&[1_u32; 4]).unwrap());
+        let began = Instant::now();
+        let ticket = ranks[0].broadcast(&buffer, 1).submit().unwrap();
+        let line = line!() - 1;
+        let told = overdue(&ticket.wait().unwrap_err());
+        assert!(began.elapsed() >= config.deadline && began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        assert_eq!((&told.missing[..], told.given_up_by, &told.number[..]), (&[1][..], None, "collective 1"), "{told}");
+        assert_eq!((told.call.rank, &told.call.what[..]), (0, "broadcast of u32 root 1 of 4"));
+        assert!(told.call.place.contains(&format!("ranks.rs:{line}:")), "{told}");
+        assert_eq!(calls("ncclCommAbort").len(), 1, "the rank that has called nothing is left alone");
+        // The device goes on, and the communicator says the same from then on.
+        assert_eq!(kept.download().unwrap(), [7]);
+        let again = ranks[0].barrier().submit().unwrap_err();
+        assert_eq!(again.device_error().map(overdue), Some(told));
+        // The rank that comes too late is told of it.
+        let late = ranks[1].runtime().upload(&[1_u32; 4]).unwrap();
+        let told = overdue(&ranks[1].broadcast(&late, 1).submit().unwrap().wait().unwrap_err());
+        assert_eq!((&told.missing[..], told.given_up_by), (&[1][..], Some(0)), "{told}");
+        assert_eq!(calls("ncclMisused"), [""; 0]);
+    }
+
+    fn collectives_that_differ_are_named_at_the_deadline_with_both_lines() on queue_that_waits() => {
+        let group = DeviceGroup::all().unwrap();
+        let config = DeviceCommunicatorConfig { deadline: Duration::from_millis(400) };
+        let ranks = group.communicators(&config).unwrap();
+        let buffers: Vec<_> = ranks.iter().zip([4, 5]).map(|(rank, len)| rank.runtime().upload(&vec![1_u32; len]).unwrap()).collect();
+        let tickets: Vec<_> = ranks.iter().zip(&buffers).map(|(rank, buffer)| rank.broadcast(buffer, 1).submit().unwrap()).collect();
+        let told: Vec<_> = tickets.iter().map(|ticket| overdue(&ticket.wait().unwrap_err())).collect();
+        let other = told[0].other_call.as_ref().unwrap_or_else(|| panic!("{}", told[0]));
+        assert_eq!((other.rank, &other.what[..]), (1, "broadcast of u32 root 1 of 5"));
+        assert!(other.place.contains("ranks.rs:") && told[0].missing.is_empty(), "{}", told[0]);
+        assert_eq!((told[1].call.rank, told[1].given_up_by), (1, Some(0)), "{}", told[1]);
+    }
+
+    fn a_collective_that_all_ranks_have_called_has_twice_the_deadline() on queue_that_waits() => {
+        let group = DeviceGroup::all().unwrap();
+        let config = DeviceCommunicatorConfig { deadline: Duration::from_millis(600) };
+        let ranks = group.communicators(&config).unwrap();
+        let buffers: Vec<_> = ranks.iter().map(|rank| rank.runtime().upload(&[1_u32; 4]).unwrap()).collect();
+        let began = Instant::now();
+        let tickets: Vec<_> = ranks.iter().zip(&buffers).map(|(rank, buffer)| rank.broadcast(buffer, 1).submit().unwrap()).collect();
+        let told = overdue(&tickets[0].wait().unwrap_err());
+        assert!(began.elapsed() >= 2 * config.deadline, "{:?}", began.elapsed());
+        assert!(told.missing.is_empty() && told.other_call.is_none(), "{told}");
+        assert!(told.to_string().contains("all ranks have called it"), "{told}");
+    }
+
+    // Each rank has its place in the job, as processes have: they know of each other through the store alone.
+    fn a_rank_of_a_job_that_never_calls_a_collective_is_named() on queue_that_waits() => {
+        let group = DeviceGroup::all().unwrap();
+        let config = DeviceCommunicatorConfig { deadline: Duration::from_millis(800) };
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let point = MeetingPoint { host: "127.0.0.1".into(), port, is_taken: false };
+        let meet = |rank: u32| {
+            let (point, gpu) = (point.clone(), group.runtime(rank as usize).unwrap().clone());
+            move || {
+                let job = Arc::new(Rendezvous::join(&RendezvousConfig::new(point, rank, 2)).unwrap());
+                let rank = DeviceCommunicator::meet(&gpu, &job, &config).unwrap();
+                rank.barrier().submit().unwrap().wait().unwrap();
+                (rank, job)
+            }
+        };
+        let (other, one) = (std::thread::spawn(meet(1)), std::thread::spawn(meet(0)));
+        let ((other, _other_job), (rank, _job)) = (other.join().unwrap(), one.join().unwrap());
+        // What the other rank waits in, the first one has not called; and the other way round the next time.
+        let buffer = other.runtime().upload(&[1_u32; 4]).unwrap();
+        let told = overdue(&other.broadcast(&buffer, 0).submit().unwrap().wait().unwrap_err());
+        assert_eq!((&told.missing[..], told.call.rank, told.given_up_by), (&[0][..], 1, None), "{told}");
+        assert_eq!(told.number, "collective 1");
+        let late = rank.runtime().upload(&[1_u32; 4]).unwrap();
+        let told = overdue(&rank.broadcast(&late, 0).submit().unwrap().wait().unwrap_err());
+        assert_eq!((&told.missing[..], told.call.rank, told.given_up_by), (&[0][..], 0, Some(1)), "{told}");
+        assert_eq!(rank.lost_rank(), None, "no rank is lost");
     }
 }
