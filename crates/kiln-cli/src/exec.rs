@@ -9,10 +9,13 @@
 mod left_processes;
 mod private_folder;
 mod record;
+mod recorded;
 mod shim_library;
+mod simulation;
 mod target;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use clap::Args;
@@ -27,7 +30,9 @@ use crate::program_signals::ProgramSignals;
 use left_processes::{LeftBehind, LeftProcesses};
 use private_folder::PrivateFolder;
 use record::{Finding, Records};
-use target::{Target, TargetVariables};
+use recorded::RunRecording;
+use simulation::Check;
+use target::Target;
 
 /// The memory of each device, in bytes.
 const MEMORY: &str = "KILN_EXEC_MEMORY";
@@ -62,12 +67,21 @@ pub(crate) struct Arguments {
     /// Stop a kernel when one warp has executed N instructions, or all its warps together have since the last thread exited (simulated device only).
     #[arg(long, value_name = "N", default_value_t = DEFAULT_STEP_LIMIT, value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
     step_limit: u64,
+    /// What goes wrong on the simulated devices, such as `oom@3` (the third allocation finds no memory), `fault@10` or `1:hang@2`, with commas between them.
+    #[arg(long, value_name = "PLAN")]
+    fault: Option<String>,
+    /// The checks that are made, with commas between them; the default is all but leaks.
+    #[arg(long, value_name = "CHECKS", value_enum, value_delimiter = ',')]
+    check: Vec<Check>,
+    /// Record the processes of the run to FILE, for `kiln explain`, `kiln watch` and `kiln trace --perfetto`; %p stands for the number of the process.
+    #[arg(long, value_name = "FILE", value_parser = crate::trace::file_name())]
+    trace: Option<PathBuf>,
     /// What to do with processes that outlive the program.
     #[arg(long, value_name = "CHOICE", value_enum, default_value_t = LeftBehind::Leave)]
     left_behind: LeftBehind,
     /// The shared library, if it is not beside this command.
     #[arg(long, value_name = "FILE")]
-    library: Option<std::path::PathBuf>,
+    library: Option<PathBuf>,
     /// Print the report as JSON. The program's standard output goes to the standard error then.
     #[arg(long)]
     pub(crate) json: bool,
@@ -84,6 +98,8 @@ const EXAMPLES: &str = "Examples:
   kiln exec --seeds 10 -- cargo test
   kiln exec --json -- python3 train.py
   kiln exec --device cuda -- ./my_cuda_program
+  kiln exec --fault oom@3 -- ./my_cuda_program
+  kiln exec --trace run.kiln -- ./my_cuda_program
 
 The program finds a libcuda.so.1 of kiln instead of NVIDIA's, and with it a simulated device \
      that checks what its kernels, copies and calls do. All processes that the program starts get it, \
@@ -110,6 +126,8 @@ struct Report {
     notes: Vec<String>,
     /// The numbers of processes that outlive the program and still run.
     left_behind: Vec<u32>,
+    /// The files that the processes were recorded to.
+    recordings: Vec<String>,
 }
 
 /// Runs the command.
@@ -125,14 +143,26 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
             format!("--seeds {} from --seed {} goes beyond the last seed", arguments.seeds, arguments.seed);
         return Err(Failure::usage(message).next("give a smaller --seed"));
     };
-    let target = arguments.device.variables(arguments.isolate)?;
+    if arguments.trace.is_some() && arguments.seeds > 1 {
+        let message = "--trace records one run, and --seeds asks for several";
+        return Err(
+            Failure::usage(message).next("name the seed of the run that is to be recorded with --seed")
+        );
+    }
+    let of_simulation = simulation::variables(arguments)?;
+    let mut variables = arguments.device.variables(arguments.isolate)?;
+    variables.extend(of_simulation.into_iter().map(|(name, value)| (name, value.into())));
+    let recorded = arguments.trace.as_deref().map(RunRecording::new).transpose()?;
+    let (recording, _earlier) = recorded.unzip();
+    variables.extend(recording.iter().flat_map(RunRecording::variables));
     let mut records = Records::default();
     let (mut exit_codes, mut left_behind) = (Vec::new(), Vec::new());
     let mut signals = ProgramSignals::hold().map_err(|error| Failure::fault(format!("signals: {error}")))?;
     for seed in arguments.seed..=last {
         let folder = PrivateFolder::new(&library, arguments.device.has_management())?;
         Records::expect(folder.path())?;
-        let ended = start(arguments, &target, (&folder, seed), &mut signals)?;
+        leave_command(folder.path())?;
+        let ended = start(arguments, &variables, (&folder, seed), &mut signals)?;
         exit_codes.push(code_of(ended.status));
         let left = LeftProcesses::settle(arguments.left_behind, folder.path(), &signals);
         records.read(folder.path())?;
@@ -141,6 +171,13 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         if ended.is_signalled {
             break;
         }
+    }
+    let recordings = recording.as_ref().map(RunRecording::files).unwrap_or_default();
+    if let Some(file) = arguments.trace.as_deref().filter(|_| recordings.is_empty()) {
+        records.note(format!(
+            "nothing is recorded to {}: no process of the program called cuInit with a device",
+            file.display()
+        ));
     }
     let is_wrong = records.has_findings();
     let (findings, notes) = records.take();
@@ -157,6 +194,7 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         findings,
         notes,
         left_behind,
+        recordings: recordings.iter().map(|file| file.display().to_string()).collect(),
     };
     if arguments.json {
         console.json(&report)?;
@@ -164,6 +202,25 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         tell(&report);
     }
     Ok(exit)
+}
+
+/// The last seed, for runs that several seeds make sense for.
+fn last_seed(arguments: &Arguments) -> Result<u64, Failure> {
+    if arguments.device == Target::Cuda && arguments.seeds > 1 {
+        let message = "--seeds picks orders of the simulated device, and a GPU takes none";
+        return Err(Failure::usage(message).next("leave --seeds or --device cuda out"));
+    }
+    if arguments.trace.is_some() && arguments.seeds > 1 {
+        let message = "--trace records one run, and --seeds asks for several";
+        return Err(
+            Failure::usage(message).next("name the seed of the run that is to be recorded with --seed")
+        );
+    }
+    arguments.seed.checked_add(arguments.seeds - 1).ok_or_else(|| {
+        let message =
+            format!("--seeds {} from --seed {} goes beyond the last seed", arguments.seeds, arguments.seed);
+        Failure::usage(message).next("give a smaller --seed")
+    })
 }
 
 /// Refuses a size of memory that is no number, which the program would not be told of.
@@ -177,10 +234,19 @@ fn check_memory() -> Result<(), Failure> {
     Err(Failure::usage(message).next("set it to a number such as 1073741824, or remove it"))
 }
 
+/// Leaves the words of this command in the folder of a run, for its recordings.
+fn leave_command(folder: &Path) -> Result<(), Failure> {
+    let words: Vec<u8> = std::env::args_os()
+        .flat_map(|word| word.as_encoded_bytes().iter().copied().chain([0]).collect::<Vec<_>>())
+        .collect();
+    let path = folder.join("command");
+    std::fs::write(&path, words).map_err(|error| Failure::file(&path, error))
+}
+
 /// Starts the program and waits for its end.
 fn start(
     arguments: &Arguments,
-    target: &TargetVariables,
+    variables: &[(&'static str, OsString)],
     (folder, seed): (&PrivateFolder, u64),
     signals: &mut ProgramSignals,
 ) -> Result<ProgramEnd, Failure> {
@@ -194,7 +260,7 @@ fn start(
         .env("KILN_EXEC_FOLDER", folder.path())
         .env("KILN_EXEC_SEED", seed.to_string())
         .env("KILN_EXEC_STEPS", arguments.step_limit.to_string())
-        .envs(target.iter());
+        .envs(variables.iter().map(|(name, value)| (name, value)));
     if let Some(devices) = arguments.devices {
         command.env("KILN_EXEC_DEVICES", devices.to_string());
     }
@@ -226,6 +292,9 @@ fn code_of(status: ExitStatus) -> u8 {
 fn tell(report: &Report) {
     for note in &report.notes {
         complain(format_args!("kiln exec: note: {note}"));
+    }
+    for file in &report.recordings {
+        complain(format_args!("kiln exec: recorded to {file}; `kiln explain` says what it shows"));
     }
     if report.findings.is_empty() {
         return;

@@ -86,6 +86,7 @@ mod open_error;
 mod operation;
 #[cfg_attr(not(unix), allow(dead_code, reason = "pages are not exported there"))]
 mod pages;
+mod peer_access;
 mod ptx_linker;
 mod reservation;
 mod sticky_error;

@@ -213,6 +213,10 @@ api! {
         stream_begin_capture = "cuStreamBeginCapture_v2"(sys::CUstream, c_uint);
         stream_end_capture = "cuStreamEndCapture"(sys::CUstream, *mut sys::CUgraph);
         // Functions of the host in the order of a stream.
+        peer_can_access = "cuDeviceCanAccessPeer"(*mut c_int, sys::CUdevice, sys::CUdevice);
+        peer_attribute = "cuDeviceGetP2PAttribute"(*mut c_int, c_uint, sys::CUdevice, sys::CUdevice);
+        peer_enable = "cuCtxEnablePeerAccess"(sys::CUcontext, c_uint);
+        peer_disable = "cuCtxDisablePeerAccess"(sys::CUcontext);
         host_function = "cuLaunchHostFunc"(sys::CUstream, unsafe extern "C" fn(*mut c_void), *mut c_void);
         stream_callback = "cuStreamAddCallback"(
             sys::CUstream, unsafe extern "C" fn(sys::CUstream, Status, *mut c_void), *mut c_void, c_uint,

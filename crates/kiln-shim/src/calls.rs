@@ -54,6 +54,7 @@ mod memory;
 mod memory_map;
 mod modules;
 mod occupancy;
+mod peer_access;
 mod peer_copies;
 mod physical_memory;
 mod pinned_memory;

@@ -6,9 +6,9 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use kiln_driver::{Code, DeviceFinding, Driver, FindingRule, Timeout, WaitTarget};
+use kiln_driver::{Code, DeviceFinding, Driver, FindingRule, Site, Timeout, WaitTarget};
 use serde::Serialize;
 
 use crate::run_settings;
@@ -25,6 +25,11 @@ static RECORDS: Mutex<Records> =
 static COLLECTED: AtomicU64 = AtomicU64::new(0);
 /// Whether a lost device is a finding.
 static TELLS_LOSSES: AtomicBool = AtomicBool::new(false);
+
+/// Who is told of findings: with the device, and the work if that is known.
+pub(crate) type FindingListener = fn(&DeviceFinding, (u32, Option<&Site>));
+
+static LISTENER: OnceLock<FindingListener> = OnceLock::new();
 
 struct Records {
     file: Option<File>,
@@ -65,7 +70,7 @@ fn take_findings(driver: &dyn Driver, told: impl Fn(DeviceFinding) -> DeviceFind
         let Some(finding) = error.finding() else { break };
         is_hung |= finding.rule == FindingRule::Hang;
         COLLECTED.fetch_add(1, Ordering::Relaxed);
-        keep(&told(finding.clone()));
+        keep(&told(finding.clone()), (driver.info().ordinal, error.site()));
     }
     is_hung
 }
@@ -108,7 +113,9 @@ pub(crate) fn note_once(subject: &str, text: &str) {
 
 /// Keeps what the library itself found.
 pub(crate) fn find(rule: FindingRule, fatal: bool, text: &str) {
-    keep(&DeviceFinding { rule, kernel: None, line: None, address: None, fatal, text: text.to_owned() });
+    let finding =
+        DeviceFinding { rule, kernel: None, line: None, address: None, fatal, text: text.to_owned() };
+    keep(&finding, (0, None));
 }
 
 /// From here on a device that is lost is a finding, unless one was told that says why; a simulated one in this process tells by itself.
@@ -134,7 +141,16 @@ pub(crate) fn note_loss(code: Code, text: &str) {
     }
 }
 
-fn keep(finding: &DeviceFinding) {
+/// From here on a function is told of each finding, before it is written.
+pub(crate) fn listen(listener: FindingListener) {
+    // There is one recording in a process.
+    let _ = LISTENER.set(listener);
+}
+
+fn keep(finding: &DeviceFinding, place: (u32, Option<&Site>)) {
+    if let Some(listener) = LISTENER.get() {
+        listener(finding, place);
+    }
     if finding.fatal {
         // It says why the device is lost.
         RECORDS.lock().unwrap_or_else(PoisonError::into_inner).has_loss = true;

@@ -1,7 +1,13 @@
 //! What `kiln exec` tells a process, in variables of its environment.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use kiln_sim::{FaultPlan, SimChecks};
+
+/// The check that is made at the end of a process.
+const LEAKS: &str = "leaks";
 /// As `kiln exec` has it.
 const DEFAULT_STEP_LIMIT: u64 = 1 << 30;
 
@@ -28,6 +34,27 @@ pub(crate) fn worker() -> Option<PathBuf> {
 /// Whether what the program does not give back is a finding.
 pub(crate) fn reports_leaks() -> bool {
     number("KILN_EXEC_LEAKS") == Some(1)
+        || chosen_checks().is_some_and(|checks| checks.iter().any(|check| check == LEAKS))
+}
+
+/// What the simulated devices check. A launch says nothing about what it touches, and programs leave much to the end of the process.
+pub(crate) fn checks() -> SimChecks {
+    let all = SimChecks { declarations: false, leaks: false, ..SimChecks::default() };
+    let Some(chosen) = chosen_checks() else { return all };
+    let has = |name: &str| chosen.iter().any(|chosen| chosen == name);
+    SimChecks { races: has("races"), lifetimes: has("lifetimes"), uninitialised: has("uninit"), ..all }
+}
+
+/// The names of the checks that were chosen, if the run chooses.
+fn chosen_checks() -> Option<Vec<String>> {
+    let names = std::env::var("KILN_EXEC_CHECKS").ok().filter(|names| !names.is_empty())?;
+    Some(names.split(',').map(str::to_owned).collect())
+}
+
+/// What goes wrong on the simulated devices; the command has refused a plan that cannot be read.
+pub(crate) fn faults() -> FaultPlan {
+    let plan = std::env::var("KILN_EXEC_FAULT").ok().filter(|plan| !plan.is_empty());
+    plan.and_then(|plan| plan.parse().ok()).unwrap_or_default()
 }
 
 /// Whether what may be a mistake is a finding.
@@ -38,6 +65,18 @@ pub(crate) fn is_strict() -> bool {
 /// The folder of the run, for what is found.
 pub(crate) fn folder() -> Option<PathBuf> {
     std::env::var_os("KILN_EXEC_FOLDER").map(PathBuf::from)
+}
+
+/// The file that the processes of the run are recorded to, if they are.
+pub(crate) fn trace_file() -> Option<PathBuf> {
+    std::env::var_os("KILN_EXEC_TRACE").filter(|file| !file.is_empty()).map(PathBuf::from)
+}
+
+/// The command that started the run, as it left it in the folder.
+pub(crate) fn command() -> Option<Vec<OsString>> {
+    let words = std::fs::read(folder()?.join("command")).ok()?;
+    let words = words.strip_suffix(&[0])?.split(|byte| *byte == 0);
+    Some(words.map(|word| OsStr::from_bytes(word).to_owned()).collect())
 }
 
 /// The seed of the run.

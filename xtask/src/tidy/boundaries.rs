@@ -46,7 +46,15 @@ const BOUNDARIES: &[Boundary] = &[
     },
     Boundary {
         package: "kiln-shim",
-        may_use: &["kiln-driver", "kiln-cuda", "kiln-isolate", "kiln-ptx", "kiln-sim", "kiln-sync"],
+        may_use: &[
+            "kiln-driver",
+            "kiln-cuda",
+            "kiln-isolate",
+            "kiln-ptx",
+            "kiln-sim",
+            "kiln-sync",
+            "kiln-trace",
+        ],
         unsafe_code: true,
     },
     Boundary { package: "kiln-conform", may_use: &["kiln-driver"], unsafe_code: true },

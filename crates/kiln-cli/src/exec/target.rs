@@ -19,12 +19,9 @@ pub(super) enum Target {
     Cuda,
 }
 
-/// What the library is told of them, as variables of the program.
-pub(super) struct TargetVariables(Vec<(&'static str, OsString)>);
-
 impl Target {
-    /// Looks whether the devices are there, and says what the library needs to find them.
-    pub(super) fn variables(self, isolates: bool) -> Result<TargetVariables, Failure> {
+    /// Looks whether the devices are there, and says what the library needs to find them, as variables of the program.
+    pub(super) fn variables(self, isolates: bool) -> Result<Vec<(&'static str, OsString)>, Failure> {
         let mut variables = Vec::new();
         if self == Self::Cuda {
             variables.push(("KILN_EXEC_TARGET", OsString::from("cuda")));
@@ -37,19 +34,12 @@ impl Target {
                 command.map_err(|error| Failure::fault(format!("the file of this command: {error}")))?;
             variables.push(("KILN_EXEC_WORKER", command.into_os_string()));
         }
-        Ok(TargetVariables(variables))
+        Ok(variables)
     }
 
     /// Whether the program gets a libnvidia-ml of kiln; GPUs have the driver's.
     pub(super) fn has_management(self) -> bool {
         self == Self::Sim
-    }
-}
-
-impl TargetVariables {
-    /// All of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &OsString)> {
-        self.0.iter().map(|(name, value)| (*name, value))
     }
 }
 

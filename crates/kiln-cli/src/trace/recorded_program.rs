@@ -48,13 +48,17 @@ pub(crate) struct RecordedRun {
 }
 
 /// A recording of an earlier run, moved aside while a program is recorded, so that it is not taken for the new one.
-struct Earlier<'f> {
+pub(crate) struct Earlier<'f> {
     file: &'f Path,
     aside: Option<PathBuf>,
 }
 
 impl<'f> Earlier<'f> {
-    fn move_aside(file: &'f Path) -> Result<Self, Failure> {
+    /// Moves it aside.
+    ///
+    /// # Errors
+    /// One that is being written, or a file that cannot be moved.
+    pub(crate) fn move_aside(file: &'f Path) -> Result<Self, Failure> {
         put_back(file);
         let mut aside = None;
         if file.is_file() {

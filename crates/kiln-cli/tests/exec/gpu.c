@@ -1,6 +1,10 @@
 /* A program on a GPU under `kiln exec --device cuda`; the first argument says which case. It does the same on a GPU and over a stand-in for the driver's library. */
 #include "driver_api.h"
 
+int cuDeviceGetP2PAttribute(int *value, unsigned attribute, int device, int peer);
+int cuCtxEnablePeerAccess(handle peer, unsigned flags);
+int cuCtxDisablePeerAccess(handle peer);
+
 enum { N = 1024 };
 
 /* `set` writes a word n times; `crash` writes where no memory is. */
@@ -132,7 +136,142 @@ static void fault(void) {
     WANT(700, cuStreamSynchronize(stream));
 }
 
-static void nothing(void *data) { (void)data; }
+static int calls, told = -1, code_inside;
+
+static void count(void *data) {
+    address p;
+    calls += (int)(size_t)data;
+    code_inside = cuMemAlloc_v2(&p, 64);
+}
+
+static void callback(handle stream, int status, void *data) {
+    TRUE(stream == *(handle *)data);
+    told = status;
+}
+
+/* Functions of the program in the order of streams and graphs. */
+static void functions(void) {
+    handle stream, graph, exec, nodes[4];
+    size_t size = 4;
+    address p;
+    unsigned pinned[2] = {0, 0};
+    start();
+    OK(cuStreamCreate(&stream, 1));
+    OK(cuMemAlloc_v2(&p, 4 * N));
+    OK(set(p, 3, N, stream));
+    OK(cuLaunchHostFunc(stream, count, (void *)1));
+    OK(cuStreamAddCallback(stream, callback, &stream, 0));
+    OK(cuStreamSynchronize(stream));
+    TRUE(calls == 1 && told == 0 && code_inside == 800);
+    OK(cuLaunchHostFunc(NULL, count, (void *)10));
+    OK(cuStreamSynchronize(NULL));
+    TRUE(calls == 11);
+    OK(cuStreamBeginCapture_v2(stream, 2));
+    OK(set(p, 4, N, stream));
+    OK(cuLaunchHostFunc(stream, count, (void *)100));
+    OK(cuStreamEndCapture(stream, &graph));
+    OK(cuGraphGetNodes(graph, nodes, &size));
+    TRUE(size == 2 && calls == 11);
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < 3; i++) OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamSynchronize(stream));
+    TRUE(calls == 311);
+    OK(cuMemcpyDtoH_v2(pinned, p, sizeof pinned));
+    TRUE(pinned[1] == 4);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    OK(cuMemFree_v2(p));
+    OK(cuStreamDestroy_v2(stream));
+    OK(cuModuleUnload(module));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+static void in_worker(void) {
+    start();
+    WANT(801, cuLaunchHostFunc(NULL, count, NULL));
+    WANT(801, cuStreamAddCallback(NULL, callback, NULL, 0));
+    TRUE(calls == 0);
+}
+
+/* Memory of the program that kernels use, if the device can. */
+static void registered(void) {
+    int direct = -1;
+    address p;
+    unsigned *own;
+    start();
+    TRUE(posix_memalign((void **)&own, 4096, 4 * N) == 0);
+    OK(cuMemHostRegister_v2(own, 4 * N, 2));
+    OK(cuDeviceGetAttribute(&direct, 91, 0));
+    if (direct) {
+        OK(cuMemHostGetDevicePointer_v2(&p, own + 1, 0));
+        TRUE(p == (address)(size_t)(own + 1));
+        OK(set(p, 6, N - 1, NULL));
+        OK(cuCtxSynchronize());
+        TRUE(own[1] == 6 && own[N - 1] == 6);
+        WANT(1, cuMemHostGetDevicePointer_v2(&p, own, 1));
+    } else {
+        WANT(801, cuMemHostGetDevicePointer_v2(&p, own, 0));
+    }
+    OK(cuMemHostUnregister(own));
+    WANT(1, cuMemHostGetDevicePointer_v2(&p, own, 0));
+    OK(cuModuleUnload(module));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+/* A kernel of the first device writes memory of the second, once it was let into it. */
+static void peers(const char *which) {
+    handle first, second, again;
+    address p;
+    int can = -1, value = -1;
+    OK(cuInit(0));
+    OK(cuDevicePrimaryCtxRetain(&second, 1));
+    OK(cuCtxSetCurrent(second));
+    OK(cuMemAlloc_v2(&p, 4 * N));
+    OK(cuMemsetD32_v2(p, 0, N));
+    OK(cuCtxSynchronize());
+    start();
+    OK(cuCtxGetCurrent(&first));
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    OK(cuDeviceGetP2PAttribute(&value, 2, 0, 1));
+    TRUE(can == value);
+    WANT(1, cuDeviceGetP2PAttribute(&value, 99, 0, 1));
+    if (!strcmp(which, "no peers")) {
+        TRUE(!can);
+        WANT(217, cuCtxEnablePeerAccess(second, 0));
+        return;
+    }
+    TRUE(can);
+    WANT(705, cuCtxDisablePeerAccess(second));
+    WANT(1, cuCtxEnablePeerAccess(second, 1));
+    WANT(201, cuCtxEnablePeerAccess(first, 0));
+    if (strcmp(which, "peers before")) {
+        OK(cuCtxEnablePeerAccess(second, 0));
+        WANT(704, cuCtxEnablePeerAccess(second, 0));
+    }
+    if (!strcmp(which, "peers after")) OK(cuCtxDisablePeerAccess(second));
+    OK(set(p, 9, N, NULL));
+    if (strcmp(which, "peers")) {
+        WANT(700, cuCtxSynchronize());
+        return;
+    }
+    OK(cuCtxSynchronize());
+    OK(cuCtxSetCurrent(second));
+    OK(cuMemcpyDtoH_v2(back, p, sizeof back));
+    TRUE(back[0] == 9 && back[N - 1] == 9);
+    OK(cuCtxSetCurrent(first));
+    OK(cuCtxDisablePeerAccess(second));
+    /* A context that ends is let into nothing any more. */
+    OK(cuCtxEnablePeerAccess(second, 0));
+    OK(cuModuleUnload(module));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    OK(cuDevicePrimaryCtxRetain(&again, 0));
+    OK(cuCtxSetCurrent(again));
+    WANT(705, cuCtxDisablePeerAccess(second));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    OK(cuCtxSetCurrent(second));
+    OK(cuMemFree_v2(p));
+    OK(cuDevicePrimaryCtxRelease_v2(1));
+}
 
 static void refused(void) {
     handle event;
@@ -140,7 +279,6 @@ static void refused(void) {
     char shared[64];
     start();
     OK(cuMemAlloc_v2(&p, 4 * N));
-    WANT(801, cuLaunchHostFunc(NULL, nothing, NULL));
     WANT(801, cuEventCreate(&event, 6));
     extern int cuIpcGetMemHandle(void *, address);
     WANT(801, cuIpcGetMemHandle(shared, p));
@@ -161,6 +299,10 @@ int main(int count, char **arguments) {
     else if (!strcmp(name, "fault")) fault();
     else if (!strcmp(name, "refused")) refused();
     else if (!strcmp(name, "leaves")) leaves();
+    else if (!strcmp(name, "functions")) functions();
+    else if (!strcmp(name, "in worker")) in_worker();
+    else if (!strcmp(name, "registered")) registered();
+    else if (strstr(name, "peers")) peers(name);
     else two_streams(name);
     return 0;
 }

@@ -51,10 +51,17 @@ fn tells(flags: &[&str], case: &str, code: i32, words: &[&str]) {
 
 #[test]
 fn a_program_without_mistakes_runs_on_a_gpu_as_it_is() {
-    for flags in [[].as_slice(), &["--leaks", "--strict"], &["--isolate"]] {
-        for case in ["right", "gone"] {
+    for (flags, cases) in [
+        ([].as_slice(), ["right", "gone", "functions", "registered"].as_slice()),
+        (&["--leaks", "--strict"], &["right", "gone", "functions", "registered"]),
+        (&["--isolate"], &["right", "gone"]),
+    ] {
+        for case in cases {
             let Some(output) = run(flags, case) else { return };
-            assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()), "{flags:?}");
+            // Those that are called inside of a function of the host on purpose.
+            let told = super::said(&output);
+            let told: Vec<&str> = told.lines().filter(|line| !line.contains("cuLaunchHostFunc or")).collect();
+            assert_eq!((output.status.code(), told.as_slice()), (Some(0), [].as_slice()), "{flags:?} {case}");
         }
     }
 }
@@ -94,17 +101,51 @@ fn faults_and_leaks_are_found_on_a_gpu() {
 }
 
 #[test]
-fn what_only_the_simulated_device_has_is_refused_with_its_name() {
+fn functions_of_the_host_are_refused_with_the_devices_in_workers() {
     tells(
-        &[],
-        "refused",
+        &["--isolate"],
+        "in worker",
         0,
-        &[
-            "the order of a stream is there on",
-            "cuIpcGetMemHandle is there",
-            "CU_EVENT_INTERPROCESS is there",
-        ],
+        &["the order of a stream is not there with", "leave --isolate out"],
     );
+}
+
+#[test]
+fn kernels_reach_memory_of_another_gpu_once_that_is_enabled() {
+    let (Some(program), Some(stand_in)) = (compiled("gpu"), stand_in()) else { return };
+    for (case, connected) in [("peers", "1"), ("no peers", "0")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kiln"));
+        command
+            .args(["exec", "--device", "cuda", "--library"])
+            .arg(library())
+            .arg("--")
+            .arg(&program)
+            .arg(case);
+        command.env("KILN_LIBCUDA", stand_in).env("FAKE_CUDA_DEVICES", "2").env("FAKE_CUDA_PEERS", connected);
+        let output = command.output().unwrap();
+        assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()), "{case}");
+    }
+}
+
+#[test]
+fn kernels_reach_registered_memory_and_memory_of_another_simulated_device_once_that_is_enabled() {
+    let Some(program) = compiled("gpu") else { return };
+    for case in ["registered", "peers"] {
+        let output = super::kiln(&["--devices", "2", "--seeds", "3"], &program, &[case]);
+        assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()), "{case}");
+    }
+    let output = super::kiln(&["--devices", "2", "--isolate"], &program, &["no peers"]);
+    assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()));
+    for case in ["peers before", "peers after"] {
+        let output = super::kiln(&["--devices", "2"], &program, &[case]);
+        let told = text(&output.stderr);
+        assert!(output.status.code() == Some(5) && told.contains("launch set (device 0"), "{case}: {told}");
+    }
+}
+
+#[test]
+fn what_only_the_simulated_device_has_is_refused_with_its_name() {
+    tells(&[], "refused", 0, &["cuIpcGetMemHandle is there", "CU_EVENT_INTERPROCESS is there"]);
 }
 
 #[test]
@@ -151,4 +192,14 @@ fn what_a_kernel_breaks_in_a_worker_process_is_found_once() {
             ["1 finding in 1 run", "out of bounds", "add_one"].iter().all(|words| told.contains(words));
         assert!(has_all, "{flags:?}: {told}");
     }
+}
+
+#[test]
+fn a_recording_of_work_on_a_gpu_has_the_clock_of_the_host() {
+    let file = folder().join("on a gpu.kiln");
+    let Some(output) = run(&["--trace", file.to_str().unwrap()], "right") else { return };
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let explained = Command::new(env!("CARGO_BIN_EXE_kiln")).arg("explain").arg(&file).output().unwrap();
+    let told = text(&explained.stdout);
+    assert!(explained.status.success() && told.contains("set"), "{told}");
 }

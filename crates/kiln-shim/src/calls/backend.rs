@@ -5,19 +5,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cudarc::driver::sys;
 use kiln_cuda::{CudaDevice, Libcuda};
 use kiln_driver::layer::{Checking, Layered};
-use kiln_driver::{Code, Driver, Version};
+use kiln_driver::{Code, Driver, HostId, Version};
 use kiln_isolate::{DeviceSpec, IsolatedDevice, IsolationConfig, WorkerEntry};
-use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine, SimChecks};
+use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine};
 
-use crate::boundary::Answer;
+use crate::boundary::{Answer, OrCode};
 use crate::calls::{host_callbacks, value_kernels};
+use crate::recording;
 use crate::records;
 use crate::run_settings::{self, Target};
 
 /// Findings that are kept; more are counted.
 const FINDINGS: usize = 1024;
+/// Times of work that are kept until the program waits.
+const SPANS: usize = 1 << 20;
 /// The CUDA version that is spoken.
 pub(crate) const API_VERSION: Version = Version { major: 13, minor: 0 };
 const MEMORY_BYTES: u64 = 80 << 30;
@@ -30,11 +34,10 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) enum Backend {
     /// The simulated machine, in this process.
     Simulated(Machine),
-    /// Devices without one: GPUs, or devices in worker processes.
-    Outside {
-        /// The driver library of the GPUs, if they are in this process.
-        library: Option<&'static Libcuda>,
-    },
+    /// The GPUs of this machine, in this process.
+    Gpus(&'static Libcuda, Vec<Arc<CudaDevice>>),
+    /// Devices in worker processes.
+    Workers,
 }
 
 /// A device, opened.
@@ -42,15 +45,28 @@ pub(crate) struct OpenedDevice {
     pub(crate) driver: Arc<dyn Driver>,
     /// The layer that checks, if the device does not check by itself.
     pub(crate) checking: Option<Arc<Layered<Checking>>>,
+    /// Whether its streams call functions of this process.
+    pub(crate) calls_functions: bool,
 }
 
 impl Backend {
     /// Opens what the run asks for, with all its devices.
     pub(crate) fn open() -> Answer<(Self, Vec<OpenedDevice>)> {
-        match (run_settings::target(), run_settings::worker()) {
+        let (backend, mut opened) = match (run_settings::target(), run_settings::worker()) {
             (Target::Simulated, None) => simulated(),
             (Target::Cuda, None) => gpus(),
             (target, Some(worker)) => isolated(target, worker),
+        }?;
+        let mut drivers: Vec<Arc<dyn Driver>> = opened.iter().map(|opened| opened.driver.clone()).collect();
+        recording::begin(&mut drivers, backend.is_simulated());
+        opened.iter_mut().zip(drivers).for_each(|(opened, driver)| opened.driver = driver);
+        Ok((backend, opened))
+    }
+
+    /// Writes down when work ran, if the process is recorded.
+    pub(crate) fn note_times(&self) {
+        if let (Self::Simulated(machine), Some(recording)) = (self, recording::recording()) {
+            recording.ran(machine.take_timeline());
         }
     }
 
@@ -58,7 +74,7 @@ impl Backend {
     pub(crate) fn machine(&self, name: &str) -> Answer<&Machine> {
         match self {
             Self::Simulated(machine) => Ok(machine),
-            Self::Outside { .. } => Err(refuse(name)),
+            Self::Gpus(..) | Self::Workers => Err(refuse(name)),
         }
     }
 
@@ -70,10 +86,77 @@ impl Backend {
     /// An attribute as the GPU's own driver tells it.
     pub(crate) fn attribute(&self, ordinal: u32, number: i32) -> Option<i32> {
         match self {
-            Self::Outside { library: Some(library) } => library.attribute(ordinal, number).ok(),
+            Self::Gpus(library, _) => library.attribute(ordinal, number).ok(),
             _ => None,
         }
     }
+
+    /// Whether kernels of a device reach host memory that the program registers, at the addresses of the host.
+    pub(crate) fn reaches_registered_memory(&self, ordinal: u32) -> bool {
+        const NUMBER: u32 =
+            sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM as u32;
+        self.is_simulated() || self.attribute(ordinal, NUMBER as i32) == Some(1)
+    }
+
+    /// Lets kernels of a device reach host memory that was registered; whether they do.
+    pub(crate) fn map_registered(&self, ordinal: u32, block: HostId) -> bool {
+        let Self::Simulated(machine) = self else { return self.reaches_registered_memory(ordinal) };
+        let mapped = machine.map_host(ordinal, block);
+        if let Err(error) = &mapped {
+            records::note(&format!("kernels do not reach memory that was registered: {error}"));
+        }
+        mapped.is_ok()
+    }
+
+    /// Whether kernels of one device can be let into the memory of another.
+    pub(crate) fn can_access_peer(&self, device: u32, peer: u32) -> bool {
+        match self {
+            Self::Simulated(machine) => machine.can_access_peer(device, peer),
+            Self::Gpus(library, _) => library.can_access_peer(device, peer).unwrap_or(false),
+            Self::Workers => false,
+        }
+    }
+
+    /// What the driver of GPUs says of two devices; nothing for others.
+    pub(crate) fn peer_attribute(&self, number: u32, device: u32, peer: u32) -> Option<i32> {
+        match self {
+            Self::Gpus(library, _) => library.peer_attribute(number, device, peer).ok(),
+            _ => None,
+        }
+    }
+
+    /// Lets kernels of one device into the memory of another, or no longer.
+    pub(crate) fn set_peer_access(&self, device: u32, peer: u32, is_enabled: bool) -> Answer {
+        if !self.can_access_peer(device, peer) {
+            return Err(Code::PEER_ACCESS_UNSUPPORTED);
+        }
+        match self {
+            Self::Simulated(machine) if is_enabled => machine.enable_peer_access(device, peer).or_code(),
+            Self::Simulated(machine) => machine.disable_peer_access(device, peer).or_code(),
+            Self::Gpus(_, devices) => {
+                let find = |ordinal: u32| devices.get(ordinal as usize).ok_or(Code::INVALID_DEVICE);
+                let (device, peer) = (find(device)?, find(peer)?);
+                let set = if is_enabled {
+                    device.enable_peer_access(peer)
+                } else {
+                    device.disable_peer_access(peer)
+                };
+                set.or_code()
+            }
+            Self::Workers => Err(Code::PEER_ACCESS_UNSUPPORTED),
+        }
+    }
+}
+
+/// The answer of a function that needs the devices in the program's own process, with a note.
+pub(crate) fn refuse_in_worker(name: &str) -> Code {
+    records::note_once(
+        &format!("{name} in a worker"),
+        &format!(
+            "{name} is not there with the devices in worker processes, and answered CUDA_ERROR_NOT_SUPPORTED; leave --isolate out"
+        ),
+    );
+    Code::NOT_SUPPORTED
 }
 
 /// The answer of a function that only the simulated device has, with a note.
@@ -94,21 +177,21 @@ fn simulated() -> Answer<(Backend, Vec<OpenedDevice>)> {
     device.limits.page_granularity_bytes = PAGE_BYTES;
     // As the driver has it, so that every block can be a texture.
     device.limits.allocation_alignment_bytes = ALLOCATION_ALIGNMENT_BYTES;
-    // A launch says nothing about what it touches, and programs leave much to the end of the process.
-    let checks = SimChecks { declarations: false, leaks: false, ..SimChecks::default() };
     let steps = run_settings::step_limit();
     let engine = PtxEngine::default().step_limit(steps).stall_limit(steps);
-    let mut config = MachineConfig::seeded(run_settings::seed()).engine(Arc::new(engine)).checks(checks);
+    let mut config = MachineConfig::seeded(run_settings::seed()).engine(Arc::new(engine));
+    config = config.checks(run_settings::checks()).faults(run_settings::faults());
     config = config.library(host_callbacks::library()).library(value_kernels::library());
     config.limits.findings = FINDINGS;
     config.limits.trace_bytes = 0;
-    config.limits.spans = 0;
+    // They are taken whenever the program waits.
+    config.limits.spans = if run_settings::trace_file().is_some() { SPANS } else { 0 };
     let count = device_count();
     config.devices = vec![device; count.max(1)];
     let machine = Machine::new(config);
     let opened = (0..count as u32).map(|ordinal| {
         let driver: Arc<dyn Driver> = machine.device(ordinal).map_err(|_| Code::NO_DEVICE)?;
-        Ok(OpenedDevice { driver, checking: None })
+        Ok(OpenedDevice { driver, checking: None, calls_functions: true })
     });
     let opened = opened.collect::<Answer<_>>()?;
     Ok((Backend::Simulated(machine), opened))
@@ -119,11 +202,17 @@ fn gpus() -> Answer<(Backend, Vec<OpenedDevice>)> {
     let library = Libcuda::load().map_err(|error| cannot(&error))?;
     let there = library.device_count().map_err(|error| cannot(&error))?;
     let count = run_settings::devices().map_or(there, |wanted| there.min(wanted as u32));
-    let opened = (0..count).map(|ordinal| {
-        let device = CudaDevice::open(ordinal).map_err(|error| cannot(&error))?;
-        Ok(checked(device, Checking::new().following_launches()))
+    let opened = (0..count).map(|ordinal| CudaDevice::open(ordinal).map_err(|error| cannot(&error)));
+    let devices: Vec<Arc<CudaDevice>> = opened.collect::<Answer<_>>()?;
+    let opened = devices.iter().map(|device| {
+        device.add_host_functions(host_callbacks::functions());
+        OpenedDevice {
+            calls_functions: true,
+            ..checked(device.clone(), Checking::new().following_launches())
+        }
     });
-    Ok((Backend::Outside { library: Some(library) }, opened.collect::<Answer<_>>()?))
+    let opened = opened.collect();
+    Ok((Backend::Gpus(library, devices), opened))
 }
 
 fn isolated(target: Target, worker: PathBuf) -> Answer<(Backend, Vec<OpenedDevice>)> {
@@ -146,7 +235,7 @@ fn isolated(target: Target, worker: PathBuf) -> Answer<(Backend, Vec<OpenedDevic
         };
         Ok(checked(device, layer))
     });
-    Ok((Backend::Outside { library: None }, opened.collect::<Answer<_>>()?))
+    Ok((Backend::Workers, opened.collect::<Answer<_>>()?))
 }
 
 /// A device with the layer around it.
@@ -155,7 +244,7 @@ fn checked(device: Arc<dyn Driver>, layer: Checking) -> OpenedDevice {
         records::expect_losses();
     }
     let checking = Arc::new(Layered::new(device, layer));
-    OpenedDevice { driver: checking.clone(), checking: Some(checking) }
+    OpenedDevice { driver: checking.clone(), checking: Some(checking), calls_functions: false }
 }
 
 fn no_device(what: &str, why: &dyn std::fmt::Display) -> Code {

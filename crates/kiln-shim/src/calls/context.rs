@@ -165,6 +165,7 @@ impl Context {
             let _ = self.driver.free(record, None);
         }
         state.memory.end_context(ours);
+        state.peers.end_context(state, ours);
         let order = self.order.lock().take();
         if let Some(order) = order {
             order.end();

@@ -230,20 +230,4 @@ driver_api! {
     fn cuCtxResetPersistingL2Cache() {
         current().map(|_| ())
     }
-
-    fn cuCtxEnablePeerAccess(peer: RawHandle, flags: c_uint) {
-        let (state, context) = current()?;
-        let peer = named(state, peer)?;
-        if flags != 0 {
-            return Err(Code::INVALID_VALUE);
-        }
-        if peer.device == context.device { Err(Code::INVALID_CONTEXT) } else { Err(Code::PEER_ACCESS_UNSUPPORTED) }
-    }
-
-    fn cuCtxDisablePeerAccess(peer: RawHandle) {
-        let (state, _) = current()?;
-        named(state, peer)?;
-        // It was never enabled.
-        Err(Code(705))
-    }
 }

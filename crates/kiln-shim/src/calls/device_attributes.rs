@@ -84,11 +84,10 @@ const ATTRIBUTES: &[(A, Value)] = &[
 ];
 
 /// Attributes of what only the simulated device has here.
-const SIMULATED_ALONE: [A; 7] = [
+const SIMULATED_ALONE: [A; 6] = [
     A::CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED,
     A::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
     A::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR,
-    A::CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
     A::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
     A::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
     A::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
@@ -101,6 +100,9 @@ pub(crate) fn attribute(backend: &Backend, info: &DeviceInfo, number: c_int) -> 
     }
     if !backend.is_simulated() && SIMULATED_ALONE.iter().any(|attribute| *attribute as c_int == number) {
         return Ok(0);
+    }
+    if number == A::CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM as c_int {
+        return Ok(backend.reaches_registered_memory(info.ordinal).into());
     }
     if let Some(value) = backend.attribute(info.ordinal, number) {
         return Ok(value);

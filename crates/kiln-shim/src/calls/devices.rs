@@ -28,14 +28,6 @@ struct Properties {
 
 const _: () = assert!(size_of::<Properties>() == size_of::<sys::CUdevprop>());
 
-/// What both devices must be for a question about a pair.
-fn pair(one: c_int, other: c_int) -> Answer<bool> {
-    let state = state()?;
-    state.device(one)?;
-    state.device(other)?;
-    Ok(one != other)
-}
-
 fn uuid(out: Out<[u8; 16]>, device: c_int) -> Answer {
     out.set(state()?.device(device)?.driver.info().uuid.0)
 }
@@ -137,19 +129,6 @@ driver_api! {
         }
         let found = state.devices.iter().position(|device| bus_id(device.driver.info().pci) == wanted);
         out.set(found.ok_or(Code::INVALID_DEVICE)? as c_int)
-    }
-
-    fn cuDeviceCanAccessPeer(out: Out<c_int>, device: c_int, peer: c_int) {
-        // Copies between devices work; kernels do not reach the memory of another device.
-        pair(device, peer)?;
-        out.set(0)
-    }
-
-    fn cuDeviceGetP2PAttribute(out: Out<c_int>, _number: c_uint, device: c_int, peer: c_int) {
-        if !pair(device, peer)? {
-            return Err(Code::INVALID_DEVICE);
-        }
-        out.set(0)
     }
 
     fn cuDeviceGetExecAffinitySupport(out: Out<c_int>, _kind: c_uint, device: c_int) {

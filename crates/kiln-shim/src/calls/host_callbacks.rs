@@ -1,14 +1,14 @@
 //! Functions of the program that run in the order of a stream.
 //!
-//! Below, each is a launch of a kernel that runs on a thread of the host ([`library`]): it comes after what was queued before it, what is queued later
-//! waits for it, and the call that queued it does not. Captures and graphs have such launches like any others.
+//! Below, each is a launch of a kernel that runs on a thread of the host ([`library`]), or a call that the driver of a GPU makes ([`functions`]): it comes after
+//! what was queued before it, what is queued later waits for it, and the call that queued it does not. Captures and graphs have such launches like any others.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use kiln_driver::{Code, Command, Driver, FunctionId, Image, LaunchCommand, Vouched};
-use kiln_sim::{HostKernel, KernelFault, KernelLibrary, LaunchContext};
+use kiln_driver::{Code, Command, Driver, FindingRule, FunctionId, Image, LaunchCommand, Vouched};
+use kiln_sim::{HostKernel, KernelFault, KernelLibrary};
 
 use crate::boundary::{Answer, OrCode, set_inside};
 use crate::caller_memory::{fetch_slice, store};
@@ -16,6 +16,7 @@ use crate::calls::interprocess_event;
 use crate::calls::process_state::state;
 use crate::calls::streams::chosen;
 use crate::handle_table::RawHandle;
+use crate::records;
 
 type HostFunction = Option<extern "C" fn(*mut c_void)>;
 type StreamCallback = Option<extern "C" fn(RawHandle, c_int, *mut c_void)>;
@@ -26,12 +27,12 @@ const CALLBACK: &str = "stream_callback";
 const COPY: &str = "host_copy";
 const END_RECORD: &str = "end_interprocess_record";
 
-/// The function that runs now, and whether the process ends.
-static PRESENCE: Mutex<Presence> = Mutex::new(Presence { is_running: false, has_ended: false });
+/// How many functions run now, and whether the process ends.
+static PRESENCE: Mutex<Presence> = Mutex::new(Presence { running: 0, has_ended: false });
 static LEFT: Condvar = Condvar::new();
 
 struct Presence {
-    is_running: bool,
+    running: u32,
     has_ended: bool,
 }
 
@@ -45,7 +46,7 @@ impl Inside {
         if presence.has_ended {
             return None;
         }
-        presence.is_running = true;
+        presence.running += 1;
         set_inside(true);
         Some(Self)
     }
@@ -54,7 +55,7 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         set_inside(false);
-        PRESENCE.lock().unwrap_or_else(PoisonError::into_inner).is_running = false;
+        PRESENCE.lock().unwrap_or_else(PoisonError::into_inner).running -= 1;
         LEFT.notify_all();
     }
 }
@@ -63,14 +64,16 @@ impl Drop for Inside {
 pub(crate) fn end(limit: Duration) -> bool {
     let mut presence = PRESENCE.lock().unwrap_or_else(PoisonError::into_inner);
     presence.has_ended = true;
-    let waited = LEFT.wait_timeout_while(presence, limit, |presence| presence.is_running);
-    !waited.unwrap_or_else(PoisonError::into_inner).0.is_running
+    let waited = LEFT.wait_timeout_while(presence, limit, |presence| presence.running > 0);
+    waited.unwrap_or_else(PoisonError::into_inner).0.running == 0
 }
 
 /// The kernels that call the program.
 pub(crate) fn library() -> KernelLibrary {
-    let function =
-        HostKernel::new(FUNCTION).value::<u64>().value::<u64>().on_host_thread().body(call_function);
+    let function = HostKernel::new(FUNCTION).value::<u64>().value::<u64>().on_host_thread().body(|launch| {
+        call(launch.value(0)?, launch.value(1)?);
+        Ok(())
+    });
     let callback = HostKernel::new(CALLBACK)
         .value::<u64>()
         .value::<u64>()
@@ -87,12 +90,11 @@ pub(crate) fn library() -> KernelLibrary {
                 call_back([function, stream, data].map(u64::from_le_bytes), code);
             }
         });
-    let copy = HostKernel::new(COPY)
-        .value::<u64>()
-        .value::<u64>()
-        .value::<u64>()
-        .on_host_thread()
-        .body(copy_on_host);
+    let copy =
+        HostKernel::new(COPY).value::<u64>().value::<u64>().value::<u64>().on_host_thread().body(|launch| {
+            copy_on_host([launch.value(0)?, launch.value(1)?, launch.value(2)?])
+                .map_err(|detail| KernelFault::Stopped { code: Code::ILLEGAL_ADDRESS, detail })
+        });
     let end_record =
         HostKernel::new(END_RECORD).value::<u64>().value::<u64>().on_host_thread().body(|launch| {
             interprocess_event::end_record(launch.value(0)?, launch.value(1)?);
@@ -101,12 +103,38 @@ pub(crate) fn library() -> KernelLibrary {
     KernelLibrary::new(LIBRARY).kernel(function).kernel(callback).kernel(copy).kernel(end_record)
 }
 
-/// Copies memory of the program; addresses without memory end the launch as a kernel's do.
-fn copy_on_host(launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
+/// The same for the driver of a GPU, which calls them on a separate thread.
+pub(crate) fn functions() -> kiln_cuda::HostFunctions {
+    kiln_cuda::HostFunctions::new(LIBRARY)
+        .function(FUNCTION, 2, |words| {
+            if let [function, data] = *words {
+                call(function, data);
+            }
+        })
+        .callback(CALLBACK, 3, |words, status| {
+            if let [function, stream, data] = *words {
+                call_back([function, stream, data], status);
+            }
+        })
+        .function(COPY, 3, |words| {
+            if let [to, from, bytes] = *words
+                && let Err(detail) = copy_on_host([to, from, bytes])
+            {
+                records::find(FindingRule::OutOfBounds, false, &detail);
+            }
+        })
+        .function(END_RECORD, 2, |words| {
+            if let [first, second] = *words {
+                interprocess_event::end_record(first, second);
+            }
+        })
+}
+
+/// Copies memory of the program, or says which addresses have none.
+fn copy_on_host([to, from, bytes]: [u64; 3]) -> Result<(), String> {
     const STEP: usize = 64 << 10;
     // At the end of the process what it reads and writes may be gone.
     let Some(_inside) = Inside::begin() else { return Ok(()) };
-    let [to, from, bytes] = [launch.value::<u64>(0)?, launch.value::<u64>(1)?, launch.value::<u64>(2)?];
     let mut buffer = vec![0; STEP.min(bytes as usize)];
     for at in (0..bytes as usize).step_by(STEP) {
         let part = buffer.get_mut(..STEP.min(bytes as usize - at)).unwrap_or_default();
@@ -114,29 +142,26 @@ fn copy_on_host(launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
             // SAFETY: the part has so many bytes.
             .and_then(|()| unsafe { store(to as usize + at, part.as_ptr(), part.len()) });
         if copied.is_err() {
-            let detail = format!(
+            return Err(format!(
                 "a copy of {bytes} bytes from {from:#x} to {to:#x}: there is no memory of the program"
-            );
-            return Err(KernelFault::Stopped { code: Code::ILLEGAL_ADDRESS, detail });
+            ));
         }
     }
     Ok(())
 }
 
-fn call_function(launch: &LaunchContext<'_>) -> Result<(), KernelFault> {
-    let (function, data) = (launch.value::<u64>(0)?, launch.value::<u64>(1)?);
+fn call(function: u64, data: u64) {
     if let Some(_inside) = Inside::begin() {
-        // SAFETY: the launch was made with a function that the program gave, and the API requires that it can be called until then.
+        // SAFETY: it was queued with a function that the program gave, and the API requires that it can be called until then.
         let function = unsafe { std::mem::transmute::<usize, extern "C" fn(*mut c_void)>(function as usize) };
         function(data as usize as *mut c_void);
     }
-    Ok(())
 }
 
 fn call_back([function, stream, data]: [u64; 3], status: Code) {
     type Callback = extern "C" fn(RawHandle, c_int, *mut c_void);
     if let Some(_inside) = Inside::begin() {
-        // SAFETY: as for `call_function`.
+        // SAFETY: as for `call`.
         let function = unsafe { std::mem::transmute::<usize, Callback>(function as usize) };
         function(stream as usize, status.0, data as usize as *mut c_void);
     }

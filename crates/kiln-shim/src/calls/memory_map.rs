@@ -16,6 +16,7 @@ use crate::calls::external_memory::ExternalBuffer;
 use crate::calls::graph_memory::GraphMemory;
 use crate::calls::interprocess::ImportedMemory;
 use crate::calls::mapped_pages::{MappedPages, PagesBelow};
+use crate::recording::{NotedBlock, ProgramRecording, recording};
 
 /// A piece of memory that the program knows.
 pub(crate) struct Allocation {
@@ -46,8 +47,8 @@ pub(crate) enum Backing {
     Managed(MappedPages),
     /// Pinned host memory, with the flags it was made with.
     Pinned(MappedPages, u32),
-    /// Memory of the program that was registered, with its flags.
-    Registered(HostBlock, u32),
+    /// Memory of the program that was registered.
+    Registered(RegisteredMemory),
     /// Reserved addresses, some of which may have memory.
     Reserved(Arc<AddressRange>),
     /// Memory of another process.
@@ -58,6 +59,14 @@ pub(crate) enum Backing {
     Array(MemoryId),
     /// Memory of an allocation node of a graph, which is there between the launch and the free.
     Graph(Arc<GraphMemory>),
+}
+
+/// Memory of the program that was registered.
+pub(crate) struct RegisteredMemory {
+    pub(crate) block: HostBlock,
+    pub(crate) flags: u32,
+    /// Whether kernels reach it, at the addresses of the host.
+    pub(crate) is_reached: bool,
 }
 
 impl Allocation {
@@ -77,7 +86,7 @@ impl Allocation {
     /// The place at an offset, for a command on a device.
     pub(crate) fn place(&self, device: u32, offset: u64) -> Place {
         let base = match &self.backing {
-            Backing::Registered(block, _) => return Place::Host { block: block.id(), offset },
+            Backing::Registered(memory) => return Place::Host { block: memory.block.id(), offset },
             Backing::Direct(id)
             | Backing::Pool(id, _)
             | Backing::SharedPool(id, _)
@@ -102,6 +111,21 @@ impl Allocation {
         name_of(self.place(self.device, 0))
     }
 
+    /// What its memory is called in a recording; nothing for what is no memory by itself.
+    fn tag(&self) -> Option<&'static str> {
+        Some(match &self.backing {
+            Backing::Direct(_) => "device",
+            Backing::Pool(..) | Backing::SharedPool(..) => "pool",
+            Backing::Managed(_) => "managed",
+            Backing::Pinned(..) => "pinned",
+            Backing::Registered(_) => "registered",
+            Backing::Imported(_) | Backing::External(_) => "imported",
+            Backing::Array(_) => "array",
+            Backing::Graph(_) => "graph",
+            Backing::Variable(_) | Backing::Reserved(_) => return None,
+        })
+    }
+
     /// Whether calls can use it now.
     fn is_there(&self) -> bool {
         match &self.backing {
@@ -122,7 +146,7 @@ impl Allocation {
                 self.driver.free(*id, None).or_code()
             }
             Backing::Managed(pages) | Backing::Pinned(pages, _) => pages.free(&*self.driver),
-            Backing::Registered(block, _) => self.driver.destroy(block.id().into()).or_code(),
+            Backing::Registered(memory) => self.driver.destroy(memory.block.id().into()).or_code(),
             Backing::Imported(memory) => memory.free(&*self.driver),
             Backing::External(buffer) => buffer.free(),
             Backing::Graph(memory) => memory.free(),
@@ -178,6 +202,7 @@ impl Default for MemoryMap {
 
 impl MemoryMap {
     pub(crate) fn insert(&self, allocation: Arc<Allocation>) {
+        note(&allocation, ProgramRecording::allocated);
         let mut map = self.allocations.lock();
         map.insert(allocation.address, allocation);
     }
@@ -258,6 +283,7 @@ impl MemoryMap {
         let unused: Vec<Arc<Allocation>> = unused.iter().filter_map(|at| map.remove(at)).collect();
         drop(map);
         for allocation in unused {
+            note(&allocation, ProgramRecording::freed);
             // A lost device keeps nothing.
             let _ = allocation.free();
         }
@@ -292,6 +318,7 @@ impl MemoryMap {
         let mut map = self.allocations.lock();
         let removed = map.remove(&address).ok_or(Code::INVALID_VALUE)?;
         drop(map);
+        note(&removed, ProgramRecording::freed);
         if matches!(removed.backing, Backing::Direct(_) | Backing::Pool(..)) {
             let mut freed = self.freed.lock();
             if freed.len() >= FREED_BLOCKS {
@@ -324,6 +351,7 @@ impl MemoryMap {
         let ours: Vec<Arc<Allocation>> = ours.iter().filter_map(|at| map.remove(at)).collect();
         drop(map);
         for allocation in ours {
+            note(&allocation, ProgramRecording::freed);
             // Pool memory belongs to its device and goes with the process; a lost device keeps nothing.
             let _ = allocation.free();
         }
@@ -335,6 +363,14 @@ impl MemoryMap {
         for address in variables {
             map.remove(address);
         }
+    }
+}
+
+/// Writes an allocation down, if the process is recorded.
+fn note(allocation: &Allocation, write: fn(&ProgramRecording, &NotedBlock)) {
+    if let (Some(recording), Some(tag)) = (recording(), allocation.tag()) {
+        let Allocation { device, number, address, bytes, .. } = *allocation;
+        write(recording, &NotedBlock { device, number, address, bytes, tag });
     }
 }
 

@@ -10,7 +10,7 @@ use kiln_driver::{Code, SharedBytes};
 use crate::boundary::{Answer, OrCode};
 use crate::caller_memory::{Out, fetch_slice};
 use crate::calls::memory::{allocate_mapped, free_synchronously};
-use crate::calls::memory_map::{Allocation, Backing};
+use crate::calls::memory_map::{Allocation, Backing, RegisteredMemory};
 use crate::calls::process_state::current;
 
 const ALLOCATION_FLAGS: u32 =
@@ -58,10 +58,10 @@ driver_api! {
         let (state, _) = current()?;
         out.check()?;
         let (allocation, _) = state.memory.around(address).ok_or(Code::INVALID_VALUE)?;
-        match allocation.backing {
+        match &allocation.backing {
             Backing::Pinned(..) | Backing::Managed(_) if flags == 0 => out.set(address),
-            // Kernels cannot reach it: it is memory of the program and not of the device.
-            Backing::Registered(..) => Err(Code::NOT_SUPPORTED),
+            Backing::Registered(memory) if flags == 0 && memory.is_reached => out.set(address),
+            Backing::Registered(_) if flags == 0 => Err(Code::NOT_SUPPORTED),
             _ => Err(Code::INVALID_VALUE),
         }
     }
@@ -69,9 +69,9 @@ driver_api! {
     fn cuMemHostGetFlags(out: Out<c_uint>, address: u64) {
         let (state, _) = current()?;
         let (allocation, _) = state.memory.around(address).ok_or(Code::INVALID_VALUE)?;
-        match allocation.backing {
+        match &allocation.backing {
             Backing::Pinned(_, flags) => out.set(flags | sys::CU_MEMHOSTALLOC_DEVICEMAP),
-            Backing::Registered(_, flags) => out.set(flags),
+            Backing::Registered(memory) => out.set(memory.flags),
             _ => Err(Code::INVALID_VALUE),
         }
     }
@@ -95,7 +95,8 @@ driver_api! {
         // program, to which Rust has no references.
         let memory = unsafe { SharedBytes::from_raw(start, bytes, Box::new(())) };
         let block = context.driver.register_host(Arc::new(memory)).or_code()?;
-        let backing = Backing::Registered(block, flags);
+        let is_reached = state.backend.map_registered(context.device, block.id());
+        let backing = Backing::Registered(RegisteredMemory { block, flags, is_reached });
         let driver = context.driver.clone();
         state.memory.insert(Allocation::new(
             address, bytes as u64, context.device, context.number, driver, backing,

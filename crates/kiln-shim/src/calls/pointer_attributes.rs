@@ -35,8 +35,8 @@ fn attribute(state: &ProcessState, out: *mut c_void, number: c_uint, address: u6
     } else if is(A::CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
         Out::<c_uint>::at(out).set(memory_type(known()?))
     } else if is(A::CU_POINTER_ATTRIBUTE_DEVICE_POINTER) {
-        match known()?.backing {
-            Backing::Registered(..) => Err(Code::INVALID_VALUE),
+        match &known()?.backing {
+            Backing::Registered(memory) if !memory.is_reached => Err(Code::INVALID_VALUE),
             _ => Out::<u64>::at(out).set(address),
         }
     } else if is(A::CU_POINTER_ATTRIBUTE_HOST_POINTER) {

@@ -21,6 +21,7 @@ use crate::calls::libraries::{Kernel, Library};
 use crate::calls::link::Link;
 use crate::calls::memory_map::MemoryMap;
 use crate::calls::modules::Module;
+use crate::calls::peer_access::PeerAccess;
 use crate::calls::physical_memory::PhysicalMemory;
 use crate::calls::pools::Pool;
 use crate::calls::streams::Stream;
@@ -30,6 +31,7 @@ use crate::calls::value_kernels::ValueKernels;
 use crate::calls::{leaks, violations};
 use crate::handle_table::{HandleKind, HandleTable, RawHandle};
 use crate::image;
+use crate::recording;
 use crate::records;
 
 /// How long the end of the process waits for a function of the program that runs.
@@ -64,6 +66,8 @@ pub(crate) struct ProcessState {
     /// Texture and surface objects.
     pub(crate) bound: BoundObjects,
     pub(crate) memory: MemoryMap,
+    /// Which contexts reach the memory of which.
+    pub(crate) peers: PeerAccess,
     /// Bytes that kernels printed and that were not kept.
     left_out_bytes: Mutex<u64>,
     may_print: AtomicBool,
@@ -73,6 +77,8 @@ pub(crate) struct Device {
     pub(crate) driver: Arc<dyn Driver>,
     /// The layer that checks, if the device does not check by itself.
     checking: Option<Arc<Layered<Checking>>>,
+    /// Whether its streams call functions of this process.
+    calls_functions: bool,
     pub(crate) primary: Arc<Context>,
     pub(crate) primary_handle: RawHandle,
     /// How often the primary context was retained.
@@ -105,7 +111,7 @@ pub(crate) fn machine() -> Answer<&'static ProcessState> {
     }
     if STATE.get().is_none() {
         let state = ProcessState::new()?;
-        let has_gpu = matches!(state.backend, Backend::Outside { library: Some(_) });
+        let has_gpu = matches!(state.backend, Backend::Gpus(..));
         if STATE.set(state).is_ok() {
             watch_process(has_gpu);
         }
@@ -159,6 +165,7 @@ impl ProcessState {
             external: HandleTable::new(HandleKind::ExternalMemory),
             bound: BoundObjects::default(),
             memory: MemoryMap::default(),
+            peers: PeerAccess::default(),
             left_out_bytes: Mutex::new(0),
             may_print: AtomicBool::new(false),
         })
@@ -177,6 +184,7 @@ impl ProcessState {
 
     /// Keeps what was found, and prints what kernels printed. Called whenever work may have run.
     pub(crate) fn collect(&self) {
+        self.backend.note_times();
         self.devices.iter().for_each(|device| device.collect(self));
         if self.may_print.load(Ordering::Relaxed) {
             self.print();
@@ -186,20 +194,36 @@ impl ProcessState {
     /// Runs what is still queued at the end of the process, so that it is checked, too, and keeps what was found. Functions of the program are
     /// not called any more: what they need may be gone.
     fn finish(&self) {
-        if is_inside() {
-            // Its own function ends the process.
-            return self.collect();
-        }
-        if !host_callbacks::end(LAST_FUNCTION) {
-            records::note(
-                "the process ended while a function that it gave to cuLaunchHostFunc or cuStreamAddCallback ran; work that waits for it was not \
-                 checked",
-            );
+        if !self.ends_functions() {
             return self.collect();
         }
         interprocess_event::end();
         leaks::report(self);
         self.finish_work();
+    }
+
+    /// Before NVIDIA's library takes no calls any more: waits for the work of GPUs.
+    fn finish_gpus(&self) {
+        if self.ends_functions() {
+            self.finish_work();
+        }
+    }
+
+    /// No function of the program is called any more. False if one still runs, so that work that comes after it does not end.
+    fn ends_functions(&self) -> bool {
+        if is_inside() {
+            // Its own function ends the process.
+            return false;
+        }
+        let has_ended = host_callbacks::end(LAST_FUNCTION);
+        if !has_ended {
+            records::note_once(
+                "functions at the end",
+                "the process ended while a function that it gave to cuLaunchHostFunc or cuStreamAddCallback ran; work that waits for it was not \
+                 checked",
+            );
+        }
+        has_ended
     }
 
     /// Waits for all that is queued, and takes what is found.
@@ -246,7 +270,7 @@ impl ProcessState {
 
 impl Device {
     fn new(
-        OpenedDevice { driver, checking }: OpenedDevice,
+        OpenedDevice { driver, checking, calls_functions }: OpenedDevice,
         ordinal: u32,
         contexts: &HandleTable<Context>,
         pools: &HandleTable<Pool>,
@@ -257,6 +281,7 @@ impl Device {
         Ok(Self {
             driver,
             checking,
+            calls_functions,
             primary,
             primary_handle,
             retained: Mutex::new(0),
@@ -326,8 +351,8 @@ impl Device {
         let mut made = self.host_functions.lock().unwrap_or_else(PoisonError::into_inner);
         match *made {
             Some(made) => Ok(made),
-            None if self.checking.is_some() => {
-                Err(backend::refuse("a function or a copy of the host in the order of a stream"))
+            None if !self.calls_functions => {
+                Err(backend::refuse_in_worker("a function or a copy of the host in the order of a stream"))
             }
             None => Ok(*made.insert(HostFunctions::load(&*self.driver)?)),
         }
@@ -343,6 +368,11 @@ static AT_END: extern "C" fn() = at_end;
 
 extern "C" fn at_end() {
     unless_forked(ProcessState::finish);
+    unless_forked(|_| {
+        if let Some(recording) = recording::recording() {
+            recording.end();
+        }
+    });
 }
 
 /// Runs a function at the end of the process that made the state, and not in a child of it.
@@ -357,7 +387,7 @@ fn unless_forked(end: fn(&ProcessState)) {
 fn watch_process(has_gpu: bool) {
     /// NVIDIA's library takes no calls after its own function of `atexit`, which it registered before this one, so that this one runs first.
     extern "C" fn before_the_driver() {
-        unless_forked(ProcessState::finish_work);
+        unless_forked(ProcessState::finish_gpus);
     }
     extern "C" fn in_child() {
         FORKED.store(true, Ordering::Relaxed);

@@ -15,6 +15,7 @@ static struct { char name[64]; int calls; } counts[NAMES];
 static int initialised;
 static Status fault, fault_to_come;
 static int retained[8];
+static int reaches[8][8]; /* kernels of the first device may use memory of the second */
 static __thread int current; /* the device whose context is current, plus one */
 
 int number_from_environment(const char *name, int otherwise) {
@@ -119,6 +120,20 @@ Status cuDeviceGet(int *device, int ordinal) {
     return SUCCESS;
 }
 
+Status cuDeviceCanAccessPeer(int *can, int device, int peer) {
+    ENTER("%d %d", device, peer);
+    if (device < 0 || peer < 0 || device >= devices() || peer >= devices()) return INVALID_DEVICE;
+    *can = device != peer && number_from_environment("FAKE_CUDA_PEERS", 1);
+    return SUCCESS;
+}
+
+Status cuDeviceGetP2PAttribute(int *value, unsigned attribute, int device, int peer) {
+    ENTER("%u %d %d", attribute, device, peer);
+    if (attribute < 1 || attribute > 5) return INVALID_VALUE;
+    *value = attribute == 2 && number_from_environment("FAKE_CUDA_PEERS", 1);
+    return SUCCESS;
+}
+
 Status cuDeviceGetName(char *name, int length, int device) {
     ENTER("%d", device);
     snprintf(name, (size_t)length, "Fake %d", device);
@@ -200,6 +215,22 @@ Status cuCtxGetCurrent(uintptr_t *context) {
 Status cuCtxSetCurrent(uintptr_t context) {
     ENTER("%lx", (unsigned long)context);
     current = context ? (int)(context - 0xc0000) + 1 : 0;
+    return SUCCESS;
+}
+
+Status cuCtxEnablePeerAccess(uintptr_t peer, unsigned flags) {
+    ENTER_CONTEXT("%lx %u", (unsigned long)peer, flags);
+    int *reached = &reaches[current - 1][peer - 0xc0000];
+    if (*reached) return 704;
+    *reached = 1;
+    return SUCCESS;
+}
+
+Status cuCtxDisablePeerAccess(uintptr_t peer) {
+    ENTER_CONTEXT("%lx", (unsigned long)peer);
+    int *reached = &reaches[current - 1][peer - 0xc0000];
+    if (!*reached) return 705;
+    *reached = 0;
     return SUCCESS;
 }
 
