@@ -10,16 +10,16 @@ const SOURCE: &CaseSource = source!("half");
 
 /// A format of 16 bits: exponent bits and fraction bits.
 #[derive(Clone, Copy)]
-struct Format {
+pub(super) struct Format {
     exponent: i32,
     fraction: i32,
 }
 
-const HALF: Format = Format { exponent: 5, fraction: 10 };
-const BRAIN: Format = Format { exponent: 8, fraction: 7 };
+pub(super) const HALF: Format = Format { exponent: 5, fraction: 10 };
+pub(super) const BRAIN: Format = Format { exponent: 8, fraction: 7 };
 
 #[derive(Clone, Copy)]
-enum Toward {
+pub(super) enum Toward {
     Nearest,
     Zero,
     Down,
@@ -27,7 +27,7 @@ enum Toward {
 }
 
 impl Format {
-    fn widen(self, bits: u16) -> f64 {
+    pub(super) fn widen(self, bits: u16) -> f64 {
         let bits = i32::from(bits);
         let sign = if bits >> 15 != 0 { -1.0 } else { 1.0 };
         let bias = (1 << (self.exponent - 1)) - 1;
@@ -48,7 +48,7 @@ impl Format {
     }
 
     /// The bits of an exact value; the step between representable numbers is found by its exponent.
-    fn narrow(self, x: f64, toward: Toward) -> u16 {
+    pub(super) fn narrow(self, x: f64, toward: Toward) -> u16 {
         if x.is_nan() {
             return 0x7fff;
         }

@@ -21,6 +21,7 @@ mod rounding;
 mod scan;
 mod sort;
 mod stencil;
+mod tensor_cores;
 mod warp;
 
 use std::sync::LazyLock;
@@ -28,7 +29,7 @@ use std::sync::LazyLock;
 use crate::case::Case;
 
 static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
-    let topics: [&[Case]; 22] = [
+    let topics: [&[Case]; 23] = [
         elementwise::CASES,
         reduce::CASES,
         scan::CASES,
@@ -51,6 +52,7 @@ static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| {
         control::CASES,
         memory_spaces::CASES,
         math::CASES,
+        tensor_cores::CASES,
     ];
     topics.concat()
 });

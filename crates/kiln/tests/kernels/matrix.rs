@@ -4,8 +4,8 @@ use kiln::probe::TestGate;
 use kiln::{DeviceRuntime, code::Source};
 use kiln_driver::DeviceKind;
 use kiln_kernels::{
-    MatrixProbe, TensorProbe, matrix_probes, record_matrices, record_tensors, sparse_float8_probes,
-    tensor_probes,
+    CaseArguments, MatrixProbe, TensorProbe, cases, matrix_probes, record_matrices, record_tensors,
+    sparse_float8_probes, tensor_probes,
 };
 
 use crate::stage::{CodeFolder, Kind, Stage};
@@ -126,4 +126,44 @@ fn compare_tensors(gpu: &DeviceRuntime, probes: &[TensorProbe]) -> (Vec<String>,
         }
     }
     (wrong, recording)
+}
+
+/// The kernels of `tensor_cores.cu` from one PTX on both devices. The products must have the same bits: their inputs are finite, and the order inside an
+/// instruction is recorded. Attention takes `ex2.approx`, which the simulated device computes to the nearest number: there the case says how close.
+#[test]
+fn programs_on_the_tensor_cores_give_the_bits_of_the_simulated_device() {
+    const NAME: &str = "programs_on_the_tensor_cores_give_the_bits_of_the_simulated_device";
+    let programs: Vec<_> = cases().iter().filter(|case| case.source.file == "tensor_cores.cu").collect();
+    let products = programs.iter().filter(|case| case.name.starts_with("product_")).count();
+    assert_eq!((products, programs.len()), (4, 6));
+    match kiln::probe::gpu_for_test(NAME).unwrap() {
+        TestGate::Ready(gpu) if gpu.info().kind != DeviceKind::Simulated => {}
+        TestGate::Ready(_) => return println!("skipped: the policy asks for a simulated device"),
+        TestGate::Skipped(absence) => return println!("skipped: {absence}"),
+    }
+    let code = CodeFolder::new("tensor-programs");
+    let there = Stage::open(Kind::Cuda, 0, &code.0);
+    let bytes = |arguments: &CaseArguments| -> Vec<Vec<u8>> {
+        arguments.buffers().map(|buffer| buffer.data.to_bytes()).collect()
+    };
+    let mut wrong = Vec::new();
+    for case in programs {
+        for seed in SEEDS {
+            let arguments = case.arguments(seed);
+            let here = Stage::open(Kind::Simulated, seed, &code.0);
+            let simulated = here.run_ptx(case, &arguments).unwrap();
+            here.assert_clean();
+            let on_gpu = there.run_ptx(case, &arguments).unwrap();
+            if case.name.starts_with("product_") && bytes(&simulated) != bytes(&on_gpu) {
+                wrong.push(format!("{} with seed {seed}: other bits", case.name));
+            }
+            let expected = case.expected(&arguments);
+            for (device, result) in [("simulated", &simulated), ("GPU", &on_gpu)] {
+                if let Err(text) = expected.compare(result) {
+                    wrong.push(format!("{} with seed {seed}, {device}: {text}", case.name));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
