@@ -30,6 +30,21 @@ on_machine! {
         assert_eq!(CudaDevice::open(2).unwrap().info().ordinal, 2);
     }
 
+    fn a_device_is_let_into_the_memory_of_another_once() on Machine::fake().devices(2) => {
+        let library = Libcuda::load().unwrap();
+        assert_eq!((library.can_access_peer(0, 1), library.can_access_peer(1, 1)), (Ok(true), Ok(false)));
+        assert_eq!(library.can_access_peer(0, 2).unwrap_err().code, Code::INVALID_DEVICE);
+        assert_eq!((library.peer_attribute(2, 0, 1), library.peer_attribute(3, 0, 1)), (Ok(1), Ok(0)));
+        assert_eq!(library.peer_attribute(9, 0, 1).unwrap_err().code, Code::INVALID_VALUE);
+        let (first, second) = (CudaDevice::open(0).unwrap(), CudaDevice::open(1).unwrap());
+        assert_eq!(first.disable_peer_access(&second).unwrap_err().code(), Some(Code(705)));
+        first.enable_peer_access(&second).unwrap();
+        let error = first.enable_peer_access(&second).unwrap_err();
+        assert!(error.is_refused() && error.code() == Some(Code(704)), "{error}");
+        assert_eq!(calls("cuCtxEnablePeerAccess"), ["c0001 0", "c0001 0"]);
+        first.disable_peer_access(&second).unwrap();
+    }
+
     fn a_slice_of_a_device_says_so() on Machine::fake().devices(2).with("FAKE_CUDA_MIG", "1") => {
         let devices = Libcuda::load().unwrap().devices().unwrap();
         let slices: Vec<bool> = devices.into_iter().map(|device| device.unwrap().mig).collect();
