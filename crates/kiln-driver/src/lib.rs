@@ -55,6 +55,7 @@ mod background_health;
 pub mod call;
 #[cfg(feature = "trace")]
 pub mod call_trace;
+mod calling_line;
 mod clock;
 mod code_image;
 mod command;
@@ -78,6 +79,7 @@ mod suballocation;
 mod tensor_map;
 
 pub use background_health::BackgroundHealth;
+pub use calling_line::CallingLine;
 pub use clock::{Clock, Timeout, Waited, WallClock};
 pub use code_image::{Function, FunctionAttributes, Image, Occupancy, ParameterSpan};
 pub use command::{

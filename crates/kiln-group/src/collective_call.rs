@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use kiln_driver::CallingLine;
 use kiln_operation::{CollectiveKind, CollectiveStep, OperandEffect};
 use kiln_runtime::internal::{CollectiveLabel, RecordedMoment, as_collective, called_from, is_same_runtime};
 use kiln_runtime::{GraphBuilder, Launch, NodeId, Stream, Ticket};
@@ -104,6 +105,7 @@ impl<'a> CollectiveCall<'a> {
         }
         describe(&mut launch, function, parts);
         let _collective = as_collective(communicator.runtime(), || labelled(communicator, parts));
+        let _line = CallingLine::enter(caller);
         // SAFETY: the operands lie inside of the buffers that are given, with the effects that are declared, and the collective ends: when all ranks
         // have called it, or by the deadline of the communicator.
         match unsafe { launch.submit() } {

@@ -129,6 +129,11 @@ fn a_receive_of_another_length_than_its_send() {
     );
 }
 
+/// A line of this file, as far as it is said.
+fn at(line: u32) -> String {
+    format!("{}:{line}:", file!())
+}
+
 /// The text that a wait of every rank ends with; it must name who waits and be told soon after the deadline.
 fn deadlock(ranks: &Ranks, waiting: &[usize], words: &[&str]) {
     let began = Instant::now();
@@ -150,12 +155,14 @@ fn a_rank_that_never_comes() {
     for rank in [0, 2] {
         all.ranks[rank].all_reduce_in_place(&all.buffers[rank], Reduction::Sum).submit().unwrap();
     }
+    let line = line!() - 2;
     deadlock(
         &all,
         &[0, 2],
         &[
-            "(device 0) waits in collective 0, all_reduce of 12 f32, for rank 1, which has not called it",
-            "(device 2) waits",
+            &format!("(device 0, called at {}", at(line)),
+            ") waits in collective 0, all_reduce of 12 f32, for rank 1, which has not called it",
+            &format!("(device 2, called at {}", at(line)),
         ],
     );
     // Rank 1 waits for nothing, and goes on.
@@ -183,10 +190,13 @@ fn two_communicators_in_crossed_order() {
     let second =
         |rank: usize| others[rank].all_reduce_in_place(&all.buffers[rank], Reduction::Sum).on(&streams[rank]);
     first(0).submit().unwrap();
-    second(0).submit().unwrap();
     second(1).submit().unwrap();
+    let first_line = line!() - 2;
+    second(0).submit().unwrap();
     first(1).submit().unwrap();
     let words = [
+        &format!("(device 0, called at {}", at(first_line)),
+        &format!("(device 1, called at {}", at(first_line + 1)),
         "for rank 1, which has queued it behind other work",
         "for rank 0, which has queued it behind other work",
         "; queue the calls of all communicators in the same order on each rank",

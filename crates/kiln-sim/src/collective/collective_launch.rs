@@ -1,8 +1,9 @@
 //! Launches of collectives: from the submission to the end.
 
+use std::panic::Location;
 use std::sync::Arc;
 
-use kiln_driver::{Error, Refusal, Result};
+use kiln_driver::{CallingLine, Error, Refusal, Result};
 use kiln_operation::CommunicatorRank;
 
 use crate::check::access_origin::Mark;
@@ -32,6 +33,8 @@ pub(crate) struct CollectiveRun {
     pub(crate) phase: Phase,
     /// When the last of all ranks arrived, on the virtual clock.
     pub(crate) met_ns: u64,
+    /// Where the program called it, if that is known.
+    pub(crate) line: Option<&'static Location<'static>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,7 +129,8 @@ impl State {
         };
         let number = member.launches;
         member.launches += 1;
-        Ok(CollectiveRun { call: calls.clone(), number, places, phase: Phase::Queued, met_ns: 0 })
+        let line = CallingLine::current();
+        Ok(CollectiveRun { call: calls.clone(), number, places, phase: Phase::Queued, met_ns: 0, line })
     }
 
     /// The run of a collective at the head of a stream or in a graph there.

@@ -87,14 +87,15 @@ impl State {
         }
     }
 
-    /// Who waits in what for whom.
+    /// Who waits in what for whom, and where each of them called it.
     fn waiting_text(&self, stalled: &[Stalled]) -> String {
         let mut sentences = Vec::new();
         for one in stalled {
             let rank = &one.run.call.rank;
             let Some(communicator) = self.communicators.get(&rank.id) else { continue };
-            let who =
-                format!("rank {} of communicator {} (device {})", rank.rank, rank.id.short(), one.device);
+            let line = one.run.line.map_or_else(String::new, |line| format!(", called at {line}"));
+            let (number, communicator_name, device) = (rank.rank, rank.id.short(), one.device);
+            let who = format!("rank {number} of communicator {communicator_name} (device {device}{line})");
             for (called, place) in one.run.call.descriptions.iter().zip(&one.run.places) {
                 let missing = communicator.missing(*place);
                 let number = match place {
