@@ -10,6 +10,8 @@
 //! | [`Solve::least_squares`] | the `X` with the smallest `‖A X - B‖₂` | geqrf, ormqr, and trsm of cuBLAS |
 //! | [`Solve::eigenvalues`], [`Solve::eigenvectors`] | `A v = λ v`, `A` symmetric | syevd |
 //! | [`Solve::singular_values`], [`Solve::svd`] | `A = U diag(s) Vᵀ` | gesvdj |
+//! | [`Solve::qr_batched`], [`Solve::apply_q_batched`], [`Solve::apply_q_transposed_batched`], [`Solve::least_squares_batched`] | the same for each of many matrices | kernels of this crate |
+//! | [`Solve::eigenvalues_batched`], [`Solve::eigenvectors_batched`], [`Solve::singular_values_batched`], [`Solve::svd_batched`] | the same for each of many matrices | kernels of this crate |
 //!
 //! Elements are `f32` or `f64`. Results replace the matrix that is given.
 //!
@@ -43,13 +45,15 @@
 //! # Waiting
 //!
 //! cuSOLVER computes eigenvalues and singular values partly on the CPU, so that `submit` of those returns when they are done, and no graph can
-//! hold them. All other operations are queued, and can be recorded.
+//! hold them. All other operations are queued, and can be recorded: also eigenvalues and singular values of a batch, which kernels of this crate compute.
 //!
 //! Types in reading order: [`Solve`], [`SolveCall`], [`LeastSquaresCall`], [`SolveTicket`], [`SolveInfo`], [`BatchedCall`], [`BatchedTicket`], [`SolveFailure`].
 
 mod batch;
 mod batched;
 mod batched_call;
+mod batched_qr;
+mod batched_spectra;
 mod call;
 mod eigen_and_svd;
 #[doc(hidden)]
@@ -64,6 +68,8 @@ pub use crate::blas::{Matrix, Real, Side, Triangle};
 pub use crate::solve_failure::SolveFailure;
 pub use batched::{CholeskyBatched, CholeskySolveBatched, LuBatched, LuSolveBatched};
 pub use batched_call::{BatchedCall, BatchedInfo, BatchedTicket};
+pub use batched_qr::{ApplyQBatched, LeastSquaresBatched, QrBatched};
+pub use batched_spectra::{EigenvaluesBatched, EigenvectorsBatched, SingularValuesBatched, SvdBatched};
 pub use call::SolveCall;
 pub use handle::Solve;
 pub use info::{SolveInfo, SolveTicket};

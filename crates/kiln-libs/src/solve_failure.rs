@@ -52,7 +52,9 @@ impl SolveFailure {
             Self::NotPositiveDefinite { .. } => {
                 "look for NaN and infinities in the matrix, add a multiple of the identity, or use `lu`"
             }
-            Self::Singular { .. } => "use `svd`, and leave out singular values that are zero",
+            Self::Singular { .. } => {
+                "use `svd` or `svd_batched`, and leave out singular values that are zero"
+            }
             Self::NotFinite { .. } => {
                 "look for NaN and infinities in the matrix; if it has none, its factors overflow: scale it"
             }

@@ -1,6 +1,6 @@
 //! `Blas`: the entry point of all BLAS operations on a device.
 
-use kiln_operation::{Axpy, Dot, Gemv, Ger, Getrf, Getrs, Nrm2, Potrf, Potrs, Scal};
+use kiln_operation::{Axpy, Dot, Gemv, Ger, Nrm2, Scal};
 use kiln_runtime::internal::BufferBytes;
 use kiln_runtime::{DeviceRuntime, GpuRef};
 
@@ -13,7 +13,7 @@ use crate::call_arguments::Argument;
 use crate::call_state::check_ready;
 use crate::called::Called;
 use crate::described::Described;
-use crate::error::LibraryError;
+use crate::error::{LibraryError, method_name};
 use crate::library_call::LibraryCall;
 use crate::loaded_operations::LoadedOperations;
 use crate::operands::{Operands, check_operand};
@@ -161,11 +161,19 @@ pub(crate) fn check_single<T: Real>(operation: &'static str, matrix: &Matrix<'_,
         return Ok(());
     }
     let what = format!("a batch of {} matrices", matrix.batch);
-    let hint = match operation {
-        Potrf::NAME => "use `cholesky_batched`",
-        Potrs::NAME => "use `cholesky_solve_batched`",
-        Getrf::NAME => "use `lu_batched`",
-        Getrs::NAME => "use `lu_solve_batched`",
+    let hint = match method_name(operation) {
+        "solve.cholesky" => "use `cholesky_batched`",
+        "solve.cholesky_solve" => "use `cholesky_solve_batched`",
+        "solve.lu" => "use `lu_batched`",
+        "solve.lu_solve" => "use `lu_solve_batched`",
+        "solve.qr" => "use `qr_batched`",
+        "solve.apply_q" => "use `apply_q_batched`",
+        "solve.apply_q_transposed" => "use `apply_q_transposed_batched`",
+        "solve.least_squares" => "use `least_squares_batched`",
+        "solve.eigenvalues" => "use `eigenvalues_batched`",
+        "solve.eigenvectors" => "use `eigenvectors_batched`",
+        "solve.singular_values" => "use `singular_values_batched`",
+        "solve.svd" => "use `svd_batched`",
         _ => "call it for each of them",
     };
     Err(LibraryError::argument(operation, what, hint))

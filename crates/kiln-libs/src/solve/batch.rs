@@ -70,9 +70,14 @@ impl<T: Real> Batch<T> {
     pub(super) fn square(self, check: Check, name: &str) -> Result<Self> {
         if self.rows != self.columns {
             let what = format!("`{name}` is {} x {}, and must be square", self.rows, self.columns);
-            return Err(check.refusal(what, "use `qr` or `svd` for other shapes, one by one"));
+            return Err(check.refusal(what, "use `qr_batched` or `svd_batched` for other shapes"));
         }
-        if self.rows < SIZE_LIMIT && self.count < SIZE_LIMIT {
+        self.counted(check, name)
+    }
+
+    /// A batch whose sizes fit the words that say what was found.
+    pub(super) fn counted(self, check: Check, name: &str) -> Result<Self> {
+        if [self.rows, self.columns, self.count].into_iter().all(|size| size < SIZE_LIMIT) {
             return Ok(self);
         }
         let what = format!("`{name}` is {} matrices of {} x {}", self.count, self.rows, self.columns);

@@ -19,9 +19,9 @@ use crate::prims::plan::{Argument, Plan};
 use crate::prims::primitive_call::Operation;
 
 /// Threads of a block, as the kernels are written.
-const THREADS: u32 = 128;
+pub(super) const THREADS: u32 = 128;
 /// A matrix of at most so many bytes is factored in shared memory.
-const SHARED_BYTES: u64 = 40 << 10;
+pub(super) const SHARED_BYTES: u64 = 40 << 10;
 
 const CHOLESKY: Check = Check("solve.cholesky_batched");
 const CHOLESKY_SOLVE: Check = Check("solve.cholesky_solve_batched");
@@ -123,7 +123,7 @@ impl Solve {
 }
 
 /// A batch whose lower triangle is the one that counts.
-fn lower<T: Real>(batch: Batch<T>, triangle: Triangle) -> Batch<T> {
+pub(super) fn lower<T: Real>(batch: Batch<T>, triangle: Triangle) -> Batch<T> {
     if triangle == Triangle::Upper { batch.transposed() } else { batch }
 }
 

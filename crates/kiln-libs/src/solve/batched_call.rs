@@ -41,6 +41,7 @@ pub(crate) trait BatchOperation {
 pub(crate) enum FailureKind {
     NotPositiveDefinite,
     Singular,
+    NotConverged,
     /// There is a value beside each word.
     PivotOutOfRange,
 }
@@ -193,7 +194,7 @@ impl BatchedTicket {
 
 impl BatchedInfo {
     /// The words themselves, one for each matrix, to be read by kernels that decide on the device. Their meaning is that of LAPACK; of
-    /// [`lu_batched`](super::Solve::lu_batched) they are also minus the place, counted from 1, that [`SolveFailure::NotFinite`] tells. Of
+    /// [`lu_batched`](super::Solve::lu_batched), [`qr_batched`](super::Solve::qr_batched) and [`least_squares_batched`](super::Solve::least_squares_batched) they are also minus the place, counted from 1, that [`SolveFailure::NotFinite`] tells. Of
     /// [`lu_solve_batched`](super::Solve::lu_solve_batched) they are the row, counted from 1, of the first pivot that is out of range, or minus the row of the first
     /// NaN or infinity on the diagonal of the factors, or, where there is none, of the first zero.
     pub fn words(&self) -> &GpuRef<i32> {
@@ -224,6 +225,7 @@ impl BatchedInfo {
             FailureKind::NotPositiveDefinite => SolveFailure::NotPositiveDefinite { order: place },
             FailureKind::Singular if *word < 0 => SolveFailure::NotFinite { pivot: place - 1 },
             FailureKind::Singular => SolveFailure::Singular { pivot: place - 1 },
+            FailureKind::NotConverged => SolveFailure::NotConverged,
             FailureKind::PivotOutOfRange => {
                 let value = self.found.values.view(matrix..matrix + 1)?.download()?;
                 let value = value.first().copied().unwrap_or_default();

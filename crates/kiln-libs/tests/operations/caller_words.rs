@@ -230,3 +230,32 @@ fn rows_of_networks_are_told_with_the_name_of_the_buffer() {
     told(dnn.embedding_backward(&labels, 5, &y, &x).submit(), &no_rows("table_gradients"));
     told(dnn.embedding_backward(&labels, 0, &y, &x).submit(), "`columns` is 0; use 1 or more");
 }
+
+#[test]
+fn a_leading_dimension_of_a_batch_is_told() {
+    let gpu = DeviceRuntime::simulated(1).unwrap();
+    let (solve, lower) = (Solve::new(&gpu), Triangle::Lower);
+    let [a, b, c] = [(); 3].map(|()| gpu.zeros::<f32>(9).unwrap());
+    let x = gpu.zeros::<f32>(3).unwrap();
+    let square = |buffer| Matrix::new(buffer, 3, 3);
+    let short = |buffer| square(buffer).leading(2);
+    let told = |answer: Result<()>, call: &str, name: &str| {
+        let wanted = format!(
+            "{call}: `{name}` has a leading dimension of 2 for rows of 3 elements; use a leading dimension that holds a row"
+        );
+        told(answer, &wanted);
+    };
+    told(solve.qr_batched(short(&a), &x).submit().map(drop), "solve.qr_batched", "a");
+    let applied = solve.apply_q_batched(Side::Left, square(&a), &x, short(&b)).submit().map(drop);
+    told(applied, "solve.apply_q_batched", "c");
+    let solved = solve.least_squares_batched(square(&a), short(&b)).submit().map(drop);
+    told(solved, "solve.least_squares_batched", "b");
+    let found = solve.eigenvalues_batched(short(&a), lower, &x).submit().map(drop);
+    told(found, "solve.eigenvalues_batched", "a");
+    let found = solve.eigenvectors_batched(short(&a), lower, &x).submit().map(drop);
+    told(found, "solve.eigenvectors_batched", "a");
+    let found = solve.singular_values_batched(short(&a), &x).submit().map(drop);
+    told(found, "solve.singular_values_batched", "a");
+    let found = solve.svd_batched(square(&a), &x, short(&b), square(&c)).submit().map(drop);
+    told(found, "solve.svd_batched", "u");
+}

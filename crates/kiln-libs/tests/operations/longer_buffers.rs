@@ -77,6 +77,16 @@ fn buffers_without_sizes_are_not_longer_than_what_is_used() {
         exact(it.solve.lu_solve(a, &pivots, b).submit(), "solve.lu_solve", "pivots", N);
         exact(it.solve.lu_batched(a, &pivots).submit(), "solve.lu_batched", "pivots", N);
         exact(it.solve.lu_solve_batched(a, &pivots, b).submit(), "solve.lu_solve_batched", "pivots", N);
+        exact(it.solve.qr_batched(a, &numbers).submit(), "solve.qr_batched", "tau", N);
+        let applied = it.solve.apply_q_batched(Side::Left, a, &numbers, b).submit();
+        exact(applied, "solve.apply_q_batched", "tau", N);
+        let values = it.solve.eigenvalues_batched(a, lower, &numbers).submit();
+        exact(values, "solve.eigenvalues_batched", "values", N);
+        let vectors = it.solve.eigenvectors_batched(a, lower, &numbers).submit();
+        exact(vectors, "solve.eigenvectors_batched", "values", N);
+        let values = it.solve.singular_values_batched(a, &numbers).submit();
+        exact(values, "solve.singular_values_batched", "s", N);
+        exact(it.solve.svd_batched(a, &numbers, b, c).submit(), "solve.svd_batched", "s", N);
         exact(it.solve.qr(columns, &numbers).submit(), "solve.qr", "tau", N);
         exact(it.solve.form_q(columns, &numbers).submit(), "solve.form_q", "tau", N);
         let applied = it.solve.apply_q(Side::Left, columns, &numbers, b).submit();

@@ -66,6 +66,7 @@ mod rig;
 mod shared_and_foreign_buffers;
 mod single_results;
 mod sizes_out_of_range;
+mod solver_batched_spectra;
 mod solver_batches;
 mod solver_factors;
 mod solver_failures;

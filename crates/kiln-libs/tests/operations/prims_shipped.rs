@@ -19,7 +19,7 @@ const RELEASE: Version = Version { major: 13, minor: 0 };
 const WRITE: &str = "KILN_WRITE_KERNELS";
 
 fn compile(nvrtc: &Nvrtc, shipped: &ShippedKernels) -> String {
-    let headers = [HEADER, networks::HEADER].map(|(name, text)| Header { name, text });
+    let headers = [HEADER, networks::HEADER, solvers::HEADER].map(|(name, text)| Header { name, text });
     let mut source = CudaSource::new(shipped.source_name, shipped.source);
     source.headers = &headers;
     let mut options = CompileOptions::new(CompileTarget::Ptx(Architecture::new(CAPABILITY)));

@@ -266,6 +266,33 @@ fn solver_rows() -> Vec<Row> {
     ]
 }
 
+fn batched_rows() -> Vec<Row> {
+    vec![
+        row!("solve.qr_batched", true, |it| it.solve.qr_batched(it.matrix(&it.a), &it.x)),
+        row!("solve.apply_q_batched", true, |it| {
+            it.solve.apply_q_batched(Side::Left, it.matrix(&it.a), &it.x, it.matrix(&it.b))
+        }),
+        row!("solve.apply_q_transposed_batched", true, |it| {
+            it.solve.apply_q_transposed_batched(Side::Right, it.matrix(&it.a), &it.x, it.matrix(&it.b))
+        }),
+        row!("solve.least_squares_batched", true, |it| {
+            it.solve.least_squares_batched(it.matrix(&it.a), it.matrix(&it.b))
+        }),
+        row!("solve.eigenvalues_batched", true, |it| {
+            it.solve.eigenvalues_batched(it.matrix(&it.a), Triangle::Lower, &it.x)
+        }),
+        row!("solve.eigenvectors_batched", true, |it| {
+            it.solve.eigenvectors_batched(it.matrix(&it.a), Triangle::Lower, &it.x)
+        }),
+        row!("solve.singular_values_batched", true, |it| {
+            it.solve.singular_values_batched(it.matrix(&it.a), &it.x)
+        }),
+        row!("solve.svd_batched", true, |it| {
+            it.solve.svd_batched(it.matrix(&it.a), &it.x, it.matrix(&it.b), it.matrix(&it.c))
+        }),
+    ]
+}
+
 fn kernel_rows() -> Vec<Row> {
     vec![
         row!("dnn.convolution", false, |it| {
@@ -311,7 +338,7 @@ fn kernel_rows() -> Vec<Row> {
 }
 
 fn rows() -> Vec<Row> {
-    [dense_rows(), solver_rows(), kernel_rows()].into_iter().flatten().collect()
+    [dense_rows(), solver_rows(), batched_rows(), kernel_rows()].into_iter().flatten().collect()
 }
 
 /// All rows that mean something for matrices of so many rows.

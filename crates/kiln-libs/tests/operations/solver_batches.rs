@@ -235,7 +235,7 @@ fn batches_that_do_not_fit_are_refused() {
     let text = refused(solve.cholesky_batched(Matrix::new(&a, 2, 3).batch(2), lower).submit());
     assert_eq!(
         text,
-        "solve.cholesky_batched: `a` is 2 x 3, and must be square; use `qr` or `svd` for other shapes, one by one"
+        "solve.cholesky_batched: `a` is 2 x 3, and must be square; use `qr_batched` or `svd_batched` for other shapes"
     );
     let text = refused(solve.cholesky_batched(Matrix::new(&a, 2, 2).batch(4), lower).submit());
     assert!(text.contains("`a` has 12 elements and must have 16"), "{text}");

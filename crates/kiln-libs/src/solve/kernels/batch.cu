@@ -3,21 +3,7 @@
 // TYPE: the element. Element (i, j) of matrix m lies at m * stride + i * row_step + j * column_step. What the device finds in a matrix is one word, as LAPACK
 // has it.
 
-#include "tile.cuh"
-
-#define THREADS 128
-
-// A matrix in memory of any kind.
-struct View {
-    TYPE* base;
-    u64 row_step, column_step;
-    __device__ __forceinline__ TYPE& at(u64 row, u64 column) const { return base[row * row_step + column * column_step]; }
-};
-
-__device__ __forceinline__ TYPE* shared_matrix() {
-    extern __shared__ __align__(16) unsigned char shared_bytes[];
-    return (TYPE*)shared_bytes;
-}
+#include "batch.cuh"
 
 // Copies a matrix, or its lower triangle.
 __device__ __forceinline__ void copy(const View& from, const View& to, u64 n, bool is_lower) {
@@ -50,8 +36,6 @@ __device__ __forceinline__ u64 factor_cholesky(const View& a, u64 n) {
     }
     return 0;
 }
-
-__device__ __forceinline__ bool is_finite(TYPE value) { return fabs(value) < Limits<TYPE>::high(); }
 
 // The row of the element of a column with the largest absolute value, from row k on; of equal ones the first. A NaN counts as infinite, so that it is found.
 __device__ __forceinline__ u64 find_pivot(const View& a, u64 n, u64 k) {
@@ -86,23 +70,10 @@ __device__ __forceinline__ u64 find_pivot(const View& a, u64 n, u64 k) {
     return found;
 }
 
-// The smaller of row and column of the first NaN or infinity of a matrix by that measure; n if there is none.
-__device__ __forceinline__ u64 find_not_finite(const View& a, u64 n) {
-    __shared__ u64 shared_place;
-    if (threadIdx.x == 0) shared_place = n;
-    __syncthreads();
-    for (u64 at = threadIdx.x; at < n * n; at += THREADS) {
-        const u64 row = at % n, column = at / n;
-        if (!is_finite(a.at(row, column))) atomicMin(&shared_place, row < column ? row : column);
-    }
-    __syncthreads();
-    return shared_place;
-}
-
 // A matrix becomes its triangular factors. Returns 0, or the place of the first zero on the diagonal of U, counted from 1; or minus the place of the first NaN or infinity:
 // of the matrix if it has one, otherwise of the diagonal of U, where elements overflow.
 __device__ __forceinline__ i32 factor_lu(const View& a, u64 n, i64* pivots) {
-    const u64 place = find_not_finite(a, n);
+    const u64 place = find_not_finite(a, n, n);
     i32 zero = 0, not_finite = place < n ? (i32)(place + 1) : 0;
     for (u64 k = 0; k < n; k++) {
         const u64 other = find_pivot(a, n, k);

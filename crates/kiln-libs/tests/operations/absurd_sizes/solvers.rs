@@ -102,5 +102,26 @@ pub(super) fn batched_rows() -> Vec<Row> {
         row!("solve.lu_solve_batched", "unknowns", NONE, |it, s| {
             it.solve.lu_solve_batched(Matrix::new(&it.a, s, s), &it.pivots, Matrix::new(&it.b, s, 1))
         }),
+        row!("solve.qr_batched", "rows", NONE, |it, s| {
+            it.solve.qr_batched(Matrix::new(&it.a, s, N), &it.x)
+        }),
+        row!("solve.apply_q_batched", "columns", [0, 1], |it, s| {
+            it.solve.apply_q_batched(Side::Left, square(&it.a), &it.x, Matrix::new(&it.b, N, s))
+        }),
+        row!("solve.least_squares_batched", "sides", [0, 1], |it, s| {
+            it.solve.least_squares_batched(square(&it.a), Matrix::new(&it.b, N, s))
+        }),
+        row!("solve.eigenvalues_batched", "order", NONE, |it, s| {
+            it.solve.eigenvalues_batched(Matrix::new(&it.a, s, s), LOWER, &it.x)
+        }),
+        row!("solve.eigenvectors_batched", "stride", NONE, |it, s| {
+            it.solve.eigenvectors_batched(square(&it.a).batch(2).stride(s), LOWER, &it.x)
+        }),
+        row!("solve.singular_values_batched", "batch", [1], |it, s| {
+            it.solve.singular_values_batched(square(&it.a).batch(s), &it.x)
+        }),
+        row!("solve.svd_batched", "rows", NONE, |it, s| {
+            it.solve.svd_batched(Matrix::new(&it.a, s, N), &it.x, square(&it.b), square(&it.c))
+        }),
     ]
 }

@@ -24,7 +24,10 @@ fn potrf() -> Potrf {
 }
 
 pub(super) fn solvers() -> Vec<Row> {
-    [systems(), batches(), orthogonal(), spectra()].into_iter().flatten().collect()
+    [systems(), batches(), batched_factors(), batched_spectra(), batched_svd(), orthogonal(), spectra()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn systems() -> Vec<Row> {
@@ -150,6 +153,115 @@ fn batches() -> Vec<Row> {
     ]
 }
 
+fn batched_factors() -> Vec<Row> {
+    vec![
+        Row {
+            call: "solve.qr_batched",
+            run: |gpu| {
+                let (a, tau) = (up(gpu, &[3.0_f32, 4.0, 5.0, 12.0]), out(gpu, 2));
+                let matrices = Matrix::new(&a, 2, 1).batch(2);
+                Solve::new(gpu).qr_batched(matrices, &tau).submit().unwrap().wait().unwrap();
+                let found = down(&a);
+                let operation = Geqrf { element: F32, m: 2, n: 1, leading: 2 };
+                (vec![found[0].abs(), found[2].abs()], vec![5.0, 13.0], solved(operation))
+            },
+        },
+        Row { call: "solve.apply_q_batched", run: |gpu| q_times_each(gpu, false) },
+        Row { call: "solve.apply_q_transposed_batched", run: |gpu| q_times_each(gpu, true) },
+        Row {
+            call: "solve.least_squares_batched",
+            run: |gpu| {
+                // The means of 1, 2 and 6, and of 3, 5 and 4.
+                let (a, b) = (up(gpu, &[1.0_f32; 6]), up(gpu, &[1.0_f32, 2.0, 6.0, 3.0, 5.0, 4.0]));
+                let (matrices, sides) = (Matrix::new(&a, 3, 1).batch(2), Matrix::new(&b, 3, 1).batch(2));
+                Solve::new(gpu).least_squares_batched(matrices, sides).submit().unwrap().wait().unwrap();
+                let found = down(&b);
+                let operation = Geqrf { element: F32, m: 3, n: 1, leading: 3 };
+                (vec![found[0], found[3]], vec![3.0, 4.0], solved(operation))
+            },
+        },
+    ]
+}
+
+/// Two matrices with the singular values 3 and 2, and 4 and 1.
+const EXCHANGES: [f32; 8] = [0.0, 3.0, 2.0, 0.0, 0.0, -1.0, 4.0, 0.0];
+
+fn batched_spectra() -> Vec<Row> {
+    /// Two symmetric matrices, with the eigenvalues 1 and 3, and -1 and 5.
+    const SYMMETRIC: [f32; 8] = [2.0, f32::NAN, 1.0, 2.0, -1.0, f32::NAN, 0.0, 5.0];
+    vec![
+        Row {
+            call: "solve.eigenvalues_batched",
+            run: |gpu| {
+                let (a, values) = (up(gpu, &SYMMETRIC), out(gpu, 4));
+                let matrices = square(&a).batch(2);
+                Solve::new(gpu)
+                    .eigenvalues_batched(matrices, LOWER, &values)
+                    .submit()
+                    .unwrap()
+                    .wait()
+                    .unwrap();
+                (down(&values), vec![1.0, 3.0, -1.0, 5.0], spectrum())
+            },
+        },
+        Row {
+            call: "solve.eigenvectors_batched",
+            run: |gpu| {
+                let (a, values) = (up(gpu, &SYMMETRIC), out(gpu, 4));
+                let matrices = square(&a).batch(2);
+                Solve::new(gpu)
+                    .eigenvectors_batched(matrices, LOWER, &values)
+                    .submit()
+                    .unwrap()
+                    .wait()
+                    .unwrap();
+                let found = down(&a).into_iter().map(f64::abs).collect();
+                let half = 0.5_f64.sqrt();
+                (found, vec![half, half, half, half, 1.0, 0.0, 0.0, 1.0], spectrum())
+            },
+        },
+        Row {
+            call: "solve.singular_values_batched",
+            run: |gpu| {
+                let (a, s) = (up(gpu, &EXCHANGES), out(gpu, 4));
+                Solve::new(gpu)
+                    .singular_values_batched(square(&a).batch(2), &s)
+                    .submit()
+                    .unwrap()
+                    .wait()
+                    .unwrap();
+                (down(&s), vec![3.0, 2.0, 4.0, 1.0], spectrum())
+            },
+        },
+    ]
+}
+
+fn batched_svd() -> Vec<Row> {
+    vec![Row {
+        call: "solve.svd_batched",
+        run: |gpu| {
+            let (a, s, u, vt) = (up(gpu, &EXCHANGES), out(gpu, 4), out(gpu, 8), out(gpu, 8));
+            let [left, right] = [&u, &vt].map(|buffer| square(buffer).batch(2));
+            Solve::new(gpu)
+                .svd_batched(square(&a).batch(2), &s, left, right)
+                .submit()
+                .unwrap()
+                .wait()
+                .unwrap();
+            let found = down(&s).into_iter().chain(down(&u)).chain(down(&vt)).map(f64::abs).collect();
+            // A exchanges the axes, and the vectors are axes.
+            let wanted = [
+                [3.0, 2.0, 4.0, 1.0],
+                [1.0, 0.0, 0.0, 1.0],
+                [0.0, 1.0, 1.0, 0.0],
+                [0.0, 1.0, 1.0, 0.0],
+                [1.0, 0.0, 0.0, 1.0],
+            ];
+            (found, wanted.concat(), spectrum())
+        },
+    }]
+}
+
 fn orthogonal() -> Vec<Row> {
     vec![
         Row {
@@ -239,4 +351,24 @@ fn q_times(gpu: &DeviceRuntime, is_transposed: bool) -> Case {
     let wanted = if is_transposed { vec![5.0, 0.0] } else { vec![5.0] };
     let found = if is_transposed { vec![found[0].abs(), found[1]] } else { vec![found[0].hypot(found[1])] };
     (found, wanted, solved(Geqrf { element: F32, m: 2, n: 1, leading: 2 }))
+}
+
+/// As [`q_times`], for two matrices.
+fn q_times_each(gpu: &DeviceRuntime, is_transposed: bool) -> Case {
+    const VECTORS: [f32; 4] = [3.0, 4.0, 5.0, 12.0];
+    let (a, tau, c) = (up(gpu, &VECTORS), out(gpu, 2), up(gpu, &VECTORS));
+    let [factored, product] = [&a, &c].map(|buffer| Matrix::new(buffer, 2, 1).batch(2));
+    let solve = Solve::new(gpu);
+    let _ = solve.qr_batched(factored, &tau).submit().unwrap();
+    let call = match is_transposed {
+        true => solve.apply_q_transposed_batched(Side::Left, factored, &tau, product),
+        false => solve.apply_q_batched(Side::Left, factored, &tau, product),
+    };
+    drop(call.submit().unwrap());
+    let found = down(&c);
+    let operation = solved(Geqrf { element: F32, m: 2, n: 1, leading: 2 });
+    match is_transposed {
+        true => (found.into_iter().map(f64::abs).collect(), vec![5.0, 0.0, 13.0, 0.0], operation),
+        false => (vec![found[0].hypot(found[1]), found[2].hypot(found[3])], vec![5.0, 13.0], operation),
+    }
 }
