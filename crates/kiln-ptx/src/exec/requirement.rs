@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::matrix::{SparseMultiply, WarpMatrix};
-use crate::{Flag, Form, Opcode, Order, PtxModule, PtxVersion, ScalarType, Scope, Space};
+use crate::{Flag, Form, Opcode, Order, PtxModule, PtxVersion, Rounding, ScalarType, Scope, Space};
 
 /// Words of tensor copies that came with sm_100.
 const BLACKWELL_WORDS: [&str; 3] = ["tile::gather4", "tile::scatter4", "cta_group::1"];
@@ -26,6 +26,10 @@ enum Features {
     Family {
         last: u32,
     },
+    /// This one and another one, each under its name with an `a`.
+    OwnOfTwo {
+        other: u32,
+    },
 }
 
 impl Requirement {
@@ -46,12 +50,33 @@ impl Requirement {
         features: Features::Family { last: 110 },
     };
 
+    /// What the architectures from sm_100 to sm_121 have under names with an `a` or `f`, since version 8.6.
+    const SMALL_FLOATS: Self = Self { features: Features::Family { last: 121 }, ..Self::BLACKWELL };
+
+    /// What sm_100a and sm_103a have since version 8.7.
+    const RANDOM_ROUNDING: Self = Self {
+        version: PtxVersion { major: 8, minor: 7 },
+        sm: 100,
+        features: Features::OwnOfTwo { other: 103 },
+    };
+
+    /// What a conversion requires.
+    fn of_conversion(form: &Form) -> Option<Self> {
+        use ScalarType::{E2m1x2, E2m3x2, E3m2x2, Ue8m0x2};
+        if form.rounding() == Some(Rounding::Rs) {
+            return Some(Self::RANDOM_ROUNDING);
+        }
+        let is_small = |ty| matches!(ty, E2m1x2 | E2m3x2 | E3m2x2 | Ue8m0x2);
+        form.types().any(is_small).then_some(Self::SMALL_FLOATS)
+    }
+
     /// What an instruction requires; `None` where nothing is known.
     pub(crate) fn of(form: &Form) -> Option<Self> {
         match form.opcode() {
             Opcode::Wmma => WarpMatrix::named(form.text()).map(|matrix| matrix.requirement()),
             Opcode::Mma => SparseMultiply::named(form.text()).map(|sparse| sparse.requirement()),
             Opcode::Wgmma => Some(Self::own(8, 0, 90)),
+            Opcode::Cvt => Self::of_conversion(form),
             Opcode::Mbarrier => Some(Self::of_mbarrier(form)),
             Opcode::Atom | Opcode::Red if form.vector() > 1 => Some(Self::new(8, 1, 90)),
             Opcode::Cp if form.has_word("tile::gather4") && is_own_block(form) => {
@@ -63,7 +88,7 @@ impl Requirement {
             Opcode::Cp if form.has(Flag::Async) => Some(Self::new(7, 0, 80)),
             Opcode::Redux if form.ty() != Some(ScalarType::F32) => Some(Self::new(7, 0, 80)),
             Opcode::Match => Some(Self::new(6, 0, 70)),
-            Opcode::Elect | Opcode::Stmatrix => Some(Self::new(7, 8, 90)),
+            Opcode::Elect | Opcode::Stmatrix | Opcode::Griddepcontrol => Some(Self::new(7, 8, 90)),
             Opcode::Movmatrix => Some(Self::new(7, 8, 75)),
             Opcode::Ldmatrix => Some(Self::new(6, 5, 75)),
             Opcode::Fma if matches!(form.ty(), Some(ScalarType::Bf16 | ScalarType::Bf16x2)) => {
@@ -105,6 +130,9 @@ impl Requirement {
                 (self.sm..=last).contains(&sm) && module.target.architecture.ends_with(['a', 'f'])
             }
             (Some(sm), Features::Own) => sm == self.sm && module.target.architecture.ends_with('a'),
+            (Some(sm), Features::OwnOfTwo { other }) => {
+                [self.sm, other].contains(&sm) && module.target.architecture.ends_with('a')
+            }
         };
         has_architecture && module.version >= self.version
     }
@@ -123,6 +151,7 @@ impl fmt::Display for Requirement {
             Features::All => write!(f, "sm_{sm} or newer"),
             Features::Own => write!(f, "sm_{sm}a"),
             Features::Family { last } => write!(f, "sm_{sm}a to sm_{last}a"),
+            Features::OwnOfTwo { other } => write!(f, "sm_{sm}a or sm_{other}a"),
         }
     }
 }

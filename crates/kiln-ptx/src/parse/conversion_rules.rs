@@ -24,7 +24,13 @@ enum Wanted {
 
 /// What is wrong with the words of a conversion.
 pub(super) fn broken_conversion(form: &Form) -> Option<String> {
-    if form.opcode() != Opcode::Cvt || !has_known_words(form) {
+    if form.opcode() != Opcode::Cvt {
+        return None;
+    }
+    if let Some(broken) = broken_small_pair(form) {
+        return Some(broken);
+    }
+    if !has_known_words(form) {
         return None;
     }
     let mut types = form.types();
@@ -112,6 +118,49 @@ fn broken_flag(form: &Form, to: ScalarType, from: ScalarType) -> Option<String> 
             "has `.{word}`, which is for `.f16` and `.bf16` from `.f32` with `.rn` or `.rz`; leave it out"
         )
     })
+}
+
+/// What is wrong with a conversion from or to two floats of 4 or 6 bits, or two scales.
+fn broken_small_pair(form: &Form) -> Option<String> {
+    use ScalarType::{Bf16x2, E2m1x2, E2m3x2, E3m2x2, F16x2, F32, Ue8m0x2};
+    let mut types = form.types();
+    let (to, from) = (types.next()?, types.next()?);
+    let is_small = |ty| matches!(ty, E2m1x2 | E2m3x2 | E3m2x2);
+    if !is_small(to) && !is_small(from) && to != Ue8m0x2 && from != Ue8m0x2 {
+        return None;
+    }
+    let has_words = form.modifiers().iter().any(|word| matches!(word, Modifier::Other(_)));
+    if types.next().is_some() || has_words || form.has(Flag::Scaled) {
+        return None;
+    }
+    let exists = matches!(
+        (to, from),
+        (E2m1x2 | E2m3x2 | E3m2x2, F32)
+            | (F16x2, E2m1x2 | E2m3x2 | E3m2x2)
+            | (E2m1x2, F16x2)
+            | (Ue8m0x2, F32 | Bf16x2)
+            | (Bf16x2, Ue8m0x2)
+    );
+    if !exists {
+        return Some(format!("converts `.{from}` to `.{to}`, which PTX does not have"));
+    }
+    let (rounding, is_scale) = (form.rounding(), to == Ue8m0x2);
+    if is_scale && !matches!(rounding, Some(Rounding::Rz | Rounding::Rp)) {
+        return Some("needs `.rz` or `.rp`: to a scale there is no other rounding".to_owned());
+    }
+    if !is_scale && rounding != Some(Rounding::Rn) {
+        return Some("needs `.rn`: between these types there is no other rounding".to_owned());
+    }
+    if is_small(to) && !form.has(Flag::Satfinite) {
+        return Some(format!("needs `.satfinite`: `.{to}` has no infinity"));
+    }
+    let no_relu = is_scale || from == Ue8m0x2;
+    if no_relu && form.has(Flag::Relu) {
+        return Some("has `.relu`, and a scale has no sign; leave it out".to_owned());
+    }
+    let widens = matches!(to, F16x2 | Bf16x2);
+    (widens && form.has(Flag::Satfinite))
+        .then(|| "has `.satfinite`, and every value fits; leave it out".to_owned())
 }
 
 /// Whether a conversion takes `.sat`.

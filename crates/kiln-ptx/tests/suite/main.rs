@@ -38,6 +38,7 @@ mod exec_recorded;
 mod exec_reserved;
 mod exec_shared;
 mod exec_shared_pages;
+mod exec_small_floats;
 mod exec_sparse;
 mod exec_statistics;
 mod exec_surface;

@@ -3,8 +3,11 @@
 //! One function converts any type into any other; the pairs that compilers emit most have their loops.
 
 use super::exact::integer;
-use super::float_format::{BF16, E4M3, E5M2, F16, F32, F64, Format, TF32, Value, shift_and_round};
+use super::float_format::{
+    BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, F64, Format, TF32, Value, shift_and_round,
+};
 use super::half::one;
+use super::scale::{brain_of_scale, scale_of_single};
 use super::single::{finish_in, float};
 use super::{Alu, Mode, Round, lanes};
 use crate::ScalarType;
@@ -28,6 +31,11 @@ pub(crate) enum Number {
     Tf32,
     E4m3,
     E5m2,
+    E3m2,
+    E2m3,
+    E2m1,
+    /// A power of two.
+    Ue8m0,
 }
 
 impl Number {
@@ -50,6 +58,10 @@ impl Number {
             Type::Tf32 => Self::Tf32,
             Type::E4m3x2 => Self::E4m3,
             Type::E5m2x2 => Self::E5m2,
+            Type::E3m2x2 => Self::E3m2,
+            Type::E2m3x2 => Self::E2m3,
+            Type::E2m1x2 => Self::E2m1,
+            Type::Ue8m0x2 => Self::Ue8m0,
             _ => return None,
         })
     }
@@ -64,6 +76,9 @@ impl Number {
             Self::Tf32 => TF32,
             Self::E4m3 => E4M3,
             Self::E5m2 => E5M2,
+            Self::E3m2 => E3M2,
+            Self::E2m3 => E2M3,
+            Self::E2m1 => E2M1,
             _ => return None,
         })
     }
@@ -277,22 +292,38 @@ pub(crate) fn pack_two(mode: Mode) -> Option<Alu> {
         Number::F16 | Number::Bf16 => {
             Some(lanes!(mode, |a, b, _c| convert(a, mode) << 16 | convert(b, mode)))
         }
-        Number::E4m3 | Number::E5m2 => {
+        Number::E4m3 | Number::E5m2 | Number::E3m2 | Number::E2m3 => {
             Some(lanes!(mode, |a, b, _c| convert(a, mode) << 8 | convert(b, mode)))
+        }
+        Number::E2m1 => Some(lanes!(mode, |a, b, _c| convert(a, mode) << 4 | convert(b, mode))),
+        Number::Ue8m0 => {
+            Some(lanes!(mode, |a, b, _c| scale_of_single(a, mode) << 8 | scale_of_single(b, mode)))
         }
         _ => None,
     }
 }
 
-/// Both halves of a packed pair converted into a packed pair of other width.
+/// Both parts of a packed pair converted into a packed pair of other width.
 pub(crate) fn convert_pair(mode: Mode) -> Option<Alu> {
+    use Number::{Bf16, E2m1, E2m3, E3m2, E4m3, E5m2, F16, Ue8m0};
     match (mode.from, mode.to) {
-        (Number::E4m3 | Number::E5m2, Number::F16 | Number::Bf16) => {
+        (E4m3 | E5m2, F16 | Bf16) | (E3m2 | E2m3, F16) => {
             Some(lanes!(mode, |a, _b, _c| convert(a >> 8 & 0xff, mode) << 16 | convert(a & 0xff, mode)))
         }
-        (Number::F16 | Number::Bf16, Number::E4m3 | Number::E5m2) => Some(lanes!(mode, |a, _b, _c| {
+        (F16 | Bf16, E4m3 | E5m2) => Some(lanes!(mode, |a, _b, _c| {
             convert(a >> 16 & 0xffff, mode) << 8 | convert(a & 0xffff, mode)
         })),
+        (E2m1, F16) => {
+            Some(lanes!(mode, |a, _b, _c| convert(a >> 4 & 0xf, mode) << 16 | convert(a & 0xf, mode)))
+        }
+        (F16, E2m1) => Some(lanes!(mode, |a, _b, _c| {
+            convert(a >> 16 & 0xffff, mode) << 4 | convert(a & 0xffff, mode)
+        })),
+        // The upper half of a single is a `bf16`.
+        (Bf16, Ue8m0) => Some(lanes!(mode, |a, _b, _c| {
+            scale_of_single(a & 0xffff_0000, mode) << 8 | scale_of_single(a << 16 & 0xffff_0000, mode)
+        })),
+        (Ue8m0, Bf16) => Some(lanes!(|a| brain_of_scale(a >> 8 & 0xff) << 16 | brain_of_scale(a & 0xff))),
         _ => None,
     }
 }

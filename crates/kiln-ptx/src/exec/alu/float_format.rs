@@ -12,23 +12,43 @@ pub(crate) struct Format {
     pub(crate) fraction_bits: u32,
     /// The bits of the NaN that arithmetic answers.
     pub(crate) nan: u64,
-    /// Whether the largest exponent is used for numbers, and only all ones are NaN.
-    pub(crate) finite_only: bool,
+    /// What the largest exponent stands for.
+    pub(crate) top: TopExponent,
+}
+
+/// What the largest exponent of a format stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TopExponent {
+    /// Infinity and NaN, as IEEE 754 has it.
+    Special,
+    /// Numbers, and NaN where all bits are ones.
+    NumbersAndNan,
+    /// Numbers alone: the format has neither infinity nor NaN.
+    Numbers,
 }
 
 pub(crate) const F64: Format =
-    Format { exponent_bits: 11, fraction_bits: 52, nan: 0xfff8_0000_0000_0000, finite_only: false };
+    Format { exponent_bits: 11, fraction_bits: 52, nan: 0xfff8_0000_0000_0000, top: TopExponent::Special };
 pub(crate) const F32: Format =
-    Format { exponent_bits: 8, fraction_bits: 23, nan: 0x7fff_ffff, finite_only: false };
+    Format { exponent_bits: 8, fraction_bits: 23, nan: 0x7fff_ffff, top: TopExponent::Special };
 pub(crate) const F16: Format =
-    Format { exponent_bits: 5, fraction_bits: 10, nan: 0x7fff, finite_only: false };
+    Format { exponent_bits: 5, fraction_bits: 10, nan: 0x7fff, top: TopExponent::Special };
 pub(crate) const BF16: Format =
-    Format { exponent_bits: 8, fraction_bits: 7, nan: 0x7fff, finite_only: false };
+    Format { exponent_bits: 8, fraction_bits: 7, nan: 0x7fff, top: TopExponent::Special };
 /// The ten-bit fraction of `tf32`, without the thirteen zero bits below it.
 pub(crate) const TF32: Format =
-    Format { exponent_bits: 8, fraction_bits: 10, nan: 0x3_ffff, finite_only: false };
-pub(crate) const E5M2: Format = Format { exponent_bits: 5, fraction_bits: 2, nan: 0x7f, finite_only: false };
-pub(crate) const E4M3: Format = Format { exponent_bits: 4, fraction_bits: 3, nan: 0x7f, finite_only: true };
+    Format { exponent_bits: 8, fraction_bits: 10, nan: 0x3_ffff, top: TopExponent::Special };
+pub(crate) const E5M2: Format =
+    Format { exponent_bits: 5, fraction_bits: 2, nan: 0x7f, top: TopExponent::Special };
+pub(crate) const E4M3: Format =
+    Format { exponent_bits: 4, fraction_bits: 3, nan: 0x7f, top: TopExponent::NumbersAndNan };
+/// Formats without NaN: what is none becomes the largest number.
+pub(crate) const E3M2: Format =
+    Format { exponent_bits: 3, fraction_bits: 2, nan: 0x1f, top: TopExponent::Numbers };
+pub(crate) const E2M3: Format =
+    Format { exponent_bits: 2, fraction_bits: 3, nan: 0x1f, top: TopExponent::Numbers };
+pub(crate) const E2M1: Format =
+    Format { exponent_bits: 2, fraction_bits: 1, nan: 0x7, top: TopExponent::Numbers };
 
 /// A value taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +88,22 @@ impl Format {
         if negative { self.sign_bit() } else { 0 }
     }
 
-    /// Infinity, or NaN in a format that has none.
+    /// Infinity; in a format that has none NaN, or the largest number if it has no NaN either.
     pub(crate) fn infinity(self, negative: bool) -> u64 {
-        if self.finite_only {
-            return self.zero(negative) | self.nan;
-        }
-        self.zero(negative) | (self.max_biased() as u64) << self.fraction_bits
+        let magnitude = match self.top {
+            TopExponent::Special => (self.max_biased() as u64) << self.fraction_bits,
+            TopExponent::NumbersAndNan | TopExponent::Numbers => self.nan,
+        };
+        self.zero(negative) | magnitude
     }
 
     /// The largest number.
     pub(crate) fn largest(self, negative: bool) -> u64 {
-        let magnitude = if self.finite_only { self.nan - 1 } else { self.infinity(false) - 1 };
+        let magnitude = match self.top {
+            TopExponent::Special => self.infinity(false) - 1,
+            TopExponent::NumbersAndNan => self.nan - 1,
+            TopExponent::Numbers => self.nan,
+        };
         self.zero(negative) | magnitude
     }
 
@@ -90,7 +115,11 @@ impl Format {
 
     pub(crate) fn is_nan(self, bits: u64) -> bool {
         let magnitude = bits & (self.sign_bit() - 1);
-        if self.finite_only { magnitude == self.nan } else { magnitude > self.infinity(false) }
+        match self.top {
+            TopExponent::Special => magnitude > self.infinity(false),
+            TopExponent::NumbersAndNan => magnitude == self.nan,
+            TopExponent::Numbers => false,
+        }
     }
 
     /// Zero of the same sign for a subnormal, else the bits as they are.
@@ -105,7 +134,7 @@ impl Format {
         if self.is_nan(bits) {
             return Value::Nan;
         }
-        if biased == self.max_biased() && !self.finite_only {
+        if biased == self.max_biased() && self.top == TopExponent::Special {
             return Value::Infinite { negative };
         }
         if biased == 0 && fraction == 0 {

@@ -20,6 +20,7 @@ pub(crate) mod float_format;
 pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod packed;
+mod scale;
 pub(crate) mod simple_op;
 pub(crate) mod single;
 pub(crate) mod video;

@@ -17,7 +17,7 @@ impl Lowering<'_> {
             let mode = Mode { flow, ..Mode::default() };
             return self.emit_alu(pack_saturated(to)?, mode, operands, ScalarType::B32);
         }
-        // Random bits and scales are further operands.
+        // Random bits and scales are further operands. How the bits are shared out between the parts is not written down for all forms.
         if form.rounding() == Some(Rounding::Rs) || operands.len() > 3 || form.has(Flag::Scaled) {
             return None;
         }
@@ -84,7 +84,12 @@ fn simple_single(from: ScalarType, to: ScalarType, mode: Mode) -> SimpleOp {
     }
 }
 
+/// Whether a type is two floats of 4 to 8 bits.
+fn is_small_pair(ty: ScalarType) -> bool {
+    use ScalarType::{E2m1x2, E2m3x2, E3m2x2, E4m3x2, E5m2x2, Ue8m0x2};
+    matches!(ty, E4m3x2 | E5m2x2 | E3m2x2 | E2m3x2 | E2m1x2 | Ue8m0x2)
+}
+
 fn is_packed(ty: ScalarType) -> bool {
-    layout(ty).is_some_and(|layout| layout.is_packed())
-        || matches!(ty, ScalarType::E4m3x2 | ScalarType::E5m2x2)
+    layout(ty).is_some_and(|layout| layout.is_packed()) || is_small_pair(ty)
 }
