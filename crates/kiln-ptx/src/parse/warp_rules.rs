@@ -6,7 +6,7 @@ use crate::modifier::{Flag, Modifier, Operation, Order, Scope, Vote};
 use crate::opcode::Opcode;
 use crate::scalar::ScalarType;
 
-/// What is wrong with the words of a shuffle, a vote, a match, a reduction over a warp or a fence.
+/// What is wrong with the words of a shuffle, a vote, a match, a reduction over a warp, a fence or a wait for another grid.
 pub(super) fn broken_warp_words(form: &Form, dialect: Dialect) -> Option<String> {
     let has_sync = form.has(Flag::Sync);
     match form.opcode() {
@@ -36,11 +36,19 @@ pub(super) fn broken_warp_words(form: &Form, dialect: Dialect) -> Option<String>
         Opcode::Dp2a | Opcode::Dp4a if form.types().count() != 2 => {
             Some("needs two types, such as `.u32.u32`".to_owned())
         }
+        Opcode::Griddepcontrol if !is_dependency(form.text()) => {
+            Some("needs one word, `.wait` or `.launch_dependents`".to_owned())
+        }
         Opcode::Exit | Opcode::Trap if !form.modifiers().is_empty() => {
             Some("has words behind its name, which it does not take; leave them out".to_owned())
         }
         _ => None,
     }
+}
+
+/// Whether an instruction is one of the two about the grids that depend on each other.
+fn is_dependency(text: &str) -> bool {
+    matches!(text, "griddepcontrol.wait" | "griddepcontrol.launch_dependents")
 }
 
 /// What is wrong with a fence of one order: those of proxies and objects have other words.

@@ -22,6 +22,7 @@ mod exec_checks;
 mod exec_cluster;
 mod exec_cluster_copies;
 mod exec_damage;
+mod exec_dependency;
 mod exec_endless;
 mod exec_kernels;
 mod exec_launch_limits;

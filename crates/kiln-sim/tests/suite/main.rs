@@ -9,6 +9,7 @@
 
 mod child;
 mod correct;
+mod dependent_launches;
 mod determinism;
 mod faults;
 mod graphs;

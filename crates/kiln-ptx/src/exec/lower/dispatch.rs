@@ -59,9 +59,12 @@ impl Lowering<'_> {
             Suld | Sust | Sured => self.lower_surface(form, operands),
             Membar | Fence => return self.lower_fence(form),
             // They change how fast something is, never what it does.
-            Prefetch | Prefetchu | Applypriority | Createpolicy | Pmevent | Setmaxnreg | Griddepcontrol => {
+            Prefetch | Prefetchu | Applypriority | Createpolicy | Pmevent | Setmaxnreg => {
                 self.lower_hint(form, operands)
             }
+            // A launch begins when what its stream waits for has ended, so the grids that it depends on are done and what they wrote is seen; a grid that depends
+            // on it begins behind it. What other streams do is not ordered by it.
+            Griddepcontrol => self.lower_hint(form, operands),
             // What is discarded may read as anything afterwards, so also as it was.
             Discard => self.lower_hint(form, operands),
             _ => return Err(Why::Instruction),
