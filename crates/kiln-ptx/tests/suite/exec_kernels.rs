@@ -1,6 +1,6 @@
 //! Every kernel of the table gives what its oracle says, in several orders and on several threads.
 
-use kiln_kernels::{Case, Ending, cases};
+use kiln_kernels::{Case, CaseSource, Ending, cases};
 use kiln_ptx::PtxModule;
 use kiln_ptx::exec::{Checks, DeviceHeap, ExecOutcome, ExecProgram, LaunchShape, Options, SimpleMemory};
 
@@ -96,4 +96,36 @@ fn no_order_takes_a_slow_warp_for_a_stuck_one() {
 fn blocks_on_several_threads_give_the_same_results() {
     let heap = DeviceHeap::default();
     judge_all(&Options { heap: Some(&heap), threads: 3, ..Options::default() }, 2);
+}
+
+/// What is found when a kernel of the tensor cores is run from another text.
+fn found_in(ptx: String, name: &str) -> String {
+    let case = cases().iter().find(|case| case.name == name).unwrap();
+    let source = CaseSource { ptx: ptx.leak(), ..*case.source };
+    let mut changed = *case;
+    changed.source = Box::leak(Box::new(source));
+    let options = Options { checks: Checks::ALL, seed: 1, ..Options::default() };
+    let (_, outcome) = run(&changed, 1, &options);
+    outcome.findings.iter().map(|finding| format!("{finding}\n")).collect()
+}
+
+#[test]
+fn products_and_attention_that_lack_a_barrier_or_a_wait_are_found() {
+    for name in ["product_f16", "product_bf16", "product_tf32", "product_s8", "attention"] {
+        let ptx = cases().iter().find(|case| case.name == name).unwrap().source.ptx;
+        assert_eq!(found_in(ptx.to_owned(), name), "");
+        let start = ptx.find(&format!(".entry {name}(")).unwrap();
+        let end = ptx[start + 1..].find(".entry").map_or(ptx.len(), |next| start + 1 + next);
+        let barriers: Vec<usize> =
+            ptx[start..end].match_indices("bar.sync").map(|(at, _)| start + at).collect();
+        assert_eq!(barriers.len(), 2, "{name}: behind the copies of a step, and behind its products");
+        for at in barriers {
+            let after = at + ptx[at..].find(';').unwrap() + 1;
+            let found = found_in(format!("{}{}", &ptx[..at], &ptx[after..]), name);
+            assert!(found.contains("race"), "{name} without the barrier at byte {at}: {found}");
+        }
+        let body = ptx[start..end].replace("cp.async.wait_group 1", "cp.async.wait_group 2");
+        let found = found_in(format!("{}{body}{}", &ptx[..start], &ptx[end..]), name);
+        assert!(found.contains("pending copy"), "{name}: {found}");
+    }
 }

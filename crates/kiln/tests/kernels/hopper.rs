@@ -17,7 +17,7 @@ mod warpgroup;
 mod warpgroup_judge;
 mod warpgroup_trials;
 
-use beside_gpu::judge;
+use beside_gpu::{judge, unmatched};
 
 #[test]
 fn products_of_warpgroups_of_every_width_are_those_of_the_gpu() {
@@ -80,4 +80,24 @@ fn blocks_of_a_cluster_meet_as_on_the_gpu() {
 #[test]
 fn messages_between_blocks_are_those_of_the_gpu() {
     judge("hopper::messages_between_blocks_are_those_of_the_gpu", &cluster_trials::messages());
+}
+
+#[test]
+fn every_trial_has_one_answer_of_a_gpu_and_every_answer_a_trial() {
+    let lists = [
+        warpgroup_trials::widths(),
+        warpgroup_trials::layouts(),
+        warpgroup_trials::signs(),
+        tensor_trials::loads(),
+        tensor_trials::stores(),
+        tensor_trials::reductions(),
+        tensor_columns::columns(),
+        tensor_columns::multicasts(),
+        tensor_replaced::replaced(),
+        bulk_trials::trials(),
+        cluster_trials::meetings(),
+        cluster_trials::messages(),
+    ];
+    let wrong = unmatched(&lists.into_iter().flatten().collect::<Vec<_>>());
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -56,13 +56,45 @@ fn simulated(trial: &Trial) -> Result<Vec<u8>, String> {
     if let Some(text) = trial.wrong(&result) {
         return Err(format!("simulated, oracle: {text}"));
     }
-    let fingerprint = format!("{:016x}", trial.fingerprint());
-    let mut lines = RECORDED.lines().filter_map(|line| line.strip_prefix(&fingerprint));
     let answer = format!("{:016x}", hash(&[&result]));
-    match lines.next().map(|rest| rest.trim_start().starts_with(&answer)) {
-        Some(false) => Err(format!("{}: the result is not what an H200 gave", trial.name)),
-        _ => Ok(result),
+    match recorded(&fingerprint(trial)) {
+        Some(recorded) if recorded == answer => Ok(result),
+        Some(_) => Err(format!("{}: the result is not what an H200 gave", trial.name)),
+        None => Err(format!(
+            "{}: `recorded.txt` has no answer of an H200 to it; run the test on one with KILN_RECORD=FOLDER and add the line",
+            trial.name
+        )),
     }
+}
+
+fn fingerprint(trial: &Trial) -> String {
+    format!("{:016x}", trial.fingerprint())
+}
+
+/// The hash of the answer to a trial.
+fn recorded(fingerprint: &str) -> Option<&'static str> {
+    RECORDED.lines().find_map(|line| line.strip_prefix(fingerprint)?.split_whitespace().next())
+}
+
+/// What is wrong between trials and recorded answers: a trial with none or with two, and an answer to no trial. Two tests may have the same trial.
+pub(crate) fn unmatched(trials: &[Trial]) -> Vec<String> {
+    let fingerprints: Vec<String> = trials.iter().map(fingerprint).collect();
+    let mut wrong = Vec::new();
+    for (trial, fingerprint) in trials.iter().zip(&fingerprints) {
+        let answers = RECORDED.lines().filter(|line| line.starts_with(fingerprint.as_str())).count();
+        if answers != 1 {
+            wrong.push(format!("{}: {answers} answers, not one", trial.name));
+        }
+    }
+    let is_answered =
+        |line: &&str| fingerprints.iter().any(|fingerprint| line.starts_with(fingerprint.as_str()));
+    wrong.extend(
+        RECORDED
+            .lines()
+            .filter(|line| !is_answered(line))
+            .map(|line| format!("no trial has the answer `{line}`")),
+    );
+    wrong
 }
 
 /// Whether there is a GPU of the architecture that the trials are for.
