@@ -134,21 +134,7 @@ struct Report {
 pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, Failure> {
     let library = shim_library::find(arguments.library.as_deref())?;
     check_memory()?;
-    if arguments.device == Target::Cuda && arguments.seeds > 1 {
-        let message = "--seeds picks orders of the simulated device, and a GPU takes none";
-        return Err(Failure::usage(message).next("leave --seeds or --device cuda out"));
-    }
-    let Some(last) = arguments.seed.checked_add(arguments.seeds - 1) else {
-        let message =
-            format!("--seeds {} from --seed {} goes beyond the last seed", arguments.seeds, arguments.seed);
-        return Err(Failure::usage(message).next("give a smaller --seed"));
-    };
-    if arguments.trace.is_some() && arguments.seeds > 1 {
-        let message = "--trace records one run, and --seeds asks for several";
-        return Err(
-            Failure::usage(message).next("name the seed of the run that is to be recorded with --seed")
-        );
-    }
+    let last = last_seed(arguments)?;
     let of_simulation = simulation::variables(arguments)?;
     let mut variables = arguments.device.variables(arguments.isolate)?;
     variables.extend(of_simulation.into_iter().map(|(name, value)| (name, value.into())));

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kiln_driver::{Code, Error, ErrorKind, Refusal};
 
-use crate::records;
+use crate::{program_lines, records};
 
 /// What a function of the API answers.
 pub(crate) type Answer<T = ()> = Result<T, Code>;
@@ -44,7 +44,10 @@ pub(crate) fn contained<T>(
 
 /// Runs the body of a function of the API.
 pub(crate) fn answer(name: &'static str, body: impl FnOnce() -> Answer) -> c_int {
-    match contained(name, (Code::UNKNOWN, "CUDA_ERROR_UNKNOWN"), body) {
+    program_lines::enter(name);
+    let answered = contained(name, (Code::UNKNOWN, "CUDA_ERROR_UNKNOWN"), body);
+    program_lines::leave(name);
+    match answered {
         Ok(()) => Code::SUCCESS.0,
         Err(code) => {
             if code == Code::NOT_PERMITTED && is_inside() {

@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use kiln_driver::{Code, DeviceFinding, Driver, FindingRule, Site, Timeout, WaitTarget};
 use serde::Serialize;
 
-use crate::run_settings;
+use crate::{program_lines, run_settings};
 
 /// Notes that are kept apart by their subject.
 const NOTED_SUBJECTS: usize = 4096;
@@ -50,6 +50,8 @@ enum Record<'a> {
         line: Option<String>,
         fatal: bool,
         text: &'a str,
+        /// The places of the program from which the work was queued.
+        queued_at: &'a [String],
     },
     Note {
         process: u32,
@@ -148,6 +150,8 @@ pub(crate) fn listen(listener: FindingListener) {
 }
 
 fn keep(finding: &DeviceFinding, place: (u32, Option<&Site>)) {
+    let (text, queued_at) = program_lines::with_places(&finding.text);
+    let finding = &DeviceFinding { text, ..finding.clone() };
     if let Some(listener) = LISTENER.get() {
         listener(finding, place);
     }
@@ -163,6 +167,7 @@ fn keep(finding: &DeviceFinding, place: (u32, Option<&Site>)) {
         line: finding.line.as_ref().map(ToString::to_string),
         fatal: finding.fatal,
         text: &finding.text,
+        queued_at: &queued_at,
     });
 }
 

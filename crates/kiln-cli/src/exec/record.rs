@@ -33,6 +33,9 @@ pub(super) struct Finding {
     line: Option<String>,
     fatal: bool,
     pub(super) text: String,
+    /// The lines of the program that queued the work.
+    #[serde(default)]
+    queued_at: Vec<String>,
 }
 
 /// What all runs wrote down; what differs in process and seed alone is kept once.

@@ -23,6 +23,7 @@ mod host_functions;
 mod host_memory;
 mod injected;
 mod interprocess;
+mod lines;
 mod links;
 mod management;
 mod orders;
@@ -67,7 +68,7 @@ fn compiled(name: &str) -> Option<PathBuf> {
     let number: String = thread.chars().filter(char::is_ascii_digit).collect();
     let program = folder().join(format!("{name}-{number}"));
     let output = Command::new("cc")
-        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-pthread", "-o"])
+        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-g", "-pthread", "-o"])
         .arg(&program)
         .arg(source)
         .arg(library())

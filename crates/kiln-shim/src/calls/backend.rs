@@ -14,6 +14,7 @@ use kiln_sim::{DeviceConfig, Machine, MachineConfig, PtxEngine};
 
 use crate::boundary::{Answer, OrCode};
 use crate::calls::{host_callbacks, value_kernels};
+use crate::program_lines;
 use crate::recording;
 use crate::records;
 use crate::run_settings::{self, Target};
@@ -58,6 +59,9 @@ impl Backend {
             (target, Some(worker)) => isolated(target, worker),
         }?;
         let mut drivers: Vec<Arc<dyn Driver>> = opened.iter().map(|opened| opened.driver.clone()).collect();
+        if run_settings::target() == Target::Simulated {
+            program_lines::note_places(&mut drivers);
+        }
         recording::begin(&mut drivers, backend.is_simulated());
         opened.iter_mut().zip(drivers).for_each(|(opened, driver)| opened.driver = driver);
         Ok((backend, opened))
