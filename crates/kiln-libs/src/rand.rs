@@ -6,7 +6,11 @@
 //!
 //! The sequences of [`Bits`] (`u32`) and [`Uniform`] are those of cuRAND's `CURAND_RNG_PSEUDO_PHILOX4_32_10` in its default order, bit
 //! for bit. [`Normal`] and [`LogNormal`] use the same words in the same way (Box and Muller) and agree with cuRAND up to the
-//! rounding of logarithm, sine and cosine, which here are the same on every device.
+//! rounding of logarithm, sine and cosine. Here these are fixed sequences of IEEE operations, so that all devices, the simulated one
+//! among them, give the same bits; cuRAND's differ in the last bits, and so may those of another release of it.
+//!
+//! How far a number lies from the exact one of the same words: [`Normal`] with mean 0 and deviation 1 at most 5e-6 (`f32`) and 1e-14
+//! (`f64`), and [`LogNormal`] at most 6e-6 and 2e-14 of the number itself. Mean and deviation add the rounding of one product and one sum.
 //!
 //! | distribution | elements | values |
 //! |---|---|---|

@@ -15,7 +15,7 @@ pub trait MatrixElement: Element {
 pub trait Real: MatrixElement + Default + PartialEq {}
 
 /// A floating point number of 8 bits, as its bits: sign, 4 bits of exponent with a bias of 7, 3 bits of fraction. There are no infinities, and the
-/// largest number is 448.
+/// largest number is 448. The other type of 8 bits, E5M2, is not there: `f16` has all of its numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct F8E4M3(pub u8);

@@ -116,6 +116,47 @@ fn normal_numbers_come_of_pairs_of_uniform_ones() {
     });
 }
 
+/// The bits of numbers, as one number.
+fn digest(bits: impl Iterator<Item = u64>) -> u64 {
+    bits.fold(0xcbf2_9ce4_8422_2325, |hash, bits| (hash ^ bits).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// What the documentation says: how far a number may lie from the exact one of the same words, and that all devices agree in all bits.
+#[test]
+fn normal_numbers_are_near_the_exact_ones_and_the_same_bits_on_every_device() {
+    const DIGESTS: [u64; 4] =
+        [0xeac8_9fb2_222f_8a64, 0x80a6_2295_16b2_4f31, 0x9178_78f2_ceda_20d6, 0xb6de_872b_46d3_cd7d];
+    const MANY: usize = 5000;
+    everywhere("normal_numbers_are_near_the_exact_ones_and_the_same_bits_on_every_device", |gpu| {
+        let philox = Philox::new(SEED);
+        let f32s: Vec<f32> = drawn(gpu, MANY, 3, Normal { mean: 0.0_f32, deviation: 1.0 });
+        let f64s: Vec<f64> = drawn(gpu, MANY, 3, Normal { mean: 0.0_f64, deviation: 1.0 });
+        let logs: Vec<f32> = drawn(gpu, MANY, 3, LogNormal { mean: 0.0_f32, deviation: 1.0 });
+        let log64s: Vec<f64> = drawn(gpu, MANY, 3, LogNormal { mean: 0.0_f64, deviation: 1.0 });
+        for at in 0..MANY {
+            let (one, two) = (normal_f32(philox, 3 + at as u64), normal_f64(philox, 3 + at as u64));
+            assert!((f64::from(f32s[at]) - one).abs() <= 5e-6, "{at}: {} is not {one}", f32s[at]);
+            assert!((f64s[at] - two).abs() <= 1e-14, "{at}: {} is not {two}", f64s[at]);
+            assert!(
+                (f64::from(logs[at]) / one.exp() - 1.0).abs() <= 6e-6,
+                "{at}: {} is not {}",
+                logs[at],
+                one.exp()
+            );
+            assert!(
+                (log64s[at] / two.exp() - 1.0).abs() <= 2e-14,
+                "{at}: {} is not {}",
+                log64s[at],
+                two.exp()
+            );
+        }
+        let narrow = |values: &[f32]| digest(values.iter().map(|value| u64::from(value.to_bits())));
+        let wide = |values: &[f64]| digest(values.iter().map(|value| value.to_bits()));
+        let found = [narrow(&f32s), wide(&f64s), narrow(&logs), wide(&log64s)];
+        assert_eq!(found, DIGESTS, "{found:#x?}");
+    });
+}
+
 #[test]
 fn chances_and_integers_are_exact() {
     everywhere("chances_and_integers_are_exact", |gpu| {
