@@ -5,10 +5,14 @@ use std::time::Duration;
 use kiln::graph::GraphBuilder;
 use kiln::recovery::{DeviceSpec, Phase, Process, Replay, Status};
 use kiln::{DeviceRuntime, Stream, Ticket};
-use kiln_libs::blas::{Blas, Matrix};
+use kiln_libs::blas::{Blas, Diagonal, Matrix, Side, Triangle};
+use kiln_libs::dnn::{Dnn, Tensor};
+use kiln_libs::elementwise::Elementwise;
 use kiln_libs::fft::Fft;
-use kiln_libs::prims::{Primitives, ReduceOperator};
+use kiln_libs::prims::{Primitives, ReduceOperator, ScanOperator};
 use kiln_libs::rand::{Sampler, Uniform};
+use kiln_libs::solve::Solve;
+use kiln_libs::sparse::{CsrMatrix, Determinism, Sparse};
 
 use crate::rig::{in_worker, is_simulated, process};
 
@@ -202,6 +206,129 @@ fn library_calls_that_had_not_started_are_done_again_by_the_next_worker() {
         // Two transforms multiply an even signal by its length.
         assert_eq!(signal.download().unwrap(), [[8.0_f64.powi(QUEUED as i32 / 2), 0.0]; 8]);
     }
+}
+
+/// A number, after as many roundings as there were calls. It shows whether one of them was left out or done twice.
+fn counted(first: f32, step: impl Fn(f32) -> f32) -> f32 {
+    (0..QUEUED).fold(first, |value, _| step(value))
+}
+
+#[test]
+fn calls_of_every_kind_are_done_again_once() {
+    let process = Process { replay: Replay::NotStarted, ..process() };
+    let gpu = in_worker(&DeviceSpec::simulated(9), process);
+    let (solve, sparse, dnn) = (Solve::new(&gpu), Sparse::new(&gpu), Dnn::new(&gpu));
+    let lower = Triangle::Lower;
+    // A triangular factor that halves: each solution divides by 2 * 2.
+    let (factor, side) =
+        (gpu.upload(&[2.0_f32, 0.0, 0.0, 2.0]).unwrap(), gpu.upload(&[1.0_f32, 3.0]).unwrap());
+    let column = |buffer| Matrix::new(buffer, 2, 1);
+    let solved = |stream: &Stream| {
+        let call = solve.cholesky_solve(Matrix::new(&factor, 2, 2), lower, column(&side));
+        call.on(stream).submit().unwrap().ticket().clone()
+    };
+    assert_eq!(done_again(&gpu, solved), QUEUED);
+    let wanted = [1.0, 3.0].map(|first| counted(first, |value| value / 4.0));
+    assert_eq!(side.download().unwrap(), wanted);
+    // A batch, by a kernel of the crate.
+    let batch = gpu.upload(&[1.0_f32, 3.0]).unwrap();
+    let solved = |stream: &Stream| {
+        let factors = Matrix::new(&factor, 2, 2).batch(1);
+        solve.cholesky_solve_batched(factors, lower, column(&batch)).on(stream).submit().unwrap()
+    };
+    assert_eq!(done_again(&gpu, solved), QUEUED);
+    assert_eq!(batch.download().unwrap(), wanted);
+    // A sparse product that adds to its result.
+    let sums = gpu.upload(&[0.0_f32; 2]).unwrap();
+    let (matrix, ones) = (
+        CsrMatrix::<f32>::from_dense(&gpu, (2, 2), &[0.0, 2.0, 3.0, 0.0]).unwrap(),
+        gpu.upload(&[1.0_f32; 2]).unwrap(),
+    );
+    let added = |stream: &Stream| {
+        let call = sparse.spmv(Determinism::RunToRun, 1.0, &matrix, &ones, Some(1.0), &sums);
+        call.on(stream).submit().unwrap()
+    };
+    assert_eq!(done_again(&gpu, added), QUEUED);
+    assert_eq!(sums.download().unwrap(), [2.0, 3.0].map(|step| counted(0.0, |value| value + step)));
+    // A convolution to and fro, each time by 2 and by 1.
+    let [image, other] = [1.0_f32, 0.0].map(|value| gpu.upload(&[value; 16]).unwrap());
+    let [two, one] = [2.0_f32, 1.0].map(|value| gpu.upload(&[value]).unwrap());
+    let tensor = |buffer| Tensor::new(buffer, [1, 1, 4, 4]);
+    let filter = |buffer| Tensor::new(buffer, [1, 1, 1, 1]);
+    let convolved = |stream: &Stream| {
+        dnn.convolution(tensor(&image), filter(&two), tensor(&other)).on(stream).submit().unwrap();
+        dnn.convolution(tensor(&other), filter(&one), tensor(&image)).on(stream).submit().unwrap()
+    };
+    assert_eq!(done_again(&gpu, convolved), QUEUED);
+    assert_eq!(image.download().unwrap(), [counted(1.0, |value| 2.0 * value); 16]);
+    // A rotation of a vector by a sort: keys that are each time another order.
+    let (prims, elements) = (Primitives::new(&gpu), Elementwise::new(&gpu));
+    let total = gpu.upload(&[1.0_f32]).unwrap();
+    let doubled = gpu.upload(&[0.0_f32; 2]).unwrap();
+    let reduced = |stream: &Stream| {
+        let both = doubled.view(..2).unwrap();
+        elements.affine(1.0, &total, 0.0, &both.view(..1).unwrap()).on(stream).submit().unwrap();
+        elements.affine(1.0, &total, 0.0, &both.view(1..).unwrap()).on(stream).submit().unwrap();
+        prims.reduce(&both, ReduceOperator::Sum, &total).on(stream).submit().unwrap()
+    };
+    assert_eq!(done_again(&gpu, reduced), QUEUED);
+    assert_eq!(total.download().unwrap(), [counted(1.0, |value| 2.0 * value)]);
+}
+
+#[test]
+fn calls_of_every_kind_are_reported_where_none_is_done_again() {
+    let gpu = in_worker(&DeviceSpec::simulated(10), Process { replay: Replay::Never, ..process() });
+    let (solve, sparse, dnn) = (Solve::new(&gpu), Sparse::new(&gpu), Dnn::new(&gpu));
+    let (fft, prims, blas) = (Fft::new(&gpu), Primitives::new(&gpu), Blas::new(&gpu));
+    let [a, b, c] = [2.0_f32, 3.0, 4.0].map(|value| gpu.upload(&[value; 16]).unwrap());
+    let (values, tau) = (gpu.upload(&[1.0_f32; 4]).unwrap(), gpu.upload(&[1.0_f32; 4]).unwrap());
+    let csr = CsrMatrix::<f32>::from_dense(&gpu, (4, 4), &[1.0; 16]).unwrap();
+    let signal = gpu.upload(&[[1.0_f32, 2.0]; 8]).unwrap();
+    let filter = gpu.upload(&[2.0_f32]).unwrap();
+    let square = |buffer| Matrix::new(buffer, 4, 4);
+    let image = |buffer| Tensor::new(buffer, [1, 1, 4, 4]);
+    let stream = hold(&gpu);
+    let tickets: Vec<(&str, Ticket)> = vec![
+        ("blas.trsm", {
+            let kind = (Triangle::Lower, Diagonal::Stored);
+            blas.trsm(Side::Left, 1.0, square(&a), kind, square(&b)).on(&stream).submit().unwrap()
+        }),
+        ("solve.qr", {
+            let call = solve.qr(square(&c).transposed(), &tau).on(&stream);
+            call.submit().unwrap().ticket().clone()
+        }),
+        ("solve.eigenvalues_batched", {
+            let call = solve.eigenvalues_batched(square(&a), Triangle::Lower, &values).on(&stream);
+            call.submit().unwrap().ticket().clone()
+        }),
+        ("sparse.spmv", {
+            let call = sparse.spmv(Determinism::RunToRun, 1.0, &csr, &values, None, &tau).on(&stream);
+            call.submit().unwrap()
+        }),
+        ("fft.transform", fft.transform(&[8]).forward_in_place(&signal).on(&stream).submit().unwrap()),
+        ("dnn.convolution", {
+            let filter = Tensor::new(&filter, [1, 1, 1, 1]);
+            dnn.convolution(image(&a), filter, image(&b)).on(&stream).submit().unwrap()
+        }),
+        ("prims.scan_inclusive", {
+            let call = prims.scan_inclusive(&a, ScanOperator::Sum, &c).on(&stream);
+            call.submit().unwrap()
+        }),
+    ];
+    kill(&gpu);
+    for (call, ticket) in &tickets {
+        let error = ticket.wait().unwrap_err();
+        assert!(error.is_lost(), "{call}: {error}");
+        assert_eq!(ticket.wait().unwrap_err().to_string(), error.to_string(), "{call} is told in one way");
+    }
+    // The next worker has the operations.
+    let (column, length) = (gpu.upload(&[3.0_f32, 4.0]).unwrap(), gpu.zeros::<f32>(1).unwrap());
+    let call = solve.qr(Matrix::new(&column, 1, 2).transposed(), &length);
+    call.submit().unwrap().wait().unwrap();
+    assert!((column.download().unwrap()[0].abs() - 5.0).abs() < 1e-5);
+    let [x, y] = [1.0_f32, 2.0].map(|value| gpu.upload(&[value; 4]).unwrap());
+    sparse.spmv(Determinism::RunToRun, 1.0, &csr, &x, Some(1.0), &y).submit().unwrap();
+    assert_eq!(y.download().unwrap(), [6.0; 4]);
 }
 
 /// Replays a graph of a call that needs workspace, and kills the worker while replays are queued; then the same graph once more. Without the mark on its
