@@ -1,10 +1,12 @@
 //! Equal calls give equal bits, run after run and on every stream, where that is promised.
 
+use half::f16;
 use kiln::{DeviceRuntime, GpuRef, Stream};
 use kiln_libs::blas::{Blas, Math, Matrix};
-use kiln_libs::dnn::{Dnn, Tensor};
+use kiln_libs::dnn::{AttentionTensor, Dnn, Tensor};
 use kiln_libs::fft::Fft;
 use kiln_libs::prims::{Primitives, ReduceOperator};
+use kiln_libs::solve::{Real, Solve, Triangle};
 use kiln_libs::sparse::{CsrMatrix, Determinism, Sparse};
 
 use crate::numbers::made_up;
@@ -129,6 +131,118 @@ fn reductions_and_sorts_give_equal_bits_in_all_runs() {
             let (to_keys, to_values) =
                 (sorted_keys.view(begin..begin + len).unwrap(), result.cast::<u32>().unwrap());
             prims.sort_by_key(&keys, &values, &to_keys, &to_values).on(stream).submit().unwrap();
+        });
+    });
+}
+
+fn square<T: Real>(buffer: &GpuRef<T>, n: usize) -> Matrix<'_, T> {
+    Matrix::new(buffer, n, n)
+}
+
+fn batch<T: Real>(buffer: &GpuRef<T>, n: usize, count: usize) -> Matrix<'_, T> {
+    square(buffer, n).batch(count)
+}
+
+#[test]
+fn factors_and_spectra_give_equal_bits_in_all_runs() {
+    everywhere_and_in_workers("factors_and_spectra_give_equal_bits_in_all_runs", |gpu| {
+        let Load { runs, scale } = Load::of(gpu);
+        let n = 12 * scale.min(16);
+        let (numbers, solve) = (made_up::<f32>(7, n * n), Solve::new(gpu));
+        // Symmetric, with a diagonal that makes it definite.
+        let symmetric: Vec<f32> = (0..n * n)
+            .map(|at| match (at / n, at % n) {
+                (row, column) if row == column => 3.0 * n as f32,
+                (row, column) => numbers[row.min(column) * n + row.max(column)],
+            })
+            .collect();
+        let (general, definite) = (gpu.upload(&numbers).unwrap(), gpu.upload(&symmetric).unwrap());
+        let bytes = n * n * 4;
+        let copied = |result: &GpuRef<u8>, stream: &Stream, from: &GpuRef<f32>| {
+            let a = result.cast::<f32>().unwrap();
+            a.copy_from_on(stream, from).unwrap();
+            a
+        };
+        same_bits(gpu, ("cholesky", runs, bytes), |result, stream| {
+            let a = copied(result, stream, &definite);
+            let _ = solve.cholesky(square(&a, n), Triangle::Lower).on(stream).submit().unwrap();
+        });
+        same_bits(gpu, ("lu", runs, bytes), |result, stream| {
+            let (a, pivots) = (copied(result, stream, &general), gpu.allocate::<i64>(n).unwrap());
+            let _ = solve.lu(square(&a, n), &pivots).on(stream).submit().unwrap();
+        });
+        same_bits(gpu, ("qr", runs, bytes), |result, stream| {
+            let (a, tau) = (copied(result, stream, &general), gpu.allocate::<f32>(n).unwrap());
+            let _ = solve.qr(square(&a, n).transposed(), &tau).on(stream).submit().unwrap();
+        });
+        same_bits(gpu, ("eigenvectors", runs, bytes), |result, stream| {
+            let (a, values) = (copied(result, stream, &definite), gpu.allocate::<f32>(n).unwrap());
+            let _ = solve.eigenvectors(square(&a, n), Triangle::Lower, &values).on(stream).submit().unwrap();
+        });
+        same_bits(gpu, ("svd", runs, bytes), |result, stream| {
+            let (a, u) = (gpu.allocate::<f32>(n * n).unwrap(), result.cast::<f32>().unwrap());
+            let (s, vt) = (gpu.allocate::<f32>(n).unwrap(), gpu.allocate::<f32>(n * n).unwrap());
+            a.copy_from_on(stream, &general).unwrap();
+            let call = solve.svd(square(&a, n), &s, square(&u, n).transposed(), square(&vt, n));
+            let _ = call.on(stream).submit().unwrap();
+        });
+    });
+}
+
+#[test]
+fn batches_of_factors_and_spectra_give_equal_bits_in_all_runs() {
+    everywhere_and_in_workers("batches_of_factors_and_spectra_give_equal_bits_in_all_runs", |gpu| {
+        let Load { runs, scale } = Load::of(gpu);
+        let (n, count) = (7, scale.min(16));
+        let (solve, len) = (Solve::new(gpu), n * n * count);
+        let general = gpu.upload(&made_up::<f32>(8, len)).unwrap();
+        let short = || gpu.allocate::<f32>(n * count).unwrap();
+        same_bits(gpu, ("qr_batched", runs, len * 4), |result, stream| {
+            let (a, tau) = (result.cast::<f32>().unwrap(), short());
+            a.copy_from_on(stream, &general).unwrap();
+            let _ = solve.qr_batched(batch(&a, n, count), &tau).on(stream).submit().unwrap();
+        });
+        same_bits(gpu, ("eigenvectors_batched", runs, len * 4), |result, stream| {
+            let (a, values) = (result.cast::<f32>().unwrap(), short());
+            a.copy_from_on(stream, &general).unwrap();
+            let call = solve.eigenvectors_batched(batch(&a, n, count), Triangle::Lower, &values);
+            let _ = call.on(stream).submit().unwrap();
+        });
+        same_bits(gpu, ("svd_batched", runs, len * 4), |result, stream| {
+            let (u, s) = (result.cast::<f32>().unwrap(), short());
+            let vt = gpu.allocate::<f32>(len).unwrap();
+            let call =
+                solve.svd_batched(batch(&general, n, count), &s, batch(&u, n, count), batch(&vt, n, count));
+            let _ = call.on(stream).submit().unwrap();
+        });
+    });
+}
+
+#[test]
+fn attention_and_convolutions_give_equal_bits_in_all_runs() {
+    everywhere_and_in_workers("attention_and_convolutions_give_equal_bits_in_all_runs", |gpu| {
+        let Load { runs, scale } = Load::of(gpu);
+        let (dnn, order) = (Dnn::new(gpu), Determinism::RunToRun);
+        let positions = 24 * scale.min(16);
+        let len = 2 * positions * 64;
+        let [q, k, v] = [9, 10, 11].map(|seed| gpu.upload(&made_up::<f16>(seed, len)).unwrap());
+        same_bits(gpu, ("attention", runs, len * 2), |result, stream| {
+            let o = result.cast::<f16>().unwrap();
+            let heads = |buffer| AttentionTensor::new(buffer, [1, 2, positions, 64]);
+            let call = dnn.attention(heads(&q), heads(&k), heads(&v), heads(&o)).causal();
+            call.determinism(order).on(stream).submit().unwrap();
+        });
+        let side = 6 * scale.min(4);
+        let images = 8 * side * side;
+        let x = gpu.upload(&made_up::<f32>(12, images)).unwrap();
+        let dy = gpu.upload(&made_up::<f32>(13, images)).unwrap();
+        // The gradient of the filters is a long sum over all places of the images.
+        same_bits(gpu, ("convolution_backward_filter", runs, 8 * 8 * 9 * 4), |result, stream| {
+            let dw = result.cast::<f32>().unwrap();
+            let image = |buffer| Tensor::new(buffer, [1, 8, side, side]);
+            let filters = Tensor::new(&dw, [8, 8, 3, 3]);
+            let call = dnn.convolution_backward_filter(image(&x), image(&dy), filters).padding([1, 1]);
+            call.determinism(order).on(stream).submit().unwrap();
         });
     });
 }
