@@ -2,6 +2,7 @@
 
 mod curve;
 mod curve_svg;
+mod recorded_collectives;
 mod trace_file;
 
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ const MAX_POINTS: usize = 1000;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The recorded collectives: text as `CollectiveTrace` writes it, or JSON.
+    /// A recording as `kiln trace` makes it; or the collectives as text, as `CollectiveTrace` writes it, or as JSON.
     file: PathBuf,
     /// How devices and hosts are connected. The number of hosts follows from --ranks.
     #[arg(long, value_name = "TEXT", default_value = "8x nvlink(450GB/s) per host, 1 host over 8x 400Gb/s")]
@@ -44,6 +45,7 @@ const EXAMPLES: &str = "Examples:
   kiln scale train.collectives
   kiln scale train.collectives --ranks 8,64,512 \\
       --topology '8x nvlink(450GB/s, 1us) per host, 1 host over 8x 400Gb/s, 5us'
+  kiln scale train.kiln --ranks 8,64,512
   kiln scale train.collectives --svg scaling.svg --json
 
 A line of the file is a collective, its bytes (of the larger buffer), how often it comes and how \
@@ -53,6 +55,10 @@ A line of the file is a collective, its bytes (of the larger buffer), how often 
 
 In JSON: [{\"kind\": \"all_reduce\", \"bytes\": 100000000, \"count\": 12, \"compute_ns\": \
      4000000}]. A program records it with CollectiveTrace.
+
+Of a recording (a file that ends with .kiln) the collectives of its lowest rank are taken, and as \
+     computing what its device ran between the beginnings of two of them. A collective overlaps if \
+     the device ran other work meanwhile.
 
 Buffers keep their size and ranks their computing on every number of ranks, as in data-parallel \
      training. Computing waits for the collective before it, unless that has the word `overlap` at \
@@ -76,7 +82,10 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         let what = format!("--svg would overwrite {}, which is read", path.display());
         return Err(Failure::usage(what).next("give another file"));
     }
-    let trace = trace_file::read(&arguments.file)?;
+    let trace = match is_recording(&arguments.file) {
+        true => recorded_collectives::read(&arguments.file)?,
+        false => trace_file::read(&arguments.file)?,
+    };
     let trace = if arguments.overlap { trace.overlapped() } else { trace };
     let curve = Curve::of(&trace, arguments.topology, &arguments.ranks)?;
     if let Some(path) = &arguments.svg {
@@ -87,4 +96,9 @@ pub(crate) fn run(arguments: &Arguments, console: &mut Console) -> Result<Exit, 
         false => console.line(curve.render(console.columns())),
     }
     Ok(Exit::Done)
+}
+
+/// Whether a file is a recording, by its name.
+fn is_recording(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "kiln")
 }

@@ -1,5 +1,10 @@
 //! `kiln scale`: estimates of recorded collectives on many ranks. Expected times are computed by hand.
 
+use kiln_trace::{
+    CollectiveRecord, RecordingWriter, StartRecord, SubmissionKind, SubmissionRecord, TimeSpan, TraceEvent,
+    TraceStamp, TraceStream,
+};
+
 use crate::folder::Folder;
 use crate::outcome::{command, run};
 
@@ -145,4 +150,63 @@ fn communication_behind_computing_is_not_seen() {
         let efficiency = 30e6 / (30e6 + f64::from(exposed_ns));
         assert!((point["efficiency"].as_f64().unwrap() - efficiency).abs() < 1e-9);
     }
+}
+
+/// A recording of two ranks with these collectives of 16 MB, and kernels of the first one: when each begins and ends, in microseconds.
+fn recording(collectives: &[(u64, u64)], kernels: &[(u64, u64)]) -> Vec<u8> {
+    let stamp = |device, stream, number| TraceStamp { stream: TraceStream { device, stream }, number };
+    let span = |(begin, end): (u64, u64)| Some(TimeSpan::new(1_000 * begin, 1_000 * end));
+    let mut writer = RecordingWriter::new(Vec::new()).unwrap();
+    let mut push = |event: TraceEvent<'_>| writer.push(&event).unwrap();
+    push(TraceEvent::Start(StartRecord { program: "train", ..StartRecord::default() }));
+    for (number, times) in (1..).zip(collectives) {
+        let (name, communicator, ranks, bytes) = ("all_reduce", 42, 2, 16_000_000);
+        for rank in [1, 0] {
+            let stamp = stamp(rank, 0, number);
+            push(TraceEvent::Collective(CollectiveRecord { stamp, name, communicator, rank, ranks, bytes }));
+            let (kind, device) = (SubmissionKind::Collective, span(*times));
+            push(TraceEvent::Submission(SubmissionRecord {
+                stamp,
+                kind,
+                name,
+                device,
+                ..Default::default()
+            }));
+        }
+    }
+    for (number, times) in (1..).zip(kernels) {
+        let (stamp, name, device) = (stamp(0, 1, number), "step", span(*times));
+        push(TraceEvent::Submission(SubmissionRecord { stamp, name, device, ..Default::default() }));
+    }
+    writer.finish().unwrap()
+}
+
+#[test]
+fn the_collectives_of_a_recording_are_those_of_a_trace_by_hand() {
+    let folder = Folder::new();
+    let flags = ["--topology", TOPOLOGY, "--ranks", "1,4,16", "--json"];
+    let scaled = |file: &str| {
+        let outcome = run(command(&[&["scale", file][..], &flags].concat()));
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        outcome.json()["points"].clone()
+    };
+    // Kernels of 3 ms and of 2 ms, of which two run at the same time, before two collectives, and one of 1 ms after them.
+    let apart = recording(
+        &[(3_000, 4_000), (6_000, 7_000)],
+        &[(0, 3_000), (4_000, 5_500), (4_500, 6_000), (7_000, 8_000)],
+    );
+    let by_hand = "all_reduce bytes=16MB compute=3ms\nall_reduce bytes=16MB compute=2ms\ncompute=1ms\n";
+    assert_eq!(scaled(&folder.write("apart.kiln", apart)), scaled(&folder.write("apart", by_hand)));
+    // The device computes while the first collective runs.
+    let hidden = recording(&[(3_000, 4_000), (5_000, 6_000)], &[(0, 3_000), (3_000, 5_000)]);
+    let by_hand = "all_reduce bytes=16MB compute=3ms overlap\nall_reduce bytes=16MB compute=2ms\n";
+    assert_eq!(scaled(&folder.write("hidden.kiln", hidden)), scaled(&folder.write("hidden", by_hand)));
+}
+
+#[test]
+fn a_recording_without_collectives_is_told() {
+    let folder = Folder::new();
+    let outcome = run(command(&["scale", &folder.write("none.kiln", recording(&[], &[(0, 1)]))]));
+    assert_eq!(outcome.code, Some(2));
+    assert!(outcome.stderr.contains("none.kiln: the recording has no collective"), "{}", outcome.stderr);
 }
