@@ -37,6 +37,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::console::complain;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::recorded_run;
@@ -81,6 +82,12 @@ pub(crate) struct Arguments {
     /// Run the ranks on simulated devices, and print what their checks find. Exit code 5 if they find anything.
     #[arg(long, conflicts_with = "devices")]
     check: bool,
+    /// With --check: the seed of the simulated devices, which decides in which order they run ready work. Without it KILN_SIM_SEED is left as it is.
+    #[arg(long, value_name = "S", requires = "check")]
+    seed: Option<u64>,
+    /// With --check: run the job so often, with one seed after the other from --seed (0) on, until one finds something or fails.
+    #[arg(long, value_name = "N", requires = "check", value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: Option<u64>,
     /// The program of every rank, and its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -91,6 +98,7 @@ const EXAMPLES: &str = "Examples:
   kiln launch -n 2 --devices 0,1 --time-limit 600 -- ./train
   kiln launch -n 8 --restart 2 -- ./train
   kiln launch -n 4 --check -- ./train
+  kiln launch -n 4 --check --seeds 20 -- ./train
 
 Every rank gets KILN_RANK, KILN_WORLD_SIZE, KILN_LOCAL_RANK, KILN_LOCAL_SIZE, \
      KILN_MEETING_POINT, KILN_JOB_TOKEN (random, new for each job), KILN_RESTARTS (how often this \
@@ -117,6 +125,25 @@ Exit codes: that of the rank that failed first, or 128 and the number of its sig
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let Some(count) = arguments.seeds else { return run_job(arguments, arguments.seed) };
+    let first = arguments.seed.unwrap_or(0);
+    let Some(last) = first.checked_add(count - 1) else {
+        let message = format!("--seeds {count} from --seed {first} goes beyond the last seed");
+        return Err(Failure::usage(message).next("give fewer seeds or a smaller first one"));
+    };
+    for seed in first..=last {
+        let ended = run_job(arguments, Some(seed));
+        if !matches!(ended, Ok(Exit::Done)) {
+            complain(format_args!("kiln launch: that was with seed {seed}; `--seed {seed}` repeats it"));
+            return ended;
+        }
+    }
+    complain(format_args!("kiln launch: no findings with seeds {first} to {last}"));
+    Ok(Exit::Done)
+}
+
+/// Runs the job once.
+fn run_job(arguments: &Arguments, seed: Option<u64>) -> Result<Exit, Failure> {
     let visible_devices = arguments.devices.as_ref().map(|list| list.visible(arguments.ranks)).transpose()?;
     let token = job_token::fresh()?;
     let folder = JobFolder::new(&job_token::fresh()?);
@@ -125,7 +152,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let findings = checked.map(|folder| RankFindings::new(folder, arguments.ranks)).transpose()?;
     let port = meeting_port::choose(arguments.port)?;
     let (ranks, run) = (arguments.ranks, recorded_run::fresh());
-    let variables = JobVariables { ranks, port, token, run, visible_devices, findings, folder };
+    let variables = JobVariables { ranks, port, token, run, visible_devices, seed, findings, folder };
     let ended = supervisor::run(arguments, &variables);
     match &variables.findings {
         Some(findings) => findings.report(arguments.ranks, ended),

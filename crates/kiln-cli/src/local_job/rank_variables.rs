@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use kiln::probe::SEED_VARIABLE;
+
 use super::job_folder::JobFolder;
 use super::rank_findings::RankFindings;
 use crate::recorded_run::RUN_VARIABLE;
@@ -14,6 +16,8 @@ pub(crate) struct JobVariables {
     /// What its recordings are known by.
     pub(crate) run: String,
     pub(crate) visible_devices: Option<String>,
+    /// Of their simulated devices.
+    pub(super) seed: Option<u64>,
     /// Where ranks write what their simulated devices found.
     pub(super) findings: Option<RankFindings>,
     /// Where ranks write which others they saw end; nowhere if there is no such place.
@@ -40,6 +44,7 @@ impl JobVariables {
         ];
         let ends = self.ends_file(rank, restarts).map(|file| file.to_string_lossy().into_owned());
         variables.extend(ends.map(|file| ("KILN_RANK_ENDS_FILE", file)));
+        variables.extend(self.seed.map(|seed| (SEED_VARIABLE, seed.to_string())));
         variables.extend(self.findings.iter().flat_map(|findings| findings.variables(rank)));
         variables
             .extend(self.visible_devices.iter().map(|devices| ("CUDA_VISIBLE_DEVICES", devices.clone())));
@@ -56,8 +61,16 @@ mod tests {
     #[test]
     fn a_rank_reads_what_it_is_told() {
         let (token, run, visible_devices, findings) = ("secret".into(), "run".into(), None, None);
-        let job =
-            JobVariables { ranks: 3, port: 29_600, token, run, visible_devices, findings, folder: None };
+        let job = JobVariables {
+            ranks: 3,
+            port: 29_600,
+            token,
+            run,
+            visible_devices,
+            seed: Some(7),
+            findings,
+            folder: None,
+        };
         let variables = job.of_rank(2, 1);
         let find = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);

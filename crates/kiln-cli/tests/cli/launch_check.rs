@@ -287,3 +287,35 @@ fn the_example_of_training_survives_a_process_that_is_killed_and_gives_the_same_
         assert!(found.eq(losses.lines()), "{ranks} ranks: {}", outcome.stdout);
     }
 }
+
+#[test]
+fn a_job_is_run_with_one_seed_after_the_other_until_one_fails() {
+    let launch = |flags: &[&str], script: &str| {
+        run(command(&[&["launch", "-n", "2", "--check"], flags, &["--", "sh", "-c", script]].concat()))
+    };
+    let all = launch(&["--seed", "5", "--seeds", "3"], "echo seed $KILN_SIM_SEED");
+    assert_eq!(all.code, Some(0), "{}", all.stderr);
+    let mut lines: Vec<&str> = all.stdout.lines().collect();
+    assert_eq!(lines.len(), 6);
+    for (pair, seed) in lines.chunks_mut(2).zip(5..) {
+        pair.sort_unstable();
+        assert_eq!(pair, [format!("[0] seed {seed}"), format!("[1] seed {seed}")]);
+    }
+    assert!(all.stderr.contains("no findings with seeds 5 to 7"), "{}", all.stderr);
+    let stopped = launch(&["--seeds", "9"], "echo $KILN_SIM_SEED; [ $KILN_SIM_SEED != 1 ]");
+    assert_eq!(stopped.code, Some(1), "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("that was with seed 1; `--seed 1` repeats it"), "{}", stopped.stderr);
+    assert!(!stopped.stdout.contains("] 2"), "{}", stopped.stdout);
+    for (flags, why) in [
+        (&["launch", "-n", "2", "--seeds", "2", "--", "true"][..], "--check"),
+        (&["launch", "-n", "2", "--check", "--seeds", "0", "--", "true"], "0 is not in"),
+        (
+            &["launch", "-n", "2", "--check", "--seeds", "2", "--seed", "18446744073709551615", "--", "true"],
+            "goes beyond the last seed",
+        ),
+    ] {
+        let refused = run(command(flags));
+        assert_eq!(refused.code, Some(2), "{flags:?}");
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    }
+}
