@@ -120,6 +120,27 @@ on_machine! {
         assert_not_misused();
     }
 
+    fn numbers_of_8_bits_are_reduced_by_an_nccl_that_can() on with_nccl() => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        let buffer = bench.memory(64).address.0;
+        submit(&bench, module, "all_reduce element=f8e4m3 reduction=sum in_place=true", &[buffer, 4]).unwrap();
+        submit(&bench, module, "broadcast element=f8e4m3 root=0", &[buffer, 4]).unwrap();
+        assert_eq!(calls("ncclAllReduce"), [format!("{buffer:#x} {buffer:#x} 4 10 0")]);
+        // What is only moved is moved as bytes.
+        assert_eq!(calls("ncclBroadcast"), [format!("{buffer:#x} {buffer:#x} 4 1 0")]);
+    }
+
+    fn numbers_of_8_bits_are_not_reduced_by_an_older_nccl() on with_nccl().with("FAKE_NCCL_VERSION", "22304") => {
+        let bench = Bench::new();
+        let module = rank(&bench, 0, 2);
+        let buffer = bench.memory(64).address.0;
+        let refused = bench.device.function(module, "all_reduce element=f8e4m3 reduction=sum in_place=true").unwrap_err();
+        assert!(refused.is_unsupported() && refused.to_string().contains("from version 2.24 on; reduce f16 or bf16"), "{refused}");
+        submit(&bench, module, "broadcast element=f8e4m3 root=0", &[buffer, 4]).unwrap();
+        assert_eq!(calls("ncclBroadcast").len(), 1);
+    }
+
     fn a_submission_asks_nccl_for_nothing_but_its_work() on with_nccl() => {
         let bench = Bench::new();
         let module = rank(&bench, 0, 2);
