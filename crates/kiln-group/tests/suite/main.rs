@@ -26,6 +26,7 @@ mod collectives;
 mod communicator_ids;
 mod compared_calls;
 mod copies;
+mod cut_links;
 mod dropped_ranks;
 mod ended_work;
 mod few_descriptors;
