@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 
 use crate::failure::{Failure, Result};
 use crate::process;
+use crate::suites;
 use crate::workspace::Workspace;
 use contents::{BENCHMARKS, COMMANDS, FILES, Line, OUTSIDERS, PROGRAMS, TESTS};
 
@@ -45,6 +46,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result {
     }
     for (item, executable) in PROGRAMS.iter().zip(&programs) {
         files.push(copy(executable, &bundle, &format!("bin/{}", item.file_name()))?);
+    }
+    files.push(copy(&build::shim(workspace)?, &bundle, "bin/libkiln_shim.so")?);
+    match suites::cudarc::prebuilt(workspace) {
+        Ok((program, may_fail)) => {
+            files.push(copy(&program, &bundle, "bin/cudarc-tests")?);
+            write(&bundle.join("suites/may-fail"), &may_fail, false)?;
+        }
+        Err(failure) => println!("left out: cudarc-tests: {failure}"),
     }
     for wheel in wheels::all(&workspace.target.join("wheels")) {
         let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();

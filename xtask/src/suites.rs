@@ -1,4 +1,4 @@
-//! Test suites of other projects, unmodified, on the simulated device: `cargo xtask cudarc-suite`, `cubecl-suite` and `numba-suite`.
+//! Test suites of other projects, unmodified, on the simulated device: `cargo xtask cudarc-suite`, `cubecl-suite` and `numba-suite`. That of cudarc runs on a GPU, too.
 //!
 //! ```text
 //! sources or packages, below target/ ─► a program with tests ─► kiln exec ─► results and findings ─► compared with a list

@@ -46,6 +46,14 @@ pub(crate) fn programs(workspace: &Workspace, items: &[Item]) -> Result<Vec<Path
     executables(workspace, command, items)
 }
 
+/// The library that `kiln exec` gives to programs, which is beside the command there.
+pub(crate) fn shim(workspace: &Workspace) -> Result<PathBuf> {
+    let mut command = workspace.cargo();
+    command.arg("build").args(PROFILE).args(["--package", "kiln-shim"]);
+    process::succeed(&mut command)?;
+    Ok(workspace.target.join("bundle").join("libkiln_shim.so"))
+}
+
 /// The program of a package that is a separate workspace, or why there is none: it takes crates that nothing else here needs, and a
 /// bundle without it is a bundle.
 pub(crate) fn outsider(workspace: &Workspace, outsider: &Outsider) -> Result<PathBuf> {

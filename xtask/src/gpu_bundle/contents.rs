@@ -89,6 +89,7 @@ pub(crate) const COMMANDS: &[Line] = &[
     ("commands", "sh samples/compare.sh"),
     ("transformer", "bin/14_transformer large 200"),
     ("ranks", "sh ranks/run.sh"),
+    ("cudarc-suite", "sh suites/run.sh"),
 ];
 
 /// Benchmarks, in order. The peers in C++ are built on the host, if what they need is there, CubeCL's and cudarc's are in the bundle, and `kiln-bench`
@@ -113,6 +114,7 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("peers/spin.cu", include_str!("../../../bench/peers/spin.cu")),
     ("peers/torch.cpp", include_str!("../../../bench/peers/torch.cpp")),
     ("peers/workloads.hpp", include_str!("../../../bench/peers/workloads.hpp")),
+    ("suites/run.sh", include_str!("suites.sh")),
     ("ranks/run.sh", include_str!("ranks/run.sh")),
     ("ranks/one_gpu.sh", include_str!("ranks/one_gpu.sh")),
     ("samples/compare.sh", include_str!("samples/compare.sh")),

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::failure::{Failure, Result};
@@ -17,9 +18,27 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What a program that was told to end has for it.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// The devices that a suite gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum SuiteDevice {
+    /// Simulated ones.
+    Sim,
+    /// The GPUs of this machine, checked.
+    Cuda,
+}
+
+impl SuiteDevice {
+    /// Refuses several seeds where they mean nothing.
+    pub(crate) fn check_seeds(self, seeds: u64) -> Result {
+        let message = "--seeds picks orders of the simulated device; leave it or --device cuda out";
+        if self == Self::Cuda && seeds > 1 { Err(Failure::new(message)) } else { Ok(()) }
+    }
+}
+
 /// How programs are run.
 pub(crate) struct ExecRun {
     kiln: std::path::PathBuf,
+    device: SuiteDevice,
     seeds: u64,
     /// How long a program may take.
     limit: Duration,
@@ -52,13 +71,24 @@ impl ExecRun {
         }
         process::succeed(&mut build)?;
         let profile = if is_optimised { "release" } else { "debug" };
-        Ok(Self { kiln: workspace.target.join(profile).join("kiln"), seeds, limit })
+        let kiln = workspace.target.join(profile).join("kiln");
+        Ok(Self { kiln, device: SuiteDevice::Sim, seeds, limit })
+    }
+
+    /// The same on other devices.
+    pub(crate) fn on(self, device: SuiteDevice) -> Self {
+        Self { device, ..self }
     }
 
     /// The command for a program; its arguments and environment are added to it.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(&self.kiln);
-        command.args(["exec", "--json", "--seeds", &self.seeds.to_string(), "--"]).arg(program);
+        command.args(["exec", "--json"]);
+        match self.device {
+            SuiteDevice::Sim => command.args(["--seeds", &self.seeds.to_string()]),
+            SuiteDevice::Cuda => command.args(["--device", "cuda"]),
+        };
+        command.arg("--").arg(program);
         command
     }
 
@@ -117,4 +147,26 @@ fn findings(report: &str) -> Vec<String> {
     let report: Value = serde_json::from_str(report).unwrap_or_default();
     let findings = report["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     findings.iter().filter_map(|finding| Some(finding["text"].as_str()?.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_takes_one_seed() {
+        assert!(SuiteDevice::Sim.check_seeds(9).is_ok() && SuiteDevice::Cuda.check_seeds(1).is_ok());
+        let error = SuiteDevice::Cuda.check_seeds(2).unwrap_err().to_string();
+        assert!(error.contains("--seeds"), "{error}");
+    }
+
+    #[test]
+    fn the_command_names_the_devices() {
+        let exec = ExecRun { kiln: "kiln".into(), device: SuiteDevice::Sim, seeds: 3, limit: LOOK };
+        let words = |exec: &ExecRun| -> Vec<String> {
+            exec.command("tests").get_args().map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(words(&exec), ["exec", "--json", "--seeds", "3", "--", "tests"]);
+        assert_eq!(words(&exec.on(SuiteDevice::Cuda)), ["exec", "--json", "--device", "cuda", "--", "tests"]);
+    }
 }

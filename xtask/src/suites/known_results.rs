@@ -72,6 +72,12 @@ impl KnownResults {
         found.map(|line| line.reason.as_str())
     }
 
+    /// The names of tests that may fail.
+    pub(crate) fn may_fail(&self) -> impl Iterator<Item = &str> {
+        let lines = self.lines.iter().filter(|line| matches!(line.kind, Kind::Fails | Kind::Varies));
+        lines.map(|line| line.what.as_str())
+    }
+
     /// Why a test may fail.
     pub(crate) fn why_failed(&self, name: &str) -> Option<&str> {
         self.reason(&[Kind::Fails, Kind::Varies], name)
