@@ -33,6 +33,7 @@ mod workload {
     pub(crate) mod matmul_device_time;
     pub(crate) mod matmul_host_cost;
     pub(crate) mod primitives;
+    pub(crate) mod recorded_work;
     pub(crate) mod simulator_speed;
     pub(crate) mod solvers;
     pub(crate) mod sparse;
@@ -207,7 +208,7 @@ const WORKLOADS: &[(&str, &str, Workload)] = &[
     ("l5", "the bookkeeping of a submission without a kernel", Workload::Cuda(workload::launch::no_kernel)),
     (
         "l6",
-        "what recording adds to a launch with 4 buffers and a scalar",
+        "what recording adds to a launch with 4 buffers and a scalar, kernels of 10 us and graphs",
         Workload::Cuda(workload::launch::recorded),
     ),
     ("lk", "5 uncontended locks: mutex against biased lock", Workload::Any(workload::lock_cost::uncontended)),

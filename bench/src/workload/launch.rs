@@ -9,6 +9,7 @@ use crate::Failure;
 use crate::raw_driver::{self, KERNELS, Raw};
 use crate::result_table::Table;
 use crate::timing::{Percentiles, Subject, batches, in_turn, subject};
+use crate::workload::recorded_work;
 
 const BATCH: usize = 100;
 const BATCHES: usize = 400;
@@ -62,10 +63,12 @@ pub(crate) fn recorded(table: &mut Table, repeats: usize) -> Result<(), Failure>
     table.add("l6", "the difference", Percentiles { p50, p99 });
     table.note(format!("l6: {} events were written, {} dropped", totals.written, totals.dropped));
     drop(recorded);
-    for times in [DeviceTimes::Events { every: 1 }, DeviceTimes::Events { every: 16 }, DeviceTimes::Cupti] {
+    for times in [DeviceTimes::Events { every: 1 }, DeviceTimes::Events { every: 16 }] {
         measured(table, repeats, times)?;
     }
-    Ok(())
+    recorded_work::without_cupti(table, repeats)?;
+    measured(table, repeats, DeviceTimes::Cupti)?;
+    recorded_work::with_cupti(table, repeats)
 }
 
 /// L6: the same where the device's times are taken, one way or another. CUPTI comes last: a process pays for it to its end.
