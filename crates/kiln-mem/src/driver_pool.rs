@@ -40,6 +40,25 @@ pub struct DriverPool {
     live_blocks: AtomicU64,
     peak_bytes: AtomicU64,
     waits: AtomicU64,
+    activity: PoolCounters,
+}
+
+/// What a driver's pool did, as far as is known outside of the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolActivity {
+    /// Bytes that it has of the device at the least: the most that were in use at once since it was trimmed last.
+    pub held_bytes: u64,
+    /// Times it was asked to give back what it keeps.
+    pub trims: u64,
+    /// Bytes that the device had free thereby.
+    pub trimmed_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct PoolCounters {
+    held_bytes: AtomicU64,
+    trims: AtomicU64,
+    trimmed_bytes: AtomicU64,
 }
 
 impl DriverPool {
@@ -65,7 +84,29 @@ impl DriverPool {
             live_blocks: AtomicU64::new(0),
             peak_bytes: AtomicU64::new(0),
             waits: AtomicU64::new(0),
+            activity: PoolCounters::default(),
         })
+    }
+
+    /// What it did since it was made. It is three loads, unlike [`accounting`](MemoryResource::accounting).
+    pub fn activity(&self) -> PoolActivity {
+        let PoolCounters { held_bytes, trims, trimmed_bytes } = &self.activity;
+        PoolActivity {
+            held_bytes: held_bytes.load(Ordering::Relaxed),
+            trims: trims.load(Ordering::Relaxed),
+            trimmed_bytes: trimmed_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Gives back to the device what the driver keeps; the bytes that it has free thereby.
+    fn trim(&self) -> Result<u64> {
+        let before = self.driver.memory_info()?.free_bytes;
+        self.driver.trim_pool(0)?;
+        let released = self.driver.memory_info()?.free_bytes.saturating_sub(before);
+        self.activity.held_bytes.store(self.live_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.activity.trimmed_bytes.fetch_add(released, Ordering::Relaxed);
+        self.activity.trims.fetch_add(1, Ordering::Relaxed);
+        Ok(released)
     }
 
     fn streams(&self) -> MutexGuard<'_, HashMap<MemoryId, StreamRef>> {
@@ -154,6 +195,7 @@ impl MemoryResource for DriverPool {
         let live = self.live_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak_bytes.fetch_max(live, Ordering::Relaxed);
         self.live_blocks.fetch_add(1, Ordering::Relaxed);
+        self.activity.held_bytes.fetch_max(live, Ordering::Relaxed);
         Ok(block)
     }
 
@@ -204,10 +246,7 @@ impl MemoryResource for DriverPool {
             ReclaimStep::IdlePages => {
                 // What is pending and done is the driver's to keep or to give back as well.
                 let freed = self.reclaim(ReclaimStep::Completed)?;
-                let before = self.driver.memory_info()?.free_bytes;
-                self.driver.trim_pool(0)?;
-                let after = self.driver.memory_info()?.free_bytes;
-                Ok(freed + Reclaimed::released(after.saturating_sub(before)))
+                Ok(freed + Reclaimed::released(self.trim()?))
             }
             _ => Ok(Reclaimed::default()),
         }

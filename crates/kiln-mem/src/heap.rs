@@ -204,6 +204,11 @@ impl Heap {
         self.backing.reserved_bytes()
     }
 
+    /// Bytes of free memory that it has mapped to other addresses since it was made, to make large ranges of them. It is one load.
+    pub fn remapped_bytes(&self) -> u64 {
+        self.activity.pages_mapped.read().saturating_mul(PAGE_BYTES)
+    }
+
     /// What the mapped remaps cost the host at present, approximately, in bytes: memory of the driver that no tool shows as the program's.
     /// [`HeapConfig::mapping_host_bytes`] limits it.
     pub fn mapping_host_bytes(&self) -> u64 {

@@ -71,7 +71,7 @@ pub use block::{BlockParts, BlockToken, DeviceBlock, DeviceBlockId, ResourceKey}
 pub use budget::{Budget, BudgetReservation, BudgetShortage};
 pub use byte_size::{ByteSize, ByteSizeError};
 pub use direct::Direct;
-pub use driver_pool::DriverPool;
+pub use driver_pool::{DriverPool, PoolActivity};
 pub use error::{Error, ErrorKind, ExhaustedError, FreeError, MemoryRefusal, Result};
 pub use exported_pages::PagePart;
 pub use heap::{Heap, HeapActivity, HeapConfig, PAGE_BYTES, Spare, SpareError};

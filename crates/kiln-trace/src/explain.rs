@@ -15,6 +15,7 @@ mod device_work;
 mod explainer;
 mod explanation;
 mod finding_list;
+mod heap_text;
 mod held_memory;
 mod host_waiting;
 mod idle_knowledge;
@@ -31,9 +32,9 @@ mod timeline;
 pub(crate) use device_clocks::DeviceClocks;
 pub use explainer::Explainer;
 pub use explanation::{
-    ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedFinding, ExplainedHostWait,
-    ExplainedTakeover, Explanation, HeldTag, IdleReason, IdleWhy, RefusedAllocation, StreamStall, TagBytes,
-    WorkName,
+    ExplainedClock, ExplainedCollective, ExplainedDevice, ExplainedFinding, ExplainedHeapChange,
+    ExplainedHostWait, ExplainedTakeover, Explanation, HeldTag, IdleReason, IdleWhy, RefusedAllocation,
+    StreamStall, TagBytes, WorkName,
 };
 pub use idle_knowledge::{IdleKnowledge, UnknownIdle};
 pub use missing_events::MissingEvents;

@@ -10,7 +10,7 @@
 //! | each stream, submitted | work whose time on the device is not known, when the host submitted it |
 //! | each thread | its waits for the device |
 //! | memory by tag, memory held by the heap | counters |
-//! | faults, findings | instants |
+//! | faults, findings, changes of the heap | instants |
 //! | takeover | its steps |
 //! | a worker process, by itself | from when to when it has a device |
 

@@ -17,6 +17,7 @@ use crate::collective_totals::Collectives;
 use crate::device_facts::DeviceFacts;
 use crate::finding_note::FindingNote;
 use crate::gap_state::{DrawnWork, GapState, THREAD_WAIT};
+use crate::heap_change_note::HeapChangeNote;
 use crate::memory_series::MemorySeries;
 use crate::name_table::{NameTable, WorkPlace};
 use crate::page_table::PageTable;
@@ -100,6 +101,7 @@ pub(crate) struct RecordingIndex {
     pub(crate) workers: Workers,
     pub(crate) post_mortems: PostMortems,
     pub(crate) refusals: Vec<RefusalNote>,
+    pub(crate) heap_changes: Vec<HeapChangeNote>,
     pub(crate) damaged: Vec<(u64, &'static str)>,
     pub(crate) collectives: Collectives,
     pub(crate) rank_log: RankLog,
@@ -348,7 +350,13 @@ impl RecordingIndex {
         self.reach(heap.time_ns, heap.time_ns);
         self.with_device(heap.device, |facts| facts.heap(heap));
         self.memory.heap(heap.device, heap.held_bytes, heap.time_ns);
-        if !heap.change.is_refusal() || self.refusals.len() >= MAX_LISTED {
+        if !heap.change.is_refusal() {
+            if self.heap_changes.len() < MAX_LISTED {
+                self.heap_changes.push(HeapChangeNote::of(heap));
+            }
+            return;
+        }
+        if self.refusals.len() >= MAX_LISTED {
             return;
         }
         let tags = self.memory.largest_tags(heap.device, NAMED_TAGS).into_iter().map(|(tag, bytes)| {

@@ -14,6 +14,7 @@ use crate::decoded_page::{DecodedPage, PageCache};
 use crate::device_facts::DeviceFacts;
 use crate::finding_note::FindingNote;
 use crate::follower::{Follower, Step};
+use crate::heap_change_note::HeapChangeNote;
 use crate::memory_series::MemoryCurve;
 use crate::page_table::Page;
 use crate::post_mortem_note::PostMortemNote;
@@ -110,6 +111,8 @@ pub struct RecordingState {
     pub finding_count: u64,
     /// Allocations that were refused, the first few.
     pub refusals: Vec<RefusalNote>,
+    /// What the heaps of devices and the driver's pools did, the first few.
+    pub heap_changes: Vec<HeapChangeNote>,
     /// Steps of bringing devices back, the first few.
     pub takeovers: Vec<TakeoverNote>,
     /// What is known of the losses of devices, the first few.
@@ -212,6 +215,7 @@ impl WatchedRecording {
             findings: index.findings.clone(),
             finding_count: index.finding_count,
             refusals: index.refusals.clone(),
+            heap_changes: index.heap_changes.clone(),
             takeovers: index.takeovers.clone(),
             post_mortems: PostMortemNote::all(&index.post_mortems),
             workers: index.workers.notes().to_vec(),

@@ -87,6 +87,8 @@ pub(crate) struct ActivityCounters {
     pub(crate) growths: SharedCounter,
     pub(crate) remaps_mapped: SharedCounter,
     pub(crate) frames_mapped: SharedCounter,
+    /// Pages that these frames have.
+    pub(crate) pages_mapped: SharedCounter,
     pub(crate) remaps_unmapped: SharedCounter,
     pub(crate) shortages: SharedCounter,
     pub(crate) spare_raised: SharedCounter,
@@ -112,7 +114,7 @@ impl SharedCounter {
         self.0.fetch_add(times, Ordering::Relaxed);
     }
 
-    fn read(&self) -> u64 {
+    pub(crate) fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -77,6 +77,7 @@ impl Heap {
                 cache_remap(&mut frame_table, &state.arena, &runs, fingerprint, new.remap);
                 self.activity.remaps_mapped.note();
                 self.activity.frames_mapped.add(handles.len() as u64);
+                self.activity.pages_mapped.add(u64::from(new.run.pages));
                 if self.remap_budget.record(handles.len() as u64, backing.driver().clock().now()) {
                     self.activity.spare_raised.note();
                 }

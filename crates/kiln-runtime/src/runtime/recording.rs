@@ -12,6 +12,7 @@ mod device_times;
 mod earlier_work;
 mod finding_notes;
 mod measured_work;
+mod memory_notes;
 mod noted_needs;
 mod post_mortem_notes;
 mod process_recording;

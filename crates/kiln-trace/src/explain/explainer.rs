@@ -150,7 +150,8 @@ impl Explainer {
             }
             TraceEvent::Heap(heap) => {
                 let line = self.names.line(heap.line);
-                self.memory.entry(heap.device).or_default().heap(heap, line);
+                let tag = self.names.name(heap.tag);
+                self.memory.entry(heap.device).or_default().heap(heap, tag, line);
             }
             TraceEvent::Collective(call) => {
                 self.collectives.add(call, &mut self.names);
@@ -220,6 +221,7 @@ impl Explainer {
                 peak_ns: memory.peak_ns,
                 memory: memory.tags,
                 heap_peak_bytes: memory.heap_peak_bytes,
+                heap_changes: memory.heap_changes,
                 refusals: memory.refusals,
                 refused: memory.refused,
                 takeovers: self.takeovers.of(device),

@@ -2,7 +2,7 @@
 
 use super::idle_knowledge::UnknownIdle;
 use super::post_mortems::ExplainedPostMortem;
-use crate::record::{HostWaitCause, TakeoverPhase, WaitReason};
+use crate::record::{HeapChange, HostWaitCause, TakeoverPhase, WaitReason};
 
 /// What can be said about a recording. Its `Display` says it in words.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -118,6 +118,8 @@ pub struct ExplainedDevice {
     pub memory: Vec<HeldTag>,
     /// The most bytes that the heap took from the device; 0 if that is not known.
     pub heap_peak_bytes: u64,
+    /// What the heap, or the driver's pool, did besides that.
+    pub heap_changes: Vec<ExplainedHeapChange>,
     /// Allocations that were refused.
     pub refusals: u64,
     /// The first few of them.
@@ -128,6 +130,22 @@ pub struct ExplainedDevice {
     pub brought_back: u64,
     /// What was spent on bringing the device back, by step.
     pub takeovers: Vec<ExplainedTakeover>,
+}
+
+/// What the heap did in one way.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ExplainedHeapChange {
+    /// What it did.
+    pub change: HeapChange,
+    /// How often.
+    pub times: u64,
+    /// Bytes, altogether.
+    pub bytes: u64,
+    /// The tag of the allocations for which it did most of it; empty if none is known.
+    pub tag: String,
+    /// Bytes for that tag.
+    pub tag_bytes: u64,
 }
 
 /// An allocation that was refused.

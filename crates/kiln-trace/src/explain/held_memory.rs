@@ -1,8 +1,8 @@
 //! Who holds memory.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::explanation::{HeldTag, RefusedAllocation, TagBytes};
+use super::explanation::{ExplainedHeapChange, HeldTag, RefusedAllocation, TagBytes};
 use super::name_table::{LineId, NameId, NameTable};
 use crate::record::{HeapChange, HeapRecord};
 
@@ -24,6 +24,8 @@ pub(super) struct HeldMemory {
     /// Blocks that there was no room for, by tag.
     untold: HashMap<NameId, u64>,
     heap_peak_bytes: u64,
+    /// By what the heap did, and by tag: how often, and bytes.
+    heap_changes: BTreeMap<HeapChange, BTreeMap<NameId, (u64, u64)>>,
     refusals: u64,
     refused: Vec<Refused>,
 }
@@ -83,6 +85,7 @@ pub(super) struct MemoryFound {
     pub(super) peak_ns: u64,
     pub(super) tags: Vec<HeldTag>,
     pub(super) heap_peak_bytes: u64,
+    pub(super) heap_changes: Vec<ExplainedHeapChange>,
     pub(super) refusals: u64,
     pub(super) refused: Vec<RefusedAllocation>,
 }
@@ -127,9 +130,12 @@ impl HeldMemory {
     }
 
     /// The heap changed, or refused an allocation.
-    pub(super) fn heap(&mut self, heap: &HeapRecord<'_>, line: Option<LineId>) {
+    pub(super) fn heap(&mut self, heap: &HeapRecord<'_>, tag: NameId, line: Option<LineId>) {
         self.heap_peak_bytes = self.heap_peak_bytes.max(heap.held_bytes);
         if !heap.change.is_refusal() {
+            let (times, bytes) = self.heap_changes.entry(heap.change).or_default().entry(tag).or_default();
+            *times += 1;
+            *bytes = bytes.saturating_add(heap.bytes);
             return;
         }
         self.refusals += 1;
@@ -165,9 +171,11 @@ impl HeldMemory {
             RefusedAllocation { line: names.line_text(line), tags, ..known }
         });
         let refused = refused.collect();
+        let heap_changes =
+            self.heap_changes.iter().map(|(change, tags)| explained(*change, tags, names)).collect();
         let (heap_peak_bytes, refusals) = (self.heap_peak_bytes, self.refusals);
         let peak_bytes = u64::try_from(most).unwrap_or_default();
-        MemoryFound { peak_bytes, peak_ns: most_ns, tags, heap_peak_bytes, refusals, refused }
+        MemoryFound { peak_bytes, peak_ns: most_ns, tags, heap_peak_bytes, heap_changes, refusals, refused }
     }
 
     /// The tags that hold most now.
@@ -197,4 +205,18 @@ impl HeldMemory {
             left_since_ns: left().map(|live| live.since).min(),
         }
     }
+}
+
+/// What the heap did in one way, with the tag for which it did most.
+fn explained(
+    change: HeapChange,
+    tags: &BTreeMap<NameId, (u64, u64)>,
+    names: &NameTable,
+) -> ExplainedHeapChange {
+    let sum = |of: fn(&(u64, u64)) -> u64| tags.values().map(of).fold(0, u64::saturating_add);
+    let (times, bytes) = (sum(|(times, _)| *times), sum(|(_, bytes)| *bytes));
+    let known =
+        tags.iter().map(|(tag, (_, bytes))| (names.text(*tag), *bytes)).filter(|(tag, _)| !tag.is_empty());
+    let (tag, tag_bytes) = known.max_by_key(|(_, bytes)| *bytes).unwrap_or_default();
+    ExplainedHeapChange { change, times, bytes, tag, tag_bytes }
 }

@@ -299,6 +299,7 @@ impl ExplainedDevice {
             }
             self.left(f, is_whole)?;
         }
+        self.heap_changes.iter().try_for_each(|change| writeln!(f, "  Memory: {change}"))?;
         self.refused.iter().try_for_each(|refused| writeln!(f, "  {refused}"))?;
         match self.refusals.saturating_sub(self.refused.len() as u64) {
             0 => Ok(()),

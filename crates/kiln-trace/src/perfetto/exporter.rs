@@ -13,9 +13,8 @@ use super::track::{Track, TrackNames};
 use super::wire::Wire;
 use crate::file::{ReadError, RecordingReader};
 use crate::record::{
-    CollectiveRecord, DropCause, FaultRecord, FindingRecord, HeapChange, HeapRecord, RecordingClock,
-    StartRecord, SubmissionKind, SubmissionRecord, TakeoverPhase, TimeSpan, TraceEvent, TraceStamp,
-    WorkerRecord,
+    CollectiveRecord, DropCause, FaultRecord, FindingRecord, HeapRecord, RecordingClock, StartRecord,
+    SubmissionKind, SubmissionRecord, TakeoverPhase, TimeSpan, TraceEvent, TraceStamp, WorkerRecord,
 };
 
 /// Why there is no trace.
@@ -278,17 +277,15 @@ impl<W: Write> Exporter<W> {
         self.show(track, time_ns, Shown::End)
     }
 
-    /// What the heap holds, and an instant where it refused an allocation.
+    /// What the heap holds, and an instant for what it did.
     fn heap(&mut self, heap: &HeapRecord<'_>) -> io::Result<()> {
         self.show(Track::Heap(heap.device), heap.time_ns, Shown::Bytes(heap.held_bytes))?;
-        if !heap.change.is_refusal() {
-            return Ok(());
-        }
-        let is_too_large = heap.change == HeapChange::TooLarge;
-        let name = if is_too_large { "larger than any block" } else { "out of memory" };
-        let notes = [Note::Bytes(heap.bytes)];
-        let named = Named { name, line: heap.line, notes: &notes, ..Named::default() };
-        self.show(Track::Faults(heap.device), heap.time_ns, Shown::Instant(named))
+        let tag = Some(heap.tag).filter(|tag| !tag.is_empty()).map(Note::Tag);
+        let notes: Vec<Note<'_>> = [Note::Bytes(heap.bytes)].into_iter().chain(tag).collect();
+        let named = Named { name: heap.change.words(), line: heap.line, notes: &notes, ..Named::default() };
+        let is_refusal = heap.change.is_refusal();
+        let track = if is_refusal { Track::Faults(heap.device) } else { Track::HeapChanges(heap.device) };
+        self.show(track, heap.time_ns, Shown::Instant(named))
     }
 
     fn fault(&mut self, fault: &FaultRecord<'_>) -> io::Result<()> {

@@ -14,6 +14,8 @@ pub(super) enum Note<'a> {
     Bytes(u64),
     /// The shape of a launch, as [`size_words`] says it.
     Size(&'a str),
+    /// The tag of the allocation that it was for.
+    Tag(&'a str),
     /// What the n-th wait of a submission is about, from 1.
     Wait(u32, WaitNote<'a>),
     Ranks(u64),
@@ -46,6 +48,7 @@ impl<'a> Note<'a> {
             Self::Submission(_) => "submission".into(),
             Self::Bytes(_) => "bytes".into(),
             Self::Size(_) => "launch".into(),
+            Self::Tag(_) => "for".into(),
             Self::Wait(1, note) => note.name().into(),
             Self::Wait(wait, note) => format!("{} ({wait})", note.name()).into(),
             Self::Ranks(_) => "ranks".into(),
@@ -71,6 +74,7 @@ impl<'a> Note<'a> {
             | Self::Kernel(text)
             | Self::Finding(text)
             | Self::Size(text)
+            | Self::Tag(text)
             | Self::Wait(_, WaitNote::For(text)) => NoteValue::Text(text),
         }
     }

@@ -21,6 +21,7 @@ pub(super) enum Track {
         tag: u32,
     },
     Heap(u32),
+    HeapChanges(u32),
     Faults(u32),
     Findings(u32),
     Takeover(u32),
@@ -41,6 +42,7 @@ impl Track {
             Self::Thread { device, .. } | Self::Memory { device, .. } | Self::Worker { device, .. } => device,
             Self::Device(device)
             | Self::Heap(device)
+            | Self::HeapChanges(device)
             | Self::Faults(device)
             | Self::Findings(device)
             | Self::Takeover(device) => device,
@@ -141,6 +143,7 @@ impl TrackNames {
                 Some(tag) => format!("memory: {tag}"),
             },
             Track::Heap(_) => "memory held by the heap".to_owned(),
+            Track::HeapChanges(_) => "changes of the heap".to_owned(),
             Track::Faults(_) => "faults".to_owned(),
             Track::Findings(_) => "findings".to_owned(),
             Track::Takeover(_) => "takeover".to_owned(),

@@ -4,7 +4,8 @@ use super::TraceLine;
 use crate::format::{FieldDecoder, FieldEncoder, Malformed};
 
 /// What the heap did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum HeapChange {
     /// It took pages from the device.
     #[default]
@@ -17,6 +18,10 @@ pub enum HeapChange {
     OutOfMemory,
     /// An allocation was refused that is larger than any block can be.
     TooLarge,
+    /// More of the driver's pool was in use at once than before, so that it took memory from the device.
+    PoolGrew,
+    /// The driver's pool gave back what it kept.
+    PoolTrimmed,
 }
 
 /// The heap of a device changed, or refused an allocation.
@@ -28,7 +33,7 @@ pub struct HeapRecord<'a> {
     pub change: HeapChange,
     /// How many bytes it did that with; those that were asked for, where they were refused.
     pub bytes: u64,
-    /// Bytes that it holds since.
+    /// Bytes that it holds since; of a driver's pool, which alone knows that, the most that were in use since it was trimmed.
     pub held_bytes: u64,
     /// Bytes of these that are free, where an allocation was refused.
     pub free_bytes: u64,
@@ -36,24 +41,41 @@ pub struct HeapRecord<'a> {
     pub largest_free_bytes: u64,
     /// The limit that was reached, where it was a limit and not the device; 0 for none.
     pub limit_bytes: u64,
-    /// The line that asked for the memory, where it was refused.
+    /// The tag of the allocation for which it changed, or that was refused; empty if none is known.
+    pub tag: &'a str,
+    /// The line that asked for the memory, if that is known.
     pub line: Option<TraceLine<'a>>,
     /// When.
     pub time_ns: u64,
 }
 
-const CHANGES: [HeapChange; 5] = [
+const CHANGES: [HeapChange; 7] = [
     HeapChange::Grew,
     HeapChange::Shrank,
     HeapChange::Remapped,
     HeapChange::OutOfMemory,
     HeapChange::TooLarge,
+    HeapChange::PoolGrew,
+    HeapChange::PoolTrimmed,
 ];
 
 impl HeapChange {
     /// Whether an allocation was refused.
     pub fn is_refusal(self) -> bool {
         matches!(self, Self::OutOfMemory | Self::TooLarge)
+    }
+
+    /// What happened, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Grew => "the heap grew",
+            Self::Shrank => "the heap gave memory back",
+            Self::Remapped => "the heap remapped memory",
+            Self::OutOfMemory => "out of memory",
+            Self::TooLarge => "larger than any block",
+            Self::PoolGrew => "the driver's pool grew",
+            Self::PoolTrimmed => "the driver's pool was trimmed",
+        }
     }
 }
 
@@ -67,8 +89,9 @@ impl<'a> HeapRecord<'a> {
             to.number(self.free_bytes);
             to.number(self.largest_free_bytes);
             to.number(self.limit_bytes);
-            TraceLine::encode(self.line, to);
         }
+        to.name(self.tag);
+        TraceLine::encode(self.line, to);
         to.time(self.time_ns);
     }
 
@@ -82,8 +105,8 @@ impl<'a> HeapRecord<'a> {
             record.free_bytes = from.number()?;
             record.largest_free_bytes = from.number()?;
             record.limit_bytes = from.number()?;
-            record.line = TraceLine::decode(from)?;
         }
+        (record.tag, record.line) = (from.name()?, TraceLine::decode(from)?);
         record.time_ns = from.time()?;
         Ok(record)
     }

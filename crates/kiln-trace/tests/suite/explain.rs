@@ -391,6 +391,8 @@ fn a_refused_allocation_is_told_with_the_largest_tags_and_holes() {
                 the heap held 2.0 MiB, 1.0 MiB free with a largest piece of 512.0 KiB; most was held by `activations` (1.0 MiB)";
     assert!(text.contains(said), "{text}");
     assert!(text.contains("the heap took up to 2.0 MiB from the device"), "{text}");
+    let did = "  Memory: the heap grew once, 2.0 MiB, most for `activations` (2.0 MiB)\n  Memory: the heap remapped memory once, 6.0 MiB, most for `activations` (6.0 MiB)\n";
+    assert!(text.contains(did), "{text}");
     assert!(
         text.contains("The device was lost and brought back once, 1.0 us: lost 100 ns, rebuilding 900 ns\n"),
         "{text}"

@@ -217,6 +217,16 @@ fn memory_is_counted_by_tag_and_faults_are_instants() {
         trace.on("memory: activations").iter().map(|at| (at.time, at.kind, at.counter)).collect();
     assert_eq!(counters, [(50, COUNTER, Some(1 << 20)), (1_950, COUNTER, Some(0))]);
     assert_eq!(trace.on("memory held by the heap")[0].counter, Some(2 << 20));
+    let changes: Vec<_> = trace
+        .on("changes of the heap")
+        .iter()
+        .map(|at| (at.time, at.kind, &*at.name, &*at.line, at.notes.clone()))
+        .collect();
+    let notes = |bytes: u64| {
+        vec![("bytes".to_owned(), bytes.to_string()), ("for".to_owned(), "activations".to_owned())]
+    };
+    let grew = (45, INSTANT, "the heap grew", "src/train.rs:9", notes(2 << 20));
+    assert_eq!(changes, [grew, (48, INSTANT, "the heap remapped memory", "", notes(6 << 20))]);
     let faults = trace.on("faults");
     assert_eq!((&*faults[0].name, faults[0].time), ("out of memory", 1_940));
     let faults = &faults[1..];

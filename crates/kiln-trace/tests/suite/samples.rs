@@ -203,7 +203,17 @@ fn memory_and_faults() -> Vec<TraceEvent<'static>> {
             change: HeapChange::Grew,
             bytes: 2 << 20,
             held_bytes: 2 << 20,
+            tag: "activations",
+            line: line(9),
             time_ns: 45,
+            ..HeapRecord::default()
+        }),
+        TraceEvent::Heap(HeapRecord {
+            change: HeapChange::Remapped,
+            bytes: 6 << 20,
+            held_bytes: 2 << 20,
+            tag: "activations",
+            time_ns: 48,
             ..HeapRecord::default()
         }),
         TraceEvent::Heap(HeapRecord {
@@ -214,6 +224,7 @@ fn memory_and_faults() -> Vec<TraceEvent<'static>> {
             free_bytes: 1 << 20,
             largest_free_bytes: 1 << 19,
             limit_bytes: 4 << 20,
+            tag: "history",
             line: line(33),
             time_ns: 1_940,
         }),

@@ -45,7 +45,7 @@ const tagWords = (tag) => (tag === null ? "(other tags)" : names[tag] || "(no ta
 function drawCurve(section, curve) {
   let figure = section.querySelector(`[data-device="${curve.place}"]`);
   if (!figure) {
-    figure = make("div", { "data-device": curve.place }, make("h2", {}), make("canvas", { class: "memory", role: "img" }), make("table", {}));
+    figure = make("div", { "data-device": curve.place }, make("h2", {}), make("canvas", { class: "memory", role: "img" }), make("table", {}), make("div", { class: "heap-changes" }));
     section.append(figure);
   }
   figure.querySelector("h2").textContent = deviceWords(curve.rec, curve.device);
@@ -93,6 +93,15 @@ function drawCurve(section, curve) {
     return make("tr", {}, make("td", {}, swatch, tagWords(tag.tag)), make("td", { class: "number" }, byteWords(tag.most)), make("td", { class: "number" }, byteWords(tag.last)));
   });
   figure.querySelector("table").replaceChildren(make("tr", {}, make("th", {}, "Tag"), make("th", { class: "number" }, "Most in view"), make("th", { class: "number" }, "At the end of the view")), ...rows);
+  figure.querySelector(".heap-changes").replaceChildren(...heapLines(curve.place));
+}
+
+/** What the heap, or the driver's pool, did in the part of the time that is seen: the last few. */
+function heapLines(place) {
+  const seen = state.heap_changes.filter((each) => each.place === place && each.time_ns >= view.begin && each.time_ns <= view.end);
+  const words = (each) => `${timeWords(each.time_ns)}: ${each.what}, ${byteWords(each.bytes)}${each.tag ? `, for \`${each.tag}\`` : ""}${each.line ? ` at ${each.line}` : ""}`;
+  const more = seen.length > 8 ? [make("p", { class: "quiet" }, `${countWords(seen.length - 8, "earlier change")} in view`)] : [];
+  return [...more, ...seen.slice(-8).map((each) => make("p", { class: "quiet" }, words(each)))];
 }
 
 /** What the heap took from the device, dashed, and allocations that it refused. */

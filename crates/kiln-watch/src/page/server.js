@@ -88,6 +88,7 @@ function joined(parts) {
     findings: all("findings", (finding, rec) => ({ time_ns: later(finding.time_ns, rec), work: finding.work && [rowHere(rec, finding.work[0]), finding.work[1]] })),
     takeovers: all("takeovers", (step, rec) => ({ begin_ns: later(step.begin_ns, rec), end_ns: later(step.end_ns, rec) })),
     post_mortems: all("post_mortems", (found, rec) => ({ time_ns: later(found.time_ns, rec) })),
+    heap_changes: all("heap_changes", (change, rec) => ({ time_ns: later(change.time_ns, rec) })),
     workers: all("workers", (worker, rec) => ({ begin_ns: later(worker.begin_ns, rec), end_ns: worker.end_ns === null ? null : later(worker.end_ns, rec) })),
     refusals: all("refusals", (each, rec) => ({ time_ns: later(each.time_ns, rec) })),
     collectives: all("collectives", (each, rec) => ({ name: nameHere(rec, each.name) })),

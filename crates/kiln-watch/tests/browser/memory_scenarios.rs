@@ -1,5 +1,6 @@
 //! Memory by address in the browser.
 
+use kiln_trace::{HeapChange, HeapRecord, TraceEvent, TraceLine};
 use kiln_watch::{WatchOptions, WatchServer};
 
 use crate::dev_tools::Page;
@@ -125,5 +126,25 @@ fn a_refused_allocation_is_explained_by_the_largest_hole() {
         repeat.starts_with("To repeat it: kiln watch ") && repeat.ends_with(" -- ./train --steps 10"),
         "{repeat}"
     );
+    page.finish();
+}
+
+#[test]
+fn what_the_heap_did_is_said_with_tag_and_line() {
+    let remapped = TraceEvent::Heap(HeapRecord {
+        change: HeapChange::Remapped,
+        bytes: 6 << 20,
+        held_bytes: 16 << 20,
+        tag: "weights",
+        line: Some(TraceLine { file: "src/train.rs", line: 9 }),
+        time_ns: 40_000,
+        ..HeapRecord::default()
+    });
+    let recording = Recording::of(&[&holed()[..], &[remapped]].concat(), 3);
+    let test = "what_the_heap_did_is_said_with_tag_and_line";
+    let Some((mut page, _server)) = open(test, "light", &recording) else { return };
+    page.wait_until("document.querySelector('#view-memory .heap-changes').textContent.includes('remapped')");
+    let said = page.text("document.querySelector('#view-memory .heap-changes').textContent");
+    assert!(said.contains("the heap remapped memory, 6.0 MiB, for `weights` at src/train.rs:9"), "{said}");
     page.finish();
 }

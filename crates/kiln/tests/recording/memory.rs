@@ -1,6 +1,6 @@
 //! Memory in recordings: leaks, refused allocations, and what the heap takes from the device.
 
-use kiln::memory::MemoryConfig;
+use kiln::memory::{MemoryConfig, MemoryResource, ReclaimStep};
 use kiln::trace::{HeapChange, TraceEvent, export_perfetto};
 use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 
@@ -169,4 +169,69 @@ fn a_request_that_is_larger_than_any_block_is_listed_as_refused() {
     export_perfetto(&mut file.reader(), &mut trace).unwrap();
     let name = b"larger than any block";
     assert!(trace.windows(name.len()).any(|bytes| bytes == name));
+}
+
+/// What the heap or the pool did, with bytes, tag and whether a line is known.
+fn changes(file: &Recorded) -> Vec<(HeapChange, u64, String, bool)> {
+    let mut changes = Vec::new();
+    file.each(|event| {
+        if let TraceEvent::Heap(heap) = event {
+            let has_line = heap.line.is_some_and(|line| line.file == file!());
+            changes.push((heap.change, heap.bytes, heap.tag.to_owned(), has_line));
+        }
+    });
+    changes
+}
+
+#[test]
+fn memory_that_is_remapped_is_recorded_with_the_tag_and_line_of_the_allocation() {
+    let file = Recorded::new();
+    let gpu = limited(64 << 20);
+    let stream = gpu.main_stream();
+    gpu.trace(&file).unwrap();
+    let pieces: Vec<GpuRef<u32>> = (0..32).map(|_| tagged(&gpu, stream, MIB / 2, "piece")).collect();
+    // Half of it is free, in pieces of 8 MiB, and the limit leaves no room for more.
+    let kept: Vec<GpuRef<u32>> =
+        pieces.into_iter().zip(0..).filter(|(_, at)| at / 4 % 2 == 0).map(|(piece, _)| piece).collect();
+    gpu.synchronize().unwrap();
+    let large = tagged(&gpu, stream, 6 * MIB, "large");
+    drop((kept, large, gpu));
+    let changes = changes(&file);
+    // The first is what the heap held when the recording began.
+    let grew = &changes[1];
+    assert_eq!((grew.0, &*grew.2, grew.3), (HeapChange::Grew, "piece", true), "{changes:?}");
+    let remapped: Vec<_> = changes.iter().filter(|(change, ..)| *change == HeapChange::Remapped).collect();
+    let [(_, bytes, tag, has_line)] = &remapped[..] else { panic!("remapped once: {changes:?}") };
+    assert_eq!((*bytes, &**tag, *has_line), (24 << 20, "large", true));
+    let text = file.explained().to_string();
+    assert!(
+        text.contains("  Memory: the heap remapped memory once, 24.0 MiB, most for `large` (24.0 MiB)\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_pool_of_the_driver_is_recorded_when_it_grows_and_when_it_is_trimmed() {
+    let file = Recorded::new();
+    let memory = MemoryConfig { stack: "pool".parse().unwrap(), ..MemoryConfig::default() };
+    let driver = kiln::sim::SimDevice::single(1);
+    let config = RuntimeConfig { memory, ..RuntimeConfig::default() };
+    let gpu = DeviceRuntime::from_driver(driver, config).unwrap();
+    gpu.trace(&file).unwrap();
+    let weights = tagged(&gpu, gpu.main_stream(), MIB, "weights");
+    drop(tagged(&gpu, gpu.main_stream(), 2 * MIB, "scratch"));
+    // No more than before is in use at once.
+    drop(tagged(&gpu, gpu.main_stream(), MIB, "scratch"));
+    gpu.synchronize().unwrap();
+    gpu.memory().reclaim(ReclaimStep::IdlePages).unwrap();
+    gpu.flush_trace();
+    drop((weights, gpu));
+    let changes = changes(&file);
+    let grew = |bytes, tag: &str, has_line| (HeapChange::PoolGrew, bytes, tag.to_owned(), has_line);
+    // The first byte is the runtime's, from before the recording.
+    let expected = [grew(1, "", false), grew((4 << 20) - 1, "weights", true), grew(8 << 20, "scratch", true)];
+    assert_eq!(changes[..3], expected, "{changes:?}");
+    let [(trimmed, bytes, tag, _)] = &changes[3..] else { panic!("trimmed once: {changes:?}") };
+    assert_eq!((*trimmed, &**tag), (HeapChange::PoolTrimmed, ""));
+    assert!(*bytes <= 12 << 20, "{bytes}");
 }

@@ -3,16 +3,16 @@
 mod found_in_work;
 
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kiln_driver::{Timeout, WaitTarget};
-use kiln_mem::{DeviceBlock, Exhausted, Heap, MemoryResourceExt};
+use kiln_mem::{AllocTag, DeviceBlock, Exhausted};
 use kiln_order::{MAX_STREAMS, Stamp, StreamKey};
 use kiln_trace::{
-    AllocationRecord, CollectiveNote, DeviceRecord, FreeRecord, HeapChange, HeapRecord, HostWaitCause,
-    HostWaitRecord, KnownName, ProgramRecorder, RecordingClock, RecordingLane, StreamRecord, SubmissionKind,
-    SubmissionNote, TimeSpan, TraceEvent, TraceLine, TraceStream, interned_name,
+    AllocationRecord, CollectiveNote, DeviceRecord, FreeRecord, HostWaitCause, HostWaitRecord, KnownName,
+    ProgramRecorder, RecordingClock, RecordingLane, StreamRecord, SubmissionKind, SubmissionNote, TimeSpan,
+    TraceEvent, TraceLine, TraceStream, interned_name,
 };
 
 use super::Place;
@@ -22,6 +22,7 @@ use super::device_times::{DeviceTimes, Measuring, TakenTimes};
 use super::earlier_work::EarlierWork;
 use super::finding_notes::FindingNotes;
 use super::measured_work::{MAX_MEASURED, MAX_SIMULATED, Measured, MeasuredWork, TimeSource};
+use super::memory_notes::{MemoryNotes, work_line};
 use super::post_mortem_notes::PostMortemNotes;
 use super::processor_counter;
 use super::stream_lanes::{KnownBlock, LaneTable, StreamLanes, short};
@@ -69,8 +70,7 @@ pub(crate) struct DeviceRecording {
     written: WrittenWorks,
     earlier: EarlierWork,
     shares_file: bool,
-    /// What the heap held when that was recorded last.
-    heap_bytes: AtomicU64,
+    memory: MemoryNotes,
     has_ended: AtomicBool,
 }
 
@@ -101,13 +101,13 @@ impl DeviceRecording {
         let faults = Arc::new(FaultLog::new(lanes.clone(), host.clone()));
         let post_mortems = Arc::new(PostMortemNotes::new(lanes.clone(), host.clone()));
         let findings = FindingNotes::new(lanes.clone(), host.clone());
-        let heap_bytes = AtomicU64::new(0);
+        let memory = MemoryNotes::begin(runtime, lanes.clone(), host.clone());
         let earlier = match origin.is_some() || activity.is_some() {
             true => EarlierWork::note(runtime, &lanes, &host, origin.is_some()),
             // Nothing is said about idle time.
             false => EarlierWork::default(),
         };
-        let recording = Self {
+        Self {
             table: lanes.table().clone(),
             counts: lanes.counts(),
             is_measured: origin.is_some() || activity.is_some(),
@@ -126,11 +126,9 @@ impl DeviceRecording {
             written: WrittenWorks::default(),
             earlier,
             shares_file,
-            heap_bytes,
+            memory,
             has_ended: AtomicBool::new(false),
-        };
-        recording.note_heap(runtime);
-        recording
+        }
     }
 
     /// What writes down how the device is lost and brought back.
@@ -298,8 +296,8 @@ impl DeviceRecording {
 
     /// A block was allocated behind a submission of its stream.
     pub(crate) fn allocated(&self, runtime: &Inner, (number, behind): (u64, Stamp), memory: &DeviceBlock) {
-        self.note_heap(runtime);
         let tag = memory.tag().name();
+        self.memory.look(runtime, tag);
         self.lanes.note_block(number, KnownBlock { tag, behind });
         self.host.push(TraceEvent::Allocation(AllocationRecord {
             device: self.lanes.device(),
@@ -325,42 +323,19 @@ impl DeviceRecording {
         }));
     }
 
-    /// Records what the heap holds, if that changed.
+    /// Records what the heap, or the driver's pool, did since the last look.
     pub(super) fn note_heap(&self, runtime: &Inner) {
-        let Some(heap) = runtime.memory().find::<Heap>() else { return };
-        let held_bytes = heap.held_bytes();
-        let before = self.heap_bytes.swap(held_bytes, Ordering::Relaxed);
-        if held_bytes != before {
-            let change = if held_bytes > before { HeapChange::Grew } else { HeapChange::Shrank };
-            let bytes = held_bytes.abs_diff(before);
-            self.push_heap(HeapRecord { change, bytes, held_bytes, ..HeapRecord::default() });
-        }
+        self.memory.look(runtime, "");
     }
 
     /// An allocation was refused.
-    pub(crate) fn refused(&self, exhausted: &Exhausted) {
-        self.push_heap(HeapRecord {
-            change: HeapChange::OutOfMemory,
-            bytes: exhausted.requested_bytes,
-            held_bytes: exhausted.reserved_bytes,
-            free_bytes: exhausted.free_bytes,
-            largest_free_bytes: exhausted.largest_free_bytes,
-            limit_bytes: exhausted.limit_bytes.unwrap_or(0),
-            line: work_line(),
-            ..HeapRecord::default()
-        });
+    pub(crate) fn refused(&self, exhausted: &Exhausted, tag: AllocTag) {
+        self.memory.refused(exhausted, tag.name());
     }
 
     /// An allocation was refused that is larger than any block can be.
-    pub(crate) fn refused_size(&self, runtime: &Inner, bytes: u64) {
-        let held_bytes = runtime.memory().find::<Heap>().map_or(0, Heap::held_bytes);
-        let change = HeapChange::TooLarge;
-        self.push_heap(HeapRecord { change, bytes, held_bytes, line: work_line(), ..HeapRecord::default() });
-    }
-
-    fn push_heap(&self, record: HeapRecord<'static>) {
-        let (device, time_ns) = (self.lanes.device(), self.now());
-        self.host.push(TraceEvent::Heap(HeapRecord { device, time_ns, ..record }));
+    pub(crate) fn refused_size(&self, runtime: &Inner, bytes: u64, tag: AllocTag) {
+        self.memory.refused_size(runtime, bytes, tag.name());
     }
 
     /// A call told the program of a fault. The loss of a device is recorded where it is noticed, and not again for every call.
@@ -428,6 +403,7 @@ impl DeviceRecording {
     pub(super) fn end(&self, runtime: &Inner) {
         self.flush_activity(true);
         self.post_mortems.note_loss(runtime);
+        self.note_heap(runtime);
         self.note_findings(runtime, true);
         if let Some(log) = runtime.findings() {
             log.left_out().iter().for_each(|left_out| self.findings.note_more(left_out));
@@ -492,9 +468,4 @@ impl DeviceRecording {
             runtime.timers().put_back(events);
         }
     }
-}
-
-/// The line of the program that this thread works for, if a call noted it.
-fn work_line() -> Option<TraceLine<'static>> {
-    work_context::line().map(|line| TraceLine { file: line.file(), line: line.line() })
 }
