@@ -9,7 +9,7 @@ use kiln_driver::Code;
 use crate::fault_plan::{FaultPlan, PlannedFault};
 
 /// The forms that a fault has.
-const FORMS: &str = "oom@N, fault@N=CODE, hang@N, lost@N=CODE, lost@5ms=CODE, slow-copies@FACTOR or load@N=CODE, \
+const FORMS: &str = "oom@N, fault@N=CODE, hang@N, lost@N=CODE, lost@5ms=CODE, slow-copies@FACTOR, load@N=CODE, cut-DEVICE@N or slow-DEVICE@FACTOR, \
                      each with the ordinal of a device and a colon before it if that is not 0; =CODE may be left out";
 /// What the loader's log says of an image that is not accepted.
 const LOG: &str = "the fault plan lets this image fail";
@@ -29,13 +29,13 @@ pub struct FaultPlanError {
 impl fmt::Display for FaultPlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { fault, why } = self;
-        write!(f, "`{fault}` is no fault: {why}; write faults as {FORMS}, with commas between them")
+        write!(f, "`{fault}` is no fault: {why}; write faults as {FORMS}, with commas or blanks between them")
     }
 }
 
 impl std::error::Error for FaultPlanError {}
 
-/// Faults with commas between them, each `NAME@WHEN`, with `DEVICE:` before it and `=CODE` behind it where that is needed. Counts begin at 1; a code is a number or
+/// Faults with commas or blanks between them, each `NAME@WHEN`, with `DEVICE:` before it and `=CODE` behind it where that is needed. Counts begin at 1; a code is a number or
 /// its name in `cuda.h`.
 ///
 /// ```
@@ -52,8 +52,12 @@ impl FromStr for FaultPlan {
     type Err = FaultPlanError;
 
     fn from_str(text: &str) -> Result<Self, FaultPlanError> {
-        let faults = text.split(',').map(|fault| {
-            let fault = fault.trim();
+        let words = text.split(',').flat_map(|part| {
+            // What has no word between two commas is told, as an empty fault.
+            let empty = part.trim().is_empty().then_some("");
+            part.split_whitespace().chain(empty)
+        });
+        let faults = words.map(|fault| {
             read(fault).map_err(|why| FaultPlanError { fault: fault.to_owned(), why })
         });
         Ok(Self { faults: faults.collect::<Result<_, _>>()? })
@@ -90,9 +94,25 @@ fn read(fault: &str) -> Result<(u32, PlannedFault), String> {
             code: code.unwrap_or(Code::INVALID_IMAGE),
             log: LOG.to_owned(),
         },
-        other => return Err(format!("there is no `{other}`")),
+        other => over_a_link(device, other, count(when)?)?,
     };
     Ok((device, planned))
+}
+
+/// A fault of the link to another device, whose ordinal ends the name.
+fn over_a_link(device: u32, name: &str, number: u64) -> Result<PlannedFault, String> {
+    let unknown = || format!("there is no `{name}`");
+    let (what, to) = name.split_once('-').ok_or_else(unknown)?;
+    let planned: fn(u32, u64) -> PlannedFault = match what {
+        "cut" => |to, transfer| PlannedFault::LinkCut { to, transfer },
+        "slow" => |to, factor| PlannedFault::SlowLink { to, factor },
+        _ => return Err(unknown()),
+    };
+    match to.parse() {
+        Ok(to) if to == device => Err(format!("device {device} has no link to itself")),
+        Ok(to) => Ok(planned(to, number)),
+        Err(_) => Err(format!("`{to}` is no ordinal of a device")),
+    }
 }
 
 /// A number from 1.
@@ -148,12 +168,16 @@ mod tests {
             ("lost@1s=700", (0, PlannedFault::LostAt { time: Duration::from_secs(1), code })),
             ("slow-copies@8", (0, PlannedFault::SlowCopies { factor: 8 })),
             ("load@1", (0, PlannedFault::LoadFails { load: 1, code: Code::INVALID_IMAGE, log })),
+            ("1:cut-0@5", (1, PlannedFault::LinkCut { to: 0, transfer: 5 })),
+            ("slow-2@8", (0, PlannedFault::SlowLink { to: 2, factor: 8 })),
         ];
         for (text, fault) in &forms {
             assert_eq!(text.parse(), Ok(FaultPlan { faults: vec![fault.clone()] }), "{text}");
         }
         let all: Vec<&str> = forms.iter().map(|(text, _)| *text).collect();
-        assert_eq!(all.join(",").parse::<FaultPlan>().unwrap().faults.len(), forms.len());
+        for between in [",", " ", ", "] {
+            assert_eq!(all.join(between).parse::<FaultPlan>().unwrap().faults.len(), forms.len());
+        }
     }
 
     #[test]
@@ -170,6 +194,10 @@ mod tests {
             ("fault@1=CUDA_ERROR_NONE", "there is no code"),
             ("lost@99999999999s", "no time"),
             ("oom@1,,hang@1", "says not when"),
+            ("cut@1", "there is no `cut`"),
+            ("1:cut-1@2", "no link to itself"),
+            ("slow-x@2", "no ordinal"),
+            ("slow-1@0", "counts begin at 1"),
         ];
         for (text, why) in wrong {
             let error = text.parse::<FaultPlan>().unwrap_err();

@@ -8,6 +8,7 @@ pub(crate) mod host_functions;
 pub(crate) mod machine_core;
 pub(crate) mod machine_state;
 pub(crate) mod memory_wait;
+pub(crate) mod planned_links;
 pub(crate) mod scheduling_choice;
 pub(crate) mod step;
 pub(crate) mod step_duration;

@@ -22,9 +22,12 @@ impl State {
         let links: Vec<(u32, u32)> =
             neighbours.map(|(one, other)| (*one, *other)).filter(|(one, other)| one != other).collect();
         let step_ns = |bytes: u64| {
-            let over = |(one, other): &(u32, u32)| match self.links.link(*one, *other) {
-                Some(link) => link.copy_ns(bytes),
-                None => self.costs.link(bytes),
+            let over = |(one, other): &(u32, u32)| {
+                let ns = match self.links.link(*one, *other) {
+                    Some(link) => link.copy_ns(bytes),
+                    None => self.costs.link(bytes),
+                };
+                ns.saturating_mul(self.faults.link_factor(*one, *other))
             };
             links.iter().map(over).max().unwrap_or(0)
         };

@@ -48,6 +48,8 @@ pub(crate) struct State {
     pub(crate) stop: bool,
     pub(crate) checks: SimChecks,
     pub(crate) costs: Costs,
+    /// How much has passed the links of two devices, the smaller ordinal first, as the plan of faults counts it.
+    pub(crate) link_transfers: BTreeMap<(u32, u32), u64>,
     pub(crate) faults: FaultPlan,
     pub(crate) links: Links,
     pub(crate) communicators: Communicators,
@@ -168,6 +170,7 @@ impl State {
             checks: config.checks,
             costs: config.costs.clone(),
             faults: config.faults.clone(),
+            link_transfers: BTreeMap::new(),
             links: config.links.clone(),
             communicators: Communicators::default(),
             host_functions: HostFunctions::default(),

@@ -41,6 +41,9 @@ impl State {
         }
         let job = match task {
             None => Ok(Some(Job::Pass)),
+            Some(Task::Copy { from, to, .. }) if self.copy_passes_link((&from, &to), device, &mark) => {
+                Ok(None)
+            }
             Some(Task::Copy { from, to, bytes }) => self.begin_copy(&from, &to, bytes, &mark).map(Some),
             Some(Task::Fill { address, pattern, count, .. }) => {
                 self.begin_fill(device, address, pattern, count, &mark).map(Some)
@@ -48,6 +51,10 @@ impl State {
             Some(Task::Launch(task)) => Ok(self.begin_launch(ready, device, task, &mark, parallelism)),
         };
         match job {
+            Ok(None) if self.device(device).lost.is_some() => {
+                self.stop_running(ready.lane);
+                None
+            }
             Ok(job) => job.map(|job| (device, job)),
             Err(fault) => {
                 self.fault(device, &KernelFault::Access(fault), None, &mark);
@@ -162,6 +169,10 @@ impl State {
                 }
                 _ => {}
             }
+        }
+        if matches!(exchange, Some(Exchange::Arrive)) && self.collective_passes_links(ready, device, mark) {
+            self.stop_running(ready.lane);
+            return None;
         }
         let seed = mix(self.seed ^ mark.order);
         Some(Job::Launch { task, view: Box::new(view), seed, parallelism, exchange })

@@ -62,7 +62,8 @@ impl State {
                     (_, End::Host { .. }) => (costs.link(*bytes), Some(Engine::Download)),
                     (End::Device { device: from, .. }, End::Device { device: to, .. }) if from != to => {
                         let link = self.links.link(*from, *to);
-                        (link.map_or_else(|| costs.link(*bytes), |link| link.copy_ns(*bytes)), None)
+                        let link_ns = link.map_or_else(|| costs.link(*bytes), |link| link.copy_ns(*bytes));
+                        (link_ns.saturating_mul(self.faults.link_factor(*from, *to)), None)
                     }
                     _ => (costs.inside(costs.copy_ns, *bytes), None),
                 };

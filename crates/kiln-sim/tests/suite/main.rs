@@ -21,6 +21,7 @@ mod modes;
 mod oracle;
 mod pages;
 mod peers;
+mod planned_links;
 mod planted;
 mod processes;
 mod ptx;
