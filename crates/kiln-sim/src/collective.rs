@@ -18,5 +18,6 @@ pub(crate) mod deadlock;
 pub(crate) mod description;
 pub(crate) mod duration;
 pub(crate) mod fold_kernel;
+pub(crate) mod host_tree;
 pub(crate) mod reduce;
 pub(crate) mod stall;

@@ -1,6 +1,7 @@
 //! `Links`: which devices of a machine can copy to each other directly, and how fast.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 /// A connection between two devices, the same in both directions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +43,8 @@ pub struct Links {
     others: bool,
     /// By the two ordinals, the smaller first; none for two devices that are not connected.
     between: BTreeMap<(u32, u32), Option<DeviceLink>>,
+    /// How many devices a host has; none if all are on one.
+    devices_per_host: Option<NonZeroU32>,
 }
 
 impl Default for Links {
@@ -53,12 +56,12 @@ impl Default for Links {
 impl Links {
     /// Every two devices are connected.
     pub fn all() -> Self {
-        Self { others: true, between: BTreeMap::new() }
+        Self { others: true, between: BTreeMap::new(), devices_per_host: None }
     }
 
     /// No two devices are connected.
     pub fn none() -> Self {
-        Self { others: false, between: BTreeMap::new() }
+        Self { others: false, between: BTreeMap::new(), devices_per_host: None }
     }
 
     /// The same, and these two devices are connected like this.
@@ -73,6 +76,19 @@ impl Links {
     pub fn without(mut self, one: u32, other: u32) -> Self {
         self.between.insert(pair(one, other), None);
         self
+    }
+
+    /// The same with so many devices on each host, by their ordinals; all are on one host otherwise, and with 0. An all-reduce over several hosts goes through a tree of hosts where that is faster than
+    /// a ring, as NCCL chooses: for small buffers and many hosts. What hosts have between them is the links of their devices.
+    #[must_use]
+    pub fn with_devices_per_host(mut self, devices: u32) -> Self {
+        self.devices_per_host = NonZeroU32::new(devices);
+        self
+    }
+
+    /// The host of a device, by number.
+    pub(crate) fn host_of(&self, device: u32) -> u32 {
+        self.devices_per_host.map_or(0, |devices| device / devices)
     }
 
     /// Whether two devices can copy to each other directly. A device can always copy to itself.

@@ -192,6 +192,7 @@ fn simulated_ns(topology: &Topology, kind: CollectiveKind, bytes: usize) -> u64 
         links.with(one, other, DeviceLink { bytes_per_us: speed.bytes_per_us, latency_ns: speed.latency_ns })
     });
     let devices = vec![DeviceConfig::default(); topology.ranks() as usize];
+    let links = links.with_devices_per_host(topology.ranks_per_host());
     let machine = Machine::new(MachineConfig { devices, ..MachineConfig::seeded(3) }.links(links));
     let drivers = (0..topology.ranks()).map(|ordinal| machine.device(ordinal).unwrap());
     let group = DeviceGroup::over(drivers, &RuntimeConfig::default()).unwrap();
@@ -204,6 +205,7 @@ fn simulated_ns(topology: &Topology, kind: CollectiveKind, bytes: usize) -> u64 
         let called = match kind {
             CollectiveKind::Reduce => rank.reduce(buffer, sum, Reduction::Sum, 0),
             CollectiveKind::Broadcast => rank.broadcast(buffer, 0),
+            CollectiveKind::Barrier => rank.barrier(),
             _ => rank.all_reduce_in_place(buffer, Reduction::Sum),
         };
         called.submit().unwrap();
@@ -228,6 +230,25 @@ fn a_simulated_machine_with_the_links_of_a_topology_takes_the_time_of_its_ring()
     assert_eq!(large - small, estimated(400_000) - estimated(4_000));
     let slow = topology("4x nvlink(100GB/s, 11us)");
     assert_eq!(taken(&slow, 4_000) - small, 6 * 10_000);
+}
+
+#[test]
+fn an_all_reduce_of_few_bytes_on_many_hosts_goes_through_the_tree_and_a_large_one_through_the_ring() {
+    let hosts = topology("1x nvlink(100GB/s, 1us) per host, 16 hosts over 8Gb/s, 500ns");
+    let estimated = |bytes, algorithm| {
+        u64::try_from(time(&hosts, CollectiveKind::AllReduce, bytes, algorithm).unwrap()).unwrap()
+    };
+    let taken = |bytes| simulated_ns(&hosts, CollectiveKind::AllReduce, bytes);
+    let empty = simulated_ns(&hosts, CollectiveKind::Barrier, 4);
+    let (tree, ring) = (CollectiveAlgorithm::Tree, CollectiveAlgorithm::Ring);
+    // A barrier has the time of a launch, and that of the tree for no bytes.
+    for bytes in [400, 4_000] {
+        assert!(estimated(bytes as u64, tree) < estimated(bytes as u64, ring));
+        assert_eq!(taken(bytes) - empty, estimated(bytes as u64, tree) - estimated(0, tree), "{bytes}");
+    }
+    let large = 160_000;
+    assert!(estimated(large as u64, ring) < estimated(large as u64, tree));
+    assert_eq!(taken(large) - empty, estimated(large as u64, ring) - estimated(0, tree));
 }
 
 #[test]
