@@ -58,7 +58,7 @@ fn the_other_end_of_a_cut_link_goes_on() {
 #[test]
 fn what_passes_a_slow_link_takes_longer_and_that_is_told() {
     let usual = copies(&machine(FaultPlan::none()), 1, 2).0;
-    let machine = machine("1:slow-0=8".parse().unwrap());
+    let machine = machine("1:slow-0@8".parse().unwrap());
     assert_eq!(copies(&machine, 1, 2).0, 8 * usual);
     assert_eq!(copies(&machine, 2, 2).0, usual);
     let text = machine.trace();
