@@ -86,7 +86,7 @@
 //! # What it injects
 //!
 //! [`FaultPlan`]: out of memory at the nth allocation, a sticky error or a hang at the nth launch, a device lost at a
-//! call or at a time, slow copies, a load that fails. [`DeviceConfig`]: small and old devices, little memory, a device
+//! call or at a time, slow copies, a load that fails, a link between two devices that is cut or slow; also as text. [`DeviceConfig`]: small and old devices, little memory, a device
 //! that cannot be opened. [`Links`]: devices that cannot copy to each other.
 //!
 //! When a device is lost, what other devices wait for on it counts as done, and a copy from or to it moves nothing: the bytes that it was to
