@@ -22,6 +22,7 @@ mod perfetto;
 mod perfetto_schema;
 mod plain_names;
 mod protobuf;
+mod published_words;
 mod recorder;
 mod round_trip;
 mod samples;

@@ -22,6 +22,7 @@ mod job;
 mod memory;
 mod oracle;
 mod plain_names;
+mod published_words;
 mod requests;
 mod samples;
 mod tiles;
