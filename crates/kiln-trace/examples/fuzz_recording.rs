@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use kiln_trace::{
     AllocationRecord, AwaitedBlock, CollectiveRecord, CommandPart, CommandRecord, DeviceRecord,
     DroppedRecord, EarlierRecord, Explainer, FaultRecord, FindingRecord, FreeRecord, HeapRecord,
-    HostWaitRecord, LaunchSize, RecordingReader, RecordingWriter, StartRecord, StreamRecord,
-    StreamWaitRecord, SubmissionRecord, TakeoverRecord, TimeSpan, TraceEvent, TraceLine, TraceStamp,
-    TraceStream, export_perfetto,
+    HostWaitRecord, LaunchSize, PostMortemRecord, RecordingReader, RecordingWriter, StartRecord,
+    StreamRecord, StreamWaitRecord, SubmissionRecord, TakeoverRecord, TimeSpan, TraceEvent, TraceLine,
+    TraceStamp, TraceStream, WorkerRecord, export_perfetto,
 };
 
 /// Longer than this for one file of a few kilobytes is a hang.
@@ -129,7 +129,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
         let line = Some(TraceLine { file: "a.rs", line: random.below(5) as u32 });
         let (device, bytes, block) = (at.stream.device, time(random), other.number);
         let tag = ["", "weights", "activations"][random.below(3)];
-        let event = match random.below(16) {
+        let event = match random.below(18) {
             0 => TraceEvent::Start(StartRecord { program: "p", ..StartRecord::default() }),
             1 => TraceEvent::Device(DeviceRecord { device, name: "gpu", ..DeviceRecord::default() }),
             2 => TraceEvent::Stream(StreamRecord { stream: at.stream, name: "s" }),
@@ -147,6 +147,7 @@ fn sample(random: &mut Random) -> Vec<u8> {
                 writer: other,
                 covers: other.number + random.below(2) as u64,
                 block: Some(AwaitedBlock { block, tag }),
+                line: line.filter(|_| random.below(4) == 0),
                 ..StreamWaitRecord::default()
             }),
             6 => TraceEvent::HostWait(HostWaitRecord { device, span, line, ..HostWaitRecord::default() }),
@@ -160,12 +161,14 @@ fn sample(random: &mut Random) -> Vec<u8> {
                 time_ns,
             }),
             8 => TraceEvent::Free(FreeRecord { device, block, bytes, tag, time_ns }),
-            9 => TraceEvent::Heap(HeapRecord { device, bytes, time_ns, ..HeapRecord::default() }),
+            9 => TraceEvent::Heap(HeapRecord { device, bytes, tag, line, time_ns, ..HeapRecord::default() }),
             10 => TraceEvent::Fault(FaultRecord { device, message: "m", stamp: Some(at), line, time_ns }),
             11 => TraceEvent::Takeover(TakeoverRecord { device, span, ..TakeoverRecord::default() }),
             12 => word(random),
             13 => TraceEvent::Earlier(EarlierRecord { stamp: at, until_ns: Some(time_ns) }),
             14 => finding(random, at, time_ns),
+            15 => TraceEvent::Worker(WorkerRecord { device, process: 7, name: "w", time_ns }),
+            16 => TraceEvent::PostMortem(PostMortemRecord { device, generation: 0, line: "lost", time_ns }),
             _ if random.below(2) == 0 => {
                 TraceEvent::Dropped(DroppedRecord { events: bytes, time_ns, ..DroppedRecord::default() })
             }
