@@ -146,6 +146,7 @@ impl DeviceNotes {
                 covers: writer.number,
                 reason: WaitReason::Asked,
                 block: None,
+                line: None,
                 time_ns: host.begin_ns,
             }));
         }
