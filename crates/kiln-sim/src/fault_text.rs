@@ -57,9 +57,8 @@ impl FromStr for FaultPlan {
             let empty = part.trim().is_empty().then_some("");
             part.split_whitespace().chain(empty)
         });
-        let faults = words.map(|fault| {
-            read(fault).map_err(|why| FaultPlanError { fault: fault.to_owned(), why })
-        });
+        let faults =
+            words.map(|fault| read(fault).map_err(|why| FaultPlanError { fault: fault.to_owned(), why }));
         Ok(Self { faults: faults.collect::<Result<_, _>>()? })
     }
 }
