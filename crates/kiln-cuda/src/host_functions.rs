@@ -81,8 +81,11 @@ impl HostFunctions {
 pub(crate) struct LoadedHostFunctions {
     library: Arc<HostFunctions>,
     /// The calls of nodes of graphs. A graph may be in a queue when a node of it is changed, so that they stay.
-    kept: Mutex<HashMap<(usize, Vec<u64>), Arc<HostCall>>>,
+    kept: Mutex<HashMap<KeptCall, Arc<HostCall>>>,
 }
+
+/// The index of a function, and its arguments.
+type KeptCall = (usize, Vec<u64>);
 
 /// A function of a loaded library.
 pub(crate) struct HostCallee {

@@ -47,8 +47,11 @@ struct PlaceKey {
 #[derive(Default)]
 struct Places {
     known: HashMap<PlaceKey, Arc<ProgramPlace>>,
-    submitted: HashMap<(u32, StreamId), VecDeque<(Submission, Arc<ProgramPlace>)>>,
+    submitted: HashMap<(u32, StreamId), SubmittedWork>,
 }
+
+/// The last submissions of a stream, the oldest first.
+type SubmittedWork = VecDeque<(Submission, Arc<ProgramPlace>)>;
 
 thread_local! {
     /// The place from which the thread is in a function that queues work.

@@ -147,7 +147,7 @@ fn small_floats_become_halves_as_they_are() {
     for table in tables() {
         let codes = 1 << table.bits;
         let pairs: Vec<[u32; 2]> =
-            (0..codes * codes).map(|at| [at / codes << table.room | at % codes, 0]).collect();
+            (0..codes * codes).map(|at| [((at / codes) << table.room) | (at % codes), 0]).collect();
         let load = match table.room {
             4 => "cvt.u8.u32 %small, %a;",
             _ => "cvt.u16.u32 %h, %a;",
