@@ -7,7 +7,8 @@
 //! torchrun --nproc-per-node 4 --no-python target/debug/examples/collectives
 //! ```
 //!
-//! With `--isolate` each rank has its device, and NCCL, in a worker process.
+//! With `--isolate` each rank has its device, and NCCL, in a worker process. With `--missing` the last rank does not call the last collective: the others are told at the
+//! deadline which rank did not come.
 //!
 //! `kiln launch -n 4 --check -- target/debug/examples/collectives` runs the same processes on simulated devices, and checks them.
 
@@ -15,19 +16,22 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kiln::group::{
-    DeviceCommunicator, DeviceGroup, RankEnvironment, Reduction, Rendezvous, RendezvousConfig,
+    DeviceCommunicator, DeviceCommunicatorConfig, DeviceGroup, RankEnvironment, Reduction, Rendezvous,
+    RendezvousConfig,
 };
 use kiln::probe::Policy;
 use kiln::recovery::{DeviceSpec, Isolation, Process};
 use kiln::sim::{DeviceConfig, Machine, MachineConfig};
-use kiln::{DeviceRuntime, RuntimeConfig};
+use kiln::{DeviceRuntime, GpuRef, RuntimeConfig};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const COUNT: usize = 10_000;
+/// How long a rank waits for one that does not come.
+const MISSING_DEADLINE: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
     // In a worker process this serves and never returns.
@@ -55,14 +59,58 @@ fn process(ranks: &RankEnvironment) -> Result<(), Failure> {
     let local_rank = ranks.local_rank.unwrap_or(0);
     let gpu = match kiln::probe::policy()? {
         Policy::Simulate => DeviceRuntime::simulated(u64::from(ranks.rank))?,
-        _ if std::env::args().any(|word| word == "--isolate") => in_worker(local_rank)?,
+        _ if is_asked("--isolate") => in_worker(local_rank)?,
         _ => DeviceRuntime::cuda(local_rank)?.clone(),
     };
-    let rank = DeviceCommunicator::meet(&gpu, &job, &Default::default())?;
+    let config = match is_asked("--missing") {
+        true => DeviceCommunicatorConfig { deadline: MISSING_DEADLINE },
+        false => DeviceCommunicatorConfig::default(),
+    };
+    let rank = DeviceCommunicator::meet(&gpu, &job, &config)?;
     rank.barrier().submit()?.wait()?;
     println!("rank {}: ready after {} ms", rank.rank(), started.elapsed().as_millis());
-    collectives(&rank)?;
+    if is_asked("--missing") {
+        missing(&rank)?;
+    } else {
+        collectives(&rank)?;
+    }
     job.barrier("end")?;
+    Ok(())
+}
+
+/// Whether the command line has the word.
+fn is_asked(flag: &str) -> bool {
+    std::env::args().any(|word| word == flag)
+}
+
+/// The last rank calls nothing. The others must be told of it, and keep their devices if these are GPUs.
+fn missing(rank: &DeviceCommunicator) -> Result<(), Failure> {
+    let late = rank.size() - 1;
+    if rank.rank() == late {
+        return Ok(());
+    }
+    let (kept, buffer) = (rank.runtime().upload(&[7_u32])?, rank.runtime().upload(&[1.0_f32; 4])?);
+    let began = Instant::now();
+    let answer = all_reduced(rank, &buffer);
+    let Err(error) = answer else {
+        return Err(format!("the all-reduce was done without rank {late}").into());
+    };
+    let (told, waited) = (with_causes(&*error), began.elapsed());
+    println!("rank {}: told after {} ms: {told}", rank.rank(), waited.as_millis());
+    if !told.contains(&format!("rank {late}")) {
+        return Err(format!("rank {late} is not named").into());
+    }
+    println!(
+        "rank {}: what it kept is {}",
+        rank.rank(),
+        if kept.download().is_ok_and(|kept| kept == [7]) { "there" } else { "lost" }
+    );
+    Ok(())
+}
+
+/// An all-reduce until it is done.
+fn all_reduced(rank: &DeviceCommunicator, buffer: &GpuRef<f32>) -> Result<(), Failure> {
+    rank.all_reduce_in_place(buffer, Reduction::Sum).submit()?.wait()?;
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Several ranks on the one GPU of a host, over NCCL: every collective, the cluster's doctor, training whose losses must be the same to the last bit on one, two and three
+# Several ranks on the one GPU of a host, over NCCL: every collective, one that a rank does not call, the cluster's doctor, training whose losses must be the same to the last bit on one, two and three
 # ranks, the same with a rank that is killed in the middle, and a rank that is killed among a thousand queued all-reduces.
 # Needs nothing but a POSIX shell, coreutils and sed.
 #
@@ -86,6 +86,17 @@ ranks 2 "$collectives" --isolate
 why=
 [ "$code" -eq 0 ] || why="it ended with $code"
 count "collectives on 2 ranks, NCCL in worker processes" "$spent" "$why"
+
+# A rank that stays away from a collective is named at the deadline, and the others keep their memory.
+for number in 2 3; do
+    ranks "$number" "$collectives" --missing
+    why=
+    [ "$code" -eq 0 ] || why="it ended with $code"
+    [ "$(grep -c ': told after [56][0-9]*[0-9][0-9][0-9] ms: .*rank '$((number - 1)) "$work/out")" -eq $((number - 1)) ] || why="$why not all others were told in time"
+    [ "$(grep -c ': what it kept is there$' "$work/out")" -eq $((number - 1)) ] || why="$why memory is lost"
+    count "a rank of $number that does not call a collective" "$spent" "$why"
+    [ -n "$why" ] || sed -n 's/^\[\([0-9]*\)\] rank [0-9]*: \(told after .*\)$/  rank \1: \2/p' "$work/out"
+done
 
 # That the ranks share a GPU is told and is meant here; their sum must be right.
 ranks 2 "$kiln" doctor --cluster
