@@ -273,6 +273,61 @@ static void peers(const char *which) {
     OK(cuDevicePrimaryCtxRelease_v2(1));
 }
 
+/* Fills of one block that the host has: all patterns, more than is staged at once, rows with gaps, and in the order of a stream. */
+static void fill_of_host(address p) {
+    const size_t large = (3 << 20) + 8;
+    unsigned char *bytes = (unsigned char *)(size_t)p;
+    unsigned *words = (unsigned *)(size_t)p;
+    handle stream;
+    address copy;
+    OK(cuMemsetD8_v2(p, 0x5a, large));
+    TRUE(bytes[0] == 0x5a && bytes[1 << 20] == 0x5a && bytes[large - 1] == 0x5a);
+    OK(cuMemsetD16_v2(p + 2, 0x1234, 3));
+    TRUE(bytes[1] == 0x5a && bytes[2] == 0x34 && bytes[7] == 0x12 && bytes[8] == 0x5a);
+    OK(cuMemsetD32_v2(p, 7, large / 4));
+    TRUE(words[0] == 7 && words[(1 << 18) - 1] == 7 && words[1 << 18] == 7 && words[large / 4 - 1] == 7);
+    OK(cuMemsetD2D32_v2(p, 64, 9, 3, 5));
+    TRUE(words[0] == 9 && words[2] == 9 && words[3] == 7 && words[64] == 9 && words[66] == 9 && words[67] == 7 && words[80] == 7);
+    OK(cuStreamCreate(&stream, 1));
+    OK(cuMemAlloc_v2(&copy, 4 * N));
+    OK(cuMemsetD8Async(p, 1, 4 * N, stream));
+    OK(cuMemcpyDtoDAsync_v2(copy, p, 4 * N, stream));
+    OK(cuMemsetD8Async(p, 2, 4 * N, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyDtoH_v2(back, copy, sizeof back));
+    TRUE(back[0] == 0x01010101 && back[N - 1] == 0x01010101 && words[N - 1] == 0x02020202);
+    OK(cuMemFree_v2(copy));
+    OK(cuStreamDestroy_v2(stream));
+}
+
+/* Memory that the host has is filled as that of the device is. */
+static void fills(int with_registered) {
+    const size_t bytes = 4 << 20;
+    address p, other;
+    void *own;
+    start();
+    OK(cuMemAllocManaged(&p, bytes, 1));
+    fill_of_host(p);
+    OK(cuMemAllocManaged(&other, bytes, 1));
+    OK(cuMemsetD32_v2(other, 3, N));
+    OK(cuMemcpyDtoD_v2(p, other, 4 * N));
+    OK(cuCtxSynchronize());
+    TRUE(((unsigned *)(size_t)p)[N - 1] == 3);
+    OK(cuMemFree_v2(other));
+    OK(cuMemFree_v2(p));
+    OK(cuMemAllocHost_v2(&own, bytes));
+    fill_of_host((address)(size_t)own);
+    OK(cuMemFreeHost(own));
+    if (with_registered) {
+        TRUE(posix_memalign(&own, 4096, bytes) == 0);
+        OK(cuMemHostRegister_v2(own, bytes, 2));
+        fill_of_host((address)(size_t)own);
+        OK(cuMemHostUnregister(own));
+    }
+    OK(cuModuleUnload(module));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+}
+
 static void refused(void) {
     handle event;
     address p;
@@ -302,6 +357,8 @@ int main(int count, char **arguments) {
     else if (!strcmp(name, "functions")) functions();
     else if (!strcmp(name, "in worker")) in_worker();
     else if (!strcmp(name, "registered")) registered();
+    else if (!strcmp(name, "fills")) fills(1);
+    else if (!strcmp(name, "fills in worker")) fills(0);
     else if (strstr(name, "peers")) peers(name);
     else two_streams(name);
     return 0;

@@ -67,6 +67,21 @@ fn a_program_without_mistakes_runs_on_a_gpu_as_it_is() {
 }
 
 #[test]
+fn memory_that_the_host_has_is_filled_as_that_of_the_device() {
+    for (flags, case) in [
+        (&[][..], "fills"),
+        (&["--leaks"], "fills"),
+        // Memory that a program registers is not reached from a worker.
+        (&["--isolate"], "fills in worker"),
+    ] {
+        let (Some(output), Some(program)) = (run(flags, case), compiled("gpu")) else { return };
+        assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()), "{flags:?}");
+        let output = super::kiln(flags, &program, &[case]);
+        assert_eq!((output.status.code(), super::said(&output)), (Some(0), String::new()), "sim {flags:?}");
+    }
+}
+
+#[test]
 fn commands_in_no_order_are_found_on_a_gpu() {
     for flags in [[].as_slice(), &["--isolate"]] {
         tells(

@@ -2,13 +2,18 @@
 
 use std::ffi::{c_uchar, c_uint, c_ushort};
 
-use kiln_driver::{Code, Command, Pattern, Place};
+use kiln_driver::{Code, Command, HostBlock, HostId, Pattern, Place};
 
-use crate::boundary::Answer;
+use crate::boundary::{Answer, OrCode};
+use crate::calls::context::Context;
 use crate::calls::process_state::state;
 use crate::calls::refused_addresses;
+use crate::calls::stream_order::StreamChoice;
 use crate::calls::streams::{chosen, wait};
 use crate::handle_table::RawHandle;
+
+/// Bytes of a pattern that are staged at most.
+const STAGED_BYTES: u64 = 1 << 20;
 
 /// Whether a call returns when the fill is queued, or done where the host has the memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,7 +44,7 @@ fn fill(
     }
     // All rows are looked up before the first is queued, so that a refused fill changes nothing.
     let in_graph = context.order()?.get()?.is_capturing(&choice);
-    let mut places = Vec::new();
+    let (mut places, mut of_host) = (Vec::new(), Vec::new());
     let mut is_of_host = false;
     for row in 0..height as u64 {
         let offset = row.checked_mul(pitch as u64).and_then(|offset| to.checked_add(offset));
@@ -51,7 +56,9 @@ fn fill(
         is_of_host |= allocation.is_of_host();
         match allocation.place(context.device, offset) {
             Place::Device(place) => places.push(place),
-            // Memory of another device, or registered host memory, which fills do not reach.
+            // A graph would have to keep what is staged.
+            Place::Host { block, offset } if !in_graph => of_host.push((block, offset)),
+            // Memory of another device, which fills do not reach.
             _ => return Err(Code::NOT_SUPPORTED),
         }
     }
@@ -61,8 +68,47 @@ fn fill(
         order.submit(&choice, &Command::Fill { to, pattern, count: width as u64 })?;
     }
     drop(guard);
+    let is_full = !of_host.is_empty() && fill_host(&context, &choice, &of_host, (pattern, row_bytes))?;
     let waits = returning == Returning::SeenByHost && is_of_host && !in_graph;
-    if waits { wait(state, &context, &choice) } else { Ok(()) }
+    if waits || is_full { wait(state, &context, &choice) } else { Ok(()) }
+}
+
+/// Fills memory that lies below in the host, which a fill of the device does not reach, by copies of a staged pattern. Says whether so much is staged that it is to be waited for.
+fn fill_host(
+    context: &Context,
+    choice: &StreamChoice,
+    rows: &[(HostId, u64)],
+    (pattern, row_bytes): (Pattern, u64),
+) -> Answer<bool> {
+    let staged = context.driver.allocate_host(row_bytes.min(STAGED_BYTES)).or_code()?;
+    write_pattern(&staged, pattern);
+    let from = Place::Host { block: staged.id(), offset: 0 };
+    let mut guard = context.order()?;
+    let order = guard.get()?;
+    let submitted = rows.iter().try_for_each(|(block, row)| {
+        let mut parts = (0..row_bytes).step_by(STAGED_BYTES as usize);
+        parts.try_for_each(|at| {
+            let to = Place::Host { block: *block, offset: row + at };
+            order.submit(choice, &Command::Copy { from, to, bytes: STAGED_BYTES.min(row_bytes - at) })
+        })
+    });
+    let stream = order.look(choice);
+    let is_full = order.keep_staging(stream, staged);
+    submitted.map(|()| is_full)
+}
+
+/// Writes a pattern to a block again and again.
+fn write_pattern(block: &HostBlock, pattern: Pattern) {
+    let bytes = match pattern {
+        Pattern::U8(value) => vec![value],
+        Pattern::U16(value) => value.to_ne_bytes().to_vec(),
+        Pattern::U32(value) => value.to_ne_bytes().to_vec(),
+    };
+    let start = block.bytes().as_ptr().cast::<u8>();
+    for (at, byte) in bytes.iter().cycle().take(block.len()).enumerate() {
+        // SAFETY: the place is inside of the block, and no other thread knows the block yet.
+        unsafe { start.wrapping_add(at).write(*byte) };
+    }
 }
 
 driver_api! {
